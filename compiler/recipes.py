@@ -99,6 +99,11 @@ class Recipe:
     """Without kinds: the features by which NFD knows its hardware, and labels it as present."""
 
     @property
+    def is_everywhere(self) -> bool:
+        """True when it is for every node that a policy selects, whatever its hardware is."""
+        return not self.kinds and not self.labels
+
+    @property
     def has_rules(self) -> bool:
         """True when NodeFeatureRules of ours find its hardware, so that NFD has to see a node first."""
         return bool(self.kinds) or any(key == self.present for key, _ in self.labels)

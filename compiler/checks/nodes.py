@@ -10,7 +10,7 @@ from compiler.checks.clusters import kubernetes
 from compiler.diagnostics import Diagnostic, Span
 from compiler.fleet import assignment, definitions, selectors, taints
 from compiler.inventory import snapshot
-from compiler.planning import plan, pools, supported
+from compiler.planning import amounts, plan, pools, supported
 
 _OTHER_SOURCES = tuple(f"feature.node.kubernetes.io/{source}-" for source in ("cpu", "memory", "network", "storage"))
 """Labels that NFD makes by default, and that the NFD in output/ does not make (see its -label-sources)."""
@@ -215,7 +215,7 @@ def guests_without_driver(
     driver = policy.spec.driver
 
     def lacks(decision: plan.Decision) -> bool:
-        counts = [plan.functions(kind, decision.node) for kind in policy.kinds]
+        counts = [amounts.functions(kind, decision.node) for kind in policy.kinds]
         is_guest = any(vf for _, vf in counts) and not any(pf for pf, _ in counts)
         is_served = decision.pool is not None and decision.pool.driver.state == "Present"
         return is_guest and driver.enabled and decision.device_plugin.image is not None and not is_served

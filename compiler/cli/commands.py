@@ -166,6 +166,13 @@ def _plan(commands: options.Commands) -> None:
         "--policy", action="append", default=[], metavar="NAME", help="only the nodes of this policy; repeatable"
     )
     command.add_argument(
+        "--recipe",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="only the plan of this recipe, of which kae is the one of KAEPolicies; repeatable",
+    )
+    command.add_argument(
         "--node", action="append", default=[], metavar="NODE", help="only this node, or CLUSTER/NODE; repeatable"
     )
     command.add_argument(

@@ -8,7 +8,7 @@ from compiler import cli, devices, errors, wording
 from compiler.cli import findings
 from compiler.fleet import assignment, selectors, taints
 from compiler.inventory import snapshot
-from compiler.planning import plan, pools
+from compiler.planning import amounts, plan, pools
 from compiler.project import load, project_file
 from compiler.project.by_cluster import nodes, planned
 from compiler.views import plan_data
@@ -127,7 +127,7 @@ def _devices(node: snapshot.Node) -> str:
         return "unknown, NFD has not labelled the node yet"
     found = []
     for kind in devices.KINDS:
-        pf, vf = plan.functions(kind, node)
+        pf, vf = amounts.functions(kind, node)
         if node.label(kind.present) == "true":
             found.append(f"{kind.name} ({pf} physical, {vf} virtual)")
     return ", ".join(found) or "none"

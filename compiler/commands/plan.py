@@ -1,10 +1,10 @@
 """`kae plan`: the components of each node, and the reasons."""
 
 import argparse
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from compiler import cli, diagnostic_formats, diagnostics, errors, wording
+from compiler import cli, devices, diagnostic_formats, diagnostics, errors, wording
 from compiler.cli import findings
 from compiler.fleet import assignment, definitions, label_selector
 from compiler.packing import Packed
@@ -19,12 +19,13 @@ class _Part:
     """The printed text of a cluster, small enough to be kept for every cluster of a fleet."""
 
     name: str
-    counts: plan_text.Counts
+    counts: Mapping[str, plan_text.Counts]
+    """By recipe."""
     named: frozenset[tuple[str, str]] = frozenset()
     """The nodes that the call names and the cluster has."""
     summary: tuple[str, ...] = ()
     details: tuple[str, ...] = ()
-    nodes: Packed[plan_data.Nodes] | None = None
+    nodes: Packed[tuple[plan_data.Nodes, ...]] | None = None
     """None for people."""
 
 
@@ -41,7 +42,8 @@ def run(arguments: argparse.Namespace) -> int:
         return findings.exit_code(arguments, found)
     parts = result.answers
     _require_nodes(arguments.node, project, chosen, parts)
-    _show(arguments, found, [part for part in parts if part.counts.nodes] or parts if wanted else parts)
+    holding = [part for part in parts if any(counts.nodes for counts in part.counts.values())]
+    _show(arguments, found, holding or parts if wanted else parts)
     return findings.exit_code(arguments, found)
 
 
@@ -59,10 +61,13 @@ def _selection(
     arguments: argparse.Namespace, project: load.Project, chosen: Sequence[definitions.Cluster]
 ) -> selection.Selection:
     if project.fleet.sound:
-        _require_policies(arguments.policy, project.fleet, chosen)
+        here = [policy for cluster in chosen for policy in assignment.in_cluster(project.fleet.policies, cluster.name)]
+        _require("policy", "Policies", arguments.policy, {policy.name for policy in here})
+        _require("recipe", "Recipes", arguments.recipe, {devices.KAE.name, *(policy.recipe.name for policy in here)})
     named = [node.rpartition("/") for node in arguments.node]
     return selection.Selection(
         policies=frozenset(arguments.policy),
+        recipes=frozenset(arguments.recipe),
         nodes=frozenset(
             (cluster.name, name) for cluster in chosen for stated, _, name in named if stated in ("", cluster.name)
         ),
@@ -71,14 +76,13 @@ def _selection(
     )
 
 
-def _require_policies(wanted: Sequence[str], fleet: definitions.Fleet, chosen: Sequence[definitions.Cluster]) -> None:
-    """Raise WorldError for a wanted policy that holds in none of the clusters."""
-    known = sorted({own.name for cluster in chosen for own in assignment.in_cluster(fleet.policies, cluster.name)})
+def _require(noun: str, plural: str, wanted: Sequence[str], known: Collection[str]) -> None:
+    """Raise WorldError for a wanted policy that holds in none of the clusters, or a recipe of none of the policies."""
     for name in wanted:
         if name not in known:
-            known_names = f"Policies are {wording.listed(known)}." if known else "No policy holds there."
+            known_names = f"{plural} are {wording.listed(sorted(known))}." if known else f"No {noun} holds there."
             raise errors.WorldError(
-                f"there is no policy '{name}'.", hint=f"{wording.did_you_mean(name, known)} {known_names}".lstrip()
+                f"there is no {noun} '{name}'.", hint=f"{wording.did_you_mean(name, known)} {known_names}".lstrip()
             )
 
 
@@ -90,7 +94,7 @@ def _part(arguments: argparse.Namespace, whole: plan.Plan, wanted: selection.Sel
     if arguments.shape != "text":
         made = plan_data.lines(view) if arguments.shape == "ndjson" else plan_data.item(view)
         return _Part(name=name, counts=counts, named=named, nodes=Packed.of(made))
-    details = plan_text.without(view, is_problem=True) if arguments.problems else plan_text.details(view)
+    details = plan_text.problems(view) if arguments.problems else plan_text.details(view)
     return _Part(
         name=name,
         counts=counts,
@@ -102,6 +106,7 @@ def _part(arguments: argparse.Namespace, whole: plan.Plan, wanted: selection.Sel
 
 def _restriction(arguments: argparse.Namespace) -> str:
     options = (
+        *(f"--recipe {name}" for name in arguments.recipe),
         *(f"--policy {name}" for name in arguments.policy),
         *(f"--node {name}" for name in arguments.node),
         *([f"-l {arguments.selector}"] if arguments.selector else ()),
@@ -112,7 +117,7 @@ def _restriction(arguments: argparse.Namespace) -> str:
 
 def _show(arguments: argparse.Namespace, found: diagnostics.Findings, parts: Sequence[_Part]) -> None:
     """Print the parts and the findings."""
-    pieces = (part.nodes.value().pieces() for part in parts if part.nodes)
+    pieces = (_pieces(part.nodes.value()) for part in parts if part.nodes)
     if arguments.shape == "text":
         text = "\n".join(_lines(parts)).rstrip("\n") + "\n"
         findings.show(arguments, found, text if parts else "")
@@ -120,6 +125,10 @@ def _show(arguments: argparse.Namespace, found: diagnostics.Findings, parts: Seq
         findings.show(arguments, found, (piece for cluster in pieces for piece in cluster))
     else:
         findings.show(arguments, found, clusters=diagnostic_formats.Items(pieces))
+
+
+def _pieces(plans: Iterable[plan_data.Nodes]) -> Iterator[str]:
+    return (piece for nodes in plans for piece in nodes.pieces())
 
 
 def _lines(parts: Sequence[_Part]) -> Iterator[str]:

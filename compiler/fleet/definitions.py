@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NewType, cast
+from typing import TYPE_CHECKING, Literal, NewType, cast
 
 from compiler import devices, diagnostics, recipes
 from compiler.fleet import selectors
@@ -80,6 +80,12 @@ def stack(spec: driver.Driver) -> "stacks.Driver | None":
 def offer(spec: policy.DevicePlugin) -> "stacks.DevicePlugin | None":
     """Return a device plugin with the fields that only one of a DevicePolicy has; None for that of a KAEPolicy."""
     return None if type(spec) is policy.DevicePlugin else cast("stacks.DevicePlugin", spec)
+
+
+def has_none(owner: Policy, component: Literal["driver", "devicePlugin"]) -> bool:
+    """Return whether the recipe of a policy has no such component, which the policy then cannot enable."""
+    found = stack(owner.spec.driver) if component == "driver" else offer(owner.spec.devicePlugin)
+    return owner.recipe is not devices.KAE and found is None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,10 +1,20 @@
 """The image matrix: the driver images that a policy needs for each kernel, for a CI to build."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import product
+from typing import TYPE_CHECKING
 
-from compiler.planning import kernels, plan, pools
+from compiler.fleet import definitions
+from compiler.planning import kernels, overrides, plan, pools
+
+if TYPE_CHECKING:  # Projects without DevicePolicies need none of its models.
+    from compiler.fleet import stacks
+
+_MODULES = "/opt/lib/modules"
+"""The folder of an image with a folder of modules for each kernel, as images of the Kernel Module Management operator
+have it: https://kmm.sigs.k8s.io/documentation/module_loader_image/"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,10 +37,11 @@ def needs(divisions: Iterable[pools.Division], decisions: Iterable[plan.Decision
     nodes: dict[tuple[str, str, str], dict[str, int]] = {}
     for division in divisions:
         policy = division.policy.name
-        for pool in filter(_holds_modules, division.pools):
+        for pool in division.pools:
             here = counts[policy, pool.name]
-            for kernel in here.keys() | ({pool.kernels.kernel} if pool.kernels and pool.kernels.kernel else set()):
-                nodes.setdefault((kernel, pool.image, policy), {})[pool.name] = here[kernel]
+            known = here.keys() | ({pool.kernels.kernel} if pool.kernels and pool.kernels.kernel else set())
+            for kernel, image in product(known, holding_modules(division.policy, pool)):
+                nodes.setdefault((kernel, image, policy), {})[pool.name] = here[kernel]
     return tuple(
         Need(kernel=kernel, image=image, policy=policy, pools=tuple(sorted(by_pool)), nodes=sum(by_pool.values()))
         for (kernel, image, policy), by_pool in sorted(nodes.items())
@@ -47,8 +58,29 @@ def counted(decisions: Iterable[plan.Decision]) -> defaultdict[tuple[str, str], 
     return counts
 
 
-def _holds_modules(pool: pools.Pool) -> bool:
-    """Return whether the image of a pool has to hold modules for its kernels, or is named after them."""
+def holding_modules(policy: definitions.Policy, pool: pools.Pool) -> Sequence[str]:
+    """Return the images of a pool that have to hold modules for its kernels, or are named after them."""
     if pool.driver.state == "Absent":
-        return False
-    return pool.driver.source.prebuilt is not None or (pool.kernels is not None and pool.kernels.kernel is not None)
+        return ()
+    stack = definitions.stack(pool.driver)
+    if stack is not None:
+        return [image for name, image in pool.images if name in _building(policy, pool, stack)]
+    is_one_kernels = pool.kernels is not None and pool.kernels.kernel is not None
+    return (pool.image,) if pool.driver.source.prebuilt is not None or is_one_kernels else ()
+
+
+def _building(policy: definitions.Policy, pool: pools.Pool, stack: "stacks.Driver") -> Collection[str]:
+    """Return the names of the images of a recipe that are built for kernels."""
+    mapping = pool.kernels.mapping if pool.kernels else None
+    group = pool.group.declared if pool.group else None
+    unfilled = definitions.stack(overrides.effective(policy.spec.driver, mapping, group))
+    named = {name for name in stack.used if unfilled and kernels.is_named(unfilled.images[name])}
+    if stack.source.prebuilt is None:
+        return named
+    payloads = {payload.image for payload in stack.own.payloads if any(map(_reaches_modules, payload.paths))}
+    return named | (payloads or {stack.own.image})
+
+
+def _reaches_modules(path: str) -> bool:
+    """Return whether a path of a payload holds modules, or is a part of those."""
+    return f"{path}/".startswith(f"{_MODULES}/") or _MODULES.startswith(f"{path}/")

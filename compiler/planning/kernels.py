@@ -35,8 +35,13 @@ def named_in(component: driver.Driver) -> bool:
     """Return whether the image is named after the kernel, or another image of the driver's pods."""
     stack = definitions.stack(component)
     if stack is not None:
-        return any(_PLACEHOLDER in text for name in stack.used for text in stack.images[name].values())
+        return any(is_named(stack.images[name]) for name in stack.used)
     return _PLACEHOLDER in component.version or _PLACEHOLDER in component.image
+
+
+def is_named(parts: definitions.ImageParts) -> bool:
+    """Return whether one image of a recipe is named after the kernel."""
+    return any(_PLACEHOLDER in text for text in parts.values())
 
 
 def filled(text: str, kernel: str) -> str:

@@ -7,12 +7,12 @@ DaemonSet controller. Nodes that no selector distinguishes share one decision.
 import dataclasses
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from compiler import devices, recipes, wording
 from compiler.fleet import assignment, definitions, selectors, taints
 from compiler.inventory import snapshot
-from compiler.model import driver as drivers
-from compiler.planning import pools
+from compiler.planning import amounts, pools
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +28,7 @@ class Decision:
     """The decision for nodes that are alike in every label that a policy selects by."""
 
     nodes: tuple[snapshot.Node, ...]
+    recipe: recipes.Recipe = devices.KAE
     division: pools.Division | None
     """Their policy with its pools; None where no policy matches."""
     why: str
@@ -35,8 +36,7 @@ class Decision:
     """The pool whose driver installer runs there."""
     driver: Landing
     device_plugin: Landing
-    resources: tuple[tuple[str, int | None], ...]
-    """Each with its amount; None where only the node itself knows it."""
+    resources: amounts.Resources
 
     @property
     def node(self) -> snapshot.Node:
@@ -113,7 +113,7 @@ def _of_recipe(
 ) -> Plan:
     policies = [assigned for assigned in every if assigned.policy.recipe.name == one.name]
     shares = assignment.shares(policies, inventory.nodes, one.deciding)
-    made: list[Decision] = [_unassigned(alike) for alike in shares.unassigned]
+    made: list[Decision] = [_unassigned(one, alike) for alike in shares.unassigned]
     divisions = []
     for assigned, share in zip(policies, shares.by_policy, strict=True):
         division = pools.divided(assigned, cluster, tuple(node for alike in share for node in alike))
@@ -139,10 +139,19 @@ def _by_group(division: pools.Division, nodes: assignment.Alike) -> Iterator[ass
     yield from map(tuple, by_group.values())
 
 
-def _unassigned(nodes: assignment.Alike) -> Decision:
+def _unassigned(recipe: recipes.Recipe, nodes: assignment.Alike) -> Decision:
     why = "no policy matches its labels"
     nothing = Landing(image=None, reason="the node is assigned to no policy")
-    return Decision(nodes=nodes, division=None, why=why, pool=None, driver=nothing, device_plugin=nothing, resources=())
+    return Decision(
+        nodes=nodes,
+        recipe=recipe,
+        division=None,
+        why=why,
+        pool=None,
+        driver=nothing,
+        device_plugin=nothing,
+        resources=(),
+    )
 
 
 def _decision(division: pools.Division, nodes: assignment.Alike) -> Decision:
@@ -152,12 +161,13 @@ def _decision(division: pools.Division, nodes: assignment.Alike) -> Decision:
     driven = pool.driver if pool and driver.image is not None else None
     return Decision(
         nodes=nodes,
+        recipe=division.policy.recipe,
         division=division,
         why=_why(division, node),
         pool=pool if driver.image is not None else None,
         driver=driver,
         device_plugin=plugin,
-        resources=resources(division.policy, node, driven) if plugin.image else (),
+        resources=amounts.of(division.policy, node, driven) if plugin.image else (),
     )
 
 
@@ -172,7 +182,7 @@ def _why(assigned: assignment.Assigned, node: snapshot.Node) -> str:
 
 def _driver_landing(division: pools.Division, node: snapshot.Node, pool: pools.Pool | None) -> Landing:
     if not division.policy.spec.driver.enabled:
-        return Landing(image=None, reason="driver.enabled is false: it is pre-installed")
+        return Landing(image=None, reason=_disabled(division.policy, "driver"))
     obstacle = _obstacle(division.policy, node, division.driver_terms, division.policy.recipe.opt_out_driver)
     if pool is None:
         return Landing(image=None, reason=obstacle or division.why_not(node))
@@ -181,10 +191,16 @@ def _driver_landing(division: pools.Division, node: snapshot.Node, pool: pools.P
 
 def _device_plugin_landing(division: pools.Division, node: snapshot.Node) -> Landing:
     if not division.policy.spec.devicePlugin.enabled:
-        return Landing(image=None, reason="devicePlugin.enabled is false: it is pre-installed")
+        return Landing(image=None, reason=_disabled(division.policy, "devicePlugin"))
     opt_out = division.policy.recipe.opt_out_device_plugin
     obstacle = _obstacle(division.policy, node, division.device_plugin_terms, opt_out)
     return _landing(division.policy, node, division.device_plugin_image, obstacle)
+
+
+def _disabled(policy: definitions.Policy, field: Literal["driver", "devicePlugin"]) -> str:
+    if definitions.has_none(policy, field):
+        return f"recipe '{policy.recipe.name}' has none"
+    return f"{field}.enabled is false: it is pre-installed"
 
 
 def _landing(policy: definitions.Policy, node: snapshot.Node, image: str, obstacle: str | None) -> Landing:
@@ -225,38 +241,3 @@ def _obstacle(
     if not any(selectors.term_matches(term, node.label) for term in terms):
         return "NFD has not labelled the node yet: its devices are unknown"
     return None
-
-
-def functions(kind: recipes.Kind, node: snapshot.Node) -> tuple[int, int]:
-    """Return the numbers of physical and of virtual functions of a kind that NFD counted on the node."""
-    return _count(node.label(kind.pf_count)), _count(node.label(kind.vf_count))
-
-
-def _count(value: str | None) -> int:
-    return int(value) if value and value.isascii() and value.isdigit() else 0
-
-
-def resources(
-    policy: definitions.Policy, node: snapshot.Node, driven: drivers.Driver | None
-) -> tuple[tuple[str, int], ...]:
-    """Return the resources that the kubelet will advertise, with their amounts: devices times replicas.
-
-    `driven` is the driver that is installed on the node, None if there is none. A physical function with virtual
-    functions is not advertised, its virtual functions are. Their number is that of `driver.sriov` where it is set;
-    else the number that NFD counted, with every physical function taken as split. A driver of state Absent leaves no
-    devices.
-    """
-    if driven is not None and driven.state == "Absent":
-        return ()
-    amounts = []
-    for kind in policy.kinds:
-        if not isinstance(kind, devices.Kind):
-            continue
-        pf, vf = functions(kind, node)
-        wanted = getattr(driven.sriov, kind.name) if driven is not None else None
-        count = pf * (wanted or 1) if pf and wanted is not None else vf or pf
-        if count:
-            spec = policy.spec.devicePlugin
-            name = kind.resource if getattr(spec.mode, kind.name) == "uacce" else kind.vfio_resource
-            amounts.append((name, count * getattr(spec.sharing, kind.name)))
-    return tuple(amounts)

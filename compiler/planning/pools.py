@@ -56,6 +56,12 @@ class Pool:
     """The node affinity of its DaemonSet."""
 
     @property
+    def images(self) -> tuple[tuple[str, str], ...]:
+        """The images of its pods by their names in the recipe, of which KAE has none."""
+        stack = definitions.stack(self.driver)
+        return ((stack.own.image, self.installer), *self.payloads) if stack else ()
+
+    @property
     def is_whole(self) -> bool:
         """True when the pool holds all nodes of its policy."""
         return self.group is None and self.kernels is None

@@ -4,8 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from compiler import devices
-from compiler.fleet import assignment
+from compiler.fleet import assignment, definitions
 from compiler.planning import plan
 
 
@@ -16,7 +15,10 @@ class Gap:
     component: str
     reason: str
     is_problem: bool
-    """True when the policy promises the component to a node like this one, or no policy takes a node with devices."""
+    """True when the policy promises the component to a node like this one, or no policy takes a node with devices.
+
+    A recipe for every node promises nothing to those that no policy takes.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,20 +42,24 @@ def of(decision: plan.Decision) -> Iterator[Gap]:
     """Yield the gaps of the nodes of a decision."""
     policy, node = decision.policy, decision.node
     if policy is None:
-        yield Gap(component="policy", reason=decision.why, is_problem=has_devices(decision))
+        is_problem = has_devices(decision) and not decision.recipe.is_everywhere
+        yield Gap(component="policy", reason=decision.why, is_problem=is_problem)
         return
     is_served = assignment.is_served(policy, node)
-    for component, landing, is_enabled in (
-        ("driver", decision.driver, policy.spec.driver.enabled),
-        ("device plugin", decision.device_plugin, policy.spec.devicePlugin.enabled),
-    ):
-        if landing.image is None:
-            yield Gap(component=component, reason=landing.reason, is_problem=is_enabled and is_served)
+    if decision.driver.image is None and not definitions.has_none(policy, "driver"):
+        is_problem = policy.spec.driver.enabled and is_served
+        yield Gap(component="driver", reason=decision.driver.reason, is_problem=is_problem)
+    if decision.device_plugin.image is None and not definitions.has_none(policy, "devicePlugin"):
+        is_problem = policy.spec.devicePlugin.enabled and is_served
+        yield Gap(component="device plugin", reason=decision.device_plugin.reason, is_problem=is_problem)
 
 
 def has_devices(decision: plan.Decision) -> bool:
-    """Return whether the nodes of a decision have a KAE device of any kind."""
-    return any(decision.node.label(kind.present) == "true" for kind in devices.KINDS)
+    """Return whether the nodes of a decision are known to have the hardware of its recipe."""
+    recipe, node = decision.recipe, decision.node
+    if recipe.kinds:
+        return any(node.label(kind.present) == "true" for kind in recipe.kinds)
+    return all(node.label(key) in values for key, values in recipe.labels)
 
 
 def has_problem(decision: plan.Decision) -> bool:

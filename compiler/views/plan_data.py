@@ -2,16 +2,20 @@
 
 import dataclasses
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 from json.encoder import encode_basestring as quoted
 from typing import Any
 
-from compiler import diagnostic_formats
-from compiler.planning import image_matrix, plan
+from compiler import devices, diagnostic_formats
+from compiler.fleet import definitions
+from compiler.planning import image_matrix, plan, pools
 from compiler.views import gaps
 
+_NODES = re.compile(r'\n( +)"nodes": \[\]')
+"""The place of the nodes in the text of a plan; no string of JSON has a line break."""
 _CHUNK = 5_000
 """The nodes that are written at a time."""
 
@@ -21,7 +25,7 @@ class Nodes:
     """The nodes of a plan as JSON: nodes with one decision differ in their names alone, so the rest is there once."""
 
     before: str
-    """The text of the cluster before its nodes."""
+    """The text before its nodes."""
     first: str
     """The beginning of a node, which its name follows."""
     names: tuple[str, ...]
@@ -34,7 +38,7 @@ class Nodes:
     after: str
 
     def pieces(self) -> Iterator[str]:
-        """Yield the text of the cluster."""
+        """Yield the text."""
         yield self.before
         rows = zip(self.names, self.decisions, strict=True)
         mark = ""
@@ -44,41 +48,52 @@ class Nodes:
         yield self.after
 
 
-def item(view: plan.Plan) -> Nodes:
-    """Return a cluster as an item of a list in JSON."""
-    text = diagnostic_formats.item(_cluster(view))
-    before, mark, after = text.partition('\n      "nodes": []')
+def item(view: plan.Plan) -> tuple[Nodes, ...]:
+    """Return a cluster as an item of a list in JSON: the nodes of each recipe's plan, with the text around them."""
+    *parts, after = _NODES.split(diagnostic_formats.item(_cluster(view)))
+    befores, indents = parts[::2], parts[1::2]
+    ends = ["" for _ in befores[1:]] + [after]
+    return tuple(map(_nodes, view.every, befores, indents, ends))
+
+
+def _nodes(view: plan.Plan, before: str, indent: str, after: str) -> Nodes:
     has_nodes = any(decision.nodes for decision in view.decisions)
     names, decisions = _rows(view)
     rests = [json.dumps({"": "", **_node(decision)}, indent=2, ensure_ascii=False) for decision in view.decisions]
     return Nodes(
-        before=before + (mark.removesuffix("]") if has_nodes else mark),
-        first='\n        {\n          "name": ',
+        before=f'{before}\n{indent}"nodes": [{"" if has_nodes else "]"}',
+        first=f'\n{indent}  {{\n{indent}    "name": ',
         names=names,
         decisions=decisions,
-        rests=tuple(rest.removeprefix('{\n  "": ""').replace("\n", "\n        ") for rest in rests),
+        rests=tuple(rest.removeprefix('{\n  "": ""').replace("\n", f"\n{indent}  ") for rest in rests),
         between=",",
-        after=("\n      ]" if has_nodes else "") + after,
+        after=(f"\n{indent}]" if has_nodes else "") + after,
     )
 
 
-def lines(view: plan.Plan) -> Nodes:
-    """Return the nodes, pools and images of a cluster, each as a line of JSON."""
-    whole, cluster = _cluster(view), view.cluster.name
+def lines(view: plan.Plan) -> tuple[Nodes, ...]:
+    """Return the nodes, pools and images of each recipe's plan of a cluster, each as a line of JSON."""
+    return tuple(map(_lines, view.every))
+
+
+def _lines(view: plan.Plan) -> Nodes:
+    whole = _parts(view)
+    head = {"cluster": view.cluster.name, **({} if view.recipe is devices.KAE else {"recipe": view.recipe.name})}
     more = [
         *(("pool", pool) for pool in whole["pools"]),
         *(("image", need) for need in whole["images"]),
     ]
     names, decisions = _rows(view)
     rests = [diagnostic_formats.line({"": "", **_node(decision)}) for decision in view.decisions]
+    first = diagnostic_formats.line({"kind": "node", **head, "name": ""})
     return Nodes(
         before="",
-        first=f'{{"kind": "node", "cluster": {quoted(cluster)}, "name": ',
+        first=first.removesuffix('""}\n'),
         names=names,
         decisions=decisions,
         rests=tuple(rest.removeprefix('{"": ""') for rest in rests),
         between="",
-        after="".join(diagnostic_formats.line({"kind": kind, "cluster": cluster, **fields}) for kind, fields in more),
+        after="".join(diagnostic_formats.line({"kind": kind, **head, **fields}) for kind, fields in more),
     )
 
 
@@ -89,21 +104,25 @@ def _rows(view: plan.Plan) -> tuple[tuple[str, ...], tuple[int, ...]]:
 
 def data(view: plan.Plan) -> dict[str, Any]:
     """Return a cluster for programs, its nodes by name."""
-    cluster: dict[str, Any] = json.loads("".join(item(view).pieces()))
+    cluster: dict[str, Any] = json.loads("".join(piece for nodes in item(view) for piece in nodes.pieces()))
     return cluster
 
 
 def _cluster(view: plan.Plan) -> dict[str, Any]:
-    """Return a cluster without its nodes."""
+    """Return a cluster without its nodes; without DevicePolicies it has no stacks."""
+    stacks = [{"recipe": stack.recipe.name, "nodes": [], **_parts(stack)} for stack in view.stacks]
+    return {"name": view.cluster.name, "nodes": [], **_parts(view), **({"stacks": stacks} if stacks else {})}
+
+
+def _parts(view: plan.Plan) -> dict[str, Any]:
+    """Return the plan of a recipe without its nodes."""
     counts = image_matrix.counted(view.decisions)
     return {
-        "name": view.cluster.name,
-        "nodes": [],
         "pools": [
             {
                 "policy": division.policy.name,
                 "pool": pool.name,
-                "driver": pool.image,
+                **_images(pool),
                 "state": pool.driver.state,
                 "nodes": counts[division.policy.name, pool.name].total(),
             }
@@ -114,15 +133,29 @@ def _cluster(view: plan.Plan) -> dict[str, Any]:
     }
 
 
+def _images(pool: pools.Pool) -> dict[str, Any]:
+    return {"images": dict(pool.images)} if definitions.stack(pool.driver) else {"driver": pool.image}
+
+
 def _node(decision: plan.Decision) -> dict[str, Any]:
     return {
         "policy": decision.policy.name if decision.policy else None,
         "pool": decision.pool.name if decision.pool else None,
-        "driver": decision.driver.image,
-        "devicePlugin": decision.device_plugin.image,
+        **components(decision),
         "resources": dict(decision.resources),
         "reasons": reasons(decision),
     }
+
+
+def components(decision: plan.Decision) -> dict[str, Any]:
+    """Return the images that nodes get: those of a recipe by their names in it."""
+    if decision.recipe is devices.KAE:
+        return {"driver": decision.driver.image, "devicePlugin": decision.device_plugin.image}
+    images = dict(decision.pool.images) if decision.pool else {}
+    plugin = definitions.offer(decision.policy.spec.devicePlugin) if decision.policy else None
+    if plugin is not None and plugin.filled.devicePlugin is not None and decision.device_plugin.image:
+        images[plugin.filled.devicePlugin.image] = decision.device_plugin.image
+    return {"images": images}
 
 
 def reasons(decision: plan.Decision) -> list[str]:

@@ -1,11 +1,12 @@
 """The plan for people: a table of the clusters, summaries, then details; nodes that are alike share a line."""
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import zip_longest
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
-from compiler import tables, wording
+from compiler import devices, tables, wording
+from compiler.fleet import definitions
 from compiler.model import driver as drivers
 from compiler.planning import image_matrix, images, plan, pools, rollout_groups
 from compiler.views import gaps
@@ -34,54 +35,77 @@ class Counts(NamedTuple):
     policies: int
 
 
-def counts(view: plan.Plan) -> Counts:
-    """Return the numbers of a cluster for the table of all clusters."""
-    return Counts(
-        nodes=_count(view),
-        with_devices=_count(view, gaps.has_devices),
-        with_problems=_count(view, gaps.has_problem),
-        policies=len(view.divisions),
-    )
+def counts(view: plan.Plan) -> Mapping[str, Counts]:
+    """Return the numbers of a cluster for the table of all clusters, by recipe."""
+    return {
+        each.recipe.name: Counts(
+            nodes=_count(each),
+            with_devices=_count(each, gaps.has_devices),
+            with_problems=_count(each, gaps.has_problem),
+            policies=len(each.divisions),
+        )
+        for each in _shown(view)
+    }
 
 
-def clusters(rows: Sequence[tuple[str, Counts]]) -> Iterator[str]:
-    """Yield a table of the clusters, given by their names and numbers, if there are several."""
-    if len(rows) > 1:
-        numbers = [counts for _, counts in rows]
-        total = ("(all)", *(str(sum(column)) for column in list(zip(*numbers, strict=True))[:3]), "")
-        cells = [*((name, *map(str, counts)) for name, counts in rows), total]
+def _shown(view: plan.Plan) -> Sequence[plan.Plan]:
+    """Return the plans that say something: that of KAE only where a policy, or a node with devices, needs it."""
+    return view.every if view.divisions or _count(view, gaps.has_devices) or not view.stacks else view.stacks
+
+
+def clusters(rows: Sequence[tuple[str, Mapping[str, Counts]]]) -> Iterator[str]:
+    """Yield a table of the clusters for each recipe, given by their names and numbers, if there are several."""
+    names = {name for _, by_recipe in rows for name in by_recipe} if len(rows) > 1 else set()
+    for name in sorted(names, key=lambda name: (name != devices.KAE.name, name)):
+        own = [(cluster, by_recipe[name]) for cluster, by_recipe in rows if name in by_recipe]
+        columns = list(zip(*(counts for _, counts in own), strict=True))[:3]
+        total = ("(all)", *(str(sum(column)) for column in columns), "")
+        cells = [*((cluster, *map(str, counts)) for cluster, counts in own), total]
+        yield from () if name == devices.KAE.name else (f"recipe {name}:",)
         yield from tables.plain(("CLUSTER", "NODES", "WITH DEVICES", "PROBLEMS", "POLICIES"), cells)
         yield ""
 
 
 def summary(view: plan.Plan, restriction: str = "") -> Iterator[str]:
-    """Yield the summary of a cluster.
+    """Yield the summary of a cluster, recipe by recipe.
 
     `restriction` says what the plan is restricted to; it is empty for a whole plan.
     """
-    yield _head(view, restriction)
-    yield from _policies(view)
-    yield from _groups(view)
-    yield from _problems(view)
-    yield ""
+    for each in _shown(view):
+        yield _head(each, restriction)
+        yield from _policies(each)
+        yield from _groups(each)
+        yield from _problems(each)
+        yield ""
 
 
 def details(view: plan.Plan) -> Iterator[str]:
     """Yield the details of a cluster: its nodes, pools and images to build, and every gap with its nodes."""
-    for title, lines in (("nodes", _nodes(view)), ("pools", _pools(view)), ("images to build", _images(view))):
-        if lines:
-            yield from (f"cluster {view.cluster.name}, {title}:", *(f"  {line}" for line in lines), "")
-    for is_problem in _TITLES:
-        yield from without(view, is_problem=is_problem)
+    for each in _shown(view):
+        for title, lines in (("nodes", _nodes(each)), ("pools", _pools(each)), ("images to build", _images(each))):
+            if lines:
+                yield from (f"{_title(each)}, {title}:", *(f"  {line}" for line in lines), "")
+        for is_problem in _TITLES:
+            yield from _without(each, is_problem=is_problem)
 
 
-def without(view: plan.Plan, *, is_problem: bool) -> Iterator[str]:
-    """Yield the nodes of a cluster that lack a component, by reason."""
+def problems(view: plan.Plan) -> Iterator[str]:
+    """Yield the nodes of a cluster that lack what is promised to them, by reason."""
+    for each in _shown(view):
+        yield from _without(each, is_problem=True)
+
+
+def _without(view: plan.Plan, *, is_problem: bool) -> Iterator[str]:
     found = gaps.grouped(view.decisions, is_problem=is_problem)
     if found:
-        yield f"cluster {view.cluster.name}, {_TITLES[is_problem]}:"
+        yield f"{_title(view)}, {_TITLES[is_problem]}:"
         yield from (f"  {wording.nodes(one.nodes)}: {one.text}" for one in found)
         yield ""
+
+
+def _title(view: plan.Plan) -> str:
+    recipe = f", recipe {view.recipe.name}" if view.recipe is not devices.KAE else ""
+    return f"cluster {view.cluster.name}{recipe}"
 
 
 def _count(view: plan.Plan, holds: Callable[[plan.Decision], bool] = lambda _: True) -> int:
@@ -91,13 +115,14 @@ def _count(view: plan.Plan, holds: Callable[[plan.Decision], bool] = lambda _: T
 def _head(view: plan.Plan, restriction: str) -> str:
     number, whole = _count(view), wording.counted(len(view.inventory.nodes), "node")
     unknown = _count(view, lambda decision: not decision.node.profile.discovered)
+    has_hardware = not view.recipe.is_everywhere
     facts = (
         f"{number} of {whole} ({restriction})" if restriction else whole,
-        *([f"{_count(view, gaps.has_devices)} with KAE devices"] if number else ()),
+        *([f"{_count(view, gaps.has_devices)} with {view.recipe.devices}"] if number and has_hardware else ()),
         *([f"{unknown} not labelled by NFD yet"] if unknown else ()),
         *([f"{_count(view, gaps.has_problem)} with problems"] if number else ()),
     )
-    return f"cluster {view.cluster.name}: {', '.join(facts)}"
+    return f"{_title(view)}: {', '.join(facts)}"
 
 
 def _policies(view: plan.Plan) -> Iterator[str]:
@@ -124,11 +149,16 @@ def _policy(division: pools.Division, decisions: Sequence[plan.Decision]) -> Ite
         plugins[images.short(decision.device_plugin.image)] += len(decision.nodes)
     name, number = division.policy.name, str(installed.total())
     columns = (
-        _images_of(installed) if spec.driver.enabled else ["pre-installed"],
-        _images_of(plugins) if spec.devicePlugin.enabled else ["pre-installed"],
+        _images_of(installed) if spec.driver.enabled else [disabled(division.policy, "driver")],
+        _images_of(plugins) if spec.devicePlugin.enabled else [disabled(division.policy, "devicePlugin")],
     )
     for index, cells in enumerate(zip_longest(*columns, fillvalue="")):
         yield (name, number, *cells) if index == 0 else ("", "", *cells)
+
+
+def disabled(policy: definitions.Policy, component: Literal["driver", "devicePlugin"]) -> str:
+    """Return the words in the place of the image of a component that a policy does not enable."""
+    return "none" if definitions.has_none(policy, component) else "pre-installed"
 
 
 def _images_of(counts: Counter[str]) -> list[str]:
@@ -147,10 +177,10 @@ def _groups(view: plan.Plan) -> Iterator[str]:
         for decision in view.decisions:
             group = division.group(decision.node.name) if decision.division is division else None
             sizes[group.name if group else ""] += len(decision.nodes)
-        texts: dict[type | None, list[str]] = {drivers.Frozen: [], drivers.Wave: [], type(None): []}
+        texts: dict[type, list[str]] = {drivers.Frozen: [], drivers.Wave: [], type(None): []}
         for group in division.groups:
             text = f"{group.name} {sizes[group.name]}" if group.declared else str(sizes[group.name])
-            texts[type(group.declared)].append(text)
+            next(own for sort, own in texts.items() if isinstance(group.declared, sort)).append(text)
         if division.groups:
             rows.append((division.policy.name, *(", ".join(each) or "-" for each in texts.values())))
     if rows:
@@ -179,7 +209,7 @@ def _nodes(view: plan.Plan) -> list[str]:
     """Return a table of the nodes, nodes with the same components and resources in one row."""
     names: defaultdict[tuple[str, ...], list[str]] = defaultdict(list)
     for decision in view.decisions:
-        offered = ", ".join(f"{resource.partition('/')[2]}={count}" for resource, count in decision.resources)
+        offered = ", ".join(map(resource, decision.resources))
         row = (
             decision.policy.name if decision.policy else "-",
             decision.pool.name if decision.pool else "-",
@@ -218,6 +248,12 @@ def _images(view: plan.Plan) -> list[str]:
 def driver(decision: plan.Decision) -> str:
     """Return the image of the driver installer of a decision; '-' without one."""
     return of_pool(decision.pool) if decision.pool else "-"
+
+
+def resource(amount: tuple[str, int | None]) -> str:
+    """Return a resource with its amount; `?` where only the node knows it."""
+    name, count = amount
+    return f"{name.removeprefix(f'{devices.DOMAIN}/')}={'?' if count is None else count}"
 
 
 def of_pool(pool: pools.Pool) -> str:

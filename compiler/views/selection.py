@@ -16,6 +16,8 @@ class Selection:
 
     policies: frozenset[str] = frozenset()
     """The names of their policies; empty for any, and for none."""
+    recipes: frozenset[str] = frozenset()
+    """The recipes whose plans are shown; empty for all."""
     nodes: frozenset[tuple[str, str]] = frozenset()
     """The names of their clusters and their own; empty for all."""
     term: selectors.Term = ()
@@ -27,8 +29,21 @@ class Selection:
 
 
 def restricted(view: plan.Plan, selection: Selection) -> plan.Plan:
-    """Return a plan with the selected nodes, and the policies that are selected or have one of them."""
+    """Return the plans of a cluster with the selected nodes, and the policies that are selected or have one of them.
+
+    Of recipes beside KAE those are left that have any of these.
+    """
     if not selection:
+        return view
+    stacks = (_restricted(stack, selection) for stack in view.stacks)
+    left = tuple(stack for stack in stacks if stack.decisions or stack.divisions)
+    return dataclasses.replace(_restricted(view, selection), stacks=left)
+
+
+def _restricted(view: plan.Plan, selection: Selection) -> plan.Plan:
+    if selection.recipes and view.recipe.name not in selection.recipes:
+        return dataclasses.replace(view, decisions=(), divisions=())
+    if not dataclasses.replace(selection, recipes=frozenset()):
         return view
     decisions = tuple(_selected(view, selection))
     policies = {decision.policy.name for decision in decisions if decision.policy} | selection.policies

@@ -9,7 +9,7 @@ from typing import Any
 from compiler import devices
 from compiler.fleet import taints
 from compiler.inventory import snapshot
-from compiler.planning import plan, rollout_groups
+from compiler.planning import amounts, plan, rollout_groups
 from compiler.views import gaps
 from compiler.views.report.changes import Changes
 
@@ -136,7 +136,9 @@ def device_counts(node: snapshot.Node) -> list[str]:
     """Return the numbers of the node's devices by kind."""
     if not node.profile.discovered:
         return ["unknown: NFD has not labelled the node yet"]
-    counts = ((kind.name, *plan.functions(kind, node)) for kind in devices.KINDS if node.label(kind.present) == "true")
+    counts = (
+        (kind.name, *amounts.functions(kind, node)) for kind in devices.KINDS if node.label(kind.present) == "true"
+    )
     return [f"{name}: {physical} physical, {virtual} virtual" for name, physical, virtual in counts]
 
 

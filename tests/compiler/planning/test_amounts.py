@@ -1,0 +1,76 @@
+"""The resources of recipes: how many of each a node offers, as far as the inventory tells."""
+
+from typing import Any
+
+import pytest
+
+from compiler.fleet import definitions
+from tests import builders
+
+KIND = "openfuyao.com/onload.sfc"
+PCI = {"pci": [{"kind": "sfc", "vendor": "1924", "devices": ["0b03"], "virtual": ["1b03"]}]}
+DRIVER = {"image": "installer", "modules": [{"name": "onload"}]}
+
+
+def _policy(*resources: dict[str, Any], parameters: dict[str, Any] | None = None, **spec: Any) -> definitions.Policy:
+    recipe = builders.recipe(
+        match=PCI,
+        driver=DRIVER,
+        devicePlugin={"resources": list(resources)},
+        parameters={"properties": parameters or {}},
+    )
+    return builders.device_policy("desk", recipe, **spec)
+
+
+def _offered(policy: definitions.Policy, **counts: str) -> dict[str, int | None]:
+    labels = {f"{KIND}.present": "true"} | {f"{KIND}.{sort}": count for sort, count in counts.items()}
+    view, _ = builders.view([policy], [builders.node(machine=builders.profile(labels))])
+    ((decision,),) = (stack.decisions for stack in view.stacks)
+    return dict(decision.resources)
+
+
+def test_a_node_offers_as_many_tokens_as_the_values_say_times_their_shares() -> None:
+    resource = {"name": "amd.com/onload", "class": "token", "count": "${values.pods}", "shares": 2}
+    pods = {"pods": {"type": "integer", "default": 100}}
+
+    assert _offered(_policy(resource, parameters=pods)) == {"amd.com/onload": 200}
+    assert _offered(_policy(resource, parameters=pods, values={"pods": 40})) == {"amd.com/onload": 80}
+
+
+def test_each_profile_is_a_resource_with_as_many_tokens() -> None:
+    profiles = {"latency": {"EF_POLL_USEC": "1"}, "bulk": {}}
+    resource = {"name": "amd.com/onload", "class": "token", "count": 3, "profiles": profiles}
+
+    assert _offered(_policy(resource)) == {"amd.com/onload": 3, "amd.com/onload-bulk": 3, "amd.com/onload-latency": 3}
+
+
+def test_only_the_node_knows_its_groups_of_paths() -> None:
+    resource = {"name": "example.com/npu", "class": "char", "groups": [{"paths": [{"path": "/dev/npu*"}]}], "shares": 2}
+
+    assert _offered(_policy(resource)) == {"example.com/npu": None}
+
+
+@pytest.mark.parametrize("sort", ["vfio", "uacce"])
+@pytest.mark.parametrize(
+    ("counts", "sriov", "offered"),
+    [
+        ({"pf": "2"}, None, 4),
+        ({"pf": "2", "vf": "6"}, None, 12),
+        ({"pf": "2", "vf": "6"}, 4, 16),
+        ({"pf": "2", "vf": "6"}, 0, 4),
+        ({}, None, None),
+    ],
+)
+def test_functions_are_counted_as_those_of_kae_are(
+    sort: str, counts: dict[str, str], sriov: int | None, offered: int | None
+) -> None:
+    resource = {"name": "example.com/nic", "class": sort, "kind": "sfc", "shares": 2}
+    driver = {} if sriov is None else {"sriov": {"sfc": sriov}}
+
+    assert _offered(_policy(resource, driver=driver), **counts) == ({"example.com/nic": offered} if offered else {})
+
+
+def test_a_driver_that_is_removed_leaves_nothing() -> None:
+    resource = {"name": "amd.com/onload", "class": "token", "count": 3}
+
+    assert _offered(_policy(resource, driver={"state": "Absent"})) == {}

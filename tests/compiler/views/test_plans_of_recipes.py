@@ -1,0 +1,185 @@
+"""The plans of recipes beside that of KAE, for people and for programs; a cluster without them shows no trace."""
+
+import json
+from typing import Any
+
+import pytest
+from syrupy.assertion import SnapshotAssertion
+
+from compiler.planning import plan
+from compiler.views import plan_data, plan_text, selection
+from tests import builders
+
+KERNEL = "5.14.0-427.el9_4.x86_64"
+ONLOAD = builders.recipe(
+    match={"pci": [{"kind": "sfc", "vendor": "1924", "classes": ["0200"]}]},
+    images=dict(builders.IMAGES)
+    | {"modules": {"repository": "r.example.com", "image": "onload-module", "version": "8-${KERNEL_FULL_VERSION}"}},
+    driver={
+        "image": "installer",
+        "version": "modules",
+        "payloads": [{"image": "modules", "paths": ["/opt/lib/modules"]}],
+        "modules": [{"name": "onload"}],
+    },
+    devicePlugin={"resources": [{"name": "amd.com/onload", "class": "token", "count": 40}]},
+)
+NPU = builders.recipe(
+    "npu-plugin",
+    match={"all": {}},
+    devicePlugin={
+        "resources": [
+            {"name": "example.com/npu", "class": "char", "groups": [{"paths": [{"path": "/dev/npu*"}]}]},
+        ]
+    },
+)
+DESK = builders.device_policy(
+    "desk",
+    ONLOAD,
+    nodeSelector={"matchLabels": {"desk": "trading"}},
+    kernelMappings=[{"name": "el9", "regexp": "el9"}],
+    rollout={"waves": [{"name": "canary", "nodes": ["t-1"]}]},
+)
+LAB = builders.device_policy("lab", NPU, nodeSelector={"matchLabels": {"lab": "yes"}})
+TLS = builders.selecting("tls", pool="tls")
+SFC = {"openfuyao.com/onload.present": "true", "openfuyao.com/onload.sfc.present": "true"}
+EL8 = builders.profile(SFC, kernel_version="4.18.0-553.el8_10.x86_64")
+EL9 = builders.profile(SFC, kernel_version=KERNEL)
+NODES = [
+    builders.node("kp-1", {"pool": "tls"}),
+    builders.node("t-1", {"desk": "trading"}, EL9),
+    builders.node("t-2", {"desk": "trading", "lab": "yes"}, EL9),
+    builders.node("t-3", {"desk": "trading"}, EL8),
+    builders.node("t-4", {}, EL9),
+]
+
+
+def view(*policies: Any) -> plan.Plan:
+    return builders.view(policies or (TLS, DESK, LAB), NODES)[0]
+
+
+def text(shown: plan.Plan, restriction: str = "") -> str:
+    return "\n".join((*plan_text.summary(shown, restriction), *plan_text.details(shown)))
+
+
+def stacks(shown: plan.Plan) -> dict[str, Any]:
+    return {stack["recipe"]: stack for stack in plan_data.data(shown).get("stacks", ())}
+
+
+def test_people_see_a_table_for_each_recipe_after_that_of_kae(snapshot: SnapshotAssertion) -> None:
+    assert text(view()) == snapshot
+
+
+def test_what_is_said_of_kae_does_not_depend_on_recipes() -> None:
+    alone, beside = view(TLS), view()
+
+    assert text(beside).startswith("\n".join(plan_text.summary(alone)))
+    assert {key: value for key, value in plan_data.data(beside).items() if key != "stacks"} == plan_data.data(alone)
+    assert plan_text.counts(beside)["kae"] == plan_text.counts(alone)["kae"]
+
+
+def test_a_cluster_without_kae_does_not_speak_of_it() -> None:
+    shown = builders.view((DESK,), NODES[1:])[0]
+
+    assert "KAE" not in text(shown)
+    assert list(plan_text.counts(shown)) == ["onload"]
+
+
+def test_nodes_with_kae_devices_and_no_policy_are_shown_beside_recipes() -> None:
+    assert "1 with KAE devices, 1 with problems" in text(view(DESK))
+
+
+def test_programs_get_the_stacks_as_documented(snapshot: SnapshotAssertion) -> None:
+    shown = view()
+
+    assert plan_data.data(shown)["stacks"] == snapshot
+
+
+@pytest.mark.parametrize("count", [1, 2, 5, 6])
+def test_the_stacks_are_whole_in_whatever_pieces_they_are_written(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = plan_data.data(view())
+    monkeypatch.setattr(plan_data, "_CHUNK", count)
+
+    written = "".join(piece for nodes in plan_data.item(view()) for piece in nodes.pieces())
+
+    assert json.loads(written) == whole
+    assert written == json.dumps(whole, indent=2, ensure_ascii=False).replace("\n", "\n    ")
+
+
+def test_lines_of_json_name_the_recipe() -> None:
+    shown = view()
+    lines = [json.loads(line) for nodes in plan_data.lines(shown) for line in "".join(nodes.pieces()).splitlines()]
+    kinds = {"node": "nodes", "pool": "pools", "image": "images"}
+
+    assert [line for line in lines if "recipe" in line] == [
+        {"kind": kind, "cluster": "east", "recipe": recipe, **entry}
+        for recipe, stack in stacks(shown).items()
+        for kind, field in kinds.items()
+        for entry in stack[field]
+    ]
+    assert {line["kind"] for line in lines if "recipe" not in line} == {"node", "pool"}
+
+
+def test_a_plan_is_restricted_to_recipes() -> None:
+    shown = selection.restricted(view(), selection.Selection(recipes=frozenset({"onload"})))
+
+    assert stacks(shown) == {"onload": stacks(view())["onload"]}
+    assert plan_data.data(shown)["nodes"] == []
+    assert list(plan_text.counts(shown)) == ["onload"]
+
+
+def test_a_plan_of_kae_alone_has_no_stacks() -> None:
+    shown = selection.restricted(view(), selection.Selection(recipes=frozenset({"kae"})))
+
+    assert plan_data.data(shown) == plan_data.data(view(TLS))
+
+
+def test_a_policy_of_a_recipe_restricts_the_plan_to_its_nodes() -> None:
+    shown = selection.restricted(view(), selection.Selection(policies=frozenset({"lab"})))
+
+    assert [node["name"] for stack in stacks(shown).values() for node in stack["nodes"]] == ["t-2"]
+    assert "cluster east, recipe npu-plugin: 1 of 5 nodes (--policy lab)" in text(shown, "--policy lab")
+
+
+def test_a_node_is_shown_under_every_recipe() -> None:
+    shown = selection.restricted(view(), selection.Selection(nodes=frozenset({("east", "t-2")})))
+
+    assert {name: stack["nodes"][0]["policy"] for name, stack in stacks(shown).items()} == {
+        "npu-plugin": "lab",
+        "onload": "desk",
+    }
+
+
+def test_a_problem_of_any_recipe_is_shown() -> None:
+    shown = selection.restricted(view(), selection.Selection(has_problem=True))
+
+    assert [node["name"] for node in stacks(shown)["onload"]["nodes"]] == ["t-3", "t-4"]
+    assert "npu-plugin" not in stacks(shown)
+    assert "".join(plan_text.problems(shown)) == (
+        "cluster east, recipe onload, problems:"
+        "  1 node (t-3): no driver: no mapping covers its kernel 4.18.0-553.el8_10.x86_64"
+        "  1 node (t-4): no policy matches its labels"
+    )
+
+
+def test_each_recipe_has_a_table_of_the_clusters() -> None:
+    counts = plan_text.counts(view())
+
+    lines = list(plan_text.clusters([("east", counts), ("west", {"kae": counts["kae"]})]))
+
+    assert lines == [
+        "CLUSTER    NODES    WITH DEVICES    PROBLEMS    POLICIES",
+        "east       5        1               0           1",
+        "west       5        1               0           1",
+        "(all)      10       2               0",
+        "",
+        "recipe npu-plugin:",
+        "CLUSTER    NODES    WITH DEVICES    PROBLEMS    POLICIES",
+        "east       5        5               0           1",
+        "(all)      5        5               0",
+        "",
+        "recipe onload:",
+        "CLUSTER    NODES    WITH DEVICES    PROBLEMS    POLICIES",
+        "east       5        4               2           1",
+        "(all)      5        4               2",
+        "",
+    ]
