@@ -193,10 +193,10 @@ CODES: Mapping[str, Code] = MappingProxyType(
         "wave-bounds": _error("The percentages of waves rise, and have at most two decimals."),
         "pool-rules-too-large": _error("The node names of a policy's groups fit into one object."),
         "object-too-large": _error("The values that a DaemonSet selects its nodes by fit into one object."),
-        # Importing from the KAE Operator.
-        "import-source": _error("The import reads one values file, or one KAEPolicy of the KAE Operator."),
-        "import-dropped": _warning("Every option of the KAE Operator has an equivalent in KAE."),
-        "import-differs": _warning("Every option of the KAE Operator has the same meaning in KAE."),
+        # Importing from other operators.
+        "import-source": _error("The import reads values of a chart or one object of an operator that it knows."),
+        "import-dropped": _warning("Every setting of another operator has an equivalent here."),
+        "import-differs": _warning("Every setting of another operator means the same here."),
         "recipe-behind": _warning("A copy of a shipped recipe was made of the one that kae ships now."),
         # Facts about the world.
         "operator-image": _warning("A component has an image of this project, not one of the KAE Operator."),

@@ -310,11 +310,17 @@ def _import(commands: options.Commands) -> None:
     command = options.command(
         commands,
         "import",
-        "turn the KAE Operator's Helm values, or a live KAEPolicy, into documents",
+        "turn the settings of another operator (KAE's, KMM's, Onload's, SRO's) into documents",
         "kae import values.yaml --cluster east -o policies/east.yaml",
         "kubectl get kaepolicy kae -o yaml | kae import --cluster east -o policies/east.yaml",
+        "kae import module.yaml --cluster east -o policies/kmod.yaml    a Module of KMM: also recipes/NAME/recipe.yaml",
     )
-    command.add_argument("file", nargs="?", default="-", help="values.yaml or a KAEPolicy; - reads standard input")
+    command.add_argument(
+        "file",
+        nargs="?",
+        default="-",
+        help="values of a chart, a KAEPolicy, a Module of KMM, an Onload or a SpecialResource; - reads standard input",
+    )
     command.add_argument(
         "--cluster",
         default="default",
@@ -324,6 +330,9 @@ def _import(commands: options.Commands) -> None:
     )
     command.add_argument(
         "--policy", type=arguments.policy, metavar="NAME", help="the policy's name (default: the live object's, or kae)"
+    )
+    command.add_argument(
+        "--recipe", type=arguments.policy, metavar="NAME", help="the recipe's name (default: that of the object)"
     )
     command.add_argument(
         "--namespace",

@@ -1,40 +1,66 @@
-"""`kae import`: the KAE Operator's settings as documents of the compiler."""
+"""`kae import`: the settings of an operator as documents of the compiler."""
 
 import argparse
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from compiler import cli, diagnostics, errors, schema, wording
 from compiler.cli import findings, piped
 from compiler.formats import decode
-from compiler.migrate import drafts, operator_values
-from compiler.project import atomic, document_files, links, package_data
+from compiler.migrate import drafts, stacks
+from compiler.project import atomic, document_files, links, package_data, recipe_copies
 
 _HINT = "Run: kubectl get kaepolicy NAME -o yaml | kae import --cluster NAME"
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print or write a KAEPolicy and a KAECluster, and report the options of the source that have no meaning here."""
-    wanted = drafts.Names(cluster=arguments.cluster, policy=arguments.policy, namespace=arguments.namespace)
+    """Print or write the documents, and report the options of the source that have no meaning here."""
+    wanted = drafts.Names(
+        cluster=arguments.cluster,
+        policy=arguments.policy,
+        recipe=arguments.recipe,
+        namespace=arguments.namespace,
+    )
     _require_new(arguments.target)
     file, content = _content(arguments.file)
     read, found = decode.decode(file, content)
-    printed = ""
+    made: tuple[stacks.Made, ...] = ()
     if read and not diagnostics.has_errors(found):
-        judge = schema.Judge(package_data.schemas())
-        objects, more = operator_values.translated(read, wanted, judge)
+        made, more = stacks.translated(read, wanted, schema.Judge(package_data.schemas()))
         found = [*found, *more]
-        printed = operator_values.text(objects) if objects else ""
     if findings.concluded(arguments, found):
-        printed = ""
-    if printed and arguments.target is not None:
-        atomic.write_file(Path(arguments.target), printed)
-        printed = f"{wording.file_name(arguments.target)}: a KAEPolicy and a KAECluster\n"
+        made = ()
+    printed = _printed(made) if arguments.target is None else _written(made, arguments.target)
     sys.stdout.write(printed)
     sys.stdout.flush()
     findings.report(arguments, diagnostics.merged(found))
-    return cli.FINE if printed else cli.WRONG
+    return cli.FINE if made else cli.WRONG
+
+
+def _printed(made: Sequence[stacks.Made]) -> str:
+    """Return the documents as one text; a recipe has a file of its own, which a comment names."""
+    if len(made) < 2:
+        return "".join(each.text for each in made)
+    places = (recipe_copies.file(each.recipe) if each.recipe else "a file of policies/" for each in made)
+    return "---\n".join(f"# For {place}:\n{each.text}" for place, each in zip(places, made, strict=True))
+
+
+def _written(made: Sequence[stacks.Made], target: str) -> str:
+    """Write the documents, a recipe to the folder of recipes, and return a line for each file. Raises WorldError."""
+    files = {recipe_copies.file(each.recipe) if each.recipe else target: each for each in made}
+    for file in files:
+        _require_new(file)
+    for file, each in files.items():
+        if each.recipe:
+            links.require_inside(file, hint="Remove the link.")
+            Path(file).parent.mkdir(parents=True, exist_ok=True)
+        atomic.write_file(Path(file), each.text)
+    return "".join(
+        f"{wording.file_name(file)}: {wording.listed(f'a {kind}' for kind in each.kinds)}\n"
+        for file, each in files.items()
+    )
 
 
 def _require_new(target: str | None) -> None:

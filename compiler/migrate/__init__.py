@@ -1,1 +1,1 @@
-"""The KAE Operator's options, and the policies and clusters that mean the same; serves `kae import`."""
+"""The settings of other operators, and the documents that mean the same; serves `kae import`."""

@@ -74,13 +74,15 @@ class Draft:
             return
         inside: Any = self.data
         for step, following in itertools.pairwise(path):
-            new: Any = [] if isinstance(following, int) else {}
-            if isinstance(inside, dict):
-                inside = inside.setdefault(step, new)
-            else:
-                inside[len(inside) :] = [new] if step == len(inside) else []
-                inside = inside[step]
-        inside[path[-1]] = value
+            if isinstance(inside, list) and step == len(inside):
+                inside.append({})
+            elif isinstance(inside, dict):
+                inside.setdefault(step, [] if isinstance(following, int) else {})
+            inside = inside[step]
+        if isinstance(inside, list) and path[-1] == len(inside):
+            inside.append(value)
+        else:
+            inside[path[-1]] = value
 
     def imported(self, source: documents.Document) -> Imported:
         """Return the document with the positions of its source."""

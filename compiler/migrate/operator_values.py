@@ -15,7 +15,7 @@ from compiler.formats import canonical, documents
 from compiler.migrate import drafts, operator_options, operator_source
 from compiler.model import base, cluster, policy
 
-_ARGOCD = "# +argocd:skip-file-rendering"
+ARGOCD = "# +argocd:skip-file-rendering"
 """A directory Application of Argo CD passes over a file that holds this in a line."""
 
 _SCHEMA = "# yaml-language-server: $schema=../schemas/{}.json"
@@ -65,7 +65,7 @@ def translated(read: Sequence[documents.Document], names: drafts.Names, judge: s
 def text(objects: Iterable[Mapping[str, Any]]) -> str:
     """Return the documents as the text of a file in policies/."""
     parts = [f"{_SCHEMA.format(data['kind'].lower())}\n{canonical.dump_yaml(data)}" for data in objects]
-    return f"{_ARGOCD}\n" + "---\n".join(parts)
+    return f"{ARGOCD}\n" + "---\n".join(parts)
 
 
 def _named(source: operator_source.Source, names: drafts.Names) -> Iterator[_Carried]:

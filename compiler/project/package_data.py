@@ -28,7 +28,7 @@ def folder(name: str) -> Path:
 @functools.cache
 def schemas() -> Mapping[str, Any]:
     """Return the JSON Schemas of the documents by name."""
-    names = ("kaepolicy", "kaecluster", "kaeproject", "nodeinventory", "nodelist")
+    names = ("devicepolicy", "kaepolicy", "kaecluster", "kaeproject", "nodeinventory", "nodelist", "recipe")
     return {name: json.loads((folder("schemas") / f"{name}.json").read_bytes()) for name in names}
 
 
