@@ -99,7 +99,8 @@ class _Look:
         for item in wanted.objects:
             ref = cluster_status.ref_of(item.data)
             self._found[ref] = self._cluster.object(ref.api_version, ref.kind, ref.name, ref.namespace)
-        daemon_sets = cluster_status.wanted_daemon_sets([item.data for item in wanted.objects], view.decisions, nodes)
+        objects = [item.data for item in wanted.objects]
+        daemon_sets = cluster_status.wanted_daemon_sets(objects, view.all_decisions, nodes)
         return cluster_status.ClusterStatus(
             cluster=cluster.name,
             server=self._cluster.host,
@@ -156,7 +157,7 @@ class _Look:
     def _leases(self) -> Iterator[cluster_status.Held]:
         for raw in self._cluster.objects("coordination.k8s.io/v1", "Lease", self._wanted.cluster.spec.namespace):
             lease = lease_objects.parse(raw)
-            if lease.name.startswith(cluster_status.LEASES) and lease.holder:
+            if cluster_status.is_lease(lease.name) and lease.holder:
                 yield cluster_status.Held(lease=lease, held_s=age_s(lease.acquired), renewed_s=age_s(lease.renewed))
 
     def _drifts(self) -> Iterator[cluster_status.Drift]:

@@ -1,5 +1,6 @@
 """The status of a live cluster against the plan and the output, as a value: everything that `kae status` shows."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -40,8 +41,8 @@ KINDS: tuple[tuple[str, str], ...] = (
 OURS = "app.kubernetes.io/part-of=kae"
 """The label of every rendered object."""
 
-LEASES = f"{names.DRIVER}-"
-"""The prefix of the names of the driver's Leases."""
+_LEASE = re.compile(r"[a-z0-9-]+-driver-[a-z0-9-]+-[0-9]+")
+"""The name of a Lease of driver installers: RECIPE-driver-POLICY-NUMBER."""
 
 State = Literal["missing", "changed", "extra", "kept", "ending"]
 """missing: not in the cluster. extra: in the cluster and not in output/. kept: like extra, but kept on
@@ -135,6 +136,11 @@ class ClusterStatus:
         return self.output == "fine" and settled and up and all(deviation.state == "kept" for deviation in self.drifts)
 
 
+def is_lease(name: str) -> bool:
+    """Return whether a Lease has the name of one of driver installers."""
+    return _LEASE.fullmatch(name) is not None
+
+
 def ref_of(data: Mapping[str, Any]) -> Ref:
     """Return the object that data describes."""
     metadata = data["metadata"]
@@ -171,12 +177,12 @@ def _planned(decisions: Sequence[plan.Decision]) -> dict[str, dict[str, str]]:
     for decision in decisions:
         if decision.policy is None:
             continue
-        for name, landing in (
-            (manifests.driver_name(decision.policy, decision.pool), decision.driver),
-            (manifests.device_plugin_name(decision.policy), decision.device_plugin),
+        for name, image in (
+            (manifests.driver_name(decision.policy, decision.pool), decision.pool.installer if decision.pool else None),
+            (manifests.device_plugin_name(decision.policy), decision.device_plugin.image),
         ):
-            if landing.image is not None:
-                images.setdefault(name, {}).update(dict.fromkeys(decision.names, landing.image))
+            if image is not None:
+                images.setdefault(name, {}).update(dict.fromkeys(decision.names, image))
     return images
 
 
