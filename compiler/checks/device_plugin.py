@@ -1,8 +1,8 @@
-"""Rules for the device plugin of a policy."""
+"""Rules for the device plugin of a KAEPolicy."""
 
 from collections.abc import Iterator
 
-from compiler import wording
+from compiler import devices, wording
 from compiler.checks import containers
 from compiler.diagnostics import Diagnostic
 from compiler.fleet import definitions
@@ -13,7 +13,9 @@ _OWN = ("/dev", "/proc", "/run/kae", "/sys")
 
 
 def findings(policy: definitions.Policy) -> Iterator[Diagnostic]:
-    """Yield the mistakes in the device plugin of a policy."""
+    """Yield the mistakes in the device plugin of a policy; a DevicePolicy has no such settings."""
+    if policy.recipe is not devices.KAE:
+        return
     for path, message, hint in (*_idle(policy), *_shared_groups(policy), *_covered(policy)):
         yield Diagnostic(
             code="device-plugin-settings",

@@ -104,31 +104,33 @@ def _unknown(policy: definitions.Policy, path: documents.Path, message: str, kno
 
 def virtual_functions(policy: definitions.Policy) -> Iterator[Diagnostic]:
     """The installed driver sets up virtual functions, and each gets a queue that its physical function leaves."""
+    stack = definitions.stack(policy.spec.driver)
     driver = policy.spec.driver
-    for kind in devices.KINDS:
-        count = getattr(driver.sriov, kind.name)
-        if count is None:
-            continue
-        span = policy.source.span("spec", "driver", "sriov", kind.name)
+    counts = stack.functions if stack else driver.sriov.model_dump(exclude_none=True)
+    for kind, count in counts.items():
         if not driver.enabled:
             yield Diagnostic(
                 code="sriov-without-driver",
-                span=span,
+                span=policy.source.span("spec", "driver", "sriov", kind),
                 message=f"Policy '{policy.name}' asks for virtual functions, but installs no driver to set them up.",
                 hint="Remove driver.sriov, or set driver.enabled: true.",
             )
-            continue
-        kept = driver.moduleParameters.get(kind.module, {}).get("pf_q_num", devices.PF_QUEUES)
-        if count and devices.DEVICE_QUEUES - kept < count:
-            yield Diagnostic(
-                code="sriov-over-hardware",
-                span=span,
-                message=f"{wording.counted(count, 'virtual function')} of {kind.name} "
-                f"{'needs' if count == 1 else 'need'} a queue each, but only {devices.DEVICE_QUEUES - kept} "
-                f"{'is' if devices.DEVICE_QUEUES - kept == 1 else 'are'} left.",
-                notes=(f"The physical function keeps {kept} of {devices.DEVICE_QUEUES} queues (pf_q_num).",),
-                hint=f"Lower moduleParameters.{kind.module}.pf_q_num, or ask for fewer virtual functions.",
-            )
+        elif stack is None:
+            yield from _queues(policy, next(one for one in devices.KINDS if one.name == kind), count)
+
+
+def _queues(policy: definitions.Policy, kind: devices.Kind, count: int) -> Iterator[Diagnostic]:
+    kept = policy.spec.driver.moduleParameters.get(kind.module, {}).get("pf_q_num", devices.PF_QUEUES)
+    left = devices.DEVICE_QUEUES - kept
+    if count and left < count:
+        yield Diagnostic(
+            code="sriov-over-hardware",
+            span=policy.source.span("spec", "driver", "sriov", kind.name),
+            message=f"{wording.counted(count, 'virtual function')} of {kind.name} "
+            f"{'needs' if count == 1 else 'need'} a queue each, but only {left} {'is' if left == 1 else 'are'} left.",
+            notes=(f"The physical function keeps {kept} of {devices.DEVICE_QUEUES} queues (pf_q_num).",),
+            hint=f"Lower moduleParameters.{kind.module}.pf_q_num, or ask for fewer virtual functions.",
+        )
 
 
 def cleanup(policy: definitions.Policy) -> Iterator[Diagnostic]:

@@ -20,47 +20,61 @@ _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _A_KERNEL = "5.10.0-1.oe2203.aarch64"
 """An example, to fill into images that are named after kernels."""
 
-_NOUNS: Mapping[str, str] = MappingProxyType({"driver": "driver", "devicePlugin": "device plugin"})
-
-_MODULES: Mapping[str, str] = MappingProxyType({"driver": "installer", "device plugin": "device_plugin"})
-"""The program of each component."""
+_MODULES: Mapping[str, str] = MappingProxyType(
+    {"the driver's image": "installer", "the device plugin's image": "device_plugin"}
+)
+"""The program of each component of KAE."""
 
 _OPERATOR = "kae-operator"
 _OPERATORS = frozenset(f"{base.OPERATOR_REPOSITORY}/{name}" for name in ("kae-driver-installer", "kae-device-plugin"))
 """The images of the KAE Operator, and where it publishes those of its components."""
 
-Paths = Mapping[str, documents.Path]
-"""The path of each part of an image reference."""
 
-
-def of_component(policy: definitions.Policy, name: str, variants: Iterable[overrides.Variant]) -> Iterator[Diagnostic]:
+def of_driver(variants: Iterable[overrides.Variant]) -> Iterator[Diagnostic]:
     """In every pool, repository, image and version make a valid reference, and the image is pinned."""
-    if name == "driver":
-        if policy.spec.driver.enabled:
-            for variant in variants:
-                yield from _image(policy.source, variant.driver, variant.paths, _NOUNS[name])
-    elif policy.spec.devicePlugin.enabled:
-        paths = {field: ("spec", name, field) for field in ("repository", "image", "version")}
-        yield from _image(policy.source, policy.spec.devicePlugin, paths, _NOUNS[name])
+    for variant in variants:
+        for image in variant.images if variant.driver.enabled else ():
+            yield from _image(image)
 
 
-def _image(source: documents.Document, component: base.Component, paths: Paths, noun: str) -> Iterator[Diagnostic]:
-    reference = images.reference(component)
-    is_whole = not component.repository and not component.version
-    if not is_whole and not (component.repository and component.version):
-        given, absent = ("version", "repository") if component.version else ("repository", "version")
+def of_device_plugin(policy: definitions.Policy) -> Iterator[Diagnostic]:
+    """Repository, image and version make a valid reference, the image is pinned, and is one for all kernels."""
+    if not policy.spec.devicePlugin.enabled:
+        return
+    image = overrides.of_device_plugin(policy)
+    yield from _image(image)
+    for part, text in image.parts.items():
+        if "$" in text:
+            source, path = image.places[part]
+            yield Diagnostic(
+                code="kernel-placeholder",
+                span=source.setting_span(*path),
+                message=f"'{text}' is named after a kernel, but the device plugin has one image for all kernels.",
+                hint="Write an image that runs under every kernel.",
+            )
+
+
+def _image(image: overrides.Image) -> Iterator[Diagnostic]:
+    parts, places = image.parts, image.places
+    reference = images.joined(parts)
+    noun = image.noun[:1].upper() + image.noun[1:]
+    is_whole = not parts["repository"] and not parts["version"]
+    if not is_whole and not (parts["repository"] and parts["version"]):
+        given, absent = ("version", "repository") if parts["version"] else ("repository", "version")
+        source, path = places[absent]
         yield Diagnostic(
             code="image-reference",
-            span=source.setting_span(*paths[absent]),
-            message=f"The {noun}'s image has a {given} but no {absent}.",
+            span=source.setting_span(*path),
+            message=f"{noun} has a {given} but no {absent}.",
             hint="Set both, or leave both empty and write the whole reference into image.",
         )
     elif not _is_reference(reference):
-        yield _malformed(source, paths[_misspelt(component)], reference, f"The {noun}'s image")
+        yield _malformed(*places[_misspelt(parts)], reference, noun)
     else:
         if images.tag(reference) == "latest":
-            yield mutable_tag(source, paths["image" if is_whole else "version"], reference, f"the {noun}'s image")
-        yield from _of_operator(source, paths["image" if is_whole else "repository"], reference, noun)
+            yield mutable_tag(*places["image" if is_whole else "version"], reference, image.noun)
+        if image.noun in _MODULES:
+            yield from _of_operator(*places["image" if is_whole else "repository"], reference, image.noun)
 
 
 def _of_operator(source: documents.Document, path: documents.Path, reference: str, noun: str) -> Iterator[Diagnostic]:
@@ -74,7 +88,7 @@ def _of_operator(source: documents.Document, path: documents.Path, reference: st
         yield Diagnostic(
             code="operator-image",
             span=source.setting_span(*path),
-            message=f"'{reference}', the {noun}'s image, is the KAE Operator's own.",
+            message=f"'{reference}', {noun}, is the KAE Operator's own.",
             notes=(f"It does not hold `python -m {_MODULES[noun]}`, which the manifests start.",),
             hint=f"Build this project's images with `make images`, push them, and set {wording.dotted(path[1:])} to "
             "theirs.",
@@ -113,11 +127,11 @@ def _malformed(source: documents.Document, path: documents.Path, reference: str,
     )
 
 
-def _misspelt(component: base.Component) -> str:
-    """Return the field that makes an image reference invalid."""
-    if component.repository and not is_repository(component.repository.rstrip("/")):
+def _misspelt(parts: definitions.ImageParts) -> str:
+    """Return the part that makes an image reference invalid."""
+    if parts["repository"] and not is_repository(parts["repository"].rstrip("/")):
         return "repository"
-    return "version" if component.version and re.fullmatch(_NAME, component.image) else "image"
+    return "version" if parts["version"] and re.fullmatch(_NAME, parts["image"]) else "image"
 
 
 def mutable_tag(source: documents.Document, path: documents.Path, reference: str, noun: str) -> Diagnostic:

@@ -2,14 +2,17 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from compiler import wording
+from compiler import devices, wording
 from compiler.diagnostics import Diagnostic
 from compiler.fleet import assignment, definitions
 from compiler.formats import documents
 from compiler.inventory import snapshot
 from compiler.planning import kernels, overrides, pools
 
-PATH: documents.Path = ("spec", "driver", "kernelMappings")
+
+def path_of(policy: definitions.Policy) -> documents.Path:
+    """Return the path of the mappings of a policy."""
+    return (*policy.path, "kernelMappings")
 
 
 def findings(policy: definitions.Policy, variants: Sequence[overrides.Variant]) -> Iterator[Diagnostic]:
@@ -38,22 +41,22 @@ def patterns(policy: definitions.Policy) -> Iterator[Diagnostic]:
 
 def shadowed(policy: definitions.Policy) -> Iterator[Diagnostic]:
     """No earlier mapping takes every kernel that a mapping could take."""
-    mappings = policy.spec.driver.kernelMappings
+    mappings, path = policy.spec.driver.kernelMappings, path_of(policy)
     for later, earlier in kernels.shadowed(mappings):
         field = "regexp" if mappings[later].regexp is not None else "literal"
         yield Diagnostic(
             code="mapping-never-wins",
-            span=policy.source.span(*PATH, later, field),
+            span=policy.source.span(*path, later, field),
             message=f"Mapping '{mappings[later].name}' takes no kernel: the earlier mapping "
             f"'{mappings[earlier].name}' takes them all.",
-            notes=(f"The earlier mapping is at {policy.source.span(*PATH, earlier, 'name')}.",),
+            notes=(f"The earlier mapping is at {policy.source.span(*path, earlier, 'name')}.",),
             hint="Put the narrower mapping first, or remove this one.",
         )
 
 
 def unused_kernels(policy: definitions.Policy) -> Iterator[Diagnostic]:
     """A mapping takes every kernel that it lists; the image for another kernel would never be used."""
-    mappings = policy.spec.driver.kernelMappings
+    mappings, path = policy.spec.driver.kernelMappings, path_of(policy)
     for index, mapping in enumerate(mappings):
         is_reported_elsewhere = not (mapping.regexp or mapping.literal) or kernels.fault(kernels.pattern(mapping))
         for position, version in enumerate(() if is_reported_elsewhere else mapping.kernels or ()):
@@ -68,7 +71,7 @@ def unused_kernels(policy: definitions.Policy) -> Iterator[Diagnostic]:
                 reason = "Its literal is another kernel."
             yield Diagnostic(
                 code="mapping-never-wins",
-                span=policy.source.span(*PATH, index, "kernels", position),
+                span=policy.source.span(*path, index, "kernels", position),
                 message=f"Mapping '{mapping.name}' lists the kernel '{version}', but never takes it.",
                 notes=(reason,),
                 hint="Remove the kernel from the list, or change the mapping so that it takes the kernel.",
@@ -77,16 +80,12 @@ def unused_kernels(policy: definitions.Policy) -> Iterator[Diagnostic]:
 
 def placeholders(policy: definitions.Policy, variants: Iterable[overrides.Variant]) -> Iterator[Diagnostic]:
     """Images are named after kernels only in policies with mappings; only such mappings list kernels."""
-    for variant in () if policy.mappings else variants:
-        for field in ("image", "version"):
-            part = getattr(variant.driver, field)
-            if "$" in part:  # DriverImagePart allows it in placeholders only.
-                yield Diagnostic(
-                    code="kernel-placeholder",
-                    span=policy.source.span(*variant.paths[field]),
-                    message=f"'{part}' is named after a kernel, but the policy has no kernelMappings.",
-                    hint="Add driver.kernelMappings; each kernel that they take gets a pool of its own.",
-                )
+    is_used = policy.recipe is devices.KAE or policy.spec.driver.enabled
+    named = variants if is_used and not policy.mappings else ()
+    for image in (image for variant in named for image in variant.images):
+        for part, text in image.parts.items():
+            if "$" in text:  # DriverImagePart allows it in placeholders only.
+                yield _without_mappings(policy, text, *image.places[part])
     for path, mapping in policy.mappings:
         if mapping.kernels is not None and not overrides.is_per_kernel(policy, mapping):
             yield Diagnostic(
@@ -97,26 +96,47 @@ def placeholders(policy: definitions.Policy, variants: Iterable[overrides.Varian
             )
 
 
+def _without_mappings(
+    policy: definitions.Policy, part: str, source: documents.Document, path: documents.Path
+) -> Diagnostic:
+    """Return the finding on a part of an image; a recipe, which has mappings in mind, is not at fault."""
+    span, is_own = source.setting_span(*path), source is policy.source
+    return Diagnostic(
+        code="kernel-placeholder",
+        span=span if is_own else policy.source.span("spec", "recipe"),
+        message=f"'{part}' is named after a kernel, but the policy has no kernelMappings.",
+        notes=() if is_own else (f"The recipe names its image so at {span}.",),
+        hint=f"Add {wording.dotted(path_of(policy)[1:])}; each kernel that they take gets a pool of its own.",
+    )
+
+
 def shared_images(policy: definitions.Policy, variants: Iterable[overrides.Variant]) -> Iterator[Diagnostic]:
-    """If a mapping has images that are named after kernels, all of its images are."""
-    per_kernel = [mapping for _, mapping in policy.mappings if overrides.is_per_kernel(policy, mapping)]
-    for variant in variants if per_kernel else ():
-        mapping = variant.mapping
-        if mapping is None or variant.driver.state == "Absent" or not any(mapping is one for one in per_kernel):
+    """If an image of a mapping is named after kernels, it is so in every wave and frozen group."""
+    of_mappings = [(variant, image) for variant in variants if variant.mapping for image in variant.images]
+    per_kernel = {(id(variant.mapping), image.noun) for variant, image in of_mappings if _is_named(image)}
+    for variant, image in of_mappings:
+        is_shared = (id(variant.mapping), image.noun) in per_kernel and not _is_named(image)
+        if variant.mapping is None or not is_shared or variant.driver.state == "Absent":
             continue
-        if not kernels.named_in(variant.driver):
-            yield Diagnostic(
-                code="kernel-not-in-image",
-                span=policy.source.setting_span(*variant.paths["version"]),
-                message=f"Mapping '{mapping.name}' has images named after kernels, but version "
-                f"'{variant.driver.version}' is one image for all kernels.",
-                notes=("Every kernel of the mapping gets that image, even if it holds no modules for the kernel.",),
-                hint=f"Write {kernels.FULL_VERSION} into the version or the image.",
-            )
+        source, path = image.places["version"]
+        whose = "" if policy.recipe is devices.KAE else f" of {image.noun}"
+        yield Diagnostic(
+            code="kernel-not-in-image",
+            span=source.setting_span(*path),
+            message=f"Mapping '{variant.mapping.name}' has images named after kernels, but version "
+            f"'{image.parts['version']}'{whose} is one image for all kernels.",
+            notes=("Every kernel of the mapping gets that image, even if it holds no modules for the kernel.",),
+            hint=f"Write {kernels.FULL_VERSION} into the version or the image.",
+        )
+
+
+def _is_named(image: overrides.Image) -> bool:
+    """Return whether an image is named after the kernel."""
+    return any("$" in text for text in image.parts.values())
 
 
 def uncovered(division: pools.Division, inventory: snapshot.Inventory) -> Iterator[Diagnostic]:
-    """A mapping has a driver for the kernel of every node with KAE devices."""
+    """A mapping has a driver for the kernel of every node with the hardware."""
     if not division.policy.spec.driver.kernelMappings:
         return
     by_kernel: dict[str, list[str]] = {}
@@ -134,10 +154,10 @@ def _uncovered(policy: definitions.Policy, kernel: str, where: str) -> Diagnosti
     what = f"the kernel {wording.quoted(kernel or '(unknown)')} of {where}"
     if mapping is None:
         message = f"No mapping of policy '{policy.name}' covers {what}."
-        path, hint = PATH, "Add a mapping for the kernel once there is a driver for it."
+        path, hint = path_of(policy), "Add a mapping for the kernel once there is a driver for it."
     else:
         message = f"Mapping '{mapping.name}' of policy '{policy.name}' lists no image for {what}."
-        path = (*PATH, mappings.index(mapping), "kernels")
+        path = (*path_of(policy), mappings.index(mapping), "kernels")
         hint = "Add the kernel to the list once there is an image for it."
     return Diagnostic(
         code="kernel-not-covered",

@@ -1,5 +1,6 @@
-"""Rules for one KAEPolicy."""
+"""Rules for one KAEPolicy or DevicePolicy."""
 
+import re
 from collections.abc import Iterator
 
 from compiler import devices, diagnostics, names
@@ -10,7 +11,9 @@ from compiler.formats import documents
 from compiler.model import base
 from compiler.planning import overrides
 
-_COUNTS = frozenset(kind.vf_count for kind in devices.KINDS)
+_EFFECT = re.compile(rf"{re.escape(devices.DOMAIN)}/[a-z0-9-]+\.(pool\..*|[a-z0-9-]+\.vf)")
+"""The labels that policies of any recipe change: those of pools, and the numbers of virtual functions."""
+
 _COMPONENTS = ("driver", "devicePlugin")
 
 
@@ -22,10 +25,12 @@ def findings(policy: definitions.Policy) -> Iterator[Diagnostic]:
     yield from tolerations(policy.source, ("spec", "daemonSets", "tolerations"), policy.spec.daemonSets.tolerations)
     yield from reserved_labels(policy)
     variants = tuple(overrides.variants(policy))
+    yield from images.of_driver(variants)
+    yield from images.of_device_plugin(policy)
     for name in _COMPONENTS:
-        yield from images.of_component(policy, name, variants)
         component: base.Component = getattr(policy.spec, name)
-        yield from containers.pull_secrets(policy.source, ("spec", name), component.pullSecrets)
+        pulls: documents.Path = ("spec", name) if policy.recipe is devices.KAE else ("spec",)
+        yield from containers.pull_secrets(policy.source, pulls, component.pullSecrets)
         yield from containers.amounts(policy.source, ("spec", name), component.resources)
     yield from driver.findings(policy, variants)
     yield from pools.findings(policy, variants)
@@ -34,8 +39,8 @@ def findings(policy: definitions.Policy) -> Iterator[Diagnostic]:
 
 
 def no_kind_enabled(policy: definitions.Policy) -> Iterator[Diagnostic]:
-    """A policy serves at least one kind of device."""
-    if not policy.kinds:
+    """A KAEPolicy serves at least one kind of device."""
+    if policy.recipe is devices.KAE and not policy.kinds:
         yield Diagnostic(
             code="no-kind-enabled",
             span=policy.source.setting_span("spec", "operator"),
@@ -73,7 +78,7 @@ def selector(
     """The requirements of a selector are well formed, ask for no effect and do not contradict each other."""
     term = selectors.of(given)
     for requirement in term:
-        if requirement.key.startswith(devices.POOL_PREFIX) or requirement.key in _COUNTS:
+        if _EFFECT.fullmatch(requirement.key):
             yield Diagnostic(
                 code="selector-on-effect",
                 span=_key_span(source, path, given, requirement.key),
@@ -147,7 +152,7 @@ def reserved_labels(policy: definitions.Policy) -> Iterator[Diagnostic]:
 def unavailable(policy: definitions.Policy) -> Iterator[Diagnostic]:
     """A DaemonSet may replace at least one pod at a time, as its maxSurge is 0."""
     fields: tuple[tuple[documents.Path, int | str], ...] = (
-        (("spec", "driver", "rollout", "maxUnavailable"), policy.spec.driver.rollout.maxUnavailable),
+        ((*policy.path, "rollout", "maxUnavailable"), policy.spec.driver.rollout.maxUnavailable),
         (("spec", "devicePlugin", "maxUnavailable"), policy.spec.devicePlugin.maxUnavailable),
     )
     for path, value in fields:

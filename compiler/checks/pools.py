@@ -3,7 +3,7 @@
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
 
-from compiler import names, repeats, wording
+from compiler import devices, repeats, wording
 from compiler.checks import mappings
 from compiler.diagnostics import Diagnostic
 from compiler.fleet import assignment, definitions
@@ -12,7 +12,6 @@ from compiler.inventory import snapshot
 from compiler.model import driver as drivers
 from compiler.planning import overrides, plan, pools, rollout_groups
 
-_ROLLOUT: documents.Path = ("spec", "driver", "rollout")
 _NODES = ("percent", "nodes", "inventorySelector")
 _KERNELS = ("regexp", "literal")
 _LONGEST = 63
@@ -83,8 +82,8 @@ def group_names(policy: definitions.Policy) -> Iterator[Diagnostic]:
 
 
 def frozen_fields(policy: definitions.Policy) -> Iterator[Diagnostic]:
-    """A frozen group has its own version: otherwise a new version of the policy would reach it."""
-    for path, group in policy.groups:
+    """A frozen group of a KAEPolicy has its own version: otherwise a new version of the policy would reach it."""
+    for path, group in policy.groups if policy.recipe is devices.KAE else ():
         is_whole = group.version == "" and group.image is not None
         if isinstance(group, drivers.Frozen) and group.state != "Absent" and not group.version and not is_whole:
             part, more = ("version", "") if policy.spec.driver.version else ("image", ' and `version: ""`')
@@ -122,20 +121,9 @@ def bounds(
 
 
 def long_names(policy: definitions.Policy) -> Iterator[Diagnostic]:
-    """The name of each pool's DaemonSet has at most 63 characters."""
-    if not policy.spec.driver.enabled:
-        return
-    declared = [group.name for _, group in policy.groups]
-    parts: list[list[str]] = [[*declared, rollout_groups.REST]] if declared else []
-    if policy.spec.driver.kernelMappings:
-        parts.append(
-            [
-                f"{mapping.name}--{'0' * pools.DIGITS}" if overrides.is_per_kernel(policy, mapping) else mapping.name
-                for mapping in policy.spec.driver.kernelMappings
-            ]
-        )
-    longest = "--".join([f"{names.DRIVER}-{policy.name}", *(max(part, key=len) for part in parts)])
-    if parts and len(longest) > _LONGEST:
+    """The name of each DaemonSet has at most 63 characters."""
+    longest = max(_longest_names(policy), key=len, default="")
+    if len(longest) > _LONGEST:
         yield Diagnostic(
             code="name-too-long",
             span=policy.source.span("metadata", "name"),
@@ -144,6 +132,21 @@ def long_names(policy: definitions.Policy) -> Iterator[Diagnostic]:
             hint=f"Shorten the names of the policy, its groups and its mappings "
             f"by {wording.counted(len(longest) - _LONGEST, 'character')} in total.",
         )
+
+
+def _longest_names(policy: definitions.Policy) -> Iterator[str]:
+    """Yield the longest name of each component's DaemonSets."""
+    if policy.spec.devicePlugin.enabled:
+        yield f"{policy.recipe.device_plugin}-{policy.name}"
+    if policy.spec.driver.enabled:
+        declared = [group.name for _, group in policy.groups]
+        by_kernel = [
+            f"{mapping.name}--{'0' * pools.DIGITS}" if overrides.is_per_kernel(policy, mapping) else mapping.name
+            for _, mapping in policy.mappings
+        ]
+        parts = [[*declared, rollout_groups.REST] if declared else [], by_kernel]
+        longest = (max(part, key=len) for part in parts if part)
+        yield "--".join([f"{policy.recipe.driver}-{policy.name}", *longest])
 
 
 def in_cluster(
@@ -167,7 +170,7 @@ def size(division: pools.Division, cluster: str) -> Iterator[Diagnostic]:
         count = sum(len(group.nodes) for group in division.groups)
         yield Diagnostic(
             code="pool-rules-too-large",
-            span=division.policy.source.setting_span(*_ROLLOUT),
+            span=division.policy.source.setting_span(*division.policy.path, "rollout"),
             message=f"The waves and frozen groups of policy '{division.policy.name}' list {count} nodes of cluster "
             f"'{cluster}' by name, {amount / 1e6:.1f} MB.",
             notes=("One NodeFeatureRule holds them, and the API server takes objects of at most 1.5 MB.",),

@@ -10,10 +10,12 @@ DIGEST = "sha256:"
 
 def reference(component: base.Component) -> str:
     """Return repository/image:version, with @ before a digest; `image` alone if the other two are empty."""
-    return _joined(component.repository, component.image, component.version)
+    return joined({"repository": component.repository, "image": component.image, "version": component.version})
 
 
-def _joined(repository: str, image: str, version: str) -> str:
+def joined(parts: definitions.ImageParts) -> str:
+    """Return the reference that these parts make up, as `reference` does."""
+    repository, image, version = parts["repository"], parts["image"], parts["version"]
     if not repository and not version:
         return image
     return f"{repository.rstrip('/')}/{image}{'@' if version.startswith(DIGEST) else ':'}{version}"
@@ -21,7 +23,7 @@ def _joined(repository: str, image: str, version: str) -> str:
 
 def of_parts(parts: definitions.ImageParts, mirrors: Sequence[cluster.Mirror]) -> str:
     """Return the image that a cluster with these mirrors pulls for the parts of a reference."""
-    return mirrored(_joined(parts["repository"], parts["image"], parts["version"]), mirrors)
+    return mirrored(joined(parts), mirrors)
 
 
 def of_nfd(image: cluster.NfdImage) -> str:

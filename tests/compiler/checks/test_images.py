@@ -14,7 +14,8 @@ SHA = f"sha256:{'0' * 64}"
 def found(name: str = "driver", **component: Any) -> list[diagnostics.Diagnostic]:
     """Return the findings of a component's image, which is pinned unless the arguments change it."""
     item = builders.policy(**{name: builders.PINNED[name] | component})
-    return list(diagnostics.merged(images.of_component(item, name, builders.variants(item))))
+    judged = images.of_driver(builders.variants(item)) if name == "driver" else images.of_device_plugin(item)
+    return list(diagnostics.merged(judged))
 
 
 def codes(name: str = "driver", **component: Any) -> list[str]:

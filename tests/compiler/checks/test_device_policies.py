@@ -1,0 +1,154 @@
+"""What is judged of a KAEPolicy is judged of a DevicePolicy, at the places of its own documents."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from compiler import diagnostics
+from compiler.checks import policy as checks
+from compiler.fleet import definitions
+from tests import builders
+
+PER_KERNEL = "1.0-${KERNEL_FULL_VERSION}"
+IMAGES: dict[str, Any] = {
+    **builders.IMAGES,
+    "modules": {"repository": "registry.example.com/drivers", "image": "kmod", "version": PER_KERNEL},
+}
+DRIVER: dict[str, Any] = {
+    "image": "installer",
+    "version": "modules",
+    "payloads": [{"image": "modules", "paths": ["/opt/lib/modules"]}],
+    "modules": [{"name": "kmod"}],
+}
+OFFERING = {"resources": [{"name": "x.com/a", "class": "token", "count": 1}]}
+MAPPED: dict[str, Any] = {"kernelMappings": [{"name": "el8", "regexp": "el8"}]}
+
+
+def lab(recipe: dict[str, Any] | None = None, **spec: Any) -> definitions.Policy:
+    """Return a policy of a recipe whose image of modules is named after kernels."""
+    return builders.device_policy(
+        "lab",
+        builders.recipe("kmod", **{"images": IMAGES, "driver": DRIVER, "devicePlugin": OFFERING, **(recipe or {})}),
+        **spec,
+    )
+
+
+def findings(policy: definitions.Policy) -> Sequence[diagnostics.Diagnostic]:
+    """Return the findings on one policy, as people see them."""
+    return list(diagnostics.merged(checks.findings(policy)))
+
+
+def found(policy: definitions.Policy) -> list[tuple[str, str, str]]:
+    """Return code, file and line of each finding."""
+    return [(one.code, one.span.file, one.span.text.strip()) for one in findings(policy)]
+
+
+POLICY, RECIPE = "policies/lab.yaml", "recipes/kmod/recipe.yaml"
+
+
+def test_a_policy_of_a_recipe_needs_no_settings() -> None:
+    assert found(lab(**MAPPED)) == []
+
+
+def with_image(name: str, **parts: str) -> dict[str, Any]:
+    """Return the spec of a recipe with other parts of an image."""
+    return {"images": {**IMAGES, name: IMAGES[name] | parts}}
+
+
+@pytest.mark.parametrize("name", ["installer", "modules", "device-plugin"])
+def test_an_image_that_nothing_pins_is_told_where_its_version_stands(name: str) -> None:
+    of_recipe = lab(with_image(name, version="latest"), **MAPPED)
+    of_policy = lab(images={name: {"version": "latest"}}, **MAPPED)
+
+    assert found(of_recipe) == [("mutable-tag", RECIPE, "version: latest")]
+    assert found(of_policy) == [("mutable-tag", POLICY, "version: latest")]
+    assert f"the image '{name}'" in findings(of_recipe)[0].message
+
+
+@pytest.mark.parametrize("group", ["waves", "frozen"])
+def test_an_image_of_a_wave_or_a_frozen_group_is_told_there(group: str) -> None:
+    declared = {"name": "canary", "nodes": ["n"], "images": {"installer": {"version": "-1"}}}
+
+    assert found(lab(rollout={group: [declared]}, **MAPPED)) == [("image-reference", POLICY, 'version: "-1"')]
+
+
+def test_a_policy_without_mappings_has_no_image_that_is_named_after_kernels() -> None:
+    (of_recipe,) = findings(lab())
+    own = lab(with_image("modules", version="1.0"), images={"modules": {"image": "kmod-${KERNEL_XYZ}"}})
+
+    assert (of_recipe.code, of_recipe.span.file, of_recipe.span.text.strip()) == (
+        "kernel-placeholder",
+        POLICY,
+        "recipe: kmod",
+    )
+    assert RECIPE in of_recipe.notes[0]
+    assert of_recipe.hint == "Add kernelMappings; each kernel that they take gets a pool of its own."
+    assert found(own) == [("kernel-placeholder", POLICY, 'image: "kmod-${KERNEL_XYZ}"')]
+
+
+def test_the_device_plugin_has_one_image_for_all_kernels() -> None:
+    judged = found(lab(images={"device-plugin": {"version": PER_KERNEL}}, **MAPPED))
+
+    assert judged == [("kernel-placeholder", POLICY, f'version: "{PER_KERNEL}"')]
+
+
+def test_an_image_that_is_named_after_kernels_is_so_in_every_wave() -> None:
+    wave = {"name": "canary", "percent": 5, "images": {"modules": {"version": "1.1"}}}
+
+    assert found(lab(rollout={"waves": [wave]}, **MAPPED)) == [("kernel-not-in-image", POLICY, 'version: "1.1"')]
+
+
+def test_an_image_for_all_kernels_beside_one_for_each_is_no_mistake() -> None:
+    wave = {"name": "canary", "percent": 5, "images": {"installer": {"version": "2.0"}}}
+
+    assert found(lab(rollout={"waves": [wave]}, **MAPPED)) == []
+
+
+@pytest.mark.parametrize(
+    ("spec", "code", "line"),
+    [
+        ({"kernelMappings": [{"name": "a", "regexp": "["}]}, "kernel-pattern", 'regexp: "["'),
+        ({"kernelMappings": [{"name": "a"}]}, "choose-one", "- name: a"),
+        (
+            {"kernelMappings": [{"name": "a", "regexp": "e"}, {"name": "b", "literal": "e"}]},
+            "mapping-never-wins",
+            "- literal: e",
+        ),
+        ({"rollout": {"maxUnavailable": 0}, **MAPPED}, "unavailable-zero", "maxUnavailable: 0"),
+        ({"devicePlugin": {"maxUnavailable": "0%"}, **MAPPED}, "unavailable-zero", 'maxUnavailable: "0%"'),
+        ({"pullSecrets": [{"name": "a"}, {"name": "a"}], **MAPPED}, "duplicate-name", "- name: a"),
+        ({"driver": {"enabledCleanup": True}, **MAPPED}, "cleanup-with-pools", "enabledCleanup: true"),
+        ({"driver": {"enabled": False, "sriov": {"kmod": 4}}}, "sriov-without-driver", "kmod: 4"),
+        ({"driver": {"resources": {"limits": {"cpu": "0.1m"}}}, **MAPPED}, "resource-amount", 'cpu: "0.1m"'),
+    ],
+)
+def test_a_mistake_is_told_at_its_place(spec: dict[str, Any], code: str, line: str) -> None:
+    assert found(lab(**spec)) == [(code, POLICY, line)]
+
+
+@pytest.mark.parametrize(
+    ("label", "is_effect"),
+    [
+        ("openfuyao.com/onload.pool.desk", True),
+        ("openfuyao.com/onload.sfc.vf", True),
+        ("openfuyao.com/kae.hpre.vf", True),
+        ("openfuyao.com/onload.sfc.pf", False),
+        ("openfuyao.com/onload.present", False),
+        ("example.com/onload.pool.desk", False),
+    ],
+)
+def test_no_selector_asks_for_what_a_policy_of_any_recipe_changes(label: str, is_effect: bool) -> None:
+    selector: dict[str, Any] = {"nodeSelector": {"matchLabels": {label: "1"}}}
+
+    for policy in (lab(**selector, **MAPPED), builders.policy(**builders.PINNED, **selector)):
+        assert builders.codes(findings(policy)) == (["selector-on-effect"] if is_effect else [])
+
+
+def test_the_device_plugin_of_a_recipe_with_a_long_name_has_a_name_that_a_label_can_hold() -> None:
+    recipe = builders.recipe("r" * 20, devicePlugin=OFFERING)
+
+    (fits, beyond) = (findings(builders.device_policy("p" * length, recipe)) for length in (28, 29))
+
+    assert builders.codes(fits) == []
+    assert builders.codes(beyond) == ["name-too-long"]
