@@ -6,6 +6,7 @@ KMM's documentation asks no more of an image (docs/mkdocs/documentation/kmod_ima
 
 import itertools
 import os
+import shutil
 import tempfile
 from collections.abc import Sequence
 from concurrent import futures
@@ -63,17 +64,30 @@ USER_SPACE = ("8.1", "8.2", "8.3")
 
 
 def make(releases: Sequence[str], out: Path) -> None:
-    """Make all images in a folder, those of modules for each kernel."""
+    """Make all images in a folder, those of modules for each of two kernels.
+
+    simple-kmod-mixed has the modules of one of them in the folder of the other.
+    """
     with futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         pairs = itertools.product((*IMAGES, IN_TREE), releases)
         list(pool.map(lambda pair: pair[0].build(pair[1], out / f"{pair[0].name}-{pair[1]}"), pairs))
+    newest, earlier = releases
+    mixed = out / f"simple-kmod-mixed-{newest}/opt/lib/modules"
+    shutil.copytree(out / f"simple-kmod-1.0-{earlier}/opt/lib/modules/{earlier}", mixed / newest)
     for version in USER_SPACE:
         _user_space(out / f"onload-user-{version}", version)
-    with tempfile.TemporaryDirectory(dir=out.parent) as work:
-        program = _cp(Path(work))
-        for image in out.iterdir():
-            (image / "bin").mkdir()
-            (image / "bin/cp").hardlink_to(program)  # Two megabytes.
+    add_cp(*out.iterdir())
+
+
+def add_cp(*roots: Path) -> None:
+    """Put a program cp that needs no library into images' roots of one file system."""
+    with tempfile.TemporaryDirectory(dir=roots[0].parent) as work:
+        kernels.run("apt-get", "-qq", "download", "busybox-static", cwd=Path(work))
+        for package in Path(work).glob("*.deb"):
+            kernels.run("dpkg-deb", "-x", str(package), work)
+        for root in roots:
+            (root / "bin").mkdir()
+            (root / "bin/cp").hardlink_to(Path(work) / "bin/busybox")  # Two megabytes.
 
 
 def _user_space(root: Path, version: str) -> None:
@@ -84,11 +98,3 @@ def _user_space(root: Path, version: str) -> None:
     programs.mkdir()
     (programs / "onload").write_text(f"#!/bin/sh\necho {version}\n")
     (programs / "onload").chmod(0o755)
-
-
-def _cp(work: Path) -> Path:
-    """Return a program cp that needs no library."""
-    kernels.run("apt-get", "-qq", "download", "busybox-static", cwd=work)
-    for package in work.glob("*.deb"):
-        kernels.run("dpkg-deb", "-x", str(package), str(work))
-    return work / "bin/busybox"

@@ -10,6 +10,14 @@ int sfc_driverlink(void);
 void symbol_of_another_kernel(void);
 #endif
 
+/* Of each type that a parameter may have; the first is Onload's own. */
+static char *cplane_server_params = "";
+module_param(cplane_server_params, charp, 0644);
+static bool quiet;
+module_param(quiet, bool, 0444);
+static int stacks = 1;
+module_param(stacks, int, 0444);
+
 static const struct file_operations operations = { .owner = THIS_MODULE };
 
 static struct miscdevice nodes[] = {
@@ -29,6 +37,8 @@ static int __init onload_init(void)
 	error = misc_register(&nodes[1]);
 	if (error)
 		misc_deregister(&nodes[0]);
+	else
+		pr_info("onload " KMODVER " begins\n");
 	return error;
 }
 module_init(onload_init);
@@ -37,6 +47,7 @@ static void __exit onload_exit(void)
 {
 	misc_deregister(&nodes[1]);
 	misc_deregister(&nodes[0]);
+	pr_info("onload " KMODVER " ends\n");
 }
 module_exit(onload_exit);
 

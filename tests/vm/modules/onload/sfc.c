@@ -12,7 +12,9 @@ static netdev_tx_t sfc_transmit(struct sk_buff *skb, struct net_device *interfac
 	return NETDEV_TX_OK;
 }
 
-static const struct net_device_ops operations = { .ndo_start_xmit = sfc_transmit };
+static const struct net_device_ops operations = {
+	.ndo_start_xmit = sfc_transmit, .ndo_set_mac_address = eth_mac_addr,
+};
 
 static int sfc_probe(struct platform_device *device)
 {
@@ -58,6 +60,8 @@ static int __init sfc_init(void)
 	card = platform_device_register_simple("sfc", PLATFORM_DEVID_NONE, NULL, 0);
 	if (IS_ERR(card))
 		platform_driver_unregister(&driver);
+	else
+		pr_info("sfc " KMODVER " begins\n");
 	return PTR_ERR_OR_ZERO(card);
 }
 module_init(sfc_init);
@@ -66,6 +70,7 @@ static void __exit sfc_exit(void)
 {
 	platform_device_unregister(card);
 	platform_driver_unregister(&driver);
+	pr_info("sfc " KMODVER " ends\n");
 }
 module_exit(sfc_exit);
 
