@@ -3,7 +3,7 @@
 import contextlib
 import itertools
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
@@ -94,6 +94,12 @@ class Host:
         self.guest.reboot()
         self.prepare()
 
+    def boot_kernel(self, release: str) -> None:
+        """Boot into another of the artifacts' kernels."""
+        self.guest.release = release
+        self.guest.run("sync")
+        self.cut_power()
+
     def cut_power(self) -> None:
         """Pull the plug, and boot."""
         self.guest.power_off()
@@ -106,7 +112,7 @@ class Host:
         self.guest.write(CONFIG, json.dumps({**config(), "driverVersion": version, **changes}))
 
     def begin(self, driver: str, *, log: str = "", options: str = "") -> Installer:
-        """Start an installer, with further options; a boot ends it, or `stop`.
+        """Start an installer, with further options, also another config; a boot ends it, or `stop`.
 
         Its image has a driver of `artifacts.DRIVERS`, or is at a path of the guest.
         """
@@ -143,9 +149,9 @@ class Host:
         """Run a command of the installer: status, plan, remove, retry."""
         return self.guest.ask(f"env {ENVIRONMENT} {_command(driver)} {name}", timeout_s)
 
-    def loaded(self) -> dict[str, str]:
-        """Return the loaded modules with their versions, as the kernel says them."""
-        paths = " ".join(f"/sys/module/{name}/version" for name in artifacts.MODULES)  # From the lowest up.
+    def loaded(self, names: Sequence[str] = artifacts.MODULES) -> dict[str, str]:
+        """Return the loaded ones of these modules with their versions, as the kernel says them."""
+        paths = " ".join(f"/sys/module/{name}/version" for name in names)  # From the lowest up.
         lines = self.guest.ask(f"grep . {paths} 2>/dev/null").output.splitlines()
         return {path.split("/")[3]: version for path, version in (line.split(":", 1) for line in lines)}
 
@@ -154,8 +160,8 @@ class Host:
         return self.guest.ask(f"ls /sys/class/uacce 2>/dev/null | grep '^{module}'").output.split()
 
     def files(self) -> list[str]:
-        """Return the paths of all that an installer puts on a host, but for its state in /var/lib/kae."""
-        places = "/lib/modules/*/updates /etc/modprobe.d /etc/udev/rules.d/*kae* /opt/kae"
+        """Return the paths of all that installers put on a host, but for their state in /var/lib/kae."""
+        places = "/lib/modules/*/updates /etc/modprobe.d /etc/udev/rules.d/*kae* /opt"
         return sorted(self.guest.ask(f"find {places} -not -type d 2>/dev/null").output.split())
 
     def coldplug(self) -> dict[str, str]:
