@@ -165,13 +165,7 @@ def _plan(commands: options.Commands) -> None:
     command.add_argument(
         "--policy", action="append", default=[], metavar="NAME", help="only the nodes of this policy; repeatable"
     )
-    command.add_argument(
-        "--recipe",
-        action="append",
-        default=[],
-        metavar="NAME",
-        help="only the plan of this recipe, of which kae is the one of KAEPolicies; repeatable",
-    )
+    options.recipe(command, "only the plan of this recipe, of which kae is the one of KAEPolicies; repeatable")
     command.add_argument(
         "--node", action="append", default=[], metavar="NODE", help="only this node, or CLUSTER/NODE; repeatable"
     )
@@ -221,6 +215,7 @@ def _explain(commands: options.Commands) -> None:
         "kae explain kp920-rack1-03 -o json    the cluster is not needed where one node has the name",
     )
     command.add_argument("node", metavar="CLUSTER/NODE", help="the node; CLUSTER/ may go where one node has the name")
+    options.recipe(command, "only what this recipe brings to the node; repeatable")
     options.sources(command)
     options.strict(command)
     options.answer(command)

@@ -65,6 +65,11 @@ def jobs(command: parsing.Parser) -> None:
     )
 
 
+def recipe(command: parsing.Parser, text: str) -> None:
+    """Add --recipe with its help."""
+    command.add_argument("--recipe", action="append", default=[], metavar="NAME", help=text)
+
+
 def strict(command: parsing.Parser) -> None:
     """Add --strict."""
     command.add_argument("--strict", action="store_true", help="treat warnings as errors")

@@ -1,17 +1,17 @@
 """`kae explain`: why each component runs, or does not run, on one node, down to the label that decides."""
 
 import argparse
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
-from compiler import cli, devices, errors, wording
+from compiler import cli, devices, errors, recipes, wording
 from compiler.cli import findings
 from compiler.fleet import assignment, selectors, taints
 from compiler.inventory import snapshot
 from compiler.planning import amounts, plan, pools
 from compiler.project import load, project_file
 from compiler.project.by_cluster import nodes, planned
-from compiler.views import plan_data
+from compiler.views import plan_data, plan_text, selection
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -23,39 +23,49 @@ def run(arguments: argparse.Namespace) -> int:
     if findings.concluded(arguments, found):
         findings.show(arguments, found)
         return cli.WRONG
-    view, decision, node = _found(run.answers, arguments.node)
+    view, node = _found(run.answers, arguments.node)
+    selection.require("recipe", "Recipes", arguments.recipe, [each.recipe.name for each in view.every])
     if arguments.shape != "text":
-        findings.show(arguments, found, **data(view, decision, node))
+        findings.show(arguments, found, **data(view, node, arguments.recipe))
     else:
-        findings.show(arguments, found, "\n".join(lines(view, decision, node)) + "\n")
+        findings.show(arguments, found, "\n".join(lines(view, node, arguments.recipe)) + "\n")
     return cli.FINE
 
 
-def _found(views: Sequence[plan.Plan], wanted: str) -> tuple[plan.Plan, plan.Decision, snapshot.Node]:
-    """Return the node that `wanted` names, with its plan and its decision. Raises WorldError without just one."""
+def _found(views: Sequence[plan.Plan], wanted: str) -> tuple[plan.Plan, snapshot.Node]:
+    """Return the node that `wanted` names, with the plan of its cluster. Raises WorldError without just one."""
     name = wanted.rpartition("/")[2]
     matches = [
-        (view, decision, node)
-        for view in views
-        for decision in view.decisions
-        for node in decision.nodes
-        if node.name == name
+        (view, node) for view in views for decision in view.decisions for node in decision.nodes if node.name == name
     ]
     if not matches:
         nodes.require(views[0], wanted)
     if len(matches) > 1:
-        clusters = wording.listed(view.cluster.name for view, _, _ in matches)
+        clusters = wording.listed(view.cluster.name for view, _ in matches)
         raise errors.WorldError(f"clusters {clusters} have a node '{name}'.", hint="Write CLUSTER/NODE.")
     return matches[0]
 
 
-def lines(view: plan.Plan, decision: plan.Decision, node: snapshot.Node) -> Iterator[str]:
-    """Yield the explanation for people, line by line."""
+def _decision(view: plan.Plan, node: snapshot.Node) -> plan.Decision:
+    return next(decision for decision in view.decisions if node in decision.nodes)
+
+
+def lines(view: plan.Plan, node: snapshot.Node, named: Collection[str] = ()) -> Iterator[str]:
+    """Yield the explanation for people, line by line; that of all recipes where none is named."""
+    shown = [each for each in view.every if each.recipe.name in named] or plan_text.shown(view)
     profile = node.profile
     yield f"node {view.cluster.name}/{node.name}"
     yield f"  {profile.architecture}, {profile.os_image}, kernel {profile.kernel_version}"
     yield f"  taints: {', '.join(taints.text(taint) for taint in profile.taints) or 'none'}"
-    yield f"  devices: {_devices(node)}"
+    for each in shown:
+        if each.recipe is not devices.KAE:
+            yield from ("", f"recipe {each.recipe.name}")
+        if each.recipe.kinds:
+            yield f"  devices: {_devices(each.recipe.kinds, node)}"
+        yield from _of_recipe(each, _decision(each, node), node)
+
+
+def _of_recipe(view: plan.Plan, decision: plan.Decision, node: snapshot.Node) -> Iterator[str]:
     yield ""
     yield "policies"
     for entry in view.divisions:
@@ -74,12 +84,14 @@ def lines(view: plan.Plan, decision: plan.Decision, node: snapshot.Node) -> Iter
         yield ""
         yield f"{title}: {landing.image or 'not here'}"
         yield f"  because {landing.reason}"
+        if title == "driver" and decision.pool:
+            yield from (f"  image {name}: {image}" for name, image in decision.pool.images)
         # A pre-installed component has no DaemonSet, and so no affinity.
         for term in terms:
             yield "  a term of its node affinity:"
             yield from (f"      {line}" for line in _term(term, node, division))
     yield ""
-    offered = ", ".join(f"{name}: {count}" for name, count in decision.resources)
+    offered = ", ".join(f"{name}: {'?' if count is None else count}" for name, count in decision.resources)
     yield f"resources: {offered or 'none'}"
 
 
@@ -122,22 +134,31 @@ def _term(term: selectors.Term, node: snapshot.Node, division: pools.Division | 
         yield f"{'yes' if holds else 'NO '}  {selectors.text(requirement)}   ({have})"
 
 
-def _devices(node: snapshot.Node) -> str:
+def _devices(kinds: Sequence[recipes.Kind], node: snapshot.Node) -> str:
     if not node.profile.discovered:
         return "unknown, NFD has not labelled the node yet"
     found = []
-    for kind in devices.KINDS:
+    for kind in kinds:
         pf, vf = amounts.functions(kind, node)
         if node.label(kind.present) == "true":
             found.append(f"{kind.name} ({pf} physical, {vf} virtual)")
     return ", ".join(found) or "none"
 
 
-def data(view: plan.Plan, decision: plan.Decision, node: snapshot.Node) -> dict[str, Any]:
-    """Return the explanation for programs."""
+def data(view: plan.Plan, node: snapshot.Node, named: Collection[str] = ()) -> dict[str, Any]:
+    """Return the explanation for programs: that of KAE, and of all other recipes where none is named."""
+    stacks = [
+        {"recipe": stack.recipe.name, **_data(stack, node), "images": plan_data.images(_decision(stack, node))}
+        for stack in view.stacks
+        if stack.recipe.name in named or not named
+    ]
+    head = {"cluster": view.cluster.name, "node": node.name}
+    return {**head, **_data(view, node), **({"stacks": stacks} if view.stacks else {})}
+
+
+def _data(view: plan.Plan, node: snapshot.Node) -> dict[str, Any]:
+    decision = _decision(view, node)
     return {
-        "cluster": view.cluster.name,
-        "node": node.name,
         "policy": decision.policy.name if decision.policy else None,
         "policies": [_policy(entry, node) for entry in view.divisions],
         "pool": _pool(decision.division, node),

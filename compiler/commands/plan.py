@@ -1,10 +1,10 @@
 """`kae plan`: the components of each node, and the reasons."""
 
 import argparse
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from compiler import cli, devices, diagnostic_formats, diagnostics, errors, wording
+from compiler import cli, devices, diagnostic_formats, diagnostics
 from compiler.cli import findings
 from compiler.fleet import assignment, definitions, label_selector
 from compiler.packing import Packed
@@ -62,8 +62,10 @@ def _selection(
 ) -> selection.Selection:
     if project.fleet.sound:
         here = [policy for cluster in chosen for policy in assignment.in_cluster(project.fleet.policies, cluster.name)]
-        _require("policy", "Policies", arguments.policy, {policy.name for policy in here})
-        _require("recipe", "Recipes", arguments.recipe, {devices.KAE.name, *(policy.recipe.name for policy in here)})
+        selection.require("policy", "Policies", arguments.policy, {policy.name for policy in here})
+        selection.require(
+            "recipe", "Recipes", arguments.recipe, {devices.KAE.name, *(policy.recipe.name for policy in here)}
+        )
     named = [node.rpartition("/") for node in arguments.node]
     return selection.Selection(
         policies=frozenset(arguments.policy),
@@ -74,16 +76,6 @@ def _selection(
         term=label_selector.parse(arguments.selector),
         has_problem=arguments.problems,
     )
-
-
-def _require(noun: str, plural: str, wanted: Sequence[str], known: Collection[str]) -> None:
-    """Raise WorldError for a wanted policy that holds in none of the clusters, or a recipe of none of the policies."""
-    for name in wanted:
-        if name not in known:
-            known_names = f"{plural} are {wording.listed(sorted(known))}." if known else f"No {noun} holds there."
-            raise errors.WorldError(
-                f"there is no {noun} '{name}'.", hint=f"{wording.did_you_mean(name, known)} {known_names}".lstrip()
-            )
 
 
 def _part(arguments: argparse.Namespace, whole: plan.Plan, wanted: selection.Selection) -> _Part:

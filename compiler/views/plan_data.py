@@ -122,7 +122,7 @@ def _parts(view: plan.Plan) -> dict[str, Any]:
             {
                 "policy": division.policy.name,
                 "pool": pool.name,
-                **_images(pool),
+                **_of_pool(pool),
                 "state": pool.driver.state,
                 "nodes": counts[division.policy.name, pool.name].total(),
             }
@@ -133,7 +133,7 @@ def _parts(view: plan.Plan) -> dict[str, Any]:
     }
 
 
-def _images(pool: pools.Pool) -> dict[str, Any]:
+def _of_pool(pool: pools.Pool) -> dict[str, Any]:
     return {"images": dict(pool.images)} if definitions.stack(pool.driver) else {"driver": pool.image}
 
 
@@ -141,21 +141,25 @@ def _node(decision: plan.Decision) -> dict[str, Any]:
     return {
         "policy": decision.policy.name if decision.policy else None,
         "pool": decision.pool.name if decision.pool else None,
-        **components(decision),
+        **_components(decision),
         "resources": dict(decision.resources),
         "reasons": reasons(decision),
     }
 
 
-def components(decision: plan.Decision) -> dict[str, Any]:
-    """Return the images that nodes get: those of a recipe by their names in it."""
+def _components(decision: plan.Decision) -> dict[str, Any]:
     if decision.recipe is devices.KAE:
         return {"driver": decision.driver.image, "devicePlugin": decision.device_plugin.image}
-    images = dict(decision.pool.images) if decision.pool else {}
+    return {"images": images(decision)}
+
+
+def images(decision: plan.Decision) -> dict[str, str]:
+    """Return the images that the nodes of a decision get, by their names in its recipe."""
+    found = dict(decision.pool.images) if decision.pool else {}
     plugin = definitions.offer(decision.policy.spec.devicePlugin) if decision.policy else None
     if plugin is not None and plugin.filled.devicePlugin is not None and decision.device_plugin.image:
-        images[plugin.filled.devicePlugin.image] = decision.device_plugin.image
-    return {"images": images}
+        found[plugin.filled.devicePlugin.image] = decision.device_plugin.image
+    return found
 
 
 def reasons(decision: plan.Decision) -> list[str]:

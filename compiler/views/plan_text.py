@@ -44,11 +44,11 @@ def counts(view: plan.Plan) -> Mapping[str, Counts]:
             with_problems=_count(each, gaps.has_problem),
             policies=len(each.divisions),
         )
-        for each in _shown(view)
+        for each in shown(view)
     }
 
 
-def _shown(view: plan.Plan) -> Sequence[plan.Plan]:
+def shown(view: plan.Plan) -> Sequence[plan.Plan]:
     """Return the plans that say something: that of KAE only where a policy, or a node with devices, needs it."""
     return view.every if view.divisions or _count(view, gaps.has_devices) or not view.stacks else view.stacks
 
@@ -71,7 +71,7 @@ def summary(view: plan.Plan, restriction: str = "") -> Iterator[str]:
 
     `restriction` says what the plan is restricted to; it is empty for a whole plan.
     """
-    for each in _shown(view):
+    for each in shown(view):
         yield _head(each, restriction)
         yield from _policies(each)
         yield from _groups(each)
@@ -81,7 +81,7 @@ def summary(view: plan.Plan, restriction: str = "") -> Iterator[str]:
 
 def details(view: plan.Plan) -> Iterator[str]:
     """Yield the details of a cluster: its nodes, pools and images to build, and every gap with its nodes."""
-    for each in _shown(view):
+    for each in shown(view):
         for title, lines in (("nodes", _nodes(each)), ("pools", _pools(each)), ("images to build", _images(each))):
             if lines:
                 yield from (f"{_title(each)}, {title}:", *(f"  {line}" for line in lines), "")
@@ -91,7 +91,7 @@ def details(view: plan.Plan) -> Iterator[str]:
 
 def problems(view: plan.Plan) -> Iterator[str]:
     """Yield the nodes of a cluster that lack what is promised to them, by reason."""
-    for each in _shown(view):
+    for each in shown(view):
         yield from _without(each, is_problem=True)
 
 

@@ -1,9 +1,10 @@
 """A plan restricted to a part of its nodes."""
 
 import dataclasses
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
+from compiler import errors, wording
 from compiler.fleet import selectors
 from compiler.inventory import snapshot
 from compiler.planning import plan
@@ -26,6 +27,16 @@ class Selection:
 
     def __bool__(self) -> bool:
         return self != Selection()
+
+
+def require(noun: str, plural: str, wanted: Iterable[str], known: Collection[str]) -> None:
+    """Raise WorldError for the first wanted name that is not known; the nouns say of what."""
+    for name in wanted:
+        if name not in known:
+            known_names = f"{plural} are {wording.listed(sorted(known))}." if known else f"No {noun} holds there."
+            raise errors.WorldError(
+                f"there is no {noun} '{name}'.", hint=f"{wording.did_you_mean(name, known)} {known_names}".lstrip()
+            )
 
 
 def restricted(view: plan.Plan, selection: Selection) -> plan.Plan:
