@@ -24,14 +24,24 @@ def run(arguments: argparse.Namespace) -> int:
     run = planned.of_settings(
         project_file.of(arguments),
         arguments.cluster,
-        lambda view, _: [(view.cluster.name, use) for use in driver_image.uses(view, image)],
+        lambda view, _: (
+            [(view.cluster.name, use) for use in driver_image.uses(view, image)],
+            driver_image.recipes_of(view, image),
+        ),
     )
     # Warnings are about the nodes of today, and the question is about the image.
     found = findings.without_warnings(arguments, run.findings)
     if findings.concluded(arguments, found):
         findings.show(arguments, found)
         return cli.WRONG
-    used = [use for uses in run.answers for use in uses]
+    used = [use for uses, _ in run.answers for use in uses]
+    recipes = sorted({recipe for _, others in run.answers for recipe in others})
+    if not used and recipes:
+        raise errors.RefusedError(
+            f"'{wording.escaped(image)}' is an image of recipe '{recipes[0]}', and only images of KAE's driver have "
+            "labels that tell their kernels.",
+            hint="`kae preflight --kernel VERSION` lists the images that a kernel needs.",
+        )
     if not used:
         raise errors.RefusedError(
             f"no policy installs a driver from '{wording.escaped(image)}'.",

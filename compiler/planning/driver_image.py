@@ -71,3 +71,14 @@ def uses(view: plan.Plan, image: str) -> Iterator[Use]:
                 listed = {pool.kernels.kernel: 0} if pool.kernels and pool.kernels.kernel else {}
                 nodes = listed | counts[division.policy.name, pool.name]
                 yield Use(policy=division.policy, pool=pool, nodes=dict(sorted(nodes.items())))
+
+
+def recipes_of(view: plan.Plan, image: str) -> frozenset[str]:
+    """Return the recipes beside KAE whose drivers take an image in a cluster."""
+    return frozenset(
+        stack.recipe.name
+        for stack in view.stacks
+        for division in stack.divisions
+        for pool in division.pools
+        if image in dict(pool.images).values()
+    )

@@ -1,7 +1,7 @@
 """The image matrix: the driver images that a policy needs for each kernel, for a CI to build."""
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING
@@ -64,21 +64,26 @@ def holding_modules(policy: definitions.Policy, pool: pools.Pool) -> Sequence[st
         return ()
     stack = definitions.stack(pool.driver)
     if stack is not None:
-        return [image for name, image in pool.images if name in _building(policy, pool, stack)]
+        built = {*with_modules(stack), *_named(policy, pool, stack)}
+        return [image for name, image in pool.images if name in built]
     is_one_kernels = pool.kernels is not None and pool.kernels.kernel is not None
     return (pool.image,) if pool.driver.source.prebuilt is not None or is_one_kernels else ()
 
 
-def _building(policy: definitions.Policy, pool: pools.Pool, stack: "stacks.Driver") -> Collection[str]:
-    """Return the names of the images of a recipe that are built for kernels."""
+def _named(policy: definitions.Policy, pool: pools.Pool, stack: "stacks.Driver") -> Iterator[str]:
+    """Yield the names of the images of a recipe that are named after kernels in the documents."""
     mapping = pool.kernels.mapping if pool.kernels else None
     group = pool.group.declared if pool.group else None
     unfilled = definitions.stack(overrides.effective(policy.spec.driver, mapping, group))
-    named = {name for name in stack.used if unfilled and kernels.is_named(unfilled.images[name])}
+    yield from (name for name in stack.used if unfilled and kernels.is_named(unfilled.images[name]))
+
+
+def with_modules(stack: "stacks.Driver") -> Collection[str]:
+    """Return the names of the images of a recipe whose modules are loaded; none where the source makes them."""
     if stack.source.prebuilt is None:
-        return named
+        return ()
     payloads = {payload.image for payload in stack.own.payloads if any(map(_reaches_modules, payload.paths))}
-    return named | (payloads or {stack.own.image})
+    return payloads or {stack.own.image}
 
 
 def _reaches_modules(path: str) -> bool:

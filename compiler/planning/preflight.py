@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
-from compiler.fleet import overlap, selectors
+from compiler.fleet import definitions, overlap, selectors
 from compiler.model import cluster
-from compiler.planning import kernels, overrides, pools
+from compiler.planning import image_matrix, kernels, overrides, pools
 
 _LABELS = "feature.node.kubernetes.io/kernel-version"
 """The prefix of NFD's kernel labels: https://nfd.sigs.k8s.io/usage/features#kernel"""
@@ -16,6 +16,13 @@ class Offer:
 
     pool: str
     image: str
+    """The image whose version is the driver's."""
+    images: tuple[tuple[str, str], ...]
+    """The images of a recipe by their names in it; none for KAE."""
+    modules: tuple[str, ...]
+    """The images that have to hold modules for the kernel."""
+    named: tuple[str, ...]
+    """Other images that are built for the kernel."""
     source: str
     """The name of the field of `driver.source` that is set."""
     state: str
@@ -40,6 +47,8 @@ class Answer:
 def answer(division: pools.Division, version: str, spec: cluster.KAEClusterSpec) -> Answer:
     """Return the drivers of a policy for a node that runs `version`, given as `uname -r` prints it."""
     policy, driver, kernel = division.policy, division.policy.spec.driver, kernels.cleaned(version)
+    if definitions.has_none(policy, "driver"):
+        return _none(division, f"recipe '{policy.recipe.name}' has no driver")
     if not driver.enabled:
         return _none(division, "driver.enabled is false: the driver is pre-installed")
     if not any(overlap.overlap(term, _known(kernel)) is not None for term in division.terms):
@@ -73,16 +82,26 @@ def _served(
     return Answer(
         policy=division.policy.name,
         mapping=by_kernel.mapping.name if by_kernel else None,
-        offers=tuple(
-            Offer(
-                pool=pool.name,
-                image=pool.image,
-                source=pool.driver.source.name,
-                state=pool.driver.state,
-            )
-            for pool in candidates
-        ),
+        offers=tuple(_offer(division.policy, pool) for pool in candidates),
         reason=reason,
+    )
+
+
+def _offer(policy: definitions.Policy, pool: pools.Pool) -> Offer:
+    stack = definitions.stack(pool.driver)
+    built = image_matrix.holding_modules(policy, pool)
+    if stack is not None:
+        holding = {image for name, image in pool.images if name in image_matrix.with_modules(stack)}
+    else:
+        holding = {pool.image} if pool.driver.source.prebuilt is not None else set()
+    return Offer(
+        pool=pool.name,
+        image=pool.image,
+        images=pool.images,
+        modules=tuple(image for image in built if image in holding),
+        named=tuple(image for image in built if image not in holding) if stack is not None else (),
+        source=pool.driver.source.name,
+        state=pool.driver.state,
     )
 
 
