@@ -18,7 +18,8 @@ DRIVER: dict[str, Any] = {
 
 
 def _answer(*, driver: dict[str, Any] | None = None, **spec: Any) -> preflight.Answer:
-    recipe = builders.recipe(images=IMAGES, **({"driver": driver} if driver else {}))
+    stated: dict[str, Any] = {"driver": driver} if driver else {}
+    recipe = builders.recipe(images=IMAGES, **stated)
     view, _ = builders.view([builders.device_policy("desk", recipe, **spec)])
     (division,) = view.stacks[0].divisions
     return preflight.answer(division, KERNEL, view.cluster.spec)

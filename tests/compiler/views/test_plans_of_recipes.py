@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
+from compiler.commands import explain
 from compiler.planning import plan
 from compiler.views import plan_data, plan_text, selection
 from tests import builders
@@ -183,3 +184,36 @@ def test_each_recipe_has_a_table_of_the_clusters() -> None:
         "(all)      5        4               2",
         "",
     ]
+
+
+def test_an_explanation_goes_over_the_recipes(snapshot: SnapshotAssertion) -> None:
+    assert "\n".join(explain.lines(view(), NODES[2])) == snapshot
+
+
+def test_an_explanation_of_kae_does_not_depend_on_recipes() -> None:
+    alone, beside = list(explain.lines(view(TLS), NODES[0])), list(explain.lines(view(), NODES[0]))
+
+    assert beside[: len(alone)] == alone
+    assert beside[len(alone) :][:2] == ["", "recipe npu-plugin"]
+    assert list(explain.lines(view(), NODES[0], ["kae"])) == alone
+
+
+def test_an_explanation_can_be_of_one_recipe_alone() -> None:
+    found = list(explain.lines(view(), NODES[2], ["npu-plugin"]))
+
+    assert [line for line in found if line.startswith(("recipe", "policies", "resources"))] == [
+        "recipe npu-plugin",
+        "policies",
+        "resources: example.com/npu: ?",
+    ]
+
+
+def test_programs_get_the_explanation_of_each_recipe() -> None:
+    alone, found = explain.data(view(TLS), NODES[2]), explain.data(view(), NODES[2])
+    npu, onload = found.pop("stacks")
+
+    assert found == alone
+    assert explain.data(view(), NODES[2], ["onload"])["stacks"] == [onload]
+    assert (npu["recipe"], npu["resources"], npu["driver"]["image"]) == ("npu-plugin", {"example.com/npu": None}, None)
+    assert (onload["policy"], onload["pool"]["label"]) == ("desk", "openfuyao.com/onload.pool.desk")
+    assert set(onload["images"]) == {"installer", "modules", "device-plugin"}
