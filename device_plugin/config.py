@@ -34,7 +34,12 @@ class Inject(shapes.Shape, frozen=True, kw_only=True):
 
 
 HostPath = Annotated[str, msgspec.Meta(pattern=r"^(/[A-Za-z0-9_-][A-Za-z0-9._:+,@-]*)+\Z", max_length=200)]
-HostGlob = Annotated[str, msgspec.Meta(pattern=r"^(/[A-Za-z0-9_*?\[-][A-Za-z0-9._:+,@*?\[\]!-]*)+\Z", max_length=200)]
+HostGlob = Annotated[
+    str,
+    msgspec.Meta(
+        pattern=r"^/[A-Za-z0-9_-][A-Za-z0-9._:+,@-]*(/[A-Za-z0-9_*?\[-][A-Za-z0-9._:+,@*?\[\]!-]*)*\Z", max_length=200
+    ),
+]
 TargetPath = Annotated[str, msgspec.Meta(pattern=r"^(/[A-Za-z0-9_-][A-Za-z0-9._:+,@-]*)+/?\Z", max_length=200)]
 """A path in a container; one that ends with / is of a folder, in which a file keeps its name."""
 LibraryPath = Annotated[str, msgspec.Meta(pattern=r"^(/[A-Za-z0-9_-][A-Za-z0-9._+,@-]*)+\Z", max_length=200)]

@@ -71,11 +71,11 @@ class Source(shapes.Shape, frozen=True, kw_only=True):
         return [name for name, part in parts.items() if part is not None]
 
 
-_PATH = r"(/\.{0,2}[A-Za-z0-9_+][A-Za-z0-9._+@:-]*)+\Z"
-Path = Annotated[str, msgspec.Meta(pattern=f"^{_PATH}", max_length=1000)]
+_PATH = r"(/[A-Za-z0-9_-][A-Za-z0-9._:+,@-]*)+\Z"
+Path = Annotated[str, msgspec.Meta(pattern=f"^{_PATH}", max_length=200)]
 """An absolute path without a part that is '.' or '..'."""
-NodePath = Annotated[str, msgspec.Meta(pattern=f"^/dev{_PATH}", max_length=1000)]
-OptPath = Annotated[str, msgspec.Meta(pattern=f"^/opt{_PATH}", max_length=1000)]
+NodePath = Annotated[str, msgspec.Meta(pattern=f"^/dev{_PATH}", max_length=200)]
+OptPath = Annotated[str, msgspec.Meta(pattern=f"^/opt{_PATH}", max_length=200)]
 Parameter = int | bool | Annotated[str, msgspec.Meta(pattern=r'^[^"\x00-\x1f\x7f]*\Z', max_length=1000)]
 """The value of a module's parameter."""
 

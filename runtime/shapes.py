@@ -34,7 +34,7 @@ URL = rf"https?://{REMOTE}|file:///[^\x00-\x20\x7f]+"
 # The end is `\Z`: Python's `$` also matches before a last line break.
 PciId = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{4}\Z", max_length=4)]
 Name = Annotated[str, msgspec.Meta(pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?\Z", max_length=63)]
-Module = Annotated[str, msgspec.Meta(pattern=r"^[a-z][a-z0-9_]*\Z", max_length=55)]
+Module = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9_]+\Z", max_length=55)]
 
 RecipeName = Annotated[str, msgspec.Meta(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*\Z", max_length=20)]
 Resource = Annotated[str, msgspec.Meta(pattern=r"^[a-z0-9.-]+/[a-z0-9.-]+\Z", max_length=317)]

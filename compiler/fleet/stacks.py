@@ -6,7 +6,7 @@ the image whose version counts.
 """
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Self
 
 from pydantic import Field
@@ -225,8 +225,14 @@ def value_of(recipe: definitions.Recipe) -> recipes.Recipe:
     if match.pci is not None:
         return dataclasses.replace(blank, kinds=tuple(_kind(recipe, kind) for kind in match.pci))
     if match.features is not None:
-        return dataclasses.replace(blank, labels=((blank.present, ("true",)),))
+        features = tuple((one.feature, tuple(_conditions(one))) for one in match.features)
+        return dataclasses.replace(blank, labels=((blank.present, ("true",)),), features=features)
     return dataclasses.replace(blank, labels=tuple(sorted((match.labels or {}).items())))
+
+
+def _conditions(feature: recipe_model.Feature) -> Iterator[recipes.Condition]:
+    for attribute, term in sorted(feature.matchExpressions.items()):
+        yield recipes.Condition(attribute=attribute, operator=term.op, values=term.value)
 
 
 def _kind(recipe: definitions.Recipe, kind: recipe_model.PciKind) -> recipes.Kind:

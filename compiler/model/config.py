@@ -1,6 +1,6 @@
 """The config files of the node programs and of the watcher: the compiler writes, the programs read them."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field
 
@@ -26,19 +26,9 @@ RecipeName = Annotated[
     ),
 ]
 
-_PATH = r"(/\.{0,2}[A-Za-z0-9_+][A-Za-z0-9._+@:-]*)+"
-"""A pattern of absolute paths without a part that is '.' or '..'."""
-
-
-def _path(beginning: str, words: str) -> Any:
-    return Field(pattern=f"^{beginning}{_PATH}$", max_length=1000, json_schema_extra=base.form(words))
-
-
-_AnyPath = Annotated[str, _path("", "an absolute path without '..'")]
-
 _Module = Annotated[
     str,
-    Field(pattern=r"^[a-z][a-z0-9_]*$", max_length=55, json_schema_extra=base.form("the name of a module")),
+    Field(pattern=r"^[A-Za-z0-9_]+$", max_length=55, json_schema_extra=base.form("the name of a module")),
 ]
 
 
@@ -159,7 +149,7 @@ class Payload(Model):
     """An image whose files an init container has copied to /payload/<name>."""
 
     name: base.DnsLabel
-    paths: Annotated[tuple[_AnyPath, ...], Field(min_length=1)]
+    paths: Annotated[tuple[fields.HostPath, ...], Field(min_length=1)]
     """Folders of the image."""
 
 
@@ -168,9 +158,9 @@ class HostFiles(Model):
 
     model_config = ConfigDict(populate_by_name=True)
 
-    from_: Annotated[_AnyPath, Field(alias="from")]
+    from_: Annotated[fields.HostPath, Field(alias="from")]
     """Its path in a payload."""
-    to: Annotated[str, _path("/opt", "a path below /opt")]
+    to: fields.OptPath
     """Its path on the host."""
 
 
@@ -220,7 +210,7 @@ class DriverConfig(NodeProgram):
     networkForce: bool | None = None
     """true: modules are swapped although an interface of theirs carries the node's own traffic."""
     payloads: tuple[Payload, ...] | None = None
-    nodes: tuple[Annotated[str, _path("/dev", "a path below /dev")], ...] | None = None
+    nodes: tuple[fields.DevicePath, ...] | None = None
     """Device nodes that are there once the modules are loaded."""
     files: tuple[HostFiles, ...] | None = None
     resources: tuple[stacks.ExtendedResource, ...] | None = None

@@ -205,6 +205,27 @@ class Pod:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Payload:
+    """A file or folder of an image that an init container copies for the installer."""
+
+    name: str
+    """Of the container."""
+    image: str
+    path: str
+    parent: str
+    """The folder below /payload that it is copied to."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostFolder:
+    """A folder of the host that a device plugin sees below /host."""
+
+    name: str
+    """Of the volume."""
+    path: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DriverPool(Pod):
     """A DaemonSet of driver installers."""
 
@@ -216,6 +237,7 @@ class DriverPool(Pod):
     min_ready_seconds: int
     grace_seconds: int
     """Time to end a step, or to clean up, after SIGTERM."""
+    payloads: tuple[Payload, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -224,8 +246,8 @@ class DevicePlugin(Pod):
 
     run_dir: str
     """The host's folder of the recipe in /run."""
-    libraries_parent: str | None
-    """The host's folder above its KAE libraries, where containers get these."""
+    folders: tuple[HostFolder, ...]
+    """Those above what containers get of the host, such as KAE's libraries."""
     device_nodes: bool
     """True when the plugin sets mode and group of the device nodes."""
     device_group: int | None

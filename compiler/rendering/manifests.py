@@ -2,13 +2,13 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from types import ModuleType
 from typing import Any
 
 from compiler import devices, recipes
 from compiler.fleet import definitions
 from compiler.model import base, config
 from compiler.model import driver as drivers
-from compiler.model import policy as policies
 from compiler.output import index_file
 from compiler.planning import pools, supported
 from compiler.rendering import (
@@ -150,11 +150,13 @@ def _role(name: str, namespace: str, served: Sequence[pools.Division]) -> ir.Dri
 
 def _driver_pool(cluster: definitions.Cluster, policy: definitions.Policy, pool: pools.Pool) -> ir.DriverPool:
     spec, name, leases = pool.driver, driver_name(policy, pool), _leases(policy)
+    stack = definitions.stack(spec)
     itself = config.DaemonSetRef(namespace=cluster.spec.namespace, name=name)
     return ir.DriverPool(
         **_pod(cluster, policy, spec, name),
         app=policy.recipe.driver,
-        image=pool.image,
+        image=pool.installer,
+        payloads=tuple(_of_recipes().payloads(stack, pool)) if stack else (),
         terms=tuple(map(pod_values.term, pool.terms)),
         max_unavailable=spec.rollout.maxUnavailable,
         config=program_configs.driver(policy, pool, cluster_name=cluster.name, daemonset=itself, leases=leases),
@@ -195,17 +197,29 @@ def _device_plugin(cluster: definitions.Cluster, division: pools.Division) -> ir
         max_unavailable=spec.maxUnavailable,
         config=program_configs.device_plugin(policy, cluster_name=cluster.name),
         metrics_port=spec.metrics.port if spec.metrics.enabled else None,
-        libraries_parent=_libraries_parent(spec.inject),
+        folders=_folders(policy),
         device_nodes=spec.deviceNodes is not None,
         device_group=spec.deviceNodes.group if spec.deviceNodes is not None else None,
     )
 
 
-def _libraries_parent(inject: policies.Inject) -> str | None:
-    """Return the folder above the libraries: the installer's /opt/kae is a link to a folder beside it."""
+def _folders(policy: definitions.Policy) -> tuple[ir.HostFolder, ...]:
+    """Return the folder above KAE's libraries, as the installer's /opt/kae is a link beside them, or a recipe's."""
+    spec = policy.spec.devicePlugin
+    stack, inject = definitions.offer(spec), spec.inject
+    if stack is not None:
+        paths = _of_recipes().folders(policy, stack)
+        return tuple(ir.HostFolder(name=f"host-{number}", path=path) for number, path in enumerate(paths, start=1))
     if not inject.libraries:
-        return None
-    return inject.librariesPath.rpartition("/")[0] if inject.librariesPath else "/opt"
+        return ()
+    parent = inject.librariesPath.rpartition("/")[0] if inject.librariesPath else "/opt"
+    return (ir.HostFolder(name="libraries", path=parent),)
+
+
+def _of_recipes() -> ModuleType:
+    from compiler.rendering.stacks import pods  # noqa: PLC0415 - projects without DevicePolicies do not need it
+
+    return pods
 
 
 def _pod(

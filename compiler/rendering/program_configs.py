@@ -6,6 +6,8 @@ They are JSON over several lines, as they stand in pod templates that people rev
 import json
 import re
 from collections.abc import Iterable
+from types import ModuleType
+from typing import Any
 
 from pydantic import BaseModel
 
@@ -30,51 +32,71 @@ def driver(
 ) -> str:
     """Return the driver installer's config in one pool of a policy."""
     spec = pool.driver
-    enabled = tuple(kind for kind in policy.kinds if isinstance(kind, devices.Kind))
-    environment = {variable.name: variable.value for variable in spec.env}
+    stack = definitions.stack(spec)
     return _text(
         config.DriverConfig(
             cluster=cluster_name,
             policy=policy.name,
             pool=pool.name,
-            vendor=devices.VENDOR,
-            kinds=tuple(_kind(kind) for kind in devices.KINDS),
             daemonSet=daemonset,
             state=spec.state,
             driverVersion=_version(spec),
-            installPolicy="Always" if environment.get("INSTALL_POLICY") == "Always" else "IfNotPresent",
-            presentWhen="Loaded" if spec.presentWhen == "Loaded" else None,
             enabledCleanup=spec.enabledCleanup,
             kernels=_kernels(pool.kernels) if pool.kernels else None,
             source=spec.source,
-            modules=(*devices.BASE_MODULES, *(kind.module for kind in enabled)),
-            moduleParameters=_module_parameters(spec, enabled),
-            sriov=_virtual_functions(spec, enabled),
-            deviceNodes=spec.deviceNodes if spec.deviceNodes != drivers.DeviceNodes() else None,
             drain=spec.drain,
             leases=config.Lease(namespace=daemonset.namespace, names=leases),
             metrics=_metrics(spec.metrics),
+            **(_of_kae(policy, spec) if stack is None else _of_recipes().driver(policy, stack)),
         )
     )
+
+
+def _of_kae(policy: definitions.Policy, spec: drivers.Driver) -> dict[str, Any]:
+    enabled = tuple(kind for kind in policy.kinds if isinstance(kind, devices.Kind))
+    environment = {variable.name: variable.value for variable in spec.env}
+    return {
+        "vendor": devices.VENDOR,
+        "kinds": tuple(_kind(kind) for kind in devices.KINDS),
+        "installPolicy": "Always" if environment.get("INSTALL_POLICY") == "Always" else "IfNotPresent",
+        "presentWhen": "Loaded" if spec.presentWhen == "Loaded" else None,
+        "modules": (*devices.BASE_MODULES, *(kind.module for kind in enabled)),
+        "moduleParameters": _module_parameters(spec, enabled),
+        "sriov": _virtual_functions(spec, enabled),
+        "deviceNodes": spec.deviceNodes if spec.deviceNodes != drivers.DeviceNodes() else None,
+    }
+
+
+def _of_recipes() -> ModuleType:
+    from compiler.rendering.stacks import configs  # noqa: PLC0415 - projects without DevicePolicies do not need it
+
+    return configs
 
 
 def device_plugin(policy: definitions.Policy, *, cluster_name: str) -> str:
     """Return the device plugin's config of a policy."""
     spec = policy.spec.devicePlugin
-    served = tuple(kind for kind in policy.kinds if isinstance(kind, devices.Kind))
+    is_kae = definitions.offer(spec) is None
     return _text(
         config.DevicePluginConfig(
             cluster=cluster_name,
             policy=policy.name,
-            vendor=devices.VENDOR,
-            kinds=tuple(_served(kind, spec) for kind in served),
-            sharing={kind.name: getattr(spec.sharing, kind.name) for kind in served},
             allocationPolicy=spec.allocationPolicy,
-            inject=spec.inject,
-            deviceNodes=spec.deviceNodes,
             metrics=_metrics(spec.metrics),
+            **(_offered_by_kae(policy, spec) if is_kae else _of_recipes().device_plugin(policy)),
         )
     )
+
+
+def _offered_by_kae(policy: definitions.Policy, spec: policies.DevicePlugin) -> dict[str, Any]:
+    served = tuple(kind for kind in policy.kinds if isinstance(kind, devices.Kind))
+    return {
+        "vendor": devices.VENDOR,
+        "kinds": tuple(_served(kind, spec) for kind in served),
+        "sharing": {kind.name: getattr(spec.sharing, kind.name) for kind in served},
+        "inject": spec.inject,
+        "deviceNodes": spec.deviceNodes,
+    }
 
 
 def watcher(cluster: definitions.Cluster, repository: watchers.WatcherRepository, metrics_port: int | None) -> str:
@@ -149,4 +171,7 @@ def _metrics(metrics: base.Metrics) -> config.MetricsEndpoint | None:
 
 def _text(model: BaseModel) -> str:
     data = model.model_dump(mode="json", exclude_none=True, by_alias=True)
+    for resource in data.get("resources", ()):
+        if isinstance(resource, dict):  # Of a recipe's device plugin: whoever reviews it sees what there is.
+            resource["inject"] = {name: value for name, value in resource["inject"].items() if value}
     return json.dumps(data, indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n"

@@ -56,6 +56,7 @@ POOL = ir.DriverPool(
     min_ready_seconds=30,
     grace_seconds=120,
 )
+LIBRARIES = ir.HostFolder(name="libraries", path="/opt")
 PLUGIN = ir.DevicePlugin(
     namespace="kae-operator",
     name="kae-device-plugin-tls",
@@ -75,7 +76,7 @@ PLUGIN = ir.DevicePlugin(
     config='{"version":1}',
     kubelet_dir="/var/lib/kubelet",
     metrics_port=None,
-    libraries_parent=None,
+    folders=(),
     device_nodes=False,
     device_group=None,
 )
@@ -156,7 +157,7 @@ CORE: tuple[tuple[str, object], ...] = (
     ("driver/daemonset", replace(POOL, **FULL, env=(ir.EnvVar(name="INSTALL_POLICY", value="Always"),))),
     ("device-plugin/serviceaccount-kae-device-plugin", PLUGIN_ACCOUNT),
     ("device-plugin/daemonset", PLUGIN),
-    ("device-plugin/daemonset", replace(PLUGIN, **FULL, libraries_parent="/opt", device_nodes=True, device_group=994)),
+    ("device-plugin/daemonset", replace(PLUGIN, **FULL, folders=(LIBRARIES,), device_nodes=True, device_group=994)),
     ("watcher/serviceaccount-kae-watcher", WATCHER),
     ("watcher/clusterrole-kae-watcher", WATCHER),
     ("watcher/clusterrolebinding-kae-watcher", WATCHER),
@@ -554,7 +555,7 @@ def test_the_kubelet_finds_the_plugins_sockets_by_the_path_that_the_plugin_names
 
 
 def test_a_device_plugin_sees_the_libraries_only_to_hand_them_out(rendered: Rendered) -> None:
-    found = rendered("device-plugin/daemonset", replace(PLUGIN, libraries_parent="/opt"))
+    found = rendered("device-plugin/daemonset", replace(PLUGIN, folders=(LIBRARIES,)))
 
     # /opt/kae is a link, and a mount of it would stay with the folder that it leads to now.
     assert host_paths(found)["/opt"] is False

@@ -49,15 +49,16 @@ ModuleParameter = Annotated[
 ]
 
 ParameterValue = Annotated[
-    bool | int | Annotated[str, Field(max_length=500)],
-    Field(json_schema_extra=base.form("true or false, a whole number or a string")),
+    # It is quoted in a line of modprobe.d(5), and the kernel knows no escape (next_arg of lib/cmdline.c).
+    bool | int | Annotated[str, Field(pattern=r'^[^"\x00-\x1f\x7f]*$', max_length=500)],
+    Field(json_schema_extra=base.form("true or false, a whole number, or one line without quotation marks")),
 ]
 """The value of a module's parameter."""
 
 _STEP = "[A-Za-z0-9_-][A-Za-z0-9._:+,@-]*"
 _GLOB_STEP = r"[A-Za-z0-9_*?\[-][A-Za-z0-9._:+,@*?\[\]!-]*"
 HostPath = Annotated[str, _name(f"(/{_STEP})+", 200, "an absolute path, such as /opt/onload")]
-HostGlob = Annotated[str, _name(f"(/{_GLOB_STEP})+", 200, "an absolute path or a glob, such as /dev/npu*")]
+HostGlob = Annotated[str, _name(f"/{_STEP}(/{_GLOB_STEP})*", 200, "an absolute path or a glob, such as /dev/npu*")]
 TargetPath = Annotated[
     str,
     _name(f"(/{_STEP})+/?", 200, "an absolute path, such as /dev/npu0, or of a folder with a final '/', such as /dev/"),

@@ -96,8 +96,8 @@ class RecipeInjection(Model):
         Variables, Field(json_schema_extra=fields.or_parameter("a map of environment variables", "object"))
     ] = Field(default_factory=dict)
     """Environment variables."""
-    preload: fields.HostPath | None = None
-    """A library that LD_PRELOAD names."""
+    preload: tuple[fields.LibraryPath, ...] = ()
+    """Libraries that LD_PRELOAD names."""
     files: tuple[InjectedFile, ...] = ()
     """Files with a text of the recipe."""
 

@@ -1,51 +1,52 @@
 """The objects of recipes beside KAE's: their names, folders, accounts, rules and guards."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from compiler import devices, recipes
 from compiler.fleet import definitions
 from compiler.output import index_file
-from compiler.rendering import program_configs
 from tests import builders
 from tests.property import nfd_rules
 
-SFC = recipes.Kind(recipe="onload", name="sfc", vendor="1924", devices=(), virtual=("1b03",), classes=("0200",))
-FPGA = recipes.Kind(recipe="onload", name="fpga", vendor="10ee", devices=("5084", "5085"))
-ONLOAD = recipes.Recipe(name="onload", devices="devices of onload", kinds=(SFC, FPGA))
-SGX = recipes.Recipe(
-    name="sgx",
-    devices="devices of sgx",
-    labels=(("openfuyao.com/sgx.present", ("true",)),),
-    features=(
-        ("cpu.cpuid", (recipes.Condition(attribute="SGX", operator="Exists"),)),
-        ("kernel.config", (recipes.Condition(attribute="X86_SGX", operator="In", values=("y",)),)),
-    ),
+DRIVER = {
+    "image": "installer",
+    "payloads": [{"image": "modules", "paths": ["/opt/lib/modules"]}],
+    "modules": [{"name": "onload"}],
+}
+IMAGES = {**builders.IMAGES, "modules": {"repository": "registry.test", "image": "modules", "version": "1.0"}}
+
+
+def recipe(name: str, **match: Any) -> definitions.Recipe:
+    """A recipe with a driver and a device plugin; the module and the resource are named after it."""
+    driver = {**DRIVER, "modules": [{"name": name}]}
+    plugin = {"resources": [{"name": f"{name}.example.com/token", "class": "token", "count": 2}]}
+    return builders.recipe(name, match=match, images=IMAGES, driver=driver, devicePlugin=plugin)
+
+
+ONLOAD = recipe(
+    "onload",
+    pci=[
+        {"kind": "sfc", "vendor": "1924", "virtual": ["1b03"], "classes": ["0200"]},
+        {"kind": "fpga", "vendor": "10ee", "devices": ["5084", "5085"]},
+    ],
 )
-KMOD = recipes.Recipe(name="kmod", devices="nodes")
+SGX = recipe(
+    "sgx",
+    features=[
+        {"feature": "cpu.cpuid", "matchExpressions": {"SGX": {"op": "Exists"}}},
+        {"feature": "kernel.config", "matchExpressions": {"X86_SGX": {"op": "In", "value": ["y"]}}},
+    ],
+)
+KMOD = recipe("kmod", all={})
 
 POOLS = {"rollout": {"waves": [{"name": "canary", "nodes": ["kp920-01"]}]}}
 Objects = dict[str, Any]
 
 
-@pytest.fixture(autouse=True)
-def _configs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Leave the configs of the programs to tests of their own."""
-    monkeypatch.setattr(program_configs, "device_plugin", lambda *_, **__: "{}")
-
-
-def policy(recipe: recipes.Recipe, name: str, **driver: Any) -> definitions.Policy:
-    """A policy of a recipe in the terms of a KAEPolicy."""
-    pinned = {**builders.PINNED, "driver": {**builders.PINNED["driver"], **driver}}
-    own = {"nodeSelector": {"matchLabels": {"use": name}}}
-    return replace(builders.policy(name, **pinned, **own), recipe=recipe)
-
-
 def compiled(*policies: definitions.Policy, **cluster: Any) -> Objects:
     """The objects of a cluster without nodes, in which KAE has a policy too."""
-    return builders.objects([policy(devices.KAE, "tls"), *policies], (), builders.cluster(**cluster))
+    return builders.objects([builders.policy("tls", **builders.PINNED), *policies], (), builders.cluster(**cluster))
 
 
 def named(found: Objects, folder: str) -> list[str]:
@@ -63,7 +64,7 @@ def labels(found: Objects, *present: tuple[str, str, str], **flags: dict[str, st
 
 
 def test_the_programs_of_a_recipe_are_in_a_folder_of_its_name_and_named_after_it() -> None:
-    found = compiled(policy(ONLOAD, "desk"))
+    found = compiled(builders.device_policy("desk", ONLOAD))
 
     assert named(found, "onload") == [
         "clusterrole-onload-driver.yaml",
@@ -79,14 +80,14 @@ def test_the_programs_of_a_recipe_are_in_a_folder_of_its_name_and_named_after_it
 
 
 def test_the_objects_of_kae_are_as_without_other_recipes() -> None:
-    alone, beside = compiled(), compiled(policy(ONLOAD, "desk"), policy(KMOD, "lab"))
+    alone, beside = compiled(), compiled(builders.device_policy("desk", ONLOAD), builders.device_policy("lab", KMOD))
 
     assert {path: beside[path] for path in alone} == alone
 
 
 @pytest.mark.parametrize("program", ["driver", "device-plugin"])
 def test_a_daemon_set_of_a_recipe_has_its_own_labels_and_account(program: str) -> None:
-    found = compiled(policy(ONLOAD, "desk"))[f"onload/daemonset-onload-{program}-desk.yaml"]
+    found = compiled(builders.device_policy("desk", ONLOAD))[f"onload/daemonset-onload-{program}-desk.yaml"]
     template = found["spec"]["template"]
     (first, *_) = template["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"][
         "nodeSelectorTerms"
@@ -98,14 +99,13 @@ def test_a_daemon_set_of_a_recipe_has_its_own_labels_and_account(program: str) -
     assert first["matchExpressions"] == [
         {"key": "openfuyao.com/onload.sfc.present", "operator": "In", "values": ["true"]},
         {"key": f"openfuyao.com/onload.deploy.{program}", "operator": "NotIn", "values": ["false"]},
-        {"key": "use", "operator": "In", "values": ["desk"]},
     ]
 
 
 def test_the_device_plugin_of_a_recipe_has_host_folders_of_its_own() -> None:
-    spec = compiled(policy(ONLOAD, "desk"))["onload/daemonset-onload-device-plugin-desk.yaml"]["spec"]["template"][
-        "spec"
-    ]
+    spec = compiled(builders.device_policy("desk", ONLOAD))["onload/daemonset-onload-device-plugin-desk.yaml"]["spec"][
+        "template"
+    ]["spec"]
 
     paths = {volume["name"]: volume["hostPath"]["path"] for volume in spec["volumes"] if "hostPath" in volume}
     mounted = {mount["name"]: mount["mountPath"] for mount in spec["containers"][0]["volumeMounts"]}
@@ -117,7 +117,7 @@ def test_the_device_plugin_of_a_recipe_has_host_folders_of_its_own() -> None:
 
 
 def test_an_installer_of_a_recipe_takes_leases_of_its_own_and_is_guarded_by_its_own_account() -> None:
-    found = compiled(policy(ONLOAD, "desk"))
+    found = compiled(builders.device_policy("desk", ONLOAD))
 
     (held,) = (rule for rule in found["onload/role-onload-driver.yaml"]["rules"] if "update" in rule["verbs"])
     assert held["resourceNames"] == ["onload-driver-desk-1"]
@@ -134,13 +134,13 @@ def test_an_installer_of_a_recipe_takes_leases_of_its_own_and_is_guarded_by_its_
 
 
 def test_a_role_that_cleans_up_is_named_after_its_recipe_and_policy() -> None:
-    found = compiled(policy(ONLOAD, "desk", enabledCleanup=True))
+    found = compiled(builders.device_policy("desk", ONLOAD, driver={"enabledCleanup": True}))
 
     assert found["onload/role-onload-driver-desk.yaml"]["rules"][-1]["resourceNames"] == ["onload-driver-desk"]
 
 
 def test_pci_functions_are_labelled_by_vendor_class_and_device_and_counted() -> None:
-    found = compiled(policy(ONLOAD, "desk"))
+    found = compiled(builders.device_policy("desk", ONLOAD))
 
     card = labels(found, ("1924", "0a03", "0200"), ("1924", "0a03", "0200"), ("1924", "1b03", "0200"))
     assert card == {
@@ -158,7 +158,7 @@ def test_pci_functions_are_labelled_by_vendor_class_and_device_and_counted() -> 
 
 
 def test_features_are_labelled_where_all_of_them_hold() -> None:
-    found = compiled(policy(SGX, "enclaves", **POOLS))
+    found = compiled(builders.device_policy("enclaves", SGX, **POOLS))
 
     assert labels(found, cpu_cpuid={"SGX": "true"}, kernel_config={"X86_SGX": "y"}) == {
         "openfuyao.com/sgx.present": "true",
@@ -168,14 +168,14 @@ def test_features_are_labelled_where_all_of_them_hold() -> None:
 
 
 def test_a_recipe_for_every_node_has_no_rule_but_those_of_pools() -> None:
-    found = compiled(policy(KMOD, "lab", **POOLS))
+    found = compiled(builders.device_policy("lab", KMOD, **POOLS))
 
     assert named(found, "node-feature-rule") == ["nodefeaturerule-kae.yaml", "nodefeaturerule-kmod-pool-lab.yaml"]
     assert labels(found) == {"openfuyao.com/kmod.pool.lab": "canary"}
 
 
 def test_pools_of_several_kinds_are_labelled_where_one_of_them_is() -> None:
-    found = compiled(policy(ONLOAD, "desk", **POOLS))
+    found = compiled(builders.device_policy("desk", ONLOAD, **POOLS))
 
     pool = "openfuyao.com/onload.pool.desk"
     assert labels(found, ("10ee", "5084", "1200"))[pool] == labels(found, ("1924", "1", "0200"))[pool] == "canary"
@@ -183,13 +183,13 @@ def test_pools_of_several_kinds_are_labelled_where_one_of_them_is() -> None:
 
 
 def test_a_recipe_without_rules_of_ours_needs_none_where_nfd_is_somebody_elses() -> None:
-    found = compiled(policy(ONLOAD, "desk"), nfd={"enabled": False})
+    found = compiled(builders.device_policy("desk", ONLOAD), nfd={"enabled": False})
 
     assert named(found, "node-feature-rule") == []
 
 
 def test_each_program_of_a_recipe_has_its_network_policy_and_its_constraints() -> None:
-    found = compiled(policy(ONLOAD, "desk"), platform="openshift", networkPolicies={"enabled": True})
+    found = compiled(builders.device_policy("desk", ONLOAD), platform="openshift", networkPolicies={"enabled": True})
 
     for name in ("onload-driver", "onload-device-plugin"):
         selected = found[f"network-policies/networkpolicy-{name}.yaml"]["spec"]["podSelector"]
@@ -203,7 +203,7 @@ def test_each_program_of_a_recipe_has_its_network_policy_and_its_constraints() -
 
 
 def test_metrics_of_recipes_are_scraped_and_alerts_look_at_their_pods() -> None:
-    desk = policy(ONLOAD, "desk", metrics={"enabled": True})
+    desk = builders.device_policy("desk", ONLOAD, driver={"metrics": {"enabled": True}})
     found = compiled(desk, monitoring={"enabled": True})
 
     (names,) = found["monitoring/podmonitor-kae.yaml"]["spec"]["selector"]["matchExpressions"]
@@ -214,7 +214,7 @@ def test_metrics_of_recipes_are_scraped_and_alerts_look_at_their_pods() -> None:
 
 
 def test_the_index_names_the_recipe_of_a_workload_but_for_kae() -> None:
-    planned, _ = builders.view([policy(devices.KAE, "tls"), policy(ONLOAD, "desk")])
+    planned, _ = builders.view([builders.policy("tls"), builders.device_policy("desk", ONLOAD)])
     text = builders.compiled(planned).index_content()
     (index,) = index_file.sides(text)
 

@@ -1,0 +1,298 @@
+"""The configs that the programs of a recipe get, and the parts of their pods that KAE's do not have."""
+
+import json
+import shutil
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from compiler.fleet import definitions
+from compiler.formats import canonical
+from device_plugin import config as plugin_config
+from installer import config as driver_config
+from runtime import shapes
+from tests import builders
+
+TOKEN = {
+    "name": "amd.com/onload",
+    "class": "token",
+    "count": "${values.maxPods}",
+    "requires": ["/dev/onload", "/opt/onload/usr/lib64/libonload.so"],
+    "profiles": "${values.profiles}",
+    "inject": [
+        {"nodes": [{"path": "/dev/onload"}], "mounts": [{"path": "/opt/onload/usr/lib64/libonload*.so*"}]},
+        {"when": "${values.setPreload}", "preload": ["/opt/onload/usr/lib64/libonload.so"]},
+        {"when": "${values.mountOnload}", "mounts": [{"path": "/opt/onload/usr/bin/onload"}]},
+        {"env": {"EF_POLL_USEC": "1", "EF_NAME": "onload"}},
+    ],
+}
+PARAMETERS = {
+    "properties": {
+        "maxPods": {"type": "integer", "minimum": 1, "maximum": 1000, "default": 100},
+        "setPreload": {"type": "boolean", "default": True},
+        "mountOnload": {"type": "boolean", "default": False},
+        "profiles": {"type": "object", "default": {}, "additionalProperties": {"type": "object"}, "maxProperties": 16},
+    }
+}
+IMAGES = {
+    **builders.IMAGES,
+    "modules": {"repository": "registry.test/drivers", "image": "module", "version": "8-${KERNEL_FULL_VERSION}"},
+    "user": {"repository": "docker.io/onload", "image": "onload-user", "version": "8.1"},
+}
+ONLOAD = builders.recipe(
+    "onload",
+    match={"pci": [{"kind": "sfc", "vendor": "1924", "classes": ["0200"]}]},
+    parameters=PARAMETERS,
+    images=IMAGES,
+    driver={
+        "image": "installer",
+        "version": "user",
+        "payloads": [
+            {"image": "modules", "paths": ["/opt/lib/modules", "/lib/firmware"]},
+            {"image": "user", "paths": ["/opt/onload"]},
+        ],
+        "modules": [
+            {"name": "sfc", "optional": True, "replaces": ["sfc"], "network": True},
+            {"name": "onload", "parameters": {"number": {"type": "integer", "default": 3}, "name": {"type": "string"}}},
+        ],
+        "nodes": ["/dev/onload"],
+        "files": [{"from": "/opt/onload", "to": "/opt/onload"}],
+    },
+    devicePlugin={"resources": [TOKEN]},
+)
+KERNEL = "6.1.0-9.aarch64"
+PROFILES = {"latency": {"EF_POLL_USEC": "100000"}}
+DESK = {
+    "values": {"maxPods": 40, "profiles": PROFILES},
+    "kernelMappings": [{"name": "el", "regexp": "^6", "kernels": [KERNEL], "driver": {"modules": ["sfc", "onload"]}}],
+    "driver": {"moduleParameters": {"onload": {"name": "fast"}}},
+}
+
+
+def daemon_set(program: str, recipe: definitions.Recipe, spec: Mapping[str, Any], **cluster: Any) -> Any:
+    """The one DaemonSet of a program of a policy."""
+    found = builders.objects([builders.device_policy("desk", recipe, **spec)], (), builders.cluster(**cluster))
+    (item,) = (
+        data for path, data in found.items() if path.startswith(f"{recipe.name}/daemonset-{recipe.name}-{program}-")
+    )
+    return item
+
+
+def config(item: Any) -> Any:
+    """The config of a DaemonSet."""
+    return json.loads(item["spec"]["template"]["metadata"]["annotations"]["device.openfuyao.com/config"])
+
+
+def pod(item: Any) -> Any:
+    return item["spec"]["template"]["spec"]
+
+
+def decoded(shape: Any, item: Any, folder: Path) -> Any:
+    """The config as the program reads it."""
+    file = folder / "config.json"
+    file.write_text(canonical.dump_json(config(item)), "utf-8")
+    return shapes.load(file, shape)
+
+
+def test_the_installer_of_a_recipe_gets_its_modules_files_and_resources(tmp_path: Path) -> None:
+    item = daemon_set("driver", ONLOAD, DESK)
+
+    found = config(item)
+    assert {
+        name: found.get(name) for name in ("recipe", "class", "vendor", "kinds", "driverVersion", "installPolicy")
+    } == {
+        "recipe": "onload",
+        "class": "none",
+        "vendor": None,
+        "kinds": [{"name": "sfc", "vendor": "1924", "classes": ["0200"]}],
+        "driverVersion": "8.1",
+        "installPolicy": "IfNotPresent",
+    }
+    assert found["modules"] == ["sfc", "onload"]
+    assert found["moduleParameters"] == {"onload": {"number": 3, "name": "fast"}}
+    assert found["moduleRules"] == {"sfc": {"replaces": ["sfc"], "network": True}}
+    assert found["payloads"] == [
+        {"name": "modules", "paths": ["/opt/lib/modules", "/lib/firmware"]},
+        {"name": "user", "paths": ["/opt/onload"]},
+    ]
+    assert (found["nodes"], found["files"]) == (["/dev/onload"], [{"from": "/opt/onload", "to": "/opt/onload"}])
+    assert found["resources"] == ["amd.com/onload", "amd.com/onload-latency"]
+    assert "networkForce" not in found
+    assert decoded(driver_config.Config, item, tmp_path).recipe == "onload"
+
+
+def test_modules_that_a_policy_does_not_load_have_no_parameters_and_no_rules() -> None:
+    spec = {**DESK, "kernelMappings": [{"name": "el", "literal": KERNEL}], "driver": {"network": {"force": True}}}
+
+    found = config(daemon_set("driver", ONLOAD, spec))
+
+    assert found["modules"] == ["onload"]
+    assert found["moduleParameters"] == {"onload": {"number": 3}}
+    assert "moduleRules" not in found
+    assert found["networkForce"] is True
+
+
+def test_each_path_of_a_payload_is_copied_by_an_init_container_out_of_the_kernels_image() -> None:
+    mirrors = [{"from": "registry.test", "to": "mirror.test"}]
+    spec = {**DESK, "pullPolicy": "Always", "pullSecrets": [{"name": "registry"}]}
+    found = pod(daemon_set("driver", ONLOAD, spec, images={"mirrors": mirrors}))
+
+    copied = [
+        (one["name"], one["image"], one["command"][-2], one["volumeMounts"][0]["subPath"])
+        for one in found["initContainers"]
+    ]
+    modules = f"mirror.test/drivers/module:8-{KERNEL}"
+    assert copied == [
+        ("payload-modules-1", modules, "/opt/lib/modules", "modules/opt/lib"),
+        ("payload-modules-2", modules, "/lib/firmware", "modules/lib"),
+        ("payload-user-1", "docker.io/onload/onload-user:8.1", "/opt/onload", "user/opt"),
+    ]
+    assert {one["imagePullPolicy"] for one in (*found["initContainers"], *found["containers"])} == {"Always"}
+    assert found["imagePullSecrets"] == [{"name": "registry"}]
+    assert found["containers"][0]["image"] == "registry.example.com/drivers/installer:1.0"
+    (mount,) = (mount for mount in found["containers"][0]["volumeMounts"] if mount["name"] == "payload")
+    assert mount == {"name": "payload", "mountPath": "/payload", "readOnly": True}
+
+
+def test_an_init_container_of_a_payload_has_no_privilege() -> None:
+    for one in pod(daemon_set("driver", ONLOAD, DESK))["initContainers"]:
+        assert one["securityContext"] == {
+            "runAsUser": 0,
+            "runAsGroup": 0,
+            "allowPrivilegeEscalation": False,
+            "capabilities": {"drop": ["ALL"]},
+            "readOnlyRootFilesystem": True,
+            "seccompProfile": {"type": "RuntimeDefault"},
+        }
+        assert [mount["name"] for mount in one["volumeMounts"]] == ["payload"]
+
+
+def test_the_images_of_payloads_are_listed_for_every_kernel() -> None:
+    policy = builders.device_policy("desk", ONLOAD, **DESK)
+
+    assert {
+        "docker.io/onload/onload-user:8.1",
+        "registry.example.com/drivers/device-plugin:1.0",
+        "registry.example.com/drivers/installer:1.0",
+        f"registry.test/drivers/module:8-{KERNEL}",
+    } < set(builders.files([policy])["images.txt"].splitlines())
+
+
+def test_the_real_cp_copies_a_payload_to_where_the_installer_looks_twice(tmp_path: Path) -> None:
+    image, payload = tmp_path / "image", tmp_path / "payload"
+    modules = image / "opt/lib/modules/6.1"
+    modules.mkdir(parents=True)
+    (modules / "a.ko").write_text("a")
+    (modules / "a.ko").chmod(0o444)
+    (modules / "build").symlink_to("/usr/src/linux")
+    (image / "lib").mkdir()
+    (image / "lib/firmware").symlink_to(modules)
+    (image / "opt/onload").mkdir()
+
+    for one in pod(daemon_set("driver", ONLOAD, DESK))["initContainers"] * 2:
+        *command, path, target = one["command"]
+        folder = payload / one["volumeMounts"][0]["subPath"]
+        folder.mkdir(parents=True, exist_ok=True)
+        assert target == one["volumeMounts"][0]["mountPath"]
+        (program := shutil.which(command[0])) or pytest.skip("there is no cp")
+        subprocess.run([program, *command[1:], f"{image}{path}", folder], check=True)
+
+    assert (payload / "modules/opt/lib/modules/6.1/a.ko").read_text() == "a"
+    assert (payload / "modules/opt/lib/modules/6.1/build").is_symlink()
+    assert (payload / "modules/lib/firmware/a.ko").is_file()
+    assert (payload / "user/opt/onload").is_dir()
+
+
+def test_the_device_plugin_of_a_recipe_gets_resources_without_conditions_and_profiles(tmp_path: Path) -> None:
+    item = daemon_set("device-plugin", ONLOAD, DESK)
+    found = config(item)
+
+    assert (found["recipe"], found["kinds"]) == ("onload", [])
+    assert found.keys().isdisjoint({"vendor", "sharing", "inject"})
+    usual, latency = found["resources"]
+    assert usual == {
+        "name": "amd.com/onload",
+        "class": "token",
+        "count": 40,
+        "shares": 1,
+        "requires": ["/dev/onload", "/opt/onload/usr/lib64/libonload.so"],
+        "inject": {
+            "nodes": [{"path": "/dev/onload", "permissions": "rw", "optional": False}],
+            "mounts": [{"path": "/opt/onload/usr/lib64/libonload*.so*", "readOnly": True, "optional": False}],
+            "env": {"EF_POLL_USEC": "1", "EF_NAME": "onload"},
+            "preload": ["/opt/onload/usr/lib64/libonload.so"],
+        },
+    }
+    assert latency["name"] == "amd.com/onload-latency"
+    assert latency["inject"]["env"] == {"EF_POLL_USEC": "100000", "EF_NAME": "onload"}
+    assert len(decoded(plugin_config.Config, item, tmp_path).resources) == 2
+
+
+@pytest.mark.parametrize(
+    ("resource", "expected"),
+    [
+        (
+            {"class": "char", "groups": [{"paths": [{"path": "/dev/npu*", "as": "/dev/"}]}], "shares": 2},
+            {"class": "char", "shares": 2},
+        ),
+        ({"class": "vfio", "kind": "npu"}, {"class": "vfio", "kind": "npu"}),
+        ({"class": "uacce", "kind": "npu", "shares": 3}, {"class": "uacce", "kind": "npu", "shares": 3}),
+    ],
+    ids=["char", "vfio", "uacce"],
+)
+def test_each_class_of_resources_is_one_that_the_device_plugin_reads(
+    resource: Mapping[str, Any], expected: Mapping[str, Any], tmp_path: Path
+) -> None:
+    kinds = [{"kind": name, "vendor": "19e5", "devices": ["d100"]} for name in ("npu", "other")]
+    plugin = {"resources": [{"name": "example.com/npu", **resource}]}
+    recipe = builders.recipe("npus", match={"pci": kinds}, devicePlugin=plugin)
+
+    item = daemon_set("device-plugin", recipe, {})
+
+    (found,) = config(item)["resources"]
+    assert found.items() >= expected.items()
+    served = ["npu"] if "kind" in resource else []
+    assert [kind.name for kind in decoded(plugin_config.Config, item, tmp_path).kinds] == served
+
+
+@pytest.mark.parametrize(
+    ("path", "folders"),
+    [
+        ("/opt/onload/usr/lib64/libonload*.so*", ["/opt"]),
+        ("/opt/vendor/lib/libx.so", ["/opt/vendor"]),
+        ("/usr/lib64/libx.so", ["/usr"]),
+        ("/etc/vendor.conf", ["/etc"]),
+        ("/opt/*/lib/x.so", ["/opt"]),
+        ("/dev/vendor/x", []),
+        ("/srv", ["/srv"]),
+    ],
+)
+def test_a_device_plugin_sees_the_folder_above_that_of_what_a_container_gets(path: str, folders: list[str]) -> None:
+    resource = {"name": "example.com/x", "class": "token", "count": 1, "inject": [{"mounts": [{"path": path}]}]}
+    driver = {
+        "image": "installer",
+        "modules": [{"name": "onload"}],
+        "files": [{"from": "/opt/onload", "to": "/opt/onload"}],
+    }
+    recipe = builders.recipe("x", driver=driver, devicePlugin={"resources": [resource]})
+
+    spec = pod(daemon_set("device-plugin", recipe, {}))
+
+    own = [volume for volume in spec["volumes"] if volume["name"].startswith("host-")]
+    assert [volume["hostPath"]["path"] for volume in own] == folders
+    mounts = [mount for mount in spec["containers"][0]["volumeMounts"] if mount["name"].startswith("host-")]
+    assert [(mount["mountPath"], mount["readOnly"]) for mount in mounts] == [(f"/host{path}", True) for path in folders]
+
+
+def test_a_folder_inside_of_another_one_is_not_mounted_again() -> None:
+    mounts = [{"path": path} for path in ("/opt/vendor/lib/a.so", "/opt/b/x", "/opt/c/d/e/f", "/usr/lib64/a.so")]
+    resource = {"name": "example.com/x", "class": "token", "count": 1, "inject": [{"mounts": mounts}]}
+    recipe = builders.recipe("x", devicePlugin={"resources": [resource]})
+
+    spec = pod(daemon_set("device-plugin", recipe, {}))
+
+    paths = [volume["hostPath"]["path"] for volume in spec["volumes"] if volume["name"].startswith("host-")]
+    assert paths == ["/opt", "/usr"]
