@@ -1,9 +1,8 @@
 """The table of KAE device kinds: PCI ids, modules and parameters, from which resources, rules and configs follow.
 
-A new kind also needs three fields of the language: its switch in model/policy.Operator, its name in
-model/policy.Sharing, and its name in model/driver.Sriov. tests/compiler/test_devices.py fails until they exist, and
-CONTRIBUTING.md lists all steps. PCI ids, modules and the ranges of their parameters are those of the Linux driver
-(drivers/crypto/hisilicon, include/linux/pci_ids.h) and of kunpengcompute/KAE.
+A new kind is one entry: the fields of the language, resources, rules and configs follow from it. PCI ids, modules and
+the ranges of their parameters are those of the Linux driver (drivers/crypto/hisilicon, include/linux/pci_ids.h) and of
+kunpengcompute/KAE.
 """
 
 from collections.abc import Mapping
@@ -45,11 +44,22 @@ class Kind(recipes.Kind):
     """A kind of accelerator: the PCI device ids of its physical and virtual functions, and its module."""
 
     vendor: str = VENDOR
-    title: str
-    switch: str
-    """The field of `operator` that enables the kind."""
+    use: str
+    """The work that it does, in a word or two."""
+    enabled: bool = False
+    """True when a policy serves it unless it says otherwise."""
     module: str
     parameters: Mapping[str, Parameter]
+
+    @property
+    def switch(self) -> str:
+        """The field of `operator` that enables the kind."""
+        return f"enabled{self.name.upper()}"
+
+    @property
+    def plural(self) -> str:
+        """Its devices in sentences."""
+        return f"{self.name.upper()} devices"
 
     @property
     def pf(self) -> str:
@@ -84,8 +94,8 @@ def _parameters(**more: Parameter) -> Mapping[str, Parameter]:
 KINDS: tuple[Kind, ...] = (
     Kind(
         name="hpre",
-        title="HPRE (public-key work)",
-        switch="enabledHPRE",
+        use="public-key work",
+        enabled=True,
         devices=("a258",),
         virtual=("a259",),
         module="hisi_hpre",
@@ -93,8 +103,7 @@ KINDS: tuple[Kind, ...] = (
     ),
     Kind(
         name="sec",
-        title="SEC (ciphers and digests)",
-        switch="enabledSEC",
+        use="ciphers and digests",
         devices=("a255",),
         virtual=("a256",),
         module="hisi_sec2",
@@ -105,8 +114,7 @@ KINDS: tuple[Kind, ...] = (
     ),
     Kind(
         name="zip",
-        title="ZIP (compression)",
-        switch="enabledZIP",
+        use="compression",
         devices=("a250",),
         virtual=("a251",),
         module="hisi_zip",

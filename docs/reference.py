@@ -103,7 +103,10 @@ def _import_text(values: str) -> str:
 
 
 def _devices() -> str:
-    rows = ((kind.name, f"`{kind.resource}`", kind.title, kind.pf, kind.vf, kind.module) for kind in devices.KINDS)
+    rows = (
+        (kind.name, f"`{kind.resource}`", f"{kind.name.upper()} ({kind.use})", kind.pf, kind.vf, kind.module)
+        for kind in devices.KINDS
+    )
     head = ("kind", "resource", "work", "PCI id of a physical function", "of a virtual function", "module")
     parameters = (
         (f"`{kind.module}.{name}`", f"{limits.least} to {limits.most}{', even' if limits.step == 2 else ''}")

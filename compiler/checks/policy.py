@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from compiler import devices, diagnostics, names
+from compiler import devices, diagnostics, names, wording
 from compiler.checks import containers, device_plugin, driver, images, pools
 from compiler.diagnostics import Diagnostic
 from compiler.fleet import definitions, overlap, selectors
@@ -45,7 +45,7 @@ def no_kind_enabled(policy: definitions.Policy) -> Iterator[Diagnostic]:
             code="no-kind-enabled",
             span=policy.source.setting_span("spec", "operator"),
             message=f"Policy '{policy.name}' enables no kind of device.",
-            hint="Set enabledHPRE, enabledSEC or enabledZIP to true, or delete the policy.",
+            hint=f"Set one of {wording.listed(kind.switch for kind in devices.KINDS)} to true, or delete the policy.",
         )
 
 

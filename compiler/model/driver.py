@@ -1,11 +1,11 @@
 """The driver of a policy: which one a host ends with, by kernel and by group, and how it gets there."""
 
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 from pydantic import ConfigDict, Field
 
 from compiler import names
-from compiler.model import base, repositories
+from compiler.model import base, kinds, repositories
 from compiler.model.base import Model
 
 
@@ -87,15 +87,15 @@ class Source(Model):
 Vfs = Annotated[int, Field(ge=0, le=63)]
 
 
-class Sriov(Model):
-    """Virtual functions for each physical function; an absent kind is left alone."""
-
-    hpre: Vfs | None = None
-    """Of each HPRE device."""
-    sec: Vfs | None = None
-    """Of each SEC device."""
-    zip: Vfs | None = None
-    """Of each ZIP device."""
+if TYPE_CHECKING:
+    Sriov: TypeAlias = Model
+else:
+    Sriov = kinds.model(
+        "Sriov",
+        "Virtual functions for each physical function; an absent kind is left alone.",
+        Vfs | None,
+        lambda kind: (kind.name, None, f"Of each {kind.name.upper()} device."),
+    )
 
 
 DriverImagePart = Annotated[

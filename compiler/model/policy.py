@@ -1,24 +1,40 @@
 """KAEPolicy: which nodes, and what they get. Names and defaults are those of the KAE Operator's guide."""
 
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 from pydantic import Field
 
 from compiler import release
-from compiler.model import base
+from compiler.model import base, kinds
 from compiler.model import driver as drivers
 from compiler.model.base import Model
 
+Replicas = Annotated[int, Field(ge=1, le=128)]
+Mode = Literal["uacce", "vfio"]
 
-class Operator(Model):
-    """The kinds of devices that the policy serves; at least one."""
-
-    enabledHPRE: bool = True
-    """Serve HPRE devices (public-key work) as openfuyao.com/kae.hpre."""
-    enabledSEC: bool = False
-    """Serve SEC devices (ciphers and digests) as openfuyao.com/kae.sec."""
-    enabledZIP: bool = False
-    """Serve ZIP devices (compression) as openfuyao.com/kae.zip."""
+if TYPE_CHECKING:
+    Operator: TypeAlias = Model
+    Sharing: TypeAlias = Model
+    Modes: TypeAlias = Model
+else:
+    Operator = kinds.model(
+        "Operator",
+        "The kinds of devices that the policy serves; at least one.",
+        bool,
+        lambda kind: (kind.switch, kind.enabled, f"Serve {kind.plural} ({kind.use}) as {kind.resource}."),
+    )
+    Sharing = kinds.model(
+        "Sharing",
+        "Containers that may share one device, for each kind.",
+        Replicas,
+        lambda kind: (kind.name, 1, f"Of one {kind.name.upper()} device."),
+    )
+    Modes = kinds.model(
+        "Modes",
+        "How the devices of each kind are offered: uacce, to containers; vfio, as IOMMU groups to virtual machines.",
+        Mode,
+        lambda kind: (kind.name, "uacce", f"{kind.plural}; vfio as {kind.vfio_resource}."),
+    )
 
 
 class DaemonSets(Model):
@@ -37,20 +53,6 @@ class DevicePluginMetrics(base.Metrics):
 
     port: base.Port = 9510
     """On the pod's own address."""
-
-
-Replicas = Annotated[int, Field(ge=1, le=128)]
-
-
-class Sharing(Model):
-    """Containers that may share one device, for each kind."""
-
-    hpre: Replicas = 1
-    """Of one HPRE device."""
-    sec: Replicas = 1
-    """Of one SEC device."""
-    zip: Replicas = 1
-    """Of one ZIP device."""
 
 
 AbsolutePath = Annotated[
@@ -106,20 +108,6 @@ class Inject(Model):
     """Environment variables, such as KAE_LOG_LEVEL; over those of the device plugin, below those of the pod."""
     mounts: dict[AbsolutePath, AbsolutePath] | None = None
     """Files and folders of the host, read-only: the path in the container, and the path on the host."""
-
-
-Mode = Literal["uacce", "vfio"]
-
-
-class Modes(Model):
-    """How the devices of each kind are offered: uacce, to containers; vfio, as IOMMU groups to virtual machines."""
-
-    hpre: Mode = "uacce"
-    """HPRE devices; vfio as openfuyao.com/kae.hpre.vfio."""
-    sec: Mode = "uacce"
-    """SEC devices; vfio as openfuyao.com/kae.sec.vfio."""
-    zip: Mode = "uacce"
-    """ZIP devices; vfio as openfuyao.com/kae.zip.vfio."""
 
 
 class Offer(Model):
