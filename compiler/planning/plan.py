@@ -184,6 +184,8 @@ def _driver_landing(division: pools.Division, node: snapshot.Node, pool: pools.P
     if not division.policy.spec.driver.enabled:
         return Landing(image=None, reason=_disabled(division.policy, "driver"))
     obstacle = _obstacle(division.policy, node, division.driver_terms, division.policy.recipe.opt_out_driver)
+    if obstacle is None and division.label is not None and not node.profile.discovered:
+        obstacle = "NFD has not labelled the node yet: its pool is unknown"
     if pool is None:
         return Landing(image=None, reason=obstacle or division.why_not(node))
     return _landing(division.policy, node, pool.image, obstacle)

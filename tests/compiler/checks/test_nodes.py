@@ -205,3 +205,92 @@ def test_what_the_world_is_never_fails_a_compile() -> None:
     odd = machine(os_image="Ubuntu", taints=[builders.taint("a:NoExecute")], labels={}, discovered=False)
 
     assert not diagnostics.has_errors(found(builders.policy(), odd, builders.node("z")))
+
+
+DRIVER = {"image": "installer", "modules": [{"name": "sfc"}]}
+NIC = "openfuyao.com/nic"
+CARD = {"vendor": "1924", "kind": "sfc", "classes": ["0200"]}
+
+
+def nic(name: str = "desk", **spec: Any) -> definitions.Policy:
+    """Return a policy of a recipe whose cards NFD finds."""
+    return builders.device_policy(name, builders.recipe("nic", match={"pci": [CARD]}, driver=DRIVER), **spec)
+
+
+def with_card(name: str = "with-card", labels: dict[str, str] | None = None, **facts: Any) -> snapshot.Node:
+    """Return a node that has a card, and no device of KAE."""
+    return builders.node(
+        name, labels, builders.profile({f"{NIC}.present": "true", f"{NIC}.sfc.present": "true"}, **facts)
+    )
+
+
+def test_a_node_with_the_hardware_of_a_recipe_has_a_policy_of_the_recipe() -> None:
+    policy = nic(nodeSelector={"matchLabels": {"desk": "lab"}})
+
+    (diagnostic,) = found(
+        policy, with_card(), machine(labels={f"{NIC}.deploy.driver": "true"}), with_card("own", {"desk": "lab"})
+    )
+
+    assert diagnostic.code == "node-without-policy"
+    assert diagnostic.message == "No policy matches 1 node (with-card) with devices of recipe 'nic'."
+
+
+def test_a_recipe_for_every_node_is_for_those_that_its_policies_choose() -> None:
+    everywhere = builders.device_policy(
+        "lab", builders.recipe("kmod", driver=DRIVER), nodeSelector={"matchLabels": {"desk": "lab"}}
+    )
+
+    assert codes(everywhere, with_card(), with_card("own", {"desk": "lab"})) == []
+
+
+def test_a_node_that_is_unknown_may_have_the_hardware_of_a_recipe() -> None:
+    (diagnostic,) = found(nic(), with_card(), machine(labels={}, discovered=False))
+
+    assert diagnostic.code == "node-unknown"
+    assert "its devices of recipe 'nic' are unknown and nothing for them runs on it" in diagnostic.notes[0]
+
+
+def test_a_recipe_that_needs_no_label_of_nfd_knows_every_node() -> None:
+    everywhere = builders.recipe("kmod", driver=DRIVER)
+    mapped = [{"name": "any", "regexp": "."}]
+
+    assert codes(builders.device_policy("lab", everywhere), machine(labels={}, discovered=False)) == []
+    pooled = builders.device_policy("lab", everywhere, kernelMappings=mapped)
+    assert codes(pooled, machine(labels={}, discovered=False)) == ["node-unknown"]
+
+
+@pytest.mark.parametrize(("rules", "code"), [(False, ["rules-missing"]), (True, [])])
+def test_the_cards_of_a_recipe_are_found_by_rules(rules: bool, code: list[str]) -> None:
+    without = {"enabled": False, "nodefeaturerules": rules}
+
+    assert codes(nic(), with_card(), nfd=without) == code
+    assert codes(builders.device_policy("lab", builders.recipe("kmod", driver=DRIVER)), with_card(), nfd=without) == []
+
+
+def test_a_node_opts_out_of_a_recipe_by_the_label_of_the_recipe() -> None:
+    assert codes(nic(), with_card(labels={f"{NIC}.deploy.driver": "false"})) == ["node-opted-out"]
+    assert codes(nic(), with_card(labels={"openfuyao.com/kae.deploy.driver": "false"})) == []
+
+
+def test_a_taint_keeps_a_recipe_away_from_its_nodes() -> None:
+    tainted = with_card(taints=[builders.taint("dedicated=db:NoSchedule")])
+
+    assert codes(nic(), tainted) == ["node-untolerated"]
+    assert codes(nic(), machine(taints=[builders.taint("dedicated=db:NoSchedule")])) == ["node-without-policy"]
+
+
+def test_kae_alone_knows_the_systems_that_its_driver_supports() -> None:
+    assert codes(nic(), with_card(os_image="Debian GNU/Linux 12", kernel_version="6.1.0-50-cloud-amd64")) == []
+
+
+def test_a_kernel_that_no_mapping_of_a_recipe_covers_is_told_at_its_mappings() -> None:
+    policy = nic(kernelMappings=[{"name": "el8", "regexp": "el8"}])
+
+    (diagnostic,) = found(policy, with_card())
+
+    assert diagnostic.code == "kernel-not-covered"
+    assert diagnostic.span == policy.source.key_span("spec", "kernelMappings")
+
+
+def test_evictions_of_a_recipe_are_confined_too() -> None:
+    assert codes(nic(), with_card(), kubernetesVersion="1.29") == ["kubernetes-version-outdated", "drain-unstated"]
