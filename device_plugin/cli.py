@@ -14,6 +14,8 @@ from runtime import errors, logs, shapes, termination, version
 
 LOG = logging.getLogger(__name__)
 
+_RUN = Path("/run/kae")
+
 _MOUNTED_DEV = Path("/host/dev")
 """The path at which the DaemonSet mounts the host's /dev; a container has its own at /dev."""
 
@@ -21,20 +23,31 @@ _MOUNTED_DEV = Path("/host/dev")
 def main(arguments: list[str] | None = None) -> int:
     """Return the exit code: 0 after a signal or a list, 1 for a bad config or an I/O error, 2 for a wrong call."""
     options = _parser().parse_args(arguments)
-    where = paths.Paths(sysfs=options.sysfs, dev=options.dev, run=options.run_dir, kubelet=options.kubelet_dir)
     if options.command == "list":
-        return _list(options, where)
+        return _list(options)
     logs.start("device-plugin")
     version.log(config.Config)
     try:
         settings = shapes.load(options.config, config.Config)
-        asyncio.run(_serve(options, where, settings))
+        asyncio.run(_serve(options, _paths(options, settings), settings))
     except errors.Failure as failure:
         LOG.critical("%s", failure)
         termination.report(str(failure))
         return 1
     LOG.info("Ended as told.")
     return 0
+
+
+def _paths(options: argparse.Namespace, settings: config.Config) -> paths.Paths:
+    """Return the folders of the host; those of a recipe have its name."""
+    own = _RUN if settings.recipe is None else _RUN / "recipes" / settings.recipe
+    return paths.Paths(
+        sysfs=options.sysfs,
+        dev=options.dev,
+        run=options.run_dir or own,
+        kubelet=options.kubelet_dir,
+        stack=settings.recipe or "kae",
+    )
 
 
 async def _serve(options: argparse.Namespace, where: paths.Paths, settings: config.Config) -> None:
@@ -57,12 +70,12 @@ async def _serve(options: argparse.Namespace, where: paths.Paths, settings: conf
         await loop.first_of(running.run(), stop.wait())
 
 
-def _list(options: argparse.Namespace, where: paths.Paths) -> int:
+def _list(options: argparse.Namespace) -> int:
     from device_plugin import list_report  # noqa: PLC0415 - a serving plugin needs none of it
 
     try:
         settings = shapes.load(options.config, config.Config)
-        made = asyncio.run(list_report.current(where, settings))
+        made = asyncio.run(list_report.current(_paths(options, settings), settings))
     except errors.Failure as failure:
         print(f"device_plugin: {failure}", file=sys.stderr)
         return 1
@@ -96,7 +109,6 @@ def _add_places(parser: argparse.ArgumentParser, *, defaults: bool) -> None:
         ("--config", Path("/etc/kae/config.json"), "FILE", "the config that the compiler rendered"),
         ("--sysfs", Path("/sys"), "DIR", "the host's sysfs"),
         ("--dev", _MOUNTED_DEV if _MOUNTED_DEV.is_dir() else Path("/dev"), "DIR", "the host's device nodes"),
-        ("--run-dir", Path("/run/kae"), "DIR", "files kept on the host until it boots"),
         ("--kubelet-dir", Path("/var/lib/kubelet"), "DIR", "the kubelet's root folder"),
         ("--program-dir", Path("/run/program"), "DIR", "the files of the probes"),
     )
@@ -108,6 +120,13 @@ def _add_places(parser: argparse.ArgumentParser, *, defaults: bool) -> None:
             default=default if defaults else argparse.SUPPRESS,
             help=f"{meaning} (default: {default})",
         )
+    parser.add_argument(
+        "--run-dir",
+        type=Path,
+        metavar="DIR",
+        default=None if defaults else argparse.SUPPRESS,
+        help=f"files kept on the host until it boots; those of a recipe below it (default: {_RUN})",
+    )
     parser.add_argument(
         "--rescan-seconds",
         type=_seconds,

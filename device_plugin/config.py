@@ -1,5 +1,6 @@
 """The config of the device plugin: the shape of its config file, as schemas/device-plugin-config.json states it."""
 
+import re
 from collections import Counter
 from collections.abc import Iterable
 from typing import Annotated, ClassVar, Literal
@@ -161,6 +162,9 @@ class Uacce(Resource, frozen=True, kw_only=True):
     shares: Shares = 1
 
 
+AnyResource = Token | Char | Vfio | Uacce
+
+
 class Config(shapes.Shape, frozen=True, kw_only=True):
     """What the node advertises, and how it shares and allocates it: KAE's by `kinds`, a recipe's by `resources`."""
 
@@ -177,7 +181,7 @@ class Config(shapes.Shape, frozen=True, kw_only=True):
     """PCI vendor id of the devices."""
     kinds: tuple[shapes.Kind, ...]
     """The kinds to advertise; of a recipe, those that `resources` name."""
-    resources: tuple[Token | Char | Vfio | Uacce, ...] = ()
+    resources: tuple[AnyResource, ...] = ()
     sharing: dict[shapes.Name, Shares] = msgspec.field(default_factory=dict)
     """The number of shares of each device, by kind."""
     allocation_policy: Literal["Balanced", "Packed"]
@@ -186,6 +190,41 @@ class Config(shapes.Shape, frozen=True, kw_only=True):
     """Absent: the device nodes stay as they are."""
     metrics: shapes.MetricsEndpoint | None = None
     """Without it no metrics are served."""
+
+    @property
+    def functions(self) -> tuple[shapes.Kind, ...]:
+        """Return the kinds whose PCI functions are offered; of a recipe, with their resource."""
+        if self.recipe is None:
+            return self.kinds
+        kinds = {kind.name: kind for kind in self.kinds}
+        return tuple(
+            msgspec.structs.replace(
+                kinds[resource.kind],
+                resource=resource.name,
+                # A part of the names of links and, for uacce, of nodes in containers.
+                module=resource.kind,
+                mode="vfio" if isinstance(resource, Vfio) else None,
+            )
+            for resource in self.resources
+            if isinstance(resource, Vfio | Uacce)
+        )
+
+    @property
+    def shares(self) -> dict[str, int]:
+        """Return the shares of each device, by resource, of which there may be several."""
+        if self.recipe is None:
+            return {kind.resource: self.sharing.get(kind.name, 1) for kind in self.kinds}
+        return {resource.name: 1 if isinstance(resource, Vfio) else resource.shares for resource in self.resources}
+
+    @property
+    def sockets(self) -> dict[str, str]:
+        """Return the beginning of the names of sockets, by resource: short, as the path of a socket is."""
+        if self.recipe is None:
+            return {kind.resource: kind.name for kind in self.kinds}
+        return {
+            resource.name: re.sub("[^a-z0-9-]", "-", resource.name.partition("/")[2].lower())[:24]
+            for resource in self.resources
+        }
 
     def __post_init__(self) -> None:
         """Raise ValueError for a mixture of KAE's config and a recipe's, and for resources that cannot be offered."""
@@ -201,3 +240,6 @@ class Config(shapes.Shape, frozen=True, kw_only=True):
             raise ValueError(f"Two resources offer kind '{kind}': a device can be of one resource only")
         for kind in set(offered).difference(kind.name for kind in self.kinds):
             raise ValueError(f"A resource offers kind '{kind}', which is not in `kinds`")
+        files = {(file.name, file.text) for resource in self.resources for file in resource.inject.files}
+        for name in _twice(name for name, _ in files):
+            raise ValueError(f"Two resources have different texts for a file '{name}': name one of them otherwise")

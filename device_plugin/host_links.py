@@ -23,33 +23,43 @@ from runtime import files, pci, readings
 LOG = logging.getLogger(__name__)
 
 
-def prepare(where: paths.Paths, inject: config.Inject) -> None:
+def prepare(where: paths.Paths, settings: config.Config) -> None:
     """Make room for what the plugin makes, create what does not depend on devices, and label it."""
     if os.path.lexists(where.lock) and not _is_file(where.lock):
         _move_away(where, where.lock)
-    keep(where, inject)
-    for folder in _mounted(where):
+    keep(where, settings)
+    for folder in _mounted(where, settings):
         selinux.let_containers_read(folder)
 
 
-def keep(where: paths.Paths, inject: config.Inject) -> None:
+def keep(where: paths.Paths, settings: config.Config) -> None:
     """Create the folders and the files that do not depend on devices, where somebody removed or changed them."""
-    missing = [folder for folder in _mounted(where) if not folder.is_dir()]
+    missing = [folder for folder in _mounted(where, settings) if not folder.is_dir()]
     for folder in (where.links, where.shown, where.given):
         _make_folder(where, folder)
-    for variant in openssl.variants():
-        folder = where.openssl / variant.name
-        _make_folder(where, folder)
-        _replace(where, folder / "openssl.cnf", openssl.text(variant, inject.openssl_settings or {}).encode())
+    for path, text in _texts(where, settings):
+        _make_folder(where, path.parent)
+        _replace(where, path, text.encode())
     for folder in missing:
         selinux.let_containers_read(folder)
 
 
-def _mounted(where: paths.Paths) -> tuple[Path, ...]:
-    return where.shown.parent, where.openssl
+def _mounted(where: paths.Paths, settings: config.Config) -> tuple[Path, ...]:
+    return where.shown.parent, where.openssl if settings.recipe is None else where.files
 
 
-def publish(where: paths.Paths, devices: Iterable[advertised.Device]) -> None:
+def _texts(where: paths.Paths, settings: config.Config) -> Iterator[tuple[Path, str]]:
+    """Yield the files that containers mount, with their texts: every openssl.cnf, or those of a recipe."""
+    if settings.recipe is None:
+        for variant in openssl.variants():
+            text = openssl.text(variant, settings.inject.openssl_settings or {})
+            yield where.openssl / variant.name / "openssl.cnf", text
+    for resource in settings.resources:
+        for file in resource.inject.files:
+            yield where.files / file.name, file.text
+
+
+def publish(where: paths.Paths, devices: Iterable[advertised.Device], units: Iterable[advertised.Unit] = ()) -> None:
     """Bring the links up to date.
 
     Wrong links to device nodes go first, then come the links that containers see, and only then new links to device
@@ -58,6 +68,7 @@ def publish(where: paths.Paths, devices: Iterable[advertised.Device]) -> None:
     offered = tuple(devices)
     shown, given = str(where.shown), str(where.given)
     nodes = dict(link for device in offered for link in _node_link(where, device))
+    nodes |= dict(link for unit in units for link in _group_links(where, unit))
     _remove_others(where, nodes)
     entries = dict(link for device in offered for link in _entry_links(shown, given, device.function))
     for name in readings.names(where.given):
@@ -111,6 +122,13 @@ def _node_link(where: paths.Paths, device: advertised.Device) -> Iterator[tuple[
             # Answers of release 0.1 name the address alone. That link leads to the link of the first kind there.
             path = f"{where.links}/{device.function.address}"
             yield path, _link_of_first_kind(path) or name
+
+
+def _group_links(where: paths.Paths, unit: advertised.Unit) -> Iterator[tuple[str, str]]:
+    """Yield the links, and their targets, to the nodes of a device of the class char that has a PCI address."""
+    if unit.group is not None and unit.group.by_address and unit.healthy:
+        for index, node in enumerate(unit.group.nodes):
+            yield str(where.group_link(unit.resource, unit.group.id, index)), node.path
 
 
 def _link_of_first_kind(path: str) -> str | None:

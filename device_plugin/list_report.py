@@ -6,7 +6,7 @@ import json
 import msgspec
 
 from device_plugin import config, report
-from device_plugin.host import health, paths, reader
+from device_plugin.host import paths, reader
 from device_plugin.kubelet import advertised
 from runtime import files, version
 
@@ -31,8 +31,16 @@ async def current(where: paths.Paths, settings: config.Config, patience_s: float
         pass
     scan = read.scan()
     changing = where.changing.exists()
-    split = advertised.split(scan.functions, lambda function: health.reasons(function, changing=changing))
-    made = report.of(where, settings, scan, split, read.lacking_libraries)
+    on_host = read.on_host()
+    devices, withheld = advertised.split(
+        scan.functions, lambda function: advertised.reasons(function, on_host, changing=changing)
+    )
+    units = [
+        unit
+        for resource in settings.resources
+        for unit in advertised.units(resource, on_host[resource.name], (), changing=changing)
+    ]
+    made = report.of(where, settings, scan, (devices, units, withheld), read.lacking_libraries)
     return dataclasses.replace(made, notes=(note, *made.notes))
 
 
@@ -45,7 +53,7 @@ def as_json(made: report.Report) -> str:
             dict(zip(("name", "devices", "shares", "capacity", "allocatable"), values, strict=True))
             for values in made.offered
         ],
-        "devices": [_json_row(row) for row in made.rows],
+        "devices": [*map(_json_row, made.rows), *map(_json_unit, made.units)],
         "notes": list(made.notes),
     }
     return json.dumps(data, indent=2, ensure_ascii=False)
@@ -57,10 +65,15 @@ def as_table(made: report.Report) -> str:
     from tabulate import tabulate  # noqa: PLC0415 - see above
 
     parts = []
-    if made.rows:
+    if made.rows or made.units:
         header = ("DEVICE", "RESOURCE", "TYPE", "DRIVER", "ENTRY", "NUMA", "FREE QUEUES", "HEALTH", "WHY")
         parts.append(
-            tabulate([_cells(row) for row in made.rows], headers=header, tablefmt="plain", disable_numparse=True)
+            tabulate(
+                [*map(_cells, made.rows), *map(_unit_cells, made.units)],
+                headers=header,
+                tablefmt="plain",
+                disable_numparse=True,
+            )
         )
     parts.append(
         tabulate(made.offered, headers=("RESOURCE", "DEVICES", "SHARES", "CAPACITY", "ALLOCATABLE"), tablefmt="plain")
@@ -82,6 +95,40 @@ def _cells(row: report.Row) -> tuple[str, ...]:
         row.health,
         " ".join(row.why),
     )
+
+
+def _unit_cells(unit: report.UnitRow) -> tuple[str, ...]:
+    return (
+        _unit_name(unit),
+        unit.resource,
+        _unit_type(unit),
+        _NOTHING,
+        " ".join(unit.nodes or ()) or _NOTHING,
+        _cell(unit.numa_node),
+        _NOTHING,
+        unit.health,
+        " ".join(unit.why),
+    )
+
+
+def _unit_name(unit: report.UnitRow) -> str:
+    return unit.ids[0] if len(unit.ids) == 1 else f"{unit.ids[0]}-{unit.ids[-1]}"
+
+
+def _unit_type(unit: report.UnitRow) -> str:
+    return "token" if unit.nodes is None else "char"
+
+
+def _json_unit(unit: report.UnitRow) -> dict[str, object]:
+    return {
+        "id": _unit_name(unit),
+        "resource": unit.resource,
+        "type": _unit_type(unit),
+        "nodes": list(unit.nodes or ()),
+        "numaNode": unit.numa_node,
+        "health": unit.health,
+        "reasons": list(unit.why),
+    }
 
 
 def _json_row(row: report.Row) -> dict[str, object]:

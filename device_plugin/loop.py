@@ -9,7 +9,7 @@ from pathlib import Path
 from device_plugin import host_links, plugin
 from device_plugin.host import events
 from device_plugin.kubelet import registration, service
-from runtime import errors, files, shapes, state
+from runtime import errors, files, state
 
 LOG = logging.getLogger(__name__)
 
@@ -32,7 +32,9 @@ class Loop:
         self._woken = asyncio.Event()
         node.surprised = self.wake
         self._ready = False
-        self.registrations: Sequence[registration.Registration] = tuple(map(self._registration, node.settings.kinds))
+        self.registrations: Sequence[registration.Registration] = tuple(
+            self._registration(resource, name) for resource, name in node.settings.sockets.items()
+        )
 
     def wake(self) -> None:
         """Scan soon, because something happened."""
@@ -111,18 +113,18 @@ class Loop:
         where = self._node.where
         folders.watch(where.sockets)
         folders.watch(where.run, where.changing.name)
-        # /dev is busy: terminals come and go.
-        folders.watch(where.dev, "hisi")
+        for folder, beginnings in self._node.watched().items():
+            folders.watch(folder, *beginnings)
 
     async def _beat(self) -> None:
         while True:
             self._directory.beat()
             await asyncio.sleep(_BEAT_S)
 
-    def _registration(self, kind: shapes.Kind) -> registration.Registration:
-        shown = self._node.device_lists[kind.resource]
-        answers = service.DevicePlugin(kind, self._node.settings, shown, self._node)
-        each = registration.Registration(self._node.where, kind.name, kind.resource, answers, shown)
+    def _registration(self, resource: str, name: str) -> registration.Registration:
+        shown = self._node.device_lists[resource]
+        answers = service.DevicePlugin(resource, self._node.settings, shown, self._node)
+        each = registration.Registration(self._node.where, name, resource, answers, shown)
         each.changed = self._registrations_changed
         return each
 

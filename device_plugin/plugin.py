@@ -2,14 +2,16 @@
 
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from types import MappingProxyType
 
 import msgspec
 
-from device_plugin import config, host_links, report
+from device_plugin import change_log, config, host_links, report
 from device_plugin.api import deviceplugin_v1beta1_pb2 as api
 from device_plugin.host import device_nodes, flap_damping, health, paths, reader, sysfs
+from device_plugin.host.recipe import host_files, resources
 from device_plugin.kubelet import advertised, allocation, device_list, preferred_allocation
 from device_plugin.kubelet.service import Refusal
 from runtime import errors
@@ -33,14 +35,19 @@ class Plugin:
         self.where = where
         self.settings = settings
         self.device_lists: Mapping[str, device_list.DeviceList] = MappingProxyType(
-            {kind.resource: device_list.DeviceList() for kind in settings.kinds}
+            {resource: device_list.DeviceList() for resource in settings.shares}
         )
-        self.allocations = {(kind.resource, result): 0 for kind in settings.kinds for result in ("succeeded", "failed")}
+        self.allocations = {(resource, result): 0 for resource in settings.shares for result in ("succeeded", "failed")}
         """The number of answered containers, by resource and result."""
         self.devices: tuple[advertised.Device, ...] = ()
+        """The PCI functions."""
+        self.units: tuple[advertised.Unit, ...] = ()
+        """The groups of device nodes and the tokens of a recipe."""
         self.surprised: Callable[[], None] = lambda: None
         """Called when Allocate found a device otherwise than the last look: others may have changed, too."""
         self._reader = reader.Reader(where, settings, patience_s)
+        self._recipe = {resource.name: resource for resource in settings.resources}
+        self._on_host: Mapping[str, resources.OnHost] = {}
         self._functions: Mapping[str, sysfs.Function] = {}
         self._changing = False
         self._clock = clock
@@ -48,11 +55,16 @@ class Plugin:
         self._histories: dict[str, flap_damping.History] = {}
         self._lacks_libraries: str | None = None
         self._no_report: str | None = None
-        _written(host_links.prepare, where, settings.inject)
+        _written(host_links.prepare, where, settings)
+
+    @property
+    def offered(self) -> tuple[advertised.AnyDevice, ...]:
+        """Return what is advertised, as of the last scan."""
+        return (*self.devices, *self.units)
 
     async def look(self) -> None:
         """Scan the devices, and update lists, host paths and log; a device whose read hangs becomes unhealthy."""
-        _written(host_links.keep, self.where, self.settings.inject)
+        _written(host_links.keep, self.where, self.settings)
         async for scan in self._reader.look():
             self._apply(scan)
 
@@ -63,19 +75,18 @@ class Plugin:
             LOG.warning("%s", lacks)
         self._lacks_libraries = lacks
         self._changing = self.where.changing.exists()
+        self._on_host = self._reader.on_host()
         devices, withheld = advertised.split(scan.functions, self._reasons)
-        self._log_changes(devices, withheld)
-        self.devices, self._withheld = devices, withheld
+        units = tuple(self._units())
+        change_log.of_devices((self.devices, self._withheld), (devices, withheld))
+        change_log.of_units(self.units, units)
+        self.devices, self.units, self._withheld = devices, units, withheld
         self._forget_histories()
-        _written(host_links.publish, self.where, devices)
-        offered = advertised.by_resource(devices)
-        for kind in self.settings.kinds:
-            self.device_lists[kind.resource].show(
-                advertised.replicas(
-                    offered.get(kind.resource, ()), self.settings.sharing.get(kind.name, 1), scan.numa_nodes
-                )
-            )
-        made = report.of(self.where, self.settings, scan, (devices, withheld), lacks)
+        _written(host_links.publish, self.where, devices, units)
+        offered = advertised.by_resource(self.offered)
+        for resource, shares in self.settings.shares.items():
+            self.device_lists[resource].show(advertised.replicas(offered.get(resource, ()), shares, scan.numa_nodes))
+        made = report.of(self.where, self.settings, scan, (devices, units, withheld), lacks)
         no_report = host_links.write_report(self.where, msgspec.json.encode(made))
         if no_report is not None and no_report != self._no_report:
             LOG.warning("%s", no_report)
@@ -99,39 +110,75 @@ class Plugin:
 
     def loads(self, resource: str) -> dict[str, preferred_allocation.Load]:
         """Return the NUMA node and the free queues of each device of a resource, as of the last scan."""
-        return {
+        loads = {
             device.function.address: preferred_allocation.Load(
                 numa_node=device.function.numa_node,
                 free_queues=(device.function.entry.free_queues or 0) if device.function.entry else 0,
             )
             for device in self.devices
-            if device.function.kind.resource == resource
+            if device.resource == resource
         }
+        for unit in self.units:
+            if unit.resource == resource and unit.group is not None:
+                loads[unit.group.id] = preferred_allocation.Load(numa_node=unit.numa_node)
+        return loads
 
     async def _answer(self, resource: str, ids: Sequence[str]) -> api.ContainerAllocateResponse:
-        addresses = {advertised.address_of(replica) for replica in ids}
-        await self._read_again(addresses)
-        known = {
-            device.function.address: device for device in self.devices if device.function.kind.resource == resource
-        }
-        for address in sorted(addresses):
-            if why := self._withheld.get(address):
-                raise Refusal(f"Device {address} of {resource} is not offered: {why}")
-            if address not in known:
-                raise Refusal(f"Device {address} of {resource} is not there.")
-            if not known[address].healthy:
-                raise Refusal(f"Device {address} of {resource} is unhealthy: {known[address].reasons[0].text}")
-        return allocation.answer(self.where, self.settings.inject, [known[address] for address in sorted(addresses)])
+        wanted = sorted({advertised.address_of(replica) for replica in ids})
+        await self._read_again(resource, wanted)
+        known = {name: device for device in self.offered if device.resource == resource for name in device.ids}
+        for name in wanted:
+            if why := self._withheld.get(name):
+                raise Refusal(f"Device {name} of {resource} is not offered: {why}")
+            if name not in known:
+                raise Refusal(f"Device {name} of {resource} is not there.")
+            if not known[name].healthy:
+                raise Refusal(f"Device {name} of {resource} is unhealthy: {known[name].reasons[0].text}")
+        devices = [known[name] for name in wanted]
+        functions = [device for device in devices if isinstance(device, advertised.Device)]
+        answer = api.ContainerAllocateResponse()
+        if functions:
+            answer = allocation.answer(self.where, self.settings.inject, functions)
+        if (stated := self._recipe.get(resource)) is not None:
+            groups = [device.group for device in devices if isinstance(device, advertised.Unit) and device.group]
+            twice = allocation.add(answer, self.where, stated, (groups, self._on_host[resource]))
+            if twice is not None:
+                raise Refusal(f"{twice} of the container would be two things of {resource}: ask for one device only.")
+        return answer
 
-    async def _read_again(self, addresses: set[str]) -> None:
-        found = await self._reader.read(addresses)
-        changed = any(function != self._functions.get(address) for address, function in found.items())
-        if changed or self._changing != self.where.changing.exists():
+    async def _read_again(self, resource: str, wanted: Sequence[str]) -> None:
+        changed = self._changing != self.where.changing.exists()
+        if resource in self._recipe:
+            changed |= await self._reader.read_resource(resource) != self._on_host.get(resource)
+        if any(kind.resource == resource for kind in self.settings.functions):
+            found = await self._reader.read(wanted)
+            changed |= any(function != self._functions.get(address) for address, function in found.items())
+        if changed:
             self._apply(self._reader.scan())
             self.surprised()
 
+    def watched(self) -> dict[Path, list[str]]:
+        """Return the folders of the host in which a change may concern devices, with beginnings of the names there."""
+        if self.settings.recipe is None:
+            # /dev is busy: terminals come and go.
+            return {self.where.dev: ["hisi"]}
+        found: dict[Path, list[str]] = {self.where.dev: ["vfio"]}
+        for resource in self.settings.resources:
+            for glob in resources.globs(resource):
+                for folder, beginning in host_files.watched(glob):
+                    found.setdefault(self.where.on_host(folder), []).append(beginning)
+        return found
+
+    def _units(self) -> Iterator[advertised.Unit]:
+        for name, resource in self._recipe.items():
+            known = [unit for unit in self.units if unit.resource == name]
+            yield from advertised.units(resource, self._on_host[name], known, changing=self._changing)
+
     def _reasons(self, function: sysfs.Function) -> tuple[health.Reason, ...]:
-        reasons = (*self._not_permitted(function), *health.reasons(function, changing=self._changing))
+        reasons = (
+            *self._not_permitted(function),
+            *advertised.reasons(function, self._on_host, changing=self._changing),
+        )
         history = flap_damping.step(
             self._histories.get(function.address, flap_damping.History()),
             faulty=any(reason.fault for reason in reasons),
@@ -156,44 +203,9 @@ class Plugin:
             if address in there or flap_damping.is_recent(history, now)
         }
 
-    def _log_changes(self, devices: Sequence[advertised.Device], withheld: Mapping[str, str]) -> None:
-        before = {device.function.address: device for device in self.devices}
-        after = {device.function.address: device for device in devices}
-        for address, device in after.items():
-            earlier = before.get(address)
-            if earlier is None or earlier.reasons != device.reasons:
-                _log_health(device)
-            elif _entry_name(earlier) != _entry_name(device):
-                LOG.info("Device was renumbered.", extra=_fields(device))
-        for address in sorted(before.keys() - after.keys()):
-            reason = withheld.get(address, "It is not on the PCI bus any more.")
-            LOG.info("Device is offered no more.", extra={**_fields(before[address]), "reason": reason})
-        for address in sorted(withheld.keys() - before.keys() - self._withheld.keys()):
-            LOG.info("Device is not offered.", extra={"device": address, "reason": withheld[address]})
-
 
 def _written(write: Callable[..., None], where: paths.Paths, *what: object) -> None:
     try:
         write(where, *what)
     except OSError as error:
         raise errors.Failure(f"'{error.filename or where.run}' cannot be changed: {error.strerror}.") from error
-
-
-def _log_health(device: advertised.Device) -> None:
-    if device.healthy:
-        LOG.info("Device is healthy.", extra=_fields(device))
-        return
-    LOG.warning(
-        "Device is unhealthy.",
-        extra=_fields(device)
-        | {"reasons": [reason.code for reason in device.reasons], "reason": device.reasons[0].text},
-    )
-
-
-def _fields(device: advertised.Device) -> dict[str, object]:
-    function = device.function
-    return {"resource": function.kind.resource, "device": function.address, "entry": _entry_name(device)}
-
-
-def _entry_name(device: advertised.Device) -> str | None:
-    return device.function.entry.name if device.function.entry else device.function.node

@@ -23,9 +23,9 @@ class Collector(registry.Collector):
     def collect(self) -> Iterator[core.Metric]:
         """Yield the metric families."""
         devices = self._node.devices
-        resources = [kind.resource for kind in self._node.settings.kinds]
-        yield _devices(resources, devices)
-        yield _reasons(devices)
+        offered = self._node.offered
+        yield _devices(list(self._node.settings.shares), offered)
+        yield _reasons(offered)
         yield _free_queues(devices)
         yield from self._results()
         allocations = core.CounterMetricFamily(
@@ -52,7 +52,7 @@ class Collector(registry.Collector):
         yield registrations
 
 
-def _devices(resources: Sequence[str], devices: Sequence[advertised.Device]) -> core.Metric:
+def _devices(resources: Sequence[str], devices: Sequence[advertised.AnyDevice]) -> core.Metric:
     family = core.GaugeMetricFamily(
         "kae_device_plugin_devices",
         "Advertised devices; a shared device counts once.",
@@ -61,17 +61,17 @@ def _devices(resources: Sequence[str], devices: Sequence[advertised.Device]) -> 
     counts: Counter[tuple[str, str, str]] = Counter()
     for resource in resources:
         # A kind without devices is zero, not absent.
-        if not any(device.function.kind.resource == resource for device in devices):
+        if not any(device.resource == resource for device in devices):
             counts[resource, "Healthy", ""] = 0
     for device in devices:
         for healthy, name in ((True, "Healthy"), (False, "Unhealthy")):
-            counts[device.function.kind.resource, name, _node_name(device)] += device.healthy == healthy
+            counts[device.resource, name, _node_name(device)] += (device.healthy == healthy) * len(device.ids)
     for labels, count in sorted(counts.items()):
         family.add_metric(labels, count)
     return family
 
 
-def _reasons(devices: Sequence[advertised.Device]) -> core.Metric:
+def _reasons(devices: Sequence[advertised.AnyDevice]) -> core.Metric:
     family = core.GaugeMetricFamily(
         "kae_device_plugin_unhealthy",
         "1 for each reason for which a device is unhealthy.",
@@ -79,7 +79,7 @@ def _reasons(devices: Sequence[advertised.Device]) -> core.Metric:
     )
     for device in devices:
         for reason in device.reasons:
-            family.add_metric([device.function.kind.resource, device.function.address, reason.code], 1)
+            family.add_metric([device.resource, device.ids[0], reason.code], 1)
     return family
 
 
@@ -96,9 +96,8 @@ def _free_queues(devices: Sequence[advertised.Device]) -> core.Metric:
     return family
 
 
-def _node_name(device: advertised.Device) -> str:
-    numa_node = device.function.numa_node
-    return "" if numa_node is None else str(numa_node)
+def _node_name(device: advertised.AnyDevice) -> str:
+    return "" if device.numa_node is None else str(device.numa_node)
 
 
 def registry_of(node: plugin.Plugin, registrations: Sequence[registration.Registration]) -> registry.CollectorRegistry:

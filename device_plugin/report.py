@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from device_plugin import config
 from device_plugin.host import health, paths, sysfs
 from device_plugin.kubelet import advertised, allocation
-from runtime import shapes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,6 +21,19 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class UnitRow:
+    """One group of device nodes, or the tokens of a resource."""
+
+    resource: str
+    ids: tuple[str, ...]
+    nodes: tuple[str, ...] | None
+    """On the host; None of tokens."""
+    numa_node: int | None
+    health: str
+    why: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
     """The functions of the node, the lists that the kubelet gets, and notes on the node."""
 
@@ -29,23 +41,26 @@ class Report:
     offered: tuple[tuple[str, int, int, int, int], ...]
     """Resource, devices, shares of each, capacity and allocatable."""
     notes: tuple[str, ...]
+    units: tuple[UnitRow, ...] = ()
 
 
 def of(
     where: paths.Paths,
     settings: config.Config,
     scan: sysfs.Scan,
-    split: tuple[Iterable[advertised.Device], Mapping[str, str]],
+    split: tuple[Iterable[advertised.Device], Iterable[advertised.Unit], Mapping[str, str]],
     lacks: str | None,
 ) -> Report:
-    """Return the report on a scan, as `advertised.split` split it; `lacks` is what the host's libraries lack."""
-    devices, withheld = split
+    """Return the report on a scan: its devices, and why others are withheld; `lacks` is what host libraries lack."""
+    devices, units, withheld = split
+    unit_rows = tuple(map(_unit_row, units))
     known = {device.function.address: device for device in devices}
     rows = tuple(_row(settings.inject, function, known.get(function.address), withheld) for function in scan.functions)
     return Report(
         rows=rows,
-        offered=tuple(_offered(kind, settings, rows) for kind in settings.kinds),
+        offered=tuple(_offered(resource, shares, rows, unit_rows) for resource, shares in settings.shares.items()),
         notes=(*_notes(where, settings, scan), *([lacks] if lacks else []), *_notes_on_numa(settings, scan)),
+        units=unit_rows,
     )
 
 
@@ -63,19 +78,32 @@ def _row(
     )
 
 
-def _offered(kind: shapes.Kind, settings: config.Config, rows: Sequence[Row]) -> tuple[str, int, int, int, int]:
-    share = settings.sharing.get(kind.name, 1)
-    ours = [row for row in rows if row.function.kind == kind and row.health != "Withheld"]
-    return kind.resource, len(ours), share, len(ours) * share, sum(row.health == "Healthy" for row in ours) * share
+def _unit_row(unit: advertised.Unit) -> UnitRow:
+    return UnitRow(
+        resource=unit.resource,
+        ids=unit.ids,
+        nodes=tuple(node.path for node in unit.group.nodes) if unit.group is not None else None,
+        numa_node=unit.numa_node,
+        health="Healthy" if unit.healthy else "Unhealthy",
+        why=tuple(reason.text for reason in unit.reasons),
+    )
+
+
+def _offered(
+    resource: str, shares: int, rows: Sequence[Row], units: Sequence[UnitRow]
+) -> tuple[str, int, int, int, int]:
+    health = [row.health for row in rows if row.function.kind.resource == resource and row.health != "Withheld"]
+    health += [unit.health for unit in units if unit.resource == resource for _ in unit.ids]
+    return resource, len(health), shares, len(health) * shares, health.count("Healthy") * shares
 
 
 def _notes(where: paths.Paths, settings: config.Config, scan: sysfs.Scan) -> Iterator[str]:
-    if not scan.functions and not scan.silent:
+    if settings.functions and not scan.functions and not scan.silent:
         yield (
             f"No device of a served kind is on the PCI bus below '{where.sysfs}'."
             " Is the accelerator licensed and enabled in the BIOS, or passed to this guest?"
         )
-    elif not scan.uacce and any(kind.mode is None for kind in settings.kinds):
+    elif not scan.uacce and any(kind.mode is None for kind in settings.functions):
         yield "/sys/class/uacce is not there: the module uacce is not loaded."
     if where.changing.exists():
         yield f"'{where.changing}' is there: the driver installer is changing the driver."
@@ -95,7 +123,7 @@ def _notes(where: paths.Paths, settings: config.Config, scan: sysfs.Scan) -> Ite
 
 
 def _notes_on_numa(settings: config.Config, scan: sysfs.Scan) -> Iterator[str]:
-    for kind in settings.kinds:
+    for kind in settings.functions:
         ours = [function for function in scan.functions if function.kind == kind and health.withheld(function) is None]
         reasons = [_without_node(function) for function in ours if function.numa_node not in scan.numa_nodes]
         if reasons:

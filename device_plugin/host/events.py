@@ -102,11 +102,13 @@ class FolderEvents:
         self._loop = loop
         self._changed = changed
         self._inotify: inotify_simple.INotify | None = None
-        self._watched: dict[Path, tuple[int, str]] = {}
+        self._watched: dict[Path, tuple[int, tuple[str, ...]]] = {}
         self._warned = False
 
-    def watch(self, folder: Path, prefix: str = "") -> None:
-        """Watch a folder for names with this prefix, even if it was replaced; a missing folder is skipped.
+    def watch(self, folder: Path, *prefixes: str) -> None:
+        """Watch a folder for names with one of these prefixes, or for all; a missing folder is skipped.
+
+        It is watched even if it was replaced.
 
         Where the node's instances or watches are used up (inotify(7)), warn once; the next call tries again.
         """
@@ -116,7 +118,7 @@ class FolderEvents:
                 self._loop.add_reader(self._inotify.fileno(), self._read, self._inotify)
             # Repeating it changes nothing for a watched folder, and a new folder can have the inode number of the old
             # one.
-            self._watched[folder] = (self._inotify.add_watch(os.fspath(folder), _FOLDER_CHANGES), prefix)
+            self._watched[folder] = (self._inotify.add_watch(os.fspath(folder), _FOLDER_CHANGES), prefixes or ("",))
         except OSError as error:
             if error.errno in (errno.EMFILE, errno.ENOSPC, errno.ENOMEM) and not self._warned:
                 self._warned = True
@@ -131,5 +133,5 @@ class FolderEvents:
     def _read(self, inotify: inotify_simple.INotify) -> None:
         prefixes = dict(self._watched.values())
         events = inotify.read(timeout=0)
-        if any(event.name.startswith(prefixes.get(event.wd, "")) for event in events):
+        if any(event.name.startswith(prefixes.get(event.wd, ("",))) for event in events):
             self._changed()

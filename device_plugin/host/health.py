@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from device_plugin.host import sysfs
+from device_plugin.host.recipe import groups, resources
 
 _PASSED_ON = ("vfio-pci", "hisi_acc_vfio_pci")
 """Drivers that hand a function to a virtual machine; the second is HiSilicon's own, for live migration."""
@@ -27,6 +28,9 @@ UNREADABLE = Reason(
     text="A read of its attributes in sysfs hangs: the kernel resets it, or is stuck (dmesg).",
     fault=True,
 )
+
+
+UNANSWERED = Reason(code="Unreadable", text="A read of its files on the host hangs: does their file system answer?")
 
 
 def withheld(function: sysfs.Function) -> str | None:
@@ -56,6 +60,24 @@ def reasons(function: sysfs.Function, *, changing: bool) -> tuple[Reason, ...]:
         own = _of_entry(function.entry)
     # Last: all devices share it, and it must not hide a reason of one device.
     return (*own, CHANGING) if changing else tuple(own)
+
+
+def of_resource(found: resources.OnHost, *, changing: bool) -> tuple[Reason, ...]:
+    """Return the reasons for which no device of a recipe's resource is healthy."""
+    reasons = [UNANSWERED] if found.silent else [Reason(code="Missing", text=text) for text in found.lacks]
+    return (*reasons, CHANGING) if changing else tuple(reasons)
+
+
+def of_group_nodes(group: groups.Group) -> tuple[Reason, ...]:
+    """Return the reasons for which a device of the class char is unhealthy."""
+    reasons = []
+    for node in group.nodes:
+        if not node.numbers:
+            reasons.append(Reason(code="NoDeviceNode", text=f"{node.path} is no device node."))
+        elif not node.served:
+            text = f"{node.path} is {node.numbers}, and no driver of the kernel has this major number (/proc/devices)."
+            reasons.append(Reason(code="NoDriver", text=text))
+    return tuple(reasons)
 
 
 def usable(function: sysfs.Function) -> bool:
@@ -92,7 +114,9 @@ def _of_node(node: str, state: str, owner: str) -> list[Reason]:
 
 def _without_entry(function: sysfs.Function) -> Reason:
     if function.driver is None:
-        return Reason(code="NoDriver", text=f"No driver is bound to it; {function.kind.module} should be.")
+        # The driver of a recipe's kind may be any.
+        should = "" if function.kind.vendor else f"; {function.kind.module} should be"
+        return Reason(code="NoDriver", text=f"No driver is bound to it{should}.")
     return Reason(
         code="NoEntry",
         text=f"Driver {function.driver} made no entry for it in /sys/class/uacce: loaded with uacce_mode=0?",

@@ -19,17 +19,20 @@ class Paths:
     sysfs: Path
     dev: Path
     run: Path
-    """/run/kae; mounted under its own name, as answers to the kubelet name it for the host."""
+    """/run/kae, or that of a recipe; mounted under its own name, as answers to the kubelet name it for the host."""
     kubelet: Path
+    stack: str = "kae"
+    """The name of the recipe."""
 
     @property
     def sockets(self) -> Path:
         """Return the plugin's own folder where the kubelet looks for sockets; it may remove every socket in there."""
-        return self.kubelet / "plugins_registry" / "kae"
+        return self.kubelet / "plugins_registry" / self.stack
 
     def on_host(self, path: str) -> Path:
-        """Return the place at which the program sees a folder of the host; it is mounted beside the host's /dev."""
-        return self.dev.parent / path.lstrip("/")
+        """Return the place at which the program sees a path of the host; folders are mounted beside the host's /dev."""
+        root = self.dev if path == "/dev" or path.startswith("/dev/") else self.dev.parent
+        return root / path.removeprefix("/dev" if root is self.dev else "").lstrip("/")
 
     @property
     def links(self) -> Path:
@@ -49,6 +52,15 @@ class Paths:
     def given(self) -> Path:
         """Return the folder of one folder for each device; a container sees the devices whose folders it mounts."""
         return self.run / "uacce" / "given"
+
+    @property
+    def files(self) -> Path:
+        """Return the folder of a recipe's files with a text, which containers get."""
+        return self.run / "files"
+
+    def group_link(self, resource: str, device: str, index: int) -> Path:
+        """Return the link to a node of a device of the class char that is known by a PCI address."""
+        return self.links / f"{resource.replace('/', '_')}-{device}-{index}"
 
     @property
     def openssl(self) -> Path:

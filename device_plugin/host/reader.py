@@ -23,6 +23,7 @@ import msgspec
 
 from device_plugin import config
 from device_plugin.host import libraries, paths, reading_process, sysfs
+from device_plugin.host.recipe import resources
 from runtime import errors, pci
 
 LOG = logging.getLogger(__name__)
@@ -49,6 +50,8 @@ class Reader:
         self._patience_s = patience_s
         self._bus: Sequence[str] = ()
         self._known: dict[str, sysfs.Function | sysfs.Stranger] = {}
+        self._functions = settings.functions
+        self._resources = {resource.name: resources.OnHost() for resource in settings.resources}
         self._lacks: str | None = None
         self._whole = False
         self._hanging: dict[str, _Walk] = {}
@@ -59,11 +62,12 @@ class Reader:
 
         Raises `errors.Failure` when the PCI bus itself cannot be listed.
         """
-        await self._wait(await self._walk([reading_process.BUS]))
+        if self._functions:
+            await self._wait(await self._walk([reading_process.BUS]))
         if reading_process.BUS in self._hanging:
             raise errors.Failure(f"'{self._where.sysfs / 'bus/pci/devices'}' cannot be listed: the read hangs.")
         self._known = {address: self._known[address] for address in self._bus if address in self._known}
-        waiting = await self._walk([*self._bus, reading_process.LIBRARIES])
+        waiting = await self._walk([*self._bus, reading_process.LIBRARIES, *map(_resource, self._resources)])
         if waiting and self._whole:
             yield self.scan()
         await self._wait(waiting)
@@ -75,6 +79,18 @@ class Reader:
         wanted = sorted(addresses)
         await self._wait(await self._walk(wanted))
         return {address: self._function(address) for address in wanted}
+
+    async def read_resource(self, name: str) -> resources.OnHost:
+        """Return what the host has of a recipe's resource."""
+        await self._wait(await self._walk([_resource(name)]))
+        return self.on_host()[name]
+
+    def on_host(self) -> dict[str, resources.OnHost]:
+        """Return what is known now of the recipe's resources."""
+        return {
+            name: dataclasses.replace(found, silent=True) if _resource(name) in self._hanging else found
+            for name, found in self._resources.items()
+        }
 
     def scan(self) -> sysfs.Scan:
         """Return what is known now."""
@@ -106,8 +122,9 @@ class Reader:
             reading_process.Request(
                 where=self._where,
                 vendor=self._settings.vendor,
-                kinds=self._settings.kinds,
+                kinds=self._functions,
                 inject=self._settings.inject,
+                resources=self._settings.resources,
                 names=rest,
             )
         )
@@ -138,6 +155,8 @@ class Reader:
             self._bus = answer.addresses
         elif name == reading_process.LIBRARIES:
             self._lacks = answer.lacks
+        elif answer.on_host is not None:
+            self._resources[name.removeprefix(reading_process.RESOURCE)] = answer.on_host
         elif (found := answer.function or answer.stranger) is not None:
             self._known[name] = found
         else:
@@ -200,6 +219,10 @@ class _Walk:
         except ConnectionResetError:  # It ended without having read where to.
             pass
         return True
+
+
+def _resource(name: str) -> str:
+    return reading_process.RESOURCE + name
 
 
 async def _begun(request: reading_process.Request) -> _Walk:

@@ -16,6 +16,7 @@ import msgspec
 
 from device_plugin import config
 from device_plugin.host import libraries, paths, sysfs
+from device_plugin.host.recipe import resources
 from runtime import pci, shapes
 
 BUS = "bus"
@@ -25,13 +26,18 @@ LIBRARIES = "libraries"
 """Asks for what the host's KAE libraries lack: they may be on a network file system."""
 
 
+RESOURCE = "resource "
+"""Before the name of a recipe's resource, asks for what the host has of it: files may be on such a file system, too."""
+
+
 class Request(msgspec.Struct, frozen=True, kw_only=True):
-    """What a walk reads: addresses of PCI functions, `BUS` and `LIBRARIES`, one after the other."""
+    """What a walk reads: addresses of PCI functions, `BUS`, `LIBRARIES` and resources, one after the other."""
 
     where: paths.Paths
     vendor: str
     kinds: tuple[shapes.Kind, ...]
     inject: config.Inject
+    resources: tuple[config.AnyResource, ...]
     names: list[str]
 
 
@@ -42,6 +48,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     stranger: sysfs.Stranger | None = None
     addresses: list[str] = []
     lacks: str | None = None
+    on_host: resources.OnHost | None = None
     error: str | None = None
     """The traceback of a bug."""
 
@@ -78,6 +85,10 @@ def _answer(request: Request, name: str) -> Answer:
             return Answer(addresses=pci.addresses(request.where.sysfs))
         if name == LIBRARIES:
             return Answer(lacks=libraries.missing(request.where, request.inject))
+        if name.startswith(RESOURCE):
+            wanted = name.removeprefix(RESOURCE)
+            (resource,) = (each for each in request.resources if each.name == wanted)
+            return Answer(on_host=resources.read(request.where, resource))
         found = sysfs.read(request.where, request.vendor, request.kinds, name)
     except Exception:
         return Answer(error=traceback.format_exc())

@@ -5,11 +5,13 @@ for every restart. Several resources in one container give equal mounts for equa
 """
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 
 from device_plugin import config
 from device_plugin.api import deviceplugin_v1beta1_pb2 as api
 from device_plugin.host import paths, sysfs
+from device_plugin.host.recipe import groups, resources
 from device_plugin.kubelet import advertised, openssl
 
 
@@ -58,6 +60,37 @@ def _groups(
     return response
 
 
+def add(
+    response: api.ContainerAllocateResponse,
+    where: paths.Paths,
+    resource: config.AnyResource,
+    found: tuple[Sequence[groups.Group], resources.OnHost],
+) -> str | None:
+    """Add a recipe's device nodes and what it injects; return a path in the container that would be two things."""
+    of_class_char, on_host = found
+    for group in of_class_char:
+        for index, node in enumerate(group.nodes):
+            host = str(where.group_link(resource.name, group.id, index)) if group.by_address else node.path
+            response.devices.append(_device(node.container, host, node.permissions))
+    response.devices.extend(_device(node.container, node.path, node.permissions) for node in on_host.nodes)
+    response.mounts.extend(_mount(mount.container, mount.path, read_only=mount.read_only) for mount in on_host.mounts)
+    for file in resource.inject.files:
+        response.mounts.append(_mount(file.as_, str(where.files / file.name)))
+    response.envs.update(resource.inject.env)
+    if resource.inject.preload:
+        response.envs["LD_PRELOAD"] = ":".join(resource.inject.preload)
+    return _without_repetitions(response)
+
+
+def _without_repetitions(response: api.ContainerAllocateResponse) -> str | None:
+    """Keep one of equal device nodes, which devices may share; return a path in the container of different ones."""
+    devices = {(device.container_path, device.host_path): device for device in response.devices}
+    del response.devices[:]
+    response.devices.extend(devices.values())
+    counts = Counter(part.container_path for parts in (response.devices, response.mounts) for part in parts)
+    return next((place for place, count in counts.items() if count > 1), None)
+
+
 def container_node(inject: config.Inject, function: sysfs.Function) -> str:
     """Return the path of a function's node in containers."""
     # Without masks a container sees the kernel's own names, and libwd opens what they say.
@@ -70,9 +103,9 @@ def _node(where: paths.Paths, inject: config.Inject, function: sysfs.Function) -
     return _device(container_node(inject, function), str(where.link(function.kind, function.address)))
 
 
-def _device(container: str, host: str) -> api.DeviceSpec:
+def _device(container: str, host: str, permissions: str = "rw") -> api.DeviceSpec:
     # libwd opens it to read and to write; making nodes (m) is of no use.
-    return api.DeviceSpec(container_path=container, host_path=host, permissions="rw")
+    return api.DeviceSpec(container_path=container, host_path=host, permissions=permissions)
 
 
 def _masks(where: paths.Paths, devices: Sequence[advertised.Device]) -> list[api.Mount]:
@@ -83,5 +116,5 @@ def _masks(where: paths.Paths, devices: Sequence[advertised.Device]) -> list[api
     ]
 
 
-def _mount(container: str, host: str) -> api.Mount:
-    return api.Mount(container_path=container, host_path=host, read_only=True)
+def _mount(container: str, host: str, *, read_only: bool = True) -> api.Mount:
+    return api.Mount(container_path=container, host_path=host, read_only=read_only)

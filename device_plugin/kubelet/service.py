@@ -18,7 +18,6 @@ from device_plugin.api import deviceplugin_v1beta1_pb2_grpc as api_grpc
 from device_plugin.api import pluginregistration_v1_pb2 as registry
 from device_plugin.api import pluginregistration_v1_pb2_grpc as registry_grpc
 from device_plugin.kubelet import advertised, device_list, preferred_allocation
-from runtime import shapes
 
 LOG = logging.getLogger(__name__)
 API_VERSION = "v1beta1"
@@ -65,8 +64,8 @@ class RegistrationService(registry_grpc.RegistrationServicer):
 class DevicePlugin(api_grpc.DevicePluginServicer):
     """Advertise and allocate the devices of one resource."""
 
-    def __init__(self, kind: shapes.Kind, settings: config.Config, shown: device_list.DeviceList, node: Node) -> None:
-        self._resource = kind.resource
+    def __init__(self, resource: str, settings: config.Config, shown: device_list.DeviceList, node: Node) -> None:
+        self._resource = resource
         self._packed = settings.allocation_policy == "Packed"
         self._devices = shown
         self._node = node

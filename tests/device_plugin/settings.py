@@ -36,6 +36,19 @@ def settings(*names: str, **changes: Any) -> config.Config:
     return config.Config(**stated | changes)
 
 
+def recipe(*resources: config.AnyResource, **changes: Any) -> config.Config:
+    """A config of a recipe with these resources, that differs from the smallest one in what is said."""
+    stated: dict[str, Any] = {
+        "cluster": "east",
+        "policy": "desk",
+        "recipe": "onload",
+        "kinds": (),
+        "resources": resources,
+        "allocation_policy": "Balanced",
+    }
+    return config.Config(**stated | changes)
+
+
 def text(stated: config.Config) -> str:
     """A config as the compiler writes it."""
     return json.dumps(_without_absent(json.loads(msgspec.json.encode(stated))))

@@ -10,7 +10,7 @@ from pathlib import Path
 import inotify_simple
 import pytest
 
-from device_plugin import config, host_links
+from device_plugin import host_links
 from device_plugin.host import paths
 from device_plugin.kubelet import openssl
 from runtime import files, pci
@@ -23,7 +23,7 @@ NAME, OTHER = "hisi_hpre-30976", "hisi_hpre-47360"
 def publish(host: hosts.Host, *, changing: bool = False) -> paths.Paths:
     """Publishes what is on the host now."""
     where = settings.where(host)
-    host_links.prepare(where, config.Inject())
+    host_links.prepare(where, settings.settings())
     host_links.publish(where, settings.offered(host, changing=changing))
     return where
 
@@ -330,7 +330,7 @@ def test_a_lock_that_is_no_file_is_moved_away(tmp_path: Path) -> None:
     where = settings.where(machines.bare_metal(tmp_path))
     where.lock.symlink_to("/etc/hostname")
 
-    host_links.prepare(where, config.Inject())
+    host_links.prepare(where, settings.settings())
 
     files.Lock(where.lock).close()
     (moved,) = where.moved.iterdir()

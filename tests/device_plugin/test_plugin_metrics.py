@@ -29,7 +29,7 @@ class Node:
                 self.plugin.where,
                 kind.name,
                 kind.resource,
-                service.DevicePlugin(kind, stated, self.plugin.device_lists[kind.resource], self.plugin),
+                service.DevicePlugin(kind.resource, stated, self.plugin.device_lists[kind.resource], self.plugin),
                 self.plugin.device_lists[kind.resource],
             )
             for kind in stated.kinds

@@ -24,7 +24,7 @@ async def offered(root: Path) -> AsyncIterator[registration.Registration]:
     node = plugin.Plugin(settings.where(machines.bare_metal(root)), stated)
     (kind,) = stated.kinds
     shown = node.device_lists[kind.resource]
-    answers = service.DevicePlugin(kind, stated, shown, node)
+    answers = service.DevicePlugin(kind.resource, stated, shown, node)
     each = registration.Registration(node.where, kind.name, kind.resource, answers, shown)
     task = asyncio.create_task(each.run())
     try:

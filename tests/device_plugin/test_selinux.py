@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from device_plugin import config, host_links
+from device_plugin import host_links
 from device_plugin.host import selinux
 from tests.device_plugin import machines, settings
 
@@ -35,7 +35,7 @@ def test_what_containers_mount_gets_a_label_that_they_may_read_and_nothing_else_
 ) -> None:
     where = settings.where(machines.bare_metal(tmp_path))
 
-    host_links.prepare(where, config.Inject())
+    host_links.prepare(where, settings.settings())
 
     assert set(labels.values()) == {FILE}
     assert {str(where.shown), str(where.given), str(where.openssl / "3.0-host/openssl.cnf")} < labels.keys()

@@ -1,0 +1,92 @@
+"""What the host has of a recipe's resource: devices of the class char, and what containers get beside their devices."""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from device_plugin import config
+from device_plugin.host import paths
+from device_plugin.host.recipe import groups, host_files
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mount:
+    """A file or folder of the host that a container gets."""
+
+    path: str
+    """On the host."""
+    container: str
+    read_only: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OnHost:
+    """A resource as it was read."""
+
+    lacks: tuple[str, ...] = ()
+    """Why no container can start with it, in sentences."""
+    devices: tuple[groups.Group, ...] = ()
+    nodes: tuple[groups.Node, ...] = ()
+    """The device nodes that containers get beside their devices."""
+    mounts: tuple[Mount, ...] = ()
+    silent: bool = False
+    """True when a read of it hangs; the rest is what was read last."""
+
+
+def read(where: paths.Paths, resource: config.Resource) -> OnHost:
+    """Return what is on the host now; files may be on a file system that does not answer."""
+    inject = resource.inject
+    nodes = [
+        groups.looked_at(where, groups.Node(path=path, container=place, permissions=part.permissions))
+        for part in inject.nodes
+        for path, place in _matches(where, part)
+    ]
+    mounts = [
+        Mount(path=path, container=place, read_only=part.read_only)
+        for part in inject.mounts
+        for path, place in _matches(where, part)
+    ]
+    places = [*(node.container for node in nodes), *(mount.container for mount in mounts)]
+    return OnHost(
+        lacks=(
+            *_missing(where, resource),
+            *(f"{node.path} of the host is no device node." for node in nodes if not node.numbers),
+            *_crowded([*places, *(file.as_ for file in inject.files)]),
+        ),
+        devices=groups.walk(where, resource.groups) if isinstance(resource, config.Char) else (),
+        nodes=tuple(nodes),
+        mounts=tuple(mounts),
+    )
+
+
+def globs(resource: config.Resource) -> tuple[str, ...]:
+    """Return every path and glob of the host that concerns a resource."""
+    of_devices = (
+        [path.path for group in resource.groups for path in group.paths] if isinstance(resource, config.Char) else []
+    )
+    inject = resource.inject
+    return (
+        *of_devices,
+        *resource.requires,
+        *(node.path for node in inject.nodes),
+        *(part.path for part in inject.mounts),
+    )
+
+
+def _matches(where: paths.Paths, part: config.InjectedNode | config.InjectedMount) -> Iterator[tuple[str, str]]:
+    for path in host_files.matches(where, part.path):
+        yield path, groups.in_container(part.as_, path)
+
+
+def _missing(where: paths.Paths, resource: config.Resource) -> Iterator[str]:
+    nodes = [node.path for node in resource.inject.nodes if not node.optional]
+    mounts = [mount.path for mount in resource.inject.mounts if not mount.optional]
+    for path in dict.fromkeys((*resource.requires, *nodes, *mounts)):
+        if not host_files.matches(where, path):
+            yield f"{path} of the host is not there."
+
+
+def _crowded(places: list[str]) -> Iterator[str]:
+    for place, count in Counter(places).items():
+        if count > 1:
+            yield f"{count} paths of the host would be {place} of a container: end 'as' with '/', for a folder of them."
