@@ -41,7 +41,9 @@ def world_imports(source: str) -> Iterator[str]:
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and node.level == 0:
-            names = [node.module or ""]
+            # A pure path is a text with the rules of paths.
+            is_pure = all(alias.name.startswith("Pure") for alias in node.names)
+            names = [] if node.module == "pathlib" and is_pure else [node.module or ""]
         yield from (name for name in names if name.partition(".")[0] in WORLD)
 
 
@@ -69,7 +71,10 @@ def test_an_import_of_the_world_is_found_however_it_is_written(source: str) -> N
     assert len(found) == 1
 
 
-@pytest.mark.parametrize("source", ["import json", "from compiler import io", "from . import time", "import osmosis"])
+@pytest.mark.parametrize(
+    "source",
+    ["import json", "from compiler import io", "from . import time", "import osmosis", "from pathlib import PurePath"],
+)
 def test_other_imports_are_not_taken_for_the_world(source: str) -> None:
     found = list(world_imports(source))
 
