@@ -134,7 +134,7 @@ CODES: Mapping[str, Code] = MappingProxyType(
         "nearly-a-document": _warning("A file beside documents is not named nearly like one."),
         # The shape of documents.
         "not-an-object": _error("A document is a mapping with apiVersion, kind, metadata and spec."),
-        "unknown-kind": _error("A document is a KAEPolicy, a KAECluster, a NodeInventory or a list of Nodes."),
+        "unknown-kind": _error("A document is of a kind that the compiler reads, and in a folder for it."),
         "unknown-version": _error("The compiler reads the apiVersion of every document."),
         "unknown-field": _error("A document has only the fields of its schema."),
         "missing-field": _error("A document has every field that its schema requires."),
@@ -193,6 +193,21 @@ CODES: Mapping[str, Code] = MappingProxyType(
         "wave-bounds": _error("The percentages of waves rise, and have at most two decimals."),
         "pool-rules-too-large": _error("The node names of a policy's groups fit into one object."),
         "object-too-large": _error("The values that a DaemonSet selects its nodes by fit into one object."),
+        # Recipes and their policies.
+        "recipe-file": _error("A recipe is in recipe.yaml of a folder of its own, which holds no templates yet."),
+        "recipe-name": _error("A recipe has the name of its folder, and none that other programs have."),
+        "recipe-reference": _error("A recipe names images, kinds and payloads that it has."),
+        "parameter-schema": _error(
+            "The schema of a parameter is of the subset that recipes have, and fits the fields that it fills."
+        ),
+        "match-on-effect": _error("A recipe finds its nodes by nothing that it changes on them."),
+        "resource-class": _error("A resource has what its class needs, and nothing of another class."),
+        "inject-conflict": _error("Resources of a recipe set no variable and no path of a container differently."),
+        "privilege-refused": _error("A recipe brings no credentials of the cluster and no runtime's socket to pods."),
+        "unknown-recipe": _error("A DevicePolicy is of a recipe of the project."),
+        "values-exclusive": _error("Of parameters that exclude each other, at most one is true."),
+        "module-required": _error("A policy leaves out none but optional modules."),
+        "override-unused": _error("Mappings, waves and frozen groups set only what the driver uses."),
         # Importing from other operators.
         "import-source": _error("The import reads values of a chart or one object of an operator that it knows."),
         "import-dropped": _warning("Every setting of another operator has an equivalent here."),

@@ -24,13 +24,19 @@ KERNEL_LENGTH = 63
 """The form of a kernel's full version."""
 
 POLICIES = "policies"
-RECIPES = "recipes"
 INVENTORY = "inventory"
 """The folders of a project that hold its documents, unless kae.yaml names others."""
 
 RECIPES = "recipes"
 RECIPE_FILE = "recipe.yaml"
-"""The folder of a project that holds recipes, and the file of each in a folder of its own."""
+"""The folder of a project that holds recipes unless kae.yaml names another, and the file of each in its own folder."""
+
+SHIPPED_RECIPES = ("onload", "simple-kmod")
+"""The recipes that `kae recipe add` brings; templates/recipes/ has them."""
+
+POLICY_KINDS = ("KAEPolicy", "DevicePolicy")
+SHARED_KINDS = (*POLICY_KINDS, "KAECluster", "Recipe")
+"""The kinds of documents of policies, and of all documents but inventories: those that people write."""
 
 OUTPUT = "output"
 """The folder of a project that a compile writes, unless kae.yaml names another."""
@@ -38,7 +44,7 @@ OUTPUT = "output"
 PROJECT_FILE = "kae.yaml"
 """The settings of a project, in its root."""
 
-EDITED_SCHEMAS = ("kaecluster", "kaepolicy", "kaeproject")
+EDITED_SCHEMAS = ("devicepolicy", "kaecluster", "kaepolicy", "kaeproject", "recipe")
 """The schemas of the files that people write, for their editors."""
 
 DRIVER = "kae-driver"

@@ -81,14 +81,36 @@ def judged(
     settings: Settings = _DEFAULTS,
 ) -> Documents:
     """Return documents with the findings on them; `files` are the names of all files of the project."""
-    every = [_judge_one(document, judge, settings, files) for document in found]
+    found = tuple(found)
+    read = tuple(
+        _judge_recipe(document, judge, settings) for document in found if settings.is_recipe_file(document.file)
+    )
+    recipes = {recipe.name: recipe for item in read if (recipe := _recipe(item)) is not None}
+    judge = judge.knowing({name: recipe.source.data["spec"] for name, recipe in recipes.items()})
+    every = [
+        _judge_one(document, judge, settings, files) for document in found if not settings.is_recipe_file(document.file)
+    ]
+    every = [_of_recipe(item, read, recipes) if item.kind == "DevicePolicy" else item for item in every]
     accepted = [item for item in every if not item.findings]
     return Documents(
-        policies=tuple(parse.policy_of(item.document) for item in accepted if item.kind == "KAEPolicy"),
+        policies=tuple(_policy(item, recipes) for item in accepted if item.kind in names.POLICY_KINDS),
         clusters=tuple(parse.cluster_of(item.document) for item in accepted if item.kind == "KAECluster"),
-        nodes=tuple(item.document for item in accepted if item.kind not in ("KAEPolicy", "KAECluster")),
-        findings=(*unread, *(finding for item in every for finding in item.findings)),
+        nodes=tuple(item.document for item in accepted if item.kind in ("NodeInventory", "NodeList")),
+        findings=(*unread, *(finding for item in (*read, *every) for finding in item.findings)),
     )
+
+
+def _recipe(item: _Judged) -> definitions.Recipe | None:
+    """Return the recipe in an accepted document."""
+    if item.findings or item.kind != "Recipe":
+        return None
+    return definitions.Recipe(name=item.document.data["metadata"]["name"], source=item.document)
+
+
+def _policy(item: _Judged, recipes: Mapping[str, definitions.Recipe]) -> definitions.Policy:
+    if item.kind == "KAEPolicy":
+        return parse.policy_of(item.document)
+    return parse.device_policy_of(item.document, recipes[item.document.data["spec"]["recipe"]])
 
 
 def fleet_of(
@@ -143,9 +165,41 @@ def _judge_one(
     kind, findings = judge.judge(document, lists=not in_policies)
     if not in_policies:
         findings = [*findings, *inventory_checks.misplaced(document, kind, settings.policies)]
-    if not findings and kind not in ("KAEPolicy", "KAECluster"):
+    if kind == "Recipe" and in_policies:
+        findings = [*findings, *inventory_checks.outside_of_recipes(document, settings.recipes)]
+    if not findings and kind not in names.SHARED_KINDS:
         findings = [*inventory_checks.misnamed(document, files), *inventory_checks.findings(document)]
     return _Judged(document=document, kind=kind, findings=tuple(findings))
+
+
+def _judge_recipe(document: documents.Document, judge: schema.Judge, settings: Settings) -> _Judged:
+    from compiler.checks.recipes import recipe as recipe_checks  # noqa: PLC0415 - only projects with recipes need it
+
+    kind, findings = judge.judge(document, lists=False)
+    findings = [*findings, *recipe_checks.misplaced(document, kind, settings.recipes, settings.policies)]
+    if not findings:
+        recipe = definitions.Recipe(name=document.data["metadata"]["name"], source=document)
+        findings = list(recipe_checks.findings(recipe, judge.schema_of("Recipe")))
+    return _Judged(document=document, kind=kind, findings=tuple(findings))
+
+
+def _of_recipe(item: _Judged, read: Iterable[_Judged], recipes: Mapping[str, definitions.Recipe]) -> _Judged:
+    """Return a DevicePolicy with the findings on what it says of its recipe, or without a kind if that is refused."""
+    from compiler.checks.recipes import values  # noqa: PLC0415 - only projects with recipes need it
+
+    spec = item.document.data.get("spec")
+    name = spec.get("recipe") if isinstance(spec, dict) else None
+    if not isinstance(name, str):
+        return item
+    if name in recipes:
+        found = () if item.findings else tuple(values.findings(item.document, recipes[name]))
+        return replace(item, findings=(*item.findings, *found))
+    refused = {part for one in read if one.findings for part in one.document.file.split("/")[-2:-1]}
+    if name in refused:
+        return replace(item, kind=None)
+    return replace(
+        item, findings=(*item.findings, values.unknown_recipe(item.document, recipes, names.SHIPPED_RECIPES))
+    )
 
 
 def plan_cluster(fleet: definitions.Fleet, cluster: definitions.Cluster) -> tuple[plan.Plan, diagnostics.Findings]:

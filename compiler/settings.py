@@ -23,6 +23,8 @@ class Settings:
 
     policies: str = names.POLICIES
     """The folder of policies, relative to the root; `.` for the root itself."""
+    recipes: str = names.RECIPES
+    """The folder of recipes, relative to the root; a folder of inventories, which a program may write, holds none."""
     inventories: tuple[str, ...] = (names.INVENTORY,)
     output: str = names.OUTPUT
     """The folder that a compile writes: that of the command line, or else of the project."""
@@ -48,6 +50,20 @@ class Settings:
         """Return whether one of the findings is an error in this project."""
         return any(self.severity(each.code) == "error" for each in findings)
 
+    @property
+    def folders(self) -> tuple[str, ...]:
+        """The folders of all documents."""
+        return self.policies, self.recipes, *self.inventories
+
     def is_policy_file(self, file: str) -> bool:
-        """Return whether a file, by its name in findings, is below the folder of policies."""
-        return self.policies == "." or file.startswith(f"{self.policies}/")
+        """Return whether a file, by its name in findings, is below the folder of policies, and is no recipe's."""
+        is_below = self.policies == "." or file.startswith(f"{self.policies}/")
+        return is_below and not self.is_recipe_file(file)
+
+    def is_recipe_file(self, file: str) -> bool:
+        """Return whether a file, by its name in findings, is below the folder of recipes."""
+        return file.startswith(f"{self.recipes}/")
+
+    def is_shared_file(self, file: str) -> bool:
+        """Return whether a file, by its name in findings, holds documents that all clusters share: no inventory."""
+        return self.is_policy_file(file) or self.is_recipe_file(file)

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterator
 
-from compiler import names, repeats
+from compiler import names, repeats, wording
 from compiler.diagnostics import Diagnostic, Span
 from compiler.fleet import parse
 from compiler.formats import documents
@@ -34,15 +34,25 @@ def findings(document: documents.Document) -> Iterator[Diagnostic]:
 
 
 def misplaced(document: documents.Document, kind: str | None, policies: str) -> Iterator[Diagnostic]:
-    """An inventory folder, which a program in the cluster may write to, holds no policy and no cluster."""
-    if kind in ("KAEPolicy", "KAECluster"):
+    """An inventory folder, which a program in the cluster may write to, holds no policy, no cluster and no recipe."""
+    if kind in names.SHARED_KINDS:
         yield Diagnostic(
             code="unknown-kind",
             span=document.span("kind"),
             message=f"A {kind} is not read from an inventory folder.",
             notes=("The right to write inventories does not include the right to decide what runs on the nodes.",),
-            hint=f"Move it to {policies}/.",
+            hint="Move it to the folder of recipes." if kind == "Recipe" else f"Move it to {policies}/.",
         )
+
+
+def outside_of_recipes(document: documents.Document, recipes: str) -> Iterator[Diagnostic]:
+    """A recipe is in a folder of its own, which is named after it."""
+    yield Diagnostic(
+        code="recipe-file",
+        span=document.span("kind"),
+        message=f"A Recipe is not read from '{wording.file_name(document.file)}'.",
+        hint=f"Move it to {recipes}/NAME/{names.RECIPE_FILE}, with the recipe's name for NAME.",
+    )
 
 
 def misnamed(document: documents.Document, files: Collection[str]) -> Iterator[Diagnostic]:

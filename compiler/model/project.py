@@ -40,6 +40,8 @@ class ProjectFile(Model):
 
     policies: _Folder = _DEFAULTS.policies
     """The folder of KAEPolicies and KAEClusters."""
+    recipes: _Folder = _DEFAULTS.recipes
+    """The folder of recipes, each in a folder of its own."""
     inventory: Annotated[tuple[_Folder, ...], Field(min_length=1)] = _DEFAULTS.inventories
     """The folders of inventories."""
     output: _Folder = _DEFAULTS.output

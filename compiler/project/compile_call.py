@@ -66,7 +66,7 @@ class Call:
         self.output = _output(self.settings)
         self.shard: shards.Shard = arguments.shard
         self.inputs, self.findings = document_files.of_project(self.settings)
-        every = [item for item in self.inputs if not self.settings.is_policy_file(item.name)]
+        every = [item for item in self.inputs if not self.settings.is_shared_file(item.name)]
         self.inventories = [item for item in every if self.takes(names.stem(item.name))]
         """The files of the inventories that the call reads: those of its clusters."""
         self.inventories_of = document_files.by_cluster(self.inventories)
@@ -144,7 +144,7 @@ class Call:
 def shared_files(settings: Settings, inputs: Iterable[document_files.Input]) -> list[document_files.Input]:
     """Return kae.yaml, if there is one, and those of the files that all clusters share."""
     file = project_file.file()
-    return [*([file] if file else ()), *(item for item in inputs if settings.is_policy_file(item.name))]
+    return [*([file] if file else ()), *(item for item in inputs if settings.is_shared_file(item.name))]
 
 
 def documents_key(shared: Iterable[document_files.Input], digests: cache.Digests) -> str:
@@ -169,7 +169,7 @@ def recorded(record: cache.Record) -> diagnostics.Findings:
 def _output(settings: Settings) -> Path:
     """Return the folder to write to. Raises WorldError for one that holds documents, or is in their folders."""
     folder = project_file.output(settings)
-    inputs = [links.real(name) for name in (settings.policies, *settings.inventories)]
+    inputs = [links.real(name) for name in settings.folders]
     target = links.real(folder)
     if not settings.output or any(target.is_relative_to(path) or path.is_relative_to(target) for path in inputs):
         raise errors.WorldError(

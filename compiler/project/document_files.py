@@ -4,7 +4,7 @@ import errno
 import os
 import re
 import stat
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,6 +17,8 @@ ENDINGS = (".yaml", ".yml", ".json")
 
 _NEARLY = re.compile(r"\.(ya?ml|json)(\.(bak|old|orig|rej|save|sw[op]|tmp|txt)|\.?~[0-9]*~?|#)*", re.IGNORECASE)
 """The end of a name that an editor, a merge or the shift key made of a document's: policy.YAML, policy.yaml~."""
+
+_TEMPLATE = ".yaml.j2"
 
 MOST_FOLDERS = 5_000
 """Folders that are read: far more than a fleet needs, and an end where kae.yaml names /proc or /usr."""
@@ -51,11 +53,10 @@ def of_project(settings: Settings) -> tuple[list[Input], list[diagnostics.Diagno
 
     Raises WorldError where there are no documents.
     """
-    folders = (settings.policies, *settings.inventories)
-    files, findings = find(folders)
+    files, findings = find(settings.folders)
     findings += _nearly_project_files()
     if not files and not diagnostics.has_errors(findings):
-        places = " nor ".join(f"{folder.rstrip('/')}/" for folder in folders)
+        places = " nor ".join(f"{folder.rstrip('/')}/" for folder in (settings.policies, *settings.inventories))
         nearly = [f"For '{finding.span.file}': {finding.hint}" for finding in findings]
         raise errors.WorldError(
             f"there are no documents: neither {places} holds a .yaml, .yml or .json file.",
@@ -157,6 +158,7 @@ class _Walk:
             return []
         except OSError as error:
             raise _failure(name or ".", error) from error
+        self.findings += templates(name, [entry.name for entry in ordered])
         for entry in ordered:
             if not entry.name.startswith("."):
                 inside += self._entry(f"{name}/{entry.name}" if name else entry.name, entry)
@@ -202,6 +204,13 @@ def unread(name: str, sort: str) -> list[diagnostics.Diagnostic]:
     if sort != FILE:
         return [_refused(name, f"'{said}' is {sort}.", "Rename or remove it.", "not-a-file")]
     return [_refused(name, f"The name '{said}' holds what cannot be printed.", "Rename it.", "not-a-file")]
+
+
+def templates(folder: str, inside: Collection[str]) -> list[diagnostics.Diagnostic]:
+    """Return a finding for each template beside a recipe, as recipes cannot have any yet."""
+    found = [name for name in inside if name.endswith(_TEMPLATE)] if names.RECIPE_FILE in inside else []
+    message = "A recipe cannot have templates yet."
+    return [_refused(f"{folder}/{name}", message, "Remove the file.", "recipe-file") for name in found]
 
 
 def outside(name: str, *, is_folder: bool) -> list[diagnostics.Diagnostic]:

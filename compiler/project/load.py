@@ -69,9 +69,9 @@ def project(
     `files` are those of the project, and the findings on them, where they are known already.
     """
     items, on_files = files or document_files.of_project(settings)
-    inventories = document_files.by_cluster(item for item in items if not settings.is_policy_file(item.name))
+    inventories = document_files.by_cluster(item for item in items if not settings.is_shared_file(item.name))
     judge = schema.Judge(package_data.schemas())
-    found, unread = _decoded((item for item in items if settings.is_policy_file(item.name)), accepted, settings)
+    found, unread = _decoded((item for item in items if settings.is_shared_file(item.name)), accepted, settings)
     unread = (*on_files, *unread)
     every = frozenset((*(item.name for item in items), *(finding.span.file for finding in unread)))
     shared = pipeline.judged(found, judge, every, unread, settings)
@@ -101,8 +101,8 @@ def _decoded(
 
 
 def policies(settings: Settings) -> tuple[definitions.Fleet, diagnostics.Findings]:
-    """Return the fleet that the documents of policies/ alone make up, and the findings on them. Raises WorldError."""
-    read = project(settings, document_files.find([settings.policies]))
+    """Return the fleet of all documents but inventories, and the findings on them. Raises WorldError."""
+    read = project(settings, document_files.find([settings.policies, settings.recipes]))
     fleet, found = pipeline.fleet_of(read.shared, (), settings)
     return fleet, (*found, *project_file.of_clusters(settings, names_of(fleet)))
 
@@ -137,7 +137,7 @@ def _judged(
 ) -> Iterator[diagnostics.Diagnostic]:
     """Yield the findings on a file; an empty inventory is a removal of its cluster's nodes unless it is accepted."""
     for finding in findings:
-        if finding.code != "empty-file" or settings.is_policy_file(finding.span.file):
+        if finding.code != "empty-file" or settings.is_shared_file(finding.span.file):
             yield finding
             continue
         removal = removals.empty_file(finding, names.stem(finding.span.file))

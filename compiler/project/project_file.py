@@ -61,6 +61,7 @@ def settings_of(found: Data) -> Settings:
     limits = found.get("limits", {})
     return Settings(
         policies=document_files.name_of(found.get("policies", plain.policies)) or ".",
+        recipes=document_files.name_of(found.get("recipes", plain.recipes)) or ".",
         inventories=tuple(folders),
         output=found.get("output", plain.output),
         applied=found.get("output", plain.applied),
@@ -223,6 +224,16 @@ def _extra_places(
 
 def _overlaps(settings: Settings) -> Iterator[tuple[str, str]]:
     policies, output = links.real(settings.policies), links.real(settings.output)
+    recipes = links.real(settings.recipes)
+    others = (
+        ("policies", policies),
+        ("output", output),
+        *(("inventory", links.real(one)) for one in settings.inventories),
+    )
+    for field, other in others:
+        is_root = field == "policies" and settings.policies == "." != settings.recipes
+        if not is_root and (recipes.is_relative_to(other) or other.is_relative_to(recipes)):
+            yield "recipes", field
     for inventory in map(links.real, settings.inventories):
         if policies.is_relative_to(inventory) or inventory.is_relative_to(policies):
             yield "inventory", "policies"
@@ -234,8 +245,9 @@ def _overlaps(settings: Settings) -> Iterator[tuple[str, str]]:
 
 def _stated(found: Data) -> Iterator[tuple[tuple[str | int, ...], str]]:
     """Yield the folders of documents that a project file names, with their paths in it."""
-    if "policies" in found:
-        yield ("policies",), found["policies"]
+    for field in ("policies", "recipes"):
+        if field in found:
+            yield (field,), found[field]
     for index, folder in enumerate(found.get("inventory", ())):
         yield ("inventory", index), folder
 

@@ -11,7 +11,7 @@ from compiler.project import links
 _PATHS = ("file", "files", "findings_file", "inventory", "kubeconfig", "output_dir", "target")
 """The arguments that are paths, which people write for the folder that they are in."""
 
-_DOCUMENT = re.compile(rb"^kind *: *[\"']?(KAEPolicy|KAECluster|NodeInventory)\b", re.MULTILINE)
+_DOCUMENT = re.compile(rb"^kind *: *[\"']?(KAEPolicy|DevicePolicy|KAECluster|NodeInventory|Recipe)\b", re.MULTILINE)
 """A document may be called kae.yaml, too; that of a policy 'kae' often is."""
 
 _MOST = 64 * 1024

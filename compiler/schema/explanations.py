@@ -150,11 +150,19 @@ def _wrong_type(fault: _Fault, reader: Reader) -> diagnostics.Diagnostic:
 
 def _invalid_value(fault: _Fault, reader: Reader) -> diagnostics.Diagnostic:
     schema, value = fault.schema, fault.value
+    if fault.keyword == "maxProperties" and "properties" not in schema:
+        message = (
+            f"'{wording.dotted(fault.path)}' has {len(value)} keys, but may have at most {schema['maxProperties']}."
+        )
+        return reader.diagnostic("invalid-value", fault, message, hint="Remove some of them.")
     if fault.keyword in ("minProperties", "maxProperties"):
         message = (
             f"Expected exactly one of {wording.listed(schema['properties'])} in {reader.owner(fault.path)}, "
             f"found {wording.listed(map(wording.cut, value))}."
         )
+        return reader.diagnostic("invalid-value", fault, message)
+    if fault.keyword == "minItems" and value:
+        message = f"'{wording.dotted(fault.path)}' has {len(value)} items, but needs at least {schema['minItems']}."
         return reader.diagnostic("invalid-value", fault, message)
     if fault.keyword == "minItems":
         hint = "Remove the key, or give the list an item."

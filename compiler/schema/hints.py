@@ -13,6 +13,9 @@ from compiler.schema import phrases
 _MOST_FIELDS = 20
 """The most fields that a hint lists."""
 
+_LATER = ("components", "facts", "offers")
+"""Fields of a recipe for programs of its own, which nothing makes yet."""
+
 _BOOLEANS: Mapping[str, str] = MappingProxyType(
     {"yes": "true", "on": "true", "true": "true", "no": "false", "off": "false", "false": "false"}
 )
@@ -45,6 +48,8 @@ def meant(name: str, fields: Iterable[str]) -> str | None:
 
 def on_unknown_field(name: str, fields: Iterable[str], document: phrases.Schema) -> str:
     """Return the field to write instead of an unknown one: of the same mapping, or of another one of the document."""
+    if document.get("title") == "Recipe" and name in _LATER:
+        return "Remove it: templates are not supported yet."
     known = tuple(fields)
     if near := meant(name, known):
         return f"Did you mean '{near}'?"
@@ -151,9 +156,13 @@ def _spelt(value: Any, span: diagnostics.Span) -> str:
     return word.group() if word else phrases.value(value).removeprefix("the number ")
 
 
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
 def on_value(value: Any, schema: phrases.Schema) -> str:
     """Return the value that was probably meant instead of one that its schema refuses."""
-    if near := wording.nearest(value, schema.get("enum", ())):
+    if near := wording.nearest(value, filter(_is_text, schema.get("enum", ()))):
         return f"Did you mean '{near}'?"
     if not isinstance(value, str) or "pattern" not in schema:
         return ""

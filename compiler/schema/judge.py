@@ -23,6 +23,21 @@ class Judge:
         self._thorough = functools.cache(lambda stem: thorough()(schemas[stem]))
         self._quick = functools.cache(lambda stem: quick(schemas[stem]))
 
+    def knowing(self, recipes: Mapping[str, Mapping[str, Any]]) -> "Judge":
+        """Return a judge that holds DevicePolicies to their recipes, given by their specs."""
+        if not recipes:
+            return self
+        from compiler.schema import recipe_schema  # noqa: PLC0415 - only projects with recipes need it
+
+        own, of_recipes = self._schemas["devicepolicy"], self._schemas["recipe"]
+        made = {_stem_of(name): recipe_schema.spliced(own, of_recipes, spec) for name, spec in recipes.items()}
+        return Judge({**self._schemas, **made})
+
+    def schema_of(self, kind: str) -> phrases.Schema:
+        """Return the schema of a kind."""
+        found: phrases.Schema = self._schemas[recognition.STEMS[kind]]
+        return found
+
     def judge(
         self, document: documents.Document, *, lists: bool = True
     ) -> tuple[str | None, list[diagnostics.Diagnostic]]:
@@ -33,7 +48,13 @@ class Judge:
         kind, findings = recognition.recognised(document, lists=lists)
         if kind is None or findings:
             return kind, findings
-        return kind, self.faults(document, recognition.STEMS[kind])
+        return kind, self.faults(document, self._stem(kind, document.data))
+
+    def _stem(self, kind: str, data: Mapping[str, Any]) -> str:
+        """Return the name of a document's schema: for a DevicePolicy of a known recipe, that of its own."""
+        spec = data.get("spec") if kind == "DevicePolicy" else None
+        own = _stem_of(spec.get("recipe")) if isinstance(spec, dict) else ""
+        return own if own in self._schemas else recognition.STEMS[kind]
 
     def faults(self, document: documents.Document, stem: str) -> list[diagnostics.Diagnostic]:
         """Return the mistakes of a document of a known schema."""
@@ -49,6 +70,11 @@ class Judge:
             return bool(self._quick(stem).is_valid(data))
         except ValueError:  # A key that is no string, or an unpaired surrogate, is no JSON to the validator.
             return False
+
+
+def _stem_of(recipe: Any) -> str:
+    """Return the name of the schema of a recipe's policies."""
+    return f"devicepolicy of {recipe}"
 
 
 @functools.cache

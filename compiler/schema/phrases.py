@@ -37,7 +37,8 @@ def expected(schema: Schema) -> str:
         return str(schema["const"])
     if "enum" in schema:
         return f"one of {wording.listed(schema['enum'])}"
-    return typed(schema) + _bounds(schema)
+    matching = f" that matches {wording.cut(schema['pattern'])}" if "pattern" in schema else ""
+    return typed(schema) + _bounds(schema) + matching
 
 
 def _bounds(schema: Schema) -> str:
@@ -46,7 +47,7 @@ def _bounds(schema: Schema) -> str:
         return f" of {schema.get('minLength', 0)} to {schema['maxLength']} characters"
     if low is not None:
         return f" of at least {low}" if high is None else f" from {low} to {high}"
-    return ""
+    return "" if high is None else f" of at most {high}"
 
 
 def typed(schema: Schema) -> str:

@@ -11,9 +11,11 @@ from compiler.schema import phrases
 STEMS: Mapping[str, str] = MappingProxyType(
     {
         "KAEPolicy": "kaepolicy",
+        "DevicePolicy": "devicepolicy",
         "KAECluster": "kaecluster",
         "NodeInventory": "nodeinventory",
         "NodeList": "nodelist",
+        "Recipe": "recipe",
     }
 )
 """The name of each kind's schema."""

@@ -6,6 +6,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
+from compiler import names
 from tests import outside, project
 
 ROOT = Path(__file__).parents[2]
@@ -32,7 +33,7 @@ def test_those_for_editors_are_written_where_that_is_wanted(tmp_path: Path) -> N
     assert (answer.code, answer.out) == (0, "")
     shipped = project.tree(ROOT / "schemas")
     written = project.tree(tmp_path / "deep/schemas")
-    assert written == {name: shipped[name] for name in ("kaecluster.json", "kaepolicy.json", "kaeproject.json")}
+    assert written == {f"{name}.json": shipped[f"{name}.json"] for name in names.EDITED_SCHEMAS}
 
 
 def test_what_init_wrote_is_written_anew_and_nothing_else(tmp_path: Path) -> None:

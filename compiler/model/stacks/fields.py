@@ -8,8 +8,15 @@ from compiler import names
 from compiler.model import base
 
 PARAMETER = r"[A-Za-z][A-Za-z0-9_]*"
+PLUGIN_IMAGE = "device-plugin"
+"""The image of a recipe's device plugin unless the recipe names another; KAE's unless the recipe declares it."""
+
 REFERENCE = rf"\$\{{values\.({PARAMETER})\}}"
 """The text that stands for the value of a parameter."""
+
+
+OR_PARAMETER = ", or the value of a parameter, such as ${values.name}"
+"""The end of the meaning of a field that a parameter may fill."""
 
 
 def or_parameter(words: str, kind: str) -> dict[str, JsonValue]:
@@ -17,7 +24,7 @@ def or_parameter(words: str, kind: str) -> dict[str, JsonValue]:
 
     The type in Python is that of the filled field: `fleet.recipe_values` fills a recipe before its model is made.
     """
-    form = base.form(f"{words}, or the value of a parameter, such as ${{values.name}}")
+    form = base.form(words + OR_PARAMETER)
     return {"type": [kind, "string"], "pattern": f"^{REFERENCE}$", **form}
 
 
@@ -67,6 +74,9 @@ LibraryPath = Annotated[
     str,
     # LD_PRELOAD is a list with colons or spaces between its parts (ld.so(8)).
     _name(f"(/{_STEP.replace(':', '')})+", 200, "the absolute path of a library, without ':'"),
+]
+DeviceGlob = Annotated[
+    str, _name(f"/dev(/{_GLOB_STEP})+", 200, "the path of a device node or a glob, such as /dev/npu*")
 ]
 DevicePath = Annotated[str, _name(f"/dev(/{_STEP})+", 200, "the path of a device node, such as /dev/onload")]
 OptPath = Annotated[str, _name(f"/opt(/{_STEP})+", 200, "a path below /opt, such as /opt/onload")]

@@ -88,11 +88,11 @@ class Parameters(Model):
 class RecipeImage(Model):
     """An image of the stack, unless a policy names another."""
 
-    repository: base.ImagePart
+    repository: base.ImagePart = base.REPOSITORY
     """Registry and path before the image's name."""
     image: drivers.DriverImagePart
     """The image's name."""
-    version: drivers.DriverImagePart
+    version: drivers.DriverImagePart = "latest"
     """A tag, or a digest `sha256:…`."""
 
 

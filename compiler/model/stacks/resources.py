@@ -27,7 +27,7 @@ Variables = dict[VariableName, Annotated[str, Field(max_length=4096)]]
 class GroupPath(Model):
     """Device nodes of a group."""
 
-    path: fields.HostGlob
+    path: fields.DeviceGlob
     """The node, or a glob that is walked in step with those of the group's other paths."""
     as_: Annotated[fields.TargetPath | None, Field(alias="as")] = None
     """The path in the container; absent: that of the host."""
@@ -49,7 +49,7 @@ class DeviceGroup(Model):
 class InjectedNode(Model):
     """A device node that a container gets beside its device."""
 
-    path: fields.HostGlob
+    path: fields.DeviceGlob
     """The node on the host, or a glob."""
     as_: Annotated[fields.TargetPath | None, Field(alias="as")] = None
     """The path in the container; absent: that of the host."""
@@ -137,7 +137,7 @@ class RecipeResource(Model):
 class RecipePlugin(Model):
     """The device plugin of a recipe."""
 
-    image: fields.PartName = "device-plugin"
+    image: fields.PartName = fields.PLUGIN_IMAGE
     """One of the images; device-plugin is that of KAE's device plugin unless the recipe has one of this name."""
     resources: Annotated[tuple[RecipeResource, ...], Field(min_length=1)]
     """The resources that it offers."""

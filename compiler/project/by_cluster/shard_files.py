@@ -79,7 +79,7 @@ def require_place(path: str, settings: Settings, output: Path) -> None:
     A file among the documents would be read as one, and one in output/ be applied by a GitOps engine.
     """
     name, place = wording.file_name(path), links.real(path)
-    taken: list[str | Path] = [settings.policies, *settings.inventories, output, names.PROJECT_FILE]
+    taken: list[str | Path] = [*settings.folders, output, names.PROJECT_FILE]
     if any(place.is_relative_to(links.real(each)) for each in taken):
         raise errors.RefusedError(
             f"'{name}' is in a folder of documents or of output, or is {names.PROJECT_FILE}.",

@@ -46,7 +46,7 @@ class Side:
     revision: difference.Revision
     settings: Settings
     written: tuple[documents.Document, ...]
-    """The project file and the documents of policies/."""
+    """The project file and the documents of policies/ and recipes/."""
     fleet: definitions.Fleet
     errors: diagnostics.Findings
     """The errors in these documents."""
@@ -87,7 +87,7 @@ def errors(settings: Settings, found: Iterable[diagnostics.Diagnostic]) -> diagn
 def of_working_tree(judge: schema.Judge, settings: Settings) -> Side:
     """Return the documents of the working tree, whose errors are also those on output/. Raises WorldError."""
     output = project_file.output(settings)
-    files, findings = document_files.find((settings.policies, *settings.inventories))
+    files, findings = document_files.find(settings.folders)
     item = project_file.file()
     sources = [_on_disk(found) for found in (*([item] if item else ()), *files)]
     side = _side(difference.Revision(name="", commit=None), settings, sources, findings, judge)
@@ -108,10 +108,9 @@ def of_revision(repository: repositories.Repository, name: str, judge: schema.Ju
         else {}
     )
     settings = project_file.settings_of(data)
-    folders = (settings.policies, *settings.inventories)
-    whole = repository.tree(commit, folders)
+    whole = repository.tree(commit, settings.folders)
     with _naming(name):
-        files, findings = whole.documents(folders)
+        files, findings = whole.documents(settings.folders)
     sources = [_in_git(repository, item) for item in (*([found] if found else ()), *files)]
     return _side(difference.Revision(name=name, commit=commit), settings, sources, findings, judge)
 
@@ -155,7 +154,7 @@ def _side(
     project: list[documents.Document] = []
     policies: list[documents.Document] = []
     for source in sources:
-        if source.name == names.PROJECT_FILE or settings.is_policy_file(source.name):
+        if source.name == names.PROJECT_FILE or settings.is_shared_file(source.name):
             found, findings = decode.decode(source.name, source.read())
             (project if source.name == names.PROJECT_FILE else policies).extend(found)
             unread = [*unread, *findings]

@@ -227,7 +227,9 @@ class _Walk:
         self._read.add(folder.path)
         document_files.require_few(len(self._read))
         inside = []
-        for child in self._tree.visible(folder.path):
+        children = self._tree.visible(folder.path)
+        self.findings += document_files.templates(prefix, children)
+        for child in children:
             inside += self._entry(posixpath.join(prefix, child), posixpath.join(folder.path, child))
         return inside
 

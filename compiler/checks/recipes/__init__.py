@@ -1,0 +1,1 @@
+"""Rules for recipes (`recipe`, `parameters`, `resources`) and for what a policy says of its recipe (`values`)."""

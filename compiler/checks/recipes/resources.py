@@ -1,0 +1,169 @@
+"""Rules for the resources of a recipe: what a class of devices needs, and what containers get."""
+
+import fnmatch
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+from typing import Any
+
+from compiler.diagnostics import Diagnostic
+from compiler.formats import documents
+from compiler.model.stacks import recipe as models
+from compiler.model.stacks import resources
+
+_NEEDS: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {"char": ("groups",), "token": ("count",), "uacce": ("kind",), "vfio": ("kind",)}
+)
+_OWN: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "char": ("groups", "shares"),
+        "token": ("count", "shares", "profiles"),
+        "uacce": ("kind", "shares"),
+        "vfio": ("kind",),
+    }
+)
+"""The fields of a class beside those of all: an IOMMU group is opened by one virtual machine alone."""
+
+_NATIVE = "kubernetes.io"
+"""The domain of resources that the kubelet takes from no device plugin: `IsExtendedResourceName` of Kubernetes."""
+_QUOTA = "requests."
+
+_REFUSED: Mapping[str, str] = MappingProxyType(
+    {
+        "/etc/kubernetes": "credentials of the cluster",
+        "/proc": "all processes of the host",
+        "/var/lib/kubelet": "credentials of the kubelet and of other pods",
+        "/run/containerd": "the socket of a container runtime",
+        "/run/crio": "the socket of a container runtime",
+        "/run/docker.sock": "the socket of a container runtime",
+        "/run/k3s": "the socket of a container runtime",
+        "/var/run/containerd": "the socket of a container runtime",
+        "/var/run/crio": "the socket of a container runtime",
+        "/var/run/docker.sock": "the socket of a container runtime",
+        "/var/run/k3s": "the socket of a container runtime",
+        "/var/lib/rancher": "credentials of the cluster",
+        "/var/lib/k0s": "credentials of the cluster",
+    }
+)
+"""Paths of hosts that containers of other people never get, and what is there."""
+
+
+def privileges(source: documents.Document, kubelet: str | None = None) -> Iterator[Diagnostic]:
+    """No container gets credentials of the cluster or the socket of a container runtime; links are not followed.
+
+    What a resource requires is mounted into the device plugin.
+
+    `kubelet` is the root folder of a kubelet, in place of the usual paths.
+    """
+    refused = _REFUSED if kubelet is None else {kubelet: _REFUSED["/var/lib/kubelet"]}
+    found: list[tuple[documents.Path, str]] = []
+    plugin: Mapping[str, Any] = source.data["spec"].get("devicePlugin", {})
+    for at, resource in enumerate(plugin.get("resources", ())):
+        required: documents.Path = ("spec", "devicePlugin", "resources", at, "requires")
+        found += [((*required, index), path) for index, path in enumerate(resource.get("requires", ()))]
+        for place, injection in enumerate(resource.get("inject", ())):
+            path: documents.Path = ("spec", "devicePlugin", "resources", at, "inject", place)
+            mounts = injection.get("mounts", ())
+            found += [((*path, "mounts", index, "path"), mount["path"]) for index, mount in enumerate(mounts)]
+    for path, glob in found:
+        for taken, meaning in refused.items():
+            if _meets(glob, taken):
+                yield Diagnostic(
+                    code="privilege-refused",
+                    span=source.span(*path),
+                    message=f"A recipe may not mount '{glob}'.",
+                    notes=(f"'{taken}' holds {meaning}.",),
+                    hint="Name the files themselves that containers need.",
+                )
+                break
+
+
+def _meets(glob: str, taken: str) -> bool:
+    """Return whether a glob can match a path, a folder around it or something in it."""
+    pairs = zip(glob.split("/"), taken.split("/"), strict=False)
+    return all(fnmatch.fnmatchcase(right, left) for left, right in pairs)
+
+
+def classes(source: documents.Document, filled: models.RecipeSpec) -> Iterator[Diagnostic]:
+    """A resource has what its class needs, and nothing of another class; its name is one of device plugins."""
+    for index, resource in enumerate(filled.devicePlugin.resources if filled.devicePlugin else ()):
+        path: documents.Path = ("spec", "devicePlugin", "resources", index)
+        kind = resource.class_
+        for field in _NEEDS[kind]:
+            if not source.has((*path, field)):
+                message = f"A resource of class {kind} needs {field}."
+                yield _of_class(source, (*path, "class"), message, f"Add {field}, or correct the class.")
+        for field in sorted({field for own in _OWN.values() for field in own} - set(_OWN[kind])):
+            if source.has((*path, field)):
+                message = f"A resource of class {kind} takes no {field}."
+                yield _of_class(source, (*path, field), message, "Remove it, or correct the class.", key=True)
+        domain = resource.name.partition("/")[0]
+        if domain == _NATIVE or domain.endswith(f".{_NATIVE}") or domain.startswith(_QUOTA):
+            message = f"Kubernetes takes no resource '{resource.name}' from a device plugin."
+            yield _of_class(source, (*path, "name"), message, "Use a domain of your own, such as example.com.")
+
+
+def _of_class(
+    source: documents.Document, path: documents.Path, message: str, hint: str, *, key: bool = False
+) -> Diagnostic:
+    span = source.key_span(*path) if key else source.span(*path)
+    return Diagnostic(code="resource-class", span=span, message=message, hint=hint)
+
+
+Place = tuple[documents.Path, str, str]
+"""What an injection sets: its place in the document, a sentence's object, and the value."""
+
+
+def conflicts(source: documents.Document, filled: models.RecipeSpec) -> Iterator[Diagnostic]:
+    """The resources of a recipe set no variable and no path of a container differently: a container may have several.
+
+    The kubelet keeps either one, at random (`devicesToContainer` goes through a map, pkg/kubelet/cm/devicemanager).
+    """
+    known: dict[str, tuple[str, str]] = {}
+    for index, resource in enumerate(filled.devicePlugin.resources if filled.devicePlugin else ()):
+        path: documents.Path = ("spec", "devicePlugin", "resources", index)
+        for place, what, value in _sets(path, resource):
+            name, earlier = known.setdefault(what, (resource.name, value))
+            if earlier != value:
+                is_one = name == resource.name
+                who = f"Resource '{name}' sets" if is_one else f"Resources '{name}' and '{resource.name}' set"
+                yield Diagnostic(
+                    code="inject-conflict",
+                    span=source.span(*place),
+                    message=f"{who} {what} differently.",
+                    notes=() if is_one else ("A container may ask for both, and gets either.",),
+                    hint="Give it one value.",
+                )
+
+
+def _sets(path: documents.Path, resource: resources.RecipeResource) -> Iterator[Place]:
+    """Yield everything that a resource sets in a container."""
+    preloaded: list[str] = []
+    last: documents.Path = path
+    for index, injection in enumerate(resource.inject):
+        at: documents.Path = (*path, "inject", index)
+        if not injection.when:
+            continue
+        yield from (((*at, "env", name), name, value) for name, value in injection.env.items())
+        for field, one in _targets(injection):
+            yield (*at, *field), f"'{one[0]}'", one[1]
+        if injection.preload:
+            preloaded, last = [*preloaded, *injection.preload], (*at, "preload")
+    if preloaded:
+        yield last, "LD_PRELOAD", ":".join(preloaded)
+
+
+def _targets(injection: resources.RecipeInjection) -> Iterator[tuple[documents.Path, tuple[str, str]]]:
+    """Yield the paths of a container that an injection sets, each with what it becomes there."""
+    for index, node in enumerate(injection.nodes):
+        yield ("nodes", index), (_target(node.path, node.as_), f"node {node.path} {node.permissions}")
+    for index, mount in enumerate(injection.mounts):
+        yield ("mounts", index), (_target(mount.path, mount.as_), f"mount {mount.path} {mount.readOnly}")
+    for index, file in enumerate(injection.files):
+        yield ("files", index), (file.as_, f"file {file.text}")
+
+
+def _target(path: str, to: str | None) -> str:
+    """Return the path in a container; that of a glob is a glob."""
+    if to is None:
+        return path
+    return to + path.rpartition("/")[2] if to.endswith("/") else to

@@ -1,0 +1,162 @@
+"""Rules for what a DevicePolicy says of its recipe, judged without any nodes."""
+
+from collections.abc import Iterator, Mapping
+from itertools import product
+from typing import Any
+
+from compiler import repeats, wording
+from compiler.checks.recipes import resources
+from compiler.diagnostics import Diagnostic
+from compiler.fleet import definitions, recipe_values
+from compiler.formats import documents
+from compiler.schema import recipe_schema
+
+_LISTS: tuple[tuple[documents.Path, str], ...] = (
+    (("spec", "kernelMappings"), "Mapping"),
+    (("spec", "rollout", "waves"), "Wave"),
+    (("spec", "rollout", "frozen"), "Frozen group"),
+)
+_LONGEST = 63
+"""The most characters of a resource's name after its domain (qualified names of Kubernetes)."""
+_KUBELET = "/var/lib/kubelet"
+
+_Layer = tuple[documents.Path, str, Mapping[str, Any]]
+"""A mapping, a wave or a frozen group: its path, its noun, and its data."""
+
+
+def unknown_recipe(document: documents.Document, known: Mapping[str, object], shipped: tuple[str, ...]) -> Diagnostic:
+    """Return the finding on a policy of a recipe that is not there."""
+    name = document.data["spec"]["recipe"]
+    near = wording.nearest(name, {*known, *shipped})
+    parts = [f"Did you mean '{near}'?"] if near and near != name else []
+    if name in shipped or (near in shipped and near not in known):
+        parts.append(f"'kae recipe add {name if name in shipped else near}' brings it.")
+    hint = " ".join(parts) or "Write it to recipes/NAME/recipe.yaml; 'kae recipe list' prints those that are shipped."
+    message = f"There is no recipe '{name}'."
+    return Diagnostic(code="unknown-recipe", span=document.span("spec", "recipe"), message=message, hint=hint)
+
+
+def findings(document: documents.Document, recipe: definitions.Recipe) -> Iterator[Diagnostic]:
+    """Yield the mistakes in a DevicePolicy that the schema of its recipe accepts."""
+    yield from exclusive(document, recipe)
+    yield from modules(document, recipe)
+    yield from unused(document, recipe)
+    yield from pinned(document, recipe)
+    filled = recipe_values.filled(recipe, document.data["spec"].get("values", {}))
+    yield from resources.conflicts(recipe.source, filled)
+    kubelet = document.data["spec"].get("kubeletDir", _KUBELET)
+    if kubelet != _KUBELET:
+        yield from resources.privileges(recipe.source, kubelet)
+    names = [resource.name for resource in filled.devicePlugin.resources] if filled.devicePlugin else []
+    for resource in filled.devicePlugin.resources if filled.devicePlugin else ():
+        for profile in resource.profiles:
+            name = f"{resource.name}-{profile}"
+            if name in names or len(name.partition("/")[2]) > _LONGEST:
+                what = "is another resource" if name in names else "is longer than 63 characters after the '/'"
+                yield Diagnostic(
+                    code="resource-class",
+                    span=document.setting_span("spec", "values"),
+                    message=f"The profile '{profile}' makes the resource '{name}', which {what}.",
+                    hint="Give the profile another name.",
+                )
+
+
+def _layers(document: documents.Document) -> Iterator[_Layer]:
+    spec = document.data["spec"]
+    for path, noun in _LISTS:
+        found = spec.get("kernelMappings", ()) if len(path) == 2 else spec.get("rollout", {}).get(path[-1], ())
+        yield from (((*path, index), noun, item) for index, item in enumerate(found))
+
+
+def exclusive(document: documents.Document, recipe: definitions.Recipe) -> Iterator[Diagnostic]:
+    """Of parameters that exclude each other, no node has two that are true."""
+    layers = list(_layers(document))
+    mappings = [layer for layer in layers if layer[1] == "Mapping"]
+    groups = [layer for layer in layers if layer[1] != "Mapping"]
+    top: _Layer = (("spec",), "", document.data["spec"])
+    stated = recipe.source.data["spec"]
+    defaults = recipe_values.effective(recipe, {})
+    for mapping, group in product((None, *mappings), (None, *groups)):
+        chosen = [top, *([mapping] if mapping else []), *([group] if group else [])]
+        values = defaults | {name: value for _, _, data in chosen for name, value in data.get("values", {}).items()}
+        for together in stated.get("exclusive", ()):
+            on = [name for name in together if values.get(name) is True]
+            if len(on) < 2:
+                continue
+            places = [
+                (*path, "values", name)
+                for path, _, data in reversed(chosen)
+                for name in on
+                if name in data.get("values", {})
+            ]
+            plain = [name for name in on if not any(name in data.get("values", {}) for _, _, data in chosen)]
+            yield Diagnostic(
+                code="values-exclusive",
+                span=document.span(*places[0]) if places else document.span("metadata", "name"),
+                message=f"{wording.listed(map(wording.quoted, on))} are {'both' if len(on) == 2 else 'all'} true.",
+                notes=tuple(f"'{name}' is true by default." for name in plain),
+                hint="Set one of them to false." if len(on) == 2 else "Set all but one of them to false.",
+            )
+
+
+def modules(document: documents.Document, recipe: definitions.Recipe) -> Iterator[Diagnostic]:
+    """Whoever chooses modules takes all that are not optional, and each once."""
+    declared = recipe.source.data["spec"].get("driver", {}).get("modules", ())
+    needed = [module["name"] for module in declared if not module.get("optional", False)]
+    places: list[tuple[documents.Path, Mapping[str, Any]]] = [
+        (("spec", "driver", "modules"), document.data["spec"].get("driver", {})),
+        *(((*path, "driver", "modules"), data.get("driver", {})) for path, _, data in _layers(document)),
+    ]
+    for path, driver in places:
+        chosen: list[str] | None = driver.get("modules")
+        for name in needed:
+            if chosen is not None and name not in chosen:
+                message = f"Module '{name}' is not optional, and driver.modules leaves it out."
+                span = document.key_span(*path)
+                yield Diagnostic(code="module-required", span=span, message=message, hint="Add it.")
+        for _, (index, name) in repeats.of(enumerate(chosen or ()), key=lambda pair: pair[1]):
+            message = f"The module '{name}' is there twice."
+            span = document.span(*path, index)
+            yield Diagnostic(code="duplicate-name", span=span, message=message, hint="Keep one of the two.")
+
+
+def unused(document: documents.Document, recipe: definitions.Recipe) -> Iterator[Diagnostic]:
+    """A mapping, a wave or a frozen group sets nothing that only the device plugin uses, which a policy has once."""
+    spec = recipe.source.data["spec"]
+    of_driver = {name for path, name in recipe_schema.references(spec) if path[0] == "driver"}
+    driver = spec.get("driver", {})
+    images = {driver.get("image"), driver.get("version"), *(one["image"] for one in driver.get("payloads", ()))}
+    for path, noun, data in _layers(document):
+        for field, used in (("values", of_driver), ("images", images)):
+            for name in sorted(data.get(field, {}).keys() - used):
+                yield Diagnostic(
+                    code="override-unused",
+                    span=document.key_span(*path, field, name),
+                    message=f"{noun} '{data['name']}' sets '{field}.{name}', which only the device plugin uses.",
+                    notes=("A policy has one device plugin for all of its nodes.",),
+                    hint=f"Set it in spec.{field}.",
+                )
+
+
+def pinned(document: documents.Document, recipe: definitions.Recipe) -> Iterator[Diagnostic]:
+    """A frozen group has a version of its own for every image that the driver is taken from."""
+    driver = recipe.source.data["spec"].get("driver", {})
+    payloads = [payload["image"] for payload in driver.get("payloads", ())]
+    needed = (
+        list(dict.fromkeys([driver["version"] if "version" in driver else driver["image"], *payloads]))
+        if driver
+        else []
+    )
+    for path, _, data in _layers(document):
+        if path[-2] != "frozen" or data.get("driver", {}).get("state") == "Absent":
+            continue
+        images = data.get("images", {})
+        absent = [name for name in needed if not images.get(name, {}).get("version")]
+        if absent:
+            yield Diagnostic(
+                code="frozen-unpinned",
+                span=document.span(*path, "name"),
+                message=f"Frozen group '{data['name']}' has no version of its own for {wording.listed(absent)}.",
+                notes=("With those of the policy, its nodes would move at the next change of these.",),
+                hint=f"Set images.{absent[0]}.version there to what its nodes run now.",
+            )

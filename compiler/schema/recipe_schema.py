@@ -1,0 +1,143 @@
+"""The schema of a recipe's policies: that of DevicePolicy, with the names, values and choices that the recipe has."""
+
+import copy
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from compiler.formats import documents
+from compiler.model import base
+from compiler.model.stacks import fields
+from compiler.schema import phrases
+
+LONGEST = 4096
+"""The most characters of a text whose schema sets no bound."""
+
+_REFERENCE = re.compile(fields.REFERENCE)
+_PARTS = ("driver", "devicePlugin")
+_OVERRIDES = ("StackMapping", "StackWave", "StackFrozen")
+
+
+def references(spec: Mapping[str, Any]) -> Iterator[tuple[documents.Path, str]]:
+    """Yield the places in a recipe's spec where a parameter stands alone, each with the parameter's name."""
+    for path, text in texts(spec):
+        if reference := _REFERENCE.fullmatch(text):
+            yield path, reference[1]
+
+
+def texts(spec: Mapping[str, Any]) -> Iterator[tuple[documents.Path, str]]:
+    """Yield the texts of a recipe's driver and device plugin, but for those in the schemas of a module's parameters."""
+    pending: list[tuple[documents.Path, Any]] = [((part,), spec[part]) for part in _PARTS if part in spec]
+    for path, value in pending:  # The loop appends to it.
+        if isinstance(value, str):
+            yield path, value
+        elif isinstance(value, dict):
+            is_module = len(path) == 3 and path[:2] == ("driver", "modules")
+            pending += [((*path, key), item) for key, item in value.items() if not (is_module and key == "parameters")]
+        elif isinstance(value, list):
+            pending += [((*path, index), item) for index, item in enumerate(value)]
+
+
+def field(recipe_schema: phrases.Schema, path: documents.Path) -> phrases.Schema:
+    """Return the schema of the value at a path of a recipe's spec, without the parameter that may stand for it."""
+    found = phrases.resolved(recipe_schema["properties"]["spec"], recipe_schema)
+    for step in path:
+        inner = found["items"] if isinstance(step, int) else found.get("properties", {}).get(step)
+        found = phrases.resolved(found["additionalProperties"] if inner is None else inner, recipe_schema)
+    if isinstance(found["type"], list):
+        (kind,) = (kind for kind in found["type"] if kind != "string")
+        return {**found, "type": kind, base.FORM: str(found[base.FORM]).removesuffix(fields.OR_PARAMETER)}
+    return found
+
+
+def parameters(spec: Mapping[str, Any], recipe_schema: phrases.Schema) -> dict[str, Any]:
+    """Return the schema of each parameter of a recipe; it allows what every field allows that the parameter fills."""
+    filled: dict[str, list[phrases.Schema]] = {}
+    for path, name in references(spec):
+        allowed = field(recipe_schema, path)
+        # The pattern of a field is that of the parameter's place.
+        inner = {key: value for key, value in allowed.items() if key not in ("description", "default", "pattern")}
+        filled.setdefault(name, []).append(inner)
+    properties: Mapping[str, Any] = spec.get("parameters", {}).get("properties", {})
+    return {
+        name: closed(schema) | ({"allOf": filled[name]} if name in filled else {})
+        for name, schema in properties.items()
+    }
+
+
+def closed(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the schema of a value in which unknown keys and long texts are refused."""
+    found = {key: value for key, value in schema.items() if key not in ("default", "description")}
+    if found["type"] == "object" and "additionalProperties" not in found:
+        found["properties"] = {name: closed(inner) for name, inner in found.get("properties", {}).items()}
+        found["additionalProperties"] = False
+    elif found["type"] == "object":
+        found["additionalProperties"] = closed(found["additionalProperties"])
+    elif found["type"] == "array":
+        found["items"] = closed(found["items"])
+    elif found["type"] == "string":
+        found.setdefault("maxLength", LONGEST)
+    return found
+
+
+def spliced(schema: phrases.Schema, recipe_schema: phrases.Schema, spec: Mapping[str, Any]) -> phrases.Schema:
+    """Return the schema of the policies of a recipe, given by its spec; the other two are those of the kinds."""
+    made = copy.deepcopy(dict(schema))
+    definitions: dict[str, Any] = made["$defs"]
+    top = definitions["DevicePolicySpec"]
+    values = {"type": "object", "additionalProperties": False, "properties": parameters(spec, recipe_schema)}
+    required = list(spec.get("parameters", {}).get("required", ()))
+    images = [*spec.get("images", {}), *_plugin_image(spec)]
+    for name in _OVERRIDES:
+        fields_of: dict[str, Any] = definitions[name]["properties"]
+        fields_of["values"] |= values
+        _restrict(fields_of["images"], images)
+        if "driver" not in spec:
+            del fields_of["driver"]
+    top["properties"]["values"] |= {**values, "required": required}
+    top["required"] = [*top["required"], *(["values"] if required else [])]
+    _restrict(top["properties"]["images"], images)
+    for part in _PARTS:
+        if part not in spec:
+            del top["properties"][part]
+    if "driver" in spec:
+        _restrict_driver(definitions, spec)
+    return made
+
+
+def _plugin_image(spec: Mapping[str, Any]) -> Iterable[str]:
+    """Yield the name of the image that a device plugin has without a declaration."""
+    if "devicePlugin" in spec and fields.PLUGIN_IMAGE not in spec.get("images", {}):
+        yield fields.PLUGIN_IMAGE
+
+
+def _restrict(schema: dict[str, Any], names: Iterable[str]) -> None:
+    """Turn the schema of a map into that of an object with these fields alone."""
+    inner = schema["additionalProperties"]
+    schema["properties"] = dict.fromkeys(names, inner)
+    schema["additionalProperties"] = False
+    schema.pop("propertyNames", None)
+
+
+def _restrict_driver(definitions: dict[str, Any], spec: Mapping[str, Any]) -> None:
+    modules = {module["name"]: module.get("parameters", {}) for module in spec["driver"]["modules"]}
+    driver = definitions["StackDriver"]["properties"]
+    for properties in (driver, definitions["DriverOverride"]["properties"]):
+        properties["modules"]["items"] = {"type": "string", "enum": sorted(modules)}
+    driver["moduleParameters"] |= {
+        "additionalProperties": False,
+        "properties": {
+            name: {
+                "type": "object",
+                "additionalProperties": False,
+                "properties": {parameter: closed(schema) for parameter, schema in parameters.items()},
+            }
+            for name, parameters in modules.items()
+        },
+    }
+    driver["moduleParameters"].pop("propertyNames", None)
+    kinds = [kind["kind"] for kind in spec["match"].get("pci", ()) if kind.get("devices") and kind.get("virtual")]
+    _restrict(driver["sriov"], kinds)
+    sources = spec["driver"].get("sources", ["prebuilt"])
+    allowed = definitions["Source"]["properties"]
+    definitions["Source"]["properties"] = {name: allowed[name] for name in sources}
