@@ -93,6 +93,7 @@ watcher-faults: $(READY) ## Inflict seeded faults on the watcher (COUNT=500 SEED
 .PHONY: fleets
 fleets: $(READY) ## Compare the plans of random fleets with slow judges (COUNT=2000 SEED=0)
 	$(BIN)/python -m tests.property.fleets --count $(or $(COUNT),2000) --seed $(SEED)
+	$(BIN)/python -m tests.property.fleets --recipes --count $(or $(COUNT),2000) --seed $(SEED)
 
 .PHONY: hostile
 hostile: $(READY) ## Compile hostile projects, and look for what is read or written outside of them (COUNT=1000 SEED=0)

@@ -1,18 +1,14 @@
 """Rules for one KAEPolicy or DevicePolicy."""
 
-import re
 from collections.abc import Iterator
 
-from compiler import devices, diagnostics, names, wording
+from compiler import devices, diagnostics, names, recipes, wording
 from compiler.checks import containers, device_plugin, driver, images, pools
 from compiler.diagnostics import Diagnostic
 from compiler.fleet import definitions, overlap, selectors
 from compiler.formats import documents
 from compiler.model import base
 from compiler.planning import overrides
-
-_EFFECT = re.compile(rf"{re.escape(devices.DOMAIN)}/[a-z0-9-]+\.(pool\..*|[a-z0-9-]+\.vf)")
-"""The labels that policies of any recipe change: those of pools, and the numbers of virtual functions."""
 
 _COMPONENTS = ("driver", "devicePlugin")
 
@@ -78,7 +74,8 @@ def selector(
     """The requirements of a selector are well formed, ask for no effect and do not contradict each other."""
     term = selectors.of(given)
     for requirement in term:
-        if _EFFECT.fullmatch(requirement.key):
+        is_effect = recipes.is_count(requirement.key) and requirement.key.endswith(".vf")
+        if is_effect or recipes.is_of_pool(requirement.key):
             yield Diagnostic(
                 code="selector-on-effect",
                 span=_key_span(source, path, given, requirement.key),

@@ -13,12 +13,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from tests.property import selection
+from tests.property import lowered, selection
 
 Raw = Mapping[str, Any]
 
 _DOMAIN = "openfuyao.com/kae"
 _NFDS = ("feature.node.kubernetes.io/", f"{_DOMAIN}.")
+_OURS = re.compile(r"^openfuyao\.com/[a-z0-9-]+(\.[a-z0-9-]+)?\.(present|pf|vf)$")
 _KINDS = {"hpre": ("enabledHPRE", True), "sec": ("enabledSEC", False), "zip": ("enabledZIP", False)}
 _IMAGE = {"repository": "cr.openfuyao.cn/openfuyao", "version": "latest"}
 _PLUGIN = {**_IMAGE, "image": "kae-device-plugin"}
@@ -41,15 +42,20 @@ class Answer:
     """The state that the driver's installer establishes."""
     source: str | None = None
     """The source of the driver, for the installer."""
+    installer: str | None = None
+    """The image of the driver's installer; KAE's is that of the driver."""
+    payloads: tuple[str, ...] = ()
+    """The images whose files the installer takes, by their names in the recipe."""
 
 
 class Matcher:
     """The policies of a cluster as a compile with these nodes fixes them."""
 
-    def __init__(self, cluster: Raw, policies: Iterable[Raw], nodes: Sequence[Raw]) -> None:
+    def __init__(self, cluster: Raw, policies: Iterable[Raw], nodes: Sequence[Raw], recipe: Raw | None = None) -> None:
+        """Take the policies of any recipe, of which only those of this one count; without one, those of KAE."""
         self._name: str = cluster["metadata"]["name"]
         self._mirrors: Sequence[Raw] = cluster["spec"].get("images", {}).get("mirrors", ())
-        self._policies = specs(cluster, policies)
+        self._policies = specs(cluster, policies, recipe)
         self._others = {name: spec for name, spec in self._policies.items() if not spec.get("default")}
         self._groups: dict[str, dict[str, Raw]] = {}
         self._kernels: dict[str, set[str]] = {}
@@ -99,9 +105,13 @@ class Matcher:
             group = self._groups[name].get(node["metadata"]["name"], {"name": "rest"})
             layers.append(group)
             parts.insert(0, group["name"])
+        if parts and not _reported(_labels(node)):
+            return found  # Its pool is known by a label, which NFD has not set.
         driver = _merged(layers)
         if mapping is not None and per_kernel(spec, mapping):
-            driver |= {field: _filled(driver[field], cleaned(node)) for field in ("version", "image")}
+            images = (field for field in driver if _is_image(field))
+            driver |= {field: _filled(driver[field], cleaned(node)) for field in images}
+        own = spec.get("driver", {})
         return Answer(
             policy=name,
             pool="--".join(parts) or name,
@@ -109,14 +119,13 @@ class Matcher:
             device_plugin=found.device_plugin,
             state=driver["state"],
             source=next(iter(driver["source"])),
+            installer=self._image(_part(driver, own["installer"]) if "installer" in own else driver),
+            payloads=tuple(self._image(_part(driver, payload)) for payload in own.get("payloads", ())),
         )
 
     def _may_serve(self, name: str, node: Raw) -> bool:
-        labels = _labels(node)
-        reported = any(key.startswith(_NFDS) for key in labels if not key.startswith(f"{_DOMAIN}.deploy."))
-        return not reported or any(
-            labels.get(f"{_DOMAIN}.{kind}.present") == "true" for kind in _enabled(self._policies[name])
-        )
+        spec, labels = self._policies[name], _labels(node)
+        return (spec.get("found", True) and not _reported(labels)) or _has_hardware(spec, labels)
 
     def _mapping(self, name: str, kernel: str) -> Raw | None:
         """The mapping that takes a kernel and has a pool for it."""
@@ -158,7 +167,7 @@ class Matcher:
     def _may_drive(self, name: str, node: Raw) -> bool:
         """A node that NFD has not labelled yet may get the driver when it is."""
         spec = self._policies[name]
-        if _labels(node).get(f"{_DOMAIN}.deploy.driver") == "false":
+        if _labels(node).get(f"{_domain(spec)}.deploy.driver") == "false":
             return False
         if not selection.bears(spec.get("daemonSets", {}).get("tolerations", ()), node):
             return False
@@ -177,11 +186,13 @@ class Matcher:
         return str(longest["to"]) + image[len(longest["from"]) :]
 
 
-def specs(cluster: Raw, policies: Iterable[Raw]) -> dict[str, Raw]:
-    """Return the specs of the policies that hold in a cluster, by name."""
+def specs(cluster: Raw, policies: Iterable[Raw], recipe: Raw | None = None) -> dict[str, Raw]:
+    """Return the specs of the policies of a recipe, KAE's without one, that hold in a cluster, by name."""
     name = cluster["metadata"]["name"]
+    wanted = recipe and recipe["metadata"]["name"]
     holding = (policy for policy in policies if _named(policy["spec"].get("clusters"), name))
-    return {policy["metadata"]["name"]: policy["spec"] for policy in holding}
+    own = (policy for policy in holding if policy["spec"].get("recipe") == wanted)
+    return {policy["metadata"]["name"]: lowered.spec(recipe, policy) if recipe else policy["spec"] for policy in own}
 
 
 def bucket(name: str) -> int:
@@ -209,8 +220,8 @@ def _lands(spec: Raw, field: str, component: str, node: Raw) -> bool:
     labels = _labels(node)
     return (
         spec.get(field, {}).get("enabled", True)
-        and labels.get(f"{_DOMAIN}.deploy.{component}") != "false"
-        and any(labels.get(f"{_DOMAIN}.{kind}.present") == "true" for kind in _enabled(spec))
+        and labels.get(f"{_domain(spec)}.deploy.{component}") != "false"
+        and _has_hardware(spec, labels)
         and selection.bears(spec.get("daemonSets", {}).get("tolerations", ()), node)
     )
 
@@ -218,7 +229,23 @@ def _lands(spec: Raw, field: str, component: str, node: Raw) -> bool:
 def _labels(node: Raw) -> dict[str, str]:
     """The labels, but for those that our own rules for pools have left."""
     given = node["metadata"].get("labels", {})
-    return {key: value for key, value in given.items() if not key.startswith(f"{_DOMAIN}.pool.")}
+    return {key: value for key, value in given.items() if not re.match(r"openfuyao\.com/[^.]+\.pool\.", key)}
+
+
+def _reported(labels: Mapping[str, str]) -> bool:
+    """Return whether NFD's worker has reported a node: some label is of NFD, or of our rules."""
+    return any(key.startswith(_NFDS) or _OURS.search(key) for key in labels if ".deploy." not in key)
+
+
+def _domain(spec: Raw) -> str:
+    found: str = spec.get("domain", _DOMAIN)
+    return found
+
+
+def _has_hardware(spec: Raw, labels: Mapping[str, str]) -> bool:
+    """Return whether a node has the labels of a policy's hardware: all of any alternative."""
+    kinds = [{f"{_DOMAIN}.{kind}.present": ["true"]} for kind in _enabled(spec)]
+    return any(all(labels.get(key) in values for key, values in one.items()) for one in spec.get("hardware", kinds))
 
 
 def _enabled(spec: Raw) -> list[str]:
@@ -247,18 +274,28 @@ def _members(group: Raw, nodes: Iterable[Raw]) -> list[str]:
     return list(group.get("nodes", ()))
 
 
+def _is_image(field: str) -> bool:
+    """Return whether a field of a driver is a part of an image; `modules/version` is one of the image `modules`."""
+    return "/" in field or field in ("version", "repository", "image")
+
+
+def _part(driver: Raw, name: str) -> dict[str, str]:
+    """Return an image of a driver by its name."""
+    return {field.partition("/")[2]: value for field, value in driver.items() if field.startswith(f"{name}/")}
+
+
 def _merged(layers: Iterable[Raw]) -> dict[str, Any]:
     """The fields of the last layer that has each."""
     found: dict[str, Any] = {}
     for layer in layers:
-        found |= {field: layer[field] for field in _FIELDS if field in layer}
+        found |= {field: value for field, value in layer.items() if field in _FIELDS or "/" in field}
     return found
 
 
 def per_kernel(spec: Raw, mapping: Raw) -> bool:
     """Return whether images of a mapping are named after kernels."""
     drivers = [_merged([_driver(spec), mapping, layer]) for layer in ({}, *_declared(spec))]
-    return any("${KERNEL_" in driver["image"] + driver["version"] for driver in drivers)
+    return any("${KERNEL_" in value for driver in drivers for field, value in driver.items() if _is_image(field))
 
 
 def _kernel_part(spec: Raw, mapping: Raw, kernel: str) -> str:

@@ -18,6 +18,13 @@ def test_plan_rules_and_daemonsets_of_a_random_fleet_are_what_the_judges_say(see
     assert faults == []
 
 
+@pytest.mark.parametrize("seeds", [range(at, at + 4) for at in range(0, 12, 4)])
+def test_recipes_share_the_nodes_of_a_fleet_as_the_judges_say(seeds: range) -> None:
+    faults = [f"seed {result.seed}: {fault}" for result in trial.of_recipes(seeds) for fault in result.faults]
+
+    assert faults == []
+
+
 def fleet() -> fleets.Fleet:
     """Thirty nodes with two kernels, a canary among them, and one that joins later."""
     driver = {

@@ -26,6 +26,7 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=2000, help="how many fleets")
     parser.add_argument("--seed", type=int, default=0, help="the seed of the first; each has the next one")
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--recipes", action="store_true", help="with policies of several recipes on one node")
     chosen = parser.parse_args()
     counts: Counter[str] = Counter()
     wrong = 0
@@ -35,7 +36,8 @@ def main() -> int:
         if result.faults:
             wrong += 1
             _say(
-                f"\npython -m tests.property.fleets --seed {result.seed} --count 1: {len(result.faults)} disagreements"
+                f"\npython -m tests.property.fleets{' --recipes' * chosen.recipes} --seed {result.seed} --count 1: "
+                f"{len(result.faults)} disagreements"
             )
             _say("\n".join(result.faults[:_FEW]))
         if number % _SHOWN == 0:
@@ -53,11 +55,12 @@ def _say(words: str) -> None:
 def _results(chosen: argparse.Namespace) -> Iterator[trial.Result]:
     seeds = range(chosen.seed, chosen.seed + chosen.count)
     work = [seeds[at : at + trial.BATCH] for at in range(0, len(seeds), trial.BATCH)]
+    batch = trial.of_recipes if chosen.recipes else trial.batch
     if chosen.processes == 1 or len(work) == 1:
-        yield from itertools.chain.from_iterable(map(trial.batch, work))
+        yield from itertools.chain.from_iterable(map(batch, work))
         return
     with multiprocessing.get_context("spawn").Pool(chosen.processes) as pool:
-        yield from itertools.chain.from_iterable(pool.imap(trial.batch, work))
+        yield from itertools.chain.from_iterable(pool.imap(batch, work))
 
 
 if __name__ == "__main__":

@@ -2,10 +2,10 @@
 
 import dataclasses
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from tests.property.fleets import documents, machines
+from tests.property.fleets import documents, machines, stacks
 
 _CLUSTERS = ("east", "stage-2", "edge.lab", "west-dc1-prod")
 _NAMES = ("kp920-r{rack:02}-n{number:02}", "node-{number}", "kae{number:03}.rack{rack}.example.com")
@@ -27,6 +27,8 @@ class Fleet:
     """The inventory: Nodes as the API server prints them."""
     hosts: tuple[machines.Machine, ...]
     """Those nodes' machines, in the same order."""
+    recipes: tuple[documents.Raw, ...] = ()
+    """The recipes that there are policies of."""
     later: tuple[machines.Machine, ...]
     """After the compile: machines that joined, that NFD found, that run another kernel, that people labelled anew."""
 
@@ -53,6 +55,48 @@ def drawn(seed: int) -> Fleet:
         hosts=own,
         later=tuple(_later(draw, own, [machines.machine(draw, name, kernels, pools) for name in names[200:210]])),
     )
+
+
+def with_recipes(seed: int) -> Fleet:
+    """Return the fleet of a seed, whose machines also have network cards, with policies of several recipes."""
+    draw = random.Random(f"recipes {seed}")  # noqa: S311 - a test's choice
+    fleet = drawn(seed)
+    hosts, later = (
+        tuple(dataclasses.replace(one, cards=stacks.cards(draw), labels=_with_opt_outs(draw, one)) for one in members)
+        for members in (fleet.hosts, fleet.later)
+    )
+    scene = documents.Scene(
+        cluster=fleet.cluster["metadata"]["name"],
+        names=tuple(host.name for host in hosts) or ("nobody",),
+        kernels=tuple(sorted({host.kernel for host in hosts})) or machines.KERNELS[:2],
+    )
+    policies = tuple(stacks.drawn(draw, scene))
+    used = {policy["spec"]["recipe"] for policy in policies}
+    return dataclasses.replace(
+        fleet,
+        policies=(*fleet.policies, *policies),
+        recipes=tuple(recipe for recipe in stacks.RECIPES if recipe["metadata"]["name"] in used),
+        nodes=tuple(
+            _labelled(node, {**host.labels, **stacks.labels(host)})
+            for node, host in zip(fleet.nodes, hosts, strict=True)
+        ),
+        hosts=hosts,
+        later=later,
+    )
+
+
+def _labelled(node: documents.Raw, labels: Mapping[str, str]) -> documents.Raw:
+    metadata = node["metadata"]
+    return {**node, "metadata": {**metadata, "labels": {**metadata["labels"], **labels}}}
+
+
+def _with_opt_outs(draw: random.Random, machine: machines.Machine) -> dict[str, str]:
+    found = dict(machine.labels)
+    for recipe in stacks.RECIPES:
+        if draw.random() < 0.08:
+            component = draw.choice(("driver", "device-plugin"))
+            found[f"openfuyao.com/{recipe['metadata']['name']}.deploy.{component}"] = draw.choice(("false", "true"))
+    return found
 
 
 def _cluster(draw: random.Random) -> documents.Raw:

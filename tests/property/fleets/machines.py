@@ -66,6 +66,8 @@ class Machine:
     """Other PCI devices."""
     reported: bool
     """True when NFD's worker has reported the machine."""
+    cards: tuple[int, int] = (0, 0)
+    """Physical and virtual functions of network cards, which only a recipe asks for."""
 
     @property
     def features(self) -> nfd_rules.Features:
@@ -83,8 +85,15 @@ class Machine:
                 "kernel.version": {"full": matcher.clean(self.kernel)},
                 "system.name": {"nodename": self.name},
             },
-            instances={"pci.device": (*devices, *self.others)},
+            instances={"pci.device": (*devices, *self.others, *self._cards)},
         )
+
+    @property
+    def _cards(self) -> list[dict[str, str]]:
+        counted = zip(("0b03", "1b03"), self.cards, strict=True)
+        return [
+            {"vendor": "1924", "device": device, "class": "0200"} for device, count in counted for _ in range(count)
+        ]
 
     @property
     def device_labels(self) -> dict[str, str]:

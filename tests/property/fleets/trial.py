@@ -6,7 +6,7 @@ import itertools
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +18,7 @@ from tests import builders
 from tests.property import daemonset_controller as controller
 from tests.property import matcher, nfd_rules, selection
 from tests.property.fleets import fleet as fleets
-from tests.property.fleets import machines
+from tests.property.fleets import machines, stacks
 
 Object = Mapping[str, Any]
 
@@ -49,16 +49,20 @@ class Result:
     faults: tuple[str, ...]
 
 
-def batch(seeds: Sequence[int]) -> list[Result]:
+def batch(seeds: Sequence[int], fleet_of: Callable[[int], fleets.Fleet] = fleets.drawn) -> list[Result]:
     """Try the fleets of some seeds, then empty the caches."""
-    found = [tried(seed) for seed in seeds]
+    found = [tried(seed, fleet_of(seed)) for seed in seeds]
     builders.renderer.cache_clear()
     return found
 
 
-def tried(seed: int) -> Result:
-    """Compile the fleet of a seed and judge it; policies that must be refused are removed first."""
-    fleet = fleets.drawn(seed)
+def of_recipes(seeds: Sequence[int]) -> list[Result]:
+    """Try the fleets of some seeds with policies of several recipes."""
+    return batch(seeds, fleets.with_recipes)
+
+
+def tried(seed: int, fleet: fleets.Fleet) -> Result:
+    """Compile a fleet and judge it; policies that must be refused are removed first."""
     counts: Counter[str] = Counter(fleets=1)
     while True:
         view, errors = viewed(fleet)
@@ -68,12 +72,18 @@ def tried(seed: int) -> Result:
         codes = Counter(error.code for error in errors)
         counts["overlaps found"] += codes["policy-overlap"]
         counts["defaults refused"] += sum(codes[code] for code in _NO_DEFAULT)
-        fleet = without(fleet, {"others"} if codes["policy-overlap"] == 0 else {pair[1] for pair in overlaps(fleet)})
-    if not faults:
-        done, answers = compiled(view), expected(fleet)
+        fleet = without(
+            fleet, _defaults(fleet) if codes["policy-overlap"] == 0 else {pair[1] for pair in overlaps(fleet)}
+        )
+    for recipe in (None, *fleet.recipes) if not faults else ():
+        done, answers = compiled(view, recipe), expected(fleet, recipe)
         counts.update(counted(fleet, done, answers))
-        faults = tuple(disagreements(fleet, done, answers))
+        faults = (*faults, *disagreements(fleet, done, answers))
     return Result(seed=seed, counts=counts, faults=faults)
+
+
+def _defaults(fleet: fleets.Fleet) -> set[str]:
+    return {policy["metadata"]["name"] for policy in fleet.policies if policy["spec"].get("default")}
 
 
 def viewed(fleet: fleets.Fleet) -> tuple[plan.Plan, list[diagnostics.Diagnostic]]:
@@ -82,6 +92,7 @@ def viewed(fleet: fleets.Fleet) -> tuple[plan.Plan, list[diagnostics.Diagnostic]
         builders.document(data, f"policies/{number}.yaml")
         for number, data in enumerate((fleet.cluster, *fleet.policies))
     ]
+    read += [builders.document(data, f"recipes/{data['metadata']['name']}/recipe.yaml") for data in fleet.recipes]
     found, findings = pipeline.read(read, builders.judge())
     (cluster,) = found.clusters
     nodes = reduction.of_kubernetes(cluster.name, f"inventory/{cluster.name}.json", fleet.nodes)
@@ -95,27 +106,51 @@ def without(fleet: fleets.Fleet, names: set[str]) -> fleets.Fleet:
     return dataclasses.replace(fleet, policies=left)
 
 
-def compiled(view: plan.Plan) -> Compiled:
-    """Return the objects of a view that decide what runs where."""
+def compiled(view: plan.Plan, recipe: Object | None = None) -> Compiled:
+    """Return the objects of a view that decide what runs where, and the plan and the DaemonSets of a recipe."""
+    name = recipe["metadata"]["name"] if recipe else "kae"
     found: dict[str, list[Object]] = {"node-feature-rule": [], "driver": [], "device-plugin": []}
     for manifest in pipeline.manifests_of(view).manifests:
         if manifest.component in found:
             found[manifest.component].append(builders.renderer()(manifest))
-    daemonsets = {name: tuple(item for item in items if item["kind"] == "DaemonSet") for name, items in found.items()}
+    daemonsets = {
+        component: tuple(item for item in items if item["kind"] == "DaemonSet" and _app(item) == f"{name}-{component}")
+        for component, items in found.items()
+    }
+    empty = dataclasses.replace(view, divisions=(), stacks=())
     return Compiled(
-        view=view,
+        view=next((stack for stack in view.every if stack.recipe.name == name), empty),
         rules=tuple(found["node-feature-rule"]),
         drivers=daemonsets["driver"],
         plugins=daemonsets["device-plugin"],
     )
 
 
+def _app(item: Object) -> str:
+    found: str = item["spec"]["selector"]["matchLabels"]["app.kubernetes.io/name"]
+    return found
+
+
 def overlaps(fleet: fleets.Fleet) -> set[tuple[str, str]]:
-    """Return the pairs of policies that one node could match."""
-    found = matcher.specs(fleet.cluster, fleet.policies)
-    chosen = sorted((name, spec.get("nodeSelector")) for name, spec in found.items() if not spec.get("default"))
-    pairs = itertools.combinations(chosen, 2)
-    return {(one, other) for (one, left), (other, right) in pairs if selection.witness(left, right)}
+    """Return the pairs of policies that one node could match: of one recipe, or of two that may load one module."""
+    found = {
+        (recipe and recipe["metadata"]["name"], name): spec
+        for recipe in (None, *fleet.recipes)
+        for name, spec in matcher.specs(fleet.cluster, fleet.policies, recipe).items()
+    }
+    sfc = {policy["metadata"]["name"] for policy in fleet.policies if _loads(policy, "sfc")}
+    chosen = sorted((name, recipe or "", spec) for (recipe, name), spec in found.items() if not spec.get("default"))
+    return {
+        (one, other)
+        for (one, first, left), (other, second, right) in itertools.combinations(chosen, 2)
+        if (first == second or {one, other} <= sfc)
+        and selection.witness(left.get("nodeSelector"), right.get("nodeSelector"))
+    }
+
+
+def _loads(policy: Object, module: str) -> bool:
+    driver: Object = policy["spec"].get("driver", {})
+    return driver.get("enabled", True) and module in driver.get("modules", ())
 
 
 def unexpected(fleet: fleets.Fleet, errors: list[diagnostics.Diagnostic]) -> Iterator[str]:
@@ -139,15 +174,23 @@ class Expected:
     """Whatever two policies match."""
 
 
-def expected(fleet: fleets.Fleet) -> Expected:
-    """Return the independent judge's answer for each node."""
-    judge = matcher.Matcher(fleet.cluster, fleet.policies, fleet.nodes)
-    later = [machine.node(machine.device_labels) for machine in fleet.later]
+def expected(fleet: fleets.Fleet, recipe: Object | None = None) -> Expected:
+    """Return the independent judge's answer for each node, about a recipe or about KAE."""
+    judge = matcher.Matcher(fleet.cluster, fleet.policies, fleet.nodes, recipe)
+    later = [machine.node(labels(fleet, machine)) for machine in fleet.later]
     return Expected(
         nodes=tuple(map(judge.answer, fleet.nodes)),
         later=tuple(map(judge.answer, later)),
         torn=tuple(node["metadata"]["name"] for node in (*fleet.nodes, *later) if len(judge.policies(node)) > 1),
     )
+
+
+def labels(fleet: fleets.Fleet, machine: machines.Machine) -> dict[str, str]:
+    """Return the labels of a machine's hardware: of KAE's devices, and of the recipes that have policies."""
+    names = [recipe["metadata"]["name"] for recipe in fleet.recipes]
+    found = stacks.labels(machine)
+    own = {key: found[key] for key in found if any(key.startswith(f"openfuyao.com/{name}.") for name in names)}
+    return {**machine.device_labels, **own}
 
 
 def disagreements(fleet: fleets.Fleet, done: Compiled, answers: Expected) -> Iterator[str]:
@@ -156,7 +199,7 @@ def disagreements(fleet: fleets.Fleet, done: Compiled, answers: Expected) -> Ite
     yield from _plan(fleet, done, answers)
     yield from _groups(done)
     for machine, answer in zip(fleet.hosts + fleet.later, answers.nodes + answers.later, strict=True):
-        yield from _placement(done, machine, answer)
+        yield from _placement(done, machine, answer, labels(fleet, machine))
 
 
 def _plan(fleet: fleets.Fleet, done: Compiled, answers: Expected) -> Iterator[str]:
@@ -176,6 +219,8 @@ def _plan(fleet: fleets.Fleet, done: Compiled, answers: Expected) -> Iterator[st
             device_plugin=decision.device_plugin.image,
             state=decision.pool.driver.state if decision.pool else None,
             source=next(iter(decision.pool.driver.source.model_dump(exclude_none=True))) if decision.pool else None,
+            installer=decision.pool.installer if decision.pool else None,
+            payloads=tuple(image for _, image in decision.pool.payloads) if decision.pool else (),
         )
         if said != answer:
             yield f"{name}: the plan says {said}, the judge {answer}"
@@ -190,15 +235,17 @@ def _groups(done: Compiled) -> Iterator[str]:
     yield from (f"two objects are called {name}" for name, count in names.items() if count > 1)
 
 
-def _placement(done: Compiled, machine: machines.Machine, answer: matcher.Answer) -> Iterator[str]:
+def _placement(
+    done: Compiled, machine: machines.Machine, answer: matcher.Answer, hardware: Mapping[str, str]
+) -> Iterator[str]:
     """Yield machines whose NFD labels bring other DaemonSets than the judge says."""
     given = nfd_rules.labels(done.rules, machine.features)
-    about = {key: value for key, value in given.items() if not key.startswith(f"{machines.KAE}.pool.")}
-    if about != machine.device_labels:
-        yield f"{machine.name}: the rules say {about}, its devices {machine.device_labels}"
+    about = {key: value for key, value in given.items() if ".pool." not in key}
+    if about != hardware:
+        yield f"{machine.name}: the rules say {about}, its devices {hardware}"
     node = machine.node(given)
     drivers = [installer(item, machine) for item in done.drivers if controller.runs_on(item, node)]
-    wanted = (answer.policy, answer.pool, answer.driver, answer.state, answer.source)
+    wanted = (answer.policy, answer.pool, answer.installer, answer.payloads, answer.state, answer.source)
     if drivers != ([wanted] if answer.driver else []):
         yield f"{machine.name}: driver DaemonSets bring {drivers}, the judge says {wanted}"
     plugins = [_image(item) for item in done.plugins if controller.runs_on(item, node)]
@@ -206,16 +253,17 @@ def _placement(done: Compiled, machine: machines.Machine, answer: matcher.Answer
         yield f"{machine.name}: device plugins {plugins}, the judge says {answer.device_plugin}"
 
 
-def installer(daemonset: Object, machine: machines.Machine) -> tuple[str | None, ...]:
-    """Return policy, pool, image, state and source of an installer; no state where another pool has the kernel."""
+def installer(daemonset: Object, machine: machines.Machine) -> tuple[object, ...]:
+    """Return policy, pool, images, state and source of an installer; no state where another pool has the kernel."""
     config = _config(daemonset["spec"]["template"]["metadata"]["annotations"]["device.openfuyao.com/config"])
     labels = daemonset["spec"]["selector"]["matchLabels"]
     kernel = matcher.clean(machine.kernel)
     own = config.get("kernels", {"pattern": ""})
     misled = any(re.search(pattern, kernel) for pattern in own.get("unless", ()))
     state = config["state"] if re.search(own["pattern"], kernel) and not misled else None
+    payloads = tuple(one["image"] for one in daemonset["spec"]["template"]["spec"].get("initContainers", ()))
     found = (labels["device.openfuyao.com/policy"], labels["device.openfuyao.com/pool"], _image(daemonset))
-    return (*found, state, next(iter(config["source"])))
+    return (*found, payloads, state, next(iter(config["source"])))
 
 
 @functools.lru_cache(maxsize=2000)
