@@ -8,7 +8,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
-from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from compiler import devices, wording
@@ -99,8 +98,8 @@ def common(one: frozenset[Claim], other: frozenset[Claim]) -> str | None:
 
 def _around(claims: frozenset[Claim]) -> frozenset[Claim]:
     """Return claims with the folders that their paths lie in: who claims a folder claims all that is in it."""
-    folders = (str(folder) for sort, name in claims if sort == "path" for folder in PurePosixPath(name).parents)
-    return claims.union(("path", folder) for folder in folders)
+    paths = (name.split("/") for sort, name in claims if sort == "path")
+    return claims.union(("path", "/".join(path[:end])) for path in paths for end in range(2, len(path)))
 
 
 def overlaps(policies: Sequence[assignment.Assigned]) -> Iterator[Meeting]:

@@ -114,12 +114,18 @@ class Half:
             return None
         # A group decides over the driver alone.
         group = decision.division.group(decision.node.name) if decision.division and decision.pool else None
-        sorts: dict[type, Literal["frozen", "wave"]] = {drivers.Frozen: "frozen", drivers.Wave: "wave"}
+        sorts: dict[type, Literal["frozen", "wave", "rest"]] = {
+            drivers.Frozen: "frozen",
+            drivers.Wave: "wave",
+            type(None): "rest",
+        }
         return Placement(
             policy=decision.policy.name if decision.policy else None,
             pool=decision.pool.name if decision.pool else None,
             group=group.name if group else None,
-            group_sort=sorts.get(type(group.declared), "rest") if group else None,
+            group_sort=next(word for sort, word in sorts.items() if isinstance(group.declared, sort))
+            if group
+            else None,
             driver=decision.driver.image,
             version=self.driver.config["driverVersion"] if self.driver else None,
             state=decision.pool.driver.state if decision.pool else None,

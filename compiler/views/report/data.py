@@ -3,14 +3,15 @@
 A fact that thousands of nodes share is written once, so that the page of a large fleet stays small.
 """
 
-from collections.abc import Hashable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Any
 
 from compiler import devices
 from compiler.fleet import taints
 from compiler.inventory import snapshot
 from compiler.planning import amounts, plan, rollout_groups
-from compiler.views import gaps
+from compiler.views import gaps, plan_data, plan_text
 from compiler.views.report.changes import Changes
 
 STATES: Mapping[str, str] = {
@@ -45,7 +46,8 @@ def of_cluster(name: str, view: plan.Plan | None, changes: Changes | None = None
     shared = _Shared()
     decisions = view.decisions if view else ()
     effects = changes.clusters.get(name, ()) if changes else ()
-    rows = [shared.row(decision, node) for decision in decisions for node in decision.nodes]
+    stacks = _stacks(view) if view else {}
+    rows = [shared.row(decision, node, stacks.get(node.name, ())) for decision in decisions for node in decision.nodes]
     rows.extend(shared.gone(node) for effect in effects if effect.after is None for node in effect.nodes)
     names, alike, labels, positions = zip(*sorted(rows), strict=True) if rows else ((), (), (), ())
     # 0 stands for no effect.
@@ -64,6 +66,38 @@ def of_cluster(name: str, view: plan.Plan | None, changes: Changes | None = None
     }
 
 
+def _stacks(view: plan.Plan) -> Mapping[str, Sequence[plan.Decision]]:
+    """Return what recipes beside KAE bring to nodes, or should, by the names of the nodes."""
+    found: defaultdict[str, list[plan.Decision]] = defaultdict(list)
+    for decision in (decision for stack in view.stacks for decision in stack.decisions):
+        if decision.policy or gaps.has_problem(decision):
+            for name in decision.names:
+                found[name].append(decision)
+    return found
+
+
+def of_policy(recipe: str, policy: str) -> str:
+    """Return the line of nodes that a policy of a recipe takes."""
+    return f"{recipe}: policy '{policy}'"
+
+
+def of_gap(recipe: str, gap: gaps.Gaps) -> str:
+    """Return the line of nodes that lack something of a recipe."""
+    return f"{recipe}: {gap.text}"
+
+
+def _of_recipe(decision: plan.Decision) -> Iterator[str]:
+    """Yield the lines on what a recipe brings to nodes."""
+    recipe = decision.recipe.name
+    if decision.policy:
+        yield of_policy(recipe, decision.policy.name)
+    if decision.pool:
+        yield f"{recipe}: pool '{decision.pool.name}'"
+    yield from (f"{recipe}: image {name} {image}" for name, image in plan_data.images(decision).items())
+    for is_problem in (True, False):
+        yield from (of_gap(recipe, gap) for gap in gaps.grouped([decision], is_problem=is_problem))
+
+
 class _Shared:
     """The facts and labels of the nodes of one cluster, each once, by number."""
 
@@ -73,14 +107,19 @@ class _Shared:
         self.sets: dict[Hashable, int] = {}
         self._alike: dict[Hashable, int] = {}
 
-    def row(self, decision: plan.Decision, node: snapshot.Node) -> tuple[str, int, int, str]:
+    def row(
+        self, decision: plan.Decision, node: snapshot.Node, stacks: Sequence[plan.Decision]
+    ) -> tuple[str, int, int, str]:
         """Return a node's name, the numbers of its facts and of its labels, and its position in its reason."""
         reason, position = _group_reason(decision, node)
-        # The first node stands for its decision: no two decisions share a node.
-        number = _number(self._alike, (decision.node.name, reason))
+        # The first node stands for its decision: no two decisions of a recipe share a node.
+        alike = tuple((stack.recipe.name, stack.node.name) for stack in stacks)
+        number = _number(self._alike, (decision.node.name, reason, alike))
         if number == len(self.facts):
-            machine = self.labels(decision.node.profile.labels)
-            self.facts.append({**_facts(decision), "machine": machine, "why": [*_why(decision, reason)]})
+            facts = _facts(decision)
+            facts["resources"] += (plan_text.resource(amount) for stack in stacks for amount in stack.resources)
+            why = [*_why(decision, reason), *(("recipe", line) for stack in stacks for line in _of_recipe(stack))]
+            self.facts.append({**facts, "machine": self.labels(decision.node.profile.labels), "why": why})
         return node.name, number, self.labels(node.labels), position
 
     def gone(self, name: str) -> tuple[str, int, int, str]:

@@ -59,6 +59,7 @@ def text(
         style=markupsafe.Markup(style),  # noqa: S704
         hashes={"script": _hash(script), "style": _hash(style)},
         figures=tuple(_figures(views)),
+        has_recipes=any(view.stacks for view in views),
         problems=report_tables.problems(views),
         findings=shown,
         ignored=diagnostic_formats.ignored_text(ignored) if ignored else "",
@@ -97,9 +98,14 @@ def _json(value: object) -> str:
 
 def _figures(views: Sequence[plan.Plan]) -> Iterator[Figure]:
     problems, nodes = report_tables.count(views, gaps.has_problem), report_tables.count(views)
+    stacks = report_tables.stacks(views)
     link = report_tables.link(state="problem") if problems else ""
     yield Figure(number=problems, noun="with problems", link=link, is_warning=problems > 0)
     yield Figure(number=nodes, noun=wording.inflected("node", nodes))
     yield Figure(number=report_tables.count(views, gaps.has_devices), noun="with KAE devices")
     yield Figure(number=report_tables.count(views, report_tables.has_driver), noun="with a driver installer")
     yield Figure(number=report_tables.count(views, report_tables.has_plugin), noun="with a device plugin")
+    for name, plans in stacks.items():
+        yield Figure(number=report_tables.count(plans, report_tables.is_assigned), noun=f"with recipe {name}")
+        if failing := report_tables.count(plans, gaps.has_problem):
+            yield Figure(number=failing, noun=f"with problems of recipe {name}", is_warning=True)

@@ -1,13 +1,15 @@
 """The tables of the report's page: what a fleet consists of, with links that filter the nodes."""
 
+import functools
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from urllib import parse
 
 from compiler import wording
 from compiler.planning import image_matrix, images, plan
 from compiler.views import gaps, plan_text
+from compiler.views.report import data as report_data
 
 _NAMES = 4
 """Names that a cell lists."""
@@ -55,9 +57,10 @@ def of(views: Sequence[plan.Plan]) -> tuple[Table, ...]:
             key="policies",
             title="Policies",
             head=("Policy", "Nodes", "Driver", "Device plugin", "Clusters", "File"),
-            rows=[*_policies(views)],
+            rows=[*_policies(views, lambda name: link(policy=name)), *_unassigned(views)],
             empty="No policy holds in these clusters.",
         ),
+        *_of_recipes(views),
         Table(
             key="pools",
             title="Pools",
@@ -82,6 +85,49 @@ def of(views: Sequence[plan.Plan]) -> tuple[Table, ...]:
     )
 
 
+def _of_recipes(views: Sequence[plan.Plan]) -> Iterator[Table]:
+    """Yield the tables of recipes and of their policies, if the fleet has any."""
+    by_recipe = stacks(views)
+    if not by_recipe:
+        return
+    yield Table(
+        key="recipes",
+        title="Recipes",
+        head=("Recipe", "With a policy", "With a driver", "With a device plugin", "With problems", "Clusters"),
+        rows=[_recipe(name, plans) for name, plans in by_recipe.items()],
+        empty="",
+    )
+    yield Table(
+        key="stacks",
+        title="Policies of recipes",
+        head=("Recipe", "Policy", "Nodes", "Driver", "Device plugin", "Clusters", "File"),
+        rows=[
+            (Cell(text=name), *row)
+            for name, plans in by_recipe.items()
+            for row in _policies(plans, functools.partial(_policy_link, name))
+        ],
+        empty="",
+    )
+
+
+def stacks(views: Iterable[plan.Plan]) -> Mapping[str, Sequence[plan.Plan]]:
+    """Return the plans of each recipe beside KAE, sorted by its name."""
+    found: defaultdict[str, list[plan.Plan]] = defaultdict(list)
+    for stack in (stack for view in views for stack in view.stacks):
+        found[stack.recipe.name].append(stack)
+    return dict(sorted(found.items()))
+
+
+def _recipe(name: str, plans: Sequence[plan.Plan]) -> Row:
+    conditions: tuple[Holds, ...] = (is_assigned, has_driver, has_plugin, gaps.has_problem)
+    numbers = (_number(count(plans, holds)) for holds in conditions)
+    return (Cell(text=name), *numbers, _names(stack.cluster.name for stack in plans))
+
+
+def _policy_link(recipe: str, policy: str) -> str:
+    return link(why=report_data.of_policy(recipe, policy))
+
+
 def link(**terms: str | None) -> str:
     """Return the link that shows only the nodes with these facts."""
     return "#" + parse.urlencode({key: value for key, value in terms.items() if value is not None})
@@ -90,6 +136,11 @@ def link(**terms: str | None) -> str:
 def count(views: Iterable[plan.Plan], holds: Holds = lambda _: True) -> int:
     """Return the number of nodes whose decision meets a condition."""
     return sum(len(decision.nodes) for view in views for decision in view.decisions if holds(decision))
+
+
+def is_assigned(decision: plan.Decision) -> bool:
+    """Return whether a policy takes the nodes of a decision."""
+    return decision.policy is not None
 
 
 def has_driver(decision: plan.Decision) -> bool:
@@ -125,8 +176,8 @@ def _cluster(view: plan.Plan) -> Row:
     return (Cell(text=name, link=link(cluster=name)), *numbers, problems)
 
 
-def _policies(views: Sequence[plan.Plan]) -> Iterator[Row]:
-    """Yield a row for each policy, whatever clusters it holds in."""
+def _policies(views: Sequence[plan.Plan], linked: Callable[[str], str]) -> Iterator[Row]:
+    """Yield a row for each policy, whatever clusters it holds in; `linked` returns the link of its nodes."""
     nodes, drivers, plugins = Counter[str](), defaultdict[str, set[str]](set), defaultdict[str, set[str]](set)
     for decision in (decision for view in views for decision in view.decisions if decision.policy):
         name = decision.policy.name if decision.policy else ""
@@ -142,13 +193,18 @@ def _policies(views: Sequence[plan.Plan]) -> Iterator[Row]:
     for name, policy in sorted(known.items()):
         spec = policy.spec
         yield (
-            Cell(text=name, link=link(policy=name)),
+            Cell(text=name, link=linked(name)),
             _number(nodes[name]),
-            _names(drivers[name]) if spec.driver.enabled else Cell(text="pre-installed"),
-            _names(plugins[name]) if spec.devicePlugin.enabled else Cell(text="pre-installed"),
+            _names(drivers[name]) if spec.driver.enabled else Cell(text=plan_text.disabled(policy, "driver")),
+            _names(plugins[name])
+            if spec.devicePlugin.enabled
+            else Cell(text=plan_text.disabled(policy, "devicePlugin")),
             _names(clusters[name]),
             Cell(text=wording.file_name(policy.source.file)),
         )
+
+
+def _unassigned(views: Sequence[plan.Plan]) -> Iterator[Row]:
     unassigned = count(views, lambda decision: decision.policy is None)
     if unassigned:
         nothing = Cell(text="-")
@@ -231,14 +287,18 @@ def problems(views: Sequence[plan.Plan]) -> tuple[Problem, ...]:
     found: defaultdict[tuple[str, str], Counter[str]] = defaultdict(Counter)
     for view in views:
         for gap in gaps.grouped(view.decisions, is_problem=True):
-            found[gap.text, gap.reason][view.cluster.name] += len(gap.nodes)
+            found[gap.text, link(state="problem", why=gap.reason)][view.cluster.name] += len(gap.nodes)
+        for stack in view.stacks:
+            for gap in gaps.grouped(stack.decisions, is_problem=True):
+                text = report_data.of_gap(stack.recipe.name, gap)
+                found[text, link(why=text)][view.cluster.name] += len(gap.nodes)
     ranked = sorted(found.items(), key=lambda item: (-item[1].total(), item[0]))
     return tuple(
         Problem(
             text=text,
             nodes=counts.total(),
             clusters=wording.listed(sorted(counts), most=_NAMES),
-            link=link(state="problem", why=reason),
+            link=target,
         )
-        for (text, reason), counts in ranked
+        for (text, target), counts in ranked
     )
