@@ -57,6 +57,12 @@ def quoted(value: object) -> str:
     return f"'{cut(value)}'"
 
 
+def labels(given: Mapping[str, str]) -> str:
+    """Return the labels of a node as an object of a sentence, such as `the labels pool=tls, zone=a`."""
+    shown = ", ".join(f"{key}={value}" for key, value in sorted(given.items()))
+    return f"the {inflected('label', len(given))} {shown}" if given else "no labels"
+
+
 def dotted(path: Sequence[str | int]) -> str:
     """Return a path as people write it: spec.driver.env[0].name."""
     text = ""

@@ -4,6 +4,7 @@ import itertools
 from collections.abc import Iterable, Iterator, Sequence
 
 from compiler import devices, repeats, wording
+from compiler.checks import injections
 from compiler.diagnostics import Diagnostic, Span
 from compiler.fleet import assignment, claims, definitions, overlap
 from compiler.inventory import snapshot
@@ -19,6 +20,7 @@ def findings(
     yield from duplicate_policies(policies)
     yield from second_defaults(policies)
     yield from overlaps(assigned.policies, inventory)
+    yield from injections.conflicts(assigned.policies)
     yield from defaults(policies, assigned)
 
 
@@ -69,8 +71,6 @@ def _on_both(meeting: claims.Meeting, policies: Iterable[assignment.Assigned], i
 
 def _overlap(meeting: claims.Meeting, *more: str) -> Diagnostic:
     one, other = meeting.one, meeting.other
-    labels = ", ".join(f"{key}={value}" for key, value in sorted(meeting.labels.items()))
-    noun = wording.inflected("label", len(meeting.labels))
     is_kae = one.recipe is other.recipe is devices.KAE
     hint = "Give the two selectors different values of one key"
     return Diagnostic(
@@ -78,7 +78,7 @@ def _overlap(meeting: claims.Meeting, *more: str) -> Diagnostic:
         span=_selector_span(other),
         message=f"Policies '{one.name}' and '{other.name}' can both match one node.",
         notes=(
-            f"Both match a node with {f'the {noun} {labels}' if labels else 'no labels'}.",
+            f"Both match a node with {wording.labels(meeting.labels)}.",
             # There is no KAEPolicy without KAE.
             *(() if is_kae else (meeting.why,)),
             f"The other selector is at {_selector_span(one)}.",

@@ -127,18 +127,23 @@ def _within(policies: Sequence[definitions.Policy]) -> Iterator[Meeting]:
 def _between(by_recipe: Mapping[str, Iterable[assignment.Assigned]]) -> Iterator[Meeting]:
     """Yield the policies of different recipes whose claims meet and that overlap, each pair once."""
     claims = {id(assigned): of(assigned.policy) for own in by_recipe.values() for assigned in own}
-    members = [assigned for own in _meeting(by_recipe, claims) for assigned in own]
-    terms = [(assigned, term) for assigned in members for term in assigned.terms]
-    seen: set[tuple[int, int]] = set()
-    for left, right, labels in overlap.overlaps([term for _, term in terms]):
-        one, other = terms[left][0], terms[right][0]
-        pair = (id(one), id(other))
-        if one.policy.recipe.name == other.policy.recipe.name or pair in seen:
-            continue
-        seen.add(pair)
+    for one, other, labels in sharing([assigned for own in _meeting(by_recipe, claims) for assigned in own]):
         why = common(claims[id(one)], claims[id(other)])
         if why is not None:
             yield Meeting(one=one.policy, other=other.policy, labels=labels, why=why)
+
+
+def sharing(
+    policies: Iterable[assignment.Assigned],
+) -> Iterator[tuple[assignment.Assigned, assignment.Assigned, Mapping[str, str]]]:
+    """Yield every two policies of different recipes that one node can match, with the fewest labels of such a node."""
+    terms = [(assigned, term) for assigned in policies for term in assigned.terms]
+    seen: set[tuple[int, int]] = set()
+    for left, right, labels in overlap.overlaps([term for _, term in terms]):
+        one, other = terms[left][0], terms[right][0]
+        if one.policy.recipe.name != other.policy.recipe.name and (id(one), id(other)) not in seen:
+            seen.add((id(one), id(other)))
+            yield one, other, labels
 
 
 def _meeting(

@@ -6,9 +6,9 @@ from types import MappingProxyType
 from typing import Any
 
 from compiler.diagnostics import Diagnostic
+from compiler.fleet import injections
 from compiler.formats import documents
 from compiler.model.stacks import recipe as models
-from compiler.model.stacks import resources
 
 _NEEDS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {"char": ("groups",), "token": ("count",), "uacce": ("kind",), "vfio": ("kind",)}
@@ -109,61 +109,23 @@ def _of_class(
     return Diagnostic(code="resource-class", span=span, message=message, hint=hint)
 
 
-Place = tuple[documents.Path, str, str]
-"""What an injection sets: its place in the document, a sentence's object, and the value."""
-
-
 def conflicts(source: documents.Document, filled: models.RecipeSpec) -> Iterator[Diagnostic]:
     """The resources of a recipe set no variable and no path of a container differently: a container may have several.
 
-    The kubelet keeps either one, at random (`devicesToContainer` goes through a map, pkg/kubelet/cm/devicemanager).
+    The kubelet keeps either one, at random; see `injections.conflicts` for those of several policies.
     """
     known: dict[str, tuple[str, str]] = {}
     for index, resource in enumerate(filled.devicePlugin.resources if filled.devicePlugin else ()):
         path: documents.Path = ("spec", "devicePlugin", "resources", index)
-        for place, what, value in _sets(path, resource):
-            name, earlier = known.setdefault(what, (resource.name, value))
+        for place, target, value in injections.set_by(resource, resource.inject):
+            name, earlier = known.setdefault(target, (resource.name, value))
             if earlier != value:
                 is_one = name == resource.name
                 who = f"Resource '{name}' sets" if is_one else f"Resources '{name}' and '{resource.name}' set"
                 yield Diagnostic(
                     code="inject-conflict",
-                    span=source.span(*place),
-                    message=f"{who} {what} differently.",
+                    span=source.span(*path, *place),
+                    message=f"{who} {injections.in_sentence(target)} differently.",
                     notes=() if is_one else ("A container may ask for both, and gets either.",),
                     hint="Give it one value.",
                 )
-
-
-def _sets(path: documents.Path, resource: resources.RecipeResource) -> Iterator[Place]:
-    """Yield everything that a resource sets in a container."""
-    preloaded: list[str] = []
-    last: documents.Path = path
-    for index, injection in enumerate(resource.inject):
-        at: documents.Path = (*path, "inject", index)
-        if not injection.when:
-            continue
-        yield from (((*at, "env", name), name, value) for name, value in injection.env.items())
-        for field, one in _targets(injection):
-            yield (*at, *field), f"'{one[0]}'", one[1]
-        if injection.preload:
-            preloaded, last = [*preloaded, *injection.preload], (*at, "preload")
-    if preloaded:
-        yield last, "LD_PRELOAD", ":".join(preloaded)
-
-
-def _targets(injection: resources.RecipeInjection) -> Iterator[tuple[documents.Path, tuple[str, str]]]:
-    """Yield the paths of a container that an injection sets, each with what it becomes there."""
-    for index, node in enumerate(injection.nodes):
-        yield ("nodes", index), (_target(node.path, node.as_), f"node {node.path} {node.permissions}")
-    for index, mount in enumerate(injection.mounts):
-        yield ("mounts", index), (_target(mount.path, mount.as_), f"mount {mount.path} {mount.readOnly}")
-    for index, file in enumerate(injection.files):
-        yield ("files", index), (file.as_, f"file {file.text}")
-
-
-def _target(path: str, to: str | None) -> str:
-    """Return the path in a container; that of a glob is a glob."""
-    if to is None:
-        return path
-    return to + path.rpartition("/")[2] if to.endswith("/") else to
