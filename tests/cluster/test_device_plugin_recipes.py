@@ -1,0 +1,262 @@
+"""Resources of recipes on a real node: the real kubelet gives tokens and device nodes to real containers."""
+
+import copy
+import json
+import shutil
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cluster.control import pods
+from tests.cluster.local import waiting
+from tests.cluster.nodes import images as image_store
+from tests.cluster.nodes import node as nodes
+from tests.cluster.nodes import plugin_node
+from tests.images import archives
+
+ONLOAD, LATENCY, NPU, OTHER = "amd.com/onload", "amd.com/onload-latency", "example.com/npu", "example.org/other"
+SHOW = "/dev/kae-recipes"
+"""A folder of the node's /dev, with nodes that the node's containers alone see."""
+
+NODES: Mapping[str, str] = {"onload": "1:3", "npu0": "1:5", "npu1": "1:7", "npu2": "1:8", "control": "1:9"}
+"""Device nodes, with numbers that every kernel serves (Documentation/admin-guide/devices.txt)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deployed:
+    """The plugins of two recipes at work on the node."""
+
+    node: nodes.Node
+    namespace: pods.Namespace
+    files: Path
+    """A folder of the node with the library that containers get."""
+
+    def make(self, *names: str) -> None:
+        """Make device nodes."""
+        for name in names:
+            self.node.run("mknod", "-m", "0666", f"{SHOW}/{name}", "c", *NODES[name].split(":"))
+
+    def remove(self, *names: str) -> None:
+        """Remove device nodes."""
+        self.node.run("rm", *(f"{SHOW}/{name}" for name in names))
+
+    def plugin(self, recipe: str) -> Any:
+        """Return the pod of a recipe's plugin; the newest where one is ending."""
+        found = self.namespace.pods(f"app.kubernetes.io/name={recipe}-device-plugin")
+        alive = [pod for pod in found if "deletionTimestamp" not in pod["metadata"]]
+        return alive[-1] if alive else None
+
+    def wait_for(self, **counts: int) -> None:
+        """Wait until so many devices of each resource are allocatable."""
+        for name, count in counts.items():
+            self.node.wait_for_allocatable(
+                {"onload": ONLOAD, "latency": LATENCY, "npu": NPU, "other": OTHER}[name], count
+            )
+
+
+def tools(files: Path) -> Mapping[str, Any]:
+    """Return the config of a recipe with tokens, a profile of them, and device nodes."""
+    inject = {
+        "nodes": [{"path": f"{SHOW}/onload", "as": "/dev/onload"}],
+        "mounts": [{"path": f"{files}/libonload*.so*", "as": "/usr/lib/onload/"}],
+        "env": {"EF_NAME": "onload"},
+        "files": [{"name": "conf", "as": "/etc/onload.conf", "text": "fast = 1\n"}],
+    }
+    requires = [f"{SHOW}/onload", f"{files}/libonload.so"]
+    token = {"class": "token", "count": 3, "requires": requires}
+    paths = [{"path": f"{SHOW}/npu*", "as": "/dev/"}, {"path": f"{SHOW}/control", "as": "/dev/npu-control", "limit": 8}]
+    return {
+        "recipe": "tools",
+        "resources": [
+            {**token, "name": ONLOAD, "inject": inject},
+            {**token, "name": LATENCY, "inject": {**inject, "env": {"EF_NAME": "onload", "EF_POLL_USEC": "100000"}}},
+            {"class": "char", "name": NPU, "groups": [{"paths": paths}], "shares": 2},
+        ],
+    }
+
+
+def daemon_set(compiled: Mapping[str, Any], config: Mapping[str, Any], files: Path) -> dict[str, Any]:
+    """Return the DaemonSet of a recipe: KAE's, as compiled, with its own name, folders and config."""
+    recipe = str(config["recipe"])
+    found = copy.deepcopy(dict(compiled))
+    found["metadata"]["name"] = f"{recipe}-device-plugin-desk"
+    labels = {"app.kubernetes.io/name": f"{recipe}-device-plugin", "device.openfuyao.com/policy": "desk"}
+    template = found["spec"]["template"]
+    found["spec"]["selector"]["matchLabels"] = template["metadata"]["labels"] = labels
+    shared = {"cluster": "test", "policy": "desk", "kinds": [], "allocationPolicy": "Balanced"}
+    template["metadata"]["annotations"] = {"device.openfuyao.com/config": json.dumps(shared | dict(config))}
+    pod = template["spec"]
+    del pod["affinity"]
+    folders = {
+        "plugins-registry": f"/var/lib/kubelet/plugins_registry/{recipe}",
+        "run-kae": f"/run/kae/recipes/{recipe}",
+    }
+    for volume in pod["volumes"]:
+        if volume["name"] in folders:
+            volume["hostPath"]["path"] = folders[volume["name"]]
+    (container,) = pod["containers"]
+    for mount in container["volumeMounts"]:
+        mount["mountPath"] = folders.get(mount["name"], mount["mountPath"])
+    container["volumeMounts"].append({"name": "files", "mountPath": f"/host{files}", "readOnly": True})
+    pod["volumes"].append({"name": "files", "hostPath": {"path": str(files), "type": "Directory"}})
+    return found
+
+
+@pytest.fixture(scope="module")
+def deployed(
+    node: nodes.Node, images: image_store.Images, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Deployed]:
+    images.load(plugin_node.IMAGE, archives.built_image())
+    folder = tmp_path_factory.mktemp("project")
+    files = node.plane.instance.state / folder.name
+    files.mkdir()
+    (files / "libonload.so").write_text("a library")
+    Path(SHOW).mkdir(exist_ok=True)
+    node.run("mount", "-t", "tmpfs", "tmpfs", SHOW)
+    found = Deployed(node=node, namespace=pods.Namespace(name="kae-operator", plane=node.plane), files=files)
+    found.make(*NODES)
+    compiled = plugin_node.compiled(folder)
+    other = {"recipe": "other", "resources": [{"class": "token", "name": OTHER, "count": 2}]}
+    sets = [daemon_set(compiled, config, files) for config in (tools(files), other)]
+    try:
+        node.plane.kubectl("apply", "-f", "-", text=plugin_node.text(*plugin_node.others(folder), *sets))
+        found.wait_for(onload=3, latency=3, npu=6, other=2)
+        yield found
+    finally:
+        node.plane.kubectl("delete", "namespace", "kae-operator", "--wait=true")
+        node.run("umount", SHOW)
+        Path(SHOW).rmdir()
+        shutil.rmtree(files)
+
+
+LOOK = """\
+import json, os
+def text(path):
+    return open(path).read() if os.path.exists(path) else None
+nodes = {}
+for name in sorted(os.listdir('/dev')):
+    if name == 'onload' or name.startswith('npu'):
+        os.close(os.open(f'/dev/{name}', os.O_RDWR))
+        numbers = os.stat(f'/dev/{name}').st_rdev
+        nodes[name] = f'{os.major(numbers)}:{os.minor(numbers)}'
+print(json.dumps({
+    'nodes': nodes,
+    'library': text('/usr/lib/onload/libonload.so'),
+    'file': text('/etc/onload.conf'),
+    'env': {name: value for name, value in os.environ.items() if name.startswith('EF_') or name == 'LD_PRELOAD'},
+    'writable': [path for path in ('/usr/lib/onload/libonload.so', '/etc/onload.conf')
+                 if os.path.exists(path) and not os.statvfs(path).f_flag & os.ST_RDONLY],
+}))
+"""
+
+
+def view(namespace: pods.Namespace, image: str, name: str, *resources: str, count: int = 1) -> Any:
+    """Return what a container with these resources sees."""
+    limits = {"limits": dict.fromkeys(resources, count)}
+    namespace.apply(pods.pod(name, image, ["python3", "-c", LOOK], container={"resources": limits}))
+    namespace.wait_for_phase(name, "Succeeded")
+    return json.loads(namespace.logs(name))
+
+
+def test_a_token_gives_nodes_files_and_variables(deployed: Deployed, debian: str, namespace: pods.Namespace) -> None:
+    expected = {
+        "nodes": {"onload": "1:3"},
+        "library": "a library",
+        "file": "fast = 1\n",
+        "env": {"EF_NAME": "onload"},
+        "writable": [],
+    }
+
+    assert view(namespace, debian, "plain", ONLOAD) == expected
+    profile = {"EF_NAME": "onload", "EF_POLL_USEC": "100000"}
+    assert view(namespace, debian, "latency", LATENCY) == {**expected, "env": profile}
+    assert view(namespace, debian, "three", ONLOAD, count=3) == expected
+
+
+def test_two_resources_in_one_container_give_both(deployed: Deployed, debian: str, namespace: pods.Namespace) -> None:
+    found = view(namespace, debian, "both", ONLOAD, LATENCY, NPU, OTHER)
+
+    npu = next(iter(found["nodes"].keys() - {"onload", "npu-control"}))
+    assert found["nodes"] == {"onload": "1:3", npu: NODES[npu], "npu-control": "1:9"}
+    assert found["env"] == {"EF_NAME": "onload", "EF_POLL_USEC": "100000"}
+
+
+def test_device_nodes_are_given_by_groups_and_shared(
+    deployed: Deployed, debian: str, namespace: pods.Namespace
+) -> None:
+    all_of_them = {"npu0": "1:5", "npu1": "1:7", "npu2": "1:8", "npu-control": "1:9"}
+
+    one = view(namespace, debian, "one", NPU)["nodes"]
+    assert len(one) == 2
+    assert one.items() <= all_of_them.items()
+    # Different devices come before shares of one.
+    assert view(namespace, debian, "three", NPU, count=3)["nodes"] == all_of_them
+
+
+def test_tokens_go_with_what_they_require_and_come_back(
+    deployed: Deployed, debian: str, namespace: pods.Namespace
+) -> None:
+    library = deployed.files / "libonload.so"
+    deployed.remove("onload")
+    deployed.wait_for(onload=0, latency=0, npu=6, other=2)
+    assert deployed.node.capacity(ONLOAD) == 3
+    deployed.make("onload")
+    deployed.wait_for(onload=3, latency=3)
+    library.rename(library.with_name("aside"))
+    deployed.wait_for(onload=0, latency=0, npu=6, other=2)
+    library.with_name("aside").rename(library)
+    deployed.wait_for(onload=3, latency=3)
+    assert view(namespace, debian, "after", ONLOAD)["library"] == "a library"
+
+
+def test_a_device_node_that_goes_is_no_device_any_more(deployed: Deployed) -> None:
+    deployed.remove("npu1")
+    deployed.wait_for(npu=4)
+    deployed.make("npu1")
+    deployed.wait_for(npu=6)
+
+
+def test_while_one_recipe_changes_its_driver_the_other_goes_on(deployed: Deployed) -> None:
+    flag = deployed.node.path("/run/kae/recipes/tools/driver-changing")
+
+    flag.write_text('{"reason": "a test"}')
+    deployed.wait_for(onload=0, latency=0, npu=0, other=2)
+    assert deployed.node.capacity(NPU) == 6
+    flag.unlink()
+    deployed.wait_for(onload=3, latency=3, npu=6, other=2)
+
+
+def test_the_end_of_one_plugin_leaves_the_other_alone(deployed: Deployed) -> None:
+    before = deployed.plugin("tools")
+    other = deployed.plugin("other")
+
+    deployed.namespace.kubectl("delete", "pod", other["metadata"]["name"], "--wait=true")
+    waiting.until("the other plugin", lambda: deployed.plugin("other"), timeout_s=30)
+    deployed.wait_for(onload=3, latency=3, npu=6, other=2)
+
+    after = deployed.plugin("tools")
+    assert after["metadata"]["uid"] == before["metadata"]["uid"]
+    assert after["status"]["containerStatuses"] == before["status"]["containerStatuses"]
+    registry = deployed.node.path("/var/lib/kubelet/plugins_registry")
+    sockets = {
+        folder: sorted(path.name.rpartition("-")[0] for path in (registry / folder).iterdir())
+        for folder in ("tools", "other")
+    }
+    assert sockets == {"tools": ["npu", "onload", "onload-latency"], "other": ["other"]}
+
+
+def test_list_in_the_pod_says_what_the_kubelet_was_told(deployed: Deployed) -> None:
+    name = deployed.plugin("tools")["metadata"]["name"]
+    found = json.loads(deployed.namespace.run(name, "python", "-m", "device_plugin", "list", "-o", "json"))
+
+    assert {item["name"]: item["allocatable"] for item in found["resources"]} == {ONLOAD: 3, LATENCY: 3, NPU: 6}
+    assert found["devices"][-1]["nodes"] == [f"{SHOW}/npu2", f"{SHOW}/control"]
+    assert "work on this node" not in " ".join(found["notes"])
+
+
+def test_a_restart_of_the_kubelet_loses_nothing(deployed: Deployed) -> None:
+    deployed.node.restart_kubelet()
+    deployed.wait_for(onload=3, latency=3, npu=6, other=2)
