@@ -128,7 +128,8 @@ def _remote(
         if is_sound:
             made.attempt("status", lambda: _status(arguments, asked, fleet, view, made))
         nodes = [name.rpartition("/")[2] for name in arguments.node]
-        collection.Collection(asked, view.cluster.spec.namespace, made).collect(nodes)
+        known = [each.recipe for each in view.every]
+        collection.Collection(asked, view.cluster.spec.namespace, made, known).collect(nodes)
     return cli.FINE if collection.PODS in made.texts else cli.WORLD
 
 

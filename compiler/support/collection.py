@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from compiler import errors, names, wording
+from compiler import devices, errors, names, recipes, wording
 from compiler.kube import client, pods, reader
 from compiler.support import masking
 
-APPS = (names.DRIVER, names.DEVICE_PLUGIN, names.WATCHER, names.SMOKE, *names.NFD)
-"""The app labels of the pods that the output and `kae smoke` make."""
+_APPS = (names.DRIVER, names.DEVICE_PLUGIN, names.WATCHER, names.SMOKE, *names.NFD)
+"""The app labels of the pods that the output and `kae smoke` make for KAE."""
 
 PODS = "objects/Pod.json"
 MOST_NODES = 20
@@ -23,11 +23,10 @@ LOG = pods.Bounds(size=1 << 20, time_s=30)
 ANSWER = pods.Bounds(size=1 << 20, time_s=60)
 _MOST_EVENTS = 5000
 
-_COMMANDS: Mapping[str, tuple[str, tuple[str, ...], str]] = {
-    names.DRIVER: ("installer", ("python", "-m", "installer", "status"), "installer-status.txt"),
-    names.DEVICE_PLUGIN: ("device-plugin", ("python", "-m", "device_plugin", "list"), "device-plugin-list.txt"),
-}
+_Question = tuple[str, tuple[str, ...], str]
 """What a program is asked on its node: the container, the command, and the file of its answer."""
+_TO_DRIVER: _Question = ("installer", ("python", "-m", "installer", "status"), "installer-status.txt")
+_TO_PLUGIN: _Question = ("device-plugin", ("python", "-m", "device_plugin", "list"), "device-plugin-list.txt")
 
 _KINDS = (
     ("apps/v1", "DaemonSet"),
@@ -69,8 +68,16 @@ class Bundle:
 class Collection:
     """The collection from one cluster into a bundle."""
 
-    def __init__(self, cluster: reader.Cluster, namespace: str, into: Bundle) -> None:
-        """Store where to look; nothing is asked yet."""
+    def __init__(
+        self, cluster: reader.Cluster, namespace: str, into: Bundle, known: Iterable[recipes.Recipe] = (devices.KAE,)
+    ) -> None:
+        """Store where to look, and the recipes whose pods may be there; nothing is asked yet."""
+        known = tuple(known)
+        self._questions: Mapping[str, _Question] = {
+            **{recipe.driver: _TO_DRIVER for recipe in known},
+            **{recipe.device_plugin: _TO_PLUGIN for recipe in known},
+        }
+        self._apps = tuple(dict.fromkeys((*_APPS, *self._questions)))
         self._cluster = cluster
         self._namespace = namespace
         self._bundle = into
@@ -99,7 +106,7 @@ class Collection:
         self._bundle.add(f"objects/{kind}.json", list(items))
 
     def _pods(self) -> list[Mapping[str, Any]]:
-        labels = f"{names.APP_LABEL} in ({','.join(APPS)})"
+        labels = f"{names.APP_LABEL} in ({','.join(self._apps)})"
         items = sorted(
             self._cluster.objects("v1", "Pod", self._namespace, labels=labels), key=lambda pod: pod["metadata"]["name"]
         )
@@ -114,7 +121,7 @@ class Collection:
                 self._bundle.lack(f"events: only the first {_MOST_EVENTS} of namespace '{self._namespace}' were read")
                 break
             name = str((event.get("involvedObject") or {}).get("name"))
-            if name in pods_there or name.startswith(APPS):
+            if name in pods_there or name.startswith(self._apps):
                 kept.append(event)
         self._bundle.add("events.json", sorted(kept, key=_time))
 
@@ -160,9 +167,9 @@ class Collection:
     def _answer(self, pod: Mapping[str, Any]) -> None:
         """Ask a program on its node, where the cluster lets us run commands."""
         app = pod["metadata"]["labels"].get(names.APP_LABEL, "")
-        if app not in _COMMANDS or not self._may_run:
+        if app not in self._questions or not self._may_run:
             return
-        container, command, file = _COMMANDS[app]
+        container, command, file = self._questions[app]
         path = _path("nodes", str(pod["spec"].get("nodeName")), f"{pod['metadata']['name']}-{file}")
         if (pod.get("status") or {}).get("phase") != "Running":
             self._bundle.lack(f"{path}: its pod does not run")

@@ -67,7 +67,15 @@ def of_plan(view: plan.Plan, nodes: Sequence[str] = ()) -> Smoke:
         if resource not in _VFIO
     }
     left_out = dict.fromkeys(sentence for decision, node in places for sentence in _untried(decision, node))
-    return Smoke(jobs=tuple(jobs[key] for key in sorted(jobs)), left_out=tuple(left_out))
+    return Smoke(jobs=tuple(jobs[key] for key in sorted(jobs)), left_out=(*left_out, *_of_recipes(view, nodes)))
+
+
+def _of_recipes(view: plan.Plan, nodes: Sequence[str]) -> Iterator[str]:
+    """Yield a sentence for each policy of another recipe on the nodes: no process of ours can use its devices."""
+    for stack in view.stacks:
+        places = [item for item in stack.decisions if not nodes or not set(item.names).isdisjoint(nodes)]
+        for name in sorted({item.policy.name for item in places if item.policy}):
+            yield f"policy '{name}' of recipe '{stack.recipe.name}': Jobs try the devices of KAE alone"
 
 
 _VFIO = frozenset(kind.vfio_resource for kind in devices.KINDS)

@@ -1,5 +1,6 @@
 """`kae support-bundle`: one archive of what a report needs; what is missing is said, and no secret is in it."""
 
+import contextlib
 import gzip
 import json
 import re
@@ -14,6 +15,7 @@ from typing import Any
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
+from compiler import devices, recipes
 from compiler.kube import client, pods, reader
 from compiler.support import archive, collection
 from tests import builders, project
@@ -488,3 +490,20 @@ def test_the_same_texts_make_the_same_bytes(tmp_path: Path) -> None:
 
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
     assert texts(tmp_path / "a") == {"a.txt": "PASSWORD=(masked)", "b.txt": "b"}
+
+
+def test_logs_and_answers_of_the_pods_of_recipes_are_in_it(server: containers.ApiServer) -> None:
+    onload = recipes.Recipe(name="onload", devices="devices of recipe 'onload'")
+    name = "onload-driver-desk-t-1"
+    (pod,) = (item for item in server.state.objects.values() if item["metadata"]["name"] == f"{DRIVER}-{NODE}")
+    own = pod["metadata"] | {"name": name, "labels": {"app.kubernetes.io/name": "onload-driver"}}
+    server.put(pod | {"metadata": own})
+    speak(server, name, pod)
+    made = collection.Bundle()
+
+    with contextlib.closing(reader.Cluster(server.kubeconfig)) as cluster:
+        collection.Collection(cluster, "kae-operator", made, [devices.KAE, onload]).collect([])
+
+    assert made.texts[f"logs/{name}/installer.log"] == f"the log of {name}\n"
+    assert made.texts[f"nodes/{NODE}/{name}-installer-status.txt"] == f"the answer of {name}\n"
+    assert f"logs/{DRIVER}-{NODE}/installer.log" in made.texts

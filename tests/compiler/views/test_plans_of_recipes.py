@@ -8,7 +8,7 @@ from syrupy.assertion import SnapshotAssertion
 
 from compiler.commands import explain
 from compiler.planning import plan
-from compiler.views import plan_data, plan_text, selection
+from compiler.views import plan_data, plan_text, selection, smoke
 from tests import builders
 from tests.compiler.views.stacked import DESK, NODES, TLS, view
 
@@ -172,3 +172,14 @@ def test_programs_get_the_explanation_of_each_recipe() -> None:
     assert (npu["recipe"], npu["resources"], npu["driver"]["image"]) == ("npu-plugin", {"example.com/npu": None}, None)
     assert (onload["policy"], onload["pool"]["label"]) == ("desk", "openfuyao.com/onload.pool.desk")
     assert set(onload["images"]) == {"installer", "modules", "device-plugin"}
+
+
+def test_jobs_that_try_devices_leave_recipes_out_and_say_so() -> None:
+    lab, desk = (
+        f"policy '{policy}' of recipe '{recipe}': Jobs try the devices of KAE alone"
+        for policy, recipe in (("lab", "npu-plugin"), ("desk", "onload"))
+    )
+
+    assert set(smoke.of_plan(view()).left_out) - set(smoke.of_plan(view(TLS)).left_out) == {lab, desk}
+    assert smoke.of_plan(view(), ["t-1"]).left_out[-1] == desk
+    assert smoke.of_plan(view(), ["t-1"]).jobs == ()
