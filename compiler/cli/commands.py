@@ -256,6 +256,7 @@ def _bump(commands: options.Commands) -> None:
         "kae bump tls --version 2.3.0",
         "kae bump tls --wave canary --version 2.3.0",
         "kae bump tls --device-plugin --version 1.5.0",
+        "kae bump desk --image modules --wave canary --version 8.2",
     )
     command.add_argument("policy", metavar="POLICY", help="the policy's name")
     part = command.add_mutually_exclusive_group()
@@ -263,6 +264,7 @@ def _bump(commands: options.Commands) -> None:
     part.add_argument("--mapping", metavar="NAME", help="the version of this kernel mapping")
     part.add_argument("--frozen", metavar="NAME", help="the version of this frozen group")
     part.add_argument("--device-plugin", action="store_true", help="the version of the device plugin")
+    command.add_argument("--image", metavar="NAME", help="the image of the recipe, which a DevicePolicy needs")
     command.add_argument("--version", required=True, type=arguments.utf8, metavar="V", help="the new version")
     command.add_argument("--file", metavar="FILE", help="the file, where several hold a policy of this name")
     options.answer(command)

@@ -67,7 +67,7 @@ def jobs(command: parsing.Parser) -> None:
 
 def recipe(command: parsing.Parser, text: str) -> None:
     """Add --recipe with its help."""
-    command.add_argument("--recipe", action="append", default=[], metavar="NAME", help=text)
+    command.add_argument("--recipe", action="append", default=[], dest="recipes", metavar="NAME", help=text)
 
 
 def strict(command: parsing.Parser) -> None:

@@ -1,40 +1,44 @@
 """`kae bump`: change one version in a policy's file in place, so that a pull request shows one line."""
 
 import argparse
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-from compiler import cli, diagnostics, errors, schema, wording
+from compiler import cli, devices, diagnostics, errors, names, pipeline, schema, wording
 from compiler.checks import policy as policy_checks
 from compiler.cli import findings
-from compiler.fleet import parse
+from compiler.fleet import definitions
 from compiler.formats import decode, documents, edits
 from compiler.project import atomic, document_files, package_data, project_file
+from compiler.settings import Settings
 
 _LISTS = {
-    "wave": ("wave", ("spec", "driver", "rollout", "waves")),
-    "mapping": ("mapping", ("spec", "driver", "kernelMappings")),
-    "frozen": ("frozen group", ("spec", "driver", "rollout", "frozen")),
+    "wave": ("wave", ("rollout", "waves")),
+    "mapping": ("mapping", ("kernelMappings",)),
+    "frozen": ("frozen group", ("rollout", "frozen")),
 }
-"""The noun and the path of the entries with a version of their own, by option."""
+"""The noun of the entries with versions of their own, and the end of their path, by option."""
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Write the version, and print the old one."""
-    policies = project_file.of(arguments).policies
-    found, on_documents = _read(policies, arguments.file)
+    if arguments.image is not None and arguments.device_plugin:
+        cli.parser().error("--image and --device-plugin both choose a version.", "Leave one of them out.")
+    settings = project_file.of(arguments)
+    found, on_documents = _read(settings.policies, arguments.file)
     if diagnostics.has_errors(on_documents):
         return _wrong(arguments, on_documents)
-    file, source, index = _policy(found, arguments.policy, policies)
-    judge = schema.Judge(package_data.schemas())
-    on_documents.extend(judge.judge(source.documents[index], lists=False)[1])
-    if diagnostics.has_errors(on_documents):
+    file, source, index = _policy(found, arguments.policy, settings.policies)
+    judge = _judge(settings, source.documents[index])
+    policy, faults = judge(source.documents[index])
+    on_documents.extend(faults)
+    if policy is None or diagnostics.has_errors(on_documents):
         return _wrong(arguments, on_documents)
-    title, path = _part(arguments, source.documents[index].data)
-    old = _value(source.documents[index].data, path)
+    title, path = _part(arguments, policy)
+    old = _value(policy.source.data, path)
     if old != arguments.version:
-        before, source = source.documents[index], edits.written(source, index, path, arguments.version)
-        on_documents.extend(_brought(before, source.documents[index], judge))
+        source = edits.written(source, index, path, arguments.version)
+        on_documents.extend(_brought(policy, *judge(source.documents[index])))
         if diagnostics.has_errors(findings.with_severities(arguments, on_documents)):
             return _wrong(arguments, on_documents)
         _write(file, source.text)
@@ -100,27 +104,74 @@ def _policy(found: Iterable[_Read], wanted: str, policies: str) -> tuple[documen
 def _policies(read: Sequence[documents.Document]) -> Iterator[tuple[int, str]]:
     """Yield the documents that call themselves policies, with their names."""
     for index, document in enumerate(read):
-        if isinstance(document.data, dict) and document.data.get("kind") == "KAEPolicy":
+        if isinstance(document.data, dict) and document.data.get("kind") in names.POLICY_KINDS:
             name = _value(document.data, ("metadata", "name"))
             if isinstance(name, str):
                 yield index, name
 
 
-def _part(arguments: argparse.Namespace, data: Any) -> tuple[str, documents.Path]:
-    """Return the selected part of a valid policy in words, and the path of its version."""
-    for option, (title, path) in _LISTS.items():
+_Judge = Callable[[documents.Document], tuple[definitions.Policy | None, Sequence[diagnostics.Diagnostic]]]
+"""Returns the policy in a document, None if it has mistakes, and the findings of its schema."""
+
+
+def _judge(settings: Settings, document: documents.Document) -> _Judge:
+    """Return the judge of a policy, which knows no more of the project than its recipe."""
+    judge = schema.Judge(package_data.schemas())
+    recipe = _value(document.data, ("spec", "recipe")) if document.data["kind"] == "DevicePolicy" else None
+    folder = f"{settings.recipes}/{recipe}/"
+    inputs = document_files.find([settings.recipes])[0] if isinstance(recipe, str) else []
+    own = [decode.decode(item.name, document_files.read(item)) for item in inputs if item.name.startswith(folder)]
+
+    def judged(document: documents.Document) -> tuple[definitions.Policy | None, Sequence[diagnostics.Diagnostic]]:
+        unread = tuple(fault for _, faults in own for fault in faults)
+        every = (*(read for found, _ in own for read in found), document)
+        found = pipeline.judged(every, judge, frozenset(), unread, settings)
+        return next(iter(found.policies), None), found.findings
+
+    return judged
+
+
+def _part(arguments: argparse.Namespace, policy: definitions.Policy) -> tuple[str, documents.Path]:
+    """Return the selected part of a policy in words, and the path of its version."""
+    of_image: documents.Path = ()
+    if policy.recipe is devices.KAE and arguments.image is not None:
+        raise errors.RefusedError(
+            f"policy '{policy.name}' is a KAEPolicy, whose images have no names.",
+            hint="Leave --image out; --device-plugin is for the version of the device plugin.",
+        )
+    if policy.recipe is not devices.KAE:
+        of_image = ("images", _image(arguments.image, policy))
+    words = f"image {arguments.image}" if of_image else ""
+    for option, (title, end) in _LISTS.items():
         wanted = getattr(arguments, option)
         if wanted is None:
             continue
-        known = [entry["name"] for entry in _value(data, path) or ()]
+        path = (*policy.path, *end)
+        known = [entry["name"] for entry in _value(policy.source.data, path) or ()]
         if wanted not in known:
             field = wording.dotted(path)
             hint = _hint(wanted, known, f"{field} holds") if known else f"{field} has no entries."
             raise errors.RefusedError(f"policy '{arguments.policy}' has no {title} '{wanted}'.", hint=hint)
-        return f"{title} {wanted}", (*path, known.index(wanted), "version")
+        return f"{title} {wanted} {words}".rstrip(), (*path, known.index(wanted), *of_image, "version")
+    if of_image:
+        return words, ("spec", *of_image, "version")
     if arguments.device_plugin:
         return "device plugin", ("spec", "devicePlugin", "version")
     return "driver", ("spec", "driver", "version")
+
+
+def _image(wanted: str | None, policy: definitions.Policy) -> str:
+    """Return the name of an image of a policy's recipe. Raises RefusedError where it is none, or not given."""
+    known = sorted(definitions.images(policy))
+    if wanted is None:
+        raise errors.RefusedError(
+            f"policy '{policy.name}' is of recipe '{policy.recipe.name}', and each image of it has a version.",
+            hint=f"Name one of {wording.listed(known)} by --image.",
+        )
+    if wanted not in known:
+        hint = _hint(wanted, known, "It has")
+        raise errors.RefusedError(f"recipe '{policy.recipe.name}' has no image '{wanted}'.", hint=hint)
+    return wanted
 
 
 def _hint(wanted: str, known: Sequence[str], lead: str) -> str:
@@ -138,15 +189,14 @@ def _value(data: Any, path: documents.Path) -> Any:
 
 
 def _brought(
-    before: documents.Document, after: documents.Document, judge: schema.Judge
+    before: definitions.Policy, after: definitions.Policy | None, found: Sequence[diagnostics.Diagnostic]
 ) -> Iterator[diagnostics.Diagnostic]:
-    """Return the findings on the policy alone that it did not have before the edit."""
-    _, found = judge.judge(after, lists=False)
-    if found:
+    """Return the findings on the policy alone that it did not have before the edit; `found` are those of its schema."""
+    if after is None or found:
         yield from found
         return
-    known = {(fault.code, fault.message) for fault in policy_checks.findings(parse.policy_of(before))}
-    for fault in policy_checks.findings(parse.policy_of(after)):
+    known = {(fault.code, fault.message) for fault in policy_checks.findings(before)}
+    for fault in policy_checks.findings(after):
         if (fault.code, fault.message) not in known:
             yield fault
 

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from compiler import cli, diagnostics, errors, names
+from compiler import cli, devices, diagnostics, errors, names
 from compiler.fleet import definitions
 from compiler.project import document_files, load, project_file, root
 from compiler.project.by_cluster import nodes
@@ -122,6 +122,15 @@ def _parts(field: str) -> Callable[[Mapping[str, str]], Iterable[str]]:
     return named
 
 
+def _images(values: Mapping[str, str]) -> Iterable[str]:
+    chosen = [policy for policy in _documents().policies if policy.name == values.get("policy")]
+    return sorted({name for policy in chosen for name in definitions.images(policy)})
+
+
+def _recipes(_: Mapping[str, str]) -> Iterable[str]:
+    return sorted({devices.KAE.name, *(policy.recipe.name for policy in _documents().policies)})
+
+
 def _schemas(_: Mapping[str, str]) -> Iterable[str]:
     from compiler.model import json_schemas  # noqa: PLC0415 - needed here only
 
@@ -140,10 +149,12 @@ _KNOWN: Mapping[str, Callable[[Mapping[str, str]], Iterable[str]]] = {
     "cluster": _clusters,
     "code": lambda _: diagnostics.CODES,
     "frozen": _parts("frozen"),
+    "image": _images,
     "mapping": _parts("mapping"),
     "name": _schemas,
     "node": _nodes,
     "policy": _policies,
+    "recipes": _recipes,
     "revision": _revisions,
     "to": _revisions,
     "topic": lambda _: _commands(cli.parser()),

@@ -24,11 +24,11 @@ def run(arguments: argparse.Namespace) -> int:
         findings.show(arguments, found)
         return cli.WRONG
     view, node = _found(run.answers, arguments.node)
-    selection.require("recipe", "Recipes", arguments.recipe, [each.recipe.name for each in view.every])
+    selection.require("recipe", "Recipes", arguments.recipes, [each.recipe.name for each in view.every])
     if arguments.shape != "text":
-        findings.show(arguments, found, **data(view, node, arguments.recipe))
+        findings.show(arguments, found, **data(view, node, arguments.recipes))
     else:
-        findings.show(arguments, found, "\n".join(lines(view, node, arguments.recipe)) + "\n")
+        findings.show(arguments, found, "\n".join(lines(view, node, arguments.recipes)) + "\n")
     return cli.FINE
 
 

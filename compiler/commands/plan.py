@@ -64,12 +64,12 @@ def _selection(
         here = [policy for cluster in chosen for policy in assignment.in_cluster(project.fleet.policies, cluster.name)]
         selection.require("policy", "Policies", arguments.policy, {policy.name for policy in here})
         selection.require(
-            "recipe", "Recipes", arguments.recipe, {devices.KAE.name, *(policy.recipe.name for policy in here)}
+            "recipe", "Recipes", arguments.recipes, {devices.KAE.name, *(policy.recipe.name for policy in here)}
         )
     named = [node.rpartition("/") for node in arguments.node]
     return selection.Selection(
         policies=frozenset(arguments.policy),
-        recipes=frozenset(arguments.recipe),
+        recipes=frozenset(arguments.recipes),
         nodes=frozenset(
             (cluster.name, name) for cluster in chosen for stated, _, name in named if stated in ("", cluster.name)
         ),
@@ -98,7 +98,7 @@ def _part(arguments: argparse.Namespace, whole: plan.Plan, wanted: selection.Sel
 
 def _restriction(arguments: argparse.Namespace) -> str:
     options = (
-        *(f"--recipe {name}" for name in arguments.recipe),
+        *(f"--recipe {name}" for name in arguments.recipes),
         *(f"--policy {name}" for name in arguments.policy),
         *(f"--node {name}" for name in arguments.node),
         *([f"-l {arguments.selector}"] if arguments.selector else ()),

@@ -88,6 +88,15 @@ def has_none(owner: Policy, component: Literal["driver", "devicePlugin"]) -> boo
     return owner.recipe is not devices.KAE and found is None
 
 
+def images(owner: Policy) -> frozenset[str]:
+    """Return the names of the images of a policy's recipe; none for a KAEPolicy."""
+    known = stack(owner.spec.driver) or offer(owner.spec.devicePlugin)
+    if known is None:
+        return frozenset()
+    plugin = known.filled.devicePlugin
+    return frozenset((*known.filled.images, *((plugin.image,) if plugin else ())))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cluster:
     """The settings of a cluster: those of its KAECluster, or the defaults if it has none."""

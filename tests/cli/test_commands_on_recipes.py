@@ -1,0 +1,216 @@
+"""Commands on a project with policies of recipes beside one of KAE."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests import builders, project
+from tests.cli import fleet
+
+KERNEL = "5.14.0-427.el9_4.x86_64"
+RECIPE = """\
+apiVersion: device.openfuyao.com/v1alpha1
+kind: Recipe
+metadata:
+  name: onload
+spec:
+  title: OpenOnload
+  match: {pci: [{kind: sfc, vendor: "1924", classes: ["0200"]}]}
+  images:
+    installer: {repository: r.example.com, image: installer, version: 1.0.0}
+    plugin: {repository: r.example.com, image: plugin, version: 1.0.0}
+    modules: {repository: r.example.com, image: onload-module, version: "8-${KERNEL_FULL_VERSION}"}
+  driver:
+    image: installer
+    version: modules
+    payloads: [{image: modules, paths: [/opt/lib/modules]}]
+    modules: [{name: onload}]
+  devicePlugin:
+    image: plugin
+    resources: [{name: amd.com/onload, class: token, count: 40}]
+"""
+DESK = """\
+# The desk's nodes.
+apiVersion: device.openfuyao.com/v1alpha1
+kind: DevicePolicy
+metadata:
+    name: desk   # as they call it
+spec:
+    recipe: onload
+    nodeSelector: {matchLabels: {desk: trading}}
+    images:
+        modules: {version: "9-${KERNEL_FULL_VERSION}"}   # since March
+    kernelMappings:
+    - name: el9
+      regexp: 'el9'
+    rollout:
+        waves:
+        # Begin with these.
+        - name: canary
+          nodes: [t-1]
+        frozen:
+        - {name: colo, nodes: [t-2], images: {modules: {version: "7-${KERNEL_FULL_VERSION}"}}}
+"""
+SFC = {"openfuyao.com/onload.present": "true", "openfuyao.com/onload.sfc.present": "true", "desk": "trading"}
+
+
+def _node(name: str) -> dict[str, Any]:
+    item = builders.kubernetes_node(name, SFC)
+    item["status"]["nodeInfo"]["kernelVersion"] = KERNEL
+    return item
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A project with nodes of KAE and of a recipe."""
+    files = {
+        "recipes/onload/recipe.yaml": RECIPE,
+        "policies/desk.yaml": DESK,
+        "policies/tls.yaml": fleet.POLICY,
+        "inventory/east.json": fleet.listed((*fleet.NODES, *map(_node, ("t-1", "t-2", "t-3")))),
+    }
+    return project.write(tmp_path, files)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        *(("plan",), ("plan", "-o", "yaml"), ("plan", "-o", "ndjson"), ("plan", "--recipe", "kae")),
+        *(("explain", "t-1"), ("explain", "t-1", "-o", "json"), ("preflight", "--kernel", KERNEL)),
+        *(("smoke", "--cluster", "east"), ("compile",), ("config", "inventories"), ("config", "output")),
+        *(("report", "--html", "page.html"), ("bump", "desk", "--image", "plugin", "--version", "2")),
+        *(("inventory", "--cluster", "east"), ("schema", "devicepolicy"), ("rule", "policy-overlap")),
+        *(("preflight", "--image", "x.tar"), ("status", "--cluster", "east", "--kubeconfig", "none")),
+        ("support-bundle", "--cluster", "east", "--kubeconfig", "none", "-o", "bundle.tar.gz"),
+        ("init",),
+    ],
+)
+def test_no_command_ends_with_a_traceback(call: tuple[str, ...], folder: Path) -> None:
+    answer = project.kae(folder, *call)
+
+    assert "Traceback" not in answer.err
+    assert answer.code in (0, 1, 3), answer.err
+
+
+def test_a_plan_of_a_project_has_its_recipes(folder: Path) -> None:
+    found = json.loads(project.kae(folder, "plan", "-o", "json").out)
+    (onload,) = next(cluster["stacks"] for cluster in found["clusters"] if cluster["name"] == "east")
+    pools = {node["name"]: node["pool"] for node in onload["nodes"] if node["pool"]}
+
+    assert onload["recipe"] == "onload"
+    assert {name: pool.partition("--")[0] for name, pool in pools.items()} == {
+        "t-1": "canary",
+        "t-2": "colo",
+        "t-3": "rest",
+    }
+    assert {image["image"] for image in onload["images"]} == {
+        f"r.example.com/onload-module:{version}-{KERNEL}" for version in (7, 9)
+    }
+
+
+@pytest.mark.parametrize("command", [("plan",), ("explain", "t-1")])
+def test_a_recipe_that_no_policy_is_of_is_not_known(command: tuple[str, ...], folder: Path) -> None:
+    answer = project.kae(folder, *command, "--recipe", "onlaod")
+
+    assert answer.code == 3
+    assert answer.err.startswith("kae: there is no recipe 'onlaod'.\nhint: Did you mean 'onload'? Recipes are kae and ")
+
+
+def test_a_preflight_lists_the_payloads_of_recipes(folder: Path) -> None:
+    answer = project.kae(folder, "preflight", "--kernel", "5.14.0-500.el9_5.x86_64", "--cluster", "east")
+    module = "r.example.com/onload-module:9-5.14.0-500.el9_5.x86_64"
+
+    assert answer.code == 0
+    assert "cluster east, recipe onload\n  yes  desk: mapping 'el9' takes it" in answer.out
+    assert f"installer r.example.com/installer:1.0.0, modules {module} (prebuilt)\n" in answer.out
+    assert f"{module} has to hold the modules, below /opt/lib/modules/5.14.0-500.el9_5.x86_64/." in answer.out
+
+
+@pytest.mark.parametrize(
+    ("options", "said", "old", "new"),
+    [
+        (
+            (),
+            "10: desk image modules:",
+            '{version: "9-${KERNEL_FULL_VERSION}"}',
+            '{version: "10-${KERNEL_FULL_VERSION}"}',
+        ),
+        (
+            ("--wave", "canary"),
+            "20: desk wave canary image modules:",
+            "canary\n",
+            "canary\n          images:\n              modules:\n                  version: 10-${KERNEL_FULL_VERSION}\n",
+        ),
+        (
+            ("--frozen", "colo"),
+            "20: desk frozen group colo image modules:",
+            '"7-${KERNEL_FULL_VERSION}"',
+            '"10-${KERNEL_FULL_VERSION}"',
+        ),
+    ],
+)
+def test_the_version_of_an_image_is_changed_and_nothing_else(
+    options: tuple[str, ...], said: str, old: str, new: str, folder: Path
+) -> None:
+    version = "10-${KERNEL_FULL_VERSION}"
+
+    answer = project.kae(folder, "bump", "desk", "--image", "modules", *options, "--version", version)
+
+    assert (answer.code, answer.err) == (0, "")
+    assert answer.out.startswith(f"policies/desk.yaml:{said} version ")
+    assert answer.out.endswith(f"-> {version}\n")
+    assert (folder / "policies/desk.yaml").read_text() == DESK.replace(old, new)
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (("desk",), "policy 'desk' is of recipe 'onload', and each image of it has a version.\nhint: Name one of inst"),
+        (("desk", "--device-plugin"), "policy 'desk' is of recipe 'onload', and each image of it has a version."),
+        (("desk", "--image", "module"), "recipe 'onload' has no image 'module'.\nhint: Did you mean 'modules'?"),
+        (("desk", "--image", "modules", "--wave", "x"), "policy 'desk' has no wave 'x'."),
+        (("tls", "--image", "modules"), "policy 'tls' is a KAEPolicy, whose images have no names."),
+        (("desk", "--image", "modules", "--device-plugin"), "--image and --device-plugin both choose a version."),
+    ],
+)
+def test_a_version_that_cannot_be_meant_is_refused(call: tuple[str, ...], words: str, folder: Path) -> None:
+    answer = project.kae(folder, "bump", *call, "--version", "10")
+
+    assert answer.code in (1, 2)
+    assert words in answer.err
+    assert (folder / "policies/desk.yaml").read_text() == DESK
+
+
+def test_a_version_that_makes_no_image_is_not_written(folder: Path) -> None:
+    answer = project.kae(folder, "bump", "desk", "--image", "plugin", "--version", "a:b")
+
+    assert answer.code == 1
+    assert "error[image-reference]" in answer.err
+    assert (folder / "policies/desk.yaml").read_text() == DESK
+
+
+def test_a_policy_of_a_recipe_that_is_not_there_is_not_changed(folder: Path) -> None:
+    (folder / "recipes/onload/recipe.yaml").unlink()
+
+    answer = project.kae(folder, "bump", "desk", "--image", "plugin", "--version", "2")
+
+    assert answer.code == 1
+    assert "error[unknown-recipe]" in answer.err
+
+
+@pytest.mark.parametrize(
+    ("line", "candidates"),
+    [
+        ("kae bump desk --image ", ["installer", "modules", "plugin"]),
+        ("kae bump tls --image ", []),
+        ("kae bump desk --wave ", ["canary"]),
+        ("kae bump desk --mapping ", ["el9"]),
+        ("kae bump desk --frozen ", ["colo"]),
+        ("kae plan --recipe ", ["kae", "onload"]),
+        ("kae plan --policy ", ["desk", "tls"]),
+    ],
+)
+def test_names_of_recipes_and_images_are_completed(line: str, candidates: list[str], folder: Path) -> None:
+    assert project.kae(folder, "__complete", line).out.split() == candidates
