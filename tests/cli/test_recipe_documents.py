@@ -1,0 +1,224 @@
+"""Recipes are documents of a project: every command that reads its documents, or remembers them, follows them."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests import project, revisions
+from tests.cli import fleet
+
+RECIPE = """\
+apiVersion: device.openfuyao.com/v1alpha1
+kind: Recipe
+metadata:
+  name: net
+spec:
+  title: A network stack
+  match:
+    all: {}
+  parameters:
+    properties:
+      maxPods: {type: integer, minimum: 1, maximum: 1000, default: 100}
+  images:
+    installer: {repository: registry.example.com/kae, image: kae-driver-installer, version: 2.3.0}
+    plugin: {repository: registry.example.com/kae, image: kae-device-plugin, version: 2.3.0}
+    modules: {repository: registry.example.com/drivers, image: net-modules, version: 1.0.0}
+  driver:
+    image: installer
+    version: modules
+    payloads:
+      - image: modules
+        paths: [/opt/lib/modules]
+    modules:
+      - name: net_core
+  devicePlugin:
+    image: plugin
+    resources:
+      - name: example.com/net
+        class: token
+        count: "${values.maxPods}"
+"""
+POLICY = """\
+apiVersion: device.openfuyao.com/v1alpha1
+kind: DevicePolicy
+metadata:
+  name: lab
+spec:
+  recipe: net
+  clusters: [east]
+  nodeSelector:
+    matchLabels: {pool: tls}
+  values: {maxPods: 40}
+"""
+FILE = "recipes/net/recipe.yaml"
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Path:
+    """A project of two clusters, one of which has a policy of a recipe."""
+    folder = fleet.small(tmp_path / "small")
+    return project.write(folder, {FILE: RECIPE, "policies/lab.yaml": POLICY})
+
+
+def edit(folder: Path, old: str, new: str, file: str = FILE) -> None:
+    text = (folder / file).read_text()
+    assert old in text
+    (folder / file).write_text(text.replace(old, new))
+
+
+def plugin(folder: Path) -> str:
+    """The DaemonSet of the recipe's device plugin."""
+    return (folder / "output/east/net/daemonset-net-device-plugin-lab.yaml").read_text()
+
+
+def test_a_policy_of_a_recipe_compiles_to_objects_with_its_values(small: Path) -> None:
+    answer = project.kae(small, "compile")
+
+    assert (answer.code, answer.err) == (0, "")
+    assert '"count": 40' in plugin(small)
+    assert not (small / "output/west/net").exists()
+
+
+def test_a_value_of_a_recipe_that_changes_is_compiled_in_spite_of_the_cache(small: Path) -> None:
+    project.kae(small, "compile")
+    edit(small, "  values: {maxPods: 40}\n", "", "policies/lab.yaml")
+    project.kae(small, "compile")
+    assert '"count": 100' in plugin(small)
+    assert "east: unchanged" in project.kae(small, "compile").out
+
+    edit(small, "default: 100", "default: 60")
+
+    assert "east: unchanged" not in project.kae(small, "compile").out
+    assert '"count": 60' in plugin(small)
+
+
+def test_a_compile_of_one_cluster_follows_a_recipe_too(small: Path) -> None:
+    project.kae(small, "compile", "--cluster", "east")
+    edit(small, "net-modules, version: 1.0.0", "net-modules, version: 1.1.0")
+
+    answer = project.kae(small, "compile", "--cluster", "east", "--check")
+
+    assert answer.code == 4
+    assert project.kae(small, "compile", "--cluster", "east").code == 0
+    assert "net-modules:1.1.0" in (small / "output/east/images.txt").read_text()
+
+
+def test_a_check_fails_after_an_edit_of_a_recipe(small: Path) -> None:
+    project.kae(small, "compile")
+    assert project.kae(small, "compile", "--check").code == 0
+    edit(small, "net-modules, version: 1.0.0", "net-modules, version: 1.1.0")
+
+    assert project.kae(small, "compile", "--check").code == 4
+
+
+def test_a_mistake_in_a_recipe_is_shown_although_the_output_was_current(small: Path) -> None:
+    project.kae(small, "compile")
+    edit(small, "class: token", "class: tokens")
+
+    answer = project.kae(small, "compile")
+
+    assert answer.code == 1
+    assert f"{FILE}:28:16: error[invalid-value]: 'tokens' is not one of" in answer.err
+
+
+def test_shards_of_different_recipes_have_no_common_verdict(small: Path) -> None:
+    for index in range(2):
+        shard = ("--shard", f"{index}/2", "--findings", f"shard-{index}.json")
+        assert project.kae(small, "compile", *shard).code == 0
+        edit(
+            small,
+            "net-modules, version: 1.0.0" if index == 0 else "title: A",
+            "net-modules, version: 1.1.0" if index == 0 else "title: The",
+        )
+
+    answer = project.kae(small, "merge-findings", "shard-0.json", "shard-1.json")
+
+    assert answer.code == 1
+    assert "a shard has compiled other policies, clusters or settings than those that are here." in answer.err
+
+
+def test_several_processes_compile_recipes_as_one_does(small: Path) -> None:
+    project.kae(small, "compile")
+    one = project.tree(small / "output")
+
+    assert project.kae(small, "compile", "--no-cache", "--jobs", "2").code == 0
+
+    assert project.tree(small / "output") == one
+
+
+def test_the_difference_between_two_commits_follows_a_recipe(small: Path) -> None:
+    project.kae(small, "compile")
+    revisions.commit(small)
+    edit(small, "net-modules, version: 1.0.0", "net-modules, version: 1.1.0")
+    project.kae(small, "compile")
+    revisions.commit(small)
+
+    answer = project.kae(small, "diff", "HEAD~1", "--to", "HEAD", "-o", "json")
+
+    assert answer.code == 0, answer.err
+    (change,) = json.loads(answer.out)["intent"]
+    assert (change["kind"], change["name"]) == ("Recipe", "net")
+    assert "1.1.0" in answer.out
+
+
+def test_an_older_template_beside_a_recipe_is_refused_in_its_commit(small: Path) -> None:
+    revisions.commit(small)
+    project.write(small, {"recipes/net/agent.yaml.j2": "kind: DaemonSet\n"})
+    revisions.commit(small)
+    (small / "recipes/net/agent.yaml.j2").unlink()
+
+    answer = project.kae(small, "diff", "HEAD", "-o", "json")
+
+    assert "recipe-file" in answer.out + answer.err
+
+
+def test_a_folder_of_another_name_holds_recipes(small: Path) -> None:
+    (small / "recipes").rename(small / "stacks")
+    project.write(small, {"kae.yaml": "recipes: stacks\n"})
+
+    assert project.kae(small, "compile").code == 0
+
+    assert '"count": 40' in plugin(small)
+
+
+@pytest.mark.parametrize(
+    ("settings", "fields"),
+    [("recipes: policies/stacks\n", "'recipes' and 'policies'"), ("recipes: inventory\n", "'recipes' and 'inventory'")],
+)
+def test_recipes_are_in_a_folder_of_their_own(small: Path, settings: str, fields: str) -> None:
+    (small / "policies/stacks").mkdir()
+    project.write(small, {"kae.yaml": settings})
+
+    answer = project.kae(small, "compile")
+
+    assert answer.code == 1
+    assert f"error[project-settings]: {fields} are one folder, or one holds the other." in answer.err
+
+
+def test_no_recipe_is_read_from_an_inventory_folder(small: Path) -> None:
+    (small / "recipes").rename(small / "inventory/recipes")
+
+    answer = project.kae(small, "compile")
+
+    assert answer.code == 1
+    assert "error[unknown-kind]: A Recipe is not read from an inventory folder." in answer.err
+    assert "error[unknown-recipe]: There is no recipe 'net'." in answer.err
+
+
+def test_programs_of_a_recipe_of_its_own_are_not_supported_yet(small: Path) -> None:
+    edit(small, "  title:", "  components: []\n  title:")
+
+    answer = project.kae(small, "compile")
+
+    assert "error[unknown-field]: 'components' is not a field of 'spec'." in answer.err
+    assert "hint: Remove it: templates are not supported yet." in answer.err
+
+
+def test_a_policy_of_a_refused_recipe_is_not_judged_by_guesses(small: Path) -> None:
+    edit(small, "class: token", "class: tokens")
+    edit(small, "maxPods: 40", "maxPod: 40", "policies/lab.yaml")
+
+    answer = project.kae(small, "compile")
+
+    assert answer.err.count("error[") == 1
