@@ -92,6 +92,23 @@ _NAME = Rule("self.name != 'rest'", "The name 'rest' is that of all nodes that n
 _PARTS = ("kernelMappings", "rollout.waves", "rollout.frozen")
 _COUNTS = ", ".join(f"'{kind.vf_count}'" for kind in devices.KINDS)
 _EFFECT = "A selector asks for no label that follows from what policies do."
+_DEFAULT = Rule(
+    f"!{_is('default')} || !has(self.nodeSelector)",
+    "The default policy takes the nodes that no other matches, and has no nodeSelector.",
+)
+_SELECTOR = Rule(
+    f"!({_has('nodeSelector.matchLabels')}) || "
+    f"!self.nodeSelector.matchLabels.exists("
+    f"key, key.startsWith('{devices.POOL_PREFIX}') || key in [{_COUNTS}])",
+    _EFFECT,
+)
+_RISING = Rule(
+    "!has(self.waves) || "
+    "self.waves.filter(wave, has(wave.percent) && !has(wave.clusters)).map(wave, wave.percent).isSorted()",
+    "The percentages of waves rise.",
+)
+# Of a whole number, the API server compares with the whole part of `minimum` alone (MinimumNativeType).
+_LEAST_SHARE = Rule("!has(self.percent) || self.percent > 0.0", "A share is at least 0.01.")
 
 RULES: Mapping[str, tuple[Rule, ...]] = MappingProxyType(
     {
@@ -144,20 +161,12 @@ RULES: Mapping[str, tuple[Rule, ...]] = MappingProxyType(
             ),
         ),
         "KAEPolicySpec": (
-            Rule(
-                f"!{_is('default')} || !has(self.nodeSelector)",
-                "The default policy takes the nodes that no other matches, and has no nodeSelector.",
-            ),
+            _DEFAULT,
             Rule(
                 f"!({_has('devicePlugin.deviceNodes')}) || !{_is('driver.enabled', default=True)}",
                 "The driver installer sets mode and group of the device nodes, too.",
             ),
-            Rule(
-                f"!({_has('nodeSelector.matchLabels')}) || "
-                f"!self.nodeSelector.matchLabels.exists("
-                f"key, key.startsWith('{devices.POOL_PREFIX}') || key in [{_COUNTS}])",
-                _EFFECT,
-            ),
+            _SELECTOR,
         ),
         "Operator": (Rule(_kinds(), "A policy serves at least one kind of device."),),
         "DaemonSets": tuple(
@@ -187,8 +196,7 @@ RULES: Mapping[str, tuple[Rule, ...]] = MappingProxyType(
         "Wave": (
             _one_of("percent", "nodes", "inventorySelector"),
             _NAME,
-            # Of a whole number, the API server compares with the whole part of `minimum` alone (MinimumNativeType).
-            Rule("!has(self.percent) || self.percent > 0.0", "A share is at least 0.01."),
+            _LEAST_SHARE,
         ),
         "Frozen": (
             _one_of("nodes", "inventorySelector"),
@@ -198,14 +206,13 @@ RULES: Mapping[str, tuple[Rule, ...]] = MappingProxyType(
                 "A frozen group has a version of its own; with that of the policy it would move.",
             ),
         ),
-        "Rollout": (
-            _UNAVAILABLE,
-            Rule(
-                "!has(self.waves) || "
-                "self.waves.filter(wave, has(wave.percent) && !has(wave.clusters)).map(wave, wave.percent).isSorted()",
-                "The percentages of waves rise.",
-            ),
-        ),
+        "Rollout": (_UNAVAILABLE, _RISING),
+        "StackMapping": (_one_of("regexp", "literal"), _NAME),
+        "StackWave": (_one_of("percent", "nodes", "inventorySelector"), _NAME, _LEAST_SHARE),
+        "StackFrozen": (_one_of("nodes", "inventorySelector"), _NAME),
+        "StackRollout": (_UNAVAILABLE, _RISING),
+        "StackPlugin": (_UNAVAILABLE,),
+        "DevicePolicySpec": (_DEFAULT, _SELECTOR),
         "DevicePlugin": (_IMAGE, _UNAVAILABLE, *map(_whole_groups, devices.KINDS)),
         "KAEClusterSpec": (
             Rule(
@@ -261,6 +268,9 @@ KEYS: Mapping[str, str] = MappingProxyType(
         "KernelMapping": "name",
         "LocalObjectReference": "name",
         "Mirror": "from",
+        "StackFrozen": "name",
+        "StackMapping": "name",
+        "StackWave": "name",
         "WatcherVariable": "name",
         "Wave": "name",
     }

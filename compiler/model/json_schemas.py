@@ -68,10 +68,12 @@ def text(schema: Mapping[str, Any]) -> str:
 
 
 def crd() -> list[Schema]:
-    """Return the optional CustomResourceDefinitions of KAEPolicy and KAECluster."""
+    """Return the optional CustomResourceDefinitions of the documents that people write for a fleet."""
     return [
         _definition("KAEPolicy", "kaepolicies", "kaep", _schema("kaepolicy", policy.KAEPolicy)),
         _definition("KAECluster", "kaeclusters", "kaec", _schema("kaecluster", cluster.KAECluster)),
+        _definition("DevicePolicy", "devicepolicies", "devp", _schema("devicepolicy", device_policy.DevicePolicy)),
+        _definition("Recipe", "recipes", "rcp", _schema("recipe", recipe.Recipe)),
     ]
 
 
@@ -197,9 +199,12 @@ def _structural(schema: Schema, definitions: Schema) -> Schema:
     model = schema.get("$ref", "").removeprefix("#/$defs/")
     schema = {**definitions.get(model, {}), **schema}
     found = {keyword: schema[keyword] for keyword in _CARRIED if keyword in schema}
-    if isinstance(schema["type"], list):
+    if not isinstance(schema.get("type"), str):
         # Kubernetes knows no other union of scalars; its numbers are integers, and fractions are strings.
-        found = {"x-kubernetes-int-or-string": True, "pattern": schema["pattern"]}
+        is_number = {"boolean", "object"}.isdisjoint(schema.get("type", ("object",)))
+        any_number = {"x-kubernetes-int-or-string": True, "pattern": schema.get("pattern", "")}
+        found = any_number if is_number else {"x-kubernetes-preserve-unknown-fields": True}
+        schema = {name: value for name, value in schema.items() if is_number or name == "description"}
     if "const" in schema:
         found["enum"] = [schema["const"]]
     if description := _description(schema):

@@ -23,7 +23,12 @@ from tests.cluster.control import objects as kinds
 from tests.failures import test_failures as failures
 from tests.fuzz import corpus, structure
 
-PLURALS = {"KAEPolicy": "kaepolicies", "KAECluster": "kaeclusters"}
+PLURALS = {
+    "KAEPolicy": "kaepolicies",
+    "KAECluster": "kaeclusters",
+    "DevicePolicy": "devicepolicies",
+    "Recipe": "recipes",
+}
 YAML, JSON = "application/yaml", "application/json"
 MUTANTS = 400
 
@@ -35,6 +40,11 @@ TAKEN: Mapping[str, tuple[str, ...]] = {
         "object-too-large/tls.yaml",
         *("kubernetes-version-unstated/cluster.yaml", "shared-target/edge.yaml", "shared-target/west.yaml"),
     ),
+    "It is about its recipe, which is another document.": (
+        *("module-required/lab.yaml", "override-unused/lab.yaml", "values-exclusive/lab.yaml"),
+        *("unknown-recipe/lab.yaml", "unknown-recipe/zero.yaml"),
+    ),
+    "It is about the folder of a file, which the API server does not know.": ("recipe-file/extra.yaml",),
     "It goes through the keys of a map, of which there may be too many for the cost of a rule.": (
         *("module-parameter/kernel.yaml", "module-parameter/tls.yaml"),
         *("resource-amount/pages.yaml", "resource-amount/tls.yaml", "device-plugin-settings/mounts.yaml"),
@@ -79,6 +89,7 @@ def good_documents() -> Iterator[Path]:
     """Yield the documents of the example fleet and of the golden projects that a definition is for."""
     yield from sorted((manifests.ROOT / "policies").rglob("*.yaml"))
     yield from sorted(manifests.ROOT.glob("tests/golden/*/policies/**/*.yaml"))
+    yield from sorted(manifests.ROOT.glob("templates/recipes/*/*.yaml"))
 
 
 @pytest.fixture(scope="module")
@@ -104,8 +115,9 @@ def made(plane: control_planes.ControlPlane, content: bytes, kind: str, media: s
 def parts(content: bytes) -> Iterator[tuple[bytes, str]]:
     """Yield the documents of a file, and the kind that each is meant to be."""
     for part in re.split(rb"(?m)^---\n", content):
-        found = re.search(rb"(?m)^kind: *(KAECluster)$", part)
-        yield part, found[1].decode() if found else "KAEPolicy"
+        found = re.search(rb"(?m)^kind: *(\w+)$", part)
+        kind = found[1].decode() if found else ""
+        yield part, kind if kind in PLURALS else "KAEPolicy"
 
 
 @pytest.mark.parametrize("path", list(good_documents()), ids=lambda path: str(path.relative_to(manifests.ROOT)))
