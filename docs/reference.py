@@ -1,8 +1,8 @@
 """Write the generated pages of docs/ from the code.
 
-`python -m docs.reference` writes docs/policy-reference.md from the models, docs/findings.md and
-compiler/project/examples.json from the table of codes and the texts in tests/failures/, and docs/tour.md from the
-record of a test.
+`python -m docs.reference` writes docs/policy-reference.md and docs/recipe-reference.md from the models,
+docs/findings.md and compiler/project/examples.json from the table of codes and the texts in tests/failures/, and
+docs/tour.md from the record of a test.
 """
 
 import json
@@ -24,6 +24,7 @@ from docs import tour
 HERE = Path(__file__).resolve().parent
 FAILURES = HERE.parent / "tests/failures"
 REFERENCE = HERE / "policy-reference.md"
+RECIPES = HERE / "recipe-reference.md"
 FINDINGS = HERE / "findings.md"
 EXAMPLES = package_data.HERE / "project/examples.json"
 
@@ -36,6 +37,21 @@ compiler/model/. `kae schema kaepolicy` and `kae schema kaecluster` print the sc
 Paths begin below `spec`; `[]` stands for each entry of a list. A field that is not written has its default. A field
 without a default is optional unless it is marked as required. An object that several fields share is described once,
 at the end of its document. [Findings](findings.md) lists the rules that a schema cannot express.
+"""
+
+_RECIPES_HEAD = """\
+# Recipe reference
+
+Every field of recipes and of the policies that bring them to nodes, from their JSON Schemas. `make docs` generates this
+page from compiler/model/stacks/. `kae schema recipe` and `kae schema devicepolicy` print the schemas.
+
+Paths begin below `spec`; `[]` stands for each entry of a list. A field that is not written has its default. A field
+without a default is optional unless it is marked as required. [Findings](findings.md) lists the rules that a schema
+cannot express; fields that DevicePolicies share with KAEPolicies are in the [policy reference](policy-reference.md).
+
+In a field of `driver` or `devicePlugin` whose type says so, `${values.NAME}` alone stands for the value of a parameter.
+The names and values that a DevicePolicy may write in `values`, `images`, `driver.modules`, `driver.moduleParameters`,
+`driver.sriov` and `driver.source` are those of its recipe.
 """
 
 _FINDINGS_HEAD = """\
@@ -66,6 +82,14 @@ def policy_reference() -> str:
     kinds = [("KAEPolicy", schemas["kaepolicy"]), ("KAECluster", schemas["kaecluster"])]
     documents = "".join(_Language(name, schema).text() for name, schema in kinds)
     return _REFERENCE_HEAD + documents + _forms([schema for _, schema in kinds]) + _devices()
+
+
+def recipe_reference() -> str:
+    """Return the text of docs/recipe-reference.md."""
+    schemas = json_schemas.schemas()
+    kinds = [("Recipe", schemas["recipe"]), ("DevicePolicy", schemas["devicepolicy"])]
+    documents = "".join(_Language(name, schema).text() for name, schema in kinds)
+    return _RECIPES_HEAD + documents + _forms([schema for _, schema in kinds])
 
 
 def findings() -> str:
@@ -188,6 +212,8 @@ class _Language:
             yield from self._fields(field, f"{path}.")
         elif "items" in field:
             yield from self._below(self._resolved(field["items"]), f"{path}[]")
+        elif isinstance(field.get("additionalProperties"), Mapping):
+            yield from self._below(self._resolved(field["additionalProperties"]), f"{path}.NAME")
 
     def _shared_name(self, stated: Schema) -> str:
         """Return the shared definition that a field or the entries of a list refer to, or nothing."""
@@ -211,7 +237,7 @@ class _Language:
         if base.FORM in field:
             short, rule = _form(field[base.FORM])
             return f"[{short}](#forms)" if rule else short
-        kind = field["type"]
+        kind = field.get("type", "any value")
         if kind == "array":
             return f"list of: {self._type(self._resolved(field['items']))}"
         if "additionalProperties" in field and field["additionalProperties"] is not False:
@@ -264,7 +290,13 @@ def _cell(text: str) -> str:
 
 def main() -> None:
     """Write the pages, and the examples of `kae rule`; with --check only compare them."""
-    pages = {REFERENCE: policy_reference, FINDINGS: findings, EXAMPLES: examples, tour.PAGE: tour.text}
+    pages = {
+        REFERENCE: policy_reference,
+        RECIPES: recipe_reference,
+        FINDINGS: findings,
+        EXAMPLES: examples,
+        tour.PAGE: tour.text,
+    }
     for path, made in pages.items():
         text = made()
         if sys.argv[1:] != ["--check"]:
