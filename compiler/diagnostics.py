@@ -203,7 +203,10 @@ CODES: Mapping[str, Code] = MappingProxyType(
         "match-on-effect": _error("A recipe finds its nodes by nothing that it changes on them."),
         "resource-class": _error("A resource has what its class needs, and nothing of another class."),
         "inject-conflict": _error("Resources of a node set no variable and no path of a container differently."),
-        "privilege-refused": _error("A recipe brings no credentials of the cluster and no runtime's socket to pods."),
+        "privilege-refused": _error(
+            "A recipe brings no credentials of the cluster and no runtime's socket to pods, and its programs have no "
+            "privilege that their cluster refuses."
+        ),
         "unknown-recipe": _error("A DevicePolicy is of a recipe of the project."),
         "values-exclusive": _error("Of parameters that exclude each other, at most one is true."),
         "module-required": _error("A policy leaves out none but optional modules."),

@@ -15,6 +15,7 @@ from compiler.checks import inventory as inventory_checks
 from compiler.checks import nodes as node_checks
 from compiler.checks import policy as policy_checks
 from compiler.checks.clusters import cluster as cluster_checks
+from compiler.checks.clusters import refusals
 from compiler.checks.clusters import targets as target_checks
 from compiler.checks.output import changes, removals
 from compiler.fleet import assignment, definitions, parse
@@ -254,6 +255,13 @@ def manifests_of(planned: plan.Plan, output: str = names.OUTPUT) -> ir.ClusterMa
         manifests=manifests.of_cluster(planned.cluster, divisions),
         bootstrap=tuple(gitops.bootstrap(planned.cluster, output)),
     )
+
+
+def check_objects(planned: plan.Plan, rendered: Iterable[layout.Object]) -> diagnostics.Findings:
+    """Return the findings on the objects of a planned cluster."""
+    if not planned.cluster.spec.recipes.refuse:
+        return ()
+    return tuple(refusals.refused(planned.cluster, layout.privileges(rendered)))
 
 
 def check_changes(change: comparison.Change) -> tuple[tuple[acceptance.Removal, ...], diagnostics.Findings]:

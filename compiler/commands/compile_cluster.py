@@ -45,7 +45,7 @@ def outcome(
         compiled=None if is_check else Packed.of(compiled),
         checked=_checked(call, compiled) if is_check else None,
         removals=compared.removals,
-        changes=compared.changes,
+        changes=(*compared.changes, *pipeline.check_objects(planned, rendered)),
         objects=view.said(compared.objects, for_programs=call.arguments.shape != "text"),
     )
 

@@ -150,6 +150,26 @@ class NetworkPolicies(Model):
     """Ports at which the API servers listen: a policy is judged after the Service's address and port are replaced."""
 
 
+Refusal = Annotated[
+    str,
+    Field(
+        # A misspelt line would refuse nothing.
+        pattern=r"^([a-z0-9*?-]+: )?(hostPID|hostIPC|hostNetwork|token"
+        r"|(privileged|hostPath|hostPort|capability|rbac|cluster-rbac|role): [!-~][ -~]*)$",
+        max_length=300,
+        json_schema_extra=base.form('a line of privileges.txt or a glob of one, such as "hostPath: /etc*"'),
+    ),
+]
+
+
+class Recipes(Model):
+    """The recipes of DevicePolicies."""
+
+    refuse: tuple[Refusal, ...] = ()
+    """Privileges that no program of a recipe may have here: lines of output/CLUSTER/privileges.txt, with or without
+    the program before the first colon, or shell globs of them."""
+
+
 class KAEClusterSpec(Model):
     """What holds for the cluster as a whole."""
 
@@ -184,6 +204,8 @@ class KAEClusterSpec(Model):
     """The program that keeps the inventory fresh."""
     networkPolicies: NetworkPolicies = base.defaults()
     """NetworkPolicies for the pods of every component."""
+    recipes: Recipes = base.defaults()
+    """The recipes of DevicePolicies."""
     monitoring: Monitoring = base.defaults()
     """Prometheus and Grafana."""
 

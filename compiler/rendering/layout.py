@@ -4,7 +4,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from compiler import names
+from compiler import devices, names
+from compiler.changes import recipe_privileges
 from compiler.formats import canonical
 from compiler.output import index_file
 from compiler.output import tree as trees
@@ -30,6 +31,11 @@ class Object:
     workload: index_file.Workload | None = None
     """The entry of index.json for a DaemonSet of the driver or of the device plugin."""
 
+    @property
+    def is_of_recipe(self) -> bool:
+        """True for a driver or a device plugin that is not KAE's."""
+        return self.workload is not None and self.workload.recipe != devices.KAE.name
+
 
 def objects(made: ir.ClusterManifests, render: Render) -> tuple[Object, ...]:
     """Return every object of a cluster, sorted by path, with the annotations of its GitOps engine."""
@@ -42,7 +48,7 @@ def objects(made: ir.ClusterManifests, render: Render) -> tuple[Object, ...]:
 
 
 def tree(made: ir.ClusterManifests, rendered: Iterable[Object]) -> trees.Tree:
-    """Return the files of a cluster: its objects, kustomization.yaml and images.txt."""
+    """Return the files of a cluster: its objects, kustomization.yaml, images.txt and perhaps privileges.txt."""
     rendered = tuple(rendered)
     texts: dict[str, str] = {}
     for obj in rendered:
@@ -59,6 +65,8 @@ def tree(made: ir.ClusterManifests, rendered: Iterable[Object]) -> trees.Tree:
     )
     images = sorted({image for obj in applied for image in _images(obj.data)})
     texts["images.txt"] = "".join(f"{image}\n" for image in images)
+    if any(obj.is_of_recipe for obj in rendered):
+        texts["privileges.txt"] = "".join(f"{privilege}\n" for privilege in privileges(rendered))
     return trees.Tree(
         made.name,
         tuple(sorted(texts.items())),
@@ -67,6 +75,13 @@ def tree(made: ir.ClusterManifests, rendered: Iterable[Object]) -> trees.Tree:
         declared=made.declared,
         frozen=made.frozen,
     )
+
+
+def privileges(rendered: Iterable[Object]) -> tuple[recipe_privileges.Privilege, ...]:
+    """Return the privileges of the programs of recipes but for KAE."""
+    rendered = tuple(rendered)
+    own = (obj.data for obj in rendered if obj.is_of_recipe)
+    return recipe_privileges.of(own, [obj.data for obj in rendered])
 
 
 def _object(manifest: ir.Manifest, data: Mapping[str, Any]) -> Object:

@@ -33,7 +33,7 @@ class AtPath(SingleFileSnapshotExtension):
 
 def compiled(case: str, folder: Path) -> Mapping[str, trees.Files]:
     """Compile a case in an empty folder; return the tree of each cluster."""
-    for name in ("policies", "inventory"):
+    for name in ("policies", "recipes", "inventory"):
         if (trees.HERE / case / name).is_dir():
             shutil.copytree(trees.HERE / case / name, folder / name)
     answer = project.kae(folder, "compile", "--no-cache")

@@ -1,13 +1,14 @@
 """The parts of pods that recipes of documents have: what is copied out of images, and which folders a plugin sees."""
 
-from collections.abc import Iterator
-from pathlib import PurePosixPath
+import itertools
+from collections.abc import Iterator, Sequence
 
+from compiler import names
 from compiler.fleet import definitions, offers, stacks
 from compiler.planning import pools
 from compiler.rendering import ir
 
-_SEEN = PurePosixPath("/dev")
+_SEEN = "/dev"
 """Every device plugin sees it."""
 
 
@@ -28,27 +29,30 @@ def folders(policy: definitions.Policy, spec: stacks.DevicePlugin) -> tuple[str,
     path that the installer puts on the host, the folder above all that it puts there.
     """
     own = spec.filled.driver
-    placed = [PurePosixPath(file.to) for file in own.files] if own is not None else []
-    found = {_folder(path, placed) for path in _paths(policy) if not path.is_relative_to(_SEEN)}
-    inner = {path for path in found if any(path != other and path.is_relative_to(other) for other in found)}
-    return tuple(sorted(map(str, found - inner)))
+    placed = [file.to for file in own.files] if own is not None else []
+    found = {_folder(path, placed) for path in _paths(policy) if not _is_in(path, _SEEN)}
+    return tuple(sorted(path for path in found if not any(path != other and _is_in(path, other) for other in found)))
 
 
-def _paths(policy: definitions.Policy) -> Iterator[PurePosixPath]:
+def _paths(policy: definitions.Policy) -> Iterator[str]:
     for offer in offers.of(policy):
-        yield from map(PurePosixPath, offer.resource.requires)
-        yield from (PurePosixPath(_fixed(mount.path)) for part in offer.injections for mount in part.mounts)
-        yield from (PurePosixPath(library) for part in offer.injections for library in part.preload)
+        yield from offer.resource.requires
+        yield from (_fixed(mount.path) for part in offer.injections for mount in part.mounts)
+        yield from (library for part in offer.injections for library in part.preload)
 
 
 def _fixed(glob: str) -> str:
-    """Return a glob up to its first part with a wildcard, and a name in place of that part."""
+    """Return a path in the folder of a glob's first part with a wildcard; a path without one as it is."""
     parts = glob.split("/")
-    first = next((index for index, part in enumerate(parts) if any(sign in part for sign in "*?[")), len(parts))
-    return "/".join((*parts[:first], "any")) if first < len(parts) else glob
+    fixed = list(itertools.takewhile(lambda part: not names.is_glob(part), parts))
+    return glob if fixed == parts else "/".join((*fixed, "any"))
 
 
-def _folder(path: PurePosixPath, placed: list[PurePosixPath]) -> PurePosixPath:
-    place = next((one for one in placed if path.is_relative_to(one)), path.parent)
-    root = PurePosixPath("/")
-    return path if place == root else place if place.parent == root else place.parent
+def _folder(path: str, placed: Sequence[str]) -> str:
+    """Return the folder above that of a path; of one that is in no folder, or in one of the root, the outermost."""
+    place = next((one for one in placed if _is_in(path, one)), path.rpartition("/")[0])
+    return place.rpartition("/")[0] or place or path
+
+
+def _is_in(path: str, folder: str) -> bool:
+    return f"{path}/".startswith(f"{folder}/")

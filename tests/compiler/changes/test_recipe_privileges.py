@@ -1,0 +1,125 @@
+"""The privileges of recipes' programs: what an object has is listed, however it has it, and can be refused."""
+
+from typing import Any
+
+import pytest
+
+from compiler import pipeline
+from compiler.changes import recipe_privileges
+from tests import builders
+
+LABELS = {"app.kubernetes.io/name": "x-driver"}
+ONLOAD = builders.recipe(
+    "onload",
+    driver={"image": "installer", "modules": [{"name": "onload"}]},
+    devicePlugin={"resources": [{"name": "example.com/x", "class": "token", "count": 1, "requires": ["/opt/x/y"]}]},
+)
+
+
+def daemon_set(**spec: Any) -> dict[str, Any]:
+    """A DaemonSet with this pod spec, which has no privilege by itself."""
+    usual = {"containers": [{"name": "a"}], "automountServiceAccountToken": False, "serviceAccountName": "x-driver"}
+    return {"kind": "DaemonSet", "spec": {"template": {"metadata": {"labels": LABELS}, "spec": usual | spec}}}
+
+
+def role(kind: str, name: str, *rules: dict[str, Any]) -> dict[str, Any]:
+    return {"kind": kind, "metadata": {"name": name}, "rules": list(rules)}
+
+
+def binding(kind: str, to: str, role_kind: str, role: str) -> dict[str, Any]:
+    subjects = [{"kind": "ServiceAccount", "name": to}]
+    return {"kind": kind, "metadata": {"name": "b"}, "subjects": subjects, "roleRef": {"kind": role_kind, "name": role}}
+
+
+def container(**fields: Any) -> dict[str, Any]:
+    return {"containers": [{"name": "a", **fields}]}
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        ({}, []),
+        ({"automountServiceAccountToken": True}, ["token"]),
+        ({"volumes": [{"name": "t", "projected": {"sources": [{"serviceAccountToken": {}}]}}]}, ["token"]),
+        ({"hostPID": True, "hostIPC": True, "hostNetwork": True}, ["hostIPC", "hostNetwork", "hostPID"]),
+        (container(securityContext={"privileged": True}), ["privileged: a"]),
+        ({"initContainers": [{"name": "i", "securityContext": {"privileged": True}}]}, ["privileged: i"]),
+        (container(securityContext={"capabilities": {"add": ["NET_ADMIN"]}}), ["capability: NET_ADMIN"]),
+        (container(ports=[{"containerPort": 80}, {"hostPort": 81}]), ["hostPort: 81"]),
+        ({"volumes": [{"name": "h", "hostPath": {"path": "/opt"}}]}, ["hostPath: /opt"]),
+        (
+            {
+                **container(volumeMounts=[{"name": "h", "readOnly": True}]),
+                "initContainers": [{"name": "i", "volumeMounts": [{"name": "h"}]}],
+                "volumes": [{"name": "h", "hostPath": {"path": "/opt"}}],
+            },
+            ["hostPath: /opt rw"],
+        ),
+    ],
+)
+def test_a_privilege_of_a_pod_is_a_line(spec: dict[str, Any], expected: list[str]) -> None:
+    found = recipe_privileges.of([daemon_set(**spec)], [])
+
+    assert list(map(str, found)) == [f"x-driver: {text}" for text in expected]
+
+
+def test_the_rights_of_an_account_are_those_of_its_roles() -> None:
+    evict = {"apiGroups": [""], "resources": ["pods/eviction"], "verbs": ["create"]}
+    leases = {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["update", "get"]}
+    every = [
+        role("ClusterRole", "evict", evict),
+        role("Role", "evict", {**evict, "verbs": ["*"]}),
+        role("Role", "swap", leases),
+        role("Role", "unbound", {**evict, "verbs": ["delete"]}),
+        binding("ClusterRoleBinding", "x-driver", "ClusterRole", "evict"),
+        binding("RoleBinding", "x-driver", "Role", "swap"),
+        binding("RoleBinding", "x-driver", "ClusterRole", "system:openshift:scc:privileged"),
+        binding("RoleBinding", "another", "Role", "unbound"),
+    ]
+
+    assert [one.text for one in recipe_privileges.of([daemon_set()], every)] == [
+        "cluster-rbac: /pods/eviction create",
+        "rbac: coordination.k8s.io/leases get,update",
+        "role: system:openshift:scc:privileged",
+    ]
+
+
+def test_the_output_lists_the_privileges_of_recipes_once_and_those_of_kae_never() -> None:
+    policy = builders.device_policy("desk", ONLOAD, kernelMappings=[{"name": "a", "regexp": "^5"}])
+    kae = builders.policy("tls", **builders.PINNED)
+
+    assert "privileges.txt" not in builders.files([kae])
+    assert builders.files([kae, policy])["privileges.txt"].splitlines() == [
+        "onload-device-plugin: hostPath: /dev",
+        "onload-device-plugin: hostPath: /opt",
+        "onload-device-plugin: hostPath: /run/kae/recipes/onload rw",
+        "onload-device-plugin: hostPath: /var/lib/kubelet/plugins_registry/onload rw",
+        "onload-driver: cluster-rbac: /pods/eviction create",
+        "onload-driver: hostPID",
+        "onload-driver: hostPath: / rw",
+        "onload-driver: privileged: installer",
+        "onload-driver: rbac: coordination.k8s.io/leases create",
+        "onload-driver: rbac: coordination.k8s.io/leases get,update",
+        "onload-driver: token",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("refusal", "programs"),
+    [
+        ("hostPID", ["onload-driver"]),
+        ("hostPath: *", ["onload-device-plugin", "onload-driver"]),
+        ("hostPath: /dev rw", []),
+        ("onload-device-plugin: hostPath: /opt", ["onload-device-plugin"]),
+        ("*-driver: cluster-rbac: *", ["onload-driver"]),
+        ("hostNetwork", []),
+    ],
+)
+def test_a_cluster_refuses_what_a_line_or_a_glob_names(refusal: str, programs: list[str]) -> None:
+    cluster = builders.cluster(recipes={"refuse": ["hostIPC", refusal]})
+    planned, _ = builders.view([builders.device_policy("desk", ONLOAD)], (), cluster)
+
+    found = pipeline.check_objects(planned, pipeline.render_cluster(planned, builders.renderer())[1])
+
+    assert [finding.message.split("'")[3] for finding in found] == programs
+    assert {(finding.code, finding.span.line) for finding in found} <= {("privilege-refused", 9)}
