@@ -118,7 +118,8 @@ def _absent(
 
 
 def _connect(options: argparse.Namespace, host: chroot.Host, settings: config.Config) -> wiring.Wiring:
-    return wiring.Wiring(host, settings, options.image_root, options.kubeconfig, options.kubelet_dir)
+    folders = wiring.Folders(options.image_root, options.payload_dir, options.kubelet_dir)
+    return wiring.Wiring(host, settings, folders, options.kubeconfig)
 
 
 def _check_name() -> None:
@@ -153,6 +154,7 @@ def _add_paths(parser: argparse.ArgumentParser, *, defaults: bool) -> None:
         ("--config", Path("/etc/kae/config.json"), "FILE", "the config"),
         ("--host-root", Path("/host"), "DIR", "the host's root"),
         ("--image-root", Path("/"), "DIR", "the root of the image that contains the driver"),
+        ("--payload-dir", Path("/payload"), "DIR", "the folder with the files of the recipe's payloads"),
         ("--program-dir", Path("/run/program"), "DIR", "the folder of the probes"),
         ("--kubelet-dir", device_holders.KUBELET, "DIR", "the kubelet's root folder on the host"),
         ("--kubeconfig", None, "FILE", "access to the API server"),

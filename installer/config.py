@@ -106,6 +106,9 @@ class HostFiles(shapes.Shape, frozen=True, kw_only=True):
     """Its path on the host."""
 
 
+_ABOVE_KAE = ("hisi_acc_vfio_pci", "hisi_migration")
+
+
 class Drain(shapes.Shape, frozen=True, kw_only=True):
     """What happens to pods that hold a device when a module has to be unloaded."""
 
@@ -194,8 +197,26 @@ class Config(shapes.Shape, frozen=True, kw_only=True):
         if of_recipe is not (self.class_ is not None) or of_recipe is bool(self.vendor):
             raise ValueError("Expected `recipe` with `class`, or neither, with `vendor`")
         shapes.require_kinds(self.kinds, recipe=of_recipe)
+        if of_recipe and (self.sriov or self.present_when or self.device_nodes != shapes.DeviceNodes()):
+            raise ValueError("Expected no `sriov`, `presentWhen` and `deviceNodes` with `recipe`")
+
+    @property
+    def uacce(self) -> bool:
+        """Return whether the driver's devices are those of the class uacce, as KAE's are."""
+        return self.class_ is None
+
+    @property
+    def replaced(self) -> tuple[str, ...]:
+        """Return the modules that are unloaded before those of the config, in this order."""
+        return tuple(dict.fromkeys(name for rule in self.module_rules.values() for name in rule.replaces))
+
+    @property
+    def above(self) -> tuple[str, ...]:
+        """Return modules of live migration, which use hisi_qm: a change unloads them, and loads them at its end."""
+        return _ABOVE_KAE if self.uacce else ()
 
     @property
     def all_modules(self) -> tuple[str, ...]:
-        """The modules to load, and after them those of kinds that are not enabled, which may be loaded all the same."""
-        return tuple(dict.fromkeys((*self.modules, *(kind.module for kind in self.kinds))))
+        """The modules to load, and after them others that may be loaded: of kinds not enabled, or to be replaced."""
+        others = (kind.module for kind in self.kinds) if self.uacce else reversed(self.replaced)
+        return tuple(dict.fromkeys((*self.modules, *others)))

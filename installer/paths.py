@@ -1,5 +1,6 @@
 """Paths of the installer's own files on the host: KAE's, or those of another recipe, in folders of its own."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 LOCK = "/run/kae/installer.lock"
@@ -85,6 +86,10 @@ class Own:
         """Return the options file of a module; KAE's own scripts name theirs in the same way."""
         return f"/etc/modprobe.d/{f'{self._name}-' if self.recipe else ''}{module}.conf"
 
+    def library(self, name: str) -> str:
+        """Return the path of a file of user space, whose name is below /opt for a recipe, and below /opt/kae."""
+        return f"/opt/{name}" if self.recipe else f"{LIBRARIES}/{name}"
+
     def modules(self, kernel: str) -> str:
         """Return the folder of installed modules."""
         return f"/lib/modules/{kernel}/{self.updates}"
@@ -103,6 +108,11 @@ class Own:
 
 
 KAE = Own()
+
+
+def stacks(names: Iterable[str]) -> list[Own]:
+    """Return the paths of KAE, and of the recipes of these names."""
+    return [KAE, *map(Own, sorted(names))]
 
 
 def own_modules(kernel: str) -> str:

@@ -4,7 +4,7 @@ import contextlib
 import hashlib
 import os
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
 import msgspec
@@ -75,13 +75,16 @@ class Store:
     def has(self, driver: record.Driver) -> bool:
         """Return whether the store has all files of a driver as they were recorded."""
         folder = self.folder(driver)
-        return all(digests.has(folder / name, digest) for name, _, digest in _files(driver))
+        return all(digests.has(folder / name, digest) for name, _, digest in _files(self._host.own, driver))
 
     def mend(self, driver: record.Driver) -> None:
         """Store the installed driver again, from its files in place; raise `Failure` if those have changed."""
         # A module of others may be a link (weak-updates) to a file that goes with its package.
         followed = {place: self._host.resolved(place) for place in driver.modules.values()}
-        files = [(name, followed.get(place, self._host.path(place)), digest) for name, place, digest in _files(driver)]
+        files = [
+            (name, followed.get(place, self._host.path(place)), digest)
+            for name, place, digest in _files(self._host.own, driver)
+        ]
         if not all(digests.has(source, digest) for _, source, digest in files):
             raise errors.Failure(
                 f"'{self._drivers}/{driver.id}' on the host is damaged or gone, and the installed files cannot stand"
@@ -119,8 +122,8 @@ class Store:
         self._host.remove_folder(paths.PACKAGES)
 
     def _prepare(self) -> None:
-        image = self._context.image
-        brought = digests.size(image / "opt/kae") + digests.size(image / "opt/lib/modules" / self._context.kernel)
+        brought = sum(digests.size(folder) for folders in self._context.brought.values() for folder in folders)
+        brought += digests.size(self._context.image / "opt/lib/modules" / self._context.kernel)
         self._host.remove_folder(self._staging)
         try:
             self._host.path(f"{self._staging}/modules").mkdir(parents=True)
@@ -156,6 +159,7 @@ class Store:
                 | {path.name: digests.of_file(path) for path in packages},
                 packages=tuple(path.stem for path in packages),
                 libraries=self._store_libraries(),
+                files=tuple(file.to for file in settings.files),
                 wanted=settings.modules,
                 options=desired.options(settings),
             )
@@ -174,12 +178,14 @@ class Store:
         self._host.copy(source, f"{self._staging}/{name}", mode=0o755 if os.access(source, os.X_OK) else 0o644)
 
     def _store_libraries(self) -> dict[str, str]:
-        source = self._context.image / "opt/kae"
         stored = {}
-        for path in digests.files(source):
-            name = str(path.relative_to(source))
-            self._stage(path, f"libraries/{name}")
-            stored[name] = digests.of_file(path)
+        for part, folders in self._context.brought.items():
+            if part and len(folders) != 1:
+                raise errors.Failure(_unclear(part, folders))
+            for path in digests.files(folders[0]):
+                name = str(part / path.relative_to(folders[0]))
+                self._stage(path, f"libraries/{name}")
+                stored[name] = digests.of_file(path)
         return stored
 
     def _close(self, driver: record.Driver) -> None:
@@ -197,11 +203,16 @@ class Store:
         self._host.sync((self._host.path(self._drivers),))
 
 
-def _files(driver: record.Driver) -> Iterator[tuple[str, str, str]]:
+def _unclear(part: str, folders: Sequence[Path]) -> str:
+    held = f"is in several payloads ({', '.join(map(str, folders))})" if folders else "is in no payload"
+    return f"The folder for '/opt/{part}' of the host {held}: it has to be in exactly one."
+
+
+def _files(own: paths.Own, driver: record.Driver) -> Iterator[tuple[str, str, str]]:
     """Yield a driver's files: path in its folder, place on the host unless rpm knows it, and digest if recorded."""
     for name, place in driver.modules.items():
         yield f"modules/{name}", place, driver.digests.get(name.partition(".ko")[0].replace("-", "_"), "")
     for name, digest in driver.libraries.items():
-        yield f"libraries/{name}", f"{paths.LIBRARIES}/{name}", digest
+        yield f"libraries/{name}", own.library(name), digest
     for package in driver.packages:
         yield f"packages/{package}.rpm", "", driver.digests.get(f"{package}.rpm", "")

@@ -5,17 +5,28 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from installer import config, loop, sources, store
+from installer import config, loop, paths, sources, store
 from installer.change import prepare, transaction
 from installer.decide import decision, desired
 from installer.drain import cluster, device_holders, device_users, leases
 from installer.host import chroot, digests, host_state, record
 from installer.report import driver_state, report
 from installer.sources import build, intree, packages, prebuilt
-from runtime import errors
+from runtime import errors, readings
 
 NODE = "NODE_NAME"
 """The environment variable with the node's name, in which the host holds a Lease."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Folders:
+    """The folders that the options name."""
+
+    image: Path
+    """The root of the image that contains the driver."""
+    payloads: Path = Path("/payload")
+    kubelet: Path = device_holders.KUBELET
+    """The kubelet's root folder on the host."""
 
 
 class Wiring:
@@ -25,27 +36,30 @@ class Wiring:
         self,
         host: chroot.Host,
         settings: config.Config,
-        image: Path,
+        folders: Folders,
         kubeconfig: Path | None,
-        kubelet: Path = device_holders.KUBELET,
     ) -> None:
-        """Create the parts for a host; `kubelet` is the kubelet's root folder on it.
+        """Create the parts for a host.
 
         Raises:
             errors.Failure: The folder is no host, or the image cannot be read.
         """
         kernel = host_state.kernel(host)
         self.host, self.settings = host, settings
-        self._context = sources.Context(host=host, image=image, settings=settings, kernel=kernel)
+        self._context = sources.Context(
+            host=host, image=folders.image, settings=settings, kernel=kernel, payloads=folders.payloads
+        )
         source = _source(self._context)
         drivers = store.Store(self._context, source)
         self._api = cluster.Cluster(kubeconfig)
         self.claim = leases.Claim(self._api, settings.leases, os.environ.get(NODE, ""))
-        self._devices = device_users.DeviceUsers(host, settings, self._api, kubelet)
+        self._devices = device_users.DeviceUsers(host, settings, self._api, folders.kubelet)
         preparation = prepare.Preparation(host, settings, drivers, self._devices, self.claim)
         self.changer = transaction.Changer(host, settings, drivers, preparation)
-        brought = f"{source.fingerprint()} {digests.of_folder(image / 'opt/kae')}"
-        self.digest = desired.digest(settings, kernel, brought)
+        brought = [source.fingerprint()]
+        for part, tops in self._context.brought.items():
+            brought += [f"{part} {digests.of_folder(top)}".strip() for top in tops]
+        self.digest = desired.digest(settings, kernel, " ".join(brought))
         """The digest of the desired driver."""
         self.published = driver_state.DriverState()
         self.loop = loop.Loop(host, settings, self.changer, self.digest, self.published)
@@ -76,6 +90,7 @@ class Wiring:
             steps=steps,
             holders=held,
             unserved=tuple(_unserved(self._context)),
+            others=tuple(_others(self.host)),
         )
 
     def is_going(self) -> bool:
@@ -87,6 +102,15 @@ class Wiring:
         """End the renewal of the Lease, and the connections."""
         self.claim.close()
         self._api.close()
+
+
+def _others(host: chroot.Host) -> Iterator[str]:
+    """Return sentences about the drivers that the installers of other recipes have put on the host."""
+    for own in paths.stacks(names=readings.names(host.path(paths.RECIPES))):
+        if own != host.own:
+            installed = record.read(host, own).installed
+            if installed is not None:
+                yield f"{own.recipe or 'kae'}: {installed.version} from {installed.source}."
 
 
 def _unserved(context: sources.Context) -> Iterator[str]:

@@ -173,7 +173,13 @@ class DriverConfig(NodeProgram):
             "if": {"required": ["recipe"]},
             "then": {
                 "required": ["class"],
-                "properties": {"vendor": False, "kinds": {"items": {"required": ["vendor"]}}},
+                "properties": {
+                    "vendor": False,
+                    "presentWhen": False,
+                    "deviceNodes": False,
+                    "sriov": {"maxProperties": 0},
+                    "kinds": {"items": {"required": ["vendor"]}},
+                },
             },
             "else": {
                 "required": ["vendor"],

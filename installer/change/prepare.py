@@ -71,6 +71,7 @@ class Preparation:
     def _before(self, current: host_state.HostState) -> record.Change:
         installed = current.record.installed
         entries = {function.address: function.entry for function in current.functions if function.entry}
+        entries |= current.nodes
         return record.Change(
             kept=installed,
             loaded=tuple(current.loaded),
@@ -103,13 +104,15 @@ class Preparation:
             yield change_steps.Step("take-lease", takes, self._take, queues=True)
         announces = f"Writes '{self._host.own.changing}': the device plugin allocates no more devices."
         yield change_steps.Step("announce-change", announces, lambda: self._announce(attempt.decided.reasons[0]))
-        if current.entries() or pci.guests(current.functions):
+        if current.entries() or pci.guests(current.functions) or current.nodes or self._settings.resources:
             what = "evicts" if self._settings.drain.enabled else "waits for"
             listed = f", for at most {limit} s: {device_users.listed(attempt.held)}"
             who = listed if attempt.held else "; there is none now"
             drains = f"Waits until the device plugin has withdrawn its devices, and {what} device holders{who}."
             yield change_steps.Step("drain-devices", drains, lambda: self._drain(attempt))
         begins = "Records the state of the host, and closes the device nodes; from here on a failure restores both."
+        if not self._settings.uacce and not current.nodes:
+            begins = "Records the state of the host; from here on a failure restores it."
         yield change_steps.Step("begin-change", begins, lambda: self._begin(attempt))
 
     @property
@@ -163,7 +166,7 @@ class Preparation:
             if current.loaded or current.options:
                 reason = "Copies the driver of others to the store for a rollback."
                 yield change_steps.Step("keep-driver", reason, lambda: self._keep(attempt))
-        elif attempt.target is None or not current.entries() or kept.kernel != current.kernel:
+        elif attempt.target is None or not current.at_work or kept.kernel != current.kernel:
             return  # Nothing that works could be lost.
         elif not self._drivers.has(kept):
             reason = "Copies the installed driver to the store again, where it is damaged or gone, for a rollback."
@@ -203,6 +206,9 @@ class Preparation:
     def _wait_for_plugin(self) -> None:
         links = self._host.path(self._host.own.links)
         if not readings.names(links):
+            if self._settings.resources:
+                # A resource of tokens has no links; its plugin hears of the announcement at once.
+                self._host.stop.wait(_ADMITTED_S)
             return
         # The device plugin removes its links when it withdraws the devices. A dead one does neither, but then the
         # kubelet allocates no device either.
@@ -234,7 +240,10 @@ class Preparation:
         # Mode 0 keeps users other than root from opening a node. It keeps out neither root with CAP_DAC_OVERRIDE nor a
         # container that has a node of its own. Only now: the record has the modes, and a runtime, which copies a
         # node's mode into a container, creates none any more.
-        for address, node in pci.nodes(attempt.current.functions).items():
+        for address, node in {
+            **pci.nodes(attempt.current.functions),
+            **{path: path for path in attempt.current.nodes},
+        }.items():
             if address in attempt.before.modes:
                 with contextlib.suppress(errors.Failure):  # A node may vanish at any time.
                     self._host.permit(node, 0)

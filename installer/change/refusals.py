@@ -43,4 +43,4 @@ def _check_places(host: chroot.Host, target: record.Driver) -> None:
     if found:
         raise errors.Failure(f"No module can be placed on the host: move {found[0]} elsewhere.")
     if target.libraries:
-        libraries.refuse(host)
+        libraries.refuse(host, target.files)

@@ -81,8 +81,11 @@ class Rollback:
         if before.loaded:
             yield self._swap.reload((*before.loaded, *before.above), anew=before.touched)
             yield from self._swap.enable(before.vfs)
-        reason = f"Restores the modes of device nodes, and '{self._host.own.rule}'."
-        yield change_steps.Step("restore-permissions", reason, lambda: self._permit(before))
+        reason = "Restores the modes of device nodes" + (
+            f", and '{self._host.own.rule}'." if self._settings.uacce else "."
+        )
+        if self._settings.uacce or before.modes:
+            yield change_steps.Step("restore-permissions", reason, lambda: self._permit(before))
 
     def verification_steps(self, attempt: record.FailedTry | None = None) -> Iterator[change_steps.Step]:
         """Yield the last steps, which follow if all others succeeded; they record this try, if it is given."""
@@ -105,11 +108,12 @@ class Rollback:
         yield self._swap.options(kept.options if kept else {}, "Writes the previous parameters.")
 
     def _permit(self, before: record.Change) -> None:
-        if before.rule is None:
-            self._host.remove(self._host.own.rule)
-        else:
+        if before.rule is not None:
             self._host.write(self._host.own.rule, before.rule)
-        for address, node in pci.nodes(pci.functions(self._host, self._settings)).items():
+        elif self._settings.uacce:
+            self._host.remove(self._host.own.rule)
+        paths = {path: path for path in host_state.nodes(self._host, self._settings)}
+        for address, node in {**pci.nodes(pci.functions(self._host, self._settings)), **paths}.items():
             if address in before.modes:
                 self._host.permit(node, before.modes[address], before.groups.get(address))
 
@@ -125,8 +129,11 @@ class Rollback:
         lost = sorted(
             set(before.served)
             - {function.address for function in current.functions if function.entry is not None or function.lent}
+            - {*current.nodes}
         )
-        if lost:
+        if lost and not self._settings.uacce:
+            faults.append(f"{', '.join(lost)} was a device node before, and is none now.")
+        elif lost:
             faults.append(f"{', '.join(lost)} had an entry in /sys/class/uacce, and has none now.")
         if faults:
             raise errors.Failure(" ".join(faults))

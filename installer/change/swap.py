@@ -2,16 +2,16 @@
 
 import functools
 import logging
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
 
-from installer import config, paths, store
+from installer import config, store
 from installer.decide import change_steps, desired
 from installer.drain import device_users
-from installer.host import chroot, digests, host_state, kmod, libraries, pci, record, rpm
+from installer.host import chroot, digests, host_state, kmod, libraries, network, pci, record, rpm
 from runtime import errors, process
 
 LOG = logging.getLogger(__name__)
@@ -37,8 +37,7 @@ class Swap:
         """Yield the steps that unload the driver, if one is loaded."""
         yield from self.disable(current, {function.address for function in current.functions})
         if current.loaded:
-            ours = reversed([name for name in self._settings.all_modules if name in current.loaded])
-            reason = f"Unloads {', '.join((*current.above, *ours))}, in this order."
+            reason = f"Unloads {', '.join((*current.above, *self._unloading(current.loaded)))}, in this order."
             yield change_steps.Step("unload-modules", reason, self._unload)
 
     def disable(self, current: host_state.HostState, among: Collection[str]) -> Iterator[change_steps.Step]:
@@ -66,20 +65,24 @@ class Swap:
             yield change_steps.Step("erase-packages", reason, lambda: self._erase_packages(sorted(erased)))
         places = f"{_places(target)} '{self._host.own.modules('<kernel>')}'."
         yield change_steps.Step("place-modules", places, lambda: self._place_modules(target))
-        yield self.libraries(target)
+        if self._settings.uacce or libraries.known(self._host) or (target is not None and target.files):
+            yield self.libraries(target)
         indexes = "Updates the index of modprobe (depmod)."
         index = functools.partial(self._index, target, changed=bool(erased))
         yield change_steps.Step("index-modules", indexes, chroot.logged()(index) if restores else index)
 
     def libraries(self, target: record.Driver | None) -> change_steps.Step:
-        """Return the step that places the driver's libraries, or removes all of KAE's."""
-        reason = f"{_places(target)} '{paths.LIBRARIES}', which containers mount."
+        """Return the step that places the driver's libraries, or removes all of the installer's."""
+        tops = (target.files if target else ()) or libraries.known(self._host)
+        named = ", ".join(f"'{top}'" for top in tops)
+        reason = f"{_places(target)} {named}, which containers mount."
         return change_steps.Step("place-libraries", reason, lambda: self._place_libraries(target))
 
-    def block(self) -> change_steps.Step:
+    def block(self, target: record.Driver | None) -> change_steps.Step:
         """Return the step that keeps udev from loading the driver at a boot (`blacklist` of modprobe.d(5))."""
-        lines = ["# The installer of KAE removes this file when the driver is verified.", *self._settings.all_modules]
-        text = "\nblacklist ".join(lines)
+        staged = map(kmod.name_of, target.modules if target else ())
+        names = dict.fromkeys((*self._settings.all_modules, *staged))
+        text = "\nblacklist ".join(["# The installer of KAE removes this file when the driver is verified.", *names])
         blocked = self._host.own.blocked
         reason = f"Writes '{blocked}': a driver that crashes the host is not loaded at the next boot."
         return change_steps.Step("block-autoload", reason, lambda: self._host.write(blocked, f"{text}\n"))
@@ -97,6 +100,11 @@ class Swap:
         """Return the step that loads the modules, with the parameters of the options files."""
         reason = f"Loads {', '.join(names)}, in this order."
         return change_steps.Step("load-modules", reason, lambda: self._load(names, anew=True))
+
+    def add(self, names: Sequence[str]) -> change_steps.Step:
+        """Return the step that loads modules beside those that are loaded."""
+        reason = f"Loads {', '.join(names)}, beside those that are loaded."
+        return change_steps.Step("load-modules", reason, lambda: self._load(tuple(names), anew=False))
 
     def reload(self, names: tuple[str, ...], *, anew: bool) -> change_steps.Step:
         """Return the step that loads as many of these modules as possible, with `anew` after an unload of all."""
@@ -125,10 +133,22 @@ class Swap:
             )
         if held := self._devices.openers():
             raise InUse(f"A device was opened after the drain, by {device_users.listed(held)}.")
+        if carried := list(network.carrying(self._host, self._settings)):
+            raise errors.Failure(" ".join(carried))
 
     def _unload_modules(self) -> None:
         self._refuse_users()
-        kmod.unload(self._host, reversed(self._settings.all_modules))
+        loaded = kmod.loaded(self._host, self._names())
+        kmod.unload(self._host, (*self._settings.above, *self._unloading(loaded)))
+
+    def _names(self) -> tuple[str, ...]:
+        return host_state.modules(self._host, self._settings, record.read(self._host))
+
+    def _unloading(self, loaded: Mapping[str, kmod.Module]) -> list[str]:
+        """Return the loaded modules in the order of unloading: those to be replaced, then the others in reverse."""
+        first = [name for name in self._settings.replaced if name in loaded and name not in self._settings.modules]
+        names = [*first, *reversed([name for name in loaded if name not in first])]
+        return kmod.unloading({name: loaded[name] for name in names})
 
     def _unload(self) -> None:
         self._drop_links()
@@ -167,9 +187,8 @@ class Swap:
         folder = self._drivers.folder(target) / "modules" if target else None
         wanted = {place: folder / name for name, place in target.modules.items()} if target and folder else {}
         ours = {file for name in self._settings.all_modules for file in (f"{name}.ko", f".{name}.ko.new")}
-        for path in sorted(
-            path for kernel in self._kernels(target) for path in self._placed(kernel) if path.name in ours
-        ):
+        placed = sorted(path for kernel in self._kernels(target) for path in self._placed(kernel))
+        for path in [path for path in placed if path.name in ours or not self._settings.uacce]:
             absolute = f"/{path.relative_to(self._host.root)}"
             # Old files are removed first, which frees the disk space for the new ones and for a rollback.
             if absolute not in wanted or not digests.same(path, wanted[absolute]):
@@ -210,7 +229,7 @@ class Swap:
                 kmod.index(self._host, kernel.name)
 
     def _write_options(self, texts: Mapping[str, str]) -> None:
-        for module in self._settings.all_modules:
+        for module in dict.fromkeys((*self._names(), *texts)):
             if module in texts:
                 self._host.write(self._host.own.options(module), texts[module])
             else:

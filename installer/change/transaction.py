@@ -7,7 +7,7 @@ a failure and a crash of the host restore; after a kill, the next run resumes fr
 import contextlib
 import functools
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import msgspec
 
@@ -48,6 +48,7 @@ class Changer:
                 version=self._settings.driver_version,
                 kernel="",
                 packages=desired.packages(self._settings),
+                files=tuple(file.to for file in self._settings.files),
                 options=desired.options(self._settings),
             )
         preparation = self.preparation.steps(attempt)
@@ -165,7 +166,7 @@ class Changer:
         current, target, before, decided = attempt.current, attempt.target, attempt.before, attempt.decided
         counts = swap.counts(self._settings, current, before.vfs)
         if decided.disturbs:
-            yield self._swap.block()
+            yield self._swap.block(target)
         if decided.reload:
             yield from self._swap.unload(current)
         elif decided.disturbs:
@@ -179,18 +180,33 @@ class Changer:
         texts = target.options if target else {}
         yield self._swap.options(texts, "Writes the parameters to /etc/modprobe.d, for this load and later boots.")
         if target is None:
-            remove = functools.partial(self._host.remove, self._host.own.rule)
-            yield change_steps.Step("remove-rule", f"Removes '{self._host.own.rule}'.", remove)
+            yield from self._without_driver(before)
         else:
-            if decided.reload:
-                yield self._swap.load((*desired.modules(self._settings, current.functions), *before.above))
-            if decided.disturbs:
-                yield from self._swap.enable(counts)
-            yield self._swap.permit()
+            yield from self._loading(attempt, counts)
         yield from self._closing(attempt)
 
+    def _loading(self, attempt: prepare.Attempt, counts: Mapping[str, int]) -> Iterator[change_steps.Step]:
+        current, decided = attempt.current, attempt.decided
+        needed = desired.modules(self._settings, current.functions)
+        if decided.reload:
+            yield self._swap.load((*needed, *attempt.before.above))
+        elif decided.adds:
+            yield self._swap.add([name for name in needed if name not in current.loaded])
+        if decided.disturbs:
+            yield from self._swap.enable(counts)
+        if self._settings.uacce:
+            yield self._swap.permit()
+
+    def _without_driver(self, before: record.Change) -> Iterator[change_steps.Step]:
+        if self._settings.uacce:
+            remove = functools.partial(self._host.remove, self._host.own.rule)
+            yield change_steps.Step("remove-rule", f"Removes '{self._host.own.rule}'.", remove)
+        elif before.kept is not None and before.kept.replaced:
+            yield self._swap.reload(before.kept.replaced, anew=False)
+
     def _closing(self, attempt: prepare.Attempt) -> Iterator[change_steps.Step]:
-        proves = "Verifies modules, parameters, entries and device nodes, as exit codes do not show all faults."
+        what = "parameters, entries" if self._settings.uacce else "parameters"
+        proves = f"Verifies modules, {what} and device nodes, as exit codes do not show all faults."
         yield change_steps.Step("prove-driver", proves, lambda: self._verify(attempt))
         records = f"Records the installed driver in '{self._host.own.record}'."
         yield change_steps.Step("record-driver", records, lambda: self._record(attempt))
@@ -203,7 +219,8 @@ class Changer:
     def _verify(self, attempt: prepare.Attempt) -> None:
         current = host_state.read(self._host, self._settings)
         if attempt.target is None:
-            remaining = [f"module {name} is loaded" for name in current.loaded]
+            back = attempt.before.kept.replaced if attempt.before.kept is not None else ()
+            remaining = [f"module {name} is loaded" for name in current.loaded if name not in back]
         else:
             faults = verification.faults(self._settings, current, attempt.target, attempt.before.served)
             remaining = [fault.text.rstrip(".") for fault in faults] + self._without_queue(current)
@@ -226,8 +243,18 @@ class Changer:
             files = kmod.chosen(self._host, current.kernel, desired.modules(self._settings, current.functions))
             placed = {name: file.digest for name, file in files.items()}
             target = msgspec.structs.replace(target, digests=target.digests | placed)
+        if target is not None:
+            target = msgspec.structs.replace(target, replaced=self._replaced(attempt.before))
         proof = {"since": clocks.utc(), "asked": attempt.decided.asked, "boot": current.boot}
         record.update(self._host, installed=target, change=None, attempt=None, **proof)
+
+    def _replaced(self, before: record.Change) -> tuple[str, ...]:
+        """Return the kernel's own modules that were loaded before the first driver of the recipe."""
+        kept = before.kept
+        if kept is not None and kept.source != "kept":
+            return kept.replaced
+        foreign = {kmod.name_of(name) for name in kept.modules} if kept is not None else set()
+        return tuple(name for name in before.loaded if name in self._settings.replaced and name not in foreign)
 
     def _end(self, attempt: prepare.Attempt) -> None:
         self._host.remove(self._host.own.changing)

@@ -50,6 +50,11 @@ class Decision:
         return self.replace or self.repairs(verification.Sort.FILES, verification.Sort.LOAD)
 
     @property
+    def adds(self) -> bool:
+        """True when modules are only to be loaded, beside those that are."""
+        return not self.reload and self.repairs(verification.Sort.MISSING)
+
+    @property
     def disturbs(self) -> bool:
         """True when no device may be in use during the change."""
         return not self.impossible and (self.reload or self.repairs(verification.Sort.VFS))
@@ -157,6 +162,8 @@ def _after_crash(settings: config.Config, *, again: bool) -> Decision:
 
 
 def _without_record(settings: config.Config, current: host_state.HostState) -> Decision:
+    if not settings.uacce:
+        return _of_others(settings, current)
     entries = current.entries()
     if settings.install_policy == "IfNotPresent":
         loaded = [kind.module for kind in settings.kinds if kind.module in current.loaded]
@@ -174,6 +181,26 @@ def _without_record(settings: config.Config, current: host_state.HostState) -> D
         names = ", ".join(current.loaded)
         return _change(f"Modules are loaded ({names}), but no device has an entry in /sys/class/uacce.")
     return _change("No driver is loaded.")
+
+
+def _of_others(settings: config.Config, current: host_state.HostState) -> Decision:
+    """Judge modules that others have loaded, which need no device: all of the policy's are a driver."""
+    foreign = current.foreign_files()
+    replaced = [name for name in current.loaded if name in settings.replaced and name not in foreign]
+    if replaced:
+        return _change(f"The kernel's own {', '.join(replaced)} is loaded, which the driver of the policy replaces.")
+    if missing := [name for name in settings.modules if name not in current.loaded]:
+        return _change(
+            f"The policy's {', '.join(missing)} is not loaded." if current.loaded else "No driver is loaded."
+        )
+    if settings.install_policy == "Always":
+        return _change(
+            "A driver that others installed is at work; installPolicy is Always, so it is replaced."
+            + _packages(current, ", hidden by the new ones")
+        )
+    names = ", ".join(settings.modules)
+    said = f"Others have loaded {names}; installPolicy is IfNotPresent, so they stay as they are."
+    return Decision(outcome=Outcome.FOREIGN, reasons=(said,))
 
 
 def _kept(settings: config.Config, current: host_state.HostState) -> Decision:
@@ -200,6 +227,8 @@ def _absent(settings: config.Config, current: host_state.HostState) -> Decision:
     installed, entries = current.record.installed, current.entries()
     if installed is not None:
         return _change(f"The driver {installed.version}, which we installed, is to go.")
+    if not settings.uacce:
+        return _absent_of_others(settings, current)
     if entries and settings.install_policy == "IfNotPresent":
         said = "A driver that others installed is at work; we remove only what we installed."
         return Decision(outcome=Outcome.FOREIGN, reasons=(said,))
@@ -213,6 +242,22 @@ def _absent(settings: config.Config, current: host_state.HostState) -> Decision:
     if current.has_rule or current.changing:
         return _change(f"'{current.own.rule if current.has_rule else current.own.changing}' was left behind.")
     return Decision(outcome=Outcome.RIGHT, reasons=("No driver of KAE is installed, as the policy asks.",))
+
+
+def _absent_of_others(settings: config.Config, current: host_state.HostState) -> Decision:
+    strangers = current.foreign_files() & current.loaded.keys()
+    if strangers and settings.install_policy == "Always":
+        return _change(
+            "A driver that others installed is at work; installPolicy is Always, so it is unloaded."
+            + _packages(current, ", and a boot may load them")
+        )
+    if current.changing:
+        return _change(f"'{current.own.changing}' was left behind.")
+    if strangers:
+        said = "A driver that others installed is at work; we remove only what we installed."
+        return Decision(outcome=Outcome.FOREIGN, reasons=(said,))
+    said = f"No driver of recipe {settings.recipe} is installed, as the policy asks."
+    return Decision(outcome=Outcome.RIGHT, reasons=(said,))
 
 
 def _change(reason: str) -> Decision:

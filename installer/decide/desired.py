@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 from collections.abc import Sequence
 
 from installer import config
@@ -48,11 +49,33 @@ def options(settings: config.Config) -> dict[str, str]:
     }
     for module, values in settings.module_parameters.items():
         stated[module] = stated.get(module, {}) | values
-    return {
-        module: f"options {module} {' '.join(f'{key}={value}' for key, value in sorted(values.items()))}\n"
+    texts = {
+        module: f"options {module} {' '.join(f'{key}={_quoted(value)}' for key, value in sorted(values.items()))}\n"
         for module, values in sorted(stated.items())
         if values
     }
+    for module, rule in sorted(settings.module_rules.items()):
+        # Of one name, depmod prefers the new module.
+        lines = [f"blacklist {name}\n" for name in rule.replaces if name not in settings.modules]
+        if lines:
+            texts[module] = texts.get(module, "") + "".join(lines)
+    return texts
+
+
+def _quoted(value: config.Parameter) -> str:
+    """Return a value as the kernel splits them (next_arg of its lib/cmdline.c); its bool takes 0 and 1, too."""
+    if isinstance(value, str):
+        return f'"{value}"' if re.search(r"\s|^$", value) else value
+    return str(int(value))
+
+
+def is_shown(value: config.Parameter, shown: str | None) -> bool:
+    """Return whether the kernel shows a parameter so that has this value: it prints bool as Y and N."""
+    if isinstance(value, bool):
+        return shown in (("Y", "y", "1") if value else ("N", "n", "0"))
+    if isinstance(value, int) and re.fullmatch(r"0x[0-9a-fA-F]+", shown or ""):
+        return int(shown or "", 16) == value
+    return shown == str(value).strip()
 
 
 def has_entries(settings: config.Config, module: str) -> bool:

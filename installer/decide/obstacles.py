@@ -16,7 +16,9 @@ def find(settings: config.Config, current: host_state.HostState, *, replace: boo
 
     `replace` says that the driver's files change, too.
     """
-    sentences = [*_modules_above(settings, current), *_kernel_users(settings, current)]
+    sentences = [*_modules_above(settings, current), *current.network]
+    if settings.uacce:
+        sentences += _kernel_users(settings, current)
     if replace:
         sentences += _bundles(settings, current)
     if settings.state == "Present":
@@ -30,7 +32,7 @@ def find(settings: config.Config, current: host_state.HostState, *, replace: boo
 
 def _modules_above(settings: config.Config, current: host_state.HostState) -> Iterator[str]:
     """Return the modules of others that use one of the driver's: the kernel unloads none that another one uses."""
-    known = {*settings.all_modules, *kmod.ABOVE}
+    known = {*settings.all_modules, *settings.above, *current.loaded}
     for module in (*current.loaded.values(), *current.above.values()):
         for name in module.holders:
             if name not in known:
@@ -40,7 +42,7 @@ def _modules_above(settings: config.Config, current: host_state.HostState) -> It
 def _bundles(settings: config.Config, current: host_state.HostState) -> Iterator[str]:
     """Return the packages of others that hold more than the driver, as a change erases them whole."""
     for nvra, names in current.bundles.items():
-        if others := [name for name in names if name not in {*settings.all_modules, *kmod.ABOVE, *_RELATED}]:
+        if others := [name for name in names if name not in {*settings.all_modules, *settings.above, *_RELATED}]:
             which = ", ".join(others)
             yield (
                 f"Package {nvra}, which INSTALL_POLICY Always would erase, holds other modules, too ({which}):"
@@ -83,7 +85,7 @@ def _options(settings: config.Config, current: host_state.HostState) -> Iterator
                 for word in option.words.split()
                 if word.partition("=")[0] == key
             ]
-            if said and said[-1][0] != str(value):
+            if said and not desired.is_shown(value, said[-1][0].strip('"')):
                 other, path = said[-1]
                 yield f"'{path}' sets {key} of module {name} to {other}, over the {value} of the policy: remove that."
 
@@ -99,7 +101,7 @@ def _files(current: host_state.HostState) -> Iterator[str]:
             f"modprobe may take {', '.join(names)} from '{folder}' instead of the new driver: remove these files or"
             " their package, and run 'depmod -a'."
         )
-    if current.entries() and current.record.installed is None:
+    if current.at_work and current.record.installed is None:
         known = {name: current.files.get(name) for name in current.loaded}
         lost = [name for name, file in known.items() if file is None or kmod.differ(current.loaded[name], file)]
         if lost:

@@ -19,6 +19,8 @@ class Sort(Enum):
     """Install the driver's files."""
     LOAD = "load"
     """Load its modules again, which no user of a device survives."""
+    MISSING = "missing"
+    """Load modules beside those that are loaded, which disturbs no user."""
     VFS = "vfs"
     """Create or remove virtual functions, which their users do not survive."""
     LIBRARIES = "libraries"
@@ -50,7 +52,7 @@ def faults(
         *_entries(settings, current, served),
         *_options(settings, current),
         *_virtual_functions(settings, current),
-        *_nodes(settings, current),
+        *(_nodes(settings, current) if settings.uacce else _paths(settings, current)),
         *_libraries(current, driver),
     )
 
@@ -122,7 +124,8 @@ def _loaded(needed: Collection[str], current: host_state.HostState) -> Iterator[
     for name in needed:
         module, file = current.loaded.get(name), current.files.get(name)
         if module is None:
-            yield Fault(Sort.LOAD, f"Module {name} is not loaded.")
+            # Without a device, no boot loads it; udev loads KAE's.
+            yield Fault(Sort.MISSING if current.own.recipe else Sort.LOAD, f"Module {name} is not loaded.")
         elif file is not None and kmod.differ(module, file):
             was, wanted = module.version or module.build, file.version or file.build
             yield Fault(
@@ -137,7 +140,12 @@ def _parameters(settings: config.Config, needed: Collection[str], current: host_
     for name in needed:
         module = current.loaded.get(name)
         for key, value in sorted(settings.module_parameters.get(name, {}).items()):
-            if module is not None and module.parameters.get(key) != str(value):
+            file = current.files.get(name)
+            # The kernel shows no parameter of mode 0 (module_param of linux/moduleparam.h).
+            hidden = not settings.uacce and file is not None and key in file.parameters
+            if module is None or (hidden and key not in module.parameters):
+                continue
+            if not desired.is_shown(value, module.parameters.get(key)):
                 was = module.parameters.get(key, "unknown to it")
                 yield Fault(Sort.LOAD, f"Parameter {key} of module {name} is {was}, not {value}.")
 
@@ -192,8 +200,20 @@ def _nodes(settings: config.Config, current: host_state.HostState) -> Iterator[F
             yield Fault(Sort.NODES, f"/dev/{entry.name} has group {entry.group}, not {wanted.group}.")
 
 
+def _paths(settings: config.Config, current: host_state.HostState) -> Iterator[Fault]:
+    """Check that the driver's device nodes are there, and that what it replaces is not loaded beside it."""
+    for module, rule in settings.module_rules.items():
+        for name in rule.replaces:
+            if name in current.loaded and name not in settings.modules:
+                yield Fault(Sort.LOAD, f"Module {name} is loaded, which {module} replaces.")
+    if all(name in current.loaded for name in settings.modules):
+        for path in settings.nodes:
+            if path not in current.nodes:
+                yield Fault(Sort.LOAD, f"The modules are loaded, and '{path}' is no character device.")
+
+
 def _libraries(current: host_state.HostState, driver: record.Driver) -> Iterator[Fault]:
     """Check that containers mount the libraries that fit the modules."""
     for name, digest in driver.libraries.items():
         if current.libraries.get(name) != digest:
-            yield Fault(Sort.LIBRARIES, f"'{paths.LIBRARIES}/{name}' is not as it was installed.")
+            yield Fault(Sort.LIBRARIES, f"'{current.own.library(name)}' is not as it was installed.")

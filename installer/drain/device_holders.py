@@ -50,20 +50,25 @@ class Holders:
 
 
 def find(
-    host: chroot.Host, resources: Collection[str], entries: Iterable[pci.Entry], kubelet: Path = KUBELET
+    host: chroot.Host,
+    resources: Collection[str],
+    entries: Iterable[pci.Entry],
+    kubelet: Path = KUBELET,
+    modules: Collection[str] = processes.COUNTING,
 ) -> Holders:
-    """Return the holders of a device of these resources, or of one of these entries.
+    """Return the holders of a device of these resources, or of one of these entries, which `modules` count.
 
-    `kubelet` is its root folder on the host. Outside of a pod, without its socket, only processes are read, which a
-    note says. Raises `Failure` if the kubelet does not answer, or if a pod does not see its socket.
+    `kubelet` is its root folder on the host; without resources it is not asked. Outside of a pod, without its socket,
+    only processes are read, which a note says. Raises `Failure` if the kubelet does not answer, or if a pod does not
+    see its socket.
     """
-    held, notes = _pods(host, resources, kubelet)
+    held, notes = _pods(host, resources, kubelet) if resources else ({}, ())
     pods = _pod_names(host)
     live = pods.keys() & readings.names(host.resolved(str(kubelet)) / "pods")
     uids = {pod: _uid(pod, {uid: pods[uid] for uid in live}) for pod in held}
     opened: dict[str, list[str]] = {}
     strangers: list[processes.Holder] = []
-    for user in processes.find(host, entries):
+    for user in processes.find(host, entries, modules):
         pod = pods.get(user.uid)
         if pod is None or not isinstance(user, processes.Process):
             strangers.append(user)

@@ -40,7 +40,15 @@ class DeviceUsers:
     def openers(self) -> tuple[str, ...]:
         """Return who has a device open now, in words, without the kubelet; raise `Failure` if they are unknown."""
         return tuple(
-            holder.text for holder in processes.find(self._host, _entries(pci.functions(self._host, self._settings)))
+            holder.text
+            for holder in processes.find(
+                self._host,
+                (
+                    *_entries(pci.functions(self._host, self._settings)),
+                    *host_state.nodes(self._host, self._settings).values(),
+                ),
+                self._counting,
+            )
         )
 
     def drain(self, current: host_state.HostState, check: Callable[[], object]) -> None:
@@ -66,14 +74,23 @@ class DeviceUsers:
             notes = "".join(f" {note}" for note in ended.notes[:_NAMED])
             raise Blocked(f"After {limit_s} s a device is still held by {who}.{notes} The driver stays as it was.")
 
+    @property
+    def _counting(self) -> tuple[str, ...]:
+        """The modules that count the users of the device nodes."""
+        return processes.COUNTING if self._settings.uacce else self._settings.all_modules
+
     def _evict(self, namespace: str, pod: str, uid: str) -> cluster.EvictionAnswer:
         answer = self._api.evict(namespace, pod, uid)
         self.evictions += answer.outcome is cluster.Outcome.ACCEPTED
         return answer
 
     def _find(self, current: host_state.HostState) -> device_holders.Holders:
-        resources = {name for kind in self._settings.kinds for name in (kind.resource, kind.vfio_resource)}
-        found = device_holders.find(self._host, resources, _entries(current.functions), self._kubelet)
+        kinds = self._settings.kinds if self._settings.uacce else ()
+        resources = {name for kind in kinds for name in (kind.resource, kind.vfio_resource)}
+        entries = (*_entries(current.functions), *current.nodes.values())
+        found = device_holders.find(
+            self._host, resources | {*self._settings.resources}, entries, self._kubelet, self._counting
+        )
         guests = (
             f"virtual function {function.address} (driver {function.driver}, as for a virtual machine)"
             for function in pci.guests(pci.functions(self._host, self._settings))

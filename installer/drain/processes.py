@@ -18,6 +18,9 @@ from runtime import errors, readings
 _MAPS_S = 30
 """The time limit to read all maps: a process that waits in the kernel may keep its own locked."""
 
+COUNTING = ("uacce",)
+"""The modules that count the open nodes of KAE's devices."""
+
 # The cgroup drivers cgroupfs and systemd (pkg/kubelet/cm); a static pod's uid is a hash without hyphens.
 _POD = re.compile(r"[-/]pod([0-9a-f]{8}(?:[-_][0-9a-f]{4}){3}[-_][0-9a-f]{12}|[0-9a-f]{32})(?=[./]|$)", re.MULTILINE)
 
@@ -42,23 +45,32 @@ class Process(Holder):
     name: str
 
 
-def find(host: chroot.Host, entries: Iterable[pci.Entry]) -> Sequence[Holder]:
+def find(host: chroot.Host, entries: Iterable[pci.Entry], modules: Collection[str] = COUNTING) -> Sequence[Holder]:
     """Return the processes that have one of these entries open or mapped; the kubelet is not asked.
 
-    Maps cost more to read than descriptors, so only an unexplained use of uacce makes them read: each open or mapped
-    node counts there, also after its descriptor was closed (cdev_get and fops_get of the kernel's fs/char_dev.c).
-    Raises `Failure` if the maps cannot be read in time.
+    Maps cost more to read than descriptors, so only an unexplained use of the modules that have the nodes makes them
+    read: each open or mapped node counts there, also after its descriptor was closed (cdev_get and fops_get of the
+    kernel's fs/char_dev.c). Raises `Failure` if the maps cannot be read in time.
     """
     names = {entry.numbers: entry.name for entry in entries if entry.numbers}
     found = tuple(_users(host, names, _opened)) if names else ()
-    uacce = host.path("/sys/module/uacce")
-    counted = readings.integer(uacce / "refcnt")  # None where uacce is built into the kernel, which counts nothing.
-    uses = (counted or 0) - len(readings.names(uacce / "holders"))
-    if found or not names or (counted is not None and uses <= 0):
+    counts = [(name, uses) for name in modules if (uses := _uses(host, name)) is not None]
+    used = [(name, uses) for name, uses in counts if uses > 0]
+    if found or not names or (counts and not used):
         return found
     # Such as a descriptor on its way through a socket.
-    unseen = f"a user that is not seen in /proc (the module uacce is in use {uses} times more than by modules)"
-    return _mapping(host, names) or ((Holder(text=unseen),) if counted is not None else ())
+    unseen = (
+        f"a user that is not seen in /proc (the module {name} is in use {uses} times more than by modules)"
+        for name, uses in used
+    )
+    return _mapping(host, names) or tuple(Holder(text=text) for text in unseen)
+
+
+def _uses(host: chroot.Host, module: str) -> int | None:
+    """Return the number of users of a module but modules; None where it is built in, as then nothing is counted."""
+    folder = host.path(f"/sys/module/{module}")
+    counted = readings.integer(folder / "refcnt")
+    return None if counted is None else counted - len(readings.names(folder / "holders"))
 
 
 def _mapping(host: chroot.Host, names: Mapping[str, str]) -> Sequence[Process]:

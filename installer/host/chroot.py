@@ -98,7 +98,7 @@ class Host:
 
         Its folder may be another program's: O_EXCL (open(2)) follows no link that was made in the last moment.
         """
-        with self._fresh(absolute) as fresh, fresh.open("x", encoding="utf-8") as file:
+        with self.fresh(absolute) as fresh, fresh.open("x", encoding="utf-8") as file:
             os.fchmod(file.fileno(), mode)
             file.write(text)
 
@@ -106,7 +106,7 @@ class Host:
         """Copy a file or a link, which has to be there, atomically, also if the power fails."""
         if not os.path.lexists(source):
             raise errors.Failure(f"'{absolute}' on the host cannot be written: its copy '{source}' is not there.")
-        with self._fresh(absolute) as fresh:
+        with self.fresh(absolute) as fresh:
             if source.is_symlink():
                 fresh.symlink_to(source.readlink())
                 return
@@ -116,11 +116,11 @@ class Host:
 
     def link(self, target: str, absolute: str) -> None:
         """Make a link to `target`, atomically in place of another link, but not of a folder."""
-        with self._fresh(absolute) as fresh:
+        with self.fresh(absolute) as fresh:
             fresh.symlink_to(target)
 
     @contextlib.contextmanager
-    def _fresh(self, absolute: str) -> Iterator[Path]:
+    def fresh(self, absolute: str) -> Iterator[Path]:
         """Return the context of `files.replaced`, in a folder that exists; then all of it is on the disk."""
         target = self.path(absolute)
         made = [folder for folder in target.parents if not folder.exists()]

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from installer import paths
-from installer.host import chroot, digests, host_state
+from installer.host import chroot, digests, host_state, libraries
 from runtime import errors
 
 _MARGIN_BYTES = 16 << 20
@@ -38,10 +38,11 @@ def _folders(host: chroot.Host, driver: Path | None) -> Iterator[tuple[str, int]
     # The kernel's own modules need no file, and may lie on a read-only /usr.
     if added["modules"] or added["packages"] or any(digests.files(host.path(modules))):
         yield modules, added["modules"]
-    if added["libraries"] or host.path(paths.LIBRARIES).exists():
-        yield paths.LIBRARIES, added["libraries"]
+    if added["libraries"] or any(host.path(link).exists() for link in libraries.known(host)):
+        yield "/opt" if host.own.recipe else paths.LIBRARIES, added["libraries"]
     yield "/etc/modprobe.d", 0
-    yield host.own.rule, 0
+    if not host.own.recipe:
+        yield host.own.rule, 0
 
 
 def _nearest(path: Path) -> Path:

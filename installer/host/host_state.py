@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from installer import config, paths
-from installer.host import chroot, digests, kmod, libraries, module_search, pci, record, rpm
+from installer.host import chroot, digests, kmod, libraries, module_search, network, pci, record, rpm
 from runtime import errors, readings, shapes
 
 _OPTION_FOLDERS = ("/etc/modprobe.d", "/run/modprobe.d", "/usr/local/lib/modprobe.d", "/usr/lib/modprobe.d")
@@ -43,7 +43,7 @@ class HostState:
     """The texts of existing options files, by module."""
     options_elsewhere: tuple[Option, ...] = ()
     above: Mapping[str, kmod.Module] = field(default_factory=dict)
-    """The loaded ones of `kmod.ABOVE`."""
+    """The loaded ones of `config.Config.above`."""
     rivals: Mapping[str, str] = field(default_factory=dict)
     """Files that modprobe may prefer to those of the desired driver, by module."""
     owners: Mapping[str, str] = field(default_factory=dict)
@@ -63,6 +63,10 @@ class HostState:
     record: record.Record
     changing: bool
     own: paths.Own = paths.KAE
+    nodes: Mapping[str, pci.Entry] = field(default_factory=dict)
+    """The character devices among the config's `nodes`, by path."""
+    network: tuple[str, ...] = ()
+    """Sentences about interfaces of the driver that carry the node's own traffic."""
     """True while the change is announced (driver-changing)."""
     unproved: bool = False
     """True when a change blocked the driver, and the record knows neither that change nor its end."""
@@ -72,6 +76,11 @@ class HostState:
         own = paths.own_modules(self.kernel)
         return {name for name, file in self.files.items() if not file.path.startswith(own)}
 
+    @property
+    def at_work(self) -> bool:
+        """True when a driver is at work: KAE's has devices, a recipe's has loaded modules."""
+        return bool(self.loaded if self.own.recipe else self.entries())
+
     def entries(self) -> tuple[pci.Function, ...]:
         """Return the functions that user space can use."""
         return tuple(function for function in self.functions if function.entry is not None)
@@ -80,7 +89,8 @@ class HostState:
 def read(host: chroot.Host, settings: config.Config) -> HostState:
     """Read the state of the host; raise `Failure` if the folder is no host, or its record cannot be read."""
     running, known, said = kernel(host), record.read(host), text(host, host.own.rule) or ""
-    files = kmod.chosen(host, running, settings.all_modules)
+    names = modules(host, settings, known)
+    files = kmod.chosen(host, running, names)
     rivals = _rivals(host, settings, running, known)
     owners = _owners(host, settings, known, {*rivals.values(), *(f.path for f in files.values())})
     return HostState(
@@ -89,22 +99,24 @@ def read(host: chroot.Host, settings: config.Config) -> HostState:
         system=_system(host),
         secure_boot=_secure_boot(host),
         functions=pci.functions(host, settings),
-        loaded=MappingProxyType(kmod.loaded(host, settings.all_modules)),
+        loaded=MappingProxyType(kmod.loaded(host, names)),
         files=MappingProxyType(files),
-        options=MappingProxyType(_options(host, settings)),
+        options=MappingProxyType(_options(host, names)),
         options_elsewhere=tuple(_options_elsewhere(host)),
-        above=MappingProxyType(kmod.loaded(host, kmod.ABOVE)),
+        above=MappingProxyType(kmod.loaded(host, settings.above)),
         rivals=MappingProxyType(rivals),
         owners=MappingProxyType(owners),
         bundles=MappingProxyType({nvra: rpm.modules_of(host, nvra) for nvra in sorted({*owners.values()})}),
         rpm_user=rpm.locked_by(host),
         signed_only=_signed_only(host),
         libraries=MappingProxyType(libraries.present(host)),
-        rule=said == rule(host, settings.device_nodes),
-        has_rule=said.startswith(_RULE),
+        rule=not settings.uacce or said == rule(host, settings.device_nodes),
+        has_rule=settings.uacce and said.startswith(_RULE),
         record=known,
         changing=host.path(host.own.changing).exists(),
         own=host.own,
+        nodes=MappingProxyType(nodes(host, settings)),
+        network=tuple(network.carrying(host, settings)),
         unproved=host.path(host.own.blocked).exists() and not (known.change or known.installed or known.boot),
     )
 
@@ -157,8 +169,29 @@ def _secure_boot(host: chroot.Host) -> bool:
     return False
 
 
-def _options(host: chroot.Host, settings: config.Config) -> dict[str, str]:
-    texts = {module: text(host, host.own.options(module)) for module in settings.all_modules}
+def modules(host: chroot.Host, settings: config.Config, known: record.Record) -> tuple[str, ...]:
+    """Return the modules of the config, and before them others of a recipe's driver: what they need, or needed.
+
+    Which these are, its records and the folder of its installed modules tell.
+    """
+    if settings.uacce:
+        return settings.all_modules
+    drivers = (known.installed, known.change.kept if known.change else None)
+    placed = readings.names(host.path(host.own.modules(kernel(host))))
+    files = list(placed)
+    for driver in filter(None, drivers):
+        files += [*driver.modules, *driver.wanted, *driver.options, *driver.replaced]
+    others = {kmod.name_of(file) for file in files if not file.startswith(".")} - {*settings.all_modules}
+    return (*sorted(others), *settings.all_modules)
+
+
+def nodes(host: chroot.Host, settings: config.Config) -> dict[str, pci.Entry]:
+    """Return the character devices among the config's `nodes`, by path."""
+    return {path: entry for path in settings.nodes if (entry := pci.node(host, path)) is not None}
+
+
+def _options(host: chroot.Host, names: Iterable[str]) -> dict[str, str]:
+    texts = {module: text(host, host.own.options(module)) for module in names}
     return {module: text for module, text in texts.items() if text is not None}
 
 

@@ -17,9 +17,6 @@ _UNLOAD_S = 60
 
 _INDEX_S = 600
 
-ABOVE = ("hisi_acc_vfio_pci", "hisi_migration")
-"""Modules of live migration, which use hisi_qm: a change unloads them, and loads them again at its end."""
-
 _HALF_LOADED = (
     "it stays half loaded, as after a kernel oops in its start (see dmesg on the host); only a reboot removes it"
 )
@@ -67,6 +64,8 @@ class File:
     build: str | None
     digest: str = ""
     """The SHA-256 of its content; empty if it cannot be read."""
+    parameters: frozenset[str] = frozenset()
+    """The names of its parameters, of which the kernel may show none."""
 
 
 def loaded(host: chroot.Host, names: Iterable[str]) -> dict[str, Module]:
@@ -96,8 +95,13 @@ def in_transition(host: chroot.Host, names: Iterable[str]) -> dict[str, str]:
 
     This lasts for ever if the module's start or its end hangs (show_initstate of the kernel's kernel/module).
     """
-    states = {name: readings.text(host.path(f"/sys/module/{name}/initstate")) for name in (*ABOVE, *names)}
+    states = {name: readings.text(host.path(f"/sys/module/{name}/initstate")) for name in names}
     return {name: state for name, state in states.items() if state in ("coming", "going")}
+
+
+def name_of(path: str) -> str:
+    """Return the kernel's name of a module file, plain or compressed: it has an underscore for each hyphen."""
+    return posixpath.basename(path).partition(".ko")[0].replace("-", "_")
 
 
 def chosen(host: chroot.Host, kernel: str, names: Collection[str]) -> dict[str, File]:
@@ -111,11 +115,12 @@ def chosen(host: chroot.Host, kernel: str, names: Collection[str]) -> dict[str, 
     for part in re.split(r"^(?=filename:)", said, flags=re.MULTILINE):
         fields = dict(re.findall(r"^(filename|version|srcversion):\s+(\S.*)$", part, re.MULTILINE))
         path = fields.get("filename", "")
-        # The kernel reads a hyphen in a file's name as an underscore; built-in code has no path.
-        name = posixpath.basename(path).partition(".ko")[0].replace("-", "_")
+        # Built-in code has no path.
+        name = name_of(path)
         if path.startswith("/") and name in names:
             digest = digests.of_file(here) if (here := host.resolved(path)).is_file() else ""
-            files[name] = File(path, fields.get("version"), fields.get("srcversion"), digest)
+            known = frozenset(re.findall(r"^parm:\s+([^:\s]+)", part, re.MULTILINE))
+            files[name] = File(path, fields.get("version"), fields.get("srcversion"), digest, known)
     return files
 
 
@@ -145,9 +150,27 @@ def load(host: chroot.Host, name: str) -> None:
         raise errors.Failure(f"Module {name} cannot be loaded: {why}.") from error
 
 
+def unloading(modules: Mapping[str, Module]) -> list[str]:
+    """Return these loaded modules in their order, but each after those that use it: the kernel demands that."""
+    left, ordered = dict(modules), []
+    while left:
+        free = (name for name, module in left.items() if left.keys().isdisjoint(module.holders))
+        ordered.append(next(free, next(iter(left))))
+        del left[ordered[-1]]
+    return ordered
+
+
+def depends(host: chroot.Host, path: str) -> list[str]:
+    """Return the modules that a module file needs; raise `Failure` if it is none."""
+    return [name.replace("-", "_") for name in host.run("modinfo", "-F", "depends", path).strip().split(",") if name]
+
+
 def unload(host: chroot.Host, names: Iterable[str]) -> None:
-    """Unload the loaded ones of these modules, in this order; raise `Failure` with the users of one in use."""
-    for name in (*ABOVE, *names):
+    """Unload the loaded ones of these modules, in this order, but each after those that use it.
+
+    Raises `Failure` with the users of one in use.
+    """
+    for name in unloading(loaded(host, names)):
         if _module(host, name) is None:
             continue
         try:

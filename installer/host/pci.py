@@ -1,6 +1,7 @@
 """The PCI functions of the host's KAE devices, with their entries and device nodes."""
 
 import contextlib
+import os
 import stat
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -52,7 +53,9 @@ class Function:
 
 
 def functions(host: chroot.Host, settings: config.Config) -> tuple[Function, ...]:
-    """Return the functions of the vendor and of the kinds in the config, by address."""
+    """Return the functions of the vendor and of the kinds in the config, by address; none for a class without them."""
+    if not settings.uacce:
+        return ()
     scanned = pci.scan(host.path("/sys"), settings.vendor, settings.kinds)
     return tuple(_function(host, function, function.kind) for function in scanned if function.kind is not None)
 
@@ -61,6 +64,17 @@ def nodes(of: Sequence[Function]) -> dict[str, str]:
     """Return the paths of the device nodes that exist, by address."""
     entries = {function.address: function.entry for function in of if function.entry is not None}
     return {address: f"/dev/{entry.name}" for address, entry in entries.items() if entry.mode is not None}
+
+
+def node(host: chroot.Host, path: str) -> Entry | None:
+    """Return a device node by its path; None if no character device is there."""
+    with contextlib.suppress(OSError):
+        found = host.resolved(path).stat()
+        if stat.S_ISCHR(found.st_mode):
+            numbers = f"{os.major(found.st_rdev)}:{os.minor(found.st_rdev)}"
+            name = path.removeprefix("/dev/")
+            return Entry(name=name, numbers=numbers, mode=stat.S_IMODE(found.st_mode), group=found.st_gid)
+    return None
 
 
 def guests(of: Sequence[Function]) -> tuple[Function, ...]:

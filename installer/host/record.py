@@ -5,6 +5,7 @@ from typing import Literal
 
 import msgspec
 
+from installer import paths
 from installer.host import chroot
 from runtime import clocks, errors
 
@@ -35,6 +36,10 @@ class Driver(_Kept, frozen=True, kw_only=True):
     """Its packages, as name-version-release.architecture."""
     libraries: dict[str, str] = msgspec.field(default_factory=dict)
     """The files of its folder libraries/, and the SHA-256 of each, or the target of a link after an arrow."""
+    files: tuple[str, ...] = ()
+    """The paths of the host's links to its user-space files; KAE's is always /opt/kae."""
+    replaced: tuple[str, ...] = ()
+    """The kernel's own modules that were unloaded for it, and are loaded again when it goes."""
     wanted: tuple[str, ...] = ()
     """The modules that were to be loaded when it was staged; empty in the records of earlier releases, for all."""
     options: dict[str, str] = msgspec.field(default_factory=dict)
@@ -135,9 +140,12 @@ def same_load(one: str, other: str) -> bool:
     return one.partition("-")[0] == other.partition("-")[0]
 
 
-def read(host: chroot.Host) -> Record:
-    """Return the record, an empty one if there is none; raise `Failure` if it cannot be read."""
-    path = host.path(host.own.record)
+def read(host: chroot.Host, own: paths.Own | None = None) -> Record:
+    """Return the record, an empty one if there is none; raise `Failure` if it cannot be read.
+
+    `own` names another stack than that of this installer.
+    """
+    path = host.path((own or host.own).record)
     try:
         return msgspec.json.decode(path.read_bytes(), type=Record, strict=True)
     except FileNotFoundError:

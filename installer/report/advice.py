@@ -11,7 +11,7 @@ from installer.host import host_state
 def driver(current: host_state.HostState) -> str:
     """Return the driver that the host has, and who installed it."""
     installed = current.record.installed
-    recorded = "none installed by KAE"
+    recorded = "none installed by us" if current.own.recipe else "none installed by KAE"
     if installed is not None:
         kernel = "" if installed.kernel == current.kernel else f" for kernel {installed.kernel}"
         recorded = f"{installed.version} from {installed.source}{kernel}, installed by us at {current.record.since}"
@@ -26,7 +26,7 @@ def driver(current: host_state.HostState) -> str:
     foreign = any(not file.path.startswith(own) for name, file in current.files.items() if name in current.loaded)
     which = ", ".join(versions) or "one without a version"
     found = f"{which}, installed by others" if versions or foreign else "the kernel's own"
-    return f"{found}, at work" if current.entries() else f"{found}, loaded, but no device works with it"
+    return f"{found}, at work" if current.at_work else f"{found}, loaded, but no device works with it"
 
 
 def last_try(current: host_state.HostState) -> str:
@@ -57,10 +57,9 @@ def coming(
     """Return sentences about the next steps of the installer and of people; `held` is the number of device holders."""
     if decided.outcome is decision.Outcome.FOREIGN:
         what = f"replaced by {settings.driver_version}" if settings.state == "Present" else "unloaded"
-        yield (
-            f"Nothing is done. To have it {what}, set INSTALL_POLICY to Always in driver.env of the policy"
-            f" '{settings.policy}'."
-        )
+        field = "INSTALL_POLICY to Always in driver.env" if settings.uacce else "driver.installPolicy to Always"
+        where = "of" if settings.uacce else "in"
+        yield f"Nothing is done. To have it {what}, set {field} {where} the policy '{settings.policy}'."
     elif decided.outcome is decision.Outcome.WAIT:
         yield (
             "The NFD worker of this node renews the labels, mostly within a minute. If it does not, look at that"

@@ -35,6 +35,8 @@ class Report:
     """The device holders, each in words."""
     unserved: tuple[str, ...] = ()
     """Sentences about installed kernels without a driver."""
+    others: tuple[str, ...] = ()
+    """Sentences about the drivers of other recipes on this host."""
 
     @property
     def pause_s(self) -> float:
@@ -85,6 +87,7 @@ def as_json(made: Report) -> str:
             "nextTrySeconds": None if math.isinf(made.pause_s) else round(made.pause_s),
         },
         "modules": [_json_module(name, current.loaded.get(name), current.files.get(name)) for name in _shown(made)],
+        **(_json_recipe(made) if settings.recipe else {}),
         "devices": [_json_device(function) for function in current.functions],
         "holders": list(made.holders),
     }
@@ -94,7 +97,8 @@ def as_json(made: Report) -> str:
 def as_status(made: Report) -> str:
     """Return the state of the host, for people."""
     facts = [(name, _wrapped(sentences, _WIDTH - _MARGIN)) for name, sentences in _facts(made)]
-    parts = [_table(facts), _modules(made), _devices(made.current.functions)]
+    devices = _devices(made.current.functions) if made.settings.uacce else _nodes(made)
+    parts = [_table(facts), _modules(made), *filter(None, [devices])]
     if made.holders:
         parts.append("\n".join(["HELD BY", *made.holders]))
     return _joined(parts)
@@ -124,7 +128,10 @@ def _facts(made: Report) -> Iterator[tuple[str, Sequence[str]]]:
     yield "Host", (f"{current.system}, kernel {current.kernel}, secure boot {secure}",)
     driver = f"driver {settings.driver_version} from {settings.source.name}"
     wanted = driver if settings.state == "Present" else "no driver"
-    yield "Policy", (f"{settings.policy}, pool {settings.pool}: {wanted}, INSTALL_POLICY {settings.install_policy}",)
+    if settings.recipe:
+        yield "Recipe", (settings.recipe,)
+    policy = "INSTALL_POLICY" if settings.uacce else "installPolicy"
+    yield "Policy", (f"{settings.policy}, pool {settings.pool}: {wanted}, {policy} {settings.install_policy}",)
     yield "Program", (version.words(config.Config),)
     yield "Driver", (advice.driver(current),)
     yield "Decision", (made.decided.outcome.value.upper(), *made.decided.reasons)
@@ -148,12 +155,15 @@ def _facts(made: Report) -> Iterator[tuple[str, Sequence[str]]]:
         yield "Next", made.coming
     if made.unserved:
         yield "Kernels", made.unserved
+    if made.others:
+        yield "Others", made.others
 
 
 def _shown(made: Report) -> tuple[str, ...]:
     """Return the modules to load, and what is loaded of the others."""
     loaded = made.current.loaded
-    return tuple(name for name in made.settings.all_modules if name in made.settings.modules or name in loaded)
+    names = dict.fromkeys((*made.settings.all_modules, *loaded))
+    return tuple(name for name in names if name in made.settings.modules or name in loaded)
 
 
 def _modules(made: Report) -> str:
@@ -194,8 +204,25 @@ def _devices(functions: Sequence[pci.Function]) -> str:
     return _table(rows, "DEVICE", "KIND", "DRIVER", "ENTRY", "MODE", "VIRTUAL FUNCTIONS")
 
 
+def _nodes(made: Report) -> str:
+    """Return a table of the device nodes of a recipe's driver; empty where it has none."""
+    rows = []
+    for path in made.settings.nodes:
+        node = made.current.nodes.get(path)
+        rows.append((path, node.numbers if node else "no device node", _mode(node)))
+    return _table(rows, "DEVICE NODE", "NUMBERS", "MODE") if rows else ""
+
+
 def _mode(entry: pci.Entry | None) -> str | None:
     return f"{entry.mode:04o}" if entry is not None and entry.mode is not None else None
+
+
+def _json_recipe(made: Report) -> dict[str, object]:
+    nodes = {path: made.current.nodes.get(path) for path in made.settings.nodes}
+    return {
+        "recipe": made.settings.recipe,
+        "nodes": [{"path": path, "there": node is not None, "mode": _mode(node)} for path, node in nodes.items()],
+    }
 
 
 def _json_module(name: str, module: kmod.Module | None, file: kmod.File | None) -> dict[str, object]:

@@ -4,14 +4,15 @@ A source fills a folder of the store and does not touch the running driver, so t
 signature fails before any pod is evicted.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
 from installer import config, paths
 from installer.decide import change_steps
-from installer.host import chroot, digests, rpm
+from installer.host import chroot, digests, kmod, rpm
+from installer.sources import unpack
 from runtime import errors, readings
 
 CREDENTIALS = "run/credentials"
@@ -32,6 +33,24 @@ class Context:
     settings: config.Config
     kernel: str
     """The release of the host's running kernel, as `uname -r` prints it."""
+    payloads: Path = Path("/payload")
+    """The folder with a folder of files for each payload of the config."""
+
+    @property
+    def brought(self) -> dict[str, list[Path]]:
+        """Return the folders with user-space files, by the names that their files have in a driver's tree.
+
+        KAE's libraries are in the image; each folder of a recipe is in a payload.
+        """
+        if not self.settings.recipe:
+            return {"": [self.image / "opt/kae"]}
+        payloads = [self.payloads / payload.name for payload in self.settings.payloads]
+        return {
+            file.to.removeprefix("/opt/"): [
+                folder for payload in payloads if (folder := payload / file.from_.lstrip("/")).is_dir()
+            ]
+            for file in self.settings.files
+        }
 
 
 def repositories(context: Context, stated: config.Repositories) -> rpm.Repositories:
@@ -71,16 +90,34 @@ def bring_packages(context: Context, stated: config.Repositories) -> None:
         context.host.copy(path, f"{paths.PACKAGES}/{path.relative_to(folder)}")
 
 
-def place(context: Context, modules: Mapping[str, Path], folder: str, lacking: str) -> None:
-    """Copy the modules to load into a folder of the store; raise `Failure` for those that are not there.
+def module_files(folder: Path) -> list[Path]:
+    """Return the module files below a folder, plain and compressed."""
+    return [path for path in sorted(folder.rglob("*.ko*")) if path.name.endswith((".ko", *unpack.SUFFIXES))]
 
-    `modules` are files by name. `lacking` is the message, in which {} stands for the names of missing modules.
+
+def place(context: Context, files: Iterable[Path], folder: str, lacking: str) -> None:
+    """Copy the modules to load into a folder of the store, each plain and with the kernel's name.
+
+    A recipe's come with those that they need, as far as these are among `files`. `lacking` is the message of the
+    `Failure` for modules that are not, in which {} stands for their names.
     """
-    missing = [name for name in context.settings.modules if f"{name}.ko" not in modules]
-    if missing:
+    modules: dict[str, Path] = {}
+    for path in files:
+        name, other = kmod.name_of(path.name), modules.get(kmod.name_of(path.name), path)
+        if context.settings.recipe and not digests.same(path, other):
+            raise errors.Failure(f"Module {name} is there twice, as '{other}' and as '{path}'.")
+        modules[name] = path
+    waiting = list(context.settings.modules)
+    if missing := [name for name in waiting if name not in modules]:
         raise errors.Failure(lacking.format(", ".join(missing)))
-    for name in context.settings.modules:
-        context.host.copy(modules[f"{name}.ko"], f"{folder}/modules/{name}.ko")
+    placed: set[str] = set()
+    while waiting:
+        name = waiting.pop(0)
+        if name in modules and name not in placed:
+            placed.add(name)
+            target = f"{folder}/modules/{name}.ko"
+            unpack.module(context.host, modules[name], target)
+            waiting += kmod.depends(context.host, target) if context.settings.recipe else ()
 
 
 class Source(Protocol):

@@ -1,7 +1,7 @@
 """Modules compiled on the node, against the kernel-devel package of exactly its running kernel.
 
 The driver's source is in the image, at /opt/src/kae or, for several kernels, at /opt/src/kae/<major.minor>; its
-Makefile takes the kernel's build folder as KERNEL_PATH, as KAE's own does.
+Makefile takes the kernel's build folder as KERNEL_PATH, as KAE's own does. A recipe's is at /opt/src/<recipe>.
 """
 
 import os
@@ -25,7 +25,8 @@ class Build:
     def __init__(self, context: sources.Context, stated: config.Build) -> None:
         self._context, self._stated = context, stated
         self._host = context.host
-        tree = context.image / "opt/src/kae"
+        self._place = f"opt/src/{context.settings.recipe or 'kae'}"
+        tree = context.image / self._place
         match = re.match(r"\d+\.\d+", context.kernel)
         line = tree / match[0] if match else tree
         self._tree = line if line.is_dir() else tree
@@ -72,7 +73,7 @@ class Build:
 
     def _compile(self, folder: str) -> None:
         if not (self._tree / "Makefile").is_file():
-            raise errors.Failure("The image has no driver source at /opt/src/kae: build one from it that has.")
+            raise errors.Failure(f"The image has no driver source at /{self._place}: build one from it that has.")
         scratch = self._host.path(self._host.own.build)
         try:
             shutil.rmtree(scratch, ignore_errors=True)
@@ -82,8 +83,12 @@ class Build:
             folder = self._host.own.build
             raise errors.Failure(f"The driver's source cannot be copied to '{folder}': {error}.") from error
         self._make(scratch)
-        compiled = {path.name: path for path in scratch.rglob("*.ko")}
-        sources.place(self._context, compiled, folder, "The driver's source was compiled, and there is no {}.ko.")
+        sources.place(
+            self._context,
+            sources.module_files(scratch),
+            folder,
+            "The driver's source was compiled, and there is no {}.ko.",
+        )
 
     def _make(self, scratch: Path) -> None:
         command = ("make", f"--jobs={jobs()}", f"KERNEL_PATH={self._headers()}")

@@ -2,12 +2,15 @@
 
 from installer import sources
 from installer.decide import change_steps
+from installer.host import kmod
 
 
 class InTree:
     """The source inTree."""
 
     def __init__(self, context: sources.Context) -> None:
+        # All kinds of KAE need hisi_qm.
+        self._needed = context.settings.modules if context.settings.recipe else ("hisi_qm",)
         self._folder = context.host.path(f"/lib/modules/{context.kernel}/kernel")
 
     def fingerprint(self) -> str:
@@ -15,8 +18,9 @@ class InTree:
         return ""
 
     def lacks(self) -> str:
-        """Look for hisi_qm, which the modules of all kinds need."""
-        return "" if any(self._folder.rglob("hisi_qm.ko*")) else "it has no modules of its own"
+        """Look for the modules in the kernel's own folder."""
+        held = {kmod.name_of(path.name) for path in self._folder.rglob("*.ko*")}
+        return "" if held.issuperset(self._needed) else "it has no modules of its own"
 
     def steps(self, folder: str) -> tuple[change_steps.Step, ...]:
         """Return no steps: there is nothing to fetch."""

@@ -115,7 +115,7 @@ class Installer:
 
 def wired(machine: machines.Machine, image: Path, kubeconfig: Path | None = None, **changes: Any) -> wiring.Wiring:
     """Return the parts for a machine, with the config of `config`."""
-    return wiring.Wiring(machine.host, config(**changes), image, kubeconfig)
+    return wiring.Wiring(machine.host, config(**changes), wiring.Folders(image), kubeconfig)
 
 
 def installer(machine: machines.Machine, image: Path, kubeconfig: Path | None = None, **changes: Any) -> Installer:

@@ -87,11 +87,13 @@ FULL: dict[str, Any] = {
 }
 """A config of KAE with every field; what is changed in it below, one thing at a time, is judged by both sides."""
 
-RECIPE: dict[str, Any] = {key: value for key, value in FULL.items() if key not in ("vendor", "presentWhen")} | {
+_OF_KAE = ("vendor", "presentWhen", "deviceNodes")
+RECIPE: dict[str, Any] = {key: value for key, value in FULL.items() if key not in _OF_KAE} | {
     "recipe": "onload",
     "class": "none",
     "kinds": [{"name": "sfc", "vendor": "1924", "devices": ["0b03"], "virtual": ["1b03"], "classes": ["0200"]}],
     "source": {"prebuilt": {}},
+    "sriov": {},
     "modules": ["sfc", "onload"],
     "moduleParameters": {"onload": {"flag": True, "text": "a b", "number": 7}},
     "moduleRules": {"sfc": {"replaces": ["sfc"], "network": True}},
@@ -301,6 +303,9 @@ def test_a_source_that_is_null_is_absent_for_the_decoder_alone() -> None:
         (RECIPE | {"kinds": []}, True),
         (RECIPE | {"kinds": FULL["kinds"]}, False),
         (RECIPE | {"vendor": "19e5"}, False),
+        (RECIPE | {"sriov": {"sfc": 1}}, False),
+        (RECIPE | {"deviceNodes": {"mode": "0660"}}, False),
+        (RECIPE | {"presentWhen": "Loaded"}, False),
         (RECIPE | {"kinds": [{"name": "sfc", "vendor": "1924"}]}, False),
         (RECIPE | {"kinds": [{"name": "sfc", "vendor": "1924", "devices": [], "classes": ["0200"]}]}, True),
         (RECIPE | {"kinds": [{"name": "sfc", "vendor": "1924", "classes": ["0200"]}]}, True),
