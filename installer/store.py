@@ -38,7 +38,10 @@ class Store:
                 driver = msgspec.json.decode(path.read_bytes(), type=record.Driver, strict=True)
                 known = (driver.digest, driver.id) == (digest, path.parent.name)
                 # A kind may have been enabled since.
-                lacks = driver.wanted and not set(self._context.settings.modules).issubset(driver.wanted)
+                modules = {*self._context.settings.modules}
+                lacks = driver.wanted and not modules.issubset(driver.wanted)
+                if self._context.settings.recipe:
+                    lacks = modules != {*driver.wanted}  # One may have been dropped, too.
                 if known and not lacks and self.has(driver):
                     return msgspec.structs.replace(driver, options=desired.options(self._context.settings))
         return None

@@ -47,6 +47,7 @@ def faults(
     needed = desired.modules(settings, current.functions)
     return (
         *_held(needed, driver),
+        *(() if settings.uacce else _dropped(settings, current, driver)),
         *in_place(needed, current, driver),
         *_parameters(settings, needed, current),
         *_entries(settings, current, served),
@@ -102,6 +103,13 @@ def _held(needed: Collection[str], driver: record.Driver) -> Iterator[Fault]:
     for name in needed:
         if driver.modules and f"{name}.ko" not in driver.modules:
             yield Fault(Sort.FILES, f"The installed driver {driver.version} was staged without {name}.")
+
+
+def _dropped(settings: config.Config, current: host_state.HostState, driver: record.Driver) -> Iterator[Fault]:
+    """Check that no module is loaded that the recipe's policy named before, and names no more."""
+    for name in driver.wanted:
+        if name not in settings.modules and name in current.loaded:
+            yield Fault(Sort.FILES, f"Module {name} is loaded, and the policy names it no more.")
 
 
 def _files(needed: Collection[str], current: host_state.HostState, driver: record.Driver) -> Iterator[Fault]:

@@ -115,7 +115,9 @@ class Installer:
 
 def wired(machine: machines.Machine, image: Path, kubeconfig: Path | None = None, **changes: Any) -> wiring.Wiring:
     """Return the parts for a machine, with the config of `config`."""
-    return wiring.Wiring(machine.host, config(**changes), wiring.Folders(image), kubeconfig)
+    stated = config(**changes)
+    machine.host.own = paths.Own(stated.recipe)
+    return wiring.Wiring(machine.host, stated, wiring.Folders(image, image / "payload"), kubeconfig)
 
 
 def installer(machine: machines.Machine, image: Path, kubeconfig: Path | None = None, **changes: Any) -> Installer:

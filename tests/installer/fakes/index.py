@@ -87,7 +87,7 @@ class Options:
     def __init__(self, host: disk.Disk) -> None:
         files = {name: folder for folder in _OPTION_FOLDERS for name in host.names(folder) if name.endswith(".conf")}
         texts = (host.text(f"{folder}/{name}") for name, folder in sorted(files.items()))
-        self._lines = [words for text in texts for line in text.splitlines() if (words := line.split())]
+        self._lines = [words for text in texts for line in text.splitlines() if (words := _words(line))]
 
     def of(self, module: str) -> list[str]:
         """The options of a module, the last word last."""
@@ -97,6 +97,13 @@ class Options:
     def forbids(self, module: str) -> bool:
         """Return whether modprobe.d forbids udev to load a module by itself."""
         return ["blacklist", module] in self._lines
+
+
+def _words(line: str) -> list[str]:
+    """The words of a line, of which one may hold blanks between quotation marks, as the kernel's next_arg takes it."""
+    import shlex  # noqa: PLC0415 - slow to import, and seldom needed
+
+    return shlex.split(line) if '"' in line else line.split()
 
 
 def _closure(name: str, needs: dict[str, list[str]]) -> list[str]:

@@ -100,6 +100,7 @@ class Kernel:
             "version": info.get("version", [""])[0],
             "srcversion": info.get("srcversion", [""])[0],
             "parameters": self._parameters(info, options),
+            "node": info.get("node", []),
         }
         start = self.host.value("fake/starts.json", {}).get(module["name"])
         self.host.write(_UNFINISHED, "" if start else module["name"])
@@ -175,8 +176,14 @@ class Kernel:
         self.host.remove("sys/module")
         for path in ("fake/pins.json", "fake/unseen", _WAITING):
             self.host.remove(path)
+        for module in self._loaded:
+            for node in module["node"]:
+                self.host.remove(node)
         self._loaded = []
         self.remember()
+
+    def _node_of(self, name: str) -> list[str]:
+        return [node for module in self._loaded if module["name"] == name for node in module["node"]]
 
     def _tear_down(self, name: str) -> None:
         for address in self.devices.bound(name):
@@ -187,6 +194,8 @@ class Kernel:
         if name == "uacce":
             self.host.remove("sys/class/uacce")
         self.host.remove(f"sys/module/{name}")
+        for node in self._node_of(name):
+            self.host.remove(node)
         self._loaded = [module for module in self._loaded if module["name"] != name]
         self.remember()
         self.host.remove(_UNFINISHED)
@@ -203,7 +212,15 @@ class Kernel:
         if any(known[name] not in info.get("kmi", [""]) for name in depends):
             raise _refusal(errno.EINVAL)
 
-    def _parameters(self, info: dict[str, list[str]], options: list[str]) -> dict[str, int]:
+    def _parameters(self, info: dict[str, list[str]], options: list[str]) -> "dict[str, Any]":
+        given = dict(option.split("=", 1) for option in options)
+        texts = dict(text.split(":", 1) for text in info.get("text", []))
+        flags = dict(text.split(":", 1) for text in info.get("flag", []))
+        values: dict[str, Any] = {name: given.get(name, default) for name, default in texts.items()}
+        values |= {name: "Y" if given.get(name, default) in ("1", "Y") else "N" for name, default in flags.items()}
+        return values | self._numbers(info, [option for option in options if option.split("=")[0] not in values])
+
+    def _numbers(self, info: dict[str, list[str]], options: list[str]) -> dict[str, int]:
         ranges = [text.split(":") for text in info.get("range", [])]
         values = {name: int(default) for name, default, *_ in ranges}
         limits = {name: [int(number) for number in numbers] for name, _, *numbers in ranges}
@@ -228,6 +245,10 @@ class Kernel:
         os.makedirs(self.host.at(f"sys/module/{name}/holders"))  # noqa: PTH103 - pathlib is slow to import
         if name == "uacce":
             os.makedirs(self.host.at("sys/class/uacce"))  # noqa: PTH103 - see above
+        for node in module["node"] if name not in self.host.value("fake/dead.json", []) else ():
+            # A stand-in, as in devices.STAND_INS, which takes no root.
+            place = self.host.at(node)
+            os.symlink(os.path.relpath("/dev/full", f"{place}/.."), place)  # noqa: PTH211 - see above
         if module["alias"]:
             self.host.link(f"sys/bus/pci/drivers/{name}/module", f"sys/module/{name}")
         for address in self.devices.addresses():

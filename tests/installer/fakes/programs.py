@@ -150,12 +150,13 @@ class Programs:
         release, field, names = _modinfo_words(arguments, self.kernel.release)
         if not names:
             raise Failed("modinfo: ERROR: missing module or filename.")
-        said = ""
+        said = unknown = ""
         for name in names:
             is_file = self.host.exists(name) and name.endswith(".ko")
             paths = [name] if is_file else index.Index(self.host, release).found(name)
             if not paths:
-                raise Failed(f"modinfo: ERROR: Module {name} not found.", said=said)
+                unknown = unknown or f"modinfo: ERROR: Module {name} not found."
+                continue
             filename = f"/{paths[0].lstrip('/')}"
             if field == "filename":
                 said += f"{filename}\n"
@@ -166,6 +167,8 @@ class Programs:
                     f"modinfo: ERROR: could not get modinfo from '{name}': No such file or directory", said=said
                 )
             said += _shown({"filename": [filename]} | index.modinfo(data), field)
+        if unknown:
+            raise Failed(unknown, said=said)
         return said
 
     def _udevadm(self, arguments: list[str]) -> str:

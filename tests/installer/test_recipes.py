@@ -1,0 +1,392 @@
+"""The driver of a recipe without devices of the class uacce: modules out of payloads, device nodes, and files."""
+
+import gzip
+import lzma
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from installer import config, paths
+from installer.host import record
+from tests.installer import incidents, layouts, machines, modulefiles, settings, stacks
+
+HOME = f"/lib/modules/{machines.KERNEL}/updates/kae-simple-kmod"
+
+
+def text(machine: machines.Machine, path: str) -> str:
+    """The text of a file of the host."""
+    return machine.host.path(path).read_text()
+
+
+def test_modules_of_a_payload_are_loaded_with_their_parameters(machine: machines.Machine, tmp_path: Path) -> None:
+    image = stacks.payload(tmp_path, "modules", stacks.kmod_files("1.0"))
+
+    shown = settings.installed(machine, image, **stacks.KMOD)
+
+    assert shown.reason == "The driver 1.0 is loaded and verified."
+    assert {name: version for name, (version, _) in machine.loaded().items()} == {
+        "simple_kmod": "1.0",
+        "simple_procfs_kmod": "1.0",
+    }
+    assert machine.parameters("simple_procfs_kmod") == {"number": 7}
+    assert sorted(path.name for path in machine.host.path(HOME).iterdir()) == [
+        "simple_kmod.ko",
+        "simple_procfs_kmod.ko",
+    ]
+    assert text(machine, "/etc/modprobe.d/kae-simple-kmod-simple_procfs_kmod.conf") == (
+        "options simple_procfs_kmod number=7\n"
+    )
+    assert not machine.host.path(paths.Own("simple-kmod").changing).exists()
+    assert not machine.host.path(paths.KAE.record).exists()
+
+
+def test_a_new_version_replaces_the_old_one_and_absent_removes_all(machine: machines.Machine, tmp_path: Path) -> None:
+    settings.installed(machine, stacks.payload(tmp_path / "1", "modules", stacks.kmod_files("1.0")), **stacks.KMOD)
+    before = machine.files("etc", "lib", "opt")
+    second = stacks.payload(tmp_path / "2", "modules", stacks.kmod_files("1.1"))
+
+    settings.installed(machine, second, **stacks.KMOD | {"driver_version": "1.1"})
+
+    assert settings.versions(machine) == {"1.1"}
+    settings.installed(machine, second, **stacks.KMOD | {"driver_version": "1.1", "state": "Absent"})
+    assert machine.loaded() == {}
+    assert before
+    left = [name for name in machine.files("etc", "usr/lib/modules", "opt") if "simple" in name]
+    assert left == []
+
+
+def test_a_payload_without_the_running_kernel_is_refused_and_the_old_driver_stays(
+    machine: machines.Machine, tmp_path: Path
+) -> None:
+    settings.installed(machine, stacks.payload(tmp_path / "1", "modules", stacks.kmod_files("1.0")), **stacks.KMOD)
+    other = settings.OTHER_KERNEL
+    image = stacks.payload(tmp_path / "2", "modules", stacks.kmod_files("1.1", other), other)
+
+    shown = settings.installer(machine, image, **stacks.KMOD | {"driver_version": "1.1"}).settle()
+
+    assert shown.state == "Failed"
+    assert shown.reason.startswith(
+        f"The image and the payloads modules hold no modules for the running kernel {machines.KERNEL}; they have:"
+        f" {other}."
+    )
+    assert settings.versions(machine) == {"1.0"}
+
+
+def test_modules_of_another_kernel_in_the_folder_of_this_one_disturb_nothing(
+    machine: machines.Machine, tmp_path: Path
+) -> None:
+    settings.installed(machine, stacks.payload(tmp_path / "1", "modules", stacks.kmod_files("1.0")), **stacks.KMOD)
+    image = stacks.payload(tmp_path / "2", "modules", stacks.kmod_files("1.1", settings.OTHER_KERNEL))
+    machine.calls()
+
+    shown = settings.installer(machine, image, **stacks.KMOD | {"driver_version": "1.1"}).settle()
+
+    assert shown.state == "Failed"
+    assert f"was built for kernel {settings.OTHER_KERNEL}; the node runs {machines.KERNEL}." in shown.reason
+    assert settings.changes_made(machine) == []
+
+
+def test_a_module_that_the_kernel_refuses_is_rolled_back(machine: machines.Machine, tmp_path: Path) -> None:
+    settings.installed(machine, stacks.payload(tmp_path / "1", "modules", stacks.kmod_files("1.0")), **stacks.KMOD)
+    image = stacks.payload(tmp_path / "2", "modules", stacks.kmod_files("1.1"))
+    machine.fail("modprobe simple_procfs_kmod", "modprobe: ERROR: could not insert: Exec format error", times=1)
+
+    shown = settings.installer(machine, image, **stacks.KMOD | {"driver_version": "1.1"}).settle()
+
+    assert shown.state == "Failed"
+    assert shown.reason.startswith(
+        "Module simple_procfs_kmod cannot be loaded: it was built for another kernel. The host is back in its previous"
+        " state."
+    )
+    assert settings.versions(machine) == {"1.0"}
+    assert machine.parameters("simple_procfs_kmod") == {"number": 7}
+
+
+@pytest.mark.parametrize(("suffix", "pack"), [(".xz", lzma.compress), (".gz", gzip.compress)])
+def test_compressed_modules_are_stored_plain(
+    suffix: str, pack: "object", machine: machines.Machine, tmp_path: Path
+) -> None:
+    assert callable(pack)
+    files = {f"{name}{suffix}": pack(content) for name, content in stacks.kmod_files("1.0").items()}
+
+    settings.installed(machine, stacks.payload(tmp_path, "modules", files), **stacks.KMOD)
+
+    assert settings.versions(machine) == {"1.0"}
+    assert machine.host.path(f"{HOME}/simple_kmod.ko").read_bytes() == stacks.kmod_files("1.0")["simple-kmod.ko"]
+
+
+def _zstd(content: bytes) -> bytes:
+    return subprocess.run(["zstd", "-q", "-c"], input=content, capture_output=True, check=True).stdout
+
+
+def test_the_host_s_zstd_unpacks_modules_and_without_it_they_are_refused(
+    machine: machines.Machine, tmp_path: Path
+) -> None:
+    files = {f"{name}.zst": _zstd(content) for name, content in stacks.kmod_files("1.0").items()}
+    image = stacks.payload(tmp_path, "modules", files)
+
+    shown = settings.installer(machine, image, **stacks.KMOD).settle()
+
+    assert shown.state == "Failed"
+    assert "is compressed by zstd, and the host has no program zstd: install it, or put the module into" in shown.reason
+    program = machine.root / "usr/bin/zstd"
+    program.write_text('#!/bin/sh\nexec /usr/bin/zstd "$1" "$2" "$3" "$4" "$FAKE_ROOT$5" "$6" "$FAKE_ROOT$7"\n')
+    program.chmod(0o755)
+    machine.host.write(paths.Own("simple-kmod").retry, "")
+    assert settings.installed(machine, image, **stacks.KMOD).ready
+    assert settings.versions(machine) == {"1.0"}
+
+
+def test_a_damaged_file_disturbs_nothing(machine: machines.Machine, tmp_path: Path) -> None:
+    files = {f"{name}.xz": lzma.compress(content)[:-8] for name, content in stacks.kmod_files("1.0").items()}
+
+    shown = settings.installer(machine, stacks.payload(tmp_path, "modules", files), **stacks.KMOD).settle()
+
+    assert shown.state == "Failed"
+    assert "simple-kmod.ko.xz' cannot be decompressed:" in shown.reason
+    assert settings.changes_made(machine) == []
+
+
+def test_parameters_are_numbers_texts_and_switches(machine: machines.Machine, tmp_path: Path) -> None:
+    keys = {"range": "number:0:0:9:1", "flag": "quick:N", "text": "mode:slow", "parm": "secret:not shown (int)"}
+    files = {"simple-kmod.ko": stacks.module("simple_kmod", "1.0", **keys)}
+    wanted: dict[str, dict[str, config.Parameter]] = {
+        "simple_kmod": {"number": 3, "quick": True, "mode": "fast and loud", "secret": 5}
+    }
+    changes = stacks.KMOD | {"modules": ("simple_kmod",), "module_parameters": wanted}
+
+    settings.installed(machine, stacks.payload(tmp_path, "modules", files), **changes)
+
+    shown = machine.root / "sys/module/simple_kmod/parameters"
+    assert {path.name: path.read_text() for path in shown.iterdir()} == {
+        "number": "3\n",
+        "quick": "Y\n",
+        "mode": "fast and loud\n",
+    }
+    assert text(machine, "/etc/modprobe.d/kae-simple-kmod-simple_kmod.conf") == (
+        'options simple_kmod mode="fast and loud" number=3 quick=1 secret=5\n'
+    )
+
+
+def test_a_parameter_that_no_module_knows_fails_the_change(machine: machines.Machine, tmp_path: Path) -> None:
+    changes = stacks.KMOD | {"module_parameters": {"simple_kmod": {"missing": True}}}
+
+    shown = settings.installer(
+        machine, stacks.payload(tmp_path, "modules", stacks.kmod_files("1.0")), **changes
+    ).settle()
+
+    assert "Parameter missing of module simple_kmod is unknown to it, not True." in shown.reason
+    assert machine.loaded() == {}
+
+
+def test_after_a_boot_missing_modules_are_loaded_beside_the_others(machine: machines.Machine, tmp_path: Path) -> None:
+    image = stacks.payload(tmp_path, "modules", stacks.kmod_files("1.0"))
+    settings.installed(machine, image, **stacks.KMOD)
+    machine.reboot()
+    machine.load("simple_kmod")
+    machine.calls()
+
+    settings.installed(machine, image, **stacks.KMOD)
+
+    assert settings.changes_made(machine) == ["modprobe simple_procfs_kmod"]
+
+
+def test_the_kernel_s_own_module_makes_way_and_comes_back_with_absent(
+    machine: machines.Machine, tmp_path: Path
+) -> None:
+    stacks.add_own_sfc(machine)
+    own = machine.loaded()["sfc"]
+    image = stacks.onload(tmp_path, "8.1")
+
+    settings.installed(machine, image, **stacks.ONLOAD)
+
+    loaded = machine.loaded()
+    assert {name: version for name, (version, _) in loaded.items()} == dict.fromkeys(
+        ("sfc", "sfc_resource", "sfc_char", "onload"), "8.1"
+    )
+    assert (machine.root / "dev/onload").is_char_device()
+    settings.installed(machine, image, **stacks.ONLOAD | {"state": "Absent"})
+    assert machine.loaded() == {"sfc": own}
+    assert not (machine.root / "opt/onload").exists()
+    assert list((machine.root / "opt").glob(".kae*")) == []
+
+
+def test_a_failed_change_brings_the_kernel_s_own_module_back(machine: machines.Machine, tmp_path: Path) -> None:
+    stacks.add_own_sfc(machine)
+    before = machine.loaded()
+    machine.fail("modprobe onload", "modprobe: ERROR: could not insert 'onload': Unknown symbol in module", times=1)
+
+    shown = settings.installer(machine, stacks.onload(tmp_path, "8.1"), **stacks.ONLOAD).settle()
+
+    assert shown.state == "Failed"
+    assert "The host is back in its previous state." in shown.reason
+    assert machine.loaded() == before
+    assert not (machine.root / "opt/onload").exists()
+    assert list(machine.host.path(f"/lib/modules/{machines.KERNEL}/updates/kae-onload").glob("*")) == []
+
+
+def test_a_driver_whose_node_does_not_come_is_rolled_back(machine: machines.Machine, tmp_path: Path) -> None:
+    settings.installed(machine, stacks.onload(tmp_path / "1", "8.1"), **stacks.ONLOAD)
+    files = stacks.onload_files("8.2") | {
+        "onload.ko": stacks.module("onload", "8.2", depends="sfc_char,sfc_resource,sfc")
+    }
+    image = stacks.user(stacks.payload(tmp_path / "2", "modules", files), "8.2")
+
+    shown = settings.installer(machine, image, **stacks.ONLOAD | {"driver_version": "8.2"}).settle()
+
+    assert "The modules are loaded, and '/dev/onload' is no character device" in shown.reason
+    assert settings.versions(machine) == {"8.1"}
+    assert text(machine, "/opt/onload/usr/lib64/libonload.so") == "library 8.1\n"
+
+
+def test_the_files_of_a_payload_are_exchanged_whole(machine: machines.Machine, tmp_path: Path) -> None:
+    settings.installed(machine, stacks.onload(tmp_path / "1", "8.1"), **stacks.ONLOAD | {"driver_version": "8.1"})
+    link = machine.root / "opt/onload"
+    first = link.readlink()
+
+    settings.installed(machine, stacks.onload(tmp_path / "2", "8.2"), **stacks.ONLOAD | {"driver_version": "8.2"})
+
+    assert first != link.readlink()
+    assert str(first).startswith(".kae.onload~prebuilt-8.1")
+    assert text(machine, "/opt/onload/usr/lib64/libonload.so.1") == "library 8.2\n"
+    assert (link / "usr/bin/onload").stat().st_mode & 0o777 == 0o755
+
+
+def test_a_folder_of_others_in_place_of_the_files_is_refused(machine: machines.Machine, tmp_path: Path) -> None:
+    layouts.put(machine.root / "opt/onload/usr/lib64/libonload.so", b"of others")
+
+    shown = settings.installer(machine, stacks.onload(tmp_path, "8.1"), **stacks.ONLOAD).settle()
+
+    assert shown.state == "Failed"
+    assert shown.reason.startswith(
+        "'/opt/onload' on the host holds what the driver of recipe onload did not put there"
+        " (onload/usr/lib64/libonload.so): move it elsewhere"
+    )
+    assert machine.loaded() == {}
+
+
+def test_files_that_no_payload_has_are_refused(machine: machines.Machine, tmp_path: Path) -> None:
+    image = stacks.payload(tmp_path, "modules", stacks.onload_files("8.1"))
+
+    shown = settings.installer(machine, image, **stacks.ONLOAD).settle()
+
+    assert shown.reason.startswith(
+        "The folder for '/opt/onload' of the host is in no payload: it has to be in exactly one."
+    )
+
+
+def test_pods_with_a_resource_of_the_recipe_are_evicted_and_others_stay(
+    crew: incidents.Crew, machine: machines.Machine, users: incidents.Users, tmp_path: Path
+) -> None:
+    settings.installed(machine, stacks.onload(tmp_path / "1", "8.1"), **stacks.ONLOAD)
+    users.come("desk/fast", device="onload-3", resource=stacks.RESOURCES[1])
+    users.come("shop/web", device="0000:79:00.0", resource="openfuyao.com/kae.hpre")
+
+    shown = crew.job(
+        stacks.onload(tmp_path / "2", "8.2"), version="8.2", **_without(stacks.ONLOAD, "driver_version")
+    ).settle()
+
+    assert shown.ready, shown.reason
+    assert users.evicted == ["desk/fast"]
+
+
+def test_a_process_that_has_the_node_open_blocks_the_change(
+    crew: incidents.Crew, machine: machines.Machine, users: incidents.Users, tmp_path: Path
+) -> None:
+    settings.installed(machine, stacks.onload(tmp_path / "1", "8.1"), **stacks.ONLOAD)
+    process = machine.root / "proc/4711"
+    layouts.put(process / "comm", b"trader\n")
+    layouts.put(process / "cgroup", b"0::/user.slice\n")
+    (process / "fd").mkdir()
+    (process / "fd/3").symlink_to("/dev/full")
+
+    shown = crew.job(
+        stacks.onload(tmp_path / "2", "8.2"), version="8.2", **_without(stacks.ONLOAD, "driver_version")
+    ).settle()
+
+    assert shown.state == "Blocked"
+    assert "process 4711 (trader)" in shown.reason
+    assert settings.versions(machine) == {"8.1"}
+
+
+def test_a_user_whom_only_the_kernel_counts_blocks_the_change(
+    crew: incidents.Crew, machine: machines.Machine, users: incidents.Users, tmp_path: Path
+) -> None:
+    settings.installed(machine, stacks.onload(tmp_path / "1", "8.1"), **stacks.ONLOAD)
+    machine.pin("onload")
+
+    shown = crew.job(
+        stacks.onload(tmp_path / "2", "8.2"), version="8.2", **_without(stacks.ONLOAD, "driver_version")
+    ).settle()
+
+    assert shown.state == "Blocked"
+    assert "the module onload is in use 1 times more than by modules" in shown.reason
+
+
+def test_two_recipes_and_kae_share_a_host(machine: machines.Machine, image: Path, tmp_path: Path) -> None:
+    settings.installed(machine, image)
+    first, second = stacks.again(machine), stacks.again(machine)
+    settings.installed(first, stacks.payload(tmp_path / "k", "modules", stacks.kmod_files("1.0")), **stacks.KMOD)
+    settings.installed(second, stacks.onload(tmp_path / "o", "8.1"), **stacks.ONLOAD)
+    above = modulefiles.driver("2.0.1", machines.KERNEL, "hisi_acc_vfio_pci")
+    layouts.put(machine.root / f"lib/modules/{machines.KERNEL}/extra/hisi-acc-vfio-pci.ko", *above.values())
+    machine.host.run("depmod", "-a", machines.KERNEL)
+    machine.load("hisi_acc_vfio_pci")
+    every = set(machine.loaded())
+
+    settings.installed(second, stacks.onload(tmp_path / "o", "8.1"), **stacks.ONLOAD | {"state": "Absent"})
+
+    assert every - set(machine.loaded()) == {"sfc", "sfc_resource", "sfc_char", "onload"}
+    assert record.read(first.host).installed
+    assert not record.read(second.host).installed
+    machine.calls()
+    assert settings.installed(machine, image).reason == "The driver 2.0.1 is loaded and verified."
+    assert settings.changes_made(machine) == []
+
+
+def test_an_installer_waits_while_that_of_another_recipe_changes_the_host(
+    machine: machines.Machine, tmp_path: Path
+) -> None:
+    image = stacks.payload(tmp_path, "modules", stacks.kmod_files("1.0"))
+    waiting = settings.installer(machine, image, **stacks.KMOD)
+    with waiting.loop._turn() as mine:
+        assert mine
+        pause_s = settings.installer(stacks.again(machine), image, **stacks.KMOD).loop.cycle()
+
+    assert pause_s > 0
+    assert machine.loaded() == {}
+    assert waiting.settle().ready
+
+
+def test_a_driver_of_others_stays_unless_the_policy_says_always(machine: machines.Machine, tmp_path: Path) -> None:
+    for name, content in stacks.kmod_files("0.9").items():
+        layouts.put(machine.root / f"lib/modules/{machines.KERNEL}/extra/{name}", content)
+    machine.host.run("depmod", "-a", machines.KERNEL)
+    machine.load("simple_kmod", "simple_procfs_kmod")
+    image = stacks.payload(tmp_path, "modules", stacks.kmod_files("1.0"))
+
+    kept = settings.installer(machine, image, **stacks.KMOD).settle()
+
+    assert (kept.state, kept.reason) == (
+        "Foreign",
+        "Others have loaded simple_kmod, simple_procfs_kmod; installPolicy is IfNotPresent, so they stay as they are.",
+    )
+    assert settings.installed(machine, image, **stacks.KMOD | {"install_policy": "Always"}).ready
+    assert settings.versions(machine) == {"1.0"}
+
+
+def _without(data: dict[str, object], name: str) -> dict[str, object]:
+    return {key: value for key, value in data.items() if key != name}
+
+
+def test_a_module_that_the_policy_drops_is_unloaded(machine: machines.Machine, tmp_path: Path) -> None:
+    image = stacks.payload(tmp_path, "modules", stacks.kmod_files("1.0"))
+    settings.installed(machine, image, **stacks.KMOD)
+
+    changes = stacks.KMOD | {"modules": ("simple_kmod",), "module_parameters": {}, "driver_version": "1.0-b"}
+    settings.installed(machine, image, **changes)
+
+    assert set(machine.loaded()) == {"simple_kmod"}
+    assert [path.name for path in machine.host.path(HOME).iterdir()] == ["simple_kmod.ko"]
+    assert not machine.host.path("/etc/modprobe.d/kae-simple-kmod-simple_procfs_kmod.conf").exists()
