@@ -12,7 +12,7 @@ import msgspec
 
 from installer import config, loop, paths, wiring
 from installer.drain import device_holders
-from installer.host import chroot, host_state
+from installer.host import chroot, host_state, record
 from installer.report import report
 from runtime import errors, logs, process, shapes, signals, termination, version
 
@@ -33,6 +33,7 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         settings = shapes.load(options.config, config.Config)
         host.own = paths.Own(settings.recipe)
+        _check_recipe(options.recipe, host)
         return (_serve if serves else _answer)(options, host, settings)
     except errors.Failure as failure:
         if serves:
@@ -122,6 +123,16 @@ def _connect(options: argparse.Namespace, host: chroot.Host, settings: config.Co
     return wiring.Wiring(host, settings, folders, options.kubeconfig)
 
 
+def _check_recipe(named: str | None, host: chroot.Host) -> None:
+    own = host.own.recipe or paths.KAE_NAME
+    if named not in (None, own):
+        present = ", ".join(record.every(host)) or "none"
+        raise errors.Failure(
+            f"The config is that of recipe {own}, not of {named}: call the installer in a pod of {named}-driver."
+            f" Drivers on this host: {present}."
+        )
+
+
 def _check_name() -> None:
     if not os.environ.get(wiring.NODE):
         raise errors.Failure(f"The environment variable {wiring.NODE}, the node's name, is not set.")
@@ -133,7 +144,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_paths(parser, defaults=True)
     # For tests with a fleet on one machine, where the default would be too slow.
     parser.add_argument("--turn-seconds", type=float, default=loop.TURN_S, help=argparse.SUPPRESS)
-    parser.set_defaults(command="serve")
+    parser.set_defaults(command="serve", recipe=None)
     commands = parser.add_subparsers(metavar="")
     for name, meaning in (
         ("plan", "show the steps of a change and their reasons, without making it"),
@@ -143,6 +154,7 @@ def _parser() -> argparse.ArgumentParser:
     ):
         command = commands.add_parser(name, help=meaning, allow_abbrev=False)
         _add_paths(command, defaults=False)
+        command.add_argument("--recipe", metavar="NAME", help="fail unless the config is of this recipe")
         command.add_argument("-o", "--output", choices=("text", "json"), default="text", help="default: text")
         command.set_defaults(command=name)
     return parser

@@ -1,6 +1,5 @@
 """Paths of the installer's own files on the host: KAE's, or those of another recipe, in folders of its own."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 LOCK = "/run/kae/installer.lock"
@@ -110,9 +109,8 @@ class Own:
 KAE = Own()
 
 
-def stacks(names: Iterable[str]) -> list[Own]:
-    """Return the paths of KAE, and of the recipes of these names."""
-    return [KAE, *map(Own, sorted(names))]
+KAE_NAME = "kae"
+"""The name of KAE as a recipe."""
 
 
 def own_modules(kernel: str) -> str:

@@ -4,7 +4,7 @@ import contextlib
 import hashlib
 import os
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 import msgspec
@@ -184,7 +184,8 @@ class Store:
         stored = {}
         for part, folders in self._context.brought.items():
             if part and len(folders) != 1:
-                raise errors.Failure(_unclear(part, folders))
+                held = f"is in several payloads ({', '.join(map(str, folders))})" if folders else "is in no payload"
+                raise errors.Failure(f"The folder for '/opt/{part}' of the host {held}: it has to be in exactly one.")
             for path in digests.files(folders[0]):
                 name = str(part / path.relative_to(folders[0]))
                 self._stage(path, f"libraries/{name}")
@@ -204,11 +205,6 @@ class Store:
         except OSError as error:
             raise errors.Failure(f"'{target}' on the host cannot be made: {error.strerror}.") from error
         self._host.sync((self._host.path(self._drivers),))
-
-
-def _unclear(part: str, folders: Sequence[Path]) -> str:
-    held = f"is in several payloads ({', '.join(map(str, folders))})" if folders else "is in no payload"
-    return f"The folder for '/opt/{part}' of the host {held}: it has to be in exactly one."
 
 
 def _files(own: paths.Own, driver: record.Driver) -> Iterator[tuple[str, str, str]]:

@@ -12,7 +12,7 @@ from installer.drain import cluster, device_holders, device_users, leases
 from installer.host import chroot, digests, host_state, record
 from installer.report import driver_state, report
 from installer.sources import build, intree, packages, prebuilt
-from runtime import errors, readings
+from runtime import errors
 
 NODE = "NODE_NAME"
 """The environment variable with the node's name, in which the host holds a Lease."""
@@ -106,11 +106,9 @@ class Wiring:
 
 def _others(host: chroot.Host) -> Iterator[str]:
     """Return sentences about the drivers that the installers of other recipes have put on the host."""
-    for own in paths.stacks(names=readings.names(host.path(paths.RECIPES))):
-        if own != host.own:
-            installed = record.read(host, own).installed
-            if installed is not None:
-                yield f"{own.recipe or 'kae'}: {installed.version} from {installed.source}."
+    for recipe, driver in record.every(host).items():
+        if recipe != (host.own.recipe or paths.KAE_NAME):
+            yield f"{recipe}: {driver.version} from {driver.source}." if driver else f"{recipe}: its record is damaged."
 
 
 def _unserved(context: sources.Context) -> Iterator[str]:

@@ -53,10 +53,14 @@ def refuse(host: chroot.Host, files: Iterable[str] = ()) -> None:
         others = ["a link or a file in its place"] if foreign else [*_present(host, link).keys() - ours.keys()]
         if others and state.change is None:
             shown = ", ".join(sorted(others)[:3]) + (", …" if others[3:] else "")
-            whose = f"the driver of recipe {host.own.recipe}" if host.own.recipe else "KAE"
+            if host.own.recipe:
+                raise errors.Failure(
+                    f"'{link}' on the host holds what the driver of recipe {host.own.recipe} did not put there"
+                    f" ({shown}): move it elsewhere."
+                )
             raise errors.Failure(
-                f"'{link}' on the host holds what {whose} did not put there ({shown}): move it elsewhere, or add it"
-                " to the image."
+                f"'{link}' on the host holds what KAE did not put there ({shown}): move it elsewhere, or add it to the"
+                " image."
             )
 
 

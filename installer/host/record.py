@@ -7,7 +7,7 @@ import msgspec
 
 from installer import paths
 from installer.host import chroot
-from runtime import clocks, errors
+from runtime import clocks, errors, readings
 
 NEVER_S = 1e12
 """The `until_s` of a try that no time ends; earlier releases read it as a time."""
@@ -156,6 +156,19 @@ def read(host: chroot.Host, own: paths.Own | None = None) -> Record:
             f"The record '{host.own.record}' on the host cannot be read ({error}); move it away if the driver is not"
             " ours."
         ) from error
+
+
+def every(host: chroot.Host) -> dict[str, Driver | None]:
+    """Return the installed drivers of all stacks by recipe; None for one whose record cannot be read."""
+    found: dict[str, Driver | None] = {}
+    for name in (None, *sorted(readings.names(host.path(paths.RECIPES)))):
+        try:
+            installed = read(host, paths.Own(name)).installed
+        except errors.Failure:
+            found[name or paths.KAE_NAME] = None
+        else:
+            found |= {name or paths.KAE_NAME: installed} if installed is not None else {}
+    return found
 
 
 def write(host: chroot.Host, record: Record) -> None:

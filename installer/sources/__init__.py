@@ -105,7 +105,7 @@ def place(context: Context, files: Iterable[Path], folder: str, lacking: str) ->
     for path in files:
         name, other = kmod.name_of(path.name), modules.get(kmod.name_of(path.name), path)
         if context.settings.recipe and not digests.same(path, other):
-            raise errors.Failure(f"Module {name} is there twice, as '{other}' and as '{path}'.")
+            raise errors.Failure(f"Module {name} is there twice, as '{other}' and as '{path}': keep one of them.")
         modules[name] = path
     waiting = list(context.settings.modules)
     if missing := [name for name in waiting if name not in modules]:

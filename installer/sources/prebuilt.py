@@ -23,7 +23,8 @@ class Prebuilt:
 
     def lacks(self) -> str:
         """Look for the kernel's folder."""
-        return "" if self._files() else f"the {self._named()} no modules for it"
+        where = f"neither the image nor payload {self._payloads} holds" if self._payloads else "the image holds no"
+        return "" if self._files() else f"{where} modules for it"
 
     def steps(self, folder: str) -> tuple[change_steps.Step, ...]:
         """Return the step that copies the modules."""
@@ -34,20 +35,24 @@ class Prebuilt:
     def _files(self) -> list[Path]:
         return [file for folder in self._folders for file in sources.module_files(folder / self._context.kernel)]
 
-    def _named(self) -> str:
-        payloads = [payload.name for payload in self._context.settings.payloads]
-        return f"image and the payloads {', '.join(payloads)} hold" if payloads else "image holds"
+    @property
+    def _payloads(self) -> str:
+        return " or ".join(payload.name for payload in self._context.settings.payloads)
 
     def _copy(self, folder: str) -> None:
         kernel, files = self._context.kernel, self._files()
         if not files:
-            held = sorted({path.name for folder in self._folders for path in folder.glob("*") if path.is_dir()})
-            has = "they have" if self._context.settings.payloads else "it has"
+            held = ", ".join(sorted({path.name for folder in self._folders for path in folder.glob("*")})) or "none"
+            if not self._payloads:
+                raise errors.Failure(f"The image holds no modules for the running kernel {kernel}; it has: {held}.")
             raise errors.Failure(
-                f"The {self._named()} no modules for the running kernel {kernel}; {has}: {', '.join(held or ['none'])}."
+                f"Neither the image nor payload {self._payloads} holds modules for the running kernel {kernel}; they"
+                f" have: {held}."
             )
-        lack = "The image and its payloads lack" if self._context.settings.payloads else "The image lacks"
-        sources.place(self._context, files, folder, f"{lack} {{}} for kernel {kernel}.")
+        lacking = f"The image lacks {{}} for kernel {kernel}."
+        if self._payloads:
+            lacking = f"Neither the image nor payload {self._payloads} has {{}} for kernel {kernel}."
+        sources.place(self._context, files, folder, lacking)
 
 
 def _of_payloads(context: sources.Context) -> list[Path]:

@@ -67,7 +67,7 @@ def test_a_payload_without_the_running_kernel_is_refused_and_the_old_driver_stay
 
     assert shown.state == "Failed"
     assert shown.reason.startswith(
-        f"The image and the payloads modules hold no modules for the running kernel {machines.KERNEL}; they have:"
+        f"Neither the image nor payload modules holds modules for the running kernel {machines.KERNEL}; they have:"
         f" {other}."
     )
     assert settings.versions(machine) == {"1.0"}
