@@ -1,6 +1,7 @@
 """The nodes of pods: those that `kae plan` expects, and those that the DaemonSet controller chooses."""
 
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -44,7 +45,19 @@ def foretold(root: Path) -> list[Placement]:
             found.append((node["name"], stem if pool == policy else f"{stem}--{pool}", node["driver"]))
         if node["devicePlugin"] is not None:
             found.append((node["name"], f"kae-device-plugin-{policy}", node["devicePlugin"]))
+    for stack in cluster.get("stacks", ()):
+        found += (pod for node in stack["nodes"] for pod in _of_recipe(stack["recipe"], node))
     return sorted(found)
+
+
+def _of_recipe(recipe: str, node: Any) -> Iterator[Placement]:
+    """Yield the pods of a recipe on a node, whose images are called `installer` and `plugin` there."""
+    policy, pool, images = node["policy"], node["pool"], node["images"]
+    if pool is not None:
+        stem = f"{recipe}-driver-{policy}"
+        yield node["name"], stem if pool == policy else f"{stem}--{pool}", images["installer"]
+    if "plugin" in images:
+        yield node["name"], f"{recipe}-device-plugin-{policy}", images["plugin"]
 
 
 def pod_of(item: Any) -> Pod:

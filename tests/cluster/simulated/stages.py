@@ -83,10 +83,11 @@ class Stage:
         self.apply(compiled(folder, self.documents()))
         self.clear()
 
-    def documents(self, *policies: Mapping[str, Any]) -> dict[str, str]:
+    def documents(self, *policies: Mapping[str, Any], recipes: Iterable[Mapping[str, Any]] = ()) -> dict[str, str]:
         """Return the files of a project with these policies, and the inventory as the API server gives it now."""
         spec = {"nfd": {"enabled": False, "nodefeaturerules": True}}
         files = {f"policies/{policy['metadata']['name']}.yaml": policy for policy in policies}
+        files |= {f"recipes/{recipe['metadata']['name']}/recipe.yaml": recipe for recipe in recipes}
         files["policies/cluster.yaml"] = document("KAECluster", CLUSTER, spec)
         files[f"inventory/{CLUSTER}.json"] = self._api.get(_MARKED)
         return {name: json.dumps(data) for name, data in files.items()}

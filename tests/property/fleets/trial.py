@@ -75,7 +75,7 @@ def tried(seed: int, fleet: fleets.Fleet) -> Result:
         fleet = without(
             fleet, _defaults(fleet) if codes["policy-overlap"] == 0 else {pair[1] for pair in overlaps(fleet)}
         )
-    for recipe in (None, *fleet.recipes) if not faults else ():
+    for recipe in (None, *recipes_of(fleet)) if not faults else ():
         done, answers = compiled(view, recipe), expected(fleet, recipe)
         counts.update(counted(fleet, done, answers))
         faults = (*faults, *disagreements(fleet, done, answers))
@@ -117,9 +117,8 @@ def compiled(view: plan.Plan, recipe: Object | None = None) -> Compiled:
         component: tuple(item for item in items if item["kind"] == "DaemonSet" and _app(item) == f"{name}-{component}")
         for component, items in found.items()
     }
-    empty = dataclasses.replace(view, divisions=(), stacks=())
     return Compiled(
-        view=next((stack for stack in view.every if stack.recipe.name == name), empty),
+        view=next(stack for stack in view.every if stack.recipe.name == name),
         rules=tuple(found["node-feature-rule"]),
         drivers=daemonsets["driver"],
         plugins=daemonsets["device-plugin"],
@@ -135,7 +134,7 @@ def overlaps(fleet: fleets.Fleet) -> set[tuple[str, str]]:
     """Return the pairs of policies that one node could match: of one recipe, or of two that may load one module."""
     found = {
         (recipe and recipe["metadata"]["name"], name): spec
-        for recipe in (None, *fleet.recipes)
+        for recipe in (None, *recipes_of(fleet))
         for name, spec in matcher.specs(fleet.cluster, fleet.policies, recipe).items()
     }
     sfc = {policy["metadata"]["name"] for policy in fleet.policies if _loads(policy, "sfc")}
@@ -146,6 +145,11 @@ def overlaps(fleet: fleets.Fleet) -> set[tuple[str, str]]:
         if (first == second or {one, other} <= sfc)
         and selection.witness(left.get("nodeSelector"), right.get("nodeSelector"))
     }
+
+
+def recipes_of(fleet: fleets.Fleet) -> list[Object]:
+    """Return the recipes that the cluster has policies of."""
+    return [recipe for recipe in fleet.recipes if matcher.specs(fleet.cluster, fleet.policies, recipe)]
 
 
 def _loads(policy: Object, module: str) -> bool:
@@ -187,7 +191,7 @@ def expected(fleet: fleets.Fleet, recipe: Object | None = None) -> Expected:
 
 def labels(fleet: fleets.Fleet, machine: machines.Machine) -> dict[str, str]:
     """Return the labels of a machine's hardware: of KAE's devices, and of the recipes that have policies."""
-    names = [recipe["metadata"]["name"] for recipe in fleet.recipes]
+    names = [recipe["metadata"]["name"] for recipe in recipes_of(fleet)]
     found = stacks.labels(machine)
     own = {key: found[key] for key in found if any(key.startswith(f"openfuyao.com/{name}.") for name in names)}
     return {**machine.device_labels, **own}
