@@ -4,13 +4,14 @@ import argparse
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from compiler import cli, devices, diagnostic_formats, diagnostics
+from compiler import cli, devices, diagnostic_formats, diagnostics, pipeline
 from compiler.cli import findings
 from compiler.fleet import assignment, definitions, label_selector
 from compiler.packing import Packed
 from compiler.planning import plan
-from compiler.project import load, project_file
+from compiler.project import load, package_data, project_file
 from compiler.project.by_cluster import nodes, planned, workers
+from compiler.rendering import layout, templates
 from compiler.views import plan_data, plan_text, selection
 
 
@@ -84,7 +85,8 @@ def _part(arguments: argparse.Namespace, whole: plan.Plan, wanted: selection.Sel
     pairs = ((name, node.name) for node in whole.inventory.nodes) if wanted.nodes else ()
     named = wanted.nodes.intersection(pairs)
     if arguments.shape != "text":
-        made = plan_data.lines(view) if arguments.shape == "ndjson" else plan_data.item(view)
+        make = plan_data.lines if arguments.shape == "ndjson" else plan_data.item
+        made = make(view, privileges(whole))
         return _Part(name=name, counts=counts, named=named, nodes=Packed.of(made))
     details = plan_text.problems(view) if arguments.problems else plan_text.details(view)
     return _Part(
@@ -94,6 +96,23 @@ def _part(arguments: argparse.Namespace, whole: plan.Plan, wanted: selection.Sel
         summary=tuple(plan_text.summary(view, _restriction(arguments))),
         details=tuple(details),
     )
+
+
+def privileges(view: plan.Plan) -> plan_data.Privileges:
+    """Return what the programs of each recipe may do in a cluster, as privileges.txt has it."""
+    if not view.stacks:
+        return {}
+    render = templates.renderer(package_data.templates(), package_data.bytecode())
+    found = layout.privileges(pipeline.render_cluster(view, render)[1])
+    programs = {
+        program: stack.recipe.name
+        for stack in view.stacks
+        for program in (stack.recipe.driver, stack.recipe.device_plugin)
+    }
+    by_recipe: dict[str, list[str]] = {stack.recipe.name: [] for stack in view.stacks}
+    for privilege in found:
+        by_recipe[programs[privilege.program]].append(str(privilege))
+    return by_recipe
 
 
 def _restriction(arguments: argparse.Namespace) -> str:

@@ -16,6 +16,7 @@ from typing import Any
 
 from compiler import __version__, cli, diagnostic_formats, diagnostics, errors, wording
 from compiler.cli import findings, live
+from compiler.commands import plan as plan_command
 from compiler.commands import status
 from compiler.fleet import definitions
 from compiler.kube import client, reader
@@ -84,7 +85,7 @@ def _local(
         made.lack("the plan, the status and the difference: the documents have errors, see findings.txt")
         return False
     made.add("plan.txt", "\n".join([*plan_text.summary(view), *plan_text.details(view)]) + "\n")
-    made.add("plan.json", plan_data.data(view))
+    made.add("plan.json", plan_data.data(view, plan_command.privileges(view)))
     return True
 
 

@@ -3,7 +3,7 @@
 import dataclasses
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from json.encoder import encode_basestring as quoted
@@ -48,9 +48,13 @@ class Nodes:
         yield self.after
 
 
-def item(view: plan.Plan) -> tuple[Nodes, ...]:
+Privileges = Mapping[str, Sequence[str]]
+"""The privileges of a recipe's programs, by the name of the recipe."""
+
+
+def item(view: plan.Plan, privileges: Privileges) -> tuple[Nodes, ...]:
     """Return a cluster as an item of a list in JSON: the nodes of each recipe's plan, with the text around them."""
-    *parts, after = _NODES.split(diagnostic_formats.item(_cluster(view)))
+    *parts, after = _NODES.split(diagnostic_formats.item(_cluster(view, privileges)))
     befores, indents = parts[::2], parts[1::2]
     ends = ["" for _ in befores[1:]] + [after]
     return tuple(map(_nodes, view.every, befores, indents, ends))
@@ -71,17 +75,18 @@ def _nodes(view: plan.Plan, before: str, indent: str, after: str) -> Nodes:
     )
 
 
-def lines(view: plan.Plan) -> tuple[Nodes, ...]:
-    """Return the nodes, pools and images of each recipe's plan of a cluster, each as a line of JSON."""
-    return tuple(map(_lines, view.every))
+def lines(view: plan.Plan, privileges: Privileges) -> tuple[Nodes, ...]:
+    """Return the nodes, pools, images and privileges of each recipe's plan of a cluster, each as a line of JSON."""
+    return tuple(_lines(each, privileges.get(each.recipe.name, ())) for each in view.every)
 
 
-def _lines(view: plan.Plan) -> Nodes:
+def _lines(view: plan.Plan, privileges: Sequence[str]) -> Nodes:
     whole = _parts(view)
     head = {"cluster": view.cluster.name, **({} if view.recipe is devices.KAE else {"recipe": view.recipe.name})}
     more = [
         *(("pool", pool) for pool in whole["pools"]),
         *(("image", need) for need in whole["images"]),
+        *(("privilege", {"privilege": text}) for text in privileges),
     ]
     names, decisions = _rows(view)
     rests = [diagnostic_formats.line({"": "", **_node(decision)}) for decision in view.decisions]
@@ -102,15 +107,23 @@ def _rows(view: plan.Plan) -> tuple[tuple[str, ...], tuple[int, ...]]:
     return tuple(name for name, _ in rows), tuple(index for _, index in rows)
 
 
-def data(view: plan.Plan) -> dict[str, Any]:
+def data(view: plan.Plan, privileges: Privileges) -> dict[str, Any]:
     """Return a cluster for programs, its nodes by name."""
-    cluster: dict[str, Any] = json.loads("".join(piece for nodes in item(view) for piece in nodes.pieces()))
+    cluster: dict[str, Any] = json.loads("".join(piece for nodes in item(view, privileges) for piece in nodes.pieces()))
     return cluster
 
 
-def _cluster(view: plan.Plan) -> dict[str, Any]:
+def _cluster(view: plan.Plan, privileges: Privileges) -> dict[str, Any]:
     """Return a cluster without its nodes; without DevicePolicies it has no stacks."""
-    stacks = [{"recipe": stack.recipe.name, "nodes": [], **_parts(stack)} for stack in view.stacks]
+    stacks = [
+        {
+            "recipe": stack.recipe.name,
+            "nodes": [],
+            **_parts(stack),
+            "privileges": list(privileges.get(stack.recipe.name, ())),
+        }
+        for stack in view.stacks
+    ]
     return {"name": view.cluster.name, "nodes": [], **_parts(view), **({"stacks": stacks} if stacks else {})}
 
 

@@ -110,6 +110,16 @@ def test_a_plan_of_a_project_has_its_recipes(folder: Path) -> None:
     }
 
 
+def test_a_plan_in_json_has_the_privileges_that_the_output_lists(folder: Path) -> None:
+    found = json.loads(project.kae(folder, "plan", "-o", "json").out)
+    stacks = [stack for cluster in found["clusters"] for stack in cluster.get("stacks", ())]
+
+    assert project.kae(folder, "compile").code == 0
+    written = (folder / "output/east/privileges.txt").read_text().splitlines()
+    assert written
+    assert [stack["privileges"] for stack in stacks] == [written]
+
+
 @pytest.mark.parametrize("command", [("plan",), ("explain", "t-1")])
 def test_a_recipe_that_no_policy_is_of_is_not_known(command: tuple[str, ...], folder: Path) -> None:
     answer = project.kae(folder, *command, "--recipe", "onlaod")

@@ -12,13 +12,15 @@ from compiler.views import plan_data, plan_text, selection, smoke
 from tests import builders
 from tests.compiler.views.stacked import DESK, NODES, TLS, view
 
+PRIVILEGES = {"onload": ["onload-driver: hostPID", "onload-driver: token"]}
+
 
 def text(shown: plan.Plan, restriction: str = "") -> str:
     return "\n".join((*plan_text.summary(shown, restriction), *plan_text.details(shown)))
 
 
 def stacks(shown: plan.Plan) -> dict[str, Any]:
-    return {stack["recipe"]: stack for stack in plan_data.data(shown).get("stacks", ())}
+    return {stack["recipe"]: stack for stack in plan_data.data(shown, PRIVILEGES).get("stacks", ())}
 
 
 def test_people_see_a_table_for_each_recipe_after_that_of_kae(snapshot: SnapshotAssertion) -> None:
@@ -29,7 +31,9 @@ def test_what_is_said_of_kae_does_not_depend_on_recipes() -> None:
     alone, beside = view(TLS), view()
 
     assert text(beside).startswith("\n".join(plan_text.summary(alone)))
-    assert {key: value for key, value in plan_data.data(beside).items() if key != "stacks"} == plan_data.data(alone)
+    assert {
+        key: value for key, value in plan_data.data(beside, PRIVILEGES).items() if key != "stacks"
+    } == plan_data.data(alone, PRIVILEGES)
     assert plan_text.counts(beside)["kae"] == plan_text.counts(alone)["kae"]
 
 
@@ -47,15 +51,15 @@ def test_nodes_with_kae_devices_and_no_policy_are_shown_beside_recipes() -> None
 def test_programs_get_the_stacks_as_documented(snapshot: SnapshotAssertion) -> None:
     shown = view()
 
-    assert plan_data.data(shown)["stacks"] == snapshot
+    assert plan_data.data(shown, PRIVILEGES)["stacks"] == snapshot
 
 
 @pytest.mark.parametrize("count", [1, 2, 5, 6])
 def test_the_stacks_are_whole_in_whatever_pieces_they_are_written(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = plan_data.data(view())
+    whole = plan_data.data(view(), PRIVILEGES)
     monkeypatch.setattr(plan_data, "_CHUNK", count)
 
-    written = "".join(piece for nodes in plan_data.item(view()) for piece in nodes.pieces())
+    written = "".join(piece for nodes in plan_data.item(view(), PRIVILEGES) for piece in nodes.pieces())
 
     assert json.loads(written) == whole
     assert written == json.dumps(whole, indent=2, ensure_ascii=False).replace("\n", "\n    ")
@@ -63,30 +67,37 @@ def test_the_stacks_are_whole_in_whatever_pieces_they_are_written(count: int, mo
 
 def test_lines_of_json_name_the_recipe() -> None:
     shown = view()
-    lines = [json.loads(line) for nodes in plan_data.lines(shown) for line in "".join(nodes.pieces()).splitlines()]
+    lines = [
+        json.loads(line)
+        for nodes in plan_data.lines(shown, PRIVILEGES)
+        for line in "".join(nodes.pieces()).splitlines()
+    ]
     kinds = {"node": "nodes", "pool": "pools", "image": "images"}
 
-    assert [line for line in lines if "recipe" in line] == [
+    assert [line for line in lines if "recipe" in line and line["kind"] in kinds] == [
         {"kind": kind, "cluster": "east", "recipe": recipe, **entry}
         for recipe, stack in stacks(shown).items()
         for kind, field in kinds.items()
         for entry in stack[field]
     ]
     assert {line["kind"] for line in lines if "recipe" not in line} == {"node", "pool"}
+    assert [line for line in lines if line["kind"] == "privilege"] == [
+        {"kind": "privilege", "cluster": "east", "recipe": "onload", "privilege": text} for text in PRIVILEGES["onload"]
+    ]
 
 
 def test_a_plan_is_restricted_to_recipes() -> None:
     shown = selection.restricted(view(), selection.Selection(recipes=frozenset({"onload"})))
 
     assert stacks(shown) == {"onload": stacks(view())["onload"]}
-    assert plan_data.data(shown)["nodes"] == []
+    assert plan_data.data(shown, PRIVILEGES)["nodes"] == []
     assert list(plan_text.counts(shown)) == ["onload"]
 
 
 def test_a_plan_of_kae_alone_has_no_stacks() -> None:
     shown = selection.restricted(view(), selection.Selection(recipes=frozenset({"kae"})))
 
-    assert plan_data.data(shown) == plan_data.data(view(TLS))
+    assert plan_data.data(shown, PRIVILEGES) == plan_data.data(view(TLS), PRIVILEGES)
 
 
 def test_a_policy_of_a_recipe_restricts_the_plan_to_its_nodes() -> None:
