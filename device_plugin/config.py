@@ -41,19 +41,24 @@ HostGlob = Annotated[
         pattern=r"^/[A-Za-z0-9_-][A-Za-z0-9._:+,@-]*(/[A-Za-z0-9_*?\[-][A-Za-z0-9._:+,@*?\[\]!-]*)*\Z", max_length=200
     ),
 ]
+DeviceGlob = Annotated[
+    str, msgspec.Meta(pattern=r"^/dev(/[A-Za-z0-9_*?\[-][A-Za-z0-9._:+,@*?\[\]!-]*)+\Z", max_length=200)
+]
 TargetPath = Annotated[str, msgspec.Meta(pattern=r"^(/[A-Za-z0-9_-][A-Za-z0-9._:+,@-]*)+/?\Z", max_length=200)]
 """A path in a container; one that ends with / is of a folder, in which a file keeps its name."""
 LibraryPath = Annotated[str, msgspec.Meta(pattern=r"^(/[A-Za-z0-9_-][A-Za-z0-9._+,@-]*)+\Z", max_length=200)]
 """A path that LD_PRELOAD can hold, which takes colons for separators (ld.so(8))."""
 Permissions = Literal["r", "w", "m", "rw", "rm", "wm", "rwm"]
 FileName = Annotated[str, msgspec.Meta(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*\Z", max_length=20)]
+_MOST = 100_000
+"""A list of many more devices is longer than the 4 MiB that the kubelet receives (kubernetes/kubernetes#109304)."""
 Shares = Annotated[int, msgspec.Meta(ge=1, le=128)]
 
 
 class InjectedNode(shapes.Shape, frozen=True, kw_only=True):
     """A device node that a container gets beside its device."""
 
-    path: HostGlob
+    path: DeviceGlob
     as_: TargetPath | None = msgspec.field(name="as", default=None)
     """None: as on the host."""
     permissions: Permissions = "rw"
@@ -110,7 +115,7 @@ class ResourceInject(shapes.Shape, frozen=True, kw_only=True):
 class GroupPath(shapes.Shape, frozen=True, kw_only=True):
     """Device nodes of a group: each match of the glob belongs to another device."""
 
-    path: HostGlob
+    path: DeviceGlob
     as_: TargetPath | None = msgspec.field(name="as", default=None)
     """None: as on the host."""
     permissions: Permissions = "rw"
@@ -231,8 +236,12 @@ class Config(shapes.Shape, frozen=True, kw_only=True):
         shapes.require_kinds(self.kinds, recipe=self.recipe is not None)
         if self.recipe is None and (self.resources or not self.vendor):
             raise ValueError("Expected `vendor` and no `resources`, or `recipe`")
-        if self.recipe is not None and (not self.resources or self.vendor or self.sharing or self.inject != Inject()):
-            raise ValueError("A recipe needs `resources`, and has no `vendor`, `sharing` and `inject` of its own")
+        of_kae = self.vendor or self.sharing or self.inject != Inject() or self.device_nodes is not None
+        if self.recipe is not None and (not self.resources or of_kae):
+            raise ValueError("A recipe needs `resources`; `vendor`, `sharing`, `inject` and `deviceNodes` are KAE's")
+        for resource in self.resources:
+            if isinstance(resource, Token) and resource.count * resource.shares > _MOST:
+                raise ValueError(f"Resource '{resource.name}' has more than {_MOST} shares of tokens")
         for name in _twice(resource.name for resource in self.resources):
             raise ValueError(f"Resource '{name}' is there twice")
         offered = [resource.kind for resource in self.resources if isinstance(resource, Vfio | Uacce)]

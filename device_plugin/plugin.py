@@ -151,20 +151,24 @@ class Plugin:
         if resource in self._recipe:
             changed |= await self._reader.read_resource(resource) != self._on_host.get(resource)
         if any(kind.resource == resource for kind in self.settings.functions):
-            found = await self._reader.read(wanted)
+            known = {device.function.address: device.companions for device in self.devices}
+            found = await self._reader.read([*wanted, *(each for name in wanted for each in known.get(name, ()))])
             changed |= any(function != self._functions.get(address) for address, function in found.items())
         if changed:
             self._apply(self._reader.scan())
             self.surprised()
 
     def watched(self) -> dict[Path, list[str]]:
-        """Return the folders of the host in which a change may concern devices, with beginnings of the names there."""
+        """Return the folders of /dev in which a change may concern devices, with beginnings of the names there.
+
+        Other folders may be on a file system that does not answer, which the next scan asks.
+        """
         if self.settings.recipe is None:
             # /dev is busy: terminals come and go.
             return {self.where.dev: ["hisi"]}
         found: dict[Path, list[str]] = {self.where.dev: ["vfio"]}
         for resource in self.settings.resources:
-            for glob in resources.globs(resource):
+            for glob in resources.device_globs(resource):
                 for folder, beginning in host_files.watched(glob):
                     found.setdefault(self.where.on_host(folder), []).append(beginning)
         return found

@@ -297,6 +297,7 @@ class DevicePluginConfig(NodeProgram):
                     "vendor": False,
                     "sharing": False,
                     "inject": False,
+                    "deviceNodes": False,
                     "kinds": {"items": {"required": ["vendor"]}},
                 },
             },
@@ -308,7 +309,7 @@ class DevicePluginConfig(NodeProgram):
     )
 
     recipe: RecipeName | None = None
-    """Absent: the stack is KAE, which alone has `vendor`, `sharing` and `inject`."""
+    """Absent: the stack is KAE, which alone has `vendor`, `sharing`, `inject` and `deviceNodes`."""
     vendor: _PciId | None = None
     """PCI vendor id of KAE's devices; the kinds of a recipe have their own."""
     kinds: tuple[Kind, ...]

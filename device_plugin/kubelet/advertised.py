@@ -1,7 +1,7 @@
 """The devices that the kubelet sees of one resource: a pure function of the functions found."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from device_plugin import config
 from device_plugin.host import health, sysfs
@@ -16,6 +16,8 @@ class Device:
 
     function: sysfs.Function
     reasons: tuple[health.Reason, ...]
+    companions: tuple[str, ...] = ()
+    """The addresses of functions that come with it, in one IOMMU group."""
 
     @property
     def healthy(self) -> bool:
@@ -75,12 +77,37 @@ def split(
 ) -> tuple[tuple[Device, ...], dict[str, str]]:
     """Return the advertised devices, each with its reasons, and why the others are withheld, by address."""
     devices, withheld = [], {}
-    for function in functions:
+    known = {function.address: function for function in functions}
+    for function in known.values():
+        companions = _companions(function, known)
+        first = min((function.address, *companions))
         if why := health.withheld(function):
             withheld[function.address] = why
+        elif first != function.address:
+            withheld[function.address] = f"It comes with {first}, in one IOMMU group."
         else:
-            devices.append(Device(function=function, reasons=judge(function)))
+            whole = _without_others(function) if companions else function
+            devices.append(Device(function=whole, reasons=judge(whole), companions=companions))
     return tuple(devices), withheld
+
+
+def _companions(function: sysfs.Function, known: Mapping[str, sysfs.Function]) -> tuple[str, ...]:
+    """Return the other functions of a recipe's kind in a group of functions that all are offered by vfio.
+
+    Who opens the group gets all of them, and so they are one device.
+    """
+    if not function.kind.vendor or function.group is None:
+        return ()
+    others = [known.get(address) for address in function.group.others]
+    if all(other is not None and other.kind == function.kind and not health.withheld(other) for other in others):
+        return function.group.others
+    return ()
+
+
+def _without_others(function: sysfs.Function) -> sysfs.Function:
+    """Return a function whose group has no strangers."""
+    group = function.group
+    return replace(function, group=replace(group, others=()) if group is not None else None)
 
 
 def reasons(

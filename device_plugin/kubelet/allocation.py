@@ -21,7 +21,7 @@ def answer(
     """Return the answer for one container; several shares of a device are one device."""
     distinct = {device.function.address: device for device in devices}
     if any(device.function.kind.mode == "vfio" for device in devices):
-        return _groups(where, inject, [distinct[address].function for address in sorted(distinct)])
+        return _groups(where, inject, [distinct[address] for address in sorted(distinct)])
     response = api.ContainerAllocateResponse()
     for address in sorted(distinct):
         response.devices.append(_node(where, inject, distinct[address].function))
@@ -43,7 +43,7 @@ def answer(
 
 
 def _groups(
-    where: paths.Paths, inject: config.Inject, functions: Sequence[sysfs.Function]
+    where: paths.Paths, inject: config.Inject, devices: Sequence[advertised.Device]
 ) -> api.ContainerAllocateResponse:
     """Return the answer for functions that are bound to vfio-pci: their groups, and their addresses as variables.
 
@@ -52,11 +52,12 @@ def _groups(
     """
     response = api.ContainerAllocateResponse()
     response.devices.append(_device("/dev/vfio/vfio", "/dev/vfio/vfio"))
-    for function in functions:
-        response.devices.append(_node(where, inject, function))
-    name = re.sub("[^A-Z0-9]", "_", functions[0].kind.resource.upper())
+    for device in devices:
+        response.devices.append(_node(where, inject, device.function))
+    name = re.sub("[^A-Z0-9]", "_", devices[0].resource.upper())
     for prefix in ("PCIDEVICE", "PCI_RESOURCE"):
-        response.envs[f"{prefix}_{name}"] = ",".join(function.address for function in functions)
+        addresses = (address for device in devices for address in (device.function.address, *device.companions))
+        response.envs[f"{prefix}_{name}"] = ",".join(addresses)
     return response
 
 

@@ -52,9 +52,9 @@ class Deployed:
     def wait_for(self, **counts: int) -> None:
         """Wait until so many devices of each resource are allocatable."""
         for name, count in counts.items():
-            self.node.wait_for_allocatable(
-                {"onload": ONLOAD, "latency": LATENCY, "npu": NPU, "other": OTHER}[name], count
-            )
+            # Folders other than /dev are looked at every 30 seconds.
+            resource = {"onload": ONLOAD, "latency": LATENCY, "npu": NPU, "other": OTHER}[name]
+            self.node.wait_for_allocatable(resource, count, timeout_s=50)
 
 
 def tools(files: Path) -> Mapping[str, Any]:

@@ -41,9 +41,12 @@ def reads_here(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Reads in threads of the test, where it can replace what they call."""
     process, _ = reader.other_process()
     ours, theirs = socket.socketpair()
-    threading.Thread(target=reading_process.serve, args=(theirs,), daemon=True).start()
+    thread = threading.Thread(target=reading_process.serve, args=(theirs,), daemon=True)
+    thread.start()
     assert ours.recv(1)
     monkeypatch.setattr(reader, "other_process", lambda: (process, ours))
     with ours, theirs:
         yield
         ours.shutdown(socket.SHUT_RDWR)
+        # A closed socket under its feet would be an error of the next test.
+        thread.join()

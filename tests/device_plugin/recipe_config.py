@@ -49,7 +49,6 @@ RECIPE: dict[str, Any] = {
         {"name": "example.com/qat", "class": "uacce", "kind": "qat", "shares": 2, "requires": ["/x"], "inject": {}},
     ],
     "allocationPolicy": "Packed",
-    "deviceNodes": {"mode": "0660", "group": 994},
     "metrics": {"port": 9510},
 }
 """A config with every field that a recipe has."""
@@ -59,7 +58,6 @@ VALUES: tuple[Any, ...] = (
     *("/opt/a:b", "/opt/a b", "/opt/*", "/dev/*", "rr", "mrw", "rwmr", "token", "char", ["/dev/x"], [""], ["x"]),
 )
 NULLABLE = (
-    *(("metrics",), ("deviceNodes",), ("deviceNodes", "group")),
     *(("resources", 0, "inject", part, 0, "as") for part in ("nodes", "mounts")),
     ("resources", 1, "groups", 0, "paths", 0, "as"),
 )

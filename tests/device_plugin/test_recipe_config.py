@@ -80,7 +80,22 @@ def test_the_fields_are_those_of_the_full_config() -> None:
         (
             ("vendor",),
             "1924",
-            "at $: A recipe needs `resources`, and has no `vendor`, `sharing` and `inject` of its own.",
+            "at $: A recipe needs `resources`; `vendor`, `sharing`, `inject` and `deviceNodes` are KAE's.",
+        ),
+        (
+            ("deviceNodes",),
+            {"mode": "0660"},
+            "at $: A recipe needs `resources`; `vendor`, `sharing`, `inject` and `deviceNodes` are KAE's.",
+        ),
+        (
+            ("resources", 0),
+            {"name": "amd.com/onload", "class": "token", "count": 10000, "shares": 11},
+            "at $: Resource 'amd.com/onload' has more than 100000 shares of tokens.",
+        ),
+        (
+            ("resources", 1, "inject"),
+            {"files": [{"name": "onload-conf", "as": "/etc/x", "text": "another"}]},
+            "at $: Two resources have different texts for a file 'onload-conf': name one of them otherwise.",
         ),
         (
             ("kinds", 0, "module"),

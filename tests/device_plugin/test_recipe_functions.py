@@ -56,6 +56,35 @@ def test_virtual_functions_of_a_recipes_kind_are_offered_by_vfio(tmp_path: Path)
     assert list(answer.mounts) == []
 
 
+def test_functions_of_one_group_are_one_device_where_all_are_of_the_kind_and_bound(tmp_path: Path) -> None:
+    host = machines.bare_metal(tmp_path)
+    host.set_vfs(PF, 3)
+    host.lend(A, 41)
+    host.lend(B, 41)
+    node = looked(host, config.Vfio(name=VF, kind="nic"))
+
+    assert told(node, VF) == {A: True}
+    answer = asyncio.run(node.allocate(VF, [A]))
+    assert [each.container_path for each in answer.devices] == ["/dev/vfio/vfio", "/dev/vfio/41"]
+    assert answer.envs["PCIDEVICE_EXAMPLE_COM_VF"] == f"{A},{B}"
+    assert str(node.where.link(node.devices[0].function.kind, A).readlink()) == "/dev/vfio/41"
+    with pytest.raises(Refusal, match=f"Device {B} of {VF} is not offered: It comes with {A}, in one IOMMU group"):
+        asyncio.run(node.allocate(VF, [B]))
+
+    host.unbind(B)
+    host.bind(B)
+    with pytest.raises(Refusal, match=f"Device {A} of {VF} is unhealthy: Its IOMMU group 41 has {B}, too"):
+        asyncio.run(node.allocate(VF, [A]))
+
+
+def test_a_stranger_in_a_group_keeps_it_from_everybody(tmp_path: Path) -> None:
+    host = host_with_guests(tmp_path)
+    host.add_foreign("0000:7d:00.1", "8086", "1572")
+    host.share_group("0000:7d:00.1", 41)
+
+    assert told(looked(host, config.Vfio(name=VF, kind="nic")), VF) == {A: False, B: True}
+
+
 def test_functions_are_of_a_kind_by_vendor_device_and_class(tmp_path: Path) -> None:
     host = host_with_guests(tmp_path)
     resource = config.Vfio(name=VF, kind="nic")

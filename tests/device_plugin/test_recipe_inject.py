@@ -27,6 +27,7 @@ def host_with_onload(root: Path) -> hosts.Host:
     host = hosts.Host(root)
     for name in ("onload", "onload_epoll"):
         (host.dev / name).symlink_to("/dev/null")
+    (host.dev / "folder").mkdir()
     for name in ("libonload.so", "libonload_ext.so.2", "libother.so", ".libonload.so.swp"):
         file = root / LIBRARIES.strip("/") / name
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -103,7 +104,7 @@ def test_globs_are_walked_for_each_container(tmp_path: Path) -> None:
     [
         ({"nodes": [{"path": "/dev/sfc_char"}]}, r"/dev/sfc_char of the host is not there\."),
         ({"mounts": [{"path": "/opt/none/*.so"}]}, r"/opt/none/\*\.so of the host is not there\."),
-        ({"nodes": [{"path": "/opt/onload"}]}, r"/opt/onload of the host is no device node\."),
+        ({"nodes": [{"path": "/dev/folder"}]}, r"/dev/folder of the host is no device node\."),
         (
             {"mounts": [{"path": f"{LIBRARIES}/libonload*", "as": "/lib/onload.so"}]},
             r"2 paths of the host would be /lib/onload\.so of a container: end 'as' with '/'",

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from device_plugin import config, list_report, plugin
+from device_plugin import config, list_report, plugin, plugin_metrics
 from device_plugin.host import paths
 from device_plugin.host.recipe import resources
 from device_plugin.kubelet.service import Refusal
@@ -158,6 +158,19 @@ def test_the_log_has_one_line_for_all_tokens(tmp_path: Path, caplog: pytest.LogC
         ("Device is healthy.", LATENCY, "0 to 1"),
         ("Device is unhealthy.", ONLOAD, "0 to 2"),
     ]
+
+
+def test_the_metrics_count_tokens_and_name_what_keeps_them(tmp_path: Path) -> None:
+    host = host_with_onload(tmp_path)
+    (host.dev / "onload").unlink()
+    registry = plugin_metrics.registry_of(looked(host), ())
+
+    def value(name: str, **labels: str) -> float | None:
+        return registry.get_sample_value(f"kae_device_plugin_{name}", labels)
+
+    assert value("devices", resource=ONLOAD, health="Unhealthy", numa_node="") == 3
+    assert value("devices", resource=LATENCY, health="Healthy", numa_node="") == 2
+    assert value("unhealthy", resource=ONLOAD, device="0", reason="Missing") == 1
 
 
 def test_the_list_shows_the_tokens_and_what_is_missing(tmp_path: Path) -> None:

@@ -28,11 +28,11 @@ def matches(where: paths.Paths, glob: str) -> list[str]:
 
 
 def watched(glob: str) -> Iterator[tuple[str, str]]:
-    """Yield the folders in which a change may concern a glob, each with the beginning of the names there."""
-    folder = ""
-    for part in glob.strip("/").split("/"):
+    """Yield the folders of /dev in which a change may concern a glob, each with the beginning of the names there."""
+    folder = "/dev"
+    for part in glob.removeprefix("/dev/").split("/"):
         beginning = part[: next((index for index, letter in enumerate(part) if letter in _SPECIAL), len(part))]
-        yield folder or "/", beginning
+        yield folder, beginning
         if beginning != part:
             return
         folder = f"{folder}/{part}"

@@ -59,18 +59,12 @@ def read(where: paths.Paths, resource: config.Resource) -> OnHost:
     )
 
 
-def globs(resource: config.Resource) -> tuple[str, ...]:
-    """Return every path and glob of the host that concerns a resource."""
-    of_devices = (
-        [path.path for group in resource.groups for path in group.paths] if isinstance(resource, config.Char) else []
-    )
-    inject = resource.inject
-    return (
-        *of_devices,
-        *resource.requires,
-        *(node.path for node in inject.nodes),
-        *(part.path for part in inject.mounts),
-    )
+def device_globs(resource: config.Resource) -> list[str]:
+    """Return every path and glob in /dev that concerns a resource."""
+    groups_of = resource.groups if isinstance(resource, config.Char) else ()
+    of_devices = [path.path for group in groups_of for path in group.paths]
+    required = [path for path in resource.requires if path.startswith("/dev/")]
+    return [*of_devices, *required, *(node.path for node in resource.inject.nodes)]
 
 
 def _matches(where: paths.Paths, part: config.InjectedNode | config.InjectedMount) -> Iterator[tuple[str, str]]:
