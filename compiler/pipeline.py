@@ -3,10 +3,10 @@
 The stages return their findings beside their values: a mistake in a document stops none of them but the last two.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from compiler import diagnostics, names, schema
+from compiler import diagnostics, names, repeats, schema
 from compiler.changes import acceptance
 from compiler.changes.output import comparison, losses
 from compiler.checks import assignment as assignment_checks
@@ -83,9 +83,7 @@ def judged(
 ) -> Documents:
     """Return documents with the findings on them; `files` are the names of all files of the project."""
     found = tuple(found)
-    read = tuple(
-        _judge_recipe(document, judge, settings) for document in found if settings.is_recipe_file(document.file)
-    )
+    read = _judge_recipes([document for document in found if settings.is_recipe_file(document.file)], judge, settings)
     recipes = {recipe.name: recipe for item in read if (recipe := _recipe(item)) is not None}
     judge = judge.knowing({name: recipe.source.data["spec"] for name, recipe in recipes.items()})
     every = [
@@ -173,6 +171,19 @@ def _judge_one(
     return _Judged(document=document, kind=kind, findings=tuple(findings))
 
 
+def _judge_recipes(found: Sequence[documents.Document], judge: schema.Judge, settings: Settings) -> list[_Judged]:
+    """Return the documents in the folder of recipes; of several in one file, all are refused but the first."""
+    if not found:
+        return []
+    from compiler.checks.recipes import recipe as recipe_checks  # noqa: PLC0415 - only projects with recipes need it
+
+    every = [_judge_recipe(document, judge, settings) for document in found]
+    for (_, first), (index, second) in repeats.of(enumerate(found), key=lambda pair: pair[1].file):
+        finding = recipe_checks.second(first, second)
+        every[index] = replace(every[index], findings=(*every[index].findings, finding))
+    return every
+
+
 def _judge_recipe(document: documents.Document, judge: schema.Judge, settings: Settings) -> _Judged:
     from compiler.checks.recipes import recipe as recipe_checks  # noqa: PLC0415 - only projects with recipes need it
 
@@ -195,7 +206,7 @@ def _of_recipe(item: _Judged, read: Iterable[_Judged], recipes: Mapping[str, def
     if name in recipes:
         found = () if item.findings else tuple(values.findings(item.document, recipes[name]))
         return replace(item, findings=(*item.findings, *found))
-    refused = {part for one in read if one.findings for part in one.document.file.split("/")[-2:-1]}
+    refused = {one.document.file.split("/")[-2] for one in read if one.findings}
     if name in refused:
         return replace(item, kind=None)
     return replace(

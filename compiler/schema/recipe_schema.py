@@ -80,6 +80,13 @@ def closed(schema: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
+def of_module(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the schema of a module's parameter, whose text a file of modprobe.d can hold."""
+    text = {"type": "string", "pattern": fields.MODULE_TEXT, "maxLength": fields.MODULE_TEXT_LENGTH}
+    words = base.form("one line without quotation marks")
+    return closed(schema) | ({"allOf": [text | words]} if schema["type"] == "string" else {})
+
+
 def spliced(schema: phrases.Schema, recipe_schema: phrases.Schema, spec: Mapping[str, Any]) -> phrases.Schema:
     """Return the schema of the policies of a recipe, given by its spec; the other two are those of the kinds."""
     made = copy.deepcopy(dict(schema))
@@ -130,7 +137,7 @@ def _restrict_driver(definitions: dict[str, Any], spec: Mapping[str, Any]) -> No
             name: {
                 "type": "object",
                 "additionalProperties": False,
-                "properties": {parameter: closed(schema) for parameter, schema in parameters.items()},
+                "properties": {parameter: of_module(schema) for parameter, schema in parameters.items()},
             }
             for name, parameters in modules.items()
         },

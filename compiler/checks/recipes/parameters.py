@@ -203,7 +203,7 @@ def _places(source: documents.Document, properties: Mapping[str, Any], schema: p
         if own is None:
             hint = wording.did_you_mean(name, properties) or "Add it to spec.parameters.properties."
             yield _finding(source, at, f"'values.{name}' is not a parameter of the recipe.", hint)
-        elif own.get("type") in _KEYWORDS and own["type"] != wanted["type"]:
+        elif isinstance(own.get("type"), str) and own["type"] in _KEYWORDS and own["type"] != wanted["type"]:
             message = f"'{wording.dotted(at)}' takes {phrases.typed({'type': wanted['type']})}, and '{name}' is "
             yield _finding(source, at, f"{message}{phrases.typed({'type': own['type']})}.", "Correct one of the types.")
         elif "default" not in own and name not in required:
@@ -219,23 +219,24 @@ def _places(source: documents.Document, properties: Mapping[str, Any], schema: p
 def _defaults(source: documents.Document, spec: Mapping[str, Any], schema: phrases.Schema) -> Iterator[Diagnostic]:
     """The default of a parameter is a value that it may have."""
     top: _Path = ("spec", "parameters", "properties")
-    allowed = {(*top, name): inner for name, inner in recipe_schema.parameters(spec, schema).items()}
+    allowed: dict[_Path, Schema] = {
+        (*top, name): inner for name, inner in recipe_schema.parameters(spec, schema).items()
+    }
     for index, module in enumerate(spec.get("driver", {}).get("modules", ())):
         for name, inner in module.get("parameters", {}).items():
-            allowed["spec", "driver", "modules", index, "parameters", name] = recipe_schema.closed(inner)
-    for path, inner in allowed.items():
-        place = (*path, "default")
+            path: _Path = ("spec", "driver", "modules", index, "parameters", name)
+            allowed[path] = recipe_schema.of_module(inner)
+    for at, inner in allowed.items():
+        place = (*at, "default")
         if not source.has(place):
             continue
         value = _value(source.data, place)
         error = next(iter(judge.thorough()(inner).iter_errors(value)), None)
         if error is not None:
             below = wording.dotted(tuple(error.absolute_path))
-            message = f"The default of '{path[-1]}' is not a value that it may have{f', at {below}' if below else ''}."
-            at = (*place, *error.absolute_path)
-            yield _finding(
-                source, at, message, f"Write {phrases.expected(error.schema)}." if "type" in error.schema else ""
-            )
+            message = f"The default of '{at[-1]}' is not a value that it may have{f', at {below}' if below else ''}."
+            hint = f"Write {phrases.expected(error.schema)}." if "type" in error.schema else ""
+            yield _finding(source, (*place, *error.absolute_path), message, hint)
 
 
 def _value(data: Any, path: _Path) -> Any:

@@ -1,5 +1,7 @@
 """Rules for one recipe, judged without any policy."""
 
+import functools
+import operator
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
@@ -114,6 +116,12 @@ def match(source: documents.Document) -> Iterator[Diagnostic]:
     """Hardware is known by what the recipe does not change, and a kind by devices or classes."""
     spec: Mapping[str, Any] = source.data["spec"]
     path: documents.Path = ("spec", "match")
+    terms = [(*path, "features", at, "matchExpressions") for at, _ in enumerate(spec["match"].get("features", ()))]
+    for empty in ((*path, "labels"), *terms):
+        if source.has(empty) and not _value(source.data, empty):
+            span, message = source.key_span(*empty), f"'{wording.dotted(empty)}' is empty."
+            hint = "Name what all of the nodes have, or write all: {} for every node that a policy selects."
+            yield Diagnostic(code="invalid-value", span=span, message=message, hint=hint)
     for index, kind in enumerate(spec["match"].get("pci", ())):
         if not kind.get("devices") and not kind.get("classes"):
             span = source.key_span(*path, "pci", index, "kind")
@@ -127,6 +135,10 @@ def match(source: documents.Document) -> Iterator[Diagnostic]:
                 code="reserved-name", span=span, message=message, notes=(note,), hint="Give it another name."
             )
     yield from _effects(source, spec)
+
+
+def _value(data: Any, path: documents.Path) -> Any:
+    return functools.reduce(operator.getitem, path, data)
 
 
 def _effects(source: documents.Document, spec: Mapping[str, Any]) -> Iterator[Diagnostic]:
@@ -168,6 +180,17 @@ def exclusive(source: documents.Document, filled: models.RecipeSpec) -> Iterator
                 message=f"{wording.listed(map(wording.quoted, on))} are true by default.",
                 hint="Leave one of them true.",
             )
+
+
+def second(first: documents.Document, document: documents.Document) -> Diagnostic:
+    """Return the finding on a further document in the file of a recipe."""
+    return Diagnostic(
+        code="recipe-file",
+        span=document.span("kind"),
+        message=f"'{wording.file_name(document.file)}' holds more than one document.",
+        notes=(f"The first one is at {first.span('kind')}.",),
+        hint="Give each recipe a folder of its own.",
+    )
 
 
 def misplaced(document: documents.Document, kind: str | None, folder: str, policies: str) -> Iterator[Diagnostic]:

@@ -1,0 +1,212 @@
+"""Rules for recipes and for what a policy says of its recipe, beyond the examples of tests/failures."""
+
+import copy
+from typing import Any
+
+import pytest
+
+from compiler import pipeline
+from compiler.diagnostics import Diagnostic
+from tests.builders import document, judge, raw
+
+RECIPE: dict[str, Any] = {
+    "title": "A network stack",
+    "match": {"all": {}},
+    "parameters": {"properties": {"maxPods": {"type": "integer", "default": 4}}},
+    "images": {
+        "installer": {"repository": "r.example/kae", "image": "installer", "version": "1"},
+        "modules": {"repository": "r.example/kae", "image": "modules", "version": "1"},
+    },
+    "driver": {
+        "image": "installer",
+        "payloads": [{"image": "modules", "paths": ["/opt/lib/modules"]}],
+        "modules": [{"name": "net_core"}, {"name": "net_extra", "optional": True}],
+    },
+    "devicePlugin": {"resources": [{"name": "example.com/net", "class": "token", "count": "${values.maxPods}"}]},
+}
+
+
+def judged(recipe: dict[str, Any] | None = None, policy: dict[str, Any] | None = None) -> list[Diagnostic]:
+    """The findings on a recipe and a policy of it."""
+    found = [document(raw("Recipe", "net", RECIPE if recipe is None else recipe), "recipes/net/recipe.yaml")]
+    if policy is not None:
+        found.append(document(raw("DevicePolicy", "lab", {"recipe": "net", **policy}), "policies/lab.yaml"))
+    return list(pipeline.judged(found, judge(), [item.file for item in found]).findings)
+
+
+def messages(*given: Any) -> list[tuple[str, str]]:
+    return [(each.code, each.message) for each in judged(*given)]
+
+
+def with_parameter(schema: dict[str, Any], **more: Any) -> dict[str, Any]:
+    """The recipe with another parameter, which stands where texts may stand."""
+    spec = copy.deepcopy(RECIPE)
+    spec["parameters"]["properties"]["it"] = schema
+    spec["devicePlugin"]["resources"][0]["inject"] = [{"env": {"IT": "${values.it}"}}]
+    return {**spec, **more}
+
+
+def test_the_smallest_recipe_and_policy_have_no_mistake() -> None:
+    assert judged(RECIPE, {}) == []
+    assert judged(with_parameter({"type": "string", "pattern": "^[a-z]*$", "maxLength": 3, "default": "a"})) == []
+
+
+@pytest.mark.parametrize(
+    ("schema", "message"),
+    [
+        ({"default": "a"}, "A parameter has a type."),
+        ({"type": ["string"], "default": "a"}, "'['string']' is not a type of parameters."),
+        ({"type": "strin", "default": "a"}, "'strin' is not a type of parameters."),
+        ({"type": "string", "oneOf": [], "default": "a"}, "'oneOf' is not a keyword of parameters."),
+        ({"type": "string", "minimum": 1, "default": "a"}, "'minimum' is not a keyword of parameters of type string."),
+        (
+            {"type": "string", "enum": ["a", 1], "default": "a"},
+            "'['a', 1]' is not a list of 1 to 256 values of the type.",
+        ),
+        ({"type": "string", "enum": [], "default": "a"}, "'[]' is not a list of 1 to 256 values of the type."),
+        ({"type": "string", "maxLength": 5000, "default": "a"}, "'5000' is not a whole number from 0 to 4096."),
+        (
+            {"type": "string", "pattern": "(?=a)", "default": "a"},
+            "'(?=a)' is not a pattern of at most 200 characters, without '(?', named classes and escapes of letters.",
+        ),
+        (
+            {"type": "string", "pattern": "a{2000}", "default": "a"},
+            "'a{2000}' is not a pattern of at most 200 characters, without '(?', named classes and escapes of letters.",
+        ),
+        ({"type": "string", "pattern": "^b", "default": "a"}, "The default of 'it' is not a value that it may have."),
+        (
+            {"type": "string", "default": "a", "maxLength": 0},
+            "The default of 'it' is not a value that it may have.",
+        ),
+        (
+            {"type": "array", "maxItems": 2, "items": {"type": "string", "default": "a"}, "default": []},
+            "'default' is not a keyword of parameters.",
+        ),
+        ({"type": "array", "maxItems": 2, "default": []}, "A list of a parameter has items."),
+        (
+            {"type": "array", "maxItems": 300, "items": {"type": "string"}, "default": []},
+            "'300' is not a whole number from 0 to 256.",
+        ),
+        ({"type": "object", "default": {}}, "A mapping of a parameter has either properties or additionalProperties."),
+        (
+            {"type": "object", "additionalProperties": {"type": "string"}, "default": {}},
+            "A mapping of a parameter with additionalProperties has maxProperties.",
+        ),
+        (
+            {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["b"], "default": {}},
+            "'b' is not one of the properties.",
+        ),
+        (
+            {"type": "integer", "default": 1},
+            "'spec.devicePlugin.resources[0].inject[0].env.IT' takes a string, and 'it' is a whole number.",
+        ),
+        (
+            {"type": "string"},
+            "'spec.devicePlugin.resources[0].inject[0].env.IT' has no value where a policy leaves out 'it'.",
+        ),
+    ],
+)
+def test_a_schema_outside_of_the_subset_is_refused(schema: dict[str, Any], message: str) -> None:
+    assert ("parameter-schema", message) in messages(with_parameter(schema))
+
+
+def test_a_default_of_a_module_fits_a_line_of_modprobe() -> None:
+    spec = copy.deepcopy(RECIPE)
+    parameters = {"mode": {"type": "string", "default": 'a" options'}}
+    spec["driver"]["modules"][0]["parameters"] = parameters
+
+    assert messages(spec) == [("parameter-schema", "The default of 'mode' is not a value that it may have.")]
+    del parameters["mode"]["default"]
+    policy = {"driver": {"moduleParameters": {"net_core": {"mode": 'a" options'}}}}
+    assert messages(spec, policy) == [("invalid-value", "'a\" options' is not one line without quotation marks.")]
+
+
+def test_a_policy_of_a_refused_recipe_is_no_policy() -> None:
+    spec = {**RECIPE, "title": 3}
+
+    assert messages(spec, {"values": {"nothing": 1}}) == [
+        ("wrong-type", "Expected a string, found the number 3 in 'spec.title'.")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("frozen", "count"),
+    [
+        ({"images": {"modules": {"version": "1"}, "installer": {"version": "1"}}}, 0),
+        ({"images": {"modules": {"version": "1"}}}, 1),
+        ({"driver": {"state": "Absent"}}, 0),
+        ({}, 1),
+    ],
+)
+def test_a_frozen_group_names_a_version_of_every_image_that_its_driver_comes_from(
+    frozen: dict[str, Any], count: int
+) -> None:
+    policy = {"rollout": {"frozen": [{"name": "colo", "nodes": ["t-17"], **frozen}]}}
+
+    assert [code for code, _ in messages(RECIPE, policy)] == ["frozen-unpinned"] * count
+
+
+def test_values_that_exclude_each_other_are_found_over_all_layers() -> None:
+    spec = copy.deepcopy(RECIPE)
+    for name in ("one", "two"):
+        spec["parameters"]["properties"][name] = {"type": "boolean", "default": False}
+    spec["exclusive"] = [["one", "two"]]
+    spec["devicePlugin"]["resources"][0]["inject"] = [{"when": "${values.one}"}, {"when": "${values.two}"}]
+    wave = {"name": "canary", "percent": 5, "values": {"two": True}}
+
+    found = judged(spec, {"values": {"one": True}, "rollout": {"waves": [wave]}})
+
+    assert [each.code for each in found] == ["values-exclusive", "override-unused"]
+    assert "two: true" in found[0].span.text
+
+
+def test_a_kubelet_at_another_place_is_out_of_reach_too() -> None:
+    spec = copy.deepcopy(RECIPE)
+    mount = {"path": "/var/lib/k0s-node/kubelet/pki"}
+    spec["devicePlugin"]["resources"][0]["inject"] = [{"mounts": [mount]}]
+
+    assert messages(spec, {}) == []
+    assert [code for code, _ in messages(spec, {"kubeletDir": "/var/lib/k0s-node/kubelet"})] == ["privilege-refused"]
+
+
+@pytest.mark.parametrize(
+    "path", ["/etc", "/e*", "/*/kubernetes", "/var", "/var/lib/kubelet/pods", "/run/crio/crio.sock"]
+)
+def test_a_glob_or_a_folder_around_what_is_refused_is_refused(path: str) -> None:
+    spec = copy.deepcopy(RECIPE)
+    spec["devicePlugin"]["resources"][0]["inject"] = [{"mounts": [{"path": path}]}]
+
+    assert {code for code, _ in messages(spec)} <= {"privilege-refused", "invalid-value"}
+    assert messages(spec) != []
+
+
+def test_a_profile_does_not_make_a_resource_that_is_there() -> None:
+    spec = copy.deepcopy(RECIPE)
+    first = spec["devicePlugin"]["resources"][0]
+    spec["devicePlugin"]["resources"] = [
+        {**first, "profiles": {"low": {"POLL": "1"}}},
+        {"name": "example.com/net-low", "class": "token", "count": 1},
+    ]
+
+    assert (
+        "resource-class",
+        "The profile 'low' makes the resource 'example.com/net-low', which is another resource.",
+    ) in (messages(spec, {}))
+
+
+def test_a_file_of_a_recipe_holds_one() -> None:
+    found = [document(raw("Recipe", "net", RECIPE), "recipes/net/recipe.yaml") for _ in range(2)]
+
+    findings = pipeline.judged(found, judge(), ["recipes/net/recipe.yaml"]).findings
+
+    assert [(each.code, each.message) for each in findings] == [
+        ("recipe-file", "'recipes/net/recipe.yaml' holds more than one document.")
+    ]
+
+
+def test_hardware_is_not_known_by_nothing() -> None:
+    labels = {**RECIPE, "match": {"labels": {}}}
+    features = {**RECIPE, "match": {"features": [{"feature": "cpu.cpuid", "matchExpressions": {}}]}}
+
+    assert messages(labels) == [("invalid-value", "'spec.match.labels' is empty.")]
+    assert messages(features) == [("invalid-value", "'spec.match.features[0].matchExpressions' is empty.")]
