@@ -64,7 +64,7 @@ class Variant:
     mapping: drivers.KernelMapping | None
     driver: drivers.Driver
     paths: Mapping[str, documents.Path]
-    """In the policy; those of the image may also be in its recipe."""
+    """In the policy; those of the image that counts may also be in its recipe."""
     images: tuple[Image, ...]
     """The images of the driver's pods."""
 
@@ -75,13 +75,18 @@ def variants(policy: definitions.Policy) -> Iterator[Variant]:
         layers = tuple(layer for layer in (mapping, group) if layer is not None)
         driver = effective(policy.spec.driver, *(layer for _, layer in layers))
         stack = definitions.stack(driver)
+        paths = _paths(layers, () if stack is None else ("driver",))
         images = (
             [_named(policy, stack.recipe, name, stack.images[name], layers) for name in stack.used] if stack else []
         )
+        if stack is not None:
+            counting = stack.own.version or stack.own.image
+            places = _named(policy, stack.recipe, counting, stack.images[counting], layers).places
+            paths.update((part, path) for part, (_, path) in places.items())
         yield Variant(
             mapping=mapping[1] if mapping else None,
             driver=driver,
-            paths=(paths := _paths(layers, () if stack is None else ("driver",))),
+            paths=paths,
             images=tuple(images) or (_only(policy, "driver", driver, paths),),
         )
 

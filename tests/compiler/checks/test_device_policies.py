@@ -127,6 +127,18 @@ def test_a_mistake_is_told_at_its_place(spec: dict[str, Any], code: str, line: s
     assert found(lab(**spec)) == [(code, POLICY, line)]
 
 
+def test_packages_that_are_named_after_the_driver_need_a_release_of_the_image_that_counts() -> None:
+    packages = {"source": {"packages": {"names": ["kmod-${DRIVER_VERSION}"]}}}
+    digest = "sha256:" + "0123456789abcdef" * 4
+
+    (found,) = findings(lab(driver=packages, images={"modules": {"version": digest}}))
+
+    assert (found.code, found.span.text.strip()) == ("driver-version", '- "kmod-${DRIVER_VERSION}"')
+    assert found.hint is not None
+    assert found.hint.startswith("Set images.modules.version to the release")
+    assert builders.codes(findings(lab(driver=packages, images={"modules": {"version": "1.0"}}))) == []
+
+
 @pytest.mark.parametrize(
     ("label", "is_effect"),
     [

@@ -70,3 +70,14 @@ def test_the_largest_of_a_policys_pools_is_named() -> None:
     (finding,) = said([policy], "argocd")
 
     assert "DaemonSet 'kae-driver-tls--younger'" in finding.message
+
+
+def test_the_daemonsets_of_a_recipe_are_measured_too() -> None:
+    offering = {"resources": [{"name": "x.com/a", "class": "token", "count": 1}]}
+    selector = selecting_by_five_labels().source.data["spec"]["nodeSelector"]
+    cards = [{"kind": kind, "vendor": "1924", "classes": ["0200"]} for kind in "abc"]
+    recipe = builders.recipe("nic", match={"pci": cards}, devicePlugin=offering)
+
+    (finding,) = said([builders.device_policy("desk", recipe, nodeSelector=selector)], "argocd")
+
+    assert finding.message.startswith("DaemonSet 'nic-device-plugin-desk' of policy 'desk'")
