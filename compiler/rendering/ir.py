@@ -238,6 +238,8 @@ class DriverPool(Pod):
     grace_seconds: int
     """Time to end a step, or to clean up, after SIGTERM."""
     payloads: tuple[Payload, ...] = ()
+    node_address: bool = False
+    """True when the installer is told the node's address, as interfaces hang on a module."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -157,6 +157,7 @@ def _driver_pool(cluster: definitions.Cluster, policy: definitions.Policy, pool:
         app=policy.recipe.driver,
         image=pool.installer,
         payloads=tuple(_of_recipes().payloads(stack, pool)) if stack else (),
+        node_address=stack is not None and any(module.network for module in stack.modules),
         terms=tuple(map(pod_values.term, pool.terms)),
         max_unavailable=spec.rollout.maxUnavailable,
         config=program_configs.driver(policy, pool, cluster_name=cluster.name, daemonset=itself, leases=leases),

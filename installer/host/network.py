@@ -20,7 +20,7 @@ from installer.host import chroot
 from runtime import readings
 
 NODE = "NODE_ADDRESSES"
-"""The environment variable with the node's addresses, separated by commas: status.hostIPs of the pod."""
+"""The environment variable with the node's addresses, separated by commas, as of status.hostIP of the pod."""
 
 _Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 

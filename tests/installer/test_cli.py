@@ -19,7 +19,7 @@ from installer.drain import device_holders
 from installer.host import chroot
 from runtime import signals
 from tests.installer import kernel as behind
-from tests.installer import machines, podresources, settings
+from tests.installer import machines, podresources, settings, stacks
 from tests.kube import apiserver
 
 ROOT = Path(__file__).parents[2]
@@ -407,3 +407,65 @@ def test_it_works_until_sigterm_with_metrics_and_a_log_of_json(
     assert lines[-1]["message"] == "The installer ends, as a signal asked."
     assert not (tmp_path / "program/ready").exists()
     assert settings.versions(machine) == {"2.0.1"}
+
+
+# Recipes.
+
+
+@pytest.fixture
+def of_recipe(machine: machines.Machine, tmp_path: Path) -> list[str]:
+    """The options for the installer of simple-kmod on a host with KAE's driver."""
+    machine.add_image(tmp_path / "kae", "2.0.1")
+    settings.installed(machine, tmp_path / "kae")
+    image = stacks.payload(tmp_path / "image", "modules", stacks.kmod_files("1.0"))
+    settings.installed(machine, image, **stacks.KMOD)
+    stated = settings.config(**stacks.KMOD)
+    return [*options(machine, image, stated), "--payload-dir", str(image / "payload")]
+
+
+def test_status_of_a_recipe_shows_its_modules_and_names_other_drivers(
+    of_recipe: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["status", *of_recipe, "--recipe", "simple-kmod"]) == 0
+
+    words = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
+    assert "Recipe simple-kmod" in words
+    assert "Policy lab, pool lab: driver 1.0 from prebuilt, installPolicy IfNotPresent" in words
+    assert "Decision RIGHT" in words
+    assert "Others kae: 2.0.1 from prebuilt." in words
+    assert "simple_procfs_kmod 1.0 number=7 1.0 updates/kae-simple-kmod/simple_procfs_kmod.ko" in words
+
+
+def test_a_command_for_another_recipe_than_the_config_s_is_refused(
+    of_recipe: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["plan", *of_recipe, "--recipe", "onload"]) == 3
+
+    assert capsys.readouterr().err == (
+        "installer: The config is that of recipe simple-kmod, not of onload: call the installer in a pod of"
+        " onload-driver. Drivers on this host: kae, simple-kmod.\n"
+    )
+
+
+def test_remove_takes_the_driver_of_its_recipe_alone(
+    of_recipe: list[str], machine: machines.Machine, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["remove", *of_recipe]) == 0
+
+    assert capsys.readouterr().out == "Ready: No driver of recipe simple-kmod is installed, as the policy asks.\n"
+    assert set(machine.loaded()) == set(settings.config().modules)
+
+
+def test_status_for_programs_tells_the_device_nodes_of_a_recipe(
+    machine: machines.Machine, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    image = stacks.onload(tmp_path / "image", "8.1")
+    settings.installed(machine, image, **stacks.ONLOAD)
+    stated = options(machine, image, settings.config(**stacks.ONLOAD))
+
+    assert cli.main(["status", *stated, "-o", "json"]) == 0
+
+    told = json.loads(capsys.readouterr().out)
+    assert told["recipe"] == "onload"
+    assert [(node["path"], node["there"]) for node in told["nodes"]] == [("/dev/onload", True)]
+    assert [module["name"] for module in told["modules"]] == ["sfc", "onload", "sfc_char", "sfc_resource"]
