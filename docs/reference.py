@@ -43,7 +43,8 @@ _RECIPES_HEAD = """\
 # Recipe reference
 
 Every field of recipes and of the policies that bring them to nodes, from their JSON Schemas. `make docs` generates this
-page from compiler/model/stacks/. `kae schema recipe` and `kae schema devicepolicy` print the schemas.
+page from compiler/model/stacks/. `kae schema recipe` and `kae schema devicepolicy` print the schemas, with `--recipe
+NAME` that of one recipe's policies. [Recipes](recipes.md) explains the fields by examples.
 
 Paths begin below `spec`; `[]` stands for each entry of a list. A field that is not written has its default. A field
 without a default is optional unless it is marked as required. [Findings](findings.md) lists the rules that a schema

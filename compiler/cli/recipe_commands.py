@@ -13,7 +13,7 @@ def recipe(commands: options.Commands) -> None:
         "kae recipe add onload",
     )
     verbs = command.add_subparsers(title="verbs", metavar="VERB", required=True)
-    for add in (_list, _add):
+    for add in (_list, _show, _add, _check):
         add(verbs)
 
 
@@ -32,6 +32,35 @@ def _list(verbs: options.Commands) -> None:
     )
     options.strict(verb)
     options.answer(verb)
+    options.quiet(verb)
+
+
+def _show(verbs: options.Commands) -> None:
+    verb = _verb(
+        verbs,
+        "show",
+        "show a recipe: its nodes, parameters, images, modules, resources, and what its pods may do",
+        "kae recipe show onload",
+        "kae recipe show onload -o yaml",
+    )
+    verb.add_argument("recipe", metavar="NAME", help="a recipe of the project, or one that kae ships")
+    options.strict(verb)
+    options.answer(verb)
+    options.quiet(verb)
+
+
+def _check(verbs: options.Commands) -> None:
+    verb = _verb(
+        verbs,
+        "check",
+        "check the project's recipes alone, and try each on a made-up node, with every value of its enums",
+        "kae recipe check",
+        "kae recipe check npu --format github",
+    )
+    verb.add_argument("recipe", nargs="?", metavar="NAME", help="a recipe of the project; all of them by default")
+    options.strict(verb)
+    options.answer(verb)
+    options.finding_format(verb)
     options.quiet(verb)
 
 

@@ -31,16 +31,18 @@ def schema(commands: options.Commands) -> None:
         "print the JSON Schemas, or the custom resource definitions",
         "kae schema",
         "kae schema kaepolicy > kaepolicy.json",
+        "kae schema devicepolicy --recipe onload",
         "kae schema --crd | kubectl apply -f -",
     )
     command.add_argument("name", nargs="?", default=None, help="one schema, such as kaepolicy; all by default")
+    command.add_argument("--recipe", metavar="NAME", help="the schema of this recipe's DevicePolicies")
     command.add_argument("--crd", action="store_true", help="print custom resource definitions, as YAML")
     command.add_argument(
         "--write",
         nargs="?",
         metavar="DIR",
         const="schemas",
-        help="write the schemas for editors to DIR, by default schemas/, as `kae init` does",
+        help="write the schemas for editors to DIR, by default schemas/, as `kae init` does, and those of recipes/",
     )
 
 

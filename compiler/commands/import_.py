@@ -3,14 +3,14 @@
 import argparse
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 from compiler import cli, diagnostics, errors, schema, wording
 from compiler.cli import findings, piped
 from compiler.formats import decode
 from compiler.migrate import drafts, stacks
-from compiler.project import atomic, document_files, links, package_data, recipe_copies
+from compiler.project import atomic, document_files, links, package_data, project_file, recipe_copies
 
 _HINT = "Run: kubectl get kaepolicy NAME -o yaml | kae import --cluster NAME"
 
@@ -32,34 +32,34 @@ def run(arguments: argparse.Namespace) -> int:
         found = [*found, *more]
     if findings.concluded(arguments, found):
         made = ()
-    printed = _printed(made) if arguments.target is None else _written(made, arguments.target)
+    settings = project_file.of(arguments)
+    places = {recipe_copies.file(each.recipe, settings) if each.recipe else arguments.target: each for each in made}
+    printed = _printed(places) if arguments.target is None else _written(places)
     sys.stdout.write(printed)
     sys.stdout.flush()
     findings.report(arguments, diagnostics.merged(found))
     return cli.FINE if made else cli.WRONG
 
 
-def _printed(made: Sequence[stacks.Made]) -> str:
+def _printed(places: Mapping[str | None, stacks.Made]) -> str:
     """Return the documents as one text; a recipe has a file of its own, which a comment names."""
-    if len(made) < 2:
-        return "".join(each.text for each in made)
-    places = (recipe_copies.file(each.recipe) if each.recipe else "a file of policies/" for each in made)
-    return "---\n".join(f"# For {place}:\n{each.text}" for place, each in zip(places, made, strict=True))
+    if len(places) < 2:
+        return "".join(each.text for each in places.values())
+    return "---\n".join(f"# For {file or 'a file of policies/'}:\n{each.text}" for file, each in places.items())
 
 
-def _written(made: Sequence[stacks.Made], target: str) -> str:
-    """Write the documents, a recipe to the folder of recipes, and return a line for each file. Raises WorldError."""
-    files = {recipe_copies.file(each.recipe) if each.recipe else target: each for each in made}
-    for file in files:
+def _written(places: Mapping[str, stacks.Made]) -> str:
+    """Write the documents, and return a line for each file. Raises WorldError."""
+    for file in places:
         _require_new(file)
-    for file, each in files.items():
+    for file, each in places.items():
         if each.recipe:
             links.require_inside(file, hint="Remove the link.")
             Path(file).parent.mkdir(parents=True, exist_ok=True)
         atomic.write_file(Path(file), each.text)
     return "".join(
         f"{wording.file_name(file)}: {wording.listed(f'a {kind}' for kind in each.kinds)}\n"
-        for file, each in files.items()
+        for file, each in places.items()
     )
 
 

@@ -5,8 +5,8 @@ import os
 import sys
 from pathlib import Path
 
-from compiler import cli, errors, names, wording
-from compiler.project import links, package_data, project_file, recipe_copies, root
+from compiler import cli, errors, wording
+from compiler.project import links, package_data, project_file, recipe_copies, recipe_schemas, root
 
 _SCHEMA = "# yaml-language-server: $schema={}\n"
 """The comment that names the schema for editors."""
@@ -20,7 +20,8 @@ def run(arguments: argparse.Namespace) -> int:
         raise errors.WorldError(
             "this folder holds no project.", hint="Run `kae init` first, or choose one with -C DIR."
         )
-    recipe, example = recipe_copies.file(name), f"{project_file.of(arguments).policies}/{name}.yaml"
+    settings = project_file.of(arguments)
+    recipe, example = recipe_copies.file(name, settings), f"{settings.policies}/{name}.yaml"
     if os.path.lexists(recipe):
         raise errors.WorldError(
             f"'{recipe}' exists, and would be overwritten.",
@@ -28,11 +29,11 @@ def run(arguments: argparse.Namespace) -> int:
         )
     made = {recipe: _SCHEMA.format("../.schemas/recipe.json") + recipe_copies.marked(name)}
     if not os.path.lexists(example):
-        schema = os.path.relpath(f"{names.RECIPES}/.schemas/devicepolicy.json", Path(example).parent)
+        schema = os.path.relpath(f"{settings.recipes}/.schemas/devicepolicy.json", Path(example).parent)
         made[example] = _SCHEMA.format(schema) + recipe_copies.text(name, "policy.yaml")
     for file, text in made.items():
         _write(Path(file), text)
-    sys.stdout.write(_said(name, example, list(made)))
+    sys.stdout.write(_said(recipe, example, [*made, *recipe_schemas.write(settings)]))
     return cli.FINE
 
 
@@ -54,7 +55,7 @@ def _write(path: Path, text: str) -> None:
         raise errors.WorldError(f"'{wording.file_name(str(path))}' cannot be made: {error.strerror}.") from error
 
 
-def _said(name: str, example: str, made: list[str]) -> str:
+def _said(recipe: str, example: str, made: list[str]) -> str:
     """Return the files that were made, and what to do with them."""
     kept = [] if example in made else [f"'{wording.file_name(example)}' was there, and stays as it is."]
     return "\n".join(
@@ -64,7 +65,7 @@ def _said(name: str, example: str, made: list[str]) -> str:
             *kept,
             "",
             "Next:",
-            f"  Name your images in {recipe_copies.file(name)}, which is yours from now on.",
+            f"  Name your images in {recipe}, which is yours from now on.",
             f"  Choose the nodes in {wording.file_name(example)}.",
             "  kae compile && kae plan",
             "",

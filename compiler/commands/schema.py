@@ -8,6 +8,7 @@ from pathlib import Path
 from compiler import cli, errors, names, wording
 from compiler.formats import canonical
 from compiler.model import json_schemas
+from compiler.project import project_file, recipe_schemas, root
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -15,9 +16,14 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.crd:
         sys.stdout.write("---\n".join(canonical.dump_yaml(definition) for definition in json_schemas.crd()))
         return cli.FINE
+    if arguments.recipe is not None:
+        return _of_recipe(arguments)
     found = json_schemas.schemas()
     if arguments.write is not None:
         _write(Path(arguments.write), {f"{name}.json": json_schemas.text(found[name]) for name in names.EDITED_SCHEMAS})
+        settings = project_file.of(arguments)
+        if Path(settings.recipes).is_dir():
+            recipe_schemas.write(settings)
         return cli.FINE
     if arguments.name is None:
         sys.stdout.writelines(f"{name}\n" for name in sorted(found))
@@ -29,6 +35,24 @@ def run(arguments: argparse.Namespace) -> int:
             hint=f"{wording.did_you_mean(arguments.name, found)} Known are {known}.".lstrip(),
         )
     sys.stdout.write(json_schemas.text(found[arguments.name]))
+    return cli.FINE
+
+
+def _of_recipe(arguments: argparse.Namespace) -> int:
+    """Print the schema of the policies of one recipe, of the project or else a shipped one."""
+    if arguments.name != "devicepolicy":
+        cli.parser().error(
+            "--recipe is for the schema of DevicePolicies.", "Write `kae schema devicepolicy --recipe NAME`."
+        )
+    root.enter(arguments)
+    settings = project_file.of(arguments)
+    found = recipe_schemas.of_recipe(arguments.recipe, settings)
+    if found is None:
+        raise errors.WorldError(
+            f"there is no recipe '{wording.escaped(arguments.recipe)}' without mistakes.",
+            hint="`kae recipe list` shows the recipes, and `kae recipe check` their mistakes.",
+        )
+    sys.stdout.write(json_schemas.text(found))
     return cli.FINE
 
 

@@ -11,12 +11,12 @@ from typing import Any, Self
 
 from pydantic import Field
 
-from compiler import recipes
+from compiler import recipes, release
 from compiler.fleet import definitions, recipe_values
 from compiler.model import base
 from compiler.model import driver as drivers
 from compiler.model import policy as policies
-from compiler.model.stacks import device_policy
+from compiler.model.stacks import device_policy, fields
 from compiler.model.stacks import driver as recipe_drivers
 from compiler.model.stacks import recipe as recipe_model
 
@@ -129,10 +129,16 @@ def spec_of(recipe: definitions.Recipe, model: device_policy.DevicePolicySpec) -
 
 
 def _images(filled: recipe_model.RecipeSpec) -> dict[str, definitions.ImageParts]:
-    """Return every image of a recipe; `device-plugin` is KAE's unless the recipe has one of this name."""
-    default = policies.DevicePlugin().model_dump(include={"repository", "image", "version"})
-    own: dict[str, definitions.ImageParts] = {name: image.model_dump() for name, image in filled.images.items()}
-    return {"device-plugin": default, **own} if filled.devicePlugin else own
+    """Return every image of a recipe; those of the programs are KAE's unless the recipe has some of these names."""
+    parts = {fields.INSTALLER_IMAGE: filled.driver, fields.PLUGIN_IMAGE: filled.devicePlugin}
+    defaults = {name: program(name) for name, part in parts.items() if part is not None}
+    return {**defaults, **{name: image.model_dump() for name, image in filled.images.items()}}
+
+
+def program(name: str) -> definitions.ImageParts:
+    """Return KAE's image for a program of a recipe, by the name that it has in recipes."""
+    image = {fields.INSTALLER_IMAGE: "kae-driver-installer", fields.PLUGIN_IMAGE: "kae-device-plugin"}[name]
+    return {"repository": base.REPOSITORY, "image": image, "version": release.version(image)}
 
 
 def _driver(

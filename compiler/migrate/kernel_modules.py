@@ -4,10 +4,8 @@ import re
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
-from compiler import release
 from compiler.formats import documents
 from compiler.migrate import drafts, kernel_mappings, reading
-from compiler.model import base
 
 _PLUGIN = (
     "A vendor's own device plugin is not run: keep its DaemonSet, or describe its devices in devicePlugin.resources of "
@@ -17,7 +15,6 @@ _CONTAINER = ("moduleLoader", "container")
 _MODPROBE = (*_CONTAINER, "modprobe")
 _MAPPINGS = (*_CONTAINER, "kernelMappings")
 _TLS = "The container runtime of a node pulls images, and its settings name registries without TLS."
-_INSTALLER = "kae-driver-installer"
 _ARGUMENTS = "The driver installer loads and unloads modules without further arguments."
 
 REASONS: reading.Reasons = MappingProxyType(
@@ -63,13 +60,8 @@ def drafted(source: reading.Reading, wanted: drafts.Names) -> tuple[drafts.Draft
 
 def driver(recipe: drafts.Draft, image: Mapping[str, str] | None, folder: str) -> None:
     """Put the images of a recipe, and its driver but for the modules, which lie in a folder of the image."""
-    version = release.version(_INSTALLER)
-    recipe.put(
-        ("spec", "images", "installer"), {"repository": base.REPOSITORY, "image": _INSTALLER, "version": version}
-    )
     if image is not None:
         recipe.put(("spec", "images", "modules"), dict(image))
-    recipe.put(("spec", "driver", "image"), "installer")
     recipe.put(("spec", "driver", "version"), "modules")
     recipe.put(("spec", "driver", "payloads"), [{"image": "modules", "paths": [folder]}])
 

@@ -2,14 +2,13 @@
 
 import hashlib
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Literal
 
 from compiler import diagnostics, names
-from compiler.formats import decode, lines
-from compiler.project import document_files, links, package_data
+from compiler.formats import decode, documents, lines
+from compiler.project import document_files, package_data
+from compiler.settings import Settings
 
 State = Literal["shipped", "added", "behind", "own"]
 """`shipped`: kae has it, and the project does not; `added`: the project has a copy of it; `behind`: a copy of an
@@ -25,44 +24,37 @@ class Known:
     """A recipe that kae ships or a project has."""
 
     name: str
-    file: str
-    """Its file in the project; where it is only shipped, the one that `kae recipe add` makes."""
     state: State
-    data: Mapping[str, Any]
-    """The document; empty where it cannot be read."""
+    document: documents.Document | None
+    """None where it cannot be read."""
     findings: diagnostics.Findings
 
     @property
     def title(self) -> str:
         """The recipe's title; empty where it has none."""
-        return str(_inside(self.data, "spec", "title") or "")
+        return str(_inside(self._data, "spec", "title") or "")
 
     @property
     def version(self) -> str:
         """The version of the image that counts as that of the stack; empty where none does."""
-        image = _inside(self.data, "spec", "driver", "version")
-        return str(_inside(self.data, "spec", "images", image, "version") or "")
+        image = _inside(self._data, "spec", "driver", "version")
+        return str(_inside(self._data, "spec", "images", image, "version") or "")
+
+    @property
+    def _data(self) -> Any:
+        return self.document.data if self.document else None
 
 
-def known() -> tuple[Known, ...]:
-    """Return the recipes that kae ships and those of the project in the current folder, sorted. Raises WorldError."""
-    shipped = {name: _shipped(name) for name in package_data.recipes()}
-    own = {item.path.parent.name: _own(item) for item in files()}
+def known(settings: Settings) -> tuple[Known, ...]:
+    """Return the recipes that kae ships and those of the project, sorted. Raises WorldError."""
+    shipped = {name: _shipped(name, settings) for name in package_data.recipes()}
+    own = {item.path.parent.name: _own(item) for item in document_files.find([settings.recipes])[0]}
     return tuple(sorted((shipped | own).values(), key=lambda each: each.name))
 
 
-def files() -> tuple[document_files.Input, ...]:
-    """Return the files of the project's recipes. Raises WorldError for a link that leads out of the project."""
-    links.require_inside(names.RECIPES, hint=document_files.FOLDER_HINT)
-    found = sorted(Path(names.RECIPES).glob(f"*/{names.RECIPE_FILE}"))
-    for path in found:
-        links.require_inside(path, hint=document_files.FOLDER_HINT)
-    return tuple(document_files.Input(path.as_posix(), path) for path in found if not path.parent.name.startswith("."))
-
-
-def file(name: str) -> str:
+def file(name: str, settings: Settings) -> str:
     """Return the file of a recipe in a project."""
-    return f"{names.RECIPES}/{name}/{names.RECIPE_FILE}"
+    return f"{settings.recipes}/{name}/{names.RECIPE_FILE}"
 
 
 def marked(name: str) -> str:
@@ -79,15 +71,14 @@ def _digest(name: str) -> str:
     return hashlib.sha256(text(name).encode()).hexdigest()
 
 
-def _shipped(name: str) -> Known:
-    read, _ = decode.decode(file(name), text(name).encode())
-    return Known(name=name, file=file(name), state="shipped", data=read[0].data, findings=())
+def _shipped(name: str, settings: Settings) -> Known:
+    (document,), _ = decode.decode(file(name, settings), text(name).encode())
+    return Known(name=name, state="shipped", document=document, findings=())
 
 
 def _own(item: document_files.Input) -> Known:
     content = document_files.read(item)
     read, found = decode.decode(item.name, content)
-    data = read[0].data if read and isinstance(read[0].data, dict) else {}
     text_of = lines.Lines(item.name, content.decode("utf-8", "replace"))
     mark = _MARKED.search(text_of.text)
     state: State = "own"
@@ -95,7 +86,8 @@ def _own(item: document_files.Input) -> Known:
         state = "added" if mark[2] == _digest(mark[1]) else "behind"
     if mark is not None and state == "behind":
         found = [*found, _behind(text_of.span(mark.start()), item.name, mark[1])]
-    return Known(name=item.path.parent.name, file=item.name, state=state, data=data, findings=tuple(found))
+    document = read[0] if read and not diagnostics.has_errors(found) else None
+    return Known(name=item.path.parent.name, state=state, document=document, findings=tuple(found))
 
 
 def _behind(span: diagnostics.Span, name: str, recipe: str) -> diagnostics.Diagnostic:

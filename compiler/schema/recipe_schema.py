@@ -94,7 +94,7 @@ def spliced(schema: phrases.Schema, recipe_schema: phrases.Schema, spec: Mapping
     top = definitions["DevicePolicySpec"]
     values = {"type": "object", "additionalProperties": False, "properties": parameters(spec, recipe_schema)}
     required = list(spec.get("parameters", {}).get("required", ()))
-    images = [*spec.get("images", {}), *_plugin_image(spec)]
+    images = dict.fromkeys([*spec.get("images", {}), *programs(spec)])
     for name in _OVERRIDES:
         fields_of: dict[str, Any] = definitions[name]["properties"]
         fields_of["values"] |= values
@@ -112,10 +112,10 @@ def spliced(schema: phrases.Schema, recipe_schema: phrases.Schema, spec: Mapping
     return made
 
 
-def _plugin_image(spec: Mapping[str, Any]) -> Iterable[str]:
-    """Yield the name of the image that a device plugin has without a declaration."""
-    if "devicePlugin" in spec and fields.PLUGIN_IMAGE not in spec.get("images", {}):
-        yield fields.PLUGIN_IMAGE
+def programs(spec: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the names of the images that the programs of a recipe have without a declaration."""
+    images = {"driver": fields.INSTALLER_IMAGE, "devicePlugin": fields.PLUGIN_IMAGE}
+    yield from (image for part, image in images.items() if part in spec)
 
 
 def _restrict(schema: dict[str, Any], names: Iterable[str]) -> None:

@@ -4,6 +4,7 @@ import json
 import re
 from pathlib import Path
 
+import jsonschema
 import pytest
 
 from compiler.formats import decode
@@ -152,3 +153,195 @@ def test_the_example_lies_in_the_folder_that_the_project_names(fleet: Path) -> N
     assert answer.code == 0, answer.err
     (head, _) = (fleet / "fleet/policies/simple-kmod.yaml").read_text().split("\n", 1)
     assert head == "# yaml-language-server: $schema=../../recipes/.schemas/devicepolicy.json"
+
+
+NET = """\
+apiVersion: device.openfuyao.com/v1alpha1
+kind: Recipe
+metadata:
+  name: net
+spec:
+  title: A network stack
+  match:
+    all: {}
+  parameters:
+    properties:
+      trace:
+        type: boolean
+        default: false
+  devicePlugin:
+    resources:
+      - name: example.com/net
+        class: token
+        count: 10
+        inject:
+          - env: {NET_LOG: errors}
+      - name: example.com/trace
+        class: token
+        count: 10
+        inject:
+          - when: ${values.trace}
+            env: {NET_LOG: everything}
+"""
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_a_shipped_recipe_compiles_with_every_value_and_its_example_is_a_sound_policy(fleet: Path, name: str) -> None:
+    project.kae(fleet, "recipe", "add", name)
+
+    checked = project.kae(fleet, "recipe", "check", "-o", "json")
+    compiled = project.kae(fleet, "compile")
+
+    assert (checked.code, compiled.code) == (0, 0), checked.out + compiled.err
+    trials = json.loads(checked.out)["trials"]
+    assert [trial["values"] for trial in trials][:1] == ["defaults"]
+    assert all(trial["objects"] > 0 for trial in trials)
+    assert any((fleet / f"output/default/{name}").iterdir())
+
+
+def test_parameters_that_exclude_each_other_are_tried_one_by_one(fleet: Path) -> None:
+    project.kae(fleet, "recipe", "add", "onload")
+
+    answer = project.kae(fleet, "recipe", "check", "onload")
+
+    assert (answer.code, answer.err) == (0, "")
+    assert [" ".join(line.split()[:-1]) for line in answer.out.splitlines()[1:]] == [
+        "onload defaults",
+        "onload setPreload: false",
+        "onload setPreload: false, mountOnload: true",
+    ]
+
+
+def test_what_a_recipe_shows_names_its_fields_and_what_its_pods_may_do(fleet: Path) -> None:
+    answer = project.kae(fleet, "recipe", "show", "onload")
+
+    assert (answer.code, answer.err) == (0, "")
+    lines = [" ".join(line.split()) for line in answer.out.splitlines()]
+    for line in (
+        "onload: OpenOnload",
+        "nodes: sfc (PCI vendor 1924, class 0200)",
+        "maxPods integer 1..1000 100 Pods of a node that may use Onload.",
+        "at most one is true: setPreload and mountOnload",
+        "driver-installer cr.openfuyao.cn/openfuyao/kae-driver-installer:latest",
+        "user docker.io/onload/onload-user:8.1.2.26-ubi8",
+        "sfc - sfc optional, network",
+        "amd.com/onload token ${values.maxPods}",
+        "driver installer container installer is privileged",
+        "driver installer may create pods/eviction in every namespace",
+        "device plugin reads /dev of the node",
+    ):
+        assert line in lines, line
+
+
+def test_what_a_recipe_shows_is_data_for_programs(fleet: Path) -> None:
+    shown = json.loads(project.kae(fleet, "recipe", "show", "simple-kmod", "-o", "json").out)
+
+    assert (shown["name"], shown["match"]) == ("simple-kmod", {"all": {}})
+    assert "container installer is privileged" in shown["privileges"]["driver installer"]
+
+
+def test_a_recipe_of_the_project_is_shown_before_a_shipped_one_of_its_name(fleet: Path) -> None:
+    project.write(fleet, {"recipes/onload/recipe.yaml": NET.replace("name: net", "name: onload")})
+
+    assert project.kae(fleet, "recipe", "show", "onload").out.startswith("onload: A network stack\n")
+
+
+def test_a_value_that_does_not_compile_is_found_without_a_policy_and_named(fleet: Path) -> None:
+    project.write(fleet, {"recipes/net/recipe.yaml": NET})
+
+    answer = project.kae(fleet, "recipe", "check")
+
+    assert answer.code == 1
+    assert [line.split() for line in answer.out.splitlines()[1:]] == [
+        ["net", "defaults", "2"],
+        ["net", "trace:", "true", "0"],
+    ]
+    assert "recipes/net/recipe.yaml:26:28: error[inject-conflict]: Resources 'example.com/net' and" in answer.err
+    assert "  note: This is so with trace: true.\n" in answer.err
+
+
+def test_a_recipe_whose_values_nobody_can_guess_is_not_tried_and_that_is_said(fleet: Path) -> None:
+    required = "    required: [token]\n    properties:\n      token: {type: string, pattern: '^k-'}\n"
+    file = "          - files: [{name: token, as: /etc/token, text: '${values.token}'}]\n"
+    text = NET.replace("    properties:\n", required).replace("          - env: {NET_LOG: errors}\n", file)
+    project.write(fleet, {"recipes/net/recipe.yaml": text})
+
+    answer = project.kae(fleet, "recipe", "check")
+
+    assert (answer.code, answer.err) == (0, "")
+    assert "net       not tried: it has a parameter without a default  0\n" in answer.out
+
+
+def test_a_check_shows_the_mistakes_of_every_recipe_and_of_nothing_else(fleet: Path) -> None:
+    project.write(
+        fleet,
+        {
+            "recipes/net/recipe.yaml": NET.replace("title:", "tile:"),
+            "recipes/other/recipe.yaml": NET,
+            "policies/wrong.yaml": "kind: Wrong\n",
+        },
+    )
+
+    answer = project.kae(fleet, "recipe", "check", "--format", "github")
+
+    assert answer.code == 1
+    assert "file=recipes/net/recipe.yaml,title=unknown-field,line=6" in answer.out
+    assert "file=recipes/other/recipe.yaml,title=recipe-name,line=4" in answer.out
+    assert "wrong.yaml" not in answer.out + answer.err
+
+
+def test_a_check_of_one_recipe_leaves_the_others_alone(fleet: Path) -> None:
+    project.write(fleet, {"recipes/net/recipe.yaml": NET, "recipes/bad/recipe.yaml": "a: [\n"})
+    good = NET.replace("NET_LOG: everything", "NET_LOG: errors")
+    project.write(fleet, {"recipes/net/recipe.yaml": good})
+
+    answer = project.kae(fleet, "recipe", "check", "net")
+    unknown = project.kae(fleet, "recipe", "check", "nte")
+
+    assert (answer.code, answer.err) == (0, "")
+    assert (unknown.code, unknown.err) == (
+        3,
+        "kae: there is no recipe 'nte'.\nhint: Did you mean 'net'? Known are bad and net.\n",
+    )
+
+
+def test_the_schema_for_editors_judges_the_values_by_the_recipe_of_the_policy(fleet: Path) -> None:
+    for name in SHIPPED:
+        project.kae(fleet, "recipe", "add", name)
+    validator = jsonschema.Draft202012Validator(json.loads((fleet / "recipes/.schemas/devicepolicy.json").read_text()))
+    (policy,), _ = decode.decode("policy.yaml", (fleet / "policies/onload.yaml").read_bytes())
+
+    def faults(recipe: str, values: dict[str, object]) -> list[str]:
+        spec = {"recipe": recipe, "values": values}
+        return [error.message for error in validator.iter_errors({**policy.data, "spec": spec})]
+
+    assert list(validator.iter_errors(policy.data)) == []
+    assert faults("onload", {"maxPods": 40}) == []
+    assert faults("onload", {"maxPod": 40}) != []
+    assert faults("onload", {"maxPods": 0}) != []
+    assert faults("simple-kmod", {"maxPods": 40}) != []
+    assert faults("another", {"maxPods": 40}) == []
+
+
+def test_the_schemas_of_recipes_are_written_anew_with_the_others(fleet: Path) -> None:
+    project.write(fleet, {"recipes/net/recipe.yaml": NET})
+
+    answer = project.kae(fleet, "schema", "--write")
+
+    assert answer.code == 0
+    assert '"net.DevicePolicySpec"' in (fleet / "recipes/.schemas/devicepolicy.json").read_text()
+    assert (fleet / "recipes/.schemas/recipe.json").read_text() == (fleet / "schemas/recipe.json").read_text()
+
+
+def test_the_schema_of_one_recipe_is_printed(fleet: Path) -> None:
+    project.write(fleet, {"recipes/net/recipe.yaml": NET})
+
+    own = project.kae(fleet / "policies", "schema", "devicepolicy", "--recipe", "net")
+    shipped = project.kae(fleet, "schema", "devicepolicy", "--recipe", "onload")
+    unknown = project.kae(fleet, "schema", "devicepolicy", "--recipe", "nte")
+    other = project.kae(fleet, "schema", "kaepolicy", "--recipe", "net")
+
+    assert list(json.loads(own.out)["$defs"]["DevicePolicySpec"]["properties"]["values"]["properties"]) == ["trace"]
+    assert "maxPods" in shipped.out
+    assert (unknown.code, other.code) == (3, 2)
+    assert unknown.err.startswith("kae: there is no recipe 'nte' without mistakes.\n")

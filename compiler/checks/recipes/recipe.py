@@ -10,9 +10,8 @@ from compiler.checks.recipes import parameters, resources
 from compiler.diagnostics import Diagnostic
 from compiler.fleet import definitions, recipe_values
 from compiler.formats import documents
-from compiler.model.stacks import fields
 from compiler.model.stacks import recipe as models
-from compiler.schema import phrases
+from compiler.schema import phrases, recipe_schema
 
 _TAKEN = ("kae", "npu", "nfd")
 """The names of KAE, of openFuyao's NPU operator, whose labels begin with it, and of NFD."""
@@ -31,7 +30,10 @@ def findings(recipe: definitions.Recipe, schema: phrases.Schema) -> Iterator[Dia
     yield from faults
     yield from resources.privileges(recipe.source)
     yield from match(recipe.source)
-    if not faults:
+    # What a recipe is filled with is known of its policies alone where these have to give a value.
+    stated = recipe.source.data["spec"].get("parameters", {})
+    is_filled = all("default" in stated["properties"].get(name, {}) for name in stated.get("required", ()))
+    if not faults and is_filled:
         filled = recipe_values.filled(recipe, {})
         yield from exclusive(recipe.source, filled)
         yield from resources.classes(recipe.source, filled)
@@ -61,7 +63,7 @@ def references(source: documents.Document) -> Iterator[Diagnostic]:
     """A recipe names images, kinds and parameters that it has, and each of its lists has a name once."""
     spec: Mapping[str, Any] = source.data["spec"]
     driver, plugin = spec.get("driver", {}), spec.get("devicePlugin", {})
-    images = [*spec.get("images", {}), *([fields.PLUGIN_IMAGE] if plugin else [])]
+    images = dict.fromkeys([*spec.get("images", {}), *recipe_schema.programs(spec)])
     used: list[tuple[documents.Path, str]] = [
         *((("driver", field), driver[field]) for field in ("image", "version") if field in driver),
         *((("driver", "payloads", at, "image"), one["image"]) for at, one in enumerate(driver.get("payloads", ()))),

@@ -46,8 +46,8 @@ class HostFile(Model):
 class RecipeDriver(Model):
     """The driver installer of a recipe, and what it brings to a host."""
 
-    image: fields.PartName
-    """The image of the driver installer."""
+    image: fields.PartName = fields.INSTALLER_IMAGE
+    """One of the images; driver-installer is KAE's, without a driver, unless the recipe has one of this name."""
     version: fields.PartName | None = None
     """The image whose version is that of the driver; absent: the installer's."""
     sources: Annotated[tuple[Source, ...], Field(min_length=1)] = ("prebuilt",)

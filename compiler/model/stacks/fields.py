@@ -8,8 +8,8 @@ from compiler import names
 from compiler.model import base
 
 PARAMETER = r"[A-Za-z][A-Za-z0-9_]*"
-PLUGIN_IMAGE = "device-plugin"
-"""The image of a recipe's device plugin unless the recipe names another; KAE's unless the recipe declares it."""
+INSTALLER_IMAGE, PLUGIN_IMAGE = "driver-installer", "device-plugin"
+"""The images of a recipe's programs unless the recipe names others; KAE's unless the recipe declares them."""
 
 REFERENCE = rf"\$\{{values\.({PARAMETER})\}}"
 """The text that stands for the value of a parameter."""

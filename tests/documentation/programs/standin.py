@@ -52,6 +52,8 @@ spec:
   driver:
     version: 2.2.0
 """
+_IMPORTS = {"module": "module-of-one-kernel", "onload": "onload", "specialresource": "special-resource"}
+"""The folders of tests/cli/imports/ with objects of other operators, by kind."""
 _LOG = '{"level": "warning", "message": "an example", "step": "stage"}'
 
 
@@ -128,8 +130,15 @@ def kubectl(command: str, words: list[str]) -> None:
         delete([] if "-l" in flags else arguments)
     elif command == "get" and flags.get("-o") == ["json"]:
         say(json.dumps({"apiVersion": "v1", "kind": "List", "items": [_NODE]}))
-    elif command == "get" and arguments[0] == "kaepolicy":
-        say(_POLICY)
+    elif command == "get" and arguments[0] in ("kaepolicy", *_IMPORTS):
+        say(text_of(arguments[0]))
+
+
+def text_of(kind: str) -> str:
+    """Return an object of an operator."""
+    if kind == "kaepolicy":
+        return _POLICY
+    return (ROOT / f"tests/cli/imports/{_IMPORTS[kind]}/source.yaml").read_text(encoding="utf-8")
 
 
 def delete(arguments: list[str]) -> None:

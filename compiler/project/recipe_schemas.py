@@ -1,0 +1,44 @@
+"""The schemas of a project's recipes, and their files for editors in the folder .schemas of the recipes."""
+
+from pathlib import Path
+from typing import Any
+
+from compiler import errors, wording
+from compiler.model import json_schemas
+from compiler.project import links, package_data, recipe_copies, recipe_trial
+from compiler.schema import editor_schema, recipe_schema
+from compiler.settings import Settings
+
+FOLDER = ".schemas"
+"""The name of their folder in that of the recipes; a hidden one is no recipe's."""
+
+
+def of_recipe(name: str, settings: Settings) -> dict[str, Any] | None:
+    """Return the schema of the policies of a recipe; None for one that is not known or has mistakes."""
+    for each in recipe_copies.known(settings):
+        if each.name == name:
+            recipe, _ = recipe_trial.judged(each, settings)
+            schemas = package_data.schemas()
+            if recipe is not None:
+                return dict(recipe_schema.spliced(schemas["devicepolicy"], schemas["recipe"], recipe.data["spec"]))
+    return None
+
+
+def write(settings: Settings) -> tuple[str, ...]:
+    """Write both schemas for editors, and return their files. Raises WorldError."""
+    schemas = package_data.schemas()
+    read = (recipe_trial.judged(each, settings)[0] for each in recipe_copies.known(settings) if each.state != "shipped")
+    specs = {recipe.data["metadata"]["name"]: recipe.data["spec"] for recipe in read if recipe is not None}
+    made = {
+        "devicepolicy": editor_schema.of_project(schemas["devicepolicy"], schemas["recipe"], specs),
+        "recipe": schemas["recipe"],
+    }
+    files = {f"{settings.recipes}/{FOLDER}/{name}.json": json_schemas.text(schema) for name, schema in made.items()}
+    for file, text in files.items():
+        links.require_inside(file, hint="Remove the link.")
+        try:
+            Path(file).parent.mkdir(parents=True, exist_ok=True)
+            Path(file).write_text(text, encoding="utf-8", newline="\n")
+        except OSError as error:
+            raise errors.WorldError(f"'{wording.file_name(file)}' cannot be written: {error.strerror}.") from error
+    return tuple(files)

@@ -1,0 +1,153 @@
+"""Recipes tried without a policy: a made-up cluster of one node gets them, with the defaults and other values."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from compiler import API_VERSION, diagnostics, pipeline, schema
+from compiler.fleet import definitions, stacks
+from compiler.formats import decode, documents
+from compiler.project import package_data, recipe_copies
+from compiler.rendering import layout, templates
+from compiler.settings import Settings
+
+Values = Mapping[str, Any]
+
+_NAME = "trial"
+_KERNEL = "6.6.0-1.x86_64"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trial:
+    """A recipe with values, the errors that a policy with them has, and the objects that it makes."""
+
+    recipe: documents.Document
+    values: Values
+    """Those that differ from the defaults."""
+    findings: diagnostics.Findings
+    objects: tuple[layout.Object, ...]
+    """Those of the recipe."""
+
+    @property
+    def said(self) -> str:
+        """The values in words."""
+        return ", ".join(f"{name}: {json.dumps(value)}" for name, value in self.values.items()) or "defaults"
+
+
+def judged(
+    known: recipe_copies.Known, settings: Settings
+) -> tuple[documents.Document | None, list[diagnostics.Diagnostic]]:
+    """Return the document of a recipe if it has no mistakes, and the findings on it."""
+    if known.document is None:
+        return None, []
+    judge = schema.Judge(package_data.schemas())
+    _, found = pipeline.read([known.document], judge, settings=settings)
+    own = [finding for finding in found if finding.span.file == known.document.file]
+    return (None if settings.has_errors(own) else known.document), own
+
+
+def faults(trial: Trial) -> Iterator[diagnostics.Diagnostic]:
+    """Yield the errors of a trial, at places of the recipe, each with the values."""
+    path: documents.Path = ("spec", "parameters", "properties", *trial.values)[:4]
+    place = trial.recipe.key_span(*path) if trial.values else trial.recipe.span("metadata", "name")
+    for finding in trial.findings:
+        span = finding.span if finding.span.file == trial.recipe.file else place
+        if finding.severity == "error":
+            yield replace(finding, span=span, notes=(*finding.notes, f"This is so with {trial.said}."))
+
+
+def every(recipe: documents.Document, settings: Settings) -> tuple[Trial, ...]:
+    """Return a trial with the defaults, and one with each other value of an enum or a boolean.
+
+    There is none where nothing says which values a parameter takes that every policy has to give.
+    """
+    spec = recipe.data["spec"]
+    needed = dict(_needed(spec))
+    if None in needed.values():
+        return ()
+    changed = ({**needed, **_alone(spec, name, value)} for name, value in _choices(spec))
+    return tuple(trial(recipe, values, settings) for values in (needed, *changed))
+
+
+def trial(recipe: documents.Document, values: Values, settings: Settings) -> Trial:
+    """Return the trial of a recipe without mistakes, with values."""
+    judge = schema.Judge(package_data.schemas())
+    texts = {
+        f"{settings.policies}/{_NAME}.json": _policy(recipe.data, values),
+        f"{settings.policies}/{_NAME}-cluster.json": _object("KAECluster", _NAME, {"kubernetesVersion": "1.31"}),
+        f"{settings.inventories[0]}/{_NAME}.json": {"apiVersion": "v1", "kind": "List", "items": [_node(recipe)]},
+    }
+    read = [recipe, *(_decoded(file, data) for file, data in texts.items())]
+    fleet, found = pipeline.read(read, judge, settings=settings)
+    if not fleet.sound:
+        return Trial(recipe=recipe, values=values, findings=found, objects=())
+    planned, on_cluster = pipeline.plan_cluster(fleet, fleet.clusters[0])
+    found = (*found, *on_cluster)
+    if settings.has_errors(found):
+        return Trial(recipe=recipe, values=values, findings=found, objects=())
+    render = templates.renderer(package_data.templates(), package_data.bytecode())
+    _, objects = pipeline.render_cluster(planned, render)
+    own = tuple(each for each in objects if each.path.startswith(f"{recipe.data['metadata']['name']}/"))
+    return Trial(recipe=recipe, values=values, findings=(), objects=own)
+
+
+def _decoded(file: str, data: Mapping[str, Any]) -> documents.Document:
+    (document,), _ = decode.decode(file, json.dumps(data).encode())
+    return document
+
+
+def _object(kind: str, name: str, spec: Mapping[str, Any]) -> dict[str, Any]:
+    return {"apiVersion": API_VERSION, "kind": kind, "metadata": {"name": name}, "spec": spec}
+
+
+def _policy(recipe: Mapping[str, Any], values: Values) -> dict[str, Any]:
+    """Return a policy that gets every module of the recipe, on every kernel."""
+    spec: dict[str, Any] = {"recipe": recipe["metadata"]["name"], "clusters": [_NAME], "values": values}
+    driver = recipe["spec"].get("driver")
+    if driver is not None:
+        spec["driver"] = {"modules": [module["name"] for module in driver["modules"]]}
+        spec["kernelMappings"] = [{"name": "every", "regexp": ".+"}]
+    return _object("DevicePolicy", _NAME, spec)
+
+
+def _node(recipe: documents.Document) -> dict[str, Any]:
+    """Return a node, as the API server prints it, that has the hardware."""
+    value = stacks.value_of(definitions.Recipe(name=recipe.data["metadata"]["name"], source=recipe))
+    labels = {
+        "feature.node.kubernetes.io/kernel-version.full": _KERNEL,
+        **{label: "true" for kind in value.kinds for label in (value.present, kind.present)},
+        **{key: values[0] for key, values in value.labels},
+    }
+    info = {"architecture": "amd64", "kernelVersion": _KERNEL, "kubeletVersion": "v1.31.0", "osImage": "Linux"}
+    return {"kind": "Node", "metadata": {"name": "node", "labels": labels}, "status": {"nodeInfo": info}}
+
+
+def _needed(spec: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Yield a value for each parameter that every policy has to give, None where its schema says too little."""
+    parameters = spec.get("parameters", {})
+    for name in parameters.get("required", ()):
+        schema_of = parameters["properties"][name]
+        if "default" not in schema_of:
+            yield name, _example(schema_of)
+
+
+def _example(schema_of: Mapping[str, Any]) -> Any:
+    if "enum" in schema_of:
+        return schema_of["enum"][0]
+    if schema_of["type"] in ("integer", "number"):
+        return schema_of.get("minimum", min(1, schema_of.get("maximum", 1)))
+    return False if schema_of["type"] == "boolean" else None
+
+
+def _choices(spec: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Yield each value of an enum or a boolean that is not the default."""
+    for name, schema_of in spec.get("parameters", {}).get("properties", {}).items():
+        every: Sequence[Any] = schema_of.get("enum", (False, True) if schema_of["type"] == "boolean" else ())
+        yield from ((name, value) for value in every if value != schema_of.get("default"))
+
+
+def _alone(spec: Mapping[str, Any], name: str, value: Any) -> dict[str, Any]:
+    """Return a value, with false for the parameters that exclude it."""
+    lists = spec.get("exclusive", ()) if value is True else ()
+    return {other: False for one in lists if name in one for other in one if other != name} | {name: value}

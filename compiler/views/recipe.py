@@ -1,0 +1,119 @@
+"""The answer of `kae recipe show`: what a recipe finds, asks, brings, offers, and may do."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from compiler import tables, wording
+from compiler.changes.revisions import privileges
+from compiler.fleet import stacks
+from compiler.formats import canonical
+from compiler.model import base
+from compiler.planning import images
+from compiler.rendering import layout
+from compiler.schema import recipe_schema
+
+
+def data(recipe: Mapping[str, Any], objects: Iterable[layout.Object]) -> dict[str, Any]:
+    """Return what a recipe says, and the privileges of the objects that it makes, for programs."""
+    name = recipe["metadata"]["name"]
+    return {"name": name, **recipe["spec"], "privileges": _privileges(name, objects)}
+
+
+def text(recipe: Mapping[str, Any], objects: Iterable[layout.Object]) -> str:
+    """Return the answer for people."""
+    spec, name = recipe["spec"], recipe["metadata"]["name"]
+    allowed = _privileges(name, objects)
+    parts = [
+        [f"{name}: {spec['title']}", f"nodes: {_match(spec['match'])}"],
+        _table(("PARAMETER", "TYPE", "DEFAULT", "MEANING"), _parameters(spec)),
+        [f"at most one is true: {wording.listed(names)}" for names in spec.get("exclusive", ())],
+        _table(("IMAGE", "REFERENCE"), _images(spec)),
+        _table(("MODULE", "PARAMETERS", "REPLACES", ""), _modules(spec)),
+        _table(("RESOURCE", "CLASS", "DEVICES"), _resources(spec)),
+        _table(("PROGRAM", "PRIVILEGE"), ((program, one) for program, every in allowed.items() for one in every)),
+    ]
+    return "\n\n".join("\n".join(part) for part in parts if part) + "\n"
+
+
+def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> list[str]:
+    found = list(rows)
+    return tables.plain(head, found) if found else []
+
+
+def _match(match: Mapping[str, Any]) -> str:
+    if "pci" in match:
+        return wording.listed(map(_kind, match["pci"]))
+    if "features" in match:
+        return f"with {wording.listed(feature['feature'] for feature in match['features'])}"
+    if "labels" in match:
+        return f"with {wording.listed(_label(key, values) for key, values in sorted(match['labels'].items()))}"
+    return "every one that a policy selects"
+
+
+def _label(key: str, values: Iterable[str]) -> str:
+    return f"{key}={'|'.join(values)}"
+
+
+def _kind(kind: Mapping[str, Any]) -> str:
+    ids = [*kind.get("devices", ()), *kind.get("virtual", ())]
+    classes = [f"class {name}" for name in kind.get("classes", ())]
+    return f"{kind['kind']} (PCI vendor {kind['vendor']}, {wording.listed([*ids, *classes])})"
+
+
+def _parameters(spec: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
+    stated = spec.get("parameters", {})
+    for name, schema in stated.get("properties", {}).items():
+        required = "required" if name in stated.get("required", ()) else "-"
+        default = canonical.dump_json(schema["default"]) if "default" in schema else required
+        yield name, type_of(schema), default, str(schema.get("description", ""))
+
+
+def type_of(schema: Mapping[str, Any]) -> str:
+    """Return the type of a parameter in words."""
+    if "enum" in schema:
+        return " | ".join(map(str, schema["enum"]))
+    if "minimum" in schema or "maximum" in schema:
+        return f"{schema['type']} {schema.get('minimum', '')}..{schema.get('maximum', '')}"
+    if schema["type"] == "array":
+        return f"list of {type_of(schema['items'])}"
+    if schema["type"] == "object" and "additionalProperties" in schema:
+        return f"map to {type_of(schema['additionalProperties'])}"
+    return str(schema["type"])
+
+
+def _images(spec: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
+    for name in recipe_schema.programs(spec):
+        if name not in spec.get("images", {}):
+            yield name, images.joined(stacks.program(name))
+    for name, image in spec.get("images", {}).items():
+        version = image.get("version", "latest")
+        parts = {"repository": image.get("repository", base.REPOSITORY), "image": image["image"], "version": version}
+        yield name, images.joined(parts)
+
+
+def _modules(spec: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
+    for module in spec.get("driver", {}).get("modules", ()):
+        words = ("optional", module.get("optional")), ("network", module.get("network"))
+        yield (
+            module["name"],
+            ", ".join(module.get("parameters", ())) or "-",
+            ", ".join(module.get("replaces", ())) or "-",
+            ", ".join(word for word, holds in words if holds),
+        )
+
+
+def _resources(spec: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
+    for resource in spec.get("devicePlugin", {}).get("resources", ()):
+        paths = [path["path"] for group in resource.get("groups", ()) for path in group["paths"]]
+        devices = str(resource.get("count", "")) or ", ".join(paths) or resource.get("kind", "")
+        yield resource["name"], resource["class"], devices
+
+
+def _privileges(recipe: str, objects: Iterable[layout.Object]) -> dict[str, list[str]]:
+    """Return the privileges of each program: those of its pods, and the rights of its account."""
+    found: dict[str, set[privileges.Privilege]] = {}
+    for each in objects:
+        is_plugin = each.data["metadata"]["name"].startswith(f"{recipe}-device-plugin")
+        own = (item for item in privileges.of_object(each.data) if item.sort not in ("confinement", "registry"))
+        found.setdefault("device plugin" if is_plugin else "driver installer", set()).update(own)
+    return {program: list(privileges.texts(sorted(own))) for program, own in sorted(found.items()) if own}
