@@ -4,7 +4,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from compiler import tables, wording
-from compiler.changes.revisions import privileges
 from compiler.fleet import stacks
 from compiler.formats import canonical
 from compiler.model import base
@@ -15,14 +14,14 @@ from compiler.schema import recipe_schema
 
 def data(recipe: Mapping[str, Any], objects: Iterable[layout.Object]) -> dict[str, Any]:
     """Return what a recipe says, and the privileges of the objects that it makes, for programs."""
-    name = recipe["metadata"]["name"]
-    return {"name": name, **recipe["spec"], "privileges": _privileges(name, objects)}
+    allowed = [str(privilege) for privilege in layout.privileges(objects)]
+    return {"name": recipe["metadata"]["name"], **recipe["spec"], "privileges": allowed}
 
 
 def text(recipe: Mapping[str, Any], objects: Iterable[layout.Object]) -> str:
     """Return the answer for people."""
     spec, name = recipe["spec"], recipe["metadata"]["name"]
-    allowed = _privileges(name, objects)
+    allowed = [(privilege.program, privilege.text) for privilege in layout.privileges(objects)]
     parts = [
         [f"{name}: {spec['title']}", f"nodes: {_match(spec['match'])}"],
         _table(("PARAMETER", "TYPE", "DEFAULT", "MEANING"), _parameters(spec)),
@@ -30,7 +29,7 @@ def text(recipe: Mapping[str, Any], objects: Iterable[layout.Object]) -> str:
         _table(("IMAGE", "REFERENCE"), _images(spec)),
         _table(("MODULE", "PARAMETERS", "REPLACES", ""), _modules(spec)),
         _table(("RESOURCE", "CLASS", "DEVICES"), _resources(spec)),
-        _table(("PROGRAM", "PRIVILEGE"), ((program, one) for program, every in allowed.items() for one in every)),
+        _table(("PROGRAM", "PRIVILEGE"), allowed),
     ]
     return "\n\n".join("\n".join(part) for part in parts if part) + "\n"
 
@@ -107,13 +106,3 @@ def _resources(spec: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
         paths = [path["path"] for group in resource.get("groups", ()) for path in group["paths"]]
         devices = str(resource.get("count", "")) or ", ".join(paths) or resource.get("kind", "")
         yield resource["name"], resource["class"], devices
-
-
-def _privileges(recipe: str, objects: Iterable[layout.Object]) -> dict[str, list[str]]:
-    """Return the privileges of each program: those of its pods, and the rights of its account."""
-    found: dict[str, set[privileges.Privilege]] = {}
-    for each in objects:
-        is_plugin = each.data["metadata"]["name"].startswith(f"{recipe}-device-plugin")
-        own = (item for item in privileges.of_object(each.data) if item.sort not in ("confinement", "registry"))
-        found.setdefault("device plugin" if is_plugin else "driver installer", set()).update(own)
-    return {program: list(privileges.texts(sorted(own))) for program, own in sorted(found.items()) if own}

@@ -226,9 +226,9 @@ def test_what_a_recipe_shows_names_its_fields_and_what_its_pods_may_do(fleet: Pa
         "user docker.io/onload/onload-user:8.1.2.26-ubi8",
         "sfc - sfc optional, network",
         "amd.com/onload token ${values.maxPods}",
-        "driver installer container installer is privileged",
-        "driver installer may create pods/eviction in every namespace",
-        "device plugin reads /dev of the node",
+        "onload-driver privileged: installer",
+        "onload-driver cluster-rbac: /pods/eviction create",
+        "onload-device-plugin hostPath: /dev",
     ):
         assert line in lines, line
 
@@ -237,7 +237,7 @@ def test_what_a_recipe_shows_is_data_for_programs(fleet: Path) -> None:
     shown = json.loads(project.kae(fleet, "recipe", "show", "simple-kmod", "-o", "json").out)
 
     assert (shown["name"], shown["match"]) == ("simple-kmod", {"all": {}})
-    assert "container installer is privileged" in shown["privileges"]["driver installer"]
+    assert "simple-kmod-driver: privileged: installer" in shown["privileges"]
 
 
 def test_a_recipe_of_the_project_is_shown_before_a_shipped_one_of_its_name(fleet: Path) -> None:
