@@ -146,5 +146,8 @@ def _restrict_driver(definitions: dict[str, Any], spec: Mapping[str, Any]) -> No
     kinds = [kind["kind"] for kind in spec["match"].get("pci", ()) if kind.get("devices") and kind.get("virtual")]
     _restrict(driver["sriov"], kinds)
     sources = spec["driver"].get("sources", ["prebuilt"])
+    if sources[0] == "packages":  # Their names have no default.
+        definitions["StackDriver"]["required"] = ["source"]
+        definitions["DevicePolicySpec"]["required"] += ["driver"]
     allowed = definitions["Source"]["properties"]
     definitions["Source"]["properties"] = {name: allowed[name] for name in sources}

@@ -51,7 +51,7 @@ class RecipeDriver(Model):
     version: fields.PartName | None = None
     """The image whose version is that of the driver; absent: the installer's."""
     sources: Annotated[tuple[Source, ...], Field(min_length=1)] = ("prebuilt",)
-    """Where modules may come from; a policy has the first one by default."""
+    """Where modules may come from; a policy has the first one by default, but for packages, which it names."""
     payloads: tuple[RecipePayload, ...] = ()
     """What is taken out of other images."""
     modules: Annotated[tuple[RecipeModule, ...], Field(min_length=1)]

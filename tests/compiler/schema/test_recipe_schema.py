@@ -179,6 +179,15 @@ def test_a_required_value_is_missed_where_values_are_left_out() -> None:
     assert found({"values": {"mode": "igb_uio"}, **wave(values={})}, spec) == []
 
 
+def test_packages_are_named_by_the_policy_as_they_have_no_default() -> None:
+    spec = copy.deepcopy(SPEC)
+    spec["driver"]["sources"] = ["packages", "prebuilt"]
+
+    assert [message for _, message, _ in found({}, spec)] == ["'spec.driver' is missing."]
+    assert [message for _, message, _ in found({"driver": {}}, spec)] == ["'spec.driver.source' is missing."]
+    assert found({"driver": {"source": {"packages": {"names": ["net-kmod"]}}}}, spec) == []
+
+
 def test_without_its_recipe_a_policy_is_judged_by_the_schema_of_all() -> None:
     item = document(raw("DevicePolicy", "lab", {"recipe": "net", "values": {"anything": [1]}}))
 
