@@ -11,12 +11,6 @@ from compiler.output import index_file
 from compiler.output import tree as trees
 from compiler.rendering import gitops, ir
 
-COMPONENTS = (
-    *("namespace", "openshift", "network-policies", "crds", "nfd", "node-feature-rule", "guard"),
-    *("driver", "device-plugin", "watcher", "monitoring"),
-)
-"""Components in the order in which kustomize lists them; a cluster has only those that it needs."""
-
 Render = Callable[[ir.Manifest], Mapping[str, Any]]
 
 
@@ -102,7 +96,7 @@ def _workload(path: str, value: Any) -> index_file.Workload | None:
 
 
 def _order(obj: Object) -> tuple[int, str]:
-    return COMPONENTS.index(obj.component), obj.path
+    return names.COMPONENTS.index(obj.component), obj.path
 
 
 def _images(data: Any) -> Iterator[str]:

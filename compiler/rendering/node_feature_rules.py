@@ -87,9 +87,10 @@ def _hardware(recipe: recipes.Recipe) -> ir.Hardware:
     """
     if recipe.kinds:
         return tuple((feature,) for feature in _all_functions(recipe.kinds))
-    if recipe.features:
-        return (tuple(_feature(name, *conditions) for name, conditions in recipe.features),)
-    return ((_feature("system.name", recipes.Condition(attribute="nodename", operator="Exists")),),)
+    known = tuple(_feature(name, *conditions) for name, conditions in recipe.features)
+    if any(condition.operator != "DoesNotExist" for _, conditions in recipe.features for condition in conditions):
+        return (known,)
+    return ((_feature("system.name", recipes.Condition(attribute="nodename", operator="Exists")), *known),)
 
 
 def _all_functions(kinds: Iterable[recipes.Kind]) -> Iterator[ir.Feature]:

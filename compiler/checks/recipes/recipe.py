@@ -6,18 +6,18 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from compiler import names, recipes, repeats, wording
-from compiler.checks.recipes import parameters, resources
+from compiler.checks.recipes import features, parameters, resources
 from compiler.diagnostics import Diagnostic
 from compiler.fleet import definitions, recipe_values
 from compiler.formats import documents
 from compiler.model.stacks import recipe as models
 from compiler.schema import phrases, recipe_schema
 
-_TAKEN = ("kae", "npu", "nfd")
-"""The names of KAE, of openFuyao's NPU operator, whose labels begin with it, and of NFD."""
+_TAKEN = ("kae", "npu", names.BOOTSTRAP, *names.COMPONENTS)
+"""The names of KAE, of openFuyao's NPU operator, whose labels begin with it, and of the folders of an output."""
 _PREFIX = "kae-"
-_PROGRAMS = (("driver",), ("device", "plugin"))
-"""Parts of names of programs: in `a-driver-b` the recipe and the policy would not be known from each other."""
+_PROGRAMS = (("driver",), ("device", "plugin"), ("pool",))
+"""Parts of names of objects: in `a-driver-b` the recipe and the policy would not be known from each other."""
 _KINDS = ("deploy", "pool")
 """Parts of the labels of opt-outs and pools, in the place of a kind."""
 
@@ -30,6 +30,7 @@ def findings(recipe: definitions.Recipe, schema: phrases.Schema) -> Iterator[Dia
     yield from faults
     yield from resources.privileges(recipe.source)
     yield from match(recipe.source)
+    yield from features.findings(recipe)
     # What a recipe is filled with is known of its policies alone where these have to give a value.
     stated = recipe.source.data["spec"].get("parameters", {})
     is_filled = all("default" in stated["properties"].get(name, {}) for name in stated.get("required", ()))

@@ -1,6 +1,6 @@
 """Rules for what a DevicePolicy says of its recipe, judged without any nodes."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from typing import Any
 
@@ -40,6 +40,7 @@ def findings(document: documents.Document, recipe: definitions.Recipe) -> Iterat
     """Yield the mistakes in a DevicePolicy that the schema of its recipe accepts."""
     yield from exclusive(document, recipe)
     yield from modules(document, recipe)
+    yield from no_modules(document, recipe)
     yield from unused(document, recipe)
     yield from pinned(document, recipe)
     filled = recipe_values.filled(recipe, document.data["spec"].get("values", {}))
@@ -118,6 +119,28 @@ def modules(document: documents.Document, recipe: definitions.Recipe) -> Iterato
             message = f"The module '{name}' is there twice."
             span = document.span(*path, index)
             yield Diagnostic(code="duplicate-name", span=span, message=message, hint="Keep one of the two.")
+
+
+def no_modules(document: documents.Document, recipe: definitions.Recipe) -> Iterator[Diagnostic]:
+    """A driver has a module, by which the installer knows that it is loaded; where each mapping chooses some, these."""
+    spec = document.data["spec"]
+    declared = recipe.source.data["spec"].get("driver", {}).get("modules", ())
+    if not declared or not all(module.get("optional", False) for module in declared):
+        return
+    chosen: list[tuple[documents.Path, Any]] = [((), spec.get("driver", {}).get("modules"))]
+    chosen += [(path, data.get("driver", {}).get("modules")) for path, _, data in _layers(document)]
+    mappings: Sequence[Mapping[str, Any]] = spec.get("kernelMappings") or ({},)
+    if all("modules" in mapping.get("driver", {}) for mapping in mappings):
+        del chosen[0]
+    for path, modules in chosen:
+        if modules == [] or (modules is None and not path):
+            span = document.key_span(*(path or ("spec",)), "driver", "modules") if modules == [] else None
+            yield Diagnostic(
+                code="module-required",
+                span=span or document.span("spec", "recipe"),
+                message="All modules of the recipe are optional, and driver.modules names none.",
+                hint="Name at least one.",
+            )
 
 
 def unused(document: documents.Document, recipe: definitions.Recipe) -> Iterator[Diagnostic]:

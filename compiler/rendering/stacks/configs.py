@@ -93,9 +93,10 @@ def _resource(offer: offers.Offer) -> config.PluginResource:
 def _inject(parts: Iterable[resources.RecipeInjection]) -> config.ResourceInject:
     parts = tuple(parts)
     return config.ResourceInject(
-        nodes=tuple(node for part in parts for node in part.nodes),
-        mounts=tuple(mount for part in parts for mount in part.mounts),
+        # What two conditions have in common is there once; what differs at one place is refused in the recipe.
+        nodes=tuple(dict.fromkeys(node for part in parts for node in part.nodes)),
+        mounts=tuple(dict.fromkeys(mount for part in parts for mount in part.mounts)),
         env={name: value for part in parts for name, value in part.env.items()},
-        preload=tuple(library for part in parts for library in part.preload),
-        files=tuple(file for part in parts for file in part.files),
+        preload=tuple(dict.fromkeys(library for part in parts for library in part.preload)),
+        files=tuple(dict.fromkeys(file for part in parts for file in part.files)),
     )

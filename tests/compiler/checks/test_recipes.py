@@ -210,3 +210,59 @@ def test_hardware_is_not_known_by_nothing() -> None:
 
     assert messages(labels) == [("invalid-value", "'spec.match.labels' is empty.")]
     assert messages(features) == [("invalid-value", "'spec.match.features[0].matchExpressions' is empty.")]
+
+
+@pytest.mark.parametrize(
+    ("feature", "condition", "expected"),
+    [
+        ("cpu.cpuid", {"op": "Exists"}, []),
+        ("system.osrelease", {"op": "InRegexp", "value": ["^22"]}, []),
+        ("kernel.version", {"op": "GtLt", "value": ["4", "6"]}, []),
+        ("local.label", {"op": "Exists"}, ["NFD reports no feature 'local.label'."]),
+        ("rule.matched", {"op": "Exists"}, ["NFD reports no feature 'rule.matched'."]),
+        ("cpus.cpuid", {"op": "Exists"}, ["NFD reports no feature 'cpus.cpuid'."]),
+        ("cpu.cpuid", {"op": "Exists", "value": ["a"]}, ["The operator Exists takes no value."]),
+        ("cpu.model", {"op": "In"}, ["The operator In takes one value or more."]),
+        ("cpu.model", {"op": "Gt", "value": ["1", "2"]}, ["The operator Gt takes one value."]),
+        ("cpu.model", {"op": "GtLt", "value": ["1"]}, ["The operator GtLt takes two values."]),
+        ("cpu.model", {"op": "InRegexp", "value": ["a", "("]}, ["'(' is not a pattern of RE2."]),
+    ],
+)
+def test_a_feature_is_one_that_nfd_reports_and_can_match(
+    feature: str, condition: dict[str, Any], expected: list[str]
+) -> None:
+    match = {"features": [{"feature": feature, "matchExpressions": {"x": condition}}]}
+
+    assert messages({**RECIPE, "match": match}) == [("invalid-value", message) for message in expected]
+
+
+@pytest.mark.parametrize(
+    "name", ["driver", "watcher", "bootstrap", "a-driver", "a-device-plugin-b", "a-pool-b", "pool"]
+)
+def test_a_recipe_has_no_name_that_makes_names_of_other_objects(name: str) -> None:
+    found = [document(raw("Recipe", name, RECIPE), f"recipes/{name}/recipe.yaml")]
+
+    findings = pipeline.judged(found, judge(), [found[0].file]).findings
+
+    assert [(one.code, one.message) for one in findings] == [("recipe-name", f"A recipe cannot be named '{name}'.")]
+
+
+OPTIONAL = {**RECIPE["driver"], "modules": [{"name": "net_core", "optional": True}]}
+CHOSEN = {"name": "a", "regexp": "a", "driver": {"modules": ["net_core"]}}
+
+
+@pytest.mark.parametrize(
+    ("policy", "line"),
+    [
+        ({"driver": {"modules": ["net_core"]}}, None),
+        ({"kernelMappings": [CHOSEN]}, None),
+        ({}, 6),
+        ({"driver": {"modules": []}}, 7),
+        ({"kernelMappings": [CHOSEN, {"name": "b", "regexp": "b"}]}, 14),
+        ({"kernelMappings": [CHOSEN, {**CHOSEN, "name": "b", "driver": {"modules": []}}]}, 13),
+    ],
+)
+def test_a_driver_has_a_module_on_every_node(policy: dict[str, Any], line: int | None) -> None:
+    found = judged({**RECIPE, "driver": OPTIONAL}, policy)
+
+    assert [(one.code, one.span.line) for one in found] == ([("module-required", line)] if line else [])

@@ -167,6 +167,17 @@ def test_features_are_labelled_where_all_of_them_hold() -> None:
     assert labels(found, cpu_cpuid={"SGX": "true"}, kernel_config={"X86_SGX": "n"}) == {}
 
 
+def test_what_a_node_must_not_have_is_asked_of_nodes_that_a_worker_has_reported() -> None:
+    condition = {"feature": "kernel.loadedmodule", "matchExpressions": {"nouveau": {"op": "DoesNotExist"}}}
+    found = compiled(builders.device_policy("gpu", recipe("gpu", features=[condition])))
+
+    assert labels(found, kernel_loadedmodule={}) == {"openfuyao.com/gpu.present": "true"}
+    assert labels(found, kernel_loadedmodule={"nouveau": ""}) == {}
+    rules = [item for path, item in found.items() if path.startswith("node-feature-rule/")]
+    unreported = nfd_rules.Features(attributes={"kernel.loadedmodule": {}}, instances={})
+    assert nfd_rules.labels(rules, unreported) == {}
+
+
 def test_a_recipe_for_every_node_has_no_rule_but_those_of_pools() -> None:
     found = compiled(builders.device_policy("lab", KMOD, **POOLS))
 
