@@ -28,7 +28,10 @@ def run(arguments: argparse.Namespace) -> int:
     read, found = decode.decode(file, content)
     made: tuple[stacks.Made, ...] = ()
     if read and not diagnostics.has_errors(found):
-        made, more = stacks.translated(read, wanted, schema.Judge(package_data.schemas()))
+        shipped = {
+            each.name: each.document for each in recipe_copies.shipped(project_file.of(arguments)) if each.document
+        }
+        made, more = stacks.translated(read, wanted, schema.Judge(package_data.schemas()), shipped)
         found = [*found, *more]
     if findings.concluded(arguments, found):
         made = ()

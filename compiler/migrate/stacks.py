@@ -1,11 +1,15 @@
 """Translate an object of another operator to a Recipe and a DevicePolicy, and any source to documents."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
 from compiler import diagnostics, schema
+from compiler.checks import policy as policy_checks
+from compiler.checks.recipes import recipe as recipe_checks
+from compiler.checks.recipes import values
+from compiler.fleet import definitions, parse
 from compiler.formats import canonical, documents
 from compiler.migrate import (
     drafts,
@@ -46,8 +50,16 @@ class Made:
 Translation = tuple[tuple[Made, ...], list[diagnostics.Diagnostic]]
 
 
-def translated(read: Sequence[documents.Document], names: drafts.Names, judge: schema.Judge) -> Translation:
-    """Return the files that mean the same as a source, none where there are errors, and the findings."""
+def translated(
+    read: Sequence[documents.Document],
+    names: drafts.Names,
+    judge: schema.Judge,
+    shipped: Mapping[str, documents.Document],
+) -> Translation:
+    """Return the files that mean the same as a source, none where there are errors, and the findings.
+
+    `shipped` are the recipes that an import may make policies of, without making them.
+    """
     source = operator_source.of(read)
     if isinstance(source, diagnostics.Diagnostic):
         return (), [source]
@@ -60,12 +72,43 @@ def translated(read: Sequence[documents.Document], names: drafts.Names, judge: s
     imported = [draft.imported(source.document) for draft in drafted(taken, names)]
     found = list(taken.rest())
     if not diagnostics.has_errors(found):
-        found += [
-            each.origins.reworded(fault)
-            for each in imported
-            for fault in judge.faults(each.document, each.document.data["kind"].lower())
-        ]
+        found += _faults(imported, judge, shipped)
     return (() if diagnostics.has_errors(found) else tuple(_made(each.document.data) for each in imported)), found
+
+
+def _faults(
+    imported: Iterable[drafts.Imported], judge: schema.Judge, shipped: Mapping[str, documents.Document]
+) -> Iterator[diagnostics.Diagnostic]:
+    """Yield the errors of a recipe and of its policy, with the names and positions of their source."""
+    known = dict(shipped)
+    for each in imported:
+        data = each.document.data
+        if data["kind"] == "Recipe":
+            name = data["metadata"]["name"]
+            known[name] = documents.Document(f"recipes/{name}/recipe.yaml", data, each.origins)
+            found = _of_recipe(definitions.Recipe(name=name, source=known[name]), judge)
+        else:
+            found = _of_policy(each.document, known.get(data["spec"]["recipe"]), judge)
+        errors = [each.origins.reworded(fault) for fault in found if fault.severity == "error"]
+        yield from errors
+        if errors:
+            return
+
+
+def _of_recipe(recipe: definitions.Recipe, judge: schema.Judge) -> list[diagnostics.Diagnostic]:
+    return judge.judge(recipe.source)[1] or list(recipe_checks.findings(recipe, judge.schema_of("Recipe")))
+
+
+def _of_policy(
+    document: documents.Document, source: documents.Document | None, judge: schema.Judge
+) -> list[diagnostics.Diagnostic]:
+    """Return the mistakes of a policy, those of its values only where its recipe is known."""
+    if source is None:
+        return judge.judge(document)[1]
+    recipe = definitions.Recipe(name=source.data["metadata"]["name"], source=source)
+    found = judge.knowing({recipe.name: source.data["spec"]}).judge(document)[1]
+    found = found or list(values.findings(document, recipe))
+    return found or list(policy_checks.findings(parse.device_policy_of(document, recipe)))
 
 
 def _made(data: Mapping[str, Any]) -> Made:

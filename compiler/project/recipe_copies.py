@@ -47,9 +47,14 @@ class Known:
 
 def known(settings: Settings) -> tuple[Known, ...]:
     """Return the recipes that kae ships and those of the project, sorted. Raises WorldError."""
-    shipped = {name: _shipped(name, settings) for name in package_data.recipes()}
-    own = {item.path.parent.name: _own(item) for item in document_files.find([settings.recipes])[0]}
-    return tuple(sorted((shipped | own).values(), key=lambda each: each.name))
+    found = {each.name: each for each in shipped(settings)}
+    found |= {item.path.parent.name: _own(item) for item in document_files.find([settings.recipes])[0]}
+    return tuple(sorted(found.values(), key=lambda each: each.name))
+
+
+def shipped(settings: Settings) -> tuple[Known, ...]:
+    """Return the recipes that kae ships."""
+    return tuple(_shipped(name, settings) for name in package_data.recipes())
 
 
 def file(name: str, settings: Settings) -> str:

@@ -134,3 +134,32 @@ def test_two_objects_of_operators_in_one_file_are_refused(tmp_path: Path) -> Non
 
     assert (answer.code, answer.out) == (1, "")
     assert "error[import-source]: The file holds more than one document." in answer.err
+
+
+@pytest.mark.parametrize("case", sorted(path.name for path in CASES.iterdir()))
+def test_what_is_written_compiles_in_a_project(case: str, tmp_path: Path) -> None:
+    project.kae(tmp_path, "init")
+    project.kae(tmp_path, "recipe", "add", "onload")
+    (tmp_path / "policies/onload.yaml").unlink()
+    source = (CASES / case / "source.yaml").read_text(encoding="utf-8")
+
+    written = imported(tmp_path, source, "-o", "policies/imported.yaml")
+    compiled = project.kae(tmp_path, "compile")
+
+    assert (written.code, compiled.code) == (0, 0), written.err + compiled.err
+
+
+def test_values_that_exclude_each_other_are_an_error_at_the_operators_field(tmp_path: Path) -> None:
+    source = (CASES / "onload/source.yaml").read_text(encoding="utf-8")
+
+    answer = imported(tmp_path, source.replace("setPreload: false", "setPreload: true"))
+
+    assert (answer.code, answer.out) == (1, "")
+    assert "source.yaml:38:17: error[values-exclusive]: " in answer.err
+
+
+def test_a_name_that_other_programs_have_is_refused(tmp_path: Path) -> None:
+    answer = imported(tmp_path, MODULE, "--recipe", "npu")
+
+    assert (answer.code, answer.out) == (1, "")
+    assert "error[recipe-name]: A recipe cannot be named 'npu'." in answer.err
