@@ -14,7 +14,7 @@ def test_a_rule_is_shown_with_its_example_and_its_fix(tmp_path: Path) -> None:
 
     assert (answer.code, answer.err) == (0, "")
     head, _, example = answer.out.partition("\n\nAn example, with its fix:\n\n")
-    assert head == "error[policy-overlap]: No node can match two policies."
+    assert head == "error[policy-overlap]: No node can match two policies that it cannot both have."
     assert "error[policy-overlap]: " in example
     assert "\n  hint: " in example
 
