@@ -131,6 +131,12 @@ def _recipes(_: Mapping[str, str]) -> Iterable[str]:
     return sorted({devices.KAE.name, *(policy.recipe.name for policy in _documents().policies)})
 
 
+def _known_recipes(_: Mapping[str, str]) -> Iterable[str]:
+    from compiler.project import recipe_copies  # noqa: PLC0415 - needed here only
+
+    return (each.name for each in recipe_copies.known(_settings()))
+
+
 def _schemas(_: Mapping[str, str]) -> Iterable[str]:
     from compiler.model import json_schemas  # noqa: PLC0415 - needed here only
 
@@ -154,6 +160,7 @@ _KNOWN: Mapping[str, Callable[[Mapping[str, str]], Iterable[str]]] = {
     "name": _schemas,
     "node": _nodes,
     "policy": _policies,
+    "recipe": _known_recipes,
     "recipes": _recipes,
     "revision": _revisions,
     "to": _revisions,

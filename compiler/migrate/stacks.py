@@ -70,10 +70,21 @@ def translated(
     drafted, reasons = _STACKS[source.kind]
     taken = reading.Reading(source, reasons if source.identity else special_resource.VALUES)
     imported = [draft.imported(source.document) for draft in drafted(taken, names)]
-    found = list(taken.rest())
+    found = [*_unused(source, names), *taken.rest()]
     if not diagnostics.has_errors(found):
         found += _faults(imported, judge, shipped)
     return (() if diagnostics.has_errors(found) else tuple(_made(each.document.data) for each in imported)), found
+
+
+def _unused(source: operator_source.Source, names: drafts.Names) -> Iterator[diagnostics.Diagnostic]:
+    """The names of a call are those of documents that the import makes."""
+    if names.namespace is not None:
+        yield diagnostics.Diagnostic(
+            code="import-dropped",
+            span=source.document.span(),
+            message="The namespace of the call is not carried over.",
+            notes=(reading.NAMESPACE,),
+        )
 
 
 def _faults(

@@ -54,6 +54,8 @@ def offered(folder: Path, line: str) -> list[str]:
         ("kae bump tls --frozen ", []),
         ("kae compile --accept th", ["thaws-nodes"]),
         ("kae rule policy-ov", ["policy-overlap"]),
+        ("kae recipe ", ["list", "show", "add", "check"]),
+        ("kae recipe show on", ["onload"]),
         ("kae schema kaep", ["kaepolicy", "kaeproject"]),
         ("kae --color al", ["always"]),
         ("kae -C policies plan --cluster ", ["east", "west"]),

@@ -163,3 +163,10 @@ def test_a_name_that_other_programs_have_is_refused(tmp_path: Path) -> None:
 
     assert (answer.code, answer.out) == (1, "")
     assert "error[recipe-name]: A recipe cannot be named 'npu'." in answer.err
+
+
+def test_a_namespace_of_the_call_that_no_document_takes_is_said(tmp_path: Path) -> None:
+    answer = imported(tmp_path, MODULE, "--namespace", "drivers")
+
+    assert answer.code == 0
+    assert "source.yaml:1:1: warning[import-dropped]: The namespace of the call is not carried over." in answer.err
