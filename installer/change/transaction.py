@@ -7,6 +7,7 @@ a failure and a crash of the host restore; after a kill, the next run resumes fr
 import contextlib
 import functools
 import os
+import time
 from collections.abc import Iterator, Mapping
 
 import msgspec
@@ -17,6 +18,11 @@ from installer.decide import change_steps, decision, desired, verification
 from installer.drain import device_users
 from installer.host import chroot, host_state, kmod, record
 from runtime import clocks, errors, process
+
+NODES_S = 5.0
+"""The time in which the device nodes of a recipe's driver appear."""
+
+_POLL_S = 0.05
 
 
 class Changer:
@@ -217,6 +223,8 @@ class Changer:
             yield change_steps.Step("end-change", ends, lambda: self._end(attempt))
 
     def _verify(self, attempt: prepare.Attempt) -> None:
+        if attempt.target is not None:
+            self._wait_for_nodes()
         current = host_state.read(self._host, self._settings)
         if attempt.target is None:
             back = attempt.before.kept.replaced if attempt.before.kept is not None else ()
@@ -228,6 +236,14 @@ class Changer:
             others = dict.fromkeys(said.path for said in current.options_elsewhere if said.module in current.loaded)
             hint = f" Parameters of its modules are set in {', '.join(others)}, too." if others else ""
             raise errors.Failure(f"The verification of the driver failed: {'; '.join(remaining)}.{hint}")
+
+    def _wait_for_nodes(self) -> None:
+        """Wait for the device nodes of a recipe: a driver may look for its devices after modprobe has ended."""
+        end_s = time.monotonic() + NODES_S
+        while len(host_state.nodes(self._host, self._settings)) < len(set(self._settings.nodes)):
+            if time.monotonic() >= end_s:
+                return
+            time.sleep(_POLL_S)
 
     def _without_queue(self, current: host_state.HostState) -> list[str]:
         """Return a sentence for each device that gives no queue: an entry in sysfs is no proof that it works."""

@@ -251,8 +251,7 @@ def _absent_of_others(settings: config.Config, current: host_state.HostState) ->
             "A driver that others installed is at work; installPolicy is Always, so it is unloaded."
             + _packages(current, ", and a boot may load them")
         )
-    if current.changing:
-        return _change(f"'{current.own.changing}' was left behind.")
+    # An announcement that was left behind needs no change, which would unload the kernel's own modules.
     if strangers:
         said = "A driver that others installed is at work; we remove only what we installed."
         return Decision(outcome=Outcome.FOREIGN, reasons=(said,))

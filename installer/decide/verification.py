@@ -48,7 +48,7 @@ def faults(
     return (
         *_held(needed, driver),
         *(() if settings.uacce else _dropped(settings, current, driver)),
-        *in_place(needed, current, driver),
+        *in_place(_whole(settings, needed, driver), current, driver),
         *_parameters(settings, needed, current),
         *_entries(settings, current, served),
         *_options(settings, current),
@@ -56,6 +56,12 @@ def faults(
         *(_nodes(settings, current) if settings.uacce else _paths(settings, current)),
         *_libraries(current, driver),
     )
+
+
+def _whole(settings: config.Config, needed: tuple[str, ...], driver: record.Driver) -> tuple[str, ...]:
+    """Return the modules that are proved: of a recipe also those of the driver that the named ones need."""
+    brought = () if settings.uacce else map(kmod.name_of, driver.modules)
+    return tuple(dict.fromkeys((*needed, *brought)))
 
 
 def in_place(names: Collection[str], current: host_state.HostState, driver: record.Driver) -> tuple[Fault, ...]:

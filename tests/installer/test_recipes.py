@@ -1,5 +1,6 @@
 """The driver of a recipe without devices of the class uacce: modules out of payloads, device nodes, and files."""
 
+import contextlib
 import gzip
 import lzma
 import subprocess
@@ -8,8 +9,11 @@ from pathlib import Path
 import pytest
 
 from installer import config, paths
-from installer.host import record
+from installer.change import transaction
+from installer.decide import verification
+from installer.host import host_state, record
 from tests.installer import incidents, layouts, machines, modulefiles, settings, stacks
+from tests.installer.fakes import kernel
 
 HOME = f"/lib/modules/{machines.KERNEL}/updates/kae-simple-kmod"
 
@@ -226,7 +230,10 @@ def test_a_failed_change_brings_the_kernel_s_own_module_back(machine: machines.M
     assert list(machine.host.path(f"/lib/modules/{machines.KERNEL}/updates/kae-onload").glob("*")) == []
 
 
-def test_a_driver_whose_node_does_not_come_is_rolled_back(machine: machines.Machine, tmp_path: Path) -> None:
+def test_a_driver_whose_node_does_not_come_is_rolled_back(
+    machine: machines.Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transaction, "NODES_S", 0.1)
     settings.installed(machine, stacks.onload(tmp_path / "1", "8.1"), **stacks.ONLOAD)
     files = stacks.onload_files("8.2") | {
         "onload.ko": stacks.module("onload", "8.2", depends="sfc_char,sfc_resource,sfc")
@@ -390,3 +397,65 @@ def test_a_module_that_the_policy_drops_is_unloaded(machine: machines.Machine, t
     assert set(machine.loaded()) == {"simple_kmod"}
     assert [path.name for path in machine.host.path(HOME).iterdir()] == ["simple_kmod.ko"]
     assert not machine.host.path("/etc/modprobe.d/kae-simple-kmod-simple_procfs_kmod.conf").exists()
+
+
+def test_a_module_that_others_need_is_proved_too(machine: machines.Machine, tmp_path: Path) -> None:
+    image = stacks.onload(tmp_path, "8.1")
+    settings.installed(machine, image, **stacks.ONLOAD)
+    (machine.root / "sys/module/sfc_char/srcversion").write_text("of another build\n")
+
+    current = host_state.read(machine.host, settings.config(**stacks.ONLOAD))
+
+    found = verification.faults(settings.config(**stacks.ONLOAD), current, record.read(machine.host).installed)  # type: ignore[arg-type]
+    assert [fault.text.partition(" (")[0] for fault in found] == ["Module sfc_char was loaded from elsewhere"]
+
+
+STEPS = ("store-driver", "begin-change", "block-autoload", "unload-modules", "place-modules", "place-libraries")
+LATER = ("index-modules", "write-options", "load-modules", "prove-driver", "record-driver", "allow-autoload")
+
+
+class Killed(BaseException):
+    """The installer is killed."""
+
+
+@pytest.mark.parametrize("step", STEPS + LATER)
+@pytest.mark.parametrize("wanted", ["Present", "Absent"])
+def test_after_a_kill_at_any_step_the_next_installer_ends_the_change(
+    step: str, wanted: str, crew: incidents.Crew, machine: machines.Machine, tmp_path: Path
+) -> None:
+    stacks.add_own_sfc(machine)
+    settings.installed(machine, stacks.onload(tmp_path / "1", "8.1"), **stacks.ONLOAD)
+    image = stacks.onload(tmp_path / "2", "8.2")
+    changes = _without(stacks.ONLOAD, "driver_version") | {"state": wanted}
+    first = crew.job(image, version="8.2", **changes)
+
+    def kill() -> None:
+        raise Killed
+
+    first.at(step, kill)
+    with contextlib.suppress(Killed):
+        first.settle()
+
+    shown = crew.job(image, version="8.2", **changes).settle()
+
+    assert shown.ready, shown.reason
+    assert settings.versions(machine) == ({"8.2"} if wanted == "Present" else {None})
+    assert (machine.root / "opt/onload").exists() is (wanted == "Present")
+    assert not machine.host.path(paths.Own("onload").blocked).exists()
+    assert not machine.host.path(paths.Own("onload").changing).exists()
+
+
+def test_a_driver_that_crashes_the_host_is_not_tried_again(machine: machines.Machine, tmp_path: Path) -> None:
+    settings.installed(machine, stacks.payload(tmp_path / "1", "modules", stacks.kmod_files("1.0")), **stacks.KMOD)
+    image = stacks.payload(tmp_path / "2", "modules", stacks.kmod_files("1.1"))
+    machine.let_panic("1.1", "simple_kmod")
+    newer = stacks.KMOD | {"driver_version": "1.1"}
+    with pytest.raises(kernel.Panic):
+        settings.installer(machine, image, **newer).settle()
+    machine.reboot()
+
+    shown = settings.installer(machine, image, **newer).settle()
+
+    assert shown.state == "Failed"
+    assert shown.reason.startswith("The host went down during the change to the driver 1.1. The host is back in its")
+    assert machine.loaded()["simple_kmod"][0] == "1.0"
