@@ -1,6 +1,5 @@
 """Resources of recipes on a real node: the real kubelet gives tokens and device nodes to real containers."""
 
-import copy
 import json
 import shutil
 from collections.abc import Iterator, Mapping
@@ -9,8 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
-from tests.cluster.control import pods
+from tests import project
+from tests.cluster.control import manifests, pods
 from tests.cluster.local import waiting
 from tests.cluster.nodes import images as image_store
 from tests.cluster.nodes import node as nodes
@@ -57,52 +58,76 @@ class Deployed:
             self.node.wait_for_allocatable(resource, count, timeout_s=50)
 
 
-def tools(files: Path) -> Mapping[str, Any]:
-    """Return the config of a recipe with tokens, a profile of them, and device nodes."""
-    inject = {
-        "nodes": [{"path": f"{SHOW}/onload", "as": "/dev/onload"}],
-        "mounts": [{"path": f"{files}/libonload*.so*", "as": "/usr/lib/onload/"}],
-        "env": {"EF_NAME": "onload"},
-        "files": [{"name": "conf", "as": "/etc/onload.conf", "text": "fast = 1\n"}],
-    }
-    requires = [f"{SHOW}/onload", f"{files}/libonload.so"]
-    token = {"class": "token", "count": 3, "requires": requires}
-    paths = [{"path": f"{SHOW}/npu*", "as": "/dev/"}, {"path": f"{SHOW}/control", "as": "/dev/npu-control", "limit": 8}]
-    return {
-        "recipe": "tools",
-        "resources": [
-            {**token, "name": ONLOAD, "inject": inject},
-            {**token, "name": LATENCY, "inject": {**inject, "env": {"EF_NAME": "onload", "EF_POLL_USEC": "100000"}}},
-            {"class": "char", "name": NPU, "groups": [{"paths": paths}], "shares": 2},
-        ],
-    }
+IMAGES = "images: {device-plugin: {repository: localhost, image: kae-device-plugin, version: '1'}}"
+
+TOOLS = """\
+apiVersion: device.openfuyao.com/v1alpha1
+kind: Recipe
+metadata: {name: tools}
+spec:
+  title: Tokens, a profile of them, and device nodes
+  match: {all: {}}
+  @IMAGES
+  devicePlugin:
+    resources:
+      - name: amd.com/onload
+        class: token
+        count: 3
+        requires: [@SHOW/onload, @FILES/libonload.so]
+        profiles: {latency: {EF_POLL_USEC: "100000"}}
+        inject:
+          - nodes: [{path: @SHOW/onload, as: /dev/onload}]
+            mounts: [{path: "@FILES/libonload*.so*", as: /usr/lib/onload/}]
+            env: {EF_NAME: onload}
+            files: [{name: conf, as: /etc/onload.conf, text: "fast = 1\\n"}]
+      - name: example.com/npu
+        class: char
+        shares: 2
+        groups:
+          - paths:
+              - {path: "@SHOW/npu*", as: /dev/}
+              - {path: @SHOW/control, as: /dev/npu-control, limit: 8}
+"""
+
+OTHER_RECIPE = """\
+apiVersion: device.openfuyao.com/v1alpha1
+kind: Recipe
+metadata: {name: other}
+spec:
+  title: Tokens without anything
+  match: {all: {}}
+  @IMAGES
+  devicePlugin:
+    resources: [{name: example.org/other, class: token, count: 2}]
+"""
 
 
-def daemon_set(compiled: Mapping[str, Any], config: Mapping[str, Any], files: Path) -> dict[str, Any]:
-    """Return the DaemonSet of a recipe: KAE's, as compiled, with its own name, folders and config."""
-    recipe = str(config["recipe"])
-    found = copy.deepcopy(dict(compiled))
-    found["metadata"]["name"] = f"{recipe}-device-plugin-desk"
-    labels = {"app.kubernetes.io/name": f"{recipe}-device-plugin", "device.openfuyao.com/policy": "desk"}
-    template = found["spec"]["template"]
-    found["spec"]["selector"]["matchLabels"] = template["metadata"]["labels"] = labels
-    shared = {"cluster": "test", "policy": "desk", "kinds": [], "allocationPolicy": "Balanced"}
-    template["metadata"]["annotations"] = {"device.openfuyao.com/config": json.dumps(shared | dict(config))}
-    pod = template["spec"]
-    del pod["affinity"]
-    folders = {
-        "plugins-registry": f"/var/lib/kubelet/plugins_registry/{recipe}",
-        "run-kae": f"/run/kae/recipes/{recipe}",
+def policy(recipe: str) -> str:
+    """Return a policy that brings a recipe to every node."""
+    return (
+        f"apiVersion: device.openfuyao.com/v1alpha1\nkind: DevicePolicy\nmetadata: {{name: {recipe}-desk}}\n"
+        f"spec: {{recipe: {recipe}, nodeSelector: {{}}}}\n"
+    )
+
+
+def compiled(folder: Path, files: Path) -> list[Mapping[str, Any]]:
+    """Return the objects of both recipes, exactly as compiled."""
+
+    def filled(recipe: str) -> str:
+        return recipe.replace("@IMAGES", IMAGES).replace("@SHOW", SHOW).replace("@FILES", str(files))
+
+    texts = {
+        "recipes/tools/recipe.yaml": filled(TOOLS),
+        "recipes/other/recipe.yaml": filled(OTHER_RECIPE),
+        "policies/tools.yaml": policy("tools"),
+        "policies/other.yaml": policy("other"),
+        "policies/test.yaml": manifests.CLUSTER,
     }
-    for volume in pod["volumes"]:
-        if volume["name"] in folders:
-            volume["hostPath"]["path"] = folders[volume["name"]]
-    (container,) = pod["containers"]
-    for mount in container["volumeMounts"]:
-        mount["mountPath"] = folders.get(mount["name"], mount["mountPath"])
-    container["volumeMounts"].append({"name": "files", "mountPath": f"/host{files}", "readOnly": True})
-    pod["volumes"].append({"name": "files", "hostPath": {"path": str(files), "type": "Directory"}})
-    return found
+    project.write(folder, texts)
+    answer = project.kae(folder, "compile")
+    assert answer.code == 0, answer.err
+    found = [*folder.glob("output/test/namespace/*.yaml"), *folder.glob("output/test/*/*-device-plugin*.yaml")]
+    return [yaml.safe_load(path.read_text()) for path in found]
 
 
 @pytest.fixture(scope="module")
@@ -111,25 +136,23 @@ def deployed(
 ) -> Iterator[Deployed]:
     images.load(plugin_node.IMAGE, archives.built_image())
     folder = tmp_path_factory.mktemp("project")
-    files = node.plane.instance.state / folder.name
-    files.mkdir()
+    # The plugin sees the folder above.
+    files = node.plane.instance.state / folder.name / "stack"
+    files.mkdir(parents=True)
     (files / "libonload.so").write_text("a library")
     Path(SHOW).mkdir(exist_ok=True)
     node.run("mount", "-t", "tmpfs", "tmpfs", SHOW)
     found = Deployed(node=node, namespace=pods.Namespace(name="kae-operator", plane=node.plane), files=files)
     found.make(*NODES)
-    compiled = plugin_node.compiled(folder)
-    other = {"recipe": "other", "resources": [{"class": "token", "name": OTHER, "count": 2}]}
-    sets = [daemon_set(compiled, config, files) for config in (tools(files), other)]
     try:
-        node.plane.kubectl("apply", "-f", "-", text=plugin_node.text(*plugin_node.others(folder), *sets))
+        node.plane.kubectl("apply", "-f", "-", text=plugin_node.text(*compiled(folder, files)))
         found.wait_for(onload=3, latency=3, npu=6, other=2)
         yield found
     finally:
         node.plane.kubectl("delete", "namespace", "kae-operator", "--wait=true")
         node.run("umount", SHOW)
         Path(SHOW).rmdir()
-        shutil.rmtree(files)
+        shutil.rmtree(files.parent)
 
 
 LOOK = """\

@@ -125,19 +125,13 @@ class Devices:
             self._folder.tell()
 
 
-def compiled(folder: Path) -> dict[str, Any]:
-    """Return the DaemonSet as compiled."""
+def daemon_set(folder: Path, host: hosts.Host) -> Mapping[str, Any]:
+    """Return the compiled DaemonSet, with the fake host's /dev and sysfs mounted; nothing else differs."""
     project.write(folder, {"policies/tls.yaml": _POLICY, "policies/test.yaml": manifests.CLUSTER})
     answer = project.kae(folder, "compile")
     assert answer.code == 0, answer.err
     (path,) = folder.glob("output/test/device-plugin/daemonset-*.yaml")
     found: dict[str, Any] = yaml.safe_load(path.read_text())
-    return found
-
-
-def daemon_set(folder: Path, host: hosts.Host) -> Mapping[str, Any]:
-    """Return the compiled DaemonSet, with the fake host's /dev and sysfs mounted; nothing else differs."""
-    found = compiled(folder)
     pod = found["spec"]["template"]["spec"]
     (container,) = pod["containers"]
     container["command"] += ["--sysfs", "/host/sys"]
