@@ -90,7 +90,7 @@ class StackDriver(drivers.Managed, base.Container):
     )
     """Module, parameter, value; over the defaults of the recipe."""
     sriov: dict[fields.PartName, Annotated[int, Field(ge=0, le=256)]] = Field(default_factory=dict)
-    """Virtual functions for each physical function of a kind; an absent kind is left alone."""
+    """Virtual functions for each physical function of a kind; no recipe takes it yet."""
     network: Network = base.defaults()
     """What becomes of network interfaces."""
 
