@@ -132,9 +132,9 @@ def _recipes(_: Mapping[str, str]) -> Iterable[str]:
 
 
 def _known_recipes(_: Mapping[str, str]) -> Iterable[str]:
-    from compiler.project import recipe_copies  # noqa: PLC0415 - needed here only
+    from compiler.project.recipes import copies  # noqa: PLC0415 - needed here only
 
-    return (each.name for each in recipe_copies.known(_settings()))
+    return (each.name for each in copies.known(_settings()))
 
 
 def _schemas(_: Mapping[str, str]) -> Iterable[str]:

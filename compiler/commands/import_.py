@@ -10,7 +10,8 @@ from compiler import cli, diagnostics, errors, schema, wording
 from compiler.cli import findings, piped
 from compiler.formats import decode
 from compiler.migrate import drafts, stacks
-from compiler.project import atomic, document_files, links, package_data, project_file, recipe_copies
+from compiler.project import atomic, document_files, links, package_data, project_file
+from compiler.project.recipes import copies
 
 _HINT = "Run: kubectl get kaepolicy NAME -o yaml | kae import --cluster NAME"
 
@@ -28,15 +29,13 @@ def run(arguments: argparse.Namespace) -> int:
     read, found = decode.decode(file, content)
     made: tuple[stacks.Made, ...] = ()
     if read and not diagnostics.has_errors(found):
-        shipped = {
-            each.name: each.document for each in recipe_copies.shipped(project_file.of(arguments)) if each.document
-        }
+        shipped = {each.name: each.document for each in copies.shipped(project_file.of(arguments)) if each.document}
         made, more = stacks.translated(read, wanted, schema.Judge(package_data.schemas()), shipped)
         found = [*found, *more]
     if findings.concluded(arguments, found):
         made = ()
     settings = project_file.of(arguments)
-    places = {recipe_copies.file(each.recipe, settings) if each.recipe else arguments.target: each for each in made}
+    places = {copies.file(each.recipe, settings) if each.recipe else arguments.target: each for each in made}
     printed = _printed(places) if arguments.target is None else _written(places)
     sys.stdout.write(printed)
     sys.stdout.flush()

@@ -6,7 +6,8 @@ import sys
 from pathlib import Path
 
 from compiler import cli, errors, wording
-from compiler.project import links, package_data, project_file, recipe_copies, recipe_schemas, root
+from compiler.project import links, package_data, project_file, root
+from compiler.project.recipes import copies, schemas
 
 _SCHEMA = "# yaml-language-server: $schema={}\n"
 """The comment that names the schema for editors."""
@@ -21,19 +22,19 @@ def run(arguments: argparse.Namespace) -> int:
             "this folder holds no project.", hint="Run `kae init` first, or choose one with -C DIR."
         )
     settings = project_file.of(arguments)
-    recipe, example = recipe_copies.file(name, settings), f"{settings.policies}/{name}.yaml"
+    recipe, example = copies.file(name, settings), f"{settings.policies}/{name}.yaml"
     if os.path.lexists(recipe):
         raise errors.WorldError(
             f"'{recipe}' exists, and would be overwritten.",
             hint="`kae recipe list` says whether kae ships another version of it.",
         )
-    made = {recipe: _SCHEMA.format("../.schemas/recipe.json") + recipe_copies.marked(name)}
+    made = {recipe: _SCHEMA.format("../.schemas/recipe.json") + copies.marked(name)}
     if not os.path.lexists(example):
         schema = os.path.relpath(f"{settings.recipes}/.schemas/devicepolicy.json", Path(example).parent)
-        made[example] = _SCHEMA.format(schema) + recipe_copies.text(name, "policy.yaml")
+        made[example] = _SCHEMA.format(schema) + copies.text(name, "policy.yaml")
     for file, text in made.items():
         _write(Path(file), text)
-    sys.stdout.write(_said(recipe, example, [*made, *recipe_schemas.write(settings)]))
+    sys.stdout.write(_said(recipe, example, [*made, *schemas.write(settings)]))
     return cli.FINE
 
 

@@ -8,7 +8,8 @@ from pathlib import Path
 from compiler import cli, errors, names, wording
 from compiler.formats import canonical
 from compiler.model import json_schemas
-from compiler.project import project_file, recipe_schemas, root
+from compiler.project import project_file, root
+from compiler.project.recipes import schemas
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -23,7 +24,7 @@ def run(arguments: argparse.Namespace) -> int:
         _write(Path(arguments.write), {f"{name}.json": json_schemas.text(found[name]) for name in names.EDITED_SCHEMAS})
         settings = project_file.of(arguments)
         if Path(settings.recipes).is_dir():
-            recipe_schemas.write(settings)
+            schemas.write(settings)
         return cli.FINE
     if arguments.name is None:
         sys.stdout.writelines(f"{name}\n" for name in sorted(found))
@@ -46,7 +47,7 @@ def _of_recipe(arguments: argparse.Namespace) -> int:
         )
     root.enter(arguments)
     settings = project_file.of(arguments)
-    found = recipe_schemas.of_recipe(arguments.recipe, settings)
+    found = schemas.of_recipe(arguments.recipe, settings)
     if found is None:
         raise errors.WorldError(
             f"there is no recipe '{wording.escaped(arguments.recipe)}' without mistakes.",

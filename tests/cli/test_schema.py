@@ -66,9 +66,9 @@ def test_a_folder_that_cannot_be_written_ends_with_3(folder: str, tmp_path: Path
 def test_the_definitions_are_ones_that_every_api_server_accepts(tmp_path: Path) -> None:
     answer = project.kae(tmp_path, "schema", "--crd")
 
-    assert outside.assert_valid(answer.out) == 2
+    assert outside.assert_valid(answer.out) == 4
     names = [data["spec"]["names"]["kind"] for data in outside.documents(answer.out)]
-    assert sorted(names) == ["KAECluster", "KAEPolicy"]
+    assert sorted(names) == ["DevicePolicy", "KAECluster", "KAEPolicy", "Recipe"]
 
 
 def test_the_examples_are_objects_of_the_definitions(tmp_path: Path) -> None:

@@ -5,7 +5,8 @@ from typing import Any
 
 from compiler import errors, wording
 from compiler.model import json_schemas
-from compiler.project import links, package_data, recipe_copies, recipe_trial
+from compiler.project import links, package_data
+from compiler.project.recipes import copies, trial
 from compiler.schema import editor_schema, recipe_schema
 from compiler.settings import Settings
 
@@ -15,9 +16,9 @@ FOLDER = ".schemas"
 
 def of_recipe(name: str, settings: Settings) -> dict[str, Any] | None:
     """Return the schema of the policies of a recipe; None for one that is not known or has mistakes."""
-    for each in recipe_copies.known(settings):
+    for each in copies.known(settings):
         if each.name == name:
-            recipe, _ = recipe_trial.judged(each, settings)
+            recipe, _ = trial.judged(each, settings)
             schemas = package_data.schemas()
             if recipe is not None:
                 return dict(recipe_schema.spliced(schemas["devicepolicy"], schemas["recipe"], recipe.data["spec"]))
@@ -27,7 +28,7 @@ def of_recipe(name: str, settings: Settings) -> dict[str, Any] | None:
 def write(settings: Settings) -> tuple[str, ...]:
     """Write both schemas for editors, and return their files. Raises WorldError."""
     schemas = package_data.schemas()
-    read = (recipe_trial.judged(each, settings)[0] for each in recipe_copies.known(settings) if each.state != "shipped")
+    read = (trial.judged(each, settings)[0] for each in copies.known(settings) if each.state != "shipped")
     specs = {recipe.data["metadata"]["name"]: recipe.data["spec"] for recipe in read if recipe is not None}
     made = {
         "devicepolicy": editor_schema.of_project(schemas["devicepolicy"], schemas["recipe"], specs),

@@ -8,7 +8,8 @@ from typing import Any
 from compiler import API_VERSION, diagnostics, pipeline, schema
 from compiler.fleet import definitions, stacks
 from compiler.formats import decode, documents
-from compiler.project import package_data, recipe_copies
+from compiler.project import package_data
+from compiler.project.recipes import copies
 from compiler.rendering import layout, templates
 from compiler.settings import Settings
 
@@ -35,9 +36,7 @@ class Trial:
         return ", ".join(f"{name}: {json.dumps(value)}" for name, value in self.values.items()) or "defaults"
 
 
-def judged(
-    known: recipe_copies.Known, settings: Settings
-) -> tuple[documents.Document | None, list[diagnostics.Diagnostic]]:
+def judged(known: copies.Known, settings: Settings) -> tuple[documents.Document | None, list[diagnostics.Diagnostic]]:
     """Return the document of a recipe if it has no mistakes, and the findings on it."""
     if known.document is None:
         return None, []
