@@ -116,7 +116,7 @@ def _golden() -> Iterator[Seed]:
     """Every golden project that is small enough."""
     for mark in sorted((ROOT / "tests/golden").glob("*/why.md")):
         top = mark.parent
-        paths = [path for folder in ("policies", "inventory") for path in sorted((top / folder).rglob("*"))]
+        paths = [path for folder in ("policies", "recipes", "inventory") for path in sorted((top / folder).rglob("*"))]
         files = {
             path.relative_to(top).as_posix(): path.read_bytes()
             for path in paths

@@ -12,7 +12,14 @@ from tests.fuzz import words
 
 Schema = Mapping[str, Any]
 
-_STEMS = {"KAEPolicy": "kaepolicy", "KAECluster": "kaecluster", "NodeInventory": "nodeinventory", "List": "nodelist"}
+_STEMS = {
+    "KAEPolicy": "kaepolicy",
+    "DevicePolicy": "devicepolicy",
+    "Recipe": "recipe",
+    "KAECluster": "kaecluster",
+    "NodeInventory": "nodeinventory",
+    "List": "nodelist",
+}
 _DEPTH = 6
 
 
