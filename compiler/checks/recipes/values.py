@@ -32,7 +32,7 @@ def unknown_recipe(document: documents.Document, known: Mapping[str, object], sh
     if name in shipped or (near in shipped and near not in known):
         parts.append(f"'kae recipe add {name if name in shipped else near}' brings it.")
     hint = " ".join(parts) or "Write it to recipes/NAME/recipe.yaml; 'kae recipe list' prints those that are shipped."
-    message = f"There is no recipe '{name}'."
+    message = f"There is no recipe {wording.quoted(name)}."
     return Diagnostic(code="unknown-recipe", span=document.span("spec", "recipe"), message=message, hint=hint)
 
 
