@@ -12,7 +12,9 @@ import yaml
 
 from tests.vm import artifacts, machine
 
-ENVIRONMENT = "NODE_NAME=kae-vm PYTHONPATH=/payload/project:/payload/site PYTHONDONTWRITEBYTECODE=1"
+ENVIRONMENT = (
+    "NODE_NAME=kae-vm NODE_ADDRESSES=10.0.2.15 PYTHONPATH=/payload/project:/payload/site PYTHONDONTWRITEBYTECODE=1"
+)
 CONFIG = "/etc/kae/config.json"
 DAEMON_SET = artifacts.REPOSITORY / "output/east/driver/daemonset-kae-driver-storage--oe2403.yaml"
 REST_S = 240

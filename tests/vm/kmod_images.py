@@ -86,6 +86,7 @@ def add_cp(*roots: Path) -> None:
         for package in Path(work).glob("*.deb"):
             kernels.run("dpkg-deb", "-x", str(package), work)
         for root in roots:
+            (root / "payload").mkdir()  # A runtime makes what is mounted.
             (root / "bin").mkdir()
             (root / "bin/cp").hardlink_to(Path(work) / "bin/busybox")  # Two megabytes.
 

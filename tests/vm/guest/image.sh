@@ -7,7 +7,7 @@ shift
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(mktemp -d)
 trap 'rm -r "$root"' EXIT
-mmdebstrap --quiet --variant=minbase --include=systemd,systemd-sysv,udev,kmod,python3,rpm,procps,iproute2,pciutils \
+mmdebstrap --quiet --variant=minbase --include=systemd,systemd-sysv,udev,kmod,python3,rpm,procps,iproute2,pciutils,zstd \
     bookworm - | tar -C "$root" -x
 while [ $# -gt 0 ]; do
     kernel=$1 bus=$2
