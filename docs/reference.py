@@ -51,8 +51,8 @@ without a default is optional unless it is marked as required. [Findings](findin
 cannot express; fields that DevicePolicies share with KAEPolicies are in the [policy reference](policy-reference.md).
 
 In a field of `driver` or `devicePlugin` whose type says so, `${values.NAME}` alone stands for the value of a parameter.
-The names and values that a DevicePolicy may write in `values`, `images`, `driver.modules`, `driver.moduleParameters`,
-`driver.sriov` and `driver.source` are those of its recipe.
+The names and values that a DevicePolicy may write in `values`, `images`, `driver.modules`, `driver.moduleParameters`
+and `driver.source` are those of its recipe.
 """
 
 _FINDINGS_HEAD = """\

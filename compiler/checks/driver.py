@@ -104,10 +104,8 @@ def _unknown(policy: definitions.Policy, path: documents.Path, message: str, kno
 
 def virtual_functions(policy: definitions.Policy) -> Iterator[Diagnostic]:
     """The installed driver sets up virtual functions, and each gets a queue that its physical function leaves."""
-    stack = definitions.stack(policy.spec.driver)
     driver = policy.spec.driver
-    counts = stack.functions if stack else driver.sriov.model_dump(exclude_none=True)
-    for kind, count in counts.items():
+    for kind, count in driver.sriov.model_dump(exclude_none=True).items():
         if not driver.enabled:
             yield Diagnostic(
                 code="sriov-without-driver",
@@ -115,7 +113,7 @@ def virtual_functions(policy: definitions.Policy) -> Iterator[Diagnostic]:
                 message=f"Policy '{policy.name}' asks for virtual functions, but installs no driver to set them up.",
                 hint="Remove driver.sriov, or set driver.enabled: true.",
             )
-        elif stack is None:
+        else:
             yield from _queues(policy, next(one for one in devices.KINDS if one.name == kind), count)
 
 

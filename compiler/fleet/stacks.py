@@ -55,8 +55,6 @@ class Driver(drivers.Driver):
     """The modules that the policy names; None for all that are not optional."""
     parameters: Mapping[str, Mapping[str, bool | int | str]]
     """Module, parameter and value: `moduleParameters` of the document."""
-    functions: Mapping[str, int]
-    """Kind and virtual functions for each physical function: `sriov` of the document."""
     always: bool
     """Replace a driver that others installed."""
     network_force: bool
@@ -179,7 +177,6 @@ def _driver(
         values=model.values,
         chosen=spec.modules,
         parameters=spec.moduleParameters,
-        functions=spec.sriov,
         always=spec.installPolicy == "Always",
         network_force=spec.network.force,
     )

@@ -19,11 +19,7 @@ def of(policy: definitions.Policy, node: snapshot.Node, driven: drivers.Driver |
     """
     if driven is not None and driven.state == "Absent":
         return ()
-    found = (
-        _of_recipe(policy, node, driven)
-        if definitions.offer(policy.spec.devicePlugin)
-        else _of_kae(policy, node, driven)
-    )
+    found = _of_recipe(policy, node) if definitions.offer(policy.spec.devicePlugin) else _of_kae(policy, node, driven)
     return tuple((name, amount) for name, amount in found if amount != 0)
 
 
@@ -38,20 +34,16 @@ def _of_kae(
             yield name, _usable(kind, node, wanted) * getattr(plugin.sharing, kind.name)
 
 
-def _of_recipe(
-    policy: definitions.Policy, node: snapshot.Node, driven: drivers.Driver | None
-) -> Iterator[tuple[str, int | None]]:
+def _of_recipe(policy: definitions.Policy, node: snapshot.Node) -> Iterator[tuple[str, int | None]]:
     from compiler.fleet import offers  # noqa: PLC0415 - projects without DevicePolicies need none of its models
 
-    stack = definitions.stack(driven) if driven is not None else None
-    wanted = stack.functions if stack is not None else {}
     kinds = {kind.name: kind for kind in policy.kinds}
     for offer in offers.of(policy):
         resource = offer.resource
         # The paths of class char are on the node alone.
         count = resource.count if resource.class_ == "token" else None
         if resource.kind in kinds and resource.class_ in ("uacce", "vfio"):
-            count = _usable(kinds[resource.kind], node, wanted.get(resource.kind))
+            count = _usable(kinds[resource.kind], node, None)
         yield offer.name, count * resource.shares if count is not None else None
 
 

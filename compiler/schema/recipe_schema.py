@@ -143,9 +143,6 @@ def _restrict_driver(definitions: dict[str, Any], spec: Mapping[str, Any]) -> No
         },
     }
     driver["moduleParameters"].pop("propertyNames", None)
-    del driver[
-        "sriov"
-    ]  # The installer makes virtual functions of KAE's devices alone, and refuses a config with others.
     sources = spec["driver"].get("sources", ["prebuilt"])
     if sources[0] == "packages":  # Their names have no default.
         definitions["StackDriver"]["required"] = ["source"]

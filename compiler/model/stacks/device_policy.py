@@ -1,6 +1,6 @@
 """DevicePolicy: which nodes get the stack of a recipe, with which values, and at which pace."""
 
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 from pydantic import Field
 
@@ -89,8 +89,6 @@ class StackDriver(drivers.Managed, base.Container):
         default_factory=dict
     )
     """Module, parameter, value; over the defaults of the recipe."""
-    sriov: dict[fields.PartName, Annotated[int, Field(ge=0, le=256)]] = Field(default_factory=dict)
-    """Virtual functions for each physical function of a kind; no recipe takes it yet."""
     network: Network = base.defaults()
     """What becomes of network interfaces."""
 

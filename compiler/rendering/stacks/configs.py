@@ -26,7 +26,6 @@ def driver(policy: definitions.Policy, spec: stacks.Driver) -> dict[str, Any]:
         "nodes": own.nodes or None,
         "files": tuple(config.HostFiles(from_=file.from_, to=file.to) for file in own.files) or None,
         "resources": tuple(offer.name for offer in offers.of(policy)) or None,
-        "sriov": dict(spec.functions),
     }
 
 

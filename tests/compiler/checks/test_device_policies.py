@@ -119,7 +119,6 @@ def test_an_image_for_all_kernels_beside_one_for_each_is_no_mistake() -> None:
         ({"devicePlugin": {"maxUnavailable": "0%"}, **MAPPED}, "unavailable-zero", 'maxUnavailable: "0%"'),
         ({"pullSecrets": [{"name": "a"}, {"name": "a"}], **MAPPED}, "duplicate-name", "- name: a"),
         ({"driver": {"enabledCleanup": True}, **MAPPED}, "cleanup-with-pools", "enabledCleanup: true"),
-        ({"driver": {"enabled": False, "sriov": {"kmod": 4}}}, "sriov-without-driver", "kmod: 4"),
         ({"driver": {"resources": {"limits": {"cpu": "0.1m"}}}, **MAPPED}, "resource-amount", 'cpu: "0.1m"'),
     ],
 )

@@ -52,22 +52,17 @@ def test_only_the_node_knows_its_groups_of_paths() -> None:
 
 @pytest.mark.parametrize("sort", ["vfio", "uacce"])
 @pytest.mark.parametrize(
-    ("counts", "sriov", "offered"),
+    ("counts", "offered"),
     [
-        ({"pf": "2"}, None, 4),
-        ({"pf": "2", "vf": "6"}, None, 12),
-        ({"pf": "2", "vf": "6"}, 4, 16),
-        ({"pf": "2", "vf": "6"}, 0, 4),
-        ({}, None, None),
+        ({"pf": "2"}, 4),
+        ({"pf": "2", "vf": "6"}, 12),
+        ({}, None),
     ],
 )
-def test_functions_are_counted_as_those_of_kae_are(
-    sort: str, counts: dict[str, str], sriov: int | None, offered: int | None
-) -> None:
+def test_functions_are_counted_as_those_of_kae_are(sort: str, counts: dict[str, str], offered: int | None) -> None:
     resource = {"name": "example.com/nic", "class": sort, "kind": "sfc", "shares": 2}
-    driver = {} if sriov is None else {"sriov": {"sfc": sriov}}
 
-    assert _offered(_policy(resource, driver=driver), **counts) == ({"example.com/nic": offered} if offered else {})
+    assert _offered(_policy(resource), **counts) == ({"example.com/nic": offered} if offered else {})
 
 
 def test_a_driver_that_is_removed_leaves_nothing() -> None:
