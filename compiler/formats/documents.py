@@ -40,6 +40,10 @@ class Document:
                 return False
         return True
 
+    def value(self, path: Path) -> Any:
+        """Return the value at `path`, which the document holds."""
+        return functools.reduce(operator.getitem, path, self.data)
+
     def span(self, *path: str | int) -> diagnostics.Span:
         """Return the span of the value at `path`."""
         return self.positions.span(path)
@@ -52,5 +56,4 @@ class Document:
         """Return the span of a scalar, of the key of a mapping or list, or of metadata.name where `path` is absent."""
         if not self.has(path):
             return self.span("metadata", "name")
-        value = functools.reduce(operator.getitem, path, self.data)
-        return self.positions.span(path, key=isinstance(value, dict | list))
+        return self.positions.span(path, key=isinstance(self.value(path), dict | list))

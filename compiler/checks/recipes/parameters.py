@@ -230,7 +230,7 @@ def _defaults(source: documents.Document, spec: Mapping[str, Any], schema: phras
         place = (*at, "default")
         if not source.has(place):
             continue
-        value = _value(source.data, place)
+        value = source.value(place)
         error = next(iter(judge.thorough()(inner).iter_errors(value)), None)
         if error is not None:
             below = wording.dotted(tuple(error.absolute_path))
@@ -239,13 +239,7 @@ def _defaults(source: documents.Document, spec: Mapping[str, Any], schema: phras
             yield _finding(source, (*place, *error.absolute_path), message, hint)
 
 
-def _value(data: Any, path: _Path) -> Any:
-    for step in path:
-        data = data[step]
-    return data
-
-
 def _finding(source: documents.Document, path: _Path, message: str, hint: str) -> Diagnostic:
-    is_key = isinstance(_value(source.data, path), dict | list) if source.has(path) else False
+    is_key = isinstance(source.value(path), dict | list) if source.has(path) else False
     span = source.key_span(*path) if is_key else source.span(*path)
     return Diagnostic(code="parameter-schema", span=span, message=message, hint=hint)

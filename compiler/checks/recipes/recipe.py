@@ -1,7 +1,5 @@
 """Rules for one recipe, judged without any policy."""
 
-import functools
-import operator
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
@@ -68,7 +66,7 @@ def references(source: documents.Document) -> Iterator[Diagnostic]:
     used: list[tuple[documents.Path, str]] = [
         *((("driver", field), driver[field]) for field in ("image", "version") if field in driver),
         *((("driver", "payloads", at, "image"), one["image"]) for at, one in enumerate(driver.get("payloads", ()))),
-        *((("devicePlugin", "image"), plugin["image"]) for _ in "1" if "image" in plugin),
+        *([(("devicePlugin", "image"), plugin["image"])] if "image" in plugin else []),
     ]
     for path, image in used:
         yield from _unknown(source, path, image, images, "an image of the recipe")
@@ -121,7 +119,7 @@ def match(source: documents.Document) -> Iterator[Diagnostic]:
     path: documents.Path = ("spec", "match")
     terms = [(*path, "features", at, "matchExpressions") for at, _ in enumerate(spec["match"].get("features", ()))]
     for empty in ((*path, "labels"), *terms):
-        if source.has(empty) and not _value(source.data, empty):
+        if source.has(empty) and not source.value(empty):
             span, message = source.key_span(*empty), f"'{wording.dotted(empty)}' is empty."
             hint = "Name what all of the nodes have, or write all: {} for every node that a policy selects."
             yield Diagnostic(code="invalid-value", span=span, message=message, hint=hint)
@@ -138,10 +136,6 @@ def match(source: documents.Document) -> Iterator[Diagnostic]:
                 code="reserved-name", span=span, message=message, notes=(note,), hint="Give it another name."
             )
     yield from _effects(source, spec)
-
-
-def _value(data: Any, path: documents.Path) -> Any:
-    return functools.reduce(operator.getitem, path, data)
 
 
 def _effects(source: documents.Document, spec: Mapping[str, Any]) -> Iterator[Diagnostic]:
