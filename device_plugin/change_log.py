@@ -38,7 +38,7 @@ def of_units(before: Sequence[advertised.Unit], after: Sequence[advertised.Unit]
             _log_health(unit)
         elif known.group != unit.group:
             LOG.info("Device was renumbered.", extra=_fields(unit))
-    for key in earlier.keys() - now.keys():
+    for key in sorted(earlier.keys() - now.keys()):
         LOG.info("Device is offered no more.", extra={**_fields(earlier[key]), "reason": "Its nodes are not there."})
 
 
