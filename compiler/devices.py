@@ -125,9 +125,6 @@ KINDS: tuple[Kind, ...] = (
 KAE = recipes.Recipe(name="kae", devices="KAE devices", kinds=KINDS)
 """The built-in recipe, whose policies are KAEPolicies."""
 
-PRESENT = KAE.present
-"""The label of a node that has a KAE device of any kind."""
-
 POOL_PREFIX = KAE.pool_prefix
 OPT_OUT_DRIVER = KAE.opt_out_driver
 OPT_OUT_DEVICE_PLUGIN = KAE.opt_out_device_plugin

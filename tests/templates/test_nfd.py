@@ -476,7 +476,7 @@ def test_the_labels_of_a_kind_are_the_ones_that_selectors_read(device_rules: Any
     found = labels_of(device_rules, [(devices.VENDOR, kind.pf), (devices.VENDOR, kind.vf)])
 
     assert found == {
-        devices.PRESENT: "true",
+        devices.KAE.present: "true",
         kind.present: "true",
         f"{kind.resource}.pf": "1",
         f"{kind.resource}.vf": "1",
