@@ -76,7 +76,7 @@ Path = Annotated[str, msgspec.Meta(pattern=f"^{_PATH}", max_length=200)]
 """An absolute path without a part that is '.' or '..'."""
 NodePath = Annotated[str, msgspec.Meta(pattern=f"^/dev{_PATH}", max_length=200)]
 OptPath = Annotated[str, msgspec.Meta(pattern=f"^/opt{_PATH}", max_length=200)]
-Parameter = int | bool | Annotated[str, msgspec.Meta(pattern=r'^[^"\x00-\x1f\x7f]*\Z', max_length=1000)]
+Parameter = int | bool | Annotated[str, msgspec.Meta(pattern=r'^[^"\x00-\x1f\x7f]*\Z', max_length=500)]
 """The value of a module's parameter."""
 
 

@@ -4,33 +4,12 @@ from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field
 
-from compiler import names
 from compiler.model import base, policy
 from compiler.model import driver as drivers
 from compiler.model import watcher as watchers
 from compiler.model.base import Model
 from compiler.model.stacks import fields
 from compiler.model.stacks import resources as stacks
-
-_PciId = Annotated[
-    str,
-    Field(pattern=r"^[0-9a-f]{4}$", max_length=4, json_schema_extra=base.form("four hexadecimal digits")),
-]
-
-RecipeName = Annotated[
-    str,
-    Field(
-        pattern=rf"^{names.POLICY_PATTERN}$",
-        max_length=20,
-        json_schema_extra=base.form("the name of a recipe (a DNS label of at most 20 characters without '--')"),
-    ),
-]
-
-_Module = Annotated[
-    str,
-    Field(pattern=r"^[A-Za-z0-9_]+$", max_length=55, json_schema_extra=base.form("the name of a module")),
-]
-
 
 _KaeResource = Annotated[
     str,
@@ -40,16 +19,6 @@ _KaeResource = Annotated[
         json_schema_extra=base.form("an extended resource, such as example.com/device"),
     ),
 ]
-
-ParameterText = Annotated[
-    str,
-    Field(
-        pattern=r'^[^"\x00-\x1f\x7f]*$',
-        max_length=1000,
-        json_schema_extra=base.form("the value of a module's parameter (one line without quotation marks)"),
-    ),
-]
-"""It is quoted in a line of modprobe.d(5), and the kernel knows no escape (next_arg of lib/cmdline.c)."""
 
 
 class Kind(Model):
@@ -74,21 +43,21 @@ class Kind(Model):
     """A part of the names of sockets, too."""
     resource: _KaeResource | None = None
     """The extended resource that a pod asks for."""
-    pf: _PciId | None = None
+    pf: fields.PciId | None = None
     """PCI device id of the physical function."""
-    vf: _PciId | None = None
+    vf: fields.PciId | None = None
     """PCI device id of the virtual function."""
-    module: _Module | None = None
+    module: fields.ModuleName | None = None
     """The kernel module, which is also the name of its PCI driver."""
     mode: Literal["vfio"] | None = None
     """vfio: it is offered as IOMMU groups of functions that are bound to vfio-pci."""
-    vendor: _PciId | None = None
+    vendor: fields.PciId | None = None
     """PCI vendor id of a recipe's kind; that of KAE is the config's."""
-    devices: tuple[_PciId, ...] | None = None
+    devices: tuple[fields.PciId, ...] | None = None
     """PCI device ids; absent: every device of the classes."""
-    virtual: tuple[_PciId, ...] | None = None
+    virtual: tuple[fields.PciId, ...] | None = None
     """PCI device ids of virtual functions; others are known by their physical function."""
-    classes: tuple[_PciId, ...] | None = None
+    classes: tuple[fields.PciId, ...] | None = None
     """The first four digits of PCI classes; absent: every class."""
 
 
@@ -139,7 +108,7 @@ class Kernels(Model):
 class ModuleRule(Model):
     """What a module of a recipe needs beyond its load."""
 
-    replaces: tuple[_Module, ...] = ()
+    replaces: tuple[fields.ModuleName, ...] = ()
     """Modules of the kernel that are unloaded first, and loaded again by a rollback; perhaps one of its own name."""
     network: bool = False
     """Interfaces hang on it: it stays while one carries the node's own traffic."""
@@ -190,9 +159,9 @@ class DriverConfig(NodeProgram):
 
     class_: Annotated[Literal["none"] | None, Field(alias="class")] = None
     """none: a driver without devices of the class uacce; absent: uacce."""
-    recipe: RecipeName | None = None
+    recipe: fields.RecipeName | None = None
     """Absent: the stack is KAE."""
-    vendor: _PciId | None = None
+    vendor: fields.PciId | None = None
     """PCI vendor id of KAE's devices; the kinds of a recipe have their own."""
     kinds: tuple[Kind, ...]
     """A recipe may have none."""
@@ -208,10 +177,10 @@ class DriverConfig(NodeProgram):
     kernels: Kernels | None = None
     """Absent: the pool is for every kernel."""
     source: drivers.Source
-    modules: Annotated[tuple[_Module, ...], Field(min_length=1)]
+    modules: Annotated[tuple[fields.ModuleName, ...], Field(min_length=1)]
     """The modules of the enabled kinds and those below them, in the order of loading; unloaded in reverse."""
-    moduleParameters: dict[_Module, dict[str, int | bool | ParameterText]] = Field(default_factory=dict)
-    moduleRules: dict[_Module, ModuleRule] | None = None
+    moduleParameters: dict[fields.ModuleName, dict[str, fields.ParameterValue]] = Field(default_factory=dict)
+    moduleRules: dict[fields.ModuleName, ModuleRule] | None = None
     """Only of the modules that have one."""
     networkForce: bool | None = None
     """true: modules are swapped although an interface of theirs carries the node's own traffic."""
@@ -308,9 +277,9 @@ class DevicePluginConfig(NodeProgram):
         }
     )
 
-    recipe: RecipeName | None = None
+    recipe: fields.RecipeName | None = None
     """Absent: the stack is KAE, which alone has `vendor`, `sharing`, `inject` and `deviceNodes`."""
-    vendor: _PciId | None = None
+    vendor: fields.PciId | None = None
     """PCI vendor id of KAE's devices; the kinds of a recipe have their own."""
     kinds: tuple[Kind, ...]
     """Those that it serves."""

@@ -45,6 +45,7 @@ ParameterName = Annotated[
     str,
     _name(PARAMETER, 63, "the name of a parameter, such as maxPods (at most 63 letters, digits and '_')"),
 ]
+PciId = Annotated[str, _name("[0-9a-f]{4}", 4, 'four hexadecimal digits in quotes, such as "19e5"')]
 ModuleName = Annotated[
     str,
     # MODULE_NAME_LEN of include/linux/module.h, less the final zero; the kernel writes `_` for `-`.

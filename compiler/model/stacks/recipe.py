@@ -10,24 +10,19 @@ from compiler.model.base import Model
 from compiler.model.stacks import fields, resources
 from compiler.model.stacks.driver import RecipeDriver
 
-PciId = Annotated[
-    str,
-    Field(pattern="^[0-9a-f]{4}$", json_schema_extra=base.form('four hexadecimal digits in quotes, such as "19e5"')),
-]
-
 
 class PciKind(Model):
     """PCI functions of one kind; a node has the hardware with one of any kind."""
 
     kind: fields.PartName
     """A part of the names of labels."""
-    vendor: PciId
+    vendor: fields.PciId
     """The PCI vendor id."""
-    devices: tuple[PciId, ...] = ()
+    devices: tuple[fields.PciId, ...] = ()
     """PCI device ids of physical functions; without any, every function of the classes."""
-    virtual: tuple[PciId, ...] = ()
+    virtual: tuple[fields.PciId, ...] = ()
     """PCI device ids of virtual functions."""
-    classes: tuple[PciId, ...] = ()
+    classes: tuple[fields.PciId, ...] = ()
     """PCI classes that the functions have; without any, all."""
 
 
