@@ -149,6 +149,17 @@ def pod_template(data: Mapping[str, Any]) -> Mapping[str, Any] | None:
     return spec.get("template") if data["kind"] in ("CronJob", "DaemonSet", "Deployment") else None
 
 
+def containers(spec: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
+    """Return the containers of a pod's spec, those that come first first."""
+    return (*spec.get("initContainers", ()), *spec["containers"])
+
+
+def is_written(spec: Mapping[str, Any], volume: Mapping[str, Any]) -> bool:
+    """Return whether a container of a pod's spec may write to a volume."""
+    mounts = (mount for container in containers(spec) for mount in container.get("volumeMounts", ()))
+    return any(mount["name"] == volume["name"] and not mount.get("readOnly") for mount in mounts)
+
+
 def ref(data: Mapping[str, Any]) -> Ref:
     """Return the identity of an object."""
     # Output that was edited by hand may hold anything there.

@@ -42,14 +42,12 @@ def of(workloads: Iterable[Object], every: Iterable[Object]) -> tuple[Privilege,
 
 def _of_pod(spec: Object) -> Iterator[str]:
     yield from (name for name in ("hostPID", "hostIPC", "hostNetwork") if spec.get(name))
-    containers = (*spec.get("initContainers", ()), *spec["containers"])
-    for container in containers:
+    for container in objects.containers(spec):
         settings = container.get("securityContext") or {}
         if settings.get("privileged"):
             yield f"privileged: {container['name']}"
         yield from (f"capability: {added}" for added in settings.get("capabilities", {}).get("add", ()))
         yield from (f"hostPort: {port['hostPort']}" for port in container.get("ports", ()) if "hostPort" in port)
-    mounts = [mount for container in containers for mount in container.get("volumeMounts", ())]
     projected = (
         source for volume in spec.get("volumes", ()) for source in volume.get("projected", {}).get("sources", ())
     )
@@ -57,9 +55,7 @@ def _of_pod(spec: Object) -> Iterator[str]:
         yield "token"
     for volume in spec.get("volumes", ()):
         if "hostPath" in volume:
-            own = [mount for mount in mounts if mount["name"] == volume["name"]]
-            writes = "" if all(mount.get("readOnly") for mount in own) else " rw"
-            yield f"hostPath: {volume['hostPath']['path']}{writes}"
+            yield f"hostPath: {volume['hostPath']['path']}{' rw' if objects.is_written(spec, volume) else ''}"
 
 
 def _of_account(account: str, every: Iterable[Object]) -> Iterator[str]:

@@ -79,9 +79,11 @@ class Driver(drivers.Driver):
         return tuple(module for module in self.own.modules if module.name in wanted)
 
     @property
-    def payloads(self) -> tuple[str, ...]:
-        """The names of the images whose files its pods take."""
-        return tuple(dict.fromkeys(payload.image for payload in self.own.payloads))
+    def payloads(self) -> Mapping[str, tuple[str, ...]]:
+        """The paths that its pods take out of images, by the image's name; the recipe may list those of one apart."""
+        names = dict.fromkeys(payload.image for payload in self.own.payloads)
+        paths = [(payload.image, path) for payload in self.own.payloads for path in payload.paths]
+        return {name: tuple(dict.fromkeys(path for image, path in paths if image == name)) for name in names}
 
     @property
     def used(self) -> tuple[str, ...]:

@@ -111,7 +111,9 @@ def texts(privileges: Iterable[Privilege]) -> Iterator[str]:
 def images(data: Mapping[str, Any] | None) -> tuple[str, ...]:
     """Return the images of a workload; none for another object."""
     template = objects.pod_template(data) if data is not None else None
-    return tuple(container["image"] for container in _containers(template["spec"])) if template is not None else ()
+    return (
+        tuple(container["image"] for container in objects.containers(template["spec"])) if template is not None else ()
+    )
 
 
 def _of_role(data: Mapping[str, Any]) -> Iterator[Privilege]:
@@ -168,21 +170,16 @@ def _of_template(template: Mapping[str, Any]) -> Iterator[Privilege]:
         account = spec.get("serviceAccountName", "default")
         yield Privilege(sort="secret", text=f"has the token of ServiceAccount {account}")
     annotations = template.get("metadata", {}).get("annotations") or {}
-    for container in _containers(spec):
+    for container in objects.containers(spec):
         yield from _of_container(container, spec.get("securityContext") or {}, annotations)
         yield Privilege(sort="registry", text=f"images from {image_text.registry(container['image'])}")
 
 
 def _of_volumes(spec: Mapping[str, Any]) -> Iterator[Privilege]:
-    mounts = [mount for container in _containers(spec) for mount in container.get("volumeMounts", ())]
     for volume in spec.get("volumes", ()):
         if "hostPath" in volume:
-            own = [mount for mount in mounts if mount["name"] == volume["name"]]
-            writes = not all(mount.get("readOnly") for mount in own)
-            yield Privilege(
-                sort="node",
-                text=f"{'reads and writes' if writes else 'reads'} {volume['hostPath']['path']} of the node",
-            )
+            does = "reads and writes" if objects.is_written(spec, volume) else "reads"
+            yield Privilege(sort="node", text=f"{does} {volume['hostPath']['path']} of the node")
         yield from _of_secrets(volume)
 
 
@@ -221,7 +218,3 @@ def _of_container(
         reference = variable.get("valueFrom", {}).get("secretKeyRef")
         if reference:
             yield Privilege(sort="secret", text=f"reads Secret {reference['name']}")
-
-
-def _containers(spec: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
-    return (*spec.get("initContainers", ()), *spec["containers"])

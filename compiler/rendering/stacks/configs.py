@@ -22,7 +22,7 @@ def driver(policy: definitions.Policy, spec: stacks.Driver) -> dict[str, Any]:
         "moduleParameters": dict(_parameters(spec)),
         "moduleRules": dict(_rules(spec.modules)) or None,
         "networkForce": spec.network_force or None,
-        "payloads": tuple(_payloads(own)) or None,
+        "payloads": tuple(config.Payload(name=name, paths=paths) for name, paths in spec.payloads.items()) or None,
         "nodes": own.nodes or None,
         "files": tuple(config.HostFiles(from_=file.from_, to=file.to) for file in own.files) or None,
         "resources": tuple(offer.name for offer in offers.of(policy)) or None,
@@ -62,13 +62,6 @@ def _rules(modules: Iterable[recipe_drivers.RecipeModule]) -> Iterator[tuple[str
     for module in modules:
         if module.replaces or module.network:
             yield module.name, config.ModuleRule(replaces=module.replaces, network=module.network)
-
-
-def _payloads(own: recipe_drivers.RecipeDriver) -> Iterator[config.Payload]:
-    """Yield each image with its paths, which the recipe may list apart."""
-    for image in dict.fromkeys(payload.image for payload in own.payloads):
-        paths = (path for payload in own.payloads if payload.image == image for path in payload.paths)
-        yield config.Payload(name=image, paths=tuple(dict.fromkeys(paths)))
 
 
 def _resource(offer: offers.Offer) -> config.PluginResource:

@@ -15,8 +15,7 @@ _SEEN = "/dev"
 def payloads(spec: stacks.Driver, pool: pools.Pool) -> Iterator[ir.Payload]:
     """Yield what init containers copy for the installer, which finds PATH of image NAME at /payload/NAME/PATH."""
     for name, image in pool.payloads:
-        paths = dict.fromkeys(path for one in spec.own.payloads if one.image == name for path in one.paths)
-        for number, path in enumerate(paths, start=1):
+        for number, path in enumerate(spec.payloads[name], start=1):
             parent = f"{name}{path.rpartition('/')[0]}"
             # A number always: the second path of `a` has another name than the first one of `a-2`.
             yield ir.Payload(name=f"payload-{name}-{number}", image=image, path=path, parent=parent)
