@@ -24,7 +24,7 @@ metadata:
 spec:
   recipe: simple-kmod
   images:
-    installer: {version: 2.3.0}
+    driver-installer: {version: 2.3.0}
     modules: {version: "1.0"}
 """
 REFUSED = """\
