@@ -8,7 +8,7 @@ module fits only a dependency of the same kmi), `range` says what a parameter ta
 import functools
 import hashlib
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -72,7 +72,7 @@ class ModuleFile:
 
     def elf(self) -> bytes:
         """An ELF object with the same in .modinfo, and symbols by which real depmod finds dependencies."""
-        return _object(self.plain(), f"{self.name}_calls", tuple(f"{name}_calls" for name in DEPENDS[self.name]))
+        return packed(self.plain(), self.name, DEPENDS[self.name])
 
 
 @functools.cache
@@ -112,7 +112,9 @@ _SYMBOL = struct.Struct("<IBBHQQ")
 _PROGBITS, _SYMTAB, _STRTAB, _ABSOLUTE, _GLOBAL = 1, 2, 3, 0xFFF1, 0x10
 
 
-def _object(modinfo: bytes, exported: str, needed: tuple[str, ...]) -> bytes:
+def packed(modinfo: bytes, name: str, depends: Iterable[str]) -> bytes:
+    """An ELF object with these entries in .modinfo, and symbols by which real depmod finds dependencies."""
+    exported, needed = f"{name}_calls", tuple(f"{other}_calls" for other in depends)
     names, table = _strings(f"__crc_{exported}", exported, *needed)
     symbols = _SYMBOL.pack(0, 0, 0, 0, 0, 0)
     for symbol, place in table.items():

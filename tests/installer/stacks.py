@@ -51,7 +51,10 @@ def module(name: str, version: str, kernel: str = machines.KERNEL, **keys: str) 
     known = modulefiles.ModuleFile(name=name, version=version, kernel=kernel)
     own = {"intree": "Y"} if version == modulefiles.IN_TREE else {"version": version}
     made = {"depends": "", **own, "kmi": "all", "srcversion": known.srcversion, **keys, "name": name}
-    return b"".join(f"{key}={value}\0".encode() for key, value in (made | {"vermagic": f"{kernel} SMP"}).items())
+    entries = (made | {"vermagic": f"{kernel} SMP"}).items()
+    # A key may have several values, as a module several nodes.
+    info = b"".join(f"{key}={text}\0".encode() for key, value in entries for text in value.split(";"))
+    return modulefiles.packed(info, name, filter(None, made["depends"].split(",")))
 
 
 def kmod_files(version: str, kernel: str = machines.KERNEL) -> dict[str, bytes]:
@@ -64,11 +67,12 @@ def kmod_files(version: str, kernel: str = machines.KERNEL) -> dict[str, bytes]:
 
 def onload_files(version: str, kernel: str = machines.KERNEL) -> dict[str, bytes]:
     """The module files of Onload by name: the config names two of the four."""
+    nodes = "dev/onload;dev/onload_epoll"
     return {
         "sfc.ko": module("sfc", version, kernel),
         "sfc_resource.ko": module("sfc_resource", version, kernel, depends="sfc"),
         "sfc_char.ko": module("sfc_char", version, kernel, depends="sfc_resource"),
-        "onload.ko": module("onload", version, kernel, depends="sfc_char,sfc_resource,sfc", node="dev/onload"),
+        "onload.ko": module("onload", version, kernel, depends="sfc_char,sfc_resource,sfc", node=nodes),
     }
 
 

@@ -22,8 +22,6 @@ OLD, NEW = "2.0.1", "2.0.2"
 """The versions of drivers that there are images for."""
 
 _RULES = "/apis/nfd.k8s-sigs.io/v1alpha1/nodefeaturerules"
-_SHARED = ("/run/kae", "/var/lib/kubelet")
-"""Folders of the node itself, which its host has too: what the kubelet and the programs say to each other."""
 
 
 class Hardware:
@@ -35,11 +33,7 @@ class Hardware:
         self._labelled: set[str] = set()
         self.machine: machines.Machine = driver_node.machine(node.plane, "host", mknod=True)
         driver_node.make_images(images, self.machine, scratch, OLD, NEW)
-        for folder in _SHARED:
-            inside = self.machine.root / folder.lstrip("/")
-            for path in (node.path(folder), inside):
-                path.mkdir(parents=True, exist_ok=True)
-            node.run("mount", "--bind", folder, str(inside))
+        driver_node.share(node, self.machine)
 
     def versions(self) -> set[str | None]:
         """Return the versions of the modules that are loaded."""

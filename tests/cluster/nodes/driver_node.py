@@ -13,6 +13,7 @@ import yaml
 from tests import project
 from tests.cluster.control import control_plane as control_planes
 from tests.cluster.nodes import images as image_store
+from tests.cluster.nodes import node as nodes
 from tests.images import archives
 from tests.installer import machines
 
@@ -23,7 +24,8 @@ POOL = "example.com/pool"
 
 _CONFIG = "device.openfuyao.com/config"
 _CLUSTER = {"kubernetesVersion": "1.36", "nfd": {"enabled": False, "nodefeaturerules": True}}
-_GUARD = ("validatingadmissionpolicybindings", "validatingadmissionpolicies", "clusterrolebindings", "clusterroles")
+_SHARED = ("/run/kae", "/var/lib/kubelet")
+"""Folders of the node itself, which its fake host has too: what the kubelet and the programs say to each other."""
 
 
 def compiled(folder: Path, **drivers: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -70,7 +72,7 @@ def set_version(item: Mapping[str, Any], version: str) -> None:
 
 def apply(plane: control_planes.ControlPlane, *objects: Mapping[str, Any]) -> None:
     """Make objects, or change them to this."""
-    plane.kubectl("apply", "-f", "-", text=json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}))
+    plane.kubectl("apply", "-f", "-", text=_list(objects))
 
 
 @contextlib.contextmanager
@@ -83,8 +85,8 @@ def applied(plane: control_planes.ControlPlane, objects: Sequence[Mapping[str, A
         path = f"/apis/apps/v1/namespaces/{NAMESPACE}/daemonsets?propagationPolicy=Background"
         plane.api.request("DELETE", path)
         plane.api.request("DELETE", f"/api/v1/namespaces/{NAMESPACE}/pods?gracePeriodSeconds=0")
-        for kind in _GUARD:
-            plane.kubectl("delete", kind, "kae-driver", "--ignore-not-found", "--wait=true")
+        everywhere = [item for item in objects if "namespace" not in item["metadata"] and item["kind"] != "Namespace"]
+        plane.kubectl("delete", "-f", "-", "--ignore-not-found", "--wait=true", text=_list(everywhere))
         plane.kubectl("delete", "namespace", NAMESPACE, "--ignore-not-found", "--wait=true")
 
 
@@ -95,6 +97,15 @@ def machine(plane: control_planes.ControlPlane, name: str, *, mknod: bool = Fals
     debian = image_store.debian_root(("kmod", "python3"))
     subprocess.run(("tar", "--extract", "--numeric-owner", "--file", debian, "--directory", root), check=True)
     return machines.Machine(root, chroot=True, mknod=mknod)
+
+
+def share(node: nodes.Node, host: machines.Machine) -> None:
+    """Mount the node's folders that its kubelet and its programs use into its fake host."""
+    for folder in _SHARED:
+        inside = host.root / folder.lstrip("/")
+        for path in (node.path(folder), inside):
+            path.mkdir(parents=True, exist_ok=True)
+        node.run("mount", "--bind", folder, str(inside))
 
 
 def make_images(images: image_store.Images, host: machines.Machine, folder: Path, *versions: str) -> None:
@@ -112,6 +123,10 @@ def layers(archive: Path, folder: Path) -> tuple[list[Path], dict[str, Any]]:
     (image,) = json.loads((folder / "manifest.json").read_text())
     settings: dict[str, Any] = json.loads((folder / image["Config"]).read_text())["config"]
     return [folder / name for name in image["Layers"]], settings
+
+
+def _list(objects: Sequence[Mapping[str, Any]]) -> str:
+    return json.dumps({"apiVersion": "v1", "kind": "List", "items": objects})
 
 
 def _policy(name: str, driver: Mapping[str, Any]) -> dict[str, Any]:

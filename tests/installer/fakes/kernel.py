@@ -6,6 +6,7 @@ init_module(2) and delete_module(2) would give.
 
 import errno
 import os
+import stat
 
 from tests.installer.fakes import devices, disk, index
 
@@ -182,6 +183,14 @@ class Kernel:
         self._loaded = []
         self.remember()
 
+    def _make_node(self, place: str, numbers: str) -> None:
+        if self._machine.get("mknod"):
+            major, _, minor = numbers.partition(":")
+            os.mknod(place, stat.S_IFCHR | 0o600, os.makedev(int(major), int(minor)))
+        else:
+            # A stand-in, as in devices.STAND_INS, which takes no root.
+            os.symlink(os.path.relpath("/dev/full", f"{place}/.."), place)  # noqa: PTH211 - see above
+
     def _node_of(self, name: str) -> list[str]:
         return [node for module in self._loaded if module["name"] == name for node in module["node"]]
 
@@ -245,10 +254,9 @@ class Kernel:
         os.makedirs(self.host.at(f"sys/module/{name}/holders"))  # noqa: PTH103 - pathlib is slow to import
         if name == "uacce":
             os.makedirs(self.host.at("sys/class/uacce"))  # noqa: PTH103 - see above
-        for node in module["node"] if name not in self.host.value("fake/dead.json", []) else ():
-            # A stand-in, as in devices.STAND_INS, which takes no root.
-            place = self.host.at(node)
-            os.symlink(os.path.relpath("/dev/full", f"{place}/.."), place)  # noqa: PTH211 - see above
+        nodes = module["node"] if name not in self.host.value("fake/dead.json", []) else ()
+        for node, (_, numbers) in zip(nodes, devices.STAND_INS, strict=False):
+            self._make_node(self.host.at(node), numbers)
         if module["alias"]:
             self.host.link(f"sys/bus/pci/drivers/{name}/module", f"sys/module/{name}")
         for address in self.devices.addresses():

@@ -1,0 +1,309 @@
+"""Onload on a real node: the shipped recipe, its tokens for real containers, and a swap that drains their holders.
+
+Compiler, API server, kubelet, container runtime, device plugin and installer are real; modules and kernel are those of
+a fake host, a folder, whose device nodes the node shows under their own names.
+"""
+
+import contextlib
+import fcntl
+import json
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from installer import paths as host_paths
+from tests import project
+from tests.cluster.control import manifests, pods
+from tests.cluster.local import waiting
+from tests.cluster.nodes import driver_node, plugin_node
+from tests.cluster.nodes import images as image_store
+from tests.cluster.nodes import node as nodes
+from tests.images import archives
+from tests.installer import machines, settings, stacks
+from tests.property import nfd_rules
+
+OLD, NEW = "8.1", "8.2"
+DRIVER, PLUGIN = "localhost/kae-driver-installer:1", plugin_node.IMAGE
+ONLOAD, LATENCY = stacks.RESOURCES
+OWN = host_paths.Own("onload")
+LIBRARY = "/opt/onload/usr/lib64/libonload.so"
+NODES = {"onload": "1:3", "onload_epoll": "1:5"}
+"""The device nodes, with the numbers of the fake kernel."""
+
+PROFILE = {"EF_POLL_USEC": "100000", "EF_TCP_FASTSTART_IDLE": "0", "EF_TCP_FASTSTART_INIT": "0"}
+"""The profile `latency` of the shipped policy."""
+
+COUNT = 40
+"""`maxPods` of the shipped policy."""
+
+LOOK = f"""\
+import json, os, time
+nodes = {{}}
+for name in sorted(os.listdir('/dev')):
+    if name.startswith(('onload', 'sfc')):
+        os.close(os.open(f'/dev/{{name}}', os.O_RDWR))
+        numbers = os.stat(f'/dev/{{name}}').st_rdev
+        nodes[name] = f'{{os.major(numbers)}}:{{os.minor(numbers)}}'
+mounts = [line.split() for line in open('/proc/self/mounts')]
+print(json.dumps({{
+    'nodes': nodes,
+    'mounts': {{words[1]: words[3].partition(',')[0] for words in mounts if words[1].startswith('/opt')}},
+    'files': sorted(f'{{top}}/{{name}}' for top, _, names in os.walk('/opt/onload') for name in names),
+    'library': open('{LIBRARY}', 'rb').read()[-3:].decode() if os.path.exists('{LIBRARY}') else None,
+    'preloaded': '{LIBRARY}' in open('/proc/self/maps').read(),
+    'env': {{name: text for name, text in os.environ.items() if name.startswith(('EF_', 'LD_'))}},
+}}), flush=True)
+time.sleep(3600)
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Desk:
+    """The node, its host, and a project whose policy brings Onload to it."""
+
+    node: nodes.Node
+    machine: machines.Machine
+    folder: Path
+    operator: pods.Namespace
+
+    def compiled(self, version: str) -> list[dict[str, Any]]:
+        """Compile the policy for a version, label the node by the rules, and return the other objects."""
+        policy = yaml.safe_load((self.folder / "policies/onload.yaml").read_text())
+        policy["spec"]["images"] = {
+            "driver-installer": _image(DRIVER),
+            "device-plugin": _image(PLUGIN),
+            "modules": _image(f"localhost/onload-module:{version}-${{KERNEL_FULL_VERSION}}"),
+            "user": _image(f"localhost/onload-user:{version}"),
+        }
+        mapping = {"name": "oe2203", "regexp": "oe2203sp4", "driver": {"modules": ["sfc", "onload"]}}
+        policy["spec"]["kernelMappings"] = [mapping]
+        inventory = self.node.plane.api.get("/api/v1/nodes")
+        for item in inventory["items"]:
+            item["status"]["nodeInfo"]["kernelVersion"] = machines.KERNEL
+        documents = {"policies/onload.yaml": policy, "inventory/test.json": inventory}
+        project.write(self.folder, {path: json.dumps(document) for path, document in documents.items()})
+        answer = project.kae(self.folder, "compile")
+        assert answer.code == 0, answer.err
+        objects = [dict(item.data) for item in manifests.of(self.folder / "output/test")]
+        rules = [item for item in objects if item["kind"] == "NodeFeatureRule"]
+        self._label(rules)
+        return [self._on_host(item) for item in objects if item not in rules]
+
+    def bring(self, version: str) -> None:
+        """Apply the policy for a version."""
+        driver_node.apply(self.node.plane, *self.compiled(version))
+
+    def wait_for(self, version: str) -> None:
+        """Wait until the installer has proved a version, and its tokens can be had."""
+
+        def proved() -> bool:
+            found = self.operator.pods("app.kubernetes.io/name=onload-driver")
+            ready = [pod for pod in found if driver_node.config_of(pod)["driverVersion"] == version]
+            return any(entry["status"] == "True" for pod in ready for entry in _ready(pod))
+
+        waiting.until(f"Onload {version}", proved, timeout_s=60, explain=self._explain)
+        for resource in (ONLOAD, LATENCY):
+            self.node.wait_for_allocatable(resource, COUNT, timeout_s=40)
+
+    def installer(self, command: str) -> str:
+        """Return what a command of the installer prints."""
+        (pod,) = self.operator.pods("app.kubernetes.io/name=onload-driver")
+        return self.operator.run(pod["metadata"]["name"], "python", "-m", "installer", command)
+
+    def _on_host(self, item: dict[str, Any]) -> dict[str, Any]:
+        """Put the fake host's root and /dev in the place of the node's."""
+        for volume in item["spec"]["template"]["spec"]["volumes"] if item["kind"] == "DaemonSet" else ():
+            place = {"host": self.machine.root, "dev": self.machine.root / "dev"}.get(volume["name"])
+            if place:
+                volume["hostPath"]["path"] = str(place)
+        return item
+
+    def _label(self, rules: list[dict[str, Any]]) -> None:
+        card = {"vendor": "1924", "device": "0b03", "class": "0200"}
+        attributes = {"kernel.version": {"full": machines.KERNEL}, "system.name": {"nodename": self.node.name}}
+        features = nfd_rules.Features(attributes=attributes, instances={"pci.device": (card,)})
+        self._set_labels(nfd_rules.labels(rules, features))
+
+    def _set_labels(self, labels: Mapping[str, str | None]) -> None:
+        path = f"/api/v1/nodes/{self.node.name}"
+        answer = self.node.plane.api.request("PATCH", path, {"metadata": {"labels": labels}})
+        assert answer.status == 200, answer
+
+    def _explain(self) -> str:
+        found = self.operator.pods()
+        said = [
+            self.operator.kubectl("logs", pod["metadata"]["name"], "--all-containers", "--tail=20") for pod in found
+        ]
+        return "\n".join((*said, *self.operator.events()))
+
+    @contextlib.contextmanager
+    def labelled(self) -> Iterator[None]:
+        """Give the node the label of the shipped policy."""
+        before = self.node.describe()["metadata"]["labels"]
+        self._set_labels({"onload": "example"})
+        try:
+            yield
+        finally:
+            after = self.node.describe()["metadata"]["labels"]
+            self._set_labels({name: before.get(name) for name in after})
+
+
+def _image(name: str) -> dict[str, str]:
+    repository, _, rest = name.partition("/")
+    image, _, version = rest.partition(":")
+    return {"repository": repository, "image": image, "version": version}
+
+
+def _ready(pod: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    return (entry for entry in pod["status"].get("conditions", ()) if entry["type"] == "Ready")
+
+
+def make_images(images: image_store.Images, folder: Path) -> None:
+    """Make images of a driver's modules and of user space as the recipe asks for: they hold files, and `cp`."""
+    program = folder / "cp"
+    found = subprocess.run(("ldd", "/bin/cp"), capture_output=True, text=True, check=True).stdout
+    for path in ("/bin/cp", *re.findall(r"(/\S+) \(0x", found)):
+        target = program / path.lstrip("/")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(path, target)
+    (stub,) = Path("/usr/lib").glob("*-linux-gnu/libutil.so.1")
+    for version in (OLD, NEW):
+        payloads = stacks.onload(folder / version, version) / "payload"
+        # A library that the dynamic linker takes, with its version behind the end.
+        (payloads / f"user{LIBRARY}").write_bytes(stub.read_bytes() + version.encode())
+        modules = f"localhost/onload-module:{version}-{machines.KERNEL}"
+        images.build(modules, program, payloads / "modules")
+        images.build(f"localhost/onload-user:{version}", program, payloads / "user")
+
+
+@contextlib.contextmanager
+def shown(node: nodes.Node, host: machines.Machine) -> Iterator[None]:
+    """Have the node show the host's device nodes and its /opt."""
+    links = {Path("/dev", name): host.root / "dev" / name for name in NODES}
+    with (node.plane.instance.state.parent / "dev.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        for link, target in links.items():
+            assert link.is_symlink() or not link.exists(), f"This machine has {link} of its own: use another one."
+            link.unlink(missing_ok=True)
+            link.symlink_to(target)
+        node.run("mount", "--bind", str(host.root / "opt"), "/opt")
+        try:
+            yield
+        finally:
+            node.run("umount", "/opt")
+            for link in links:
+                link.unlink()
+
+
+@pytest.fixture(scope="module")
+def desk(node: nodes.Node, images: image_store.Images, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
+    machine = driver_node.machine(node.plane, "onload-host", mknod=True)
+    stacks.add_own_sfc(machine)
+    driver_node.share(node, machine)
+    images.load(DRIVER, archives.built_image("kae-driver-installer"))
+    images.load(PLUGIN, archives.built_image())
+    make_images(images, tmp_path_factory.mktemp("images"))
+    folder = tmp_path_factory.mktemp("project")
+    cluster = yaml.safe_load(manifests.CLUSTER)
+    cluster["spec"]["nfd"]["nodefeaturerules"] = True
+    project.write(folder, {"policies/test.yaml": json.dumps(cluster)})
+    answer = project.kae(folder, "recipe", "add", "onload")
+    assert answer.code == 0, answer.err
+    operator = pods.Namespace(name=driver_node.NAMESPACE, plane=node.plane)
+    made = Desk(node=node, machine=machine, folder=folder, operator=operator)
+    with shown(node, machine), made.labelled():
+        made.compiled(OLD)  # Its rules tell which node has a card, and so which kernels there are.
+        with driver_node.applied(node.plane, made.compiled(OLD)):
+            made.wait_for(OLD)
+            yield made
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Users:
+    """Pods that ask for Onload."""
+
+    namespace: pods.Namespace
+    image: str
+
+    def come(self, name: str, *resources: str) -> Any:
+        """Start a pod with these resources; return what it sees. It stays."""
+        limits = {"limits": dict.fromkeys(resources, 1)}
+        made = pods.pod(name, self.image, ["python3", "-c", LOOK], container={"resources": limits})
+        self.namespace.apply(made)
+        self.namespace.wait_for_ready(name)
+        return json.loads(waiting.until(f"the view of {name}", lambda: self.namespace.logs(name), timeout_s=20))
+
+    def spare(self, name: str) -> None:
+        """Make a disruption budget forbid that a pod is evicted."""
+        spec = {"minAvailable": 1, "selector": {"matchLabels": {"app": name}}}
+        budget = {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": f"spare-{name}"}}
+        self.namespace.apply({**budget, "spec": spec})
+        path = f"/apis/policy/v1/namespaces/{self.namespace.name}/poddisruptionbudgets/spare-{name}"
+        waiting.until(
+            "the budget",
+            lambda: self.namespace.plane.api.get(path).get("status", {}).get("currentHealthy") == 1,
+            timeout_s=20,
+        )
+
+
+@pytest.fixture
+def users(namespace: pods.Namespace, debian: str) -> Users:
+    return Users(namespace=namespace, image=debian)
+
+
+def view(version: str, **env: str) -> dict[str, Any]:
+    """Return what a container with a token of Onload sees: only what the recipe injects."""
+    libraries = [LIBRARY, f"{LIBRARY}.1"]
+    return {
+        "nodes": NODES,
+        "mounts": dict.fromkeys(libraries, "ro"),
+        "files": libraries,
+        "library": version,
+        "preloaded": True,
+        "env": {"LD_PRELOAD": LIBRARY, **env},
+    }
+
+
+NOTHING: Mapping[str, object] = {"nodes": {}, "mounts": {}, "files": [], "library": None, "preloaded": False, "env": {}}
+
+
+def test_a_swap_drains_the_holders_of_tokens_and_the_next_ones_see_the_new_version(desk: Desk, users: Users) -> None:
+    assert users.come("bystander") == NOTHING
+    assert users.come("plain", ONLOAD) == view(OLD)
+    assert users.come("fast", LATENCY) == view(OLD, **PROFILE)
+    users.spare("fast")
+    desk.machine.calls()
+
+    desk.bring(NEW)
+    for resource in (ONLOAD, LATENCY):
+        desk.node.wait_for_allocatable(resource, 0, timeout_s=60)
+        assert desk.node.capacity(resource) == COUNT
+    waiting.until("an eviction", lambda: users.namespace.pod("plain") is None, timeout_s=30)
+    assert users.namespace.pod("fast") is not None
+    assert desk.node.path(OWN.changing).exists()
+    assert settings.changes_made(desk.machine) == []
+    users.namespace.kubectl("delete", "poddisruptionbudget", "spare-fast")
+    desk.wait_for(NEW)
+
+    assert users.namespace.pod("fast") is None
+    assert users.namespace.pod("bystander")["status"]["phase"] == "Running"
+    changes = [call for call in settings.changes_made(desk.machine) if not call.startswith("depmod")]
+    assert changes == [
+        "rmmod onload",
+        "rmmod sfc_char",
+        "rmmod sfc_resource",
+        "rmmod sfc",
+        "modprobe sfc",
+        "modprobe onload",
+    ]
+    assert not desk.node.path(OWN.changing).exists()
+    assert f"The driver {NEW} is loaded and verified." in desk.installer("plan")
+    assert users.come("plain", ONLOAD) == view(NEW)
+    assert users.come("fast", LATENCY) == view(NEW, **PROFILE)
