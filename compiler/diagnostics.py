@@ -201,7 +201,9 @@ CODES: Mapping[str, Code] = MappingProxyType(
             "The schema of a parameter is of the subset that recipes have, and fits the fields that it fills."
         ),
         "match-on-effect": _error("A recipe finds its nodes by nothing that it changes on them."),
-        "resource-class": _error("A resource has what its class needs, and nothing of another class."),
+        "resource-class": _error(
+            "A resource has what its class needs, nothing of another class, and no more than the device plugin takes."
+        ),
         "inject-conflict": _error("Resources of a node set no variable and no path of a container differently."),
         "privilege-refused": _error(
             "A recipe brings no credentials of the cluster and no runtime's socket to pods, and its programs have no "

@@ -15,6 +15,10 @@ if TYPE_CHECKING:  # Projects without DevicePolicies need none of its models.
 
 _LIBRARIES, _RUN = "/opt/kae", "/run/kae"
 """The folders of KAE in containers (device_plugin/host/paths.py)."""
+_UACCE = "/sys/class/uacce"
+"""The path at which a container sees its own devices of the class alone."""
+PRELOAD = "LD_PRELOAD"
+"""The variable that names the libraries of `preload`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
@@ -54,7 +58,7 @@ def _of_kae(policy: definitions.Policy) -> Iterator[Setting]:
     plugin = policy.spec.devicePlugin
     inject, found = plugin.inject, dict[str, str]()
     if inject.maskSysfs:
-        found["/sys/class/uacce"] = _RUN
+        found[_UACCE] = _RUN
     if inject.libraries:
         place = _LIBRARIES if inject.librariesPath is None else f"{_LIBRARIES}/lib"
         found |= {place: inject.librariesPath or _LIBRARIES, "LD_LIBRARY_PATH": f"{_LIBRARIES}/lib"}
@@ -74,6 +78,8 @@ def _of_stack(policy: definitions.Policy) -> Iterator[Setting]:
     for offer in offers.of(policy):
         # A variable of a profile replaces one of its resource.
         found = {target: value for _, target, value in set_by(offer.resource, offer.injections)}
+        if offer.resource.class_ == "uacce":
+            found[_UACCE] = f"{_RUN}/recipes/{policy.recipe.name} r"
         for target, value in found.items():
             yield Setting(resource=offer.name, target=target, value=value)
 
@@ -88,15 +94,15 @@ def set_by(
             yield place, _target(path.path, path.as_), f"{path.path} {path.permissions}"
     held = [(("inject", index), injection) for index, injection in enumerate(injections) if injection.when]
     for path_of, injection in held:
-        for target, value, *at in _injected(injection):
+        for target, value, *at in injected(injection):
             yield (*path_of, *at), target, value
     preloading = [path_of for path_of, injection in held if injection.preload]
     if preloading:
         libraries = (library for _, injection in held for library in injection.preload)
-        yield (*preloading[-1], "preload"), "LD_PRELOAD", ":".join(libraries)
+        yield (*preloading[-1], "preload"), PRELOAD, ":".join(libraries)
 
 
-def _injected(injection: "resources.RecipeInjection") -> Iterator[tuple[str, str, str, str | int]]:
+def injected(injection: "resources.RecipeInjection") -> Iterator[tuple[str, str, str, str | int]]:
     """Yield target and value of everything but libraries, each with its field and its place there."""
     yield from ((name, value, "env", name) for name, value in injection.env.items())
     for index, node in enumerate(injection.nodes):

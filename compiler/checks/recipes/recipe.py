@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from compiler import names, recipes, repeats, wording
-from compiler.checks.recipes import features, parameters, resources
+from compiler.checks.recipes import features, offers, parameters, resources
 from compiler.diagnostics import Diagnostic
 from compiler.fleet import definitions, recipe_values
 from compiler.formats import documents
@@ -29,14 +29,15 @@ def findings(recipe: definitions.Recipe, schema: phrases.Schema) -> Iterator[Dia
     yield from resources.privileges(recipe.source)
     yield from match(recipe.source)
     yield from features.findings(recipe)
+    yield from resources.classes(recipe.source)
     # What a recipe is filled with is known of its policies alone where these have to give a value.
     stated = recipe.source.data["spec"].get("parameters", {})
     is_filled = all("default" in stated["properties"].get(name, {}) for name in stated.get("required", ()))
     if not faults and is_filled:
         filled = recipe_values.filled(recipe, {})
         yield from exclusive(recipe.source, filled)
-        yield from resources.classes(recipe.source, filled)
         yield from resources.conflicts(recipe.source, filled)
+        yield from offers.findings(recipe.source, filled)
 
 
 def name(recipe: definitions.Recipe) -> Iterator[Diagnostic]:

@@ -1,10 +1,11 @@
 """Rules for the resources of a recipe: what a class of devices needs, and what containers get."""
 
 import fnmatch
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
+from compiler import repeats
 from compiler.diagnostics import Diagnostic
 from compiler.fleet import injections
 from compiler.formats import documents
@@ -83,11 +84,13 @@ def _meets(glob: str, taken: str) -> bool:
     return all(fnmatch.fnmatchcase(right, left) for left, right in pairs)
 
 
-def classes(source: documents.Document, filled: models.RecipeSpec) -> Iterator[Diagnostic]:
+def classes(source: documents.Document) -> Iterator[Diagnostic]:
     """A resource has what its class needs, and nothing of another class; its name is one of device plugins."""
-    for index, resource in enumerate(filled.devicePlugin.resources if filled.devicePlugin else ()):
+    offered: Sequence[Mapping[str, Any]] = source.data["spec"].get("devicePlugin", {}).get("resources", ())
+    yield from _kinds(source, offered)
+    for index, resource in enumerate(offered):
         path: documents.Path = ("spec", "devicePlugin", "resources", index)
-        kind = resource.class_
+        kind = resource["class"]
         for field in _NEEDS[kind]:
             if not source.has((*path, field)):
                 message = f"A resource of class {kind} needs {field}."
@@ -96,10 +99,20 @@ def classes(source: documents.Document, filled: models.RecipeSpec) -> Iterator[D
             if source.has((*path, field)):
                 message = f"A resource of class {kind} takes no {field}."
                 yield _of_class(source, (*path, field), message, "Remove it, or correct the class.", key=True)
-        domain = resource.name.partition("/")[0]
+        name: str = resource["name"]
+        domain = name.partition("/")[0]
         if domain == _NATIVE or domain.endswith(f".{_NATIVE}") or domain.startswith(_QUOTA):
-            message = f"Kubernetes takes no resource '{resource.name}' from a device plugin."
+            message = f"Kubernetes takes no resource '{resource['name']}' from a device plugin."
             yield _of_class(source, (*path, "name"), message, "Use a domain of your own, such as example.com.")
+
+
+def _kinds(source: documents.Document, offered: Sequence[Mapping[str, Any]]) -> Iterator[Diagnostic]:
+    """A device is of one resource."""
+    of_kinds = ((index, one) for index, one in enumerate(offered) if "kind" in one and "kind" in _NEEDS[one["class"]])
+    for (_, first), (index, second) in repeats.of(of_kinds, key=lambda pair: str(pair[1]["kind"])):
+        path: documents.Path = ("spec", "devicePlugin", "resources", index, "kind")
+        message = f"Resources '{first['name']}' and '{second['name']}' are both of the kind '{second['kind']}'."
+        yield _of_class(source, path, message, "Remove one of them, or make two kinds in match.pci.")
 
 
 def _of_class(
@@ -119,8 +132,9 @@ def conflicts(source: documents.Document, filled: models.RecipeSpec) -> Iterator
         path: documents.Path = ("spec", "devicePlugin", "resources", index)
         for place, target, value in injections.set_by(resource, resource.inject):
             name, earlier = known.setdefault(target, (resource.name, value))
-            if earlier != value:
-                is_one = name == resource.name
+            is_one = name == resource.name
+            # `offers.findings` says so of a variable beside `preload`.
+            if earlier != value and not (is_one and target == injections.PRELOAD and place[-1] == "preload"):
                 who = f"Resource '{name}' sets" if is_one else f"Resources '{name}' and '{resource.name}' set"
                 yield Diagnostic(
                     code="inject-conflict",

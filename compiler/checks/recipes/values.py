@@ -5,7 +5,7 @@ from itertools import product
 from typing import Any
 
 from compiler import repeats, wording
-from compiler.checks.recipes import resources
+from compiler.checks.recipes import offers, resources
 from compiler.diagnostics import Diagnostic
 from compiler.fleet import definitions, recipe_values
 from compiler.formats import documents
@@ -16,8 +16,6 @@ _LISTS: tuple[tuple[documents.Path, str], ...] = (
     (("spec", "rollout", "waves"), "Wave"),
     (("spec", "rollout", "frozen"), "Frozen group"),
 )
-_LONGEST = 63
-"""The most characters of a resource's name after its domain (qualified names of Kubernetes)."""
 _KUBELET = "/var/lib/kubelet"
 
 _Layer = tuple[documents.Path, str, Mapping[str, Any]]
@@ -45,21 +43,10 @@ def findings(document: documents.Document, recipe: definitions.Recipe) -> Iterat
     yield from pinned(document, recipe)
     filled = recipe_values.filled(recipe, document.data["spec"].get("values", {}))
     yield from resources.conflicts(recipe.source, filled)
+    yield from offers.findings(recipe.source, filled, document)
     kubelet = document.data["spec"].get("kubeletDir", _KUBELET)
     if kubelet != _KUBELET:
         yield from resources.privileges(recipe.source, kubelet)
-    names = [resource.name for resource in filled.devicePlugin.resources] if filled.devicePlugin else []
-    for resource in filled.devicePlugin.resources if filled.devicePlugin else ():
-        for profile in resource.profiles:
-            name = f"{resource.name}-{profile}"
-            if name in names or len(name.partition("/")[2]) > _LONGEST:
-                what = "is another resource" if name in names else "is longer than 63 characters after the '/'"
-                yield Diagnostic(
-                    code="resource-class",
-                    span=document.setting_span("spec", "values"),
-                    message=f"The profile '{profile}' makes the resource '{name}', which {what}.",
-                    hint="Give the profile another name.",
-                )
 
 
 def _layers(document: documents.Document) -> Iterator[_Layer]:

@@ -94,6 +94,22 @@ def test_what_kae_injects_counts_too(inject: dict[str, Any], setting: dict[str, 
     assert messages(off, offering("a", setting)) == []
 
 
+def test_containers_see_one_class_of_devices() -> None:
+    def uacce(name: str) -> definitions.Policy:
+        pci = [{"kind": "npu", "vendor": "19e5", "devices": ["d100"]}]
+        resource = {"name": f"x.com/{name}", "class": "uacce", "kind": "npu"}
+        recipe = builders.recipe(name, match={"pci": pci}, devicePlugin={"resources": [resource]})
+        return builders.device_policy(f"of-{name}", recipe)
+
+    kae = builders.policy("kae", operator={"enabledHPRE": True})
+
+    assert messages(kae, uacce("a")) == [
+        "Resources 'openfuyao.com/kae.hpre' and 'x.com/a' set '/sys/class/uacce' differently."
+    ]
+    assert messages(uacce("a"), uacce("b")) == ["Resources 'x.com/a' and 'x.com/b' set '/sys/class/uacce' differently."]
+    assert messages(builders.policy("kae", devicePlugin={"inject": {"maskSysfs": False}}), uacce("a")) == []
+
+
 def test_a_contradiction_is_told_once_for_all_policies_of_two_recipes() -> None:
     recipe = offering("a", {"env": {"MODE": "1"}})
     other = offering("b", {"env": {"MODE": "2"}})
