@@ -151,20 +151,9 @@ def _driver(
     if filled.driver is None:
         return drivers.Driver(enabled=False)
     spec = model.driver
-    rollout = drivers.Rollout.model_construct(
-        **{name: getattr(model.rollout, name) for name in drivers.Pace.model_fields},
-        waves=tuple(_layer(Wave, wave) for wave in model.rollout.waves),
-        frozen=tuple(_layer(Frozen, frozen) for frozen in model.rollout.frozen),
-    )
-    fields: dict[str, Any] = {
-        **{name: getattr(spec, name) for name in drivers.Managed.model_fields},
-        **images[filled.driver.version or filled.driver.image],
-        **pulled,
-    }
+    image = images[filled.driver.version or filled.driver.image]
     return Driver.model_construct(
-        **fields,
-        enabled=spec.enabled,
-        resources=spec.resources,
+        **_component(spec, drivers.Managed, {**image, **pulled}),
         env=(),
         presentWhen="Serving",
         source=spec.source or drivers.Source.model_validate({filled.driver.sources[0]: {}}),
@@ -172,7 +161,7 @@ def _driver(
         moduleParameters={},
         sriov=drivers.Sriov(),
         deviceNodes=drivers.DeviceNodes(),
-        rollout=rollout,
+        rollout=_rollout(model.rollout),
         recipe=recipe,
         filled=filled,
         images=images,
@@ -193,22 +182,30 @@ def _plugin(
 ) -> policies.DevicePlugin:
     if filled.devicePlugin is None:
         return policies.DevicePlugin(enabled=False)
-    spec = model.devicePlugin
-    fields: dict[str, Any] = {
-        **{name: getattr(spec, name) for name in policies.Offer.model_fields},
-        **images[filled.devicePlugin.image],
-        **pulled,
-    }
     return DevicePlugin.model_construct(
-        **fields,
-        enabled=spec.enabled,
-        resources=spec.resources,
+        **_component(model.devicePlugin, policies.Offer, {**images[filled.devicePlugin.image], **pulled}),
         mode=policies.Modes(),
         sharing=policies.Sharing(),
         inject=policies.Inject(),
         deviceNodes=None,
         recipe=recipe,
         filled=filled,
+    )
+
+
+def _component(
+    given: device_policy.StackDriver | device_policy.StackPlugin, kept: type[base.Model], image: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return the fields that a driver and a device plugin have alike, and those of `kept`, which documents share."""
+    own = {name: getattr(given, name) for name in kept.model_fields}
+    return {**own, **image, "enabled": given.enabled, "resources": given.resources}
+
+
+def _rollout(given: device_policy.StackRollout) -> drivers.Rollout:
+    return drivers.Rollout.model_construct(
+        **{name: getattr(given, name) for name in drivers.Pace.model_fields},
+        waves=tuple(_layer(Wave, wave) for wave in given.waves),
+        frozen=tuple(_layer(Frozen, frozen) for frozen in given.frozen),
     )
 
 
