@@ -150,7 +150,7 @@ def pod_template(data: Mapping[str, Any]) -> Mapping[str, Any] | None:
 
 
 def containers(spec: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
-    """Return the containers of a pod's spec, those that come first first."""
+    """Return the containers of a pod's spec, in the order in which they start."""
     return (*spec.get("initContainers", ()), *spec["containers"])
 
 

@@ -88,7 +88,7 @@ def exclusive(document: documents.Document, recipe: definitions.Recipe) -> Itera
 
 
 def modules(document: documents.Document, recipe: definitions.Recipe) -> Iterator[Diagnostic]:
-    """Whoever chooses modules takes all that are not optional, and each once."""
+    """A choice of modules has all that are not optional, and each once."""
     declared = recipe.source.data["spec"].get("driver", {}).get("modules", ())
     needed = [module["name"] for module in declared if not module.get("optional", False)]
     places: list[tuple[documents.Path, Mapping[str, Any]]] = [

@@ -1,1 +1,1 @@
-"""What only recipes of documents have, not KAE: `configs` of their programs, and `pods`, the parts of pods for them."""
+"""The parts that objects of recipes have beside those of KAE: `configs` of their programs, `pods` for their pods."""

@@ -1,1 +1,1 @@
-"""What the resources of a recipe need of the host: files and device nodes, found by paths and globs."""
+"""The files and device nodes of the host that the resources of a recipe need, found by paths and globs."""

@@ -1,4 +1,4 @@
-"""What the host has of a recipe's resource: devices of the class char, and what containers get beside their devices."""
+"""The devices of class char that the host has for a resource, and the files and nodes that containers get with one."""
 
 from collections import Counter
 from collections.abc import Iterator
