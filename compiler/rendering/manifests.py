@@ -157,7 +157,8 @@ def _driver_pool(cluster: definitions.Cluster, policy: definitions.Policy, pool:
         app=policy.recipe.driver,
         image=pool.installer,
         payloads=tuple(_of_recipes().payloads(stack, pool)) if stack else (),
-        node_address=stack is not None and any(module.network for module in stack.modules),
+        # Also of modules that the policy leaves out: a node may still have them.
+        node_address=stack is not None and any(module.network for module in stack.own.modules),
         terms=tuple(map(pod_values.term, pool.terms)),
         max_unavailable=spec.rollout.maxUnavailable,
         config=program_configs.driver(policy, pool, cluster_name=cluster.name, daemonset=itself, leases=leases),

@@ -133,7 +133,7 @@ class Swap:
             )
         if held := self._devices.openers():
             raise InUse(f"A device was opened after the drain, by {device_users.listed(held)}.")
-        if carried := list(network.carrying(self._host, self._settings)):
+        if carried := list(network.carrying(self._host, self._settings, self._names())):
             raise errors.Failure(" ".join(carried))
 
     def _unload_modules(self) -> None:

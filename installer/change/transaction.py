@@ -198,6 +198,8 @@ class Changer:
             yield self._swap.load((*needed, *attempt.before.above))
         elif decided.adds:
             yield self._swap.add([name for name in needed if name not in current.loaded])
+        if decided.reload and (back := self._returning(attempt.before)):
+            yield self._swap.reload(back, anew=False)
         if decided.disturbs:
             yield from self._swap.enable(counts)
         if self._settings.uacce:
@@ -265,12 +267,16 @@ class Changer:
         record.update(self._host, installed=target, change=None, attempt=None, **proof)
 
     def _replaced(self, before: record.Change) -> tuple[str, ...]:
-        """Return the kernel's own modules that were loaded before the first driver of the recipe."""
+        """Return the kernel's own modules that made way for this driver, or for an earlier one of the recipe."""
         kept = before.kept
-        if kept is not None and kept.source != "kept":
-            return kept.replaced
-        foreign = {kmod.name_of(name) for name in kept.modules} if kept is not None else set()
-        return tuple(name for name in before.loaded if name in self._settings.replaced and name not in foreign)
+        brought = {kmod.name_of(name) for name in kept.modules} if kept is not None else set()
+        own = (*(kept.replaced if kept is not None else ()), *(name for name in before.loaded if name not in brought))
+        return tuple(dict.fromkeys(name for name in own if name in self._settings.replaced))
+
+    def _returning(self, before: record.Change) -> tuple[str, ...]:
+        """Return the kernel's own modules that made way for the previous driver, and do not for this one."""
+        replaced = before.kept.replaced if before.kept is not None else ()
+        return tuple(name for name in replaced if name not in self._settings.all_modules)
 
     def _end(self, attempt: prepare.Attempt) -> None:
         self._host.remove(self._host.own.changing)

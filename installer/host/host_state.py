@@ -116,7 +116,7 @@ def read(host: chroot.Host, settings: config.Config) -> HostState:
         changing=host.path(host.own.changing).exists(),
         own=host.own,
         nodes=MappingProxyType(nodes(host, settings)),
-        network=tuple(network.carrying(host, settings)),
+        network=tuple(network.carrying(host, settings, names)),
         unproved=host.path(host.own.blocked).exists() and not (known.change or known.installed or known.boot),
     )
 

@@ -12,7 +12,7 @@ import ipaddress
 import os
 import socket
 import struct
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from installer import config
@@ -27,12 +27,20 @@ _Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 _UP, _REJECT = 0x1, 0x200  # RTF_UP and RTF_REJECT of linux/route.h
 
 
-def carrying(host: chroot.Host, settings: config.Config) -> Iterator[str]:
-    """Yield a sentence for each interface of a network module that carries, or may carry, the node's own traffic."""
-    for module, rule in settings.module_rules.items():
-        if rule.network and not settings.network_force:
-            interfaces = _of_modules(host, {module, *rule.replaces})
-            yield from (_sentence(interface, module, why) for interface, why in _carriers(host, interfaces))
+def carrying(host: chroot.Host, settings: config.Config, names: Collection[str] = ()) -> Iterator[str]:
+    """Yield a sentence for each interface of a network module that carries, or may carry, the node's own traffic.
+
+    Of `names`, the modules that a change may unload, those that the config does not have count as network modules:
+    the policy dropped them, or others brought them along, and no rule tells of them any more.
+    """
+    if settings.network_force:
+        return
+    rules = settings.module_rules.items()
+    checked = {module: {module, *rule.replaces} for module, rule in rules if rule.network}
+    checked |= {name: {name} for name in names if name not in settings.all_modules}
+    for module, drivers in checked.items():
+        found = _carriers(host, _of_modules(host, drivers))
+        yield from (_sentence(interface, module, why) for interface, why in found)
 
 
 def _sentence(interface: str, module: str, why: str) -> str:

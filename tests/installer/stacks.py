@@ -42,6 +42,9 @@ ONLOAD: dict[str, Any] = KMOD | {
 }
 """The config of two modules over a kernel's own one, of a device node, and of files in user space."""
 
+WITHOUT_SFC: dict[str, Any] = {"modules": ("onload",), "module_rules": {}}
+"""The changes of a policy that leaves the kernel's own module alone."""
+
 SFC = "kernel/drivers/net/ethernet/sfc/sfc.ko"
 """The path of the kernel's own module below its folder."""
 
@@ -74,6 +77,11 @@ def onload_files(version: str, kernel: str = machines.KERNEL) -> dict[str, bytes
         "sfc_char.ko": module("sfc_char", version, kernel, depends="sfc_resource"),
         "onload.ko": module("onload", version, kernel, depends="sfc_char,sfc_resource,sfc", node=nodes),
     }
+
+
+def apart(version: str) -> dict[str, bytes]:
+    """The module files of an Onload that does not need its own sfc."""
+    return {"sfc.ko": module("sfc", version), "onload.ko": module("onload", version, node="dev/onload")}
 
 
 def payload(image: Path, name: str, files: dict[str, bytes], kernel: str = machines.KERNEL) -> Path:

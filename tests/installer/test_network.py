@@ -189,3 +189,19 @@ def test_a_missing_module_is_loaded_beside_one_that_carries_the_node(host: machi
     settings.installed(host, image, **stacks.ONLOAD)
 
     assert host.loaded()["onload"][0] == "8.1"
+
+
+def test_a_module_that_the_policy_drops_stays_while_it_carries_the_node(host: machines.Machine, tmp_path: Path) -> None:
+    image = stacks.onload(tmp_path, "8.1")
+    settings.installed(host, image, **stacks.ONLOAD)
+    before = host.loaded()
+    routes(host, ("eth0", *DEFAULT), ("eth1", *OWN))
+
+    shown = settings.installer(host, image, **stacks.ONLOAD | stacks.WITHOUT_SFC).settle()
+
+    assert shown.state == "Blocked"
+    assert shown.reason.endswith(
+        "Interface eth0 of module sfc carries the default route: move the node's traffic to another card, or set"
+        " driver.network.force in the policy."
+    )
+    assert host.loaded() == before

@@ -216,6 +216,37 @@ def test_the_kernel_s_own_module_makes_way_and_comes_back_with_absent(
     assert list((machine.root / "opt").glob(".kae*")) == []
 
 
+def test_the_kernel_s_own_module_comes_back_when_the_policy_leaves_it_alone(
+    machine: machines.Machine, tmp_path: Path
+) -> None:
+    stacks.add_own_sfc(machine)
+    own = machine.loaded()["sfc"]
+    image = stacks.user(stacks.payload(tmp_path, "modules", stacks.apart("8.1")), "8.1")
+    settings.installed(machine, image, **stacks.ONLOAD)
+
+    settings.installed(machine, image, **stacks.ONLOAD | stacks.WITHOUT_SFC)
+
+    assert machine.loaded()["sfc"] == own
+    assert machine.loaded()["onload"][0] == "8.1"
+    machine.calls()
+    settings.installed(machine, image, **stacks.ONLOAD | stacks.WITHOUT_SFC | {"state": "Absent"})
+    assert machine.loaded() == {"sfc": own}
+    assert "rmmod sfc" not in machine.calls()
+
+
+def test_the_kernel_s_own_module_comes_back_also_after_two_drivers(machine: machines.Machine, tmp_path: Path) -> None:
+    stacks.add_own_sfc(machine)
+    own = machine.loaded()["sfc"]
+    image = stacks.user(stacks.payload(tmp_path, "modules", stacks.apart("8.1")), "8.1")
+    settings.installed(machine, image, **stacks.ONLOAD | stacks.WITHOUT_SFC)
+    settings.installed(machine, image, **stacks.ONLOAD)
+    assert machine.loaded()["sfc"] != own
+
+    settings.installed(machine, image, **stacks.ONLOAD | {"state": "Absent"})
+
+    assert machine.loaded() == {"sfc": own}
+
+
 def test_a_failed_change_brings_the_kernel_s_own_module_back(machine: machines.Machine, tmp_path: Path) -> None:
     stacks.add_own_sfc(machine)
     before = machine.loaded()
