@@ -47,7 +47,11 @@ class Context:
         payloads = [self.payloads / payload.name for payload in self.settings.payloads]
         return {
             file.to.removeprefix("/opt/"): [
-                folder for payload in payloads if (folder := payload / file.from_.lstrip("/")).is_dir()
+                folder
+                for payload in payloads
+                # A link of the payload may lead out of it, to files of this image or of the host.
+                if (folder := payload / file.from_.lstrip("/")).is_dir()
+                and folder.resolve().is_relative_to(payload.resolve())
             ]
             for file in self.settings.files
         }

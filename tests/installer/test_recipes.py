@@ -314,6 +314,18 @@ def test_files_that_no_payload_has_are_refused(machine: machines.Machine, tmp_pa
     )
 
 
+def test_a_link_that_leads_out_of_its_payload_is_not_followed(machine: machines.Machine, tmp_path: Path) -> None:
+    image = stacks.payload(tmp_path / "image", "modules", stacks.onload_files("8.1"))
+    layouts.put(tmp_path / "elsewhere/secret", b"of the host\n")
+    (image / "payload/user/opt").mkdir(parents=True)
+    (image / "payload/user/opt/onload").symlink_to(tmp_path / "elsewhere")
+
+    shown = settings.installer(machine, image, **stacks.ONLOAD).settle()
+
+    assert shown.reason.startswith("The folder for '/opt/onload' of the host is in no payload")
+    assert not (machine.root / "opt/onload").exists()
+
+
 def test_pods_with_a_resource_of_the_recipe_are_evicted_and_others_stay(
     crew: incidents.Crew, machine: machines.Machine, users: incidents.Users, tmp_path: Path
 ) -> None:
