@@ -38,6 +38,16 @@ def write_file(path: Path, texts: Iterable[str]) -> None:
         raise errors.WorldError(f"'{wording.file_name(str(path))}' cannot be written: {error.strerror}.") from error
 
 
+def write_with_folders(path: Path, text: str) -> None:
+    """Write a file as `write_file` does, with the folders above it. Raises WorldError."""
+    links.require_inside(path, hint="Remove the link.")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise errors.WorldError(f"'{wording.file_name(str(path))}' cannot be written: {error.strerror}.") from error
+    write_file(path, [text])
+
+
 def require_file(path: Path) -> None:
     """Raise WorldError for a path that `write_file` refuses: a link that leads out, or something that is no file."""
     links.require_inside(path, hint="Remove the link, or name the file itself.")

@@ -3,9 +3,8 @@
 from pathlib import Path
 from typing import Any
 
-from compiler import errors, wording
 from compiler.model import json_schemas
-from compiler.project import links, package_data
+from compiler.project import atomic, package_data
 from compiler.project.recipes import copies, trial
 from compiler.schema import editor_schema, recipe_schema
 from compiler.settings import Settings
@@ -36,10 +35,5 @@ def write(settings: Settings) -> tuple[str, ...]:
     }
     files = {f"{settings.recipes}/{FOLDER}/{name}.json": json_schemas.text(schema) for name, schema in made.items()}
     for file, text in files.items():
-        links.require_inside(file, hint="Remove the link.")
-        try:
-            Path(file).parent.mkdir(parents=True, exist_ok=True)
-            Path(file).write_text(text, encoding="utf-8", newline="\n")
-        except OSError as error:
-            raise errors.WorldError(f"'{wording.file_name(file)}' cannot be written: {error.strerror}.") from error
+        atomic.write_with_folders(Path(file), text)
     return tuple(files)
