@@ -83,6 +83,9 @@ def place(host: chroot.Host, driver: record.Driver, stored: Path) -> None:
         absolute = f"{tree}/{name}"
         here, source = host.path(absolute), stored / name
         if not (here.is_symlink() or here.is_file()) or digests.of_file(here) != digest:
+            if here.is_dir() and not here.is_symlink():
+                # A container runtime makes a folder of a host path that it is to mount and that is not there.
+                host.remove_folder(absolute)
             host.copy(source, absolute, mode=source.stat().st_mode & 0o777 if source.is_file() else 0o644)
     for link in links:
         _lead(host, link, f"{tree}/{_part(host, link)}")
@@ -137,8 +140,9 @@ def _clear(host: chroot.Host, link: str, folder: str) -> None:
     ours = {path.relative_to(folder) for folder in folders for path in digests.files(folder)}
     ours |= {Path(name) for name in (installed.libraries if installed is not None else ())}
     for name in ours:
-        if name.is_relative_to(part):
-            host.remove(f"{folder}/{name.relative_to(part)}")
+        absolute = f"{folder}/{name.relative_to(part)}" if name.is_relative_to(part) else ""
+        if absolute and (host.path(absolute).is_symlink() or not host.path(absolute).is_dir()):
+            host.remove(absolute)
     for path in (*sorted(host.path(folder).rglob("*"), reverse=True), host.resolved(folder)):
         with contextlib.suppress(OSError):
             path.rmdir()  # It refuses a file, and a folder that is not empty.

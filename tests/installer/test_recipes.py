@@ -314,6 +314,22 @@ def test_files_that_no_payload_has_are_refused(machine: machines.Machine, tmp_pa
     )
 
 
+@pytest.mark.parametrize("gone", ["opt/onload", "opt/onload/usr/lib64/libonload.so"])
+def test_a_folder_that_a_container_runtime_made_of_a_missing_file_goes(
+    gone: str, machine: machines.Machine, tmp_path: Path
+) -> None:
+    image = stacks.onload(tmp_path, "8.1")
+    settings.installed(machine, image, **stacks.ONLOAD)
+    library = machine.root / "opt/onload/usr/lib64/libonload.so"
+    (machine.root / gone).unlink()
+    library.mkdir(parents=True)
+
+    settings.installed(machine, image, **stacks.ONLOAD)
+
+    assert library.read_text() == "library 8.1\n"
+    assert not list((machine.root / "opt").glob("onload-old*"))
+
+
 def test_a_link_that_leads_out_of_its_payload_is_not_followed(machine: machines.Machine, tmp_path: Path) -> None:
     image = stacks.payload(tmp_path / "image", "modules", stacks.onload_files("8.1"))
     layouts.put(tmp_path / "elsewhere/secret", b"of the host\n")
