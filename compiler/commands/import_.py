@@ -11,7 +11,11 @@ from compiler.cli import findings, piped
 from compiler.formats import decode
 from compiler.migrate import drafts, stacks
 from compiler.project import atomic, document_files, links, package_data, project_file
-from compiler.project.recipes import copies
+from compiler.project.recipes import copies, schemas
+from compiler.settings import Settings
+
+_NAMING = {"Recipe", "DevicePolicy"}
+"""The kinds whose files name a schema in the folder of the recipes."""
 
 _HINT = "Run: kubectl get kaepolicy NAME -o yaml | kae import --cluster NAME"
 
@@ -36,7 +40,7 @@ def run(arguments: argparse.Namespace) -> int:
         made = ()
     settings = project_file.of(arguments)
     places = {copies.file(each.recipe, settings) if each.recipe else arguments.target: each for each in made}
-    printed = _printed(places) if arguments.target is None else _written(places)
+    printed = _printed(places) if arguments.target is None else _written(places, settings)
     sys.stdout.write(printed)
     sys.stdout.flush()
     findings.report(arguments, diagnostics.merged(found))
@@ -50,19 +54,29 @@ def _printed(places: Mapping[str | None, stacks.Made]) -> str:
     return "---\n".join(f"# For {file or 'a file of policies/'}:\n{each.text}" for file, each in places.items())
 
 
-def _written(places: Mapping[str, stacks.Made]) -> str:
-    """Write the documents, and return a line for each file. Raises WorldError."""
-    for file in places:
-        _require_new(file)
+def _written(places: Mapping[str, stacks.Made], settings: Settings) -> str:
+    """Write the documents with the schemas that they name, and return a line for each file. Raises WorldError."""
+    named = schemas.files(settings) if any(_NAMING & {*each.kinds} for each in places.values()) else ()
     for file, each in places.items():
-        if each.recipe:
-            links.require_inside(file, hint="Remove the link.")
-            Path(file).parent.mkdir(parents=True, exist_ok=True)
-        atomic.write_file(Path(file), each.text)
-    return "".join(
-        f"{wording.file_name(file)}: {wording.listed(f'a {kind}' for kind in each.kinds)}\n"
-        for file, each in places.items()
-    )
+        _require_new(file)
+        _require_folder(Path(file), made=bool(each.recipe))
+    atomic.require_room(map(Path, (*places, *named)))
+    for file, each in places.items():
+        (atomic.write_with_folders if each.recipe else atomic.write_file)(Path(file), each.text)
+    said = {file: wording.listed(f"a {kind}" for kind in each.kinds) for file, each in places.items()}
+    if named:
+        said |= dict.fromkeys(schemas.write(settings), "a schema for editors")
+    return "".join(f"{wording.file_name(file)}: {what}\n" for file, what in said.items())
+
+
+def _require_folder(path: Path, *, made: bool) -> None:
+    """Raise WorldError where the folder of a named file is not there; that of a recipe is `made`."""
+    if not made and not os.path.lexists(path.parent):
+        folder = wording.file_name(str(path.parent))
+        raise errors.WorldError(
+            f"'{wording.file_name(str(path))}' cannot be written: there is no folder '{folder}'.",
+            hint="Make the folder first, or name a file in another one.",
+        )
 
 
 def _require_new(target: str | None) -> None:

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from compiler import cli, errors, wording
-from compiler.project import links, package_data, project_file, root
+from compiler.project import atomic, package_data, project_file, root
 from compiler.project.recipes import copies, schemas
 
 _SCHEMA = "# yaml-language-server: $schema={}\n"
@@ -32,6 +32,7 @@ def run(arguments: argparse.Namespace) -> int:
     if not os.path.lexists(example):
         schema = os.path.relpath(f"{settings.recipes}/.schemas/devicepolicy.json", Path(example).parent)
         made[example] = _SCHEMA.format(schema) + copies.text(name, "policy.yaml")
+    atomic.require_room(Path(file) for file in (*made, *schemas.files(settings)))
     for file, text in made.items():
         _write(Path(file), text)
     sys.stdout.write(_said(recipe, example, [*made, *schemas.write(settings)]))
@@ -47,7 +48,6 @@ def _require_known(name: str) -> None:
 
 
 def _write(path: Path, text: str) -> None:
-    links.require_inside(path, hint="Remove the link.")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("x", encoding="utf-8", newline="\n") as file:

@@ -56,6 +56,16 @@ def require_file(path: Path) -> None:
         raise errors.WorldError(f"'{wording.file_name(str(path))}' is not a regular file.")
 
 
+def require_room(paths: Iterable[Path]) -> None:
+    """Raise WorldError unless files can be made in all these places, so that no call writes some of its files."""
+    for path in paths:
+        links.require_inside(path, hint="Remove the link.")
+        above = next(folder for folder in path.parents if os.path.lexists(folder))
+        if not above.is_dir() or not os.access(above, os.W_OK | os.X_OK):
+            why = f"'{wording.file_name(str(above))}' is no folder that kae may write to"
+            raise errors.WorldError(f"'{wording.file_name(str(path))}' cannot be made: {why}.")
+
+
 def _mode(path: Path) -> int:
     """Return the mode of a file; for one that does not exist, that of any new file."""
     with contextlib.suppress(FileNotFoundError):

@@ -39,7 +39,11 @@ def test_a_recipe_is_written_to_its_own_folder_and_the_policy_to_the_named_file(
     )
 
     assert answer.code == 0
-    assert answer.out == "recipes/simple-kmod/recipe.yaml: a Recipe\npolicies/kmod.yaml: a DevicePolicy\n"
+    assert answer.out == (
+        "recipes/simple-kmod/recipe.yaml: a Recipe\npolicies/kmod.yaml: a DevicePolicy\n"
+        "recipes/.schemas/devicepolicy.json: a schema for editors\nrecipes/.schemas/recipe.json: a schema for editors\n"
+    )
+    assert "simple-kmod" in (tmp_path / "recipes/.schemas/devicepolicy.json").read_text()
     assert "\nkind: Recipe\n" in (tmp_path / "recipes/simple-kmod/recipe.yaml").read_text()
     assert "\nkind: DevicePolicy\n" in (below / "kmod.yaml").read_text()
 
@@ -52,6 +56,19 @@ def test_neither_is_written_where_one_of_them_exists(tmp_path: Path) -> None:
     assert (answer.code, answer.out) == (3, "")
     assert "'recipes/simple-kmod/recipe.yaml' exists, and would be overwritten." in answer.err
     assert not (tmp_path / "kmod.yaml").exists()
+
+
+@pytest.mark.parametrize("in_the_way", ["", "policies", "recipes/.schemas"])
+def test_neither_is_written_where_one_of_them_cannot_be(in_the_way: str, tmp_path: Path) -> None:
+    project.write(tmp_path, {in_the_way: "a file\n"} if in_the_way else {})
+    if in_the_way != "policies" and in_the_way:
+        (tmp_path / "policies").mkdir()
+
+    answer = imported(tmp_path, MODULE, "-o", "policies/kmod.yaml")
+
+    assert (answer.code, answer.out) == (3, "")
+    assert "cannot be " in answer.err
+    assert not (tmp_path / "recipes/simple-kmod").exists()
 
 
 def test_recipe_and_policy_have_the_names_of_the_call(tmp_path: Path) -> None:

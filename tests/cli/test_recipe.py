@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 from pathlib import Path
 
 import jsonschema
@@ -113,6 +114,17 @@ def test_nothing_is_overwritten(fleet: Path) -> None:
     assert (fleet / "policies/onload.yaml").read_text() == "mine: true\n"
     assert (second.code, project.tree(fleet)) == (3, before)
     assert second.err.startswith("kae: 'recipes/onload/recipe.yaml' exists, and would be overwritten.\n")
+
+
+def test_no_recipe_is_written_where_its_example_cannot_be(fleet: Path) -> None:
+    shutil.rmtree(fleet / "policies")
+    (fleet / "policies").write_text("a file\n")
+
+    answer = project.kae(fleet, "recipe", "add", "onload")
+
+    assert (answer.code, answer.out) == (3, "")
+    assert "'policies/onload.yaml' cannot be made: 'policies' is no folder that kae may write to." in answer.err
+    assert not (fleet / "recipes").exists()
 
 
 def test_a_name_that_kae_does_not_ship_is_refused_with_the_nearest_one(fleet: Path) -> None:

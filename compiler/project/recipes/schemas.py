@@ -33,7 +33,11 @@ def write(settings: Settings) -> tuple[str, ...]:
         "devicepolicy": editor_schema.of_project(schemas["devicepolicy"], schemas["recipe"], specs),
         "recipe": schemas["recipe"],
     }
-    files = {f"{settings.recipes}/{FOLDER}/{name}.json": json_schemas.text(schema) for name, schema in made.items()}
-    for file, text in files.items():
-        atomic.write_with_folders(Path(file), text)
-    return tuple(files)
+    for file, schema in zip(files(settings), made.values(), strict=True):
+        atomic.write_with_folders(Path(file), json_schemas.text(schema))
+    return files(settings)
+
+
+def files(settings: Settings) -> tuple[str, str]:
+    """Return the files of the schemas: that of DevicePolicies, and that of recipes."""
+    return f"{settings.recipes}/{FOLDER}/devicepolicy.json", f"{settings.recipes}/{FOLDER}/recipe.json"
