@@ -206,8 +206,8 @@ CODES: Mapping[str, Code] = MappingProxyType(
         ),
         "inject-conflict": _error("Resources of a node set no variable and no path of a container differently."),
         "privilege-refused": _error(
-            "A recipe brings no credentials of the cluster and no runtime's socket to pods, and its programs have no "
-            "privilege that their cluster refuses."
+            "A recipe brings no credentials of the cluster, no runtime's socket and no glob of all devices to pods, "
+            "and its programs have no privilege that their cluster refuses."
         ),
         "unknown-recipe": _error("A DevicePolicy is of a recipe of the project."),
         "values-exclusive": _error("Of parameters that exclude each other, at most one is true."),

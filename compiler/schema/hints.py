@@ -8,7 +8,7 @@ from typing import Any
 
 from compiler import diagnostics, wording
 from compiler.formats import canonical, documents
-from compiler.schema import phrases
+from compiler.schema import judge, phrases
 
 _MOST_FIELDS = 20
 """The most fields that a hint lists."""
@@ -171,6 +171,6 @@ def on_value(value: Any, schema: phrases.Schema) -> str:
     words = value.split()
     lower = re.sub(r"[\s_]+", "-", value.strip()).lower()
     for text in (value.strip(), "-".join(words), "".join(words), lower, posixpath.normpath(value)):
-        if text and text != value and re.search(schema["pattern"], text):
+        if text and text != value and judge.is_found(schema["pattern"], text):
             return f"Did you mean {wording.quoted(text)}?"
     return ""

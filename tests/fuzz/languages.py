@@ -140,5 +140,6 @@ def string(chance: random.Random, schema: Schema) -> str:
 
 @functools.cache
 def _fitting(pattern: str, least: int, most: int) -> tuple[str, ...]:
-    wanted = judge.ecma(pattern)
-    return tuple(word for word in words.PLAUSIBLE if wanted.search(word) and least <= len(word) <= most) or ("a",)
+    return tuple(word for word in words.PLAUSIBLE if judge.is_found(pattern, word) and least <= len(word) <= most) or (
+        "a",
+    )

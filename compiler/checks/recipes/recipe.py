@@ -27,6 +27,7 @@ def findings(recipe: definitions.Recipe, schema: phrases.Schema) -> Iterator[Dia
     faults = list(parameters.findings(recipe.source, schema))
     yield from faults
     yield from resources.privileges(recipe.source)
+    yield from resources.any_device(recipe.source)
     yield from match(recipe.source)
     yield from features.findings(recipe)
     yield from resources.classes(recipe.source)

@@ -78,6 +78,27 @@ def privileges(source: documents.Document, kubelet: str | None = None) -> Iterat
                 break
 
 
+def any_device(source: documents.Document) -> Iterator[Diagnostic]:
+    """No container gets whatever is in /dev: the name of a device node begins with letters of its own."""
+    plugin: Mapping[str, Any] = source.data["spec"].get("devicePlugin", {})
+    for at, resource in enumerate(plugin.get("resources", ())):
+        path: documents.Path = ("spec", "devicePlugin", "resources", at)
+        lists = [
+            ((*path, "groups", index, "paths"), one["paths"]) for index, one in enumerate(resource.get("groups", ()))
+        ]
+        injected = enumerate(resource.get("inject", ()))
+        lists += [((*path, "inject", index, "nodes"), one.get("nodes", ())) for index, one in injected]
+        for place, index, node in ((place, index, node) for place, nodes in lists for index, node in enumerate(nodes)):
+            if node["path"].removeprefix("/dev/").startswith(("*", "?", "[")):
+                yield Diagnostic(
+                    code="privilege-refused",
+                    span=source.span(*place, index, "path"),
+                    message=f"A recipe may not offer '{node['path']}', which takes any device of a host.",
+                    notes=("'/dev' holds the host's disks and memory.",),
+                    hint="Begin the name as those of the devices begin, such as /dev/npu*.",
+                )
+
+
 def _meets(glob: str, taken: str) -> bool:
     """Return whether a glob can match a path, a folder around it or something in it."""
     pairs = zip(glob.split("/"), taken.split("/"), strict=False)

@@ -1,6 +1,7 @@
 """Rules for recipes and for what a policy says of its recipe, beyond the examples of tests/failures."""
 
 import copy
+import time
 from typing import Any
 
 import pytest
@@ -160,6 +161,21 @@ def test_values_that_exclude_each_other_are_found_over_all_layers() -> None:
     assert "two: true" in found[0].span.text
 
 
+@pytest.mark.parametrize("pattern", ["^(a+)+$", "^(a|aa)+$", "^([a-z]*)*$"])
+def test_no_pattern_of_a_recipe_takes_more_than_a_moment(pattern: str) -> None:
+    begun = time.process_time()
+
+    slow = "a" * 40 + "!"
+    (default,) = judged(with_parameter({"type": "string", "pattern": pattern, "default": slow}))
+    (value,) = judged(with_parameter({"type": "string", "pattern": pattern, "default": "a"}), {"values": {"it": slow}})
+    (near,) = judged(
+        with_parameter({"type": "string", "pattern": pattern, "default": "a"}), {"values": {"it": f"{slow} "}}
+    )
+
+    assert [default.code, value.code, near.code] == ["parameter-schema", "invalid-value", "invalid-value"]
+    assert time.process_time() - begun < 10
+
+
 def test_a_kubelet_at_another_place_is_out_of_reach_too() -> None:
     spec = copy.deepcopy(RECIPE)
     mount = {"path": "/var/lib/k0s-node/kubelet/pki"}
@@ -178,6 +194,22 @@ def test_a_glob_or_a_folder_around_what_is_refused_is_refused(path: str) -> None
 
     assert {code for code, _ in messages(spec)} <= {"privilege-refused", "invalid-value"}
     assert messages(spec) != []
+
+
+@pytest.mark.parametrize(
+    ("path", "refused"),
+    [
+        *(("/dev/*", True), ("/dev/?*", True), ("/dev/[a-z]*", True), ("/dev/*/by-id", True)),
+        *(("/dev/npu*", False), ("/dev/npu/*", False), ("/dev/n?u*", False)),
+    ],
+)
+def test_no_glob_offers_any_device_of_the_host(path: str, refused: bool) -> None:
+    spec = copy.deepcopy(RECIPE)
+    char = {"name": "example.com/npu", "class": "char", "groups": [{"paths": [{"path": path}]}]}
+    spec["devicePlugin"]["resources"] += [char]
+    spec["devicePlugin"]["resources"][0]["inject"] = [{"nodes": [{"path": path}]}]
+
+    assert [code for code, _ in messages(spec)] == ["privilege-refused"] * 2 * refused
 
 
 def test_a_profile_does_not_make_a_resource_that_is_there() -> None:
