@@ -89,7 +89,8 @@ def judged(
     every = [
         _judge_one(document, judge, settings, files) for document in found if not settings.is_recipe_file(document.file)
     ]
-    every = [_of_recipe(item, read, recipes) if item.kind == "DevicePolicy" else item for item in every]
+    refused = _refused((*unread, *(fault for item in read for fault in item.findings)), settings)
+    every = [_of_recipe(item, refused, recipes) if item.kind == "DevicePolicy" else item for item in every]
     accepted = [item for item in every if not item.findings]
     return Documents(
         policies=tuple(_policy(item, recipes) for item in accepted if item.kind in names.POLICY_KINDS),
@@ -195,7 +196,16 @@ def _judge_recipe(document: documents.Document, judge: schema.Judge, settings: S
     return _Judged(document=document, kind=kind, findings=tuple(findings))
 
 
-def _of_recipe(item: _Judged, read: Iterable[_Judged], recipes: Mapping[str, definitions.Recipe]) -> _Judged:
+_EMPTY = "empty-file"
+"""The code of a warning, which alone would let a policy go unsaid."""
+
+
+def _refused(found: Iterable[diagnostics.Diagnostic], settings: Settings) -> Mapping[str, str]:
+    """Return the codes of findings that say why recipes are not there, by the names of these."""
+    return {fault.span.file.split("/")[-2]: fault.code for fault in found if settings.is_recipe_file(fault.span.file)}
+
+
+def _of_recipe(item: _Judged, refused: Mapping[str, str], recipes: Mapping[str, definitions.Recipe]) -> _Judged:
     """Return a DevicePolicy with the findings on what it says of its recipe, or without a kind if that is refused."""
     from compiler.checks.recipes import values  # noqa: PLC0415 - only projects with recipes need it
 
@@ -206,12 +216,12 @@ def _of_recipe(item: _Judged, read: Iterable[_Judged], recipes: Mapping[str, def
     if name in recipes:
         found = () if item.findings else tuple(values.findings(item.document, recipes[name]))
         return replace(item, findings=(*item.findings, *found))
-    refused = {one.document.file.split("/")[-2] for one in read if one.findings}
-    if name in refused:
+    if refused.get(name, _EMPTY) != _EMPTY:
         return replace(item, kind=None)
-    return replace(
-        item, findings=(*item.findings, values.unknown_recipe(item.document, recipes, names.SHIPPED_RECIPES))
-    )
+    finding = values.unknown_recipe(item.document, recipes, names.SHIPPED_RECIPES)
+    if name in refused:
+        finding = replace(finding, hint="Its file holds no document: write the recipe into it.")
+    return replace(item, findings=(*item.findings, finding))
 
 
 def plan_cluster(fleet: definitions.Fleet, cluster: definitions.Cluster) -> tuple[plan.Plan, diagnostics.Findings]:

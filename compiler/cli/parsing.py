@@ -26,6 +26,8 @@ class Parser(argparse.ArgumentParser):
 
     renamed: Mapping[str, str] = {}
     """The hint for each option of an earlier release or of another tool."""
+    elsewhere: Mapping[str, str] = _ELSEWHERE
+    """The hint for each command that people try."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(
@@ -58,7 +60,7 @@ class Parser(argparse.ArgumentParser):
         near = wording.did_you_mean(value, known)
         if isinstance(action, argparse._SubParsersAction):
             self.error(
-                f"there is no command '{value}'.", _ELSEWHERE.get(value) or near or "`kae help` lists the commands."
+                f"there is no command '{value}'.", self.elsewhere.get(value) or near or "`kae help` lists the commands."
             )
         name = "/".join(action.option_strings) or str(action.metavar or action.dest)
         self.error(f"{name}: '{value}' is not one of {wording.listed(known)}.", near)

@@ -2,6 +2,16 @@
 
 from compiler.cli import options, parsing
 
+_ELSEWHERE = {
+    **dict.fromkeys(("validate", "verify", "lint"), "`kae recipe check` does that."),
+    **dict.fromkeys(("describe", "get"), "`kae recipe show` does that."),
+    **dict.fromkeys(("new", "create", "init"), "`kae recipe add` does that for a recipe that kae ships."),
+    **dict.fromkeys(
+        ("rm", "delete", "remove"), "Set driver.state: Absent in its policies, wait, delete them, and then its folder."
+    ),
+}
+"""The hint for each verb of other tools that people try."""
+
 
 def recipe(commands: options.Commands) -> None:
     """Add `kae recipe`."""
@@ -12,6 +22,7 @@ def recipe(commands: options.Commands) -> None:
         "kae recipe list",
         "kae recipe add onload",
     )
+    command.elsewhere = _ELSEWHERE
     verbs = command.add_subparsers(title="verbs", metavar="VERB", required=True)
     for add in (_list, _show, _add, _check):
         add(verbs)

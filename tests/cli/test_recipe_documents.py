@@ -222,3 +222,78 @@ def test_a_policy_of_a_refused_recipe_is_not_judged_by_guesses(small: Path) -> N
     answer = project.kae(small, "compile")
 
     assert answer.err.count("error[") == 1
+
+
+@pytest.mark.parametrize("text", ["spec:\n\ttitle: x\n", "\ufeffkind: Recipe\n"])
+def test_a_recipe_that_cannot_be_read_is_said_alone_and_not_as_a_missing_one(text: str, small: Path) -> None:
+    (small / FILE).write_text(text)
+
+    answer = project.kae(small, "compile")
+
+    assert answer.code == 1
+    assert f"{FILE}:" in answer.err
+    assert "unknown-recipe" not in answer.err
+
+
+def test_a_policy_of_an_empty_recipe_is_an_error_that_names_the_emptiness(small: Path) -> None:
+    (small / FILE).write_text("")
+
+    answer = project.kae(small, "compile")
+
+    assert answer.code == 1
+    assert "error[unknown-recipe]: There is no recipe 'net'." in answer.err
+    assert "hint: Its file holds no document: write the recipe into it." in answer.err
+
+
+def test_a_policy_whose_recipe_was_removed_is_told_the_safe_way(small: Path) -> None:
+    (small / FILE).unlink()
+
+    answer = project.kae(small, "compile")
+
+    assert "bring it back until driver.state: Absent has cleaned the hosts, and remove the policy first." in answer.err
+
+
+def test_a_resource_that_a_recipe_offers_no_more_is_not_sought_in_kaes_fields(small: Path) -> None:
+    project.kae(small, "compile")
+    edit(small, "name: example.com/net", "name: example.com/other")
+
+    answer = project.kae(small, "compile")
+
+    assert "Policy 'lab' no longer offers example.com/net in cluster 'east'." in answer.err
+    assert "hint: Enable the resources in its values or in the recipe, if this is not meant." in answer.err
+
+
+def test_an_image_of_a_recipe_that_changes_is_named_with_the_devices_of_the_recipe(small: Path) -> None:
+    both = "    modules: {repository: registry.example.com/drivers, image: net-modules, version: 1.0.0}\n"
+    user = both + "    user: {repository: registry.example.com/drivers, image: net-user, version: 1.0.0}\n"
+    payload = "      - image: modules\n        paths: [/opt/lib/modules]\n"
+    edit(small, both, user)
+    edit(small, payload, payload + "      - image: user\n        paths: [/opt/net]\n")
+    revisions.commit(small)
+    edit(small, "image: net-user, version: 1.0.0", "image: net-user, version: 1.0.1")
+
+    answer = project.kae(small, "diff")
+
+    assert "the image net-user:1.0.1" in answer.out
+    assert "of recipe 'net'" in answer.out
+    assert "KAE device" not in answer.out
+
+
+@pytest.mark.parametrize(
+    ("word", "hint"),
+    [
+        ("validate", "`kae recipe check` does that."),
+        ("get", "`kae recipe show` does that."),
+        ("rm", "Set driver.state: Absent in its policies, wait, delete them, and then its folder."),
+    ],
+)
+def test_a_verb_of_other_tools_is_answered_by_kaes(word: str, hint: str, small: Path) -> None:
+    answer = project.kae(small, "recipe", word)
+
+    assert (answer.code, answer.err.splitlines()[-1]) == (2, f"hint: {hint}")
+
+
+def test_a_list_that_is_no_type_is_shown_as_yaml(small: Path) -> None:
+    edit(small, "type: integer", 'type: [integer, "null"]')
+
+    assert ': [integer, "null"] is not a type of parameters.' in project.kae(small, "compile").err

@@ -143,13 +143,13 @@ def wave_losses(
                     yield policy, group.name, tuple(sorted(gone))
 
 
-def lost_kinds(before: deployed.Deployed, after: deployed.Deployed) -> Iterator[tuple[str, tuple[str, ...]]]:
+def lost_kinds(before: deployed.Deployed, after: deployed.Deployed) -> Iterator[tuple[Owner, tuple[str, ...]]]:
     """Yield each policy whose device plugin stays, with the kinds of devices that it serves no longer."""
     for owner in before.owners("device-plugin"):
         now = after.daemon_sets("device-plugin", owner)
         gone = _kinds(before.daemon_sets("device-plugin", owner)) - _kinds(now)
         if now and gone:
-            yield owner.policy, tuple(sorted(gone))
+            yield owner, tuple(sorted(gone))
 
 
 def _kinds(daemon_sets: Iterable[deployed.DaemonSet]) -> frozenset[str]:

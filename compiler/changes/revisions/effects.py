@@ -84,6 +84,8 @@ class Effect:
     """None where no driver installer is touched, and for nodes that the inventory of a cluster has no more."""
     reasons: tuple[str, ...]
     """The settings for which the driver is taken out of use: version, source, sriov, …"""
+    images: tuple[str, ...]
+    """Of a recipe's driver, the images that are other ones where it may be swapped; KAE's is in the installer's."""
     drain: Drain | None
     """None where no driver in use is touched."""
     cause: Span
@@ -223,6 +225,7 @@ def _effect(
         device_plugin_pod=plugin,
         work=work,
         reasons=reasons,
+        images=_exchanged(left, right) if work == "may-swap" and recipe != devices.KAE.name else (),
         drain=_drain(left, right) if work in DISTURBING else None,
         cause=causes.of(left.decision, right.decision, side, changed, is_driver=driver is not None),
     )
@@ -294,6 +297,12 @@ def _images(half: Half) -> tuple[str, ...]:
     """Return the images that hold the driver without registries and paths: a mirror holds the same content."""
     pool = half.decision.pool if half.decision else None
     return tuple(map(images.unqualified, (pool.image, *(image for _, image in pool.payloads)))) if pool else ()
+
+
+def _exchanged(left: Half, right: Half) -> tuple[str, ...]:
+    """Return the images of the new driver that the old one does not have."""
+    was = frozenset(_images(left))
+    return tuple(image for image in _images(right) if image not in was)
 
 
 def _drain(left: Half, right: Half) -> Drain:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from compiler import wording
+from compiler import devices, wording
 from compiler.changes.output import losses
 from compiler.changes.output.comparison import Change
 from compiler.diagnostics import Diagnostic, Span
@@ -82,13 +82,15 @@ def left_waves(change: Change) -> Iterator[Diagnostic]:
 
 def disabled_kinds(change: Change) -> Iterator[Diagnostic]:
     """A device plugin keeps the kinds of devices that it offers."""
-    for policy, kinds in losses.lost_kinds(change.before, change.after):
+    for (recipe, policy), kinds in losses.lost_kinds(change.before, change.after):
+        place = "under spec.operator" if recipe == devices.KAE.name else "in its values or in the recipe"
+        noun = "kinds" if recipe == devices.KAE.name else "resources"
         yield Diagnostic(
             code="kind-disabled",
             span=change.policy_span(policy),
             message=f"Policy '{policy}' no longer offers {wording.listed(kinds)} in cluster '{change.cluster}'.",
             notes=("Pods that ask for these resources stay Pending from now on.",),
-            hint="Enable the kinds under spec.operator, if this is not meant.",
+            hint=f"Enable the {noun} {place}, if this is not meant.",
         )
 
 

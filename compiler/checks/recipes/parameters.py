@@ -7,7 +7,7 @@ from typing import Any
 
 from compiler import wording
 from compiler.diagnostics import Diagnostic
-from compiler.formats import documents
+from compiler.formats import canonical, documents
 from compiler.planning import kernels
 from compiler.schema import judge, phrases, recipe_schema
 
@@ -66,7 +66,7 @@ def _faults(schema: Schema, types: tuple[str, ...] = tuple(_KEYWORDS), depth: in
     """Yield the mistakes in a schema."""
     kind = schema.get("type")
     if kind not in types:
-        message = "A parameter has a type." if kind is None else f"{wording.quoted(kind)} is not a type of parameters."
+        message = "A parameter has a type." if kind is None else f"{_shown(kind)} is not a type of parameters."
         yield (("type",) if kind is not None else ()), message, f"Write type: with one of {wording.listed(types)}."
         return
     if depth == _DEEPEST:
@@ -80,9 +80,22 @@ def _faults(schema: Schema, types: tuple[str, ...] = tuple(_KEYWORDS), depth: in
             message = f"{wording.quoted(keyword)} is not a keyword of parameters{of_kind}."
             yield (keyword,), message, near or f"Its keywords are {wording.listed(known)}."
         elif (rule := _RULES.get(keyword)) and not rule[0](value, kind):
-            yield (keyword,), f"{wording.quoted(value)} is not {rule[1]}.", ""
+            yield (keyword,), f"{_shown(value)} is not {rule[1]}.", ""
     yield from _bounds(schema, kind)
     yield from _inner(schema, types, depth)
+
+
+def _shown(value: Any) -> str:
+    """Return a value as people write it in YAML, in quotes where it is no list or mapping."""
+    return wording.cut(_flow(value)) if isinstance(value, list | dict) else wording.quoted(value)
+
+
+def _flow(value: Any) -> str:
+    if isinstance(value, list):
+        return f"[{', '.join(map(_flow, value))}]"
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{key}: {_flow(item)}' for key, item in value.items())}}}"
+    return canonical.scalar(value) if isinstance(value, str | bool) else "null" if value is None else str(value)
 
 
 def _bounds(schema: Schema, kind: str) -> Iterator[_Fault]:

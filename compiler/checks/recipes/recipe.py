@@ -16,6 +16,10 @@ _TAKEN = ("kae", "npu", names.BOOTSTRAP, *names.COMPONENTS)
 _PREFIX = "kae-"
 _PROGRAMS = (("driver",), ("device", "plugin"), ("pool",))
 """Parts of names of objects: in `a-driver-b` the recipe and the policy would not be known from each other."""
+_OTHER = (
+    f"Choose a name other than {wording.listed(sorted(_TAKEN))}, without '{_PREFIX}' as its beginning, and without "
+    f"{wording.listed(['-'.join(program) for program in _PROGRAMS])} between hyphens or at an end."
+)
 _KINDS = ("deploy", "pool")
 """Parts of the labels of opt-outs and pools, in the place of a kind."""
 
@@ -53,7 +57,7 @@ def name(recipe: definitions.Recipe) -> Iterator[Diagnostic]:
     elif taken or any(_holds(parts, program) for program in _PROGRAMS):
         message = f"A recipe cannot be named '{recipe.name}'."
         notes = ("Objects, labels or resources of other programs have names with it.",)
-        yield Diagnostic(code="recipe-name", span=span, message=message, notes=notes, hint="Give it another name.")
+        yield Diagnostic(code="recipe-name", span=span, message=message, notes=notes, hint=_OTHER)
 
 
 def _holds(parts: list[str], program: tuple[str, ...]) -> bool:

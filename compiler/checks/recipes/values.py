@@ -18,6 +18,11 @@ _LISTS: tuple[tuple[documents.Path, str], ...] = (
 )
 _KUBELET = "/var/lib/kubelet"
 
+_MISSING = (
+    "Write it to recipes/NAME/recipe.yaml; 'kae recipe list' prints those that are shipped. If it was removed on "
+    "purpose, bring it back until driver.state: Absent has cleaned the hosts, and remove the policy first."
+)
+
 _Layer = tuple[documents.Path, str, Mapping[str, Any]]
 """A mapping, a wave or a frozen group: its path, its noun, and its data."""
 
@@ -29,7 +34,7 @@ def unknown_recipe(document: documents.Document, known: Mapping[str, object], sh
     parts = [f"Did you mean '{near}'?"] if near and near != name else []
     if name in shipped or (near in shipped and near not in known):
         parts.append(f"'kae recipe add {name if name in shipped else near}' brings it.")
-    hint = " ".join(parts) or "Write it to recipes/NAME/recipe.yaml; 'kae recipe list' prints those that are shipped."
+    hint = " ".join(parts) or _MISSING
     message = f"There is no recipe {wording.quoted(name)}."
     return Diagnostic(code="unknown-recipe", span=document.span("spec", "recipe"), message=message, hint=hint)
 

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 
-from compiler import wording
+from compiler import devices, wording
 from compiler.changes.revisions.effects import Effect, Placement
 from compiler.views.diff.effect_groups import clusters, count, image, size, version, where
 
@@ -16,7 +16,7 @@ def key(effect: Effect) -> Hashable:
     was, now = effect.before, effect.after
     pod = effect.driver_pod if effect.work == "cleared" else None
     versions = None if effect.work in ("restarts", "cleared") else (was and was.version, now and now.version)
-    image = now.driver if now and effect.work == "may-swap" else None
+    images = effect.images or (now.driver if now and effect.work == "may-swap" else None)
     drain = effect.drain and (effect.drain.evicts, effect.drain.timeout_seconds, effect.drain.hosts_at_a_time)
     moves = was and now and _moves(was, now) and (was.policy == now.policy and now.pool)
     return (
@@ -26,7 +26,8 @@ def key(effect: Effect) -> Hashable:
         pod,
         effect.reasons,
         versions,
-        image,
+        images,
+        effect.recipe,
         drain,
         moves,
     )
@@ -37,8 +38,8 @@ _WORK: Mapping[str, tuple[str, str]] = {
     "swaps": ("goes from driver {was} to {now}{place}", "go from driver {was} to {now}{place}"),
     "changes": ("gets its driver from another {reasons}{place}", "get their driver from another {reasons}{place}"),
     "may-swap": (
-        "gets the installer {image}{place}, and another driver if the content differs",
-        "get the installer {image}{place}, and another driver if the content differs",
+        "gets {image}{place}, and another driver if the content differs",
+        "get {image}{place}, and another driver if the content differs",
     ),
     "always": (
         "replaces a driver that others installed{place}, as INSTALL_POLICY is Always",
@@ -84,13 +85,20 @@ def text(group: Sequence[Effect]) -> str:
     does = _WORK[work][size(group) > 1].format(
         was=version(was),
         now=version(now),
-        image=image(now.driver if now else None),
+        image=_image(first),
         pod=_PODS[first.driver_pod == "deleted"][size(group) > 1],
         reasons=wording.listed(_SETTINGS.get(reason, reason) for reason in first.reasons),
         place=_place(group, is_after=side is now),
     )
     of = f" of policy {side.policy}" if side else ""
     return f"{count(group)}{of} {does}{_moved(group)}{_drained(group)}."
+
+
+def _image(effect: Effect) -> str:
+    """Return the installer of a driver, or the images of a recipe's driver that are other ones, after their nouns."""
+    if effect.images:
+        return f"the {wording.inflected('image', len(effect.images))} {wording.listed(map(image, effect.images))}"
+    return f"the installer {image(effect.after.driver if effect.after else None)}"
 
 
 def _place(group: Sequence[Effect], *, is_after: bool) -> str:
@@ -135,9 +143,13 @@ def _drained(group: Sequence[Effect]) -> str:
     each = " in each cluster" if len(clusters(group)) > 1 else ""
     pace = f", {hosts} at a time{each}" if size(group) > 1 else ""
     if not most:
-        return f"{pace}; no pod holds a KAE device there"
+        return f"{pace}; no pod holds {_device(group[0])} there"
     who = "it" if size(group) == 1 else "each"
-    held = f"{wording.counted(most, 'pod')} that hold{'s' if most == 1 else ''} a KAE device"
+    held = f"{wording.counted(most, 'pod')} that hold{'s' if most == 1 else ''} {_device(group[0])}"
     if drain.evicts:
         return f"{pace}; {who} first evicts up to {held}"
     return f"{pace}; {who} waits up to {drain.timeout_seconds} s for up to {held}, and evicts none"
+
+
+def _device(effect: Effect) -> str:
+    return "a KAE device" if effect.recipe == devices.KAE.name else f"a device of recipe '{effect.recipe}'"
