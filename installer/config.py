@@ -76,7 +76,7 @@ Path = Annotated[str, msgspec.Meta(pattern=f"^{_PATH}", max_length=200)]
 """An absolute path without a part that is '.' or '..'."""
 NodePath = Annotated[str, msgspec.Meta(pattern=f"^/dev{_PATH}", max_length=200)]
 OptPath = Annotated[str, msgspec.Meta(pattern=f"^/opt{_PATH}", max_length=200)]
-Parameter = int | bool | Annotated[str, msgspec.Meta(pattern=r'^[^"\x00-\x1f\x7f]*\Z', max_length=500)]
+Parameter = int | bool | Annotated[str, msgspec.Meta(pattern=r'^[^"\\\x00-\x1f\x7f]*\Z', max_length=500)]
 """The value of a module's parameter."""
 
 
@@ -175,6 +175,8 @@ class Config(shapes.Shape, frozen=True, kw_only=True):
     module_parameters: dict[shapes.Module, dict[str, Parameter]] = msgspec.field(default_factory=dict)
     module_rules: dict[shapes.Module, ModuleRule] = msgspec.field(default_factory=dict)
     """Only of the modules that have one."""
+    left_out: tuple[shapes.Module, ...] = ()
+    """Modules of the recipe that the policy leaves to the kernel: they are not taken from images."""
     network_force: bool = False
     """True to swap modules although an interface of theirs carries the node's own traffic."""
     payloads: tuple[Payload, ...] = ()

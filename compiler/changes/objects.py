@@ -16,9 +16,6 @@ from compiler.formats import field_difference
 from compiler.output import index_file
 from compiler.planning import plan
 
-_PLACING = ("device-plugin/daemonset-", "driver/daemonset-", "node-feature-rule/")
-"""The beginnings of the paths of objects that decide where pods run."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class Ref:
@@ -118,7 +115,7 @@ def changed(cluster: str, before: deployed.Deployed, after: deployed.Deployed, p
     created = later.keys() - earlier.keys() - replaced
     deleted = earlier.keys() - later.keys()
     paths = [*(later[one] for one in created | replaced), *(earlier[one] for one in deleted)]
-    places = any(path.startswith(_PLACING) for path in paths)
+    places = any(index_file.is_daemon_set(path) or path.startswith("node-feature-rule/") for path in paths)
     touched, restarts = _touched(before, after, planned) if places else (set(), {})
     return Objects(
         cluster=cluster,

@@ -93,8 +93,8 @@ def images(owner: Policy) -> frozenset[str]:
     known = stack(owner.spec.driver) or offer(owner.spec.devicePlugin)
     if known is None:
         return frozenset()
-    plugin = known.filled.devicePlugin
-    return frozenset((*known.filled.images, *((plugin.image,) if plugin else ())))
+    parts = (known.filled.driver, known.filled.devicePlugin)
+    return frozenset((*known.filled.images, *(part.image for part in parts if part)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -88,7 +88,7 @@ def set_by(
     resource: "resources.RecipeResource", injections: "Sequence[resources.RecipeInjection]"
 ) -> Iterator[tuple[documents.Path, str, str]]:
     """Yield the place in a resource, the target and the value of everything that it sets with these injections."""
-    for index, group in enumerate(resource.groups):
+    for index, group in enumerate(resource.groups or ()):
         for number, path in enumerate(group.paths):
             place: documents.Path = ("groups", index, "paths", number)
             yield place, _target(path.path, path.as_), f"{path.path} {path.permissions}"

@@ -182,6 +182,8 @@ class DriverConfig(NodeProgram):
     moduleParameters: dict[fields.ModuleName, dict[str, fields.ParameterValue]] = Field(default_factory=dict)
     moduleRules: dict[fields.ModuleName, ModuleRule] | None = None
     """Only of the modules that have one."""
+    leftOut: tuple[fields.ModuleName, ...] | None = None
+    """Modules of the recipe that the policy leaves to the kernel: they are not taken from images."""
     networkForce: bool | None = None
     """true: modules are swapped although an interface of theirs carries the node's own traffic."""
     payloads: tuple[Payload, ...] | None = None

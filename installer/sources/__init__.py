@@ -102,8 +102,8 @@ def module_files(folder: Path) -> list[Path]:
 def place(context: Context, files: Iterable[Path], folder: str, lacking: str) -> None:
     """Copy the modules to load into a folder of the store, each plain and with the kernel's name.
 
-    A recipe's come with those that they need, as far as these are among `files`. `lacking` is the message of the
-    `Failure` for modules that are not, in which {} stands for their names.
+    A recipe's come with those that they need, as far as these are among `files` and not left to the kernel. `lacking`
+    is the message of the `Failure` for modules that are not, in which {} stands for their names.
     """
     modules: dict[str, Path] = {}
     for path in files:
@@ -117,7 +117,7 @@ def place(context: Context, files: Iterable[Path], folder: str, lacking: str) ->
     placed: set[str] = set()
     while waiting:
         name = waiting.pop(0)
-        if name in modules and name not in placed:
+        if name in modules and name not in {*placed, *context.settings.left_out}:
             placed.add(name)
             target = f"{folder}/modules/{name}.ko"
             unpack.module(context.host, modules[name], target)

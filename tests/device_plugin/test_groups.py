@@ -216,8 +216,24 @@ def test_several_nodes_of_one_function_are_devices_of_their_own(tmp_path: Path) 
         known_by_pci(host, FIRST, number)
     node = looked(host, char(entry({"path": "/dev/npu*"})))
 
-    assert list(told(node)) == [FIRST, f"{FIRST}#1"]
-    assert [inside for _, inside, _ in given(node, FIRST, f"{FIRST}#1")] == ["/dev/npu0", "/dev/npu1"]
+    assert list(told(node)) == [f"{FIRST}#npu0", f"{FIRST}#npu1"]
+    assert [inside for _, inside, _ in given(node, f"{FIRST}#npu0", f"{FIRST}#npu1")] == [
+        "/dev/npu0",
+        "/dev/npu1",
+    ]
+
+
+def test_the_id_of_a_node_that_goes_does_not_pass_to_the_next_of_its_function(tmp_path: Path) -> None:
+    host = host_with(tmp_path, "npu0", "npu1", "npu2")
+    for number in range(3):
+        known_by_pci(host, FIRST, number)
+    node = looked(host, char(entry({"path": "/dev/npu*"})))
+
+    (host.dev / "npu0").unlink()
+    asyncio.run(node.look())
+
+    healthy = [name for name, is_healthy in told(node).items() if is_healthy]
+    assert healthy == [f"{FIRST}#npu1", f"{FIRST}#npu2"]
 
 
 def test_no_numa_node_is_told_where_one_device_has_none(tmp_path: Path) -> None:

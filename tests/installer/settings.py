@@ -32,7 +32,7 @@ DIGEST = "d" * 64
 
 _CYCLES = 4
 
-_OF_RECIPES = ("vendor", "moduleRules", "networkForce", "payloads", "nodes", "files", "resources")
+_OF_RECIPES = ("vendor", "moduleRules", "leftOut", "networkForce", "payloads", "nodes", "files", "resources")
 """Fields that are absent from the config where they are empty."""
 
 

@@ -42,7 +42,7 @@ ONLOAD: dict[str, Any] = KMOD | {
 }
 """The config of two modules over a kernel's own one, of a device node, and of files in user space."""
 
-WITHOUT_SFC: dict[str, Any] = {"modules": ("onload",), "module_rules": {}}
+WITHOUT_SFC: dict[str, Any] = {"modules": ("onload",), "module_rules": {}, "left_out": ("sfc",)}
 """The changes of a policy that leaves the kernel's own module alone."""
 
 SFC = "kernel/drivers/net/ethernet/sfc/sfc.ko"

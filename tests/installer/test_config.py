@@ -97,6 +97,7 @@ RECIPE: dict[str, Any] = {key: value for key, value in FULL.items() if key not i
     "modules": ["sfc", "onload"],
     "moduleParameters": {"onload": {"flag": True, "text": "a b", "number": 7}},
     "moduleRules": {"sfc": {"replaces": ["sfc"], "network": True}},
+    "leftOut": ["sfc_char"],
     "networkForce": True,
     "payloads": [{"name": "user", "paths": ["/opt/onload"]}],
     "nodes": ["/dev/onload"],
@@ -225,6 +226,7 @@ def test_the_fields_of_a_recipe_are_those_of_its_full_config() -> None:
     assert found.module_parameters == {"onload": {"flag": True, "text": "a b", "number": 7}}
     assert found.module_rules == {"sfc": config.ModuleRule(replaces=("sfc",), network=True)}
     assert found.network_force
+    assert found.left_out == ("sfc_char",)
     assert found.payloads == (config.Payload(name="user", paths=("/opt/onload",)),)
     assert found.nodes == ("/dev/onload",)
     assert found.files == (config.HostFiles(from_="/opt/onload", to="/opt/onload"),)

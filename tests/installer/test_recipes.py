@@ -518,3 +518,15 @@ def test_a_driver_that_crashes_the_host_is_not_tried_again(machine: machines.Mac
     assert shown.state == "Failed"
     assert shown.reason.startswith("The host went down during the change to the driver 1.1. The host is back in its")
     assert machine.loaded()["simple_kmod"][0] == "1.0"
+
+
+def test_a_module_that_the_policy_leaves_to_the_kernel_is_not_taken_from_the_image(
+    machine: machines.Machine, tmp_path: Path
+) -> None:
+    stacks.add_own_sfc(machine)
+    own = machine.loaded()["sfc"]
+
+    settings.installed(machine, stacks.onload(tmp_path, "8.1"), **stacks.ONLOAD | stacks.WITHOUT_SFC)
+
+    assert machine.loaded()["sfc"] == own
+    assert machine.loaded()["onload"][0] == "8.1"

@@ -157,12 +157,14 @@ def _effects(source: documents.Document, spec: Mapping[str, Any]) -> Iterator[Di
                     notes=("In the middle of a change the label would go, and the driver installer with it.",),
                     hint="Match by the hardware: pci, or another feature.",
                 )
+    own = f"{recipes.DOMAIN}/{source.data['metadata']['name']}.present"
     for key in spec["match"].get("labels", {}):
-        if recipes.is_of_pool(key) or recipes.is_count(key):
+        whose = "its own rule sets" if key == own else "policies change"
+        if recipes.is_of_pool(key) or recipes.is_count(key) or key == own:
             yield Diagnostic(
                 code="match-on-effect",
                 span=source.key_span("spec", "match", "labels", key),
-                message=f"The recipe asks for '{key}', a label that policies change.",
+                message=f"The recipe asks for '{key}', a label that {whose}.",
                 hint="Match by a label that people or clouds set, or by pci.",
             )
 

@@ -9,6 +9,7 @@ from compiler.checks.recipes import offers, resources
 from compiler.diagnostics import Diagnostic
 from compiler.fleet import definitions, recipe_values
 from compiler.formats import documents
+from compiler.model.stacks import fields
 from compiler.schema import recipe_schema
 
 _LISTS: tuple[tuple[documents.Path, str], ...] = (
@@ -140,15 +141,16 @@ def unused(document: documents.Document, recipe: definitions.Recipe) -> Iterator
     spec = recipe.source.data["spec"]
     of_driver = {name for path, name in recipe_schema.references(spec) if path[0] == "driver"}
     driver = spec.get("driver", {})
-    images = {driver.get("image"), driver.get("version"), *(one["image"] for one in driver.get("payloads", ()))}
+    payloads = {payload["image"] for payload in driver.get("payloads", ())}
+    images = {driver.get("image", fields.INSTALLER_IMAGE), driver.get("version"), *payloads}
     for path, noun, data in _layers(document):
         for field, used in (("values", of_driver), ("images", images)):
             for name in sorted(data.get(field, {}).keys() - used):
                 yield Diagnostic(
                     code="override-unused",
                     span=document.key_span(*path, field, name),
-                    message=f"{noun} '{data['name']}' sets '{field}.{name}', which only the device plugin uses.",
-                    notes=("A policy has one device plugin for all of its nodes.",),
+                    message=f"{noun} '{data['name']}' sets '{field}.{name}', which the driver does not use.",
+                    notes=("Mappings, waves and frozen groups change the driver: a policy has one device plugin.",),
                     hint=f"Set it in spec.{field}.",
                 )
 
@@ -157,11 +159,8 @@ def pinned(document: documents.Document, recipe: definitions.Recipe) -> Iterator
     """A frozen group has a version of its own for every image that the driver is taken from."""
     driver = recipe.source.data["spec"].get("driver", {})
     payloads = [payload["image"] for payload in driver.get("payloads", ())]
-    needed = (
-        list(dict.fromkeys([driver["version"] if "version" in driver else driver["image"], *payloads]))
-        if driver
-        else []
-    )
+    versioned = driver.get("version", driver.get("image", fields.INSTALLER_IMAGE))
+    needed = list(dict.fromkeys([versioned, *payloads])) if driver else []
     for path, _, data in _layers(document):
         if path[-2] != "frozen" or data.get("driver", {}).get("state") == "Absent":
             continue

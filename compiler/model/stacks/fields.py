@@ -56,13 +56,17 @@ ModuleParameter = Annotated[
     _name("[A-Za-z0-9_]+", 63, "the name of a module's parameter (at most 63 letters, digits and '_')"),
 ]
 
-MODULE_TEXT = r'^[^"\x00-\x1f\x7f]*$'
-"""A text of a module's parameter: it is quoted in a line of modprobe.d(5), and the kernel knows no escape (next_arg of
-lib/cmdline.c)."""
+MODULE_TEXT = r'^[^"\\\x00-\x1f\x7f]*$'
+"""A text of a module's parameter: it is quoted in a line of modprobe.d(5), where a backslash joins lines, and for which
+the kernel knows no escape (next_arg of lib/cmdline.c)."""
 MODULE_TEXT_LENGTH = 500
 ParameterValue = Annotated[
     bool | int | Annotated[str, Field(pattern=MODULE_TEXT, max_length=MODULE_TEXT_LENGTH)],
-    Field(json_schema_extra=base.form("true or false, a whole number, or one line without quotation marks")),
+    Field(
+        json_schema_extra=base.form(
+            "true or false, a whole number, or one line without quotation marks and backslashes"
+        )
+    ),
 ]
 """The value of a module's parameter."""
 

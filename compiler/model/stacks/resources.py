@@ -112,7 +112,7 @@ class RecipeResource(Model):
     /sys/class/uacce, or an IOMMU group of functions that are bound to vfio-pci."""
     kind: fields.PartName | None = None
     """The kind of match.pci whose functions are its devices (uacce and vfio)."""
-    groups: Annotated[tuple[DeviceGroup, ...], Field(min_length=1)] = ()
+    groups: Annotated[tuple[DeviceGroup, ...], Field(min_length=1)] | None = None
     """Its devices (char)."""
     count: Annotated[
         int | None,

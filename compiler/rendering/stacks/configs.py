@@ -21,6 +21,7 @@ def driver(policy: definitions.Policy, spec: stacks.Driver) -> dict[str, Any]:
         "modules": tuple(module.name for module in spec.modules),
         "moduleParameters": dict(_parameters(spec)),
         "moduleRules": dict(_rules(spec.modules)) or None,
+        "leftOut": tuple(module.name for module in own.modules if module not in spec.modules) or None,
         "networkForce": spec.network_force or None,
         "payloads": tuple(config.Payload(name=name, paths=paths) for name, paths in spec.payloads.items()) or None,
         "nodes": own.nodes or None,
@@ -75,7 +76,7 @@ def _resource(offer: offers.Offer) -> config.PluginResource:
         case "token":
             return config.TokenResource(class_="token", count=resource.count or 0, shares=resource.shares, **common)
         case "char":
-            return config.CharResource(class_="char", groups=resource.groups, shares=resource.shares, **common)
+            return config.CharResource(class_="char", groups=resource.groups or (), shares=resource.shares, **common)
         case "vfio":
             return config.VfioResource(class_="vfio", kind=resource.kind or "", **common)
         case "uacce":

@@ -6,6 +6,7 @@ the walk; with a limit, a list is gone through so many times. It is how generic-
 
 import os
 import stat
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,7 +36,8 @@ class Group:
     """A device: its id and its nodes, in the order of the paths."""
 
     id: str
-    """The PCI address of the function that the first path's node belongs to, else the path of that node."""
+    """The PCI address of the function that the first path's node belongs to, with the node's name where the function
+    has several; else the path of that node."""
     nodes: tuple[Node, ...]
     numa_node: int | None = None
 
@@ -48,23 +50,24 @@ class Group:
 def walk(where: paths.Paths, entries: Iterable[config.DeviceGroup]) -> tuple[Group, ...]:
     """Return the devices; nodes that several entries find the same way make one."""
     majors = _majors()
-    found: dict[tuple[str, ...], Group] = {}
-    taken: dict[str, int] = {}
-    for entry in entries:
-        for anchor, nodes in _in_step(where, entry):
-            key = tuple(node.path for node in nodes)
-            if key in found:
-                continue
-            address, numa_node = _owner(where, _numbers(where, anchor))
-            base = address or anchor.replace("::", ":")
-            count = taken[base] = taken.get(base, -1) + 1
-            # A function may have several nodes, and a node may be in several devices.
-            found[key] = Group(
-                id=f"{base}#{count}" if count else base,
-                nodes=tuple(looked_at(where, node, majors) for node in nodes),
-                numa_node=numa_node,
-            )
-    return tuple(found.values())
+    every = (pair for entry in entries for pair in _in_step(where, entry))
+    found = {tuple(node.path for node in nodes): (anchor, nodes) for anchor, nodes in every}
+    owners = {anchor: _owner(where, _numbers(where, anchor)) for anchor, _ in found.values()}
+    anchors = Counter(address for address, _ in owners.values())
+    taken = Counter[str]()
+    groups = []
+    for anchor, nodes in found.values():
+        address, numa_node = owners[anchor]
+        base = address or anchor.replace("::", ":")
+        if address and anchors[address] > 1:
+            # By their order, the id of one that goes would pass to the next, and a pod's link with it.
+            base = f"{address}#{anchor.rpartition('/')[2]}"
+        # A node may be in several devices.
+        given = f"{base}#{taken[base]}" if taken[base] else base
+        taken[base] += 1
+        seen = tuple(looked_at(where, node, majors) for node in nodes)
+        groups.append(Group(id=given, nodes=seen, numa_node=numa_node))
+    return tuple(groups)
 
 
 def _in_step(where: paths.Paths, entry: config.DeviceGroup) -> Iterator[tuple[str, list[Node]]]:
