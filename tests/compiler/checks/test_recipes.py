@@ -56,15 +56,15 @@ def test_the_smallest_recipe_and_policy_have_no_mistake() -> None:
     ("schema", "message"),
     [
         ({"default": "a"}, "A parameter has a type."),
-        ({"type": ["string"], "default": "a"}, "'['string']' is not a type of parameters."),
+        ({"type": ["string"], "default": "a"}, "[string] is not a type of parameters."),
         ({"type": "strin", "default": "a"}, "'strin' is not a type of parameters."),
         ({"type": "string", "oneOf": [], "default": "a"}, "'oneOf' is not a keyword of parameters."),
         ({"type": "string", "minimum": 1, "default": "a"}, "'minimum' is not a keyword of parameters of type string."),
         (
             {"type": "string", "enum": ["a", 1], "default": "a"},
-            "'['a', 1]' is not a list of 1 to 256 values of the type.",
+            "[a, 1] is not a list of 1 to 256 values of the type.",
         ),
-        ({"type": "string", "enum": [], "default": "a"}, "'[]' is not a list of 1 to 256 values of the type."),
+        ({"type": "string", "enum": [], "default": "a"}, "[] is not a list of 1 to 256 values of the type."),
         ({"type": "string", "maxLength": 5000, "default": "a"}, "'5000' is not a whole number from 0 to 4096."),
         (
             {"type": "string", "pattern": "(?=a)", "default": "a"},
