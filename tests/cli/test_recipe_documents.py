@@ -297,3 +297,45 @@ def test_a_list_that_is_no_type_is_shown_as_yaml(small: Path) -> None:
     edit(small, "type: integer", 'type: [integer, "null"]')
 
     assert ': [integer, "null"] is not a type of parameters.' in project.kae(small, "compile").err
+
+
+def test_a_new_version_of_a_recipe_touches_the_nodes_whose_pods_restart(small: Path) -> None:
+    assert project.kae(small, "compile").code == 0
+    project.write(small, {FILE: RECIPE.replace("version: 1.0.0", "version: 1.1.0")})
+
+    answer = project.kae(small, "compile")
+
+    assert answer.out.startswith("east: 1 object replaced; 1 node (kp920-01) touched\n")
+
+
+def test_a_frozen_group_pins_the_installers_image_where_it_is_that_of_the_driver(small: Path) -> None:
+    head, _, rest = RECIPE.partition("  driver:\n    image: installer\n    version: modules\n    payloads:\n")
+    plain = f"{head}  driver:\n    payloads:\n{rest}"
+    frozen = "  rollout: {frozen: [{name: colo, nodes: [kp920-01], images: {modules: {version: '1'}}}]}\n"
+    project.write(small, {FILE: plain, "policies/lab.yaml": POLICY + frozen})
+
+    answer = project.kae(small, "compile")
+
+    assert (answer.code, answer.out) == (1, "")
+    assert "Frozen group 'colo' has no version of its own for driver-installer." in answer.err
+
+
+def test_a_wave_may_bring_another_installer(small: Path) -> None:
+    head, _, rest = RECIPE.partition("  driver:\n    image: installer\n")
+    wave = "  rollout: {waves: [{name: canary, nodes: [kp920-01], images: {driver-installer: {version: '9'}}}]}\n"
+    project.write(small, {FILE: f"{head}  driver:\n{rest}", "policies/lab.yaml": POLICY + wave})
+
+    answer = project.kae(small, "compile")
+
+    assert answer.code == 0, answer.err
+    assert "kae-driver-installer:9\n" in (small / "output/east/images.txt").read_text()
+
+
+def test_a_recipe_does_not_ask_for_the_label_of_its_own_rule(small: Path) -> None:
+    own = '    labels: {openfuyao.com/net.present: ["true"]}\n'
+    project.write(small, {FILE: RECIPE.replace("    all: {}\n", own)})
+
+    answer = project.kae(small, "compile")
+
+    assert answer.code == 1
+    assert "The recipe asks for 'openfuyao.com/net.present', a label that its own rule sets." in answer.err
