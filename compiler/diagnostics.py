@@ -268,6 +268,7 @@ CODES: Mapping[str, Code] = MappingProxyType(
         "vf-without-driver": _warning("Virtual functions that are advertised have a driver in their own node."),
         "not-an-integer": _warning("A label that is compared with Gt or Lt is an integer."),
         "kernel-not-in-image": _warning("If a mapping has images that are named after kernels, all of its images are."),
+        "kernel-placeholder-lost": _warning("A policy names an image after kernels where its recipe does."),
         "kernel-not-covered": _warning("A mapping has a driver for the kernel of every node."),
         "group-stranger": _warning("Every node that a group names is assigned to the policy."),
         "group-empty": _warning("A wave or a frozen group takes at least one node."),

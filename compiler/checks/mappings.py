@@ -1,13 +1,14 @@
 """Rules for kernel mappings."""
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from compiler import devices, wording
-from compiler.diagnostics import Diagnostic
+from compiler.diagnostics import Diagnostic, Span
 from compiler.fleet import assignment, definitions
 from compiler.formats import documents
 from compiler.inventory import snapshot
-from compiler.planning import kernels, overrides, pools
+from compiler.planning import images, kernels, overrides, pools
 
 
 def path_of(policy: definitions.Policy) -> documents.Path:
@@ -22,6 +23,7 @@ def findings(policy: definitions.Policy, variants: Sequence[overrides.Variant]) 
     yield from unused_kernels(policy)
     yield from placeholders(policy, variants)
     yield from shared_images(policy, variants)
+    yield from lost_placeholders(policy, variants)
 
 
 def patterns(policy: definitions.Policy) -> Iterator[Diagnostic]:
@@ -110,11 +112,10 @@ def _without_mappings(
     )
 
 
-def shared_images(policy: definitions.Policy, variants: Iterable[overrides.Variant]) -> Iterator[Diagnostic]:
+def shared_images(policy: definitions.Policy, variants: Sequence[overrides.Variant]) -> Iterator[Diagnostic]:
     """If an image of a mapping is named after kernels, it is so in every wave and frozen group."""
-    of_mappings = [(variant, image) for variant in variants if variant.mapping for image in variant.images]
-    per_kernel = {(id(variant.mapping), image.noun) for variant, image in of_mappings if _is_named(image)}
-    for variant, image in of_mappings:
+    per_kernel = _per_kernel(variants)
+    for variant, image in ((one, image) for one in variants for image in one.images):
         is_shared = (id(variant.mapping), image.noun) in per_kernel and not _is_named(image)
         if variant.mapping is None or not is_shared or variant.driver.state == "Absent":
             continue
@@ -128,6 +129,47 @@ def shared_images(policy: definitions.Policy, variants: Iterable[overrides.Varia
             notes=("Every kernel of the mapping gets that image, even if it holds no modules for the kernel.",),
             hint=f"Write {kernels.FULL_VERSION} into the version or the image.",
         )
+
+
+def lost_placeholders(policy: definitions.Policy, variants: Sequence[overrides.Variant]) -> Iterator[Diagnostic]:
+    """An image that the recipe names after kernels is so in the policy too; `shared_images` tells of single groups."""
+    told = _per_kernel(variants)
+    for variant in variants:
+        stack = definitions.stack(variant.driver)
+        if stack is None or variant.driver.state == "Absent":
+            continue
+        for name, image in zip(stack.used, variant.images, strict=True):
+            own = stack.filled.images.get(name)
+            if own is None or _is_named(image) or (id(variant.mapping), image.noun) in told:
+                continue
+            for part, default in own.model_dump().items():
+                source, path = image.places[part]
+                if "$" in default and not _is_of_one_kernel(policy, path):
+                    yield _lost(source.setting_span(*path), image, part, default)
+
+
+def _per_kernel(variants: Iterable[overrides.Variant]) -> set[tuple[int, str]]:
+    """Return the mappings and the nouns of the images that a variant of the mapping names after kernels."""
+    found = ((variant.mapping, image) for variant in variants if variant.mapping for image in variant.images)
+    return {(id(mapping), image.noun) for mapping, image in found if _is_named(image)}
+
+
+def _is_of_one_kernel(policy: definitions.Policy, place: documents.Path) -> bool:
+    """Return whether a place belongs to a mapping of one kernel, whose image may be written in full."""
+    return any(place[: len(path)] == path and mapping.literal is not None for path, mapping in policy.mappings)
+
+
+def _lost(span: Span, image: overrides.Image, part: str, default: str) -> Diagnostic:
+    text, tail = image.parts[part], re.search(r"[-._]\$\{.*", default)
+    is_digest = text.startswith(images.DIGEST)
+    better = f'"{text}{tail[0]}"' if tail and not is_digest else f"a {part} with {kernels.FULL_VERSION}"
+    return Diagnostic(
+        code="kernel-placeholder-lost",
+        span=span,
+        message=f"{part.capitalize()} '{text}' of {image.noun} is one image for all kernels.",
+        notes=(f"The recipe names it after the kernel: '{default}'.",),
+        hint=f"Write {better}, unless the image serves every kernel.",
+    )
 
 
 def _is_named(image: overrides.Image) -> bool:

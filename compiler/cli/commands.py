@@ -256,7 +256,7 @@ def _bump(commands: options.Commands) -> None:
         "kae bump tls --version 2.3.0",
         "kae bump tls --wave canary --version 2.3.0",
         "kae bump tls --device-plugin --version 1.5.0",
-        "kae bump desk --image modules --wave canary --version 8.2",
+        "kae bump desk --image modules --wave canary --version '8.2-${KERNEL_FULL_VERSION}'",
     )
     command.add_argument("policy", metavar="POLICY", help="the policy's name")
     part = command.add_mutually_exclusive_group()

@@ -43,8 +43,9 @@ def run(arguments: argparse.Namespace) -> int:
             return _wrong(arguments, on_documents)
         _write(file, source.text)
     line = source.documents[index].span(*path).line
-    result = {"file": file.name, "line": line, "path": wording.dotted(path), "old": old, "new": arguments.version}
-    change = f"is {old} already" if old == arguments.version else f"{old or 'unset'} -> {arguments.version}"
+    shown = old or _inherited(policy, arguments.image)
+    result = {"file": file.name, "line": line, "path": wording.dotted(path), "old": shown, "new": arguments.version}
+    change = f"is {old} already" if old == arguments.version else f"{shown or 'unset'} -> {arguments.version}"
     body = f"{file.name}:{line}: {arguments.policy} {title}: version {change}\n"
     findings.show(arguments, diagnostics.merged(on_documents), body, policy=arguments.policy, **result)
     return cli.FINE
@@ -172,6 +173,14 @@ def _image(wanted: str | None, policy: definitions.Policy) -> str:
         hint = _hint(wanted, known, "It has")
         raise errors.RefusedError(f"recipe '{policy.recipe.name}' has no image '{wanted}'.", hint=hint)
     return wanted
+
+
+def _inherited(policy: definitions.Policy, image: str | None) -> str | None:
+    """Return the version of a recipe's image that the whole policy has, its own or the recipe's; None for KAE."""
+    stack, offer = definitions.stack(policy.spec.driver), definitions.offer(policy.spec.devicePlugin)
+    if stack is not None and image is not None:
+        return stack.images[image]["version"]
+    return offer.version if offer is not None else None
 
 
 def _hint(wanted: str, known: Sequence[str], lead: str) -> str:

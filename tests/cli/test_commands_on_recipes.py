@@ -193,6 +193,18 @@ def test_a_version_that_cannot_be_meant_is_refused(call: tuple[str, ...], words:
     assert (folder / "policies/desk.yaml").read_text() == DESK
 
 
+def test_a_version_that_serves_one_kernel_is_told_and_the_old_one_is_the_policys(folder: Path) -> None:
+    policy = folder / "policies/desk.yaml"
+    policy.write_text(
+        DESK.replace('    images:\n        modules: {version: "9-${KERNEL_FULL_VERSION}"}   # since March\n', "", 1)
+    )
+
+    answer = project.kae(folder, "bump", "desk", "--image", "modules", "--mapping", "el9", "--version", "8.2")
+
+    assert answer.code == 0
+    assert "version 8-${KERNEL_FULL_VERSION} -> 8.2\n" in answer.out
+
+
 def test_a_version_that_makes_no_image_is_not_written(folder: Path) -> None:
     answer = project.kae(folder, "bump", "desk", "--image", "plugin", "--version", "a:b")
 
