@@ -25,9 +25,11 @@ def refuse(machine: machines.Machine, module: str, times: int | None = 1) -> Non
 
 
 def obstruct(machine: machines.Machine, name: str) -> None:
-    """Put a folder where a library of each driver in the store is to go."""
+    """Put a folder with a file where a library of each driver in the store is to go; an empty one would make way."""
     for path in (machine.root / "var/lib/kae/drivers").iterdir():
-        (machine.root / f"opt/.kae-{path.name}/{name}").mkdir(parents=True)
+        folder = machine.root / f"opt/.kae-{path.name}/{name}"
+        folder.mkdir(parents=True)
+        (folder / "own").touch()
 
 
 def test_files_that_cannot_be_put_in_place_bring_the_old_driver_back(
