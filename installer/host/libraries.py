@@ -84,8 +84,9 @@ def place(host: chroot.Host, driver: record.Driver, stored: Path) -> None:
         here, source = host.path(absolute), stored / name
         if not (here.is_symlink() or here.is_file()) or digests.of_file(here) != digest:
             if here.is_dir() and not here.is_symlink():
-                # A container runtime makes a folder of a host path that it is to mount and that is not there.
-                host.remove_folder(absolute)
+                # A container runtime makes an empty folder of a host path that it is to mount and that is not there.
+                with contextlib.suppress(OSError):
+                    here.rmdir()
             host.copy(source, absolute, mode=source.stat().st_mode & 0o777 if source.is_file() else 0o644)
     for link in links:
         _lead(host, link, f"{tree}/{_part(host, link)}")
