@@ -25,7 +25,9 @@ spec:
   recipe: simple-kmod
   images:
     driver-installer: {version: 2.3.0}
-    modules: {version: "1.0"}
+    modules: {version: "1.0-${KERNEL_FULL_VERSION}"}
+  kernelMappings:
+    - {name: one, literal: 5.10.0-60}
 """
 REFUSED = """\
 policies/west.yaml:8:27: error[privilege-refused]: Cluster 'west' refuses a privilege of 'simple-kmod-driver': \
