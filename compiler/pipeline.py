@@ -266,7 +266,7 @@ def render_cluster(
 def manifests_of(planned: plan.Plan, output: str = names.OUTPUT) -> ir.ClusterManifests:
     """Return everything that the output of a planned cluster is made from."""
     spec = planned.cluster.spec
-    divisions = tuple(division for one in planned.every for division in one.divisions)
+    divisions = planned.all_divisions
     return ir.ClusterManifests(
         name=planned.cluster.name,
         has_nodes=bool(planned.inventory.nodes),

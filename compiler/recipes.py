@@ -134,10 +134,15 @@ class Recipe:
         return "/run/kae" if self.name == "kae" else f"/run/kae/recipes/{self.name}"
 
     @property
+    def hardware(self) -> Labels:
+        """The labels of nodes with its hardware, of whichever kind; none: every node is one."""
+        return ((self.present, ("true",)),) if self.kinds else self.labels
+
+    @property
     def deciding(self) -> tuple[str, ...]:
         """The labels that decide over a node under any policy, sorted: its hardware and its opt-outs."""
         counted = (label for kind in self.kinds for label in (kind.present, kind.pf_count, kind.vf_count))
-        hardware = (self.present,) if self.kinds else (key for key, _ in self.labels)
+        hardware = (key for key, _ in self.hardware)
         return tuple(sorted({*hardware, self.opt_out_driver, self.opt_out_device_plugin, *counted}))
 
     @property

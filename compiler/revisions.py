@@ -52,7 +52,7 @@ def made(planned: plan.Plan, output: str = names.OUTPUT) -> Made:
             ref = objects.Ref(kind="DaemonSet", namespace=value.namespace, name=value.name)
             daemon_sets[key] = pods.DaemonSet(ref=ref, config=config)
     values = (manifest.value for manifest in manifests_made.manifests)
-    rules = frozenset(getattr(value, "name", "kae") for value in values if isinstance(value, ir.DeviceRules))
+    rules = frozenset(value.name for value in values if isinstance(value, ir.DeviceRules))
     side = pods.Side(planned=planned, daemon_sets=daemon_sets, rules=rules)
     return Made(side, manifests_made)
 

@@ -124,9 +124,7 @@ def unassigned_nodes(recipe: recipes.Recipe, decisions: Iterable[plan.Decision],
 
 def _has_hardware(recipe: recipes.Recipe, node: snapshot.Node) -> bool:
     """Return whether a node is known to have hardware of a recipe, of any kind."""
-    if recipe.kinds:
-        return node.label(recipe.present) == "true"
-    return all(node.label(key) in values for key, values in recipe.labels)
+    return all(node.label(key) in values for key, values in recipe.hardware)
 
 
 def opted_out(

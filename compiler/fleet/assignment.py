@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from compiler import names
+from compiler import names, recipes
 from compiler.fleet import definitions, overlap, selectors
 from compiler.inventory import snapshot
 
@@ -56,9 +56,14 @@ def presence(policy: definitions.Policy) -> tuple[selectors.Term, ...]:
 
 def is_present(policy: definitions.Policy, node: snapshot.Node) -> bool:
     """Return whether a node is known to have the hardware that the policy serves."""
-    if policy.recipe.kinds:
-        return any(node.label(kind.present) == "true" for kind in policy.kinds)
-    return all(node.label(key) in values for key, values in policy.recipe.labels)
+    return has_any(policy.recipe, policy.kinds, node)
+
+
+def has_any(recipe: recipes.Recipe, kinds: Iterable[recipes.Kind], node: snapshot.Node) -> bool:
+    """Return whether a node is known to have a device of these kinds of a recipe, or the hardware of one without any."""
+    if recipe.kinds:
+        return any(node.label(kind.present) == "true" for kind in kinds)
+    return all(node.label(key) in values for key, values in recipe.labels)
 
 
 def is_served(policy: definitions.Policy, node: snapshot.Node) -> bool:

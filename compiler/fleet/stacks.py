@@ -1,7 +1,7 @@
 """DevicePolicies in the terms of KAEPolicies, so that the same code makes pools, plans and manifests of both.
 
-A DevicePolicy sets images, values and modules of its recipe, which mappings, waves and frozen groups may override: here
-they are more fields of the driver and of its overrides. `repository`, `image` and `version` of the driver are those of
+A DevicePolicy sets images and modules of its recipe, which mappings, waves and frozen groups may override: here they
+are more fields of the driver and of its overrides. `repository`, `image` and `version` of the driver are those of
 the image whose version counts.
 """
 
@@ -26,7 +26,6 @@ class Overrides(base.Model):
 
     images: Mapping[str, definitions.ImageParts] = Field(default_factory=dict)
     """Images by their names in the recipe."""
-    values: Mapping[str, Any] = Field(default_factory=dict)
     modules: tuple[str, ...] | None = None
 
 
@@ -43,14 +42,13 @@ class Frozen(Overrides, drivers.Frozen):
 
 
 class Driver(drivers.Driver):
-    """The driver of a DevicePolicy, with the images, values and modules that its nodes get."""
+    """The driver of a DevicePolicy, with the images and modules that its nodes get."""
 
     recipe: definitions.Recipe
     filled: recipe_model.RecipeSpec
-    """The recipe with the values in their places."""
+    """The recipe with the values of the policy in their places."""
     images: Mapping[str, definitions.ImageParts]
     """Every image of the recipe by its name, with all three parts."""
-    values: Mapping[str, Any]
     chosen: tuple[str, ...] | None
     """The modules that the policy names; None for all that are not optional."""
     parameters: Mapping[str, Mapping[str, bool | int | str]]
@@ -91,16 +89,17 @@ class Driver(drivers.Driver):
         return (self.own.image, *self.payloads)
 
     def overridden(self, layers: Iterable[object]) -> Self:
-        """Return the driver with the images, values and modules of overrides, the strongest last."""
-        images, values, chosen = dict(self.images), dict(self.values), self.chosen
+        """Return the driver with the images and modules of overrides, the strongest last.
+
+        They have no values: no field of a driver takes one (`override-unused`).
+        """
+        images, chosen = dict(self.images), self.chosen
         for layer in layers:
             if isinstance(layer, Overrides):
                 images |= {name: {**images[name], **parts} for name, parts in layer.images.items()}
-                values |= layer.values
                 chosen = chosen if layer.modules is None else layer.modules
-        filled = self.filled if values == self.values else recipe_values.filled(self.recipe, values)
-        update = {"images": images, "values": values, "chosen": chosen, "filled": filled}
-        return self.model_copy(update={**update, **images[self.own.version or self.own.image]})
+        own = images[self.own.version or self.own.image]
+        return self.model_copy(update={"images": images, "chosen": chosen, **own})
 
 
 class DevicePlugin(policies.DevicePlugin):
@@ -165,7 +164,6 @@ def _driver(
         recipe=recipe,
         filled=filled,
         images=images,
-        values=model.values,
         chosen=spec.modules,
         parameters=spec.moduleParameters,
         always=spec.installPolicy == "Always",
@@ -214,10 +212,10 @@ def _parts(image: device_policy.ImageOverride | None) -> dict[str, str]:
 
 
 def _layer(model: type[base.Model], given: Any) -> Any:
-    """Return a mapping, a wave or a frozen group with its overrides of the driver beside those of images and values."""
-    fields = {name: getattr(given, name) for name in given.model_fields_set if name in model.model_fields}
+    """Return a mapping, a wave or a frozen group with its overrides of the driver beside those of images."""
+    kept = {name: getattr(given, name) for name in given.model_fields_set if name in model.model_fields}
     own = {name: getattr(given.driver, name) for name in given.driver.model_fields_set}
-    return model.model_construct(**fields | own | {"images": {name: _parts(one) for name, one in given.images.items()}})
+    return model.model_construct(**kept | own | {"images": {name: _parts(one) for name, one in given.images.items()}})
 
 
 def value_of(recipe: definitions.Recipe) -> recipes.Recipe:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from compiler import devices, errors, names, recipes, wording
+from compiler.changes import objects
 from compiler.kube import client, pods, reader
 from compiler.support import masking
 
@@ -148,7 +149,7 @@ class Collection:
             for item in (*status.get("containerStatuses", ()), *status.get("initContainerStatuses", ()))
             if item.get("restartCount")
         }
-        for item in (*spec.get("initContainers", ()), *spec["containers"]):
+        for item in objects.containers(spec):
             self._log(pod, item["name"], previous=False)
             if item["name"] in restarted:
                 self._log(pod, item["name"], previous=True)

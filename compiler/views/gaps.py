@@ -56,10 +56,7 @@ def of(decision: plan.Decision) -> Iterator[Gap]:
 
 def has_devices(decision: plan.Decision) -> bool:
     """Return whether the nodes of a decision are known to have the hardware of its recipe."""
-    recipe, node = decision.recipe, decision.node
-    if recipe.kinds:
-        return any(node.label(kind.present) == "true" for kind in recipe.kinds)
-    return all(node.label(key) in values for key, values in recipe.labels)
+    return assignment.has_any(decision.recipe, decision.recipe.kinds, decision.node)
 
 
 def has_problem(decision: plan.Decision) -> bool:

@@ -111,8 +111,8 @@ def thaws(before: deployed.Deployed, after: deployed.Deployed, planned: plan.Pla
     now = after.index.frozen or ()
     # An index without the record was written before there was one: the entries count as unedited.
     for (policy, group), entries in _entries(now if before.index.frozen is None else before.index.frozen).items():
-        rules = _pool_rules(before, policy)
         owner = _owner(before, policy)
+        rules = before.pool_rules(owner)
         heirs = {item.policy for item in now if item.group == group and {item.entry} == entries}
         if rules is None or (policy in policies and policy not in heirs):
             continue
@@ -197,15 +197,18 @@ def unprotected(before: deployed.Deployed, after: deployed.Deployed, engine: str
 
 def loses_guard(before: deployed.Deployed, after: deployed.Deployed) -> bool:
     """Return whether drivers keep the right to evict, and lose the guard that confines it to their own node."""
-    paths = after.index.files if after.index.complete else after.objects
-    evicts = any(path.partition("/")[2].startswith("clusterrole-") and path.endswith("-driver.yaml") for path in paths)
-    return _has(before, "guard/") and not _has(after, "guard/") and evicts
+    names = (path.partition("/")[2] for path in _paths(after))
+    evicts = any(name.startswith("clusterrole-") and name.endswith("-driver.yaml") for name in names)
+    return _has_guard(before) and not _has_guard(after) and evicts
 
 
-def _has(output: deployed.Deployed, start: str) -> bool:
-    """Return whether a path is recorded that begins so; after an interrupted compile, whether it is there."""
-    paths = output.index.files if output.index.complete else output.objects
-    return any(path.startswith(start) for path in paths)
+def _has_guard(output: deployed.Deployed) -> bool:
+    return any(path.startswith("guard/") for path in _paths(output))
+
+
+def _paths(output: deployed.Deployed) -> Iterable[str]:
+    """Return the recorded paths; after an interrupted compile, those that are there."""
+    return output.index.files if output.index.complete else output.objects
 
 
 def _moves(before: str, after: str | None) -> bool:

@@ -65,7 +65,7 @@ def _unstated(planned: plan.Plan, kubelet: int | None, span: Span) -> Iterator[D
 
 def _evicting(planned: plan.Plan) -> Iterator[definitions.Policy]:
     """Yield the policies whose drivers evict pods."""
-    for division in (division for stack in planned.every for division in stack.divisions):
+    for division in planned.all_divisions:
         driver = division.policy.spec.driver
         if driver.enabled and driver.drain.enabled:
             yield division.policy
