@@ -8,9 +8,12 @@ from pathlib import Path
 import hypothesis
 import pytest
 
-hypothesis.settings.register_profile("deterministic", derandomize=True, deadline=None, database=None)
+from tests import effort, project
+
+hypothesis.settings.register_profile("gate", derandomize=True, deadline=None, database=None, max_examples=25)
+hypothesis.settings.register_profile("long", derandomize=True, deadline=None, database=None, max_examples=100)
 hypothesis.settings.register_profile("fuzz", derandomize=False, deadline=None, database=None, print_blob=True)
-hypothesis.settings.load_profile("deterministic")
+hypothesis.settings.load_profile("long" if effort.LONG else "gate")
 
 _ROOT = Path(__file__).resolve().parents[1]
 _MEMORY = Path("/dev/shm")  # noqa: S108 - in it, too, every user of tempfile has a folder of its own
@@ -19,11 +22,14 @@ _ROOM_BYTES = 2 << 30
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Put temporary files in memory if it has space and allows programs, unless TMPDIR is set.
+    """Have syrupy write its snapshots where ACCEPT=1 says so, and put temporary files in memory.
+
+    In memory if it has space and allows programs, unless TMPDIR is set.
 
     A disk takes twice as long for the small files of fake hosts, and waits where a program wants them to be safe. What
     is not run unless it is named makes device nodes and whole root file systems; it stays with the disk.
     """
+    config.option.update_snapshots |= project.accepting()
     apart = [_ROOT / folder for folder in config.getini("norecursedirs")]
     named = [(config.invocation_params.dir / argument.partition("::")[0]).resolve() for argument in config.args]
     if "TMPDIR" in os.environ or any(path.is_relative_to(folder) for path in named for folder in apart):

@@ -1,34 +1,8 @@
-"""Run the command line in a project folder of a test, as a person would."""
+"""Folders of tests: written, read, and the expectations in them."""
 
-import contextlib
-import io
 import os
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
-
-from compiler import cli
-from tests import warmth
-
-
-@dataclass(frozen=True)
-class Answer:
-    """The result of a call of `kae`."""
-
-    code: int
-    out: str
-    err: str
-
-
-def kae(folder: Path, *arguments: str) -> Answer:
-    """Run `kae` in a folder, in this process."""
-    out, err = io.StringIO(), io.StringIO()
-    with contextlib.chdir(folder), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), warmth.kept():
-        try:
-            code = cli.main(arguments)
-        except SystemExit as stop:
-            code = int(stop.code or 0)
-    return Answer(code, out.getvalue(), err.getvalue())
 
 
 def write(folder: Path, texts: dict[str, str]) -> Path:
@@ -57,6 +31,3 @@ def cases(folder: Path, mark: str) -> Iterator[Path]:
 def accepting() -> bool:
     """Return whether tests write their expectations anew (ACCEPT=1)."""
     return os.environ.get("ACCEPT") == "1"
-
-
-__all__: Sequence[str] = ("Answer", "accepting", "cases", "kae", "tree", "write")

@@ -60,7 +60,7 @@ def is_present(policy: definitions.Policy, node: snapshot.Node) -> bool:
 
 
 def has_any(recipe: recipes.Recipe, kinds: Iterable[recipes.Kind], node: snapshot.Node) -> bool:
-    """Return whether a node is known to have a device of these kinds of a recipe, or the hardware of one without any."""
+    """Return whether a node is known to have a device of these kinds, or the hardware of a recipe without any."""
     if recipe.kinds:
         return any(node.label(kind.present) == "true" for kind in kinds)
     return all(node.label(key) in values for key, values in recipe.labels)

@@ -4,7 +4,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from tests import project, revisions
+from tests import in_process, revisions
 from tests.browser import chromium
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -42,7 +42,7 @@ def _change(folder: Path) -> Path:
 
 
 def _report(folder: Path, *revision: str) -> Path:
-    answer = project.kae(folder, "report", "-q", "--html", "page.html", *revision)
+    answer = in_process.kae(folder, "report", "-q", "--html", "page.html", *revision)
     assert answer.code == 0, answer.err
     return folder / "page.html"
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import project, revisions
+from tests import in_process, revisions
 from tests.browser import chromium, fleets
 from tests.cli import fleet
 
@@ -61,7 +61,7 @@ def change(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 def report(folder: Path, *revision: str) -> str:
     """Return the address of a project's page."""
-    answer = project.kae(folder, "report", "-q", "--html", "page.html", *revision)
+    answer = in_process.kae(folder, "report", "-q", "--html", "page.html", *revision)
     assert answer.code == 0, answer.err
     return (folder / "page.html").as_uri()
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import project
+from tests import in_process
 from tests.cli import fleet
 from tests.cli.test_init import World
 
@@ -22,5 +22,5 @@ def world(tmp_path: Path, repository_root: Path, begun: Path) -> World:
 def compiled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A project whose nodes meet every fate, and its output."""
     folder = fleet.full(tmp_path_factory.mktemp("fleet"))
-    assert project.kae(folder, "compile").code == 0
+    assert in_process.kae(folder, "compile").code == 0
     return folder

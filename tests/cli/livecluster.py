@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from tests import project
+from tests import in_process
 from tests.cli import fleet
 from tests.golden import trees
 from tests.kube import apiserver
@@ -45,7 +45,7 @@ def parsed(files: trees.Files) -> Iterator[dict[str, Any]]:
 
 def nodes_planned(folder: Path, cluster: str) -> list[dict[str, Any]]:
     """The nodes as `kae plan` tells of them."""
-    answer = json.loads(project.kae(folder, "plan", "--cluster", cluster, "-o", "json").out)
+    answer = json.loads(in_process.kae(folder, "plan", "--cluster", cluster, "-o", "json").out)
     (found,) = answer["clusters"]
     told: list[dict[str, Any]] = found["nodes"]
     return told

@@ -4,7 +4,7 @@ import copy
 from pathlib import Path
 from typing import Any
 
-from tests import builders, project
+from tests import builders, in_process, project
 from tests.cli import fleet
 
 HEAD = "apiVersion: device.openfuyao.com/v1alpha1\n"
@@ -67,5 +67,5 @@ def compiled(folder: Path, **texts: str) -> Path:
     project.write(folder, {"inventory/east.json": fleet.listed(NODES)})
     policies = {"east": EAST, "west": WEST, "tls": TLS, "rest": REST} | texts
     project.write(folder, {f"policies/{name}.yaml": text for name, text in policies.items() if text})
-    assert project.kae(folder, "compile", "--no-cache").code == 0
+    assert in_process.kae(folder, "compile", "--no-cache").code == 0
     return folder

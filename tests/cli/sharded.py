@@ -3,7 +3,7 @@
 import shutil
 
 from compiler.project.by_cluster import shards
-from tests import project
+from tests import in_process
 from tests.cli.test_init import World
 from tests.cli.test_inventories import inventory
 
@@ -27,7 +27,7 @@ def begin(world: World, count: int) -> None:
         nodes = inventory(f"{name}-01", f"{name}-02", cluster=name)
         (clone / f"inventory/{name}.json").write_text(nodes, "utf-8")
     (clone / "policies/cluster.yaml").unlink()
-    answer = project.kae(clone, "compile")
+    answer = in_process.kae(clone, "compile")
     assert answer.code == 0, answer.err
     world.commit(clone, "Add clusters")
     world.git(clone, "push", "--quiet")
@@ -38,7 +38,7 @@ def tree_of_one_compile(world: World) -> str:
     clone = world.clone("whole")
     shutil.rmtree(clone / "output")
     world.git(clone, "rm", "--quiet", "-r", "--cached", "output")
-    answer = project.kae(clone, "compile")
+    answer = in_process.kae(clone, "compile")
     assert answer.code == 0, answer.err
     world.git(clone, "add", "--all", "--force", "output")
     return world.git(clone, "rev-parse", f"{world.git(clone, 'write-tree')}:output")

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import project
+from tests import in_process
 from tests.cli.test_init import World
 
 SCOPES = ("removes-device-plugins:default/kae", "removes-drivers:default/kae")
@@ -191,7 +191,7 @@ def test_a_trailer_from_before_the_last_compiled_commit_does_not_count(world: Wo
 def test_a_trailer_of_the_commit_that_changed_output_does_not_count_either(world: World) -> None:
     clone = world.clone("a")
     restrict_pods(clone)
-    project.kae(clone, "compile")
+    in_process.kae(clone, "compile")
     world.commit(clone, f"Restrict pods, compiled\n\n{TRAILERS}")
     remove_policy(world, clone, "Remove the policy")
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import project
+from tests import in_process, project
 from tests.cli import fleet
 
 ROOT = Path(__file__).parents[2]
@@ -51,7 +51,7 @@ def text_of(folder: Path, name: str = "policies/tls.yaml") -> str:
     return (folder / name).read_bytes().decode()
 
 
-def process(folder: Path, *arguments: str, before: str = "") -> project.Answer:
+def process(folder: Path, *arguments: str, before: str = "") -> in_process.Answer:
     """Runs `kae bump` as a shell starts it, after another command of that shell."""
     line = f'{before}\nexec "$@"'
     done = subprocess.run(
@@ -64,7 +64,7 @@ def process(folder: Path, *arguments: str, before: str = "") -> project.Answer:
         check=False,
         timeout=60,
     )
-    return project.Answer(done.returncode, done.stdout, done.stderr)
+    return in_process.Answer(done.returncode, done.stdout, done.stderr)
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,7 @@ def test_each_version_of_a_policy_is_changed_in_its_own_line(
 
     answer = process(folder, "tls", *options, "--version", "2.3.0")
 
-    assert answer == project.Answer(0, f"policies/tls.yaml:{said} -> 2.3.0\n", "")
+    assert answer == in_process.Answer(0, f"policies/tls.yaml:{said} -> 2.3.0\n", "")
     assert text_of(folder) == POLICY.replace(old, new)
     assert project.tree(folder).keys() == {"policies/tls.yaml"}
 
@@ -98,7 +98,7 @@ def test_each_version_of_a_policy_is_changed_in_its_own_line(
 def test_programs_get_the_same_answer(tmp_path: Path) -> None:
     folder = written(tmp_path)
 
-    answer = project.kae(folder, "bump", "tls", "--wave", "canary", "--version", "2.3.0", "-o", "json")
+    answer = in_process.kae(folder, "bump", "tls", "--wave", "canary", "--version", "2.3.0", "-o", "json")
 
     assert (answer.code, answer.err) == (0, "")
     assert json.loads(answer.out) == {
@@ -116,8 +116,8 @@ def test_programs_get_the_same_answer(tmp_path: Path) -> None:
 def test_what_is_written_compiles(tmp_path: Path) -> None:
     folder = fleet.small(tmp_path)
 
-    bumped = project.kae(tmp_path, "bump", "tls", "--version", "2.10")
-    compiled = project.kae(folder, "compile")
+    bumped = in_process.kae(tmp_path, "bump", "tls", "--version", "2.10")
+    compiled = in_process.kae(folder, "compile")
 
     assert (bumped.code, compiled.code) == (0, 0), compiled.err
     assert '    version: "2.10"\n' in text_of(folder)
@@ -128,10 +128,10 @@ def test_a_version_that_is_there_already_touches_nothing(tmp_path: Path) -> None
     folder = written(tmp_path)
     before = (folder / "policies/tls.yaml").stat()
 
-    answer = project.kae(folder, "bump", "tls", "--version", "2.2.0")
+    answer = in_process.kae(folder, "bump", "tls", "--version", "2.2.0")
     after = (folder / "policies/tls.yaml").stat()
 
-    assert answer == project.Answer(0, "policies/tls.yaml:10: tls driver: version is 2.2.0 already\n", "")
+    assert answer == in_process.Answer(0, "policies/tls.yaml:10: tls driver: version is 2.2.0 already\n", "")
     assert (after.st_ino, after.st_mtime_ns, after.st_ctime_ns) == (
         before.st_ino,
         before.st_mtime_ns,
@@ -144,8 +144,8 @@ def test_line_breaks_of_windows_and_an_end_without_one_are_kept(tmp_path: Path) 
     (tmp_path / "policies").mkdir()
     (tmp_path / "policies/tls.yaml").write_bytes(text.rstrip().replace("\n", "\r\n").encode())
 
-    first = project.kae(tmp_path, "bump", "tls", "--version", "2.3.0")
-    second = project.kae(tmp_path, "bump", "tls", "--device-plugin", "--version", "1.5.0")
+    first = in_process.kae(tmp_path, "bump", "tls", "--version", "2.3.0")
+    second = in_process.kae(tmp_path, "bump", "tls", "--device-plugin", "--version", "1.5.0")
 
     assert (first.code, second.code) == (0, 0), first.err + second.err
     wanted = text.replace("2.2.0", "2.3.0") + "  devicePlugin:\n    version: 1.5.0"
@@ -156,7 +156,7 @@ def test_a_policy_among_others_in_its_file_is_the_only_one_that_changes(tmp_path
     text = f"---\n---\n{fleet.CLUSTER}---\n{fleet.REST}---\n{fleet.POLICY}...\n"
     folder = project.write(tmp_path, {"policies/all.yml": text})
 
-    answer = project.kae(folder, "bump", "rest", "--device-plugin", "--version", "1.4.2")
+    answer = in_process.kae(folder, "bump", "rest", "--device-plugin", "--version", "1.4.2")
 
     assert (answer.code, answer.out) == (0, "policies/all.yml:19: rest device plugin: version 1.4.1 -> 1.4.2\n")
     assert text_of(folder, "policies/all.yml") == text.replace("1.4.1", "1.4.2", 1)
@@ -168,7 +168,7 @@ def test_a_policy_may_be_json(tmp_path: Path) -> None:
     text = json.dumps(head | {"spec": spec}, indent=4)
     folder = project.write(tmp_path, {"policies/tls.json": text})
 
-    answer = project.kae(folder, "bump", "tls", "--wave", "canary", "--version", "2.10")
+    answer = in_process.kae(folder, "bump", "tls", "--wave", "canary", "--version", "2.10")
 
     assert (answer.code, answer.err) == (0, "")
     spec["driver"]["rollout"]["waves"] = [{"name": "canary", "version": "2.10", "percent": 5}]
@@ -206,14 +206,14 @@ def test_a_name_that_is_not_there_is_answered_with_those_that_are(
 
     answer = process(folder, *arguments, "--version", "2.3.0")
 
-    assert answer == project.Answer(1, "", f"kae: {message}\nhint: {hint}\n")
+    assert answer == in_process.Answer(1, "", f"kae: {message}\nhint: {hint}\n")
     assert project.tree(folder) == before
 
 
 def test_a_folder_without_policies_says_so(tmp_path: Path) -> None:
-    answer = project.kae(tmp_path, "bump", "tls", "--version", "2.3.0")
+    answer = in_process.kae(tmp_path, "bump", "tls", "--version", "2.3.0")
 
-    assert answer == project.Answer(
+    assert answer == in_process.Answer(
         1, "", "kae: there is no policy 'tls'.\nhint: `kae -C DIR` works in another folder.\n"
     )
 
@@ -222,13 +222,13 @@ def test_a_policy_of_several_files_is_changed_in_the_one_that_is_named(tmp_path:
     west = fleet.POLICY.replace("east", "west")
     folder = project.write(tmp_path, {"policies/east.yaml": fleet.POLICY, "policies/west/tls.yaml": west})
 
-    unclear = project.kae(folder, "bump", "tls", "--version", "2.3.0")
+    unclear = in_process.kae(folder, "bump", "tls", "--version", "2.3.0")
     before = project.tree(folder)
-    clear = project.kae(folder, "bump", "tls", "--version", "2.3.0", "--file", "./policies/west/tls.yaml")
+    clear = in_process.kae(folder, "bump", "tls", "--version", "2.3.0", "--file", "./policies/west/tls.yaml")
 
     places = "policies/east.yaml:4 and policies/west/tls.yaml:4"
     hint = "Choose a file with --file."
-    assert unclear == project.Answer(1, "", f"kae: policy 'tls' is written 2 times: {places}.\nhint: {hint}\n")
+    assert unclear == in_process.Answer(1, "", f"kae: policy 'tls' is written 2 times: {places}.\nhint: {hint}\n")
     assert (clear.code, clear.out) == (0, "policies/west/tls.yaml:11: tls driver: version 2.2.0 -> 2.3.0\n")
     changed = {"policies/west/tls.yaml": west.replace("2.2.0", "2.3.0").encode()}
     assert project.tree(folder) == before | changed
@@ -238,7 +238,7 @@ def test_a_policy_that_stands_twice_in_one_file_is_not_guessed(tmp_path: Path) -
     folder = written(tmp_path, f"{fleet.POLICY}---\n{fleet.POLICY.replace('east', 'west')}")
     before = project.tree(folder)
 
-    answer = project.kae(folder, "bump", "tls", "--version", "2.3.0", "--file", "policies/tls.yaml")
+    answer = in_process.kae(folder, "bump", "tls", "--version", "2.3.0", "--file", "policies/tls.yaml")
 
     assert (answer.code, answer.out) == (1, "")
     assert "'tls' is written 2 times: policies/tls.yaml:4 and policies/tls.yaml:20.\n" in answer.err
@@ -261,7 +261,7 @@ def test_a_version_that_is_not_one_place_is_refused(spec: str, place: str, words
     head = fleet.POLICY.partition("  clusters")[0]
     folder = written(tmp_path, head + spec)
 
-    answer = project.kae(folder, "bump", "tls", "--version", "2.3.0")
+    answer = in_process.kae(folder, "bump", "tls", "--version", "2.3.0")
 
     assert (answer.code, answer.out) == (1, "")
     assert answer.err.startswith(f"kae: policies/tls.yaml:{place}: 'spec.driver.version' ")
@@ -289,7 +289,7 @@ def test_a_version_that_would_not_compile_gets_the_words_of_a_compile(
 
     assert (bumped.code, bumped.out, text_of(folder)) == (1, "", text)
     project.write(folder, {"policies/tls.yaml": text.replace("2.2.0", by_hand)})
-    compiled = project.kae(folder, "compile", "--no-cache")
+    compiled = in_process.kae(folder, "compile", "--no-cache")
     assert f"error[{code}]" in bumped.err
     assert bumped.err == compiled.err
 
@@ -297,8 +297,8 @@ def test_a_version_that_would_not_compile_gets_the_words_of_a_compile(
 def test_only_the_warnings_that_a_version_brings_are_shown(tmp_path: Path) -> None:
     folder = written(tmp_path, POLICY.replace("version: 2.2.0 ", "image: kae "))
 
-    fine = project.kae(folder, "bump", "tls", "--wave", "half", "--version", "2.3.0")
-    mutable = project.kae(folder, "bump", "tls", "--device-plugin", "--version", "latest")
+    fine = in_process.kae(folder, "bump", "tls", "--wave", "half", "--version", "2.3.0")
+    mutable = in_process.kae(folder, "bump", "tls", "--device-plugin", "--version", "latest")
 
     assert (fine.code, fine.err) == (0, "")
     assert (mutable.code, mutable.err.count("warning[")) == (0, 1)
@@ -308,7 +308,7 @@ def test_only_the_warnings_that_a_version_brings_are_shown(tmp_path: Path) -> No
 def test_a_version_that_would_not_compile_is_a_diagnostic_for_programs(tmp_path: Path) -> None:
     folder = written(tmp_path)
 
-    answer = project.kae(folder, "bump", "tls", "--version", "a b", "-o", "json")
+    answer = in_process.kae(folder, "bump", "tls", "--version", "a b", "-o", "json")
 
     (found,) = json.loads(answer.out)["diagnostics"]
     assert answer.code == 1
@@ -330,7 +330,7 @@ def test_documents_that_cannot_be_understood_are_left_alone(texts: dict[str, str
     folder = project.write(written(tmp_path), texts)
     before = project.tree(folder)
 
-    answer = project.kae(folder, "bump", "tls", "--wave", "canary", "--version", "2.3.0")
+    answer = in_process.kae(folder, "bump", "tls", "--wave", "canary", "--version", "2.3.0")
 
     assert (answer.code, answer.out) == (1, "")
     assert f"error[{code}]" in answer.err
@@ -341,7 +341,7 @@ def test_mistakes_elsewhere_do_not_stand_in_the_way(tmp_path: Path) -> None:
     folder = project.write(written(tmp_path), {"policies/rest.yaml": fleet.REST.replace("default", "defualt")})
     project.write(folder, {"policies/broken.yaml": "a: b: c\n", "inventory/east.json": "{"})
 
-    answer = project.kae(folder, "bump", "tls", "--version", "2.3.0", "--file", "policies/tls.yaml")
+    answer = in_process.kae(folder, "bump", "tls", "--version", "2.3.0", "--file", "policies/tls.yaml")
 
     assert (answer.code, answer.err) == (0, "")
 
@@ -370,14 +370,14 @@ def test_a_disk_that_takes_no_more_leaves_the_file_as_it_was(tmp_path: Path) -> 
 
     answer = process(folder, "tls", "--version", "2.3.0", before="ulimit -f 0")
 
-    assert answer == project.Answer(3, "", "kae: 'policies/tls.yaml' cannot be written: File too large.\n")
+    assert answer == in_process.Answer(3, "", "kae: 'policies/tls.yaml' cannot be written: File too large.\n")
     assert project.tree(folder) == {"policies/tls.yaml": POLICY.encode()}
 
 
 def test_a_file_that_is_no_document_of_policies_ends_with_3(tmp_path: Path) -> None:
     folder = fleet.small(tmp_path)
 
-    answer = project.kae(folder, "bump", "tls", "--version", "2.3.0", "--file", "inventory/east.json")
+    answer = in_process.kae(folder, "bump", "tls", "--version", "2.3.0", "--file", "inventory/east.json")
 
     assert (answer.code, answer.out) == (3, "")
     assert "'inventory/east.json' is no document file of policies/." in answer.err
@@ -398,14 +398,14 @@ def test_a_file_that_is_no_document_of_policies_ends_with_3(tmp_path: Path) -> N
 def test_what_cannot_be_said_ends_with_2(arguments: tuple[str, ...], tmp_path: Path) -> None:
     folder = written(tmp_path)
 
-    answer = project.kae(folder, "bump", *arguments)
+    answer = in_process.kae(folder, "bump", *arguments)
 
     assert (answer.code, answer.out) == (2, "")
     assert "usage: kae bump" in answer.err
 
 
 def test_it_helps(tmp_path: Path) -> None:
-    answer = project.kae(tmp_path, "bump", "--help")
+    answer = in_process.kae(tmp_path, "bump", "--help")
 
     assert (answer.code, answer.err) == (0, "")
     assert "usage: kae bump" in answer.out

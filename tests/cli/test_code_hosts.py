@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests import project, revisions
+from tests import in_process, project, revisions
 from tests.cli import codehosts, test_diff
 from tests.cli.test_init import World
 
@@ -49,10 +49,10 @@ def world(tmp_path: Path, repository_root: Path) -> World:
     found.install_real_kae()
     clone = found.folder / "a"
     shutil.copytree(test_diff.ROLLOUT, clone / "fleet")
-    assert project.kae(clone / "fleet", "compile").code == 0
+    assert in_process.kae(clone / "fleet", "compile").code == 0
     revisions.commit(clone)
     test_diff.change(clone / "fleet", "canary")
-    assert project.kae(clone / "fleet", "compile").code == 0
+    assert in_process.kae(clone / "fleet", "compile").code == 0
     found.git(clone, "checkout", "--quiet", "-b", "change")
     revisions.commit(clone)
     found.git(clone, "checkout", "--quiet", "main")

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests import builders, project
+from tests import builders, in_process, project
 from tests.cli import fleet
 
 KERNEL = "5.14.0-427.el9_4.x86_64"
@@ -88,14 +88,14 @@ def folder(tmp_path: Path) -> Path:
     ],
 )
 def test_no_command_ends_with_a_traceback(call: tuple[str, ...], folder: Path) -> None:
-    answer = project.kae(folder, *call)
+    answer = in_process.kae(folder, *call)
 
     assert "Traceback" not in answer.err
     assert answer.code in (0, 1, 3), answer.err
 
 
 def test_a_plan_of_a_project_has_its_recipes(folder: Path) -> None:
-    found = json.loads(project.kae(folder, "plan", "-o", "json").out)
+    found = json.loads(in_process.kae(folder, "plan", "-o", "json").out)
     (onload,) = next(cluster["stacks"] for cluster in found["clusters"] if cluster["name"] == "east")
     pools = {node["name"]: node["pool"] for node in onload["nodes"] if node["pool"]}
 
@@ -111,10 +111,10 @@ def test_a_plan_of_a_project_has_its_recipes(folder: Path) -> None:
 
 
 def test_a_plan_in_json_has_the_privileges_that_the_output_lists(folder: Path) -> None:
-    found = json.loads(project.kae(folder, "plan", "-o", "json").out)
+    found = json.loads(in_process.kae(folder, "plan", "-o", "json").out)
     stacks = [stack for cluster in found["clusters"] for stack in cluster.get("stacks", ())]
 
-    assert project.kae(folder, "compile").code == 0
+    assert in_process.kae(folder, "compile").code == 0
     written = (folder / "output/east/privileges.txt").read_text().splitlines()
     assert written
     assert [stack["privileges"] for stack in stacks] == [written]
@@ -122,14 +122,14 @@ def test_a_plan_in_json_has_the_privileges_that_the_output_lists(folder: Path) -
 
 @pytest.mark.parametrize("command", [("plan",), ("explain", "t-1")])
 def test_a_recipe_that_no_policy_is_of_is_not_known(command: tuple[str, ...], folder: Path) -> None:
-    answer = project.kae(folder, *command, "--recipe", "onlaod")
+    answer = in_process.kae(folder, *command, "--recipe", "onlaod")
 
     assert answer.code == 3
     assert answer.err.startswith("kae: there is no recipe 'onlaod'.\nhint: Did you mean 'onload'? Recipes are kae and ")
 
 
 def test_a_preflight_lists_the_payloads_of_recipes(folder: Path) -> None:
-    answer = project.kae(folder, "preflight", "--kernel", "5.14.0-500.el9_5.x86_64", "--cluster", "east")
+    answer = in_process.kae(folder, "preflight", "--kernel", "5.14.0-500.el9_5.x86_64", "--cluster", "east")
     module = "r.example.com/onload-module:9-5.14.0-500.el9_5.x86_64"
 
     assert answer.code == 0
@@ -166,7 +166,7 @@ def test_the_version_of_an_image_is_changed_and_nothing_else(
 ) -> None:
     version = "10-${KERNEL_FULL_VERSION}"
 
-    answer = project.kae(folder, "bump", "desk", "--image", "modules", *options, "--version", version)
+    answer = in_process.kae(folder, "bump", "desk", "--image", "modules", *options, "--version", version)
 
     assert (answer.code, answer.err) == (0, "")
     assert answer.out.startswith(f"policies/desk.yaml:{said} version ")
@@ -186,7 +186,7 @@ def test_the_version_of_an_image_is_changed_and_nothing_else(
     ],
 )
 def test_a_version_that_cannot_be_meant_is_refused(call: tuple[str, ...], words: str, folder: Path) -> None:
-    answer = project.kae(folder, "bump", *call, "--version", "10")
+    answer = in_process.kae(folder, "bump", *call, "--version", "10")
 
     assert answer.code in (1, 2)
     assert words in answer.err
@@ -199,14 +199,14 @@ def test_a_version_that_serves_one_kernel_is_told_and_the_old_one_is_the_policys
         DESK.replace('    images:\n        modules: {version: "9-${KERNEL_FULL_VERSION}"}   # since March\n', "", 1)
     )
 
-    answer = project.kae(folder, "bump", "desk", "--image", "modules", "--mapping", "el9", "--version", "8.2")
+    answer = in_process.kae(folder, "bump", "desk", "--image", "modules", "--mapping", "el9", "--version", "8.2")
 
     assert answer.code == 0
     assert "version 8-${KERNEL_FULL_VERSION} -> 8.2\n" in answer.out
 
 
 def test_a_version_that_makes_no_image_is_not_written(folder: Path) -> None:
-    answer = project.kae(folder, "bump", "desk", "--image", "plugin", "--version", "a:b")
+    answer = in_process.kae(folder, "bump", "desk", "--image", "plugin", "--version", "a:b")
 
     assert answer.code == 1
     assert "error[image-reference]" in answer.err
@@ -216,7 +216,7 @@ def test_a_version_that_makes_no_image_is_not_written(folder: Path) -> None:
 def test_a_policy_of_a_recipe_that_is_not_there_is_not_changed(folder: Path) -> None:
     (folder / "recipes/onload/recipe.yaml").unlink()
 
-    answer = project.kae(folder, "bump", "desk", "--image", "plugin", "--version", "2")
+    answer = in_process.kae(folder, "bump", "desk", "--image", "plugin", "--version", "2")
 
     assert answer.code == 1
     assert "error[unknown-recipe]" in answer.err
@@ -235,4 +235,4 @@ def test_a_policy_of_a_recipe_that_is_not_there_is_not_changed(folder: Path) -> 
     ],
 )
 def test_names_of_recipes_and_images_are_completed(line: str, candidates: list[str], folder: Path) -> None:
-    assert project.kae(folder, "__complete", line).out.split() == candidates
+    assert in_process.kae(folder, "__complete", line).out.split() == candidates

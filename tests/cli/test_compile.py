@@ -11,7 +11,7 @@ import yaml
 from syrupy.assertion import SnapshotAssertion
 
 from compiler.output import cache, tree
-from tests import project
+from tests import in_process, project
 from tests.cli import fleet
 
 ROOT = Path(__file__).parents[2]
@@ -22,14 +22,14 @@ IMAGES = "output/east/images.txt"
 def small(tmp_path: Path) -> Path:
     """A project that was compiled."""
     folder = fleet.small(tmp_path / "fleet")
-    assert project.kae(folder, "compile").code == 0
+    assert in_process.kae(folder, "compile").code == 0
     return folder
 
 
 def test_a_sound_project_is_compiled_and_then_unchanged(tmp_path: Path, snapshot: SnapshotAssertion) -> None:
     folder = fleet.small(tmp_path)
 
-    first, second = (project.kae(folder, "compile") for _ in range(2))
+    first, second = (in_process.kae(folder, "compile") for _ in range(2))
 
     assert (first.code, first.err, second.code, second.err) == (0, "", 0, "")
     assert [first.out, second.out] == snapshot
@@ -40,7 +40,7 @@ def test_a_change_writes_what_it_concerns(small: Path) -> None:
     before = project.tree(small / "output")
     project.write(small, {"policies/tls.yaml": fleet.POLICY.replace("1.4.1", "1.4.2")})
 
-    answer = project.kae(small, "compile")
+    answer = in_process.kae(small, "compile")
 
     after = project.tree(small / "output")
     changed = {path for path in after if after[path] != before.get(path)}
@@ -56,7 +56,7 @@ def test_the_file_that_accepts_a_loss_for_the_watcher_is_none_of_the_compilers(s
     before = project.tree(small / "output")
     project.write(small, {"inventory/east.accept": "3f2a9c1d77e0\n"})
 
-    answer = project.kae(small, "compile")
+    answer = in_process.kae(small, "compile")
 
     assert (answer.code, answer.out, answer.err) == (0, "east: unchanged\nwest: unchanged\n", "")
     assert project.tree(small / "output") == before
@@ -65,7 +65,7 @@ def test_the_file_that_accepts_a_loss_for_the_watcher_is_none_of_the_compilers(s
 def test_an_index_that_alone_is_rewritten_is_said(small: Path) -> None:
     _take_back_to_version_1(small / "output/east")
 
-    answers = [project.kae(small, "compile") for _ in range(2)]
+    answers = [in_process.kae(small, "compile") for _ in range(2)]
 
     assert answers[0].out == "east: index.json rewritten\nwest: unchanged\n"
     assert answers[1].out == "east: unchanged\nwest: unchanged\n"
@@ -74,7 +74,7 @@ def test_an_index_that_alone_is_rewritten_is_said(small: Path) -> None:
 def test_a_file_of_no_cluster_is_reported_until_it_goes(small: Path) -> None:
     project.write(small / "output", {"stray.yaml": "a: b\n", "README.md": "Do not edit.\n"})
 
-    answers = [project.kae(small, "compile", *words) for words in ((), (), ("--check",), ("--cluster", "east"))]
+    answers = [in_process.kae(small, "compile", *words) for words in ((), (), ("--check",), ("--cluster", "east"))]
 
     said = "output/stray.yaml: warning[foreign-file]"
     assert [said in answer.err for answer in answers] == [True, True, True, False]
@@ -92,7 +92,7 @@ def test_an_index_that_a_person_changed_is_said_and_rewritten(damage: str | None
     else:
         index.write_text(damage)
 
-    check, *compiled = [project.kae(small, "compile", *words) for words in (("--check",), (), ())]
+    check, *compiled = [in_process.kae(small, "compile", *words) for words in (("--check",), (), ())]
 
     assert check.code == 4
     assert "east: output was edited by hand\n" in check.out
@@ -103,11 +103,11 @@ def test_an_index_that_a_person_changed_is_said_and_rewritten(damage: str | None
 @pytest.mark.parametrize("state", ["Present", "Absent"])
 def test_the_compile_that_replaces_version_1_warns_of_a_driver_left_behind(state: str, small: Path) -> None:
     project.write(small, {"policies/tls.yaml": fleet.POLICY.replace("2.2.0", f"2.2.0\n    state: {state}")})
-    project.kae(small, "compile")
+    in_process.kae(small, "compile")
     _take_back_to_version_1(small / "output/east")
     (small / "policies/tls.yaml").unlink()
 
-    answer = project.kae(small, "compile", "--accept", "removes-drivers", "--accept", "removes-device-plugins")
+    answer = in_process.kae(small, "compile", "--accept", "removes-drivers", "--accept", "removes-device-plugins")
 
     assert answer.code == 0
     assert ("output/east/driver/daemonset-kae-driver-tls.yaml: warning[driver-left-behind]" in answer.err) is (
@@ -124,14 +124,14 @@ def _take_back_to_version_1(folder: Path) -> None:
 def test_other_nodes_of_the_same_kinds_change_no_output(small: Path) -> None:
     project.write(small, {"inventory/east.json": fleet.listed(fleet.NODES[:3])})
 
-    assert project.kae(small, "compile", "--check").code == 0
+    assert in_process.kae(small, "compile", "--check").code == 0
 
 
 def test_a_mistake_writes_nothing_and_ends_with_1(small: Path) -> None:
     before = project.tree(small / "output")
     project.write(small, {"policies/tls.yaml": fleet.POLICY.replace("version: 1.4.1", "verison: 1.4.2")})
 
-    answer = project.kae(small, "compile")
+    answer = in_process.kae(small, "compile")
 
     assert (answer.code, answer.out) == (1, "")
     assert "error[unknown-field]" in answer.err
@@ -143,7 +143,7 @@ def test_an_inventory_below_policies_is_checked_as_any_other(small: Path) -> Non
     head = {"apiVersion": "device.openfuyao.com/v1alpha1", "kind": "NodeInventory", "metadata": {"name": "south"}}
     project.write(small, {"policies/north.yaml": json.dumps(head | {"spec": {"nodes": nodes, "profiles": {}}})})
 
-    answer = project.kae(small, "compile", "-o", "json")
+    answer = in_process.kae(small, "compile", "-o", "json")
 
     codes = {finding["code"] for finding in json.loads(answer.out)["diagnostics"]}
     assert (answer.code, codes) == (1, {"duplicate-node", "inventory-name", "unknown-profile"})
@@ -152,11 +152,11 @@ def test_an_inventory_below_policies_is_checked_as_any_other(small: Path) -> Non
 def test_a_warning_ends_with_0_and_where_that_is_wanted_with_1(tmp_path: Path) -> None:
     folder = fleet.full(tmp_path)
 
-    strict = project.kae(folder, "compile", "--strict")
+    strict = in_process.kae(folder, "compile", "--strict")
     assert strict.code == 1
     assert not (folder / "output").exists()
 
-    usual = project.kae(folder, "compile")
+    usual = in_process.kae(folder, "compile")
     *warnings, summary = usual.err.splitlines()
     assert (usual.code, [*warnings, f"{summary}; --strict treats warnings as errors; nothing written"]) == (
         0,
@@ -165,7 +165,7 @@ def test_a_warning_ends_with_0_and_where_that_is_wanted_with_1(tmp_path: Path) -
     assert "warning[" in usual.err
     assert summary.endswith(" warnings")
 
-    again = project.kae(folder, "compile", "--strict")
+    again = in_process.kae(folder, "compile", "--strict")
     assert (again.code, again.err) == (1, strict.err)
 
 
@@ -185,7 +185,7 @@ def test_a_world_that_is_not_as_it_was_said_to_be_ends_with_3_and_a_hint(
 ) -> None:
     before = project.tree(small)
 
-    answer = project.kae(small, *arguments)
+    answer = in_process.kae(small, *arguments)
 
     assert (answer.code, answer.out) == (3, "")
     assert answer.err.startswith("kae: ")
@@ -195,11 +195,11 @@ def test_a_world_that_is_not_as_it_was_said_to_be_ends_with_3_and_a_hint(
 
 def test_the_last_line_counts_the_findings_and_says_what_follows(small: Path) -> None:
     wrong = fleet.POLICY.replace("spec:", "spce:")
-    assert project.kae(small, "compile").err == ""
+    assert in_process.kae(small, "compile").err == ""
 
     project.write(small, {"policies/tls.yaml": wrong})
-    compiled, checked = project.kae(small, "compile"), project.kae(small, "compile", "--check")
-    planned = project.kae(small, "plan")
+    compiled, checked = in_process.kae(small, "compile"), in_process.kae(small, "compile", "--check")
+    planned = in_process.kae(small, "plan")
 
     assert compiled.err.splitlines()[-1] == "1 error; nothing written"
     assert checked.err.splitlines()[-1] == planned.err.splitlines()[-1] == "1 error"
@@ -208,24 +208,24 @@ def test_the_last_line_counts_the_findings_and_says_what_follows(small: Path) ->
 def test_quiet_leaves_what_stops_and_the_exit_code(tmp_path: Path) -> None:
     folder = fleet.full(tmp_path)
 
-    missing = project.kae(folder, "compile", "--check", "-q")
-    fine = project.kae(folder, "compile", "--quiet")
-    strict = project.kae(folder, "compile", "--quiet", "--strict")
+    missing = in_process.kae(folder, "compile", "--check", "-q")
+    fine = in_process.kae(folder, "compile", "--quiet")
+    strict = in_process.kae(folder, "compile", "--quiet", "--strict")
 
     assert (missing.code, missing.out, missing.err) == (4, "", "")
     assert (fine.code, fine.out, fine.err) == (0, "", "")
     assert (strict.code, strict.out) == (1, "")
-    assert strict.err == project.kae(folder, "compile", "--strict").err
+    assert strict.err == in_process.kae(folder, "compile", "--strict").err
 
 
 def test_a_misspelt_cluster_is_answered_with_the_nearest_one(small: Path) -> None:
-    answer = project.kae(small, "compile", "--cluster", "eats")
+    answer = in_process.kae(small, "compile", "--cluster", "eats")
 
     assert answer.err == "kae: there is no cluster 'eats'.\nhint: Did you mean 'east'? Clusters are east and west.\n"
 
 
 def test_a_folder_without_documents_ends_with_3(tmp_path: Path) -> None:
-    answer = project.kae(tmp_path, "compile")
+    answer = in_process.kae(tmp_path, "compile")
 
     assert answer.code == 3
     assert "`kae init`" in answer.err
@@ -233,7 +233,7 @@ def test_a_folder_without_documents_ends_with_3(tmp_path: Path) -> None:
 
 
 def test_a_check_says_that_output_is_as_compiled(small: Path) -> None:
-    answer = project.kae(small, "compile", "--check")
+    answer = in_process.kae(small, "compile", "--check")
 
     assert (answer.code, answer.out, answer.err) == (0, "east: fine\nwest: fine\n", "")
 
@@ -242,7 +242,7 @@ def test_a_check_shows_the_difference_and_writes_nothing(small: Path, snapshot: 
     project.write(small, {"policies/tls.yaml": fleet.POLICY.replace("1.4.1", "1.4.2")})
     before = project.tree(small / "output")
 
-    answer = project.kae(small, "compile", "--check")
+    answer = in_process.kae(small, "compile", "--check")
 
     assert answer.code == 4
     assert [answer.out, answer.err] == snapshot
@@ -274,29 +274,29 @@ def test_a_check_finds_every_damage_and_a_compile_repairs_it(damage: object, sta
     assert callable(damage)
     damage(small)
 
-    checked = project.kae(small, "compile", "--check")
+    checked = in_process.kae(small, "compile", "--check")
 
     assert checked.code == 4
     assert state in checked.out
-    assert project.kae(small, "compile", *fleet.ACCEPT_WEST).code == 0
-    assert project.kae(small, "compile", "--check").code == 0
+    assert in_process.kae(small, "compile", *fleet.ACCEPT_WEST).code == 0
+    assert in_process.kae(small, "compile", "--check").code == 0
 
 
 def test_the_difference_is_a_patch_that_makes_output_what_a_compile_makes_it(small: Path) -> None:
     project.write(small, {"policies/tls.yaml": fleet.POLICY.replace("1.4.1", "1.4.2")})
-    (small / "output.patch").write_text(project.kae(small, "compile", "--check").out)
+    (small / "output.patch").write_text(in_process.kae(small, "compile", "--check").out)
 
     for command in (["patch", "--dry-run", "-p0", "-i", "output.patch"], ["git", "apply", "-p0", "output.patch"]):
         subprocess.run(command, cwd=small, check=True, capture_output=True, timeout=30)
 
-    assert project.kae(small, "compile", "--check").code == 0
+    assert in_process.kae(small, "compile", "--check").code == 0
 
 
 @pytest.mark.parametrize(("form", "stream"), [("text", "out"), ("github", "out"), ("json", "err"), ("sarif", "err")])
 def test_a_check_that_fails_says_so_in_every_format(form: str, stream: str, small: Path) -> None:
     (small / IMAGES).write_text("x\n")
 
-    answer = project.kae(small, "compile", "--check", "--format", form)
+    answer = in_process.kae(small, "compile", "--check", "--format", form)
 
     assert answer.code == 4
     assert "east: output is not what the documents compile to\n" in getattr(answer, stream)
@@ -311,7 +311,7 @@ def test_a_check_that_fails_says_so_in_every_format(form: str, stream: str, smal
     ],
 )
 def test_json_is_one_object_and_nothing_else(arguments: tuple[str, ...], states: dict[str, str], small: Path) -> None:
-    answer = project.kae(small, "compile", "-o", "json", *arguments)
+    answer = in_process.kae(small, "compile", "-o", "json", *arguments)
 
     found = json.loads(answer.out)
     assert answer.err == ""
@@ -325,7 +325,7 @@ def test_json_is_one_object_and_nothing_else(arguments: tuple[str, ...], states:
 def test_json_of_a_mistake_is_one_object_too(command: str, small: Path) -> None:
     project.write(small, {"policies/tls.yaml": fleet.POLICY.replace("spec:", "spce:")})
 
-    answer = project.kae(small, command, "-o", "json")
+    answer = in_process.kae(small, command, "-o", "json")
 
     found = json.loads(answer.out)
     assert (answer.code, found["clusters"]) == (1, [])
@@ -340,8 +340,8 @@ def test_json_of_a_mistake_is_one_object_too(command: str, small: Path) -> None:
 def test_findings_come_as_the_code_hosts_want_them(tmp_path: Path) -> None:
     folder = fleet.full(tmp_path)
 
-    github = project.kae(folder, "compile", "--format", "github")
-    sarif = project.kae(folder, "compile", "--format", "sarif")
+    github = in_process.kae(folder, "compile", "--format", "github")
+    sarif = in_process.kae(folder, "compile", "--format", "sarif")
 
     assert (github.code, github.err, sarif.code) == (0, "", 0)
     *annotations, _, _, east, west = github.out.splitlines()
@@ -353,8 +353,8 @@ def test_findings_come_as_the_code_hosts_want_them(tmp_path: Path) -> None:
 
 
 def test_json_of_the_findings_alone_leaves_the_states_to_people(small: Path) -> None:
-    findings = project.kae(small, "compile", "--format", "json")
-    both = project.kae(small, "compile", "--format", "json", "-o", "json")
+    findings = in_process.kae(small, "compile", "--format", "json")
+    both = in_process.kae(small, "compile", "--format", "json", "-o", "json")
 
     assert json.loads(findings.out) == {"version": 1, "diagnostics": []}
     assert findings.err == "east: unchanged\nwest: unchanged\n"
@@ -362,13 +362,13 @@ def test_json_of_the_findings_alone_leaves_the_states_to_people(small: Path) -> 
 
 
 def test_yaml_is_the_same_answer(small: Path) -> None:
-    answer = project.kae(small, "compile", "-o", "yaml")
+    answer = in_process.kae(small, "compile", "-o", "yaml")
 
-    assert yaml.safe_load(answer.out) == json.loads(project.kae(small, "compile", "-o", "json").out)
+    assert yaml.safe_load(answer.out) == json.loads(in_process.kae(small, "compile", "-o", "json").out)
 
 
 def test_two_programs_cannot_read_one_stream(small: Path) -> None:
-    answer = project.kae(small, "compile", "-o", "json", "--format", "sarif")
+    answer = in_process.kae(small, "compile", "-o", "json", "--format", "sarif")
 
     assert (answer.code, answer.out) == (2, "")
     assert "-o json and --format sarif both print to standard output" in answer.err
@@ -377,7 +377,7 @@ def test_two_programs_cannot_read_one_stream(small: Path) -> None:
 def test_one_cluster_is_compiled_alone(small: Path) -> None:
     shutil.rmtree(small / "output")
 
-    answer = project.kae(small, "compile", "--cluster", "west")
+    answer = in_process.kae(small, "compile", "--cluster", "west")
 
     assert answer.code == 0
     assert [path.name for path in (small / "output").iterdir()] == ["west"]
@@ -386,7 +386,7 @@ def test_one_cluster_is_compiled_alone(small: Path) -> None:
 def test_output_of_a_cluster_that_is_gone_is_removed_and_said(small: Path) -> None:
     (small / "policies/west.yaml").unlink()
 
-    answer = project.kae(small, "compile", *fleet.ACCEPT_WEST)
+    answer = in_process.kae(small, "compile", *fleet.ACCEPT_WEST)
 
     assert answer.code == 0
     assert answer.out.startswith("west: 19 objects deleted\n  deleted   ClusterRole kae-nfd-gc\n")
@@ -398,7 +398,7 @@ def test_output_of_a_cluster_that_is_gone_is_removed_and_said(small: Path) -> No
 def test_a_cluster_asked_for_alone_takes_no_other_away(small: Path) -> None:
     (small / "policies/west.yaml").unlink()
 
-    answer = project.kae(small, "compile", "--cluster", "east")
+    answer = in_process.kae(small, "compile", "--cluster", "east")
 
     assert (answer.code, answer.err) == (0, "")
     assert (small / "output/west").is_dir()
@@ -407,7 +407,7 @@ def test_a_cluster_asked_for_alone_takes_no_other_away(small: Path) -> None:
 def test_a_file_of_somebody_else_stays_and_is_said(small: Path) -> None:
     project.write(small, {"output/east/notes.md": "mine\n"})
 
-    answer = project.kae(small, "compile")
+    answer = in_process.kae(small, "compile")
 
     assert answer.code == 0
     assert "warning[foreign-file]" in answer.err
@@ -417,7 +417,7 @@ def test_a_file_of_somebody_else_stays_and_is_said(small: Path) -> None:
 def test_inventories_come_from_where_they_are_said_to_be(small: Path) -> None:
     elsewhere = project.write(small / "checkout", {"nodes/east.json": fleet.listed()})
 
-    answer = project.kae(small, "compile", "--inventory", str(elsewhere / "nodes"))
+    answer = in_process.kae(small, "compile", "--inventory", str(elsewhere / "nodes"))
 
     assert answer.code == 0
     assert "new-01" in answer.err
@@ -427,7 +427,7 @@ def test_an_inventory_folder_cannot_bring_a_policy_in(small: Path) -> None:
     before = project.tree(small / "output")
     stolen = project.write(small / "checkout", {"east.json": fleet.listed(), "x.yaml": fleet.REST})
 
-    answer = project.kae(small, "compile", "--inventory", str(stolen))
+    answer = in_process.kae(small, "compile", "--inventory", str(stolen))
 
     assert answer.code == 1
     assert "error[unknown-kind]" in answer.err
@@ -463,7 +463,7 @@ def test_a_cache_that_is_lost_or_damaged_changes_nothing(harm: object, small: Pa
     before = project.tree(small / "output")
     harm(small)
 
-    answer = project.kae(small, "compile")
+    answer = in_process.kae(small, "compile")
 
     assert (answer.code, answer.out, answer.err) == (0, "east: unchanged\nwest: unchanged\n", "")
     assert project.tree(small / "output") == before
@@ -472,14 +472,14 @@ def test_a_cache_that_is_lost_or_damaged_changes_nothing(harm: object, small: Pa
 def test_without_a_cache_none_is_left(tmp_path: Path) -> None:
     folder = fleet.small(tmp_path)
 
-    assert project.kae(folder, "compile", "--no-cache").code == 0
+    assert in_process.kae(folder, "compile", "--no-cache").code == 0
     assert not (folder / cache.FOLDER).exists()
 
 
 def test_a_warning_is_repeated_when_nothing_has_changed(tmp_path: Path) -> None:
     folder = fleet.full(tmp_path)
 
-    answers = [project.kae(folder, "compile") for _ in range(2)]
+    answers = [in_process.kae(folder, "compile") for _ in range(2)]
 
     assert answers[0].err == answers[1].err != ""
 
@@ -488,7 +488,7 @@ def test_an_edit_of_output_is_undone_though_no_document_changed(small: Path) -> 
     before = project.tree(small / "output")
     (small / IMAGES).write_text("registry.test/evil:1\n")
 
-    answer = project.kae(small, "compile")
+    answer = in_process.kae(small, "compile")
 
     assert answer.out == "east: 1 file written, 0 removed\nwest: unchanged\n"
     assert project.tree(small / "output") == before
@@ -529,7 +529,7 @@ def test_nothing_is_said_of_nodes_that_a_file_which_cannot_be_read_may_govern(tm
     folder = fleet.small(tmp_path)
     (folder / "policies/tls.yaml").write_text("a: b: c\n")
 
-    answer = project.kae(folder, "compile")
+    answer = in_process.kae(folder, "compile")
 
     assert answer.code == 1
     assert "error[yaml-syntax]" in answer.err
@@ -540,12 +540,12 @@ def test_a_policy_without_nodes_is_told_again_where_one_of_its_clusters_is_uncha
     nodes = {name: fleet.listed(fleet.NODES[:1]) for name in ("inventory/east.json", "inventory/west.json")}
     typo = fleet.POLICY.replace("[east]", "[east, west]").replace("pool: tls", "pool: tsl")
     project.write(fleet.small(tmp_path), {"policies/tls.yaml": typo, **nodes})
-    first = project.kae(tmp_path, "compile")
+    first = in_process.kae(tmp_path, "compile")
     project.write(tmp_path, {"inventory/west.json": fleet.listed(fleet.NODES[:2])})
 
-    again = project.kae(tmp_path, "compile")
+    again = in_process.kae(tmp_path, "compile")
     project.write(tmp_path, {"inventory/west.json": nodes["inventory/west.json"].replace("tls", "tsl")})
-    served = project.kae(tmp_path, "compile")
+    served = in_process.kae(tmp_path, "compile")
 
     for answer in (first, again):
         assert answer.code == 0
@@ -566,7 +566,7 @@ def test_a_policy_that_matches_nothing_in_one_of_its_clusters_is_compiled_there_
             "kae.yaml": "findings: {policy-matches-nothing: error, node-without-policy: ignore}\n",
         },
     )
-    answer = project.kae(folder, "compile")
+    answer = in_process.kae(folder, "compile")
 
     assert (answer.code, answer.err) == (0, "ignored as kae.yaml says: 1 node-without-policy\n")
     assert (folder / "output/west/index.json").exists()

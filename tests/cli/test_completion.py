@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import project, revisions
+from tests import in_process, project, revisions
 from tests.cli import fleet
 
 ROOT = Path(__file__).parents[2]
@@ -34,7 +34,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def offered(folder: Path, line: str) -> list[str]:
-    answer = project.kae(folder, "__complete", line)
+    answer = in_process.kae(folder, "__complete", line)
     assert (answer.code, answer.err) == (0, "")
     return answer.out.splitlines()
 
@@ -93,7 +93,7 @@ def test_documents_that_are_wrong_complete_nothing_and_print_nothing(tmp_path: P
 def test_each_shell_offers_the_words(shell: str, line: str, words: list[str], folder: Path) -> None:
     if shutil.which(shell) is None:
         pytest.skip(f"{shell} is not installed")
-    script = project.kae(folder, "completion", shell).out
+    script = in_process.kae(folder, "completion", shell).out
     program = f"{'compdef() {}' if shell == 'zsh' else ''}\n{script}\n{ASK[shell].format(line)}"
     flags = {"bash": ["--norc"], "fish": ["--no-config"], "zsh": ["--no-rcs"]}[shell]
     paths = {"PATH": f"{folder}/bin:{os.environ['PATH']}", "HOME": str(folder)}
@@ -114,7 +114,7 @@ def test_each_shell_offers_the_words(shell: str, line: str, words: list[str], fo
 def test_no_shell_runs_what_a_name_holds(tmp_path: Path) -> None:
     node = fleet.NODES[0] | {"metadata": {"name": "$(touch${IFS}x)"}}
     project.write(fleet.small(tmp_path), {"inventory/west.json": fleet.listed((node,))})
-    script = project.kae(tmp_path, "completion", "bash").out
+    script = in_process.kae(tmp_path, "completion", "bash").out
     called = f'kae() {{ PYTHONPATH={ROOT} {sys.executable} -m compiler "$@"; }}'
 
     subprocess.run(
@@ -128,4 +128,4 @@ def test_no_shell_runs_what_a_name_holds(tmp_path: Path) -> None:
 
 
 def test_another_shell_is_a_matter_of_usage(tmp_path: Path) -> None:
-    assert project.kae(tmp_path, "completion", "tcsh").code == 2
+    assert in_process.kae(tmp_path, "completion", "tcsh").code == 2

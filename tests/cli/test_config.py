@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import project
+from tests import in_process, project
 
 GIT = ("git", "-c", "user.name=a", "-c", "user.email=a@b", "-c", "init.defaultBranch=main")
 
@@ -23,18 +23,18 @@ def committed(folder: Path, settings: str) -> None:
 
 
 def test_the_folder_of_outputs_is_output_by_default(tmp_path: Path) -> None:
-    assert project.kae(tmp_path, "config", "output") == project.Answer(0, "output\n", "")
+    assert in_process.kae(tmp_path, "config", "output") == in_process.Answer(0, "output\n", "")
 
 
 @pytest.mark.parametrize("settings", ["output: the gen", "{output: the gen/}", '"output" : ./the gen # ours'])
 def test_the_folder_is_printed_as_kae_yaml_names_it(tmp_path: Path, settings: str) -> None:
     committed(tmp_path, settings)
-    assert project.kae(tmp_path, "config", "output").out == "the gen\n"
+    assert in_process.kae(tmp_path, "config", "output").out == "the gen\n"
 
     (tmp_path / "kae.yaml").write_text("output: gen", encoding="utf-8")
 
-    assert project.kae(tmp_path, "config", "output").out == "gen\n"
-    assert project.kae(tmp_path, "config", "output", "HEAD").out == "the gen\n"
+    assert in_process.kae(tmp_path, "config", "output").out == "gen\n"
+    assert in_process.kae(tmp_path, "config", "output", "HEAD").out == "the gen\n"
 
 
 def test_a_project_in_a_folder_of_the_repository_has_its_own_settings(tmp_path: Path) -> None:
@@ -42,22 +42,22 @@ def test_a_project_in_a_folder_of_the_repository_has_its_own_settings(tmp_path: 
     (tmp_path / "fleet").mkdir()
     committed(tmp_path / "fleet", "output: gen\n")
 
-    assert project.kae(tmp_path / "fleet", "config", "output", "HEAD").out == "gen\n"
-    assert project.kae(tmp_path / "fleet", "config", "output", "HEAD^1").out == "output\n"
+    assert in_process.kae(tmp_path / "fleet", "config", "output", "HEAD").out == "gen\n"
+    assert in_process.kae(tmp_path / "fleet", "config", "output", "HEAD^1").out == "output\n"
 
 
 def test_other_mistakes_in_the_settings_of_a_revision_do_not_matter(tmp_path: Path) -> None:
     committed(tmp_path, "output: gen\npolicies: nowhere\nunknown: true\n")
 
-    assert project.kae(tmp_path, "config", "output", "HEAD").out == "gen\n"
-    assert project.kae(tmp_path, "config", "output").code == 1
+    assert in_process.kae(tmp_path, "config", "output", "HEAD").out == "gen\n"
+    assert in_process.kae(tmp_path, "config", "output").code == 1
 
 
 @pytest.mark.parametrize("settings", ["output: [gen\n", "output: [gen]\n", "output: gen\noutput: gen2\n", "gen\n"])
 def test_settings_that_may_name_any_folder_are_an_error(tmp_path: Path, settings: str) -> None:
     committed(tmp_path, settings)
 
-    answer = project.kae(tmp_path, "config", "output", "HEAD")
+    answer = in_process.kae(tmp_path, "config", "output", "HEAD")
 
     assert (answer.code, answer.out) == (3, "")
     assert answer.err.startswith("kae: kae.yaml of 'HEAD' cannot be read, and may name a folder of outputs.\n")
@@ -67,7 +67,7 @@ def test_a_folder_that_has_become_a_link_is_an_error(tmp_path: Path) -> None:
     committed(tmp_path, "output: deep/gen\n")
     (tmp_path / "deep").symlink_to("policies")
 
-    answer = project.kae(tmp_path, "config", "output", "HEAD")
+    answer = in_process.kae(tmp_path, "config", "output", "HEAD")
 
     assert (answer.code, answer.out) == (3, "")
     assert "'deep' is a link" in answer.err
@@ -81,7 +81,7 @@ def test_of_each_cluster_the_inventory_and_the_branch_of_its_watcher_are_printed
         project.write(tmp_path, {f"policies/{name}.yaml": f"{head}metadata: {{name: {name}}}\nspec: {spec}"})
     project.write(tmp_path, {"inventory/east.yaml": ""})
 
-    answer = project.kae(tmp_path, "config", "inventories")
+    answer = in_process.kae(tmp_path, "config", "inventories")
 
     assert answer.out.splitlines() == [
         "east\tinventory/east.yaml\tinventory/east\tinventory/east.json\t",
@@ -92,19 +92,19 @@ def test_of_each_cluster_the_inventory_and_the_branch_of_its_watcher_are_printed
 def test_the_inventories_of_all_shards_are_those_of_the_project(tmp_path: Path) -> None:
     project.write(tmp_path, {f"inventory/c{number}.json": "" for number in range(9)} | {"policies/.gitkeep": ""})
 
-    every = project.kae(tmp_path, "config", "inventories").out.splitlines()
-    shards = [project.kae(tmp_path, "config", "inventories", "--shard", f"{index}/3").out for index in range(3)]
+    every = in_process.kae(tmp_path, "config", "inventories").out.splitlines()
+    shards = [in_process.kae(tmp_path, "config", "inventories", "--shard", f"{index}/3").out for index in range(3)]
 
     assert sorted("".join(shards).splitlines()) == every
     assert all(0 < len(one.splitlines()) < len(every) for one in shards)
-    assert project.kae(tmp_path, "config", "output", "--shard", "0/3").code == 2
+    assert in_process.kae(tmp_path, "config", "output", "--shard", "0/3").code == 2
 
 
 def test_without_the_documents_the_inventories_are_not_known(tmp_path: Path) -> None:
     project.write(tmp_path, {"policies/east.yaml": "kind: KAECluster"})
 
-    answer = project.kae(tmp_path, "config", "inventories")
+    answer = in_process.kae(tmp_path, "config", "inventories")
 
     assert (answer.code, answer.out) == (1, "")
     assert answer.err.startswith("policies/east.yaml:1:1: error")
-    assert project.kae(tmp_path, "config", "inventories", "HEAD").code == 2
+    assert in_process.kae(tmp_path, "config", "inventories", "HEAD").code == 2

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import project
+from tests import in_process, project
 from tests.property.merges import pairs
 
 HEAD = "apiVersion: device.openfuyao.com/v1alpha1\n"
@@ -38,7 +38,7 @@ def clone(tmp_path: Path) -> Path:
     texts = {"policies/east.yaml": EAST, **{f"policies/{name}.yaml": policy(name) for name in ("tls", "vm")}}
     texts[".gitignore"] = ".kae_cache/\n"
     project.write(tmp_path, texts)
-    assert project.kae(tmp_path, "compile").code == 0
+    assert in_process.kae(tmp_path, "compile").code == 0
     pairs.git(tmp_path, "init", "--quiet", "--initial-branch=main")
     commit(tmp_path)
     pairs.git(tmp_path, "branch", "topic")
@@ -55,7 +55,7 @@ def change(clone: Path, branch: str, edit: Callable[[Path], object], *accepted: 
     """Edit the documents on a branch, compile and commit."""
     pairs.git(clone, "switch", "--quiet", branch)
     edit(clone / "policies")
-    answer = project.kae(clone, "compile", *(f"--accept={scope}" for scope in accepted))
+    answer = in_process.kae(clone, "compile", *(f"--accept={scope}" for scope in accepted))
     assert answer.code == 0, answer.err
     commit(clone)
 
@@ -86,12 +86,12 @@ def join(clone: Path, *command: str) -> str:
 
 def ended(clone: Path) -> None:
     """Compile and end the merge; the check is clean, and the output as from scratch."""
-    answer = project.kae(clone, "compile")
+    answer = in_process.kae(clone, "compile")
     assert answer.code == 0, answer.err
     pairs.git(clone, "add", "--all")
     pairs.git(clone, "commit", "--quiet", "--no-edit")
-    assert project.kae(clone, "compile", "--check").code == 0
-    assert project.kae(clone, "compile", "--no-cache", "--output-dir", "fresh").code == 0
+    assert in_process.kae(clone, "compile", "--check").code == 0
+    assert in_process.kae(clone, "compile", "--no-cache", "--output-dir", "fresh").code == 0
     assert project.tree(clone / "fresh") == project.tree(clone / "output")
 
 
@@ -105,7 +105,7 @@ def conflicting(clone: Path) -> Path:
 
 
 def test_a_check_names_the_conflict_and_a_compile_ends_it(conflicting: Path) -> None:
-    checked = project.kae(conflicting, "compile", "--check")
+    checked = in_process.kae(conflicting, "compile", "--check")
 
     assert checked.code == 4
     assert "east: a merge left files of the output in conflict\n" in checked.out
@@ -115,11 +115,11 @@ def test_a_check_names_the_conflict_and_a_compile_ends_it(conflicting: Path) -> 
 def test_the_cache_answers_for_no_file_in_conflict(clone: Path) -> None:
     path = clone / KUSTOMIZATION
     text = path.read_text()
-    assert project.kae(clone, "compile").out.startswith("east: unchanged\n")
+    assert in_process.kae(clone, "compile").out.startswith("east: unchanged\n")
     path.write_text(text.replace("resources:\n", "<<<<<<< HEAD\nresources:\n=======\nresources:\n>>>>>>> main\n"))
 
-    checked = project.kae(clone, "compile", "--check")
-    project.kae(clone, "compile")
+    checked = in_process.kae(clone, "compile", "--check")
+    in_process.kae(clone, "compile")
 
     assert "east: a merge left files of the output in conflict\n" in checked.out
     assert path.read_text() == text
@@ -128,11 +128,11 @@ def test_the_cache_answers_for_no_file_in_conflict(clone: Path) -> None:
 def test_marks_that_were_committed_end_as_well(conflicting: Path) -> None:
     commit(conflicting)
 
-    answer = project.kae(conflicting, "compile")
+    answer = in_process.kae(conflicting, "compile")
     commit(conflicting)
 
     assert answer.code == 0, answer.err
-    assert project.kae(conflicting, "compile", "--check").code == 0
+    assert in_process.kae(conflicting, "compile", "--check").code == 0
 
 
 def test_lines_that_a_person_kept_of_both_branches_end_as_well(conflicting: Path) -> None:
@@ -154,7 +154,7 @@ def test_a_driver_of_either_branch_that_the_joined_documents_lack_is_asked_for(
     (clone / f"policies/{lost}.yaml").unlink()
     before = project.tree(clone / "output")
 
-    answer = project.kae(clone, "compile")
+    answer = in_process.kae(clone, "compile")
 
     assert answer.code == 1
     assert f"--accept removes-drivers:east/{lost}`" in answer.err
@@ -188,7 +188,7 @@ GONE = ("removes-drivers:west", "removes-device-plugins:west")
 def removing_west(clone: Path) -> Path:
     """A merge of a branch without cluster west into one that has changed it."""
     (clone / "policies/west.yaml").write_text(EAST.replace("east", "west"))
-    assert project.kae(clone, "compile").code == 0
+    assert in_process.kae(clone, "compile").code == 0
     commit(clone)
     pairs.git(clone, "branch", "--quiet", "--force", "topic", "main")
     change(clone, "topic", adding("mail"))
@@ -200,7 +200,7 @@ def removing_west(clone: Path) -> Path:
 def test_a_kustomization_of_a_cluster_that_one_branch_removed_stops_no_command(removing_west: Path) -> None:
     pairs.git(removing_west, "rm", "--quiet", "output/west/index.json")
 
-    planned, compiled = project.kae(removing_west, "plan"), project.kae(removing_west, "compile")
+    planned, compiled = in_process.kae(removing_west, "plan"), in_process.kae(removing_west, "compile")
 
     assert (planned.code, planned.err) == (0, "")
     assert compiled.code == 0, compiled.err
@@ -208,21 +208,21 @@ def test_a_kustomization_of_a_cluster_that_one_branch_removed_stops_no_command(r
 
 
 def test_a_kustomization_of_a_cluster_that_one_branch_removed_goes(removing_west: Path) -> None:
-    asked = project.kae(removing_west, "compile")
-    answer = project.kae(removing_west, "compile", *(f"--accept={scope}" for scope in GONE))
+    asked = in_process.kae(removing_west, "compile")
+    answer = in_process.kae(removing_west, "compile", *(f"--accept={scope}" for scope in GONE))
     commit(removing_west)
 
     # The index of topic has them all, and nothing tells them from a policy that topic has added.
     assert "removes-drivers:west/mail" in asked.err
     assert answer.code == 0, answer.err
     assert not (removing_west / "output/west").exists()
-    assert project.kae(removing_west, "compile", "--check").code == 0
+    assert in_process.kae(removing_west, "compile", "--check").code == 0
 
 
 def test_a_file_of_a_person_beside_a_conflict_stays(conflicting: Path) -> None:
     (conflicting / "output/east/driver/own.yaml").write_text("own\n")
 
-    answer = project.kae(conflicting, "compile")
+    answer = in_process.kae(conflicting, "compile")
 
     assert "output/east/driver/own.yaml: warning[foreign-file]" in answer.err
     assert (conflicting / "output/east/driver/own.yaml").read_text() == "own\n"
@@ -251,7 +251,7 @@ def test_a_file_of_a_person_in_conflict_stays(path: str, settings: str, removes:
     assert join(clone, "merge", "main") == f"{path}\n"
     left = (clone / path).read_text()
 
-    answer = project.kae(clone, "compile", "--no-cache")
+    answer = in_process.kae(clone, "compile", "--no-cache")
 
     assert answer.code == 0, answer.err
     assert "topic\n" in left
@@ -264,7 +264,7 @@ def test_a_daemon_set_that_both_branches_record_and_nobody_has_is_missed(conflic
     (conflicting / "policies/vm.yaml").unlink()
 
     assert "error[output-unreadable]: 'output/east/driver/daemonset-kae-driver-vm.yaml'" in (
-        project.kae(conflicting, "compile").err
+        in_process.kae(conflicting, "compile").err
     )
 
 
@@ -273,14 +273,14 @@ def test_an_index_that_was_cut_off_is_restored_by_the_command_that_the_compile_s
     path.write_text(path.read_text()[:-40])
     (clone / "policies/vm.yaml").unlink()
 
-    answer = project.kae(clone, "compile")
+    answer = in_process.kae(clone, "compile")
     shown = re.search(r"by `git (.*?)`", answer.err)
 
     assert answer.code == 1
     assert "'output/east/index.json' is damaged, so nobody can tell what this compile takes away." in answer.err
     assert shown
     pairs.git(clone, *shown[1].split())
-    assert "error[removes-drivers]" in project.kae(clone, "compile").err
+    assert "error[removes-drivers]" in in_process.kae(clone, "compile").err
 
 
 def test_a_check_names_line_ends_that_git_has_changed(clone: Path) -> None:
@@ -292,8 +292,8 @@ def test_a_check_names_line_ends_that_git_has_changed(clone: Path) -> None:
         path.unlink()
     pairs.git(clone, "checkout", "--quiet", "--", "output")
 
-    checked = project.kae(clone, "compile", "--check")
-    compiled = project.kae(clone, "compile")
+    checked = in_process.kae(clone, "compile", "--check")
+    compiled = in_process.kae(clone, "compile")
 
     assert checked.code == 4
     assert checked.out.startswith("east: the output has the line ends of Windows, as git writes with core.autocrlf\n")
@@ -304,4 +304,4 @@ def test_a_check_names_line_ends_that_git_has_changed(clone: Path) -> None:
 def test_output_outside_of_a_repository_has_no_conflict(tmp_path: Path) -> None:
     project.write(tmp_path, {"policies/east.yaml": EAST, "policies/tls.yaml": policy("tls")})
 
-    assert [project.kae(tmp_path, "compile", "--no-cache").code for _ in range(2)] == [0, 0]
+    assert [in_process.kae(tmp_path, "compile", "--no-cache").code for _ in range(2)] == [0, 0]

@@ -10,7 +10,7 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 
 from compiler.fleet import examples
-from tests import project, revisions
+from tests import in_process, revisions
 from tests.cli import fleet
 
 WAVES = """\
@@ -64,7 +64,7 @@ def label_assets(folder: Path) -> None:
 
 def shown(folder: Path, *arguments: str) -> str:
     """Return the answer and its findings without the commit's id."""
-    answer = project.kae(folder, "diff", *arguments)
+    answer = in_process.kae(folder, "diff", *arguments)
     assert answer.code == 0
     return f"{answer.out}{answer.err}".replace(
         revisions.git(folder, "rev-parse", "--short=12", "HEAD").strip(), "COMMIT"
@@ -73,7 +73,7 @@ def shown(folder: Path, *arguments: str) -> str:
 
 def data(folder: Path, *arguments: str) -> Any:
     """Return the answer for programs."""
-    answer = project.kae(folder, "diff", "-o", "json", *arguments)
+    answer = in_process.kae(folder, "diff", "-o", "json", *arguments)
     return json.loads(answer.out)
 
 
@@ -136,7 +136,7 @@ def test_comments_and_labels_that_decide_nothing_give_an_empty_answer(rollout: P
     label_assets(rollout)
 
     assert shown(rollout) == ""
-    assert project.kae(rollout, "diff", "--exit-code").code == 0
+    assert in_process.kae(rollout, "diff", "--exit-code").code == 0
 
 
 def test_nodes_that_join_and_leave_are_told(rollout: Path) -> None:
@@ -289,7 +289,7 @@ def test_an_older_revision_that_does_not_compile_is_told_and_not_fatal(rollout: 
 def test_a_change_that_does_not_compile_ends_with_exit_code_1(rollout: Path) -> None:
     edit(rollout, ("maxParallel: 2", "maxParallel: two"))
 
-    answer = project.kae(rollout, "diff")
+    answer = in_process.kae(rollout, "diff")
 
     assert answer.code == 1
     assert "the working tree: 1 error" in answer.out
@@ -305,7 +305,7 @@ def test_a_project_file_with_mistakes_is_told_of_either_side(rollout: Path) -> N
 
 @pytest.mark.parametrize("revision", ["nowhere", "--exec=true", "", "HEAD:policies"])
 def test_a_revision_that_git_does_not_know_is_an_io_error(rollout: Path, revision: str) -> None:
-    answer = project.kae(rollout, "diff", "--to", "HEAD", "--", revision)
+    answer = in_process.kae(rollout, "diff", "--to", "HEAD", "--", revision)
 
     assert answer.code == 3
     assert answer.err.startswith(f"kae: git knows no revision '{revision}'.")
@@ -320,7 +320,7 @@ def test_a_revision_that_git_does_not_know_is_an_io_error(rollout: Path, revisio
     ],
 )
 def test_a_range_of_revisions_is_answered_with_the_words_for_it(rollout: Path, revisions_given: str, hint: str) -> None:
-    answer = project.kae(rollout, "diff", revisions_given)
+    answer = in_process.kae(rollout, "diff", revisions_given)
 
     assert answer.code == 3
     assert f"hint: Write `{hint}`.\n" in answer.err
@@ -330,14 +330,14 @@ def test_a_repository_without_a_commit_is_told_so(tmp_path: Path) -> None:
     folder = fleet.small(tmp_path)
     revisions.git(folder, "init", "--quiet")
 
-    answer = project.kae(folder, "diff")
+    answer = in_process.kae(folder, "diff")
 
     assert answer.code == 3
     assert "hint: The repository has no commit yet: make one first.\n" in answer.err
 
 
 def test_a_project_outside_of_git_has_nothing_to_compare_with(tmp_path: Path) -> None:
-    answer = project.kae(fleet.small(tmp_path), "diff")
+    answer = in_process.kae(fleet.small(tmp_path), "diff")
 
     assert answer.code == 3
     assert answer.err.startswith("kae: git says: not a git repository")
@@ -346,13 +346,13 @@ def test_a_project_outside_of_git_has_nothing_to_compare_with(tmp_path: Path) ->
 def test_the_exit_code_says_whether_something_differs_if_it_is_asked_for(rollout: Path) -> None:
     change(rollout, "canary")
 
-    assert project.kae(rollout, "diff", "-q").code == 0
-    assert project.kae(rollout, "diff", "-q", "--exit-code").code == 1
+    assert in_process.kae(rollout, "diff", "-q").code == 0
+    assert in_process.kae(rollout, "diff", "-q", "--exit-code").code == 1
 
 
 def test_a_cache_that_was_not_written_here_is_not_believed(tmp_path: Path) -> None:
     folder = many(tmp_path / "one")
-    first = project.kae(folder, "diff")
+    first = in_process.kae(folder, "diff")
     kept = (folder / ".kae_cache/examples.json").read_text()
     copied = many(tmp_path / "two")
     shutil.copytree(folder / ".kae_cache", copied / ".kae_cache")
@@ -361,14 +361,14 @@ def test_a_cache_that_was_not_written_here_is_not_believed(tmp_path: Path) -> No
     (copied / ".kae_cache/examples.json").write_text(forged)
 
     assert "kp920-rack1-01" in first.out
-    assert "kp920-rack6-66" not in project.kae(copied, "diff").out
+    assert "kp920-rack6-66" not in in_process.kae(copied, "diff").out
 
 
 def test_the_answer_is_the_same_with_a_cache_and_without_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = many(tmp_path)
-    answers = {project.kae(folder, "diff", "-o", "json", *more).out for more in ((), (), ("--no-cache",))}
+    answers = {in_process.kae(folder, "diff", "-o", "json", *more).out for more in ((), (), ("--no-cache",))}
     monkeypatch.setattr(examples, "examples", lambda _, __: None)
-    answers.add(project.kae(folder, "diff", "-o", "json", "--no-cache").out)
+    answers.add(in_process.kae(folder, "diff", "-o", "json", "--no-cache").out)
 
     assert len(answers) == 1
 
@@ -376,7 +376,7 @@ def test_the_answer_is_the_same_with_a_cache_and_without_one(tmp_path: Path, mon
 def test_nothing_is_cached_if_it_is_not_wanted(tmp_path: Path) -> None:
     folder = many(tmp_path)
 
-    project.kae(folder, "diff", "--no-cache")
+    in_process.kae(folder, "diff", "--no-cache")
 
     assert not (folder / ".kae_cache").exists()
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests import builders, project, revisions
+from tests import builders, in_process, project, revisions
 
 CLUSTERS = 12
 POLICY = builders.raw(
@@ -61,11 +61,11 @@ def declare(folder: Path, spec: dict[str, Any], most: int = CLUSTERS) -> None:
 
 def data(folder: Path, *arguments: str) -> Any:
     """Return the answer for programs."""
-    return json.loads(project.kae(folder, "diff", *arguments).out)
+    return json.loads(in_process.kae(folder, "diff", *arguments).out)
 
 
 def test_what_happens_in_many_clusters_is_one_sentence_with_all_nodes(changed: Path) -> None:
-    answer = project.kae(changed, "diff")
+    answer = in_process.kae(changed, "diff")
 
     sentence = "26 nodes of policy tls go from driver 2.2.0 to 2.3.0 in 12 clusters, one host at a time in each "
     assert answer.out.count(sentence) == 1
@@ -76,7 +76,7 @@ def test_what_happens_in_many_clusters_is_one_sentence_with_all_nodes(changed: P
 
 
 def test_a_risk_of_many_clusters_is_one_finding_that_counts_them(changed: Path) -> None:
-    answer = project.kae(changed, "diff")
+    answer = in_process.kae(changed, "diff")
 
     assert answer.err.count("large-step]") == answer.err.count("registry-changed]") == 1
     assert "takes the drivers of 26 of its 26 nodes in 12 clusters out of use in one step.\n" in answer.err
@@ -89,7 +89,7 @@ def test_a_risk_of_many_clusters_is_one_finding_that_counts_them(changed: Path) 
 def test_the_nodes_of_a_risk_are_named_with_their_clusters(fleet: Path) -> None:
     edit(fleet, ("  driver:\n", "  driver:\n    state: Absent\n"))
 
-    answer = project.kae(fleet, "diff")
+    answer = in_process.kae(fleet, "diff")
 
     assert (
         "The driver of policy 'tls' is removed from 26 nodes (c00/00-0, c00/00-1, c00/00-2, c00/00-3, c01/01-0 and 21 "
@@ -98,7 +98,7 @@ def test_the_nodes_of_a_risk_are_named_with_their_clusters(fleet: Path) -> None:
 
 
 def test_a_comment_is_as_long_for_many_clusters_as_for_one(changed: Path) -> None:
-    text = project.kae(changed, "diff", "-o", "markdown").out
+    text = in_process.kae(changed, "diff", "-o", "markdown").out
 
     assert text.count("**warning**") == 2
     assert "| DaemonSet `kae-driver-tls` in 12 clusters |  | 26 |  |\n" in text
@@ -107,7 +107,9 @@ def test_a_comment_is_as_long_for_many_clusters_as_for_one(changed: Path) -> Non
 
 
 def test_a_line_has_one_annotation_of_a_code(changed: Path) -> None:
-    notices = [line for line in project.kae(changed, "diff", "--format", "github").out.splitlines() if "line=" in line]
+    notices = [
+        line for line in in_process.kae(changed, "diff", "--format", "github").out.splitlines() if "line=" in line
+    ]
     (run,) = data(changed, "--format", "sarif")["runs"]
 
     assert sorted(line.partition(" ")[0] for line in notices) == ["::notice", "::warning", "::warning"]
@@ -121,8 +123,8 @@ def test_several_risks_of_a_code_at_a_line_are_one_annotation(fleet: Path) -> No
     revisions.commit(fleet)
     declare(fleet, {"images": {"mirrors": mirrors}}, most=1)
 
-    told = project.kae(fleet, "diff")
-    notices = project.kae(fleet, "diff", "--format", "github").out.splitlines()
+    told = in_process.kae(fleet, "diff")
+    notices = in_process.kae(fleet, "diff", "--format", "github").out.splitlines()
 
     assert told.err.count("warning[registry-changed]: ") == 2
     (line,) = (line for line in notices if "title=registry-changed" in line)
@@ -140,7 +142,7 @@ def test_programs_read_each_cluster(changed: Path) -> None:
 
 
 def test_the_code_accepts_a_risk_of_all_clusters(changed: Path) -> None:
-    answer = project.kae(changed, "diff", "--accept", "large-step", "--fail-on", "large-step")
+    answer = in_process.kae(changed, "diff", "--accept", "large-step", "--fail-on", "large-step")
 
     assert answer.code == 0
     assert "accepted:\n  large-step: Policy 'tls' takes the drivers of 26 of its 26 nodes in 12 clusters " in answer.out
@@ -148,7 +150,7 @@ def test_the_code_accepts_a_risk_of_all_clusters(changed: Path) -> None:
 
 
 def test_an_accepted_cluster_is_none_of_those_that_are_left(changed: Path) -> None:
-    answer = project.kae(changed, "diff", "--accept", "large-step:c00/tls", "--fail-on", "large-step")
+    answer = in_process.kae(changed, "diff", "--accept", "large-step:c00/tls", "--fail-on", "large-step")
 
     assert answer.code == 1
     assert "accepted:\n  large-step:c00/tls: Policy 'tls' takes the drivers of 4 of its 4 nodes in clus" in answer.out
@@ -160,7 +162,7 @@ def test_clusters_with_a_line_of_their_own_have_a_finding_of_their_own(fleet: Pa
     revisions.commit(fleet)
     declare(fleet, {"kubernetesVersion": "1.29"}, most=2)
 
-    answer = project.kae(fleet, "diff")
+    answer = in_process.kae(fleet, "diff")
 
     places = re.findall(r"^(\S+): warning\[guard-off\]: The drivers of cluster '(c..)' lose", answer.err, re.MULTILINE)
     assert [cluster for _, cluster in places] == ["c00", "c01"]
@@ -171,6 +173,6 @@ def test_clusters_that_come_and_go_together_are_one_sentence(fleet: Path) -> Non
     for number in range(3):
         (fleet / f"inventory/c{number:02}.json").rename(fleet / f"inventory/d{number:02}.json")
 
-    text = project.kae(fleet, "diff").out
+    text = in_process.kae(fleet, "diff").out
 
     assert "  3 clusters are new: d00, d01 and d02.\n  3 clusters are gone: c00, c01 and c02.\n" in text

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from syrupy.assertion import SnapshotAssertion
 
 from compiler.views.review import escapes, markdown
-from tests import builders, project, revisions
+from tests import builders, in_process, project, revisions
 from tests.cli import test_diff
 from tests.cli.test_diff import edit, label_assets, rollout
 
@@ -21,7 +21,7 @@ __all__ = ("rollout",)
 
 def comment(folder: Path, *arguments: str) -> str:
     """Return the comment on a change."""
-    answer = project.kae(folder, "diff", "-o", "markdown", *arguments)
+    answer = in_process.kae(folder, "diff", "-o", "markdown", *arguments)
     assert answer.code == 0, answer.err
     return answer.out
 
@@ -68,13 +68,13 @@ def test_a_change_that_does_nothing_gives_no_comment(rollout: Path) -> None:
     label_assets(rollout)
 
     assert comment(rollout) == ""
-    assert project.kae(rollout, "diff", "--format", "github").out == ""
+    assert in_process.kae(rollout, "diff", "--format", "github").out == ""
 
 
 def test_what_does_not_compile_is_said_in_the_comment(rollout: Path) -> None:
     edit(rollout, ("maxParallel: 2", "maxParallel: two"))
 
-    answer = project.kae(rollout, "diff", "-o", "markdown")
+    answer = in_process.kae(rollout, "diff", "-o", "markdown")
 
     assert answer.code == 1
     assert answer.out.startswith("### What does not compile has no effect that could be shown\n")
@@ -85,7 +85,7 @@ def test_what_does_not_compile_is_said_in_the_comment(rollout: Path) -> None:
 def test_what_does_not_compile_is_an_error_in_the_formats_of_programs(rollout: Path, form: str) -> None:
     edit(rollout, ("maxParallel: 2", "maxParallel: two"))
 
-    answer = project.kae(rollout, "diff", "--format", form)
+    answer = in_process.kae(rollout, "diff", "--format", form)
 
     assert answer.code == 1
     if form == "github":
@@ -101,9 +101,9 @@ def test_what_does_not_compile_is_an_error_in_the_formats_of_programs(rollout: P
 def test_what_does_not_compile_is_an_error_when_quiet_and_for_programs_too(rollout: Path) -> None:
     edit(rollout, ("maxParallel: 2", "maxParallel: two"))
 
-    assert "policies/tls.yaml:17:20: error[wrong-type]" in project.kae(rollout, "diff", "--quiet").err
-    assert project.kae(rollout, "diff").err == ""
-    (finding,) = json.loads(project.kae(rollout, "diff", "-o", "json").out)["diagnostics"]
+    assert "policies/tls.yaml:17:20: error[wrong-type]" in in_process.kae(rollout, "diff", "--quiet").err
+    assert in_process.kae(rollout, "diff").err == ""
+    (finding,) = json.loads(in_process.kae(rollout, "diff", "-o", "json").out)["diagnostics"]
     assert finding["code"] == "wrong-type"
 
 
@@ -112,7 +112,7 @@ def test_what_did_not_compile_before_the_change_is_a_notice(rollout: Path) -> No
     revisions.commit(rollout)
     edit(rollout, ("maxParallel: two", "maxParallel: 2"))
 
-    github, sarif = (project.kae(rollout, "diff", "--format", form) for form in ("github", "sarif"))
+    github, sarif = (in_process.kae(rollout, "diff", "--format", form) for form in ("github", "sarif"))
 
     assert (github.code, sarif.code) == (0, 0)
     assert github.out.startswith("::notice file=policies/tls.yaml,title=earlier-error,line=17,col=20::HEAD (")
@@ -140,7 +140,7 @@ def test_a_risk_that_is_an_error_is_before_the_warnings(rollout: Path) -> None:
     revisions.commit(rollout)
     edit(rollout, ("version: 2.2.0", "version: 2.1.0"))
 
-    answer = project.kae(rollout, "diff", "-o", "markdown", "--fail-on", "large-step")
+    answer = in_process.kae(rollout, "diff", "-o", "markdown", "--fail-on", "large-step")
 
     assert answer.code == 1
     listed = re.findall(r"^- \*\*(\w+)\*\* `([\w:/-]+)`", answer.out, re.MULTILINE)
@@ -246,7 +246,7 @@ def test_an_effect_is_a_notice_at_the_line_that_causes_it(rollout: Path) -> None
     test_diff.change(rollout, "canary")
     edit(rollout, ("version: 1.4.1", "version: 1.5.0"))
 
-    first, second = annotations(project.kae(rollout, "diff", "--format", "github").out)
+    first, second = annotations(in_process.kae(rollout, "diff", "--format", "github").out)
 
     assert first.startswith(
         "::notice file=policies/tls.yaml,title=effect,line=21,col=20::1 node of policy tls goes from driver 2.2.0"
@@ -259,7 +259,7 @@ def test_an_effect_is_a_notice_at_the_line_that_causes_it(rollout: Path) -> None
 def test_effects_are_notes_of_sarif(rollout: Path) -> None:
     test_diff.change(rollout, "canary")
 
-    (run,) = json.loads(project.kae(rollout, "diff", "--format", "sarif").out)["runs"]
+    (run,) = json.loads(in_process.kae(rollout, "diff", "--format", "sarif").out)["runs"]
 
     (result,) = run["results"]
     assert (result["ruleId"], result["level"]) == ("effect", "note")
@@ -268,6 +268,6 @@ def test_effects_are_notes_of_sarif(rollout: Path) -> None:
 
 
 def test_a_comment_and_annotations_are_two_answers(rollout: Path) -> None:
-    answer = project.kae(rollout, "diff", "-o", "markdown", "--format", "github")
+    answer = in_process.kae(rollout, "diff", "-o", "markdown", "--format", "github")
 
     assert answer.code == 2

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import project, revisions
+from tests import in_process, revisions
 from tests.cli.test_diff import edit, rollout
 
 __all__ = ("rollout",)
@@ -51,7 +51,7 @@ def test_no_format_of_a_change_holds_a_password(revealing: Path, way: str, *, is
     left_out = ("env:", "_PROXY") if is_whole else ("HTTP_PROXY",)
     policy.write_text("".join(line for line in lines if not any(part in line for part in left_out)))
 
-    answer = project.kae(revealing, *WAYS[way])
+    answer = in_process.kae(revealing, *WAYS[way])
 
     assert answer.code == 0, answer.err
     page = revealing / "page.html"
@@ -66,7 +66,7 @@ def test_the_fields_beside_a_password_are_still_told(revealing: Path) -> None:
         revealing, ("proxy.example.com:3128'}\n      - {name: HTTPS", "other.example.com:3128'}\n      - {name: HTTPS")
     )
 
-    (document,) = json.loads(project.kae(revealing, "diff", "-o", "json").out)["intent"]
+    (document,) = json.loads(in_process.kae(revealing, "diff", "-o", "json").out)["intent"]
 
     (field,) = document["fields"]
     assert field["path"] == "spec.driver.env[HTTP_PROXY].value"

@@ -12,7 +12,7 @@ import yaml
 from compiler.views.diff import field_values
 from compiler.views.diff import text as diff_text
 from compiler.views.review import escapes
-from tests import project, revisions
+from tests import in_process, revisions
 from tests.cli import test_diff
 from tests.cli.test_diff import data, edit, rollout, shown
 
@@ -47,7 +47,7 @@ def test_objects_that_go_are_in_every_format(monitored: Path) -> None:
         ("pruned", "ConfigMap", "kae-dashboard"),
         ("pruned", "PrometheusRule", "kae"),
     ]
-    comment = project.kae(monitored, "diff", "-o", "markdown").out
+    comment = in_process.kae(monitored, "diff", "-o", "markdown").out
     assert "- pruned: PrometheusRule kae-operator/kae\n" in comment
 
 
@@ -66,7 +66,7 @@ def test_a_changed_object_has_its_fields_and_a_config_is_data(rollout: Path) -> 
     }
     assert {"path": f"{config}.drain.timeoutSeconds", "old": 300, "new": 60} in found["fields"]
     assert f"    {config}.drain.timeoutSeconds: 300 -> 60\n" in shown(rollout)
-    comment = project.kae(rollout, "diff", "-o", "markdown").out
+    comment = in_process.kae(rollout, "diff", "-o", "markdown").out
     assert f"  - {escapes.prose(f'{config}.drain.timeoutSeconds: 300 -> 60')}\n" in comment
 
 
@@ -136,7 +136,7 @@ def test_no_object_shows_a_password(rollout: Path) -> None:
     edit(rollout, ("  driver:\n", "  driver:\n    env: [{name: HTTPS_PROXY, value: 'http://me:secret@proxy'}]\n"))
 
     for arguments in ([], ["-o", "json"], ["-o", "markdown"]):
-        answer = project.kae(rollout, "diff", *arguments).out
+        answer = in_process.kae(rollout, "diff", *arguments).out
         assert "HTTPS_PROXY" in answer
         assert "secret@" not in answer
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import project, revisions
+from tests import in_process, project, revisions
 from tests.cli.test_diff import change, data, edit, rollout
 
 __all__ = ("rollout",)
@@ -22,7 +22,7 @@ def step(rollout: Path) -> Path:
 
 
 def test_a_risk_is_a_warning_at_the_line_that_causes_it(step: Path) -> None:
-    answer = project.kae(step, "diff")
+    answer = in_process.kae(step, "diff")
 
     assert answer.code == 0
     assert "policies/tls.yaml:13:14: warning[large-step]: Policy 'tls' takes the drivers of 24 of its 24 " in answer.err
@@ -46,7 +46,7 @@ def test_a_risk_is_a_warning_at_the_line_that_causes_it(step: Path) -> None:
 def test_a_risk_ends_with_exit_code_1_if_it_is_an_error_and_nobody_accepts_it(
     step: Path, arguments: tuple[str, ...], code: int
 ) -> None:
-    assert project.kae(step, "diff", *arguments).code == code
+    assert in_process.kae(step, "diff", *arguments).code == code
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def test_a_risk_ends_with_exit_code_1_if_it_is_an_error_and_nobody_accepts_it(
 def test_the_project_decides_over_risks(step: Path, settings: str, code: int, shown: str) -> None:
     project.write(step, {"kae.yaml": f"{settings}\n"})
 
-    answer = project.kae(step, "diff")
+    answer = in_process.kae(step, "diff")
 
     assert answer.code == code
     assert shown in answer.err
@@ -70,11 +70,11 @@ def test_the_project_decides_over_risks(step: Path, settings: str, code: int, sh
 def test_what_the_command_line_fails_on_is_an_error_though_the_project_ignores_it(step: Path) -> None:
     project.write(step, {"kae.yaml": "findings: {large-step: ignore}\n"})
 
-    assert project.kae(step, "diff", "--fail-on", "large-step").code == 1
+    assert in_process.kae(step, "diff", "--fail-on", "large-step").code == 1
 
 
 def test_an_accepted_risk_stays_visible(step: Path) -> None:
-    answer = project.kae(step, "diff", "--accept", STEP)
+    answer = in_process.kae(step, "diff", "--accept", STEP)
 
     assert f"accepted:\n  {STEP}: Policy 'tls' takes the drivers of 24 of its 24 nodes" in answer.out
     assert answer.err == ""
@@ -84,20 +84,20 @@ def test_an_accepted_risk_stays_visible(step: Path) -> None:
 
 
 def test_an_accepted_risk_that_the_change_does_not_have_is_told(step: Path) -> None:
-    answer = project.kae(step, "diff", "--accept", "crd-pruned:east")
+    answer = in_process.kae(step, "diff", "--accept", "crd-pruned:east")
 
     assert "--accept crd-pruned:east lets nothing pass: the change has no such risk.\n" in answer.err
 
 
 def test_a_code_that_is_no_risk_cannot_fail_a_diff(step: Path) -> None:
-    answer = project.kae(step, "diff", "--fail-on", "policy-overlap")
+    answer = in_process.kae(step, "diff", "--fail-on", "policy-overlap")
 
     assert answer.code == 2
     assert "policy-overlap" in answer.err
 
 
 def test_a_compile_lets_the_trailers_of_risks_be(step: Path) -> None:
-    answer = project.kae(step, "compile", "--accept", STEP, "--accept", "removes-guard:east")
+    answer = in_process.kae(step, "compile", "--accept", STEP, "--accept", "removes-guard:east")
 
     assert answer.code == 0
     assert STEP not in answer.err

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
-from tests import project
+from tests import in_process, project
 from tests.cli import fleet
 
 
@@ -19,14 +19,14 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("name", ["kp920-02", "kp920-03", "kp920-04", "new-01", "x86-01"])
 def test_each_fate_is_explained_down_to_its_label(name: str, folder: Path, snapshot: SnapshotAssertion) -> None:
-    answer = project.kae(folder, "explain", name)
+    answer = in_process.kae(folder, "explain", name)
 
     assert answer.code == 0
     assert answer.out == snapshot
 
 
 def test_people_and_programs_get_the_same_findings(folder: Path) -> None:
-    as_text, as_json = (project.kae(folder, "explain", "east/kp920-02", "-o", shape) for shape in ("text", "json"))
+    as_text, as_json = (in_process.kae(folder, "explain", "east/kp920-02", "-o", shape) for shape in ("text", "json"))
 
     found = json.loads(as_json.out)["diagnostics"]
     assert found
@@ -34,7 +34,7 @@ def test_people_and_programs_get_the_same_findings(folder: Path) -> None:
 
 
 def test_programs_get_the_same_answer(folder: Path) -> None:
-    answer = project.kae(folder, "explain", "east/kp920-02", "-o", "json")
+    answer = in_process.kae(folder, "explain", "east/kp920-02", "-o", "json")
 
     found = json.loads(answer.out)
     assert (answer.code, found["version"]) == (0, 1)
@@ -50,7 +50,7 @@ def test_programs_get_the_same_answer(folder: Path) -> None:
 
 @pytest.mark.parametrize("arguments", [("east/kp920-01",), ("kp920-01", "--cluster", "east")])
 def test_a_name_that_stands_in_two_clusters_is_told_apart(arguments: tuple[str, ...], folder: Path) -> None:
-    answer = project.kae(folder, "explain", *arguments)
+    answer = in_process.kae(folder, "explain", *arguments)
 
     assert answer.code == 0
     assert answer.out.startswith("node east/kp920-01\n")
@@ -70,7 +70,7 @@ def test_a_name_that_stands_in_two_clusters_is_told_apart(arguments: tuple[str, 
     ],
 )
 def test_a_node_that_is_not_the_one_node_ends_with_3(arguments: tuple[str, ...], words: str, folder: Path) -> None:
-    answer = project.kae(folder, "explain", *arguments)
+    answer = in_process.kae(folder, "explain", *arguments)
 
     assert (answer.code, answer.out) == (3, "")
     assert words in answer.err
@@ -79,14 +79,14 @@ def test_a_node_that_is_not_the_one_node_ends_with_3(arguments: tuple[str, ...],
 def test_documents_with_mistakes_explain_nothing(tmp_path: Path) -> None:
     folder = project.write(fleet.small(tmp_path), {"policies/rest.yaml": fleet.REST.replace("default", "defualt")})
 
-    answer = project.kae(folder, "explain", "kp920-01")
+    answer = in_process.kae(folder, "explain", "kp920-01")
 
     assert (answer.code, answer.out) == (1, "")
     assert "error[unknown-field]" in answer.err
 
 
 def test_a_misspelt_node_is_answered_with_the_nearest_one(folder: Path) -> None:
-    alone, full = project.kae(folder, "explain", "kp920-o2"), project.kae(folder, "explain", "east/kp920-o2")
+    alone, full = in_process.kae(folder, "explain", "kp920-o2"), in_process.kae(folder, "explain", "east/kp920-o2")
 
     assert (alone.code, full.code) == (3, 3)
     assert alone.err.endswith("hint: Did you mean 'kp920-02'? `kae plan -o json` lists all nodes.\n")

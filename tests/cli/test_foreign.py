@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from compiler.output import foreign
-from tests import project, revisions
+from tests import in_process, project, revisions
 from tests.cli import fleet
 
 SOURCE = "kustomize:\n  images: [cr.openfuyao.cn/openfuyao/kae-driver-installer=registry.test/evil:1]\n"
@@ -27,7 +27,7 @@ READING = (
 def small(tmp_path: Path) -> Path:
     """A project that was compiled and committed."""
     folder = fleet.small(tmp_path / "fleet")
-    assert project.kae(folder, "compile").code == 0
+    assert in_process.kae(folder, "compile").code == 0
     revisions.commit(folder)
     return folder
 
@@ -59,7 +59,7 @@ def test_a_file_that_an_engine_reads_by_itself_stops_every_command(path: str, sm
 
     commands = READING if path == "east/.argocd-source.yaml" else READING[1:3]
 
-    answers = [project.kae(small, *words) for words in commands]
+    answers = [in_process.kae(small, *words) for words in commands]
 
     for answer in answers:
         assert (answer.code, answer.out) == (1, "")
@@ -73,8 +73,8 @@ def test_with_such_a_file_nothing_is_known_of_the_effect_of_a_change(path: str, 
     edited = fleet.POLICY.replace("version: 2.2.0", "version: 2.3.0")
     project.write(small, {f"output/{path}": SOURCE, "policies/tls.yaml": edited})
 
-    answer = project.kae(small, "diff")
-    found = json.loads(project.kae(small, "diff", "-o", "json").out)
+    answer = in_process.kae(small, "diff")
+    found = json.loads(in_process.kae(small, "diff", "-o", "json").out)
 
     assert answer.code == 1
     assert "the working tree: 1 error, so nothing is known of the effect\n" in answer.out
@@ -86,19 +86,19 @@ def test_with_such_a_file_nothing_is_known_of_the_effect_of_a_change(path: str, 
 def test_such_a_file_does_not_disturb_a_difference_of_two_commits(small: Path) -> None:
     project.write(small, {"output/east/.argocd-source.yaml": SOURCE})
 
-    assert project.kae(small, "diff", "HEAD", "--to", "HEAD").code == 0
+    assert in_process.kae(small, "diff", "HEAD", "--to", "HEAD").code == 0
 
 
 def test_a_link_of_such_a_name_stops_every_command_too(small: Path) -> None:
     (small / "output/east/.argocd-source.yaml").symlink_to("../../policies/tls.yaml")
 
-    assert {project.kae(small, *words).code for words in (*READING, ("diff",))} == {1}
+    assert {in_process.kae(small, *words).code for words in (*READING, ("diff",))} == {1}
 
 
 def test_such_a_file_of_another_cluster_stops_a_compile_of_one(small: Path) -> None:
     project.write(small, {"output/west/.argocd-source.yaml": SOURCE})
 
-    answer = project.kae(small, "compile", "--cluster", "east")
+    answer = in_process.kae(small, "compile", "--cluster", "east")
 
     assert (answer.code, answer.out) == (1, "")
 
@@ -106,7 +106,7 @@ def test_such_a_file_of_another_cluster_stops_a_compile_of_one(small: Path) -> N
 def test_nobody_can_accept_or_lower_it(small: Path) -> None:
     project.write(small, {"output/east/.argocd-source.yaml": SOURCE, "kae.yaml": "findings: {engine-file: ignore}\n"})
 
-    lowered, accepted = project.kae(small, "compile"), project.kae(small, "compile", "--accept", "engine-file")
+    lowered, accepted = in_process.kae(small, "compile"), in_process.kae(small, "compile", "--accept", "engine-file")
 
     assert "'engine-file' is always an error" in lowered.err
     assert (lowered.code, accepted.code) == (1, 2)
@@ -117,7 +117,7 @@ def test_the_compilers_own_files_are_none_of_them(policy: str, small: Path) -> N
     project.write(small, {"policies/tls.yaml": fleet.POLICY.replace("name: tls", f"name: {policy}")})
     accepted = ("--accept", "removes-drivers", "--accept", "removes-device-plugins")
 
-    answers = [project.kae(small, "compile", *accepted), project.kae(small, "compile", "--check")]
+    answers = [in_process.kae(small, "compile", *accepted), in_process.kae(small, "compile", "--check")]
 
     assert [answer.code for answer in answers] == [0, 0]
     assert not foreign.is_engine_file("daemonset-kae-driver-chart.yaml")
@@ -143,9 +143,9 @@ def test_the_compilers_own_files_are_none_of_them(policy: str, small: Path) -> N
 def test_a_check_takes_every_file_of_others_for_a_difference(path: str, said: str, small: Path) -> None:
     project.write(small / "output", {path: "a: b\n"})
 
-    checks = [project.kae(small, "compile", "--check") for _ in range(2)]
-    answer = json.loads(project.kae(small, "compile", "--check", "-o", "json").out)
-    compiled = project.kae(small, "compile")
+    checks = [in_process.kae(small, "compile", "--check") for _ in range(2)]
+    answer = json.loads(in_process.kae(small, "compile", "--check", "-o", "json").out)
+    compiled = in_process.kae(small, "compile")
 
     assert [check.code for check in checks] == [4, 4]
     assert all(f"{said}\n" in check.out and "warning[foreign-file]" in check.err for check in checks)
@@ -157,7 +157,7 @@ def test_a_check_takes_every_file_of_others_for_a_difference(path: str, said: st
 def test_a_link_in_output_is_a_difference_and_not_followed(small: Path) -> None:
     (small / "output/north").symlink_to(small / "policies")
 
-    answer = project.kae(small, "compile", "--check")
+    answer = in_process.kae(small, "compile", "--check")
 
     assert answer.code == 4
     assert answer.out.endswith("output/north: not written by the compiler\n")
@@ -166,13 +166,13 @@ def test_a_link_in_output_is_a_difference_and_not_followed(small: Path) -> None:
 def test_a_project_that_ignores_the_finding_still_has_the_difference(small: Path) -> None:
     project.write(small, {"kae.yaml": "findings: {foreign-file: ignore}\n", "output/east/notes.md": "x"})
 
-    assert project.kae(small, "compile", "--check").code == 4
+    assert in_process.kae(small, "compile", "--check").code == 4
 
 
 def test_files_for_people_directly_in_output_are_no_difference(small: Path) -> None:
     project.write(small / "output", dict.fromkeys(("README.md", ".gitkeep"), "x\n"))
 
-    answer = project.kae(small, "compile", "--check")
+    answer = in_process.kae(small, "compile", "--check")
 
     assert (answer.code, answer.err) == (0, "")
 
@@ -182,8 +182,8 @@ def test_objects_of_people_have_a_declared_folder(small: Path) -> None:
     project.write(small / "output", texts)
     project.write(small, {"kae.yaml": "extra: [output/site/, output/later]\n"})
 
-    compiled, checked = project.kae(small, "compile"), project.kae(small, "compile", "--check")
-    answer = json.loads(project.kae(small, "compile", "--check", "-o", "json").out)
+    compiled, checked = in_process.kae(small, "compile"), in_process.kae(small, "compile", "--check")
+    answer = json.loads(in_process.kae(small, "compile", "--check", "-o", "json").out)
 
     for each, state in ((compiled, "unchanged"), (checked, "fine")):
         assert (each.code, each.err) == (0, "")
@@ -205,21 +205,21 @@ def test_objects_of_people_have_a_declared_folder(small: Path) -> None:
 def test_a_folder_that_cannot_be_peoples_own_is_an_error_at_its_place(folder: str, said: str, small: Path) -> None:
     project.write(small, {"kae.yaml": f"extra:\n  - output/site\n  - {folder}\n"})
 
-    answers = [project.kae(small, *words) for words in READING]
+    answers = [in_process.kae(small, *words) for words in READING]
 
     for answer in answers:
         assert answer.code == 1
         assert f"kae.yaml:3:5: error[project-settings]: {said}" in answer.err
-    compared = project.kae(small, "diff")
+    compared = in_process.kae(small, "diff")
     assert compared.code == 1
     assert f"kae.yaml:3:5: error[project-settings]: {said}" in compared.out + compared.err
 
 
 def test_a_folder_of_peoples_own_is_declared_for_every_folder_of_outputs(small: Path) -> None:
     project.write(small, {"kae.yaml": "extra: [output/site]\n", "elsewhere/site/a.yaml": "a: b\n"})
-    project.kae(small, "compile", "--output-dir", "elsewhere")
+    in_process.kae(small, "compile", "--output-dir", "elsewhere")
 
-    answer = project.kae(small, "compile", "--check", "--output-dir", "elsewhere")
+    answer = in_process.kae(small, "compile", "--check", "--output-dir", "elsewhere")
 
     assert (answer.code, answer.out.splitlines()[-1]) == (0, "elsewhere/site: 1 file of your own, not compiled")
 
@@ -230,7 +230,7 @@ def test_a_folder_of_peoples_own_with_output_of_the_compiler_is_an_error(words: 
     project.write(small, {"kae.yaml": "extra: [output/west]\n", "output/west/own.yaml": "a: b\n"})
     before = project.tree(small / "output")
 
-    answers = [project.kae(small, *words) for _ in range(2)]
+    answers = [in_process.kae(small, *words) for _ in range(2)]
 
     for answer in answers:
         assert answer.code == 1
@@ -241,10 +241,10 @@ def test_a_folder_of_peoples_own_with_output_of_the_compiler_is_an_error(words: 
 
 def test_an_index_that_comes_to_a_folder_of_peoples_own_is_an_error_too(small: Path) -> None:
     project.write(small, {"kae.yaml": "extra: [output/site]\n", "output/site/own.yaml": "a: b\n"})
-    assert project.kae(small, "compile").code == 0
+    assert in_process.kae(small, "compile").code == 0
     (small / "output/site/index.json").write_bytes((small / "output/west/index.json").read_bytes())
 
-    answer = project.kae(small, "compile")
+    answer = in_process.kae(small, "compile")
 
     assert (answer.code, (small / "output/site/own.yaml").is_file()) == (1, True)
 
@@ -253,7 +253,7 @@ def test_a_link_is_no_folder_of_peoples_own(small: Path) -> None:
     (small / "output/site").symlink_to(small / "policies")
     project.write(small, {"kae.yaml": "extra: [output/site]\n"})
 
-    assert project.kae(small, "compile", "--check").code == 4
+    assert in_process.kae(small, "compile", "--check").code == 4
 
 
 @pytest.mark.parametrize("link", ["output", "gen"])
@@ -265,9 +265,9 @@ def test_an_output_that_is_a_link_is_refused_unless_it_is_named(link: str, small
     project.write(small, {"kae.yaml": f"output: {output}\n"})
     before = project.tree(small / "elsewhere")
 
-    refused = [project.kae(small, *words) for words in (*READING, ("diff",))]
+    refused = [in_process.kae(small, *words) for words in (*READING, ("diff",))]
     unwritten = project.tree(small / "elsewhere") == before
-    named = project.kae(small, "compile", "--output-dir", output)
+    named = in_process.kae(small, "compile", "--output-dir", output)
 
     assert unwritten
     for answer in refused:
@@ -279,12 +279,12 @@ def test_an_output_that_is_a_link_is_refused_unless_it_is_named(link: str, small
 def test_a_project_that_is_reached_by_a_link_is_compiled(small: Path) -> None:
     (small.parent / "link").symlink_to(small)
 
-    assert project.kae(small.parent / "link", "compile", "--check").code == 0
+    assert in_process.kae(small.parent / "link", "compile", "--check").code == 0
 
 
 @pytest.mark.parametrize("words", [("--output-dir", "."), ("--output-dir", "policies/..")])
 def test_an_output_folder_that_holds_the_documents_is_refused(words: tuple[str, ...], small: Path) -> None:
-    answer = project.kae(small, "compile", *words)
+    answer = in_process.kae(small, "compile", *words)
 
     assert answer.code == 3
     assert "Name a folder outside of the documents' folders." in answer.err

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import project
+from tests import in_process, project
 
 VALUES = """\
 operator:
@@ -30,14 +30,14 @@ def piped(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
 
 
 def test_what_is_printed_compiles_in_a_repository_that_init_made(tmp_path: Path) -> None:
-    project.kae(tmp_path, "init")
+    in_process.kae(tmp_path, "init")
     for name in ("policy", "cluster"):
         (tmp_path / f"policies/{name}.yaml").unlink()
     project.write(tmp_path, {"values.yaml": VALUES})
 
-    imported = project.kae(tmp_path, "import", "values.yaml")
+    imported = in_process.kae(tmp_path, "import", "values.yaml")
     project.write(tmp_path, {"policies/imported.yaml": imported.out})
-    compiled = project.kae(tmp_path, "compile")
+    compiled = in_process.kae(tmp_path, "compile")
 
     assert imported.code == 0
     assert compiled.code == 0, compiled.err
@@ -48,7 +48,7 @@ def test_what_is_printed_compiles_in_a_repository_that_init_made(tmp_path: Path)
 def test_what_has_no_meaning_is_said_with_its_place_and_fails_nothing(tmp_path: Path) -> None:
     project.write(tmp_path, {"values.yaml": VALUES})
 
-    answer = project.kae(tmp_path, "import", "values.yaml")
+    answer = in_process.kae(tmp_path, "import", "values.yaml")
 
     assert answer.code == 0
     assert "values.yaml:2:3: warning[import-dropped]: 'operator.image' is not carried over." in answer.err
@@ -58,7 +58,7 @@ def test_what_has_no_meaning_is_said_with_its_place_and_fails_nothing(tmp_path: 
 def test_where_something_is_wrong_nothing_is_printed(tmp_path: Path) -> None:
     project.write(tmp_path, {"values.yaml": VALUES.replace("v2.1", "2.1")})
 
-    answer = project.kae(tmp_path, "import", "values.yaml")
+    answer = in_process.kae(tmp_path, "import", "values.yaml")
 
     assert (answer.code, answer.out) == (1, "")
     assert "values.yaml:5:12: error[wrong-type]" in answer.err
@@ -69,7 +69,7 @@ def test_where_something_is_wrong_nothing_is_printed(tmp_path: Path) -> None:
 def test_a_file_that_holds_no_clean_document_is_wrong(tmp_path: Path, text: str) -> None:
     project.write(tmp_path, {"values.yaml": text})
 
-    answer = project.kae(tmp_path, "import", "values.yaml")
+    answer = in_process.kae(tmp_path, "import", "values.yaml")
 
     assert (answer.code, answer.out) == (1, "")
     assert "values.yaml" in answer.err
@@ -78,7 +78,7 @@ def test_a_file_that_holds_no_clean_document_is_wrong(tmp_path: Path, text: str)
 def test_another_kind_of_object_is_refused(tmp_path: Path) -> None:
     project.write(tmp_path, {"node.yaml": "apiVersion: v1\nkind: Node\n"})
 
-    answer = project.kae(tmp_path, "import", "node.yaml")
+    answer = in_process.kae(tmp_path, "import", "node.yaml")
 
     assert (answer.code, answer.out) == (1, "")
     assert "node.yaml:2:7: error[import-source]: This is a 'Node' of 'v1'" in answer.err
@@ -91,7 +91,7 @@ def test_a_pipe_may_bring_json_or_yaml(
 ) -> None:
     piped(monkeypatch, text)
 
-    answer = project.kae(tmp_path, "import", *arguments)
+    answer = in_process.kae(tmp_path, "import", *arguments)
 
     assert answer.code == 0
     assert "version: v2.1" in answer.out
@@ -101,7 +101,7 @@ def test_names_are_taken_from_the_command_line(tmp_path: Path) -> None:
     project.write(tmp_path, {"live.json": json.dumps(LIVE)})
     names = ("--cluster", "east", "--policy", "tls", "--namespace", "accelerators")
 
-    answer = project.kae(tmp_path, "import", "live.json", *names)
+    answer = in_process.kae(tmp_path, "import", "live.json", *names)
 
     assert answer.code == 0
     for line in ("  name: tls", "  - east", "  name: east", "  namespace: accelerators"):
@@ -112,7 +112,7 @@ def test_names_are_taken_from_the_command_line(tmp_path: Path) -> None:
 def test_a_name_that_its_document_cannot_bear_is_refused(tmp_path: Path, option: str, name: str) -> None:
     project.write(tmp_path, {"values.yaml": VALUES})
 
-    answer = project.kae(tmp_path, "import", "values.yaml", option, name)
+    answer = in_process.kae(tmp_path, "import", "values.yaml", option, name)
 
     assert (answer.code, answer.out) == (2, "")
     assert f"argument {option}: '{name}' is not the name of a {option.removeprefix('--')}; use" in answer.err
@@ -121,9 +121,9 @@ def test_a_name_that_its_document_cannot_bear_is_refused(tmp_path: Path, option:
 def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
     project.write(tmp_path, {"values.yaml": VALUES, "wrong.yaml": "driver: [", "old.yaml": "old: true\n"})
 
-    printed = project.kae(tmp_path, "import", "values.yaml")
-    written = project.kae(tmp_path, "import", "values.yaml", "-o", "new.yaml")
-    refused = [project.kae(tmp_path, "import", "wrong.yaml", "-o", name) for name in ("old.yaml", "none.yaml")]
+    printed = in_process.kae(tmp_path, "import", "values.yaml")
+    written = in_process.kae(tmp_path, "import", "values.yaml", "-o", "new.yaml")
+    refused = [in_process.kae(tmp_path, "import", "wrong.yaml", "-o", name) for name in ("old.yaml", "none.yaml")]
 
     assert (written.code, written.out) == (0, "new.yaml: a KAEPolicy and a KAECluster\n")
     assert (tmp_path / "new.yaml").read_text() == printed.out
@@ -138,7 +138,7 @@ def test_options_at_the_operators_defaults_are_not_missed(tmp_path: Path) -> Non
     values = {"operator": {**operator, "upgradeCRD": False, "cleanupCRD": False, "enabledSEC": False}}
     project.write(tmp_path, {"values.json": json.dumps(values)})
 
-    answer = project.kae(tmp_path, "import", "values.json")
+    answer = in_process.kae(tmp_path, "import", "values.json")
 
     assert answer.code == 0
     assert "import-" not in answer.err
@@ -147,9 +147,9 @@ def test_options_at_the_operators_defaults_are_not_missed(tmp_path: Path) -> Non
 def test_a_policy_with_the_images_of_the_operator_is_told_by_import_and_by_compile(tmp_path: Path) -> None:
     project.write(tmp_path, {"values.yaml": VALUES})
 
-    imported = project.kae(tmp_path, "import", "values.yaml")
+    imported = in_process.kae(tmp_path, "import", "values.yaml")
     project.write(tmp_path, {"policies/east.yaml": imported.out})
-    compiled = project.kae(tmp_path, "compile")
+    compiled = in_process.kae(tmp_path, "compile")
 
     image = "cr.openfuyao.cn/openfuyao/kae-driver-installer:v2.1"
     for answer in (imported, compiled):
@@ -160,7 +160,7 @@ def test_a_policy_with_the_images_of_the_operator_is_told_by_import_and_by_compi
 def test_an_empty_pipe_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     piped(monkeypatch, "")
 
-    answer = project.kae(tmp_path, "import")
+    answer = in_process.kae(tmp_path, "import")
 
     assert (answer.code, answer.out) == (1, "")
     assert answer.err.startswith(
@@ -172,7 +172,7 @@ def test_a_finding_that_the_project_makes_an_error_writes_nothing(tmp_path: Path
     texts = {"values.yaml": VALUES, "kae.yaml": "findings:\n  operator-image: error\n"}
     project.write(tmp_path, texts)
 
-    answer = project.kae(tmp_path, "import", "values.yaml", "-o", "new.yaml")
+    answer = in_process.kae(tmp_path, "import", "values.yaml", "-o", "new.yaml")
 
     assert (answer.code, answer.out) == (1, "")
     assert "error[operator-image]" in answer.err
@@ -182,7 +182,7 @@ def test_a_finding_that_the_project_makes_an_error_writes_nothing(tmp_path: Path
 def test_the_file_to_write_is_relative_to_where_the_command_runs(tmp_path: Path) -> None:
     project.write(tmp_path, {"values.yaml": VALUES, "policies/other/README.md": ""})
 
-    answer = project.kae(tmp_path / "policies", "import", "../values.yaml", "-o", "east.yaml")
+    answer = in_process.kae(tmp_path / "policies", "import", "../values.yaml", "-o", "east.yaml")
 
     assert answer.code == 0, answer.err
     assert (tmp_path / "policies/east.yaml").exists()
@@ -190,7 +190,7 @@ def test_the_file_to_write_is_relative_to_where_the_command_runs(tmp_path: Path)
 
 
 def test_a_file_that_is_not_there_is_the_worlds_fault(tmp_path: Path) -> None:
-    answer = project.kae(tmp_path, "import", "values.yaml")
+    answer = in_process.kae(tmp_path, "import", "values.yaml")
 
     assert answer.code == 3
     assert "'values.yaml'" in answer.err

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import project
+from tests import in_process, project
 
 CASES = Path(__file__).parent / "imports"
 MODULE = (CASES / "module-of-one-kernel/source.yaml").read_text(encoding="utf-8")
@@ -15,7 +15,7 @@ def test_a_source_becomes_exactly_these_documents_and_every_loss_is_said(case: s
     folder = CASES / case
     project.write(tmp_path, {"source.yaml": (folder / "source.yaml").read_text(encoding="utf-8")})
 
-    answer = project.kae(tmp_path, "import", "source.yaml", "--cluster", "east")
+    answer = in_process.kae(tmp_path, "import", "source.yaml", "--cluster", "east")
 
     found = {"documents.yaml": answer.out, "findings.txt": answer.err}
     if project.accepting():
@@ -24,17 +24,17 @@ def test_a_source_becomes_exactly_these_documents_and_every_loss_is_said(case: s
     assert found == {name: (folder / name).read_text(encoding="utf-8") for name in found}
 
 
-def imported(folder: Path, text: str, *options: str) -> project.Answer:
+def imported(folder: Path, text: str, *options: str) -> in_process.Answer:
     """Import a text."""
     project.write(folder, {"source.yaml": text})
-    return project.kae(folder, "import", "source.yaml", *options)
+    return in_process.kae(folder, "import", "source.yaml", *options)
 
 
 def test_a_recipe_is_written_to_its_own_folder_and_the_policy_to_the_named_file(tmp_path: Path) -> None:
-    project.kae(tmp_path, "init")
+    in_process.kae(tmp_path, "init")
     below = tmp_path / "policies"
 
-    answer = project.kae(
+    answer = in_process.kae(
         project.write(below, {"../source.yaml": MODULE}), "import", "../source.yaml", "-o", "kmod.yaml"
     )
 
@@ -155,13 +155,13 @@ def test_two_objects_of_operators_in_one_file_are_refused(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("case", sorted(path.name for path in CASES.iterdir()))
 def test_what_is_written_compiles_in_a_project(case: str, tmp_path: Path) -> None:
-    project.kae(tmp_path, "init")
-    project.kae(tmp_path, "recipe", "add", "onload")
+    in_process.kae(tmp_path, "init")
+    in_process.kae(tmp_path, "recipe", "add", "onload")
     (tmp_path / "policies/onload.yaml").unlink()
     source = (CASES / case / "source.yaml").read_text(encoding="utf-8")
 
     written = imported(tmp_path, source, "-o", "policies/imported.yaml")
-    compiled = project.kae(tmp_path, "compile")
+    compiled = in_process.kae(tmp_path, "compile")
 
     assert (written.code, compiled.code) == (0, 0), written.err + compiled.err
 

@@ -21,7 +21,7 @@ import yaml
 import compiler
 from compiler.commands import wheel
 from compiler.project import package_data
-from tests import project
+from tests import in_process, project
 from tests.kae_forks import program
 
 NODE: dict[str, Any] = {
@@ -105,11 +105,11 @@ class World:
     def begin(self, *options: str, inventory: str = "") -> Path:
         """Make the bare repository, with one commit of a new fleet and its output, and return it."""
         made = self.folder / "made"
-        answer = project.kae(self.folder, "init", "made", *options)
+        answer = in_process.kae(self.folder, "init", "made", *options)
         assert answer.code == 0, answer.err
         if inventory:
             (made / "inventory/default.json").write_text(inventory, encoding="utf-8")
-        assert project.kae(made, "compile").code == 0
+        assert in_process.kae(made, "compile").code == 0
         self.git(made, "init", "--quiet", "--initial-branch=main")
         self.commit(made, "Begin")
         self.git(self.folder, "clone", "--quiet", "--bare", "made", "fleet.git")
@@ -163,16 +163,16 @@ DEVICE_PLUGIN = "output/default/device-plugin/daemonset-kae-device-plugin-kae.ya
 
 
 def test_a_new_repository_compiles_at_once_and_is_clean_after_it(tmp_path: Path) -> None:
-    made = project.kae(tmp_path, "init", "fleet", "--cluster", "east")
-    compiled = project.kae(tmp_path / "fleet", "compile")
-    checked = project.kae(tmp_path / "fleet", "compile", "--check", "--no-cache")
+    made = in_process.kae(tmp_path, "init", "fleet", "--cluster", "east")
+    compiled = in_process.kae(tmp_path / "fleet", "compile")
+    checked = in_process.kae(tmp_path / "fleet", "compile", "--check", "--no-cache")
 
     assert (made.code, compiled.code, checked.code) == (0, 0, 0), compiled.err + checked.err
     assert (tmp_path / "fleet/output/east/kustomization.yaml").is_file()
 
 
 def test_it_says_what_it_made_and_what_comes_next(tmp_path: Path) -> None:
-    answer = project.kae(tmp_path, "init", "fleet", "--cluster", "east")
+    answer = in_process.kae(tmp_path, "init", "fleet", "--cluster", "east")
 
     made = {f"  {name}" for name in project.tree(tmp_path / "fleet")}
     assert made <= set(answer.out.splitlines())
@@ -181,9 +181,9 @@ def test_it_says_what_it_made_and_what_comes_next(tmp_path: Path) -> None:
 
 
 def test_a_name_that_yaml_takes_for_a_number_is_still_a_name(tmp_path: Path) -> None:
-    project.kae(tmp_path, "init", ".", "--cluster", "1e3")
+    in_process.kae(tmp_path, "init", ".", "--cluster", "1e3")
 
-    answer = project.kae(tmp_path, "compile")
+    answer = in_process.kae(tmp_path, "compile")
 
     assert answer.code == 0, answer.err
     assert (tmp_path / "output/1e3").is_dir()
@@ -192,7 +192,7 @@ def test_a_name_that_yaml_takes_for_a_number_is_still_a_name(tmp_path: Path) -> 
 def test_no_file_is_overwritten_and_none_is_written_beside_it(tmp_path: Path) -> None:
     project.write(tmp_path, {"README.md": "mine\n"})
 
-    answer = project.kae(tmp_path, "init")
+    answer = in_process.kae(tmp_path, "init")
 
     assert answer.code == 3
     assert "README.md" in answer.err
@@ -202,21 +202,21 @@ def test_no_file_is_overwritten_and_none_is_written_beside_it(tmp_path: Path) ->
 def test_a_folder_that_cannot_be_made_is_the_worlds_fault(tmp_path: Path) -> None:
     project.write(tmp_path, {"taken": ""})
 
-    answer = project.kae(tmp_path, "init", "taken/fleet")
+    answer = in_process.kae(tmp_path, "init", "taken/fleet")
 
     assert answer.code == 3
     assert "taken" in answer.err
 
 
 def test_a_name_that_no_cluster_can_have_is_refused(tmp_path: Path) -> None:
-    answer = project.kae(tmp_path, "init", "--cluster", "East")
+    answer = in_process.kae(tmp_path, "init", "--cluster", "East")
 
     assert answer.code == 2
     assert project.tree(tmp_path) == {}
 
 
 def test_editors_get_the_languages_that_the_documents_name(tmp_path: Path) -> None:
-    project.kae(tmp_path, "init")
+    in_process.kae(tmp_path, "init")
 
     for name, schema in (("policy", "kaepolicy"), ("cluster", "kaecluster")):
         first, second, *_ = (tmp_path / f"policies/{name}.yaml").read_text(encoding="utf-8").splitlines()
@@ -226,7 +226,7 @@ def test_editors_get_the_languages_that_the_documents_name(tmp_path: Path) -> No
 
 
 def test_the_scripts_may_be_run(tmp_path: Path) -> None:
-    project.kae(tmp_path, "init")
+    in_process.kae(tmp_path, "init")
 
     modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "ci").iterdir()}
 
@@ -241,7 +241,7 @@ def test_the_scripts_may_be_run(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", [".github/workflows/kae.yaml", ".gitlab-ci.yml"])
 def test_both_code_hosts_call_the_same_scripts_and_install_nothing_else(tmp_path: Path, name: str) -> None:
-    project.kae(tmp_path, "init")
+    in_process.kae(tmp_path, "init")
 
     text = (tmp_path / name).read_text(encoding="utf-8")
 
@@ -257,16 +257,16 @@ def test_both_code_hosts_call_the_same_scripts_and_install_nothing_else(tmp_path
 
 def test_nothing_that_is_written_earns_a_warning(tmp_path: Path) -> None:
     for name, more in (("plain", ()), ("named", ("--registry", "registry.example.com:5000/team/"))):
-        project.kae(tmp_path, "init", name, "--cluster", "east", *more)
+        in_process.kae(tmp_path, "init", name, "--cluster", "east", *more)
 
-        answer = project.kae(tmp_path / name, "compile", "--strict")
+        answer = in_process.kae(tmp_path / name, "compile", "--strict")
 
         assert (answer.code, answer.err) == (0, ""), answer.err
 
 
 def test_the_registry_and_pinned_versions_stand_in_the_policy(tmp_path: Path) -> None:
-    answer = project.kae(tmp_path, "init", "--registry", "registry.example.com:5000/team/")
-    project.kae(tmp_path, "compile")
+    answer = in_process.kae(tmp_path, "init", "--registry", "registry.example.com:5000/team/")
+    in_process.kae(tmp_path, "compile")
 
     images = (tmp_path / "output/default/images.txt").read_text(encoding="utf-8").splitlines()
     pinned = {f"registry.example.com:5000/team/{name}:{compiler.__version__.replace('+', '-')}" for name in PROGRAMS}
@@ -275,14 +275,14 @@ def test_the_registry_and_pinned_versions_stand_in_the_policy(tmp_path: Path) ->
 
 
 def test_without_a_registry_it_says_where_to_name_one(tmp_path: Path) -> None:
-    answer = project.kae(tmp_path, "init")
+    answer = in_process.kae(tmp_path, "init")
 
     assert "Set the registry and the versions of your images in policies/policy.yaml." in answer.out
 
 
 @pytest.mark.parametrize("registry", ["https://registry.example.com", "Registry.example.com", "a b", ""])
 def test_a_registry_that_no_image_can_come_from_is_refused(tmp_path: Path, registry: str) -> None:
-    answer = project.kae(tmp_path, "init", "--registry", registry)
+    answer = in_process.kae(tmp_path, "init", "--registry", registry)
 
     assert answer.code == 3
     assert f"'{registry}' is not a registry." in answer.err
@@ -291,7 +291,7 @@ def test_a_registry_that_no_image_can_come_from_is_refused(tmp_path: Path, regis
 
 def test_a_wheel_is_copied_and_pip_judges_it_by_its_hash(tmp_path: Path) -> None:
     made = a_wheel(tmp_path)
-    project.kae(tmp_path, "init", "fleet", "--wheel", str(made))
+    in_process.kae(tmp_path, "init", "fleet", "--wheel", str(made))
     fleet = tmp_path / "fleet"
     line = (fleet / "ci/requirements.txt").read_text(encoding="utf-8").splitlines()[0]
     (tmp_path / "wheel.txt").write_text(line, encoding="utf-8")
@@ -307,7 +307,7 @@ def test_a_wheel_is_copied_and_pip_judges_it_by_its_hash(tmp_path: Path) -> None
 
 
 def test_everything_that_the_wheel_needs_is_pinned_beside_it(tmp_path: Path, repository_root: Path) -> None:
-    project.kae(tmp_path, "init", "--wheel", str(a_wheel(tmp_path)))
+    in_process.kae(tmp_path, "init", "--wheel", str(a_wheel(tmp_path)))
     text = (tmp_path / "ci/requirements.txt").read_text(encoding="utf-8")
     declared = tomllib.loads((repository_root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     lock = (repository_root / "requirements.lock").read_text(encoding="utf-8").splitlines()
@@ -322,7 +322,7 @@ def test_everything_that_the_wheel_needs_is_pinned_beside_it(tmp_path: Path, rep
 def test_a_wheel_in_the_repository_stays_where_it_is(tmp_path: Path) -> None:
     made = a_wheel(tmp_path / "fleet/wheels")
 
-    project.kae(tmp_path, "init", "fleet", "--wheel", str(made))
+    in_process.kae(tmp_path, "init", "fleet", "--wheel", str(made))
 
     text = (tmp_path / "fleet/ci/requirements.txt").read_text(encoding="utf-8")
     assert text.startswith(f"./wheels/{made.name} --hash=sha256:")
@@ -335,7 +335,7 @@ def test_a_wheel_at_a_url_is_downloaded_once_for_its_hash(tmp_path: Path) -> Non
     with http.server.HTTPServer(("127.0.0.1", 0), handler) as server:
         threading.Thread(target=server.handle_request, daemon=True).start()
         url = f"http://127.0.0.1:{server.server_port}/{made.name}"
-        answer = project.kae(tmp_path, "init", "fleet", "--wheel", url)
+        answer = in_process.kae(tmp_path, "init", "fleet", "--wheel", url)
 
     line = (tmp_path / "fleet/ci/requirements.txt").read_text(encoding="utf-8").splitlines()[0]
     assert answer.code == 0, answer.err
@@ -345,7 +345,7 @@ def test_a_wheel_at_a_url_is_downloaded_once_for_its_hash(tmp_path: Path) -> Non
 def test_a_url_that_ends_with_its_hash_is_not_asked(tmp_path: Path) -> None:
     url = f"https://wheels.invalid/{wheel.NAME}"
 
-    answer = project.kae(tmp_path, "init", "--wheel", f"{url}#sha256={'a' * 64}")
+    answer = in_process.kae(tmp_path, "init", "--wheel", f"{url}#sha256={'a' * 64}")
 
     assert answer.code == 0, answer.err
     text = (tmp_path / "ci/requirements.txt").read_text(encoding="utf-8")
@@ -364,7 +364,7 @@ def test_a_url_that_ends_with_its_hash_is_not_asked(tmp_path: Path) -> None:
     ],
 )
 def test_a_wheel_that_cannot_be_pinned_is_refused(tmp_path: Path, place: str, said: str) -> None:
-    answer = project.kae(tmp_path, "init", "--wheel", place)
+    answer = in_process.kae(tmp_path, "init", "--wheel", place)
 
     assert answer.code == 3
     assert said in answer.err
@@ -372,10 +372,10 @@ def test_a_wheel_that_cannot_be_pinned_is_refused(tmp_path: Path, place: str, sa
 
 
 def test_another_wheel_is_pinned_in_a_repository_that_exists(tmp_path: Path) -> None:
-    project.kae(tmp_path, "init", "fleet")
+    in_process.kae(tmp_path, "init", "fleet")
     before = project.tree(tmp_path / "fleet")
 
-    answer = project.kae(tmp_path, "init", "fleet", "--wheel", str(a_wheel(tmp_path)))
+    answer = in_process.kae(tmp_path, "init", "fleet", "--wheel", str(a_wheel(tmp_path)))
 
     after = project.tree(tmp_path / "fleet")
     assert answer.code == 0, answer.err
@@ -394,7 +394,7 @@ def test_jobs_without_a_wheel_fail_and_say_how_to_pin_one(world: World) -> None:
 
 def test_jobs_install_exactly_what_is_pinned(world: World) -> None:
     clone = world.clone("a")
-    project.kae(clone, "init", "--wheel", str(a_wheel(world.folder)))
+    in_process.kae(clone, "init", "--wheel", str(a_wheel(world.folder)))
     world.install(world.folder / "bin/python3", 'echo "$@"')
 
     done = world.run(clone, "ci/install.sh")

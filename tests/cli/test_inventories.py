@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from compiler.inventory import canonical_form, reduction, snapshot
-from tests import project
+from tests import in_process, project
 from tests.cli.test_init import NODE, World
 
 Files = dict[str, str]
@@ -122,7 +122,7 @@ def test_a_cluster_that_is_compiled_without_an_inventory_gets_that_of_its_branch
     cluster = clone / "policies/cluster.yaml"
     text = cluster.read_text("utf-8")
     (clone / "policies/west.yaml").write_text(text.replace('name: "default"', 'name: "west"'), "utf-8")
-    assert project.kae(clone, "compile").code == 0
+    assert in_process.kae(clone, "compile").code == 0
     world.commit(clone, "West")
     world.git(clone, "push", "--quiet")
     watch(world, "inventory/west", {"inventory/west.json": inventory("kp-01", cluster="west")})
@@ -137,7 +137,7 @@ def edited(world: World, files: Files) -> None:
     """Commit these files to the main line, with what they compile to."""
     clone = world.clone(f"person-{len(list(world.folder.iterdir()))}")
     project.write(clone, files)
-    assert project.kae(clone, "compile").code == 0
+    assert in_process.kae(clone, "compile").code == 0
     world.commit(clone, "Edit")
     world.git(clone, "push", "--quiet")
 

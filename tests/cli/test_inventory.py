@@ -10,7 +10,7 @@ import yaml
 
 from compiler.inventory import canonical_form
 from compiler.kube import reader
-from tests import builders, project
+from tests import builders, in_process, project
 from tests.cli import fleet
 from tests.kube import apiserver
 
@@ -29,7 +29,7 @@ def test_what_kubectl_prints_in_json_or_yaml_becomes_canonical(
     assert callable(dump)
     piped(monkeypatch, dump())
 
-    answer = project.kae(tmp_path, "inventory", "--cluster", "east")
+    answer = in_process.kae(tmp_path, "inventory", "--cluster", "east")
 
     assert (answer.code, answer.err) == (0, "")
     assert answer.out == canonical_form.text(builders.reduced(*fleet.NODES))
@@ -39,21 +39,21 @@ def test_an_inventory_passes_through_unchanged(tmp_path: Path, monkeypatch: pyte
     text = canonical_form.text(builders.reduced(*fleet.NODES))
     piped(monkeypatch, text)
 
-    assert project.kae(tmp_path, "inventory", "--cluster", "east").out == text
+    assert in_process.kae(tmp_path, "inventory", "--cluster", "east").out == text
 
 
 def test_the_file_compiles_to_what_kubectls_answer_compiles_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = fleet.full(tmp_path)
-    project.kae(folder, "compile")
-    before, planned = project.tree(folder / "output"), project.kae(folder, "plan").out
+    in_process.kae(folder, "compile")
+    before, planned = project.tree(folder / "output"), in_process.kae(folder, "plan").out
     piped(monkeypatch, fleet.listed())
-    project.write(folder, {"inventory/east.json": project.kae(folder, "inventory", "--cluster", "east").out})
+    project.write(folder, {"inventory/east.json": in_process.kae(folder, "inventory", "--cluster", "east").out})
 
-    answer = project.kae(folder, "compile")
+    answer = in_process.kae(folder, "compile")
 
     assert answer.out == "east: unchanged\nwest: unchanged\n"
     assert project.tree(folder / "output") == before
-    assert project.kae(folder, "plan").out == planned
+    assert in_process.kae(folder, "plan").out == planned
 
 
 @pytest.mark.parametrize("setting", ["ignoreLabels: [po*]", "inventory: {labels: [openfuyao.com/, openfuyao/]}"])
@@ -64,7 +64,7 @@ def test_labels_that_the_project_leaves_out_never_enter(
     project.write(tmp_path, {"policies/east.yaml": ignoring})
     piped(monkeypatch, fleet.listed())
 
-    answer = project.kae(tmp_path, "inventory", "--cluster", "east")
+    answer = in_process.kae(tmp_path, "inventory", "--cluster", "east")
 
     assert answer.code == 0
     assert '"pool"' not in answer.out
@@ -85,7 +85,7 @@ def test_no_inventory_is_taken_while_a_document_may_say_which_labels_it_leaves_o
     project.write(tmp_path, {f"policies/{name}.yaml": text + policies.get(name, "") for name, text in texts.items()})
     piped(monkeypatch, fleet.listed())
 
-    answer = project.kae(tmp_path, "inventory", "--cluster", "east", "-o", "inventory/east.json")
+    answer = in_process.kae(tmp_path, "inventory", "--cluster", "east", "-o", "inventory/east.json")
 
     assert (answer.code, answer.out) == (1, "")
     assert f"error[{code}]" in answer.err
@@ -97,7 +97,7 @@ def test_a_first_inventory_is_taken_for_a_cluster_that_a_policy_names(
     project.write(tmp_path, {"policies/tls.yaml": fleet.POLICY, "policies/west.yaml": fleet.CLUSTER})
     piped(monkeypatch, fleet.listed())
 
-    assert project.kae(tmp_path, "inventory", "--cluster", "east").code == 0
+    assert in_process.kae(tmp_path, "inventory", "--cluster", "east").code == 0
 
 
 @pytest.mark.parametrize(
@@ -118,7 +118,7 @@ def test_no_inventory_is_taken_without_a_label_that_decides(
 
     with apiserver.serving(tmp_path) as server:
         server.put(*fleet.NODES)
-        answer = project.kae(
+        answer = in_process.kae(
             tmp_path, "inventory", "--cluster", "east", *(("--kubeconfig", "kubeconfig") if live else ())
         )
 
@@ -147,7 +147,7 @@ def test_what_is_no_list_of_nodes_prints_nothing_and_says_why(
 ) -> None:
     piped(monkeypatch, text)
 
-    answer = project.kae(tmp_path, "inventory", "--cluster", "east")
+    answer = in_process.kae(tmp_path, "inventory", "--cluster", "east")
 
     assert (answer.code, answer.out) == (code, "")
     assert words in answer.err
@@ -161,10 +161,10 @@ def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path, monkeypatch: pyte
 
     for wrong in ("", fleet.POLICY, fleet.listed((fleet.NODES[0], fleet.NODES[0]))):
         piped(monkeypatch, wrong)
-        assert project.kae(tmp_path, *call).code == 1
+        assert in_process.kae(tmp_path, *call).code == 1
         assert project.tree(tmp_path) == {"inventory/east.json": b"before\n"}
     piped(monkeypatch, fleet.listed())
-    answer = project.kae(tmp_path, *call)
+    answer = in_process.kae(tmp_path, *call)
 
     assert (answer.code, answer.out, answer.err) == (0, f"inventory/east.json: {len(fleet.NODES)} nodes\n", "")
     assert path.read_text() == canonical_form.text(builders.reduced(*fleet.NODES))
@@ -176,7 +176,7 @@ def test_a_new_file_has_the_mode_of_any_new_file(tmp_path: Path, monkeypatch: py
     (tmp_path / "usual").touch()
     piped(monkeypatch, fleet.listed())
 
-    project.kae(tmp_path, "inventory", "--cluster", "east", "-o", "east.json")
+    in_process.kae(tmp_path, "inventory", "--cluster", "east", "-o", "east.json")
 
     assert (tmp_path / "east.json").stat().st_mode == (tmp_path / "usual").stat().st_mode
 
@@ -185,7 +185,7 @@ def test_a_new_file_has_the_mode_of_any_new_file(tmp_path: Path, monkeypatch: py
 def test_a_file_that_cannot_be_written_ends_with_3(file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     piped(monkeypatch, fleet.listed())
 
-    answer = project.kae(tmp_path, "inventory", "--cluster", "east", "-o", file)
+    answer = in_process.kae(tmp_path, "inventory", "--cluster", "east", "-o", file)
 
     assert (answer.code, answer.out) == (3, "")
     assert answer.err.startswith(f"kae: '{file}' ")
@@ -197,7 +197,7 @@ def test_a_cluster_has_a_name_that_its_file_can_have(
 ) -> None:
     piped(monkeypatch, fleet.listed())
 
-    answer = project.kae(tmp_path, "inventory", "--cluster", name)
+    answer = in_process.kae(tmp_path, "inventory", "--cluster", name)
 
     assert (answer.code, answer.out) == (2, "")
 
@@ -210,7 +210,7 @@ def test_at_a_terminal_the_cluster_of_kubectl_is_asked(tmp_path: Path, monkeypat
     monkeypatch.setattr(sys, "stdin", Terminal(io.BytesIO()))
     monkeypatch.setenv("KUBECONFIG", "nowhere")
 
-    answer = project.kae(tmp_path, "inventory", "--cluster", "east")
+    answer = in_process.kae(tmp_path, "inventory", "--cluster", "east")
 
     assert answer.code == 3
     assert "'nowhere' does not exist" in answer.err
@@ -220,7 +220,7 @@ def test_a_live_cluster_gives_what_kubectls_answer_gives(tmp_path: Path, monkeyp
     monkeypatch.setattr(reader, "PAGE", 4)
     with apiserver.serving(tmp_path) as server:
         server.put(*reversed(fleet.NODES))
-        answer = project.kae(tmp_path, "inventory", "--cluster", "east", "--kubeconfig", str(server.kubeconfig))
+        answer = in_process.kae(tmp_path, "inventory", "--cluster", "east", "--kubeconfig", str(server.kubeconfig))
 
     assert (answer.code, answer.err) == (0, "")
     assert answer.out == canonical_form.text(builders.reduced(*fleet.NODES))
@@ -231,7 +231,7 @@ def test_of_a_live_cluster_too_labels_that_the_project_ignores_never_enter(tmp_p
     project.write(tmp_path, {"policies/east.yaml": ignoring})
     with apiserver.serving(tmp_path) as server:
         server.put(*fleet.NODES)
-        answer = project.kae(tmp_path, "inventory", "--cluster", "east", "--kubeconfig", "kubeconfig")
+        answer = in_process.kae(tmp_path, "inventory", "--cluster", "east", "--kubeconfig", "kubeconfig")
 
     assert answer.code == 0
     assert '"pool"' not in answer.out
@@ -248,7 +248,7 @@ def test_a_cluster_that_cannot_be_asked_prints_nothing_and_says_why(
     more: list[str], code: int, words: str, tmp_path: Path
 ) -> None:
     with apiserver.serving(tmp_path):
-        answer = project.kae(tmp_path, "inventory", "--cluster", "east", *more)
+        answer = in_process.kae(tmp_path, "inventory", "--cluster", "east", *more)
 
     assert (answer.code, answer.out) == (code, "")
     assert words in answer.err
@@ -261,7 +261,7 @@ def test_a_list_that_breaks_off_prints_nothing(tmp_path: Path, monkeypatch: pyte
         server.state.when_asked = lambda _: server.state.forbidden.update(
             ["list nodes"] if server.state.requests[1:] else []
         )
-        answer = project.kae(tmp_path, "inventory", "--cluster", "east", "--kubeconfig", str(server.kubeconfig))
+        answer = in_process.kae(tmp_path, "inventory", "--cluster", "east", "--kubeconfig", str(server.kubeconfig))
 
     assert (answer.code, answer.out) == (3, "")
     assert "did not list nodes, as the credentials do not allow it (403): " in answer.err
@@ -271,7 +271,7 @@ def test_a_file_of_another_cluster_is_not_replaced(tmp_path: Path, monkeypatch: 
     project.write(tmp_path, {"inventory/east.json": "before\n"})
     piped(monkeypatch, fleet.listed())
 
-    answer = project.kae(tmp_path, "inventory", "--cluster", "west", "-o", "inventory/east.json")
+    answer = in_process.kae(tmp_path, "inventory", "--cluster", "west", "-o", "inventory/east.json")
 
     assert (answer.code, answer.out) == (2, "")
     assert (

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import project
+from tests import in_process, project
 from tests.failures import projects
 from tests.property.hostile import acts
 
@@ -36,7 +36,7 @@ READING = (
 def test_a_linked_document_outside_of_the_project_is_not_read(folder: Path, command: tuple[str, ...]) -> None:
     (folder / "policies/linked.yaml").symlink_to("../../secret")
 
-    answer = project.kae(folder, *command)
+    answer = in_process.kae(folder, *command)
 
     assert answer.code in (1, 3)
     assert "'policies/linked.yaml' is a link that leads out of the project." in answer.err
@@ -66,7 +66,7 @@ def test_a_project_file_outside_of_the_project_is_not_read(folder: Path, target:
     (folder / "below").mkdir()
 
     for place in (folder, folder / "below"):
-        answer = project.kae(place, "compile")
+        answer = in_process.kae(place, "compile")
 
         assert answer.code == 3
         assert answer.err.startswith("kae: 'kae.yaml' is a link that leads out of the project.\n")
@@ -106,7 +106,7 @@ def test_a_new_repository_is_not_made_through_a_link(tmp_path: Path) -> None:
     (tmp_path / "new").mkdir()
     (tmp_path / "new/policies").symlink_to("../outside")
 
-    answer = project.kae(tmp_path, "init", "new", "--cluster", "east")
+    answer = in_process.kae(tmp_path, "init", "new", "--cluster", "east")
 
     assert answer.code == 3
     assert "is a link that leads out of the project." in answer.err
@@ -117,7 +117,7 @@ def test_a_folder_that_kae_yaml_names_elsewhere_is_read(folder: Path) -> None:
     project.write(folder.parent, {"shared/east.json": '{"apiVersion": "v1", "kind": "List", "items": []}'})
     project.write(folder, {"kae.yaml": "inventory: [../shared]\n"})
 
-    assert project.kae(folder, "compile", "--no-cache").code == 0
+    assert in_process.kae(folder, "compile", "--no-cache").code == 0
 
 
 def test_a_folder_that_kae_yaml_names_in_the_project_is_no_link_out_of_it(folder: Path) -> None:
@@ -125,7 +125,7 @@ def test_a_folder_that_kae_yaml_names_in_the_project_is_no_link_out_of_it(folder
     project.write(folder, {"kae.yaml": "inventory: [shared]\n"})
     (folder / "shared").symlink_to("../shared")
 
-    answer = project.kae(folder, "compile", "--no-cache")
+    answer = in_process.kae(folder, "compile", "--no-cache")
 
     assert (answer.code, "hunter2" in answer.err) == (3, False)
     assert answer.err.startswith("kae: 'shared' is a link that leads out of the project.\n")
@@ -135,19 +135,19 @@ def test_an_output_that_leads_in_circles_is_a_failure(folder: Path) -> None:
     (folder / "output").symlink_to("output")
     project.write(folder, {"kae.yaml": "output: output\n"})
 
-    answer = project.kae(folder, "compile")
+    answer = in_process.kae(folder, "compile")
 
     assert (answer.code, answer.err.partition(",")[0]) == (3, "kae: 'output' is a link")
 
 
 @pytest.mark.parametrize("place", ["output/east", "output", "output/new"])
 def test_folders_deeper_than_python_recurses_are_looked_through(folder: Path, place: str) -> None:
-    assert project.kae(folder, "compile", "--no-cache").code == 0
+    assert in_process.kae(folder, "compile", "--no-cache").code == 0
     (folder / place).mkdir(exist_ok=True)
     acts.deep(folder / place, 1200, "a.yaml")
 
     try:
-        answer = project.kae(folder, "compile", "--check")
+        answer = in_process.kae(folder, "compile", "--check")
     finally:
         subprocess.run(("rm", "-rf", folder / "output"), check=True)  # They are deeper than pytest removes.
 

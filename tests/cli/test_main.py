@@ -9,7 +9,7 @@ import pytest
 
 import compiler
 from compiler.cli import findings
-from tests import project
+from tests import in_process, project
 from tests.cli import fleet
 
 ROOT = Path(__file__).parents[2]
@@ -34,24 +34,24 @@ def started(*arguments: str, folder: Path, **variables: str) -> "subprocess.Pope
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_helps(command: str, tmp_path: Path) -> None:
-    answer = project.kae(tmp_path, command, "--help")
+    answer = in_process.kae(tmp_path, command, "--help")
 
     assert (answer.code, answer.err) == (0, "")
     assert f"usage: kae {command}" in answer.out
     assert "\nexamples:\n  " in answer.out
-    assert project.kae(tmp_path, "help", command) == answer
-    assert project.kae(tmp_path, "-C", ".", command, "--help") == answer
+    assert in_process.kae(tmp_path, "help", command) == answer
+    assert in_process.kae(tmp_path, "-C", ".", command, "--help") == answer
 
 
 def test_alone_it_shows_the_help(tmp_path: Path) -> None:
-    alone, asked = project.kae(tmp_path), project.kae(tmp_path, "help")
+    alone, asked = in_process.kae(tmp_path), in_process.kae(tmp_path, "help")
 
     assert (alone.code, alone.err) == (0, "")
-    assert alone == asked == project.kae(tmp_path, "--help")
+    assert alone == asked == in_process.kae(tmp_path, "--help")
 
 
 def test_help_names_every_command_and_every_exit_code(tmp_path: Path) -> None:
-    answer = project.kae(tmp_path, "--help")
+    answer = in_process.kae(tmp_path, "--help")
 
     assert answer.code == 0
     words = [line.split()[0] for line in answer.out.splitlines() if line.startswith("    ")]
@@ -60,8 +60,8 @@ def test_help_names_every_command_and_every_exit_code(tmp_path: Path) -> None:
 
 
 def test_the_version_is_the_packages(tmp_path: Path) -> None:
-    assert project.kae(tmp_path, "--version").out == f"kae {compiler.__version__}\n"
-    assert project.kae(tmp_path, "-V").out == f"kae {compiler.__version__}\n"
+    assert in_process.kae(tmp_path, "--version").out == f"kae {compiler.__version__}\n"
+    assert in_process.kae(tmp_path, "-V").out == f"kae {compiler.__version__}\n"
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_the_version_is_the_packages(tmp_path: Path) -> None:
     [("unknown",), ("compile", "--unknown"), ("compile", "extra"), ("plan", "--format", "sarif"), ("explain",)],
 )
 def test_what_cannot_be_said_ends_with_2(arguments: tuple[str, ...], tmp_path: Path) -> None:
-    answer = project.kae(tmp_path, *arguments)
+    answer = in_process.kae(tmp_path, *arguments)
 
     assert (answer.code, answer.out) == (2, "")
     assert answer.err.startswith("usage: kae")
@@ -102,7 +102,7 @@ def test_what_cannot_be_said_ends_with_2(arguments: tuple[str, ...], tmp_path: P
     ],
 )
 def test_a_misspelt_word_is_answered_with_the_nearest_one(arguments: tuple[str, ...], end: str, tmp_path: Path) -> None:
-    answer = project.kae(tmp_path, *arguments)
+    answer = in_process.kae(tmp_path, *arguments)
 
     assert (answer.code, answer.out) == (2, "")
     assert answer.err.endswith(end)
@@ -125,7 +125,7 @@ def test_a_misspelt_word_is_answered_with_the_nearest_one(arguments: tuple[str, 
 def test_an_option_of_an_earlier_release_or_another_tool_names_the_one_of_today(
     arguments: tuple[str, ...], new: str, tmp_path: Path
 ) -> None:
-    answer = project.kae(tmp_path, *arguments)
+    answer = in_process.kae(tmp_path, *arguments)
 
     assert (answer.code, answer.out) == (2, "")
     (hint,) = (line for line in answer.err.splitlines() if line.startswith("hint: "))
@@ -138,7 +138,7 @@ def test_an_option_of_an_earlier_release_or_another_tool_names_the_one_of_today(
 def test_another_folder_is_named_before_the_command_or_after_it(arguments: tuple[str, ...], tmp_path: Path) -> None:
     fleet.small(tmp_path / "fleet")
 
-    answer = project.kae(tmp_path, *arguments)
+    answer = in_process.kae(tmp_path, *arguments)
 
     assert answer.code == 0
     assert "\ncluster east: 1 node, " in answer.out
@@ -151,7 +151,7 @@ def test_a_folder_that_cannot_be_entered_ends_with_3_in_a_sentence(
 ) -> None:
     (tmp_path / "file").write_text("x")
 
-    answer = project.kae(tmp_path, "-C", folder, *command)
+    answer = in_process.kae(tmp_path, "-C", folder, *command)
 
     assert (answer.code, answer.out) == (3, "")
     assert answer.err.startswith(f"kae: '{folder}' cannot be entered: ")
@@ -194,7 +194,7 @@ def test_the_module_and_the_console_script_are_one(tmp_path: Path) -> None:
 def test_a_quiet_question_is_answered_by_its_exit_code(command: tuple[str, ...], tmp_path: Path) -> None:
     folder = fleet.small(tmp_path)
 
-    loud, quiet = project.kae(folder, *command), project.kae(folder, *command, "-q")
+    loud, quiet = in_process.kae(folder, *command), in_process.kae(folder, *command, "-q")
 
     assert loud.out
     assert (quiet.code, quiet.out, quiet.err) == (loud.code, "", "")
@@ -242,8 +242,8 @@ def test_an_option_for_colour_is_stronger_than_the_environment(
     monkeypatch.setenv("NO_COLOR" if coloured else "FORCE_COLOR", "" if option == "auto" else "1")
     folder = project.write(fleet.small(tmp_path), {"policies/wrong.yaml": "a: 1\n"})
 
-    before = project.kae(folder, "--color", option, "compile")
-    after = project.kae(folder, "compile", "--color", option)
+    before = in_process.kae(folder, "--color", option, "compile")
+    after = in_process.kae(folder, "compile", "--color", option)
 
     assert ("\x1b[" in before.err) is coloured
     assert before == after
@@ -256,7 +256,7 @@ def test_no_document_can_repaint_the_terminal(tmp_path: Path) -> None:
         {"policies/evil.json": evil, "policies/more.yaml": fleet.REST.replace("default:", '"\\e[2J\\a":')},
     )
 
-    answer = project.kae(folder, "compile")
+    answer = in_process.kae(folder, "compile")
 
     assert answer.code == 1
     assert all(character.isprintable() for character in answer.err.replace("\n", ""))

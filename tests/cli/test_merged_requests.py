@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import project
+from tests import in_process
 from tests.cli.test_init import World
 
 UP_TO_DATE = (0, "default: unchanged\noutput/ is up to date.\n")
@@ -14,14 +14,14 @@ UP_TO_DATE = (0, "default: unchanged\noutput/ is up to date.\n")
 def world(tmp_path: Path, repository_root: Path) -> World:
     """A fleet of `kae init` with the policies a and b, whose main line is compiled."""
     found, made = World(tmp_path, repository_root), tmp_path / "made"
-    project.kae(tmp_path, "init", "made")
+    in_process.kae(tmp_path, "init", "made")
     text = (made / "policies/policy.yaml").read_text(encoding="utf-8")
     (made / "policies/policy.yaml").unlink()
     for name in ("a", "b"):
         selector = f"spec:\n  nodeSelector:\n    matchLabels:\n      pool: {name}\n"
         policy = text.replace("name: kae\n", f"name: {name}\n").replace("spec:\n", selector)
         (made / f"policies/{name}.yaml").write_text(policy, encoding="utf-8")
-    answer = project.kae(made, "compile")
+    answer = in_process.kae(made, "compile")
     assert answer.code == 0, answer.err
     found.git(made, "init", "--quiet", "--initial-branch=main")
     found.commit(made, "Begin")
@@ -37,7 +37,7 @@ def request(world: World, name: str, *, compiled: bool) -> Path:
         text.replace("name: a\n", f"name: {name}\n").replace("pool: a\n", f"pool: {name}\n"), encoding="utf-8"
     )
     if compiled:
-        assert project.kae(clone, "compile").code == 0
+        assert in_process.kae(clone, "compile").code == 0
     world.commit(clone, f"Add {name}")
     return clone
 
@@ -48,7 +48,7 @@ def conflicts(world: World, clone: Path) -> list[str]:
     world.run(clone, "git", "merge", "--quiet", "--no-edit", "origin/main")
     found = world.git(clone, "diff", "--name-only", "--diff-filter=U").splitlines()
     if found:
-        assert project.kae(clone, "compile").code == 0
+        assert in_process.kae(clone, "compile").code == 0
         world.git(clone, "add", "--all")
         world.git(clone, "commit", "--quiet", "--no-edit")
     return found
@@ -64,7 +64,7 @@ def pushed(world: World, clone: Path) -> tuple[int, str]:
 def assert_compiled(world: World) -> None:
     """The main line has the driver of each policy, and is compiled."""
     clone = world.clone("check")
-    assert project.kae(clone, "compile", "--check").code == 0
+    assert in_process.kae(clone, "compile", "--check").code == 0
     drivers = sorted(path.name for path in (clone / "output/default/driver").glob("daemonset-*"))
     assert drivers == [f"daemonset-kae-driver-{name}.yaml" for name in "abcd"]
 
@@ -123,5 +123,5 @@ def test_files_that_gitignore_names_are_committed_where_engines_look(world: Worl
 
     assert code == 0, said
     other = world.clone("b")
-    assert project.kae(other, "compile", "--check").code == 0
+    assert in_process.kae(other, "compile", "--check").code == 0
     assert (other / "output/default/driver/daemonset-kae-driver-c.yaml").is_file()

@@ -9,7 +9,7 @@ import pytest
 
 from compiler.changes import objects
 from compiler.views import object_changes
-from tests import builders, project
+from tests import builders, in_process, project
 from tests.cli import fleet
 
 ROOT = Path(__file__).parents[2]
@@ -20,13 +20,13 @@ TWO = fleet.listed((fleet.NODES[0], builders.kubernetes_node("kp920-09", fleet.H
 def small(tmp_path: Path) -> Path:
     """A project with two nodes that was compiled."""
     folder = project.write(fleet.small(tmp_path / "fleet"), {"inventory/east.json": TWO})
-    assert project.kae(folder, "compile").code == 0
+    assert in_process.kae(folder, "compile").code == 0
     return folder
 
 
 def changes(folder: Path, *words: str) -> dict[str, Any]:
     """Return the changes of the one cluster that a check finds."""
-    (found,) = json.loads(project.kae(folder, "compile", "--check", "-o", "json", *words).out)["changes"]
+    (found,) = json.loads(in_process.kae(folder, "compile", "--check", "-o", "json", *words).out)["changes"]
     assert isinstance(found, dict)
     return found
 
@@ -39,7 +39,7 @@ def named(found: list[dict[str, str]]) -> list[str]:
 def test_objects_and_nodes_come_before_the_difference_and_the_files(small: Path) -> None:
     project.write(small, {"policies/tls.yaml": fleet.POLICY.replace("2.2.0", "2.3.0")})
 
-    checked, compiled = project.kae(small, "compile", "--check"), project.kae(small, "compile")
+    checked, compiled = in_process.kae(small, "compile", "--check"), in_process.kae(small, "compile")
 
     summary = (
         "east: 1 object replaced; 2 nodes (kp920-01 and kp920-09) touched\n"
@@ -65,7 +65,7 @@ def test_what_goes_and_what_comes_is_listed(small: Path) -> None:
 def test_an_object_without_pods_touches_no_node(small: Path) -> None:
     project.write(small, {"policies/east.yaml": f"{fleet.EAST}spec:\n  psa: {{enabled: true}}\n"})
 
-    answer = project.kae(small, "compile", "--check")
+    answer = in_process.kae(small, "compile", "--check")
 
     assert answer.out.startswith("east: 1 object replaced; no node touched\n  replaced  Namespace kae-operator\n---")
 
@@ -73,7 +73,7 @@ def test_an_object_without_pods_touches_no_node(small: Path) -> None:
 def test_a_node_that_another_policy_serves_is_touched(small: Path) -> None:
     one = fleet.listed((fleet.NODES[0], builders.kubernetes_node("kp920-09", fleet.HPRE | {"pool": "web"})))
     project.write(small, {"inventory/east.json": one})
-    project.kae(small, "compile")
+    in_process.kae(small, "compile")
     text = fleet.POLICY.replace("      pool: tls", "      kernel: rt")
     project.write(small, {"policies/tls.yaml": text})
 
@@ -90,7 +90,7 @@ def test_pods_that_remove_a_driver_count(small: Path) -> None:
     absent = fleet.POLICY.replace("version: 2.2.0", "version: 2.2.0\n    state: Absent")
     project.write(small, {"policies/tls.yaml": absent})
     assert changes(small)["nodes"] == ["kp920-01", "kp920-09"]
-    project.kae(small, "compile")
+    in_process.kae(small, "compile")
 
     project.write(small, {"policies/tls.yaml": absent.replace("2.2.0", "2.3.0")})
 
@@ -101,9 +101,9 @@ def test_the_nodes_are_those_whose_images_the_plan_changes(tmp_path: Path) -> No
     for name in ("policies", "inventory", "output"):
         shutil.copytree(ROOT / name, tmp_path / name)
     before = _images(tmp_path)
-    assert project.kae(tmp_path, "bump", "tls", "--version", "2.9.9").code == 0
+    assert in_process.kae(tmp_path, "bump", "tls", "--version", "2.9.9").code == 0
 
-    answer = json.loads(project.kae(tmp_path, "compile", "--check", "-o", "json").out)
+    answer = json.loads(in_process.kae(tmp_path, "compile", "--check", "-o", "json").out)
 
     after = _images(tmp_path)
     expected = {node for node in before if before[node] != after[node]}
@@ -116,7 +116,7 @@ def test_the_nodes_are_those_whose_images_the_plan_changes(tmp_path: Path) -> No
 
 
 def _images(folder: Path) -> dict[tuple[str, str], list[str | None]]:
-    clusters = json.loads(project.kae(folder, "plan", "-o", "json").out)["clusters"]
+    clusters = json.loads(in_process.kae(folder, "plan", "-o", "json").out)["clusters"]
     return {
         (cluster["name"], node["name"]): [node["driver"], node["devicePlugin"]]
         for cluster in clusters
@@ -127,7 +127,7 @@ def _images(folder: Path) -> dict[tuple[str, str], list[str | None]]:
 def test_a_lost_index_changes_no_object(small: Path) -> None:
     (small / "output/east/index.json").unlink()
 
-    assert json.loads(project.kae(small, "compile", "--check", "-o", "json").out)["changes"] == []
+    assert json.loads(in_process.kae(small, "compile", "--check", "-o", "json").out)["changes"] == []
 
 
 def test_an_edited_object_is_replaced_whatever_it_holds_now(small: Path) -> None:
@@ -166,7 +166,7 @@ def test_an_index_without_objects_is_removed_and_said(left: list[str], small: Pa
     index = {"version": 2, "complete": False, "hasNodes": False, "files": left, "workloads": [], "frozen": []}
     project.write(small, {"output/north/index.json": json.dumps(index)})
 
-    checked, compiled = project.kae(small, "compile", "--check"), project.kae(small, "compile")
+    checked, compiled = in_process.kae(small, "compile", "--check"), in_process.kae(small, "compile")
 
     assert (checked.code, compiled.code) == (4, 0)
     assert "north: output exists, but the cluster is no longer declared\n" in checked.out

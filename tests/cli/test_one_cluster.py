@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from compiler.project import document_files
-from tests import project
+from tests import in_process, project
 from tests.cli import fleet
 
 ASKED = (
@@ -24,7 +24,7 @@ def folder(tmp_path: Path) -> Path:
     """Two clusters with inventories, both compiled."""
     west = fleet.listed(fleet.NODES[2:4])
     found = project.write(fleet.small(tmp_path), {"inventory/west.json": west})
-    assert project.kae(found, "compile").code == 0
+    assert in_process.kae(found, "compile").code == 0
     return found
 
 
@@ -47,7 +47,7 @@ def test_the_inventory_of_another_cluster_is_not_decoded(
     arguments: tuple[str, ...], folder: Path, decoded: list[str]
 ) -> None:
     project.write(folder, {"policies/east.yaml": f"# A change.\n{fleet.EAST}"})
-    answer = project.kae(folder, *arguments)
+    answer = in_process.kae(folder, *arguments)
 
     assert answer.code in (0, 1), answer.err
     assert "inventory/east.json" in decoded
@@ -61,8 +61,8 @@ def test_a_mistake_in_the_inventory_of_another_cluster_does_not_stop_them(
 ) -> None:
     project.write(folder, {"inventory/west.json": "{"})
 
-    assert "json-syntax" not in project.kae(folder, *arguments).err
-    assert "json-syntax" in project.kae(folder, "plan").err
+    assert "json-syntax" not in in_process.kae(folder, *arguments).err
+    assert "json-syntax" in in_process.kae(folder, "plan").err
 
 
 @pytest.mark.parametrize(
@@ -80,12 +80,12 @@ def test_a_name_that_is_written_with_escapes_is_found(file: str, name: str, fold
     west = fleet.listed(fleet.NODES[:1]).replace("uid-of-kp920-01", "uid").replace('"kp920-01"', name)
     project.write(folder, {f"inventory/{file}": west, "inventory/east.json": fleet.listed(fleet.NODES[1:2])})
 
-    assert project.kae(folder, "explain", "kp920-01").out.startswith("node west/kp920-01\n")
-    assert "cluster west: 1 of 1 node" in project.kae(folder, "plan", "--node", "kp920-01").out
+    assert in_process.kae(folder, "explain", "kp920-01").out.startswith("node west/kp920-01\n")
+    assert "cluster west: 1 of 1 node" in in_process.kae(folder, "plan", "--node", "kp920-01").out
 
 
 def test_a_name_that_is_not_utf_8_is_no_node(folder: Path) -> None:
-    answer = project.kae(folder, "explain", "\udcff")
+    answer = in_process.kae(folder, "explain", "\udcff")
 
     assert answer.code == 3
     assert answer.err.startswith("kae: no inventory holds a node ")
@@ -93,7 +93,7 @@ def test_a_name_that_is_not_utf_8_is_no_node(folder: Path) -> None:
 
 def test_a_node_and_a_shard_are_not_chosen_together(folder: Path) -> None:
     """The node may be in another shard, whose inventories are not searched."""
-    answer = project.kae(folder, "plan", "--node", "kp920-01", "--shard", "0/2")
+    answer = in_process.kae(folder, "plan", "--node", "kp920-01", "--shard", "0/2")
 
     assert answer.code == 2
     assert "--node and --shard both choose clusters." in answer.err
@@ -105,7 +105,7 @@ def test_a_node_that_a_damaged_inventory_may_have_lost_is_not_said_to_be_missing
 ) -> None:
     text = (folder / "inventory/west.json").read_text()
     project.write(folder, {"inventory/west.json": text[: text.index('"kp920-04"')]})
-    answer = project.kae(folder, *command, "kp920-04")
+    answer = in_process.kae(folder, *command, "kp920-04")
 
     assert answer.code == 1
     assert answer.err.startswith("inventory/west.json:")
@@ -113,9 +113,9 @@ def test_a_node_that_a_damaged_inventory_may_have_lost_is_not_said_to_be_missing
 
 def test_a_compile_of_all_takes_over_what_a_compile_of_one_has_made(folder: Path, decoded: list[str]) -> None:
     project.write(folder, {"inventory/east.json": fleet.listed(fleet.NODES[1:2])})
-    project.kae(folder, "compile", "--cluster", "east")
+    in_process.kae(folder, "compile", "--cluster", "east")
     decoded.clear()
-    answer = project.kae(folder, "compile")
+    answer = in_process.kae(folder, "compile")
 
     assert answer.out == "east: unchanged\nwest: unchanged\n"
     assert not [name for name in decoded if name.startswith("inventory/")]
@@ -124,9 +124,9 @@ def test_a_compile_of_all_takes_over_what_a_compile_of_one_has_made(folder: Path
 def test_a_compile_of_all_compiles_what_a_compile_of_one_has_left(tmp_path: Path) -> None:
     declared = {"policies/east.yaml": fleet.EAST, "policies/west.yaml": fleet.CLUSTER}
     folder = project.write(tmp_path, {"policies/rest.yaml": fleet.REST, **declared})
-    project.kae(folder, "compile", "--cluster", "east")
+    in_process.kae(folder, "compile", "--cluster", "east")
     left = (folder / "output/west").exists()
-    project.kae(folder, "compile")
+    in_process.kae(folder, "compile")
 
     assert (left, (folder / "output/west").exists()) == (False, True)
 
@@ -134,7 +134,7 @@ def test_a_compile_of_all_compiles_what_a_compile_of_one_has_left(tmp_path: Path
 @pytest.mark.parametrize("command", ["plan", "explain", "compile"])
 def test_a_cluster_that_no_inventory_and_no_document_names_is_refused(command: str, folder: Path) -> None:
     arguments = ("explain", "north/kp920-01") if command == "explain" else (command, "--cluster", "north")
-    answer = project.kae(folder, *arguments)
+    answer = in_process.kae(folder, *arguments)
 
     assert answer.code == 3
     assert answer.err.startswith("kae: there is no cluster 'north'.")
@@ -146,8 +146,8 @@ def test_an_empty_inventory_that_a_person_accepts_counts_as_none(tmp_path: Path)
     project.write(folder, {"inventory/south.json": "", "inventory/south.yaml": fleet.listed(fleet.NODES[:1])})
     for name in ("east", "west"):
         (folder / f"policies/{name}.yaml").unlink()
-    refused = project.kae(folder, "compile")
-    accepted = project.kae(folder, "compile", "--accept", "inventory-empty:south")
+    refused = in_process.kae(folder, "compile")
+    accepted = in_process.kae(folder, "compile", "--accept", "inventory-empty:south")
 
     assert (refused.code, accepted.code) == (1, 0)
     assert "error[inventory-empty]" in refused.err
@@ -158,10 +158,10 @@ def test_an_empty_inventory_that_a_person_accepts_counts_as_none(tmp_path: Path)
 def test_an_empty_inventory_without_a_kaecluster_is_told_where_it_is_read(tmp_path: Path) -> None:
     folder = project.write(fleet.small(tmp_path), {"inventory/south.json": ""})
     shards = [
-        project.kae(folder, "compile", "--shard", f"{index}/4", "--findings", f"{index}.json") for index in range(4)
+        in_process.kae(folder, "compile", "--shard", f"{index}/4", "--findings", f"{index}.json") for index in range(4)
     ]
     accepted = [
-        project.kae(
+        in_process.kae(
             folder, "compile", "--shard", f"{index}/4", "--findings", f"{index}.json", "--accept", "inventory-empty"
         )
         for index in range(4)
@@ -169,6 +169,6 @@ def test_an_empty_inventory_without_a_kaecluster_is_told_where_it_is_read(tmp_pa
 
     assert sorted(answer.code for answer in shards) == [0, 0, 0, 1]
     assert [answer.code for answer in accepted] == [0] * 4
-    assert project.kae(folder, "merge-findings", *(f"{index}.json" for index in range(4))).code == 0
-    assert project.kae(folder, "plan", "--cluster", "east").code == 0
-    assert project.kae(folder, "plan").code == 1
+    assert in_process.kae(folder, "merge-findings", *(f"{index}.json" for index in range(4))).code == 0
+    assert in_process.kae(folder, "plan", "--cluster", "east").code == 0
+    assert in_process.kae(folder, "plan").code == 1

@@ -9,7 +9,7 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 
 from compiler.views import plan_data
-from tests import builders, project
+from tests import builders, in_process, project
 from tests.cli import fleet
 
 FIELDS = {"name", "policy", "pool", "driver", "devicePlugin", "resources", "reasons"}
@@ -24,7 +24,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def planned(folder: Path) -> dict[str, Any]:
     """The plan as programs read it."""
-    answer = project.kae(folder, "plan", "-o", "json")
+    answer = in_process.kae(folder, "plan", "-o", "json")
     assert answer.code == 0
     found: dict[str, Any] = json.loads(answer.out)
     return found
@@ -37,7 +37,7 @@ def nodes(planned: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_people_get_a_summary_and_then_a_reason_for_every_gap(folder: Path, snapshot: SnapshotAssertion) -> None:
-    answer = project.kae(folder, "plan")
+    answer = in_process.kae(folder, "plan")
 
     assert answer.code == 0
     assert answer.out == snapshot
@@ -52,7 +52,7 @@ def test_programs_get_exactly_the_fields_that_are_promised(planned: dict[str, An
 
 
 def test_a_plan_in_json_is_indented_as_every_answer_is(folder: Path, planned: dict[str, Any]) -> None:
-    assert project.kae(folder, "plan", "-o", "json").out == json.dumps(planned, indent=2, ensure_ascii=False) + "\n"
+    assert in_process.kae(folder, "plan", "-o", "json").out == json.dumps(planned, indent=2, ensure_ascii=False) + "\n"
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 6, 7])
@@ -60,16 +60,16 @@ def test_a_plan_is_whole_in_whatever_pieces_it_is_written(
     count: int, folder: Path, planned: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(plan_data, "_CHUNK", count)
-    lines = project.kae(folder, "plan", "-o", "ndjson").out.splitlines()
+    lines = in_process.kae(folder, "plan", "-o", "ndjson").out.splitlines()
 
-    assert json.loads(project.kae(folder, "plan", "-o", "json").out) == planned
+    assert json.loads(in_process.kae(folder, "plan", "-o", "json").out) == planned
     assert sum(json.loads(line)["kind"] == "node" for line in lines) == len(
         [node for cluster in planned["clusters"] for node in cluster["nodes"]]
     )
 
 
 def test_a_plan_in_lines_of_json_holds_what_the_plan_in_json_does(folder: Path, planned: dict[str, Any]) -> None:
-    answer = project.kae(folder, "plan", "-o", "ndjson")
+    answer = in_process.kae(folder, "plan", "-o", "ndjson")
     lines = list(map(json.loads, answer.out.splitlines()))
     kinds = {"node": "nodes", "pool": "pools", "image": "images"}
 
@@ -87,7 +87,7 @@ def test_a_plan_in_lines_of_json_holds_what_the_plan_in_json_does(folder: Path, 
 
 def test_a_plan_in_lines_of_documents_with_mistakes_is_their_findings_alone(folder: Path, tmp_path: Path) -> None:
     wrong = project.write(shutil.copytree(folder, tmp_path / "wrong"), {"policies/tls.yaml": "kind: Nothing\n"})
-    answer = project.kae(wrong, "plan", "-o", "ndjson")
+    answer = in_process.kae(wrong, "plan", "-o", "ndjson")
 
     assert answer.code == 1
     assert [json.loads(line)["code"] for line in answer.out.splitlines()] == ["unknown-kind"]
@@ -96,11 +96,11 @@ def test_a_plan_in_lines_of_documents_with_mistakes_is_their_findings_alone(fold
 def test_a_plan_in_lines_says_how_many_findings_the_project_ignores(folder: Path, tmp_path: Path) -> None:
     some = project.write(shutil.copytree(folder, tmp_path / "some"), {"kae.yaml": "findings: {node-unknown: ignore}\n"})
 
-    assert project.kae(some, "plan", "-o", "ndjson").err.endswith("ignored as kae.yaml says: 1 node-unknown\n")
+    assert in_process.kae(some, "plan", "-o", "ndjson").err.endswith("ignored as kae.yaml says: 1 node-unknown\n")
 
 
 def test_a_quiet_plan_for_programs_is_whole_in_lines_too(folder: Path, planned: dict[str, Any]) -> None:
-    answer = project.kae(folder, "plan", "-o", "ndjson", "-q")
+    answer = in_process.kae(folder, "plan", "-o", "ndjson", "-q")
 
     assert {json.loads(line)["kind"] for line in answer.out.splitlines()} == {"node", "pool"}
     assert answer.err == ""
@@ -109,7 +109,7 @@ def test_a_quiet_plan_for_programs_is_whole_in_lines_too(folder: Path, planned: 
 @pytest.mark.parametrize("text", [f"{fleet.POLICY}  x: 1\n", fleet.POLICY.replace("[east]", "[south]")])
 def test_a_policy_with_a_mistake_is_not_said_to_be_missing(text: str, folder: Path, tmp_path: Path) -> None:
     wrong = project.write(shutil.copytree(folder, tmp_path / "wrong"), {"policies/tls.yaml": text})
-    answer = project.kae(wrong, "plan", "--policy", "tls")
+    answer = in_process.kae(wrong, "plan", "--policy", "tls")
 
     assert answer.code == 1
     assert answer.err.startswith("policies/tls.yaml:")
@@ -154,7 +154,7 @@ def test_a_node_without_a_policy_gets_nothing_and_is_told_why(tmp_path: Path) ->
     for name in ("tls", "rest"):
         (folder / f"policies/{name}.yaml").unlink()
 
-    (node,) = nodes(json.loads(project.kae(folder, "plan", "-o", "json").out)).values()
+    (node,) = nodes(json.loads(in_process.kae(folder, "plan", "-o", "json").out)).values()
 
     assert {key for key in FIELDS if node[key] is None} == {"policy", "pool", "driver", "devicePlugin"}
     assert node["resources"] == {}
@@ -168,7 +168,7 @@ def test_the_nodes_come_by_name(planned: dict[str, Any]) -> None:
 
 
 def test_a_cluster_can_be_chosen(folder: Path) -> None:
-    answer = project.kae(folder, "plan", "--cluster", "west")
+    answer = in_process.kae(folder, "plan", "--cluster", "west")
 
     assert (answer.code, answer.err) == (0, "")
     assert answer.out.startswith("cluster west: 0 nodes\n")
@@ -176,7 +176,7 @@ def test_a_cluster_can_be_chosen(folder: Path) -> None:
 
 
 def test_a_cluster_that_no_document_names_ends_with_3(folder: Path) -> None:
-    answer = project.kae(folder, "plan", "--cluster", "north")
+    answer = in_process.kae(folder, "plan", "--cluster", "north")
 
     assert (answer.code, answer.out) == (3, "")
     assert "Clusters are east and west." in answer.err
@@ -190,7 +190,7 @@ def test_nodes_that_are_alike_share_a_line(tmp_path: Path) -> None:
             for number in range(count)
         )
         folder = project.write(fleet.small(tmp_path), {"inventory/east.json": fleet.listed(machines)})
-        return project.kae(folder, "plan", "--cluster", "east").out.splitlines()
+        return in_process.kae(folder, "plan", "--cluster", "east").out.splitlines()
 
     few, many = lines(2), lines(100)
 
@@ -205,7 +205,7 @@ def test_a_policy_without_nodes_is_named(tmp_path: Path) -> None:
     folder = fleet.full(tmp_path)
     project.write(folder, {"policies/more.yaml": fleet.POLICY.replace("tls", "tsl")})
 
-    answer = project.kae(folder, "plan", "--cluster", "east")
+    answer = in_process.kae(folder, "plan", "--cluster", "east")
 
     assert "\npolicies without nodes: tsl\n" in answer.out
 
@@ -225,7 +225,7 @@ RESTRICTIONS = [
 def test_programs_get_the_nodes_that_meet_every_restriction(
     options: tuple[str, ...], names: list[str], folder: Path
 ) -> None:
-    answer = project.kae(folder, "plan", "--cluster", "east", *options, "-o", "json")
+    answer = in_process.kae(folder, "plan", "--cluster", "east", *options, "-o", "json")
 
     assert answer.code == 0
     assert list(nodes(json.loads(answer.out))) == names
@@ -235,7 +235,7 @@ def test_programs_get_the_nodes_that_meet_every_restriction(
 def test_the_summary_is_of_the_selected_nodes_and_says_so(
     options: tuple[str, ...], names: list[str], folder: Path
 ) -> None:
-    answer = project.kae(folder, "plan", "--cluster", "east", *options)
+    answer = in_process.kae(folder, "plan", "--cluster", "east", *options)
 
     said = " ".join(options).replace("--selector", "-l")
     head = answer.out.splitlines()[0]
@@ -244,11 +244,11 @@ def test_the_summary_is_of_the_selected_nodes_and_says_so(
 
 
 def test_problems_are_listed_by_reason_alone(folder: Path, snapshot: SnapshotAssertion) -> None:
-    assert project.kae(folder, "plan", "--problems").out == snapshot
+    assert in_process.kae(folder, "plan", "--problems").out == snapshot
 
 
 def test_clusters_without_a_selected_node_are_left_out(folder: Path) -> None:
-    answer = project.kae(folder, "plan", "--policy", "tls")
+    answer = in_process.kae(folder, "plan", "--policy", "tls")
 
     assert answer.out.startswith("cluster east: 4 of 6 nodes (--policy tls), ")
     assert "west" not in answer.out
@@ -273,21 +273,21 @@ def test_clusters_without_a_selected_node_are_left_out(folder: Path) -> None:
 def test_a_name_that_does_not_exist_ends_with_3_and_the_nearest_one(
     options: tuple[str, ...], words: str, folder: Path
 ) -> None:
-    answer = project.kae(folder, "plan", *options)
+    answer = in_process.kae(folder, "plan", *options)
 
     assert (answer.code, answer.out) == (3, "")
     assert words in answer.err
 
 
 def test_a_selector_that_cannot_be_read_ends_with_2(folder: Path) -> None:
-    answer = project.kae(folder, "plan", "-l", "pool in tls")
+    answer = in_process.kae(folder, "plan", "-l", "pool in tls")
 
     assert (answer.code, answer.out) == (2, "")
     assert "argument -l/--selector: 'pool in tls' is no requirement on a label." in answer.err
 
 
 def test_a_warning_ends_with_0_and_where_that_is_wanted_with_1(folder: Path) -> None:
-    usual, strict = project.kae(folder, "plan"), project.kae(folder, "plan", "--strict")
+    usual, strict = in_process.kae(folder, "plan"), in_process.kae(folder, "plan", "--strict")
 
     assert (usual.code, strict.code, strict.out) == (0, 1, "")
     assert strict.err == usual.err.removesuffix("\n") + "; --strict treats warnings as errors\n"
@@ -296,7 +296,7 @@ def test_a_warning_ends_with_0_and_where_that_is_wanted_with_1(folder: Path) -> 
 def test_a_mistake_leaves_nothing_to_plan(tmp_path: Path) -> None:
     folder = project.write(fleet.small(tmp_path), {"policies/more.yaml": fleet.REST.replace("name: rest", "name: a")})
 
-    answer = project.kae(folder, "plan")
+    answer = in_process.kae(folder, "plan")
 
     assert (answer.code, answer.out) == (1, "")
     assert "error[two-defaults]" in answer.err
@@ -306,7 +306,7 @@ def test_a_plan_writes_nothing(tmp_path: Path) -> None:
     folder = fleet.full(tmp_path)
     before = project.tree(folder)
 
-    project.kae(folder, "plan")
+    in_process.kae(folder, "plan")
 
     assert project.tree(folder) == before
 
@@ -315,7 +315,7 @@ def test_each_named_node_has_to_be_there(tmp_path: Path) -> None:
     folder = project.write(
         tmp_path, {"policies/tls.yaml": fleet.POLICY, "inventory/east.json": fleet.listed(fleet.NODES[:1])}
     )
-    answer = project.kae(folder, "plan", "--node", "kp920-01", "--node", "kp920-99")
+    answer = in_process.kae(folder, "plan", "--node", "kp920-01", "--node", "kp920-99")
 
     assert (answer.code, answer.out) == (3, "")
     assert answer.err.startswith("kae: no inventory holds a node 'kp920-99'.")
@@ -323,7 +323,7 @@ def test_each_named_node_has_to_be_there(tmp_path: Path) -> None:
 
 def test_a_wrong_project_file_is_a_line_of_json_too(tmp_path: Path) -> None:
     folder = project.write(tmp_path, {"policies/tls.yaml": fleet.POLICY, "kae.yaml": "findings: {nope: error}\n"})
-    answer = project.kae(folder, "plan", "-o", "ndjson")
+    answer = in_process.kae(folder, "plan", "-o", "ndjson")
 
     assert answer.code == 1
     assert [json.loads(line)["code"] for line in answer.out.splitlines()] == ["invalid-value"]

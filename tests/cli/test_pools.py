@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
-from tests import builders, project
+from tests import builders, in_process, project
 from tests.cli import fleet
 
 OLD, NEW, UNKNOWN = "5.10.0-216.oe2203sp4.aarch64", "6.6.0-28.oe2403.aarch64", "4.19.90-2112.el7.aarch64"
@@ -73,14 +73,14 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_the_plan_counts_pools_and_names_the_images_to_build(folder: Path, snapshot: SnapshotAssertion) -> None:
-    answer = project.kae(folder, "plan", "--cluster", "east")
+    answer = in_process.kae(folder, "plan", "--cluster", "east")
 
     assert answer.code == 0
     assert answer.out == snapshot
 
 
 def test_programs_get_pools_and_images_too(folder: Path) -> None:
-    answer = project.kae(folder, "plan", "--cluster", "east", "-o", "json")
+    answer = in_process.kae(folder, "plan", "--cluster", "east", "-o", "json")
 
     (east,) = json.loads(answer.out)["clusters"]
     by_pool = {pool["pool"]: pool["nodes"] for pool in east["pools"]}
@@ -92,7 +92,7 @@ def test_programs_get_pools_and_images_too(folder: Path) -> None:
 
 @pytest.mark.parametrize("name", ["node-03", "node-04", "node-05", "node-07", "node-06"])
 def test_the_pool_of_a_node_is_explained(name: str, folder: Path, snapshot: SnapshotAssertion) -> None:
-    answer = project.kae(folder, "explain", name)
+    answer = in_process.kae(folder, "explain", name)
 
     assert answer.code == 0
     assert answer.out == snapshot
@@ -102,7 +102,7 @@ def test_a_node_that_was_drafted_into_a_wave_is_told_why(tmp_path: Path) -> None
     policy = POLICY.replace("percent: 10", "percent: 5")
     project.write(tmp_path, {"policies/all.yaml": policy, "inventory/east.json": fleet.listed((_node(3),))})
 
-    answer = project.kae(tmp_path, "explain", "node-03")
+    answer = in_process.kae(tmp_path, "explain", "node-03")
 
     assert (
         "  group 'canary': no node below 5 % gets a driver, so the lowest one that does is drafted: "
@@ -111,7 +111,7 @@ def test_a_node_that_was_drafted_into_a_wave_is_told_why(tmp_path: Path) -> None
 
 
 def test_programs_get_the_reasons_of_a_pool(folder: Path) -> None:
-    answer = project.kae(folder, "explain", "node-07", "-o", "json")
+    answer = in_process.kae(folder, "explain", "node-07", "-o", "json")
 
     pool = json.loads(answer.out)["pool"]
     assert (pool["name"], pool["label"]) == ("sick--oe2203", "openfuyao.com/kae.pool.tls")
@@ -136,7 +136,7 @@ def test_programs_get_the_reasons_of_a_pool(folder: Path) -> None:
 def test_a_kernel_that_no_node_runs_is_answered_for(
     arguments: tuple[str, ...], code: int, words: str, folder: Path
 ) -> None:
-    answer = project.kae(folder, "preflight", *arguments)
+    answer = in_process.kae(folder, "preflight", *arguments)
 
     assert (answer.code, answer.err) == (code, "")
     assert words in answer.out
@@ -144,14 +144,14 @@ def test_a_kernel_that_no_node_runs_is_answered_for(
 
 @pytest.mark.parametrize("kernel", ["", " ", "5.10 0", "x" * 64])
 def test_preflight_takes_only_what_can_be_a_kernel(folder: Path, kernel: str) -> None:
-    answer = project.kae(folder, "preflight", "--kernel", kernel)
+    answer = in_process.kae(folder, "preflight", "--kernel", kernel)
 
     assert (answer.code, answer.out) == (2, "")
     assert "is not a kernel's full version; use the output of `uname -r`." in answer.err
 
 
 def test_preflight_tells_programs_which_image_each_pool_would_take(folder: Path) -> None:
-    answer = project.kae(folder, "preflight", "--kernel", NEW, "--cluster", "east", "-o", "json")
+    answer = in_process.kae(folder, "preflight", "--kernel", NEW, "--cluster", "east", "-o", "json")
 
     found = json.loads(answer.out)
     (policy,) = found["clusters"][0]["policies"]
@@ -165,12 +165,12 @@ def test_what_preflight_would_compile_to_is_what_compile_makes_once_a_node_runs_
     folder: Path, tmp_path: Path
 ) -> None:
     kernel = "6.6.0-99.oe2403sp2.aarch64"
-    said = json.loads(project.kae(folder, "preflight", "--kernel", kernel, "-o", "json").out)
+    said = json.loads(in_process.kae(folder, "preflight", "--kernel", kernel, "-o", "json").out)
     node = _node(1)
     node["status"]["nodeInfo"]["kernelVersion"] = kernel
     grown = project.write(tmp_path, {"policies/all.yaml": POLICY, "inventory/east.json": fleet.listed((node,))})
 
-    planned = json.loads(project.kae(grown, "plan", "--cluster", "east", "-o", "json").out)
+    planned = json.loads(in_process.kae(grown, "plan", "--cluster", "east", "-o", "json").out)
 
     east = next(cluster for cluster in said["clusters"] if cluster["name"] == "east")
     foretold = {pool["pool"]: pool["image"] for pool in east["policies"][0]["pools"]}
@@ -181,7 +181,7 @@ def test_what_preflight_would_compile_to_is_what_compile_makes_once_a_node_runs_
 def test_documents_with_mistakes_are_not_answered_for(tmp_path: Path) -> None:
     folder = project.write(tmp_path, {"policies/all.yaml": POLICY.replace("regexp: oe2203", "regexp: (")})
 
-    answer = project.kae(folder, "preflight", "--kernel", OLD)
+    answer = in_process.kae(folder, "preflight", "--kernel", OLD)
 
     assert answer.code == 1
     assert "error[kernel-pattern]" in answer.err

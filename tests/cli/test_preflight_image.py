@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from installer import paths
-from tests import imagefiles, project
+from tests import imagefiles, in_process, project
 from tests.cli import fleet
 
 IMAGE = "cr.openfuyao.cn/openfuyao/kae-driver-installer:2.2.0"
@@ -34,7 +34,7 @@ def piped(monkeypatch: pytest.MonkeyPatch, data: object) -> None:
 def test_an_oci_archive_with_all_that_its_policy_needs_is_fine(folder: Path) -> None:
     imagefiles.write_oci(folder / "driver.tar", IMAGE, LABELS)
 
-    answer = project.kae(folder, "preflight", "--image", "driver.tar")
+    answer = in_process.kae(folder, "preflight", "--image", "driver.tar")
 
     assert (answer.code, answer.err) == (0, "")
     assert answer.out.splitlines() == [
@@ -49,14 +49,14 @@ def test_an_oci_archive_with_all_that_its_policy_needs_is_fine(folder: Path) -> 
 def test_an_archive_of_docker_is_read_too(folder: Path) -> None:
     imagefiles.write_docker(folder / "driver.tar", [IMAGE], LABELS)
 
-    assert project.kae(folder, "preflight", "--image", "driver.tar").code == 0
+    assert in_process.kae(folder, "preflight", "--image", "driver.tar").code == 0
 
 
 def test_an_image_of_several_platforms_is_read_where_all_hold_the_same(folder: Path) -> None:
     imagefiles.write_index(folder / "same.tar", IMAGE, LABELS, LABELS)
     imagefiles.write_index(folder / "other.tar", IMAGE, LABELS, LABELS | {f"{imagefiles.DRIVER}kernels": "6.6"})
 
-    same, other = (project.kae(folder, "preflight", "--image", name) for name in ("same.tar", "other.tar"))
+    same, other = (in_process.kae(folder, "preflight", "--image", name) for name in ("same.tar", "other.tar"))
 
     assert (same.code, same.err) == (0, "")
     assert same.out.splitlines()[0] == IMAGE
@@ -78,7 +78,7 @@ def test_what_programs_say_of_an_image_is_read_from_standard_input(
 ) -> None:
     piped(monkeypatch, said)
 
-    answer = project.kae(folder, "preflight", "--image", IMAGE)
+    answer = in_process.kae(folder, "preflight", "--image", IMAGE)
 
     assert (answer.code, answer.err) == (0, "")
 
@@ -86,7 +86,7 @@ def test_what_programs_say_of_an_image_is_read_from_standard_input(
 def test_a_kernel_without_modules_is_an_error_for_programs(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     piped(monkeypatch, {"Labels": imagefiles.labels(version="2.2.0", kernels="6.6.0-1", sources="prebuilt")})
 
-    answer = project.kae(folder, "preflight", "--image", IMAGE, "-o", "json")
+    answer = in_process.kae(folder, "preflight", "--image", IMAGE, "-o", "json")
 
     found = json.loads(answer.out)
     assert answer.code == 1
@@ -104,7 +104,7 @@ def test_a_tag_is_the_version_in_the_image_and_perhaps_a_suffix(
     project.write(folder, {"policies/all.yaml": text.replace("2.2.0", tag)})
     piped(monkeypatch, {"Labels": LABELS})
 
-    answer = project.kae(folder, "preflight", "--image", IMAGE.replace("2.2.0", tag))
+    answer = in_process.kae(folder, "preflight", "--image", IMAGE.replace("2.2.0", tag))
 
     assert (answer.code, "error[image-driver-version]" in answer.err) == (code, code == 1)
 
@@ -125,7 +125,7 @@ def test_an_image_that_says_nothing_of_a_driver_is_refused(
 ) -> None:
     piped(monkeypatch, said)
 
-    answer = project.kae(folder, "preflight", "--image", IMAGE)
+    answer = in_process.kae(folder, "preflight", "--image", IMAGE)
 
     assert (answer.code, answer.out) == (1, "")
     assert words in answer.err
@@ -135,7 +135,7 @@ def test_a_terminal_is_not_waited_for(folder: Path, monkeypatch: pytest.MonkeyPa
     piped(monkeypatch, {"Labels": LABELS})
     monkeypatch.setattr(sys.stdin, "isatty", lambda: True)
 
-    answer = project.kae(folder, "preflight", "--image", IMAGE)
+    answer = in_process.kae(folder, "preflight", "--image", IMAGE)
 
     assert (answer.code, answer.out) == (1, "")
     assert f"skopeo inspect docker://{IMAGE} | kae preflight --image {IMAGE}" in answer.err
@@ -144,7 +144,7 @@ def test_a_terminal_is_not_waited_for(folder: Path, monkeypatch: pytest.MonkeyPa
 def test_an_image_that_no_policy_takes_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     piped(monkeypatch, {"Labels": LABELS})
 
-    answer = project.kae(folder, "preflight", "--image", "registry.example.com/other:2.2.0")
+    answer = in_process.kae(folder, "preflight", "--image", "registry.example.com/other:2.2.0")
 
     assert answer.code == 1
     assert "no policy installs a driver from 'registry.example.com/other:2.2.0'" in answer.err
@@ -158,7 +158,7 @@ def test_an_archive_without_a_name_or_with_several_images_is_refused(folder: Pat
     (folder / "text.tar").write_text("text\n")
 
     said = {
-        name: project.kae(folder, "preflight", "--image", f"{name}.tar")
+        name: in_process.kae(folder, "preflight", "--image", f"{name}.tar")
         for name in ("unnamed", "untagged", "several", "names", "text")
     }
 
@@ -186,14 +186,14 @@ def test_packages_are_asked_of_an_image_only_where_they_come_from_it(
     project.write(folder, {"policies/all.yaml": text.replace("{prebuilt: {}}", packages)})
     piped(monkeypatch, {"Labels": imagefiles.labels(version="2.2.0", sources=held)})
 
-    answer = project.kae(folder, "preflight", "--image", IMAGE)
+    answer = in_process.kae(folder, "preflight", "--image", IMAGE)
 
     assert (answer.code, "error[image-driver-source]" in answer.err) == (code, code == 1), answer.err
 
 
 def test_a_kernel_and_an_image_are_two_questions(folder: Path) -> None:
-    both = project.kae(folder, "preflight", "--image", IMAGE, "--kernel", KERNEL)
-    none = project.kae(folder, "preflight")
+    both = in_process.kae(folder, "preflight", "--image", IMAGE, "--kernel", KERNEL)
+    none = in_process.kae(folder, "preflight")
 
     assert (both.code, none.code) == (2, 2)
 
@@ -202,7 +202,7 @@ def test_documents_with_mistakes_are_shown_instead(folder: Path, monkeypatch: py
     project.write(folder, {"policies/wrong.yaml": "a: b: c\n"})
     piped(monkeypatch, {"Labels": LABELS})
 
-    answer = project.kae(folder, "preflight", "--image", IMAGE)
+    answer = in_process.kae(folder, "preflight", "--image", IMAGE)
 
     assert (answer.code, answer.out) == (1, "")
     assert "error[yaml-syntax]" in answer.err
@@ -232,7 +232,7 @@ def hostile(content: bytes, *, link: str = "") -> bytes:
 def test_a_hostile_archive_is_refused_in_a_sentence(folder: Path, content: bytes) -> None:
     (folder / "driver.tar").write_bytes(content)
 
-    answer = project.kae(folder, "preflight", "--image", "driver.tar")
+    answer = in_process.kae(folder, "preflight", "--image", "driver.tar")
 
     assert answer.code == 1
     assert "driver.tar is no archive of one image." in answer.err
@@ -241,7 +241,7 @@ def test_a_hostile_archive_is_refused_in_a_sentence(folder: Path, content: bytes
 def test_a_system_beside_an_image_is_a_usage_error(folder: Path) -> None:
     imagefiles.write_oci(folder / "driver.tar", IMAGE, LABELS)
 
-    answer = project.kae(folder, "preflight", "--image", "driver.tar", "--os", "openEuler 22.03 (LTS-SP4)")
+    answer = in_process.kae(folder, "preflight", "--image", "driver.tar", "--os", "openEuler 22.03 (LTS-SP4)")
 
     assert (answer.code, answer.out) == (2, "")
     assert "--os is about --kernel." in answer.err
@@ -257,7 +257,7 @@ def test_a_system_beside_an_image_is_a_usage_error(folder: Path) -> None:
 def test_what_is_said_of_another_image_is_refused(folder: Path, said: object, monkeypatch: pytest.MonkeyPatch) -> None:
     piped(monkeypatch, said)
 
-    answer = project.kae(folder, "preflight", "--image", IMAGE)
+    answer = in_process.kae(folder, "preflight", "--image", IMAGE)
 
     assert (answer.code, answer.out) == (1, "")
     assert f"standard input is about docker.io/library/nginx, and not about '{IMAGE}'." in answer.err

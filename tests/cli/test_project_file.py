@@ -9,7 +9,7 @@ import pytest
 
 from compiler import cli, diagnostics
 from compiler.project import project_file
-from tests import builders, project
+from tests import builders, in_process, project
 from tests.cli import fleet
 
 ROOT = Path(__file__).parents[2]
@@ -28,7 +28,7 @@ def guard(monkeypatch: pytest.MonkeyPatch, code: str) -> None:
     monkeypatch.setattr(diagnostics, "CODES", {**diagnostics.CODES, code: stated})
 
 
-def codes(answer: project.Answer) -> dict[str, str]:
+def codes(answer: in_process.Answer) -> dict[str, str]:
     """Return the codes in an answer in JSON, with their severities."""
     return {item["code"]: item["severity"] for item in json.loads(answer.out)["diagnostics"]}
 
@@ -39,12 +39,12 @@ def test_folders_of_other_names_are_read_and_written(tmp_path: Path) -> None:
     (folder / "inventory").rename(folder / "nodes")
     project.write(folder, {"kae.yaml": "policies: rules/\ninventory: [nodes]\noutput: manifests\n"})
 
-    answer = project.kae(folder, "compile")
+    answer = in_process.kae(folder, "compile")
 
     assert (answer.code, answer.err) == (0, "")
     assert (folder / "manifests/east/index.json").is_file()
     assert not (folder / "output").exists()
-    assert project.kae(folder, "bump", "tls", "--version", "2.3.0").out.startswith("rules/tls.yaml:")
+    assert in_process.kae(folder, "bump", "tls", "--version", "2.3.0").out.startswith("rules/tls.yaml:")
 
 
 def test_engines_apply_the_output_of_the_project_whatever_folder_is_compiled_to(tmp_path: Path) -> None:
@@ -52,7 +52,7 @@ def test_engines_apply_the_output_of_the_project_whatever_folder_is_compiled_to(
     folder = fleet.small(tmp_path)
     project.write(folder, {"kae.yaml": "output: manifests\n", "policies/west.yaml": fleet.CLUSTER + gitops[6:]})
 
-    assert project.kae(folder, "compile", "--output-dir", "elsewhere").code == 0
+    assert in_process.kae(folder, "compile", "--output-dir", "elsewhere").code == 0
 
     text = (folder / "elsewhere/west/bootstrap/kustomization-kae-west.yaml").read_text()
     assert "./manifests/west" in text
@@ -66,10 +66,10 @@ def test_several_folders_of_inventories_make_one_fleet(tmp_path: Path) -> None:
     }
     folder = project.write(fleet.small(tmp_path), texts)
 
-    answer = project.kae(folder, "compile")
+    answer = in_process.kae(folder, "compile")
 
     assert [line.partition(":")[0] for line in answer.out.splitlines()][-3:] == ["east", "north", "west"]
-    assert "cluster north: 1 node" in project.kae(folder, "plan").out
+    assert "cluster north: 1 node" in in_process.kae(folder, "plan").out
 
 
 def test_a_policy_in_a_named_folder_of_inventories_is_refused(tmp_path: Path) -> None:
@@ -77,7 +77,7 @@ def test_a_policy_in_a_named_folder_of_inventories_is_refused(tmp_path: Path) ->
         fleet.small(tmp_path), {"kae.yaml": "inventory: [inventory, more]\n", "more/p.yaml": fleet.REST}
     )
 
-    answer = project.kae(folder, "compile")
+    answer = in_process.kae(folder, "compile")
 
     assert answer.code == 1
     assert "more/p.yaml:2:7: error[unknown-kind]: A KAEPolicy is not read from an inventory folder." in answer.err
@@ -86,7 +86,7 @@ def test_a_policy_in_a_named_folder_of_inventories_is_refused(tmp_path: Path) ->
 def test_the_command_line_goes_before_the_file(tmp_path: Path) -> None:
     folder = project.write(fleet.small(tmp_path), {"kae.yaml": "output: manifests\n"})
 
-    project.kae(folder, "compile", "--output-dir", "elsewhere")
+    in_process.kae(folder, "compile", "--output-dir", "elsewhere")
 
     assert (folder / "elsewhere/east/index.json").is_file()
     assert not (folder / "manifests").exists()
@@ -94,7 +94,7 @@ def test_the_command_line_goes_before_the_file(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", ["", "# nothing yet\n", "{}\n"])
 def test_a_file_that_says_nothing_changes_nothing(text: str, tmp_path: Path) -> None:
-    answer = project.kae(project.write(fleet.small(tmp_path), {"kae.yaml": text}), "compile")
+    answer = in_process.kae(project.write(fleet.small(tmp_path), {"kae.yaml": text}), "compile")
 
     assert (answer.code, answer.err) == (0, "")
 
@@ -126,7 +126,7 @@ def test_a_mistake_is_shown_at_its_place_and_nothing_is_written(
 ) -> None:
     folder = with_settings(tmp_path, text)
 
-    answers = [project.kae(folder, *command) for command in (("compile",), ("plan",), ("explain", "kp920-01"))]
+    answers = [in_process.kae(folder, *command) for command in (("compile",), ("plan",), ("explain", "kp920-01"))]
 
     for answer in answers:
         assert (answer.code, answer.out) == (1, "")
@@ -138,7 +138,7 @@ def test_a_mistake_is_shown_at_its_place_and_nothing_is_written(
     ("written", "meant"), [("mutable-tags", "mutable-tag"), ("Policy-Overlap", "policy-overlap"), ("warn", None)]
 )
 def test_a_misspelt_code_is_shown_with_the_nearest(written: str, meant: str | None, tmp_path: Path) -> None:
-    answer = project.kae(with_settings(tmp_path, f"findings: {{{written}: error}}\n"), "compile")
+    answer = in_process.kae(with_settings(tmp_path, f"findings: {{{written}: error}}\n"), "compile")
 
     assert ("Did you mean" in answer.err) == (meant is not None)
     assert meant is None or f"hint: Did you mean '{meant}'?" in answer.err
@@ -147,7 +147,7 @@ def test_a_misspelt_code_is_shown_with_the_nearest(written: str, meant: str | No
 def test_a_folder_in_the_place_of_the_file_is_said(tmp_path: Path) -> None:
     (fleet.small(tmp_path) / "kae.yaml").mkdir()
 
-    answer = project.kae(tmp_path, "compile")
+    answer = in_process.kae(tmp_path, "compile")
 
     assert (answer.code, answer.err) == (3, "kae: 'kae.yaml' is no regular file.\nhint: Rename or remove it.\n")
 
@@ -155,7 +155,7 @@ def test_a_folder_in_the_place_of_the_file_is_said(tmp_path: Path) -> None:
 def test_a_warning_that_is_made_an_error_stops_the_compile(tmp_path: Path) -> None:
     folder = with_settings(tmp_path, "findings: {mutable-tag: error}\n")
 
-    answer = project.kae(folder, "compile")
+    answer = in_process.kae(folder, "compile")
 
     assert (answer.code, answer.out) == (1, "")
     assert "policies/tls.yaml:11:14: error[mutable-tag]" in answer.err
@@ -165,7 +165,7 @@ def test_a_warning_that_is_made_an_error_stops_the_compile(tmp_path: Path) -> No
 def test_an_ignored_finding_is_counted_in_the_last_line(tmp_path: Path) -> None:
     folder = with_settings(tmp_path, "findings: {mutable-tag: ignore}\n", LATEST.replace("1.4.1", "latest"))
 
-    answers = [project.kae(folder, command, "--strict") for command in ("compile", "compile", "plan")]
+    answers = [in_process.kae(folder, command, "--strict") for command in ("compile", "compile", "plan")]
 
     assert [(answer.code, answer.err) for answer in answers] == [(0, "ignored as kae.yaml says: 2 mutable-tag\n")] * 3
 
@@ -173,8 +173,8 @@ def test_an_ignored_finding_is_counted_in_the_last_line(tmp_path: Path) -> None:
 def test_ignored_findings_on_nodes_are_counted_for_a_question_about_one_node_or_kernel(tmp_path: Path) -> None:
     folder = project.write(fleet.full(tmp_path), {"kae.yaml": "findings: {node-opted-out: ignore}\n"})
 
-    explained = project.kae(folder, "explain", "kp920-02")
-    foretold = project.kae(folder, "preflight", "--kernel", "6.6.0-28.0.0.34.oe2403.aarch64")
+    explained = in_process.kae(folder, "explain", "kp920-02")
+    foretold = in_process.kae(folder, "preflight", "--kernel", "6.6.0-28.0.0.34.oe2403.aarch64")
 
     assert explained.err.endswith("\n2 warnings; ignored as kae.yaml says: 1 node-opted-out\n")
     assert foretold.err == "ignored as kae.yaml says: 1 node-opted-out\n"
@@ -183,7 +183,9 @@ def test_ignored_findings_on_nodes_are_counted_for_a_question_about_one_node_or_
 def test_every_format_shows_the_severity_of_the_project(tmp_path: Path) -> None:
     folder = with_settings(tmp_path, "findings: {mutable-tag: error}\n")
 
-    as_json, github, sarif = (project.kae(folder, "compile", "--format", form) for form in ("json", "github", "sarif"))
+    as_json, github, sarif = (
+        in_process.kae(folder, "compile", "--format", form) for form in ("json", "github", "sarif")
+    )
 
     assert (as_json.code, github.code, sarif.code) == (1, 1, 1)
     assert codes(as_json) == {"mutable-tag": "error"}
@@ -194,7 +196,9 @@ def test_every_format_shows_the_severity_of_the_project(tmp_path: Path) -> None:
 def test_every_format_counts_what_is_ignored(tmp_path: Path) -> None:
     folder = with_settings(tmp_path, "findings: {mutable-tag: ignore}\n")
 
-    as_json, github, sarif = (project.kae(folder, "compile", "--format", form) for form in ("json", "github", "sarif"))
+    as_json, github, sarif = (
+        in_process.kae(folder, "compile", "--format", form) for form in ("json", "github", "sarif")
+    )
 
     assert json.loads(as_json.out)["ignored"] == {"mutable-tag": 1}
     assert json.loads(as_json.out)["diagnostics"] == []
@@ -206,8 +210,8 @@ def test_every_format_counts_what_is_ignored(tmp_path: Path) -> None:
 def test_strict_speaks_of_what_is_still_a_warning(tmp_path: Path) -> None:
     folder = with_settings(tmp_path, "findings: {mutable-tag: warning}\n")
 
-    assert project.kae(folder, "compile", "--strict").code == 1
-    assert project.kae(folder, "compile").code == 0
+    assert in_process.kae(folder, "compile", "--strict").code == 1
+    assert in_process.kae(folder, "compile").code == 0
 
 
 @pytest.mark.parametrize(("severity", "code"), [("error", 1), ("warning", 0), ("ignore", 0)])
@@ -215,7 +219,7 @@ def test_a_guard_stops_the_compile_unless_it_is_lowered(severity: str, code: int
     policy = fleet.POLICY.replace("[east]", "[east, north]")
     folder = with_settings(tmp_path, f"findings: {{cluster-unknown: {severity}}}\n", policy)
 
-    answer = project.kae(folder, "compile")
+    answer = in_process.kae(folder, "compile")
 
     assert answer.code == code
     assert (folder / "output/east/index.json").is_file() == (code == 0)
@@ -229,7 +233,7 @@ def test_a_guard_on_the_nodes_of_a_cluster_does_not_stop_its_rendering(
     text = "findings: {drain-unstated: warning, unguarded-eviction: ignore}\n"
     folder = project.write(with_settings(tmp_path, text, fleet.POLICY), {"policies/east.yaml": old})
 
-    answer = project.kae(folder, "compile")
+    answer = in_process.kae(folder, "compile")
 
     assert answer.code == 0
     assert "warning[drain-unstated]" in answer.err
@@ -240,13 +244,13 @@ def test_preflight_answers_despite_a_guard_that_is_lowered(tmp_path: Path) -> No
     policy = fleet.POLICY.replace("[east]", "[east, north]")
     folder = with_settings(tmp_path, "findings: {cluster-unknown: warning}\n", policy)
 
-    assert project.kae(folder, "preflight", "--kernel", "5.10.0").code == 0
+    assert in_process.kae(folder, "preflight", "--kernel", "5.10.0").code == 0
 
 
 def test_a_bump_to_what_the_project_forbids_is_refused(tmp_path: Path) -> None:
     folder = with_settings(tmp_path, "findings: {mutable-tag: error}\n", fleet.POLICY)
 
-    answer = project.kae(folder, "bump", "tls", "--version", "latest")
+    answer = in_process.kae(folder, "bump", "tls", "--version", "latest")
 
     assert (answer.code, answer.out) == (1, "")
     assert "version: 2.2.0" in (folder / "policies/tls.yaml").read_text("utf-8")
@@ -256,7 +260,7 @@ def test_the_settings_hold_for_an_import(tmp_path: Path) -> None:
     texts = {"kae.yaml": "findings: {import-dropped: ignore}\n", "values.yaml": "operator:\n  upgradeCRD: true\n"}
     folder = project.write(tmp_path, texts)
 
-    answer = project.kae(folder, "import", "values.yaml")
+    answer = in_process.kae(folder, "import", "values.yaml")
 
     assert answer.code == 0
     assert "import-dropped]" not in answer.err
@@ -281,10 +285,10 @@ REMOVALS = ("removes-drivers", "removes-device-plugins")
 @pytest.mark.parametrize(("settings", "code"), [("", 1), (f"findings: {{{': ignore, '.join(REMOVALS)}: ignore}}\n", 0)])
 def test_a_removal_stops_the_compile_unless_the_project_ignores_it(settings: str, code: int, tmp_path: Path) -> None:
     folder = with_settings(tmp_path, settings, fleet.POLICY)
-    assert project.kae(folder, "compile").code == 0
+    assert in_process.kae(folder, "compile").code == 0
     (folder / "policies/tls.yaml").unlink()
 
-    answer = project.kae(folder, "compile")
+    answer = in_process.kae(folder, "compile")
 
     assert answer.code == code
     assert (folder / "output/east/driver").exists() == (code == 1)
@@ -296,10 +300,10 @@ def test_the_limit_says_how_many_nodes_may_lose_a_driver(percent: int, code: int
     nodes = [builders.kubernetes_node(f"n-{number}", each) for number, each in enumerate(labels)]
     folder = with_settings(tmp_path, f"limits: {{removedPercent: {percent}}}\n", fleet.POLICY)
     project.write(folder, {"inventory/east.json": fleet.listed(tuple(nodes))})
-    assert project.kae(folder, "compile").code == 0
+    assert in_process.kae(folder, "compile").code == 0
     project.write(folder, {"policies/tls.yaml": fleet.POLICY.replace("pool: tls", 'pool: tls\n      half: "1"')})
 
-    assert project.kae(folder, "compile").code == code
+    assert in_process.kae(folder, "compile").code == code
 
 
 def test_no_error_of_syntax_or_schema_can_be_lowered() -> None:
@@ -311,12 +315,12 @@ def test_no_error_of_syntax_or_schema_can_be_lowered() -> None:
 
 def test_an_edit_of_the_file_is_seen_by_the_next_compile(tmp_path: Path) -> None:
     folder = with_settings(tmp_path, "findings: {mutable-tag: ignore}\n")
-    project.kae(folder, "compile")
+    in_process.kae(folder, "compile")
     project.write(folder, {"kae.yaml": "findings: {mutable-tag: error}\n"})
 
-    stopped = project.kae(folder, "compile")
+    stopped = in_process.kae(folder, "compile")
     (folder / "kae.yaml").unlink()
-    warned = project.kae(folder, "compile")
+    warned = in_process.kae(folder, "compile")
 
     assert (stopped.code, "error[mutable-tag]" in stopped.err) == (1, True)
     assert (warned.code, "warning[mutable-tag]" in warned.err) == (0, True)
@@ -325,10 +329,10 @@ def test_an_edit_of_the_file_is_seen_by_the_next_compile(tmp_path: Path) -> None
 def test_a_named_folder_that_vanishes_is_an_error_in_an_unchanged_project_too(tmp_path: Path) -> None:
     folder = project.write(fleet.small(tmp_path), {"kae.yaml": "inventory: [inventory, more]\n"})
     (folder / "more").mkdir()
-    assert project.kae(folder, "compile").code == 0
+    assert in_process.kae(folder, "compile").code == 0
     (folder / "more").rmdir()
 
-    answer = project.kae(folder, "compile")
+    answer = in_process.kae(folder, "compile")
 
     assert answer.code == 1
     assert answer.err.startswith("kae.yaml:1:24: error[project-settings]: There is no folder 'more'.")
@@ -336,7 +340,7 @@ def test_a_named_folder_that_vanishes_is_an_error_in_an_unchanged_project_too(tm
 
 def test_an_unchanged_compile_reads_no_yaml(tmp_path: Path) -> None:
     folder = project.write(fleet.small(tmp_path), {"kae.yaml": "limits: {removedPercent: 5}\n"})
-    project.kae(folder, "compile")
+    in_process.kae(folder, "compile")
     program = (
         "import sys; from compiler import cli; cli.main(['compile']);"
         "print(sorted({'yaml', 'pydantic', 'jsonschema', 'compiler.schema'} & set(sys.modules)))"
@@ -370,7 +374,7 @@ def test_an_unchanged_compile_reads_no_yaml(tmp_path: Path) -> None:
 def test_a_file_that_is_nearly_a_document_is_named(name: str, better: str, tmp_path: Path) -> None:
     folder = project.write(fleet.small(tmp_path), {name: fleet.REST})
 
-    answers = [project.kae(folder, "compile"), project.kae(folder, "compile")]
+    answers = [in_process.kae(folder, "compile"), in_process.kae(folder, "compile")]
 
     for answer in answers:
         assert answer.code == 0
@@ -384,27 +388,27 @@ def test_a_file_that_is_nearly_a_document_is_named(name: str, better: str, tmp_p
 def test_other_files_beside_documents_are_none_of_its_business(name: str, tmp_path: Path) -> None:
     folder = project.write(fleet.small(tmp_path), {f"policies/{name}": "x"})
 
-    answer = project.kae(folder, "compile")
+    answer = in_process.kae(folder, "compile")
 
     assert (answer.code, answer.err) == (0, "")
 
 
 def test_another_nearly_document_is_shown_in_place_of_an_earlier_one(tmp_path: Path) -> None:
     folder = project.write(fleet.small(tmp_path), {"policies/a.yaml~": "x"})
-    project.kae(folder, "compile")
+    in_process.kae(folder, "compile")
     (folder / "policies/a.yaml~").rename(folder / "policies/b.yaml~")
 
-    assert project.kae(folder, "compile").err.startswith("policies/b.yaml~: ")
+    assert in_process.kae(folder, "compile").err.startswith("policies/b.yaml~: ")
 
 
 def test_a_project_whose_documents_are_all_misnamed_is_not_compiled_to_nothing(tmp_path: Path) -> None:
     folder = fleet.small(tmp_path)
-    project.kae(folder, "compile")
+    in_process.kae(folder, "compile")
     for path in [*folder.glob("policies/*.yaml"), *folder.glob("inventory/*.json")]:
         path.rename(path.with_suffix(path.suffix.upper()))
     before = project.tree(folder / "output")
 
-    answer = project.kae(folder, "compile")
+    answer = in_process.kae(folder, "compile")
 
     assert answer.code == 3
     assert answer.err.endswith("hint: For 'inventory/east.JSON': Rename it to east.json, or remove it.\n")
@@ -416,13 +420,13 @@ def test_json_beside_policies_is_read(tmp_path: Path) -> None:
     document = {"apiVersion": "device.openfuyao.com/v1alpha1", "kind": "KAECluster", "metadata": {"name": "north"}}
     project.write(folder, {"policies/north.json": json.dumps({**document, "spec": {"kubernetesVersion": "1.31"}})})
 
-    assert "north: " in project.kae(folder, "compile").out
+    assert "north: " in in_process.kae(folder, "compile").out
 
 
 def test_a_new_project_has_the_file_and_its_schema(tmp_path: Path) -> None:
-    project.kae(tmp_path, "init", "fleet")
+    in_process.kae(tmp_path, "init", "fleet")
 
     assert "removedPercent: 20" in (tmp_path / "fleet/kae.yaml").read_text("utf-8")
-    assert (tmp_path / "fleet/schemas/kaeproject.json").read_text("utf-8") == project.kae(
+    assert (tmp_path / "fleet/schemas/kaeproject.json").read_text("utf-8") == in_process.kae(
         tmp_path, "schema", "kaeproject"
     ).out

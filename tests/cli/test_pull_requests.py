@@ -14,7 +14,7 @@ import yaml
 import compiler
 from compiler.commands import init
 from compiler.project import package_data
-from tests import project
+from tests import in_process, project
 from tests.cli import test_init
 from tests.cli.test_init import World
 
@@ -51,7 +51,7 @@ def begin_again(world: World, clone: Path, settings: str, folder: str) -> None:
     (clone / folder).parent.mkdir(exist_ok=True)
     world.git(clone, "mv", "output", folder)
     (clone / "kae.yaml").write_text(settings, encoding="utf-8")
-    assert project.kae(clone, "compile").code == 0
+    assert in_process.kae(clone, "compile").code == 0
     world.commit(clone, "Name the folder")
     world.git(clone, "push", "--quiet")
     world.git(clone, "checkout", "--quiet", "-b", "change")
@@ -112,7 +112,7 @@ def test_no_line_of_the_compile_job_is_a_workflow_command(world: World) -> None:
 
 def test_a_committed_cache_confirms_nothing(world: World) -> None:
     clone = world.clone("a")
-    assert project.kae(clone, "compile").code == 0
+    assert in_process.kae(clone, "compile").code == 0
     (clone / DRIVER).write_text((clone / DRIVER).read_text("utf-8").replace("privileged: true", "privileged: false"))
     world.git(clone, "add", "--force", "--all", ".kae_cache")
     world.commit(clone, "Tidy")
@@ -180,10 +180,10 @@ def test_the_folder_that_engines_apply_is_checked_whatever_kae_yaml_names(world:
     world.git(clone, "checkout", "--quiet", "-b", "change")
     shutil.copytree(clone / "output", clone / "elsewhere")
     (clone / "kae.yaml").write_text(settings, encoding="utf-8")
-    assert project.kae(clone, "compile").code == 0
+    assert in_process.kae(clone, "compile").code == 0
     (clone / DRIVER).write_text((clone / DRIVER).read_text("utf-8").replace("privileged: true", "privileged: false"))
     world.commit(clone, "Tidy")
-    assert project.kae(clone, "compile", "--check").code == 0
+    assert in_process.kae(clone, "compile", "--check").code == 0
     merged(world, clone)
 
     done = world.run(clone, "ci/check.sh", **ACTIONS)
@@ -198,7 +198,7 @@ def test_the_base_names_the_folder_that_engines_apply_in_any_form_of_yaml(world:
     begin_again(world, clone, settings, "the gen")
     shutil.copytree(clone / "the gen", clone / "gen")
     (clone / "kae.yaml").write_text("output: gen\n", encoding="utf-8")
-    assert project.kae(clone, "compile").code == 0
+    assert in_process.kae(clone, "compile").code == 0
     driver = clone / DRIVER.replace("output/", "the gen/")
     driver.write_text(driver.read_text("utf-8").replace("privileged: true", "privileged: false"), encoding="utf-8")
     world.commit(clone, "Tidy")
@@ -230,9 +230,9 @@ def test_the_folder_that_engines_apply_becomes_no_link(world: World, folder: str
     world.git(clone, "mv", folder.split("/", maxsplit=1)[0], "evil")
     (clone / folder.split("/", maxsplit=1)[0]).symlink_to("evil")
     (clone / "kae.yaml").write_text("output: output\n", encoding="utf-8")
-    assert project.kae(clone, "compile").code == 0
+    assert in_process.kae(clone, "compile").code == 0
     world.commit(clone, "Tidy")
-    assert project.kae(clone, "compile", "--check").code == 0
+    assert in_process.kae(clone, "compile", "--check").code == 0
     merged(world, clone)
 
     done = world.run(clone, "ci/check.sh", **ACTIONS)
@@ -272,7 +272,7 @@ def test_the_check_is_of_what_git_holds_and_not_of_what_attributes_make_of_it(wo
     world.git(clone, "update-index", "--cacheinfo", f"100644,{blob},{DRIVER}")
     world.git(clone, "commit", "--quiet", "--message", "Tidy")
     world.git(clone, "reset", "--quiet", "--hard")
-    assert project.kae(clone, "compile", "--check").code == 0
+    assert in_process.kae(clone, "compile", "--check").code == 0
 
     done = world.run(clone, "ci/check.sh", **ACTIONS)
 
@@ -288,7 +288,7 @@ def test_a_submodule_in_output_is_no_success(world: World, folder: str) -> None:
     world.git(clone, "update-index", "--add", "--cacheinfo", f"160000,{head},{folder}")
     world.git(clone, "commit", "--quiet", "--message", "Tidy")
     world.git(clone, "reset", "--quiet", "--hard")
-    assert project.kae(clone, "compile", "--check").code == 0
+    assert in_process.kae(clone, "compile", "--check").code == 0
 
     done = world.run(clone, "ci/check.sh")
 
@@ -306,10 +306,10 @@ def test_the_folder_of_a_removed_cluster_holds_no_files_of_people(world: World) 
     for document in (clone / "policies").iterdir():
         document.write_text(document.read_text().replace('name: "default"', "name: other"))
     (clone / "kae.yaml").write_text("extra: [output/default]\n", encoding="utf-8")
-    project.kae(clone, "compile")
+    in_process.kae(clone, "compile")
     world.commit(clone, "Keep some manifests")
     merged(world, clone)
-    assert project.kae(clone, "compile", "--check").code == 0
+    assert in_process.kae(clone, "compile", "--check").code == 0
 
     done = world.run(clone, "ci/check.sh", **ACTIONS)
 
@@ -322,7 +322,7 @@ def test_a_folder_of_outputs_can_be_renamed(world: World) -> None:
     world.git(clone, "checkout", "--quiet", "-b", "change")
     world.git(clone, "mv", "output", "elsewhere")
     (clone / "kae.yaml").write_text("output: elsewhere\n", encoding="utf-8")
-    assert project.kae(clone, "compile").code == 0
+    assert in_process.kae(clone, "compile").code == 0
     world.commit(clone, "Rename the folder")
     merged(world, clone)
 
@@ -419,7 +419,7 @@ def test_a_command_that_a_hint_shows_is_safe_to_run(world: World) -> None:
     clone = world.clone("a")
     (clone / "inventory/$(touch pwned) `touch pwned`.json").touch()
 
-    answer = project.kae(clone, "compile")
+    answer = in_process.kae(clone, "compile")
 
     found = re.search(r"run `(kae .*)`; where CI", answer.err)
     assert found
@@ -434,7 +434,7 @@ def test_a_removal_that_is_compiled_already_is_for_the_reviewer_to_see(world: Wo
     (clone / POLICY).unlink()
     project.write(clone, {"policies/other.yaml": text.replace("name: kae\n", "name: other\n")})
     accepted = [f"--accept={code}" for code in ("removes-drivers", "removes-device-plugins")]
-    assert project.kae(clone, "compile", *accepted).code == 0
+    assert in_process.kae(clone, "compile", *accepted).code == 0
     world.commit(clone, "Rename the policy")
     world.git(clone, "push", "--quiet")
 

@@ -10,7 +10,7 @@ import pytest
 
 from compiler.formats import decode
 from compiler.project import package_data
-from tests import project
+from tests import in_process, project
 
 SHIPPED = sorted(package_data.recipes())
 
@@ -18,12 +18,12 @@ SHIPPED = sorted(package_data.recipes())
 @pytest.fixture
 def fleet(tmp_path: Path) -> Path:
     """A new project."""
-    assert project.kae(tmp_path, "init").code == 0
+    assert in_process.kae(tmp_path, "init").code == 0
     return tmp_path
 
 
 def states(folder: Path) -> dict[str, str]:
-    answer = project.kae(folder, "recipe", "list", "-o", "json")
+    answer = in_process.kae(folder, "recipe", "list", "-o", "json")
     return {each["name"]: each["state"] for each in json.loads(answer.out)["recipes"]}
 
 
@@ -43,7 +43,7 @@ def test_a_shipped_recipe_is_named_as_its_folder_and_its_example_is_a_policy_of_
 
 
 def test_shipped_recipes_are_listed_outside_of_any_project(tmp_path: Path) -> None:
-    answer = project.kae(tmp_path, "recipe", "list")
+    answer = in_process.kae(tmp_path, "recipe", "list")
 
     assert (answer.code, answer.err) == (0, "")
     head, *rows = answer.out.splitlines()
@@ -55,7 +55,7 @@ def test_shipped_recipes_are_listed_outside_of_any_project(tmp_path: Path) -> No
 
 
 def test_a_copy_is_the_shipped_text_below_two_lines_with_an_example_beside_it(fleet: Path) -> None:
-    answer = project.kae(fleet, "recipe", "add", "onload")
+    answer = in_process.kae(fleet, "recipe", "add", "onload")
 
     assert (answer.code, answer.err) == (0, "")
     assert answer.out.startswith("Made:\n  recipes/onload/recipe.yaml\n  policies/onload.yaml\n")
@@ -71,7 +71,7 @@ def test_a_copy_is_the_shipped_text_below_two_lines_with_an_example_beside_it(fl
 
 
 def test_a_copy_of_an_edited_file_is_still_one_of_the_shipped_recipe(fleet: Path) -> None:
-    project.kae(fleet, "recipe", "add", "onload")
+    in_process.kae(fleet, "recipe", "add", "onload")
     file = fleet / "recipes/onload/recipe.yaml"
     file.write_text(file.read_text().replace("registry.example.com", "registry.example.org"))
 
@@ -79,12 +79,12 @@ def test_a_copy_of_an_edited_file_is_still_one_of_the_shipped_recipe(fleet: Path
 
 
 def test_a_copy_of_another_text_is_behind_and_says_how_to_go_on(fleet: Path) -> None:
-    project.kae(fleet, "recipe", "add", "onload")
+    in_process.kae(fleet, "recipe", "add", "onload")
     file = fleet / "recipes/onload/recipe.yaml"
     file.write_text(re.sub("sha256:[0-9a-f]{8}", "sha256:00000000", file.read_text()))
 
-    answer = project.kae(fleet, "recipe", "list")
-    strict = project.kae(fleet, "recipe", "list", "--strict")
+    answer = in_process.kae(fleet, "recipe", "list")
+    strict = in_process.kae(fleet, "recipe", "list", "--strict")
 
     assert (answer.code, strict.code) == (0, 1)
     assert "onload       8.1.2.26-ubi8               behind " in answer.out
@@ -95,7 +95,7 @@ def test_a_copy_of_another_text_is_behind_and_says_how_to_go_on(fleet: Path) -> 
 def test_a_recipe_of_ones_own_is_listed_even_if_it_is_broken(fleet: Path) -> None:
     project.write(fleet, {"recipes/npu-x/recipe.yaml": "spec: {title: An NPU}\n", "recipes/bad/recipe.yaml": "a: [\n"})
 
-    answer = project.kae(fleet, "recipe", "list")
+    answer = in_process.kae(fleet, "recipe", "list")
 
     assert answer.code == 1
     assert [line.split()[:3] for line in answer.out.splitlines()][1:3] == [["bad", "-", "own"], ["npu-x", "-", "own"]]
@@ -105,9 +105,9 @@ def test_a_recipe_of_ones_own_is_listed_even_if_it_is_broken(fleet: Path) -> Non
 def test_nothing_is_overwritten(fleet: Path) -> None:
     project.write(fleet, {"policies/onload.yaml": "mine: true\n"})
 
-    first = project.kae(fleet, "recipe", "add", "onload")
+    first = in_process.kae(fleet, "recipe", "add", "onload")
     before = project.tree(fleet)
-    second = project.kae(fleet, "recipe", "add", "onload")
+    second = in_process.kae(fleet, "recipe", "add", "onload")
 
     assert first.code == 0
     assert "\n'policies/onload.yaml' was there, and stays as it is.\n" in first.out
@@ -120,7 +120,7 @@ def test_no_recipe_is_written_where_its_example_cannot_be(fleet: Path) -> None:
     shutil.rmtree(fleet / "policies")
     (fleet / "policies").write_text("a file\n")
 
-    answer = project.kae(fleet, "recipe", "add", "onload")
+    answer = in_process.kae(fleet, "recipe", "add", "onload")
 
     assert (answer.code, answer.out) == (3, "")
     assert "'policies/onload.yaml' cannot be made: 'policies' is no folder that kae may write to." in answer.err
@@ -128,7 +128,7 @@ def test_no_recipe_is_written_where_its_example_cannot_be(fleet: Path) -> None:
 
 
 def test_a_name_that_kae_does_not_ship_is_refused_with_the_nearest_one(fleet: Path) -> None:
-    answer = project.kae(fleet, "recipe", "add", "onlaod")
+    answer = in_process.kae(fleet, "recipe", "add", "onlaod")
 
     assert answer.code == 3
     assert answer.err == (
@@ -137,7 +137,7 @@ def test_a_name_that_kae_does_not_ship_is_refused_with_the_nearest_one(fleet: Pa
 
 
 def test_a_recipe_is_added_to_projects_only(tmp_path: Path) -> None:
-    answer = project.kae(tmp_path, "recipe", "add", "onload")
+    answer = in_process.kae(tmp_path, "recipe", "add", "onload")
 
     assert (answer.code, list(tmp_path.iterdir())) == (3, [])
     assert "hint: Run `kae init` first, or choose one with -C DIR.\n" in answer.err
@@ -147,8 +147,8 @@ def test_a_link_out_of_the_project_is_not_followed(fleet: Path, tmp_path_factory
     outside = tmp_path_factory.mktemp("outside")
     (fleet / "recipes").symlink_to(outside)
 
-    answer = project.kae(fleet, "recipe", "add", "onload")
-    listed = project.kae(fleet, "recipe", "list")
+    answer = in_process.kae(fleet, "recipe", "add", "onload")
+    listed = in_process.kae(fleet, "recipe", "list")
 
     assert (answer.code, listed.code, list(outside.iterdir())) == (3, 3, [])
     assert "'recipes' is a link that leads out of the project." in listed.err
@@ -160,7 +160,7 @@ def test_the_example_lies_in_the_folder_that_the_project_names(fleet: Path) -> N
     (fleet / "fleet").mkdir()
     (fleet / "was").rename(fleet / "fleet/policies")
 
-    answer = project.kae(fleet, "recipe", "add", "simple-kmod")
+    answer = in_process.kae(fleet, "recipe", "add", "simple-kmod")
 
     assert answer.code == 0, answer.err
     (head, _) = (fleet / "fleet/policies/simple-kmod.yaml").read_text().split("\n", 1)
@@ -199,10 +199,10 @@ spec:
 
 @pytest.mark.parametrize("name", SHIPPED)
 def test_a_shipped_recipe_compiles_with_every_value_and_its_example_is_a_sound_policy(fleet: Path, name: str) -> None:
-    project.kae(fleet, "recipe", "add", name)
+    in_process.kae(fleet, "recipe", "add", name)
 
-    checked = project.kae(fleet, "recipe", "check", "-o", "json")
-    compiled = project.kae(fleet, "compile")
+    checked = in_process.kae(fleet, "recipe", "check", "-o", "json")
+    compiled = in_process.kae(fleet, "compile")
 
     assert (checked.code, compiled.code) == (0, 0), checked.out + compiled.err
     trials = json.loads(checked.out)["trials"]
@@ -212,9 +212,9 @@ def test_a_shipped_recipe_compiles_with_every_value_and_its_example_is_a_sound_p
 
 
 def test_parameters_that_exclude_each_other_are_tried_one_by_one(fleet: Path) -> None:
-    project.kae(fleet, "recipe", "add", "onload")
+    in_process.kae(fleet, "recipe", "add", "onload")
 
-    answer = project.kae(fleet, "recipe", "check", "onload")
+    answer = in_process.kae(fleet, "recipe", "check", "onload")
 
     assert (answer.code, answer.err) == (0, "")
     assert [" ".join(line.split()[:-1]) for line in answer.out.splitlines()[1:]] == [
@@ -225,7 +225,7 @@ def test_parameters_that_exclude_each_other_are_tried_one_by_one(fleet: Path) ->
 
 
 def test_what_a_recipe_shows_names_its_fields_and_what_its_pods_may_do(fleet: Path) -> None:
-    answer = project.kae(fleet, "recipe", "show", "onload")
+    answer = in_process.kae(fleet, "recipe", "show", "onload")
 
     assert (answer.code, answer.err) == (0, "")
     lines = [" ".join(line.split()) for line in answer.out.splitlines()]
@@ -246,7 +246,7 @@ def test_what_a_recipe_shows_names_its_fields_and_what_its_pods_may_do(fleet: Pa
 
 
 def test_what_a_recipe_shows_is_data_for_programs(fleet: Path) -> None:
-    shown = json.loads(project.kae(fleet, "recipe", "show", "simple-kmod", "-o", "json").out)
+    shown = json.loads(in_process.kae(fleet, "recipe", "show", "simple-kmod", "-o", "json").out)
 
     assert (shown["name"], shown["match"]) == ("simple-kmod", {"all": {}})
     assert "simple-kmod-driver: privileged: installer" in shown["privileges"]
@@ -255,13 +255,13 @@ def test_what_a_recipe_shows_is_data_for_programs(fleet: Path) -> None:
 def test_a_recipe_of_the_project_is_shown_before_a_shipped_one_of_its_name(fleet: Path) -> None:
     project.write(fleet, {"recipes/onload/recipe.yaml": NET.replace("name: net", "name: onload")})
 
-    assert project.kae(fleet, "recipe", "show", "onload").out.startswith("onload: A network stack\n")
+    assert in_process.kae(fleet, "recipe", "show", "onload").out.startswith("onload: A network stack\n")
 
 
 def test_a_value_that_does_not_compile_is_found_without_a_policy_and_named(fleet: Path) -> None:
     project.write(fleet, {"recipes/net/recipe.yaml": NET})
 
-    answer = project.kae(fleet, "recipe", "check")
+    answer = in_process.kae(fleet, "recipe", "check")
 
     assert answer.code == 1
     assert [line.split() for line in answer.out.splitlines()[1:]] == [
@@ -278,7 +278,7 @@ def test_a_recipe_whose_values_nobody_can_guess_is_not_tried_and_that_is_said(fl
     text = NET.replace("    properties:\n", required).replace("          - env: {NET_LOG: errors}\n", file)
     project.write(fleet, {"recipes/net/recipe.yaml": text})
 
-    answer = project.kae(fleet, "recipe", "check")
+    answer = in_process.kae(fleet, "recipe", "check")
 
     assert (answer.code, answer.err) == (0, "")
     assert "net       not tried: it has a parameter without a default  0\n" in answer.out
@@ -294,7 +294,7 @@ def test_a_check_shows_the_mistakes_of_every_recipe_and_of_nothing_else(fleet: P
         },
     )
 
-    answer = project.kae(fleet, "recipe", "check", "--format", "github")
+    answer = in_process.kae(fleet, "recipe", "check", "--format", "github")
 
     assert answer.code == 1
     assert "file=recipes/net/recipe.yaml,title=unknown-field,line=6" in answer.out
@@ -307,8 +307,8 @@ def test_a_check_of_one_recipe_leaves_the_others_alone(fleet: Path) -> None:
     good = NET.replace("NET_LOG: everything", "NET_LOG: errors")
     project.write(fleet, {"recipes/net/recipe.yaml": good})
 
-    answer = project.kae(fleet, "recipe", "check", "net")
-    unknown = project.kae(fleet, "recipe", "check", "nte")
+    answer = in_process.kae(fleet, "recipe", "check", "net")
+    unknown = in_process.kae(fleet, "recipe", "check", "nte")
 
     assert (answer.code, answer.err) == (0, "")
     assert (unknown.code, unknown.err) == (
@@ -319,7 +319,7 @@ def test_a_check_of_one_recipe_leaves_the_others_alone(fleet: Path) -> None:
 
 def test_the_schema_for_editors_judges_the_values_by_the_recipe_of_the_policy(fleet: Path) -> None:
     for name in SHIPPED:
-        project.kae(fleet, "recipe", "add", name)
+        in_process.kae(fleet, "recipe", "add", name)
     validator = jsonschema.Draft202012Validator(json.loads((fleet / "recipes/.schemas/devicepolicy.json").read_text()))
     (policy,), _ = decode.decode("policy.yaml", (fleet / "policies/onload.yaml").read_bytes())
 
@@ -338,7 +338,7 @@ def test_the_schema_for_editors_judges_the_values_by_the_recipe_of_the_policy(fl
 def test_the_schemas_of_recipes_are_written_anew_with_the_others(fleet: Path) -> None:
     project.write(fleet, {"recipes/net/recipe.yaml": NET})
 
-    answer = project.kae(fleet, "schema", "--write")
+    answer = in_process.kae(fleet, "schema", "--write")
 
     assert answer.code == 0
     assert '"net.DevicePolicySpec"' in (fleet / "recipes/.schemas/devicepolicy.json").read_text()
@@ -348,10 +348,10 @@ def test_the_schemas_of_recipes_are_written_anew_with_the_others(fleet: Path) ->
 def test_the_schema_of_one_recipe_is_printed(fleet: Path) -> None:
     project.write(fleet, {"recipes/net/recipe.yaml": NET})
 
-    own = project.kae(fleet / "policies", "schema", "devicepolicy", "--recipe", "net")
-    shipped = project.kae(fleet, "schema", "devicepolicy", "--recipe", "onload")
-    unknown = project.kae(fleet, "schema", "devicepolicy", "--recipe", "nte")
-    other = project.kae(fleet, "schema", "kaepolicy", "--recipe", "net")
+    own = in_process.kae(fleet / "policies", "schema", "devicepolicy", "--recipe", "net")
+    shipped = in_process.kae(fleet, "schema", "devicepolicy", "--recipe", "onload")
+    unknown = in_process.kae(fleet, "schema", "devicepolicy", "--recipe", "nte")
+    other = in_process.kae(fleet, "schema", "kaepolicy", "--recipe", "net")
 
     assert list(json.loads(own.out)["$defs"]["DevicePolicySpec"]["properties"]["values"]["properties"]) == ["trace"]
     assert "maxPods" in shipped.out

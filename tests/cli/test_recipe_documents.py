@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import project, revisions
+from tests import in_process, project, revisions
 from tests.cli import fleet
 
 RECIPE = """\
@@ -73,7 +73,7 @@ def plugin(folder: Path) -> str:
 
 
 def test_a_policy_of_a_recipe_compiles_to_objects_with_its_values(small: Path) -> None:
-    answer = project.kae(small, "compile")
+    answer = in_process.kae(small, "compile")
 
     assert (answer.code, answer.err) == (0, "")
     assert '"count": 40' in plugin(small)
@@ -81,42 +81,42 @@ def test_a_policy_of_a_recipe_compiles_to_objects_with_its_values(small: Path) -
 
 
 def test_a_value_of_a_recipe_that_changes_is_compiled_in_spite_of_the_cache(small: Path) -> None:
-    project.kae(small, "compile")
+    in_process.kae(small, "compile")
     edit(small, "  values: {maxPods: 40}\n", "", "policies/lab.yaml")
-    project.kae(small, "compile")
+    in_process.kae(small, "compile")
     assert '"count": 100' in plugin(small)
-    assert "east: unchanged" in project.kae(small, "compile").out
+    assert "east: unchanged" in in_process.kae(small, "compile").out
 
     edit(small, "default: 100", "default: 60")
 
-    assert "east: unchanged" not in project.kae(small, "compile").out
+    assert "east: unchanged" not in in_process.kae(small, "compile").out
     assert '"count": 60' in plugin(small)
 
 
 def test_a_compile_of_one_cluster_follows_a_recipe_too(small: Path) -> None:
-    project.kae(small, "compile", "--cluster", "east")
+    in_process.kae(small, "compile", "--cluster", "east")
     edit(small, "net-modules, version: 1.0.0", "net-modules, version: 1.1.0")
 
-    answer = project.kae(small, "compile", "--cluster", "east", "--check")
+    answer = in_process.kae(small, "compile", "--cluster", "east", "--check")
 
     assert answer.code == 4
-    assert project.kae(small, "compile", "--cluster", "east").code == 0
+    assert in_process.kae(small, "compile", "--cluster", "east").code == 0
     assert "net-modules:1.1.0" in (small / "output/east/images.txt").read_text()
 
 
 def test_a_check_fails_after_an_edit_of_a_recipe(small: Path) -> None:
-    project.kae(small, "compile")
-    assert project.kae(small, "compile", "--check").code == 0
+    in_process.kae(small, "compile")
+    assert in_process.kae(small, "compile", "--check").code == 0
     edit(small, "net-modules, version: 1.0.0", "net-modules, version: 1.1.0")
 
-    assert project.kae(small, "compile", "--check").code == 4
+    assert in_process.kae(small, "compile", "--check").code == 4
 
 
 def test_a_mistake_in_a_recipe_is_shown_although_the_output_was_current(small: Path) -> None:
-    project.kae(small, "compile")
+    in_process.kae(small, "compile")
     edit(small, "class: token", "class: tokens")
 
-    answer = project.kae(small, "compile")
+    answer = in_process.kae(small, "compile")
 
     assert answer.code == 1
     assert f"{FILE}:28:16: error[invalid-value]: 'tokens' is not one of" in answer.err
@@ -125,36 +125,36 @@ def test_a_mistake_in_a_recipe_is_shown_although_the_output_was_current(small: P
 def test_shards_of_different_recipes_have_no_common_verdict(small: Path) -> None:
     for index in range(2):
         shard = ("--shard", f"{index}/2", "--findings", f"shard-{index}.json")
-        assert project.kae(small, "compile", *shard).code == 0
+        assert in_process.kae(small, "compile", *shard).code == 0
         edit(
             small,
             "net-modules, version: 1.0.0" if index == 0 else "title: A",
             "net-modules, version: 1.1.0" if index == 0 else "title: The",
         )
 
-    answer = project.kae(small, "merge-findings", "shard-0.json", "shard-1.json")
+    answer = in_process.kae(small, "merge-findings", "shard-0.json", "shard-1.json")
 
     assert answer.code == 1
     assert "a shard has compiled other policies, clusters or settings than those that are here." in answer.err
 
 
 def test_several_processes_compile_recipes_as_one_does(small: Path) -> None:
-    project.kae(small, "compile")
+    in_process.kae(small, "compile")
     one = project.tree(small / "output")
 
-    assert project.kae(small, "compile", "--no-cache", "--jobs", "2").code == 0
+    assert in_process.kae(small, "compile", "--no-cache", "--jobs", "2").code == 0
 
     assert project.tree(small / "output") == one
 
 
 def test_the_difference_between_two_commits_follows_a_recipe(small: Path) -> None:
-    project.kae(small, "compile")
+    in_process.kae(small, "compile")
     revisions.commit(small)
     edit(small, "net-modules, version: 1.0.0", "net-modules, version: 1.1.0")
-    project.kae(small, "compile")
+    in_process.kae(small, "compile")
     revisions.commit(small)
 
-    answer = project.kae(small, "diff", "HEAD~1", "--to", "HEAD", "-o", "json")
+    answer = in_process.kae(small, "diff", "HEAD~1", "--to", "HEAD", "-o", "json")
 
     assert answer.code == 0, answer.err
     (change,) = json.loads(answer.out)["intent"]
@@ -168,7 +168,7 @@ def test_an_older_template_beside_a_recipe_is_refused_in_its_commit(small: Path)
     revisions.commit(small)
     (small / "recipes/net/agent.yaml.j2").unlink()
 
-    answer = project.kae(small, "diff", "HEAD", "-o", "json")
+    answer = in_process.kae(small, "diff", "HEAD", "-o", "json")
 
     assert "recipe-file" in answer.out + answer.err
 
@@ -177,7 +177,7 @@ def test_a_folder_of_another_name_holds_recipes(small: Path) -> None:
     (small / "recipes").rename(small / "stacks")
     project.write(small, {"kae.yaml": "recipes: stacks\n"})
 
-    assert project.kae(small, "compile").code == 0
+    assert in_process.kae(small, "compile").code == 0
 
     assert '"count": 40' in plugin(small)
 
@@ -190,7 +190,7 @@ def test_recipes_are_in_a_folder_of_their_own(small: Path, settings: str, fields
     (small / "policies/stacks").mkdir()
     project.write(small, {"kae.yaml": settings})
 
-    answer = project.kae(small, "compile")
+    answer = in_process.kae(small, "compile")
 
     assert answer.code == 1
     assert f"error[project-settings]: {fields} are one folder, or one holds the other." in answer.err
@@ -199,7 +199,7 @@ def test_recipes_are_in_a_folder_of_their_own(small: Path, settings: str, fields
 def test_no_recipe_is_read_from_an_inventory_folder(small: Path) -> None:
     (small / "recipes").rename(small / "inventory/recipes")
 
-    answer = project.kae(small, "compile")
+    answer = in_process.kae(small, "compile")
 
     assert answer.code == 1
     assert "error[unknown-kind]: A Recipe is not read from an inventory folder." in answer.err
@@ -209,7 +209,7 @@ def test_no_recipe_is_read_from_an_inventory_folder(small: Path) -> None:
 def test_programs_of_a_recipe_of_its_own_are_not_supported_yet(small: Path) -> None:
     edit(small, "  title:", "  components: []\n  title:")
 
-    answer = project.kae(small, "compile")
+    answer = in_process.kae(small, "compile")
 
     assert "error[unknown-field]: 'components' is not a field of 'spec'." in answer.err
     assert "hint: Remove it: templates are not supported yet." in answer.err
@@ -219,7 +219,7 @@ def test_a_policy_of_a_refused_recipe_is_not_judged_by_guesses(small: Path) -> N
     edit(small, "class: token", "class: tokens")
     edit(small, "maxPods: 40", "maxPod: 40", "policies/lab.yaml")
 
-    answer = project.kae(small, "compile")
+    answer = in_process.kae(small, "compile")
 
     assert answer.err.count("error[") == 1
 
@@ -228,7 +228,7 @@ def test_a_policy_of_a_refused_recipe_is_not_judged_by_guesses(small: Path) -> N
 def test_a_recipe_that_cannot_be_read_is_said_alone_and_not_as_a_missing_one(text: str, small: Path) -> None:
     (small / FILE).write_text(text)
 
-    answer = project.kae(small, "compile")
+    answer = in_process.kae(small, "compile")
 
     assert answer.code == 1
     assert f"{FILE}:" in answer.err
@@ -238,7 +238,7 @@ def test_a_recipe_that_cannot_be_read_is_said_alone_and_not_as_a_missing_one(tex
 def test_a_policy_of_an_empty_recipe_is_an_error_that_names_the_emptiness(small: Path) -> None:
     (small / FILE).write_text("")
 
-    answer = project.kae(small, "compile")
+    answer = in_process.kae(small, "compile")
 
     assert answer.code == 1
     assert "error[unknown-recipe]: There is no recipe 'net'." in answer.err
@@ -248,16 +248,16 @@ def test_a_policy_of_an_empty_recipe_is_an_error_that_names_the_emptiness(small:
 def test_a_policy_whose_recipe_was_removed_is_told_the_safe_way(small: Path) -> None:
     (small / FILE).unlink()
 
-    answer = project.kae(small, "compile")
+    answer = in_process.kae(small, "compile")
 
     assert "bring it back until driver.state: Absent has cleaned the hosts, and remove the policy first." in answer.err
 
 
 def test_a_resource_that_a_recipe_offers_no_more_is_not_sought_in_kaes_fields(small: Path) -> None:
-    project.kae(small, "compile")
+    in_process.kae(small, "compile")
     edit(small, "name: example.com/net", "name: example.com/other")
 
-    answer = project.kae(small, "compile")
+    answer = in_process.kae(small, "compile")
 
     assert "Policy 'lab' no longer offers example.com/net in cluster 'east'." in answer.err
     assert "hint: Enable the resources in its values or in the recipe, if this is not meant." in answer.err
@@ -272,7 +272,7 @@ def test_an_image_of_a_recipe_that_changes_is_named_with_the_devices_of_the_reci
     revisions.commit(small)
     edit(small, "image: net-user, version: 1.0.0", "image: net-user, version: 1.0.1")
 
-    answer = project.kae(small, "diff")
+    answer = in_process.kae(small, "diff")
 
     assert "the image net-user:1.0.1" in answer.out
     assert "of recipe 'net'" in answer.out
@@ -288,7 +288,7 @@ def test_an_image_of_a_recipe_that_changes_is_named_with_the_devices_of_the_reci
     ],
 )
 def test_a_verb_of_other_tools_is_answered_by_kaes(word: str, hint: str, small: Path) -> None:
-    answer = project.kae(small, "recipe", word)
+    answer = in_process.kae(small, "recipe", word)
 
     assert (answer.code, answer.err.splitlines()[-1]) == (2, f"hint: {hint}")
 
@@ -296,14 +296,14 @@ def test_a_verb_of_other_tools_is_answered_by_kaes(word: str, hint: str, small: 
 def test_a_list_that_is_no_type_is_shown_as_yaml(small: Path) -> None:
     edit(small, "type: integer", 'type: [integer, "null"]')
 
-    assert ': [integer, "null"] is not a type of parameters.' in project.kae(small, "compile").err
+    assert ': [integer, "null"] is not a type of parameters.' in in_process.kae(small, "compile").err
 
 
 def test_a_new_version_of_a_recipe_touches_the_nodes_whose_pods_restart(small: Path) -> None:
-    assert project.kae(small, "compile").code == 0
+    assert in_process.kae(small, "compile").code == 0
     project.write(small, {FILE: RECIPE.replace("version: 1.0.0", "version: 1.1.0")})
 
-    answer = project.kae(small, "compile")
+    answer = in_process.kae(small, "compile")
 
     assert answer.out.startswith("east: 1 object replaced; 1 node (kp920-01) touched\n")
 
@@ -314,7 +314,7 @@ def test_a_frozen_group_pins_the_installers_image_where_it_is_that_of_the_driver
     frozen = "  rollout: {frozen: [{name: colo, nodes: [kp920-01], images: {modules: {version: '1'}}}]}\n"
     project.write(small, {FILE: plain, "policies/lab.yaml": POLICY + frozen})
 
-    answer = project.kae(small, "compile")
+    answer = in_process.kae(small, "compile")
 
     assert (answer.code, answer.out) == (1, "")
     assert "Frozen group 'colo' has no version of its own for driver-installer." in answer.err
@@ -325,7 +325,7 @@ def test_a_wave_may_bring_another_installer(small: Path) -> None:
     wave = "  rollout: {waves: [{name: canary, nodes: [kp920-01], images: {driver-installer: {version: '9'}}}]}\n"
     project.write(small, {FILE: f"{head}  driver:\n{rest}", "policies/lab.yaml": POLICY + wave})
 
-    answer = project.kae(small, "compile")
+    answer = in_process.kae(small, "compile")
 
     assert answer.code == 0, answer.err
     assert "kae-driver-installer:9\n" in (small / "output/east/images.txt").read_text()
@@ -335,7 +335,7 @@ def test_a_recipe_does_not_ask_for_the_label_of_its_own_rule(small: Path) -> Non
     own = '    labels: {openfuyao.com/net.present: ["true"]}\n'
     project.write(small, {FILE: RECIPE.replace("    all: {}\n", own)})
 
-    answer = project.kae(small, "compile")
+    answer = in_process.kae(small, "compile")
 
     assert answer.code == 1
     assert "The recipe asks for 'openfuyao.com/net.present', a label that its own rule sets." in answer.err

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import project
+from tests import in_process, project
 
 CLUSTER = """\
 apiVersion: device.openfuyao.com/v1alpha1
@@ -53,14 +53,14 @@ def folder(tmp_path: Path, repository_root: Path) -> Path:
 def test_a_refused_privilege_is_an_error_at_the_refusal_and_nothing_is_written(
     folder: Path, flags: tuple[str, ...]
 ) -> None:
-    answer = project.kae(folder, "compile", *flags)
+    answer = in_process.kae(folder, "compile", *flags)
 
     assert (answer.code, answer.err.replace("1 error; nothing written", "1 error")) == (1, REFUSED)
     assert not (folder / "output").exists()
 
 
 def test_a_cluster_that_refuses_something_else_is_compiled(folder: Path) -> None:
-    answer = project.kae(folder, "compile", "--cluster", "east")
+    answer = in_process.kae(folder, "compile", "--cluster", "east")
 
     assert answer.code == 0
     assert "simple-kmod-driver: hostPath: / rw\n" in (folder / "output/east/privileges.txt").read_text("utf-8")
@@ -69,7 +69,7 @@ def test_a_cluster_that_refuses_something_else_is_compiled(folder: Path) -> None
 def test_a_refusal_that_is_not_written_as_a_line_of_privileges_is_a_mistake(folder: Path) -> None:
     project.write(folder, {"policies/west.yaml": CLUSTER.replace("NAME", "west").replace("REFUSED", "hostNetowrk")})
 
-    answer = project.kae(folder, "compile")
+    answer = in_process.kae(folder, "compile")
 
     assert answer.code == 1
     assert "policies/west.yaml:8:27: error[invalid-value]: 'hostNetowrk' is not a line of privileges.txt" in answer.err

@@ -12,7 +12,7 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 
 from compiler.output import write
-from tests import project
+from tests import in_process, project
 from tests.cli import fleet, removals
 
 Edit = Callable[[Path], object]
@@ -87,15 +87,15 @@ def folder(base: Path, tmp_path: Path) -> Path:
     return shutil.copytree(base, tmp_path / "fleet")
 
 
-def compiling(folder: Path, *scopes: str, cached: bool = False) -> project.Answer:
+def compiling(folder: Path, *scopes: str, cached: bool = False) -> in_process.Answer:
     """Compile, accepting scopes."""
     accepts = [part for scope in scopes for part in ("--accept", scope)]
-    return project.kae(folder, "compile", *accepts, *(() if cached else ("--no-cache",)))
+    return in_process.kae(folder, "compile", *accepts, *(() if cached else ("--no-cache",)))
 
 
 def afresh(folder: Path) -> dict[str, bytes]:
     """The output of the documents where there was none."""
-    assert project.kae(folder, "compile", "--no-cache", "--output-dir", "afresh").code == 0
+    assert in_process.kae(folder, "compile", "--no-cache", "--output-dir", "afresh").code == 0
     return project.tree(folder / "afresh")
 
 
@@ -124,7 +124,7 @@ def test_what_a_person_accepts_is_compiled(name: str, folder: Path) -> None:
         (folder / "inventory/east.json").unlink()
     assert project.tree(folder / "output") == afresh(folder)
     assert compiling(folder).code == 0
-    assert project.kae(folder, "compile", "--check", "--no-cache").code == 0
+    assert in_process.kae(folder, "compile", "--check", "--no-cache").code == 0
 
 
 @pytest.mark.parametrize("name", ACCEPTABLE)
@@ -307,7 +307,7 @@ def test_a_check_remembers_nothing_of_an_empty_inventory(content: str, folder: P
     (folder / "inventory/east.json").write_text(content)
     assert compiling(folder, "inventory-empty", "thaws-nodes", cached=True).code == 0
 
-    assert project.kae(folder, "compile", "--check").code == 0
+    assert in_process.kae(folder, "compile", "--check").code == 0
     assert compiling(folder, cached=True).code == 1
 
 
@@ -469,7 +469,7 @@ def test_the_output_of_a_cluster_that_nobody_declares_goes_policy_by_policy(
 def test_a_check_has_nothing_to_ask(folder: Path) -> None:
     deleted("tls")(folder)
 
-    answer = project.kae(folder, "compile", "--check", "--no-cache")
+    answer = in_process.kae(folder, "compile", "--check", "--no-cache")
 
     assert answer.code == 4
     assert "error" not in answer.err
@@ -492,7 +492,7 @@ def test_an_accepted_removal_is_not_asked_for_again(folder: Path) -> None:
     assert compiling(folder, *GONE, cached=True).code == 0
 
     assert [compiling(folder, cached=flag).code for flag in (True, True, False)] == [0, 0, 0]
-    assert project.kae(folder, "compile", "--check").code == 0
+    assert in_process.kae(folder, "compile", "--check").code == 0
 
 
 @pytest.fixture
@@ -530,7 +530,7 @@ def test_an_accepted_removal_that_was_interrupted_needs_no_other_scope(
     assert project.tree(folder / "output") == afresh(folder)
 
 
-def _errors(answer: project.Answer) -> set[str]:
+def _errors(answer: in_process.Answer) -> set[str]:
     return set(re.findall(r"error\[[a-z-]+\]", answer.err))
 
 
@@ -561,7 +561,7 @@ def test_a_wave_of_few_percent_takes_a_node_that_the_driver_runs_on(folder: Path
 
     assert compiling(folder).code == 0
 
-    planned = json.loads(project.kae(folder, "plan", "--cluster", "east", "-o", "json").out)["clusters"][0]["nodes"]
+    planned = json.loads(in_process.kae(folder, "plan", "--cluster", "east", "-o", "json").out)["clusters"][0]["nodes"]
     driven = {node["name"]: node["driver"].rpartition(":")[2] for node in planned if node["driver"]}
     assert driven == {"kp-05": "2.3.0"}
 

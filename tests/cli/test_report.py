@@ -24,7 +24,7 @@ from compiler.views.report import changes as report_changes
 from compiler.views.report import data as report_data
 from compiler.views.report import page as report_page
 from compiler.views.review import ranking
-from tests import builders, project, revisions
+from tests import builders, in_process, project, revisions
 from tests.cli import fleet
 from tests.cli.test_diff import WAVES
 
@@ -82,7 +82,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def page(folder: Path) -> Page:
     """The page of the project."""
-    answer = project.kae(folder, "report", "--html", "fleet.html")
+    answer = in_process.kae(folder, "report", "--html", "fleet.html")
     assert (answer.code, answer.out) == (0, "fleet.html: 6 nodes in 2 clusters\n")
     assert "warning[node-unknown]" in answer.err
     return Page((folder / "fleet.html").read_text("utf-8"))
@@ -107,7 +107,7 @@ def nodes_of(page: Page, name: str) -> dict[str, Any]:
 
 
 def test_the_page_says_of_each_node_what_the_plan_says(folder: Path, page: Page) -> None:
-    planned = json.loads(project.kae(folder, "plan", "-o", "json").out)
+    planned = json.loads(in_process.kae(folder, "plan", "-o", "json").out)
 
     for cluster in planned["clusters"]:
         shown = nodes_of(page, cluster["name"])
@@ -151,7 +151,7 @@ def test_a_finding_is_on_the_page_with_its_code_and_its_place(page: Page) -> Non
 def test_findings_that_the_project_ignores_are_counted(tmp_path: Path) -> None:
     place = project.write(fleet.full(tmp_path), {"kae.yaml": "findings: {node-unknown: ignore}\n"})
 
-    assert project.kae(place, "report", "-q", "--html", "page.html").code == 0
+    assert in_process.kae(place, "report", "-q", "--html", "page.html").code == 0
 
     page = Page((place / "page.html").read_text("utf-8"))
     assert "node-unknown" not in page.text("code")
@@ -239,14 +239,14 @@ def test_the_same_documents_give_the_same_bytes(folder: Path, tmp_path: Path) ->
     other = fleet.full(tmp_path / "elsewhere")
     texts = []
     for place in (folder, other):
-        assert project.kae(place, "report", "-q", "--html", "again.html").code == 0
+        assert in_process.kae(place, "report", "-q", "--html", "again.html").code == 0
         texts.append((place / "again.html").read_bytes())
 
     assert texts[0] == texts[1]
 
 
 def test_a_page_is_about_the_chosen_clusters_alone(folder: Path) -> None:
-    answer = project.kae(folder, "report", "--html", "west.html", "--cluster", "west")
+    answer = in_process.kae(folder, "report", "--html", "west.html", "--cluster", "west")
 
     assert answer.out == "west.html: 0 nodes in 1 cluster\n"
     shown = Page((folder / "west.html").read_text("utf-8"))
@@ -258,7 +258,7 @@ def test_wrong_documents_leave_an_earlier_page_alone(tmp_path: Path) -> None:
     place = fleet.small(tmp_path)
     project.write(place, {"fleet.html": "earlier", "policies/wrong.yaml": "kind: KAEPolicy\n"})
 
-    answer = project.kae(place, "report", "--html", "fleet.html")
+    answer = in_process.kae(place, "report", "--html", "fleet.html")
 
     assert answer.code == 1
     assert "error[" in answer.err
@@ -266,14 +266,14 @@ def test_wrong_documents_leave_an_earlier_page_alone(tmp_path: Path) -> None:
 
 
 def test_a_file_that_cannot_be_written_is_said(folder: Path) -> None:
-    answer = project.kae(folder, "report", "--html", "nowhere/fleet.html")
+    answer = in_process.kae(folder, "report", "--html", "nowhere/fleet.html")
 
     assert answer.code == 3
     assert answer.err == "kae: 'nowhere/fleet.html' cannot be written: No such file or directory.\n"
 
 
 def test_the_file_is_named_from_where_the_command_runs(folder: Path) -> None:
-    answer = project.kae(folder / "policies", "report", "-q", "--html", "../below.html")
+    answer = in_process.kae(folder / "policies", "report", "-q", "--html", "../below.html")
 
     assert answer.code == 0
     assert (folder / "below.html").is_file()
@@ -300,7 +300,7 @@ CANARY = ("version: 2.2.0\n        - name: half", "version: 2.3.0\n        - nam
 
 def changed(folder: Path, *arguments: str) -> Page:
     """The page with the change since the last commit."""
-    answer = project.kae(folder, "report", "-q", "--html", "page.html", *arguments, "HEAD")
+    answer = in_process.kae(folder, "report", "-q", "--html", "page.html", *arguments, "HEAD")
     assert answer.code == 0, answer.err
     return Page((folder / "page.html").read_text("utf-8"))
 
@@ -318,7 +318,7 @@ def effects(page: Page, cluster: str = "east") -> dict[str, Any]:
 def test_the_page_says_of_each_node_before_and_after_what_the_difference_says(rollout: Path) -> None:
     edit(rollout, *CANARY)
     edit(rollout, "version: 1.4.1", "version: 1.5.0")
-    found = json.loads(project.kae(rollout, "diff", "-o", "json").out)
+    found = json.loads(in_process.kae(rollout, "diff", "-o", "json").out)
 
     page = changed(rollout)
 
@@ -394,7 +394,7 @@ def test_a_revision_that_does_not_compile_is_said_and_not_fatal(rollout: Path) -
 
 
 def test_an_unknown_revision_makes_no_page(rollout: Path) -> None:
-    answer = project.kae(rollout, "report", "--html", "page.html", "nowhere")
+    answer = in_process.kae(rollout, "report", "--html", "page.html", "nowhere")
 
     assert (answer.code, answer.out) == (3, "")
     assert "nowhere" in answer.err
@@ -455,7 +455,7 @@ def test_an_accepted_risk_that_a_change_does_not_have_is_told(rollout: Path) -> 
     said = "--accept crd-pruned lets nothing pass: the change has no such risk.\n"
 
     answers = [
-        project.kae(rollout, "report", "--html", "page.html", "--accept", "crd-pruned", *revision)
+        in_process.kae(rollout, "report", "--html", "page.html", "--accept", "crd-pruned", *revision)
         for revision in ((), ("HEAD",))
     ]
 

@@ -16,7 +16,7 @@ import yaml
 from installer import config
 from installer.decide import desired
 from runtime import shapes
-from tests import project
+from tests import in_process, project
 from tests.documentation import test_pages
 from tests.kae_forks import program
 
@@ -96,7 +96,7 @@ def run(folder: Path, lines: str) -> str:
 
 def pools(folder: Path) -> str:
     """How many nodes `kae plan` counts in each pool."""
-    found = re.search(r"^cluster \S+, pools:\n(?:  .*\n)+", project.kae(folder, "plan").out, re.MULTILINE)
+    found = re.search(r"^cluster \S+, pools:\n(?:  .*\n)+", in_process.kae(folder, "plan").out, re.MULTILINE)
     assert found
     return found[0]
 
@@ -151,7 +151,7 @@ def fleet(tmp_path: Path) -> Path:
 
 def compiled(folder: Path) -> Path:
     """The folder, compiled without a word."""
-    answer = project.kae(folder, "compile")
+    answer = in_process.kae(folder, "compile")
     assert (answer.code, answer.err) == (0, "")
     return folder
 
@@ -222,11 +222,11 @@ def test_a_wave_in_one_cluster_changes_no_other(tmp_path: Path) -> None:
     text = (folder / TLS).read_text("utf-8")
     start, end = text.index("    rollout:\n"), text.index("  devicePlugin:\n")
     project.write(folder, {TLS: text[:start] + text[end:]})
-    assert project.kae(folder, "compile").code == 0
+    assert in_process.kae(folder, "compile").code == 0
     before = project.tree(folder / "output")
     project.write(folder, {TLS: text})
 
-    answer = project.kae(folder, "compile")
+    answer = in_process.kae(folder, "compile")
 
     after = project.tree(folder / "output")
     assert "\neast: unchanged\nlab: unchanged\nwest: " in answer.out
@@ -289,7 +289,7 @@ def test_every_excerpt_of_a_policy_compiles(tmp_path: Path) -> None:
     excerpts = test_pages.blocks(PAGE, "yaml")
 
     for excerpt in excerpts:
-        answer = project.kae(project.write(tmp_path, {**clusters, TLS: head + excerpt}), "compile")
+        answer = in_process.kae(project.write(tmp_path, {**clusters, TLS: head + excerpt}), "compile")
         assert (answer.code, "error" in answer.err) == (0, False), answer.err
 
     assert len(excerpts) == 3
@@ -299,8 +299,8 @@ def test_what_kae_says_on_the_page_is_what_it_says(fleet: Path) -> None:
     text = test_pages.text_of(PAGE)
     (preflight,) = re.findall(r"^    kae (preflight .*)$", text, re.MULTILINE)
 
-    asked = project.kae(ROOT, *shlex.split(preflight))
-    explained = project.kae(fleet, "explain", "east/kp920-rack3-05")
+    asked = in_process.kae(ROOT, *shlex.split(preflight))
+    explained = in_process.kae(fleet, "explain", "east/kp920-rack3-05")
 
     assert block(text, "Before a node boots a new kernel", "text") in asked.out
     assert block(text, "Pools", "text") in explained.out

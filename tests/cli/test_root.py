@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import project
+from tests import in_process, project
 from tests.cli import fleet
 
 
@@ -19,7 +19,7 @@ def below(folder: Path, name: str = "policies/sub") -> Path:
 def test_a_compile_below_the_root_writes_the_output_of_the_root(name: str, tmp_path: Path) -> None:
     folder = below(tmp_path, name)
 
-    answer = project.kae(folder, "compile")
+    answer = in_process.kae(folder, "compile")
 
     assert (answer.code, answer.err) == (0, "")
     assert (tmp_path / "output/east/index.json").is_file()
@@ -28,16 +28,16 @@ def test_a_compile_below_the_root_writes_the_output_of_the_root(name: str, tmp_p
 
 def test_a_compile_in_output_itself_finds_the_root(tmp_path: Path) -> None:
     fleet.small(tmp_path)
-    project.kae(tmp_path, "compile")
+    in_process.kae(tmp_path, "compile")
 
-    assert project.kae(tmp_path / "output/east/driver", "compile").out == "east: unchanged\nwest: unchanged\n"
+    assert in_process.kae(tmp_path / "output/east/driver", "compile").out == "east: unchanged\nwest: unchanged\n"
 
 
 def test_paths_in_findings_stay_relative_to_the_root(tmp_path: Path) -> None:
     folder = below(tmp_path)
     project.write(folder, {"broken.yaml": "a: b: c\n"})
 
-    answer = project.kae(folder, "compile")
+    answer = in_process.kae(folder, "compile")
 
     assert answer.err.startswith("policies/sub/broken.yaml:1:5: error[yaml-syntax]")
 
@@ -45,7 +45,7 @@ def test_paths_in_findings_stay_relative_to_the_root(tmp_path: Path) -> None:
 def test_the_folder_of_the_option_c_is_where_the_search_begins(tmp_path: Path) -> None:
     below(tmp_path / "fleet")
 
-    assert project.kae(tmp_path, "-C", "fleet/policies/sub", "plan").code == 0
+    assert in_process.kae(tmp_path, "-C", "fleet/policies/sub", "plan").code == 0
 
 
 def test_kae_yaml_alone_makes_a_root(tmp_path: Path) -> None:
@@ -53,7 +53,7 @@ def test_kae_yaml_alone_makes_a_root(tmp_path: Path) -> None:
     (tmp_path / "policies").rename(tmp_path / "rules")
     project.write(tmp_path, {"kae.yaml": "policies: rules\n"})
 
-    answer = project.kae(tmp_path / "inventory", "compile")
+    answer = in_process.kae(tmp_path / "inventory", "compile")
 
     assert (answer.code, answer.err) == (0, "")
 
@@ -65,7 +65,7 @@ def test_a_document_that_is_called_kae_yaml_makes_no_root(kind: str, tmp_path: P
         folder / "policies/kae.yaml"
     )
 
-    answer = project.kae(folder / "policies", "compile")
+    answer = in_process.kae(folder / "policies", "compile")
 
     assert (answer.code, answer.err) == (0, "")
     assert (folder / "output/east/index.json").is_file()
@@ -77,7 +77,7 @@ def test_the_search_does_not_leave_a_repository(tmp_path: Path) -> None:
     (clone / ".git").mkdir(parents=True)
     (clone / "src").mkdir()
 
-    answer = project.kae(clone / "src", "compile")
+    answer = in_process.kae(clone / "src", "compile")
 
     assert answer.code == 3
     assert answer.err.startswith("kae: there are no documents: neither policies/ nor inventory/ holds a ")
@@ -87,13 +87,13 @@ def test_the_folder_of_the_repository_itself_is_searched(tmp_path: Path) -> None
     folder = below(tmp_path)
     (tmp_path / ".git").mkdir()
 
-    assert project.kae(folder, "compile").code == 0
+    assert in_process.kae(folder, "compile").code == 0
 
 
 def test_folders_on_the_command_line_are_those_of_where_the_command_runs(tmp_path: Path) -> None:
     folder = below(tmp_path, "build")
 
-    answer = project.kae(folder, "compile", "--inventory", "../inventory", "--output-dir", "out")
+    answer = in_process.kae(folder, "compile", "--inventory", "../inventory", "--output-dir", "out")
 
     assert (answer.code, answer.err) == (0, "")
     assert (folder / "out/east/index.json").is_file()
@@ -102,7 +102,7 @@ def test_folders_on_the_command_line_are_those_of_where_the_command_runs(tmp_pat
 def test_a_file_on_the_command_line_is_that_of_where_the_command_runs(tmp_path: Path) -> None:
     fleet.small(tmp_path)
 
-    answer = project.kae(tmp_path / "policies", "bump", "tls", "--version", "2.3.0", "--file", "tls.yaml")
+    answer = in_process.kae(tmp_path / "policies", "bump", "tls", "--version", "2.3.0", "--file", "tls.yaml")
 
     assert answer.out == "policies/tls.yaml:11: tls driver: version 2.2.0 -> 2.3.0\n"
 
@@ -111,7 +111,7 @@ def test_a_folder_outside_of_the_project_can_be_named_from_below(tmp_path: Path)
     folder = below(tmp_path / "fleet")
     project.write(tmp_path, {"other/east.json": fleet.listed(fleet.NODES[:2])})
 
-    answer = project.kae(folder, "plan", "--inventory", "../../../other")
+    answer = in_process.kae(folder, "plan", "--inventory", "../../../other")
 
     assert "cluster east: 2 nodes" in answer.out
 
@@ -119,12 +119,12 @@ def test_a_folder_outside_of_the_project_can_be_named_from_below(tmp_path: Path)
 def test_a_values_file_is_imported_from_where_the_command_runs(tmp_path: Path) -> None:
     folder = project.write(below(tmp_path), {"values.yaml.in": "operator: {}\n"})
 
-    assert project.kae(folder, "import", "values.yaml.in").code == 0
+    assert in_process.kae(folder, "import", "values.yaml.in").code == 0
 
 
 def test_init_makes_a_project_where_it_runs(tmp_path: Path) -> None:
     folder = below(tmp_path, "apart")
 
-    project.kae(folder, "init", ".")
+    in_process.kae(folder, "init", ".")
 
     assert (folder / "kae.yaml").is_file()

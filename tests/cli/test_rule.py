@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from compiler import diagnostics
-from tests import project
+from tests import in_process
 
 
 def test_a_rule_is_shown_with_its_example_and_its_fix(tmp_path: Path) -> None:
-    answer = project.kae(tmp_path, "rule", "policy-overlap")
+    answer = in_process.kae(tmp_path, "rule", "policy-overlap")
 
     assert (answer.code, answer.err) == (0, "")
     head, _, example = answer.out.partition("\n\nAn example, with its fix:\n\n")
@@ -20,14 +20,14 @@ def test_a_rule_is_shown_with_its_example_and_its_fix(tmp_path: Path) -> None:
 
 
 def test_a_long_line_of_an_example_is_whole(tmp_path: Path) -> None:
-    answer = project.kae(tmp_path, "rule", "thaws-nodes")
+    answer = in_process.kae(tmp_path, "rule", "thaws-nodes")
 
     assert answer.out.endswith("where CI compiles, commit with 'Kae-Accept: thaws-nodes:east/tls'.\n")
 
 
 @pytest.mark.parametrize("code", diagnostics.CODES)
 def test_every_code_is_explained(code: str, tmp_path: Path) -> None:
-    answer = project.kae(tmp_path, "rule", code, "-o", "json")
+    answer = in_process.kae(tmp_path, "rule", code, "-o", "json")
 
     found = json.loads(answer.out)
     assert (found["version"], found["code"], found["rule"]) == (1, code, diagnostics.CODES[code].rule)
@@ -35,13 +35,13 @@ def test_every_code_is_explained(code: str, tmp_path: Path) -> None:
 
 
 def test_alone_it_lists_every_code(tmp_path: Path) -> None:
-    listed = project.kae(tmp_path, "rule").out.splitlines()
+    listed = in_process.kae(tmp_path, "rule").out.splitlines()
 
     assert [line.split()[0] for line in listed] == list(diagnostics.CODES)
 
 
 def test_a_misspelt_code_is_answered_with_the_nearest_one(tmp_path: Path) -> None:
-    answer = project.kae(tmp_path, "rule", "policy-overlaps")
+    answer = in_process.kae(tmp_path, "rule", "policy-overlaps")
 
     assert (answer.code, answer.out) == (3, "")
     assert answer.err == (

@@ -7,13 +7,13 @@ import jsonschema
 import pytest
 
 from compiler import names
-from tests import outside, project
+from tests import in_process, outside, project
 
 ROOT = Path(__file__).parents[2]
 
 
 def test_the_schemas_are_listed_by_name(tmp_path: Path) -> None:
-    answer = project.kae(tmp_path, "schema")
+    answer = in_process.kae(tmp_path, "schema")
 
     assert answer.code == 0
     assert answer.out.split() == sorted(path.stem for path in (ROOT / "schemas").glob("*.json"))
@@ -21,14 +21,14 @@ def test_the_schemas_are_listed_by_name(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("path", sorted((ROOT / "schemas").glob("*.json")), ids=lambda path: path.stem)
 def test_each_schema_is_printed_as_it_is_shipped(path: Path, tmp_path: Path) -> None:
-    answer = project.kae(tmp_path, "schema", path.stem)
+    answer = in_process.kae(tmp_path, "schema", path.stem)
 
     assert answer.out == path.read_text("utf-8")
     jsonschema.Draft202012Validator.check_schema(json.loads(answer.out))
 
 
 def test_those_for_editors_are_written_where_that_is_wanted(tmp_path: Path) -> None:
-    answer = project.kae(tmp_path, "schema", "--write", "deep/schemas")
+    answer = in_process.kae(tmp_path, "schema", "--write", "deep/schemas")
 
     assert (answer.code, answer.out) == (0, "")
     shipped = project.tree(ROOT / "schemas")
@@ -37,17 +37,17 @@ def test_those_for_editors_are_written_where_that_is_wanted(tmp_path: Path) -> N
 
 
 def test_what_init_wrote_is_written_anew_and_nothing_else(tmp_path: Path) -> None:
-    project.kae(tmp_path, "init")
+    in_process.kae(tmp_path, "init")
     before = project.tree(tmp_path)
     (tmp_path / "schemas/kaepolicy.json").write_text("{}")
 
-    project.kae(tmp_path, "schema", "--write", "schemas")
+    in_process.kae(tmp_path, "schema", "--write", "schemas")
 
     assert project.tree(tmp_path) == before
 
 
 def test_a_schema_that_there_is_not_ends_with_3(tmp_path: Path) -> None:
-    answer = project.kae(tmp_path, "schema", "kaepolicies")
+    answer = in_process.kae(tmp_path, "schema", "kaepolicies")
 
     assert (answer.code, answer.out) == (3, "")
     assert "kaepolicy" in answer.err
@@ -57,14 +57,14 @@ def test_a_schema_that_there_is_not_ends_with_3(tmp_path: Path) -> None:
 def test_a_folder_that_cannot_be_written_ends_with_3(folder: str, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
 
-    answer = project.kae(tmp_path, "schema", "--write", folder)
+    answer = in_process.kae(tmp_path, "schema", "--write", folder)
 
     assert answer.code == 3
     assert answer.err.startswith("kae: '")
 
 
 def test_the_definitions_are_ones_that_every_api_server_accepts(tmp_path: Path) -> None:
-    answer = project.kae(tmp_path, "schema", "--crd")
+    answer = in_process.kae(tmp_path, "schema", "--crd")
 
     assert outside.assert_valid(answer.out) == 4
     names = [data["spec"]["names"]["kind"] for data in outside.documents(answer.out)]
@@ -74,7 +74,7 @@ def test_the_definitions_are_ones_that_every_api_server_accepts(tmp_path: Path) 
 def test_the_examples_are_objects_of_the_definitions(tmp_path: Path) -> None:
     definitions = {
         data["spec"]["names"]["kind"]: outside.schema_of(data)
-        for data in outside.documents(project.kae(tmp_path, "schema", "--crd").out)
+        for data in outside.documents(in_process.kae(tmp_path, "schema", "--crd").out)
     }
 
     judged = 0

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from compiler.commands import init
-from tests import project
+from tests import in_process, project
 from tests.cli import sharded, test_init
 from tests.cli.test_init import World
 from tests.cli.test_inventories import inventory, watch
@@ -74,7 +74,7 @@ def test_with_shards_no_mark_of_a_template_is_left() -> None:
 
 @pytest.mark.parametrize("number", ["0", "1", "201", "-2", "2.0", "two"])
 def test_a_number_of_shards_that_no_code_host_runs_is_refused(tmp_path: Path, number: str) -> None:
-    answer = project.kae(tmp_path, "init", f"--shards={number}")
+    answer = in_process.kae(tmp_path, "init", f"--shards={number}")
 
     assert answer.code == 2
     assert f"'{number}' is not a number of shards; use a number from 2 to 200." in answer.err
@@ -82,10 +82,10 @@ def test_a_number_of_shards_that_no_code_host_runs_is_refused(tmp_path: Path, nu
 
 
 def test_a_repository_that_is_there_keeps_its_jobs_and_the_command_says_so(tmp_path: Path) -> None:
-    project.kae(tmp_path, "init")
+    in_process.kae(tmp_path, "init")
     before = project.tree(tmp_path)
 
-    answer = project.kae(tmp_path, "init", "--shards=4", "--wheel", str(test_init.a_wheel(tmp_path / "wheel")))
+    answer = in_process.kae(tmp_path, "init", "--shards=4", "--wheel", str(test_init.a_wheel(tmp_path / "wheel")))
 
     assert answer.code == 3
     assert "would be overwritten; nothing was written." in answer.err
@@ -139,7 +139,7 @@ def test_no_word_of_a_pull_request_is_pasted_into_a_script_of_a_shard() -> None:
 def test_the_workflow_is_one_that_actionlint_accepts(tmp_path: Path) -> None:
     if shutil.which("actionlint") is None:
         pytest.skip("`make workflows` runs it.")
-    project.kae(tmp_path, "init", "--shards=4")
+    in_process.kae(tmp_path, "init", "--shards=4")
 
     done = subprocess.run(
         ("actionlint", ".github/workflows/kae.yaml"), cwd=tmp_path, capture_output=True, text=True, check=False
@@ -188,7 +188,7 @@ def test_an_error_that_only_all_clusters_together_show_fails_the_verdict_alone(w
         named = text.replace("name: kae\n", f"name: {name}\n").replace("spec:\n", spec, 1)
         policy.with_stem(name).write_text(named, "utf-8")
     policy.unlink()
-    assert project.kae(clone, "compile").code == 0
+    assert in_process.kae(clone, "compile").code == 0
     test_init.edit(clone, "kae.yaml", "findings:\n", "findings:\n  policy-matches-nothing: error\n")
 
     codes = check(world, clone)
@@ -250,7 +250,7 @@ def test_what_the_compile_jobs_have_found_gives_one_verdict_on_the_newest_commit
     assert [one.returncode for one in done] == [0] * COUNT
     files = sorted(str(path) for path in found.iterdir())
     assert [Path(name).name for name in files] == [f"{index}-of-{COUNT}.json" for index in range(COUNT)]
-    merged = project.kae(world.clone("after"), "merge-findings", *files)
+    merged = in_process.kae(world.clone("after"), "merge-findings", *files)
     assert merged.code == 0, merged.err
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import project
+from tests import in_process, project
 from tests.cli import fleet
 
 NORTH = fleet.EAST.replace("east", "north")
@@ -25,22 +25,24 @@ def small(tmp_path: Path) -> Path:
     return project.write(folder, {"policies/north.yaml": NORTH, "inventory/north.json": fleet.listed(fleet.NODES[2:3])})
 
 
-def shards(folder: Path, count: int, *arguments: str) -> list[project.Answer]:
+def shards(folder: Path, count: int, *arguments: str) -> list[in_process.Answer]:
     """The answers of all shards, each of which leaves its findings in a file."""
     return [
-        project.kae(folder, "compile", "--shard", f"{index}/{count}", "--findings", f"shard-{index}.json", *arguments)
+        in_process.kae(
+            folder, "compile", "--shard", f"{index}/{count}", "--findings", f"shard-{index}.json", *arguments
+        )
         for index in range(count)
     ]
 
 
-def merged(folder: Path, count: int, *arguments: str) -> project.Answer:
+def merged(folder: Path, count: int, *arguments: str) -> in_process.Answer:
     """The verdict on all shards."""
-    return project.kae(folder, "merge-findings", *(f"shard-{index}.json" for index in range(count)), *arguments)
+    return in_process.kae(folder, "merge-findings", *(f"shard-{index}.json" for index in range(count)), *arguments)
 
 
 def test_shards_write_what_one_compile_writes(small: Path, tmp_path: Path) -> None:
     whole = shutil.copytree(small, tmp_path / "whole")
-    one = project.kae(whole, "compile", "-o", "json")
+    one = in_process.kae(whole, "compile", "-o", "json")
     answers = shards(small, 2)
 
     assert project.tree(small / "output") == project.tree(whole / "output")
@@ -110,7 +112,7 @@ def test_a_removal_that_is_not_accepted_is_the_verdict(small: Path) -> None:
 
 @pytest.mark.parametrize("check", [False, True])
 def test_a_file_that_belongs_to_no_cluster_is_found_once(check: bool, small: Path) -> None:
-    project.kae(small, "compile")
+    in_process.kae(small, "compile")
     files = [f"output/{name}.txt" for name in "abcdef"]
     project.write(small, dict.fromkeys(files, "mine\n"))
     answers = shards(small, 3, *(["--check"] if check else []))
@@ -122,7 +124,7 @@ def test_a_file_that_belongs_to_no_cluster_is_found_once(check: bool, small: Pat
 
 
 def test_a_file_that_engines_read_stops_the_shard_of_its_cluster_alone(small: Path) -> None:
-    project.kae(small, "compile")
+    in_process.kae(small, "compile")
     project.write(small, {"output/north/kustomization.yml": "resources: []\n"})
 
     assert [answer.code for answer in shards(small, 2)] == [0, 1]
@@ -130,7 +132,7 @@ def test_a_file_that_engines_read_stops_the_shard_of_its_cluster_alone(small: Pa
 
 
 def test_a_shard_calls_no_folder_of_another_one_strange(small: Path) -> None:
-    project.kae(small, "compile")
+    in_process.kae(small, "compile")
 
     assert [answer.err for count in range(2, 9) for answer in shards(small, count)] == [""] * 35
 
@@ -149,9 +151,9 @@ def test_a_shard_calls_no_folder_of_another_one_strange(small: Path) -> None:
 )
 def test_files_that_are_not_those_of_all_shards_give_no_verdict(files: list[str], said: str, small: Path) -> None:
     shards(small, 2)
-    project.kae(small, "compile", "--shard", "1/3", "--findings", "other.json")
+    in_process.kae(small, "compile", "--shard", "1/3", "--findings", "other.json")
     project.write(small, {"list.json": "[]"})
-    answer = project.kae(small, "merge-findings", *files)
+    answer = in_process.kae(small, "merge-findings", *files)
 
     assert answer.code in (1, 3)
     assert answer.err.startswith(f"kae: {said}")
@@ -189,7 +191,7 @@ def test_one_shard_of_other_documents_is_one_too_many(small: Path) -> None:
     shards(small, 2)
     before = (small / "policies/tls.yaml").read_text()
     project.write(small, {"policies/tls.yaml": before.replace("2.2.0", "2.3.0")})
-    project.kae(small, "compile", "--shard", "0/2", "--findings", "shard-0.json")
+    in_process.kae(small, "compile", "--shard", "0/2", "--findings", "shard-0.json")
     project.write(small, {"policies/tls.yaml": before})
 
     assert merged(small, 2).err.startswith("kae: a shard has compiled other policies")
@@ -212,12 +214,12 @@ def test_findings_are_left_by_a_shard_that_changes_nothing_too(small: Path) -> N
 
 def test_a_cluster_and_a_shard_are_not_chosen_together(small: Path) -> None:
     for command in ("compile", "plan"):
-        assert project.kae(small, command, "--cluster", "east", "--shard", "0/2").code == 2
-    assert project.kae(small, "compile", "--cluster", "east", "--findings", "east.json").code == 2
+        assert in_process.kae(small, command, "--cluster", "east", "--shard", "0/2").code == 2
+    assert in_process.kae(small, "compile", "--cluster", "east", "--findings", "east.json").code == 2
 
 
 def test_a_plan_of_a_shard_is_of_its_clusters(small: Path) -> None:
-    plans = [json.loads(project.kae(small, "plan", "--shard", f"{index}/2", "-o", "json").out) for index in range(2)]
+    plans = [json.loads(in_process.kae(small, "plan", "--shard", f"{index}/2", "-o", "json").out) for index in range(2)]
 
     assert sorted(cluster["name"] for plan in plans for cluster in plan["clusters"]) == ["east", "north", "west"]
 
@@ -308,7 +310,7 @@ def test_findings_replace_no_document_and_no_output(place: str, small: Path) -> 
     (small / "link").symlink_to("policies")
     project.write(small, {"kae.yaml": "limits: {removedPercent: 30}\n"})
     before = project.tree(small)
-    answer = project.kae(small, "compile", "--findings", place)
+    answer = in_process.kae(small, "compile", "--findings", place)
 
     assert answer.code == 1
     assert answer.err.startswith(f"kae: '{place}' is in a folder of documents or of output, or is kae.yaml.")
@@ -317,7 +319,7 @@ def test_findings_replace_no_document_and_no_output(place: str, small: Path) -> 
 
 @pytest.mark.parametrize("place", ["", ".", "nowhere/f.json"])
 def test_findings_that_have_no_place_stop_a_shard_before_it_writes(place: str, small: Path) -> None:
-    answer = project.kae(small, "compile", "--findings", place)
+    answer = in_process.kae(small, "compile", "--findings", place)
 
     assert answer.code == 3
     assert answer.err.startswith(f"kae: no file can be written to '{place}'.")
@@ -335,8 +337,8 @@ def test_warnings_that_stop_a_shard_stop_the_verdict(small: Path) -> None:
 
 
 def test_shards_that_compile_and_shards_that_check_give_no_verdict(small: Path) -> None:
-    project.kae(small, "compile", "--shard", "0/2", "--findings", "shard-0.json")
-    project.kae(small, "compile", "--check", "--shard", "1/2", "--findings", "shard-1.json")
+    in_process.kae(small, "compile", "--shard", "0/2", "--findings", "shard-0.json")
+    in_process.kae(small, "compile", "--check", "--shard", "1/2", "--findings", "shard-1.json")
     answer = merged(small, 2)
 
     assert (answer.code, answer.out) == (1, "")
@@ -349,7 +351,7 @@ def test_a_shard_that_changes_nothing_names_its_clusters_alone(tmp_path: Path) -
     names: list[str] = []
     for index in range(2):
         for _ in range(2):
-            answer = project.kae(folder, "compile", "--shard", f"{index}/2", "-o", "json")
+            answer = in_process.kae(folder, "compile", "--shard", f"{index}/2", "-o", "json")
         names += [cluster["name"] for cluster in json.loads(answer.out)["clusters"]]
 
     assert sorted(names) == ["east", "north", "west"]
@@ -362,7 +364,7 @@ def test_a_shard_that_changes_nothing_names_its_clusters_alone(tmp_path: Path) -
 def test_findings_that_cannot_be_written_stop_a_shard_before_it_writes(place: str, said: str, small: Path) -> None:
     os.mkfifo(small / "pipe")
     (small / "away").symlink_to("/tmp/shard-0.json")  # noqa: S108 - it is never made
-    answer = project.kae(small, "compile", "--findings", place)
+    answer = in_process.kae(small, "compile", "--findings", place)
 
     assert answer.code == 3
     assert answer.err.startswith(f"kae: {said}")

@@ -8,7 +8,7 @@ import pytest
 import yaml
 from syrupy.assertion import SnapshotAssertion
 
-from tests import project
+from tests import in_process
 from tests.cli import fleet
 
 VERSIONS = ("1.25", kubernetes_validate.latest_version())
@@ -21,7 +21,7 @@ def folder(tmp_path: Path) -> Path:
 
 def jobs(folder: Path, *arguments: str) -> list[dict[str, Any]]:
     """Return the Jobs of cluster east, after the schemas of Kubernetes took them."""
-    answer = project.kae(folder, "smoke", "--cluster", "east", *arguments)
+    answer = in_process.kae(folder, "smoke", "--cluster", "east", *arguments)
     assert answer.code == 0, answer.err
     found = list(yaml.load_all(answer.out, Loader=yaml.CSafeLoader))
     for job in found:
@@ -44,7 +44,7 @@ def change(folder: Path, old: str, new: str, file: str = "policies/tls.yaml") ->
 def test_each_policy_and_resource_has_a_job_on_any_node_of_the_policy(
     folder: Path, snapshot: SnapshotAssertion
 ) -> None:
-    answer = project.kae(folder, "smoke", "--cluster", "east")
+    answer = in_process.kae(folder, "smoke", "--cluster", "east")
 
     assert answer.code == 0
     assert (answer.out, answer.err) == snapshot
@@ -130,14 +130,14 @@ def test_functions_for_virtual_machines_are_not_tried_and_that_is_said(folder: P
     change(folder, "    sharing:\n      hpre: 8\n", "    mode: {hpre: vfio}\n")
     change(folder, "  driver:\n    version: 2.2.0\n", "  driver:\n    enabled: false\n")
 
-    answer = project.kae(folder, "smoke", "--cluster", "east")
+    answer = in_process.kae(folder, "smoke", "--cluster", "east")
 
     assert "kae-smoke-tls" not in answer.out
     assert "not tried: openfuyao.com/kae.hpre.vfio, which is for virtual machines" in answer.err
 
 
 def test_a_named_node_without_a_device_is_told_and_nothing_is_printed(folder: Path) -> None:
-    answer = project.kae(folder, "smoke", "--cluster", "east", "--node", "x86-01")
+    answer = in_process.kae(folder, "smoke", "--cluster", "east", "--node", "x86-01")
 
     assert (answer.code, answer.out) == (3, "")
     assert "not tried: x86-01: " in answer.err
@@ -145,7 +145,7 @@ def test_a_named_node_without_a_device_is_told_and_nothing_is_printed(folder: Pa
 
 
 def test_several_clusters_are_refused(folder: Path) -> None:
-    answer = project.kae(folder, "smoke")
+    answer = in_process.kae(folder, "smoke")
 
     assert answer.code == 3
     assert "the documents name east and west." in answer.err
@@ -154,7 +154,7 @@ def test_several_clusters_are_refused(folder: Path) -> None:
 def test_wrong_documents_print_no_job(folder: Path) -> None:
     change(folder, "sharing:", "sharin:")
 
-    answer = project.kae(folder, "smoke", "--cluster", "east")
+    answer = in_process.kae(folder, "smoke", "--cluster", "east")
 
     assert (answer.code, answer.out) == (1, "")
     assert "unknown-field" in answer.err

@@ -12,7 +12,7 @@ from syrupy.assertion import SnapshotAssertion
 import compiler
 from compiler.kube import lease_objects
 from compiler.status import cluster_status
-from tests import builders, project
+from tests import builders, in_process, project
 from tests.cli import fleet, livecluster
 from tests.golden import trees
 from tests.kube import apiserver
@@ -29,9 +29,9 @@ def server(compiled: Path, tmp_path: Path) -> Iterator[apiserver.ApiServer]:
         yield running
 
 
-def status(folder: Path, server: apiserver.ApiServer, *more: str) -> project.Answer:
+def status(folder: Path, server: apiserver.ApiServer, *more: str) -> in_process.Answer:
     """Return the answer of the command for cluster east."""
-    return project.kae(folder, "status", "--cluster", "east", "--kubeconfig", str(server.kubeconfig), *more)
+    return in_process.kae(folder, "status", "--cluster", "east", "--kubeconfig", str(server.kubeconfig), *more)
 
 
 def data(folder: Path, server: apiserver.ApiServer) -> dict[str, Any]:
@@ -363,7 +363,7 @@ def test_an_empty_cluster_lacks_everything(compiled: Path, tmp_path: Path) -> No
 
 def test_an_output_that_is_not_compiled_is_told(server: apiserver.ApiServer, tmp_path: Path) -> None:
     folder = fleet.full(tmp_path / "fleet")
-    project.kae(folder, "compile")
+    in_process.kae(folder, "compile")
     (folder / "output/east/driver/role-kae-driver.yaml").write_text("edited\n")
 
     answer = status(folder, server)
@@ -391,14 +391,14 @@ def test_every_kind_of_the_examples_is_looked_for() -> None:
 
 
 def test_several_clusters_have_to_be_told_apart(compiled: Path, server: apiserver.ApiServer) -> None:
-    answer = project.kae(compiled, "status", "--kubeconfig", str(server.kubeconfig))
+    answer = in_process.kae(compiled, "status", "--kubeconfig", str(server.kubeconfig))
 
     assert (answer.code, answer.out) == (3, "")
     assert "the documents name east and west." in answer.err
 
 
 def test_a_cluster_that_no_document_names_ends_with_3(compiled: Path, server: apiserver.ApiServer) -> None:
-    answer = project.kae(compiled, "status", "--cluster", "north", "--kubeconfig", str(server.kubeconfig))
+    answer = in_process.kae(compiled, "status", "--cluster", "north", "--kubeconfig", str(server.kubeconfig))
 
     assert (answer.code, answer.out) == (3, "")
     assert "there is no cluster 'north'" in answer.err
@@ -439,7 +439,7 @@ def test_the_default_kubeconfig_is_that_of_kubectl(
     named = status(compiled, server)
     server.kubeconfig.rename(tmp_path / ".kube/config")
 
-    answer = project.kae(compiled, "status", "--cluster", "east")
+    answer = in_process.kae(compiled, "status", "--cluster", "east")
 
     assert answer == named
 
@@ -451,7 +451,7 @@ def test_the_kubeconfigs_of_the_environment_count_as_one(
     (tmp_path / "other").write_text(json.dumps(other))
     monkeypatch.setenv("KUBECONFIG", f"{tmp_path}/other:nowhere:{server.kubeconfig}")
 
-    answer = project.kae(compiled, "status", "--cluster", "east", "--context", "admin")
+    answer = in_process.kae(compiled, "status", "--cluster", "east", "--context", "admin")
 
     assert answer == status(compiled, server)
 
@@ -462,7 +462,7 @@ def test_without_a_kubeconfig_it_says_how_to_name_one(
     monkeypatch.delenv("KUBECONFIG", raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
 
-    answer = project.kae(compiled, "status", "--cluster", "east")
+    answer = in_process.kae(compiled, "status", "--cluster", "east")
 
     assert (answer.code, answer.out) == (3, "")
     assert answer.err == (

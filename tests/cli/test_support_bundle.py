@@ -18,7 +18,7 @@ from syrupy.assertion import SnapshotAssertion
 from compiler import devices, recipes
 from compiler.kube import client, pods, reader
 from compiler.support import archive, collection
-from tests import builders, project
+from tests import builders, in_process
 from tests.cli import fleet, livecluster
 from tests.kube import containers
 
@@ -48,11 +48,11 @@ def speak(server: containers.ApiServer, pod: str, item: dict[str, Any]) -> None:
     server.containers.answers[pod, container["name"]] = (f"the answer of {pod}\n", 0)
 
 
-def bundle(folder: Path, server: containers.ApiServer, *more: str) -> tuple[project.Answer, dict[str, str]]:
+def bundle(folder: Path, server: containers.ApiServer, *more: str) -> tuple[in_process.Answer, dict[str, str]]:
     """Return the answer of the command, and the texts in the archive by path."""
     target = server.kubeconfig.with_name("bundle.tar.gz")
     call = ("support-bundle", "--cluster", "east", "--kubeconfig", str(server.kubeconfig), "-o", str(target))
-    answer = project.kae(folder, *call, *more)
+    answer = in_process.kae(folder, *call, *more)
     return answer, texts(target)
 
 
@@ -102,7 +102,7 @@ def test_a_file_that_exists_is_left_as_it_is(compiled: Path, server: containers.
     target.write_text("an earlier one")
 
     call = ("support-bundle", "--cluster", "east", "--kubeconfig", str(server.kubeconfig), "-o", str(target))
-    answer = project.kae(compiled, *call)
+    answer = in_process.kae(compiled, *call)
 
     assert answer.code == 3
     assert "'" + str(target) + "' exists already." in answer.err
@@ -115,7 +115,7 @@ def test_planted_secrets_are_nowhere_in_it(compiled: Path, server: containers.Ap
     env = f"\n  devicePlugin:\n    inject:\n      env: {{KAE_TOKEN: {SECRET}}}\n"
     policy = (folder / "policies/tls.yaml").read_text().replace("\n  devicePlugin:\n", env, 1)
     (folder / "policies/tls.yaml").write_text(policy.replace("  driver:\n", planted_driver(), 1))
-    assert project.kae(folder, "compile").code == 0
+    assert in_process.kae(folder, "compile").code == 0
     server.write_kubeconfig(token=SECRET)
     plant(server)
 
@@ -461,7 +461,7 @@ def test_where_pods_cannot_be_listed_the_exit_code_says_so(compiled: Path, serve
     [("-", 2, "a bundle is a file."), (".", 3, "'.' is a folder.\nhint: Name a file in it.")],
 )
 def test_what_is_no_file_is_refused(target: str, code: int, words: str, compiled: Path) -> None:
-    answer = project.kae(compiled, "support-bundle", "--cluster", "east", "-o", target)
+    answer = in_process.kae(compiled, "support-bundle", "--cluster", "east", "-o", target)
 
     assert answer.code == code
     assert words in answer.err
@@ -477,7 +477,7 @@ def test_an_archive_that_cannot_be_finished_is_removed(
     target = server.kubeconfig.with_name("bundle.tar.gz")
 
     call = ("support-bundle", "--cluster", "east", "--kubeconfig", str(server.kubeconfig), "-o", str(target))
-    answer = project.kae(compiled, *call)
+    answer = in_process.kae(compiled, *call)
 
     assert answer.code == 130
     assert not target.exists()

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from compiler.status import drift
-from tests import project
+from tests import in_process
 from tests.cluster.control import control_plane as control_planes
 from tests.cluster.control import manifests
 from tests.cluster.control import objects as kinds
@@ -107,7 +107,7 @@ def compiled(folder: Path) -> Iterator[manifests.Manifest]:
             for name, content in mutant.files.items():
                 (root / name).parent.mkdir(parents=True, exist_ok=True)
                 (root / name).write_bytes(content)
-            if project.kae(root, "compile", "--no-cache").code == 0:
+            if in_process.kae(root, "compile", "--no-cache").code == 0:
                 found = [item for tree in root.glob("output/*/") for item in manifests.of(tree)]
                 yield from (item for item in found if item.text not in seen)
                 seen |= {item.text for item in found}

@@ -16,7 +16,7 @@ from compiler.checks import policy
 from compiler.checks.clusters import cluster
 from compiler.fleet import parse
 from compiler.formats import decode, documents
-from tests import builders, project
+from tests import builders, in_process
 from tests.cluster.control import control_plane as control_planes
 from tests.cluster.control import manifests
 from tests.cluster.control import objects as kinds
@@ -96,7 +96,7 @@ def good_documents() -> Iterator[Path]:
 @pytest.fixture(scope="module")
 def definitions_of_ours(objects: kinds.Objects, tmp_path_factory: pytest.TempPathFactory) -> None:
     """The CRDs that the command prints, established."""
-    answer = project.kae(tmp_path_factory.mktemp("empty"), "schema", "--crd")
+    answer = in_process.kae(tmp_path_factory.mktemp("empty"), "schema", "--crd")
     found = [part for part in re.split(r"^---\n", answer.out, flags=re.MULTILINE) if part]
     assert len(found) == len(PLURALS)
     for text in found:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests import project
+from tests import in_process, project
 from tests.cluster.control import manifests, pods
 from tests.cluster.local import waiting
 from tests.cluster.nodes import images as image_store
@@ -124,7 +124,7 @@ def compiled(folder: Path, files: Path) -> list[Mapping[str, Any]]:
         "policies/test.yaml": manifests.CLUSTER,
     }
     project.write(folder, texts)
-    answer = project.kae(folder, "compile")
+    answer = in_process.kae(folder, "compile")
     assert answer.code == 0, answer.err
     found = [*folder.glob("output/test/namespace/*.yaml"), *folder.glob("output/test/*/*-device-plugin*.yaml")]
     return [yaml.safe_load(path.read_text()) for path in found]

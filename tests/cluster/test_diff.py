@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests import project, revisions
+from tests import in_process, project, revisions
 from tests.cluster.control import control_plane as control_planes
 from tests.cluster.control import objects as kinds
 from tests.cluster.simulated import fleets, placements, stages
@@ -62,7 +62,7 @@ class Fleet:
             edited = self._edited(sort)
             documents = self._stage.documents(*edited)
             root = project.write(self._folder / f"{sort}-{self._draw.random()}-{attempt}", documents)
-            if project.kae(root, "compile").code == 0:
+            if in_process.kae(root, "compile").code == 0:
                 break
         else:
             pytest.fail(f"no edit of the sort '{sort}' compiles")
@@ -79,7 +79,7 @@ class Fleet:
 
     def claimed(self) -> Any:
         """Return the pods that `kae diff` names between the last two commits."""
-        return json.loads(project.kae(self.repository, "diff", "HEAD~1", "--to", "HEAD", "-o", "json").out)["pods"]
+        return json.loads(in_process.kae(self.repository, "diff", "HEAD~1", "--to", "HEAD", "-o", "json").out)["pods"]
 
     def _edited(self, sort: str) -> Policies:
         policies = copy.deepcopy(self._policies)

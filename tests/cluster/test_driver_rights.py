@@ -19,7 +19,7 @@ import yaml
 from compiler.kube import client, credentials, lease_objects
 from installer import config
 from installer.drain import cluster, device_holders, eviction, leases, processes
-from tests import project
+from tests import in_process, project
 from tests.cluster.control import control_plane as control_planes
 from tests.cluster.control import manifests, pods
 from tests.cluster.local import waiting
@@ -86,7 +86,7 @@ def installers(
     folder = project.write(
         tmp_path_factory.mktemp("project"), {"policies/tls.yaml": _POLICY, "policies/test.yaml": manifests.CLUSTER}
     )
-    answer = project.kae(folder, "compile")
+    answer = in_process.kae(folder, "compile")
     assert answer.code == 0, answer.err
     output = folder / "output/test"
     compiled = [*output.glob("namespace/*.yaml"), *output.glob("driver/*.yaml"), *output.glob("guard/*.yaml")]

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests import project
+from tests import in_process, project
 from tests.cluster.control import control_plane as control_planes
 from tests.cluster.control import manifests
 from tests.cluster.control import objects as kinds
@@ -128,7 +128,7 @@ def committed(repository: gitops.Repository, cluster: str, documents: Mapping[st
             project.write(repository.folder, {path: text})
     codes = ("removes-drivers", "removes-device-plugins", "drops-protection")
     accepted = (f"--accept={code}:{cluster}" for code in codes)
-    answer = project.kae(repository.folder, "compile", "--no-cache", "--cluster", cluster, *accepted)
+    answer = in_process.kae(repository.folder, "compile", "--no-cache", "--cluster", cluster, *accepted)
     assert answer.code == 0, answer.err
     return repository.commit("Change the policies")
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests import project
+from tests import in_process, project
 from tests.cluster.control import control_plane as control_planes
 from tests.cluster.control import manifests
 from tests.cluster.control import objects as kinds
@@ -105,7 +105,7 @@ def followed(
     url = repository.url if request.param == "argocd" else NOWHERE
     engine = f"  gitops: {{engine: {request.param}, repository: {{url: '{url}'}}}}\n"
     texts = {"policies/tls.yaml": _POLICY, "policies/test.yaml": manifests.CLUSTER + engine}
-    assert project.kae(project.write(repository.folder, texts), "compile").code == 0
+    assert in_process.kae(project.write(repository.folder, texts), "compile").code == 0
     repository.commit("Compile")
     found = manifests.of(repository.folder / "output/test")
     application = engines[request.param].follow([item for item in found if item.is_bootstrap], repository)
@@ -158,7 +158,7 @@ def test_what_an_engine_leaves_is_shown_by_status(followed: Followed) -> None:
 def differing(followed: Followed) -> dict[str, list[str]]:
     """Return the fields in which `kae status` finds a difference, by the kind of the object."""
     asked = ("status", "--cluster", "test", "--kubeconfig", str(followed.plane.kubeconfig), "-o", "json")
-    answer = project.kae(followed.repository.folder, *asked)
+    answer = in_process.kae(followed.repository.folder, *asked)
     assert answer.code in (0, 4), answer
     found = json.loads(answer.out)["cluster"]["objects"]
     return {item["kind"]: [change["path"] for change in item["changes"]] for item in found if item["state"] != "kept"}

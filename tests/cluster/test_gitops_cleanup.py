@@ -14,7 +14,7 @@ import pytest
 
 from installer import paths
 from installer.host import record
-from tests import project
+from tests import in_process, project
 from tests.cluster import test_gitops
 from tests.cluster.control import manifests, pods
 from tests.cluster.control import objects as kinds
@@ -136,7 +136,7 @@ def compiled(folder: Path, engine: str, policies: tuple[str, ...], root: Path) -
         policy = {"nodeSelector": selector, "driver": driver, "devicePlugin": {"enabled": False}}
         documents[f"policies/{name}.yaml"] = document("KAEPolicy", name, policy)
     project.write(folder, documents)
-    answer = project.kae(folder, "compile")
+    answer = in_process.kae(folder, "compile")
     assert answer.code == 0, answer.err
     daemon_set = folder / "output/test/driver/daemonset-kae-driver-cleans.yaml"
     text = daemon_set.read_text()

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from tests import project
+from tests import in_process, project
 from tests.cluster import test_gitops
 from tests.cluster.control import manifests
 from tests.cluster.control import objects as kinds
@@ -58,9 +58,9 @@ class Followed:
         found = [self.objects.get(item.data) for item in wanted]
         return [item["spec"]["template"]["spec"]["containers"][0] for item in found]
 
-    def check(self) -> project.Answer:
+    def check(self) -> in_process.Answer:
         """Return the answer of a check on the last commit."""
-        return project.kae(self.repository.folder, "compile", "--check", "--no-cache", "--cluster", self.cluster)
+        return in_process.kae(self.repository.folder, "compile", "--check", "--no-cache", "--cluster", self.cluster)
 
     @contextlib.contextmanager
     def holding(self, name: str, text: str) -> Iterator[None]:
@@ -113,7 +113,7 @@ def followed(
     found.wait_until("its end", lambda: not any(objects.get(item.data) for item in left))
 
 
-def assert_refused(answer: project.Answer, path: str) -> None:
+def assert_refused(answer: in_process.Answer, path: str) -> None:
     """Fails where a check lets a file pass that an engine reads by itself, or does not name it."""
     assert answer.code == 1, answer
     assert f"{path}: error[engine-file]" in answer.err

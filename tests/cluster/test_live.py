@@ -17,7 +17,7 @@ import yaml
 
 from compiler.kube import client
 from compiler.kube import reader as reader_module
-from tests import builders, project
+from tests import builders, in_process
 from tests.cluster.control import access
 from tests.cluster.control import control_plane as control_planes
 from tests.cluster.local import waiting
@@ -88,7 +88,9 @@ def test_the_inventory_is_that_of_kubectls_answer(
     taint = {"key": "dedicated", "value": "db", "effect": "NoSchedule"}
     with registered(control_plane, [*made, builders.kubernetes_node("tainted", {}, [taint])]):
         pages = list(cluster.pages())
-        answer = project.kae(tmp_path, "inventory", "--cluster", "east", "--kubeconfig", str(control_plane.kubeconfig))
+        answer = in_process.kae(
+            tmp_path, "inventory", "--cluster", "east", "--kubeconfig", str(control_plane.kubeconfig)
+        )
         piped = subprocess.run(
             (sys.executable, "-m", "compiler", "-C", str(tmp_path), "inventory", "--cluster", "east"),
             input=control_plane.kubectl("get", "nodes", "-o", "json"),
@@ -328,7 +330,7 @@ def run_pods(plane: control_planes.ControlPlane) -> None:
 def status(kubeconfig: Path) -> tuple[int, dict[str, Any]]:
     """Return what `kae status` says of cluster lab."""
     asked = ("status", "--cluster", "lab", "--kubeconfig", str(kubeconfig), "-o", "json")
-    answer = project.kae(ROOT, *asked)
+    answer = in_process.kae(ROOT, *asked)
     assert answer.code in (0, 4), answer
     found: dict[str, Any] = json.loads(answer.out)["cluster"]
     return answer.code, found
@@ -351,7 +353,7 @@ def problems(found: Mapping[str, Any], name: str) -> list[tuple[str, str]]:
 
 
 def test_a_cluster_as_planned_ends_with_0(lab: control_planes.ControlPlane, reader: Path) -> None:
-    answer = project.kae(ROOT, "status", "--cluster", "lab", "--kubeconfig", str(reader))
+    answer = in_process.kae(ROOT, "status", "--cluster", "lab", "--kubeconfig", str(reader))
 
     assert answer.code == 0
     assert answer.out.startswith(f"cluster lab at https://{lab.instance.address}, 2 nodes: as planned\n")
@@ -420,7 +422,7 @@ def test_without_the_rights_nothing_is_said_of_the_cluster(
 ) -> None:
     path = access.kubeconfig(control_plane, tmp_path, token=access.token_of(control_plane, "default"))
 
-    answer = project.kae(ROOT, "status", "--cluster", "lab", "--kubeconfig", str(path))
+    answer = in_process.kae(ROOT, "status", "--cluster", "lab", "--kubeconfig", str(path))
 
     assert (answer.code, answer.out) == (3, "")
     assert 'cannot list resource "nodes"' in answer.err

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from compiler.support import archive
-from tests import project
+from tests import in_process, project
 from tests.cluster.control import access
 from tests.cluster.local import instances
 from tests.cluster.loop import hardware, planted, record, world
@@ -64,7 +64,7 @@ def test_a_commit_changes_the_driver_of_a_node_and_its_revert_changes_it_back(
 class Bundle:
     """An archive of `kae support-bundle`, and what the command said."""
 
-    answer: project.Answer
+    answer: in_process.Answer
     raw: str
     """The archive before it is unpacked."""
     texts: Mapping[str, str]
@@ -93,7 +93,7 @@ def bundle(story: Story, folder: Path, without: tuple[str, str] = ("", "")) -> B
         role["rules"] += [{**rule, "verbs": verbs}] if verbs else []
     with access.granted(story.plane, folder, "supporter", objects) as kubeconfig:
         call = ("support-bundle", "--cluster", CLUSTER, "--kubeconfig", str(kubeconfig), "-o", str(target))
-        answer = project.kae(story.fleet.folder, *call)
+        answer = in_process.kae(story.fleet.folder, *call)
         (user,) = json.loads(kubeconfig.read_text())["users"]
     raw = gzip.decompress(target.read_bytes()).decode()
     assert user["user"]["token"] not in raw

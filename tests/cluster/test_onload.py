@@ -19,7 +19,7 @@ import pytest
 import yaml
 
 from installer import paths as host_paths
-from tests import project
+from tests import in_process, project
 from tests.cluster.control import manifests, pods
 from tests.cluster.local import waiting
 from tests.cluster.nodes import driver_node, plugin_node
@@ -89,7 +89,7 @@ class Desk:
             item["status"]["nodeInfo"]["kernelVersion"] = machines.KERNEL
         documents = {"policies/onload.yaml": policy, "inventory/test.json": inventory}
         project.write(self.folder, {path: json.dumps(document) for path, document in documents.items()})
-        answer = project.kae(self.folder, "compile")
+        answer = in_process.kae(self.folder, "compile")
         assert answer.code == 0, answer.err
         objects = [dict(item.data) for item in manifests.of(self.folder / "output/test")]
         rules = [item for item in objects if item["kind"] == "NodeFeatureRule"]
@@ -214,7 +214,7 @@ def desk(node: nodes.Node, images: image_store.Images, tmp_path_factory: pytest.
     cluster = yaml.safe_load(manifests.CLUSTER)
     cluster["spec"]["nfd"]["nodefeaturerules"] = True
     project.write(folder, {"policies/test.yaml": json.dumps(cluster)})
-    answer = project.kae(folder, "recipe", "add", "onload")
+    answer = in_process.kae(folder, "recipe", "add", "onload")
     assert answer.code == 0, answer.err
     operator = pods.Namespace(name=driver_node.NAMESPACE, plane=node.plane)
     made = Desk(node=node, machine=machine, folder=folder, operator=operator)

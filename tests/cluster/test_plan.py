@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import project
+from tests import in_process, project
 from tests.cluster.control import control_plane as control_planes
 from tests.cluster.control import objects as kinds
 from tests.cluster.simulated import fleets, placements, stages
@@ -44,7 +44,7 @@ def compiled(folder: Path, seed: int, stage: stages.Stage, hosts: Sequence[machi
     draw = random.Random(seed)  # noqa: S311 - They are to be the same each time.
     for attempt in range(20):
         root = project.write(folder / str(attempt), stage.documents(*fleets.policies(draw, hosts)))
-        if project.kae(root, "compile").code == 0 and placements.foretold(root):
+        if in_process.kae(root, "compile").code == 0 and placements.foretold(root):
             return root
     raise AssertionError(f"No policies of seed {seed} compile and reach a node.")
 

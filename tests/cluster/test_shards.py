@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from compiler.project.by_cluster import shard_files
-from tests import project
+from tests import in_process
 from tests.cli import sharded, test_init
 from tests.cli.test_init import World
 from tests.cluster.control import pods
@@ -153,5 +153,5 @@ esac"""
     (release,) = {json.loads(path.read_text())["release"] for path in files}
     # A verdict is given by the release that has compiled, and the image is of another version than this checkout.
     with mock.patch.object(shard_files, "__version__", release):
-        merged = project.kae(world.clone("verdict"), "merge-findings", *map(str, files))
+        merged = in_process.kae(world.clone("verdict"), "merge-findings", *map(str, files))
     assert merged.code == 0, merged.err

@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 from compiler.support import archive
-from tests import project
+from tests import in_process
 from tests.cluster.control import pods
 from tests.cluster.local import waiting
 from tests.cluster.test_device_plugin import Deployed, address_of, deployed, expected
@@ -37,13 +37,13 @@ def folder(deployed: Deployed, tmp_path_factory: pytest.TempPathFactory) -> Path
     plane.kubectl("label", "node", deployed.node.name, *(f"openfuyao.com/kae.{kind}.pf=2" for kind in KINDS))
     (made / "inventory").mkdir()
     access = ("--kubeconfig", str(plane.kubeconfig))
-    taken = project.kae(made, "inventory", "--cluster", "test", *access, "-o", "inventory/test.json")
+    taken = in_process.kae(made, "inventory", "--cluster", "test", *access, "-o", "inventory/test.json")
     assert taken.code == 0, taken.err
     return made
 
 
 def jobs(folder: Path, *arguments: str) -> list[dict[str, Any]]:
-    answer = project.kae(folder, "smoke", "--cluster", "test", *arguments)
+    answer = in_process.kae(folder, "smoke", "--cluster", "test", *arguments)
     assert answer.code == 0, answer.err
     return list(yaml.load_all(answer.out, Loader=yaml.CSafeLoader))
 
@@ -129,7 +129,7 @@ def test_the_restricted_standard_admits_the_pods(folder: Path, namespace: pods.N
 def test_the_bundle_has_what_the_plugin_and_the_jobs_say(deployed: Deployed, folder: Path, tmp_path: Path) -> None:
     access = ("--cluster", "test", "--kubeconfig", str(deployed.node.plane.kubeconfig))
 
-    answer = project.kae(folder, "support-bundle", *access, "-o", str(tmp_path / "bundle.tar.gz"))
+    answer = in_process.kae(folder, "support-bundle", *access, "-o", str(tmp_path / "bundle.tar.gz"))
 
     assert (answer.code, answer.err) == (0, "")
     with tarfile.open(tmp_path / "bundle.tar.gz") as packed:

@@ -14,7 +14,7 @@ from typing import Any
 
 import yaml
 
-from tests import builders, project
+from tests import builders, in_process, project
 from tests.cluster.control import control_plane as control_planes
 from tests.cluster.local import waiting
 from tests.watcher import servers, settings
@@ -83,7 +83,7 @@ def installed(plane: control_planes.ControlPlane, folder: Path) -> Iterator[Inst
     with contextlib.ExitStack() as stack:
         web = stack.enter_context(servers.web(folder / "git"))
         texts = {"policies/tls.yaml": _POLICY, "policies/east.yaml": _CLUSTER % web.url}
-        answer = project.kae(project.write(folder / "project", texts), "compile")
+        answer = in_process.kae(project.write(folder / "project", texts), "compile")
         assert answer.code == 0, answer.err
         output = folder / "project/output/east"
         found = [yaml.safe_load(path.read_text()) for path in sorted(output.glob("watcher/*.yaml"))]

@@ -89,11 +89,11 @@ def _reversed(value: Any) -> Any:
 
 def over_other_output(top: Path) -> None:
     """Over what other documents were compiled to."""
-    from tests import project  # noqa: PLC0415 - this layout alone compiles
+    from tests import in_process  # noqa: PLC0415 - this layout alone compiles
 
     files = fleet()
     _put(top, {name: content.replace(b"1.4.1", b"1.3.0") for name, content in files.items() if "lab" not in name})
-    assert project.kae(top, "compile").code == 0
+    assert in_process.kae(top, "compile").code == 0
     _put(top, files)
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import project
+from tests import in_process, project
 from tests.determinism import conditions, layouts, runs
 from tests.determinism.runs import Condition
 
@@ -48,7 +48,7 @@ def test_documents_that_say_the_same_in_other_places_give_the_same_bytes(name: s
         folder.mkdir()
         layout(folder)
 
-    codes = [project.kae(folder, "compile").code for folder in folders]
+    codes = [in_process.kae(folder, "compile").code for folder in folders]
 
     assert codes == [0, 0]
     assert project.tree(folders[0] / "output") == project.tree(folders[1] / "output")
@@ -57,6 +57,6 @@ def test_documents_that_say_the_same_in_other_places_give_the_same_bytes(name: s
 def test_the_checked_in_output_is_what_the_example_fleet_compiles_to(tmp_path: Path) -> None:
     layouts.plain(tmp_path)
 
-    project.kae(tmp_path, "compile", "--no-cache")
+    in_process.kae(tmp_path, "compile", "--no-cache")
 
     assert project.tree(tmp_path / "output") == project.tree(layouts.ROOT / "output")

@@ -14,7 +14,7 @@ import yaml
 from installer import cli, config, sources
 from installer.host import digests
 from runtime import shapes
-from tests import project
+from tests import in_process, project
 from tests.documentation import test_pages
 from tests.installer import machines, settings
 
@@ -100,7 +100,7 @@ def told(policy: Path, folder: Path) -> config.Config:
     """The installer's config that a policy becomes, where no warning stands against it."""
     project.write(folder, {"policies/policy.yaml": policy.read_text("utf-8"), "policies/cluster.yaml": CLUSTER})
     (folder / "inventory").mkdir()
-    answer = project.kae(folder, "compile", "--strict")
+    answer = in_process.kae(folder, "compile", "--strict")
     assert answer.code == 0, answer.err
     (manifest,) = folder.glob("output/east/driver/daemonset-*.yaml")
     template = yaml.safe_load(manifest.read_text("utf-8"))["spec"]["template"]

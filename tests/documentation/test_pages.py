@@ -13,7 +13,7 @@ import pytest
 from compiler import cli, diagnostics
 from compiler.migrate import operator_options
 from docs import reference
-from tests import project
+from tests import in_process
 from tests.installer import machines
 from tests.table1 import test_table1
 
@@ -162,7 +162,7 @@ def test_every_code_has_a_section_with_its_own_finding() -> None:
 def test_the_plan_in_the_readme_is_the_plan_of_the_example() -> None:
     (shown,) = blocks(ROOT / "README.md", "text")
 
-    answer = project.kae(ROOT, "plan", "--cluster", "east")
+    answer = in_process.kae(ROOT, "plan", "--cluster", "east")
 
     assert shown == answer.out
 
@@ -183,7 +183,7 @@ def test_the_inventory_that_is_shown_is_that_of_the_example() -> None:
 def test_the_finding_that_is_shown_is_one_of_the_example() -> None:
     *_, shown = blocks(ROOT / "docs/operations.md", "text")
 
-    answer = project.kae(ROOT, "plan")
+    answer = in_process.kae(ROOT, "plan")
 
     assert shown in answer.err
 
@@ -193,7 +193,7 @@ def test_the_finding_that_is_shown_is_one_of_the_example() -> None:
 )
 def test_every_field_of_an_answer_is_named(command: str) -> None:
     words = command.split()
-    answer = json.loads(project.kae(ROOT, *words, "-o", "json").out)
+    answer = json.loads(in_process.kae(ROOT, *words, "-o", "json").out)
     row = re.search(rf"^\| {words[0]} \| (.*) \|$", text_of(ROOT / "docs/operations.md"), re.MULTILINE)
     clusters = answer.get("clusters", [])
 

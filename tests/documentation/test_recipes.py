@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import project
+from tests import in_process, project
 from tests.documentation import test_commands, test_pages
 
 PAGE = test_pages.ROOT / "docs/recipes.md"
@@ -21,7 +21,7 @@ def run(folder: Path, command: str, text: str, monkeypatch: pytest.MonkeyPatch) 
         project.write(folder, {words[2]: f"{text}\n"})
         return
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
-    assert words[0] != "kae" or project.kae(folder, *words[1:]).code == 0, command
+    assert words[0] != "kae" or in_process.kae(folder, *words[1:]).code == 0, command
 
 
 def test_the_first_recipe_gives_the_plan_that_the_page_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -30,15 +30,15 @@ def test_the_first_recipe_gives_the_plan_that_the_page_shows(tmp_path: Path, mon
     ]
     first = "".join(text for text in texts if not text.startswith(" ")).partition("cd npx-fleet\n")
     fleet = tmp_path / "npx-fleet"
-    assert project.kae(tmp_path, *first[0].split()[1:]).code == 0
+    assert in_process.kae(tmp_path, *first[0].split()[1:]).code == 0
     (fleet / "policies/policy.yaml").unlink()
 
     rest = first[2]
     while found := _HERE.search(rest):
         run(fleet, found[1].splitlines()[-1], found[2], monkeypatch)
         rest = rest[found.end() :]
-    compiled = project.kae(fleet, "compile")
+    compiled = in_process.kae(fleet, "compile")
     shown, *_ = test_pages.blocks(PAGE, "text")
 
     assert compiled.code == 0, compiled.err
-    assert project.kae(fleet, "plan").out == shown
+    assert in_process.kae(fleet, "plan").out == shown

@@ -12,7 +12,7 @@ import yaml
 
 from compiler.model import watcher as model
 from runtime import shapes
-from tests import project
+from tests import in_process, project
 from tests.documentation import test_drivers, test_pages
 from tests.watcher import fleet
 from watcher import cli, commit_message, config, loss_guard
@@ -75,7 +75,7 @@ def test_the_example_becomes_a_config_that_the_watcher_reads(tmp_path: Path) -> 
     project.write(tmp_path, {"policies/cluster.yaml": document})
     (tmp_path / "inventory").mkdir()
 
-    answer = project.kae(tmp_path, "compile")
+    answer = in_process.kae(tmp_path, "compile")
 
     assert answer.code == 0, answer.err
     manifest = yaml.safe_load((tmp_path / "output/east/watcher/deployment-kae-watcher.yaml").read_text("utf-8"))

@@ -10,7 +10,7 @@ from typing import Any
 
 from compiler import API_VERSION
 from compiler.formats import decode
-from tests import builders, imagefiles, project
+from tests import builders, imagefiles, in_process, project
 
 IMAGE = "image.tar"
 """The archive of an image in a project, which `kae preflight --image` reads."""
@@ -110,7 +110,7 @@ def _object_too_large(folder: Path) -> None:
 
 def _cluster_removed(folder: Path) -> None:
     project.write(folder, {"policies/east.yaml": CLUSTER, "policies/west.yaml": CLUSTER.replace("east", "west")})
-    project.kae(folder, "compile", "--no-cache")
+    in_process.kae(folder, "compile", "--no-cache")
     (folder / "policies/west.yaml").unlink()
 
 
@@ -126,7 +126,7 @@ def _driver_left_behind(folder: Path) -> None:
 
 def _compiled(folder: Path, texts: dict[str, str]) -> None:
     project.write(folder, texts)
-    project.kae(folder, "compile", "--no-cache")
+    in_process.kae(folder, "compile", "--no-cache")
 
 
 def node(name: str, **labels: str) -> dict[str, Any]:
@@ -171,7 +171,7 @@ def _thaws_nodes(folder: Path) -> None:
     _east(folder, POLICY.replace("2.2.0\n", f"2.2.0\n    {frozen}\n"))
     ill = node("kp-1", pool="tls", rack="r3")
     project.write(folder, {"inventory/east.json": inventory(ill, node("kp-2", pool="tls", rack="r3"))})
-    project.kae(folder, "compile", "--no-cache")
+    in_process.kae(folder, "compile", "--no-cache")
     project.write(folder, {"inventory/east.json": inventory(node("kp-1", pool="tls"))})
 
 
@@ -210,7 +210,7 @@ def _pool_removed(folder: Path) -> None:
     _east(folder, POLICY.replace("2.2.0\n", f"2.2.0\n    kernelMappings: [{mapping}]\n"))
     older = json.loads(json.dumps(node("kp-2")).replace("216.0.0.115", "136.12.0.86"))
     project.write(folder, {"inventory/east.json": inventory(node("kp-1"), older)})
-    project.kae(folder, "compile", "--no-cache")
+    in_process.kae(folder, "compile", "--no-cache")
     project.write(folder, {"inventory/east.json": inventory(node("kp-1"))})
 
 
@@ -252,7 +252,7 @@ def _image_driver(source: str, **labels: str) -> Callable[[Path], None]:
 
 def _foreign_file(folder: Path) -> None:
     project.write(folder, {"policies/east.yaml": CLUSTER, "policies/tls.yaml": POLICY})
-    project.kae(folder, "compile", "--no-cache")
+    in_process.kae(folder, "compile", "--no-cache")
     project.write(folder / "output/east", {"driver/patch.yaml": "a: b\n", "notes/monday.md": "Ask about the lease.\n"})
     project.write(
         folder / "output", {"README.md": "Do not edit.\n", ".gitkeep": "", "est/a.yaml": "a: b\n", "b.yaml": ""}

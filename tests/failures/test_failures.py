@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from compiler import diagnostics
-from tests import project
+from tests import in_process, project
 from tests.failures import projects, risks
 
 HERE = Path(__file__).parent
@@ -43,7 +43,7 @@ def test_the_documents_of_a_code_earn_exactly_its_text(code: str, tmp_path: Path
         command = ("preflight", "--image", projects.IMAGE)
     elif code in OF_RECIPES:
         command = ("recipe", "list")
-    answer = project.kae(folder, *command)
+    answer = in_process.kae(folder, *command)
 
     *lines, summary = answer.err.splitlines(keepends=True)
     shown = "".join(lines)
@@ -70,7 +70,7 @@ def test_every_fault_of_every_document_is_shown_at_once(tmp_path: Path) -> None:
         "policies/syntax.yaml": "a: b: c\n",
     }
 
-    answer = project.kae(project.write(tmp_path, texts), "compile", "--no-cache", "-o", "json")
+    answer = in_process.kae(project.write(tmp_path, texts), "compile", "--no-cache", "-o", "json")
 
     found = [(item["file"][9:], item["code"]) for item in json.loads(answer.out)["diagnostics"]]
     assert found == [

@@ -8,7 +8,7 @@ import pytest
 
 from compiler import pipeline
 from compiler.cli import findings
-from tests import project
+from tests import in_process, project
 from tests.fuzz import corpus, mutants, trial
 
 SEED = 20
@@ -57,7 +57,7 @@ def test_words_of_a_document_are_said_on_one_line(tmp_path: Path) -> None:
     spec = 'spec: {driver: {moduleParameters: {"a\\n\\e[31m": {}}, env: [{name: INSTALL_POLICY, value: "a\\tb"}]}}\n'
     project.write(tmp_path, {"policies/tls.yaml": text + spec})
 
-    answer = project.kae(tmp_path, "compile", "-o", "json")
+    answer = in_process.kae(tmp_path, "compile", "-o", "json")
 
     messages = [found["message"] for found in json.loads(answer.out)["diagnostics"] if found["severity"] == "error"]
     assert messages
@@ -94,7 +94,7 @@ def test_wrong_documents_are_not_rendered(tmp_path: Path) -> None:
     texts = {"a.yaml": text.format("KAEPolicy") + labels, "b.yaml": text.format("KAECluster")}
     project.write(tmp_path / "policies", texts)
 
-    answer = project.kae(tmp_path, "compile")
+    answer = in_process.kae(tmp_path, "compile")
 
     assert answer.code == 1
     assert "error[reserved-label]" in answer.err
@@ -107,7 +107,7 @@ def test_the_longest_names_can_be_written(tmp_path: Path) -> None:
     policy = f"kind: KAEPolicy\nmetadata: {{name: {'p' * 30}}}\nspec: {{driver: {{version: '1'}}}}\n"
     project.write(tmp_path, {"policies/all.yaml": f"{head}{cluster}---\n{head}{policy}"})
 
-    answer = project.kae(tmp_path, "compile", "--no-cache")
+    answer = in_process.kae(tmp_path, "compile", "--no-cache")
 
     assert answer.code == 0, answer.err
     assert all(len(Path(name).name) <= 143 for name in project.tree(tmp_path / "output"))

@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 
 from compiler import diagnostics
 from compiler.output import index_file
-from tests import outside, project
+from tests import in_process, outside, project
 from tests.fuzz import mutants
 
 LIMIT_S = 20
@@ -73,7 +73,7 @@ class Bench:
         before = _state(here / "output")
         # The cache is another way to the same answer: every third document takes it.
         options = ("--format", kind, *(() if mutant.number % 3 == 0 else ("--no-cache",)))
-        answer = project.kae(here, "compile", *options)
+        answer = in_process.kae(here, "compile", *options)
         if answer.code not in (0, 1):
             return answer.code, frozenset(), f"exit code {answer.code}: {answer.err or answer.out}"
         if answer.code == 1 and _state(here / "output") != before:
@@ -133,7 +133,7 @@ def _wrong(found: dict[str, Any], here: Path) -> str:
     return ""
 
 
-def _misshown(answer: project.Answer, kind: str) -> str:
+def _misshown(answer: in_process.Answer, kind: str) -> str:
     """Return the faults of a printed answer."""
     text = answer.out + answer.err
     if _CONTROL.search(text.replace("\n", "")):
@@ -149,13 +149,13 @@ def _reread(here: Path) -> str:
         if name.endswith(".yaml") and len(outside.documents(content.decode())) != 1:
             return f"output/{name} is not one document"
     (here / _PEOPLES).unlink()  # It is still there, and a check takes it for a difference.
-    again = project.kae(here, "compile", "--check", "--no-cache")
+    again = in_process.kae(here, "compile", "--check", "--no-cache")
     if again.code != 0:
         return f"--check after compile gives {again.code}: {again.out}{again.err}"
     elsewhere = here.with_name("again")
     shutil.rmtree(elsewhere, ignore_errors=True)
     shutil.copytree(here, elsewhere, ignore=shutil.ignore_patterns("output", ".kae_cache"))
-    project.kae(elsewhere, "compile", "--no-cache")
+    in_process.kae(elsewhere, "compile", "--no-cache")
     same = project.tree(elsewhere / "output") == project.tree(here / "output")
     return "" if same else "a second compile gives another output"
 

@@ -10,7 +10,7 @@ from syrupy.extensions.single_file import SingleFileSnapshotExtension, WriteMode
 from syrupy.location import PyTestLocation
 from syrupy.types import SnapshotIndex
 
-from tests import outside, project
+from tests import in_process, outside, project
 from tests.golden import trees
 
 
@@ -36,7 +36,7 @@ def compiled(case: str, folder: Path) -> Mapping[str, trees.Files]:
     for name in ("policies", "recipes", "inventory"):
         if (trees.HERE / case / name).is_dir():
             shutil.copytree(trees.HERE / case / name, folder / name)
-    answer = project.kae(folder, "compile", "--no-cache")
+    answer = in_process.kae(folder, "compile", "--no-cache")
     assert answer.code == 0, answer.err
     return {path.name: trees.read(path) for path in sorted((folder / "output").iterdir())}
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from installer.host import chroot
-from tests import project
+from tests import in_process, project
 from tests.cluster.nodes import images
 from tests.failures import projects
 from tests.host import roots, rpms
@@ -91,12 +91,12 @@ def test_preflight_reads_an_archive_of_the_image(store: stores.Store, kae: Path,
     policy = projects.POLICY.replace("2.2.0\n", source)
     project.write(tmp_path, {"policies/east.yaml": projects.CLUSTER, "policies/tls.yaml": policy})
 
-    def preflight(archive: str, *kernels: str) -> project.Answer:
+    def preflight(archive: str, *kernels: str) -> in_process.Answer:
         nodes = [projects.node(f"kp-{number}") for number in range(len(kernels))]
         for node, kernel in zip(nodes, kernels, strict=True):
             node["status"]["nodeInfo"]["kernelVersion"] = kernel
         project.write(tmp_path, {"inventory/east.json": projects.inventory(*nodes)})
-        return project.kae(tmp_path, "preflight", "--image", archive)
+        return in_process.kae(tmp_path, "preflight", "--image", archive)
 
     for archive in ("oci.tar", "docker.tar"):
         served, unserved = preflight(archive, *KERNELS), preflight(archive, *KERNELS, "5.10.0-999.aarch64")

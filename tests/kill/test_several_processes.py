@@ -14,7 +14,7 @@ import pytest
 
 from benchmarks import fleets
 from compiler.output import scan, tree
-from tests import project
+from tests import in_process, project
 
 Act = Callable[["subprocess.Popen[str]", random.Random], bool]
 """What is done to a compile; False where there was nothing to do it to."""
@@ -40,11 +40,11 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Path:
     fleets.answer(folder / "nodes.json", 40)
     for number in range(CLUSTERS):
         shutil.copy(folder / "nodes.json", made / f"inventory/c{number:02}.json")
-    assert project.kae(made, "compile").code == 0
+    assert in_process.kae(made, "compile").code == 0
     policy = made / "policies/tls.yaml"
     policy.write_text(policy.read_text().replace("2.2.0", "2.3.0").replace("1.4.1", "1.5.0"))
     shutil.copytree(made, folder / "new")
-    assert project.kae(folder / "new", "compile").code == 0
+    assert in_process.kae(folder / "new", "compile").code == 0
     return folder
 
 
@@ -135,7 +135,7 @@ def disturbed(fleet: Path, folder: Path, delay: float, act: Act, draw: random.Ra
     assert members(process.pid) == []
     assert "Traceback" not in said
     assert_old_new_or_incomplete(folder / "output", fleet)
-    assert project.kae(folder, "compile", "--no-cache").code == 0
+    assert in_process.kae(folder, "compile", "--no-cache").code == 0
     assert project.tree(folder / "output") == project.tree(fleet / "new/output")
     return (process.returncode, said) if acted else (0, "")
 

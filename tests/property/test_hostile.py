@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from compiler.project import links
-from tests import project
+from tests import in_process
 from tests.property.hostile import acts, trees
 
 
@@ -31,9 +31,9 @@ def test_a_compiler_that_follows_links_is_noticed(tmp_path: Path, monkeypatch: p
 
 
 def test_a_command_that_writes_beside_the_project_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def answer(folder: Path, _: tuple[str, ...]) -> tuple[project.Answer, str]:
+    def answer(folder: Path, _: tuple[str, ...]) -> tuple[in_process.Answer, str]:
         (folder.parent / "outside/new").write_text("")
-        return project.Answer(1, "", "a sentence."), ""
+        return in_process.Answer(1, "", "a sentence."), ""
 
     monkeypatch.setattr(acts, "ACTS", {"write": _write})
     monkeypatch.setattr(trees, "_answer", answer)

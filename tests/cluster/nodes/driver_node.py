@@ -10,7 +10,7 @@ from typing import Any
 
 import yaml
 
-from tests import project
+from tests import in_process, project
 from tests.cluster.control import control_plane as control_planes
 from tests.cluster.nodes import images as image_store
 from tests.cluster.nodes import node as nodes
@@ -33,7 +33,7 @@ def compiled(folder: Path, **drivers: Mapping[str, Any]) -> list[dict[str, Any]]
     documents = {f"policies/{name}.yaml": _policy(name, driver) for name, driver in drivers.items()}
     documents["policies/test.yaml"] = _document("KAECluster", "test", _CLUSTER)
     project.write(folder, {path: json.dumps(document) for path, document in documents.items()})
-    answer = project.kae(folder, "compile")
+    answer = in_process.kae(folder, "compile")
     assert answer.code == 0, answer.err
     paths = [path for part in ("namespace", "driver", "guard") for path in sorted(folder.glob(f"output/test/{part}/*"))]
     return [yaml.safe_load(path.read_text()) for path in paths]

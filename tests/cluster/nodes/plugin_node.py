@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 
 from device_plugin.host import paths
-from tests import project
+from tests import in_process, project
 from tests.cluster.control import manifests
 from tests.cluster.local import instances, machine, waiting
 from tests.cluster.nodes import node as nodes
@@ -128,7 +128,7 @@ class Devices:
 def daemon_set(folder: Path, host: hosts.Host) -> Mapping[str, Any]:
     """Return the compiled DaemonSet, with the fake host's /dev and sysfs mounted; nothing else differs."""
     project.write(folder, {"policies/tls.yaml": _POLICY, "policies/test.yaml": manifests.CLUSTER})
-    answer = project.kae(folder, "compile")
+    answer = in_process.kae(folder, "compile")
     assert answer.code == 0, answer.err
     (path,) = folder.glob("output/test/device-plugin/daemonset-*.yaml")
     found: dict[str, Any] = yaml.safe_load(path.read_text())

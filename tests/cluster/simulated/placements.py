@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests import project
+from tests import in_process
 
 Placement = tuple[str, str, str]
 """A node, the DaemonSet of a pod there, and the pod's image."""
@@ -33,7 +33,7 @@ class Pod:
 
 def foretold(root: Path) -> list[Placement]:
     """Return the DaemonSets and images that `kae plan` expects on each node, sorted."""
-    answer = project.kae(root, "plan", "-o", "json")
+    answer = in_process.kae(root, "plan", "-o", "json")
     assert answer.code == 0, answer.err
     (cluster,) = json.loads(answer.out)["clusters"]
     found = []

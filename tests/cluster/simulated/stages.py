@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from compiler import API_VERSION
-from tests import project
+from tests import in_process, project
 from tests.cluster.control import control_plane as control_planes
 from tests.cluster.control import controllers, manifests
 from tests.cluster.control import objects as kinds
@@ -247,7 +247,7 @@ def compiled(root: Path, texts: Mapping[str, str]) -> Path:
     Raises:
         AssertionError: It does not compile.
     """
-    answer = project.kae(project.write(root, dict(texts)), "compile")
+    answer = in_process.kae(project.write(root, dict(texts)), "compile")
     assert answer.code == 0, answer.err
     return root
 

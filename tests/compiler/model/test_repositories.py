@@ -13,7 +13,7 @@ import pytest
 from hypothesis import strategies
 
 from compiler.schema import judge
-from tests import project
+from tests import in_process, project
 from tests.failures import projects
 
 ROOT = Path(__file__).parents[3]
@@ -100,7 +100,7 @@ def refused(folder: Path, field: dict[str, Any]) -> str:
     """Return what a compile says of a repository, on all of its channels and in all of its forms."""
     text = projects.CLUSTER + f"  gitops: {json.dumps({'engine': 'argocd', 'repository': field})}\n"
     project.write(folder, {"policies/east.yaml": text})
-    answers = [project.kae(folder, "compile", "--format", form) for form in ("text", "json", "github", "sarif")]
+    answers = [in_process.kae(folder, "compile", "--format", form) for form in ("text", "json", "github", "sarif")]
     assert {answer.code for answer in answers} == {1}
     return "".join(answer.out + answer.err for answer in answers)
 
@@ -139,6 +139,6 @@ def test_a_wrong_path_or_branch_is_said_in_a_sentence(tmp_path: Path, field: dic
 def test_a_registry_with_a_password_is_refused_without_it(tmp_path: Path, image: str) -> None:
     project.write(tmp_path, {"policies/tls.yaml": projects.POLICY + f"    repository: {image}\n"})
 
-    answer = project.kae(tmp_path, "compile")
+    answer = in_process.kae(tmp_path, "compile")
 
     assert (answer.code, "image-reference" in answer.err, "hunter2" in answer.err) == (1, True, False)

@@ -12,7 +12,7 @@ import pytest
 from compiler import errors
 from compiler.project import document_files
 from compiler.project.history import repository as repositories
-from tests import project, revisions
+from tests import in_process, project, revisions
 
 ROLLOUT = Path(__file__).parents[3] / "docs/examples/rollout"
 
@@ -145,10 +145,10 @@ def test_a_clean_checkout_never_differs_from_its_commit(odd: Path) -> None:
     (odd / "kae.yaml").write_text("findings: {nearly-a-document: error}\n")
     revisions.commit(odd)
 
-    answer = project.kae(odd, "diff", "-o", "json")
+    answer = in_process.kae(odd, "diff", "-o", "json")
 
     if answer.code == 3:  # The folder of documents itself is wrong, in the commit too.
-        assert project.kae(odd, "diff", "HEAD", "--to", "HEAD").err.startswith("kae: In 'HEAD', ")
+        assert in_process.kae(odd, "diff", "HEAD", "--to", "HEAD").err.startswith("kae: In 'HEAD', ")
         return
     found = json.loads(answer.out)
     sides: dict[str, list[object]] = {"from": [], "to": []}
@@ -165,7 +165,7 @@ def test_a_link_to_a_folder_of_the_host_is_an_error_between_two_commits_too(tmp_
     revisions.commit(tmp_path)
 
     between, with_checkout = (
-        project.kae(tmp_path, "diff", *revision) for revision in (("HEAD~1", "--to", "HEAD"), ("HEAD~1",))
+        in_process.kae(tmp_path, "diff", *revision) for revision in (("HEAD~1", "--to", "HEAD"), ("HEAD~1",))
     )
 
     assert (between.code, with_checkout.code) == (1, 1)
@@ -178,11 +178,11 @@ def test_a_project_file_that_is_no_file_is_the_same_error_in_a_commit(tmp_path: 
     shutil.copytree(ROLLOUT, tmp_path, dirs_exist_ok=True)
     make(tmp_path)
     revisions.commit(tmp_path)
-    now = project.kae(tmp_path, "plan")
+    now = in_process.kae(tmp_path, "plan")
     path = tmp_path / "kae.yaml"
     (shutil.rmtree if path.is_dir() and not path.is_symlink() else Path.unlink)(path)
 
-    earlier = project.kae(tmp_path, "diff")
+    earlier = in_process.kae(tmp_path, "diff")
 
     assert (now.code, earlier.code) == (3, 3)
     assert earlier.err == now.err.replace("kae: ", "kae: In 'HEAD', ")
@@ -194,7 +194,7 @@ def test_the_documents_of_a_submodule_are_not_passed_over(tmp_path: Path) -> Non
     revisions.git(tmp_path, "update-index", "--add", "--cacheinfo", f"160000,{commit},policies/team")
     revisions.git(tmp_path, "-c", "user.name=a", "-c", "user.email=a@example.com", "commit", "-qm", "Add")
 
-    answer = project.kae(tmp_path, "diff")
+    answer = in_process.kae(tmp_path, "diff")
 
     assert answer.code == 3
     assert "In 'HEAD', 'policies/team' is in a submodule" in answer.err
@@ -205,7 +205,7 @@ def test_a_cluster_with_the_name_of_a_folder_of_people_is_an_error_in_a_commit_t
     (tmp_path / "kae.yaml").write_text("extra: [output/east]\n")
     revisions.commit(tmp_path)
 
-    found = json.loads(project.kae(tmp_path, "diff", "-o", "json").out)["doesNotCompile"]
+    found = json.loads(in_process.kae(tmp_path, "diff", "-o", "json").out)["doesNotCompile"]
 
     assert [(fault["side"], fault["errors"][0]["code"]) for fault in found] == [
         ("from", "project-settings"),

@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 
 from compiler.inventory import canonical_form, reduction, snapshot
-from tests import project
+from tests import in_process, project
 from tests.property.fleets import documents, machines
 from tests.property.walk import edits
 
@@ -32,7 +32,7 @@ def prepare(seed: int, folder: Path) -> list[str]:
     _convert(seed, folder)
     if seed % 2 == 0:
         return []
-    project.kae(folder, "compile")
+    in_process.kae(folder, "compile")
     # The acts are for inventories as kubectl prints them.
     shutil.rmtree(folder / "inventory")
     project.write(folder, raw)

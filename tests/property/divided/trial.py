@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from compiler.project.by_cluster import workers
-from tests import project
+from tests import in_process, project
 from tests.property.divided import fleet
 
 FORMATS = ((), ("-o", "json"), ("--format", "json"), ("--format", "github"), ("--format", "sarif"))
@@ -56,22 +56,22 @@ def judged(seed: int, top: Path, counts: Sequence[int] = (1, 2, 3, 5)) -> Result
     return Result(seed=seed, acts=tuple(acts), codes=tuple(codes), digest=digest, faults=tuple(faults))
 
 
-def called(folder: Path, *arguments: str) -> project.Answer:
+def called(folder: Path, *arguments: str) -> in_process.Answer:
     """Run `kae` in a process of its own, which starts others for fleets of any size."""
     context = multiprocessing.get_context("fork")
     ours, theirs = context.Pipe(duplex=False)
 
     def run() -> None:
         workers._PAYS = 1
-        theirs.send(project.kae(folder, *arguments))
+        theirs.send(in_process.kae(folder, *arguments))
 
     process = context.Process(target=run)
     process.start()
     theirs.close()
     try:
-        answer: project.Answer = ours.recv() if ours.poll(SECONDS) else project.Answer(-1, "", "it hangs")
+        answer: in_process.Answer = ours.recv() if ours.poll(SECONDS) else in_process.Answer(-1, "", "it hangs")
     except EOFError:
-        answer = project.Answer(-1, "", "it dies")
+        answer = in_process.Answer(-1, "", "it dies")
     process.kill() if answer.code < 0 else process.join()
     return answer
 
@@ -147,7 +147,7 @@ class _Trial:
         if self.plain.code == 0 and _tree(folder) != self.wanted:
             yield f"{count} shards: other bytes"
 
-    def _shard(self, folder: Path, index: int, count: int, *more: str) -> project.Answer:
+    def _shard(self, folder: Path, index: int, count: int, *more: str) -> in_process.Answer:
         jobs = self._draw.choice(("1", "2", "5"))
         own = ("--shard", f"{index}/{count}", "--findings", f"../{folder.name}-{index}", "--jobs", jobs)
         return called(folder, "compile", *own, *self._accepted, *more)
@@ -155,7 +155,7 @@ class _Trial:
     def _shuffled(self, count: int) -> list[int]:
         return self._draw.sample(range(count), count)
 
-    def _is_alone(self, merged: project.Answer) -> bool:
+    def _is_alone(self, merged: in_process.Answer) -> bool:
         """Return whether there is no verdict as only the shard of an empty inventory knows that its cluster is none."""
         empty = any(not path.stat().st_size for path in (self.one / "inventory").iterdir())
         return empty and "shards have stopped before" in merged.err
@@ -172,7 +172,7 @@ class _Trial:
             yield f"--check by {count} shards ends with {merged.code} instead of {plain.code}: {merged.err}"
 
 
-def _differences(way: str, answer: project.Answer, plain: project.Answer) -> Iterator[str]:
+def _differences(way: str, answer: in_process.Answer, plain: in_process.Answer) -> Iterator[str]:
     if answer.code != plain.code:
         yield f"{way} ends with {answer.code} instead of {plain.code}: {answer.err}"
     for name, said, wanted in (("output", answer.out, plain.out), ("error", answer.err, plain.err)):

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
 
-from tests import builders, project
+from tests import builders, in_process, project
 from tests.failures import projects
 from tests.property.hostile import acts
 
@@ -86,7 +86,7 @@ def _compiled() -> Path:
         cluster = projects.CLUSTER.replace("east", name)
         project.write(folder, {f"policies/{name}.yaml": cluster, f"inventory/{name}.json": nodes})
     project.write(folder, {"policies/tls.yaml": projects.POLICY, "kae.yaml": "output: output\n"})
-    assert project.kae(folder, "compile", "--no-cache").code == 0
+    assert in_process.kae(folder, "compile", "--no-cache").code == 0
     identity = ("-c", "user.name=kae", "-c", "user.email=kae@example.com")
     for command in (("init", "-q"), ("add", "-A"), (*identity, "commit", "-qm", "first")):
         subprocess.run(("git", "-C", folder, *command), check=True)
@@ -108,7 +108,7 @@ def _run(command: tuple[str, ...], form: tuple[str, ...], top: Path, result: Res
     result.wrongs += [f"{place}: {fault}" for fault in faults]
 
 
-def _answer(folder: Path, command: tuple[str, ...]) -> tuple[project.Answer, str]:
+def _answer(folder: Path, command: tuple[str, ...]) -> tuple[in_process.Answer, str]:
     """Return the answer of a command, and how it failed to end; a command that hangs is interrupted."""
 
     def stop(_: int, __: FrameType | None) -> None:
@@ -118,18 +118,18 @@ def _answer(folder: Path, command: tuple[str, ...]) -> tuple[project.Answer, str
     earlier = signal.signal(signal.SIGALRM, stop)
     signal.alarm(SECONDS)
     try:
-        return project.kae(folder, *command), ""
+        return in_process.kae(folder, *command), ""
     except _SlowError:
-        return project.Answer(-1, "", ""), f"it does not end in {SECONDS} seconds"
+        return in_process.Answer(-1, "", ""), f"it does not end in {SECONDS} seconds"
     except Exception:
         traceback.print_exc(limit=-4, file=out)
-        return project.Answer(-1, "", ""), out.getvalue()
+        return in_process.Answer(-1, "", ""), out.getvalue()
     finally:
         signal.alarm(0)
         signal.signal(signal.SIGALRM, earlier)
 
 
-def _faults(answer: project.Answer, said: str) -> Iterator[str]:
+def _faults(answer: in_process.Answer, said: str) -> Iterator[str]:
     """Yield what is wrong with an answer, whatever the tree."""
     if answer.code not in range(5):
         yield f"it ends with {answer.code}"

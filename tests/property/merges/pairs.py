@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Literal
 
 from compiler.project import package_data
-from tests import project
+from tests import in_process, project
 from tests.property.merges import fleet
 
 Way = Literal["merge", "rebase"]
@@ -61,7 +61,7 @@ def tried(seed: int, folder: Path) -> Result:
     clone = folder / "clone"
     clone.mkdir()
     fleet.write(draw, clone)
-    assert project.kae(clone, "compile", "--no-cache").code == 0
+    assert in_process.kae(clone, "compile", "--no-cache").code == 0
     shutil.copy(package_data.folder("templates") / "init/.gitattributes", clone)
     git(clone, "init", "--quiet", "--initial-branch=base")
     git(clone, "config", "merge.conflictStyle", _STYLES[seed % len(_STYLES)])
@@ -83,13 +83,13 @@ def git(where: Path, *arguments: str, check: bool = True) -> str:
     return done.stdout
 
 
-def compiled(folder: Path) -> tuple[project.Answer, tuple[str, ...]]:
+def compiled(folder: Path) -> tuple[in_process.Answer, tuple[str, ...]]:
     """Compile, accepting the removals that a first compile stops at, and return these too."""
-    said = project.kae(folder, "compile", "--no-cache")
+    said = in_process.kae(folder, "compile", "--no-cache")
     asked = tuple(sorted(set(_SCOPE.findall(said.err))))
     if said.code and asked:
         accepts = (part for scope in asked for part in ("--accept", scope))
-        said = project.kae(folder, "compile", "--no-cache", *accepts)
+        said = in_process.kae(folder, "compile", "--no-cache", *accepts)
     return said, asked
 
 
@@ -125,7 +125,7 @@ def _joined(seed: int, way: Way, names: tuple[str, str], clone: Path, fresh: Pat
         if conflicts:
             git(clone, way, "--abort")
         return None
-    is_current = not project.kae(clone, "compile", "--check", "--no-cache").code
+    is_current = not in_process.kae(clone, "compile", "--check", "--no-cache").code
     said, asked = compiled(clone)
     fault = "" if said.code == 0 else f"compile ends with {said.code}: {said.err}"
     if not fault:
@@ -141,7 +141,7 @@ def _is_sound(clone: Path, fresh: Path) -> bool:
     for name in _DOCUMENTS:
         if (clone / name).is_dir():
             shutil.copytree(clone / name, fresh / name)
-    return project.kae(fresh, "compile", "--no-cache").code == 0
+    return in_process.kae(fresh, "compile", "--no-cache").code == 0
 
 
 def _ended(clone: Path, way: Way, conflicts: bool) -> str:
@@ -162,7 +162,7 @@ def _ended(clone: Path, way: Way, conflicts: bool) -> str:
 
 def _compared(clone: Path, fresh: Path) -> str:
     """Compare the committed output with the check and with a compile from scratch."""
-    checked = project.kae(clone, "compile", "--check", "--no-cache")
+    checked = in_process.kae(clone, "compile", "--check", "--no-cache")
     if checked.code or "foreign-file" in checked.err:
         return f"the check ends with {checked.code}: {checked.out[-2000:]}{checked.err}"
     wanted, written = project.tree(fresh / "output"), project.tree(clone / "output")

@@ -11,7 +11,7 @@ from typing import Any
 
 from compiler.inventory import canonical_form, reduction
 from compiler.inventory.snapshot import ClusterName
-from tests import project, revisions
+from tests import in_process, revisions
 from tests.property.revision_pairs import judge
 from tests.property.walk import edits, files, steps
 
@@ -92,7 +92,7 @@ def trial(seed: int, folder: Path) -> Result:
         made = [SORTS[sort](draw, work) for sort in sorts]
         if any(made) and committed(work, repository, folder / "after", is_canonical=is_canonical):
             after = _clusters(work, folder / "after")
-            answer = project.kae(repository, "diff", "HEAD~1", "--to", "HEAD", "-o", "json")
+            answer = in_process.kae(repository, "diff", "HEAD~1", "--to", "HEAD", "-o", "json")
             misses = tuple(disagreements(json.loads(answer.out), before, after)) if not answer.code else (answer.err,)
             differs = any(_pods(name, before, after) for name in before.keys() | after.keys())
             return Result(seed=seed, sorts=tuple(sorts), differs=differs, misses=misses)

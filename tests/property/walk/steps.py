@@ -13,7 +13,7 @@ from typing import Any
 
 import yaml
 
-from tests import project
+from tests import in_process, project
 from tests.property import matcher
 from tests.property.walk import edits, judge
 
@@ -119,7 +119,7 @@ def _named(node: dict[str, Any], number: int) -> dict[str, Any]:
 def compiled(folder: Path, *accepted: str, output: str = "output") -> Said:
     """Compile without the cache."""
     accepts = [part for scope in accepted for part in ("--accept", scope)]
-    answer = project.kae(folder, "compile", "--no-cache", "-o", "json", "--output-dir", output, *accepts)
+    answer = in_process.kae(folder, "compile", "--no-cache", "-o", "json", "--output-dir", output, *accepts)
     found = json.loads(answer.out)["diagnostics"]
     errors = [item for item in found if item["severity"] == "error"]
     scopes = {scope[1] for item in errors if (scope := _SCOPE.search(item.get("hint") or ""))}
