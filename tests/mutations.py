@@ -82,7 +82,7 @@ class Language(Generic[T]):
         self.schema: Any = json.loads((ROOT / "schemas" / f"{stem}.json").read_text("utf-8"))
         """The schema that is shipped."""
         # Python's `$` also matches before a last line break, which ECMA-262's does not.
-        self.judge = judge.thorough()(self.schema)
+        self.judge = judge.quick(self.schema)
         """A validator of the schema."""
         self._shape = shape
 

@@ -52,7 +52,9 @@ def text_of(folder: Path, name: str = "policies/tls.yaml") -> str:
 
 
 def process(folder: Path, *arguments: str, before: str = "") -> in_process.Answer:
-    """Runs `kae bump` as a shell starts it, after another command of that shell."""
+    """Runs `kae bump`; as a shell starts it, where another command of that shell comes before it."""
+    if not before:
+        return in_process.kae(folder, "bump", *arguments)
     line = f'{before}\nexec "$@"'
     done = subprocess.run(
         ["bash", "--norc", "-c", line, "bash", sys.executable, "-m", "compiler", "bump", *arguments],

@@ -18,7 +18,6 @@ def world(tmp_path: Path, repository_root: Path) -> World:
     """A fleet whose main line holds one commit with everything compiled, and the real kae."""
     found = World(tmp_path, repository_root)
     found.begin()
-    found.install_real_kae()
     return found
 
 

@@ -218,7 +218,7 @@ def test_no_line_of_a_shards_check_is_a_workflow_command(world: World) -> None:
 
 
 def test_jobs_of_all_shards_at_once_make_what_one_compile_makes(world: World) -> None:
-    world.install_real_kae()
+
     clone = world.clone("person")
     test_init.serve_sec(clone)
     gone = sharded.CLUSTERS[3]

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import strategies as st
 
 from compiler import diagnostic_formats, diagnostics
+from tests import effort
 
 SPAN = diagnostics.Span(file="policies/tls.yaml", line=6, column=9, text="  name: tls")
 FOUND = diagnostics.Diagnostic(
@@ -52,7 +53,7 @@ def test_a_tab_before_the_column_moves_the_mark_no_further() -> None:
     assert (lines[1], lines[2]) == ("  1 |   x", "    |   ^")
 
 
-@hypothesis.settings(max_examples=200)
+@hypothesis.settings(max_examples=effort.examples(gate=33, long=200))
 @hypothesis.given(st.text(min_size=1))
 def test_no_control_character_of_a_document_reaches_the_terminal(words: str) -> None:
     shown = diagnostic_formats.text([saying(words)], colour=False)

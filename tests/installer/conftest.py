@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from installer.change import prepare
 from installer.drain import eviction
 from tests.installer import incidents, machines, podresources, settings
 from tests.kube import apiserver
@@ -16,6 +17,12 @@ def no_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody's cluster is asked."""
     monkeypatch.delenv("KUBECONFIG", raising=False)
     monkeypatch.setenv("NODE_NAME", "kp920-1")
+
+
+@pytest.fixture(autouse=True)
+def admitted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kubelet of a fake host has started what it admitted at once."""
+    monkeypatch.setattr(prepare, "_ADMITTED_S", 0.01)
 
 
 @pytest.fixture

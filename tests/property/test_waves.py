@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from compiler.inventory import snapshot
 from compiler.planning import rollout_groups
-from tests import builders
+from tests import builders, effort
 
 BUCKETS = {
     "0": 2278,
@@ -103,7 +103,7 @@ NUMBERS = st.sets(st.integers(0, 3000), min_size=1, max_size=40)
 BOUNDS = st.lists(st.integers(1, 10_000), min_size=2, max_size=5, unique=True).map(sorted)
 
 
-@hypothesis.settings(max_examples=60)
+@hypothesis.settings(max_examples=effort.examples(gate=15, long=60))
 @hypothesis.given(NUMBERS, BOUNDS, st.data())
 def test_raising_a_bound_moves_only_nodes_into_that_wave(
     numbers: set[int], hundredths: list[int], data: st.DataObject

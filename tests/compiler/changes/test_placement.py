@@ -12,7 +12,7 @@ from compiler.fleet import selectors, taints
 from compiler.inventory import snapshot
 from compiler.model import base
 from compiler.output import index_file
-from tests import builders
+from tests import builders, effort
 
 
 def rule(feature: str, attribute: str, operator: str, *values: str, **given: Mapping[str, str]) -> dict[str, Any]:
@@ -157,7 +157,7 @@ RULES = st.lists(
 ).map(lambda items: rules(*items))
 
 
-@hypothesis.settings(max_examples=300)
+@hypothesis.settings(max_examples=effort.examples(gate=50, long=300))
 @hypothesis.given(drawn_daemon_sets(), st.none() | RULES, nodes_of_a_cluster())
 def test_nodes_that_are_judged_together_are_served_as_each_by_itself(
     daemon_sets: list[deployed.DaemonSet], own: pool_rules.PoolRules | None, nodes: list[snapshot.Node]

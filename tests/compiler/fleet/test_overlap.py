@@ -11,13 +11,14 @@ from hypothesis import strategies as st
 
 from compiler.fleet import negation, overlap, selectors
 from compiler.fleet.selectors import Requirement
+from tests import effort
 
 LABELS = (None, "", "x", "0", "3", "5", "05", "6", "12", "9223372036854775807", "9223372036854775808")
 """A small world of what a label can be, with integers, words and a number beyond 64 bits."""
 WORDS = (None, "x", "y")
 LIMITS = ("0", "1", "4", "5", "6", "9223372036854775806", "9223372036854775807")
 
-settings = hypothesis.settings(max_examples=150)
+settings = hypothesis.settings(max_examples=effort.examples(gate=25, long=150))
 
 Labels = dict[str, str | None]
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from compiler.fleet import selectors
 from compiler.fleet.selectors import Requirement
 from compiler.model import base
+from tests import effort
 
 LABELS = (
     *(None, "", "a", "b", "a5", "1.5", "0", "00", "1", "5", "05", "6", "007"),
@@ -20,7 +21,7 @@ NO_LABELS = ("-5", "+5", "-0", "-9223372036854775808", "-9223372036854775809", "
 """Values that no node can have, but strconv.ParseInt still judges."""
 LIMITS = ("0", "1", "4", "5", "05", "6", "9223372036854775806", "9223372036854775807")
 
-settings = hypothesis.settings(max_examples=200)
+settings = hypothesis.settings(max_examples=effort.examples(gate=33, long=200))
 
 
 def parse_int(value: str) -> int | None:

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from compiler.formats import canonical, yaml_text
-from tests import kubernetes
+from tests import effort, kubernetes
 
 # Strings that some dumper leaves plain and some reader of Kubernetes takes for something else, and their kin.
 AMBIGUOUS = [
@@ -83,7 +83,7 @@ def test_kustomize_reads_every_string_as_it_was_meant(tmp_path: Path) -> None:
 
 
 @given(values)
-@settings(max_examples=150)
+@settings(max_examples=effort.examples(gate=25, long=150))
 def test_whatever_is_written_is_read_back(value: Any) -> None:
     written = canonical.dump_yaml({"value": value})
     (document,), found = yaml_text.documents(written, "written.yaml")

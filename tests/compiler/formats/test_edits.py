@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from compiler import errors
 from compiler.formats import decode, edits
+from tests import effort
 
 VERSION = ("spec", "driver", "version")
 WAVE = ("spec", "driver", "rollout", "waves", 0, "version")
@@ -97,7 +98,7 @@ def policies(draw: st.DrawFn) -> tuple[str, int]:
 
 
 @given(policies(), VERSIONS | st.text(st.characters(exclude_categories=["Cs"])), st.sampled_from([VERSION, WAVE]))
-@settings(max_examples=150)
+@settings(max_examples=effort.examples(gate=25, long=150))
 def test_an_edit_changes_one_place_and_one_line(file: tuple[str, int], value: str, path: tuple[Any, ...]) -> None:
     text, index = file
     before = source(text)

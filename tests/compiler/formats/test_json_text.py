@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from compiler import diagnostics
 from compiler.formats import documents, json_text
+from tests import effort
 
 
 def findings(text: str) -> list[diagnostics.Diagnostic]:
@@ -54,7 +55,7 @@ def paths(value: Any, path: documents.Path = ()) -> list[tuple[documents.Path, A
 
 
 @given(values, st.sampled_from([None, 1, "\t"]), st.booleans())
-@settings(max_examples=150)
+@settings(max_examples=effort.examples(gate=25, long=150))
 def test_a_place_is_where_its_value_was_written(value: Any, indent: int | str | None, ascii_only: bool) -> None:
     text = json.dumps(value, indent=indent, ensure_ascii=ascii_only)
     source = read(text)

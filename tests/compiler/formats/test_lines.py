@@ -7,10 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from compiler.formats import lines
+from tests import effort
 
 
 @given(st.lists(st.sampled_from(["a", "é", "\n", "\r", "\r\n", "b" * 33_000, "c" * 65_536]), max_size=12))
-@settings(max_examples=60)
+@settings(max_examples=effort.examples(gate=15, long=60))
 def test_a_position_has_its_line_and_column_in_any_order_of_asking(parts: list[str]) -> None:
     text = "".join(parts)
     starts = [0, *(match.end() for match in re.finditer(r"\r\n|\r|\n", text))]

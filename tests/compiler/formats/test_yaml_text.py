@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from compiler import diagnostics
 from compiler.formats import canonical, documents, yaml_reader, yaml_text
+from tests import effort
 
 
 def read(text: str) -> Any:
@@ -346,7 +347,7 @@ def paths(value: Any, path: documents.Path = ()) -> list[tuple[documents.Path, A
 
 
 @given(values)
-@settings(max_examples=100)
+@settings(max_examples=effort.examples(gate=16, long=100))
 def test_a_place_is_where_its_value_was_written(value: Any) -> None:
     text = canonical.dump_yaml(value)
     source = document(text)
@@ -359,7 +360,7 @@ def test_a_place_is_where_its_value_was_written(value: Any) -> None:
 
 
 @given(st.text("ab:-?{}[],&*!|>'\"%@` \n\t#<=~y1.0_e", max_size=40))
-@settings(max_examples=400)
+@settings(max_examples=effort.examples(gate=66, long=400))
 def test_what_is_accepted_reads_the_same_in_python(text: str) -> None:
     read_documents, found = yaml_text.documents(text, "a.yaml")
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from compiler.checks import inventory
 from compiler.inventory import canonical_form, reduction, snapshot
-from tests import builders
+from tests import builders, effort
 
 HOSTNAME = "kubernetes.io/hostname"
 LASTING = {"key": "dedicated", "value": "tls", "effect": "NoSchedule"}
@@ -354,7 +354,7 @@ def items(draw: st.DrawFn) -> list[dict[str, Any]]:
     return found
 
 
-@hypothesis.settings(max_examples=100)
+@hypothesis.settings(max_examples=effort.examples(gate=16, long=100))
 @hypothesis.given(items())
 def test_the_canonical_text_holds_the_whole_inventory(found: list[dict[str, Any]]) -> None:
     reduced = builders.reduced(*found)
@@ -363,7 +363,7 @@ def test_the_canonical_text_holds_the_whole_inventory(found: list[dict[str, Any]
     assert canonical_form.text(reread(reduced)) == canonical_form.text(reduced)
 
 
-@hypothesis.settings(max_examples=50)
+@hypothesis.settings(max_examples=effort.examples(gate=15, long=50))
 @hypothesis.given(items(), st.randoms(use_true_random=False))
 def test_the_canonical_text_does_not_depend_on_the_order_of_nodes(found: list[dict[str, Any]], random: Any) -> None:
     shuffled = list(found)

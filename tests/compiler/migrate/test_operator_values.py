@@ -12,6 +12,7 @@ from compiler import diagnostics, pipeline, schema
 from compiler.formats import decode
 from compiler.migrate import drafts, operator_options, operator_values
 from compiler.project import package_data
+from tests import effort
 
 JUDGE = schema.Judge(package_data.schemas())
 NAMES = drafts.Names(cluster="east")
@@ -304,7 +305,7 @@ def leaf(path: tuple[str | int, ...]) -> st.SearchStrategy[object]:
 SETTINGS = st.fixed_dictionaries({}, optional={path: leaf(path) for path in sorted(operator_options.OPTIONS)})
 
 
-@settings(max_examples=60)
+@settings(max_examples=effort.examples(gate=15, long=60))
 @given(SETTINGS)
 def test_whatever_the_chart_takes_is_read_again_as_what_it_means(options: dict[tuple[str, ...], Any]) -> None:
     options[("operator", "enabledHPRE")] = True

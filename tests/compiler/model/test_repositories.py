@@ -13,7 +13,7 @@ import pytest
 from hypothesis import strategies
 
 from compiler.schema import judge
-from tests import in_process, project
+from tests import effort, in_process, project
 from tests.failures import projects
 
 ROOT = Path(__file__).parents[3]
@@ -80,7 +80,7 @@ def test_a_branch_may_have_any_usual_name(definition: str, field: str, name: str
 
 
 @hypothesis.given(strategies.data())
-@hypothesis.settings(max_examples=100)
+@hypothesis.settings(max_examples=effort.examples(gate=16, long=100))
 def test_a_branch_is_one_that_git_accepts(data: strategies.DataObject) -> None:
     pattern = pattern_of("Repository", "revision").removesuffix("$")  # Python's also matches before a line break.
     name = data.draw(strategies.from_regex(pattern, fullmatch=True, alphabet=".@{}-/~^: *\n\x7f\\?[aé"))

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from compiler import errors
 from compiler.output import index_file, scan, tree, write
+from tests import effort
 
 OLD = tree.Tree.of("east", {"kept.yaml": "kept\n", "changed.yaml": "old\n", "gone/x.yaml": "x\n"})
 NEW = tree.Tree.of("east", {"kept.yaml": "kept\n", "changed.yaml": "new\n", "added/y.yaml": "y\n"})
@@ -391,7 +392,10 @@ FILES = st.dictionaries(
 )
 
 
-@hypothesis.settings(max_examples=60, suppress_health_check=[hypothesis.HealthCheck.function_scoped_fixture])
+@hypothesis.settings(
+    max_examples=effort.examples(gate=15, long=60),
+    suppress_health_check=[hypothesis.HealthCheck.function_scoped_fixture],
+)
 @hypothesis.given(old=FILES, new=FILES, foreign=FILES, complete=st.booleans())
 def test_whatever_lay_there_the_new_tree_and_the_foreign_files_lie_there_afterwards(
     tmp_path_factory: pytest.TempPathFactory,

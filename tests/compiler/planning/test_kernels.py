@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from compiler.model import driver
 from compiler.planning import kernels
+from tests import effort
 
 SP4 = "5.10.0-216.0.0.115.oe2203sp4.aarch64"
 
@@ -182,7 +183,7 @@ PATTERNS = st.lists(ATOMS, min_size=1, max_size=5).map("".join)
 VERSIONS = st.text("ab.", min_size=1, max_size=6)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=effort.examples(gate=66, long=400), deadline=None)
 @given(earlier=PATTERNS, later=PATTERNS, version=VERSIONS)
 def test_a_hidden_mapping_takes_no_kernel(earlier: str, later: str, version: str) -> None:
     mappings = (regexp(earlier), regexp(later, "b"))

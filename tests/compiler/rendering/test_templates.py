@@ -7,7 +7,7 @@ import yaml
 from hypothesis import strategies as st
 
 from compiler.rendering import ir, templates
-from tests import builders
+from tests import builders, effort
 
 
 def rendered(template: str, value: object) -> object:
@@ -19,7 +19,7 @@ def rendered(template: str, value: object) -> object:
 TEXT = st.text(st.characters(exclude_categories=["Cs"]))
 
 
-@hypothesis.settings(max_examples=150)
+@hypothesis.settings(max_examples=effort.examples(gate=25, long=150))
 @hypothesis.given(TEXT)
 def test_any_text_comes_back_as_it_was(text: str) -> None:
     found = rendered("apiVersion: v1\nname: {{ it.name }}\n", ir.Reference(name=text))
@@ -27,7 +27,7 @@ def test_any_text_comes_back_as_it_was(text: str) -> None:
     assert found == {"apiVersion": "v1", "name": text}
 
 
-@hypothesis.settings(max_examples=60)
+@hypothesis.settings(max_examples=effort.examples(gate=15, long=60))
 @hypothesis.given(st.dictionaries(TEXT, TEXT, max_size=3))
 def test_any_mapping_comes_back_as_it_was(pairs: dict[str, str]) -> None:
     assert yaml.load(templates.flow(ir.mapping(pairs.items())), yaml.CSafeLoader) == pairs

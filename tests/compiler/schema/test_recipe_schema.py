@@ -5,11 +5,12 @@ from typing import Any
 
 import jsonschema
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from compiler.project import package_data
 from compiler.schema import judge, recipe_schema
+from tests import effort
 from tests.builders import document, raw
 from tests.builders import judge as schemas
 
@@ -255,6 +256,7 @@ def test_a_spliced_parameter_is_judged_as_jsonschema_alone_judges_it(schema: dic
     assert (found({"values": {"it": value}}, spec) == []) == alone
 
 
+@settings(max_examples=effort.examples(gate=10, long=100))
 @given(schema=parameters)
 def test_every_spliced_schema_is_one_of_draft_2020_12(schema: dict[str, Any]) -> None:
     spec = SPEC | {"parameters": {"properties": {**SPEC["parameters"]["properties"], "it": schema}}}

@@ -16,6 +16,7 @@ from compiler import API_VERSION, diagnostics, schema
 from compiler.formats import documents
 from compiler.schema import explanations
 from compiler.schema import judge as engines
+from tests import effort
 
 FOLDER = pathlib.Path(__file__).parents[3] / "schemas"
 SCHEMAS = {file.stem: json.loads(file.read_text(encoding="utf-8")) for file in FOLDER.glob("*.json")}
@@ -633,7 +634,7 @@ GOLDEN = [
 STEMS = {"KAEPolicy": "kaepolicy", "KAECluster": "kaecluster", "NodeInventory": "nodeinventory", "List": "nodelist"}
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=effort.examples(gate=100, long=600), deadline=None)
 @given(
     data=st.one_of(
         mutated(inventory),
@@ -651,7 +652,7 @@ def test_both_engines_judge_every_document_alike(data: dict[str, Any]) -> None:
         assert engines.thorough()(SCHEMAS[stem]).is_valid(data) is quick
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=effort.examples(gate=25, long=150), deadline=None)
 @given(data=mutated(inventory) | mutated(node_list))
 def test_a_document_has_findings_exactly_when_its_schema_refuses_it(data: dict[str, Any]) -> None:
     kind, mistakes = JUDGE.judge(document(data))

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import strategies as st
 
 from compiler.status import drift
+from tests import effort
 
 
 def paths(wanted: Any, live: Any) -> list[str]:
@@ -101,13 +102,13 @@ JSON = st.recursive(
 )
 
 
-@hypothesis.settings(max_examples=100)
+@hypothesis.settings(max_examples=effort.examples(gate=16, long=100))
 @hypothesis.given(st.dictionaries(st.sampled_from("abc"), JSON))
 def test_an_object_never_differs_from_itself(data: dict[str, Any]) -> None:
     assert drift.changes(data, data) == ()
 
 
-@hypothesis.settings(max_examples=100)
+@hypothesis.settings(max_examples=effort.examples(gate=16, long=100))
 @hypothesis.given(st.dictionaries(st.sampled_from("abc"), JSON), st.dictionaries(st.sampled_from("abc"), JSON))
 def test_any_two_objects_can_be_compared(wanted: dict[str, Any], live: dict[str, Any]) -> None:
     found = {change.path[0] for change in drift.changes(wanted, live)}
