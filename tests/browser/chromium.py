@@ -15,6 +15,8 @@ from typing import Any
 
 import websocket
 
+from tests import tools
+
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 """The programs that are looked for, in this order."""
 
@@ -27,11 +29,6 @@ _ARGUMENTS = (
     "--remote-debugging-port=0",
     "--remote-allow-origins=*",
 )
-
-
-def program() -> str | None:
-    """Return the path of the browser; None where there is none."""
-    return next(filter(None, map(shutil.which, NAMES)), None)
 
 
 class Page:
@@ -124,10 +121,9 @@ class Page:
 @contextlib.contextmanager
 def page() -> Iterator[Page]:
     """Start the browser with an empty page, and end it."""
-    found = program()
-    assert found is not None
+    program = next(filter(None, map(shutil.which, NAMES)), None) or tools.require("chromium", "chromium")
     with tempfile.TemporaryDirectory(prefix="kae-browser-", ignore_cleanup_errors=True) as folder:
-        call = [found, *_ARGUMENTS, f"--user-data-dir={folder}", "about:blank"]
+        call = [program, *_ARGUMENTS, f"--user-data-dir={folder}", "about:blank"]
         with subprocess.Popen(call, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
             try:
                 with Page(_address(process)) as opened:

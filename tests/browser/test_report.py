@@ -11,10 +11,6 @@ from tests import in_process, revisions
 from tests.browser import chromium, fleets
 from tests.cli import fleet
 
-pytestmark = pytest.mark.skipif(
-    chromium.program() is None, reason="a browser is needed: apt-get install chromium, then make test-browser"
-)
-
 HOSTILE = "openEuler <script>document.title = 'run'</script></script><img src=x onerror=alert(1)>"
 COUNT = "document.getElementById('count').textContent"
 ROWS = "document.querySelectorAll('#list tbody tr').length"

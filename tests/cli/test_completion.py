@@ -1,14 +1,13 @@
 """`kae completion`: scripts that their shells read, and the words that they offer."""
 
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from tests import in_process, project, revisions
+from tests import in_process, project, revisions, tools
 from tests.cli import fleet
 
 ROOT = Path(__file__).parents[2]
@@ -91,8 +90,7 @@ def test_documents_that_are_wrong_complete_nothing_and_print_nothing(tmp_path: P
     ("line", "words"), [("kae comp", ["compile", "completion"]), ("kae explain east/kp920-02", ["east/kp920-02"])]
 )
 def test_each_shell_offers_the_words(shell: str, line: str, words: list[str], folder: Path) -> None:
-    if shutil.which(shell) is None:
-        pytest.skip(f"{shell} is not installed")
+    tools.require(shell, shell)
     script = in_process.kae(folder, "completion", shell).out
     program = f"{'compdef() {}' if shell == 'zsh' else ''}\n{script}\n{ASK[shell].format(line)}"
     flags = {"bash": ["--norc"], "fish": ["--no-config"], "zsh": ["--no-rcs"]}[shell]

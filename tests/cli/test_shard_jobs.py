@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from compiler.commands import init
-from tests import in_process, project
+from tests import in_process, project, tools
 from tests.cli import sharded, test_init
 from tests.cli.test_init import World
 from tests.cli.test_inventories import inventory, watch
@@ -137,12 +137,11 @@ def test_no_word_of_a_pull_request_is_pasted_into_a_script_of_a_shard() -> None:
 
 
 def test_the_workflow_is_one_that_actionlint_accepts(tmp_path: Path) -> None:
-    if shutil.which("actionlint") is None:
-        pytest.skip("`make workflows` runs it.")
+    actionlint = tools.require("actionlint", "github.com/rhysd/actionlint/cmd/actionlint@latest", "go install")
     in_process.kae(tmp_path, "init", "--shards=4")
 
     done = subprocess.run(
-        ("actionlint", ".github/workflows/kae.yaml"), cwd=tmp_path, capture_output=True, text=True, check=False
+        (actionlint, ".github/workflows/kae.yaml"), cwd=tmp_path, capture_output=True, text=True, check=False
     )
 
     assert (done.returncode, done.stdout) == (0, "")

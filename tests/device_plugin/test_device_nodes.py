@@ -8,9 +8,14 @@ import pytest
 
 from device_plugin import plugin
 from runtime import shapes
+from tests import tools
 from tests.device_plugin import hosts, machines, settings
 
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to make device nodes")
+
+@pytest.fixture(autouse=True)
+def _is_root() -> None:
+    tools.require_root("it makes device nodes")
+
 
 A = "0000:79:00.0"
 WANTED = shapes.DeviceNodes(mode="0660", group=994)

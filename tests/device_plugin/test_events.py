@@ -12,9 +12,10 @@ import inotify_simple
 import pytest
 
 from device_plugin.host import events
+from tests import tools
 from tests.device_plugin import kernel, machines
 
-REAL = next((path for path in sorted(Path("/sys/bus/pci/devices").glob("*/uevent")) if os.access(path, os.W_OK)), None)
+_DEVICES = Path("/sys/bus/pci/devices")
 """Root may write there, unless a container shows it sysfs for reading only."""
 
 
@@ -91,18 +92,20 @@ async def listening() -> AsyncIterator[asyncio.Event]:
         heard.close()
 
 
-@pytest.mark.skipif(REAL is None, reason="needs root and a PCI device")
 async def test_the_kernels_own_event_of_a_real_device_is_heard() -> None:
-    assert REAL is not None
+    real = next((path for path in sorted(_DEVICES.glob("*/uevent")) if os.access(path, os.W_OK)), None)
+    if real is None:
+        tools.skip("The uevent file of a PCI device that this user may write is needed.")
     async with listening() as told:
         # The kernel says "change" of the device, and nothing changes.
-        REAL.write_text("change")
+        real.write_text("change")
 
         await asyncio.wait_for(told.wait(), _DEADLINE_S)
 
 
-@pytest.mark.skipif(not may_speak(), reason="needs root: speaks to the kernel's multicast group")
 async def test_a_process_that_speaks_to_the_kernels_group_is_heard_by_others_and_not_by_us() -> None:
+    if not may_speak():
+        tools.skip("CAP_NET_ADMIN is needed: it speaks to the kernel's multicast group.")
     loop = asyncio.get_running_loop()
     with (
         socket.socket(socket.AF_NETLINK, socket.SOCK_DGRAM, 15) as witness,

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import tools
 from tests.device_plugin import hosts, kernel, machines
 
 HPRE, SEC = "0000:79:00.0", "0000:76:00.0"
@@ -177,8 +178,8 @@ def lacks_attributes(entry: Path) -> bool:
         os.close(opened)
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="needs root: makes device nodes")
 def test_device_nodes_can_be_nodes_of_their_own(tmp_path: Path) -> None:
+    tools.require_root("it makes device nodes")
     host = machines.bare_metal(tmp_path, mknod=True)
 
     node = host.node(HPRE)

@@ -1,14 +1,12 @@
 """The openssl.cnf that containers get: read by OpenSSL itself, on top of what a distribution's file says."""
 
-import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
 from device_plugin.kubelet import openssl
-
-pytestmark = pytest.mark.skipif(shutil.which("openssl") is None, reason="needs the command openssl")
+from tests import tools
 
 VARIANTS = pytest.mark.parametrize("variant", tuple(openssl.variants()), ids=lambda variant: variant.name)
 DISTRIBUTION = """
@@ -65,7 +63,7 @@ def written(folder: Path, variant: openssl.Variant, *, section: str = "", second
 def run(conf: Path, *arguments: str, engines: str = "/nowhere") -> subprocess.CompletedProcess[str]:
     """A call of the command in a container's environment."""
     return subprocess.run(
-        ["openssl", *arguments],
+        [tools.require("openssl", "openssl"), *arguments],
         env={"PATH": "/usr/bin:/bin", "OPENSSL_CONF": str(conf), "OPENSSL_ENGINES": engines},
         capture_output=True,
         text=True,

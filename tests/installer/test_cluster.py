@@ -18,8 +18,6 @@ LEASE = lease_objects.Lease(
     name="kae-driver-tls-1", holder="node-1", renewed="2026-01-02T03:04:05.000006Z", duration_s=900
 )
 
-needs_openssl = pytest.mark.skipif(shutil.which("openssl") is None, reason="needs the command openssl")
-
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[apiserver.ApiServer]:
@@ -331,7 +329,6 @@ def pod(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[apiserver.A
         yield serving
 
 
-@needs_openssl
 def test_in_a_pod_its_service_account_is_used(pod: apiserver.ApiServer, tmp_path: Path) -> None:
     api = cluster.Cluster(service_account=tmp_path)
 
@@ -344,7 +341,6 @@ def test_in_a_pod_its_service_account_is_used(pod: apiserver.ApiServer, tmp_path
     assert answers == [cluster.EvictionAnswer(outcome=cluster.Outcome.GONE)] * 2
 
 
-@needs_openssl
 def test_in_a_pod_the_proxy_for_mirrors_is_not_used(
     pod: apiserver.ApiServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -358,7 +354,6 @@ def test_in_a_pod_the_proxy_for_mirrors_is_not_used(
     assert answer.outcome is cluster.Outcome.GONE
 
 
-@needs_openssl
 def test_a_server_that_another_authority_vouches_for_is_not_trusted(tmp_path: Path) -> None:
     others = tmp_path / "others"
     others.mkdir()
@@ -373,7 +368,6 @@ def test_a_server_that_another_authority_vouches_for_is_not_trusted(tmp_path: Pa
         assert server.state.requests == []
 
 
-@needs_openssl
 def test_a_pod_whose_token_is_taken_away_says_so(pod: apiserver.ApiServer, tmp_path: Path) -> None:
     (tmp_path / "token").unlink()
     api = cluster.Cluster(service_account=tmp_path)

@@ -9,6 +9,7 @@ import pytest
 
 from installer.host import chroot
 from runtime import errors
+from tests import tools
 from tests.installer import kernel, layouts, machines, modulefiles
 
 PF, ENTRY = "0000:79:00.0", "hisi_hpre-0"
@@ -117,8 +118,8 @@ def test_the_driver_enables_virtual_functions_by_its_parameter(bare: machines.Ma
     assert len(bare.entries()) == 10
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="device nodes are made by root")
 def test_nodes_can_be_real_ones(tmp_path: Path) -> None:
+    tools.require_root("it makes device nodes")
     machine = machines.with_kae(tmp_path, mknod=True)
     machine.hold(4711, ENTRY)
     node = machine.root / f"dev/{ENTRY}"

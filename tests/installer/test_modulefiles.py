@@ -4,17 +4,11 @@ import shutil
 import subprocess
 from pathlib import Path
 
-import pytest
-
+from tests import tools
 from tests.installer import machines, modulefiles, sourcetrees
 from tests.installer.fakes import index
 
 RELEASE = machines.KERNEL
-
-needs_kmod = pytest.mark.skipif(shutil.which("depmod") is None, reason="kmod's depmod is needed")
-needs_compiler = pytest.mark.skipif(
-    not (shutil.which("gcc") and shutil.which("make")), reason="gcc and make are needed"
-)
 
 
 def test_both_forms_of_a_file_tell_the_same() -> None:
@@ -24,27 +18,28 @@ def test_both_forms_of_a_file_tell_the_same() -> None:
     assert index.modinfo(module.plain())["depends"] == ["hisi_qm"]
 
 
-@needs_kmod
 def test_the_real_depmod_and_the_fake_one_find_the_same(tmp_path: Path) -> None:
     machine = machines.Machine(tmp_path)
     machine.add_driver("2.0.1", "updates/kae")
     known = tmp_path / f"lib/modules/{RELEASE}/modules.dep"
     fake = sorted(known.read_text().splitlines())
 
-    command = ["depmod", "-b", str(tmp_path), "-C", str(tmp_path / "etc/depmod.d"), "-a", RELEASE]
+    depmod = tools.require("depmod", "kmod")
+    command = [depmod, "-b", str(tmp_path), "-C", str(tmp_path / "etc/depmod.d"), "-a", RELEASE]
     said = subprocess.run(command, check=True, capture_output=True, text=True, timeout=30).stderr
 
     assert said == ""
     assert sorted(known.read_text().splitlines()) == fake
 
 
-@needs_compiler
 def test_a_compiled_driver_is_loaded_and_served(tmp_path: Path) -> None:
+    tools.require("gcc", "gcc")
+    make = tools.require("make", "make")
     machine = machines.Machine(tmp_path / "host")
     machine.add_image(tmp_path / "image", "2.0.3")
     source, build = tmp_path / "image/opt/src/kae", tmp_path / "host/usr/src/kernels" / RELEASE
     sourcetrees.write_kernel_devel(build, RELEASE)
-    command = ["make", "-s", "-C", str(source), f"KERNEL_PATH={build}"]
+    command = [make, "-s", "-C", str(source), f"KERNEL_PATH={build}"]
     subprocess.run(command, check=True, capture_output=True, timeout=60)
     folder = tmp_path / f"host/lib/modules/{RELEASE}/updates/kae"
     folder.mkdir(parents=True)

@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -16,6 +15,7 @@ from installer import paths
 from installer.decide import obstacles
 from installer.host import chroot, module_search, record, rpm
 from installer.sources import build
+from tests import tools
 from tests.installer import incidents, layouts, machines, modulefiles, settings
 
 KERNEL_USES = "The kernel itself uses "
@@ -209,7 +209,6 @@ def test_depmods_own_order_says_which_copy_obstructs(
     assert [path.rpartition("/")[0] in sentence for sentence in said] == [True] * obstructs
 
 
-@pytest.mark.skipif(shutil.which("depmod") is None, reason="The real depmod is not there.")
 @pytest.mark.parametrize(
     "lines",
     [
@@ -230,7 +229,8 @@ def test_the_real_depmod_takes_a_copy_elsewhere_where_one_obstructs(lines: str, 
         layouts.put(base / name, b"")
     layouts.put(tmp_path / "etc/depmod.d/site.conf", lines.encode())
 
-    command = ["depmod", "-C", str(tmp_path / "etc/depmod.d"), "-b", str(tmp_path), machines.KERNEL]
+    depmod = tools.require("depmod", "kmod")
+    command = [depmod, "-C", str(tmp_path / "etc/depmod.d"), "-b", str(tmp_path), machines.KERNEL]
     subprocess.run(command, check=True, capture_output=True)
     taken = (base / "modules.dep").read_text().partition(":")[0]
     rivals = module_search.rivals(chroot.Host(tmp_path), machines.KERNEL, ("hisi_zip",), "updates/kae")
@@ -439,20 +439,17 @@ def test_modules_without_a_signature_are_refused_before_anybody_is_evicted_where
         assert (shown.state, settings.versions(machine)) == ("Ready", {"2.0.2"})
 
 
-SIGN = next(iter(sorted(Path("/usr/lib").glob("linux-kbuild-*/scripts/sign-file"))), None)
-
-
-@pytest.mark.skipif(SIGN is None or shutil.which("openssl") is None, reason="sign-file of linux-kbuild is not there.")
 def test_modules_that_the_kernels_own_sign_file_has_signed_are_taken(
     machine: machines.Machine, newer: Path, crew: incidents.Crew, tmp_path: Path
 ) -> None:
+    sign, openssl = tools.require("sign-file", "linux-headers-generic"), tools.require("openssl", "openssl")
     key, certificate = tmp_path / "key.pem", tmp_path / "cert.der"
-    request = ["openssl", "req", "-new", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=kae", "-days", "2"]
+    request = [openssl, "req", "-new", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=kae", "-days", "2"]
     subprocess.run(
         [*request, "-keyout", str(key), "-outform", "DER", "-out", str(certificate)], check=True, capture_output=True
     )
     for module in newer.rglob("*.ko"):
-        subprocess.run([str(SIGN), "sha256", str(key), str(certificate), str(module)], check=True)
+        subprocess.run([sign, "sha256", str(key), str(certificate), str(module)], check=True)
     layouts.put(machine.root / ENFORCED, b"Y\n")
 
     assert crew.job(newer).settle().state == "Ready"

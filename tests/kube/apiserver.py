@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 from urllib import parse
 
+from tests import tools
 from tests.kube import objects, transport
 
 _LEASES = "coordination.k8s.io/v1"
@@ -270,7 +271,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
 def _certificate(folder: Path) -> Path:
     """Make a self-signed certificate for the loopback address."""
     path = folder / "server.crt"
-    make = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=kae-test"
+    openssl = tools.require("openssl", "openssl")
+    make = f"{openssl} req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=kae-test"
     names = ["-addext", "subjectAltName=IP:127.0.0.1", "-addext", "keyUsage=critical,keyCertSign,digitalSignature"]
     files = ["-keyout", str(path.with_suffix(".key")), "-out", str(path)]
     subprocess.run([*make.split(), *names, *files], check=True, capture_output=True, timeout=30)

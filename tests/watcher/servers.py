@@ -8,7 +8,6 @@ import contextlib
 import functools
 import http.server
 import os
-import shutil
 import signal
 import socket
 import ssl
@@ -22,11 +21,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib import parse
 
+from tests import tools
 from tests.watcher import remotes
 
 _WAIT_S = 20
-
-SSHD = shutil.which("sshd", path=f"{os.environ['PATH']}:/usr/sbin:/sbin")
 
 
 @contextlib.contextmanager
@@ -306,7 +304,7 @@ class Sshd:
 @contextlib.contextmanager
 def sshd(folder: Path) -> Iterator[Sshd]:
     """OpenSSH's own server, as ourselves, with keys of its own."""
-    assert SSHD is not None
+    program = tools.require("sshd", "openssh-server")
     folder.mkdir()
     user = _user()
     if os.getuid() == 0:
@@ -328,7 +326,7 @@ def sshd(folder: Path) -> Iterator[Sshd]:
     }
     file = folder / "sshd_config"
     file.write_text("".join(f"{name} {value}\n" for name, value in configuration.items()))
-    with _running([SSHD, "-D", "-e", "-f", str(file)], remotes.ENVIRONMENT, port):
+    with _running([program, "-D", "-e", "-f", str(file)], remotes.ENVIRONMENT, port):
         public = host_key.with_suffix(".pub").read_text()
         yield Sshd(port=port, key=key.read_text(), known_hosts=f"[127.0.0.1]:{port} {public}", user=user)
 

@@ -1,7 +1,6 @@
 """The configs that the programs of a recipe get, and the parts of their pods that KAE's do not have."""
 
 import json
-import shutil
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,7 +13,7 @@ from compiler.formats import canonical
 from device_plugin import config as plugin_config
 from installer import config as driver_config
 from runtime import shapes
-from tests import builders
+from tests import builders, tools
 
 TOKEN = {
     "name": "amd.com/onload",
@@ -197,8 +196,7 @@ def test_the_real_cp_copies_a_payload_to_where_the_installer_looks_twice(tmp_pat
         folder = payload / one["volumeMounts"][0]["subPath"]
         folder.mkdir(parents=True, exist_ok=True)
         assert target == one["volumeMounts"][0]["mountPath"]
-        (program := shutil.which(command[0])) or pytest.skip("there is no cp")
-        subprocess.run([program, *command[1:], f"{image}{path}", folder], check=True)
+        subprocess.run([tools.require(command[0], "coreutils"), *command[1:], f"{image}{path}", folder], check=True)
 
     assert (payload / "modules/opt/lib/modules/6.1/a.ko").read_text() == "a"
     assert (payload / "modules/opt/lib/modules/6.1/build").is_symlink()
