@@ -28,6 +28,6 @@ def test_the_summary_has_one_command_for_all_that_it_installs() -> None:
     ]
 
     assert list(tools.summary(reasons)) == [
-        "Skipped without sshd, zsh (3 tests): apt-get install openssh-server zsh",
-        "Skipped (1 tests): Root is needed: it makes device nodes.",
+        "3 skipped without sshd, zsh: apt-get install openssh-server zsh",
+        "1 skipped: Root is needed: it makes device nodes.",
     ]

@@ -89,6 +89,6 @@ def summary(reasons: Iterable[str]) -> Iterator[str]:
     for command, lacking in sorted(commands.items()):
         programs = ", ".join(sorted({missing["program"] for missing in lacking}))
         wanted = " ".join(sorted({missing["package"] for missing in lacking}))
-        yield f"Skipped without {programs} ({len(lacking)} tests): {command} {wanted}"
+        yield f"{len(lacking)} skipped without {programs}: {command} {wanted}"
     for reason, count in sorted(others.items()):
-        yield f"Skipped ({count} tests): {reason}"
+        yield f"{count} skipped: {reason}"
