@@ -8,6 +8,8 @@ BIN := .venv/bin
 READY := .venv/ready
 COUNT ?=
 SEED ?= 0
+MINUTES ?=
+BASE ?=
 UPGRADE ?=
 IMAGE_REGISTRY ?= cr.openfuyao.cn/openfuyao
 
@@ -34,11 +36,26 @@ compile: $(READY) ## Compile policies/ and inventory/ to output/
 	$(BIN)/kae compile
 
 # What the tests start again and again is compiled once, whatever the shell says of others' programs.
-.PHONY: test
-test: export PYTHONDONTWRITEBYTECODE =
-test: $(READY) ## Run every test that needs neither root nor a cluster
-	$(BIN)/python -m pytest -n auto --dist worksteal
-	@echo 'The tests on a real control plane, a real node and a real kernel need root: make cluster-tools test-cluster test-vm'
+.PHONY: test test-long
+test test-long quick mutants: export PYTHONDONTWRITEBYTECODE =
+test: $(READY) ## Run the tests that every change must pass; they need neither root nor a cluster
+	$(BIN)/python -m pytest -n auto --dist worksteal -m 'not long'
+	@echo 'What takes longer: make test-long. What needs root, a cluster and a kernel: make cluster-tools test-cluster test-vm'
+
+test-long: $(READY) ## Run the campaigns and the slowest tests, and the random ones with more examples
+	KAE_LONG=1 $(BIN)/python -m pytest -n auto --dist worksteal -m 'long or hypothesis or seeded'
+
+.PHONY: quick
+quick: $(READY) ## Check style, types and the tests of what changed since BASE=, at most a minute
+	@$(BIN)/python -m tests.quick $(BASE)
+
+.PHONY: hooks
+hooks: ## Have git run `make quick` before each push
+	@bash ci/hooks.sh
+
+.PHONY: mutants
+mutants: $(READY) ## Make small faults in the programs, and print those that no test notices (COUNT=64 SEED=0 MINUTES=60)
+	$(BIN)/python -m tests.mutants --count $(or $(COUNT),64) --seed $(SEED) --minutes $(or $(MINUTES),60)
 
 .PHONY: test-browser
 test-browser: $(READY) ## Run the tests of the report's page in chromium (apt-get install chromium)
@@ -144,7 +161,7 @@ workflows: $(READY) ## Check workflows and scripts (zizmor; actionlint where Go 
 	@if command -v go >/dev/null; then echo 'go run $(ACTIONLINT)' && go run $(ACTIONLINT) $(WORKFLOWS); \
 	else echo 'actionlint did not run: it needs Go.'; fi
 	@# actionlint gives the scripts in workflows to shellcheck, too.
-	@if command -v shellcheck >/dev/null; then (git ls-files '*.sh' .ci/run; ls $(MADE)/*/ci/*.sh) | xargs shellcheck; \
+	@if command -v shellcheck >/dev/null; then (git ls-files '*.sh' .ci/run .ci/nightly; ls $(MADE)/*/ci/*.sh) | xargs shellcheck -x; \
 	else echo 'shellcheck did not run: apt-get install shellcheck'; fi
 
 .PHONY: format

@@ -21,10 +21,11 @@ def jobs(name: str) -> dict[str, Any]:
     return found
 
 
-def test_the_jobs_of_ci_run_every_part_that_a_change_must_pass() -> None:
-    script = (ROOT / ".ci/run").read_text("utf-8")
+@pytest.mark.parametrize(("workflow", "name"), [("ci", "run"), ("nightly", "nightly")])
+def test_the_jobs_of_a_workflow_run_every_part_of_its_script(workflow: str, name: str) -> None:
+    script = (ROOT / ".ci" / name).read_text("utf-8")
 
-    parts = [part for job in jobs("ci").values() for part in job["strategy"]["matrix"]["part"]]
+    parts = [part for job in jobs(workflow).values() for part in job["strategy"]["matrix"]["part"]]
 
     assert sorted(parts) == sorted(re.findall(r"^part_(\w+)\(\)", script, re.MULTILINE))
     (whole,) = re.findall(r"^parts=\((.*)\)", script, re.MULTILINE)
@@ -47,7 +48,10 @@ def test_the_jobs_of_a_release_run_every_step_in_its_order() -> None:
     assert steps == known.split()
 
 
-@pytest.mark.parametrize("command", [(".ci/run", "style", "clutser"), ("ci/release.sh", "programs", "clutser")])
+@pytest.mark.parametrize(
+    "command",
+    [(".ci/run", "style", "clutser"), (".ci/nightly", "fuzz", "clutser"), ("ci/release.sh", "programs", "clutser")],
+)
 def test_a_misspelt_part_is_told_before_any_part_begins(command: tuple[str, ...]) -> None:
     environment = os.environ | {"REGISTRY": "registry.example.com/team"}
 
