@@ -327,3 +327,10 @@ def test_a_wrong_project_file_is_a_line_of_json_too(tmp_path: Path) -> None:
 
     assert answer.code == 1
     assert [json.loads(line)["code"] for line in answer.out.splitlines()] == ["invalid-value"]
+
+
+def test_several_processes_plan_what_one_does(folder: Path) -> None:
+    one, several = (in_process.kae(folder, "plan", "-o", "json", "--jobs", jobs) for jobs in ("1", "2"))
+
+    assert one.code == 0
+    assert several == one

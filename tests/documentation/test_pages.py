@@ -14,6 +14,7 @@ from compiler import cli, diagnostics
 from compiler.migrate import operator_options
 from docs import reference
 from tests import in_process
+from tests.documentation import behaviours
 from tests.installer import machines
 from tests.table1 import test_table1
 
@@ -239,3 +240,7 @@ def test_architecture_gives_a_reason_for_each_dependency() -> None:
     named = {row.lower() for row in re.findall(r"^\| ([\w-]+) \|", table, re.MULTILINE)} - {"package"}
 
     assert named == {re.split(r"[<>=]", each)[0] for each in wanted}
+
+
+def test_each_documented_finding_command_and_field_has_a_test() -> None:
+    assert [f"{each.sort} {each.name}" for each in behaviours.every() if each.test is None] == []

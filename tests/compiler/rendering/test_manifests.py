@@ -139,6 +139,17 @@ def test_workers_of_nfd_tolerate_what_any_policy_tolerates() -> None:
         assert written not in others
 
 
+def test_each_program_of_nfd_has_the_priority_that_the_cluster_names() -> None:
+    paths = {"worker": WORKER, "master": "nfd/deployment-nfd-master.yaml"}
+
+    objects = compiled(builders.policy("tls"), nfd={name: {"priorityClassName": f"of-{name}"} for name in paths})
+
+    assert {name: pod(objects, path)["priorityClassName"] for name, path in paths.items()} == {
+        "worker": "of-worker",
+        "master": "of-master",
+    }
+
+
 def test_a_toleration_is_written_as_it_was_given() -> None:
     given = [
         {"operator": "Exists"},
