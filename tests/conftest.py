@@ -30,7 +30,6 @@ def pytest_configure(config: pytest.Config) -> None:
     is not run unless it is named makes device nodes and whole root file systems; it stays with the disk.
     """
     config.option.update_snapshots |= project.accepting()
-    config.option.disable_unused_snapshots |= config.option.collectonly
     apart = [_ROOT / folder for folder in config.getini("norecursedirs")]
     named = [(config.invocation_params.dir / argument.partition("::")[0]).resolve() for argument in config.args]
     if "TMPDIR" in os.environ or any(path.is_relative_to(folder) for path in named for folder in apart):
