@@ -1,7 +1,6 @@
 """Every code has its documents, in tests/failures/<code>/project or made by `projects`, and their exact text."""
 
 import json
-import shutil
 from pathlib import Path
 
 import pytest
@@ -9,28 +8,13 @@ import pytest
 from compiler import diagnostics
 from tests import in_process, project
 from tests.failures import projects, risks
-
-HERE = Path(__file__).parent
-CASES = sorted({path.parent.name for path in HERE.glob("*/project")} | projects.MADE.keys() | risks.CHANGES.keys())
+from tests.failures.cases import CASES, HERE, prepared
 
 OF_IMPORT = {code for code in diagnostics.CODES if code.startswith("import-")}
 """Codes of `kae import` alone, which reads no project; IMPORT_TESTS earn these codes."""
 OF_RECIPES = {"recipe-behind"}
 """Codes of `kae recipe` alone."""
 IMPORT_TESTS = HERE.parent / "cli/test_import.py"
-
-
-def prepared(code: str, folder: Path) -> Path:
-    """The project of a code, in a folder of its own."""
-    if code in projects.MADE:
-        folder.mkdir()
-        projects.MADE[code](folder)
-    elif code in risks.CHANGES:
-        folder.mkdir()
-        risks.prepare(code, folder)
-    else:
-        shutil.copytree(HERE / code / "project", folder)
-    return folder
 
 
 @pytest.mark.parametrize("code", CASES)
