@@ -189,7 +189,13 @@ def test_the_module_and_the_console_script_are_one(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "command",
-    [("plan",), ("explain", "east/kp920-01"), ("preflight", "--kernel", "5.10.0-153.12.0.92.oe2203sp2.aarch64")],
+    [
+        ("plan",),
+        ("explain", "east/kp920-01"),
+        ("preflight", "--kernel", "5.10.0-153.12.0.92.oe2203sp2.aarch64"),
+        ("recipe", "list"),
+        ("recipe", "show", "onload"),
+    ],
 )
 def test_a_quiet_question_is_answered_by_its_exit_code(command: tuple[str, ...], tmp_path: Path) -> None:
     folder = fleet.small(tmp_path)

@@ -68,6 +68,7 @@ def test_an_object_without_pods_touches_no_node(small: Path) -> None:
     answer = in_process.kae(small, "compile", "--check")
 
     assert answer.out.startswith("east: 1 object replaced; no node touched\n  replaced  Namespace kae-operator\n---")
+    assert changes(small)["replaced"] == [{"kind": "Namespace", "namespace": None, "name": "kae-operator"}]
 
 
 def test_a_node_that_another_policy_serves_is_touched(small: Path) -> None:

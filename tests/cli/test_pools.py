@@ -142,6 +142,17 @@ def test_a_kernel_that_no_node_runs_is_answered_for(
     assert words in answer.out
 
 
+def test_modules_of_the_kernel_itself_need_no_support_by_kaes_driver(tmp_path: Path) -> None:
+    policy = "  driver: {source: {inTree: {}}, version: 2.2.0}\n  devicePlugin: {version: 1.4.1}\n"
+    head = "apiVersion: device.openfuyao.com/v1alpha1\nkind: KAEPolicy\nmetadata: {name: own}\nspec:\n"
+    project.write(tmp_path, {"policies/own.yaml": head + policy, "inventory/east.json": fleet.listed((_node(3),))})
+
+    answer = in_process.kae(tmp_path, "preflight", "--kernel", "5.11.0.oe2203", "--os", "Debian 13")
+
+    assert "not known to support" not in answer.out
+    assert "own" in answer.out
+
+
 @pytest.mark.parametrize("kernel", ["", " ", "5.10 0", "x" * 64])
 def test_preflight_takes_only_what_can_be_a_kernel(folder: Path, kernel: str) -> None:
     answer = in_process.kae(folder, "preflight", "--kernel", kernel)

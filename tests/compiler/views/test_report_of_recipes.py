@@ -11,6 +11,7 @@ from compiler.project import package_data
 from compiler.views.report import data as report_data
 from compiler.views.report import page as report_page
 from compiler.views.report import tables as report_tables
+from tests import builders
 from tests.compiler.views.stacked import NODES, TLS, view
 
 
@@ -27,6 +28,21 @@ def facts(shown: plan.Plan) -> dict[str, dict[str, Any]]:
 def rows(shown: plan.Plan, key: str) -> list[list[str]]:
     (found,) = (table for table in report_tables.of([shown]) if table.key == key)
     return [[cell.text for cell in row] for row in found.rows]
+
+
+def test_an_image_that_holds_modules_is_shown_with_the_kernels_of_its_nodes() -> None:
+    prebuilt = builders.policy(
+        "tls",
+        operator={"enabledHPRE": True},
+        driver={"version": "2.2.0", "source": {"prebuilt": {}}},
+        devicePlugin={"version": "1.4.1"},
+    )
+    shown, _ = builders.view([prebuilt], [builders.node()])
+
+    (driver, plugin) = rows(shown, "images")
+
+    assert driver[-1] == builders.profile().kernel_version
+    assert plugin[-1] == "-"
 
 
 def test_a_page_without_recipes_does_not_speak_of_them() -> None:

@@ -1,0 +1,31 @@
+"""The privileges that a change gives: an object's own fields say them, however they are written."""
+
+from typing import Any
+
+import pytest
+
+from compiler.changes.revisions import privileges
+
+
+def texts(**pod: Any) -> list[str]:
+    """The privileges that concern secrets and nodes of a Deployment with this pod spec."""
+    spec = {"containers": [], "automountServiceAccountToken": False} | pod
+    data = {"kind": "Deployment", "spec": {"template": {"metadata": {}, "spec": spec}}}
+    return [item.text for item in sorted(privileges.of_object(data)) if item.sort in ("secret", "node")]
+
+
+SECRET = {"name": "TOKEN", "valueFrom": {"secretKeyRef": {"name": "forge", "key": "token"}}}
+
+
+@pytest.mark.parametrize(
+    "pod",
+    [
+        {"containers": [{"name": "a", "image": "x/a:1", "env": [{"name": "PLAIN", "value": "b"}, SECRET]}]},
+        {"initContainers": [{"name": "a", "image": "x/a:1", "env": [SECRET]}]},
+        {"volumes": [{"name": "v", "secret": {"secretName": "forge"}}]},
+        {"volumes": [{"name": "v", "projected": {"sources": [{"secret": {"name": "forge"}}]}}]},
+    ],
+    ids=["variable", "variable of an init container", "volume", "projected volume"],
+)
+def test_a_pod_that_reads_a_secret_says_which(pod: dict[str, Any]) -> None:
+    assert texts(**pod) == ["reads Secret forge"]
