@@ -2,6 +2,7 @@
 
 import copy
 import fnmatch
+import functools
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -20,15 +21,27 @@ _REVISION = "controller-revision-hash"
 
 
 def applied(server: apiserver.ApiServer, folder: Path, cluster: str) -> None:
-    """Puts everything of output/<cluster>/ there, and what the controllers make of it where all is well."""
+    """Put the nodes of east, everything of output/<cluster>/, and what the controllers make of it if all is well."""
+    server.put(*nodes(), *json.loads(_applied(folder, cluster)))
+
+
+@functools.cache
+def _applied(folder: Path, cluster: str) -> str:
     planned = nodes_planned(folder, cluster)
-    for item in objects(folder, cluster):
-        item["metadata"] |= {"uid": f"uid-of-{item['metadata']['name']}", "generation": 1}
-        if item["kind"] == "Deployment":
-            item["status"] = {"availableReplicas": item["spec"]["replicas"]}
-        if item["kind"] == "DaemonSet":
-            _rolled_out(server, item, landing(planned, item["metadata"]["name"]))
-        server.put(item)
+    return json.dumps([made for item in objects(folder, cluster) for made in _controlled(item, planned)])
+
+
+def _controlled(item: dict[str, Any], planned: Iterable[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Yield an object as the API server and the controllers complete it, and the objects that they make of it."""
+    name = item["metadata"]["name"]
+    item["metadata"] |= {"uid": f"uid-of-{name}", "generation": 1}
+    if item["kind"] == "Deployment":
+        item["status"] = {"availableReplicas": item["spec"]["replicas"]}
+    if item["kind"] == "DaemonSet":
+        landed = landing(planned, name)
+        item["status"] = {"observedGeneration": 1, "desiredNumberScheduled": len(landed)}
+        yield from (revision(item, 1), *(pod(item, node) for node in landed))
+    yield item
 
 
 def objects(folder: Path, cluster: str) -> Iterator[dict[str, Any]]:
@@ -45,9 +58,8 @@ def parsed(files: trees.Files) -> Iterator[dict[str, Any]]:
 
 def nodes_planned(folder: Path, cluster: str) -> list[dict[str, Any]]:
     """The nodes as `kae plan` tells of them."""
-    answer = json.loads(in_process.kae(folder, "plan", "--cluster", cluster, "-o", "json").out)
-    (found,) = answer["clusters"]
-    told: list[dict[str, Any]] = found["nodes"]
+    (answer,) = json.loads(in_process.kae(folder, "plan", "--cluster", cluster, "-o", "json").out)["clusters"]
+    told: list[dict[str, Any]] = answer["nodes"]
     return told
 
 
@@ -63,15 +75,10 @@ def landing(planned: Iterable[Mapping[str, Any]], name: str) -> list[str]:
 
 def nodes() -> list[dict[str, Any]]:
     """The nodes of cluster east, as kubelets register them."""
-    found = copy.deepcopy(list(fleet.NODES))
-    for node in found:
+    registered = copy.deepcopy(list(fleet.NODES))
+    for node in registered:
         node["metadata"]["labels"]["kubernetes.io/os"] = "linux"
-    return found
-
-
-def _rolled_out(server: apiserver.ApiServer, item: dict[str, Any], landed: list[str]) -> None:
-    item["status"] = {"observedGeneration": 1, "desiredNumberScheduled": len(landed)}
-    server.put(revision(item, 1), *(pod(item, node) for node in landed))
+    return registered
 
 
 def revision(daemon_set: Mapping[str, Any], number: int) -> dict[str, Any]:

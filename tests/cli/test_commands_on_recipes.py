@@ -120,6 +120,23 @@ def test_a_plan_in_json_has_the_privileges_that_the_output_lists(folder: Path) -
     assert [stack["privileges"] for stack in stacks] == [written]
 
 
+def test_a_policy_of_a_recipe_without_nodes_is_told_where_the_plan_is_restricted_to_it(folder: Path) -> None:
+    project.write(folder, {"inventory/east.json": fleet.listed()})
+
+    answer = in_process.kae(folder, "plan", "--policy", "desk")
+
+    assert answer.code == 0
+    assert answer.out.startswith("cluster east, recipe onload: 0 of 6 nodes (--policy desk)\n")
+    assert "\npolicies without nodes: desk\n" in answer.out
+
+
+def test_a_node_without_a_policy_of_a_recipe_is_shown_among_its_nodes(folder: Path) -> None:
+    answer = in_process.kae(folder, "plan", "--node", "kp920-01", "-o", "json")
+
+    (east,) = (cluster for cluster in json.loads(answer.out)["clusters"] if cluster["name"] == "east")
+    assert [(node["name"], node["policy"]) for node in east["stacks"][0]["nodes"]] == [("kp920-01", None)]
+
+
 @pytest.mark.parametrize("command", [("plan",), ("explain", "t-1")])
 def test_a_recipe_that_no_policy_is_of_is_not_known(command: tuple[str, ...], folder: Path) -> None:
     answer = in_process.kae(folder, *command, "--recipe", "onlaod")

@@ -24,7 +24,6 @@ DRIVER, PLUGIN = "kae-driver-tls", "kae-device-plugin-tls"
 def server(compiled: Path, tmp_path: Path) -> Iterator[apiserver.ApiServer]:
     """Cluster east, in which all is as planned."""
     with apiserver.serving(tmp_path) as running:
-        running.put(*livecluster.nodes())
         livecluster.applied(running, compiled, "east")
         yield running
 
