@@ -1,6 +1,8 @@
 """What lies in output/ and is not the compiler's, as `kae` sees it."""
 
 import json
+import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -23,19 +25,36 @@ READING = (
 """Commands that read the documents; `diff` is apart, as it says on standard output what does not compile."""
 
 
-@pytest.fixture
-def small(tmp_path: Path) -> Path:
-    """A project that was compiled and committed."""
-    folder = fleet.small(tmp_path / "fleet")
-    assert in_process.kae(folder, "compile").code == 0
+@pytest.fixture(scope="module")
+def committed(compiled_small: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A project that was compiled and committed; nobody changes it."""
+    folder = shutil.copytree(compiled_small, tmp_path_factory.mktemp("committed") / "fleet")
     revisions.commit(folder)
     return folder
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
-        "east/.argocd-source.yaml",
+@pytest.fixture
+def small(committed: Path, tmp_path: Path) -> Path:
+    """A project that was compiled and committed."""
+    return shutil.copytree(committed, tmp_path / "fleet")
+
+
+def test_a_file_that_an_engine_reads_by_itself_stops_every_command(small: Path) -> None:
+    project.write(small, {"output/east/.argocd-source.yaml": SOURCE})
+    before = project.tree(small / "output")
+
+    answers = [in_process.kae(small, *words) for words in READING]
+
+    for answer in answers:
+        assert answer.code == 1
+        assert answer.out == ""
+        assert "output/east/.argocd-source.yaml: error[engine-file]: 'output/east/.argocd-so" in answer.err
+    assert project.tree(small / "output") == before
+    assert not (small / "../page.html").exists()
+
+
+def test_every_file_that_an_engine_reads_by_itself_is_named(small: Path) -> None:
+    paths = (
         "east/.argocd-source-kae-east.yaml",
         "east/driver/.ArgoCD-Allow-Concurrency",
         "east/Kustomization",
@@ -51,21 +70,13 @@ def small(tmp_path: Path) -> Path:
         "north/deep/down/.sourceignore",
         "kustomization.yaml",
         ".argocd-source.yaml",
-    ],
-)
-def test_a_file_that_an_engine_reads_by_itself_stops_every_command(path: str, small: Path) -> None:
-    project.write(small / "output", {path: SOURCE})
-    before = project.tree(small / "output")
+    )
+    project.write(small / "output", dict.fromkeys(paths, SOURCE))
 
-    commands = READING if path == "east/.argocd-source.yaml" else READING[1:3]
-
-    answers = [in_process.kae(small, *words) for words in commands]
-
-    for answer in answers:
-        assert (answer.code, answer.out) == (1, "")
-        assert f"output/{path}: error[engine-file]: 'output/{path}' was not written by the compiler" in answer.err
-    assert project.tree(small / "output") == before
-    assert not (small / "../page.html").exists()
+    for answer in (in_process.kae(small, "compile", "--check"), in_process.kae(small, "plan")):
+        assert answer.code == 1
+        named = re.findall(r"^output/(\S+): error\[engine-file\]", answer.err, re.MULTILINE)
+        assert sorted(named) == sorted(paths)
 
 
 @pytest.mark.parametrize("path", ["east/.argocd-source.yaml", "kustomization.yaml"])
@@ -123,35 +134,43 @@ def test_the_compilers_own_files_are_none_of_them(policy: str, small: Path) -> N
     assert not foreign.is_engine_file("daemonset-kae-driver-chart.yaml")
 
 
-@pytest.mark.parametrize(
-    ("path", "said"),
-    [
-        ("east/notes.md", "east: output holds files that the compiler did not write"),
-        ("east/.hidden", "east: output holds files that the compiler did not write"),
-        ("east/driver/patch.yaml", "east: output holds files that the compiler did not write"),
-        ("east/empty/empty/x", "east: output holds files that the compiler did not write"),
-        ("north/a.yaml", "output/north/: not written by the compiler"),
-        ("north/down/.hidden", "output/north/: not written by the compiler"),
-        (".hidden/a.yaml", "output/.hidden/: not written by the compiler"),
-        (".gitignore", "output/.gitignore: not written by the compiler"),
-        (".gitattributes", "output/.gitattributes: not written by the compiler"),
-        ("east/.gitattributes", "east: output holds files that the compiler did not write"),
-        (".DS_Store", "output/.DS_Store: not written by the compiler"),
-        ("README.md/a.yaml", "output/README.md/: not written by the compiler"),
-    ],
-)
-def test_a_check_takes_every_file_of_others_for_a_difference(path: str, said: str, small: Path) -> None:
-    project.write(small / "output", {path: "a: b\n"})
+def test_a_check_takes_every_file_of_others_for_a_difference(small: Path) -> None:
+    paths = (
+        "east/notes.md",
+        "east/.hidden",
+        "east/driver/patch.yaml",
+        "east/empty/empty/x",
+        "east/.gitattributes",
+        "north/a.yaml",
+        "south/down/.hidden",
+        ".hidden/a.yaml",
+        ".gitignore",
+        ".gitattributes",
+        ".DS_Store",
+        "README.md/a.yaml",
+    )
+    project.write(small / "output", dict.fromkeys(paths, "a: b\n"))
 
     checks = [in_process.kae(small, "compile", "--check") for _ in range(2)]
     answer = json.loads(in_process.kae(small, "compile", "--check", "-o", "json").out)
     compiled = in_process.kae(small, "compile")
 
-    assert [check.code for check in checks] == [4, 4]
-    assert all(f"{said}\n" in check.out and "warning[foreign-file]" in check.err for check in checks)
-    assert len(answer["foreign"]) == 1
-    assert f"output/{path}".startswith(answer["foreign"][0])
-    assert (compiled.code, (small / "output" / path).read_text()) == (0, "a: b\n")
+    for check in checks:
+        assert check.code == 4
+        assert "east: output holds files that the compiler did not write\n" in check.out
+        for name in ("north/", "south/", ".hidden/", ".gitignore", ".gitattributes", ".DS_Store", "README.md/"):
+            assert f"\noutput/{name}: not written by the compiler\n" in check.out
+        assert "warning[foreign-file]" in check.err
+    assert answer["foreign"] == XXX
+    assert compiled.code == 0
+    assert all((small / "output" / path).read_text() == "a: b\n" for path in paths)
+
+
+@pytest.mark.parametrize("path", ["east/.gitattributes", ".gitignore", "README.md/a.yaml"])
+def test_one_file_of_others_is_a_difference_by_itself(path: str, small: Path) -> None:
+    project.write(small / "output", {path: "a: b\n"})
+
+    assert in_process.kae(small, "compile", "--check").code == 4
 
 
 def test_a_link_in_output_is_a_difference_and_not_followed(small: Path) -> None:
@@ -171,6 +190,15 @@ def test_a_project_that_ignores_the_finding_still_has_the_difference(small: Path
 
 def test_files_for_people_directly_in_output_are_no_difference(small: Path) -> None:
     project.write(small / "output", dict.fromkeys(("README.md", ".gitkeep"), "x\n"))
+
+    answer = in_process.kae(small, "compile", "--check")
+
+    assert (answer.code, answer.err) == (0, "")
+
+
+def test_empty_folders_which_git_does_not_keep_are_no_difference(small: Path) -> None:
+    for folder in ("east/notes/empty", "notes/empty"):
+        (small / "output" / folder).mkdir(parents=True)
 
     answer = in_process.kae(small, "compile", "--check")
 
