@@ -1,23 +1,20 @@
-"""A few hundred mutants at every test run; `python -m tests.fuzz` tries as many as there is time for."""
+"""Sixty mutants at every test run; `python -m tests.fuzz` tries as many as there is time for."""
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from compiler import pipeline
-from compiler.cli import findings
-from tests import in_process, project
+from tests import effort, in_process, project
 from tests.fuzz import corpus, mutants, trial
 
 SEED = 20
-PARTS = 4
-"""Tests that share the work, so that they can run side by side."""
 EACH = 60
 
 
-@pytest.mark.parametrize("part", range(PARTS))
+@pytest.mark.seeded
+@pytest.mark.parametrize("part", range(effort.examples(gate=1, long=8)))
 def test_mutated_documents_compile_or_are_refused_and_nothing_else_happens(part: int, tmp_path: Path) -> None:
     bench = trial.Bench(tmp_path)
 
@@ -28,22 +25,25 @@ def test_mutated_documents_compile_or_are_refused_and_nothing_else_happens(part:
     assert sum(result.code == 0 for result in results) >= EACH // 5
 
 
+@pytest.mark.long
 def test_what_compiles_is_read_back_by_other_readers(tmp_path: Path) -> None:
     bench = trial.Bench(tmp_path)
     seed = next(seed for seed in corpus.seeds() if seed.name.startswith("lab/policies"))
 
     result = bench.run(mutants.Mutant(trial.JUDGED, seed.name, mutants.NEAR, seed.files))
 
-    assert (result.code, result.fault) == (0, "")
+    assert result.code == 0
+    assert result.fault == ""
 
 
 def test_a_mutant_is_the_same_each_time() -> None:
-    first = [mutants.mutant(SEED, number) for number in range(150)]
+    first = [mutants.mutant(SEED, number) for number in range(40)]
 
-    assert [mutants.mutant(SEED, number) for number in reversed(range(150))] == first[::-1]
+    assert [mutants.mutant(SEED, number) for number in reversed(range(40))] == first[::-1]
     assert mutants.mutant(SEED, 1) != mutants.mutant(SEED + 1, 1)
 
 
+@pytest.mark.long
 def test_every_seed_compiles(tmp_path: Path) -> None:
     bench = trial.Bench(tmp_path)
 
@@ -71,21 +71,6 @@ def test_an_exception_that_escapes_is_a_failure(tmp_path: Path, monkeypatch: pyt
     result = trial.Bench(tmp_path).run(mutants.Mutant(2, seed.name, "", seed.files))
 
     assert "KeyError: 'a bug'" in result.fault
-
-
-def test_output_that_wrong_documents_touch_is_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    wrong = mutants.Mutant(2, "", "", {"policies/tls.yaml": b"kind: KAEPolicy\n"})
-    shown = findings.show
-
-    def touching(*arguments: Any, **options: Any) -> None:
-        project.write(Path(), {"output/a/driver.yaml": "a: b\n"})
-        shown(*arguments, **options)
-
-    monkeypatch.setattr(findings, "show", touching)
-
-    result = trial.Bench(tmp_path).run(wrong)
-
-    assert result.fault == "documents are wrong, but output/ was touched"
 
 
 def test_wrong_documents_are_not_rendered(tmp_path: Path) -> None:

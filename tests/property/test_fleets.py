@@ -2,27 +2,23 @@
 
 import copy
 import dataclasses
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
 
 import pytest
 
+from tests import effort
 from tests.property.fleets import documents, machines, trial
 from tests.property.fleets import fleet as fleets
 
-
-@pytest.mark.parametrize("seeds", [range(at, at + 4) for at in range(0, 12, 4)])
-def test_plan_rules_and_daemonsets_of_a_random_fleet_are_what_the_judges_say(seeds: range) -> None:
-    faults = [f"seed {result.seed}: {fault}" for result in trial.batch(seeds) for fault in result.faults]
-
-    assert faults == []
+Batch = Callable[[Sequence[int]], list[trial.Result]]
 
 
-@pytest.mark.parametrize("seeds", [range(at, at + 4) for at in range(0, 12, 4)])
-def test_recipes_share_the_nodes_of_a_fleet_as_the_judges_say(seeds: range) -> None:
-    faults = [f"seed {result.seed}: {fault}" for result in trial.of_recipes(seeds) for fault in result.faults]
+@pytest.mark.seeded
+@pytest.mark.parametrize("batch", [trial.batch, trial.of_recipes], ids=["kae", "recipes"])
+def test_plan_rules_and_daemonsets_of_a_random_fleet_are_what_the_judges_say(batch: Batch) -> None:
+    results = batch(range(5, 5 + effort.examples(gate=4, long=20)))  # `make fleets` goes further
 
-    assert faults == []
+    assert [f"seed {result.seed}: {fault}" for result in results for fault in result.faults] == []
 
 
 def fleet() -> fleets.Fleet:
@@ -61,97 +57,32 @@ def fleet() -> fleets.Fleet:
     )
 
 
-def compiled() -> trial.Compiled:
-    """The fleet, as the compiler compiles it."""
-    view, errors = trial.viewed(fleet())
-    assert errors == []
-    return trial.compiled(view)
-
-
-def found(done: trial.Compiled) -> list[str]:
-    return list(trial.disagreements(fleet(), done, trial.expected(fleet())))
-
-
-def pool_rules(done: trial.Compiled) -> tuple[trial.Compiled, list[dict[str, Any]]]:
-    """A copy, with the rules of its object of pools."""
+def without_a_rule(done: trial.Compiled) -> trial.Compiled:
     rules = copy.deepcopy(done.rules)
     (pools,) = (item for item in rules if item["metadata"]["name"] == "kae-pool-tls")
-    return dataclasses.replace(done, rules=rules), pools["spec"]["rules"]
+    del pools["spec"]["rules"][-1]
+    return dataclasses.replace(done, rules=rules)
 
 
-def test_the_compiler_and_the_judges_agree_about_a_fleet() -> None:
-    assert found(compiled()) == []
+def without_a_daemonset(done: trial.Compiled) -> trial.Compiled:
+    return dataclasses.replace(done, drivers=done.drivers[1:])
 
 
-@pytest.mark.parametrize("number", range(1, 8))
-def test_a_missing_rule_of_pools_is_noticed(number: int) -> None:
-    """Two groups, two mappings, four pools."""
-    done, rules = pool_rules(compiled())
-    del rules[number]
-
-    assert len(rules) == 7
-    assert found(done) != []
+def with_a_node_in_another_pool(done: trial.Compiled) -> trial.Compiled:
+    one, other = [decision for decision in done.view.decisions if decision.pool and decision.pool.group][:2]
+    rest = [decision for decision in done.view.decisions if decision is not one]
+    decisions = (dataclasses.replace(one, pool=other.pool), *rest)
+    return dataclasses.replace(done, view=dataclasses.replace(done.view, decisions=decisions))
 
 
-def test_a_rule_of_pools_that_takes_another_node_is_noticed() -> None:
-    done, rules = pool_rules(compiled())
-    rules[0]["matchFeatures"][0]["matchExpressions"]["nodename"]["value"].append("node-30")
+def test_the_judges_notice_what_a_fleet_lacks() -> None:
+    view, errors = trial.viewed(fleet())
+    done = trial.compiled(view)
 
-    assert found(done) != []
+    def disagreements(done: trial.Compiled) -> list[str]:
+        return list(trial.disagreements(fleet(), done, trial.expected(fleet())))
 
-
-def test_a_daemonset_beside_its_pool_is_noticed() -> None:
-    done = compiled()
-    drivers = copy.deepcopy(done.drivers)
-    affinity = drivers[-1]["spec"]["template"]["spec"]["affinity"]["nodeAffinity"]
-    for term in affinity["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]:
-        term["matchExpressions"] = [one for one in term["matchExpressions"] if "kae.pool." not in one["key"]]
-
-    assert found(dataclasses.replace(done, drivers=drivers)) != []
-
-
-@pytest.mark.parametrize("field", ["drivers", "plugins", "rules"])
-def test_a_missing_object_is_noticed(field: str) -> None:
-    done = compiled()
-    objects = getattr(done, field)
-
-    for index in range(len(objects)):
-        assert found(dataclasses.replace(done, **{field: objects[:index] + objects[index + 1 :]})) != []
-
-
-def without_a_verdict(verdicts: tuple[Any, ...]) -> tuple[Any, ...]:
-    return verdicts[1:]
-
-
-def with_another_pool(verdicts: tuple[Any, ...]) -> tuple[Any, ...]:
-    first, second = [verdict for verdict in verdicts if verdict.pool and verdict.pool.group][:2]
-    return (dataclasses.replace(first, pool=second.pool), *(one for one in verdicts if one is not first))
-
-
-def with_a_node_twice(verdicts: tuple[Any, ...]) -> tuple[Any, ...]:
-    return (*verdicts, verdicts[0])
-
-
-@pytest.mark.parametrize("spoil", [without_a_verdict, with_another_pool, with_a_node_twice])
-def test_a_plan_that_says_otherwise_is_noticed(spoil: Callable[[tuple[Any, ...]], tuple[Any, ...]]) -> None:
-    done = compiled()
-
-    view = dataclasses.replace(done.view, decisions=spoil(done.view.decisions))
-
-    assert found(dataclasses.replace(done, view=view)) != []
-
-
-def test_policies_that_overlap_are_refused_as_the_judge_refuses_them() -> None:
-    one = documents.document(
-        "KAEPolicy", "web", {"nodeSelector": {"matchExpressions": [{"key": "x", "operator": "Exists"}]}}
-    )
-    both = dataclasses.replace(fleet(), policies=(*fleet().policies, one))
-
-    _, errors = trial.viewed(both)
-
-    assert [error.code for error in errors] == ["policy-overlap"]
-    assert list(trial.unexpected(both, errors)) == []
-    assert list(trial.unexpected(both, [])) == ["policies ('tls', 'web') overlap for one of compiler and judge alone"]
-    assert list(trial.unexpected(fleet(), errors)) == [
-        "policies ('tls', 'web') overlap for one of compiler and judge alone"
-    ]
+    assert errors == []
+    assert disagreements(done) == []
+    for spoil in (without_a_rule, without_a_daemonset, with_a_node_in_another_pool):
+        assert disagreements(spoil(done)) != [], spoil.__name__

@@ -6,15 +6,15 @@ import pytest
 
 from tests.property.merges import pairs
 
-JOINED = {
-    "rebase, one removes a cluster": 11,
-    "merge, indexes in conflict": 20,
-    "merge, one removes a cluster": 42,
-}
-"""Seeds; `make merges` tries more."""
 
-
-@pytest.mark.parametrize("seed", JOINED.values(), ids=JOINED)
+@pytest.mark.parametrize(
+    "seed",
+    [
+        pytest.param(42, id="merge, one removes a cluster"),
+        pytest.param(20, id="merge, indexes in conflict", marks=pytest.mark.long),
+        pytest.param(11, id="rebase, one removes a cluster", marks=pytest.mark.long),
+    ],
+)  # `make merges` tries more
 def test_a_compile_ends_what_git_leaves_in_conflict(seed: int, tmp_path: Path) -> None:
     result = pairs.tried(seed, tmp_path)
 

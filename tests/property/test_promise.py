@@ -141,7 +141,7 @@ def images(verdict: plan.Decision) -> dict[str, str | None]:
     return {"driver": verdict.driver.image, "device-plugin": verdict.device_plugin.image}
 
 
-@hypothesis.settings(max_examples=effort.examples(gate=15, long=80))
+@hypothesis.settings(max_examples=effort.examples(gate=12, long=80))
 @hypothesis.given(policies(), items())
 def test_the_plan_is_what_the_daemonset_controller_does(
     chosen: list[definitions.Policy], nodes: list[dict[str, Any]]
@@ -165,7 +165,7 @@ def test_the_plan_is_what_the_daemonset_controller_does(
         assert done == {component: [image] if image else [] for component, image in expected.items()}
 
 
-@hypothesis.settings(max_examples=effort.examples(gate=15, long=60))
+@hypothesis.settings(max_examples=effort.examples(gate=8, long=60))
 @hypothesis.given(policies(), items())
 def test_nodes_judged_together_are_judged_as_one_by_one(
     chosen: list[definitions.Policy], nodes: list[dict[str, Any]]
@@ -185,7 +185,7 @@ def said(verdict: plan.Decision) -> tuple[object, ...]:
     return policy, verdict.why, verdict.pool, verdict.driver, verdict.device_plugin, verdict.resources
 
 
-@hypothesis.settings(max_examples=effort.examples(gate=15, long=60))
+@hypothesis.settings(max_examples=effort.examples(gate=8, long=60))
 @hypothesis.given(policies(), items())
 def test_kubectls_answer_and_its_canonical_form_come_to_the_same(
     chosen: list[definitions.Policy], nodes: list[dict[str, Any]]

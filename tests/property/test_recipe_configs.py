@@ -13,9 +13,9 @@ from compiler import diagnostics, pipeline
 from device_plugin import config as plugin_config
 from installer import config as driver_config
 from runtime import errors, shapes
-from tests import builders
+from tests import builders, effort
 
-BATCHES, EACH = 6, 40
+EACH = 40
 LONG_DOMAIN = ".".join(["d" * 60] * 3)
 RESOURCES = ("x.com/a", "x.com/a-b", "x.com/B_c.d", f"x.com/{'r' * 63}", f"{LONG_DOMAIN}/{'r' * 17}", "x.com/c")
 PARTS = ("a", "b", "b-c", "x" * 20)
@@ -198,7 +198,8 @@ def configs(files: dict[str, str]) -> Iterator[tuple[str, str]]:
                 yield program, item["spec"]["template"]["metadata"]["annotations"]["device.openfuyao.com/config"]
 
 
-@pytest.mark.parametrize("batch", range(BATCHES))
+@pytest.mark.seeded
+@pytest.mark.parametrize("batch", range(effort.examples(gate=1, long=10)))
 def test_no_program_refuses_what_the_compiler_accepts(batch: int, tmp_path: Path) -> None:
     read = 0
     for seed in range(batch * EACH, (batch + 1) * EACH):
