@@ -5,22 +5,52 @@ from pathlib import Path
 
 import pytest
 
-from tests import in_process
-from tests.cli import fleet
-from tests.cli.test_init import World
+from tests import in_process, revisions
+from tests.cli import diffs, fleet
+from tests.cli.jobs import World
 
 
 @pytest.fixture
 def world(tmp_path: Path, repository_root: Path, begun: Path) -> World:
     """The fleet of the module's `begun`, which may be changed."""
-    found = World(tmp_path, repository_root)
-    shutil.copytree(begun, found.bare)
-    return found
+    made = World(tmp_path, repository_root)
+    made.shorten_pauses()
+    shutil.copytree(begun, made.bare)
+    return made
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def compiled(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A project whose nodes meet every fate, and its output."""
-    folder = fleet.full(tmp_path_factory.mktemp("fleet"))
+    """A project whose nodes meet every fate, and its output; nobody changes it."""
+    return _compiled(fleet.full(tmp_path_factory.mktemp("fleet")))
+
+
+@pytest.fixture(scope="session")
+def compiled_small(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A project that compiles without a word, and its output; nobody changes it."""
+    return _compiled(fleet.small(tmp_path_factory.mktemp("small")))
+
+
+@pytest.fixture
+def small(compiled_small: Path, tmp_path: Path) -> Path:
+    """A project that was compiled."""
+    return shutil.copytree(compiled_small, tmp_path / "fleet")
+
+
+@pytest.fixture(scope="session")
+def committed_rollout(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The example of docs/rollouts.md, committed; nobody changes it."""
+    folder = shutil.copytree(diffs.EXAMPLE, tmp_path_factory.mktemp("rollout") / "fleet")
+    revisions.commit(folder)
+    return folder
+
+
+@pytest.fixture
+def rollout(committed_rollout: Path, tmp_path: Path) -> Path:
+    """The example of docs/rollouts.md, committed: 24 nodes, two waves."""
+    return shutil.copytree(committed_rollout, tmp_path / "fleet")
+
+
+def _compiled(folder: Path) -> Path:
     assert in_process.kae(folder, "compile").code == 0
     return folder

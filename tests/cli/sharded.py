@@ -4,8 +4,7 @@ import shutil
 
 from compiler.project.by_cluster import shards
 from tests import in_process
-from tests.cli.test_init import World
-from tests.cli.test_inventories import inventory
+from tests.cli.jobs import World, inventory
 
 CLUSTERS = tuple(f"c{number}" for number in range(12))
 SHARD = "%(trailers:key=Kae-Shard,valueonly)"

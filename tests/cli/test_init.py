@@ -4,16 +4,13 @@ import functools
 import hashlib
 import http.server
 import json
-import os
 import re
 import stat
 import subprocess
 import sys
 import threading
 import tomllib
-import zipfile
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -21,41 +18,11 @@ import yaml
 import compiler
 from compiler.commands import wheel
 from compiler.project import package_data
-from tests import in_process, project
-from tests.kae_forks import program
-
-NODE: dict[str, Any] = {
-    "apiVersion": "v1",
-    "kind": "Node",
-    "metadata": {
-        "name": "kp-01",
-        "labels": {"openfuyao.com/kae.present": "true", "openfuyao.com/kae.hpre.present": "true"},
-    },
-    "status": {
-        "nodeInfo": {
-            "architecture": "arm64",
-            "kernelVersion": "5.10.0-182.0.0.95.oe2203sp3.aarch64",
-            "kubeletVersion": "v1.31.0",
-            "osImage": "openEuler 22.03 (LTS-SP3)",
-        }
-    },
-}
-
+from tests import builders, in_process, project
+from tests.cli import jobs
+from tests.cli.jobs import World
 
 PROGRAMS = ("kae-driver-installer", "kae-device-plugin")
-
-
-def a_wheel(folder: Path) -> Path:
-    """Make a wheel without code, which pip installs."""
-    folder.mkdir(parents=True, exist_ok=True)
-    info = f"kae_compiler-{compiler.__version__}.dist-info"
-    with zipfile.ZipFile(folder / wheel.NAME, "w") as archive:
-        archive.writestr(
-            f"{info}/METADATA", f"Metadata-Version: 2.1\nName: kae-compiler\nVersion: {compiler.__version__}\n"
-        )
-        archive.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
-        archive.writestr(f"{info}/RECORD", "")
-    return folder / wheel.NAME
 
 
 def pip(folder: Path, requirements: Path) -> subprocess.CompletedProcess[str]:
@@ -65,98 +32,10 @@ def pip(folder: Path, requirements: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run([*command, *alone], cwd=folder, capture_output=True, text=True, timeout=60, check=False)
 
 
-class World:
-    """A bare repository made by `kae init`, and an environment in which only its own programs are found."""
-
-    def __init__(self, folder: Path, root: Path) -> None:
-        self.folder = folder
-        self.bare = folder / "fleet.git"
-        programs = folder / "bin"
-        programs.mkdir()
-        self.install(programs / "kae", program.text())
-        self.environment = {
-            "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
-            "PYTHONPATH": str(root),
-            "HOME": str(folder),
-            "GIT_CONFIG_GLOBAL": os.devnull,
-            "GIT_CONFIG_NOSYSTEM": "1",
-            "GIT_AUTHOR_NAME": "someone",
-            "GIT_AUTHOR_EMAIL": "someone@example.com",
-            "GIT_COMMITTER_NAME": "someone",
-            "GIT_COMMITTER_EMAIL": "someone@example.com",
-        }
-
-    def install(self, path: Path, text: str) -> None:
-        """Make a program; one without a first line of its own is the shell's."""
-        path.write_text(text if text.startswith("#!") else f"#!/bin/sh\n{text}\n", encoding="utf-8")
-        path.chmod(0o755)
-
-    def install_real_kae(self) -> None:
-        """Have jobs start the real entry point, in a process of its own."""
-        self.install(self.folder / "bin/kae", f'exec "{sys.executable}" -m compiler "$@"')
-
-    def run(self, where: Path, *command: str, **more: str) -> subprocess.CompletedProcess[str]:
-        """Run a program and return what it gave."""
-        environment = self.environment | more
-        return subprocess.run(
-            command, cwd=where, env=environment, capture_output=True, text=True, timeout=60, check=False
-        )
-
-    def begin(self, *options: str, inventory: str = "") -> Path:
-        """Make the bare repository, with one commit of a new fleet and its output, and return it."""
-        made = self.folder / "made"
-        answer = in_process.kae(self.folder, "init", "made", *options)
-        assert answer.code == 0, answer.err
-        if inventory:
-            (made / "inventory/default.json").write_text(inventory, encoding="utf-8")
-        assert in_process.kae(made, "compile").code == 0
-        self.git(made, "init", "--quiet", "--initial-branch=main")
-        self.commit(made, "Begin")
-        self.git(self.folder, "clone", "--quiet", "--bare", "made", "fleet.git")
-        return self.bare
-
-    def git(self, where: Path, *arguments: str) -> str:
-        """Run git, which must succeed."""
-        done = self.run(where, "git", *arguments)
-        assert done.returncode == 0, done.stderr
-        return done.stdout.strip()
-
-    def clone(self, name: str) -> Path:
-        """A new clone."""
-        self.git(self.folder, "clone", "--quiet", str(self.bare), name)
-        return self.folder / name
-
-    def commit(self, clone: Path, message: str) -> None:
-        """Commit everything."""
-        self.git(clone, "add", "--all")
-        self.git(clone, "commit", "--quiet", "--message", message)
-
-    def subjects(self) -> list[str]:
-        """The subjects of the main line, oldest first."""
-        return self.git(self.bare, "log", "--reverse", "--format=%s", "main").splitlines()
-
-    def text(self, path: str) -> str:
-        """A file at the head of the main line."""
-        return self.git(self.bare, "show", f"main:{path}")
-
-
 @pytest.fixture(scope="module")
 def begun(tmp_path_factory: pytest.TempPathFactory, repository_root: Path) -> Path:
     """A fleet whose main line holds one commit with everything compiled; not to be changed."""
     return World(tmp_path_factory.mktemp("begun"), repository_root).begin()
-
-
-def edit(clone: Path, name: str, old: str, new: str) -> None:
-    """Replace a text that stands in a file once."""
-    path = clone / name
-    text = path.read_text(encoding="utf-8")
-    assert text.count(old) == 1
-    path.write_text(text.replace(old, new), encoding="utf-8")
-
-
-def serve_sec(clone: Path) -> None:
-    """A change of a policy that changes output/."""
-    edit(clone, "policies/policy.yaml", "enabledSEC: false", "enabledSEC: true")
 
 
 DEVICE_PLUGIN = "output/default/device-plugin/daemonset-kae-device-plugin-kae.yaml"
@@ -290,7 +169,7 @@ def test_a_registry_that_no_image_can_come_from_is_refused(tmp_path: Path, regis
 
 
 def test_a_wheel_is_copied_and_pip_judges_it_by_its_hash(tmp_path: Path) -> None:
-    made = a_wheel(tmp_path)
+    made = jobs.a_wheel(tmp_path)
     in_process.kae(tmp_path, "init", "fleet", "--wheel", str(made))
     fleet = tmp_path / "fleet"
     line = (fleet / "ci/requirements.txt").read_text(encoding="utf-8").splitlines()[0]
@@ -307,7 +186,7 @@ def test_a_wheel_is_copied_and_pip_judges_it_by_its_hash(tmp_path: Path) -> None
 
 
 def test_everything_that_the_wheel_needs_is_pinned_beside_it(tmp_path: Path, repository_root: Path) -> None:
-    in_process.kae(tmp_path, "init", "--wheel", str(a_wheel(tmp_path)))
+    in_process.kae(tmp_path, "init", "--wheel", str(jobs.a_wheel(tmp_path)))
     text = (tmp_path / "ci/requirements.txt").read_text(encoding="utf-8")
     declared = tomllib.loads((repository_root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     lock = (repository_root / "requirements.lock").read_text(encoding="utf-8").splitlines()
@@ -320,7 +199,7 @@ def test_everything_that_the_wheel_needs_is_pinned_beside_it(tmp_path: Path, rep
 
 
 def test_a_wheel_in_the_repository_stays_where_it_is(tmp_path: Path) -> None:
-    made = a_wheel(tmp_path / "fleet/wheels")
+    made = jobs.a_wheel(tmp_path / "fleet/wheels")
 
     in_process.kae(tmp_path, "init", "fleet", "--wheel", str(made))
 
@@ -330,7 +209,7 @@ def test_a_wheel_in_the_repository_stays_where_it_is(tmp_path: Path) -> None:
 
 
 def test_a_wheel_at_a_url_is_downloaded_once_for_its_hash(tmp_path: Path) -> None:
-    made = a_wheel(tmp_path / "served")
+    made = jobs.a_wheel(tmp_path / "served")
     handler = functools.partial(http.server.SimpleHTTPRequestHandler, directory=made.parent)
     with http.server.HTTPServer(("127.0.0.1", 0), handler) as server:
         threading.Thread(target=server.handle_request, daemon=True).start()
@@ -375,7 +254,7 @@ def test_another_wheel_is_pinned_in_a_repository_that_exists(tmp_path: Path) -> 
     in_process.kae(tmp_path, "init", "fleet")
     before = project.tree(tmp_path / "fleet")
 
-    answer = in_process.kae(tmp_path, "init", "fleet", "--wheel", str(a_wheel(tmp_path)))
+    answer = in_process.kae(tmp_path, "init", "fleet", "--wheel", str(jobs.a_wheel(tmp_path)))
 
     after = project.tree(tmp_path / "fleet")
     assert answer.code == 0, answer.err
@@ -394,7 +273,7 @@ def test_jobs_without_a_wheel_fail_and_say_how_to_pin_one(world: World) -> None:
 
 def test_jobs_install_exactly_what_is_pinned(world: World) -> None:
     clone = world.clone("a")
-    in_process.kae(clone, "init", "--wheel", str(a_wheel(world.folder)))
+    in_process.kae(clone, "init", "--wheel", str(jobs.a_wheel(world.folder)))
     world.install(world.folder / "bin/python3", 'echo "$@"')
 
     done = world.run(clone, "ci/install.sh")
@@ -412,7 +291,7 @@ def test_the_check_passes_where_output_is_what_the_documents_say(world: World) -
 
 def test_the_check_fails_on_stale_output_and_shows_it_in_a_pull_request(world: World) -> None:
     clone = world.clone("a")
-    serve_sec(clone)
+    jobs.serve_sec(clone)
 
     text = world.run(clone, "ci/check.sh")
     github = world.run(clone, "ci/check.sh", GITHUB_ACTIONS="true")
@@ -425,7 +304,7 @@ def test_the_check_fails_on_stale_output_and_shows_it_in_a_pull_request(world: W
 
 def test_the_check_fails_on_documents_that_are_wrong(world: World) -> None:
     clone = world.clone("a")
-    edit(clone, "policies/policy.yaml", "enabledSEC: false", "enabledSEC: perhaps")
+    jobs.edit(clone, "policies/policy.yaml", "enabledSEC: false", "enabledSEC: perhaps")
 
     done = world.run(clone, "ci/check.sh", GITHUB_ACTIONS="true")
 
@@ -436,11 +315,10 @@ def test_the_check_fails_on_documents_that_are_wrong(world: World) -> None:
 def test_only_the_first_node_changes_the_output_and_makes_a_commit(world: World) -> None:
     for step, names in (("a", ["kp-01"]), ("b", ["kp-01", "kp-02"])):
         clone = world.clone(step)
-        nodes = [{**NODE, "metadata": {**NODE["metadata"], "name": name}} for name in names]
+        nodes = [builders.kubernetes_node(name) for name in names]
         text = json.dumps({"apiVersion": "v1", "kind": "List", "items": nodes})
         (clone / "inventory/default.json").write_text(text, encoding="utf-8")
-        world.commit(clone, f"Nodes {step}")
-        world.git(clone, "push", "--quiet")
+        world.push(clone, f"Nodes {step}")
 
         done = world.run(clone, "ci/compile.sh", "main")
 
@@ -454,9 +332,8 @@ def test_only_the_first_node_changes_the_output_and_makes_a_commit(world: World)
 def test_a_changed_policy_is_compiled_and_committed_exactly_once(world: World) -> None:
     world.install_real_kae()
     clone = world.clone("a")
-    serve_sec(clone)
-    world.commit(clone, "Serve SEC")
-    world.git(clone, "push", "--quiet")
+    jobs.serve_sec(clone)
+    world.push(clone, "Serve SEC")
 
     first = world.run(clone, "ci/compile.sh", "main")
     second = world.run(clone, "ci/compile.sh", "main")
@@ -474,11 +351,10 @@ def test_a_changed_policy_is_compiled_and_committed_exactly_once(world: World) -
 
 def test_the_message_counts_files_and_lines_of_each_cluster_as_git_does(world: World) -> None:
     clone = world.clone("a")
-    serve_sec(clone)
+    jobs.serve_sec(clone)
     text = (clone / "policies/cluster.yaml").read_text(encoding="utf-8")
     (clone / "policies/west.yaml").write_text(text.replace('name: "default"', "name: west"), encoding="utf-8")
-    world.commit(clone, "Serve SEC, and add a cluster")
-    world.git(clone, "push", "--quiet")
+    world.push(clone, "Serve SEC, and add a cluster")
 
     done = world.run(clone, "ci/compile.sh", "main")
 
@@ -492,9 +368,8 @@ def test_the_message_counts_files_and_lines_of_each_cluster_as_git_does(world: W
 
 def test_its_own_commit_is_not_compiled_again(world: World) -> None:
     clone = world.clone("a")
-    serve_sec(clone)
-    world.commit(clone, "Serve SEC")
-    world.git(clone, "push", "--quiet")
+    jobs.serve_sec(clone)
+    world.push(clone, "Serve SEC")
     world.run(clone, "ci/compile.sh", "main")
     world.install(world.folder / "bin/kae", '[ "$1" = config ] || exit 9')
 
@@ -505,10 +380,9 @@ def test_its_own_commit_is_not_compiled_again(world: World) -> None:
 
 def test_a_copy_of_its_own_message_is_not_taken_for_its_own_commit(world: World) -> None:
     clone = world.clone("a")
-    serve_sec(clone)
+    jobs.serve_sec(clone)
     elsewhere = world.git(clone, "hash-object", "policies/policy.yaml")
-    world.commit(clone, f"Serve SEC\n\nKae-Compiled-From: {elsewhere}")
-    world.git(clone, "push", "--quiet")
+    world.push(clone, f"Serve SEC\n\nKae-Compiled-From: {elsewhere}")
 
     done = world.run(clone, "ci/compile.sh", "main")
 
@@ -518,11 +392,10 @@ def test_a_copy_of_its_own_message_is_not_taken_for_its_own_commit(world: World)
 
 def test_a_push_that_lost_a_race_is_made_anew_and_both_changes_survive(world: World) -> None:
     ours, theirs = world.clone("a"), world.clone("b")
-    serve_sec(ours)
-    world.commit(ours, "Serve SEC")
-    world.git(ours, "push", "--quiet")
+    jobs.serve_sec(ours)
+    world.push(ours, "Serve SEC")
     world.git(theirs, "pull", "--quiet")
-    edit(theirs, "policies/policy.yaml", "enabledZIP: false", "enabledZIP: true")
+    jobs.edit(theirs, "policies/policy.yaml", "enabledZIP: false", "enabledZIP: true")
     world.commit(theirs, "Serve ZIP")
     # Between the script's fetch and its first push, somebody else pushes.
     hook = f"""[ -e raced ] && exit 0
@@ -543,9 +416,8 @@ git -C '{theirs}' push --quiet"""
 
 def test_a_push_that_is_refused_for_another_reason_is_not_tried_again(world: World) -> None:
     clone = world.clone("a")
-    serve_sec(clone)
-    world.commit(clone, "Serve SEC")
-    world.git(clone, "push", "--quiet")
+    jobs.serve_sec(clone)
+    world.push(clone, "Serve SEC")
     (world.bare / "hooks").mkdir(exist_ok=True)
     world.install(world.bare / "hooks/pre-receive", "exit 1")
 
@@ -558,9 +430,8 @@ def test_a_push_that_is_refused_for_another_reason_is_not_tried_again(world: Wor
 
 def test_documents_that_are_wrong_are_not_committed(world: World) -> None:
     clone = world.clone("a")
-    edit(clone, "policies/policy.yaml", "enabledSEC: false", "enabledSEC: perhaps")
-    world.commit(clone, "Guess")
-    world.git(clone, "push", "--quiet")
+    jobs.edit(clone, "policies/policy.yaml", "enabledSEC: false", "enabledSEC: perhaps")
+    world.push(clone, "Guess")
 
     done = world.run(clone, "ci/compile.sh", "main")
 
@@ -570,7 +441,7 @@ def test_documents_that_are_wrong_are_not_committed(world: World) -> None:
 
 def test_a_clone_with_work_in_it_is_left_alone(world: World) -> None:
     clone = world.clone("a")
-    serve_sec(clone)
+    jobs.serve_sec(clone)
     before = project.tree(clone)
 
     done = world.run(clone, "ci/compile.sh", "main")

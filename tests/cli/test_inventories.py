@@ -6,35 +6,16 @@ from pathlib import Path
 import pytest
 import yaml
 
-from compiler.inventory import canonical_form, reduction, snapshot
 from tests import in_process, project
-from tests.cli.test_init import NODE, World
+from tests.cli.jobs import World, inventory
 
 Files = dict[str, str]
 
 
-@pytest.fixture
-def world(tmp_path: Path, repository_root: Path) -> World:
-    """A fleet whose main line holds one commit with everything compiled, and the real kae."""
-    found = World(tmp_path, repository_root)
-    found.begin()
-    return found
-
-
-def inventory(*names: str, cluster: str = "default") -> str:
-    """The inventory of a cluster with nodes of these names."""
-    nodes = [{**NODE, "metadata": {**NODE["metadata"], "name": name}} for name in names]
-    return canonical_form.text(reduction.of_kubernetes(snapshot.ClusterName(cluster), "", nodes))
-
-
-def watch(world: World, branch: str, files: Files, *, remote: Path | None = None) -> None:
-    """Commit files to a branch that holds nothing else, as a watcher does."""
-    folder = world.folder / f"watcher-{len(list(world.folder.iterdir()))}"
-    folder.mkdir()
-    world.git(folder, "init", "--quiet", f"--initial-branch={branch}")
-    project.write(folder, files)
-    world.commit(folder, "inventory")
-    world.git(folder, "push", "--quiet", "--force", str(remote or world.bare), f"HEAD:refs/heads/{branch}")
+@pytest.fixture(scope="module")
+def begun(tmp_path_factory: pytest.TempPathFactory, repository_root: Path) -> Path:
+    """A fleet whose main line holds one commit with everything compiled; not to be changed."""
+    return World(tmp_path_factory.mktemp("begun"), repository_root).begin()
 
 
 def compiled(world: World, name: str = "job", **more: str) -> str:
@@ -45,7 +26,7 @@ def compiled(world: World, name: str = "job", **more: str) -> str:
 
 
 def test_the_inventory_of_a_watchers_branch_is_compiled_and_committed_with_the_output(world: World) -> None:
-    watch(world, "inventory/default", {"inventory/default.json": inventory("kp-01")})
+    world.watch("inventory/default", {"inventory/default.json": inventory("kp-01")})
 
     compiled(world)
 
@@ -56,9 +37,9 @@ def test_the_inventory_of_a_watchers_branch_is_compiled_and_committed_with_the_o
 
 
 def test_a_newer_inventory_on_top_of_its_own_commit_is_taken_and_an_unchanged_one_is_not(world: World) -> None:
-    watch(world, "inventory/default", {"inventory/default.json": inventory("kp-01")})
+    world.watch("inventory/default", {"inventory/default.json": inventory("kp-01")})
     compiled(world, "first")
-    watch(world, "inventory/default", {"inventory/default.json": inventory("kp-01", "kp-02")})
+    world.watch("inventory/default", {"inventory/default.json": inventory("kp-01", "kp-02")})
     compiled(world, "second")
 
     said = compiled(world, "third")
@@ -71,7 +52,7 @@ def test_a_newer_inventory_on_top_of_its_own_commit_is_taken_and_an_unchanged_on
 def test_watchers_may_commit_to_another_repository(world: World) -> None:
     other = world.folder / "inventory.git"
     world.git(world.folder, "init", "--quiet", "--bare", str(other))
-    watch(world, "inventory/default", {"inventory/default.json": inventory("kp-01")}, remote=other)
+    world.watch("inventory/default", {"inventory/default.json": inventory("kp-01")}, remote=other)
 
     compiled(world, KAE_INVENTORY_REMOTE=str(other))
 
@@ -96,7 +77,7 @@ def test_a_branch_can_change_the_inventory_of_its_own_cluster_alone(
     world: World, branch: str, files: Files, said: str
 ) -> None:
     before = world.git(world.bare, "rev-parse", "main")
-    watch(world, branch, files | {"policies/evil.yaml": "kind: KAEPolicy", "output/default/x.yaml": "kind: Pod"})
+    world.watch(branch, files | {"policies/evil.yaml": "kind: KAEPolicy", "output/default/x.yaml": "kind: Pod"})
 
     told = compiled(world)
 
@@ -105,13 +86,7 @@ def test_a_branch_can_change_the_inventory_of_its_own_cluster_alone(
 
 
 def test_a_link_in_the_place_of_an_inventory_is_not_followed(world: World) -> None:
-    folder = world.folder / "link"
-    folder.mkdir()
-    world.git(folder, "init", "--quiet", "--initial-branch=inventory/default")
-    (folder / "inventory").mkdir()
-    (folder / "inventory/default.json").symlink_to("/etc/passwd")
-    world.commit(folder, "inventory")
-    world.git(folder, "push", "--quiet", str(world.bare), "HEAD:refs/heads/inventory/default")
+    world.watch("inventory/default", {"inventory/default.json": "/etc/passwd"}, mode="120000")
 
     assert "has no file inventory/default.json" in compiled(world)
 
@@ -122,9 +97,8 @@ def test_a_cluster_that_is_compiled_without_an_inventory_gets_that_of_its_branch
     text = cluster.read_text("utf-8")
     (clone / "policies/west.yaml").write_text(text.replace('name: "default"', 'name: "west"'), "utf-8")
     assert in_process.kae(clone, "compile").code == 0
-    world.commit(clone, "West")
-    world.git(clone, "push", "--quiet")
-    watch(world, "inventory/west", {"inventory/west.json": inventory("kp-01", cluster="west")})
+    world.push(clone, "West")
+    world.watch("inventory/west", {"inventory/west.json": inventory("kp-01", cluster="west")})
 
     compiled(world)
 
@@ -137,8 +111,7 @@ def edited(world: World, files: Files) -> None:
     clone = world.clone(f"person-{len(list(world.folder.iterdir()))}")
     project.write(clone, files)
     assert in_process.kae(clone, "compile").code == 0
-    world.commit(clone, "Edit")
-    world.git(clone, "push", "--quiet")
+    world.push(clone, "Edit")
 
 
 def a_cluster(name: str, branch: str, path: str = "inventory") -> str:
@@ -159,9 +132,9 @@ def test_the_branch_and_the_folder_are_those_that_the_kaecluster_names(world: Wo
             "policies/three.json": a_cluster("three", "gone"),
         },
     )
-    watch(world, "nodes/one", {"a.b-c.json": inventory("kp-01", cluster="a.b-c")})
-    watch(world, "nodes/two", {"deep/er/two.json": inventory("kp-02", cluster="two")})
-    watch(world, "inventory/two", {"inventory/two.json": inventory("stranger", cluster="two")})
+    world.watch("nodes/one", {"a.b-c.json": inventory("kp-01", cluster="a.b-c")})
+    world.watch("nodes/two", {"deep/er/two.json": inventory("kp-02", cluster="two")})
+    world.watch("inventory/two", {"inventory/two.json": inventory("stranger", cluster="two")})
 
     said = compiled(world)
 
@@ -172,11 +145,11 @@ def test_the_branch_and_the_folder_are_those_that_the_kaecluster_names(world: Wo
 
 
 def test_a_branch_that_vanishes_leaves_the_inventory_and_a_branch_inventory_is_no_obstacle(world: World) -> None:
-    watch(world, "inventory/default", {"inventory/default.json": inventory("kp-01")})
+    world.watch("inventory/default", {"inventory/default.json": inventory("kp-01")})
     clone = world.clone("job")
     assert world.run(clone, "ci/compile.sh", "main").returncode == 0
     world.git(world.bare, "branch", "-D", "inventory/default")
-    watch(world, "inventory", {"inventory/default.json": inventory("kp-02")})
+    world.watch("inventory", {"inventory/default.json": inventory("kp-02")})
 
     again = world.run(clone, "ci/compile.sh", "main")
 
@@ -186,7 +159,7 @@ def test_a_branch_that_vanishes_leaves_the_inventory_and_a_branch_inventory_is_n
 
 def test_the_file_is_the_one_that_the_project_reads(world: World) -> None:
     edited(world, {"kae.yaml": f"{world.text('kae.yaml')}\ninventory: [nodes]\n", "nodes/.gitkeep": ""})
-    watch(world, "inventory/default", {"inventory/default.json": inventory("kp-01")})
+    world.watch("inventory/default", {"inventory/default.json": inventory("kp-01")})
 
     compiled(world)
 

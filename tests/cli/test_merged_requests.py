@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests import in_process
-from tests.cli.test_init import World
+from tests.cli.jobs import World
 
 UP_TO_DATE = (0, "default: unchanged\noutput/ is up to date.\n")
 
@@ -21,11 +21,7 @@ def world(tmp_path: Path, repository_root: Path) -> World:
         selector = f"spec:\n  nodeSelector:\n    matchLabels:\n      pool: {name}\n"
         policy = text.replace("name: kae\n", f"name: {name}\n").replace("spec:\n", selector)
         (made / f"policies/{name}.yaml").write_text(policy, encoding="utf-8")
-    answer = in_process.kae(made, "compile")
-    assert answer.code == 0, answer.err
-    found.git(made, "init", "--quiet", "--initial-branch=main")
-    found.commit(made, "Begin")
-    found.git(tmp_path, "clone", "--quiet", "--bare", "made", "fleet.git")
+    found.publish(made)
     return found
 
 

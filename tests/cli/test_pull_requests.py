@@ -4,7 +4,6 @@ import re
 import shlex
 import shutil
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,21 +14,18 @@ import compiler
 from compiler.commands import init
 from compiler.project import package_data
 from tests import in_process, project
-from tests.cli import test_init
-from tests.cli.test_init import World
+from tests.cli import jobs
+from tests.cli.jobs import ACTIONS, World, commands
 
-ACTIONS = {"GITHUB_ACTIONS": "true"}
 POLICY = "policies/policy.yaml"
 DRIVER = "output/default/driver/daemonset-kae-driver-kae.yaml"
-
-_COMMANDS = ("add-mask", "debug", "error", "group", "notice", "save-state", "set-output", "stop-commands", "warning")
 
 
 @pytest.fixture(scope="module")
 def begun(tmp_path_factory: pytest.TempPathFactory, repository_root: Path) -> Path:
     """A fleet whose main line is compiled; not to be changed."""
     folder = tmp_path_factory.mktemp("begun")
-    return World(folder, repository_root).begin("--wheel", str(test_init.a_wheel(folder / "wheel")))
+    return World(folder, repository_root).begin("--wheel", str(jobs.a_wheel(folder / "wheel")))
 
 
 def set_variable(clone: Path, value: str) -> None:
@@ -39,39 +35,14 @@ def set_variable(clone: Path, value: str) -> None:
     (clone / POLICY).write_text(text.replace("  driver:\n", variable), encoding="utf-8")
 
 
-def merged(world: World, clone: Path) -> None:
-    """Check out what GitHub checks out: the merge of the branch with main."""
-    head = world.git(clone, "rev-parse", "HEAD")
-    world.git(clone, "checkout", "--quiet", "--detach", "origin/main")
-    world.git(clone, "merge", "--quiet", "--no-ff", "--no-edit", head)
-
-
 def begin_again(world: World, clone: Path, settings: str, folder: str) -> None:
     """Give the main line a kae.yaml, and the folder of outputs the name that it says; then begin a branch."""
     (clone / folder).parent.mkdir(exist_ok=True)
     world.git(clone, "mv", "output", folder)
     (clone / "kae.yaml").write_text(settings, encoding="utf-8")
     assert in_process.kae(clone, "compile").code == 0
-    world.commit(clone, "Name the folder")
-    world.git(clone, "push", "--quiet")
+    world.push(clone, "Name the folder")
     world.git(clone, "checkout", "--quiet", "-b", "change")
-
-
-def commands(text: str) -> Iterator[str]:
-    """Yield the workflow commands that GitHub's runner takes from what a job prints.
-
-    https://github.com/actions/runner/blob/main/src/Runner.Common/ActionCommand.cs
-    """
-    known, resumes = set(_COMMANDS), ""
-    for line in text.splitlines():
-        found = re.match(r"\s*::(\S+?)(?: .*?)?::(.*)", line) or re.search(r"##\[(\S+?)(?: .*?)?\](.*)", line)
-        if not found or found[1] not in known | {resumes}:
-            continue
-        if found[1] == resumes:
-            resumes = ""
-        elif not resumes:
-            resumes = found[2] if found[1] == "stop-commands" else ""
-            yield f"{found[1]} {found[2]}"
 
 
 def test_the_runner_is_imitated() -> None:
@@ -86,7 +57,7 @@ def test_no_line_of_a_difference_is_a_workflow_command(world: World) -> None:
     set_variable(clone, r'"a\n::error::hello\n##[add-mask]the\n"')
     world.git(clone, "checkout", "--quiet", "-b", "change")
     world.commit(clone, "Set a variable")
-    merged(world, clone)
+    world.merge(clone)
 
     done = world.run(clone, "ci/check.sh", **ACTIONS)
 
@@ -99,9 +70,8 @@ def test_no_line_of_a_difference_is_a_workflow_command(world: World) -> None:
 
 def test_no_line_of_the_compile_job_is_a_workflow_command(world: World) -> None:
     clone = world.clone("a")
-    test_init.edit(clone, POLICY, "enabledSEC: false", "enabledSEC: '##[add-mask]the'")
-    world.commit(clone, "Set a variable")
-    world.git(clone, "push", "--quiet")
+    jobs.edit(clone, POLICY, "enabledSEC: false", "enabledSEC: '##[add-mask]the'")
+    world.push(clone, "Set a variable")
 
     done = world.run(clone, "ci/compile.sh", "main", **ACTIONS)
 
@@ -115,8 +85,7 @@ def test_a_committed_cache_confirms_nothing(world: World) -> None:
     assert in_process.kae(clone, "compile").code == 0
     (clone / DRIVER).write_text((clone / DRIVER).read_text("utf-8").replace("privileged: true", "privileged: false"))
     world.git(clone, "add", "--force", "--all", ".kae_cache")
-    world.commit(clone, "Tidy")
-    world.git(clone, "push", "--quiet")
+    world.push(clone, "Tidy")
     other = world.clone("b")
     assert (other / ".kae_cache/results.json").exists()
 
@@ -164,7 +133,7 @@ def test_the_check_names_what_changes_it(world: World, name: str, text: str) -> 
     check = (clone / "ci/check.sh").read_bytes()
     project.write(clone, {name: text})
     world.commit(clone, "Tidy")
-    merged(world, clone)
+    world.merge(clone)
     # GitHub runs the script of the pull request itself, so a change of it can silence it, but not unseen.
     (clone / "ci/check.sh").write_bytes(check)
 
@@ -184,7 +153,7 @@ def test_the_folder_that_engines_apply_is_checked_whatever_kae_yaml_names(world:
     (clone / DRIVER).write_text((clone / DRIVER).read_text("utf-8").replace("privileged: true", "privileged: false"))
     world.commit(clone, "Tidy")
     assert in_process.kae(clone, "compile", "--check").code == 0
-    merged(world, clone)
+    world.merge(clone)
 
     done = world.run(clone, "ci/check.sh", **ACTIONS)
 
@@ -202,7 +171,7 @@ def test_the_base_names_the_folder_that_engines_apply_in_any_form_of_yaml(world:
     driver = clone / DRIVER.replace("output/", "the gen/")
     driver.write_text(driver.read_text("utf-8").replace("privileged: true", "privileged: false"), encoding="utf-8")
     world.commit(clone, "Tidy")
-    merged(world, clone)
+    world.merge(clone)
 
     done = world.run(clone, "ci/check.sh", **ACTIONS)
 
@@ -216,7 +185,7 @@ def test_a_setting_beside_the_folder_can_change(world: World, settings: str) -> 
     begin_again(world, clone, settings, "gen")
     (clone / "kae.yaml").write_text("output: gen\nlimits:\n  removedPercent: 10\n", encoding="utf-8")
     world.commit(clone, "Allow less")
-    merged(world, clone)
+    world.merge(clone)
 
     done = world.run(clone, "ci/check.sh", **ACTIONS)
 
@@ -233,7 +202,7 @@ def test_the_folder_that_engines_apply_becomes_no_link(world: World, folder: str
     assert in_process.kae(clone, "compile").code == 0
     world.commit(clone, "Tidy")
     assert in_process.kae(clone, "compile", "--check").code == 0
-    merged(world, clone)
+    world.merge(clone)
 
     done = world.run(clone, "ci/check.sh", **ACTIONS)
 
@@ -245,11 +214,10 @@ def test_the_folder_that_engines_apply_becomes_no_link(world: World, folder: str
 def test_a_base_whose_settings_cannot_be_read_is_no_success(world: World) -> None:
     clone = world.clone("a")
     (clone / "kae.yaml").write_text("output: [gen\n", encoding="utf-8")
-    world.commit(clone, "Break it")
-    world.git(clone, "push", "--quiet")
+    world.push(clone, "Break it")
     (clone / "kae.yaml").write_text("output: output\n", encoding="utf-8")
     world.commit(clone, "Mend it")
-    merged(world, clone)
+    world.merge(clone)
 
     done = world.run(clone, "ci/check.sh", **ACTIONS)
 
@@ -308,7 +276,7 @@ def test_the_folder_of_a_removed_cluster_holds_no_files_of_people(world: World) 
     (clone / "kae.yaml").write_text("extra: [output/default]\n", encoding="utf-8")
     in_process.kae(clone, "compile")
     world.commit(clone, "Keep some manifests")
-    merged(world, clone)
+    world.merge(clone)
     assert in_process.kae(clone, "compile", "--check").code == 0
 
     done = world.run(clone, "ci/check.sh", **ACTIONS)
@@ -324,7 +292,7 @@ def test_a_folder_of_outputs_can_be_renamed(world: World) -> None:
     (clone / "kae.yaml").write_text("output: elsewhere\n", encoding="utf-8")
     assert in_process.kae(clone, "compile").code == 0
     world.commit(clone, "Rename the folder")
-    merged(world, clone)
+    world.merge(clone)
 
     assert world.run(clone, "ci/check.sh", **ACTIONS).returncode == 0
 
@@ -336,7 +304,7 @@ def test_a_pull_request_that_changes_nothing_of_the_kind_is_told_nothing(world: 
     (clone / "README.md").write_text("Ours.\n", encoding="utf-8")
     world.commit(clone, "Say less")
     gitlab = world.run(clone, "ci/check.sh", CI_MERGE_REQUEST_DIFF_BASE_SHA=base)
-    merged(world, clone)
+    world.merge(clone)
 
     github = world.run(clone, "ci/check.sh", **ACTIONS)
 
@@ -353,7 +321,7 @@ def test_the_check_names_the_removals_that_commits_accept(world: World) -> None:
     )
     world.git(clone, "commit", "--quiet", "--allow-empty", "-m", "Tidy more")
     gitlab = world.run(clone, "ci/check.sh", CI_MERGE_REQUEST_DIFF_BASE_SHA=base)
-    merged(world, clone)
+    world.merge(clone)
 
     github = world.run(clone, "ci/check.sh", **ACTIONS)
 
@@ -374,7 +342,7 @@ def test_a_clone_without_the_base_says_that_nobody_has_looked(world: World) -> N
 @pytest.mark.parametrize("name", ["a;touch${IFS}pwned|touch${IFS}pwned", "$(touch${IFS}pwned)`touch${IFS}pwned`"])
 def test_the_name_of_a_branch_is_never_run(world: World, name: str) -> None:
     clone = world.clone("a")
-    test_init.serve_sec(clone)
+    jobs.serve_sec(clone)
     world.commit(clone, "Serve SEC")
     world.git(clone, "push", "--quiet", "origin", f"HEAD:refs/heads/{name}")
 
@@ -387,9 +355,8 @@ def test_the_name_of_a_branch_is_never_run(world: World, name: str) -> None:
 
 def test_a_message_of_a_commit_steers_no_terminal(world: World) -> None:
     clone = world.clone("a")
-    test_init.serve_sec(clone)
-    world.commit(clone, "Serve SEC\n\nKae-Accept: removes-drivers\x1b[2J")
-    world.git(clone, "push", "--quiet")
+    jobs.serve_sec(clone)
+    world.push(clone, "Serve SEC\n\nKae-Accept: removes-drivers\x1b[2J")
 
     done = world.run(clone, "ci/compile.sh", "main")
 
@@ -404,8 +371,7 @@ def test_no_document_can_name_a_removal_to_accept(world: World) -> None:
     tag = compiler.__version__.replace("+", "-")
     text = text.replace(f"version: {tag}\n", "version: latest  # Kae-Accept: removes-drivers\n")
     (clone / POLICY).write_text(text, encoding="utf-8")
-    world.commit(clone, "Rename the policy")
-    world.git(clone, "push", "--quiet")
+    world.push(clone, "Rename the policy")
 
     done = world.run(clone, "ci/compile.sh", "main")
 
@@ -435,8 +401,7 @@ def test_a_removal_that_is_compiled_already_is_for_the_reviewer_to_see(world: Wo
     project.write(clone, {"policies/other.yaml": text.replace("name: kae\n", "name: other\n")})
     accepted = [f"--accept={code}" for code in ("removes-drivers", "removes-device-plugins")]
     assert in_process.kae(clone, "compile", *accepted).code == 0
-    world.commit(clone, "Rename the policy")
-    world.git(clone, "push", "--quiet")
+    world.push(clone, "Rename the policy")
 
     assert world.run(clone, "ci/check.sh").returncode == 0
     assert world.run(clone, "ci/compile.sh", "main").returncode == 0

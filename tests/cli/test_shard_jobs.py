@@ -12,10 +12,8 @@ import yaml
 
 from compiler.commands import init
 from tests import in_process, project, tools
-from tests.cli import sharded, test_init
-from tests.cli.test_init import World
-from tests.cli.test_inventories import inventory, watch
-from tests.cli.test_pull_requests import ACTIONS, commands
+from tests.cli import jobs, sharded
+from tests.cli.jobs import ACTIONS, World, commands, inventory
 
 COUNT = 3
 ACCEPTED = "Kae-Accept: removes-drivers\nKae-Accept: removes-device-plugins"
@@ -30,22 +28,10 @@ def begun(tmp_path_factory: pytest.TempPathFactory, repository_root: Path) -> Pa
     return world.bare
 
 
-def pushed(world: World, clone: Path, subject: str) -> None:
-    """Commit and push documents, and nothing of output/."""
-    world.commit(clone, subject)
-    world.git(clone, "push", "--quiet", "origin", "HEAD:main")
-
-
 def job(world: World, shard: str, **more: str) -> subprocess.CompletedProcess[str]:
     """Run the compile job of a shard in a clone of its own."""
     clone = world.clone(f"job-{len(list(world.folder.iterdir()))}-{shard.replace('/', '-')}")
     return world.run(clone, "ci/compile.sh", "main", KAE_SHARD=shard, **more)
-
-
-def at_once(world: World, **more: str) -> list[subprocess.CompletedProcess[str]]:
-    """Run the compile jobs of all shards beside each other."""
-    with concurrent.futures.ThreadPoolExecutor(COUNT) as pool:
-        return list(pool.map(lambda shard: job(world, shard, **more), SHARDS))
 
 
 def assert_compiled(world: World) -> None:
@@ -85,7 +71,7 @@ def test_a_repository_that_is_there_keeps_its_jobs_and_the_command_says_so(tmp_p
     in_process.kae(tmp_path, "init")
     before = project.tree(tmp_path)
 
-    answer = in_process.kae(tmp_path, "init", "--shards=4", "--wheel", str(test_init.a_wheel(tmp_path / "wheel")))
+    answer = in_process.kae(tmp_path, "init", "--shards=4", "--wheel", str(jobs.a_wheel(tmp_path / "wheel")))
 
     assert answer.code == 3
     assert "would be overwritten; nothing was written." in answer.err
@@ -188,7 +174,7 @@ def test_an_error_that_only_all_clusters_together_show_fails_the_verdict_alone(w
         policy.with_stem(name).write_text(named, "utf-8")
     policy.unlink()
     assert in_process.kae(clone, "compile").code == 0
-    test_init.edit(clone, "kae.yaml", "findings:\n", "findings:\n  policy-matches-nothing: error\n")
+    jobs.edit(clone, "kae.yaml", "findings:\n", "findings:\n  policy-matches-nothing: error\n")
 
     codes = check(world, clone)
 
@@ -217,15 +203,16 @@ def test_no_line_of_a_shards_check_is_a_workflow_command(world: World) -> None:
 
 
 def test_jobs_of_all_shards_at_once_make_what_one_compile_makes(world: World) -> None:
-
     clone = world.clone("person")
-    test_init.serve_sec(clone)
+    jobs.serve_sec(clone)
     gone = sharded.CLUSTERS[3]
     (clone / f"policies/{gone}.yaml").unlink()
     (clone / f"inventory/{gone}.json").unlink()
-    pushed(world, clone, f"Serve SEC, and give up a cluster\n\n{ACCEPTED}")
+    world.push(clone, f"Serve SEC, and give up a cluster\n\n{ACCEPTED}")
+    findings = world.folder / "findings"
 
-    done = at_once(world)
+    with concurrent.futures.ThreadPoolExecutor(COUNT) as pool:
+        done = list(pool.map(lambda shard: job(world, shard, KAE_FINDINGS=str(findings)), SHARDS))
 
     assert [one.returncode for one in done] == [0] * COUNT, "\n---\n".join(one.stderr for one in done)
     assert_compiled(world)
@@ -235,59 +222,42 @@ def test_jobs_of_all_shards_at_once_make_what_one_compile_makes(world: World) ->
     for number, shard in enumerate(made):
         changed = world.git(world.bare, "diff", "--name-only", f"main~{number + 1}", f"main~{number}").splitlines()
         assert {name.split("/")[1] for name in changed} == {*sharded.of_shard(shard)}
-    assert world.run(world.clone("after"), "ci/check.sh").returncode == 0
-
-
-def test_what_the_compile_jobs_have_found_gives_one_verdict_on_the_newest_commit(world: World) -> None:
-    clone = world.clone("person")
-    test_init.serve_sec(clone)
-    pushed(world, clone, "Serve SEC")
-    found = world.folder / "findings"
-
-    done = at_once(world, KAE_FINDINGS=str(found))
-
-    assert [one.returncode for one in done] == [0] * COUNT
-    files = sorted(str(path) for path in found.iterdir())
-    assert [Path(name).name for name in files] == [f"{index}-of-{COUNT}.json" for index in range(COUNT)]
-    merged = in_process.kae(world.clone("after"), "merge-findings", *files)
+    after = world.clone("after")
+    assert world.run(after, "ci/check.sh").returncode == 0
+    files = sorted(findings.iterdir())
+    assert [path.name for path in files] == [f"{index}-of-{COUNT}.json" for index in range(COUNT)]
+    merged = in_process.kae(after, "merge-findings", *map(str, files))
     assert merged.code == 0, merged.err
 
 
-def test_a_shard_whose_push_is_refused_loses_nothing_of_the_others_and_is_run_again(world: World) -> None:
+def test_a_shard_whose_push_is_refused_loses_nothing_of_the_others_and_runs_again(world: World) -> None:
     clone = world.clone("person")
-    test_init.serve_sec(clone)
-    pushed(world, clone, "Serve SEC")
-    hook = f"""read -r old new ref
-case $(git log -1 --format='{sharded.SHARD}' "$new") in {SHARDS[1]}) exit 1 ;; esac"""
-    (world.bare / "hooks").mkdir(exist_ok=True)
-    world.install(world.bare / "hooks/pre-receive", hook)
+    jobs.serve_sec(clone)
+    world.push(clone, "Serve SEC")
+    world.install(world.bare / "hooks/pre-receive", "exit 1")
 
-    done = at_once(world)
-
-    assert [one.returncode for one in done] == [0, 1, 0]
-    assert "The push was refused, and main has not moved." in done[1].stderr
+    refused = job(world, SHARDS[1])
     (world.bare / "hooks/pre-receive").unlink()
-    again = job(world, SHARDS[1])
-    assert again.returncode == 0, again.stderr
+    done = [job(world, shard) for shard in (SHARDS[0], SHARDS[2], SHARDS[1])]
+
+    assert refused.returncode == 1
+    assert "The push was refused, and main has not moved." in refused.stderr
+    assert [one.returncode for one in done] == [0] * COUNT
     assert_compiled(world)
 
 
 def test_a_branch_that_another_push_holds_for_a_moment_is_a_lost_race_and_no_refusal(world: World) -> None:
-    clone, theirs = world.clone("person"), world.clone("theirs")
-    test_init.serve_sec(clone)
-    pushed(world, clone, "Serve SEC")
-    world.git(theirs, "pull", "--quiet")
+    ours, theirs = world.clone("ours"), world.clone("theirs")
     (theirs / "README.md").write_text("Ours.\n", "utf-8")
     world.commit(theirs, "Say less")
-    ours = world.clone("ours")
+    jobs.serve_sec(ours)
+    world.push(ours, "Serve SEC")
+    world.git(theirs, "pull", "--quiet", "--rebase")
     lock = world.bare / "refs/heads/main.lock"
-    # As git-receive-pack holds the branch while the push of another one is not yet done.
-    hook = f"""[ -e raced ] && exit 0
-touch raced '{lock}'
-unset $(git rev-parse --local-env-vars)
-(sleep 2; rm '{lock}'; git -C '{theirs}' push --quiet) >/dev/null 2>&1 </dev/null &"""
-    (ours / ".git/hooks").mkdir(exist_ok=True)
-    world.install(ours / ".git/hooks/pre-push", hook)
+    # git-receive-pack holds the branch while the push of another one is not yet done; the script waits for its end.
+    world.install(ours / ".git/hooks/pre-push", f"[ -e raced ] || touch raced '{lock}'")
+    release = f"rm '{lock}' && git -C '{theirs}' push --quiet"
+    world.install(world.folder / "bin/sleep", f"[ ! -e '{lock}' ] || ({release})")
 
     done = world.run(ours, "ci/compile.sh", "main", KAE_SHARD=SHARDS[0])
 
@@ -303,8 +273,7 @@ def test_a_trailer_counts_for_a_shard_below_the_commits_of_others_and_not_below_
     others = ", ".join(name for name in sharded.CLUSTERS if name != removed)
     text = policy.read_text("utf-8").replace("enabledSEC: false", "enabledSEC: true")
     policy.write_text(text.replace("spec:\n", f"spec:\n  clusters: [{others}]\n", 1), "utf-8")
-    pushed(
-        world,
+    world.push(
         clone,
         f"Leave one out\n\nKae-Accept: removes-drivers:{removed}\nKae-Accept: removes-device-plugins:{removed}",
     )
@@ -317,33 +286,29 @@ def test_a_trailer_counts_for_a_shard_below_the_commits_of_others_and_not_below_
 
 def test_a_trailer_does_not_count_again_below_the_shards_own_commit(world: World) -> None:
     clone = world.clone("person")
-    test_init.serve_sec(clone)
-    pushed(world, clone, "Serve SEC\n\nKae-Accept: inventory-empty")
-    assert [one.returncode for one in at_once(world)] == [0] * COUNT
-    for shard in SHARDS:
-        name = sharded.of_shard(shard)[0]
-        watch(world, f"inventory/{name}", {f"inventory/{name}.json": inventory(cluster=name)})
+    jobs.serve_sec(clone)
+    world.push(clone, "Serve SEC\n\nKae-Accept: inventory-empty")
+    assert [job(world, shard).returncode for shard in SHARDS[:2]] == [0, 0]
+    name = sharded.of_shard(SHARDS[0])[0]
+    world.watch(f"inventory/{name}", {f"inventory/{name}.json": inventory(cluster=name)})
 
-    done = at_once(world)
+    done = job(world, SHARDS[0])
 
-    assert [one.returncode for one in done] == [1] * COUNT
-    assert all("error[inventory-empty]" in one.stderr for one in done)
+    assert done.returncode == 1
+    assert "error[inventory-empty]" in done.stderr
 
 
 def test_a_shard_takes_the_inventories_of_its_own_clusters_alone(world: World) -> None:
-    for name in sharded.CLUSTERS:
-        watch(world, f"inventory/{name}", {f"inventory/{name}.json": inventory("new", cluster=name)})
+    watched = {name: inventory("new", cluster=name) for shard in SHARDS[:2] for name in sharded.of_shard(shard)}
+    for name, text in watched.items():
+        world.watch(f"inventory/{name}", {f"inventory/{name}.json": text})
 
     done = job(world, SHARDS[0])
 
     assert done.returncode == 0, done.stderr
     assert "ignored" not in done.stderr
-    taken = [
-        name
-        for name in sharded.CLUSTERS
-        if world.text(f"inventory/{name}.json") == inventory("new", cluster=name).strip()
-    ]
+    taken = [name for name, text in watched.items() if world.text(f"inventory/{name}.json") == text.strip()]
     assert taken == sharded.of_shard(SHARDS[0])
-    assert [one.returncode for one in at_once(world)] == [0] * COUNT
+    assert job(world, SHARDS[1]).returncode == 0
     assert world.text(f"inventory/{sharded.of_shard(SHARDS[1])[0]}.json").count('"new"') == 1
     assert_compiled(world)
