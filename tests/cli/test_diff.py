@@ -4,145 +4,60 @@ import json
 import re
 import shutil
 from pathlib import Path
-from typing import Any
 
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
 from compiler.fleet import examples
 from tests import in_process, revisions
-from tests.cli import fleet
-
-WAVES = """\
-      waves:
-        - name: canary
-          percent: 5
-          version: 2.2.0
-        - name: half
-          percent: 50
-          version: 2.2.0
-"""
-ROLLOUT = Path(__file__).parents[2] / "docs/examples/rollout"
-
-
-@pytest.fixture
-def rollout(tmp_path: Path) -> Path:
-    """Return the example of docs/rollouts.md, committed: 24 nodes, two waves."""
-    folder = tmp_path / "fleet"
-    shutil.copytree(ROLLOUT, folder)
-    revisions.commit(folder)
-    return folder
-
-
-def edit(folder: Path, *replacements: tuple[str, str], file: str = "policies/tls.yaml") -> None:
-    """Replace texts in a document, each of which it holds."""
-    path = folder / file
-    text = path.read_text()
-    for old, new in replacements:
-        assert old in text
-        text = text.replace(old, new, 1)
-    path.write_text(text)
+from tests.cli import diffs, fleet
 
 
 def many(folder: Path) -> Path:
     """Return the example without waves, committed, and with an edit: its inventory can be read by examples."""
-    shutil.copytree(ROLLOUT, folder, dirs_exist_ok=True)
-    change(folder, "no waves")
+    shutil.copytree(diffs.EXAMPLE, folder, dirs_exist_ok=True)
+    diffs.change(folder, "no waves")
     revisions.commit(folder)
-    change(folder, "source")
+    diffs.change(folder, "source")
     return folder
 
 
-def label_assets(folder: Path) -> None:
-    """Give each node a label that decides nothing."""
-    inventory = folder / "inventory/east.json"
-    known = json.loads(inventory.read_text())
-    for node in known["spec"]["nodes"]:
-        node["labels"] = {**node.get("labels", {}), "example.com/asset": node["name"]}
-    inventory.write_text(json.dumps(known))
-
-
-def shown(folder: Path, *arguments: str) -> str:
-    """Return the answer and its findings without the commit's id."""
-    answer = in_process.kae(folder, "diff", *arguments)
-    assert answer.code == 0
-    return f"{answer.out}{answer.err}".replace(
-        revisions.git(folder, "rev-parse", "--short=12", "HEAD").strip(), "COMMIT"
-    )
-
-
-def data(folder: Path, *arguments: str) -> Any:
-    """Return the answer for programs."""
-    answer = in_process.kae(folder, "diff", "-o", "json", *arguments)
-    return json.loads(answer.out)
-
-
-EDITS: dict[str, tuple[str, str]] = {
-    "canary": ("version: 2.2.0\n        - name: half", "version: 2.3.0\n        - name: half"),
-    "freeze": (
-        "  devicePlugin:",
-        "      frozen: [{name: sick, nodes: [kp920-rack1-03], version: 2.1.0}]\n  devicePlugin:",
-    ),
-    "no waves": (WAVES, ""),
-    "rename": ("name: tls", "name: web"),
-    "drain": ("  driver:\n", "  driver:\n    drain: {timeoutSeconds: 60}\n"),
-    "module parameters": (
-        "  driver:\n",
-        "  driver:\n    drain: {enabled: false}\n    moduleParameters: {hisi_hpre: {pf_q_num: 128}}\n",
-    ),
-    "virtual functions": ("  driver:\n", "  driver:\n    sriov: {hpre: 2}\n"),
-    "absent": ("  driver:\n", "  driver:\n    state: Absent\n"),
-    "source": ("prebuilt: {}", "inTree: {}"),
-    "mirror": ("  driver:\n", "  driver:\n    repository: registry.example.com/kae\n"),
-    "image": ("  driver:\n", "  driver:\n    image: kae-driver-of-ours\n"),
-    "sharing": ("  devicePlugin:", "  devicePlugin:\n    sharing: {hpre: 4}"),
-    "plugin version": ("version: 1.4.1", "version: 1.5.0"),
-    "pre-installed": ("  driver:\n", "  driver:\n    enabled: false\n"),
-    "another selector": ("pool: tls", "pool: web"),
-}
-
-
-def change(folder: Path, name: str) -> None:
-    """Make one of the edits in the policy."""
-    edit(folder, EDITS[name])
-
-
-@pytest.mark.parametrize("name", EDITS)
+@pytest.mark.parametrize("name", diffs.EDITS)
 def test_each_change_is_told_in_sentences(rollout: Path, name: str, snapshot: SnapshotAssertion) -> None:
-    change(rollout, name)
+    diffs.change(rollout, name)
 
-    assert shown(rollout) == snapshot
+    assert diffs.shown(rollout) == snapshot
 
 
 def test_the_answer_on_the_page_is_that_of_the_example(rollout: Path) -> None:
-    change(rollout, "canary")
-    page = (ROLLOUT.parents[2] / "docs/operations.md").read_text()
+    diffs.change(rollout, "canary")
+    page = (diffs.EXAMPLE.parents[2] / "docs/operations.md").read_text()
 
-    answer = re.sub("COMMIT", "[0-9a-f]{12}", re.escape(shown(rollout)))
+    answer = re.sub("COMMIT", "[0-9a-f]{12}", re.escape(diffs.shown(rollout)))
 
     assert re.search(f"```text\n{answer}```", page)
 
 
 def test_a_change_back_gives_an_empty_answer(rollout: Path) -> None:
-    change(rollout, "canary")
+    diffs.change(rollout, "canary")
     canary = revisions.commit(rollout)
     revisions.git(rollout, "checkout", "--quiet", "HEAD~1", "--", "policies")
 
-    assert shown(rollout, f"{canary}~1") == ""
+    assert diffs.shown(rollout, f"{canary}~1") == ""
 
 
 def test_comments_and_labels_that_decide_nothing_give_an_empty_answer(rollout: Path) -> None:
-    edit(rollout, ("# The TLS", "# All TLS"))
-    label_assets(rollout)
+    diffs.edit(rollout, ("# The TLS", "# All TLS"))
+    diffs.label_assets(rollout)
 
-    assert shown(rollout) == ""
+    assert diffs.shown(rollout) == ""
     assert in_process.kae(rollout, "diff", "--exit-code").code == 0
 
 
 def test_nodes_that_join_and_leave_are_told(rollout: Path) -> None:
-    edit(rollout, ("kp920-rack1-01", "kp920-rack9-99"), file="inventory/east.json")
+    diffs.edit(rollout, ("kp920-rack1-01", "kp920-rack9-99"), file="inventory/east.json")
 
-    text = shown(rollout)
+    text = diffs.shown(rollout)
 
     assert "1 node joins the inventory in cluster east." in text
     assert "1 node of policy tls leaves the inventory in cluster east, and counts as gone with its pods." in text
@@ -154,7 +69,7 @@ def test_nodes_that_join_and_leave_are_told(rollout: Path) -> None:
 def test_nodes_that_leave_with_their_inventory_count_as_gone(rollout: Path) -> None:
     (rollout / "inventory/east.json").unlink()
 
-    text = shown(rollout)
+    text = diffs.shown(rollout)
 
     assert "24 nodes of policy tls leave the inventory in cluster east, and count as gone with their pods." in text
     assert "24 nodes leave the inventory. No other node ends up without its driver or its device plugin." in text
@@ -168,7 +83,7 @@ def test_an_installer_that_has_removed_its_driver_keeps_none(rollout: Path) -> N
     revisions.commit(rollout)
     (rollout / "policies/tls.yaml").write_text(plain + "    enabled: false\n")
 
-    text = shown(rollout)
+    text = diffs.shown(rollout)
 
     assert "24 nodes of policy tls lose their installer pods in cluster east, which have removed the drivers" in text
 
@@ -177,7 +92,7 @@ def test_the_nodes_of_a_cluster_that_is_gone_lose_what_ran_there(rollout: Path) 
     (rollout / "inventory/east.json").unlink()
     (rollout / "policies/cluster.yaml").unlink()
 
-    text = shown(rollout)
+    text = diffs.shown(rollout)
 
     assert "and driver 2.2.0 stays on them without an installer." in text
     assert "24 nodes lose the driver's installer and 24 nodes lose the device plugin." in text
@@ -189,27 +104,27 @@ def test_a_node_that_leaves_does_not_hide_what_others_lose(rollout: Path) -> Non
     known = json.loads(inventory.read_text())
     del known["spec"]["nodes"][1]
     inventory.write_text(json.dumps(known))
-    change(rollout, "absent")
+    diffs.change(rollout, "absent")
 
-    assert "1 node leaves the inventory. 23 nodes lose the driver." in shown(rollout)
+    assert "1 node leaves the inventory. 23 nodes lose the driver." in diffs.shown(rollout)
 
 
 def test_other_kinds_of_devices_are_told_in_the_words_of_people(rollout: Path) -> None:
     zip_too = '"openfuyao.com/kae.present":"true","openfuyao.com/kae.zip.pf":"2","openfuyao.com/kae.zip.present":"true"'
-    edit(rollout, ('"openfuyao.com/kae.present":"true"', zip_too), file="inventory/east.json")
+    diffs.edit(rollout, ('"openfuyao.com/kae.present":"true"', zip_too), file="inventory/east.json")
     revisions.commit(rollout)
-    edit(rollout, ("  driver:\n", "  operator: {enabledZIP: true}\n  driver:\n"))
+    diffs.edit(rollout, ("  driver:\n", "  operator: {enabledZIP: true}\n  driver:\n"))
 
-    assert "for other kinds of devices" in shown(rollout)
+    assert "for other kinds of devices" in diffs.shown(rollout)
 
 
 def test_digests_in_sentences_are_as_short_as_those_of_the_plan(rollout: Path) -> None:
     old, new = (f"sha256:{digit * 64}" for digit in "ab")
-    edit(rollout, (WAVES, ""), ("version: 2.2.0", f"version: {old}"), ("version: 1.4.1", f"version: {old}"))
+    diffs.edit(rollout, (diffs.WAVES, ""), ("version: 2.2.0", f"version: {old}"), ("version: 1.4.1", f"version: {old}"))
     revisions.commit(rollout)
-    edit(rollout, (old, new), (old, new))
+    diffs.edit(rollout, (old, new), (old, new))
 
-    sentences = shown(rollout).partition("\neffect:")[2].partition("\npods:")[0]
+    sentences = diffs.shown(rollout).partition("\neffect:")[2].partition("\npods:")[0]
 
     assert f"24 nodes of policy tls go from driver sha256:{'a' * 12} to sha256:{'b' * 12} in" in sentences
     assert f"go from device plugin kae-device-plugin@{'a' * 12} to kae-device-plugin@{'b' * 12} in" in sentences
@@ -218,12 +133,12 @@ def test_digests_in_sentences_are_as_short_as_those_of_the_plan(rollout: Path) -
 
 def test_two_commits_are_compared_without_a_checkout(rollout: Path) -> None:
     before = revisions.commit(rollout)
-    change(rollout, "canary")
+    diffs.change(rollout, "canary")
     revisions.commit(rollout)
     shutil.rmtree(rollout / "inventory")
-    change(rollout, "sharing")
+    diffs.change(rollout, "sharing")
 
-    found = data(rollout, before, "--to", "HEAD")
+    found = diffs.data(rollout, before, "--to", "HEAD")
 
     assert [field["path"] for item in found["intent"] for field in item["fields"]] == [
         "spec.driver.rollout.waves[canary].version"
@@ -232,27 +147,27 @@ def test_two_commits_are_compared_without_a_checkout(rollout: Path) -> None:
 
 
 def test_the_effect_names_the_line_that_causes_it(rollout: Path) -> None:
-    change(rollout, "canary")
+    diffs.change(rollout, "canary")
 
-    (effect,) = data(rollout)["effects"]
+    (effect,) = diffs.data(rollout)["effects"]
 
     assert (effect["cause"]["file"], effect["cause"]["line"]) == ("policies/tls.yaml", 21)
 
 
 def test_a_project_in_a_folder_of_the_repository_is_compared(tmp_path: Path) -> None:
-    shutil.copytree(ROLLOUT, tmp_path / "clusters/fleet")
+    shutil.copytree(diffs.EXAMPLE, tmp_path / "clusters/fleet")
     revisions.commit(tmp_path)
     folder = tmp_path / "clusters/fleet"
-    change(folder, "canary")
+    diffs.change(folder, "canary")
 
-    assert [effect["nodes"] for effect in data(folder)["effects"]] == [["kp920-rack3-05"]]
+    assert [effect["nodes"] for effect in diffs.data(folder)["effects"]] == [["kp920-rack3-05"]]
 
 
 def test_the_folders_are_those_of_the_revisions_own_project_file(rollout: Path) -> None:
     (rollout / "policies").rename(rollout / "rules")
     (rollout / "kae.yaml").write_text("policies: rules\n")
 
-    found = data(rollout)
+    found = diffs.data(rollout)
 
     assert [(item["kind"], item["action"]) for item in found["intent"]] == [("kae.yaml", "added")]
     assert found["effects"] == []
@@ -265,21 +180,21 @@ def test_links_are_followed_inside_of_the_repository_only(rollout: Path) -> None
     (rollout / "inventory").symlink_to("nodes")
     revisions.commit(rollout)
 
-    assert shown(rollout) == ""
+    assert diffs.shown(rollout) == ""
 
     (rollout / "policies/other.yaml").symlink_to("/etc/hostname")
     revisions.commit(rollout)
     (rollout / "policies/other.yaml").unlink()
 
-    assert "policies/other.yaml: error[link-outside]" in shown(rollout)
+    assert "policies/other.yaml: error[link-outside]" in diffs.shown(rollout)
 
 
 def test_an_older_revision_that_does_not_compile_is_told_and_not_fatal(rollout: Path) -> None:
-    edit(rollout, ("maxParallel: 2", "maxParallel: two"))
+    diffs.edit(rollout, ("maxParallel: 2", "maxParallel: two"))
     revisions.commit(rollout)
-    edit(rollout, ("maxParallel: two", "maxParallel: 2"))
+    diffs.edit(rollout, ("maxParallel: two", "maxParallel: 2"))
 
-    text = shown(rollout)
+    text = diffs.shown(rollout)
 
     assert "1 error, so nothing is known of the effect" in text
     assert "policies/tls.yaml:17:20: error[wrong-type]" in text
@@ -287,7 +202,7 @@ def test_an_older_revision_that_does_not_compile_is_told_and_not_fatal(rollout: 
 
 
 def test_a_change_that_does_not_compile_ends_with_exit_code_1(rollout: Path) -> None:
-    edit(rollout, ("maxParallel: 2", "maxParallel: two"))
+    diffs.edit(rollout, ("maxParallel: 2", "maxParallel: two"))
 
     answer = in_process.kae(rollout, "diff")
 
@@ -300,7 +215,7 @@ def test_a_project_file_with_mistakes_is_told_of_either_side(rollout: Path) -> N
     revisions.commit(rollout)
     (rollout / "kae.yaml").unlink()
 
-    assert "kae.yaml:1:11: error[project-settings]" in shown(rollout)
+    assert "kae.yaml:1:11: error[project-settings]" in diffs.shown(rollout)
 
 
 @pytest.mark.parametrize("revision", ["nowhere", "--exec=true", "", "HEAD:policies"])
@@ -344,7 +259,7 @@ def test_a_project_outside_of_git_has_nothing_to_compare_with(tmp_path: Path) ->
 
 
 def test_the_exit_code_says_whether_something_differs_if_it_is_asked_for(rollout: Path) -> None:
-    change(rollout, "canary")
+    diffs.change(rollout, "canary")
 
     assert in_process.kae(rollout, "diff", "-q").code == 0
     assert in_process.kae(rollout, "diff", "-q", "--exit-code").code == 1
@@ -382,7 +297,7 @@ def test_nothing_is_cached_if_it_is_not_wanted(tmp_path: Path) -> None:
 
 
 def test_one_cluster_alone_is_compared(rollout: Path) -> None:
-    change(rollout, "canary")
+    diffs.change(rollout, "canary")
 
-    assert data(rollout, "--cluster", "west")["effects"] == []
-    assert data(rollout, "--cluster", "east")["effects"]
+    assert diffs.data(rollout, "--cluster", "west")["effects"] == []
+    assert diffs.data(rollout, "--cluster", "east")["effects"]

@@ -13,10 +13,7 @@ from syrupy.assertion import SnapshotAssertion
 
 from compiler.views.review import escapes, markdown
 from tests import builders, in_process, project, revisions
-from tests.cli import test_diff
-from tests.cli.test_diff import edit, label_assets, rollout
-
-__all__ = ("rollout",)
+from tests.cli import diffs
 
 
 def comment(folder: Path, *arguments: str) -> str:
@@ -33,14 +30,14 @@ def anonymous(folder: Path, text: str) -> str:
 
 @pytest.mark.parametrize("name", ["canary", "absent", "rename", "virtual functions", "drain", "another selector"])
 def test_a_change_is_a_comment_with_a_table_on_top(rollout: Path, name: str, snapshot: SnapshotAssertion) -> None:
-    test_diff.change(rollout, name)
+    diffs.change(rollout, name)
 
     assert anonymous(rollout, comment(rollout)) == snapshot
 
 
 def test_what_takes_most_away_is_first(rollout: Path) -> None:
-    edit(rollout, ("version: 1.4.1", "version: 1.5.0"))
-    edit(rollout, ('"pool":"tls"', '"pool":"web"'), file="inventory/east.json")
+    diffs.edit(rollout, ("version: 1.4.1", "version: 1.5.0"))
+    diffs.edit(rollout, ('"pool":"tls"', '"pool":"web"'), file="inventory/east.json")
 
     rows = re.findall(r"^\| \*\*(.+?)\*\*", comment(rollout), re.MULTILINE)
 
@@ -64,15 +61,15 @@ def test_a_node_that_leaves_is_counted_among_those_that_the_cluster_had(rollout:
 
 
 def test_a_change_that_does_nothing_gives_no_comment(rollout: Path) -> None:
-    edit(rollout, ("# The TLS", "# All TLS"))
-    label_assets(rollout)
+    diffs.edit(rollout, ("# The TLS", "# All TLS"))
+    diffs.label_assets(rollout)
 
     assert comment(rollout) == ""
     assert in_process.kae(rollout, "diff", "--format", "github").out == ""
 
 
 def test_what_does_not_compile_is_said_in_the_comment(rollout: Path) -> None:
-    edit(rollout, ("maxParallel: 2", "maxParallel: two"))
+    diffs.edit(rollout, ("maxParallel: 2", "maxParallel: two"))
 
     answer = in_process.kae(rollout, "diff", "-o", "markdown")
 
@@ -83,7 +80,7 @@ def test_what_does_not_compile_is_said_in_the_comment(rollout: Path) -> None:
 
 @pytest.mark.parametrize("form", ["json", "github", "sarif"])
 def test_what_does_not_compile_is_an_error_in_the_formats_of_programs(rollout: Path, form: str) -> None:
-    edit(rollout, ("maxParallel: 2", "maxParallel: two"))
+    diffs.edit(rollout, ("maxParallel: 2", "maxParallel: two"))
 
     answer = in_process.kae(rollout, "diff", "--format", form)
 
@@ -99,7 +96,7 @@ def test_what_does_not_compile_is_an_error_in_the_formats_of_programs(rollout: P
 
 
 def test_what_does_not_compile_is_an_error_when_quiet_and_for_programs_too(rollout: Path) -> None:
-    edit(rollout, ("maxParallel: 2", "maxParallel: two"))
+    diffs.edit(rollout, ("maxParallel: 2", "maxParallel: two"))
 
     assert "policies/tls.yaml:17:20: error[wrong-type]" in in_process.kae(rollout, "diff", "--quiet").err
     assert in_process.kae(rollout, "diff").err == ""
@@ -108,9 +105,9 @@ def test_what_does_not_compile_is_an_error_when_quiet_and_for_programs_too(rollo
 
 
 def test_what_did_not_compile_before_the_change_is_a_notice(rollout: Path) -> None:
-    edit(rollout, ("maxParallel: 2", "maxParallel: two"))
+    diffs.edit(rollout, ("maxParallel: 2", "maxParallel: two"))
     revisions.commit(rollout)
-    edit(rollout, ("maxParallel: two", "maxParallel: 2"))
+    diffs.edit(rollout, ("maxParallel: two", "maxParallel: 2"))
 
     github, sarif = (in_process.kae(rollout, "diff", "--format", form) for form in ("github", "sarif"))
 
@@ -122,9 +119,9 @@ def test_what_did_not_compile_before_the_change_is_a_notice(rollout: Path) -> No
 
 
 def test_risks_are_below_the_table_with_those_that_are_accepted(rollout: Path) -> None:
-    test_diff.change(rollout, "no waves")
+    diffs.change(rollout, "no waves")
     revisions.commit(rollout)
-    edit(rollout, ("version: 2.2.0", "version: 2.1.0"))
+    diffs.edit(rollout, ("version: 2.2.0", "version: 2.1.0"))
 
     text = comment(rollout, "--accept", "large-step")
 
@@ -136,9 +133,9 @@ def test_risks_are_below_the_table_with_those_that_are_accepted(rollout: Path) -
 
 
 def test_a_risk_that_is_an_error_is_before_the_warnings(rollout: Path) -> None:
-    test_diff.change(rollout, "no waves")
+    diffs.change(rollout, "no waves")
     revisions.commit(rollout)
-    edit(rollout, ("version: 2.2.0", "version: 2.1.0"))
+    diffs.edit(rollout, ("version: 2.2.0", "version: 2.1.0"))
 
     answer = in_process.kae(rollout, "diff", "-o", "markdown", "--fail-on", "large-step")
 
@@ -148,9 +145,9 @@ def test_a_risk_that_is_an_error_is_before_the_warnings(rollout: Path) -> None:
 
 
 def test_privileges_that_objects_gain_are_told(rollout: Path) -> None:
-    edit(rollout, ("  driver:\n", "  driver:\n    drain: {enabled: false}\n"))
+    diffs.edit(rollout, ("  driver:\n", "  driver:\n    drain: {enabled: false}\n"))
     revisions.commit(rollout)
-    edit(rollout, ("    drain: {enabled: false}\n", ""))
+    diffs.edit(rollout, ("    drain: {enabled: false}\n", ""))
 
     text = comment(rollout)
 
@@ -165,7 +162,7 @@ HOSTILE = (
 
 def test_no_value_of_a_document_is_markup_or_a_mention(rollout: Path) -> None:
     variable = f"  driver:\n    env: [{{name: X, value: {json.dumps(HOSTILE)}}}]\n"
-    edit(rollout, ("  driver:\n", variable))
+    diffs.edit(rollout, ("  driver:\n", variable))
 
     text = comment(rollout)
 
@@ -243,8 +240,8 @@ def annotations(text: str) -> Iterator[str]:
 
 
 def test_an_effect_is_a_notice_at_the_line_that_causes_it(rollout: Path) -> None:
-    test_diff.change(rollout, "canary")
-    edit(rollout, ("version: 1.4.1", "version: 1.5.0"))
+    diffs.change(rollout, "canary")
+    diffs.edit(rollout, ("version: 1.4.1", "version: 1.5.0"))
 
     first, second = annotations(in_process.kae(rollout, "diff", "--format", "github").out)
 
@@ -257,7 +254,7 @@ def test_an_effect_is_a_notice_at_the_line_that_causes_it(rollout: Path) -> None
 
 
 def test_effects_are_notes_of_sarif(rollout: Path) -> None:
-    test_diff.change(rollout, "canary")
+    diffs.change(rollout, "canary")
 
     (run,) = json.loads(in_process.kae(rollout, "diff", "--format", "sarif").out)["runs"]
 

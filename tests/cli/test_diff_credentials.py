@@ -1,15 +1,14 @@
 """`kae diff` and `kae report` print no password of a URL, whatever the format: a comment is posted for all to read."""
 
 import json
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from tests import in_process, revisions
-from tests.cli.test_diff import edit, rollout
-
-__all__ = ("rollout",)
+from tests.cli import diffs
 
 HIDDEN = "s3cretpw"
 FAR = "x" * 60
@@ -27,11 +26,12 @@ WAYS: dict[str, Sequence[str]] = {
 }
 
 
-@pytest.fixture
-def revealing(rollout: Path) -> Path:
-    """Return a project whose last commit holds passwords: in a value, in a list and where values are cut."""
-    edit(
-        rollout,
+@pytest.fixture(scope="module")
+def committed(committed_rollout: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A project whose last commit holds passwords: in a value, in a list and where values are cut."""
+    folder = shutil.copytree(committed_rollout, tmp_path_factory.mktemp("revealing") / "fleet")
+    diffs.edit(
+        folder,
         (
             "  driver:\n",
             "  driver:\n    env:\n"
@@ -39,30 +39,39 @@ def revealing(rollout: Path) -> Path:
             f"      - {{name: HTTPS_PROXY, value: 'http://{FAR}:{HIDDEN * 3}@proxy.example.com:3128'}}\n",
         ),
     )
-    revisions.commit(rollout)
-    return rollout
+    revisions.commit(folder)
+    return folder
+
+
+@pytest.fixture
+def revealing(committed: Path, tmp_path: Path) -> Path:
+    """The same, which may be changed."""
+    return shutil.copytree(committed, tmp_path / "fleet")
+
+
+@pytest.fixture(scope="module", params=[("env:", "_PROXY"), ("HTTP_PROXY",)], ids=["a list", "a value"])
+def changed(request: pytest.FixtureRequest, committed: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same without the lines of a list or of a value."""
+    folder = shutil.copytree(committed, tmp_path_factory.mktemp("changed") / "fleet")
+    policy = folder / "policies/tls.yaml"
+    lines = policy.read_text().splitlines(keepends=True)
+    policy.write_text("".join(line for line in lines if not any(part in line for part in request.param)))
+    return folder
 
 
 @pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("is_whole", [True, False], ids=["a list", "a value"])
-def test_no_format_of_a_change_holds_a_password(revealing: Path, way: str, *, is_whole: bool) -> None:
-    policy = revealing / "policies/tls.yaml"
-    lines = policy.read_text().splitlines(keepends=True)
-    left_out = ("env:", "_PROXY") if is_whole else ("HTTP_PROXY",)
-    policy.write_text("".join(line for line in lines if not any(part in line for part in left_out)))
-
-    answer = in_process.kae(revealing, *WAYS[way])
+def test_no_format_of_a_change_holds_a_password(changed: Path, way: str) -> None:
+    answer = in_process.kae(changed, *WAYS[way])
 
     assert answer.code == 0, answer.err
-    page = revealing / "page.html"
-    told = answer.out + answer.err + (page.read_text("utf-8") if page.exists() else "")
+    told = answer.out + answer.err + ((changed / "page.html").read_text("utf-8") if way == "report page" else "")
     assert HIDDEN not in told
     assert "bob" not in told
     assert "***@proxy" in told
 
 
 def test_the_fields_beside_a_password_are_still_told(revealing: Path) -> None:
-    edit(
+    diffs.edit(
         revealing, ("proxy.example.com:3128'}\n      - {name: HTTPS", "other.example.com:3128'}\n      - {name: HTTPS")
     )
 

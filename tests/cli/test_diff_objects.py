@@ -13,10 +13,7 @@ from compiler.views.diff import field_values
 from compiler.views.diff import text as diff_text
 from compiler.views.review import escapes
 from tests import in_process, revisions
-from tests.cli import test_diff
-from tests.cli.test_diff import data, edit, rollout, shown
-
-__all__ = ("rollout",)
+from tests.cli import diffs
 
 CLUSTER = "policies/cluster.yaml"
 MONITORING = "spec:\n  monitoring: {enabled: true}\n"
@@ -31,19 +28,19 @@ def objects(text: str) -> str:
 @pytest.fixture
 def monitored(rollout: Path) -> Path:
     """Return the example with monitoring, committed."""
-    edit(rollout, ("spec:\n", MONITORING), file=CLUSTER)
+    diffs.edit(rollout, ("spec:\n", MONITORING), file=CLUSTER)
     revisions.commit(rollout)
     return rollout
 
 
 def test_objects_that_go_are_in_every_format(monitored: Path) -> None:
-    edit(monitored, (MONITORING, "spec:\n"), file=CLUSTER)
+    diffs.edit(monitored, (MONITORING, "spec:\n"), file=CLUSTER)
 
-    assert objects(shown(monitored)).splitlines() == [
+    assert objects(diffs.shown(monitored)).splitlines() == [
         "  pruned: ConfigMap kae-operator/kae-dashboard",
         "  pruned: PrometheusRule kae-operator/kae",
     ]
-    assert [(item["change"], item["kind"], item["name"]) for item in data(monitored)["objects"]] == [
+    assert [(item["change"], item["kind"], item["name"]) for item in diffs.data(monitored)["objects"]] == [
         ("pruned", "ConfigMap", "kae-dashboard"),
         ("pruned", "PrometheusRule", "kae"),
     ]
@@ -52,9 +49,9 @@ def test_objects_that_go_are_in_every_format(monitored: Path) -> None:
 
 
 def test_a_changed_object_has_its_fields_and_a_config_is_data(rollout: Path) -> None:
-    test_diff.change(rollout, "drain")
+    diffs.change(rollout, "drain")
 
-    (found,) = [item for item in data(rollout)["objects"] if item["name"] == "kae-driver-tls--canary"]
+    (found,) = [item for item in diffs.data(rollout)["objects"] if item["name"] == "kae-driver-tls--canary"]
 
     config = "spec.template.metadata.annotations[device.openfuyao.com/config]"
     assert {key: found[key] for key in ("cluster", "change", "kind", "namespace", "path")} == {
@@ -65,30 +62,30 @@ def test_a_changed_object_has_its_fields_and_a_config_is_data(rollout: Path) -> 
         "path": "driver/daemonset-kae-driver-tls--canary.yaml",
     }
     assert {"path": f"{config}.drain.timeoutSeconds", "old": 300, "new": 60} in found["fields"]
-    assert f"    {config}.drain.timeoutSeconds: 300 -> 60\n" in shown(rollout)
+    assert f"    {config}.drain.timeoutSeconds: 300 -> 60\n" in diffs.shown(rollout)
     comment = in_process.kae(rollout, "diff", "-o", "markdown").out
     assert f"  - {escapes.prose(f'{config}.drain.timeoutSeconds: 300 -> 60')}\n" in comment
 
 
 def test_an_object_that_an_engine_keeps_says_so(rollout: Path) -> None:
     engine = "  gitops:\n    engine: argocd\n    repository: {url: https://git.example.com/kae.git}\n"
-    edit(rollout, ("spec:\n", f"spec:\n  namespace: kae-old\n{engine}"), file=CLUSTER)
+    diffs.edit(rollout, ("spec:\n", f"spec:\n  namespace: kae-old\n{engine}"), file=CLUSTER)
     revisions.commit(rollout)
-    edit(rollout, ("kae-old", "kae-new"), file=CLUSTER)
+    diffs.edit(rollout, ("kae-old", "kae-new"), file=CLUSTER)
 
-    (kept,) = [item for item in data(rollout)["objects"] if item["name"] == "kae-old"]
+    (kept,) = [item for item in diffs.data(rollout)["objects"] if item["name"] == "kae-old"]
 
     assert (kept["change"], kept["kind"], kept["keptBy"]) == ("pruned", "Namespace", "argocd")
-    assert "  pruned from the output, but Argo CD leaves it in the cluster: Namespace kae-old\n" in shown(rollout)
+    assert "  pruned from the output, but Argo CD leaves it in the cluster: Namespace kae-old\n" in diffs.shown(rollout)
 
 
 def test_objects_that_people_apply_by_hand_are_told(rollout: Path) -> None:
     engine = "spec:\n  gitops:\n    engine: argocd\n    repository: {url: https://git.example.com/kae.git}\n"
-    edit(rollout, ("spec:\n", engine), file=CLUSTER)
+    diffs.edit(rollout, ("spec:\n", engine), file=CLUSTER)
     revisions.commit(rollout)
-    edit(rollout, ("git.example.com/kae.git", "git.example.com/fleet.git"), file=CLUSTER)
+    diffs.edit(rollout, ("git.example.com/kae.git", "git.example.com/fleet.git"), file=CLUSTER)
 
-    text = objects(shown(rollout))
+    text = objects(diffs.shown(rollout))
 
     assert "  changed in bootstrap/, which people apply: Application argocd/" in text
     assert "https://git.example.com/kae.git -> https://git.example.com/fleet.git" in text
@@ -105,35 +102,35 @@ def copy(folder: Path, name: str) -> None:
 def test_a_change_of_many_clusters_is_told_once_and_a_new_cluster_is_counted(rollout: Path) -> None:
     for name in ("north", "south", "west"):
         copy(rollout, name)
-    edit(rollout, ("  clusters: [east]\n", ""))
+    diffs.edit(rollout, ("  clusters: [east]\n", ""))
     revisions.commit(rollout)
-    test_diff.change(rollout, "plugin version")
+    diffs.change(rollout, "plugin version")
     copy(rollout, "young")
 
-    first, second, *fields = objects(shown(rollout)).splitlines()
+    first, second, *fields = objects(diffs.shown(rollout)).splitlines()
 
     assert re.fullmatch(r"  added: \d\d objects, with cluster young", first)
     assert second == "  changed: DaemonSet kae-operator/kae-device-plugin-tls in 4 clusters"
     image = "cr.openfuyao.cn/openfuyao/kae-device-plugin"
     assert fields == [f"    spec.template.spec.containers[device-plugin].image: {image}:1.4.1 -> {image}:1.5.0"]
-    changed = [item["cluster"] for item in data(rollout)["objects"] if item["change"] == "changed"]
+    changed = [item["cluster"] for item in diffs.data(rollout)["objects"] if item["change"] == "changed"]
     assert changed == ["east", "north", "south", "west"]
 
 
 def test_only_the_order_of_variables_is_said_to_be_one(rollout: Path) -> None:
     one, other = "{name: A, value: a}", "{name: B, value: b}"
-    edit(rollout, ("  driver:\n", f"  driver:\n    env: [{one}, {other}]\n"))
+    diffs.edit(rollout, ("  driver:\n", f"  driver:\n    env: [{one}, {other}]\n"))
     revisions.commit(rollout)
-    edit(rollout, (f"{one}, {other}", f"{other}, {one}"))
+    diffs.edit(rollout, (f"{one}, {other}", f"{other}, {one}"))
 
-    found = [item for item in data(rollout)["objects"] if item["kind"] == "DaemonSet"]
+    found = [item for item in diffs.data(rollout)["objects"] if item["kind"] == "DaemonSet"]
 
     assert [item["fields"] for item in found] == [[], [], []]
-    assert "    only the order of items\n" in shown(rollout)
+    assert "    only the order of items\n" in diffs.shown(rollout)
 
 
 def test_no_object_shows_a_password(rollout: Path) -> None:
-    edit(rollout, ("  driver:\n", "  driver:\n    env: [{name: HTTPS_PROXY, value: 'http://me:secret@proxy'}]\n"))
+    diffs.edit(rollout, ("  driver:\n", "  driver:\n    env: [{name: HTTPS_PROXY, value: 'http://me:secret@proxy'}]\n"))
 
     for arguments in ([], ["-o", "json"], ["-o", "markdown"]):
         answer = in_process.kae(rollout, "diff", *arguments).out
@@ -144,15 +141,15 @@ def test_no_object_shows_a_password(rollout: Path) -> None:
 def test_many_objects_and_fields_are_cut_and_counted(rollout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(diff_text, "_OBJECTS", 3)
     monkeypatch.setattr(diff_text, "_FIELDS", 1)
-    test_diff.change(rollout, "module parameters")
+    diffs.change(rollout, "module parameters")
 
-    lines = objects(shown(rollout)).splitlines()
+    lines = objects(diffs.shown(rollout)).splitlines()
 
     assert [line.partition(":")[0] for line in lines[:3]] == ["  pruned"] * 3
     assert lines[3:] == ["  and 6 more lines; -o json has all objects"]
     monkeypatch.undo()
     monkeypatch.setattr(diff_text, "_FIELDS", 1)
-    assert objects(shown(rollout)).splitlines()[-1] == "    and 1 more field"
+    assert objects(diffs.shown(rollout)).splitlines()[-1] == "    and 1 more field"
 
 
 @pytest.mark.parametrize(

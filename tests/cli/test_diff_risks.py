@@ -1,28 +1,34 @@
 """`kae diff`: the risks of a change, what makes one an error, and who accepts it."""
 
+import shutil
 from pathlib import Path
 
 import pytest
 
 from tests import in_process, project, revisions
-from tests.cli.test_diff import change, data, edit, rollout
-
-__all__ = ("rollout",)
+from tests.cli import diffs
 
 STEP = "large-step:east/tls"
 
 
+@pytest.fixture(scope="module")
+def stepping(committed_rollout: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A project whose next commit changes the driver of all 24 nodes of a policy without waves; nobody changes it."""
+    folder = shutil.copytree(committed_rollout, tmp_path_factory.mktemp("stepping") / "fleet")
+    diffs.change(folder, "no waves")
+    revisions.commit(folder)
+    diffs.edit(folder, ("version: 2.2.0", "version: 2.3.0"))
+    return folder
+
+
 @pytest.fixture
-def step(rollout: Path) -> Path:
-    """Return a project whose next commit changes the driver of all 24 nodes of a policy without waves."""
-    change(rollout, "no waves")
-    revisions.commit(rollout)
-    edit(rollout, ("version: 2.2.0", "version: 2.3.0"))
-    return rollout
+def step(stepping: Path, tmp_path: Path) -> Path:
+    """The same, which may be changed."""
+    return shutil.copytree(stepping, tmp_path / "fleet")
 
 
-def test_a_risk_is_a_warning_at_the_line_that_causes_it(step: Path) -> None:
-    answer = in_process.kae(step, "diff")
+def test_a_risk_is_a_warning_at_the_line_that_causes_it(stepping: Path) -> None:
+    answer = in_process.kae(stepping, "diff")
 
     assert answer.code == 0
     assert "policies/tls.yaml:13:14: warning[large-step]: Policy 'tls' takes the drivers of 24 of its 24 " in answer.err
@@ -44,9 +50,9 @@ def test_a_risk_is_a_warning_at_the_line_that_causes_it(step: Path) -> None:
     ],
 )
 def test_a_risk_ends_with_exit_code_1_if_it_is_an_error_and_nobody_accepts_it(
-    step: Path, arguments: tuple[str, ...], code: int
+    stepping: Path, arguments: tuple[str, ...], code: int
 ) -> None:
-    assert in_process.kae(step, "diff", *arguments).code == code
+    assert in_process.kae(stepping, "diff", *arguments).code == code
 
 
 @pytest.mark.parametrize(
@@ -73,24 +79,24 @@ def test_what_the_command_line_fails_on_is_an_error_though_the_project_ignores_i
     assert in_process.kae(step, "diff", "--fail-on", "large-step").code == 1
 
 
-def test_an_accepted_risk_stays_visible(step: Path) -> None:
-    answer = in_process.kae(step, "diff", "--accept", STEP)
+def test_an_accepted_risk_stays_visible(stepping: Path) -> None:
+    answer = in_process.kae(stepping, "diff", "--accept", STEP)
 
     assert f"accepted:\n  {STEP}: Policy 'tls' takes the drivers of 24 of its 24 nodes" in answer.out
     assert answer.err == ""
-    (risk,) = data(step, "--accept", STEP)["risks"]
+    (risk,) = diffs.data(stepping, "--accept", STEP)["risks"]
     assert (risk["code"], risk["scope"], risk["accepted"]) == ("large-step", STEP, True)
-    assert data(step)["risks"][0]["accepted"] is False
+    assert diffs.data(stepping)["risks"][0]["accepted"] is False
 
 
-def test_an_accepted_risk_that_the_change_does_not_have_is_told(step: Path) -> None:
-    answer = in_process.kae(step, "diff", "--accept", "crd-pruned:east")
+def test_an_accepted_risk_that_the_change_does_not_have_is_told(stepping: Path) -> None:
+    answer = in_process.kae(stepping, "diff", "--accept", "crd-pruned:east")
 
     assert "--accept crd-pruned:east lets nothing pass: the change has no such risk.\n" in answer.err
 
 
-def test_a_code_that_is_no_risk_cannot_fail_a_diff(step: Path) -> None:
-    answer = in_process.kae(step, "diff", "--fail-on", "policy-overlap")
+def test_a_code_that_is_no_risk_cannot_fail_a_diff(stepping: Path) -> None:
+    answer = in_process.kae(stepping, "diff", "--fail-on", "policy-overlap")
 
     assert answer.code == 2
     assert "policy-overlap" in answer.err
@@ -105,9 +111,9 @@ def test_a_compile_lets_the_trailers_of_risks_be(step: Path) -> None:
 
 
 def test_the_privileges_that_objects_gain_and_lose_are_shown(rollout: Path) -> None:
-    change(rollout, "mirror")
+    diffs.change(rollout, "mirror")
 
-    (first, *_) = data(rollout)["privileges"]
+    (first, *_) = diffs.data(rollout)["privileges"]
 
     assert (first["kind"], first["name"], first["new"], first["gone"]) == (
         "DaemonSet",

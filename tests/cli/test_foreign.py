@@ -157,11 +157,17 @@ def test_a_check_takes_every_file_of_others_for_a_difference(small: Path) -> Non
 
     for check in checks:
         assert check.code == 4
-        assert "east: output holds files that the compiler did not write\n" in check.out
-        for name in ("north/", "south/", ".hidden/", ".gitignore", ".gitattributes", ".DS_Store", "README.md/"):
-            assert f"\noutput/{name}: not written by the compiler\n" in check.out
-        assert "warning[foreign-file]" in check.err
-    assert answer["foreign"] == XXX
+        assert check.out.startswith("east: output holds files that the compiler did not write\n")
+        assert check.out.endswith(
+            "\noutput/.DS_Store, output/.gitattributes, output/.gitignore, output/.hidden/, "
+            "output/README.md/ and 2 more: not written by the compiler\n"
+        )
+        assert check.err.count("warning[foreign-file]") == len(paths)
+    assert len(answer["foreign"]) == len(paths)
+    assert all(
+        path.startswith(name)
+        for path, name in zip(sorted(f"output/{path}" for path in paths), sorted(answer["foreign"]), strict=True)
+    )
     assert compiled.code == 0
     assert all((small / "output" / path).read_text() == "a: b\n" for path in paths)
 

@@ -5,7 +5,6 @@ import dataclasses
 import hashlib
 import json
 import re
-import shutil
 from collections import Counter
 from html import parser
 from pathlib import Path
@@ -25,8 +24,7 @@ from compiler.views.report import data as report_data
 from compiler.views.report import page as report_page
 from compiler.views.review import ranking
 from tests import builders, in_process, project, revisions
-from tests.cli import fleet
-from tests.cli.test_diff import WAVES
+from tests.cli import diffs, fleet
 
 EVIL = "</script><script>alert(1)</script><img src=x>"
 HOSTILE = "</script><script>alert(1)</script><!--\u2028\u2029&amp;\"'`${1}{{ 7 }}"
@@ -279,25 +277,6 @@ def test_the_file_is_named_from_where_the_command_runs(folder: Path) -> None:
     assert (folder / "below.html").is_file()
 
 
-@pytest.fixture
-def rollout(tmp_path: Path) -> Path:
-    """The example of docs/rollouts.md, committed: 24 nodes of one policy, two waves."""
-    folder = tmp_path / "fleet"
-    shutil.copytree(Path(__file__).parents[2] / "docs/examples/rollout", folder)
-    revisions.commit(folder)
-    return folder
-
-
-def edit(folder: Path, old: str, new: str, file: str = "policies/tls.yaml") -> None:
-    """Replace a text in a document."""
-    text = (folder / file).read_text("utf-8")
-    assert old in text
-    (folder / file).write_text(text.replace(old, new, 1), encoding="utf-8")
-
-
-CANARY = ("version: 2.2.0\n        - name: half", "version: 2.3.0\n        - name: half")
-
-
 def changed(folder: Path, *arguments: str) -> Page:
     """The page with the change since the last commit."""
     answer = in_process.kae(folder, "report", "-q", "--html", "page.html", *arguments, "HEAD")
@@ -316,8 +295,8 @@ def effects(page: Page, cluster: str = "east") -> dict[str, Any]:
 
 
 def test_the_page_says_of_each_node_before_and_after_what_the_difference_says(rollout: Path) -> None:
-    edit(rollout, *CANARY)
-    edit(rollout, "version: 1.4.1", "version: 1.5.0")
+    diffs.change(rollout, "canary")
+    diffs.edit(rollout, ("version: 1.4.1", "version: 1.5.0"))
     found = json.loads(in_process.kae(rollout, "diff", "-o", "json").out)
 
     page = changed(rollout)
@@ -334,8 +313,8 @@ def test_the_page_says_of_each_node_before_and_after_what_the_difference_says(ro
 
 
 def test_what_takes_most_away_is_the_first_on_the_page(rollout: Path) -> None:
-    edit(rollout, *CANARY)
-    edit(rollout, "version: 1.4.1", "version: 1.5.0")
+    diffs.change(rollout, "canary")
+    diffs.edit(rollout, ("version: 1.4.1", "version: 1.5.0"))
     inventory = json.loads((rollout / "inventory/east.json").read_text())
     inventory["spec"]["nodes"][5]["labels"] = {}
     left = inventory["spec"]["nodes"].pop(3)["name"]
@@ -352,7 +331,7 @@ def test_what_takes_most_away_is_the_first_on_the_page(rollout: Path) -> None:
 
 
 def test_nodes_to_which_nothing_happens_are_counted(rollout: Path) -> None:
-    edit(rollout, *CANARY)
+    diffs.change(rollout, "canary")
 
     page = changed(rollout)
 
@@ -413,9 +392,9 @@ def risks(page: Page) -> list[tuple[str, str]]:
 
 
 def test_the_risks_of_a_change_are_on_the_page_errors_first_and_accepted_ones_last(rollout: Path) -> None:
-    edit(rollout, WAVES, "")
+    diffs.change(rollout, "no waves")
     revisions.commit(rollout)
-    edit(rollout, *RISKY)
+    diffs.edit(rollout, RISKY)
     project.write(rollout, {"kae.yaml": "findings: {driver-downgrade: error}\n"})
 
     page = changed(rollout, "--accept", "large-step:east/tls")
@@ -436,14 +415,14 @@ def test_the_risks_of_a_change_are_on_the_page_errors_first_and_accepted_ones_la
 
 
 def test_what_the_project_ignores_of_risks_is_counted(rollout: Path) -> None:
-    edit(rollout, *RISKY)
+    diffs.edit(rollout, RISKY)
     project.write(rollout, {"kae.yaml": "findings: {driver-downgrade: ignore}\n"})
 
     assert "Risks ignored as kae.yaml says: 1 driver-downgrade" in changed(rollout).text("p")
 
 
 def test_a_change_without_risks_has_no_list_of_them(rollout: Path) -> None:
-    edit(rollout, *CANARY)
+    diffs.change(rollout, "canary")
 
     page = changed(rollout)
 
@@ -463,7 +442,7 @@ def test_an_accepted_risk_that_a_change_does_not_have_is_told(rollout: Path) -> 
 
 
 def test_the_privileges_that_objects_gain_and_lose_are_folded_by_object(rollout: Path) -> None:
-    edit(rollout, *RISKY)
+    diffs.edit(rollout, RISKY)
 
     page = changed(rollout)
 
@@ -516,10 +495,9 @@ def test_no_word_of_a_risk_or_a_privilege_is_markup() -> None:
 
 
 def test_a_value_of_a_field_that_differs_is_a_text(rollout: Path) -> None:
-    edit(
+    diffs.edit(
         rollout,
-        "    version: 2.2.0\n    source",
-        f"    version: 2.2.0\n    env: [{{name: X, value: '{EVIL}'}}]\n    source",
+        ("    version: 2.2.0\n    source", f"    version: 2.2.0\n    env: [{{name: X, value: '{EVIL}'}}]\n    source"),
     )
 
     page = changed(rollout)
