@@ -7,15 +7,16 @@ import pytest
 
 from tests import in_process, revisions
 from tests.cli import diffs, fleet
-from tests.cli.test_init import World
+from tests.cli.jobs import World
 
 
 @pytest.fixture
 def world(tmp_path: Path, repository_root: Path, begun: Path) -> World:
     """The fleet of the module's `begun`, which may be changed."""
-    found = World(tmp_path, repository_root)
-    shutil.copytree(begun, found.bare)
-    return found
+    made = World(tmp_path, repository_root)
+    made.shorten_pauses()
+    shutil.copytree(begun, made.bare)
+    return made
 
 
 @pytest.fixture(scope="session")

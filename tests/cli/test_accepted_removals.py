@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests import in_process
-from tests.cli.test_init import World
+from tests.cli.jobs import World
 
 SCOPES = ("removes-device-plugins:default/kae", "removes-drivers:default/kae")
 TRAILERS = "\n".join(f"Kae-Accept: {scope}" for scope in SCOPES)

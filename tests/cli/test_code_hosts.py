@@ -13,8 +13,8 @@ import pytest
 import yaml
 
 from tests import in_process, project, revisions
-from tests.cli import codehosts, test_diff
-from tests.cli.test_init import World
+from tests.cli import codehosts, diffs
+from tests.cli.jobs import World
 
 
 def data(root: Path, name: str) -> Any:
@@ -48,10 +48,10 @@ def world(tmp_path: Path, repository_root: Path) -> World:
     found = World(tmp_path, repository_root)
     found.install_real_kae()
     clone = found.folder / "a"
-    shutil.copytree(test_diff.ROLLOUT, clone / "fleet")
+    shutil.copytree(diffs.EXAMPLE, clone / "fleet")
     assert in_process.kae(clone / "fleet", "compile").code == 0
     revisions.commit(clone)
-    test_diff.change(clone / "fleet", "canary")
+    diffs.change(clone / "fleet", "canary")
     assert in_process.kae(clone / "fleet", "compile").code == 0
     found.git(clone, "checkout", "--quiet", "-b", "change")
     revisions.commit(clone)

@@ -10,9 +10,9 @@ import pytest
 
 from compiler.project import package_data
 from tests import project, revisions
-from tests.cli import codehosts, test_diff, test_pull_requests
+from tests.cli import codehosts, diffs, jobs
 from tests.cli.codehosts import CodeHost
-from tests.cli.test_init import World
+from tests.cli.jobs import World
 
 SCRIPTS = Path(package_data.folder("templates")) / "init/ci"
 MARK = "<!-- kae: what a pull request does -->"
@@ -31,7 +31,7 @@ def world(tmp_path: Path, repository_root: Path) -> World:
     """An environment with kae, and a clone of the example of docs/rollouts.md in it with the scripts of the jobs."""
     found = World(tmp_path, repository_root)
     made = tmp_path / "made"
-    shutil.copytree(test_diff.ROLLOUT, made)
+    shutil.copytree(diffs.EXAMPLE, made)
     shutil.copytree(SCRIPTS, made / "ci")
     (made / "ci/review.sh").chmod(0o755)
     revisions.commit(made)
@@ -190,12 +190,12 @@ def propose(world: World, *trailers: str, edit: str = "canary") -> Path:
     clone = world.folder / "a"
     world.git(clone, "checkout", "--quiet", "-b", "change")
     if edit:
-        test_diff.change(clone, edit)
+        diffs.change(clone, edit)
     (clone / "notes.txt").write_text("a note\n")
     world.git(clone, "add", "--all")
     messages = [part for trailer in ("Change", *trailers) for part in ("--message", trailer)]
     world.git(clone, "commit", "--quiet", *messages)
-    test_pull_requests.merged(world, clone)
+    world.merge(clone)
     return clone
 
 
@@ -209,13 +209,13 @@ def test_a_review_has_the_comment_the_page_the_summary_and_annotations(world: Wo
     assert text.startswith("### 1 of 24 nodes in cluster east is affected\n")
     assert (world.folder / "summary").read_text() == text
     assert "driver taken out of use" in (clone / "review/fleet.html").read_text()
-    said = list(test_pull_requests.commands(done.stdout))
+    said = list(jobs.commands(done.stdout))
     assert [one.startswith("notice 1 node of policy tls goes from driver 2.2.0 to 2.3.0") for one in said] == [True]
 
 
 def test_no_line_of_a_review_is_a_workflow_command(world: World) -> None:
-    test_diff.edit(world.folder / "a", ("version: 1.4.1", "version: 1.4.1\n    priorityClassName: '##[add-mask]the'"))
-    test_diff.edit(
+    diffs.edit(world.folder / "a", ("version: 1.4.1", "version: 1.4.1\n    priorityClassName: '##[add-mask]the'"))
+    diffs.edit(
         world.folder / "a", ("  driver:\n", '  driver:\n    env: [{name: X, value: "a\\n::error::b ##[add-mask]c"}]\n')
     )
     clone = propose(world)
@@ -223,7 +223,7 @@ def test_no_line_of_a_review_is_a_workflow_command(world: World) -> None:
     done = world.run(clone, "ci/review.sh", GITHUB_ACTIONS="true")
 
     assert "##[add-mask]" in done.stdout
-    said = [one.split()[0] for one in test_pull_requests.commands(done.stdout + done.stderr)]
+    said = [one.split()[0] for one in jobs.commands(done.stdout + done.stderr)]
     assert set(said) <= {"error", "notice", "stop-commands"}
     assert said.count("stop-commands") == 2  # The difference, and why there is no page of the fleet.
 
@@ -231,9 +231,9 @@ def test_no_line_of_a_review_is_a_workflow_command(world: World) -> None:
 def test_a_review_of_gitlab_compares_with_the_base_of_the_merge_request(world: World) -> None:
     clone = world.folder / "a"
     base = world.git(clone, "rev-parse", "HEAD")
-    test_diff.change(clone, "canary")
+    diffs.change(clone, "canary")
     world.commit(clone, "One")
-    test_diff.edit(clone, ("version: 1.4.1", "version: 1.5.0"))
+    diffs.edit(clone, ("version: 1.4.1", "version: 1.5.0"))
     world.commit(clone, "Two")
 
     done = world.run(clone, "ci/review.sh", CI_MERGE_REQUEST_DIFF_BASE_SHA=base)
@@ -255,7 +255,7 @@ def test_a_review_of_a_change_that_does_nothing_has_an_empty_comment(world: Worl
 
 def test_a_review_of_wrong_documents_fails_and_says_so_in_the_comment(world: World) -> None:
     clone = world.folder / "a"
-    test_diff.edit(clone, ("maxParallel: 2", "maxParallel: two"))
+    diffs.edit(clone, ("maxParallel: 2", "maxParallel: two"))
     world.commit(clone, "Change")
 
     done = world.run(clone, "ci/review.sh", "HEAD~1")
@@ -267,9 +267,9 @@ def test_a_review_of_wrong_documents_fails_and_says_so_in_the_comment(world: Wor
 def test_a_risk_that_is_an_error_fails_the_review_until_a_commit_accepts_it(world: World) -> None:
     clone = world.folder / "a"
     (clone / "kae.yaml").write_text("findings: {large-step: error}\n")
-    test_diff.change(clone, "no waves")
+    diffs.change(clone, "no waves")
     world.commit(clone, "Begin")
-    test_diff.edit(clone, ("version: 2.2.0", "version: 2.3.0"))
+    diffs.edit(clone, ("version: 2.2.0", "version: 2.3.0"))
     world.commit(clone, "Go")
     first = world.run(clone, "ci/review.sh", "HEAD~1")
     told = (clone / "review/comment.md").read_text()
@@ -363,4 +363,4 @@ def test_a_report_that_fails_is_said_in_the_log_and_fails_the_job(world: World) 
     assert told.startswith("### 1 of 24 nodes")
     assert "There is no page of the fleet, as kae report ended with 3:\n" in log
     assert "no space left" in log
-    assert "add-mask the" not in list(test_pull_requests.commands(log))
+    assert "add-mask the" not in list(jobs.commands(log))
