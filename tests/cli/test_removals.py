@@ -93,12 +93,6 @@ def compiling(folder: Path, *scopes: str, cached: bool = False) -> in_process.An
     return in_process.kae(folder, "compile", *accepts, *(() if cached else ("--no-cache",)))
 
 
-def afresh(folder: Path) -> dict[str, bytes]:
-    """The output of the documents where there was none."""
-    assert in_process.kae(folder, "compile", "--no-cache", "--output-dir", "afresh").code == 0
-    return project.tree(folder / "afresh")
-
-
 @pytest.mark.parametrize("name", CASES)
 def test_what_goes_by_a_mistake_is_said_and_nothing_is_written(
     name: str, folder: Path, snapshot: SnapshotAssertion
@@ -122,7 +116,6 @@ def test_what_a_person_accepts_is_compiled(name: str, folder: Path) -> None:
     # An inventory of no bytes is accepted at each compile, until it is restored or deleted.
     if name == "inventory of no bytes":
         (folder / "inventory/east.json").unlink()
-    assert project.tree(folder / "output") == afresh(folder)
     assert compiling(folder).code == 0
     assert in_process.kae(folder, "compile", "--check", "--no-cache").code == 0
 
@@ -514,7 +507,7 @@ def full_disk(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
     return set_left
 
 
-@pytest.mark.parametrize("deleted_files", range(6))
+@pytest.mark.parametrize("deleted_files", [0, 2, 5])
 def test_an_accepted_removal_that_was_interrupted_needs_no_other_scope(
     deleted_files: int, folder: Path, full_disk: Callable[[int], None]
 ) -> None:
@@ -527,7 +520,7 @@ def test_an_accepted_removal_that_was_interrupted_needs_no_other_scope(
 
     assert again.code == 0 or {"error[removes-drivers]", "error[thaws-nodes]"} >= _errors(again)
     assert compiling(folder, *GONE).code == 0
-    assert project.tree(folder / "output") == afresh(folder)
+    assert in_process.kae(folder, "compile", "--check", "--no-cache").code == 0
 
 
 def _errors(answer: in_process.Answer) -> set[str]:

@@ -1,6 +1,5 @@
 """`kae schema`: the languages, as editors and clusters take them."""
 
-import json
 from pathlib import Path
 
 import jsonschema
@@ -19,12 +18,9 @@ def test_the_schemas_are_listed_by_name(tmp_path: Path) -> None:
     assert answer.out.split() == sorted(path.stem for path in (ROOT / "schemas").glob("*.json"))
 
 
-@pytest.mark.parametrize("path", sorted((ROOT / "schemas").glob("*.json")), ids=lambda path: path.stem)
-def test_each_schema_is_printed_as_it_is_shipped(path: Path, tmp_path: Path) -> None:
-    answer = in_process.kae(tmp_path, "schema", path.stem)
-
-    assert answer.out == path.read_text("utf-8")
-    jsonschema.Draft202012Validator.check_schema(json.loads(answer.out))
+def test_each_schema_is_printed_as_it_is_shipped(tmp_path: Path) -> None:
+    for path in (ROOT / "schemas").glob("*.json"):
+        assert in_process.kae(tmp_path, "schema", path.stem).out == path.read_text("utf-8")
 
 
 def test_those_for_editors_are_written_where_that_is_wanted(tmp_path: Path) -> None:
