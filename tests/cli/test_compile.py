@@ -504,10 +504,13 @@ print(sorted(heavy & set(sys.modules)), file=sys.stderr)
     ],
     ids=["anew", "unchanged"],
 )
-def test_where_nothing_changed_nothing_heavy_is_imported(calls: list[str], modules: str, compiled_small: Path) -> None:
+def test_where_nothing_changed_nothing_heavy_is_imported(calls: list[str], modules: str, small: Path) -> None:
+    project.write(small, {"kae.yaml": "limits: {removedPercent: 5}\n"})
+    assert in_process.kae(small, "compile").code == 0
+
     done = subprocess.run(
         [sys.executable, "-c", HEAVY, *calls],
-        cwd=compiled_small,
+        cwd=small,
         env={"PYTHONPATH": str(ROOT), "PATH": ""},
         capture_output=True,
         text=True,

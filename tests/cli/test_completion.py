@@ -2,15 +2,14 @@
 
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from tests import in_process, project, revisions, tools
 from tests.cli import fleet
+from tests.kae_forks import program
 
-ROOT = Path(__file__).parents[2]
 ASK = {
     "bash": 'COMP_WORDS=({0}); COMP_LINE="{0}"; COMP_POINT=${{#COMP_LINE}}; _kae; printf "%s\\n" "${{COMPREPLY[@]}}"',
     "fish": "complete --do-complete '{0}'",
@@ -27,7 +26,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     text = (folder / "policies/tls.yaml").read_text()
     assert "  driver:\n" in text
     project.write(folder, {"policies/tls.yaml": text.replace("  driver:\n", f"  driver:\n{rollout}")})
-    project.write(folder, {"bin/kae": f'#!/bin/sh\nPYTHONPATH={ROOT} exec {sys.executable} -m compiler "$@"\n'})
+    project.write(folder, {"bin/kae": program.text()})
     (folder / "bin/kae").chmod(0o755)
     return folder
 
@@ -85,42 +84,38 @@ def test_documents_that_are_wrong_complete_nothing_and_print_nothing(tmp_path: P
     assert offered(tmp_path, "kae plan --cluster ") == ["east"]
 
 
+def asked(shell: str, line: str, where: Path, programs: Path) -> str:
+    """Return what a shell that has read its script prints as the completion of a line."""
+    script = in_process.kae(where, "completion", shell).out
+    flag = {"bash": "--norc", "fish": "--no-config", "zsh": "--no-rcs"}[shell]
+    done = subprocess.run(
+        [shell, flag, "-c", f"{'compdef() {}' if shell == 'zsh' else ''}\n{script}\n{ASK[shell].format(line)}"],
+        cwd=where,
+        env={**os.environ, "PATH": f"{programs}:{os.environ['PATH']}", "HOME": str(where)},
+        text=True,
+        capture_output=True,
+        check=True,
+        timeout=600,
+    )
+    assert done.stderr == ""
+    return done.stdout
+
+
 @pytest.mark.parametrize("shell", ["bash", "fish", "zsh"])
 @pytest.mark.parametrize(
     ("line", "words"), [("kae comp", ["compile", "completion"]), ("kae explain east/kp920-02", ["east/kp920-02"])]
 )
 def test_each_shell_offers_the_words(shell: str, line: str, words: list[str], folder: Path) -> None:
     tools.require(shell, shell)
-    script = in_process.kae(folder, "completion", shell).out
-    program = f"{'compdef() {}' if shell == 'zsh' else ''}\n{script}\n{ASK[shell].format(line)}"
-    flags = {"bash": ["--norc"], "fish": ["--no-config"], "zsh": ["--no-rcs"]}[shell]
-    paths = {"PATH": f"{folder}/bin:{os.environ['PATH']}", "HOME": str(folder)}
 
-    done = subprocess.run(
-        [shell, *flags, "-c", program],
-        cwd=folder,
-        env={**os.environ, **paths},
-        text=True,
-        capture_output=True,
-        check=False,
-        timeout=60,
-    )
-
-    assert (done.returncode, done.stderr, done.stdout.split()) == (0, "", words)
+    assert asked(shell, line, folder, folder / "bin").split() == words
 
 
-def test_no_shell_runs_what_a_name_holds(tmp_path: Path) -> None:
+def test_no_shell_runs_what_a_name_holds(folder: Path, tmp_path: Path) -> None:
     node = fleet.NODES[0] | {"metadata": {"name": "$(touch${IFS}x)"}}
     project.write(fleet.small(tmp_path), {"inventory/west.json": fleet.listed((node,))})
-    script = in_process.kae(tmp_path, "completion", "bash").out
-    called = f'kae() {{ PYTHONPATH={ROOT} {sys.executable} -m compiler "$@"; }}'
 
-    subprocess.run(
-        ["bash", "--norc", "-c", f"{called}\n{script}\n{ASK['bash'].format('kae explain west/')}"],
-        cwd=tmp_path,
-        check=False,
-        timeout=60,
-    )
+    asked("bash", "kae explain west/", tmp_path, folder / "bin")
 
     assert not (tmp_path / "x").exists()
 
