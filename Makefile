@@ -9,6 +9,7 @@ READY := .venv/ready
 COUNT ?=
 SEED ?= 0
 MINUTES ?=
+AS_ROOT ?=
 BASE ?=
 UPGRADE ?=
 IMAGE_REGISTRY ?= cr.openfuyao.cn/openfuyao
@@ -55,7 +56,7 @@ hooks: ## Have git run `make quick` before each push
 
 .PHONY: mutants
 mutants: $(READY) ## Make small faults in the programs, and print those that no test notices (COUNT=64 SEED=0 MINUTES=60)
-	$(BIN)/python -m tests.mutants --count $(or $(COUNT),64) --seed $(SEED) --minutes $(or $(MINUTES),60)
+	$(BIN)/python -m tests.mutants --count $(or $(COUNT),64) --seed $(SEED) --minutes $(or $(MINUTES),60) $(if $(AS_ROOT),--as-root)
 
 .PHONY: test-browser
 test-browser: $(READY) ## Run the tests of the report's page in chromium (apt-get install chromium)

@@ -26,7 +26,10 @@ def main() -> int:
     parser.add_argument("--checkout", type=Path, default=_ROOT, help="another checkout, which is set up")
     parser.add_argument("--among", type=Path, metavar="FILE", help="only mutants that this file names, one a line")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--as-root", action="store_true", help="on a machine that may be thrown away")
     chosen = parser.parse_args()
+    if os.geteuid() == 0 and not chosen.as_root:
+        parser.error("a mutant of a program that changes hosts may change this one: run as another user, or --as-root")
     ends_s = time.monotonic() + 60 * chosen.minutes
     mutants = places.picked(chosen.checkout, chosen.count, chosen.seed)
     if chosen.among:
