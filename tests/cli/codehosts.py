@@ -143,7 +143,7 @@ def serving(name: str) -> Iterator[CodeHost]:
 
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         host = CodeHost(name, f"http://127.0.0.1:{server.server_port}")
-        thread = threading.Thread(target=server.serve_forever)
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
         try:
             yield host

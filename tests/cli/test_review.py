@@ -1,10 +1,15 @@
 """The jobs that say on a pull request what it does: `ci/review.sh` and `ci/comment.py`, with real git."""
 
+import functools
+import importlib.util
+import os
 import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
+from unittest import mock
 
 import pytest
 
@@ -40,22 +45,30 @@ def world(tmp_path: Path, repository_root: Path) -> World:
     return found
 
 
-def post(host: CodeHost, folder: Path, text: str, **more: str) -> subprocess.CompletedProcess[str]:
-    """Run the script with this text."""
-    (folder / "comment.md").write_text(text)
-    command = (sys.executable, "-I", str(SCRIPTS / "comment.py"), str(folder / "comment.md"))
-    environment = {"NO_PROXY": "*", **host.environment, **more}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=30, check=False)
-    assert codehosts.TOKEN not in done.stdout + done.stderr
-    assert "Traceback" not in done.stderr
-    return done
+@functools.cache
+def script() -> ModuleType:
+    """Return ci/comment.py as a module."""
+    spec = importlib.util.spec_from_file_location("comment", SCRIPTS / "comment.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
-def comment(host: CodeHost, folder: Path, text: str) -> str:
-    """Run the script with this text, and return what it says."""
-    done = post(host, folder, text)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+def comment(host: CodeHost, folder: Path, text: str | None, **more: str) -> str:
+    """Call the script's main function on a file with this text, and return what it says or ends with."""
+    path = folder / "comment.md"
+    path.unlink(missing_ok=True)
+    if text is not None:
+        path.write_text(text)
+    with mock.patch.dict(os.environ, {"NO_PROXY": "*", **host.environment, **more}, clear=True):
+        try:
+            said = str(script().main(str(path)))
+        except SystemExit as end:
+            said = f"ended: {end.code}"
+    assert codehosts.TOKEN not in said
+    return said
 
 
 def bodies(host: CodeHost) -> list[str]:
@@ -67,7 +80,7 @@ def test_a_second_run_updates_the_comment_of_the_first(host: CodeHost, tmp_path:
     first = comment(host, tmp_path, "### 1 of 24 nodes is affected\n")
     second = comment(host, tmp_path, "### 12 of 24 nodes are affected\n")
 
-    assert (first, second) == ("Commented.\n", "Updated the comment.\n")
+    assert (first, second) == ("Commented.", "Updated the comment.")
     (body,) = bodies(host)
     assert body.startswith(f"{MARK}\n### 12 of 24 nodes are affected\n")
     assert "pipelines/42)" in body or "actions/runs/42)" in body
@@ -104,7 +117,7 @@ def test_a_comment_of_another_token_is_updated_and_that_of_another_app_left_alon
 
         said = [comment(host, tmp_path, "first\n"), comment(host, tmp_path, "second\n")]
 
-        assert said == ["Commented.\n", "Updated the comment.\n"]
+        assert said == ["Commented.", "Updated the comment."]
         assert [body.splitlines()[1] for body in bodies(host)] == ["of the workflow", "second"]
 
 
@@ -120,11 +133,7 @@ def test_the_comment_leads_to_the_page_of_the_fleet_only_if_there_is_one(host: C
 
 def test_a_job_without_a_review_updates_the_comment_to_say_so(host: CodeHost, tmp_path: Path) -> None:
     comment(host, tmp_path, "text\n")
-    (tmp_path / "comment.md").unlink()
-    command = (sys.executable, "-I", str(SCRIPTS / "comment.py"), str(tmp_path / "comment.md"))
-    environment = {"NO_PROXY": "*", **host.environment}
-
-    subprocess.run(command, env=environment, timeout=30, check=True)
+    comment(host, tmp_path, None)
 
     assert bodies(host)[0].startswith(f"{MARK}\n{UNKNOWN}\n\nThe job has made no review.\n")
 
@@ -160,29 +169,44 @@ def test_a_token_that_only_reads_ends_no_job(host: CodeHost, tmp_path: Path) -> 
 def test_without_a_token_or_a_pull_request_nothing_is_asked(
     host: CodeHost, tmp_path: Path, variables: tuple[str, str], said: str
 ) -> None:
-    done = post(host, tmp_path, "text\n", **dict.fromkeys(variables, ""))
-
-    assert done.returncode == 0
-    assert said in done.stdout
+    assert said in comment(host, tmp_path, "text\n", **dict.fromkeys(variables, ""))
     assert host.requests == []
 
 
 def test_another_error_of_the_code_host_fails_the_job(host: CodeHost, tmp_path: Path) -> None:
-    done = post(host, tmp_path, "text\n", GITHUB_REPOSITORY="team/other", CI_MERGE_REQUEST_PROJECT_ID="13")
+    said = comment(host, tmp_path, "text\n", GITHUB_REPOSITORY="team/other", CI_MERGE_REQUEST_PROJECT_ID="13")
 
-    assert done.returncode == 1
-    assert ": 404 Not Found" in done.stderr
+    assert said.startswith("ended: ")
+    assert ": 404 Not Found" in said
 
 
 def test_a_token_is_not_sent_on_to_another_host(host: CodeHost, tmp_path: Path) -> None:
     with codehosts.serving(host.name) as other:
         host.moved_to = other.url
 
-        done = post(host, tmp_path, "text\n")
+        said = comment(host, tmp_path, "text\n")
 
-    assert done.returncode == 1
-    assert ": 307 " in done.stderr
+    assert said.startswith("ended: ")
+    assert ": 307 " in said
     assert other.requests == []
+
+
+def test_the_script_prints_what_it_does_and_ends_with_1_at_an_error(tmp_path: Path) -> None:
+    (tmp_path / "comment.md").write_text("text\n")
+    command = (sys.executable, "-I", str(SCRIPTS / "comment.py"), str(tmp_path / "comment.md"))
+    with codehosts.serving("github") as host:
+        environments = ({"NO_PROXY": "*", **host.environment, **more} for more in ({}, {"GITHUB_REPOSITORY": "x/y"}))
+
+        fine, wrong = (
+            subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600, check=False)
+            for environment in environments
+        )
+
+    assert fine.returncode == 0
+    assert fine.stdout == "Commented.\n"
+    assert wrong.returncode == 1
+    assert ": 404 Not Found" in wrong.stderr
+    assert "Traceback" not in wrong.stderr
 
 
 def propose(world: World, *trailers: str, edit: str = "canary") -> Path:
