@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from device_plugin.host import reader, reading_process
+from tests.device_plugin.hangs import Hangs
 
 _DEADLINE_S = 60.0
 """The time after which a hanging test fails."""
@@ -50,3 +51,9 @@ def reads_here(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         ours.shutdown(socket.SHUT_RDWR)
         # A closed socket under its feet would be an error of the next test.
         thread.join()
+
+
+@pytest.fixture
+def hangs(monkeypatch: pytest.MonkeyPatch) -> Hangs:
+    """Have reads hang without any loss of time."""
+    return Hangs(monkeypatch)

@@ -106,6 +106,15 @@ def one_isolated(root: Path, **options: Unpack[Options]) -> hosts.Host:
     return host
 
 
+def with_guests(root: Path) -> hosts.Host:
+    """A Kunpeng 920 with three virtual functions of an HPRE, two of which are bound to vfio-pci."""
+    host = bare_metal(root)
+    host.set_vfs("0000:79:00.0", 3)
+    host.lend("0000:79:00.1", 41)
+    host.lend("0000:79:00.2", 42)
+    return host
+
+
 MACHINES: Mapping[str, Callable[[Path], hosts.Host]] = MappingProxyType(
     {
         "bare-metal": bare_metal,

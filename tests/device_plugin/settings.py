@@ -1,12 +1,13 @@
 """Settings of the plugin for tests: a config of every kind, and the paths of a fake host."""
 
+import asyncio
 import json
 from typing import Any
 
 import msgspec
 
 from compiler import devices
-from device_plugin import config
+from device_plugin import config, plugin
 from device_plugin.host import health, paths, sysfs
 from device_plugin.kubelet import advertised
 from runtime import pci, shapes
@@ -58,6 +59,19 @@ def _without_absent(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _without_absent(inner) for key, inner in value.items() if inner not in (None, "", [])}
     return list(map(_without_absent, value)) if isinstance(value, list) else value
+
+
+def looked(host: hosts.Host, stated: config.Config | None = None, **more: Any) -> plugin.Plugin:
+    """Return a plugin that has looked at the host once."""
+    node = plugin.Plugin(where(host), stated or settings(), **more)
+    asyncio.run(node.look())
+    return node
+
+
+def told(node: plugin.Plugin, name: str = "hpre") -> dict[str, bool]:
+    """Return the shares that the plugin told the kubelet, of a kind or a resource, and whether they are healthy."""
+    resource = name if "/" in name else kind(name).resource
+    return {replica.id: replica.healthy for replica in node.device_lists[resource].replicas}
 
 
 def where(host: hosts.Host) -> paths.Paths:

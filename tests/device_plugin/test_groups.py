@@ -48,18 +48,6 @@ def known_by_pci(host: hosts.Host, address: str, number: int, numa_node: int = 0
     link.symlink_to(folder / "npu/npu7")
 
 
-def looked(host: hosts.Host, stated: config.Config) -> plugin.Plugin:
-    """A plugin that has looked at the host once."""
-    node = plugin.Plugin(settings.where(host), stated)
-    asyncio.run(node.look())
-    return node
-
-
-def told(node: plugin.Plugin) -> dict[str, bool]:
-    """The shares of the resource, and whether they are healthy."""
-    return {replica.id: replica.healthy for replica in node.device_lists[NPU].replicas}
-
-
 def given(node: plugin.Plugin, *ids: str) -> list[tuple[str, str, str]]:
     """Host path, container path and permissions of the nodes that a container gets."""
     answer = asyncio.run(node.allocate(NPU, ids))
@@ -180,9 +168,11 @@ def test_groups_are_found_as_generic_device_plugin_finds_them(
 
 
 def test_each_device_has_its_shares_and_permissions(tmp_path: Path) -> None:
-    node = looked(host_with(tmp_path, "fuse"), char(entry({"path": "/dev/fuse", "permissions": "rwm"}), shares=3))
+    node = settings.looked(
+        host_with(tmp_path, "fuse"), char(entry({"path": "/dev/fuse", "permissions": "rwm"}), shares=3)
+    )
 
-    assert list(told(node)) == ["/dev/fuse", "/dev/fuse::1", "/dev/fuse::2"]
+    assert list(settings.told(node, NPU)) == ["/dev/fuse", "/dev/fuse::1", "/dev/fuse::2"]
     assert given(node, "/dev/fuse::2") == [("/dev/fuse", "/dev/fuse", "rwm")]
     assert given(node, "/dev/fuse", "/dev/fuse::1") == [("/dev/fuse", "/dev/fuse", "rwm")]
 
@@ -192,7 +182,7 @@ def test_a_device_is_known_by_its_pci_address_and_keeps_its_link_when_it_is_renu
     known_by_pci(host, FIRST, 0)
     known_by_pci(host, SECOND, 1, numa_node=1)
     stated = char(entry({"path": "/dev/npu*", "as": "/dev/npu"}))
-    node = looked(host, stated)
+    node = settings.looked(host, stated)
 
     assert [(each.id, each.numa_node) for each in node.device_lists[NPU].replicas] == [(FIRST, 0), (SECOND, 1)]
     ((link, inside, _),) = given(node, SECOND)
@@ -201,12 +191,12 @@ def test_a_device_is_known_by_its_pci_address_and_keeps_its_link_when_it_is_renu
     known_by_pci(host, SECOND, 0, numa_node=1)
     known_by_pci(host, FIRST, 1)
     asyncio.run(node.look())
-    assert told(node) == {SECOND: True, FIRST: True}
+    assert settings.told(node, NPU) == {SECOND: True, FIRST: True}
     assert str(Path(link).readlink()) == "/dev/npu0"
 
     (host.dev / "npu0").unlink()
     asyncio.run(node.look())
-    assert told(node) == {FIRST: True}
+    assert settings.told(node, NPU) == {FIRST: True}
     assert not Path(link).is_symlink()
 
 
@@ -214,9 +204,9 @@ def test_several_nodes_of_one_function_are_devices_of_their_own(tmp_path: Path) 
     host = host_with(tmp_path, "npu0", "npu1")
     for number in (0, 1):
         known_by_pci(host, FIRST, number)
-    node = looked(host, char(entry({"path": "/dev/npu*"})))
+    node = settings.looked(host, char(entry({"path": "/dev/npu*"})))
 
-    assert list(told(node)) == [f"{FIRST}#npu0", f"{FIRST}#npu1"]
+    assert list(settings.told(node, NPU)) == [f"{FIRST}#npu0", f"{FIRST}#npu1"]
     assert [inside for _, inside, _ in given(node, f"{FIRST}#npu0", f"{FIRST}#npu1")] == [
         "/dev/npu0",
         "/dev/npu1",
@@ -227,19 +217,19 @@ def test_the_id_of_a_node_that_goes_does_not_pass_to_the_next_of_its_function(tm
     host = host_with(tmp_path, "npu0", "npu1", "npu2")
     for number in range(3):
         known_by_pci(host, FIRST, number)
-    node = looked(host, char(entry({"path": "/dev/npu*"})))
+    node = settings.looked(host, char(entry({"path": "/dev/npu*"})))
 
     (host.dev / "npu0").unlink()
     asyncio.run(node.look())
 
-    healthy = [name for name, is_healthy in told(node).items() if is_healthy]
+    healthy = [name for name, is_healthy in settings.told(node, NPU).items() if is_healthy]
     assert healthy == [f"{FIRST}#npu1", f"{FIRST}#npu2"]
 
 
 def test_no_numa_node_is_told_where_one_device_has_none(tmp_path: Path) -> None:
     host = host_with(tmp_path, "npu0", "npu1")
     known_by_pci(host, FIRST, 0)
-    node = looked(host, char(entry({"path": "/dev/npu*"})))
+    node = settings.looked(host, char(entry({"path": "/dev/npu*"})))
 
     assert [(each.id, each.numa_node) for each in node.device_lists[NPU].replicas] == [
         (FIRST, None),
@@ -250,9 +240,9 @@ def test_no_numa_node_is_told_where_one_device_has_none(tmp_path: Path) -> None:
 def test_what_is_no_device_node_is_unhealthy(tmp_path: Path) -> None:
     host = host_with(tmp_path, "npu0")
     (host.dev / "npu1").write_text("")
-    node = looked(host, char(entry({"path": "/dev/npu*"})))
+    node = settings.looked(host, char(entry({"path": "/dev/npu*"})))
 
-    assert told(node) == {"/dev/npu0": True, "/dev/npu1": False}
+    assert settings.told(node, NPU) == {"/dev/npu0": True, "/dev/npu1": False}
     with pytest.raises(
         Refusal, match=r"Device /dev/npu1 of example\.com/npu is unhealthy: /dev/npu1 is no device node\."
     ):
@@ -275,23 +265,23 @@ def test_the_kernel_names_the_major_numbers_of_this_machine() -> None:
 def test_devices_stay_known_and_unhealthy_while_the_installer_changes_their_driver(tmp_path: Path) -> None:
     host = host_with(tmp_path, "npu0", "npu1")
     known_by_pci(host, FIRST, 0)
-    node = looked(host, char(entry({"path": "/dev/npu*"})))
+    node = settings.looked(host, char(entry({"path": "/dev/npu*"})))
     ((link, _, _),) = given(node, FIRST)
 
     host.set_driver_changing("upgrade")
     (host.dev / "npu0").unlink()
     asyncio.run(node.look())
     asyncio.run(node.look())
-    assert told(node) == {"/dev/npu1": False, FIRST: False}
+    assert settings.told(node, NPU) == {"/dev/npu1": False, FIRST: False}
     assert not Path(link).is_symlink()
 
     host.set_driver_changing(None)
     asyncio.run(node.look())
-    assert told(node) == {"/dev/npu1": True}
+    assert settings.told(node, NPU) == {"/dev/npu1": True}
 
 
 def test_two_devices_at_one_path_of_a_container_are_refused(tmp_path: Path) -> None:
-    node = looked(host_with(tmp_path, "npu0", "npu1"), char(entry({"path": "/dev/npu*", "as": "/dev/npu"})))
+    node = settings.looked(host_with(tmp_path, "npu0", "npu1"), char(entry({"path": "/dev/npu*", "as": "/dev/npu"})))
 
     with pytest.raises(
         Refusal, match=r"/dev/npu of the container would be two things of example\.com/npu: ask for one"
@@ -301,7 +291,7 @@ def test_two_devices_at_one_path_of_a_container_are_refused(tmp_path: Path) -> N
 
 def test_a_node_that_two_devices_share_is_given_once(tmp_path: Path) -> None:
     stated = char(entry({"path": "/dev/npu*"}, {"path": "/dev/control", "limit": 8}))
-    node = looked(host_with(tmp_path, "npu0", "npu1", "control"), stated)
+    node = settings.looked(host_with(tmp_path, "npu0", "npu1", "control"), stated)
 
     assert sorted(inside for _, inside, _ in given(node, "/dev/npu0", "/dev/npu1")) == [
         "/dev/control",
@@ -312,19 +302,19 @@ def test_a_node_that_two_devices_share_is_given_once(tmp_path: Path) -> None:
 
 def test_a_device_that_went_after_the_last_look_is_refused(tmp_path: Path) -> None:
     host = host_with(tmp_path, "npu0")
-    node = looked(host, char(entry({"path": "/dev/npu*"})))
+    node = settings.looked(host, char(entry({"path": "/dev/npu*"})))
     (host.dev / "npu0").unlink()
 
     with pytest.raises(Refusal, match=r"Device /dev/npu0 of example\.com/npu is not there\."):
         given(node, "/dev/npu0")
-    assert told(node) == {}
+    assert settings.told(node, NPU) == {}
 
 
 def test_containers_prefer_devices_of_one_numa_node(tmp_path: Path) -> None:
     host = host_with(tmp_path, "npu0", "npu1", "npu2")
     known_by_pci(host, FIRST, 0)
     known_by_pci(host, SECOND, 1, numa_node=1)
-    node = looked(host, char(entry({"path": "/dev/npu*"})))
+    node = settings.looked(host, char(entry({"path": "/dev/npu*"})))
 
     loads = node.loads(NPU)
     assert {name: load.numa_node for name, load in loads.items()} == {FIRST: 0, SECOND: 1, "/dev/npu2": None}

@@ -1,16 +1,14 @@
 """What the host's libraries lack, which a container would only notice by working in software."""
 
-import asyncio
 import logging
-import threading
-import time
 from pathlib import Path
 
 import pytest
 
 from device_plugin import config, list_report, plugin
-from device_plugin.host import libraries
+from device_plugin.host import libraries, reading_process
 from tests.device_plugin import machines, settings
+from tests.device_plugin.hangs import Hangs
 
 NOTHING = (
     "'{}' of the host has no libwd.so, so containers get no KAE libraries: install them there, or name their folder in"
@@ -79,26 +77,15 @@ def test_without_libraries_nothing_is_missing(tmp_path: Path) -> None:
     assert libraries.missing(settings.where(machines.bare_metal(tmp_path)), config.Inject(openssl_conf="3.0")) is None
 
 
-@pytest.mark.usefixtures("reads_here")
-async def test_a_folder_that_does_not_answer_holds_up_nothing_and_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_folder_that_does_not_answer_holds_up_nothing_and_is_named(tmp_path: Path, hangs: Hangs) -> None:
     where = settings.where(machines.bare_metal(tmp_path))
     stated = settings.settings(inject=config.Inject(libraries=True, libraries_path="/usr/local/lib"))
-    node = plugin.Plugin(where, stated, patience_s=1)
-    mounted_again = threading.Event()
+    node = plugin.Plugin(where, stated)
+
     # As on a network file system whose server is gone.
-    monkeypatch.setattr(libraries, "missing", lambda *_: mounted_again.wait(10) and None)
+    with hangs.of(reading_process.LIBRARIES):
+        await node.look()
 
-    look = asyncio.create_task(node.look())
-    pauses = []
-    while not look.done():
-        began = time.perf_counter()
-        await asyncio.sleep(0.01)
-        pauses.append(time.perf_counter() - began)
-    mounted_again.set()
-
-    assert max(pauses) < 1
     assert len(node.devices) == 6
     assert "'/usr/local/lib' of the host does not answer: is its file system there?" in where.report.read_text()
 

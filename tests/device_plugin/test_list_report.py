@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from device_plugin import config, list_report, loop, plugin, report
+from device_plugin import config, list_report, plugin, report
 from device_plugin.host import flap_damping, health, paths
-from runtime import files, state
+from runtime import files
 from tests import project
 from tests.device_plugin import hosts, machines, settings
 from tests.device_plugin.functions import Function
@@ -211,28 +211,6 @@ def test_a_report_of_another_version_is_not_taken_for_the_absence_of_a_plugin(co
         f"'{where.report}' is of another version of the device plugin, which is at work; this is what this one would"
         " tell the kubelet."
     )
-
-
-async def test_a_plugin_that_begins_does_not_pass_the_report_of_its_predecessor_off_as_its_own(tmp_path: Path) -> None:
-    host = machines.one_isolated(tmp_path)
-    where, stated = settings.where(host), settings.settings("hpre")
-    await plugin.Plugin(where, stated).look()
-    (tmp_path / "program").mkdir()
-    node = plugin.Plugin(where, stated)
-    host.set_isolate(A, 0)
-
-    with host.hanging(B):
-        program = asyncio.create_task(loop.Loop(node, state.ProgramDir(tmp_path / "program"), 30).run())
-        await asyncio.sleep(0.1)
-        listed = await list_report.current(where, stated, patience_s=0.1)
-        program.cancel()
-        await asyncio.wait([program])
-
-    assert [(row.function.address, row.health) for row in listed.rows] == [(A, "Healthy")]
-    assert listed.notes[0] == (
-        "The device plugin at work has written no report (yet); this is what it would tell the kubelet."
-    )
-    assert listed.notes[1].startswith(f"{B} does not answer")
 
 
 def test_an_accelerator_that_no_kind_serves_is_noted(tmp_path: Path) -> None:

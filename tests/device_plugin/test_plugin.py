@@ -34,9 +34,7 @@ class Clock:
 
 def looked(host: hosts.Host, stated: config.Config | None = None, clock: Clock | None = None) -> plugin.Plugin:
     """A plugin that has looked at the host once."""
-    node = plugin.Plugin(settings.where(host), stated or settings.settings(), clock or Clock())
-    look(node)
-    return node
+    return settings.looked(host, stated, clock=clock or Clock())
 
 
 def look(node: plugin.Plugin) -> None:
@@ -47,11 +45,6 @@ def look(node: plugin.Plugin) -> None:
 def allocated(node: plugin.Plugin, resource: str, ids: Sequence[str]) -> api.ContainerAllocateResponse:
     """Return the answer for a container."""
     return asyncio.run(node.allocate(resource, ids))
-
-
-def told(node: plugin.Plugin, resource: str = HPRE) -> dict[str, bool]:
-    """The shares of a resource, and whether they are healthy."""
-    return {replica.id: replica.healthy for replica in node.device_lists[resource].replicas}
 
 
 def reasons(node: plugin.Plugin, address: str = A) -> list[str]:
@@ -76,14 +69,12 @@ def refused(node: plugin.Plugin, *ids: str, resource: str = HPRE) -> str:
 def test_every_resource_has_its_list(tmp_path: Path) -> None:
     node = looked(machines.bare_metal(tmp_path), settings.settings(sharing={"hpre": 1, "sec": 1, "zip": 2}))
 
-    assert told(node) == {A: True, B: True}
-    assert told(node, settings.kind("zip").resource) == dict.fromkeys(
-        (ZIP, f"{ZIP}::1", "0000:b5:00.0", "0000:b5:00.0::1"), True
-    )
+    assert settings.told(node) == {A: True, B: True}
+    assert settings.told(node, "zip") == dict.fromkeys((ZIP, f"{ZIP}::1", "0000:b5:00.0", "0000:b5:00.0::1"), True)
 
 
 def test_a_resource_without_devices_has_an_empty_list(tmp_path: Path) -> None:
-    assert told(looked(machines.virtual_machine(tmp_path)), settings.kind("zip").resource) == {}
+    assert settings.told(looked(machines.virtual_machine(tmp_path)), "zip") == {}
 
 
 def test_virtual_functions_take_the_place_of_their_physical_one_and_give_it_back(tmp_path: Path) -> None:
@@ -92,11 +83,11 @@ def test_virtual_functions_take_the_place_of_their_physical_one_and_give_it_back
 
     host.set_vfs(A, 2)
     look(node)
-    assert told(node) == {VF: True, "0000:79:00.2": True, B: True}
+    assert settings.told(node) == {VF: True, "0000:79:00.2": True, B: True}
 
     host.set_vfs(A, 0)
     look(node)
-    assert told(node) == {A: True, B: True}
+    assert settings.told(node) == {A: True, B: True}
 
 
 def test_a_virtual_function_that_a_guest_gets_is_offered_no_more(tmp_path: Path) -> None:
@@ -108,7 +99,7 @@ def test_a_virtual_function_that_a_guest_gets_is_offered_no_more(tmp_path: Path)
     host.bind(VF, "vfio-pci")
     look(node)
 
-    assert told(node) == {"0000:79:00.2": True, B: True}
+    assert settings.told(node) == {"0000:79:00.2": True, B: True}
     assert refused(node, VF) == (
         f"Device {VF} of {HPRE} is not offered: It is bound to vfio-pci, for a virtual machine."
     )
@@ -122,7 +113,7 @@ def test_a_virtual_function_without_driver_is_given_to_nobody(tmp_path: Path) ->
     host.unbind(VF)
     look(node)
 
-    assert told(node) == {VF: False, "0000:79:00.2": True, B: True}
+    assert settings.told(node) == {VF: False, "0000:79:00.2": True, B: True}
     assert reasons(node, VF) == ["NoDriver"]
     assert "No driver is bound to it" in refused(node, VF)
 
@@ -133,12 +124,12 @@ def test_everything_is_unhealthy_while_the_driver_is_changed(tmp_path: Path) -> 
 
     host.set_driver_changing("upgrade")
     look(node)
-    assert told(node) == {A: False, B: False}
+    assert settings.told(node) == {A: False, B: False}
     assert list(node.where.links.iterdir()) == []
 
     host.set_driver_changing(None)
     look(node)
-    assert told(node) == {A: True, B: True}
+    assert settings.told(node) == {A: True, B: True}
     assert sum(link.readlink().is_absolute() for link in node.where.links.iterdir()) == 6
 
 
@@ -223,7 +214,7 @@ def test_what_happened_without_any_event_is_seen_when_a_device_is_given(
     change(host)
 
     assert refused(node, A) == sentence
-    assert not told(node).get(A)
+    assert not settings.told(node).get(A)
 
 
 def test_a_device_that_came_without_any_event_can_be_given(tmp_path: Path) -> None:
@@ -234,7 +225,7 @@ def test_a_device_that_came_without_any_event_can_be_given(tmp_path: Path) -> No
     host.replug(A)
 
     assert given(node, A) == [A]
-    assert told(node) == {A: True, B: True}
+    assert settings.told(node) == {A: True, B: True}
 
 
 def test_a_renumbered_device_leads_to_its_new_node_before_the_answer_is_out(tmp_path: Path) -> None:
@@ -288,7 +279,7 @@ def test_a_device_that_fails_again_and_again_is_damped_and_comes_back(tmp_path: 
 
     assert reasons(node) == [health.DAMPED.code]
     assert refused(node, A).endswith(health.DAMPED.text)
-    assert told(node)[B]
+    assert settings.told(node)[B]
 
     clock.now += flap_damping.CALM_S
     look(node)
@@ -305,7 +296,7 @@ def test_changes_of_the_driver_damp_nothing(tmp_path: Path) -> None:
             change()
             look(node)
 
-    assert told(node) == {A: True, B: True}
+    assert settings.told(node) == {A: True, B: True}
 
 
 def test_faults_count_together_though_the_device_is_away_in_between(tmp_path: Path) -> None:
@@ -400,7 +391,7 @@ def test_a_report_that_cannot_be_written_is_told_once_and_no_older_one_stays(
             host.set_isolate(A, isolated)
             look(node)
             assert not node.where.report.exists()
-    assert told(node) == {A: True, B: True}
+    assert settings.told(node) == {A: True, B: True}
     assert [record.getMessage() for record in caplog.records if "written" in record.getMessage()] == [
         f"'{node.where.report}' cannot be written (No space left on device), so `list` looks at the node itself."
     ]

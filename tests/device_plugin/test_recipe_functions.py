@@ -20,29 +20,13 @@ INJECT = config.ResourceInject(env={"MODE": "fast"})
 
 def looked(host: hosts.Host, *resources: config.AnyResource) -> plugin.Plugin:
     """A plugin that has looked at the host once."""
-    node = plugin.Plugin(settings.where(host), settings.recipe(*resources, kinds=(KIND,)))
-    asyncio.run(node.look())
-    return node
-
-
-def told(node: plugin.Plugin, resource: str) -> dict[str, bool]:
-    """The shares of a resource, and whether they are healthy."""
-    return {replica.id: replica.healthy for replica in node.device_lists[resource].replicas}
-
-
-def host_with_guests(root: Path) -> hosts.Host:
-    """A machine with three virtual functions, two of which are bound to vfio-pci."""
-    host = machines.bare_metal(root)
-    host.set_vfs(PF, 3)
-    host.lend(A, 41)
-    host.lend(B, 42)
-    return host
+    return settings.looked(host, settings.recipe(*resources, kinds=(KIND,)))
 
 
 def test_virtual_functions_of_a_recipes_kind_are_offered_by_vfio(tmp_path: Path) -> None:
-    node = looked(host_with_guests(tmp_path), config.Vfio(name=VF, kind="nic", inject=INJECT))
+    node = looked(machines.with_guests(tmp_path), config.Vfio(name=VF, kind="nic", inject=INJECT))
 
-    assert told(node, VF) == {A: True, B: True}
+    assert settings.told(node, VF) == {A: True, B: True}
     answer = asyncio.run(node.allocate(VF, [A]))
     assert [(each.container_path, each.host_path) for each in answer.devices] == [
         ("/dev/vfio/vfio", "/dev/vfio/vfio"),
@@ -63,7 +47,7 @@ def test_functions_of_one_group_are_one_device_where_all_are_of_the_kind_and_bou
     host.lend(B, 41)
     node = looked(host, config.Vfio(name=VF, kind="nic"))
 
-    assert told(node, VF) == {A: True}
+    assert settings.told(node, VF) == {A: True}
     answer = asyncio.run(node.allocate(VF, [A]))
     assert [each.container_path for each in answer.devices] == ["/dev/vfio/vfio", "/dev/vfio/41"]
     assert answer.envs["PCIDEVICE_EXAMPLE_COM_VF"] == f"{A},{B}"
@@ -78,22 +62,22 @@ def test_functions_of_one_group_are_one_device_where_all_are_of_the_kind_and_bou
 
 
 def test_a_stranger_in_a_group_keeps_it_from_everybody(tmp_path: Path) -> None:
-    host = host_with_guests(tmp_path)
+    host = machines.with_guests(tmp_path)
     host.add_foreign("0000:7d:00.1", "8086", "1572")
     host.share_group("0000:7d:00.1", 41)
 
-    assert told(looked(host, config.Vfio(name=VF, kind="nic")), VF) == {A: False, B: True}
+    assert settings.told(looked(host, config.Vfio(name=VF, kind="nic")), VF) == {A: False, B: True}
 
 
 def test_functions_are_of_a_kind_by_vendor_device_and_class(tmp_path: Path) -> None:
-    host = host_with_guests(tmp_path)
+    host = machines.with_guests(tmp_path)
     resource = config.Vfio(name=VF, kind="nic")
 
     def offered(**changes: object) -> int:
         kind = shapes.Kind(**{"name": "nic", "vendor": devices.VENDOR} | changes)  # type: ignore[arg-type]
         node = plugin.Plugin(settings.where(host), settings.recipe(resource, kinds=(kind,)))
         asyncio.run(node.look())
-        return len(told(node, VF))
+        return len(settings.told(node, VF))
 
     assert offered(classes=("1000",)) == 2
     assert offered(classes=("0200",)) == 0
@@ -106,7 +90,7 @@ def test_functions_are_of_a_kind_by_vendor_device_and_class(tmp_path: Path) -> N
 def test_a_function_with_an_entry_is_offered_by_uacce(tmp_path: Path) -> None:
     node = looked(machines.bare_metal(tmp_path), config.Uacce(name=QUEUE, kind="nic", shares=2, inject=INJECT))
 
-    assert told(node, QUEUE) == {name: True for pf in (PF, "0000:b9:00.0") for name in (pf, f"{pf}::1")}
+    assert settings.told(node, QUEUE) == {name: True for pf in (PF, "0000:b9:00.0") for name in (pf, f"{pf}::1")}
     answer = asyncio.run(node.allocate(QUEUE, [PF]))
     assert [each.container_path for each in answer.devices] == ["/dev/nic-30976"]
     assert {mount.container_path for mount in answer.mounts} == {
@@ -117,16 +101,16 @@ def test_a_function_with_an_entry_is_offered_by_uacce(tmp_path: Path) -> None:
 
 
 def test_what_a_resource_requires_concerns_its_functions_too(tmp_path: Path) -> None:
-    host = host_with_guests(tmp_path)
+    host = machines.with_guests(tmp_path)
     node = looked(host, config.Vfio(name=VF, kind="nic", requires=("/opt/qat",)))
 
-    assert told(node, VF) == {A: False, B: False}
+    assert settings.told(node, VF) == {A: False, B: False}
     with pytest.raises(Refusal, match=f"Device {A} of {VF} is unhealthy: /opt/qat of the host is not there"):
         asyncio.run(node.allocate(VF, [A]))
 
     (tmp_path / "opt/qat").mkdir(parents=True)
     asyncio.run(node.look())
-    assert told(node, VF) == {A: True, B: True}
+    assert settings.told(node, VF) == {A: True, B: True}
 
 
 def test_a_recipe_has_folders_sockets_and_a_lock_of_its_own(tmp_path: Path) -> None:

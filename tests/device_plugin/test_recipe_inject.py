@@ -37,9 +37,7 @@ def host_with_onload(root: Path) -> hosts.Host:
 
 def looked(host: hosts.Host, *resources: config.AnyResource) -> plugin.Plugin:
     """A plugin that has looked at the host once."""
-    node = plugin.Plugin(settings.where(host), settings.recipe(*resources))
-    asyncio.run(node.look())
-    return node
+    return settings.looked(host, settings.recipe(*resources))
 
 
 def answered(node: plugin.Plugin, *ids: str) -> api.ContainerAllocateResponse:

@@ -3,17 +3,15 @@
 import asyncio
 import json
 import logging
-import threading
-import time
 from pathlib import Path
 
 import pytest
 
-from device_plugin import config, list_report, plugin, plugin_metrics
-from device_plugin.host import paths
-from device_plugin.host.recipe import resources
+from device_plugin import config, list_report, plugin_metrics
+from device_plugin.host import reading_process
 from device_plugin.kubelet.service import Refusal
 from tests.device_plugin import hosts, settings
+from tests.device_plugin.hangs import Hangs
 
 ONLOAD, LATENCY = "amd.com/onload", "amd.com/onload-latency"
 STATED = settings.recipe(
@@ -32,23 +30,11 @@ def host_with_onload(root: Path) -> hosts.Host:
     return host
 
 
-def looked(host: hosts.Host, stated: config.Config = STATED) -> plugin.Plugin:
-    """A plugin that has looked at the host once."""
-    node = plugin.Plugin(settings.where(host), stated)
-    asyncio.run(node.look())
-    return node
-
-
-def told(node: plugin.Plugin, resource: str = ONLOAD) -> dict[str, bool]:
-    """The shares of a resource, and whether they are healthy."""
-    return {replica.id: replica.healthy for replica in node.device_lists[resource].replicas}
-
-
 def test_tokens_are_numbers_and_have_no_numa_node(tmp_path: Path) -> None:
-    node = looked(host_with_onload(tmp_path))
+    node = settings.looked(host_with_onload(tmp_path), STATED)
 
-    assert told(node) == {"0": True, "1": True, "2": True}
-    assert told(node, LATENCY) == {"0": True, "0::1": True, "1": True, "1::1": True}
+    assert settings.told(node, ONLOAD) == {"0": True, "1": True, "2": True}
+    assert settings.told(node, LATENCY) == {"0": True, "0::1": True, "1": True, "1::1": True}
     lists = node.device_lists.values()
     assert {replica.numa_node for shown in lists for replica in shown.replicas} == {None}
 
@@ -57,29 +43,29 @@ def test_tokens_are_numbers_and_have_no_numa_node(tmp_path: Path) -> None:
 def test_a_required_path_that_goes_takes_the_health_of_all_tokens_and_brings_it_back(
     tmp_path: Path, missing: str
 ) -> None:
-    node = looked(host_with_onload(tmp_path))
+    node = settings.looked(host_with_onload(tmp_path), STATED)
 
     (tmp_path / missing).rename(tmp_path / "gone")
     asyncio.run(node.look())
-    assert set(told(node).values()) == {False}
-    assert set(told(node, LATENCY).values()) == {True}
+    assert set(settings.told(node, ONLOAD).values()) == {False}
+    assert set(settings.told(node, LATENCY).values()) == {True}
     with pytest.raises(Refusal, match=f"Device 1 of amd.com/onload is unhealthy: /{missing} of the host is not there."):
         asyncio.run(node.allocate(ONLOAD, ["1"]))
 
     (tmp_path / "gone").rename(tmp_path / missing)
     asyncio.run(node.look())
-    assert set(told(node).values()) == {True}
+    assert set(settings.told(node, ONLOAD).values()) == {True}
 
 
 def test_a_required_path_that_goes_after_the_last_look_is_noticed_by_allocate(tmp_path: Path) -> None:
     host = host_with_onload(tmp_path)
-    node = looked(host)
+    node = settings.looked(host, STATED)
     (host.dev / "onload").unlink()
 
     with pytest.raises(Refusal, match="/dev/onload of the host is not there"):
         asyncio.run(node.allocate(ONLOAD, ["0"]))
 
-    assert set(told(node).values()) == {False}
+    assert set(settings.told(node, ONLOAD).values()) == {False}
     assert node.allocations[ONLOAD, "failed"] == 1
 
 
@@ -87,58 +73,49 @@ def test_a_link_is_followed_as_on_the_host(tmp_path: Path) -> None:
     host = host_with_onload(tmp_path)
     (tmp_path / "opt/onload").rename(tmp_path / "opt/onload-8.1")
     (tmp_path / "opt/onload").symlink_to("/opt/onload-8.1")
-    node = looked(host)
-    assert set(told(node).values()) == {True}
+    node = settings.looked(host, STATED)
+    assert set(settings.told(node, ONLOAD).values()) == {True}
 
     (tmp_path / "opt/onload").unlink()
     (tmp_path / "opt/onload").symlink_to("/opt/onload")
     asyncio.run(node.look())
-    assert set(told(node).values()) == {False}
+    assert set(settings.told(node, ONLOAD).values()) == {False}
 
 
 def test_no_token_is_healthy_while_the_installer_changes_the_driver(tmp_path: Path) -> None:
     host = host_with_onload(tmp_path)
-    node = looked(host)
+    node = settings.looked(host, STATED)
 
     host.set_driver_changing("upgrade")
     asyncio.run(node.look())
-    assert set(told(node).values()) | set(told(node, LATENCY).values()) == {False}
+    assert set(settings.told(node, ONLOAD).values()) | set(settings.told(node, LATENCY).values()) == {False}
     with pytest.raises(Refusal, match="The driver of the node is being changed"):
         asyncio.run(node.allocate(LATENCY, ["0"]))
 
     host.set_driver_changing(None)
     asyncio.run(node.look())
-    assert set(told(node).values()) | set(told(node, LATENCY).values()) == {True}
+    assert set(settings.told(node, ONLOAD).values()) | set(settings.told(node, LATENCY).values()) == {True}
 
 
-@pytest.mark.usefixtures("reads_here")
 def test_a_file_system_that_does_not_answer_takes_the_health_of_its_resource_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, hangs: Hangs
 ) -> None:
-    node = plugin.Plugin(settings.where(host_with_onload(tmp_path)), STATED, patience_s=0.3)
-    asyncio.run(node.look())
-    answers, read = threading.Event(), resources.read
+    node = settings.looked(host_with_onload(tmp_path), STATED)
 
-    def stuck(where: paths.Paths, resource: config.AnyResource) -> resources.OnHost:
-        if resource.name == ONLOAD:
-            answers.wait()
-        return read(where, resource)
-
-    monkeypatch.setattr(resources, "read", stuck)
-    asyncio.run(node.look())
-    assert (set(told(node).values()), set(told(node, LATENCY).values())) == ({False}, {True})
-    with pytest.raises(Refusal, match="A read of its files on the host hangs: does their file system answer"):
-        asyncio.run(node.allocate(ONLOAD, ["0"]))
-
-    answers.set()
-    deadline = time.monotonic() + 10
-    while set(told(node).values()) == {False} and time.monotonic() < deadline:
+    with hangs.of(reading_process.RESOURCE + ONLOAD):
         asyncio.run(node.look())
-    assert set(told(node).values()) == {True}
+        assert set(settings.told(node, ONLOAD).values()) == {False}
+        assert set(settings.told(node, LATENCY).values()) == {True}
+        with pytest.raises(Refusal, match="A read of its files on the host hangs: does their file system answer"):
+            asyncio.run(node.allocate(ONLOAD, ["0"]))
+    while not all(settings.told(node, ONLOAD).values()):
+        asyncio.run(node.look())
+
+    assert set(settings.told(node, LATENCY).values()) == {True}
 
 
 def test_a_token_that_was_never_told_is_refused(tmp_path: Path) -> None:
-    node = looked(host_with_onload(tmp_path))
+    node = settings.looked(host_with_onload(tmp_path), STATED)
 
     with pytest.raises(Refusal, match=r"Device 3 of amd\.com/onload is not there\."):
         asyncio.run(node.allocate(ONLOAD, ["3"]))
@@ -147,7 +124,7 @@ def test_a_token_that_was_never_told_is_refused(tmp_path: Path) -> None:
 def test_the_log_has_one_line_for_all_tokens(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
     host = host_with_onload(tmp_path)
-    node = looked(host)
+    node = settings.looked(host, STATED)
     (host.dev / "onload").unlink()
     asyncio.run(node.look())
     asyncio.run(node.look())
@@ -163,7 +140,7 @@ def test_the_log_has_one_line_for_all_tokens(tmp_path: Path, caplog: pytest.LogC
 def test_the_metrics_count_tokens_and_name_what_keeps_them(tmp_path: Path) -> None:
     host = host_with_onload(tmp_path)
     (host.dev / "onload").unlink()
-    registry = plugin_metrics.registry_of(looked(host), ())
+    registry = plugin_metrics.registry_of(settings.looked(host, STATED), ())
 
     def value(name: str, **labels: str) -> float | None:
         return registry.get_sample_value(f"kae_device_plugin_{name}", labels)

@@ -15,25 +15,11 @@ KIND = settings.kind("hpre", vfio=True)
 STATED = settings.settings("hpre", kinds=(KIND,))
 
 
-def host_with_guests(root: Path) -> hosts.Host:
-    """A machine with three virtual functions of HPRE, two of which are bound to vfio-pci."""
-    host = machines.bare_metal(root)
-    host.set_vfs(PF, 3)
-    host.lend(A, 41)
-    host.lend(B, 42)
-    return host
-
-
 async def looked(host: hosts.Host) -> plugin.Plugin:
     """A plugin that has looked at the host once."""
     node = plugin.Plugin(settings.where(host), STATED)
     await node.look()
     return node
-
-
-def told(node: plugin.Plugin) -> dict[str, bool]:
-    """The functions that the kubelet is told of, and whether they are healthy."""
-    return {replica.id: replica.healthy for replica in node.device_lists[KIND.resource].replicas}
 
 
 def why(node: plugin.Plugin, address: str) -> list[str]:
@@ -43,10 +29,10 @@ def why(node: plugin.Plugin, address: str) -> list[str]:
 
 
 async def test_only_functions_that_are_bound_to_vfio_pci_are_offered_and_with_their_numa_nodes(tmp_path: Path) -> None:
-    host = host_with_guests(tmp_path)
+    host = machines.with_guests(tmp_path)
     node = await looked(host)
 
-    assert told(node) == {A: True, B: True}
+    assert settings.told(node, KIND.resource) == {A: True, B: True}
     assert {replica.numa_node for replica in node.device_lists[KIND.resource].replicas} == {0}
     withheld = {row.function.address: row.why for row in (await list_report.current(node.where, STATED)).rows}
     assert withheld[PF] == ("Its 3 virtual functions are offered in its place.",)
@@ -58,7 +44,7 @@ async def test_the_resource_is_another_one_than_that_of_containers() -> None:
 
 
 async def test_a_virtual_machine_gets_groups_and_addresses_and_nothing_of_inject(tmp_path: Path) -> None:
-    node = await looked(host_with_guests(tmp_path))
+    node = await looked(machines.with_guests(tmp_path))
 
     answer = await node.allocate(KIND.resource, [B, A])
 
@@ -76,7 +62,7 @@ async def test_a_virtual_machine_gets_groups_and_addresses_and_nothing_of_inject
 
 
 async def test_a_function_that_goes_back_to_its_driver_is_offered_no_more(tmp_path: Path) -> None:
-    host = host_with_guests(tmp_path)
+    host = machines.with_guests(tmp_path)
     node = await looked(host)
 
     host.unbind(A)
@@ -84,7 +70,7 @@ async def test_a_function_that_goes_back_to_its_driver_is_offered_no_more(tmp_pa
 
     with pytest.raises(Refusal, match="It is bound to hisi_hpre; vfio offers functions of vfio-pci alone"):
         await node.allocate(KIND.resource, [A])
-    assert told(node) == {B: True}
+    assert settings.told(node, KIND.resource) == {B: True}
     assert not node.where.link(KIND, A).is_symlink()
 
 
@@ -110,10 +96,10 @@ async def test_what_a_container_was_given_by_one_mode_never_leads_to_the_device_
 
 
 async def test_a_function_without_its_groups_node_is_unhealthy(tmp_path: Path) -> None:
-    host = host_with_guests(tmp_path)
+    host = machines.with_guests(tmp_path)
     (host.dev / "vfio/41").unlink()
     node = await looked(host)
-    assert (told(node), why(node, A)) == ({A: False, B: True}, ["NoDeviceNode"])
+    assert (settings.told(node, KIND.resource), why(node, A)) == ({A: False, B: True}, ["NoDeviceNode"])
 
     (host.dev / "vfio/41").symlink_to("/dev/full")
     await node.look()
@@ -128,12 +114,12 @@ async def test_a_group_of_several_functions_is_nobodys(tmp_path: Path) -> None:
 
     node = await looked(host)
 
-    assert told(node) == {A: False, B: False}
+    assert settings.told(node, KIND.resource) == {A: False, B: False}
     assert why(node, A) == ["SharedGroup"]
 
 
 async def test_a_bridge_in_a_group_is_no_other_function_of_it(tmp_path: Path) -> None:
-    host = host_with_guests(tmp_path)
+    host = machines.with_guests(tmp_path)
     host.add_foreign("0000:7c:00.0", devices.VENDOR, "a121", "0x060400")
     host.share_group("0000:7c:00.0", 41)
     host.add_foreign("0000:7d:00.1", devices.VENDOR, "a222")
@@ -141,28 +127,28 @@ async def test_a_bridge_in_a_group_is_no_other_function_of_it(tmp_path: Path) ->
 
     node = await looked(host)
 
-    assert told(node) == {A: True, B: False}
+    assert settings.told(node, KIND.resource) == {A: True, B: False}
     assert why(node, B) == ["SharedGroup"]
 
 
 async def test_a_group_without_iommu_is_nobodys(tmp_path: Path) -> None:
-    host = host_with_guests(tmp_path)
+    host = machines.with_guests(tmp_path)
     # As of vfio's enable_unsafe_noiommu_mode.
     (host.sysfs / "class/vfio/41").rename(host.sysfs / "class/vfio/noiommu-41")
     (host.dev / "vfio/41").rename(host.dev / "vfio/noiommu-41")
 
     node = await looked(host)
 
-    assert (told(node), why(node, A)) == ({A: False, B: True}, ["NoIommu"])
+    assert (settings.told(node, KIND.resource), why(node, A)) == ({A: False, B: True}, ["NoIommu"])
 
 
 async def test_nobody_gets_a_function_where_vfio_cannot_be_opened(tmp_path: Path) -> None:
-    host = host_with_guests(tmp_path)
+    host = machines.with_guests(tmp_path)
     (host.dev / "vfio/vfio").unlink()
 
     node = await looked(host)
 
-    assert told(node) == {A: False, B: False}
+    assert settings.told(node, KIND.resource) == {A: False, B: False}
     assert {reason.text for device in node.devices for reason in device.reasons} == {"/dev/vfio/vfio is not there."}
 
 
@@ -173,22 +159,22 @@ async def test_a_function_without_group_is_unhealthy(tmp_path: Path) -> None:
 
     node = await looked(host)
 
-    assert (told(node), why(node, PF)) == ({PF: False}, ["NoGroup"])
+    assert (settings.told(node, KIND.resource), why(node, PF)) == ({PF: False}, ["NoGroup"])
 
 
 async def test_nobody_gets_a_function_while_the_driver_is_changed(tmp_path: Path) -> None:
-    host = host_with_guests(tmp_path)
+    host = machines.with_guests(tmp_path)
     node = await looked(host)
 
     host.set_driver_changing("upgrade")
     await node.look()
 
-    assert told(node) == {A: False, B: False}
+    assert settings.told(node, KIND.resource) == {A: False, B: False}
     assert list(node.where.links.iterdir()) == []
 
 
 async def test_the_list_has_the_group(tmp_path: Path) -> None:
-    node = await looked(host_with_guests(tmp_path))
+    node = await looked(machines.with_guests(tmp_path))
 
     report = await list_report.current(node.where, STATED)
 
