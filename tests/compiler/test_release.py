@@ -89,6 +89,7 @@ def test_a_new_repository_takes_the_programs_of_the_release_by_digest(released: 
     assert "Set the registry and the version of your image with a driver in policies/policy.yaml." in said
 
 
+@pytest.mark.long
 def test_a_registry_that_is_named_holds_all_images_of_a_new_repository(released: Path, tmp_path: Path) -> None:
     kae(released, tmp_path, "init", "fleet", "--registry", "registry.example.com/mine")
 
@@ -114,6 +115,7 @@ def test_a_table_that_would_not_be_whole_is_not_written(words: list[str], said: 
     assert (checkout / "compiler/release.py").read_text() == before
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("change", "environment", "said"),
     [

@@ -98,6 +98,7 @@ def test_the_wheel_holds_its_licence(wheel: Path, repository_root: Path) -> None
     assert licence == (repository_root / "LICENSE").read_bytes()
 
 
+@pytest.mark.long
 def test_a_repository_is_made_by_the_wheel_that_pip_has_installed_and_compiled(wheel: Path, tmp_path: Path) -> None:
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index", "--disable-pip-version-check"]
     installed, made = tmp_path / "installed", tmp_path / "fleet"
@@ -119,6 +120,7 @@ def test_a_repository_is_made_by_the_wheel_that_pip_has_installed_and_compiled(w
     assert not list(made.rglob("*.pyc"))
 
 
+@pytest.mark.long
 def test_two_builds_of_a_checkout_give_the_same_wheel(wheel: Path, checkout: Path, tmp_path: Path) -> None:
     copy = shutil.copytree(checkout, tmp_path / "another")
     for path in copy.rglob("*"):

@@ -1,5 +1,7 @@
 """Kills of the installer, as many as a test run has time for; `make crashes` has them all."""
 
+import pytest
+
 from tests.installer import crashes
 
 
@@ -14,6 +16,7 @@ def test_an_upgrade_ends_with_a_whole_driver_wherever_it_was_killed() -> None:
     assert "unload-modules" in {made.killed_after for made in results}
 
 
+@pytest.mark.long
 def test_an_upgrade_that_a_reboot_ended_ends_with_the_driver_before_or_with_the_one_that_was_recorded() -> None:
     results = crashes.matrix(
         lambda step: list(crashes.cases("prebuilt", "upgrade", step, (("reboot", crashes.LUCKS[0]),))),

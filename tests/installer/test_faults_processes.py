@@ -155,6 +155,7 @@ def test_sigterm_while_holders_are_waited_for_leaves_the_old_driver_and_the_leas
     assert (incidents.works(machine), incidents.holder(server)) == (True, "")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("step", ["rmmod hisi_zip", "depmod"])
 def test_sigterm_once_something_is_unloaded_is_obeyed_when_a_whole_driver_is_there(
     step: str, machine: machines.Machine, pods: Pods
@@ -185,6 +186,7 @@ def test_after_the_unloading_no_question_to_the_host_is_broken_off(
     assert (job.shown.state, incidents.works(machine)) == ("Failed", True)
 
 
+@pytest.mark.long
 def test_of_two_installers_the_second_touches_nothing_until_the_first_is_killed(
     machine: machines.Machine, pods: Pods
 ) -> None:

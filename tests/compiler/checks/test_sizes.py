@@ -38,7 +38,7 @@ def selecting_by_five_labels(**more: object) -> definitions.Policy:
     )
 
 
-@pytest.mark.parametrize("engine", LIMITS)
+@pytest.mark.parametrize("engine", ["argocd", pytest.param("flux", marks=pytest.mark.long), "none"])
 def test_the_largest_daemonset_that_compiles_fits_and_a_larger_one_is_refused(engine: str) -> None:
     limit = LIMITS[engine]
     fitting = builders.excluding(limit - ROOM - 1500)

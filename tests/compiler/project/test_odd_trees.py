@@ -141,6 +141,7 @@ def test_an_odd_tree_has_the_same_documents_and_findings_as_a_commit_and_on_disk
         assert outcome(in_git) == outcome(on_disk)
 
 
+@pytest.mark.long
 def test_a_clean_checkout_never_differs_from_its_commit(odd: Path) -> None:
     (odd / "kae.yaml").write_text("findings: {nearly-a-document: error}\n")
     revisions.commit(odd)
