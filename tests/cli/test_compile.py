@@ -224,12 +224,6 @@ def test_a_folder_without_documents_ends_with_3(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_check_says_that_output_is_as_compiled(small: Path) -> None:
-    answer = in_process.kae(small, "compile", "--check")
-
-    assert (answer.code, answer.out, answer.err) == (0, "east: fine\nwest: fine\n", "")
-
-
 def test_a_check_shows_the_difference_and_writes_nothing(small: Path, snapshot: SnapshotAssertion) -> None:
     project.write(small, {"policies/tls.yaml": fleet.POLICY.replace("1.4.1", "1.4.2")})
     before = project.tree(small / "output")
@@ -396,16 +390,6 @@ def test_a_cluster_asked_for_alone_takes_no_other_away(small: Path) -> None:
     assert (small / "output/west").is_dir()
 
 
-def test_a_file_of_somebody_else_stays_and_is_said(small: Path) -> None:
-    project.write(small, {"output/east/notes.md": "mine\n"})
-
-    answer = in_process.kae(small, "compile")
-
-    assert answer.code == 0
-    assert "warning[foreign-file]" in answer.err
-    assert (small / "output/east/notes.md").read_text() == "mine\n"
-
-
 def test_inventories_come_from_where_they_are_said_to_be(small: Path) -> None:
     elsewhere = project.write(small / "checkout", {"nodes/east.json": fleet.listed()})
 
@@ -466,24 +450,6 @@ def test_without_a_cache_none_is_left(tmp_path: Path) -> None:
 
     assert in_process.kae(folder, "compile", "--no-cache").code == 0
     assert not (folder / cache.FOLDER).exists()
-
-
-def test_a_warning_is_repeated_when_nothing_has_changed(tmp_path: Path) -> None:
-    folder = fleet.full(tmp_path)
-
-    answers = [in_process.kae(folder, "compile") for _ in range(2)]
-
-    assert answers[0].err == answers[1].err != ""
-
-
-def test_an_edit_of_output_is_undone_though_no_document_changed(small: Path) -> None:
-    before = project.tree(small / "output")
-    (small / IMAGES).write_text("registry.test/evil:1\n")
-
-    answer = in_process.kae(small, "compile")
-
-    assert answer.out == "east: 1 file written, 0 removed\nwest: unchanged\n"
-    assert project.tree(small / "output") == before
 
 
 HEAVY = """

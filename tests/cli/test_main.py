@@ -158,33 +158,32 @@ def test_a_folder_that_cannot_be_entered_ends_with_3_in_a_sentence(
     assert answer.err.count("\n") == 1
 
 
-def test_a_missing_folder_shows_no_traceback(tmp_path: Path) -> None:
-    process = started("compile", "-C", "nowhere", folder=tmp_path)
+@pytest.mark.parametrize(
+    ("call", "ended"),
+    [
+        (("--version",), (0, f"kae {compiler.__version__}\n", "")),
+        (("compile", "-C", "nowhere"), (3, "", "kae: 'nowhere' cannot be entered: No such file or directory.\n")),
+    ],
+)
+def test_the_program_ends_as_its_commands_do(
+    call: tuple[str, ...], ended: tuple[int, str, str], tmp_path: Path
+) -> None:
+    process = started(*call, folder=tmp_path)
 
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=600)
 
-    assert (process.returncode, out, err) == (3, "", "kae: 'nowhere' cannot be entered: No such file or directory.\n")
+    assert (process.returncode, out, err) == ended
 
 
 def test_a_reader_that_goes_away_ends_a_command_as_sigpipe_does_and_silently(tmp_path: Path) -> None:
-    folder = fleet.small(tmp_path)
-    process = started("plan", "-o", "json", folder=folder)
-    assert process.stdout is not None
-    process.stdout.close()
-    assert process.stderr is not None
+    with started("plan", "-o", "json", folder=fleet.small(tmp_path)) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
 
-    err = process.stderr.read()
-    process.stderr.close()
+        assert process.stderr.read() == ""
 
-    assert (process.wait(timeout=60), err) == (141, "")
-
-
-def test_the_module_and_the_console_script_are_one(tmp_path: Path) -> None:
-    process = started("--version", folder=tmp_path)
-
-    out, _ = process.communicate(timeout=60)
-
-    assert (process.returncode, out) == (0, f"kae {compiler.__version__}\n")
+    assert process.returncode == 141
 
 
 @pytest.mark.parametrize(

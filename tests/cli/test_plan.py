@@ -222,23 +222,16 @@ RESTRICTIONS = [
 
 
 @pytest.mark.parametrize(("options", "names"), RESTRICTIONS)
-def test_programs_get_the_nodes_that_meet_every_restriction(
+def test_a_plan_is_of_the_nodes_that_meet_every_restriction(
     options: tuple[str, ...], names: list[str], folder: Path
 ) -> None:
+    told = in_process.kae(folder, "plan", "--cluster", "east", *options)
     answer = in_process.kae(folder, "plan", "--cluster", "east", *options, "-o", "json")
 
     assert answer.code == 0
     assert list(nodes(json.loads(answer.out))) == names
-
-
-@pytest.mark.parametrize(("options", "names"), RESTRICTIONS)
-def test_the_summary_is_of_the_selected_nodes_and_says_so(
-    options: tuple[str, ...], names: list[str], folder: Path
-) -> None:
-    answer = in_process.kae(folder, "plan", "--cluster", "east", *options)
-
     said = " ".join(options).replace("--selector", "-l")
-    head = answer.out.splitlines()[0]
+    head = told.out.splitlines()[0]
     assert head.startswith(f"cluster east: {len(names)} of 6 nodes (")
     assert sorted(head.partition("(")[2].partition("), ")[0].rstrip(")").split()) == sorted(said.rstrip(")").split())
 

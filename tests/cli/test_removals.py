@@ -340,7 +340,10 @@ def as_first_of_version_2(data: dict[str, object]) -> None:
 
 
 @pytest.mark.parametrize("older", [as_version_1, as_first_of_version_2])
-@pytest.mark.parametrize("name", ["policy deleted", "cluster without namespace", "cluster without engine"])
+@pytest.mark.parametrize(
+    "name",
+    ["policy deleted", "cluster without namespace", "cluster without engine", "frozen label lost", "frozen node lost"],
+)
 def test_an_index_of_an_earlier_release_is_compared_too(
     older: Callable[[dict[str, object]], object], name: str, folder: Path
 ) -> None:
@@ -352,17 +355,6 @@ def test_an_index_of_an_earlier_release_is_compared_too(
 
     assert answer.code == 1
     assert f"error[{scopes[0].partition(':')[0]}]" in answer.err
-
-
-@pytest.mark.parametrize("older", [as_version_1, as_first_of_version_2])
-@pytest.mark.parametrize("name", ["frozen label lost", "frozen node lost"])
-def test_a_frozen_group_of_an_earlier_release_thaws_not_without_being_asked(
-    older: Callable[[dict[str, object]], object], name: str, folder: Path
-) -> None:
-    index(folder, older)
-    CASES[name][0](folder)
-
-    assert "error[thaws-nodes]" in compiling(folder).err
 
 
 def untold(data: dict[str, object]) -> None:

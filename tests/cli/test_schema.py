@@ -19,8 +19,8 @@ def test_the_schemas_are_listed_by_name(tmp_path: Path) -> None:
 
 
 def test_each_schema_is_printed_as_it_is_shipped(tmp_path: Path) -> None:
-    for path in (ROOT / "schemas").glob("*.json"):
-        assert in_process.kae(tmp_path, "schema", path.stem).out == path.read_text("utf-8")
+    for name in ("kaepolicy", "kaeproject"):
+        assert in_process.kae(tmp_path, "schema", name).out == (ROOT / f"schemas/{name}.json").read_text("utf-8")
 
 
 def test_those_for_editors_are_written_where_that_is_wanted(tmp_path: Path) -> None:
