@@ -1,10 +1,11 @@
 """The cluster as fixtures: one control plane and one node a session, a namespace a test."""
 
 import os
-from collections.abc import Generator, Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping, Sequence
 
 import pytest
 
+from tests import tools
 from tests.cluster import watchers
 from tests.cluster.control import control_plane as control_planes
 from tests.cluster.control import manifests, pods
@@ -13,6 +14,10 @@ from tests.cluster.engines import argocd, flux
 from tests.cluster.local import instances, ownership, programs
 from tests.cluster.nodes import images as image_store
 from tests.cluster.nodes import node as nodes
+from tests.cluster.nodes import plugin_node
+from tests.cluster.simulated import stages
+from tests.images import archives
+from tests.property.fleets import machines
 
 
 @pytest.hookimpl(wrapper=True)
@@ -29,7 +34,7 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
 @pytest.fixture(scope="session")
 def instance() -> Iterator[instances.Instance]:
     """Own the session's cluster instance; skip or fail with the reason where there can be none."""
-    _require_none(programs.obstacles())
+    tools.require_cluster(programs.obstacles())
     if "PYTEST_XDIST_WORKER" in os.environ:
         pytest.fail("There is one cluster for all of tests/cluster: run these tests without -n.", pytrace=False)
     chosen = instances.configured()
@@ -53,7 +58,7 @@ def objects(control_plane: control_planes.ControlPlane) -> kinds.Objects:
 @pytest.fixture(scope="session")
 def engine_programs() -> None:
     """Skip or fail where the engines' programs, or the definitions of their kinds, are missing."""
-    _require_none(programs.lacking(programs.ENGINES))
+    tools.require_cluster(programs.lacking(programs.ENGINES))
 
 
 @pytest.fixture(scope="session")
@@ -90,10 +95,46 @@ def debian(images: image_store.Images) -> str:
     return images.debian()
 
 
+@pytest.fixture(scope="module")
+def deployed(
+    node: nodes.Node, images: image_store.Images, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[plugin_node.Deployed]:
+    """The device plugin at work on the node, with fake devices."""
+    images.load(plugin_node.IMAGE, archives.built_image())
+    with plugin_node.deployed(node, tmp_path_factory.mktemp("project")) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def opened(
+    control_plane: control_planes.ControlPlane,
+    objects: kinds.Objects,
+    hosts: Sequence[machines.Machine],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[stages.Stage]:
+    """A stage of the module's hosts."""
+    with stages.opened(control_plane, objects, hosts, tmp_path_factory.mktemp("devices")) as made:
+        yield made
+
+
+@pytest.fixture
+def stage(opened: stages.Stage) -> Iterator[stages.Stage]:
+    """The stage; no DaemonSet and no pod is there before, and none is left."""
+    yield opened
+    opened.clear()
+
+
 @pytest.fixture
 def namespace(control_plane: control_planes.ControlPlane) -> Iterator[pods.Namespace]:
     """A namespace of the test's own."""
     with pods.namespace(control_plane) as made:
+        yield made
+
+
+@pytest.fixture
+def four_nodes(control_plane: control_planes.ControlPlane) -> Iterator[watchers.Nodes]:
+    """The nodes a, b, c and d, and no others."""
+    with watchers.four(control_plane) as made:
         yield made
 
 
@@ -104,12 +145,3 @@ def installed(
     """The watcher's rights, config and repository in the cluster."""
     with watchers.installed(control_plane, tmp_path_factory.mktemp("watcher")) as made:
         yield made
-
-
-def _require_none(obstacles: Iterable[str]) -> None:
-    """Skip the test where something keeps it from running, or fail it where it has to run."""
-    reason = " ".join(obstacles)
-    if reason and (os.environ.get("CI") or os.environ.get("KAE_REQUIRE_CLUSTER") == "1"):
-        pytest.fail(reason, pytrace=False)
-    if reason:
-        pytest.skip(reason)

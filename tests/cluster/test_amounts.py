@@ -30,7 +30,7 @@ _AMOUNTS = (
 )
 
 
-def found(resources: Amounts) -> list[str]:
+def codes_of(resources: Amounts) -> list[str]:
     """Return the codes of what the compiler says of a policy whose driver has these resources."""
     spec = {**builders.PINNED, "driver": {**builders.PINNED["driver"], "resources": resources}}
     document = builders.document(builders.raw("KAEPolicy", "tls", spec))
@@ -99,7 +99,7 @@ def _worth(amount: str) -> decimal.Decimal:
 def test_what_the_api_server_minds_is_found_before(
     resources: Amounts, said: str, control_plane: control_planes.ControlPlane
 ) -> None:
-    codes = found(resources)
+    codes = codes_of(resources)
 
     assert said in complaint(control_plane, resources)
     assert codes in (["resource-amount"], ["invalid-value"])
@@ -109,7 +109,7 @@ def test_the_compiler_and_the_api_server_take_the_same_amounts(control_plane: co
     decisions = {True: 0, False: 0}
     for number in range(CASES):
         resources = _resources(random.Random(number))  # noqa: S311 - It is to be the same each time.
-        codes, said = found(resources), complaint(control_plane, resources)
+        codes, said = codes_of(resources), complaint(control_plane, resources)
 
         assert bool(codes) == bool(said), (resources, codes, said)
         decisions[not codes] += 1

@@ -29,17 +29,17 @@ def tree(
     definitions: None,
 ) -> Iterator[Sequence[manifests.Manifest]]:
     """The objects of a cluster, with foreign namespaces made; at the end the applied objects are gone."""
-    found = manifests.parsed(trees.files(request.param))
-    make_namespaces(control_plane, found)
-    yield found
-    for item in reversed(found):
+    items = manifests.parsed(trees.files(request.param))
+    make_namespaces(control_plane, items)
+    yield items
+    for item in reversed(items):
         if item.kind not in KEPT:
             objects.delete(item.data)
 
 
-def make_namespaces(plane: control_planes.ControlPlane, found: Sequence[manifests.Manifest]) -> None:
+def make_namespaces(plane: control_planes.ControlPlane, items: Sequence[manifests.Manifest]) -> None:
     """Make the namespaces of objects that are not among the objects."""
-    for name in manifests.namespaces(found) - {item.data["metadata"]["name"] for item in found}:
+    for name in manifests.namespaces(items) - {item.data["metadata"]["name"] for item in items}:
         answer = plane.api.request("POST", "/api/v1/namespaces", {"metadata": {"name": name}})
         assert answer.status in (201, 409), answer
 
@@ -68,10 +68,6 @@ def applied_again(objects: kinds.Objects, item: manifests.Manifest) -> Any:
 
     A controller may write the status meanwhile; and where it does so by an apply of its own, as for a
     ValidatingAdmissionPolicy, the API server once puts its list of managers into another order. Neither lasts.
-
-    Raises:
-        AssertionError: The object changed, although it has no other writer.
-        TimedOut: It changes each time that it is applied.
     """
 
     def unchanged() -> Any:
@@ -80,7 +76,7 @@ def applied_again(objects: kinds.Objects, item: manifests.Manifest) -> Any:
         assert version(before) == version(after) or "status" in after, f"{item} was changed: {before} to {after}"
         return after if version(before) == version(after) else None
 
-    return waiting.until(f"{item}, unchanged", unchanged, timeout_s=20)
+    return waiting.until(f"{item}, unchanged", unchanged)
 
 
 def test_what_is_applied_is_taken_as_it_is_and_a_second_time_changes_nothing(
@@ -108,9 +104,9 @@ def compiled(folder: Path) -> Iterator[manifests.Manifest]:
                 (root / name).parent.mkdir(parents=True, exist_ok=True)
                 (root / name).write_bytes(content)
             if in_process.kae(root, "compile", "--no-cache").code == 0:
-                found = [item for tree in root.glob("output/*/") for item in manifests.of(tree)]
-                yield from (item for item in found if item.text not in seen)
-                seen |= {item.text for item in found}
+                items = [item for tree in root.glob("output/*/") for item in manifests.of(tree)]
+                yield from (item for item in items if item.text not in seen)
+                seen |= {item.text for item in items}
 
 
 def test_whatever_compiles_is_taken(
@@ -132,23 +128,19 @@ def test_whatever_compiles_is_taken(
 
 
 def test_every_tree_is_applied() -> None:
-    found = trees.every()
+    every = trees.every()
 
-    assert {"output/east", "output/lab", "output/west"} <= found.keys()
-    assert len(found) >= 16
-    assert all(manifests.parsed(files) for files in found.values())
+    assert {"output/east", "output/lab", "output/west"} <= every.keys()
+    assert len(every) >= 16
+    assert all(manifests.parsed(files) for files in every.values())
 
 
-@pytest.mark.parametrize(
-    ("rendered", "live", "found"),
-    [
-        ({"a": 1}, {"a": 1, "b": 2}, []),
-        ({"a": [{"b": 1}]}, {"a": [{"b": 1, "c": 2}]}, []),
-        ({"a": [1]}, {"a": [1, 2]}, [".a: [1] was rendered, and [1, 2] is there"]),
-        ({"a": {"b": "0.5"}}, {"a": {"b": "500m"}}, [".a.b: '0.5' was rendered, and '500m' is there"]),
-        ({"a": {}}, {}, [".a: {} was rendered, and None is there"]),
-        ({"a": 1}, {"a": True}, [".a: 1 was rendered, and True is there"]),
-    ],
-)
-def test_a_field_that_we_render_differs_where_the_live_one_is_another(rendered: Any, live: Any, found: Any) -> None:
-    assert list(manifests.differences(rendered, live)) == found
+def test_a_field_that_we_render_differs_where_the_live_one_is_another() -> None:
+    rendered = {"same": [{"a": 1}], "longer": [1], "text": {"b": "0.5"}, "kind": 1}
+    live = {"same": [{"a": 1, "added": 2}], "longer": [1, 2], "text": {"b": "500m"}, "kind": True, "added": 2}
+
+    assert list(manifests.differences(rendered, live)) == [
+        ".longer: [1] was rendered, and [1, 2] is there",
+        ".text.b: '0.5' was rendered, and '500m' is there",
+        ".kind: 1 was rendered, and True is there",
+    ]

@@ -20,7 +20,7 @@ from tests import builders, in_process
 from tests.cluster.control import control_plane as control_planes
 from tests.cluster.control import manifests
 from tests.cluster.control import objects as kinds
-from tests.failures import test_failures as failures
+from tests.failures import cases as failures
 from tests.fuzz import corpus, structure
 
 PLURALS = {
@@ -78,8 +78,8 @@ def bad_documents() -> Iterator[str]:
     """Yield the documents of tests/failures with an error, which a definition could be asked about: code/file."""
     for code in failures.CASES:
         if diagnostics.CODES[code].severity == "error" and code != "not-a-file":
-            found = re.findall(r"^policies/(\S+?):[0-9:]+ error\[(.*?)\]", _expected(code), re.MULTILINE)
-            yield from sorted({f"{code}/{file}" for file, earned in found if earned == code})
+            errors = re.findall(r"^policies/(\S+?):[0-9:]+ error\[(.*?)\]", _expected(code), re.MULTILINE)
+            yield from sorted({f"{code}/{file}" for file, earned in errors if earned == code})
 
 
 def _expected(code: str) -> str:
@@ -97,9 +97,9 @@ def good_documents() -> Iterator[Path]:
 def definitions_of_ours(objects: kinds.Objects, tmp_path_factory: pytest.TempPathFactory) -> None:
     """The CRDs that the command prints, established."""
     answer = in_process.kae(tmp_path_factory.mktemp("empty"), "schema", "--crd")
-    found = [part for part in re.split(r"^---\n", answer.out, flags=re.MULTILINE) if part]
-    assert len(found) == len(PLURALS)
-    for text in found:
+    texts = [part for part in re.split(r"^---\n", answer.out, flags=re.MULTILINE) if part]
+    assert len(texts) == len(PLURALS)
+    for text in texts:
         definition = yaml.safe_load(text)
         first = objects.apply(definition, text, "kae")
         objects.wait_until_established(definition)
@@ -116,8 +116,8 @@ def made(plane: control_planes.ControlPlane, content: bytes, kind: str, media: s
 def parts(content: bytes) -> Iterator[tuple[bytes, str]]:
     """Yield the documents of a file, and the kind that each is meant to be."""
     for part in re.split(rb"(?m)^---\n", content):
-        found = re.search(rb"(?m)^kind: *(\w+)$", part)
-        kind = found[1].decode() if found else ""
+        named = re.search(rb"(?m)^kind: *(\w+)$", part)
+        kind = named[1].decode() if named else ""
         yield part, kind if kind in PLURALS else "KAEPolicy"
 
 
@@ -179,10 +179,8 @@ def test_a_definition_refuses_what_the_schema_refuses_and_nothing_that_compiles(
 def _faults(document: documents.Document, kind: str) -> bool:
     """Return whether a document that its schema accepts is wrong by itself."""
     if kind == "KAEPolicy":
-        found = policy.findings(parse.policy_of(document))
-    else:
-        found = cluster.findings(parse.cluster_of(document))
-    return diagnostics.has_errors(found)
+        return diagnostics.has_errors(policy.findings(parse.policy_of(document)))
+    return diagnostics.has_errors(cluster.findings(parse.cluster_of(document)))
 
 
 def _mutant(number: int, good: list[Any]) -> bytes:
@@ -192,9 +190,9 @@ def _mutant(number: int, good: list[Any]) -> bytes:
     return json.dumps(act(chance, copy.deepcopy(chance.choice(good)))).encode()
 
 
-def _has_blind_spot(data: Any, found: Sequence[str]) -> bool:
+def _has_blind_spot(data: Any, messages: Sequence[str]) -> bool:
     """Return whether data holds a null, which the API server drops, or a bad key, which a CRD cannot check."""
-    return _has_null(data) or any(words in message for message in found for words in _ABOUT_KEYS)
+    return _has_null(data) or any(words in message for message in messages for words in _ABOUT_KEYS)
 
 
 _ABOUT_KEYS = ("is not a label key", "is not a resource of containers")

@@ -10,24 +10,9 @@ from typing import Any
 
 import pytest
 
+from tests import tools
 from tests.cluster.control import pods
-from tests.cluster.local import waiting
-from tests.cluster.test_device_plugin import Deployed, address_of, deployed, expected
-
-__all__ = ("deployed",)
-
-LOOK = """\
-import json, os
-shown = {}
-for name in os.listdir('/sys/class/uacce'):
-    if os.path.exists(f'/sys/class/uacce/{name}/api'):
-        os.close(os.open(f'/dev/{name}', os.O_RDWR))
-        node = os.stat(f'/dev/{name}')
-        entry = os.path.basename(os.path.realpath(f'/sys/class/uacce/{name}'))
-        shown[name] = (entry, f'{os.major(node.st_rdev)}:{os.minor(node.st_rdev)}')
-print(json.dumps({'shown': shown, 'nodes': sorted(name for name in os.listdir('/dev') if name.startswith('hisi_'))}))
-"""
-"""Open each device that libwd would choose from, by its name there."""
+from tests.cluster.nodes.plugin_node import LOOK, Deployed
 
 UNPRIVILEGED = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
 CONTEXTS: Mapping[str, Mapping[str, Any]] = {
@@ -71,10 +56,12 @@ def single(name: str, image: str, volume: Mapping[str, Any]) -> dict[str, Any]:
 def several(image: str, volume: Mapping[str, Any]) -> dict[str, Any]:
     """Return a pod whose init container, sidecar and main container have a device each."""
     pod = pods.pod("several", image, (), volumes=[volume], container=container(image))
-    stays = ["sh", "-c", 'python3 -c "$0" && while :; do sleep 0.1; done', LOOK]
+    stays = ["sh", "-c", 'python3 -c "$0" && touch /looked && while :; do sleep 0.1; done', LOOK]
+    # The main container waits for it: the sidecar ends with the main container, whether or not it has looked.
+    looked = {"exec": {"command": ["test", "-e", "/looked"]}, "periodSeconds": 1, "failureThreshold": 300}
     pod["spec"]["initContainers"] = [
         container(image, name="first"),
-        container(image, name="sidecar", command=stays, restartPolicy="Always"),
+        container(image, name="sidecar", command=stays, restartPolicy="Always", startupProbe=looked),
     ]
     return pod
 
@@ -93,38 +80,36 @@ def opened(namespace: pods.Namespace, pod: str, name: str = "main") -> Any:
     return json.loads(namespace.kubectl("logs", pod, "-c", name).splitlines()[0])
 
 
-def assert_own(found: Any, deployed: Deployed, modules: Sequence[str]) -> None:
+def assert_own(look: Any, deployed: Deployed, modules: Sequence[str]) -> None:
     """Assert that a container opened a device of each module, and that each is the one that its name stands for."""
-    assert sorted(name.partition("-")[0] for name in found["shown"]) == list(modules)
-    for name, (entry, numbers) in found["shown"].items():
-        assert (entry, numbers) == expected(deployed, address_of(name))
+    assert sorted(name.partition("-")[0] for name in look["shown"]) == list(modules)
+    assert {name: tuple(shown) for name, shown in look["shown"].items()} == {
+        name: deployed.entry_of(name) for name in look["shown"]
+    }
 
 
 @pytest.mark.parametrize("name", [name for name in CONTEXTS if HAS_USER_NAMESPACES or "namespace" not in name])
 def test_a_container_opens_its_devices_by_their_names_and_sees_no_other(
     name: str, deployed: Deployed, started: pods.Namespace
 ) -> None:
-    started.wait_for_phase(name, "Succeeded", timeout_s=60)
+    started.wait_for_phase(name, "Succeeded")
 
-    found = opened(started, name)
+    look = opened(started, name)
 
-    assert_own(found, deployed, ["hisi_hpre", "hisi_zip"] if "two" in name else ["hisi_sec2"])
-    own = set(found["shown"])
+    assert_own(look, deployed, ["hisi_hpre", "hisi_zip"] if "two" in name else ["hisi_sec2"])
+    own = set(look["shown"])
     # A privileged container has every node of the host's /dev beside its own.
-    assert own < set(found["nodes"]) if name == "privileged" else own == set(found["nodes"])
+    assert own < set(look["nodes"]) if name == "privileged" else own == set(look["nodes"])
 
 
 def test_init_containers_and_sidecars_open_their_devices_too(deployed: Deployed, started: pods.Namespace) -> None:
-    started.wait_for_phase("several", "Succeeded", timeout_s=60)
+    started.wait_for_phase("several", "Succeeded")
 
     for name in ("first", "sidecar", "main"):
         assert_own(opened(started, "several", name), deployed, ["hisi_sec2"])
 
 
-@pytest.mark.skipif(HAS_USER_NAMESPACES, reason="this runtime has user namespaces")
 def test_a_runtime_without_user_namespaces_says_so_in_an_event(started: pods.Namespace) -> None:
-    sentence = "runtime does not support user namespaces"
-
-    waiting.until(
-        "the event", lambda: any(sentence in event for event in started.events("user-namespace")), timeout_s=30
-    )
+    if HAS_USER_NAMESPACES:
+        tools.skip("This runtime has user namespaces.")
+    started.wait_for_event("user-namespace", "runtime does not support user namespaces")

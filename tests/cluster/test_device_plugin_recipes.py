@@ -8,9 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
-from tests import in_process, project
 from tests.cluster.control import manifests, pods
 from tests.cluster.local import waiting
 from tests.cluster.nodes import images as image_store
@@ -45,17 +43,14 @@ class Deployed:
         self.node.run("rm", *(f"{SHOW}/{name}" for name in names))
 
     def plugin(self, recipe: str) -> Any:
-        """Return the pod of a recipe's plugin; the newest where one is ending."""
-        found = self.namespace.pods(f"app.kubernetes.io/name={recipe}-device-plugin")
-        alive = [pod for pod in found if "deletionTimestamp" not in pod["metadata"]]
-        return alive[-1] if alive else None
+        """Return the pod of a recipe's plugin; None where there is none that stays."""
+        return next(iter(self.namespace.staying(f"app.kubernetes.io/name={recipe}-device-plugin")), None)
 
     def wait_for(self, **counts: int) -> None:
         """Wait until so many devices of each resource are allocatable."""
         for name, count in counts.items():
-            # Folders other than /dev are looked at every 30 seconds.
             resource = {"onload": ONLOAD, "latency": LATENCY, "npu": NPU, "other": OTHER}[name]
-            self.node.wait_for_allocatable(resource, count, timeout_s=50)
+            self.node.wait_for_allocatable(resource, count)
 
 
 IMAGES = "images: {device-plugin: {repository: localhost, image: kae-device-plugin, version: '1'}}"
@@ -102,12 +97,9 @@ spec:
 """
 
 
-def policy(recipe: str) -> str:
+def policy(recipe: str) -> dict[str, Any]:
     """Return a policy that brings a recipe to every node."""
-    return (
-        f"apiVersion: device.openfuyao.com/v1alpha1\nkind: DevicePolicy\nmetadata: {{name: {recipe}-desk}}\n"
-        f"spec: {{recipe: {recipe}, nodeSelector: {{}}}}\n"
-    )
+    return manifests.document("DevicePolicy", f"{recipe}-desk", {"recipe": recipe, "nodeSelector": {}})
 
 
 def compiled(folder: Path, files: Path) -> list[Mapping[str, Any]]:
@@ -116,18 +108,15 @@ def compiled(folder: Path, files: Path) -> list[Mapping[str, Any]]:
     def filled(recipe: str) -> str:
         return recipe.replace("@IMAGES", IMAGES).replace("@SHOW", SHOW).replace("@FILES", str(files))
 
-    texts = {
+    documents: dict[str, Any] = {
         "recipes/tools/recipe.yaml": filled(TOOLS),
         "recipes/other/recipe.yaml": filled(OTHER_RECIPE),
-        "policies/tools.yaml": policy("tools"),
-        "policies/other.yaml": policy("other"),
-        "policies/test.yaml": manifests.CLUSTER,
+        **{f"policies/{recipe}.yaml": policy(recipe) for recipe in ("tools", "other")},
+        "policies/test.yaml": manifests.cluster(),
     }
-    project.write(folder, texts)
-    answer = in_process.kae(folder, "compile")
-    assert answer.code == 0, answer.err
-    found = [*folder.glob("output/test/namespace/*.yaml"), *folder.glob("output/test/*/*-device-plugin*.yaml")]
-    return [yaml.safe_load(path.read_text()) for path in found]
+    objects = manifests.of(manifests.compiled(folder, documents) / "output/test")
+    kinds = ("Namespace", "ServiceAccount", "DaemonSet")
+    return [item.data for item in objects if item.kind in kinds]
 
 
 @pytest.fixture(scope="module")
@@ -142,14 +131,14 @@ def deployed(
     (files / "libonload.so").write_text("a library")
     Path(SHOW).mkdir(exist_ok=True)
     node.run("mount", "-t", "tmpfs", "tmpfs", SHOW)
-    found = Deployed(node=node, namespace=pods.Namespace(name="kae-operator", plane=node.plane), files=files)
-    found.make(*NODES)
+    made = Deployed(node=node, namespace=pods.Namespace(name=manifests.NAMESPACE, plane=node.plane), files=files)
+    made.make(*NODES)
     try:
-        node.plane.kubectl("apply", "-f", "-", text=plugin_node.text(*compiled(folder, files)))
-        found.wait_for(onload=3, latency=3, npu=6, other=2)
-        yield found
+        node.plane.apply(*compiled(folder, files))
+        made.wait_for(onload=3, latency=3, npu=6, other=2)
+        yield made
     finally:
-        node.plane.kubectl("delete", "namespace", "kae-operator", "--wait=true")
+        node.plane.kubectl("delete", "namespace", manifests.NAMESPACE, "--wait=true")
         node.run("umount", SHOW)
         Path(SHOW).rmdir()
         shutil.rmtree(files.parent)
@@ -200,11 +189,11 @@ def test_a_token_gives_nodes_files_and_variables(deployed: Deployed, debian: str
 
 
 def test_two_resources_in_one_container_give_both(deployed: Deployed, debian: str, namespace: pods.Namespace) -> None:
-    found = view(namespace, debian, "both", ONLOAD, LATENCY, NPU, OTHER)
+    both = view(namespace, debian, "both", ONLOAD, LATENCY, NPU, OTHER)
 
-    npu = next(iter(found["nodes"].keys() - {"onload", "npu-control"}))
-    assert found["nodes"] == {"onload": "1:3", npu: NODES[npu], "npu-control": "1:9"}
-    assert found["env"] == {"EF_NAME": "onload", "EF_POLL_USEC": "100000"}
+    npu = next(iter(both["nodes"].keys() - {"onload", "npu-control"}))
+    assert both["nodes"] == {"onload": "1:3", npu: NODES[npu], "npu-control": "1:9"}
+    assert both["env"] == {"EF_NAME": "onload", "EF_POLL_USEC": "100000"}
 
 
 def test_device_nodes_are_given_by_groups_and_shared(
@@ -257,27 +246,26 @@ def test_the_end_of_one_plugin_leaves_the_other_alone(deployed: Deployed) -> Non
     other = deployed.plugin("other")
 
     deployed.namespace.kubectl("delete", "pod", other["metadata"]["name"], "--wait=true")
-    waiting.until("the other plugin", lambda: deployed.plugin("other"), timeout_s=30)
-    deployed.wait_for(onload=3, latency=3, npu=6, other=2)
-
-    after = deployed.plugin("tools")
-    assert after["metadata"]["uid"] == before["metadata"]["uid"]
-    assert after["status"]["containerStatuses"] == before["status"]["containerStatuses"]
     registry = deployed.node.path("/var/lib/kubelet/plugins_registry")
-    sockets = {
-        folder: sorted(path.name.rpartition("-")[0] for path in (registry / folder).iterdir())
-        for folder in ("tools", "other")
-    }
-    assert sockets == {"tools": ["npu", "onload", "onload-latency"], "other": ["other"]}
+    expected = {"tools": ["npu", "onload", "onload-latency"], "other": ["other"]}
+
+    def sockets() -> dict[str, list[str]]:
+        return {
+            folder: sorted(path.name.rpartition("-")[0] for path in registry.glob(f"{folder}/*")) for folder in expected
+        }
+
+    waiting.until("the sockets of both", lambda: sockets() == expected, explain=lambda: str(sockets()))
+    deployed.wait_for(onload=3, latency=3, npu=6, other=2)
+    deployed.namespace.wait_for_same(before)
 
 
 def test_list_in_the_pod_says_what_the_kubelet_was_told(deployed: Deployed) -> None:
     name = deployed.plugin("tools")["metadata"]["name"]
-    found = json.loads(deployed.namespace.run(name, "python", "-m", "device_plugin", "list", "-o", "json"))
+    listed = json.loads(deployed.namespace.run(name, "python", "-m", "device_plugin", "list", "-o", "json"))
 
-    assert {item["name"]: item["allocatable"] for item in found["resources"]} == {ONLOAD: 3, LATENCY: 3, NPU: 6}
-    assert found["devices"][-1]["nodes"] == [f"{SHOW}/npu2", f"{SHOW}/control"]
-    assert "work on this node" not in " ".join(found["notes"])
+    assert {item["name"]: item["allocatable"] for item in listed["resources"]} == {ONLOAD: 3, LATENCY: 3, NPU: 6}
+    assert listed["devices"][-1]["nodes"] == [f"{SHOW}/npu2", f"{SHOW}/control"]
+    assert "work on this node" not in " ".join(listed["notes"])
 
 
 def test_a_restart_of_the_kubelet_loses_nothing(deployed: Deployed) -> None:

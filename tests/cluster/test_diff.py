@@ -1,18 +1,20 @@
-"""`kae diff` before the real DaemonSet controller: exactly the pods that it names are created, replaced and deleted."""
+"""`kae plan` and `kae diff` before the real DaemonSet controller.
+
+It makes the pods that the plan foretells, and exactly the pods that the difference names are created, replaced and
+deleted.
+"""
 
 import copy
 import json
 import random
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests import in_process, project, revisions
-from tests.cluster.control import control_plane as control_planes
-from tests.cluster.control import objects as kinds
 from tests.cluster.simulated import fleets, placements, stages
 
 NODES = 30
@@ -42,7 +44,7 @@ EDITS: Mapping[str, Callable[[random.Random, dict[str, Any]], None]] = {
 }
 """Edits of each policy; the pace touches no pod."""
 
-SORTS = (*EDITS, REDRAW, "rename", "version", REDRAW)
+SORTS = (*EDITS, REDRAW, "rename", "version", *[REDRAW] * 6)
 
 
 class Fleet:
@@ -100,19 +102,7 @@ def hosts() -> Sequence[Any]:
     return fleets.hosts(random.Random(SEED), NODES)  # noqa: S311 - drawn again from its seed
 
 
-@pytest.fixture(scope="module")
-def stage(
-    control_plane: control_planes.ControlPlane,
-    objects: kinds.Objects,
-    hosts: Sequence[Any],
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Iterator[stages.Stage]:
-    folder = tmp_path_factory.mktemp("devices")
-    with stages.with_hollow_kubelets(control_plane, objects, hosts, folder) as opened:
-        yield opened
-
-
-def test_the_pods_that_are_named_are_those_that_the_controller_touches(
+def test_the_controller_has_the_pods_of_the_plan_and_touches_those_of_the_difference(
     stage: stages.Stage, hosts: Sequence[Any], tmp_path: Path
 ) -> None:
     fleet = Fleet(stage, hosts, tmp_path)

@@ -3,7 +3,6 @@
 The folder holds a small Debian with Python, whose modprobe and rmmod act upon files, and whose kmod is real.
 """
 
-import contextlib
 import copy
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,9 +12,10 @@ import pytest
 
 from installer import paths as host_places
 from installer.host import record
+from tests.cluster.control import objects as kinds
 from tests.cluster.control import pods
 from tests.cluster.local import waiting
-from tests.cluster.nodes import containers, driver_node
+from tests.cluster.nodes import driver_node
 from tests.cluster.nodes import images as image_store
 from tests.cluster.nodes import node as nodes
 from tests.images import archives
@@ -23,8 +23,6 @@ from tests.installer import machines, podresources
 
 OLD, NEW, EMPTY = "2.0.1", "2.0.2", "2.0.3"
 """Versions of images; the last one holds no modules."""
-
-HPRE, DEVICE = "openfuyao.com/kae.hpre", "0000:79:00.0"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,19 +39,19 @@ class Deployed:
         changed = copy.deepcopy(self.daemon_set)
         driver_node.set_version(changed, version)
         driver_node.set_config(changed, **{"enabledCleanup": False} | config)
-        driver_node.apply(self.namespace.plane, changed)
+        self.namespace.plane.apply(changed)
         told = driver_node.config_of(driver_node.pod_of(changed))
 
-        def pod() -> str | None:
-            names = {pod["metadata"]["name"] for pod in self.namespace.pods() if driver_node.config_of(pod) == told}
-            return names.pop() if names else None
+        def pods_of_it() -> list[str]:
+            staying = self.namespace.staying()
+            return [pod["metadata"]["name"] for pod in staying if driver_node.config_of(pod) == told]
 
-        return waiting.until(f"the pod of {version}", pod, timeout_s=60)
+        return waiting.until(f"the pod of {version}", pods_of_it)[0]
 
     def install(self, version: str, **config: Any) -> str:
         """Install a driver on the host and wait until the DaemonSet's pod is Ready; return the pod's name."""
         name = self.apply(version, **config)
-        self.namespace.wait_for_ready(name, timeout_s=60)
+        self.namespace.wait_for_ready(name)
         return name
 
     def run(self, name: str, command: str) -> str:
@@ -63,7 +61,7 @@ class Deployed:
     def delete(self) -> None:
         """Delete the DaemonSet, and wait until its pods have gone."""
         self.namespace.kubectl("delete", "daemonset", "--all", "--wait=true")
-        waiting.until("the end of the pods", lambda: not self.namespace.pods(), timeout_s=60, explain=self._logs)
+        waiting.until("the end of the pods", lambda: not self.namespace.pods(), explain=self._logs)
 
     def versions(self) -> set[str | None]:
         """Return the versions of the modules that are loaded."""
@@ -89,23 +87,12 @@ def deployed(
     for volume in driver_node.pod_of(daemon_set)["spec"]["volumes"]:
         if volume["name"] == "host":
             volume["hostPath"]["path"] = str(root)
-    labels = (f"{driver_node.POOL}=host", "openfuyao.com/kae.hpre.present=true")
+    labels = (f"{driver_node.POOL}=host", f"{driver_node.HPRE}.present=true")
     node.plane.kubectl("label", "node", node.name, "--overwrite", *labels)
     objects.remove(daemon_set)
     with podresources.serving(root) as kubelet, driver_node.applied(node.plane, objects):
         namespace = pods.Namespace(name=driver_node.NAMESPACE, plane=node.plane)
         yield Deployed(namespace=namespace, daemon_set=daemon_set, machine=machine, kubelet=kubelet)
-
-
-@contextlib.contextmanager
-def holding(deployed: Deployed, namespace: pods.Namespace, node: nodes.Node) -> Iterator[str]:
-    """A pod of the node that has a device until it has gone; its name."""
-    namespace.apply(pods.pod("holder", containers.PAUSE, ["/pause"], nodeName=node.name))
-    namespace.wait_for_ready("holder")
-    key = f"{namespace.name}/holder"
-    deployed.kubelet.give(key, "main", HPRE, DEVICE)
-    yield "holder"
-    deployed.kubelet.remove(key)
 
 
 def test_the_pod_is_ready_when_its_host_has_the_driver(deployed: Deployed) -> None:
@@ -124,14 +111,15 @@ def test_a_new_version_is_rolled_out_and_the_users_are_evicted(
 ) -> None:
     old = deployed.install(OLD)
 
-    with holding(deployed, namespace, node) as holder:
+    with driver_node.holding(deployed.kubelet, namespace, node) as holder:
         new = deployed.apply(NEW)
-        waiting.until("the eviction", lambda: namespace.pod(holder) is None, timeout_s=90)
+        namespace.wait_for_end(holder)
         before = deployed.versions()
-    deployed.namespace.wait_for_ready(new, timeout_s=60)
+    deployed.namespace.wait_for_ready(new)
 
-    assert (before, deployed.versions()) == ({OLD}, {NEW})
-    assert deployed.namespace.pod(old) is None
+    assert before == {OLD}
+    assert deployed.versions() == {NEW}
+    deployed.namespace.wait_for_end(old)
 
 
 def test_a_pod_that_cannot_bring_its_driver_says_why_and_leaves_the_one_before(deployed: Deployed) -> None:
@@ -139,10 +127,9 @@ def test_a_pod_that_cannot_bring_its_driver_says_why_and_leaves_the_one_before(d
 
     name = deployed.apply(EMPTY)
     reason = f"The image holds no modules for the running kernel {deployed.machine.kernel}; it has: none."
-    waiting.until("the reason", lambda: any(reason in event for event in deployed.namespace.events(name)), timeout_s=60)
+    deployed.namespace.wait_for_event(name, reason)
 
-    conditions = {entry["type"]: entry["status"] for entry in deployed.namespace.pod(name)["status"]["conditions"]}
-    assert conditions["Ready"] == "False"
+    assert kinds.condition(deployed.namespace.pod(name)) == "False"
     assert deployed.versions() == {OLD}
     assert f"The installed driver is prebuilt {OLD}" in deployed.run(name, "plan")
 

@@ -1,32 +1,22 @@
 """Argo CD and Flux themselves apply the example clusters: all of it, again and again, and whatever comes next."""
 
 import contextlib
-import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from tests import in_process, project
 from tests.cluster.control import control_plane as control_planes
 from tests.cluster.control import manifests
 from tests.cluster.control import objects as kinds
-from tests.cluster.engines import argocd, flux, gitops
-from tests.cluster.local import waiting
+from tests.cluster.engines import argocd, flux, following
 from tests.cluster.simulated import hollow_nodes
 
 CASES = (("east", "argocd"), ("lab", "argocd"), ("lab", "flux"), ("west", "flux"))
-RESYNCS = 20
-SYNC_S = 120
+RESYNCS = 5
 BROKEN = "0.0.0-broken"
-NOWHERE = "https://git.example.com/fleet.git"
-"""Flux takes no path for the URL of a repository; this one is never fetched."""
-
-NFD_IS_THERE = ("west",)
-"""Clusters whose output does not bring NFD."""
 
 PRUNED = {"east": "vm", "lab": "lab", "west": "vm"}
 """A policy that goes."""
@@ -47,30 +37,20 @@ _NODES = {
 _ELSEWHERE = [{"key": "example.com/elsewhere", "effect": "NoSchedule"}]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Followed:
-    """A cluster whose repository an engine follows."""
+@dataclass(frozen=True, kw_only=True)
+class Followed(following.Followed):
+    """A cluster of the example whose repository an engine follows, with its nodes."""
 
-    cluster: str
     engine: str
-    repository: gitops.Repository
-    application: gitops.Application
-    objects: kinds.Objects
     nodes: hollow_nodes.Nodes
 
-    @property
-    def manifests(self) -> Sequence[manifests.Manifest]:
-        """The objects that the engine has to apply."""
-        return applied(self.repository, self.cluster)
+    def programs(self) -> Sequence[hollow_nodes.Nodes]:
+        """Return the nodes."""
+        return (self.nodes,)
 
     def apply(self, documents: Mapping[str, str | None]) -> None:
-        """Commit other documents, or none where there was one, with what they compile to; wait until it is synced.
-
-        Raises:
-            TimedOut: It does not come about.
-        """
-        commit = committed(self.repository, self.cluster, documents)
-        self.application.notice()
+        """Commit other documents, or none where there was one, with what they compile to; wait until it is synced."""
+        commit = self.commit(documents)
         self.wait_until("a sync", lambda: self.application.is_synced(commit))
 
     @contextlib.contextmanager
@@ -96,56 +76,14 @@ class Followed:
         """Return a DaemonSet as it is, or None."""
         # In west the policy has groups, and its own version is that of the nodes in none of them.
         pool = "--rest" if (self.cluster, component, policy) == ("west", "driver", "tls") else ""
-        metadata = {"namespace": "kae-operator", "name": f"{DAEMON_SETS[component]}-{policy}{pool}"}
+        metadata = {"namespace": manifests.NAMESPACE, "name": f"{DAEMON_SETS[component]}-{policy}{pool}"}
         return self.objects.get({"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": metadata})
-
-    def wait_until(self, what: str, probe: Any) -> None:
-        """Wait for what the engine, the controllers or the nodes are to do.
-
-        Raises:
-            TimedOut: With what the engine says.
-        """
-        waiting.until(what, probe, timeout_s=SYNC_S, programs=(self.nodes,), explain=self.application.explain)
 
     def is_at_rest(self) -> bool:
         """Return whether every workload has all its pods, of its last template and available, and the engine agrees."""
         workloads = [item for item in self.manifests if item.kind in ("DaemonSet", "Deployment")]
         live = [self.objects.get(item.data) for item in workloads]
         return all(item is not None and kinds.is_available(item) for item in live) and self.application.is_healthy()
-
-
-def applied(repository: gitops.Repository, cluster: str) -> Sequence[manifests.Manifest]:
-    """Return what the kustomization lists."""
-    found = manifests.of(repository.folder / "output" / cluster)
-    return [item for item in found if not item.is_bootstrap]
-
-
-def committed(repository: gitops.Repository, cluster: str, documents: Mapping[str, str | None]) -> str:
-    """Commit other documents with what they compile to."""
-    for path, text in documents.items():
-        (repository.folder / path).unlink(missing_ok=True)
-        if text is not None:
-            project.write(repository.folder, {path: text})
-    codes = ("removes-drivers", "removes-device-plugins", "drops-protection")
-    accepted = (f"--accept={code}:{cluster}" for code in codes)
-    answer = in_process.kae(repository.folder, "compile", "--no-cache", "--cluster", cluster, *accepted)
-    assert answer.code == 0, answer.err
-    return repository.commit("Change the policies")
-
-
-def example(folder: Path, cluster: str, engine: str) -> gitops.Repository:
-    """Return a repository with the example fleet, whose bootstrap is for this engine."""
-    repository = gitops.Repository(folder)
-    for name in ("policies", "inventory"):
-        shutil.copytree(manifests.ROOT / name, folder / name)
-    path = f"policies/clusters/{cluster}.yaml"
-    data = yaml.safe_load((folder / path).read_text())
-    data["spec"]["gitops"] |= {
-        "engine": engine,
-        "repository": {"url": repository.url if engine == "argocd" else NOWHERE},
-    }
-    committed(repository, cluster, {path: yaml.safe_dump(data)})
-    return repository
 
 
 @pytest.fixture(scope="module")
@@ -172,24 +110,11 @@ def followed(
 ) -> Iterator[Followed]:
     """A cluster that is synced, and at rest; at the end all that was applied is gone."""
     cluster, engine = request.param
-    repository = example(tmp_path_factory.mktemp(cluster) / "fleet", cluster, engine)
-    bootstrap = [item for item in manifests.of(repository.folder / "output" / cluster) if item.is_bootstrap]
-    platform = manifests.definitions_of_nfd() if cluster in NFD_IS_THERE else []
-    for item in platform:
-        objects.apply(item.data, item.text, "platform")
-        objects.wait_until_established(item.data)
-    application = engines[engine].follow(bootstrap, repository)
-    found = Followed(
-        cluster=cluster, engine=engine, repository=repository, application=application, objects=objects, nodes=nodes
-    )
-    found.wait_until("the first sync", lambda: application.is_synced(repository.head()))
-    found.wait_until("rest", found.is_at_rest)
-    yield found
-    application.end()
-    left = [*platform, *found.manifests]
-    for item in left:
-        objects.delete(item.data)
-    found.wait_until("its end", lambda: not any(objects.get(item.data) for item in left))
+    repository = following.example(tmp_path_factory.mktemp(cluster) / "fleet", cluster, engine)
+    fields = {"cluster": cluster, "engine": engine, "nodes": nodes}
+    with following.follow(Followed, engines[engine], repository, objects, **fields) as made:
+        made.wait_until("rest", made.is_at_rest)
+        yield made
 
 
 def test_every_object_is_there_as_it_was_rendered(followed: Followed) -> None:
@@ -198,14 +123,20 @@ def test_every_object_is_there_as_it_was_rendered(followed: Followed) -> None:
 
 
 def test_resyncs_find_nothing_to_do(followed: Followed) -> None:
-    before = [followed.objects.get(item.data) for item in followed.manifests]
+    before = [written(followed.objects.get(item.data)) for item in followed.manifests]
 
     for _ in range(RESYNCS):
         followed.application.resync()
 
-        assert followed.application.is_synced(followed.repository.head()), followed.application.explain()
-    after = [followed.objects.get(item.data) for item in followed.manifests]
-    assert after == before
+        followed.wait_until("a sync", followed.is_synced)
+    assert [written(followed.objects.get(item.data)) for item in followed.manifests] == before
+
+
+def written(live: Any) -> Any:
+    """Return an object without its status, which controllers write, and their notes about that."""
+    meta = {key: value for key, value in live["metadata"].items() if key != "resourceVersion"}
+    meta["managedFields"] = [entry for entry in meta["managedFields"] if entry.get("subresource") != "status"]
+    return {**live, "metadata": meta, "status": None}
 
 
 def test_the_next_commit_is_applied_and_what_it_leaves_out_is_pruned(followed: Followed) -> None:
@@ -222,7 +153,8 @@ def test_the_next_commit_is_applied_and_what_it_leaves_out_is_pruned(followed: F
         missing = [str(item) for item in kept if followed.objects.get(item.data) is None]
 
     assert image.endswith(":2.9.9")
-    assert (missing, len(kept) < count) == ([], True)
+    assert missing == []
+    assert len(kept) < count
     followed.wait_until("rest", followed.is_at_rest)
     assert followed.daemon_set("devicePlugin", gone) is not None
 
@@ -237,7 +169,8 @@ def test_a_repair_is_applied_while_a_daemonset_is_not_healthy(followed: Followed
     followed.nodes.broken = BROKEN
     with followed.changed(followed.with_version(BROKEN)):
         followed.wait_until("a pod that is not ready", is_broken)
-        assert followed.application.is_healthy() is (followed.engine == "flux")
+        is_healthy = followed.engine == "flux"
+        followed.wait_until("the engine's view of it", lambda: followed.application.is_healthy() is is_healthy)
         followed.apply(followed.with_version("2.2.1"))
 
         followed.wait_until("rest", followed.is_at_rest)

@@ -7,23 +7,12 @@ from typing import Any
 
 import pytest
 
-from tests import in_process, project
+from tests import in_process
 from tests.cluster.control import control_plane as control_planes
 from tests.cluster.control import manifests
 from tests.cluster.control import objects as kinds
-from tests.cluster.engines import argocd, flux, gitops
-from tests.cluster.local import waiting
-from tests.cluster.test_gitops import NOWHERE
+from tests.cluster.engines import argocd, flux, following, gitops
 
-SYNC_S = 60
-_POLICY = """\
-apiVersion: device.openfuyao.com/v1alpha1
-kind: KAEPolicy
-metadata:
-  name: tls
-spec:
-  driver: {version: 2.0.1}
-"""
 _EVICTIONS = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods/eviction"]}
 _SECRETS = {"apiGroups": [""], "resources": ["secrets"], "verbs": ["get"]}
 _EVE = {"kind": "User", "name": "eve", "apiGroup": "rbac.authorization.k8s.io"}
@@ -62,34 +51,32 @@ STAYING: Mapping[str, tuple[Mapping[str, Any], str]] = {
 """By kind, a merge patch that adds something which no engine sees, and where `kae status` shows it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Followed:
+@dataclass(frozen=True, kw_only=True)
+class Followed(following.Followed):
     """A project whose output an engine follows."""
 
-    repository: gitops.Repository
-    application: gitops.Application
-    objects: kinds.Objects
     plane: control_planes.ControlPlane
-    restricted: Mapping[str, manifests.Manifest]
-    """The objects that grant or confine, by kind."""
 
-    def add(self, item: manifests.Manifest, change: Mapping[str, Any]) -> None:
-        """Change a live object, as nobody whom the engine knows."""
+    @property
+    def restricted(self) -> Mapping[str, manifests.Manifest]:
+        """The objects that grant or confine, by kind."""
+        return {item.kind: item for item in self.manifests if item.kind in GOING}
+
+    def add(self, item: manifests.Manifest, change: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Change a live object, as nobody whom the engine knows; return what has become of it."""
         path = f"{self.objects.path(item.data)}?fieldManager=somebody"
         answer = self.plane.api.request("PATCH", path, change)
         assert answer.status == 200, answer
+        return fields(answer.body)
 
-    def wait_until(self, what: str, probe: Callable[[], Any]) -> None:
-        """Wait for the engine."""
-        waiting.until(what, probe, timeout_s=SYNC_S, explain=self.application.explain)
+    def live(self) -> Mapping[str, Mapping[str, Any]]:
+        """Return these objects as they are now, without what the API server records."""
+        return {kind: fields(self.objects.get(item.data)) for kind, item in self.restricted.items()}
 
-    def is_synced(self) -> bool:
-        """Return whether the engine says so."""
-        return self.application.is_synced(self.repository.head())
 
-    def fields(self, item: manifests.Manifest) -> Mapping[str, Any]:
-        """Return a live object without what the API server records."""
-        return {key: value for key, value in self.objects.get(item.data).items() if key not in ("metadata", "status")}
+def fields(live: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a live object without what the API server records."""
+    return {key: value for key, value in live.items() if key not in ("metadata", "status")}
 
 
 @pytest.fixture(params=["argocd", "flux"])
@@ -102,43 +89,23 @@ def followed(
 ) -> Iterator[Followed]:
     """The project, synced; at the end all that was applied is gone."""
     repository = gitops.Repository(tmp_path_factory.mktemp(request.param) / "fleet")
-    url = repository.url if request.param == "argocd" else NOWHERE
-    engine = f"  gitops: {{engine: {request.param}, repository: {{url: '{url}'}}}}\n"
-    texts = {"policies/tls.yaml": _POLICY, "policies/test.yaml": manifests.CLUSTER + engine}
-    assert in_process.kae(project.write(repository.folder, texts), "compile").code == 0
+    policy = manifests.document("KAEPolicy", "tls", {"driver": {"version": "2.0.1"}})
+    cluster = manifests.cluster(gitops=following.settings(request.param, repository))
+    manifests.compiled(repository.folder, {"policies/tls.yaml": policy, "policies/test.yaml": cluster})
     repository.commit("Compile")
-    found = manifests.of(repository.folder / "output/test")
-    application = engines[request.param].follow([item for item in found if item.is_bootstrap], repository)
-    applied = [item for item in found if not item.is_bootstrap]
-    made = Followed(
-        repository=repository,
-        application=application,
-        objects=objects,
-        plane=control_plane,
-        restricted={item.kind: item for item in applied if item.kind in GOING},
-    )
-    made.wait_until("the first sync", made.is_synced)
-    yield made
-    application.end()
-    for item in applied:
-        objects.delete(item.data)
-    made.wait_until("its end", lambda: not any(objects.get(item.data) for item in applied))
+    with following.follow(Followed, engines[request.param], repository, objects, plane=control_plane) as made:
+        yield made
 
 
 def test_an_engine_takes_out_what_others_add(followed: Followed) -> None:
-    before = {kind: followed.fields(item) for kind, item in followed.restricted.items()}
+    before = followed.live()
     for kind, item in followed.restricted.items():
-        followed.add(item, GOING[kind](followed.objects.get(item.data)))
-        assert followed.fields(item) != before[kind]
+        assert followed.add(item, GOING[kind](followed.objects.get(item.data))) != before[kind]
 
     followed.application.resync()
 
     assert before.keys() == GOING.keys()
-
-    def is_as_before() -> bool:
-        return all(followed.fields(item) == before[kind] for kind, item in followed.restricted.items())
-
-    followed.wait_until("the objects as they were", is_as_before)
+    followed.wait_until("the objects as they were", lambda: followed.live() == before)
     followed.wait_until("a sync", followed.is_synced)
 
 
@@ -160,5 +127,5 @@ def differing(followed: Followed) -> dict[str, list[str]]:
     asked = ("status", "--cluster", "test", "--kubeconfig", str(followed.plane.kubeconfig), "-o", "json")
     answer = in_process.kae(followed.repository.folder, *asked)
     assert answer.code in (0, 4), answer
-    found = json.loads(answer.out)["cluster"]["objects"]
-    return {item["kind"]: [change["path"] for change in item["changes"]] for item in found if item["state"] != "kept"}
+    changed = [item for item in json.loads(answer.out)["cluster"]["objects"] if item["state"] != "kept"]
+    return {item["kind"]: [change["path"] for change in item["changes"]] for item in changed}

@@ -5,18 +5,13 @@ A pull request that changes nothing but output/ shows a reviewer folded, generat
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 import pytest
 
 from tests import in_process, project
-from tests.cluster import test_gitops
-from tests.cluster.control import manifests
 from tests.cluster.control import objects as kinds
-from tests.cluster.engines import argocd, flux, gitops
-from tests.cluster.local import waiting
+from tests.cluster.engines import argocd, flux, following
 
-SYNC_S = 120
 EVIL = "registry.example.org/stranger/installer:1"
 
 # https://argo-cd.readthedocs.io/en/stable/user-guide/parameters/#store-overrides-in-git
@@ -38,25 +33,14 @@ EAST, WEST = ("east", "argocd"), ("west", "flux")
 Container = Mapping[str, object]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Followed:
-    """A cluster whose repository an engine follows."""
-
-    cluster: str
-    repository: gitops.Repository
-    application: gitops.Application
-    objects: kinds.Objects
-
-    @property
-    def manifests(self) -> Sequence[manifests.Manifest]:
-        """The objects that the compiler wrote for the engine."""
-        return test_gitops.applied(self.repository, self.cluster)
+class Followed(following.Followed):
+    """A cluster of the example whose repository an engine follows."""
 
     def installers(self) -> Sequence[Container]:
         """Return the container of each driver installer as it is in the cluster."""
         wanted = [item for item in self.manifests if (item.component, item.kind) == ("driver", "DaemonSet")]
-        found = [self.objects.get(item.data) for item in wanted]
-        return [item["spec"]["template"]["spec"]["containers"][0] for item in found]
+        live = [self.objects.get(item.data) for item in wanted]
+        return [item["spec"]["template"]["spec"]["containers"][0] for item in live]
 
     def check(self) -> in_process.Answer:
         """Return the answer of a check on the last commit."""
@@ -77,14 +61,6 @@ class Followed:
             self.application.notice()
             self.application.resync()
 
-    def wait_until(self, what: str, probe: Callable[[], object]) -> None:
-        """Wait for the engine.
-
-        Raises:
-            TimedOut: With what the engine says.
-        """
-        waiting.until(what, probe, timeout_s=SYNC_S, explain=self.application.explain)
-
 
 @pytest.fixture(scope="module")
 def followed(
@@ -95,22 +71,10 @@ def followed(
 ) -> Iterator[Followed]:
     """A cluster that is synced and passes the check; at the end all that was applied is gone."""
     cluster, engine = request.param
-    repository = test_gitops.example(tmp_path_factory.mktemp(cluster) / "fleet", cluster, engine)
-    bootstrap = [item for item in manifests.of(repository.folder / "output" / cluster) if item.is_bootstrap]
-    platform = manifests.definitions_of_nfd() if cluster in test_gitops.NFD_IS_THERE else []
-    for item in platform:
-        objects.apply(item.data, item.text, "platform")
-        objects.wait_until_established(item.data)
-    application = engines[engine].follow(bootstrap, repository)
-    found = Followed(cluster=cluster, repository=repository, application=application, objects=objects)
-    found.wait_until("the first sync", lambda: application.is_synced(repository.head()))
-    assert found.check().code == 0
-    yield found
-    application.end()
-    left = [*platform, *found.manifests]
-    for item in reversed(left):  # The definitions of kinds last.
-        objects.delete(item.data)
-    found.wait_until("its end", lambda: not any(objects.get(item.data) for item in left))
+    repository = following.example(tmp_path_factory.mktemp(cluster) / "fleet", cluster, engine)
+    with following.follow(Followed, engines[engine], repository, objects, cluster=cluster) as made:
+        assert made.check().code == 0
+        yield made
 
 
 def assert_refused(answer: in_process.Answer, path: str) -> None:
@@ -152,7 +116,7 @@ def test_a_second_kustomization_stops_the_engine(followed: Followed, name: str) 
 
 
 @pytest.mark.parametrize("followed", [WEST], indirect=True, ids="-".join)
-def test_flux_passes_over_the_source_file_of_argo_cd_and_the_check_refuses_it_all_the_same(followed: Followed) -> None:
+def test_flux_passes_over_the_source_file_of_argo_cd_which_the_check_refuses(followed: Followed) -> None:
     before = followed.installers()
 
     with followed.holding(".argocd-source.yaml", IMAGE):

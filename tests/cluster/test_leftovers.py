@@ -22,13 +22,14 @@ import pathlib, signal, subprocess
 from tests.cluster.local import cgroups, ownership, instances, processes, waiting
 from tests.cluster.nodes import plugin_node
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # A shell has its background jobs ignore it.
 instance = instances.configured()
 with ownership.of(instance), processes.Program(instance, "sleep", ["sleep", "600"]):
     (instance.state / "mounted").mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "tmpfs", str(instance.state / "mounted")], check=True)
     devices = plugin_node.DeviceFolder(instance, instance.state / "sys", instance.state / "dev")
     pathlib.Path("/dev/hisi_left-0").touch()
-    waiting.until("sleep", lambda: cgroups.processes(instance.cgroup), timeout_s=10)
+    waiting.until("sleep", lambda: cgroups.processes(instance.cgroup))
     print("ready", flush=True)
     signal.pause()
 """
@@ -65,10 +66,16 @@ def owner(program: str) -> Iterator[subprocess.Popen[str]]:
 def keeper(process: subprocess.Popen[str]) -> int:
     """Return the number of the process that watches over an owner."""
     children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
-    (found,) = (
-        child for child in children if b"tests.cluster.local.keeper" in Path(f"/proc/{child}/cmdline").read_bytes()
-    )
-    return int(found)
+    words = {child: Path(f"/proc/{child}/cmdline").read_bytes() for child in children}
+    return next(int(child) for child, line in words.items() if b"tests.cluster.local.keeper" in line)
+
+
+def name_of(process: int) -> str:
+    """Return the name of a process, which may have ended since it was seen."""
+    try:
+        return Path(f"/proc/{process}/comm").read_text().strip()
+    except OSError:
+        return ""
 
 
 def traces(instance: instances.Instance) -> list[str]:
@@ -84,25 +91,23 @@ def traces(instance: instances.Instance) -> list[str]:
     ]
 
 
+def wait_for_no_traces() -> None:
+    """Wait until nothing shows of the second cluster."""
+    waiting.until("no traces", lambda: not traces(SECOND), explain=lambda: "\n".join(traces(SECOND)))
+
+
 @pytest.mark.usefixtures("instance")
 @pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL], ids=lambda end: end.name)
 def test_nothing_stays_of_a_cluster_whose_owner_is_ended(end: signal.Signals) -> None:
     with owner(IDLE) as process:
         while_it_ran = traces(SECOND)
         process.send_signal(end)
-        process.wait(timeout=20)
+        process.wait(timeout=300)
 
-        waiting.until("no traces", lambda: not traces(SECOND), timeout_s=20, explain=lambda: "\n".join(traces(SECOND)))
+        wait_for_no_traces()
 
     kinds = {trace.split()[0] for trace in while_it_ran}
-    assert kinds == {
-        "process",
-        "cgroup",
-        "mount",
-        "device",
-        "state",
-        SECOND.address,
-    }
+    assert kinds == {"process", "cgroup", "mount", "device", "state", SECOND.address}
 
 
 @pytest.mark.usefixtures("instance")
@@ -110,9 +115,9 @@ def test_the_next_run_clears_what_is_left_when_the_keeper_was_killed_too() -> No
     with owner(BUSY) as process:
         os.kill(keeper(process), signal.SIGKILL)
         process.kill()
-        process.wait(timeout=20)
+        process.wait(timeout=300)
     left = set(cgroups.processes(SECOND.cgroup))
-    names = {Path(f"/proc/{process}/comm").read_text().strip() for process in left}
+    names = set(map(name_of, left))
 
     with ownership.of(SECOND), control_plane.running(SECOND) as plane:
         among_us = left.intersection(cgroups.processes(SECOND.cgroup))
@@ -121,46 +126,7 @@ def test_the_next_run_clears_what_is_left_when_the_keeper_was_killed_too() -> No
     assert names >= {"etcd", "kube-apiserver", "kubelet", "containerd", "containerd-shim", "pause"}
     assert is_ready
     assert not among_us
-    waiting.until("no traces", lambda: not traces(SECOND), timeout_s=20, explain=lambda: "\n".join(traces(SECOND)))
-
-
-@pytest.mark.usefixtures("instance")
-def test_a_second_owner_is_told_who_the_first_one_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ownership, "_LOCK_S", 0)
-
-    with owner(IDLE) as process, pytest.raises(waiting.TimedOut, match=f"Process {process.pid} uses the cluster"):
-        ownership.of(SECOND).__enter__()
-
-
-def pytest_without_programs(**settings: str) -> subprocess.CompletedProcess[str]:
-    """Return a test run on a machine where nothing was built."""
-    kept = {name: value for name, value in os.environ.items() if name not in ("CI", "KAE_REQUIRE_CLUSTER")}
-    first = "tests/cluster/test_cluster.py::test_the_node_is_ready_and_runs_the_pinned_kubelet"
-    return subprocess.run(
-        (sys.executable, "-m", "pytest", "-rs", "-p", "no:cacheprovider", first),
-        cwd=ROOT,
-        env={**kept, "KAE_CLUSTER_BIN": "/nonexistent", **settings},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-
-
-def test_without_the_programs_a_test_is_skipped_and_says_what_to_run() -> None:
-    done = pytest_without_programs()
-
-    assert done.returncode == 0
-    assert "1 skipped" in done.stdout
-    assert re.search(r"SKIPPED.*kubelet.*make cluster-tools", done.stdout)
-
-
-@pytest.mark.parametrize("setting", ["CI", "KAE_REQUIRE_CLUSTER"])
-def test_without_the_programs_a_test_fails_where_the_cluster_is_required(setting: str) -> None:
-    done = pytest_without_programs(**{setting: "1"})
-
-    assert done.returncode == 1
-    assert "make cluster-tools" in done.stdout
+    wait_for_no_traces()
 
 
 def test_a_program_of_another_version_counts_as_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -174,16 +140,3 @@ def test_a_program_of_another_version_counts_as_missing(tmp_path: Path, monkeypa
     programs.stamp_file("pause").write_text("of another go.mod")
 
     assert pause.lacking() == ("pause",)
-
-
-def test_the_programs_of_kubebuilder_assets_are_taken_where_there_are_some(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("KUBEBUILDER_ASSETS", str(tmp_path))
-    monkeypatch.setenv("KAE_CLUSTER_BIN", str(tmp_path / "empty"))
-    (tmp_path / "etcd").touch(mode=0o755)
-    (tmp_path / "kube-apiserver").touch(mode=0o755)
-
-    assert programs.path("etcd") == str(tmp_path / "etcd")
-    assert "kube-apiserver" not in programs.SETS[0].lacking()
-    assert "kubelet" in programs.SETS[0].lacking()

@@ -18,8 +18,9 @@ import yaml
 from compiler.kube import client
 from compiler.kube import reader as reader_module
 from tests import builders, in_process
-from tests.cluster.control import access
+from tests.cluster.control import access, manifests
 from tests.cluster.control import control_plane as control_planes
+from tests.cluster.control import objects as kinds
 from tests.cluster.local import waiting
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -57,13 +58,6 @@ def registered(plane: control_planes.ControlPlane, nodes: Sequence[Mapping[str, 
 def cluster(control_plane: control_planes.ControlPlane) -> Iterator[reader_module.Cluster]:
     with contextlib.closing(reader_module.Cluster(control_plane.kubeconfig)) as opened:
         yield opened
-
-
-@pytest.fixture
-def nodes(control_plane: control_planes.ControlPlane) -> Iterator[None]:
-    """Three nodes: a, b and c."""
-    with registered(control_plane, [builders.kubernetes_node(name) for name in "abc"]):
-        yield
 
 
 def start_of(cluster: reader_module.Cluster) -> str:
@@ -108,7 +102,7 @@ def test_the_inventory_is_that_of_kubectls_answer(
     assert len({page.resource_version for page in pages}) == 1
 
 
-@pytest.mark.usefixtures("nodes")
+@pytest.mark.usefixtures("four_nodes")
 def test_a_watch_tells_changes_deletions_and_that_time_goes_on(
     control_plane: control_planes.ControlPlane, cluster: reader_module.Cluster
 ) -> None:
@@ -120,26 +114,26 @@ def test_a_watch_tells_changes_deletions_and_that_time_goes_on(
     events = list(seen)
 
     told = [(event.type, event.object["metadata"]) for event in events]
-    labels = [found["labels"].get("pool") for kind, found in told if kind == "MODIFIED" and found["name"] == "a"]
+    labels = [meta["labels"].get("pool") for kind, meta in told if kind == "MODIFIED" and meta["name"] == "a"]
     assert "tls" in labels
     assert labels[-1] is None
-    assert ("DELETED", "b") in [(kind, found.get("name")) for kind, found in told]
+    assert ("DELETED", "b") in [(kind, meta.get("name")) for kind, meta in told]
     assert all(set(event.object) <= {"kind", "apiVersion", "metadata"} for event in events)
-    assert told[-1][0] == "BOOKMARK"
+    assert "BOOKMARK" in [kind for kind, _ in told]
     assert seen.resource_version == told[-1][1]["resourceVersion"]
 
 
-@pytest.mark.usefixtures("nodes")
+@pytest.mark.usefixtures("four_nodes")
 def test_a_node_is_there_or_gone(control_plane: control_planes.ControlPlane, cluster: reader_module.Cluster) -> None:
-    found = cluster.object("v1", "Node", "a")
+    node = cluster.object("v1", "Node", "a")
     ask(control_plane, "DELETE", "/api/v1/nodes/a")
 
-    assert found is not None
-    assert found["status"]["nodeInfo"]["architecture"] == "arm64"
+    assert node is not None
+    assert node["status"]["nodeInfo"]["architecture"] == "arm64"
     assert cluster.object("v1", "Node", "a") is None
 
 
-@pytest.mark.usefixtures("nodes")
+@pytest.mark.usefixtures("four_nodes")
 def test_a_state_that_the_api_server_has_forgotten_is_told(
     control_plane: control_planes.ControlPlane, cluster: reader_module.Cluster
 ) -> None:
@@ -153,7 +147,7 @@ def test_a_state_that_the_api_server_has_forgotten_is_told(
         list(cluster.watch(old, timeout_s=15))
 
 
-@pytest.mark.usefixtures("nodes")
+@pytest.mark.usefixtures("four_nodes")
 def test_a_list_goes_on_from_a_page_or_says_that_it_cannot(
     control_plane: control_planes.ControlPlane, cluster: reader_module.Cluster
 ) -> None:
@@ -167,10 +161,10 @@ def test_a_list_goes_on_from_a_page_or_says_that_it_cannot(
         list(pages)
 
     assert len(first.items) == 1
-    assert len(cluster.snapshot(lambda raw: raw["metadata"]["name"])) == 3
+    assert len(cluster.snapshot(lambda raw: raw["metadata"]["name"])) == 4
 
 
-@pytest.mark.usefixtures("nodes")
+@pytest.mark.usefixtures("four_nodes")
 def test_a_restart_of_the_api_server_is_survived(
     control_plane: control_planes.ControlPlane, cluster: reader_module.Cluster
 ) -> None:
@@ -198,10 +192,10 @@ def compact(plane: control_planes.ControlPlane, revision: str) -> None:
 
 def restart(plane: control_planes.ControlPlane) -> None:
     """End the API server and start it again, and wait until it is ready."""
-    (server,) = (program for program in plane.programs if program.name == "kube-apiserver")
+    server = plane.program("kube-apiserver")
     server.__exit__(None, None, None)
     server.start()
-    waiting.until("kube-apiserver", plane.api.is_ready, timeout_s=60, programs=(server,))
+    waiting.until("kube-apiserver", plane.api.is_ready, programs=(server,))
 
 
 # Failures
@@ -264,7 +258,7 @@ def reader(control_plane: control_planes.ControlPlane, tmp_path_factory: pytest.
     """A kubeconfig with the rights that docs/status.md names, and no others."""
     control_plane.kubectl("apply", "--server-side", "--force-conflicts", "-f", str(LAB / "namespace"))
     folder = tmp_path_factory.mktemp("reader")
-    with access.granted(control_plane, folder, "kae-status", access.documented()) as kubeconfig:
+    with access.granted(control_plane, folder, access.documented()) as kubeconfig:
         yield kubeconfig
 
 
@@ -274,15 +268,14 @@ def applied(control_plane: control_planes.ControlPlane) -> Iterator[control_plan
     plane = control_plane
     with registered(plane, json.loads((ROOT / "inventory/lab.json").read_text())["items"]):
         try:
-            for part in ("namespace", "crds"):
-                plane.kubectl("apply", "--server-side", "--force-conflicts", "-f", str(LAB / part))
-            waiting.until("the definitions", lambda: established(plane), timeout_s=30)
+            plane.kubectl("apply", "--server-side", "--force-conflicts", "-f", str(LAB / "namespace"))
+            kinds.Objects(plane.api).define((item.data, item.text) for item in manifests.definitions_of_nfd())
             apply(plane)
             yield plane
         finally:
             for kind in ("daemonsets", "deployments"):
                 plane.api.request("DELETE", f"{_APPS}/{kind}?propagationPolicy=Background")
-            waiting.until("the end of all pods", lambda: without_pods(plane), timeout_s=30)
+            waiting.until("the end of all pods", lambda: without_pods(plane))
             plane.kubectl("delete", "-k", str(LAB), "--ignore-not-found", "--wait=true")
 
 
@@ -305,13 +298,6 @@ def without_pods(plane: control_planes.ControlPlane) -> bool:
     return not any(plane.api.get(path)["items"] for path in (f"{_APPS}/daemonsets", f"{_APPS}/replicasets", _PODS))
 
 
-def established(plane: control_planes.ControlPlane) -> bool:
-    """Return whether objects of all definitions can be made."""
-    definitions = plane.api.get("/apis/apiextensions.k8s.io/v1/customresourcedefinitions")["items"]
-    conditions = [item.get("status", {}).get("conditions") or [] for item in definitions]
-    return all(("Established", "True") in [(c["type"], c["status"]) for c in found] for found in conditions)
-
-
 def run_pods(plane: control_planes.ControlPlane) -> None:
     """Act as the kubelets: renew nodes, make bound pods ready, and remove deleted pods."""
     now = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
@@ -332,8 +318,8 @@ def status(kubeconfig: Path) -> tuple[int, dict[str, Any]]:
     asked = ("status", "--cluster", "lab", "--kubeconfig", str(kubeconfig), "-o", "json")
     answer = in_process.kae(ROOT, *asked)
     assert answer.code in (0, 4), answer
-    found: dict[str, Any] = json.loads(answer.out)["cluster"]
-    return answer.code, found
+    cluster: dict[str, Any] = json.loads(answer.out)["cluster"]
+    return answer.code, cluster
 
 
 def settled(plane: control_planes.ControlPlane, reader: Path) -> None:
@@ -343,12 +329,12 @@ def settled(plane: control_planes.ControlPlane, reader: Path) -> None:
         run_pods(plane)
         return status(reader)[0] == 0
 
-    waiting.until("the lab", as_planned, timeout_s=40, explain=lambda: json.dumps(status(reader)[1], indent=1))
+    waiting.until("the lab", as_planned, explain=lambda: json.dumps(status(reader)[1], indent=1))
 
 
-def problems(found: Mapping[str, Any], name: str) -> list[tuple[str, str]]:
+def problems(told: Mapping[str, Any], name: str) -> list[tuple[str, str]]:
     """Return what is wrong with a DaemonSet: kinds, and nodes."""
-    (item,) = (item for item in found["daemonSets"] if item["name"] == name)
+    (item,) = (item for item in told["daemonSets"] if item["name"] == name)
     return [(problem["kind"], problem["node"]) for problem in item["problems"]]
 
 
@@ -361,17 +347,17 @@ def test_a_cluster_as_planned_ends_with_0(lab: control_planes.ControlPlane, read
 
 def test_a_pod_that_is_missing_is_named(lab: control_planes.ControlPlane, reader: Path) -> None:
     # Without its controller the pod is not made anew.
-    (controllers,) = (program for program in lab.programs if program.name == "kube-controller-manager")
+    controllers = lab.program("kube-controller-manager")
     controllers.__exit__(None, None, None)
     try:
         ask(lab, "DELETE", f"{_PODS}?labelSelector=app.kubernetes.io/name=kae-device-plugin&gracePeriodSeconds=0")
-        code, found = status(reader)
+        code, told = status(reader)
     finally:
         controllers.start()
 
     assert code == 4
-    assert problems(found, PLUGIN) == [("missing", "lab-kp920-01")]
-    assert problems(found, WORKER) == []
+    assert problems(told, PLUGIN) == [("missing", "lab-kp920-01")]
+    assert problems(told, WORKER) == []
 
 
 def test_a_field_that_was_changed_by_hand_shows_as_such_and_as_a_rollout(
@@ -381,7 +367,7 @@ def test_a_field_that_was_changed_by_hand_shows_as_such_and_as_a_rollout(
     template = {"spec": {"containers": [container]}}
     patch = json.dumps({"spec": {"template": template}, "metadata": {"labels": {"mine": "too"}}})
     lab.kubectl("patch", "daemonset", WORKER, "-n", NAMESPACE, "-p", patch)
-    rolling = waiting.until("a rollout", lambda: old_pods(reader), timeout_s=30)
+    rolling = waiting.until("a rollout", lambda: old_pods(reader))
 
     (change,) = [item for item in rolling["objects"] if item["name"] == WORKER]
     assert change["state"] == "changed"
@@ -396,8 +382,8 @@ def test_a_field_that_was_changed_by_hand_shows_as_such_and_as_a_rollout(
 
 def old_pods(reader: Path) -> dict[str, Any]:
     """Return the status, once a pod of the worker is of an older template; empty before."""
-    found = status(reader)[1]
-    return found if "old" in [kind for kind, _ in problems(found, WORKER)] else {}
+    told = status(reader)[1]
+    return told if "old" in [kind for kind, _ in problems(told, WORKER)] else {}
 
 
 def test_an_object_that_was_deleted_and_one_that_is_left_over_are_named(
@@ -407,11 +393,11 @@ def test_an_object_that_was_deleted_and_one_that_is_left_over_are_named(
     left = {"name": "kae-left", "namespace": NAMESPACE, "labels": {"app.kubernetes.io/part-of": "kae"}}
     ask(lab, "POST", f"/api/v1/namespaces/{NAMESPACE}/configmaps", {"metadata": left})
 
-    code, found = status(reader)
+    code, told = status(reader)
     lab.kubectl("delete", "configmap", "kae-left", "-n", NAMESPACE)
 
     assert code == 4
-    assert [(item["state"], item["kind"], item["name"]) for item in found["objects"]] == [
+    assert [(item["state"], item["kind"], item["name"]) for item in told["objects"]] == [
         ("missing", "NodeFeatureRule", "kae"),
         ("extra", "ConfigMap", "kae-left"),
     ]
@@ -424,5 +410,6 @@ def test_without_the_rights_nothing_is_said_of_the_cluster(
 
     answer = in_process.kae(ROOT, "status", "--cluster", "lab", "--kubeconfig", str(path))
 
-    assert (answer.code, answer.out) == (3, "")
+    assert answer.code == 3
+    assert answer.out == ""
     assert 'cannot list resource "nodes"' in answer.err

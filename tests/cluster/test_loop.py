@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from compiler.support import archive
-from tests import in_process, project
+from tests import in_process, project, tools
 from tests.cluster.control import access
 from tests.cluster.local import instances
 from tests.cluster.loop import hardware, planted, record, world
@@ -36,7 +36,7 @@ def story(
 ) -> Iterator[Story]:
     """Everything is at work, and nothing has been committed yet."""
     if any(item.path != request.path for item in request.session.items):
-        pytest.skip("Other tests of this run use the cluster, and this one begins it anew: run `make test-loop`.")
+        tools.skip("Other tests of this run use the cluster, and this one begins it anew: run `make test-loop`.")
     engine = os.environ.get("KAE_LOOP_ENGINE") or "argocd"
     with world.opened(instance, engine, tmp_path_factory.mktemp("loop")) as made:
         yield made
@@ -91,28 +91,23 @@ def bundle(story: Story, folder: Path, without: tuple[str, str] = ("", "")) -> B
     for rule in access.rules_of_bundle():
         verbs = [verb for verb in rule["verbs"] if without not in [(name, verb) for name in rule["resources"]]]
         role["rules"] += [{**rule, "verbs": verbs}] if verbs else []
-    with access.granted(story.plane, folder, "supporter", objects) as kubeconfig:
+    with access.granted(story.plane, folder, objects) as kubeconfig:
         call = ("support-bundle", "--cluster", CLUSTER, "--kubeconfig", str(kubeconfig), "-o", str(target))
         answer = in_process.kae(story.fleet.folder, *call)
         (user,) = json.loads(kubeconfig.read_text())["users"]
     raw = gzip.decompress(target.read_bytes()).decode()
     assert user["user"]["token"] not in raw
-    return Bundle(answer=answer, raw=raw, texts=dict(unpacked(target)))
-
-
-def unpacked(target: Path) -> Iterator[tuple[str, str]]:
-    """Yield path and text of each file of an archive."""
     with tarfile.open(target) as packed:
-        for entry in packed:
-            content = packed.extractfile(entry)
-            assert content is not None
-            yield entry.name.removeprefix(f"{archive.FOLDER}/"), content.read().decode()
+        packed.extractall(folder, filter="data")
+    texts = {path: content.decode() for path, content in project.tree(folder / archive.FOLDER).items()}
+    return Bundle(answer=answer, raw=raw, texts=texts)
 
 
 def test_a_support_bundle_has_what_a_report_needs(story: Story, whole: Bundle) -> None:
     texts = whole.texts
 
-    assert (whole.answer.code, whole.answer.err) == (0, "")
+    assert whole.answer.code == 0
+    assert whole.answer.err == ""
     assert texts["errors.txt"] == "Nothing is missing.\n"
     assert set(PLANNED) < set(texts)
     assert "as planned" in texts["status.txt"]

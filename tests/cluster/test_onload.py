@@ -21,13 +21,13 @@ import yaml
 from installer import paths as host_paths
 from tests import in_process, project
 from tests.cluster.control import manifests, pods
+from tests.cluster.control import objects as kinds
 from tests.cluster.local import waiting
 from tests.cluster.nodes import driver_node, plugin_node
 from tests.cluster.nodes import images as image_store
 from tests.cluster.nodes import node as nodes
 from tests.images import archives
 from tests.installer import machines, settings, stacks
-from tests.property import nfd_rules
 
 OLD, NEW = "8.1", "8.2"
 DRIVER, PLUGIN = "localhost/kae-driver-installer:1", plugin_node.IMAGE
@@ -88,9 +88,7 @@ class Desk:
         for item in inventory["items"]:
             item["status"]["nodeInfo"]["kernelVersion"] = machines.KERNEL
         documents = {"policies/onload.yaml": policy, "inventory/test.json": inventory}
-        project.write(self.folder, {path: json.dumps(document) for path, document in documents.items()})
-        answer = in_process.kae(self.folder, "compile")
-        assert answer.code == 0, answer.err
+        manifests.compiled(self.folder, documents)
         objects = [dict(item.data) for item in manifests.of(self.folder / "output/test")]
         rules = [item for item in objects if item["kind"] == "NodeFeatureRule"]
         self._label(rules)
@@ -98,23 +96,23 @@ class Desk:
 
     def bring(self, version: str) -> None:
         """Apply the policy for a version."""
-        driver_node.apply(self.node.plane, *self.compiled(version))
+        self.node.plane.apply(*self.compiled(version))
 
     def wait_for(self, version: str) -> None:
         """Wait until the installer has proved a version, and its tokens can be had."""
 
         def proved() -> bool:
-            found = self.operator.pods("app.kubernetes.io/name=onload-driver")
-            ready = [pod for pod in found if driver_node.config_of(pod)["driverVersion"] == version]
-            return any(entry["status"] == "True" for pod in ready for entry in _ready(pod))
+            installers = self.operator.pods("app.kubernetes.io/name=onload-driver")
+            of_it = [pod for pod in installers if driver_node.config_of(pod)["driverVersion"] == version]
+            return any(kinds.condition(pod) == "True" for pod in of_it)
 
-        waiting.until(f"Onload {version}", proved, timeout_s=60, explain=self._explain)
+        waiting.until(f"Onload {version}", proved, explain=self._explain)
         for resource in (ONLOAD, LATENCY):
-            self.node.wait_for_allocatable(resource, COUNT, timeout_s=40)
+            self.node.wait_for_allocatable(resource, COUNT)
 
     def installer(self, command: str) -> str:
         """Return what a command of the installer prints."""
-        (pod,) = self.operator.pods("app.kubernetes.io/name=onload-driver")
+        (pod,) = self.operator.staying("app.kubernetes.io/name=onload-driver")
         return self.operator.run(pod["metadata"]["name"], "python", "-m", "installer", command)
 
     def _on_host(self, item: dict[str, Any]) -> dict[str, Any]:
@@ -127,32 +125,24 @@ class Desk:
 
     def _label(self, rules: list[dict[str, Any]]) -> None:
         card = {"vendor": "1924", "device": "0b03", "class": "0200"}
-        attributes = {"kernel.version": {"full": machines.KERNEL}, "system.name": {"nodename": self.node.name}}
-        features = nfd_rules.Features(attributes=attributes, instances={"pci.device": (card,)})
-        self._set_labels(nfd_rules.labels(rules, features))
-
-    def _set_labels(self, labels: Mapping[str, str | None]) -> None:
-        path = f"/api/v1/nodes/{self.node.name}"
-        answer = self.node.plane.api.request("PATCH", path, {"metadata": {"labels": labels}})
-        assert answer.status == 200, answer
+        labels = driver_node.labels_of(rules, self.node.name, machines.KERNEL, (card,))
+        driver_node.set_labels(self.node, labels)
 
     def _explain(self) -> str:
-        found = self.operator.pods()
-        said = [
-            self.operator.kubectl("logs", pod["metadata"]["name"], "--all-containers", "--tail=20") for pod in found
-        ]
+        options = ("--all-containers", "--tail=20")
+        said = [self.operator.kubectl("logs", pod["metadata"]["name"], *options) for pod in self.operator.pods()]
         return "\n".join((*said, *self.operator.events()))
 
     @contextlib.contextmanager
     def labelled(self) -> Iterator[None]:
         """Give the node the label of the shipped policy."""
         before = self.node.describe()["metadata"]["labels"]
-        self._set_labels({"onload": "example"})
+        driver_node.set_labels(self.node, {"onload": "example"})
         try:
             yield
         finally:
             after = self.node.describe()["metadata"]["labels"]
-            self._set_labels({name: before.get(name) for name in after})
+            driver_node.set_labels(self.node, {name: before.get(name) for name in after})
 
 
 def _image(name: str) -> dict[str, str]:
@@ -161,15 +151,11 @@ def _image(name: str) -> dict[str, str]:
     return {"repository": repository, "image": image, "version": version}
 
 
-def _ready(pod: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    return (entry for entry in pod["status"].get("conditions", ()) if entry["type"] == "Ready")
-
-
 def make_images(images: image_store.Images, folder: Path) -> None:
     """Make images of a driver's modules and of user space as the recipe asks for: they hold files, and `cp`."""
     program = folder / "cp"
-    found = subprocess.run(("ldd", "/bin/cp"), capture_output=True, text=True, check=True).stdout
-    for path in ("/bin/cp", *re.findall(r"(/\S+) \(0x", found)):
+    libraries = subprocess.run(("ldd", "/bin/cp"), capture_output=True, text=True, check=True).stdout
+    for path in ("/bin/cp", *re.findall(r"(/\S+) \(0x", libraries)):
         target = program / path.lstrip("/")
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(path, target)
@@ -211,8 +197,7 @@ def desk(node: nodes.Node, images: image_store.Images, tmp_path_factory: pytest.
     images.load(PLUGIN, archives.built_image())
     make_images(images, tmp_path_factory.mktemp("images"))
     folder = tmp_path_factory.mktemp("project")
-    cluster = yaml.safe_load(manifests.CLUSTER)
-    cluster["spec"]["nfd"]["nodefeaturerules"] = True
+    cluster = manifests.cluster(nfd={"enabled": False, "nodefeaturerules": True})
     project.write(folder, {"policies/test.yaml": json.dumps(cluster)})
     answer = in_process.kae(folder, "recipe", "add", "onload")
     assert answer.code == 0, answer.err
@@ -238,19 +223,7 @@ class Users:
         made = pods.pod(name, self.image, ["python3", "-c", LOOK], container={"resources": limits})
         self.namespace.apply(made)
         self.namespace.wait_for_ready(name)
-        return json.loads(waiting.until(f"the view of {name}", lambda: self.namespace.logs(name), timeout_s=20))
-
-    def spare(self, name: str) -> None:
-        """Make a disruption budget forbid that a pod is evicted."""
-        spec = {"minAvailable": 1, "selector": {"matchLabels": {"app": name}}}
-        budget = {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": f"spare-{name}"}}
-        self.namespace.apply({**budget, "spec": spec})
-        path = f"/apis/policy/v1/namespaces/{self.namespace.name}/poddisruptionbudgets/spare-{name}"
-        waiting.until(
-            "the budget",
-            lambda: self.namespace.plane.api.get(path).get("status", {}).get("currentHealthy") == 1,
-            timeout_s=20,
-        )
+        return json.loads(waiting.until(f"the view of {name}", lambda: self.namespace.logs(name)))
 
 
 @pytest.fixture
@@ -278,21 +251,21 @@ def test_a_swap_drains_the_holders_of_tokens_and_the_next_ones_see_the_new_versi
     assert users.come("bystander") == NOTHING
     assert users.come("plain", ONLOAD) == view(OLD)
     assert users.come("fast", LATENCY) == view(OLD, **PROFILE)
-    users.spare("fast")
+    users.namespace.spare("fast", "spare-fast")
     desk.machine.calls()
 
     desk.bring(NEW)
     for resource in (ONLOAD, LATENCY):
-        desk.node.wait_for_allocatable(resource, 0, timeout_s=60)
+        desk.node.wait_for_allocatable(resource, 0)
         assert desk.node.capacity(resource) == COUNT
-    waiting.until("an eviction", lambda: users.namespace.pod("plain") is None, timeout_s=30)
+    users.namespace.wait_for_end("plain")
     assert users.namespace.pod("fast") is not None
     assert desk.node.path(OWN.changing).exists()
     assert settings.changes_made(desk.machine) == []
     users.namespace.kubectl("delete", "poddisruptionbudget", "spare-fast")
     desk.wait_for(NEW)
 
-    assert users.namespace.pod("fast") is None
+    users.namespace.wait_for_end("fast")
     assert users.namespace.pod("bystander")["status"]["phase"] == "Running"
     changes = [call for call in settings.changes_made(desk.machine) if not call.startswith("depmod")]
     assert changes == [

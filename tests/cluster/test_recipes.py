@@ -1,14 +1,13 @@
 """Policies of several recipes before the real DaemonSet controller: they share nodes, and none moves another's pods."""
 
 import random
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.cluster.control import control_plane as control_planes
-from tests.cluster.control import objects as kinds
+from tests.cluster.control import manifests
 from tests.cluster.local import waiting
 from tests.cluster.simulated import placements, stages
 from tests.property.fleets import machines, stacks
@@ -19,12 +18,14 @@ RECIPES = [recipe for recipe in stacks.RECIPES if recipe["metadata"]["name"] in 
 PER_KERNEL = "8.1-${KERNEL_FULL_VERSION}"
 
 
-def hosts() -> Iterator[machines.Machine]:
-    """Yield machines with devices of KAE, with network cards, with both and with neither; some keep programs away."""
+@pytest.fixture(scope="module")
+def hosts() -> Sequence[machines.Machine]:
+    """Machines with devices of KAE, with network cards, with both and with neither; some keep programs away."""
     draw = random.Random(21)  # noqa: S311 - They are to be the same each time.
+    made = []
     for number in range(NODES):
         out = {"openfuyao.com/nic.deploy.driver": "false"} if number % 13 == 5 else {}
-        yield machines.Machine(
+        one = machines.Machine(
             name=f"stack-{number:02}",
             kernel=OLD if number % 3 else NEW,
             labels={"desk": draw.choice(("a", "b", "c")), **out},
@@ -34,6 +35,8 @@ def hosts() -> Iterator[machines.Machine]:
             reported=True,
             cards=(1, 0) if number % 5 else (0, 0),
         )
+        made.append(one)
+    return made
 
 
 def policies(canary: str) -> list[dict[str, Any]]:
@@ -50,32 +53,16 @@ def policies(canary: str) -> list[dict[str, Any]]:
     }
     kmod = {"recipe": "kmod", "rollout": {"waves": [{**wave, "images": {"modules": {"version": "1.1"}}}]}}
     return [
-        stages.document("KAEPolicy", "tls", {**kae, "devicePlugin": {"version": "1.4.1"}}),
-        stages.document("DevicePolicy", "desk-a", nic),
-        stages.document("DevicePolicy", "others", {"recipe": "nic", "default": True}),
-        stages.document("DevicePolicy", "all", kmod),
+        manifests.document("KAEPolicy", "tls", {**kae, "devicePlugin": {"version": "1.4.1"}}),
+        manifests.document("DevicePolicy", "desk-a", nic),
+        manifests.document("DevicePolicy", "others", {"recipe": "nic", "default": True}),
+        manifests.document("DevicePolicy", "all", kmod),
     ]
-
-
-@pytest.fixture(scope="module")
-def opened(
-    control_plane: control_planes.ControlPlane, objects: kinds.Objects, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[stages.Stage]:
-    folder = tmp_path_factory.mktemp("devices")
-    with stages.with_hollow_kubelets(control_plane, objects, tuple(hosts()), folder) as stage:
-        yield stage
-
-
-@pytest.fixture
-def stage(opened: stages.Stage) -> Iterator[stages.Stage]:
-    """No DaemonSet and no pod is there before, and none is left."""
-    yield opened
-    opened.clear()
 
 
 def applied(stage: stages.Stage, root: Path, canary: str = "8.1") -> tuple[stages.Change, list[placements.Placement]]:
     """Compile and apply the policies, wait for the pods of the plan, and return the change and these pods."""
-    change = stage.apply(stages.compiled(root, stage.documents(*policies(canary), recipes=RECIPES)))
+    change = stage.apply(manifests.compiled(root, stage.documents(*policies(canary), recipes=RECIPES)))
     planned = placements.foretold(root)
     stage.wait_for(planned)
     return change, planned
@@ -84,33 +71,32 @@ def applied(stage: stages.Stage, root: Path, canary: str = "8.1") -> tuple[stage
 @pytest.fixture
 def planned(stage: stages.Stage, tmp_path: Path) -> list[placements.Placement]:
     """The pods of the plan, which are there. A first compile brings the rules that find the cards."""
-    stage.apply(stages.compiled(tmp_path, stage.documents(*policies("8.1"), recipes=RECIPES)))
+    stage.apply(manifests.compiled(tmp_path, stage.documents(*policies("8.1"), recipes=RECIPES)))
     return applied(stage, tmp_path)[1]
 
 
 def by_node(placed: Collection[placements.Placement]) -> Mapping[str, set[str]]:
     """Return the recipes that have pods on each node."""
-    found: dict[str, set[str]] = {}
+    recipes: dict[str, set[str]] = {}
     for node, daemon_set, _ in placed:
-        found.setdefault(node, set()).add(daemon_set.partition("-d")[0])
-    return found
+        recipes.setdefault(node, set()).add(daemon_set.partition("-d")[0])
+    return recipes
 
 
 def test_the_pods_of_several_recipes_are_where_the_plan_says(
     stage: stages.Stage, planned: list[placements.Placement]
 ) -> None:
-    found = stage.placed()
+    placed = stage.placed()
 
-    assert found == planned
-    sharing = [recipes for recipes in by_node(found).values() if recipes == {"kae", "nic", "kmod"}]
+    assert placed == planned
+    sharing = [recipes for recipes in by_node(placed).values() if recipes == {"kae", "nic", "kmod"}]
     assert len(sharing) > NODES // 4
-    assert {recipe for recipes in by_node(found).values() for recipe in recipes} == {"kae", "nic", "kmod"}
 
 
 def test_a_wave_of_one_recipe_restarts_no_pod_of_another(
     stage: stages.Stage, planned: list[placements.Placement], tmp_path: Path
 ) -> None:
-    waiting.until("Ready pods", lambda: all(pod.is_ready for pod in stage.pods()), timeout_s=30)
+    waiting.until("Ready pods", lambda: all(pod.is_ready for pod in stage.pods()))
     before = {(pod.placement, pod.uid) for pod in stage.pods()}
     canary = {placement for placement in planned if placement[1].startswith("nic-driver-desk-a--canary--")}
 
@@ -121,4 +107,5 @@ def test_a_wave_of_one_recipe_restarts_no_pod_of_another(
     assert canary
     assert {title.partition("--")[0] for title in change.applied} == {"DaemonSet nic-driver-desk-a"}
     assert all("--canary--" in title for title in change.applied)
-    assert (change.removed, change.labelled) == ((), frozenset())
+    assert change.removed == ()
+    assert change.labelled == frozenset()

@@ -20,8 +20,8 @@ ROOM = 34 << 10
 def largest(engine: str, limit: int, namespace: str) -> Any:
     """Return the DaemonSet with the longest node affinity that compiles, in this namespace."""
     where = builders.cluster(gitops={"engine": engine}, kubernetesVersion="1.31")
-    found: list[definitions.Policy] = builders.excluding(limit - ROOM)
-    item = builders.objects(found, (), where)["device-plugin/daemonset-kae-device-plugin-rest.yaml"]
+    policies: list[definitions.Policy] = builders.excluding(limit - ROOM)
+    item = builders.objects(policies, (), where)["device-plugin/daemonset-kae-device-plugin-rest.yaml"]
     item["metadata"]["namespace"] = namespace
     return item
 
@@ -38,8 +38,8 @@ def larger(item: Any, by: float) -> Any:
 
 def copies(plane: control_planes.ControlPlane, namespace: str) -> list[str]:
     """Return the names of the copies of pod templates."""
-    found = plane.api.get(f"/apis/apps/v1/namespaces/{namespace}/controllerrevisions")
-    return [item["metadata"]["name"] for item in found["items"]]
+    copied = plane.api.get(f"/apis/apps/v1/namespaces/{namespace}/controllerrevisions")["items"]
+    return [item["metadata"]["name"] for item in copied]
 
 
 def applied(plane: control_planes.ControlPlane, item: Any) -> Any:
@@ -48,7 +48,7 @@ def applied(plane: control_planes.ControlPlane, item: Any) -> Any:
     return plane.api.apply(path, json.dumps(item), "kae")
 
 
-def test_the_controller_copies_the_pod_template_of_the_largest_daemonset_and_not_of_a_larger_one(
+def test_the_controller_copies_the_template_of_the_largest_daemonset_but_of_no_larger(
     control_plane: control_planes.ControlPlane, namespace: pods.Namespace
 ) -> None:
     item = largest("none", 1536 << 10, namespace.name)
@@ -58,14 +58,14 @@ def test_the_controller_copies_the_pod_template_of_the_largest_daemonset_and_not
     # It is taken, as the API server keeps a DaemonSet more tightly than its template's copy.
     assert [applied(control_plane, one).status for one in (over, item)] == [201, 201]
 
-    waiting.until("the copy", lambda: copies(control_plane, namespace.name), timeout_s=20)
+    waiting.until("the copy", lambda: copies(control_plane, namespace.name))
     time.sleep(3)
     assert [name.rpartition("-")[0] for name in copies(control_plane, namespace.name)] == ["kae-device-plugin-rest"]
     answer = applied(control_plane, larger(item, 1.3))
     assert (answer.status, answer.body["message"]) == (500, "etcdserver: request is too large")
 
 
-def test_the_largest_daemonset_for_argo_cd_can_be_applied_client_side_and_not_a_larger_one(
+def test_the_largest_daemonset_for_argo_cd_is_applied_client_side_but_no_larger_one(
     control_plane: control_planes.ControlPlane, namespace: pods.Namespace
 ) -> None:
     item = largest("argocd", 256 << 10, namespace.name)

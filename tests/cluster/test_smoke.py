@@ -18,9 +18,7 @@ from compiler.support import archive
 from tests import in_process
 from tests.cluster.control import pods
 from tests.cluster.local import waiting
-from tests.cluster.test_device_plugin import Deployed, address_of, deployed, expected
-
-__all__ = ("deployed",)
+from tests.cluster.nodes.plugin_node import Deployed
 
 KINDS = ("hpre", "sec", "zip")
 RANDOM = ("1:8", "1:9")
@@ -52,7 +50,9 @@ def with_modes(folder: Path, tmp_path: Path) -> Path:
     """Return the project whose plugin gives the device nodes mode 0666, as the node has them."""
     made = shutil.copytree(folder, tmp_path / "project")
     policy = made / "policies/tls.yaml"
-    policy.write_text(policy.read_text().replace("  devicePlugin:\n", "  devicePlugin:\n    deviceNodes: {}\n"))
+    data = json.loads(policy.read_text())
+    data["spec"]["devicePlugin"]["deviceNodes"] = {}
+    policy.write_text(json.dumps(data))
     return made
 
 
@@ -86,10 +86,7 @@ def end_of(namespace: pods.Namespace, name: str) -> str:
         true = [item["type"] for item in status.get("conditions", ()) if item["status"] == "True"]
         return next((item for item in true if item in ("Complete", "Failed")), None)
 
-    found: str = waiting.until(
-        f"the end of job {name}", ending, timeout_s=60, explain=lambda: namespace.kubectl("describe", "job,pod")
-    )
-    return found
+    return waiting.until(f"the end of job {name}", ending, explain=lambda: namespace.kubectl("describe", "job,pod"))
 
 
 def test_each_resource_is_tried_by_a_user_without_rights_and_by_root(
@@ -101,7 +98,7 @@ def test_each_resource_is_tried_by_a_user_without_rights_and_by_root(
         module = {"hpre": "hisi_hpre", "sec": "hisi_sec2", "zip": "hisi_zip"}[name.split("-")[3]]
         said = re.fullmatch(rf"node {deployed.node.name}: /dev/(?P<entry>{module}-[0-9]+) (?P<words>.*)\n", log)
         assert said is not None, log
-        _, numbers = expected(deployed, address_of(said["entry"]))
+        _, numbers = deployed.entry_of(said["entry"])
         assert (end, said["words"]) == (("Failed", REFUSED) if numbers in RANDOM else ("Complete", UNKNOWN))
 
     assert "Complete" in {end for _, end in ended.values()}
@@ -133,19 +130,14 @@ def test_the_bundle_has_what_the_plugin_and_the_jobs_say(deployed: Deployed, fol
 
     assert (answer.code, answer.err) == (0, "")
     with tarfile.open(tmp_path / "bundle.tar.gz") as packed:
-        found = {entry.name.removeprefix(f"{archive.FOLDER}/"): read(packed, entry) for entry in packed}
-    (listed,) = (text for path, text in found.items() if path.endswith("-device-plugin-list.txt"))
-    assert "openfuyao.com/kae.hpre" in listed
-    assert any("smoke" in path and "was opened" in text for path, text in found.items() if path.startswith("logs/"))
-    assert any(event["reason"] == "Started" for event in json.loads(found["events.json"]))
-    assert json.loads(found["versions.json"])["server"]["gitVersion"].startswith("v1.")
+        packed.extractall(tmp_path, filter="data")
+    bundle = tmp_path / archive.FOLDER
+    (listed,) = bundle.rglob("*-device-plugin-list.txt")
+    assert "openfuyao.com/kae.hpre" in listed.read_text()
+    logs = [path.read_text() for path in bundle.glob("logs/**/*") if path.is_file() and "smoke" in str(path)]
+    assert any("was opened" in text for text in logs)
+    assert any(event["reason"] == "Started" for event in json.loads((bundle / "events.json").read_text()))
+    assert json.loads((bundle / "versions.json").read_text())["server"]["gitVersion"].startswith("v1.")
     # The test mounts a fake host into the plugin, which is what differs.
-    assert {item["kind"] for item in json.loads(found["difference.json"]) if item["state"] == "changed"} == {
-        "DaemonSet"
-    }
-
-
-def read(packed: tarfile.TarFile, entry: tarfile.TarInfo) -> str:
-    content = packed.extractfile(entry)
-    assert content is not None
-    return content.read().decode()
+    differences = json.loads((bundle / "difference.json").read_text())
+    assert {item["kind"] for item in differences if item["state"] == "changed"} == {"DaemonSet"}

@@ -32,11 +32,7 @@ def main() -> int:
 
 
 def make(wanted: programs.ProgramSet, name: str) -> None:
-    """Make one program or file aside and move it in.
-
-    Raises:
-        subprocess.CalledProcessError: Go has said why on standard error.
-    """
+    """Make one program or file aside and move it in."""
     started_s = time.monotonic()
     target = programs.folder() / name
     target.parent.mkdir(parents=True, exist_ok=True)

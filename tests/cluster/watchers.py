@@ -1,10 +1,8 @@
 """The watcher in a real cluster: its compiled rights and config, its nodes, and a client with its token."""
 
 import contextlib
-import http.client
 import json
 import signal
-import ssl
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -12,50 +10,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
-
-from tests import builders, in_process, project
+from tests import builders
+from tests.cluster.control import access, api, manifests
 from tests.cluster.control import control_plane as control_planes
 from tests.cluster.local import waiting
-from tests.watcher import servers, settings
+from tests.watcher import servers
 
 ROOT = Path(__file__).resolve().parents[2]
-OWN = "kae-operator"
+OWN = manifests.NAMESPACE
 CLUSTER = "east"
 PATH = f"inventory/{CLUSTER}.json"
 ANNOTATION = "device.openfuyao.com/config"
 NODES = "/api/v1/nodes"
 
-_WAIT_S = 60
-_END_S = 8
-"""A watch ends after four seconds; the rest is for processors that others use, too."""
+_END_S = 120
 
-_POLICY = """\
-apiVersion: device.openfuyao.com/v1alpha1
-kind: KAEPolicy
-metadata: {name: tls}
-spec: {driver: {version: 2.0.1}}
-"""
-
-_CLUSTER = """\
-apiVersion: device.openfuyao.com/v1alpha1
-kind: KAECluster
-metadata: {name: east}
-spec:
-  kubernetesVersion: "1.36"
-  nfd: {enabled: false}
-  watcher:
-    enabled: true
-    image: registry.example.com/kae-watcher:1.0.0
-    repository: {url: "%s/inventory.git"}
-    secretName: git
-    interval: 4s
-    quietSeconds: 1
-    removalQuietSeconds: 2
-    minCommitSeconds: 1
-    maxLossPercent: 50
-"""
-
+_PACE = {"interval": "4s", "quietSeconds": 1, "removalQuietSeconds": 2, "minCommitSeconds": 1, "maxLossPercent": 50}
 _DEVICES = {"openfuyao.com/kae.hpre.present": "true", "openfuyao.com/kae.hpre.pf": "2"}
 
 
@@ -68,7 +38,8 @@ class Installed:
     folder: Path
     config: Path
     kubeconfig: Path
-    token: str
+    caller: api.Api
+    """Somebody with the watcher's token."""
 
     @property
     def remote(self) -> Path:
@@ -82,26 +53,26 @@ def installed(plane: control_planes.ControlPlane, folder: Path) -> Iterator[Inst
     (folder / "git").mkdir()
     with contextlib.ExitStack() as stack:
         web = stack.enter_context(servers.web(folder / "git"))
-        texts = {"policies/tls.yaml": _POLICY, "policies/east.yaml": _CLUSTER % web.url}
-        answer = in_process.kae(project.write(folder / "project", texts), "compile")
-        assert answer.code == 0, answer.err
-        output = folder / "project/output/east"
-        found = [yaml.safe_load(path.read_text()) for path in sorted(output.glob("watcher/*.yaml"))]
-        (deployment,) = (item for item in found if item["kind"] == "Deployment")
-        rights = [item for item in found if item["kind"] != "Deployment"]
-        namespace = yaml.safe_load(next(output.glob("namespace/*.yaml")).read_text())
-        stack.callback(_remove, plane, rights)
-        for part in ([namespace], rights):
-            plane.kubectl("apply", "-f", "-", text=json.dumps({"apiVersion": "v1", "kind": "List", "items": part}))
+        place = {"repository": {"url": f"{web.url}/inventory.git"}, "secretName": "git"}
+        watcher = {"enabled": True, "image": "registry.example.com/kae-watcher:1.0.0", **place, **_PACE}
+        nfd = {"kubernetesVersion": "1.36", "nfd": {"enabled": False}}
+        documents = {
+            "policies/tls.yaml": manifests.document("KAEPolicy", "tls", {"driver": {"version": "2.0.1"}}),
+            "policies/east.yaml": manifests.document("KAECluster", CLUSTER, {**nfd, "watcher": watcher}),
+        }
+        output = manifests.compiled(folder / "project", documents) / "output" / CLUSTER
+        objects = [item.data for item in manifests.of(output) if item.component in ("namespace", "watcher")]
+        (deployment,) = (item for item in objects if item["kind"] == "Deployment")
+        objects.remove(deployment)
+        stack.callback(plane.delete, *objects)
+        plane.apply(*objects)
         token = plane.kubectl("--namespace", OWN, "create", "token", "kae-watcher").strip()
         config = folder / "config.json"
         config.write_text(deployment["spec"]["template"]["metadata"]["annotations"][ANNOTATION])
-        instance = plane.instance
-        kubeconfig = settings.kubeconfig(folder, f"https://{instance.address}", token, instance.state / "pki/ca.crt")
-        made = Installed(plane=plane, git=web, folder=folder, config=config, kubeconfig=kubeconfig, token=token)
-        with contextlib.closing(Caller(made)) as caller:
-            waiting.until("the rights", lambda: caller.asks("GET", NODES) == 200, timeout_s=30)
-        yield made
+        kubeconfig = access.kubeconfig(plane, folder, token=token)
+        caller = plane.api.with_token(token)
+        waiting.until("the rights", lambda: caller.request("GET", NODES).status == 200)
+        yield Installed(plane=plane, git=web, folder=folder, config=config, kubeconfig=kubeconfig, caller=caller)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,10 +98,11 @@ class Nodes:
         """Boot the node with another kernel."""
         self._ask("PATCH", f"{NODES}/{name}/status", {"status": {"nodeInfo": {"kernelVersion": kernel}}})
 
-    def beat(self, name: str, moment: int) -> None:
-        """A heartbeat."""
-        ready = {"type": "Ready", "status": "True", "lastHeartbeatTime": f"2026-01-01T00:00:{moment:02}Z"}
-        self._ask("PATCH", f"{NODES}/{name}/status", {"status": {"conditions": [ready]}})
+    def beat(self, name: str) -> None:
+        """Tell often of the node's life."""
+        for moment in range(20):
+            ready = {"type": "Ready", "status": "True", "lastHeartbeatTime": f"2026-01-01T00:00:{moment:02}Z"}
+            self._ask("PATCH", f"{NODES}/{name}/status", {"status": {"conditions": [ready]}})
 
     def remove(self, *names: str) -> None:
         for name in names:
@@ -191,49 +163,7 @@ class Watcher:
         self._process.wait()
 
 
-class Caller:
-    """Somebody with the watcher's token."""
-
-    def __init__(self, installed: Installed) -> None:
-        instance = installed.plane.instance
-        context = ssl.create_default_context(cafile=str(instance.state / "pki/ca.crt"))
-        self._connection = http.client.HTTPSConnection(instance.address, timeout=30, context=context)
-        self._token = installed.token
-
-    def close(self) -> None:
-        self._connection.close()
-
-    def ask(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> tuple[int, bytes]:
-        """Return status and text of the answer."""
-        kind = "application/merge-patch+json" if method == "PATCH" else "application/json"
-        headers = {"Authorization": f"Bearer {self._token}", "Content-Type": kind, "Accept": "application/json"}
-        self._connection.request(method, path, body=None if body is None else json.dumps(body), headers=headers)
-        answer = self._connection.getresponse()
-        return answer.status, answer.read()
-
-    def asks(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> int:
-        """Return the status of the answer."""
-        return self.ask(method, path, body)[0]
-
-    def reviews(self, sort: str, spec: Mapping[str, Any]) -> Any:
-        """Return what the API server says of the caller's own rights."""
-        status, text = self.ask("POST", f"/apis/authorization.k8s.io/v1/{sort}", {"spec": spec})
-        assert status == 201, text
-        return json.loads(text)["status"]
-
-    def may(self, **attributes: str) -> bool:
-        """Return the answer to `kubectl auth can-i`."""
-        return bool(self.reviews("selfsubjectaccessreviews", {"resourceAttributes": attributes})["allowed"])
-
-
 def command(installed: Installed, folder: Path) -> list[str]:
     files = ("--config", str(installed.config), "--kubeconfig", str(installed.kubeconfig))
     folders = [f"--{name}={folder / name}" for name in ("secrets", "signing", "scratch")]
     return [sys.executable, "-m", "watcher", *files, *folders, f"--program-dir={folder / 'program'}"]
-
-
-def _remove(plane: control_planes.ControlPlane, rights: list[Mapping[str, Any]]) -> None:
-    for item in rights:
-        if "namespace" not in item["metadata"]:
-            plane.kubectl("delete", item["kind"], item["metadata"]["name"], "--ignore-not-found", "--wait=true")
-    plane.kubectl("delete", "namespace", OWN, "--ignore-not-found", "--wait=true")

@@ -1,6 +1,5 @@
 """Hosts as fixtures: one Debian and one stock of packages a session, a machine a test."""
 
-import os
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -9,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from installer.host import chroot
+from tests import tools
 from tests.host import repositories, roots, rpms
 from tests.installer import machines
 
@@ -16,11 +16,7 @@ from tests.installer import machines
 @pytest.fixture(scope="session")
 def debian() -> Path:
     """The folder of the Debian below all roots; or the reason why there can be none."""
-    reason = " ".join(roots.obstacles())
-    if reason and (os.environ.get("CI") or os.environ.get("KAE_REQUIRE_CLUSTER") == "1"):
-        pytest.fail(reason, pytrace=False)
-    if reason:
-        pytest.skip(reason)
+    tools.require_cluster(roots.obstacles())
     return roots.debian()
 
 

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
-from installer.host import chroot
+from installer.host import chroot, rpm
 from tests.host import rpms
 from tests.installer import crashes, machines, sourcetrees
 
@@ -163,6 +163,17 @@ class _Mirror(http.server.SimpleHTTPRequestHandler):
 
     def log_message(self, *_: object) -> None:
         """Says nothing on standard error."""
+
+
+def install(host: chroot.Host, *names: str, shelf: str = "both") -> None:
+    """Have the installer install packages of a repository by their files."""
+    rpm.install(host, [file(name, shelf) for name in names])
+
+
+def installed(host: chroot.Host) -> list[str]:
+    """Return every package of KAE on a host, each version of it."""
+    listed = host.run("rpm", "-qa", "--queryformat", "%{NVRA}\n", "kae-*").splitlines()
+    return sorted(line.removesuffix(".noarch") for line in listed)
 
 
 def file(name: str, shelf: str = "both") -> str:

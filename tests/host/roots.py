@@ -12,6 +12,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from tests import tools
 from tests.cluster.local import machine
 from tests.cluster.nodes import images
 
@@ -26,17 +27,11 @@ def obstacles() -> Iterator[str]:
     """Yield the reasons why roots cannot be made here: sentences, each of which names the fix."""
     if os.geteuid() != 0:
         yield "The host's tests need root: its root file system is real, and entered by chroot."
-    packages = sorted({package for command, package in COMMANDS.items() if shutil.which(command) is None})
-    if packages:
-        yield f"Debian packages are missing: apt-get install --no-install-recommends {' '.join(packages)}"
+    yield from tools.packages(COMMANDS.items())
 
 
 def debian() -> Path:
-    """The folder of the Debian that all roots share, which nobody writes to; made once, then kept.
-
-    Raises:
-        subprocess.CalledProcessError: mmdebstrap, or tar, has said why on standard error.
-    """
+    """The folder of the Debian that all roots share, which nobody writes to; made once, then kept."""
     archive = images.debian_root(PACKAGES)
     folder = archive.with_suffix("")
     if not folder.exists():
@@ -99,7 +94,7 @@ def watched(folder: Path) -> Iterator[None]:
     try:
         yield
     finally:
-        keeper.communicate(timeout=60)
+        keeper.communicate(timeout=300)
     assert keeper.returncode == 0, "The host's roots were not unmounted."
 
 

@@ -7,6 +7,7 @@ import pytest
 
 from installer import config
 from installer.host import rpm
+from tests import tools
 from tests.host.repositories import BOTH, FIRST, ODD
 from tests.installer import machines, settings
 
@@ -18,8 +19,8 @@ def from_source(*repositories: str) -> config.Source:
 @pytest.fixture
 def image(machine: machines.Machine, tmp_path: Path) -> Path:
     """An image with the source of a driver, and a host whose kernel names its build folder, as its package does."""
-    if shutil.which("gcc") is None or shutil.which("make") is None:
-        pytest.skip("gcc and make are needed.")
+    for program in ("gcc", "make"):
+        tools.require(program, program)
     machine.add_image(tmp_path / "image", "2.0.1", prebuilt=False)
     (machine.root / f"lib/modules/{machine.kernel}/build").symlink_to(f"/usr/src/kernels/{machine.kernel}")
     return tmp_path / "image"
@@ -28,7 +29,8 @@ def image(machine: machines.Machine, tmp_path: Path) -> Path:
 def refusal(machine: machines.Machine, image: Path, *repositories: str) -> str:
     """Return the reason of a failed installation; assert that nothing is loaded."""
     shown = settings.installer(machine, image, source=from_source(*repositories)).settle()
-    assert (shown.state, machine.loaded()) == ("Failed", {})
+    assert shown.state == "Failed"
+    assert machine.loaded() == {}
     return shown.reason
 
 

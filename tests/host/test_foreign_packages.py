@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from installer.host import record, rpm
-from tests.host.repositories import file
+from tests.host.repositories import install
 from tests.installer import machines, settings
 
 
@@ -28,7 +28,7 @@ def always(machine: machines.Machine, image: Path, **changes: Any) -> settings.I
 
 
 def test_the_plan_names_the_package_of_others_and_the_change_erases_it(machine: machines.Machine, image: Path) -> None:
-    rpm.install(machine.host, (file("kae-driver-2.0.1-1"),))
+    install(machine.host, "kae-driver-2.0.1-1")
     job = always(machine, image)
     report = job.parts.report()
 
@@ -45,16 +45,16 @@ def test_the_plan_names_the_package_of_others_and_the_change_erases_it(machine: 
 
 
 def test_ifnotpresent_erases_nothing(machine: machines.Machine, image: Path) -> None:
-    rpm.install(machine.host, (file("kae-driver-2.0.1-1"),))
+    install(machine.host, "kae-driver-2.0.1-1")
 
     assert settings.installed(machine, image, driver_version="2.0.2").state == "Foreign"
     assert has(machine) == {"kae-driver-2.0.1-1.noarch"}
 
 
-def test_after_a_failure_the_modules_of_the_erased_package_are_back_and_its_loss_is_told(
+def test_after_a_failure_the_modules_of_an_erased_package_are_back_and_it_is_told(
     machine: machines.Machine, image: Path
 ) -> None:
-    rpm.install(machine.host, (file("kae-driver-2.0.1-1"),))
+    install(machine.host, "kae-driver-2.0.1-1")
     options = machine.host.path("/etc/modprobe.d/hisi_zip.conf").read_text()
     job = always(machine, image)
     machine.fail("modprobe hisi_zip", "modprobe: ERROR: could not insert 'hisi_zip': No such device", times=1)
@@ -70,7 +70,7 @@ def test_after_a_failure_the_modules_of_the_erased_package_are_back_and_its_loss
 
 
 def test_after_a_failure_before_the_erasure_the_package_is_there(machine: machines.Machine, image: Path) -> None:
-    rpm.install(machine.host, (file("kae-driver-2.0.1-1"),))
+    install(machine.host, "kae-driver-2.0.1-1")
     job = always(machine, image)
     machine.fail("rmmod hisi_sec2", "rmmod: ERROR: Module hisi_sec2 is in use", times=1)
 
@@ -81,7 +81,7 @@ def test_after_a_failure_before_the_erasure_the_package_is_there(machine: machin
 def test_a_package_that_another_one_needs_stays_and_is_hidden(
     machine: machines.Machine, image: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    rpm.install(machine.host, (file("kae-driver-2.0.1-1"), file("kae-openssl-2.0.1-1")))
+    install(machine.host, "kae-driver-2.0.1-1", "kae-openssl-2.0.1-1")
     job = always(machine, image)
 
     assert job.settle().state == "Ready", job.shown.reason
@@ -95,16 +95,13 @@ def test_files_that_no_package_owns_stay_which_the_plan_says(machine: machines.M
     machine.load()
     job = always(machine, image)
 
-    assert (
-        job.parts.report()
-        .decided.reasons[0]
-        .endswith(" No package is known to own its files, so they stay, hidden by the new ones.")
-    )
+    (reason, *_) = job.parts.report().decided.reasons
+    assert reason.endswith(" No package is known to own its files, so they stay, hidden by the new ones.")
     assert (job.settle().state, settings.versions(machine)) == ("Ready", {"2.0.2"})
 
 
 def test_absent_and_always_take_the_package_away(machine: machines.Machine, image: Path) -> None:
-    rpm.install(machine.host, (file("kae-driver-2.0.1-1"),))
+    install(machine.host, "kae-driver-2.0.1-1")
     job = always(machine, image, state="Absent")
 
     assert job.settle().state == "Ready", job.shown.reason

@@ -83,22 +83,17 @@ def test_a_file_that_is_no_package_is_refused(host: chroot.Host) -> None:
     [
         ("kae-driver-9.9-1", (FIRST, ODD), "Unable to find a match: kae-driver-9.9-1"),
         ("kae-driver", (), "There are no enabled repositories"),
-        (
-            "kae-driver",
-            (FIRST, "file:///mnt/iso"),
-            "Couldn't read a file:// file for file:///mnt/iso/repodata/repomd.xml",
-        ),
-        ("kae-driver", ("http://127.0.0.1:9/openEuler",), "repo 'http://127.0.0.1:9/openEuler'"),
+        ("kae-driver", (FIRST, "file:///mnt/iso"), "Couldn't read a file:// file for file:///mnt/iso/repodata/"),
         ("kae-driver", ("http://127.0.0.1:9/openEuler",), "Couldn't connect to server"),
         ("kae-driver-3.2", (ODD,), "nothing provides libnuma >= 3 needed by kae-driver-3.2-1.noarch"),
         ("kae-driver-3.3", (ODD,), "kae-driver-3.3-1.noarch conflicts with libnuma"),
     ],
 )
 def test_the_words_of_dnf_are_quoted(host: chroot.Host, name: str, asked: Sequence[str], words: str) -> None:
-    found = refusal(host, name, asked=asked)
+    reason = refusal(host, name, asked=asked)
 
-    assert found.startswith("The host's dnf refuses: ")
-    assert words in found
+    assert reason.startswith("The host's dnf refuses: ")
+    assert words in reason
 
 
 def test_a_repository_that_the_node_ignores_is_named_where_a_package_is_missing(host: chroot.Host) -> None:
@@ -128,10 +123,10 @@ def test_a_repository_with_a_damaged_index_is_named(host: chroot.Host, damaged: 
     for path in host.path(f"{folder}/repodata").glob(f"*{damaged}.xml*"):
         path.write_bytes(b"<html>Log in</html>\n")
 
-    found = refusal(host, "kae-driver", asked=(f"file://{folder}",))
+    reason = refusal(host, "kae-driver", asked=(f"file://{folder}",))
 
-    assert f"'file://{folder}'" in found
-    assert words in found
+    assert f"'file://{folder}'" in reason
+    assert words in reason
 
 
 @pytest.mark.parametrize("spoil", ["truncate", "remove"])
@@ -142,9 +137,8 @@ def test_a_repository_whose_package_is_not_that_of_its_index_is_named(host: chro
     if spoil == "remove":
         path.unlink()
 
-    found = refusal(host, "kae-driver", asked=(f"file://{folder}",))
-
-    assert f"from local repository 'file://{folder}' has incorrect checksum" in found
+    words = f"from local repository 'file://{folder}' has incorrect checksum"
+    assert words in refusal(host, "kae-driver", asked=(f"file://{folder}",))
 
 
 def test_a_mirror_that_lacks_a_package_of_its_index_is_named(host: chroot.Host) -> None:

@@ -8,17 +8,7 @@ import pytest
 
 from installer.host import chroot, rpm
 from runtime import errors
-from tests.host import repositories
-
-
-def install(host: chroot.Host, *names: str, shelf: str = "both") -> None:
-    rpm.install(host, [repositories.file(name, shelf) for name in names])
-
-
-def installed(host: chroot.Host) -> list[str]:
-    """Every package of KAE, each version of it."""
-    listed = host.run("rpm", "-qa", "--queryformat", "%{NVRA}\n", "kae-*").splitlines()
-    return sorted(line.removesuffix(".noarch") for line in listed)
+from tests.host.repositories import install, installed
 
 
 def refusal(host: chroot.Host, *names: str, shelf: str = "odd") -> str:
@@ -42,23 +32,22 @@ class Lock:
 def test_a_script_that_refuses_is_told_with_its_words_and_the_old_version_stays(host: chroot.Host) -> None:
     install(host, "kae-driver-2.0.1-1")
 
-    found = refusal(host, "kae-driver-3.5-1")
+    reason = refusal(host, "kae-driver-3.5-1")
 
-    assert found.startswith("The host's rpm refuses: ")
-    assert "no licence; error: %prein(kae-driver-3.5-1.noarch) scriptlet failed" in found
+    assert reason.startswith("The host's rpm refuses: ")
+    assert "no licence; error: %prein(kae-driver-3.5-1.noarch) scriptlet failed" in reason
     assert installed(host) == ["kae-driver-2.0.1-1"]
 
 
-def test_a_dependency_that_is_missing_is_named(host: chroot.Host) -> None:
-    assert refusal(host, "kae-driver-3.2-1").endswith(
-        "error: Failed dependencies; libnuma >= 3 is needed by kae-driver-3.2-1.noarch."
-    )
-
-
-def test_a_conflict_is_named(host: chroot.Host) -> None:
-    assert refusal(host, "kae-driver-3.3-1").endswith(
-        "error: Failed dependencies; libnuma conflicts with kae-driver-3.3-1.noarch."
-    )
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("kae-driver-3.2-1", "libnuma >= 3 is needed by kae-driver-3.2-1.noarch."),
+        ("kae-driver-3.3-1", "libnuma conflicts with kae-driver-3.3-1.noarch."),
+    ],
+)
+def test_a_dependency_that_is_missing_or_conflicts_is_named(name: str, words: str, host: chroot.Host) -> None:
+    assert refusal(host, name).endswith(f"error: Failed dependencies; {words}")
 
 
 def test_a_file_of_another_package_is_named(host: chroot.Host) -> None:
@@ -86,10 +75,10 @@ def test_a_read_only_folder_is_named_and_the_old_version_stays(host: chroot.Host
     subprocess.run(("mount", "--bind", modules, modules), check=True)
     subprocess.run(("mount", "-o", "remount,bind,ro", modules), check=True)
 
-    found = refusal(host, "kae-driver-2.0.2-1", shelf="both")
+    reason = refusal(host, "kae-driver-2.0.2-1", shelf="both")
 
-    assert "unpacking of archive failed on file /lib/modules/" in found
-    assert "Read-only file system" in found
+    assert "unpacking of archive failed on file /lib/modules/" in reason
+    assert "Read-only file system" in reason
     assert installed(host) == ["kae-driver-2.0.1-1"]
 
 
@@ -121,7 +110,7 @@ def test_the_lock_of_a_program_that_does_not_end_is_named(host: chroot.Host, mon
     lock = Lock(host)
 
     with pytest.raises(errors.Failure, match="has held the host's rpm database") as caught:
-        rpm.install(host, (repositories.file("kae-driver-2.0.1-1"),))
+        install(host, "kae-driver-2.0.1-1")
     assert str(caught.value) == (
         "Another program has held the host's rpm database for 0 seconds: 'fuser /var/lib/rpm/.rpm.lock' on the host"
         " names it."

@@ -10,20 +10,11 @@ from installer.host import chroot, rpm
 from runtime import errors
 from tests.cluster.local import waiting
 from tests.host import repositories
+from tests.host.repositories import install, installed
 from tests.installer import machines
 
 OPTIONS = "/etc/modprobe.d/hisi_hpre.conf"
 MODULE = f"/lib/modules/{machines.KERNEL}/extra/hisi_hpre.ko"
-
-
-def install(host: chroot.Host, *names: str, shelf: str = "both") -> None:
-    rpm.install(host, [repositories.file(name, shelf) for name in names])
-
-
-def installed(host: chroot.Host) -> list[str]:
-    """Every package of KAE, each version of it."""
-    listed = host.run("rpm", "-qa", "--queryformat", "%{NVRA}\n", "kae-*").splitlines()
-    return sorted(line.removesuffix(".noarch") for line in listed)
 
 
 def chosen(host: chroot.Host) -> str:
@@ -48,9 +39,9 @@ def test_packages_are_installed_with_what_they_bring(host: chroot.Host, machine:
 
 
 def test_the_files_of_a_package_are_known_without_installing_it(host: chroot.Host) -> None:
-    found = rpm.files_of(host, repositories.file("kae-driver-2.0.1-1"))
+    brought = rpm.files_of(host, repositories.file("kae-driver-2.0.1-1"))
 
-    assert {MODULE, OPTIONS, "/usr/local/lib/libwd.so.2"} <= set(found)
+    assert {MODULE, OPTIONS, "/usr/local/lib/libwd.so.2"} <= set(brought)
     assert installed(host) == []
 
 
@@ -110,7 +101,7 @@ def test_an_installation_that_was_killed_is_mended_by_another(host: chroot.Host)
     os.mkfifo(host.path("/run/wait"))
     command = ("chroot", str(host.root), "rpm", "-U", repositories.file("kae-driver-3.9-1", "odd"))
     with subprocess.Popen(command, start_new_session=True, stderr=subprocess.DEVNULL) as process:
-        waiting.until("the script", host.path("/run/waits").exists, timeout_s=20)
+        waiting.until("the script", host.path("/run/waits").exists)
         os.killpg(process.pid, signal.SIGKILL)
     host.remove("/run/wait")
     assert installed(host) == ["kae-driver-2.0.1-1", "kae-driver-3.9-1"]

@@ -7,42 +7,23 @@ from tests.images import inputs, stores
 
 
 def built_image(name: str = "kae-device-plugin") -> Path:
-    """Docker's archive of a program's image, named localhost/<name>:1, upon a minimal Debian.
+    """Docker's archive of a program's image, or of the compiler's, named localhost/<name>:1, upon a minimal Debian.
 
-    All images are built together, when the sources have changed since the last time, and kept.
-
-    Raises:
-        AssertionError: A build failed; it holds what was said.
-        subprocess.CalledProcessError: The base or the wheels cannot be had; the reason is on standard error.
+    The images of programs are built together, when the sources have changed since the last time, and kept.
     """
-    folder = _folder()
-    digest = inputs.digest(inputs.sources())
-    targets = {known: folder / f"{known}-{digest}.tar" for known in inputs.folders()}
+    is_compiler = name == "kae-compiler"
+    digest = inputs.digest(inputs.compiler_sources() if is_compiler else inputs.sources())
+    folder = programs.folder().parent / "images"
+    targets = {known: folder / f"{known}-{digest}.tar" for known in ([name] if is_compiler else inputs.folders())}
     if not targets[name].exists():
         with stores.opened() as store:
-            store.build(inputs.ROOT, "1")
+            if is_compiler:
+                store.build_compiler("1")
+            else:
+                store.build(inputs.ROOT, "1")
             for known, target in targets.items():
                 _keep(store, known, target)
     return targets[name]
-
-
-def built_compiler() -> Path:
-    """Docker's archive of the compiler's image, named localhost/kae-compiler:1, made and kept likewise.
-
-    Raises:
-        AssertionError: The build failed; it holds what was said.
-        subprocess.CalledProcessError: The base or the wheels cannot be had; the reason is on standard error.
-    """
-    target = _folder() / f"kae-compiler-{inputs.digest(inputs.compiler_sources())}.tar"
-    if not target.exists():
-        with stores.opened() as store:
-            store.build_compiler("1")
-            _keep(store, "kae-compiler", target)
-    return target
-
-
-def _folder() -> Path:
-    return programs.folder().parent / "images"
 
 
 def _keep(store: stores.Store, name: str, target: Path) -> None:

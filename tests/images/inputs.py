@@ -61,20 +61,12 @@ def digest(files: Iterable[Path]) -> str:
 
 
 def base() -> Path:
-    """A tar of the base: a minimal Debian.
-
-    Raises:
-        subprocess.CalledProcessError: mmdebstrap has said why on standard error.
-    """
+    """A tar of the base: a minimal Debian."""
     return images.debian_root(_PACKAGES)
 
 
 def wheels(lock: Path) -> Path:
-    """A folder with the wheels of a requirements.lock for the base's Python, from wherever pip takes packages here.
-
-    Raises:
-        subprocess.CalledProcessError: pip has said why on standard error.
-    """
+    """A folder with the wheels of a requirements.lock for the base's Python, from wherever pip takes packages here."""
     python = _python()
     name = hashlib.sha256(lock.read_bytes() + python.encode()).hexdigest()[:16]
     target = programs.folder().parent / "wheels" / name

@@ -1,32 +1,27 @@
 """KAE's own source: KAE_DRIVER_SOURCE names the folder KAEKernelDriver of a checkout; without it tests are skipped."""
 
-import os
 from pathlib import Path
 
-import pytest
-
+from tests import tools
 from tests.cluster.nodes import images as debian
 from tests.images import librarytrees, stores
 
-FOLDER = "KAEKernelDriver"
 VERSION = "2.0.6"
 """What the image says; the source itself has none."""
 
 
 def checkout() -> Path:
     """Return the checkout, or skip the test."""
-    source = os.environ.get("KAE_DRIVER_SOURCE")
-    if not source:
-        pytest.skip(f"KAE_DRIVER_SOURCE is not set: it names the folder {FOLDER} of a checkout of KAE.")
+    source = tools.require_setting("KAE_DRIVER_SOURCE", "the folder KAEKernelDriver of a checkout of KAE")
     return Path(source).resolve().parent
 
 
 def kernels() -> tuple[str, ...]:
     """Return the kernels whose headers are here; without those of two, skip the test."""
-    found = sorted(Path("/usr/src").glob("linux-headers-*-cloud-amd64"))
-    if len(found) < 2:
-        pytest.skip("Headers of two kernels are not here: apt-get install two of linux-headers-*-cloud-amd64.")
-    return tuple(path.name.removeprefix("linux-headers-") for path in found)
+    names = [path.name.removeprefix("linux-headers-") for path in Path("/usr/src").glob("linux-headers-*-cloud-amd64")]
+    if len(names) < 2:
+        tools.skip("Headers of two kernels are not here: apt-get install two of linux-headers-*-cloud-amd64.")
+    return tuple(sorted(names))
 
 
 def build(store: stores.Store) -> str:

@@ -9,7 +9,6 @@ import platform
 import shlex
 import socket
 import subprocess
-import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,8 +17,8 @@ from typing import Any
 import jsonschema
 import referencing
 
-from tests import revisions
-from tests.cluster.local import programs
+from tests import revisions, tools
+from tests.cluster.local import programs, waiting
 from tests.images import inputs, stores
 
 VERSION = "7.8.9"
@@ -30,9 +29,6 @@ ARCHITECTURE = {"x86_64": "amd64", "aarch64": "arm64"}.get(platform.machine(), p
 
 MANIFEST = "application/vnd.oci.image.manifest.v1+json"
 INDEX = "application/vnd.oci.image.index.v1+json"
-
-COMMANDS = (*stores.COMMANDS, "git", "jq", "openssl")
-"""The commands that a release needs. Each is the name of its Debian package, too."""
 
 _CERTIFICATE = f"""
 keyUsage=critical,digitalSignature
@@ -65,6 +61,13 @@ case $command in
     *) exec {cosign} "$command" "$@" ;;
 esac
 """
+
+
+def obstacles() -> Iterator[str]:
+    """Yield what keeps a release from being made here: sentences, each of which says what to do."""
+    yield from stores.obstacles()
+    yield from tools.packages((name, name) for name in ("git", "jq", "openssl"))
+    yield from programs.lacking(programs.RELEASE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,7 +113,7 @@ class Release:
             umask=self.place.umask,
             capture_output=True,
             text=True,
-            timeout=900,
+            timeout=1800,
             check=False,
         )
 
@@ -163,15 +166,12 @@ def opened(place: Place, address: str, signer: Path) -> Iterator[Release]:
     }
     with stores.opened() as store, registry(blobs, address):
         environment["CONTAINERS_STORAGE_CONF"] = str(store.conf)
-        release = Release(
-            place=place, store=store, blobs=blobs, registry=environment["REGISTRY"], environment=environment
-        )
-        done = release.run(
-            "git", "clone", "--quiet", "--no-tags", str(inputs.ROOT), str(place.clone), folder=place.folder
-        )
-        assert done.returncode == 0, done.stderr
-        done = release.run("git", "checkout", "--quiet", "--detach", place.commit)
-        assert done.returncode == 0, done.stderr
+        registry_name = environment["REGISTRY"]
+        release = Release(place=place, store=store, blobs=blobs, registry=registry_name, environment=environment)
+        clone = ("clone", "--quiet", "--no-tags", str(inputs.ROOT), str(place.clone))
+        for command in (clone, ("-C", str(place.clone), "checkout", "--quiet", "--detach", place.commit)):
+            done = release.run("git", *command, folder=place.folder)
+            assert done.returncode == 0, done.stderr
         revisions.git(place.clone, "tag", f"v{VERSION}")
         borrow_environment(place.clone)
         yield release
@@ -197,10 +197,7 @@ def registry(blobs: Path, address: str) -> Iterator[None]:
     environment = os.environ | {"OTEL_TRACES_EXPORTER": "none"}
     with log.open("w") as output, subprocess.Popen(command, env=environment, stdout=output, stderr=output) as process:
         try:
-            deadline_s = time.monotonic() + 30
-            while not _answers(address):
-                assert time.monotonic() < deadline_s, log.read_text()
-                time.sleep(0.05)
+            waiting.until("the registry", lambda: _answers(address), explain=log.read_text)
             yield
         finally:
             process.terminate()
@@ -215,15 +212,11 @@ def _answers(address: str) -> bool:
 
 
 def make_signer(folder: Path) -> None:
-    """Fill a folder with a `cosign` that signs as the workflow of the tag, and verifies without sigstore's services.
-
-    Raises:
-        subprocess.CalledProcessError: openssl or cosign failed; its output has the reason.
-    """
+    """Fill a folder with a `cosign` that signs as the workflow of the tag, and verifies without sigstore's services."""
     cosign = programs.path("cosign")
     (folder / "extensions").write_text(_CERTIFICATE)
     environment = os.environ | {"COSIGN": cosign, "COSIGN_PASSWORD": ""}
-    subprocess.run(("sh", "-euc", _CERTIFY), cwd=folder, env=environment, capture_output=True, timeout=60, check=True)
+    subprocess.run(("sh", "-euc", _CERTIFY), cwd=folder, env=environment, capture_output=True, timeout=300, check=True)
     (folder / "cosign").write_text(_SIGNER.format(cosign=cosign, folder=folder))
     (folder / "cosign").chmod(0o755)
 
@@ -244,10 +237,7 @@ def manifest(release: Release, digest: str) -> dict[str, Any]:
 
 def put(release: Release, name: str, reference: str, content: bytes, kind: str) -> None:
     """Give a manifest to the registry, as somebody does who may write to it."""
-    address, _, path = release.registry.partition("/")
-    with contextlib.closing(http.client.HTTPConnection(address, timeout=30)) as connection:
-        connection.request("PUT", f"/v2/{path}/{name}/manifests/{reference}", content, {"Content-Type": kind})
-        assert connection.getresponse().status == 201
+    _send(release, "PUT", f"{name}/manifests/{reference}", content, {"Content-Type": kind})
 
 
 def referrers(release: Release, digest: str) -> bytes:
@@ -270,12 +260,17 @@ def put_lists_of(release: Release, other: str, upon: str) -> None:
 
 def copy_blobs(release: Release, moved: dict[str, Any]) -> None:
     """Have the registry know the blobs of a manifest of the watcher in the repository of the device plugin, too."""
-    address, _, path = release.registry.partition("/")
     for blob in (moved["config"], *moved["layers"]):
-        query = f"mount={blob['digest']}&from={path}/kae-watcher"
-        with contextlib.closing(http.client.HTTPConnection(address, timeout=30)) as connection:
-            connection.request("POST", f"/v2/{path}/kae-device-plugin/blobs/uploads/?{query}")
-            assert connection.getresponse().status == 201
+        query = f"mount={blob['digest']}&from={OWNER}/kae-watcher"
+        _send(release, "POST", f"kae-device-plugin/blobs/uploads/?{query}")
+
+
+def _send(release: Release, method: str, path: str, *content: Any) -> None:
+    """Send a request about an image to the registry, which has to make something of it."""
+    address, _, owner = release.registry.partition("/")
+    with contextlib.closing(http.client.HTTPConnection(address, timeout=120)) as connection:
+        connection.request(method, f"/v2/{owner}/{path}", *content)
+        assert connection.getresponse().status == 201
 
 
 def list_schema() -> jsonschema.Draft7Validator:

@@ -1,18 +1,19 @@
 """A store of images that is thrown away: what is built and run in it, the machine's own podman never sees."""
 
-import contextlib
+import json
 import os
 import shlex
 import shutil
 import subprocess
 import tempfile
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from tests.cluster.local import instances
+from tests import tools
+from tests.cluster.local import instances, waiting
 from tests.images import inputs
 
 REGISTRY = "localhost"
@@ -25,6 +26,18 @@ COMMANDS = ("make", "mmdebstrap", "podman", "runc")
 """The commands that a store needs. Each is the name of its Debian package, too."""
 
 BASE = f"{REGISTRY}/kae-base:1"
+LICENCES = "/usr/share/licenses/kae"
+"""The folder of licences in an image."""
+
+_UNCOMPILED = """
+import importlib.util, pathlib, sysconfig
+for top in ("/app", sysconfig.get_path("purelib")):
+    for source in pathlib.Path(top).rglob("*.py"):
+        compiled = pathlib.Path(importlib.util.cache_from_source(source))
+        # Flags 1: with a hash of the source that nobody compares (PEP 552).
+        if not compiled.exists() or compiled.read_bytes()[4:8] != b"\\1\\0\\0\\0":
+            print(source)
+"""
 # Without CAP_SYS_RESOURCE no limit can be raised, which podman would do.
 _LIMITS = ("--ulimit=nofile=1024:1024", "--ulimit=nproc=1000:1000")
 # As a DaemonSet asks the kubelet to run a program that needs no privilege.
@@ -52,22 +65,11 @@ class Store:
 
         That builds every image.
         """
-        flags = ("--no-cache", *offline())
-        self.run_here(
-            *("make", "--no-print-directory", f"--directory={sources}", "images"),
-            *(f"TAG={tag}", f"BASE_IMAGE={BASE}", f"IMAGE_REGISTRY={REGISTRY}"),
-            *(f"VERSION={VERSION}", f"REVISION={REVISION}"),
-            f"IMAGE_FLAGS={shlex.join(flags)}",
-        )
+        self.run_here("make", "--no-print-directory", f"--directory={sources}", "images", **_variables(tag))
 
     def build_compiler(self, tag: str) -> None:
         """Runs ci/images.sh for the image of kae, likewise."""
-        self.run_here(
-            str(inputs.ROOT / "ci/images.sh"),
-            "kae-compiler",
-            **{"TAG": tag, "IMAGE_REGISTRY": REGISTRY, "VERSION": VERSION, "REVISION": REVISION},
-            **{"BASE_IMAGE": BASE, "IMAGE_FLAGS": shlex.join(("--no-cache", *offline()))},
-        )
+        self.run_here(str(inputs.ROOT / "ci/images.sh"), "kae-compiler", **_variables(tag))
 
     def build_driver(
         self, kae: Path, version: str, kernels: Sequence[str], headers: Sequence[Path] = (), *further: str
@@ -95,17 +97,26 @@ class Store:
         """Takes the base in."""
         self.take(inputs.base(), BASE)
 
-    def inspected(self, name: str) -> str:
-        """Return podman's description of an image, as JSON: a list of one object."""
-        return self.run_here("podman", "image", "inspect", name)
+    def inspected(self, name: str) -> dict[str, Any]:
+        """Return podman's description of an image."""
+        (image,) = json.loads(self.run_here("podman", "image", "inspect", name))
+        return dict(image)
 
-    def save(self, name: str, archive: Path) -> None:
-        """Writes an image as Docker's archive, whose layers are not compressed: containerd takes it in sooner."""
-        self.run_here("podman", "save", "--quiet", "--format=docker-archive", f"--output={archive}", name)
+    def uncompiled(self, name: str) -> list[str]:
+        """Return the modules in an image that are not compiled for good."""
+        done = self.run(name, "python", "-c", _UNCOMPILED)
+        assert done.returncode == 0, done.stderr
+        return done.stdout.split()
 
-    def save_oci(self, name: str, archive: Path) -> None:
-        """Writes an image as an archive of the Open Container Initiative."""
-        self.run_here("podman", "save", "--quiet", "--format=oci-archive", f"--output={archive}", name)
+    def licences(self, name: str) -> str:
+        """Return the licences of others in an image; assert that its own is there."""
+        own, others = (self.run(name, "cat", f"{LICENCES}/{file}").stdout for file in ("LICENSE", "THIRD_PARTY.txt"))
+        assert own == (inputs.ROOT / "LICENSE").read_text("utf-8")
+        return others
+
+    def save(self, name: str, archive: Path, kind: str = "docker") -> None:
+        """Writes an image as an archive of Docker, which containerd takes in sooner, or as OCI's."""
+        self.run_here("podman", "save", "--quiet", f"--format={kind}-archive", f"--output={archive}", name)
 
     def run(
         self, name: str, *command: str, folder: Path | None = None, options: Sequence[str] = ()
@@ -128,16 +139,30 @@ class Store:
         # A podman that is killed leaves its temporary files behind.
         own = {"CONTAINERS_STORAGE_CONF": str(self.conf), "TMPDIR": str(self.folder)}
         environment = os.environ | own | variables
-        return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600, check=False)
+        return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=1800, check=False)
+
+
+def _variables(tag: str) -> dict[str, str]:
+    """Return the variables of a build without any network and without a layer of an earlier build."""
+    said = {"TAG": tag, "IMAGE_REGISTRY": REGISTRY, "VERSION": VERSION, "REVISION": REVISION}
+    return {**said, "BASE_IMAGE": BASE, "IMAGE_FLAGS": shlex.join(("--no-cache", *offline()))}
 
 
 def _remove(folder: Path) -> None:
     """Remove a store. What cleans up after a container may still be at work when `podman run` has ended."""
-    with contextlib.suppress(OSError):
-        shutil.rmtree(folder)
-        return
-    time.sleep(2)
-    shutil.rmtree(folder)
+
+    def removed() -> bool:
+        shutil.rmtree(folder, ignore_errors=True)
+        return not folder.exists()
+
+    waiting.until(f"the end of {folder}", removed)
+
+
+def obstacles() -> Iterator[str]:
+    """Yield what keeps a store from being opened here: sentences, each of which says what to do."""
+    if os.geteuid():
+        yield "The images' tests need root: a container's mounts are real."
+    yield from tools.packages((name, name) for name in COMMANDS)
 
 
 def offline() -> tuple[str, ...]:

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tests import revisions
-from tests.images import inputs, releases, stores, test_release
+from tests import revisions, tools
+from tests.images import inputs, releases, stores
 
 TOOLS = ("bash", "cat", "cp", "dirname", "find", "git", "grep", "mkdir", "podman", "rm", "sed", "sh")
 """The commands of the machine: every system with git has the others than podman."""
@@ -21,9 +21,8 @@ TOOLS = ("bash", "cat", "cp", "dirname", "find", "git", "grep", "mkdir", "podman
 def block() -> str:
     """Return the commands, but for `podman login`: the test's registry knows no users."""
     text = (inputs.ROOT / "README.md").read_text(encoding="utf-8")
-    found = re.search(r"## With podman or docker alone\n.*?-->\n\n((?:    [^\n]*\n)+)", text, re.DOTALL)
-    assert found is not None
-    return "".join(line for line in found[1].splitlines(keepends=True) if "podman login" not in line)
+    (commands,) = re.findall(r"## With podman or docker alone\n.*?-->\n\n((?:    [^\n]*\n)+)", text, re.DOTALL)
+    return "".join(line for line in commands.splitlines(keepends=True) if "podman login" not in line)
 
 
 NODE = {
@@ -46,7 +45,7 @@ default_ulimits = ["nofile=1024:1024", "nproc=1000:1000"]
 @pytest.fixture
 def machine(tmp_path: Path) -> Path:
     """A folder with the commands of the machine, and a kubectl for a cluster of one node."""
-    test_release.require()
+    tools.require_cluster(releases.obstacles())
     folder = tmp_path / "bin"
     folder.mkdir()
     for name in TOOLS:

@@ -2,7 +2,6 @@
 
 import contextlib
 import json
-import os
 import re
 import shutil
 import subprocess
@@ -13,9 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import revisions
-from tests.cluster.local import programs
-from tests.documentation import test_commands
+from tests import revisions, tools
 from tests.images import inputs, releases, stores
 from tests.images.releases import ARCHITECTURE, VERSION, Release
 
@@ -41,7 +38,7 @@ class Made:
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Made]:
     """Two releases, each with a clone, a home, a store and a registry of its own."""
-    require()
+    tools.require_cluster(releases.obstacles())
     top = tmp_path_factory.mktemp("release")
     (top / "signer").mkdir()
     releases.make_signer(top / "signer")
@@ -59,25 +56,6 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Made]:
 def release(made: Made) -> Release:
     """A release that is made, to be left as it is."""
     return made.release
-
-
-def require() -> None:
-    """Fail or skip where a release cannot be made."""
-    reason = next(obstacles(), "")
-    if reason and (os.environ.get("CI") or os.environ.get("KAE_REQUIRE_CLUSTER") == "1"):
-        pytest.fail(reason, pytrace=False)
-    if reason:
-        pytest.skip(reason)
-
-
-def obstacles() -> Iterator[str]:
-    """Yield what keeps a release from being made here: sentences, each of which says what to do."""
-    if os.geteuid():
-        yield "A release's test needs root: a container's mounts are real."
-    missing = [command for command in releases.COMMANDS if shutil.which(command) is None]
-    if missing:
-        yield f"Debian packages are missing: apt-get install --no-install-recommends {' '.join(missing)}"
-    yield from programs.lacking(programs.RELEASE)
 
 
 @contextlib.contextmanager
@@ -150,9 +128,9 @@ def test_what_is_in_an_image_is_listed_by_the_schema_of_cyclonedx(release: Relea
     listed = json.loads(text)
     releases.list_schema().validate(listed)
     assert listed["metadata"]["component"]["version"] == VERSION
-    found = {component.get("purl", "").partition("@")[0] for component in listed["components"]}
+    packages = {component.get("purl", "").partition("@")[0] for component in listed["components"]}
     expected = {"kae-device-plugin": "grpcio", "kae-driver-installer": "google-re2", "kae-watcher": "kubernetes"}
-    assert found >= {"pkg:deb/debian/libc6", f"pkg:pypi/{expected.get(name, 'pydantic')}"}
+    assert packages >= {"pkg:deb/debian/libc6", f"pkg:pypi/{expected.get(name, 'pydantic')}"}
     parts = {component["name"]: component for component in listed["components"]}
     assert "distro=debian-" in parts["libc6"]["purl"]
     assert parts["tabulate" if name != "kae-watcher" else "msgspec"]["licenses"]
@@ -198,10 +176,9 @@ def test_a_layer_of_which_the_registry_changed_a_byte_is_refused(release: Releas
 
 
 def test_an_image_that_nobody_signed_is_refused(release: Release) -> None:
-    content = release.blob(release.digest("kae-watcher")).read_bytes() + b"\n"
-    releases.put(release, "kae-watcher", "changed", content, releases.INDEX)
+    image = put_changed(release, "kae-watcher")
 
-    done = release.run("cosign", "verify", *judges(), f"{release.registry}/kae-watcher:changed")
+    done = release.run("cosign", "verify", *judges(), image)
 
     assert "no signatures found" in refusal(done)
 
@@ -230,6 +207,13 @@ def test_the_list_of_another_image_is_refused(release: Release) -> None:
     assert "artifact digest does not match any digest in statement" in refusal(swapped)
 
 
+def put_changed(release: Release, name: str) -> str:
+    """Put an image that nobody has signed beside a signed one, from which it differs by a byte; return its name."""
+    content = release.blob(release.digest(name)).read_bytes() + b"\n"
+    releases.put(release, name, "changed", content, releases.INDEX)
+    return f"{release.registry}/{name}:changed"
+
+
 def judges(identity: str = releases.IDENTITY) -> tuple[str, ...]:
     """Return the arguments by which cosign knows who may sign."""
     return "--certificate-identity", identity, "--certificate-oidc-issuer", releases.ISSUER
@@ -246,14 +230,10 @@ def test_the_commands_of_the_page_verify_a_release(release: Release, tmp_path: P
     assert "\nkubernetes " in done.stdout
 
 
-def test_the_commands_of_the_page_end_at_an_image_of_the_fleet_that_nobody_signed(
-    release: Release, tmp_path: Path
-) -> None:
+def test_the_commands_of_the_page_end_at_an_image_that_nobody_signed(release: Release, tmp_path: Path) -> None:
     folder = release_folder(release, tmp_path)
-    content = release.blob(release.digest("kae-device-plugin")).read_bytes() + b"\n"
-    releases.put(release, "kae-device-plugin", "changed", content, releases.INDEX)
     with (folder / "output/east/images.txt").open("a") as images:
-        images.write(f"{release.registry}/kae-device-plugin:changed\n")
+        images.write(f"{put_changed(release, 'kae-device-plugin')}\n")
 
     done = release.run("bash", "-euo", "pipefail", "-c", commands(release), folder=folder)
 
@@ -262,7 +242,8 @@ def test_the_commands_of_the_page_end_at_an_image_of_the_fleet_that_nobody_signe
 
 def commands(release: Release) -> str:
     """Return the commands of docs/verify.md, with the names of this release."""
-    text = "\n".join(block.text for block in test_commands.blocks(inputs.ROOT / "docs/verify.md"))
+    page = (inputs.ROOT / "docs/verify.md").read_text("utf-8")
+    text = "".join(re.findall(r"(?m)^    .*\n", page))
     assert text.count("cosign ") == 3
     text = text.replace("ghcr.io/OWNER/kae", release.registry).replace("OWNER/kae", releases.OWNER)
     return text.replace("0.2.0", VERSION).replace("arm64", ARCHITECTURE)

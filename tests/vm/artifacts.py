@@ -18,6 +18,7 @@ from concurrent import futures
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests import tools
 from tests.vm import kernels, kmod_images
 from tests.vm.kernels import HERE
 
@@ -110,24 +111,19 @@ def obstacles() -> Iterator[str]:
     elif os.geteuid() != 0:
         yield "The machine's disk is made by root: run the tests of tests/vm as root."
     else:
-        packages = {package for command, package in DEBIAN.items() if shutil.which(command) is None}
-        packages.update(kernels.missing())
-        if packages:
-            names = " ".join(sorted(packages))
-            yield f"Debian packages are missing: apt-get install --no-install-recommends {names}"
+        yield from tools.packages((*DEBIAN.items(), *((name, name) for name in kernels.missing())))
 
 
 def make(folder: Path) -> Artifacts:
-    """Make what machines need; the payload, with the sources as they are now, goes to a folder.
-
-    Raises:
-        AssertionError: A tool failed, with what it said.
-    """
+    """Make what machines need; the payload, with the sources as they are now, goes to a folder."""
     releases = kernels.releases()
     release = releases[0]
     with _lock():
         trees = [_kept("kernel", name, functools.partial(kernels.unpack, name)) for name in releases]
-        buses = [_kept("bus", name + _digest(HERE / "bus"), functools.partial(_compile_bus, name)) for name in releases]
+        buses = [
+            _kept("bus", name + _digest(HERE / "bus"), functools.partial(kernels.build, name, HERE / "bus"))
+            for name in releases
+        ]
         stubs = f"{release}{DRIVERS}{_digest(HERE / 'modules/kae')}"
         drivers = _kept("drivers", stubs, functools.partial(_compile_drivers, release))
         others = f"{releases}{_digest(HERE / 'modules')}{_digest(HERE / 'kmod_images.py')}"
@@ -170,7 +166,7 @@ def _kept(name: str, inputs: str, make_in: Callable[[Path], object]) -> Path:
 
 
 def _digest(path: Path) -> str:
-    files = sorted(found for found in path.rglob("*") if found.is_file()) if path.is_dir() else [path]
+    files = sorted(file for file in path.rglob("*") if file.is_file()) if path.is_dir() else [path]
     return hashlib.sha256(b"".join(file.name.encode() + file.read_bytes() for file in files)).hexdigest()
 
 
@@ -184,10 +180,6 @@ def _compile_drivers(release: str, out: Path) -> None:
 
     with futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         list(pool.map(compile_driver, DRIVERS.values()))
-
-
-def _compile_bus(release: str, out: Path) -> None:
-    kernels.build(release, HERE / "bus", out)
 
 
 def _install_packages(locks: list[Path], out: Path) -> None:

@@ -1,12 +1,12 @@
 """A machine for each test module: boots are dear, so tests share it where they can; see `boot` where they cannot."""
 
 import contextlib
-import os
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
+from tests import tools
 from tests.vm import artifacts, host, machine
 
 Boot = Callable[..., host.Host]
@@ -15,11 +15,7 @@ Boot = Callable[..., host.Host]
 @pytest.fixture(scope="session")
 def parts(tmp_path_factory: pytest.TempPathFactory) -> artifacts.Artifacts:
     """What machines are made of; skip or fail with the reason where there can be none."""
-    reason = " ".join(artifacts.obstacles())
-    if reason and (os.environ.get("CI") or os.environ.get("KAE_REQUIRE_CLUSTER") == "1"):
-        pytest.fail(reason, pytrace=False)
-    if reason:
-        pytest.skip(reason)
+    tools.require_cluster(artifacts.obstacles())
     return artifacts.make(tmp_path_factory.mktemp("payload"))
 
 

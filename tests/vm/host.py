@@ -17,7 +17,7 @@ ENVIRONMENT = (
 )
 CONFIG = "/etc/kae/config.json"
 DAEMON_SET = artifacts.REPOSITORY / "output/east/driver/daemonset-kae-driver-storage--oe2403.yaml"
-REST_S = 240
+REST_S = 480
 """An installer comes to rest within ten seconds by TCG, and later on a busy host."""
 
 _ANNOTATION = "device.openfuyao.com/config"
@@ -63,7 +63,7 @@ class Installer:
         """Wait until it has begun a step."""
         self._wait(f'grep -F \'"step": "{step}"\' {{log}}', timeout_s)
 
-    def stop(self, timeout_s: float = 150) -> None:
+    def stop(self, timeout_s: float = 300) -> None:
         """Send SIGTERM, as the kubelet does, and wait for the end."""
         self._guest.run(f"systemctl stop {self.unit}", timeout_s)
 
@@ -147,7 +147,7 @@ class Host:
             said = self.install(driver)
             assert said.state == "Ready", said
 
-    def command(self, name: str, driver: str = "2.0.1", timeout_s: float = 120) -> machine.Answer:
+    def command(self, name: str, driver: str = "2.0.1", timeout_s: float = machine.COMMAND_S) -> machine.Answer:
         """Run a command of the installer: status, plan, remove, retry."""
         return self.guest.ask(f"env {ENVIRONMENT} {_command(driver)} {name}", timeout_s)
 

@@ -56,11 +56,7 @@ def build(release: str, sources: Path, out: Path, *words: str, files: Mapping[st
 
 
 def run(*command: str, cwd: Path | None = None) -> None:
-    """Run a program.
-
-    Raises:
-        AssertionError: It failed, with what it said.
-    """
+    """Run a program."""
     done = subprocess.run(command, check=False, cwd=cwd, stdin=subprocess.DEVNULL, capture_output=True, text=True)
     assert done.returncode == 0, f"{command} ended with {done.returncode}:\n{done.stdout}{done.stderr}"
 

@@ -37,8 +37,11 @@ NODES = (
 CPUS = {"kvm": "host", "tcg": "Nehalem"}
 """A plain one for TCG: each feature more has the guest load modules for it."""
 
-BOOT_S = 300
+BOOT_S = 600
 """A boot takes ten seconds by TCG; on a busy host it takes minutes."""
+
+COMMAND_S = 240
+"""Most commands take a second by TCG."""
 
 
 class Failed(AssertionError):  # noqa: N818 - a story failed
@@ -148,24 +151,24 @@ class Machine:
         self.start("systemctl reboot")
         self.wait_for_boot(number)
 
-    def start(self, command: str, timeout_s: float = 60) -> int:
+    def start(self, command: str, timeout_s: float = COMMAND_S) -> int:
         """Begin a command; `answer` takes the number."""
         self._last += 1
         request = {"id": self._last, "command": command, "timeout": timeout_s}
         self._port.sendall(json.dumps(request).encode() + b"\n")
         return self._last
 
-    def answer(self, number: int, timeout_s: float = 60) -> Answer:
+    def answer(self, number: int, timeout_s: float = COMMAND_S) -> Answer:
         """Return what became of a command."""
         # A busy host has the guest's clock run behind.
         self._read_until(lambda: number in self._answers, timeout_s + 60, f"command {number}")
         return self._answers.pop(number)
 
-    def ask(self, command: str, timeout_s: float = 60) -> Answer:
+    def ask(self, command: str, timeout_s: float = COMMAND_S) -> Answer:
         """Run a command to its end, whatever that is."""
         return self.answer(self.start(command, timeout_s), timeout_s)
 
-    def run(self, command: str, timeout_s: float = 60) -> str:
+    def run(self, command: str, timeout_s: float = COMMAND_S) -> str:
         """Return what a command prints, which must end well."""
         answer = self.ask(command, timeout_s)
         if answer.code:
@@ -181,7 +184,7 @@ class Machine:
         quoted = shlex.quote(path)
         self.run(f'mkdir -p "$(dirname {quoted})" && printf %s {shlex.quote(content)} >{quoted}')
 
-    def wait_until(self, command: str, timeout_s: float = 60) -> str:
+    def wait_until(self, command: str, timeout_s: float = COMMAND_S) -> str:
         """Run a command until it ends well, and return what it printed."""
         end_s = time.monotonic() + timeout_s
         while (answer := self.ask(command)).code:
@@ -235,16 +238,16 @@ def _accelerator() -> str:
 
 
 def _connected(path: Path, process: "subprocess.Popen[bytes]") -> socket.socket:
-    end_s = time.monotonic() + 10
+    end_s = time.monotonic() + 120
     while True:
-        found = socket.socket(socket.AF_UNIX)
+        port = socket.socket(socket.AF_UNIX)
         try:
-            found.connect(os.path.relpath(path))  # The name of a socket has 107 bytes at most.
+            port.connect(os.path.relpath(path))  # The name of a socket has 107 bytes at most.
         except OSError:
-            found.close()
+            port.close()
             if time.monotonic() > end_s or process.poll() is not None:
                 log = (path.parent / "qemu.log").read_text()
                 raise Failed(f"QEMU does not start: {log}") from None
             time.sleep(0.05)
         else:
-            return found
+            return port

@@ -15,6 +15,8 @@ from tests.vm import host
 
 NAMESPACE = "kae-operator"
 KMODS = "/payload/kmods"
+SIMPLE = ("simple_kmod", "simple_procfs_kmod")
+"""The modules of simple-kmod."""
 
 _NUMBERS = itertools.count(1)
 
@@ -40,6 +42,13 @@ def config(recipe: str, version: str, **fields: Any) -> dict[str, Any]:
     leases = {"namespace": NAMESPACE, "names": [f"{recipe}-driver-lab-1"]}
     named = {"recipe": recipe, "policy": "lab", "pool": "lab", "daemonSet": daemon_set, "leases": leases}
     return {**_BASE, **named, "driverVersion": version, **fields}
+
+
+def simple(version: str, **fields: Any) -> dict[str, Any]:
+    """Return the config of a policy of simple-kmod."""
+    modules = {"modules": SIMPLE, "payloads": [{"name": "modules", "paths": ["/opt/lib/modules"]}]}
+    parameters = {"simple_procfs_kmod": {"number": 7}}
+    return config("simple-kmod", version, **modules, moduleParameters=parameters, **fields)
 
 
 @contextlib.contextmanager

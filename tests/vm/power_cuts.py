@@ -68,29 +68,25 @@ class Outcome:
         """Return what is wrong about it, as sentences."""
         names = (self.before,) if self.asked == SPOILED else (self.before, self.asked)
         sound = [dict.fromkeys(artifacts.MODULES, artifacts.DRIVERS[name].says) for name in names]
-        found = []
+        wrong = []
         if self.at_boot not in ({}, *sound):
-            found.append(f"The boot loads {self.at_boot}.")
+            wrong.append(f"The boot loads {self.at_boot}.")
         if self.in_the_end not in sound:
-            found.append(f"The host ends with {self.in_the_end}.")
+            wrong.append(f"The host ends with {self.in_the_end}.")
         if self.by_udev != self.in_the_end:
-            found.append(f"udev loads {self.by_udev} afterwards.")
+            wrong.append(f"udev loads {self.by_udev} afterwards.")
         if self.said.state not in ("Ready", "Failed"):
-            found.append("The installer does not come to rest.")
-        found += [f"{path} is left." for path in self.leftovers]
-        return (*found, str(self.said)) if found else ()
+            wrong.append("The installer does not come to rest.")
+        wrong += [f"{path} is left." for path in self.leftovers]
+        return (*wrong, str(self.said)) if wrong else ()
 
     def __str__(self) -> str:
-        booted, ended = (", ".join(sorted(set(found.values()))) for found in (self.at_boot, self.in_the_end))
+        booted, ended = (", ".join(sorted(set(loaded.values()))) for loaded in (self.at_boot, self.in_the_end))
         return f"the boot loads {booted or 'none'}, the end is {self.said.state} with {ended or 'none'}"
 
 
 def cut(running: host.Host, chosen: Cut) -> Outcome:
-    """Have a host with a driver of the pair change it; pull the plug, power on, and look at what becomes of it.
-
-    Raises:
-        machine.Failed: The step did not come, or the guest does not come up again.
-    """
+    """Have a host with a driver of the pair change it; pull the plug, power on, and look at what becomes of it."""
     guest = running.guest
     before, other = PAIR if running.loaded()["uacce"] == PAIR[0] else PAIR[::-1]
     asked = SPOILED if chosen.spoiled else other

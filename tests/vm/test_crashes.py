@@ -27,12 +27,14 @@ def test_a_first_driver_that_panics_crashes_the_host_once_and_leaves_none(shared
 
     said = shared.install("panic")
 
-    assert (said.state, DOWN in said.message) == ("Failed", True), said
+    assert said.state == "Failed"
+    assert DOWN in said.message
     assert shared.loaded() == {}
     assert shared.files() == []
     shared.reboot()
     assert shared.install("panic").state == "Failed"
-    assert (shared.loaded(), panicked(shared)) == ({}, 1)
+    assert shared.loaded() == {}
+    assert panicked(shared) == 1
 
 
 @pytest.mark.short
@@ -44,7 +46,8 @@ def test_an_upgrade_that_panics_crashes_the_host_once_and_the_driver_before_is_b
 
     said = shared.install("panic")
 
-    assert (said.state, DOWN in said.message) == ("Failed", True), said
+    assert said.state == "Failed"
+    assert DOWN in said.message
     assert shared.loaded() == dict.fromkeys(artifacts.MODULES, "2.0.1")
     assert shared.guest.run("udevadm settle && stat -L -c %a /dev/hisi_*").split() == ["666"] * 12
     for _ in range(2):

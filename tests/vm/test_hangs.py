@@ -6,8 +6,8 @@ import pytest
 
 from tests.vm import artifacts, conftest, host
 
-BOUND_S = 60
-"""For a command that takes three seconds by TCG, on a busy host."""
+BOUND_S = 80
+"""For what takes three seconds by TCG; 90 seconds after SIGTERM systemd sends SIGKILL."""
 
 
 def test_a_process_that_only_maps_a_device_is_a_holder(shared: host.Host) -> None:
@@ -47,13 +47,13 @@ def test_nothing_hangs_while_a_remove_waits_for_a_user_and_all_goes_on_after_it(
         in said.message
     )
     assert "(python3): end that, or reboot." in said.message
-    assert took_s < 30
+    assert took_s < BOUND_S
     assert after.state == "Ready"
     assert shared.loaded() == dict.fromkeys(artifacts.MODULES, "2.0.1")
 
 
 @pytest.mark.parametrize(("driver", "words"), [("oops", "it stays half loaded"), ("hang", "hangs in the kernel")])
-def test_a_module_that_never_finishes_its_start_is_told_and_a_boot_brings_the_previous_driver(
+def test_a_module_that_never_finishes_its_start_is_told_and_gone_after_a_boot(
     driver: str, words: str, boot: conftest.Boot
 ) -> None:
     machine = boot()
@@ -66,7 +66,7 @@ def test_a_module_that_never_finishes_its_start_is_told_and_a_boot_brings_the_pr
     # Not `stop`: systemd waits for the modprobe, too, which does not end.
     program = machine.guest.run(f"systemctl show --value -p MainPID {installer.unit}").strip()
     machine.guest.run(f"kill -TERM {program}")
-    machine.guest.wait_until(f"! test -d /proc/{program}", 30)
+    machine.guest.wait_until(f"! test -d /proc/{program}")
     status = machine.command("status", timeout_s=BOUND_S)
     machine.cut_power()
     after = machine.install(driver)
@@ -76,13 +76,3 @@ def test_a_module_that_never_finishes_its_start_is_told_and_a_boot_brings_the_pr
     assert status.code == 0
     assert after.state == "Failed", after
     assert machine.loaded() == dict.fromkeys(artifacts.MODULES, "2.0.1")
-
-
-def test_a_driver_that_starts_no_queue_is_rolled_back(shared: host.Host) -> None:
-    shared.have("2.0.1")
-
-    said = shared.install("start")
-
-    assert said.state == "Failed", said
-    assert "gives no queue: Input/output error" in said.message
-    assert shared.loaded() == dict.fromkeys(artifacts.MODULES, "2.0.1")

@@ -1,12 +1,12 @@
 """The modules of simple-kmod's own source: SIMPLE_KMOD_SOURCE names a checkout; without it these tests are skipped."""
 
-import os
 from pathlib import Path
 
 import pytest
 
+from tests import tools
 from tests.vm import artifacts, conftest, host, kernels, kmod_images, pods
-from tests.vm.test_recipes import SIMPLE, simple
+from tests.vm.pods import SIMPLE
 
 IMAGES = "/mnt/images"
 
@@ -22,9 +22,7 @@ MENDED = {
 @pytest.fixture
 def images(parts: artifacts.Artifacts, tmp_path: Path) -> Path:
     """A disk with an image of the version 1.0 and one of 1.1 for each kernel."""
-    source = os.environ.get("SIMPLE_KMOD_SOURCE")
-    if not source:
-        pytest.skip("SIMPLE_KMOD_SOURCE is not set: it names a checkout of simple-kmod.")
+    source = tools.require_setting("SIMPLE_KMOD_SOURCE", "a checkout of simple-kmod")
     text = Path(source, "simple-procfs-kmod.c").read_text()
     for old, new in MENDED.items():
         text = text.replace(old, new)
@@ -56,11 +54,12 @@ def test_the_installer_brings_the_modules_of_the_source_to_two_kernels(
             assert machine.guest.read("/sys/module/simple_procfs_kmod/parameters/number") == "7\n"
 
     assert install(machine, "1.1", state="Absent").state == "Ready"
-    assert (machine.loaded(SIMPLE), machine.files()) == ({}, [])
+    assert machine.loaded(SIMPLE) == {}
+    assert machine.files() == []
 
 
 def install(machine: host.Host, version: str, **fields: str) -> host.Said:
     """Run an installer with the image of a version for the running kernel."""
     image = f"{IMAGES}/simple-kmod-{version}-{machine.guest.release}"
-    with pods.running(machine, simple(version, **fields), {"modules": image}) as installer:
+    with pods.running(machine, pods.simple(version, **fields), {"modules": image}) as installer:
         return installer.wait_for_rest()

@@ -1,15 +1,19 @@
-"""Access for others than the administrator: service accounts, kubeconfigs, and the rights that docs/status.md names."""
+"""Access for others than the administrator: service accounts, and the rights that docs/status.md names."""
 
 import contextlib
-import json
+import copy
+import itertools
 import re
-from collections.abc import Iterator, Sequence
+import secrets
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from tests.cluster.control import api, certificates
 from tests.cluster.control import control_plane as control_planes
+from tests.cluster.local import waiting
 
 _PAGE = Path(__file__).resolve().parents[3] / "docs/status.md"
 _HOME = "default"
@@ -18,20 +22,8 @@ _HOME = "default"
 
 def kubeconfig(plane: control_planes.ControlPlane, folder: Path, **user: str) -> Path:
     """Return a kubeconfig for the cluster with this user."""
-    server = {
-        "server": f"https://{plane.instance.address}",
-        "certificate-authority": str(plane.instance.state / "pki/ca.crt"),
-    }
-    document = {
-        "apiVersion": "v1",
-        "kind": "Config",
-        "clusters": [{"name": "test", "cluster": server}],
-        "users": [{"name": "test", "user": user}],
-        "contexts": [{"name": "test", "context": {"cluster": "test", "user": "test"}}],
-        "current-context": "test",
-    }
     path = folder / "kubeconfig"
-    path.write_text(json.dumps(document))
+    path.write_text(certificates.kubeconfig(plane.instance, **user))
     return path
 
 
@@ -56,16 +48,57 @@ def rules_of_bundle() -> list[dict[str, Any]]:
 
 
 @contextlib.contextmanager
-def granted(
-    plane: control_planes.ControlPlane, folder: Path, account: str, objects: Sequence[dict[str, Any]]
-) -> Iterator[Path]:
+def granted(plane: control_planes.ControlPlane, folder: Path, objects: Sequence[dict[str, Any]]) -> Iterator[Path]:
     """A kubeconfig, in the folder, of a new service account that has the rights of these objects and no others."""
-    subject = {"kind": "ServiceAccount", "name": account, "namespace": _HOME}
-    bound = [{**item, "subjects": [subject]} if "subjects" in item else item for item in objects]
-    made = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": account, "namespace": _HOME}}
-    documents = yaml.safe_dump_all([made, *bound])
-    plane.kubectl("apply", "-f", "-", text=documents)
+    # Of names of their own: the API server remembers roles and bindings of others for a while.
+    suffix = f"-{secrets.token_hex(4)}"
+    account = {"kind": "ServiceAccount", "name": f"granted{suffix}", "namespace": _HOME}
+    metadata = {"name": account["name"], "namespace": _HOME}
+    made: list[dict[str, Any]] = [{"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata}]
+    for item in copy.deepcopy(objects):
+        item["metadata"]["name"] += suffix
+        if "subjects" in item:
+            item["roleRef"]["name"] += suffix
+            item["subjects"] = [account]
+        made.append(item)
+    plane.apply(*made)
     try:
-        yield kubeconfig(plane, folder, token=token_of(plane, account))
+        caller = plane.api.with_token(token_of(plane, account["name"]))
+        waiting.until("the rights", lambda: all(may(caller, **right) for right in _rights(made)))
+        yield kubeconfig(plane, folder, token=caller.token)
     finally:
-        plane.kubectl("delete", "-f", "-", "--ignore-not-found", text=documents)
+        plane.delete(*made)
+
+
+def may(caller: api.Api, **attributes: str) -> bool:
+    """Return what the API server says of a right of the caller, as `kubectl auth can-i` asks for it."""
+    return bool(_reviewed(caller, "selfsubjectaccessreviews", {"resourceAttributes": attributes})["allowed"])
+
+
+def rules(caller: api.Api, namespace: str) -> set[tuple[str, str, str]]:
+    """Return all rights of the caller in a namespace: verb, resource.group, and the name, which is empty for all."""
+    reviewed = _reviewed(caller, "selfsubjectrulesreviews", {"namespace": namespace})
+    return {
+        (verb, f"{resource}.{group}".rstrip("."), name)
+        for rule in reviewed["resourceRules"]
+        for group, resource, verb in itertools.product(rule["apiGroups"], rule["resources"], rule["verbs"])
+        for name in rule.get("resourceNames") or ("",)
+        # Every authenticated user may ask for its own name and rights (system:basic-user).
+        if not resource.startswith("selfsubject")
+    }
+
+
+def _reviewed(caller: api.Api, sort: str, spec: Mapping[str, Any]) -> Any:
+    answer = caller.request("POST", f"/apis/authorization.k8s.io/v1/{sort}", {"spec": spec})
+    assert answer.status == 201, answer
+    return answer.body["status"]
+
+
+def _rights(objects: Iterable[Mapping[str, Any]]) -> Iterator[dict[str, str]]:
+    """Yield the attributes of each right that roles give."""
+    for role in objects:
+        for rule in role.get("rules", ()):
+            for group, resource, verb in itertools.product(rule["apiGroups"], rule["resources"], rule["verbs"]):
+                main, _, part = resource.partition("/")
+                where = {"namespace": role["metadata"].get("namespace", "")}
+                yield {"group": group, "resource": main, "subresource": part, "verb": verb, **where}

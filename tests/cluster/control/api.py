@@ -6,10 +6,13 @@ import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
+
+from tests.cluster.local import waiting
 
 _TYPES = {"PATCH": "application/merge-patch+json"}
 _APPLY = "application/apply-patch+yaml"
+_ANSWER_S = 120
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,19 +27,21 @@ class Answer:
 
 
 class Api:
-    """The API server, asked as the administrator."""
+    """The API server, asked as the administrator, or with a token in his place."""
 
-    def __init__(self, address: str, pki: Path) -> None:
-        self._address = address
+    def __init__(self, address: str, pki: Path, *, token: str = "") -> None:
+        self.token = token
+        self._address, self._pki = address, pki
         self._tls = ssl.create_default_context(cafile=str(pki / "ca.crt"))
-        self._tls.load_cert_chain(pki / "admin.crt", pki / "admin.key")
+        if not token:
+            self._tls.load_cert_chain(pki / "admin.crt", pki / "admin.key")
+
+    def with_token(self, token: str) -> Self:
+        """Return the same, asked with a token."""
+        return type(self)(self._address, self._pki, token=token)
 
     def request(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Answer:
-        """Send a request; return any status. A PATCH is a merge patch (RFC 7396).
-
-        Raises:
-            OSError: There is no API server.
-        """
+        """Send a request; return any status. A PATCH is a merge patch (RFC 7396)."""
         kind = _TYPES.get(method, "application/json")
         return self.send(method, path, None if body is None else json.dumps(body).encode(), kind)
 
@@ -44,22 +49,17 @@ class Api:
         """Apply an object server-side, as YAML that the API server parses; it refuses unknown fields.
 
         A dry run does everything but to keep the object, and takes what another manager owns.
-
-        Raises:
-            OSError: There is no API server.
         """
         query = f"fieldManager={manager}&fieldValidation=Strict{'&dryRun=All&force=true' if dry_run else ''}"
         return self.send("PATCH", f"{path}?{query}", text.encode(), _APPLY)
 
     def send(self, method: str, path: str, content: bytes | None, kind: str) -> Answer:
-        """Send bytes of this media type; return any status.
-
-        Raises:
-            OSError: There is no API server.
-        """
-        connection = http.client.HTTPSConnection(self._address, timeout=30, context=self._tls)
+        """Send bytes of this media type; return any status."""
+        connection = http.client.HTTPSConnection(self._address, timeout=_ANSWER_S, context=self._tls)
         try:
-            connection.request(method, path, body=content, headers={"Accept": "application/json", "Content-Type": kind})
+            headers = {"Accept": "application/json", "Content-Type": kind}
+            headers |= {"Authorization": f"Bearer {self.token}"} if self.token else {}
+            connection.request(method, path, body=content, headers=headers)
             answer = connection.getresponse()
             text = answer.read().decode()
         finally:
@@ -69,13 +69,10 @@ class Api:
         return Answer(status=answer.status, body=json.loads(text) if is_json else text, warnings=warnings)
 
     def get(self, path: str) -> Any:
-        """Return the object at this path, or None where there is none.
-
-        Raises:
-            AssertionError: The API server answers neither 200 nor 404.
-        """
+        """Return the object at this path, or None where there is none; raise NotYet where the answer is another one."""
         answer = self.request("GET", path)
-        assert answer.status in (200, 404), f"GET {path}: {answer}"
+        if answer.status not in (200, 404):
+            raise waiting.NotYet(f"GET {path}: {answer}")
         return answer.body if answer.status == 200 else None
 
     def is_ready(self) -> bool:

@@ -48,40 +48,37 @@ def _issue(folder: Path, name: str, subject: str, names: str = "") -> None:
     extensions.write_text("\n".join([*lines, *([f"subjectAltName={names}"] if names else ())]))
     _openssl("req", "-new", *_KEY, "-subj", subject, "-keyout", str(folder / f"{name}.key"), "-out", str(request))
     _openssl(
-        *(
-            "x509",
-            "-req",
-            *_DAYS,
-            "-in",
-            str(request),
-            "-extfile",
-            str(extensions),
-            "-out",
-            str(folder / f"{name}.crt"),
-        ),
+        *("x509", "-req", *_DAYS, "-in", str(request), "-extfile", str(extensions)),
+        *("-out", str(folder / f"{name}.crt")),
         *("-CA", str(folder / "ca.crt"), "-CAkey", str(folder / "ca.key"), "-CAcreateserial"),
     )
 
 
-def _write_kubeconfig(instance: instances.Instance, folder: Path, name: str) -> None:
-    def data(file: str) -> str:
-        return b64encode((folder / file).read_bytes()).decode()
-
-    cluster = {"server": f"https://{instance.address}", "certificate-authority-data": data("ca.crt")}
-    user = {"client-certificate-data": data(f"{name}.crt"), "client-key-data": data(f"{name}.key")}
-    text = json.dumps(
+def kubeconfig(instance: instances.Instance, **user: str) -> str:
+    """Return a kubeconfig for the cluster with this user, whole in itself, so that it serves in another place."""
+    authority = _encoded(instance.state / "pki/ca.crt")
+    server = {"server": f"https://{instance.address}", "certificate-authority-data": authority}
+    return json.dumps(
         {
             "apiVersion": "v1",
             "kind": "Config",
-            "current-context": "kae",
-            "clusters": [{"name": "kae", "cluster": cluster}],
-            "users": [{"name": name, "user": user}],
-            "contexts": [{"name": "kae", "context": {"cluster": "kae", "user": name}}],
+            "current-context": "test",
+            "clusters": [{"name": "test", "cluster": server}],
+            "users": [{"name": "test", "user": user}],
+            "contexts": [{"name": "test", "context": {"cluster": "test", "user": "test"}}],
         }
     )
+
+
+def _write_kubeconfig(instance: instances.Instance, folder: Path, name: str) -> None:
+    pair = {"certificate": folder / f"{name}.crt", "key": folder / f"{name}.key"}
     path = instance.state / f"{name}.kubeconfig"
     path.touch(mode=0o600)
-    path.write_text(text)
+    path.write_text(kubeconfig(instance, **{f"client-{part}-data": _encoded(file) for part, file in pair.items()}))
+
+
+def _encoded(file: Path) -> str:
+    return b64encode(file.read_bytes()).decode()
 
 
 def _openssl(*arguments: str) -> None:

@@ -1,18 +1,20 @@
 """The control plane: etcd, kube-apiserver, kube-controller-manager and kube-scheduler."""
 
 import contextlib
+import json
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from tests.cluster.control import api, certificates
 from tests.cluster.local import instances, processes, programs, waiting
 
-_START_S = 60
+_KUBECTL_S = 300
 
 
-class KubectlFailed(Exception):  # noqa: N818 - It is named for what happened.
+class KubectlFailed(waiting.NotYet):
     """kubectl ended with an error; the text is what it printed."""
 
 
@@ -29,47 +31,54 @@ class ControlPlane:
         """The administrator's kubeconfig, for programs under test."""
         return self.instance.kubeconfig
 
-    def kubectl(self, *arguments: str, text: str | None = None, timeout_s: float = 60) -> str:
-        """Return what kubectl prints, given this text as its standard input.
-
-        Raises:
-            KubectlFailed: With what it printed to standard error.
-            subprocess.TimeoutExpired: It did not end.
-        """
+    def kubectl(self, *arguments: str, text: str | None = None) -> str:
+        """Return what kubectl prints, given this text as its standard input."""
         done = subprocess.run(
             (programs.path("kubectl"), *arguments),
             input=text or "",
             capture_output=True,
             encoding="utf-8",
             env=processes.environment(self.instance),
-            timeout=timeout_s,
+            timeout=_KUBECTL_S,
             check=False,
         )
         if done.returncode:
             raise KubectlFailed(f"kubectl {' '.join(arguments)}: {done.stderr.strip()}")
         return done.stdout
 
+    def apply(self, *objects: Mapping[str, Any]) -> None:
+        """Make objects, or change them to this."""
+        self.kubectl("apply", "-f", "-", text=listed(objects))
+
+    def delete(self, *objects: Mapping[str, Any]) -> None:
+        """Delete objects, as far as they are there, and wait for their end."""
+        self.kubectl("delete", "-f", "-", "--ignore-not-found", "--wait=true", text=listed(objects))
+
+    def program(self, name: str) -> processes.Program:
+        """Return the program of this name."""
+        return next(program for program in self.programs if program.name == name)
+
+
+def listed(objects: Sequence[Mapping[str, Any]]) -> str:
+    """Return objects as text for kubectl."""
+    return json.dumps({"apiVersion": "v1", "kind": "List", "items": objects})
+
 
 @contextlib.contextmanager
 def running(instance: instances.Instance) -> Iterator[ControlPlane]:
-    """A control plane, from nothing: the API server is ready and the controllers have begun.
-
-    Raises:
-        TimedOut: A program ended or is not ready in time; the end of its log is quoted.
-    """
+    """A control plane, from nothing: the API server is ready and the controllers have begun."""
     pki = certificates.write(instance)
     client = api.Api(instance.address, pki)
     with contextlib.ExitStack() as stack:
         etcd = stack.enter_context(processes.Program(instance, "etcd", _etcd(instance)))
         server = stack.enter_context(processes.Program(instance, "kube-apiserver", _api_server(instance, pki)))
-        waiting.until("kube-apiserver", client.is_ready, timeout_s=_START_S, programs=(etcd, server))
+        waiting.until("kube-apiserver", client.is_ready, programs=(etcd, server))
         controllers = processes.Program(instance, "kube-controller-manager", _controller_manager(instance, pki))
         stack.enter_context(controllers)
         scheduler = stack.enter_context(processes.Program(instance, "kube-scheduler", _scheduler(instance)))
         waiting.until(
             "the service account 'default', which the controllers make",
             lambda: client.get("/api/v1/namespaces/default/serviceaccounts/default"),
-            timeout_s=_START_S,
             programs=(controllers, scheduler),
         )
         yield ControlPlane(instance=instance, api=client, programs=(etcd, server, controllers, scheduler))
@@ -123,6 +132,8 @@ def _controller_manager(instance: instances.Instance, pki: Path) -> list[str]:
         f"--root-ca-file={pki}/ca.crt",
         "--leader-elect=false",
         f"--bind-address={instance.address}",
+        # Nodes without a kubelet, and on a busy machine those with one, are late with their heartbeats.
+        *("--node-monitor-grace-period=10m", "--node-startup-grace-period=10m"),
         # At the default, 20 a second, its own start takes five seconds.
         "--kube-api-qps=200",
         "--kube-api-burst=400",

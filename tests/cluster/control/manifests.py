@@ -1,6 +1,7 @@
 """The objects that the compiler wrote for a cluster, in an order in which they can be made."""
 
 import fnmatch
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,6 +9,8 @@ from typing import Any
 
 import yaml
 
+from compiler import API_VERSION
+from tests import in_process, project
 from tests.cluster.local import programs
 from tests.golden import trees
 
@@ -15,16 +18,8 @@ _FIRST = ("Namespace", "CustomResourceDefinition")
 ROOT = trees.ROOT
 """The folder of the repository."""
 
-CLUSTER = """\
-apiVersion: device.openfuyao.com/v1alpha1
-kind: KAECluster
-metadata:
-  name: test
-spec:
-  kubernetesVersion: "1.36"
-  nfd: {enabled: false}
-"""
-"""The KAECluster of tests whose nodes are labelled by hand."""
+NAMESPACE = "kae-operator"
+"""The namespace of the programs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +45,24 @@ class Manifest:
         return f"{self.kind} {self.data['metadata']['name']}"
 
 
+def document(kind: str, name: str, spec: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a document's data."""
+    return {"apiVersion": API_VERSION, "kind": kind, "metadata": {"name": name}, "spec": dict(spec)}
+
+
+def cluster(**fields: Any) -> dict[str, Any]:
+    """Return the KAECluster `test`, whose nodes are labelled by hand, with further fields of its spec."""
+    return document("KAECluster", "test", {"kubernetesVersion": "1.36", "nfd": {"enabled": False}, **fields})
+
+
+def compiled(root: Path, documents: Mapping[str, str | Mapping[str, Any]], *options: str) -> Path:
+    """Write documents by their paths in a project, compile it, and return its folder."""
+    project.write(root, {path: item if isinstance(item, str) else json.dumps(item) for path, item in documents.items()})
+    answer = in_process.kae(root, "compile", *options)
+    assert answer.code == 0, answer.err
+    return root
+
+
 def of(tree: Path) -> Sequence[Manifest]:
     """Return every object in a folder of a cluster, namespaces and definitions first."""
     return parsed(trees.read(tree))
@@ -68,7 +81,7 @@ def definitions_of_nfd() -> Sequence[Manifest]:
 
 def definitions_of_engines() -> list[tuple[Any, str]]:
     """Return the definitions of the kinds of others, with their texts: Argo CD's, Flux's, the Prometheus Operator's."""
-    texts = [(programs.folder() / name).read_text() for found in programs.ENGINES for name in found.files]
+    texts = [(programs.folder() / name).read_text() for engine in programs.ENGINES for name in engine.files]
     return [(yaml.load(text, yaml.CSafeLoader), text) for text in texts]
 
 

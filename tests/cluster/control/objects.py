@@ -7,8 +7,6 @@ from typing import Any
 from tests.cluster.control import api
 from tests.cluster.local import waiting
 
-_ESTABLISHED_S = 20
-
 
 class Objects:
     """Applies, reads and removes objects; the resources of a kind are asked for once."""
@@ -18,11 +16,7 @@ class Objects:
         self._resource = functools.cache(self._discovered)
 
     def path(self, item: Mapping[str, Any]) -> str:
-        """Return the path of the object on the API server.
-
-        Raises:
-            TimedOut: The API server does not come to serve its kind.
-        """
+        """Return the path of the object on the API server."""
         version, meta = item["apiVersion"], item["metadata"]
         resource, namespaced = self._resource(version, item["kind"])
         scope = f"namespaces/{meta['namespace']}/" if namespaced else ""
@@ -33,67 +27,47 @@ class Objects:
         return self._client.get(self.path(item))
 
     def apply(self, item: Mapping[str, Any], text: str, manager: str) -> Any:
-        """Apply the text of an object; return the live object.
-
-        Raises:
-            AssertionError: It was refused, or warned of.
-        """
+        """Apply the text of an object; return the live object."""
         answer = self._client.apply(self.path(item), text, manager)
         assert answer.status in (200, 201), answer.body
         assert answer.warnings == (), answer.warnings
         return answer.body
 
     def merge(self, item: Mapping[str, Any], change: Mapping[str, Any], part: str = "") -> None:
-        """Merge a change into an object, or into a part of it, as in /status.
-
-        Raises:
-            AssertionError: It was refused.
-        """
+        """Merge a change into an object, or into a part of it, as in /status."""
         answer = self._client.request("PATCH", f"{self.path(item)}{part}", change)
         assert answer.status == 200, answer
 
     def delete(self, item: Mapping[str, Any]) -> None:
-        """Delete an object; the garbage collector deletes its dependents later.
-
-        Raises:
-            AssertionError: The API server would not.
-        """
+        """Delete an object; the garbage collector deletes its dependents later."""
         answer = self._client.request("DELETE", f"{self.path(item)}?propagationPolicy=Background")
         assert answer.status in (200, 202, 404), answer
 
     def wait_until_established(self, definition: Mapping[str, Any]) -> None:
-        """Wait until the objects that a CustomResourceDefinition defines can be made.
-
-        Raises:
-            TimedOut: They cannot.
-        """
-
-        def is_established() -> bool:
-            # A young definition has a status whose conditions are null.
-            conditions = (self.get(definition) or {}).get("status", {}).get("conditions") or ()
-            return any((entry["type"], entry["status"]) == ("Established", "True") for entry in conditions)
-
+        """Wait until the objects that a CustomResourceDefinition defines can be made."""
         name = definition["metadata"]["name"]
-        waiting.until(f"definition {name}", is_established, timeout_s=_ESTABLISHED_S)
+        waiting.until(f"definition {name}", lambda: condition(self.get(definition), "Established") == "True")
 
     def define(self, definitions: Iterable[tuple[Mapping[str, Any], str]]) -> None:
-        """Apply definitions of kinds, each with its text, and wait until objects of these kinds can be made.
-
-        Raises:
-            AssertionError: One was refused.
-            TimedOut: They cannot be made.
-        """
+        """Apply definitions of kinds, each with its text, and wait until objects of these kinds can be made."""
         for made in [self.apply(item, text, "definitions") for item, text in definitions]:
             self.wait_until_established(made)
 
     def _discovered(self, version: str, kind: str) -> tuple[str, bool]:
-        def found() -> tuple[str, bool] | None:
+        def discovered() -> tuple[str, bool] | None:
             for entry in (self._client.get(_root(version)) or {}).get("resources", ()):
                 if entry["kind"] == kind and "/" not in entry["name"]:
                     return entry["name"], entry["namespaced"]
             return None
 
-        return waiting.until(f"{kind} of {version}", found, timeout_s=_ESTABLISHED_S)
+        return waiting.until(f"{kind} of {version}", discovered)
+
+
+def condition(item: Any, kind: str = "Ready") -> str:
+    """Return the status of a condition of an object, or nothing where it is not told."""
+    # A young definition has a status whose conditions are null.
+    told = (item or {}).get("status", {}).get("conditions") or ()
+    return next((str(entry["status"]) for entry in told if entry["type"] == kind), "")
 
 
 def is_available(workload: Any) -> bool:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tests.cluster.control import control_plane
+from tests.cluster.control import objects as kinds
 from tests.cluster.local import waiting
 
 
@@ -33,6 +34,17 @@ def pod(name: str, image: str, command: Sequence[str], **spec: object) -> dict[s
     }
 
 
+def budget(name: str, app: str, **spec: int) -> dict[str, Any]:
+    """Return a disruption budget of the pods with this label `app`."""
+    selector = {"matchLabels": {"app": app}}
+    return {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": {"name": name},
+        "spec": {**spec, "selector": selector},
+    }
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Namespace:
     """A namespace of one test."""
@@ -41,20 +53,12 @@ class Namespace:
     plane: control_plane.ControlPlane
 
     def kubectl(self, *arguments: str, text: str | None = None) -> str:
-        """Return what kubectl prints in this namespace.
-
-        Raises:
-            KubectlFailed: With what it printed to standard error.
-        """
+        """Return what kubectl prints in this namespace."""
         return self.plane.kubectl("--namespace", self.name, *arguments, text=text)
 
     def apply(self, *objects: Mapping[str, Any]) -> None:
-        """Apply objects; those without a namespace get this one.
-
-        Raises:
-            KubectlFailed: An object was refused.
-        """
-        self.kubectl("apply", "-f", "-", text=json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}))
+        """Apply objects; those without a namespace get this one."""
+        self.kubectl("apply", "-f", "-", text=control_plane.listed(objects))
 
     def pod(self, name: str) -> Any:
         """Return the pod as the API server has it, or None."""
@@ -62,78 +66,90 @@ class Namespace:
 
     def pods(self, selector: str = "") -> Sequence[Any]:
         """Return the pods that a label selector matches, by name."""
-        found: list[Any] = json.loads(self.kubectl("get", "pods", f"--selector={selector}", "-o", "json"))["items"]
-        return sorted(found, key=lambda item: str(item["metadata"]["name"]))
+        items: list[Any] = json.loads(self.kubectl("get", "pods", f"--selector={selector}", "-o", "json"))["items"]
+        return sorted(items, key=lambda pod: str(pod["metadata"]["name"]))
 
-    def wait_for_phase(self, name: str, phase: str, timeout_s: float = 30) -> Any:
-        """Wait until the pod is in this phase; return the pod.
+    def staying(self, selector: str = "") -> Sequence[Any]:
+        """Return those of the pods that are not to go."""
+        return [pod for pod in self.pods(selector) if "deletionTimestamp" not in pod["metadata"]]
 
-        Raises:
-            TimedOut: With the pod's status and events.
-        """
-        return self._wait_for_pod(name, phase, lambda status: status.get("phase") == phase, timeout_s)
+    def wait_for_phase(self, name: str, phase: str) -> Any:
+        """Wait until the pod is in this phase; return the pod."""
+        return self._wait_for_pod(name, phase, lambda pod: pod["status"].get("phase") == phase)
 
-    def wait_for_ready(self, name: str, timeout_s: float = 30) -> Any:
-        """Wait until the pod is Ready; return the pod.
+    def wait_for_ready(self, name: str) -> Any:
+        """Wait until the pod is Ready; return the pod."""
+        return self._wait_for_pod(name, "Ready", lambda pod: kinds.condition(pod) == "True")
 
-        Raises:
-            TimedOut: With the pod's status and events.
-        """
-        return self._wait_for_pod(name, "Ready", _is_ready, timeout_s)
+    def wait_for_same(self, before: Any) -> None:
+        """Wait until a pod says what it said before: it is the same one, and no container of it was started again."""
+
+        def is_same(pod: Any) -> bool:
+            same_uid = pod["metadata"]["uid"] == before["metadata"]["uid"]
+            return bool(same_uid and pod["status"]["containerStatuses"] == before["status"]["containerStatuses"])
+
+        self._wait_for_pod(before["metadata"]["name"], "as before", is_same)
+
+    def wait_for_end(self, name: str) -> None:
+        """Wait until there is no such pod."""
+        waiting.until(f"the end of pod {name}", lambda: self.pod(name) is None)
+
+    def spare(self, app: str, name: str) -> None:
+        """Make a disruption budget of this name forbid that the pod with this label `app` is evicted."""
+        self.apply(budget(name, app, minAvailable=1))
+        path = f"/apis/policy/v1/namespaces/{self.name}/poddisruptionbudgets/{name}"
+        waiting.until(
+            f"the budget {name}", lambda: self.plane.api.get(path).get("status", {}).get("currentHealthy") == 1
+        )
 
     def logs(self, name: str) -> str:
         """Return what the pod's container has written."""
         return self.kubectl("logs", name)
 
-    def run(self, name: str, *command: str) -> str:
-        """Return what a command prints that runs in the pod's container.
+    def wait_for_log(self, name: str, words: str) -> None:
+        """Wait until the pod's container has written this."""
+        waiting.until(f"'{words}' in the log of {name}", lambda: words in self.logs(name))
 
-        Raises:
-            KubectlFailed: It ended with an error.
-        """
+    def run(self, name: str, *command: str) -> str:
+        """Return what a command prints that runs in the pod's container."""
         return self.kubectl("exec", name, "--", *command)
 
     def events(self, name: str = "") -> Sequence[str]:
         """Return the events of one object, or of all: reason and message, oldest first."""
-        found = self.plane.api.get(f"/api/v1/namespaces/{self.name}/events")["items"]
-        found = [event for event in found if name in ("", event["involvedObject"]["name"])]
-        found.sort(key=lambda event: str(event["metadata"]["creationTimestamp"]))
-        return [f"{event['reason']}: {event['message']}" for event in found]
+        events = self.plane.api.get(f"/api/v1/namespaces/{self.name}/events")["items"]
+        events.sort(key=lambda event: str(event["metadata"]["creationTimestamp"]))
+        told = [event for event in events if name in ("", event["involvedObject"]["name"])]
+        return [f"{event['reason']}: {event['message']}" for event in told]
 
-    def evict(self, name: str) -> int:
-        """Request the pod's eviction; return the status, which is 429 where a disruption budget forbids it."""
-        body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name, "namespace": self.name}}
-        return self.plane.api.request("POST", f"{self._pods}/{name}/eviction", body).status
+    def wait_for_event(self, name: str, words: str) -> None:
+        """Wait until an event of an object says this."""
+        waiting.until(f"the event '{words}'", lambda: any(words in event for event in self.events(name)))
 
     @property
     def _pods(self) -> str:
         return f"/api/v1/namespaces/{self.name}/pods"
 
-    def _wait_for_pod(self, name: str, state: str, holds: Callable[[Mapping[str, Any]], bool], timeout_s: float) -> Any:
+    def _wait_for_pod(self, name: str, state: str, holds: Callable[[Any], bool]) -> Any:
         def in_state() -> Any:
-            found = self.pod(name)
-            return found if found is not None and holds(found["status"]) else None
+            pod = self.pod(name)
+            return pod if pod is not None and holds(pod) else None
 
         def explain() -> str:
             status = (self.pod(name) or {}).get("status", "There is no such pod.")
             return "\n".join((json.dumps(status, indent=1), *self.events(name)))
 
-        return waiting.until(f"pod {name} {state}", in_state, timeout_s=timeout_s, explain=explain)
+        return waiting.until(f"pod {name} {state}", in_state, explain=explain)
 
 
 @contextlib.contextmanager
 def namespace(plane: control_plane.ControlPlane) -> Iterator[Namespace]:
-    """A new namespace in which pods can be made. At the end its pods are gone, and it is being deleted.
-
-    Raises:
-        TimedOut: A pod does not end.
-    """
+    """A new namespace in which pods can be made. At the end its pods are gone, and it is being deleted."""
     made = Namespace(name=f"test-{secrets.token_hex(4)}", plane=plane)
     path = f"/api/v1/namespaces/{made.name}"
     answer = plane.api.request("POST", "/api/v1/namespaces", {"metadata": {"name": made.name}})
     assert answer.status == 201, answer
     # Without it the API server refuses pods.
-    waiting.until("service account", lambda: plane.api.get(f"{path}/serviceaccounts/default"), timeout_s=20)
+    waiting.until("service account", lambda: plane.api.get(f"{path}/serviceaccounts/default"))
     try:
         yield made
     finally:
@@ -141,9 +157,4 @@ def namespace(plane: control_plane.ControlPlane) -> Iterator[Namespace]:
         plane.api.request("DELETE", path)
         plane.api.request("DELETE", f"{path}/pods?gracePeriodSeconds=1")
         # A pod that is still there holds its devices.
-        waiting.until("the end of the pods", lambda: not plane.api.get(f"{path}/pods")["items"], timeout_s=60)
-
-
-def _is_ready(status: Mapping[str, Any]) -> bool:
-    conditions = {entry["type"]: entry["status"] for entry in status.get("conditions", ())}
-    return conditions.get("Ready") == "True"
+        waiting.until("the end of the pods", lambda: not plane.api.get(f"{path}/pods")["items"])

@@ -1,1 +1,1 @@
-"""Argo CD and Flux as a test drives them. Import the engine; `gitops` is their common interface."""
+"""Argo CD and Flux as a test drives them, and `following`, which has one of them follow a repository."""

@@ -17,7 +17,6 @@ from tests.cluster.local import instances, processes, programs, waiting
 NAMESPACE = "argocd"
 
 _CONFIG_MAPS = ("argocd-cm", "argocd-rbac-cm", "argocd-gpg-keys-cm", "argocd-tls-certs-cm", "argocd-ssh-known-hosts-cm")
-_RESYNC_S = 30
 _ASK_PASS = Path("/tmp/reposerver-ask-pass.sock")  # noqa: S108 - It is fixed (util/askpass/common.go).
 """The socket of the repository server, which leaves it behind when it is killed."""
 
@@ -35,8 +34,7 @@ class ArgoCd:
         """Make it follow what the compiled bootstrap says, the repository too."""
         for item in bootstrap:
             self._objects.apply(item.data, item.text, "test")
-        (found,) = (item for item in bootstrap if item.kind == "Application")
-        return Application(self._objects, found)
+        return Application(self._objects, next(item for item in bootstrap if item.kind == "Application"))
 
 
 class Application:
@@ -68,18 +66,14 @@ class Application:
         return bool(self._status.get("health", {}).get("status") == "Healthy")
 
     def resync(self) -> None:
-        """Make it render and compare everything anew.
-
-        Raises:
-            TimedOut: It does not.
-        """
+        """Make it render and compare everything anew."""
         self._refresh("hard")
 
         def is_done() -> bool:
             annotations = self._objects.get(self._manifest.data)["metadata"].get("annotations", {})
             return _REFRESH not in annotations
 
-        waiting.until("a resync", is_done, timeout_s=_RESYNC_S, explain=self.explain)
+        waiting.until("a resync", is_done, explain=self.explain)
 
     def explain(self) -> str:
         """Return what Argo CD says of it and of each object that is not as it should be."""
@@ -109,11 +103,7 @@ def _is_current(status: Any, commit: str) -> bool:
 
 @contextlib.contextmanager
 def running(plane: control_planes.ControlPlane, objects: kinds.Objects) -> Iterator[ArgoCd]:
-    """Argo CD, at work in a cluster that knows its kinds.
-
-    Raises:
-        TimedOut: A part of it does not start.
-    """
+    """Argo CD, at work in a cluster that knows its kinds."""
     instance = plane.instance
     for item in _settings():
         objects.apply(item, yaml.safe_dump(item), "test")

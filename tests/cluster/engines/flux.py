@@ -20,7 +20,6 @@ from tests.watcher import servers
 
 NAMESPACE = "flux-system"
 
-_WAIT_S = 60
 _METRICS, _HEALTH = 9080, 9440
 _REQUEST = "reconcile.fluxcd.io/requestedAt"
 _TIME = "2020-01-01T00:00:00Z"
@@ -39,10 +38,10 @@ class Flux:
         for item in bootstrap:
             self._objects.apply(item.data, item.text, "test")
         (source,) = (item for item in bootstrap if item.kind == "GitRepository")
-        (found,) = (item for item in bootstrap if item.kind == "Kustomization")
+        (kustomization,) = (item for item in bootstrap if item.kind == "Kustomization")
         publish = functools.partial(self._publish, source, repository)
         publish()
-        return Application(self._objects, found, publish)
+        return Application(self._objects, kustomization, publish)
 
     def _publish(self, source: manifests.Manifest, repository: gitops.Source) -> None:
         """Serve the repository's last commit, and tell of it as source-controller would."""
@@ -97,22 +96,18 @@ class Application:
 
     def is_healthy(self) -> bool:
         """Return whether Flux calls it Ready; it waits for no workload."""
-        conditions = {entry["type"]: entry["status"] for entry in self._status.get("conditions", ())}
-        return conditions.get("Ready") == "True" and "Stalled" not in conditions
+        live = self._objects.get(self._manifest.data)
+        return kinds.condition(live) == "True" and not kinds.condition(live, "Stalled")
 
     def resync(self) -> None:
-        """Make it apply everything anew.
-
-        Raises:
-            TimedOut: It does not.
-        """
+        """Make it apply everything anew."""
         request = str(uuid.uuid4())
         self._objects.merge(self._manifest.data, {"metadata": {"annotations": {_REQUEST: request}}})
 
         def is_done() -> bool:
             return bool(self._status.get("lastHandledReconcileAt") == request)
 
-        waiting.until("a resync", is_done, timeout_s=_WAIT_S, explain=self.explain)
+        waiting.until("a resync", is_done, explain=self.explain)
 
     def explain(self) -> str:
         """Its status, without the list of what was applied."""
@@ -121,7 +116,7 @@ class Application:
     def end(self) -> None:
         """Delete it, and with it all that may be pruned."""
         self._objects.delete(self._manifest.data)
-        waiting.until("its end", lambda: not self._status, timeout_s=_WAIT_S, explain=self.explain)
+        waiting.until("its end", lambda: not self._status, explain=self.explain)
 
 
 @contextlib.contextmanager

@@ -1,39 +1,10 @@
-"""The interface of a GitOps engine for tests: it follows a repository, and reports its progress."""
+"""Repositories that GitOps engines follow in tests."""
 
 import subprocess
 from pathlib import Path
 from typing import Protocol
 
 _GIT = ("git", "-c", "user.name=test", "-c", "user.email=test@localhost", "-c", "commit.gpgSign=false")
-
-
-class Application(Protocol):
-    """A folder of a repository, as the engine applies it."""
-
-    def notice(self) -> None:
-        """Tell the engine that there is a new commit, as a webhook would."""
-
-    def is_synced(self, commit: str) -> bool:
-        """Return whether the engine reports this commit as applied, without differences."""
-
-    def is_current(self, commit: str) -> bool:
-        """Return whether the engine reports that nothing differs from this commit, which may have changed nothing."""
-
-    def is_healthy(self) -> bool:
-        """Return whether the engine says that all is well."""
-
-    def resync(self) -> None:
-        """Make the engine compare everything anew, and wait until it has.
-
-        Raises:
-            TimedOut: It does not.
-        """
-
-    def explain(self) -> str:
-        """Return the engine's account of the application."""
-
-    def end(self) -> None:
-        """Make the engine forget it."""
 
 
 class Source(Protocol):

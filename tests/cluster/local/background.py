@@ -5,14 +5,13 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent import futures
 
-_PAUSE_S = 0.1
+_PAUSE_S = 0.2
 
 
 class Repeated:
     """A piece of work that is done again and again; waits take it for a program that must not end."""
 
     def __init__(self, name: str, work: Callable[[], object]) -> None:
-        """Does nothing before `working`."""
         self.name = name
         self._work = work
         self._stop = threading.Event()
@@ -20,11 +19,7 @@ class Repeated:
 
     @contextlib.contextmanager
     def working(self) -> Iterator[None]:
-        """Do the work until the context ends.
-
-        Raises:
-            Exception: What the work has raised.
-        """
+        """Do the work until the context ends."""
         with futures.ThreadPoolExecutor(1) as pool:
             self._running = pool.submit(self._run)
             try:

@@ -37,20 +37,16 @@ def entrance(name: str) -> Path:
 
 def processes(name: str) -> tuple[int, ...]:
     """Return the numbers of the processes in the cgroup and below."""
-    found: set[int] = set()
+    members: set[int] = set()
     for folder, _, _ in os.walk(_members() / name):
         # A cgroup below may go away while it is read.
         with contextlib.suppress(OSError):
-            found.update(map(int, Path(folder, "cgroup.procs").read_text().split()))
-    return tuple(sorted(found))
+            members.update(map(int, Path(folder, "cgroup.procs").read_text().split()))
+    return tuple(sorted(members))
 
 
-def destroy(name: str, timeout_s: float) -> None:
-    """Kill every process in the cgroup and below, also those that appear meanwhile, and remove it in every tree.
-
-    Raises:
-        TimedOut: A process does not end.
-    """
+def destroy(name: str) -> None:
+    """Kill every process in the cgroup and below, also those that appear meanwhile, and remove it in every tree."""
 
     def destroyed() -> bool:
         for process in processes(name):
@@ -58,7 +54,7 @@ def destroy(name: str, timeout_s: float) -> None:
                 os.kill(process, signal.SIGKILL)
         return all(_is_removed(tree / name) for tree in _trees())
 
-    waiting.until(f"the end of cgroup {name}", destroyed, timeout_s=timeout_s, explain=lambda: str(processes(name)))
+    waiting.until(f"the end of cgroup {name}", destroyed, explain=lambda: str(processes(name)))
 
 
 def _is_removed(group: Path) -> bool:

@@ -7,6 +7,7 @@ from typing import Self
 
 from tests.cluster.local import cgroups, instances, programs, waiting
 
+_END_S = 120
 _JOIN = 'echo $$ > "$0" && exec "$@"'
 """A shell that enters the cgroup before it runs the program, so that no child is outside."""
 
@@ -28,7 +29,7 @@ class Program:
         """Kill the process: the state is thrown away, and a polite end takes the API server seconds."""
         if self._process is not None:
             self._process.kill()
-            self._process.wait(timeout=10)
+            self._process.wait(timeout=_END_S)
 
     @property
     def pid(self) -> int:
@@ -50,18 +51,14 @@ class Program:
                 start_new_session=True,  # Ctrl-C is for the tests; they end the programs in order.
             )
 
-    def stop(self, timeout_s: float) -> None:
-        """Ask the process to end (SIGTERM) and wait for it.
-
-        Raises:
-            TimedOut: It goes on.
-        """
+    def stop(self) -> None:
+        """Ask the process to end (SIGTERM) and wait for it."""
         assert self._process is not None, f"{self.name} was never started"
         self._process.terminate()
         try:
-            self._process.wait(timeout=timeout_s)
+            self._process.wait(timeout=_END_S)
         except subprocess.TimeoutExpired as error:
-            raise waiting.TimedOut(f"{self.name} goes on {timeout_s:g} s after SIGTERM.\n{self.log_tail()}") from error
+            raise waiting.TimedOut(f"{self.name} goes on {_END_S} s after SIGTERM.\n{self.log_tail()}") from error
 
     def ended(self) -> int | None:
         """Return the exit code, or None while it runs."""

@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tests import tools
+
 SOURCES = Path(__file__).resolve().parents[1] / "go"
 """One Go module for each program set: versions in its go.mod, digests of all that is built in its go.sum."""
 
@@ -77,7 +79,7 @@ class ProgramSet:
 
     def lacking(self) -> tuple[str, ...]:
         """Return the programs and files that are not there, or not at this version."""
-        return tuple(name for name in self.names if not self._is_built(name) and not _from_assets(name))
+        return tuple(name for name in self.names if not self._is_built(name))
 
     def _is_built(self, name: str) -> bool:
         stamp = stamp_file(name)
@@ -215,8 +217,8 @@ def stamp_file(name: str) -> Path:
 
 
 def path(name: str) -> str:
-    """Return the program of this name: from KUBEBUILDER_ASSETS, else the one built here, else the machine's."""
-    return _from_assets(name) or shutil.which(name, path=search_path()) or name
+    """Return the program of this name: the one built here, else the machine's."""
+    return shutil.which(name, path=search_path()) or name
 
 
 def obstacles() -> Iterator[str]:
@@ -229,9 +231,7 @@ def obstacles() -> Iterator[str]:
 
 def missing_tools() -> Iterator[str]:
     """Yield what this machine lacks: sentences, each of which says what to do."""
-    packages = sorted({package for command, package in DEBIAN.items() if shutil.which(path(command)) is None})
-    if packages:
-        yield f"Debian packages are missing: apt-get install --no-install-recommends {' '.join(packages)}"
+    yield from tools.packages((path(command), package) for command, package in DEBIAN.items())
     yield from lacking((*SETS, *RUNTIMES) if os.environ.get("KAE_CLUSTER_RUNTIME") else SETS)
 
 
@@ -240,9 +240,3 @@ def lacking(sets: Sequence[ProgramSet]) -> Iterator[str]:
     names = [name for programs in sets for name in programs.lacking()]
     if names:
         yield f"Missing in {folder()}, or of another version: {', '.join(names)}. Run: make cluster-tools"
-
-
-def _from_assets(name: str) -> str | None:
-    """Return the program from the folder that controller-runtime's envtest unpacks: kube-apiserver, etcd, kubectl."""
-    assets = os.environ.get("KUBEBUILDER_ASSETS")
-    return shutil.which(name, path=assets) if assets else None

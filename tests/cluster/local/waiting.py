@@ -1,12 +1,18 @@
-"""Waits for conditions, each with a deadline, and says what was seen instead."""
+"""Waits for conditions until a bound that load does not reach, and says what was seen instead."""
 
 import time
 from collections.abc import Callable, Sequence
 from typing import Protocol, TypeVar
 
 _PAUSE_S = 0.05
+_BOUND_S = 300
+"""Most things come within seconds; on a machine that others use, too, they take minutes."""
 
 T = TypeVar("T")
+
+
+class NotYet(Exception):  # noqa: N818 - It is named for what happened.
+    """A probe cannot see anything now: a wait looks again, and a test that does not wait fails."""
 
 
 class TimedOut(Exception):  # noqa: N818 - It is named for what happened, as TimeoutError is.
@@ -29,18 +35,14 @@ def until(
     what: str,
     probe: Callable[[], T | None],
     *,
-    timeout_s: float,
+    timeout_s: float = _BOUND_S,
     programs: Sequence[Watched] = (),
     explain: Callable[[], str] = str,
 ) -> T:
-    """Return the first answer of the probe that is true.
-
-    Raises:
-        TimedOut: With the last lines of the programs' logs and the explanation. At once when a program has ended.
-    """
+    """Return the first answer of the probe that is true; end the wait at once when a program has ended."""
     deadline_s = time.monotonic() + timeout_s
     while True:
-        answer = probe()
+        answer, obstacle = _looked(probe)
         if answer:
             return answer
         gone = [program for program in programs if program.ended() is not None]
@@ -48,5 +50,14 @@ def until(
             raise TimedOut(f"{what}: {gone[0].name} has ended with {gone[0].ended()}.\n{gone[0].log_tail()}")
         if time.monotonic() > deadline_s:
             logs = (f"The end of {program.name}'s log:\n{program.log_tail()}" for program in programs)
-            raise TimedOut("\n".join(filter(None, (f"{what}: not after {timeout_s:g} s.", explain(), *logs))))
+            told = (f"{what}: not after {timeout_s:g} s.", obstacle, explain(), *logs)
+            raise TimedOut("\n".join(filter(None, told)))
         time.sleep(_PAUSE_S)
+
+
+def _looked(probe: Callable[[], T | None]) -> tuple[T | None, str]:
+    """Return the answer of a probe, or why it has none."""
+    try:
+        return probe(), ""
+    except (NotYet, ConnectionError, TimeoutError) as obstacle:
+        return None, repr(obstacle)

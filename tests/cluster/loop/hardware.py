@@ -11,12 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from tests.cluster.control import objects as kinds
-from tests.cluster.loop import background
+from tests.cluster.local import background
 from tests.cluster.nodes import driver_node, plugin_node
 from tests.cluster.nodes import images as image_store
 from tests.cluster.nodes import node as nodes
 from tests.installer import machines
-from tests.property import nfd_rules
 
 OLD, NEW = "2.0.1", "2.0.2"
 """The versions of drivers that there are images for."""
@@ -61,27 +60,22 @@ class Hardware:
     def _label(self) -> None:
         plane = self.node.plane
         data = self.node.describe()
-        attributes = {
-            "kernel.version": {"full": self.machine.kernel},
-            "system.name": {"nodename": self.node.name},
-        }
-        instances = {"pci.device": _functions(self.machine.root)}
-        features = nfd_rules.Features(attributes=attributes, instances=instances)
-        wanted = nfd_rules.labels(plane.api.get(_RULES)["items"], features)
+        functions = _functions(self.machine.root)
+        wanted = driver_node.labels_of(plane.api.get(_RULES)["items"], self.node.name, self.machine.kernel, functions)
         labels: Mapping[str, str] = data["metadata"]["labels"]
         gone = dict.fromkeys(self._labelled - wanted.keys())
         changes = {**gone, **{key: value for key, value in wanted.items() if labels.get(key) != value}}
         if changes:
-            answer = plane.api.request("PATCH", f"/api/v1/nodes/{self.node.name}", {"metadata": {"labels": changes}})
-            assert answer.status == 200, answer
+            driver_node.set_labels(self.node, changes)
         self._labelled = set(wanted)
 
 
 def _functions(root: Path) -> tuple[Mapping[str, str], ...]:
     """Return the PCI functions of a host, as NFD's worker reports them."""
-    found = sorted((root / "sys/bus/pci/devices").iterdir())
+    names = ("vendor", "device")
     return tuple(
-        {name: (path / name).read_text().strip().removeprefix("0x") for name in ("vendor", "device")} for path in found
+        {name: (path / name).read_text().strip().removeprefix("0x") for name in names}
+        for path in sorted((root / "sys/bus/pci/devices").iterdir())
     )
 
 

@@ -68,11 +68,7 @@ def unmeasured(told: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def keep(told: Sequence[dict[str, Any]], story: Story) -> None:
-    """Make a run the one that docs/tour.md tells of; `make docs` writes it.
-
-    Raises:
-        AssertionError: The record names something of this machine.
-    """
+    """Make a run the one that docs/tour.md tells of; `make docs` writes it."""
     instance = story.plane.instance
     paths = (_ROOT, tempfile.gettempdir(), story.fleet.folder.parent, instance.state, Path.home())
     text = json.dumps(told, indent=1)
@@ -83,5 +79,5 @@ def keep(told: Sequence[dict[str, Any]], story: Story) -> None:
 
 def kept() -> list[dict[str, Any]]:
     """Return the run that docs/tour.md tells of."""
-    found: list[dict[str, Any]] = json.loads(KEPT.read_text(encoding="utf-8"))
-    return found
+    told: list[dict[str, Any]] = json.loads(KEPT.read_text(encoding="utf-8"))
+    return told

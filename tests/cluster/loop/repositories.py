@@ -15,12 +15,13 @@ from typing import Any
 
 import yaml
 
+from tests.cluster.local import waiting
 from tests.watcher import remotes, servers
 
-_WAIT_S = 120
+_WAIT_S = 300
 
 
-class Failed(Exception):  # noqa: N818 - It is named for what happened.
+class Failed(waiting.NotYet):
     """A command has failed; the text is what it said."""
 
 
@@ -80,11 +81,7 @@ class Fleet:
         return subprocess.run(command, check=True, stdout=subprocess.PIPE, timeout=_WAIT_S).stdout
 
     def ask(self, *command: str, where: Path | None = None, **variables: str) -> str:
-        """Run a command, by default where the person works; return its output.
-
-        Raises:
-            Failed: With what it said.
-        """
+        """Run a command, by default where the person works; return its output."""
         done = subprocess.run(
             command,
             cwd=where or self.folder,
@@ -100,11 +97,7 @@ class Fleet:
         return str(done.stdout)
 
     def run(self, *command: str, where: Path | None = None, then: str = "") -> str:
-        """Do the same, and note the command, with the one that gets its output.
-
-        Raises:
-            Failed: With what it said.
-        """
+        """Do the same, and note the command, with the one that gets its output."""
         self.note(" | ".join(filter(None, (shlex.join(word for word in command if word != "--quiet"), then))))
         return self.ask(*command, where=where)
 
@@ -141,11 +134,7 @@ class Fleet:
         return self.merge()
 
     def merge(self) -> str:
-        """Push the branch, have the jobs look at it, merge it, and have the job of main compile; return the review.
-
-        Raises:
-            Failed: A job did.
-        """
+        """Push the branch, have the jobs look at it, merge it, and have the job of main compile; return the review."""
         branch = self.ask("git", "branch", "--show-current").strip()
         self.run("git", "push", "--quiet", "origin", branch)
         base = {"CI_MERGE_REQUEST_DIFF_BASE_SHA": self.head()}
@@ -156,21 +145,13 @@ class Fleet:
         return review.strip()
 
     def compile(self) -> None:
-        """Run the job of main; the person's main follows.
-
-        Raises:
-            Failed: The job did.
-        """
+        """Run the job of main; the person's main follows."""
         self.compile_main()
         self.ask("git", "switch", "--quiet", "main")
         self.ask("git", "pull", "--quiet", "--ff-only")
 
     def compile_main(self) -> str:
-        """Run the job of main, which compiles with the newest inventory; return what it said.
-
-        Raises:
-            Failed: The job did.
-        """
+        """Run the job of main, which compiles with the newest inventory; return what it said."""
         # The job's credential is a header of git's (http.<url>.* of git-config(1)), as docs/watcher.md says.
         return self._job(
             "ci/compile.sh",
@@ -183,11 +164,7 @@ class Fleet:
         )
 
     def report(self, page: Path) -> None:
-        """Make the page of the newest main.
-
-        Raises:
-            Failed: With the reason.
-        """
+        """Make the page of the newest main."""
         self.ask("kae", "report", "--html", str(page), where=self._clone("main"))
 
     def _job(self, script: str, branch: str, **variables: str) -> str:

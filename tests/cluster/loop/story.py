@@ -12,7 +12,7 @@ import yaml
 from tests.cluster.control import control_plane as control_planes
 from tests.cluster.control import manifests, pods
 from tests.cluster.control import objects as kinds
-from tests.cluster.engines import argocd, flux, gitops
+from tests.cluster.engines import flux, following
 from tests.cluster.local import waiting
 from tests.cluster.loop import hardware, repositories
 from tests.cluster.nodes import driver_node
@@ -23,7 +23,6 @@ WORKLOAD, BUDGET = "tls-terminator", "keep-one"
 DEBIAN = "localhost/debian:1"
 """The image of the workload."""
 
-_WAIT_S = 120
 SECRET = "kae-inventory-git"  # noqa: S105 - The name of one.
 _BRANCH, _INVENTORY = f"inventory/{CLUSTER}", f"inventory/{CLUSTER}.json"
 _INSTALLER = f"kae-driver-{POLICY}--{WAVE}"
@@ -47,8 +46,8 @@ class Story:
     hardware: hardware.Hardware
     programs: Sequence[waiting.Watched]
     """What has to work all the time."""
-    engine: argocd.ArgoCd | flux.Flux
-    application: gitops.Application | None = None
+    engine: following.Engine
+    application: following.Application | None = None
     user: str = ""
     """The pod that has used a device last."""
 
@@ -88,8 +87,8 @@ class Story:
         files = {"username": self.fleet.host.user, "password": self.fleet.host.password}
         files["ca.crt"] = self.fleet.host.authority.read_text()
         self.own.apply({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": SECRET}, "stringData": files})
-        found = manifests.of(self.fleet.folder / "output" / CLUSTER)
-        self.application = self.engine.follow([item for item in found if item.is_bootstrap], self.fleet)
+        written = manifests.of(self.fleet.folder / "output" / CLUSTER)
+        self.application = self.engine.follow([item for item in written if item.is_bootstrap], self.fleet)
         self.sync()
 
     def sync(self) -> None:
@@ -151,16 +150,14 @@ class Story:
     def set_budget(self, **spec: int) -> None:
         """Make the workload's disruption budget, or another one in its place."""
         self.users.kubectl("delete", "poddisruptionbudget", BUDGET, "--ignore-not-found")
-        body = {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": BUDGET}}
-        self.users.apply({**body, "spec": {**spec, "selector": {"matchLabels": {"app": WORKLOAD}}}})
+        self.users.apply(pods.budget(BUDGET, WORKLOAD, **spec))
 
     def wait_for_user(self) -> str:
         """Wait until a pod of the workload has its device open; return what it says."""
         self.until("the workload's pod", functools.partial(self._has_pod, "Deployment", WORKLOAD, self.users.name))
 
         def alive() -> str | None:
-            found = [pod["metadata"] for pod in self.users.pods(f"app={WORKLOAD}")]
-            names = [metadata["name"] for metadata in found if "deletionTimestamp" not in metadata]
+            names = (str(pod["metadata"]["name"]) for pod in self.users.staying(f"app={WORKLOAD}"))
             return next((name for name in names if "uses /dev/" in _logs(self.users, name)), None)
 
         self.user = str(self.until("its device", alive))
@@ -186,13 +183,11 @@ class Story:
         self.wait_for_programs()
 
     def status(self) -> str:
-        """Return what `kae status` says of the cluster.
-
-        Raises:
-            Failed: The cluster is not as planned.
-        """
-        access = ("--kubeconfig", str(self.plane.kubeconfig))
-        return self.fleet.run("kae", "status", "--cluster", CLUSTER, *access).strip()
+        """Wait until the cluster is as planned; return what `kae status` says then."""
+        command = ("kae", "status", "--cluster", CLUSTER, "--kubeconfig", str(self.plane.kubeconfig))
+        said = self.until("the cluster as planned", lambda: self.fleet.ask(*command))
+        self.fleet.note(shlex.join(command))
+        return str(said).strip()
 
     def installer_status(self) -> str:
         """Return what the installer on the node says of its host."""
@@ -205,22 +200,18 @@ class Story:
         return self.plane.kubectl(*arguments).strip()
 
     def until(self, what: str, probe: Callable[[], Any]) -> Any:
-        """Wait for something; say what the engine and the pods are at where it does not come.
-
-        Raises:
-            TimedOut: It does not.
-        """
-        return waiting.until(what, probe, timeout_s=_WAIT_S, programs=self.programs, explain=self._explain)
+        """Wait for something; say what the engine and the pods are at where it does not come."""
+        return waiting.until(what, probe, programs=self.programs, explain=self._explain)
 
     def _installers(self) -> list[str]:
         return [str(pod["metadata"]["name"]) for pod in self.own.pods("app.kubernetes.io/name=kae-driver")]
 
     def _has_pod(self, kind: str, name: str, namespace: str = driver_node.NAMESPACE) -> bool:
         metadata: Mapping[str, str] = {"name": name, "namespace": namespace}
-        found = self.objects.get({"apiVersion": "apps/v1", "kind": kind, "metadata": metadata})
-        if found is None or not kinds.is_available(found):
+        workload = self.objects.get({"apiVersion": "apps/v1", "kind": kind, "metadata": metadata})
+        if workload is None or not kinds.is_available(workload):
             return False
-        counts = found["status"]
+        counts = workload["status"]
         return bool(counts.get("numberAvailable", 0) + counts.get("availableReplicas", 0) == 1)
 
     def _explain(self) -> str:

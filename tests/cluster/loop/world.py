@@ -23,11 +23,7 @@ ENGINES: Mapping[str, _Running] = {"argocd": argocd.running, "flux": flux.runnin
 
 @contextlib.contextmanager
 def opened(instance: instances.Instance, engine: str, folder: Path) -> Iterator[Story]:
-    """Everything at work, before the first commit; the repositories are in the folder.
-
-    Raises:
-        TimedOut: A program does not start.
-    """
+    """Everything at work, before the first commit; the repositories are in the folder."""
     with contextlib.ExitStack() as stack:
         plane = stack.enter_context(control_planes.running(instance))
         objects = kinds.Objects(plane.api)
@@ -49,8 +45,8 @@ def opened(instance: instances.Instance, engine: str, folder: Path) -> Iterator[
 
 def _images(node: nodes.Node) -> image_store.Images:
     """Return the images of the node, with those of the programs and of the workload."""
-    found = image_store.Images(node.plane.instance)
+    images = image_store.Images(node.plane.instance)
     for name in ("kae-device-plugin", "kae-watcher"):
-        found.load(f"localhost/{name}:1", archives.built_image(name))
-    found.debian(DEBIAN)
-    return found
+        images.load(f"localhost/{name}:1", archives.built_image(name))
+    images.debian(DEBIAN)
+    return images

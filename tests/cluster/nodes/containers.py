@@ -49,7 +49,7 @@ def ctr(instance: instances.Instance, *arguments: str) -> list[str]:
 
 def answers(instance: instances.Instance) -> bool:
     """Return whether containerd takes commands."""
-    asked = subprocess.run(ctr(instance, "version"), capture_output=True, timeout=30, check=False)
+    asked = subprocess.run(ctr(instance, "version"), capture_output=True, timeout=300, check=False)
     return asked.returncode == 0
 
 

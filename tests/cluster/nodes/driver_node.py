@@ -4,45 +4,42 @@ import contextlib
 import json
 import subprocess
 import tarfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import yaml
-
-from tests import in_process, project
 from tests.cluster.control import control_plane as control_planes
+from tests.cluster.control import manifests, pods
+from tests.cluster.nodes import containers
 from tests.cluster.nodes import images as image_store
 from tests.cluster.nodes import node as nodes
 from tests.images import archives
-from tests.installer import machines
+from tests.installer import machines, podresources
+from tests.property import nfd_rules
 
-NAMESPACE = "kae-operator"
+NAMESPACE = manifests.NAMESPACE
 IMAGE = "localhost/kae-driver-installer"
+HPRE = "openfuyao.com/kae.hpre"
 POOL = "example.com/pool"
 """The label of nodes whose value is the name of the policy that they belong to."""
 
 _CONFIG = "device.openfuyao.com/config"
-_CLUSTER = {"kubernetesVersion": "1.36", "nfd": {"enabled": False, "nodefeaturerules": True}}
 _SHARED = ("/run/kae", "/var/lib/kubelet")
 """Folders of the node itself, which its fake host has too: what the kubelet and the programs say to each other."""
 
 
 def compiled(folder: Path, **drivers: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the objects of policies with these names and these fields of `driver`, the namespace first."""
-    documents = {f"policies/{name}.yaml": _policy(name, driver) for name, driver in drivers.items()}
-    documents["policies/test.yaml"] = _document("KAECluster", "test", _CLUSTER)
-    project.write(folder, {path: json.dumps(document) for path, document in documents.items()})
-    answer = in_process.kae(folder, "compile")
-    assert answer.code == 0, answer.err
-    paths = [path for part in ("namespace", "driver", "guard") for path in sorted(folder.glob(f"output/test/{part}/*"))]
-    return [yaml.safe_load(path.read_text()) for path in paths]
+    documents = {f"policies/{name}.yaml": policy(name, driver) for name, driver in drivers.items()}
+    documents["policies/test.yaml"] = manifests.cluster(nfd={"enabled": False, "nodefeaturerules": True})
+    objects = manifests.of(manifests.compiled(folder, documents) / "output/test")
+    return [dict(item.data) for item in objects if item.component in ("namespace", "driver", "guard")]
 
 
 def daemon_set(objects: Sequence[dict[str, Any]], policy: str) -> dict[str, Any]:
     """Return the DaemonSet of a policy."""
-    (found,) = (item for item in objects if _is_daemon_set(item) and item["metadata"]["name"] == f"kae-driver-{policy}")
-    return found
+    wanted = ("DaemonSet", f"kae-driver-{policy}")
+    return next(item for item in objects if (item["kind"], item["metadata"]["name"]) == wanted)
 
 
 def pod_of(item: Mapping[str, Any]) -> dict[str, Any]:
@@ -53,8 +50,8 @@ def pod_of(item: Mapping[str, Any]) -> dict[str, Any]:
 
 def config_of(pod: Mapping[str, Any]) -> dict[str, Any]:
     """Return what a pod, or its template, tells the installer."""
-    found: dict[str, Any] = json.loads(pod["metadata"]["annotations"][_CONFIG])
-    return found
+    config: dict[str, Any] = json.loads(pod["metadata"]["annotations"][_CONFIG])
+    return config
 
 
 def set_config(item: Mapping[str, Any], **fields: Any) -> None:
@@ -70,23 +67,18 @@ def set_version(item: Mapping[str, Any], version: str) -> None:
     container["image"] = f"{IMAGE}:{version}"
 
 
-def apply(plane: control_planes.ControlPlane, *objects: Mapping[str, Any]) -> None:
-    """Make objects, or change them to this."""
-    plane.kubectl("apply", "-f", "-", text=_list(objects))
-
-
 @contextlib.contextmanager
 def applied(plane: control_planes.ControlPlane, objects: Sequence[Mapping[str, Any]]) -> Iterator[None]:
     """Make the objects of `compiled` in the cluster; at the end they are gone, with all pods of their namespace."""
     try:
-        apply(plane, *objects)
+        plane.apply(*objects)
         yield
     finally:
         path = f"/apis/apps/v1/namespaces/{NAMESPACE}/daemonsets?propagationPolicy=Background"
         plane.api.request("DELETE", path)
         plane.api.request("DELETE", f"/api/v1/namespaces/{NAMESPACE}/pods?gracePeriodSeconds=0")
         everywhere = [item for item in objects if "namespace" not in item["metadata"] and item["kind"] != "Namespace"]
-        plane.kubectl("delete", "-f", "-", "--ignore-not-found", "--wait=true", text=_list(everywhere))
+        plane.delete(*everywhere)
         plane.kubectl("delete", "namespace", NAMESPACE, "--ignore-not-found", "--wait=true")
 
 
@@ -108,6 +100,19 @@ def share(node: nodes.Node, host: machines.Machine) -> None:
         node.run("mount", "--bind", folder, str(inside))
 
 
+def set_labels(node: nodes.Node, labels: Mapping[str, str | None]) -> None:
+    """Give a node labels, or take them away."""
+    answer = node.plane.api.request("PATCH", f"/api/v1/nodes/{node.name}", {"metadata": {"labels": labels}})
+    assert answer.status == 200, answer
+
+
+def labels_of(rules: Iterable[Any], name: str, kernel: str, functions: tuple[Mapping[str, str], ...]) -> dict[str, str]:
+    """Return the labels that NodeFeatureRules give a node with this kernel and these PCI functions."""
+    attributes = {"kernel.version": {"full": kernel}, "system.name": {"nodename": name}}
+    features = nfd_rules.Features(attributes=attributes, instances={"pci.device": functions})
+    return dict(nfd_rules.labels(list(rules), features))
+
+
 def make_images(images: image_store.Images, host: machines.Machine, folder: Path, *versions: str) -> None:
     """Build an image from the installer's for each version of a driver for the host, as `FROM` and `COPY` do."""
     parts, settings = layers(archives.built_image("kae-driver-installer"), folder / "built")
@@ -125,11 +130,18 @@ def layers(archive: Path, folder: Path) -> tuple[list[Path], dict[str, Any]]:
     return [folder / name for name in image["Layers"]], settings
 
 
-def _list(objects: Sequence[Mapping[str, Any]]) -> str:
-    return json.dumps({"apiVersion": "v1", "kind": "List", "items": objects})
+@contextlib.contextmanager
+def holding(kubelet: podresources.Kubelet, namespace: pods.Namespace, node: nodes.Node) -> Iterator[str]:
+    """A pod of the node that has a device of its fake host until it has gone; its name."""
+    namespace.apply(pods.pod("holder", containers.PAUSE, ["/pause"], nodeName=node.name))
+    namespace.wait_for_ready("holder")
+    kubelet.give(f"{namespace.name}/holder", "main", HPRE, "0000:79:00.0")
+    yield "holder"
+    kubelet.remove(f"{namespace.name}/holder")
 
 
-def _policy(name: str, driver: Mapping[str, Any]) -> dict[str, Any]:
+def policy(name: str, driver: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a policy of the nodes with this pool, with these fields of `driver` and no device plugin."""
     image = {"repository": "localhost", "source": {"prebuilt": {}}}
     operator = {"enabledHPRE": True, "enabledSEC": True, "enabledZIP": True}
     spec = {
@@ -138,12 +150,4 @@ def _policy(name: str, driver: Mapping[str, Any]) -> dict[str, Any]:
         "driver": {**image, **driver},
         "devicePlugin": {"enabled": False},
     }
-    return _document("KAEPolicy", name, spec)
-
-
-def _document(kind: str, name: str, spec: Mapping[str, Any]) -> dict[str, Any]:
-    return {"apiVersion": "device.openfuyao.com/v1alpha1", "kind": kind, "metadata": {"name": name}, "spec": spec}
-
-
-def _is_daemon_set(item: Mapping[str, Any]) -> bool:
-    return bool(item["kind"] == "DaemonSet")
+    return manifests.document("KAEPolicy", name, spec)

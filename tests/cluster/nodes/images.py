@@ -51,7 +51,7 @@ class Images:
         return name
 
     def load(self, name: str, archive: Path) -> str:
-        """Import an archive of one image, of OCI's layout or Docker's, under this name; return the name."""
+        """Import Docker's archive of one image under this name; return the name."""
         with tempfile.TemporaryDirectory() as scratch:
             renamed = Path(scratch) / "image.tar"
             _rename(name, archive, renamed)
@@ -67,9 +67,9 @@ class Images:
 
     def _import(self, name: str, archive: Path) -> None:
         command = containers.ctr(self._instance, "images", "import", str(archive))
-        done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
         assert done.returncode == 0, f"{' '.join(command)}: {done.stderr}"
-        waiting.until(f"image {name}", lambda: self._is_known(name), timeout_s=10)
+        waiting.until(f"image {name}", lambda: self._is_known(name))
 
     def _is_known(self, name: str) -> bool:
         # The CRI plugin adds this label to every image that it has taken note of.
@@ -77,7 +77,7 @@ class Images:
             containers.ctr(self._instance, "images", "list", f"name=={name}"),
             capture_output=True,
             text=True,
-            timeout=30,
+            timeout=300,
             check=True,
         )
         return "io.cri-containerd.image=managed" in listed.stdout
@@ -104,11 +104,7 @@ def pause_root(folder: Path) -> Path:
 
 
 def debian_root(packages: tuple[str, ...]) -> Path:
-    """Return a tar of a minimal Debian of this machine's release, with these packages; made once, then kept.
-
-    Raises:
-        subprocess.CalledProcessError: mmdebstrap has said why on standard error.
-    """
+    """Return a tar of a minimal Debian of this machine's release, with these packages; made once, then kept."""
     release = platform.freedesktop_os_release()["VERSION_CODENAME"]
     folder = programs.folder().parent / "rootfs"
     target = folder / f"{release}-{'-'.join(packages)}.tar"
@@ -121,7 +117,7 @@ def debian_root(packages: tuple[str, ...]) -> Path:
         options = [f"--dpkgopt=path-exclude={pattern}" for pattern in unread]
         options += ["--quiet", "--variant=essential", f"--include={','.join(packages)}"]
         try:
-            subprocess.run(("mmdebstrap", *options, release, str(fresh), *map(str, sources)), check=True, timeout=600)
+            subprocess.run(("mmdebstrap", *options, release, str(fresh), *map(str, sources)), check=True, timeout=1200)
             fresh.replace(target)
         finally:
             fresh.unlink(missing_ok=True)
@@ -140,16 +136,11 @@ def _write_archive(target: Path, name: str, configuration: Mapping[str, object],
 
 
 def _rename(name: str, source: Path, target: Path) -> None:
-    """Copy an archive of one image and give the image this name: OCI's in index.json, Docker's in manifest.json."""
+    """Copy Docker's archive of one image and give the image this name."""
     with tarfile.open(source) as old, tarfile.open(target, "w") as new:
         for member in old:
             content = old.extractfile(member)
-            if content and posixpath.normpath(member.name) == "index.json":
-                index = json.load(content)
-                # containerd prefers its own annotation to that of the specification.
-                index["manifests"][0]["annotations"] = {"io.containerd.image.name": name}
-                _add(new, member.name, index)
-            elif content and posixpath.normpath(member.name) == "manifest.json":
+            if content and posixpath.normpath(member.name) == "manifest.json":
                 (image,) = json.load(content)
                 _add(new, member.name, [{**image, "RepoTags": [name]}])
             else:

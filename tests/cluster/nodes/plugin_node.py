@@ -1,54 +1,44 @@
 """The node with KAE devices: a fake sysfs and its device nodes, and the DaemonSet as the compiler renders it."""
 
+import contextlib
 import fcntl
-import json
 import os
 import stat
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from device_plugin.host import paths
-from tests import in_process, project
-from tests.cluster.control import manifests
+from tests.cluster.control import manifests, pods
 from tests.cluster.local import instances, machine, waiting
 from tests.cluster.nodes import node as nodes
 from tests.device_plugin import hosts, kernel, machines
 
 IMAGE = "localhost/kae-device-plugin:1"
 
+LOOK = """\
+import json, os
+shown = {}
+for name in os.listdir('/sys/class/uacce'):
+    if os.path.exists(f'/sys/class/uacce/{name}/api'):
+        os.close(os.open(f'/dev/{name}', os.O_RDWR))
+        node = os.stat(f'/dev/{name}')
+        entry = os.path.basename(os.path.realpath(f'/sys/class/uacce/{name}'))
+        shown[name] = (entry, f'{os.major(node.st_rdev)}:{os.minor(node.st_rdev)}')
+print(json.dumps({'shown': shown, 'nodes': sorted(name for name in os.listdir('/dev') if name.startswith('hisi_'))}))
+"""
+"""Opens each device that libwd would choose from; prints its entry on the host and its numbers, by its name there."""
+
 _LOCK_S = 600
 """For the tests of a module that has devices, in another cluster."""
-
-_POLICY = f"""\
-apiVersion: device.openfuyao.com/v1alpha1
-kind: KAEPolicy
-metadata:
-  name: tls
-spec:
-  operator: {{enabledHPRE: true, enabledSEC: true, enabledZIP: true}}
-  driver: {{enabled: false}}
-  devicePlugin:
-    repository: ""
-    image: {IMAGE}
-    version: ""
-    sharing: {{sec: 2}}
-    inject: {{opensslConf: "3.0"}}
-"""
 
 
 class DeviceFolder:
     """The /dev of the node, which has the device nodes of a fake host, with the links that udev's rules give."""
 
     def __init__(self, instance: instances.Instance, sysfs: Path, dev: Path) -> None:
-        """Takes /dev for itself: there is one for all clusters of the machine.
-
-        Raises:
-            AssertionError: The machine has devices of its own, whose nodes would go.
-            TimedOut: Another cluster's tests keep it.
-        """
+        """Takes /dev for itself: there is one for all clusters of the machine."""
         assert not machine.own_devices(), machine.OWN_DEVICES
         self._sysfs, self._dev, self._instance = sysfs, dev, instance
         self._lock = (instance.state.parent / "dev.lock").open("w")
@@ -125,14 +115,71 @@ class Devices:
             self._folder.tell()
 
 
-def daemon_set(folder: Path, host: hosts.Host) -> Mapping[str, Any]:
-    """Return the compiled DaemonSet, with the fake host's /dev and sysfs mounted; nothing else differs."""
-    project.write(folder, {"policies/tls.yaml": _POLICY, "policies/test.yaml": manifests.CLUSTER})
-    answer = in_process.kae(folder, "compile")
-    assert answer.code == 0, answer.err
-    (path,) = folder.glob("output/test/device-plugin/daemonset-*.yaml")
-    found: dict[str, Any] = yaml.safe_load(path.read_text())
-    pod = found["spec"]["template"]["spec"]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deployed:
+    """The plugin at work on the node."""
+
+    node: nodes.Node
+    namespace: pods.Namespace
+    devices: Devices
+    folder: Path
+    """The project that it was compiled from."""
+
+    def plugin(self) -> Any:
+        """Return the plugin's pod; None where there is none that stays."""
+        return next(iter(self.namespace.staying("app.kubernetes.io/name=kae-device-plugin")), None)
+
+    def run(self, *command: str) -> str:
+        """Return what a command prints in the plugin's container."""
+        return self.namespace.run(self.plugin()["metadata"]["name"], *command)
+
+    def wait_for(self, **counts: int) -> None:
+        """Wait until so many devices are allocatable, by kind."""
+        for kind, count in counts.items():
+            self.node.wait_for_allocatable(f"openfuyao.com/kae.{kind}", count)
+
+    def wait_for_all(self) -> None:
+        """Wait until all devices are allocatable."""
+        self.wait_for(hpre=2, sec=4, zip=2)
+
+    def entry_of(self, name: str) -> tuple[str, str]:
+        """Return the entry on the host, and its numbers there, of the device that has this name in containers."""
+        number = int(name.rpartition("-")[2])
+        address = f"{number >> 16:04x}:{number >> 8 & 0xFF:02x}:{number >> 3 & 0x1F:02x}.{number & 7}"
+        entry = str(self.devices.host.states()[address].entry)
+        folder = self.devices.host.sysfs / "bus/pci/devices" / address / "uacce" / entry
+        return entry, (folder / "dev").read_text().strip()
+
+
+@contextlib.contextmanager
+def deployed(node: nodes.Node, folder: Path) -> Iterator[Deployed]:
+    """The plugin at work on the node, compiled in the folder, whose name is that of no other one."""
+    devices = Devices(node.plane.instance.state / folder.name, node)
+    objects = compiled(folder, devices.host)
+    namespace = pods.Namespace(name=manifests.NAMESPACE, plane=node.plane)
+    labels = [f"openfuyao.com/kae.{name}.present=true" for name in ("hpre", "sec", "zip")]
+    node.plane.kubectl("label", "node", node.name, *labels)
+    with contextlib.ExitStack() as stack:
+        stack.callback(devices.close)
+        node.plane.apply(*objects)
+        stack.callback(node.plane.kubectl, "delete", "namespace", manifests.NAMESPACE, "--wait=true")
+        made = Deployed(node=node, namespace=namespace, devices=devices, folder=folder)
+        namespace.wait_for_ready(waiting.until("the plugin's pod", made.plugin)["metadata"]["name"])
+        made.wait_for_all()
+        yield made
+
+
+def compiled(folder: Path, host: hosts.Host) -> list[Mapping[str, Any]]:
+    """Return the compiled objects, the fake host's /dev and sysfs mounted in the DaemonSet; nothing else differs."""
+    plugin = {"repository": "", "image": IMAGE, "version": "", "sharing": {"sec": 2}, "inject": {"opensslConf": "3.0"}}
+    kinds = dict.fromkeys(("enabledHPRE", "enabledSEC", "enabledZIP"), True)
+    spec = {"operator": kinds, "driver": {"enabled": False}, "devicePlugin": plugin}
+    documents = {"policies/tls.yaml": manifests.document("KAEPolicy", "tls", spec)}
+    manifests.compiled(folder, {**documents, "policies/test.yaml": manifests.cluster()})
+    wanted = ("Namespace", "ServiceAccount", "DaemonSet")
+    objects = [item.data for item in manifests.of(folder / "output/test") if item.kind in wanted]
+    (daemon_set,) = (item for item in objects if item["kind"] == "DaemonSet")
+    pod = daemon_set["spec"]["template"]["spec"]
     (container,) = pod["containers"]
     container["command"] += ["--sysfs", "/host/sys"]
     container["volumeMounts"].append({"name": "sysfs", "mountPath": "/host/sys", "readOnly": True})
@@ -140,18 +187,4 @@ def daemon_set(folder: Path, host: hosts.Host) -> Mapping[str, Any]:
         if volume["name"] == "dev":
             volume["hostPath"]["path"] = str(host.dev)
     pod["volumes"].append({"name": "sysfs", "hostPath": {"path": str(host.sysfs), "type": "Directory"}})
-    return found
-
-
-def others(folder: Path) -> list[Mapping[str, Any]]:
-    """Return what else the DaemonSet needs: its namespace and its ServiceAccount, as compiled."""
-    paths = [
-        *folder.glob("output/test/namespace/*.yaml"),
-        *folder.glob("output/test/device-plugin/serviceaccount-*.yaml"),
-    ]
-    return [yaml.safe_load(path.read_text()) for path in paths]
-
-
-def text(*objects: Mapping[str, Any]) -> str:
-    """Return objects as text for kubectl."""
-    return json.dumps({"apiVersion": "v1", "kind": "List", "items": objects})
+    return objects

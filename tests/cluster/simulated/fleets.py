@@ -4,6 +4,7 @@ import random
 from collections.abc import Sequence
 from typing import Any
 
+from tests.cluster.control import manifests
 from tests.cluster.simulated import stages
 from tests.property.fleets import documents, machines
 
@@ -26,17 +27,17 @@ def policies(draw: random.Random, members: Sequence[machines.Machine]) -> list[d
         names=tuple(member.name for member in members),
         kernels=tuple(sorted({member.kernel for member in members})),
     )
-    found = {}
+    specs = {}
     if draw.random() < 0.2:
-        found["all"] = _policy(draw, scene, [_requirement(draw) for _ in range(draw.randint(0, 2))])
+        specs["all"] = _policy(draw, scene, [_requirement(draw) for _ in range(draw.randint(0, 2))])
     else:
         for pool in draw.sample(_POOLS[:3], draw.randint(1, 3)):
             more = [_requirement(draw)] if draw.random() < 0.4 else []
-            found[f"pool-{pool}"] = _policy(draw, scene, [{"key": "pool", "operator": "In", "values": [pool]}, *more])
+            specs[f"pool-{pool}"] = _policy(draw, scene, [{"key": "pool", "operator": "In", "values": [pool]}, *more])
     if draw.random() < 0.5:
-        found["others"] = {**_policy(draw, scene, []), "default": True}
-        del found["others"]["nodeSelector"]
-    return [stages.document("KAEPolicy", name, spec) for name, spec in found.items()]
+        specs["others"] = {**_policy(draw, scene, []), "default": True}
+        del specs["others"]["nodeSelector"]
+    return [manifests.document("KAEPolicy", name, spec) for name, spec in specs.items()]
 
 
 def _policy(draw: random.Random, scene: documents.Scene, requirements: list[dict[str, Any]]) -> dict[str, Any]:

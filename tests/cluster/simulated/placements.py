@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tests import in_process
+from tests.cluster.control import objects as kinds
 
 Placement = tuple[str, str, str]
 """A node, the DaemonSet of a pod there, and the pod's image."""
@@ -36,18 +37,18 @@ def foretold(root: Path) -> list[Placement]:
     answer = in_process.kae(root, "plan", "-o", "json")
     assert answer.code == 0, answer.err
     (cluster,) = json.loads(answer.out)["clusters"]
-    found = []
+    placed = []
     for node in cluster["nodes"]:
         policy, pool = node["policy"], node["pool"]
         assert (pool is None) == (node["driver"] is None), node
         if node["driver"] is not None:
             stem = f"kae-driver-{policy}"
-            found.append((node["name"], stem if pool == policy else f"{stem}--{pool}", node["driver"]))
+            placed.append((node["name"], stem if pool == policy else f"{stem}--{pool}", node["driver"]))
         if node["devicePlugin"] is not None:
-            found.append((node["name"], f"kae-device-plugin-{policy}", node["devicePlugin"]))
+            placed.append((node["name"], f"kae-device-plugin-{policy}", node["devicePlugin"]))
     for stack in cluster.get("stacks", ()):
-        found += (pod for node in stack["nodes"] for pod in _of_recipe(stack["recipe"], node))
-    return sorted(found)
+        placed += (pod for node in stack["nodes"] for pod in _of_recipe(stack["recipe"], node))
+    return sorted(placed)
 
 
 def _of_recipe(recipe: str, node: Any) -> Iterator[Placement]:
@@ -65,11 +66,10 @@ def pod_of(item: Any) -> Pod:
     meta = item["metadata"]
     (owner,) = meta["ownerReferences"]
     (container,) = item["spec"]["containers"]
-    told = {entry["type"]: entry["status"] for entry in item["status"].get("conditions", ())}
     return Pod(
         placement=(_node(item), owner["name"], container["image"]),
         uid=meta["uid"],
-        is_ready=told.get("Ready") == "True",
+        is_ready=kinds.condition(item) == "True",
     )
 
 

@@ -1,8 +1,7 @@
 """A stage: nodes whose machines are made up, the real DaemonSet controller, and what a compile and NFD's rules do.
 
-A stage can do without kubelets and scheduler as long as nodes stay in their pools: the controller makes the pods. When
-a node's labels change, it removes only pods that are bound to the node (syncNodeUpdate in pkg/controller/daemon), so
-that needs the scheduler, and hollow kubelets.
+The scheduler binds the pods, and hollow kubelets tell of them: when a node's labels change, the controller removes only
+pods that are bound to the node (syncNodeUpdate in pkg/controller/daemon).
 """
 
 import contextlib
@@ -13,10 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from compiler import API_VERSION
-from tests import in_process, project
 from tests.cluster.control import control_plane as control_planes
-from tests.cluster.control import controllers, manifests
+from tests.cluster.control import manifests
 from tests.cluster.control import objects as kinds
 from tests.cluster.local import waiting
 from tests.cluster.simulated import hollow_nodes, placements
@@ -24,7 +21,7 @@ from tests.property import nfd_rules
 from tests.property.fleets import machines
 
 CLUSTER = "test"
-NAMESPACE = "kae-operator"
+NAMESPACE = manifests.NAMESPACE
 RULE = "NodeFeatureRule"
 APPLIED = ("Namespace", "ServiceAccount", RULE, "DaemonSet")
 """The kinds of objects that NFD needs to label nodes, and the controller to make pods."""
@@ -38,7 +35,6 @@ _MARKED = f"{_NODES}?labelSelector={_MARK}"
 _RULES = "/apis/nfd.k8s-sigs.io/v1alpha1/nodefeaturerules"
 _DAEMON_SETS = f"/apis/apps/v1/namespaces/{NAMESPACE}/daemonsets"
 _PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
-_READY = {"type": "Ready", "status": "True", "reason": "Made", "message": "There is no kubelet."}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,39 +52,33 @@ class Stage:
     """A cluster of machines that are made up, and the controller that is to make pods for them."""
 
     def __init__(
-        self,
-        plane: control_planes.ControlPlane,
-        objects: kinds.Objects,
-        hosts: Sequence[machines.Machine],
-        watched: waiting.Watched,
+        self, plane: control_planes.ControlPlane, objects: kinds.Objects, hosts: Sequence[machines.Machine]
     ) -> None:
-        """There are no nodes yet; without the one that is watched, no pod would ever be where it is to be."""
+        """There are no nodes yet."""
         self._api = plane.api
         self._objects = objects
-        self._watched = watched
+        self._hollow = hollow_nodes.Nodes(plane.api, {host.name: {} for host in hosts})
         self._hosts = tuple(hosts)
         self._there: dict[str, manifests.Manifest] = {}
         self._given: dict[str, dict[str, str]] = {host.name: {} for host in hosts}
 
-    def register(self, *, are_ready: bool) -> None:
-        """Make the nodes without labels of NFD; without a controller for them, they are ready."""
+    @contextlib.contextmanager
+    def opened(self, folder: Path) -> Iterator[None]:
+        """Make the nodes, labelled by NFD as before any policy was there; at the end they are gone."""
         for host in self._hosts:
-            self._register(host, is_ready=are_ready)
-
-    def start(self, folder: Path) -> None:
-        """Make NFD label the nodes by their devices, as before any policy was there. The folder is empty."""
-        for definition in manifests.definitions_of_nfd():
-            self._objects.apply(definition.data, definition.text, _MANAGER)
-            self._objects.wait_until_established(definition.data)
-        self.apply(compiled(folder, self.documents()))
-        self.clear()
+            self._register(host)
+        with self._hollow.working():
+            self._objects.define((item.data, item.text) for item in manifests.definitions_of_nfd())
+            self.apply(manifests.compiled(folder, self.documents()))
+            self.clear()
+            yield
 
     def documents(self, *policies: Mapping[str, Any], recipes: Iterable[Mapping[str, Any]] = ()) -> dict[str, str]:
         """Return the files of a project with these policies, and the inventory as the API server gives it now."""
         spec = {"nfd": {"enabled": False, "nodefeaturerules": True}}
         files = {f"policies/{policy['metadata']['name']}.yaml": policy for policy in policies}
         files |= {f"recipes/{recipe['metadata']['name']}/recipe.yaml": recipe for recipe in recipes}
-        files["policies/cluster.yaml"] = document("KAECluster", CLUSTER, spec)
+        files["policies/cluster.yaml"] = manifests.document("KAECluster", CLUSTER, spec)
         files[f"inventory/{CLUSTER}.json"] = self._api.get(_MARKED)
         return {name: json.dumps(data) for name, data in files.items()}
 
@@ -96,9 +86,6 @@ class Stage:
         """Apply the objects of a project that the cluster lacks, and label the nodes.
 
         The rules come first, so that DaemonSets find the nodes labelled; what is compiled no more goes last.
-
-        Raises:
-            AssertionError: The API server has refused something.
         """
         wanted = {str(item): item for item in manifests.of(root / "output" / CLUSTER) if item.kind in APPLIED}
         changed = {title: item for title, item in wanted.items() if self._there.get(title) != item}
@@ -110,22 +97,17 @@ class Stage:
         return Change(applied=tuple(sorted(changed)), removed=tuple(sorted(gone)), labelled=labelled)
 
     def wait_for(self, placed: Sequence[placements.Placement]) -> None:
-        """Wait until the controller has these pods, no others, and no more to do.
-
-        Raises:
-            TimedOut: It comes to something else.
-        """
+        """Wait until the controller has these pods, no others, and no more to do."""
 
         def explain() -> str:
-            found, wanted = Counter(self.placed()), Counter(placed)
-            lacking, beside = sorted((wanted - found).elements()), sorted((found - wanted).elements())
+            there, wanted = Counter(self.placed()), Counter(placed)
+            lacking, beside = sorted((wanted - there).elements()), sorted((there - wanted).elements())
             return f"Lacking: {lacking}\nBeside: {beside}"
 
         waiting.until(
             "the pods that the plan foretells",
             lambda: self.placed() == sorted(placed) and self._is_settled(placed),
-            timeout_s=60,
-            programs=(self._watched,),
+            programs=(self._hollow,),
             explain=explain,
         )
 
@@ -144,7 +126,7 @@ class Stage:
         before = self._hosts
         self._hosts = (*before, host)
         self._given[host.name] = {}
-        self._register(host, is_ready=False)
+        self._register(host)
         self._label()
         try:
             with hollow_nodes.Nodes(self._api, {host.name: {}}).working():
@@ -155,15 +137,11 @@ class Stage:
 
     def generations(self) -> dict[str, int]:
         """Return how often each DaemonSet's spec was changed, by name."""
-        found = self._api.get(_DAEMON_SETS)["items"]
-        return {item["metadata"]["name"]: item["metadata"]["generation"] for item in found}
+        items = self._api.get(_DAEMON_SETS)["items"]
+        return {item["metadata"]["name"]: item["metadata"]["generation"] for item in items}
 
     def clear(self) -> None:
-        """Remove everything that was applied, and all pods; the nodes stay, as they are labelled.
-
-        Raises:
-            TimedOut: Some of it is there to stay.
-        """
+        """Remove everything that was applied, and all pods; the nodes stay, as they are labelled."""
         for item in self._there.values():
             if item.kind in (RULE, "DaemonSet"):
                 self._objects.delete(item.data)
@@ -173,7 +151,7 @@ class Stage:
             assert self._api.request("DELETE", f"{_PODS}?gracePeriodSeconds=0").status == 200
             return not self._api.get(_DAEMON_SETS)["items"] and not self._api.get(_PODS)["items"]
 
-        waiting.until("the end of the pods", is_empty, timeout_s=30)
+        waiting.until("the end of the pods", is_empty)
 
     def _bring(self, *changed: manifests.Manifest, removed: Iterable[manifests.Manifest]) -> None:
         for item in changed:
@@ -181,14 +159,10 @@ class Stage:
         for item in removed:
             self._objects.delete(item.data)
 
-    def _register(self, host: machines.Machine, *, is_ready: bool) -> None:
+    def _register(self, host: machines.Machine) -> None:
         node = host.node({_MARK: CLUSTER})
-        node["status"]["conditions"] = [_READY] if is_ready else []
+        node["status"]["conditions"] = []
         assert self._api.request("POST", _NODES, node).status == 201
-        if is_ready:
-            # The API server taints every new node as not ready, and no controller runs that removes the taint.
-            answer = self._api.request("PATCH", f"{_NODES}/{host.name}", {"spec": node["spec"]})
-            assert answer.status == 200, answer
 
     def _label(self) -> frozenset[str]:
         """Give the nodes the labels that the rules in the cluster say, as NFD's master would; which have changed."""
@@ -206,55 +180,18 @@ class Stage:
 
     def _is_settled(self, placed: Sequence[placements.Placement]) -> bool:
         """Return whether the controller knows the DaemonSets of these pods, and has finished each."""
-        found = {item["metadata"]["name"]: item for item in self._api.get(_DAEMON_SETS)["items"]}
-        return {daemon_set for _, daemon_set, _ in placed} <= found.keys() and all(map(_is_done, found.values()))
+        live = {item["metadata"]["name"]: item for item in self._api.get(_DAEMON_SETS)["items"]}
+        return {daemon_set for _, daemon_set, _ in placed} <= live.keys() and all(map(_is_done, live.values()))
 
 
 @contextlib.contextmanager
-def without_kubelets(
+def opened(
     plane: control_planes.ControlPlane, objects: kinds.Objects, hosts: Sequence[machines.Machine], folder: Path
 ) -> Iterator[Stage]:
-    """A stage on which pods are made, and go nowhere."""
-    with controllers.without_kubelets(plane) as manager:
-        stage = Stage(plane, objects, hosts, manager)
-        try:
-            stage.register(are_ready=True)
-            stage.start(folder)
-            yield stage
-        finally:
-            assert plane.api.request("DELETE", _MARKED).status == 200
-
-
-@contextlib.contextmanager
-def with_hollow_kubelets(
-    plane: control_planes.ControlPlane, objects: kinds.Objects, hosts: Sequence[machines.Machine], folder: Path
-) -> Iterator[Stage]:
-    """A stage whose scheduler binds pods; they are Ready soon after, and gone soon after they are to go."""
-    hollow = hollow_nodes.Nodes(plane.api, {host.name: {} for host in hosts})
-    stage = Stage(plane, objects, hosts, hollow)
-    try:
-        stage.register(are_ready=False)
-        with hollow.working():
-            stage.start(folder)
-            yield stage
-    finally:
-        assert plane.api.request("DELETE", _MARKED).status == 200
-
-
-def compiled(root: Path, texts: Mapping[str, str]) -> Path:
-    """Return a project's folder with these files, once it is compiled.
-
-    Raises:
-        AssertionError: It does not compile.
-    """
-    answer = in_process.kae(project.write(root, dict(texts)), "compile")
-    assert answer.code == 0, answer.err
-    return root
-
-
-def document(kind: str, name: str, spec: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a document's data."""
-    return {"apiVersion": API_VERSION, "kind": kind, "metadata": {"name": name}, "spec": dict(spec)}
+    """A stage of these hosts; the folder is empty."""
+    stage = Stage(plane, objects, hosts)
+    with stage.opened(folder):
+        yield stage
 
 
 def _is_done(daemon_set: Any) -> bool:
