@@ -1,6 +1,9 @@
 """Fixtures of several modules: a git repository that `kae init` made, and a project with its output."""
 
+import io
 import shutil
+import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -49,6 +52,16 @@ def committed_rollout(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def rollout(committed_rollout: Path, tmp_path: Path) -> Path:
     """The example of docs/rollouts.md, committed: 24 nodes, two waves."""
     return shutil.copytree(committed_rollout, tmp_path / "fleet")
+
+
+@pytest.fixture
+def piped(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """Return what has standard input hold a text."""
+
+    def pipe(text: str) -> None:
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
+
+    return pipe
 
 
 def _compiled(folder: Path) -> Path:

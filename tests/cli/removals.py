@@ -20,7 +20,6 @@ spec:
     repository:
       url: https://git.example.com/platform/kae.git
 """
-WEST = f'{HEAD}kind: KAECluster\nmetadata:\n  name: west\nspec:\n  kubernetesVersion: "1.31"\n'
 TLS = f"""\
 {HEAD}kind: KAEPolicy
 metadata:
@@ -42,7 +41,6 @@ spec:
   devicePlugin:
     version: 1.4.1
 """
-REST = fleet.REST
 
 
 def node(number: int, pool: str = "tls", rack: str = "r1", **deploy: str) -> dict[str, Any]:
@@ -65,7 +63,7 @@ def without_label(number: int, label: str) -> tuple[dict[str, Any], ...]:
 def compiled(folder: Path, **texts: str) -> Path:
     """Return the project, compiled; `texts` replaces policies by name."""
     project.write(folder, {"inventory/east.json": fleet.listed(NODES)})
-    policies = {"east": EAST, "west": WEST, "tls": TLS, "rest": REST} | texts
+    policies = {"east": EAST, "west": fleet.CLUSTER, "tls": TLS, "rest": fleet.REST} | texts
     project.write(folder, {f"policies/{name}.yaml": text for name, text in policies.items() if text})
     assert in_process.kae(folder, "compile", "--no-cache").code == 0
     return folder

@@ -76,15 +76,6 @@ def test_a_node_that_is_not_the_one_node_ends_with_3(arguments: tuple[str, ...],
     assert words in answer.err
 
 
-def test_documents_with_mistakes_explain_nothing(tmp_path: Path) -> None:
-    folder = project.write(fleet.small(tmp_path), {"policies/rest.yaml": fleet.REST.replace("default", "defualt")})
-
-    answer = in_process.kae(folder, "explain", "kp920-01")
-
-    assert (answer.code, answer.out) == (1, "")
-    assert "error[unknown-field]" in answer.err
-
-
 def test_a_misspelt_node_is_answered_with_the_nearest_one(folder: Path) -> None:
     alone, full = in_process.kae(folder, "explain", "kp920-o2"), in_process.kae(folder, "explain", "east/kp920-o2")
 

@@ -1,8 +1,7 @@
 """`kae import` prints documents on standard output, and everything that is to be said on standard error."""
 
-import io
 import json
-import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -22,11 +21,6 @@ LIVE = {
     "metadata": {"name": "kae-policy", "uid": "5a"},
     "spec": {"driver": {"version": "v2.1"}},
 }
-
-
-def piped(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
-    """Have standard input hold a text."""
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
 
 
 def test_what_is_printed_compiles_in_a_repository_that_init_made(tmp_path: Path) -> None:
@@ -87,9 +81,9 @@ def test_another_kind_of_object_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize("arguments", [(), ("-",)])
 @pytest.mark.parametrize("text", [json.dumps(LIVE), VALUES])
 def test_a_pipe_may_bring_json_or_yaml(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, arguments: tuple[str, ...]
+    tmp_path: Path, piped: Callable[[str], None], text: str, arguments: tuple[str, ...]
 ) -> None:
-    piped(monkeypatch, text)
+    piped(text)
 
     answer = in_process.kae(tmp_path, "import", *arguments)
 
@@ -157,8 +151,8 @@ def test_a_policy_with_the_images_of_the_operator_is_told_by_import_and_by_compi
         assert answer.code == 0
 
 
-def test_an_empty_pipe_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    piped(monkeypatch, "")
+def test_an_empty_pipe_is_refused(tmp_path: Path, piped: Callable[[str], None]) -> None:
+    piped("")
 
     answer = in_process.kae(tmp_path, "import")
 

@@ -3,6 +3,7 @@
 import io
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -15,19 +16,14 @@ from tests.cli import fleet
 from tests.kube import apiserver
 
 
-def piped(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
-    """Have standard input hold a text."""
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
-
-
 @pytest.mark.parametrize(
     "dump", [fleet.listed, lambda: f"\n{fleet.listed()}", lambda: yaml.safe_dump(json.loads(fleet.listed()))]
 )
 def test_what_kubectl_prints_in_json_or_yaml_becomes_canonical(
-    dump: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    dump: object, tmp_path: Path, piped: Callable[[str], None]
 ) -> None:
     assert callable(dump)
-    piped(monkeypatch, dump())
+    piped(dump())
 
     answer = in_process.kae(tmp_path, "inventory", "--cluster", "east")
 
@@ -35,18 +31,18 @@ def test_what_kubectl_prints_in_json_or_yaml_becomes_canonical(
     assert answer.out == canonical_form.text(builders.reduced(*fleet.NODES))
 
 
-def test_an_inventory_passes_through_unchanged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_inventory_passes_through_unchanged(tmp_path: Path, piped: Callable[[str], None]) -> None:
     text = canonical_form.text(builders.reduced(*fleet.NODES))
-    piped(monkeypatch, text)
+    piped(text)
 
     assert in_process.kae(tmp_path, "inventory", "--cluster", "east").out == text
 
 
-def test_the_file_compiles_to_what_kubectls_answer_compiles_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_file_compiles_to_what_kubectls_answer_compiles_to(tmp_path: Path, piped: Callable[[str], None]) -> None:
     folder = fleet.full(tmp_path)
     in_process.kae(folder, "compile")
     before, planned = project.tree(folder / "output"), in_process.kae(folder, "plan").out
-    piped(monkeypatch, fleet.listed())
+    piped(fleet.listed())
     project.write(folder, {"inventory/east.json": in_process.kae(folder, "inventory", "--cluster", "east").out})
 
     answer = in_process.kae(folder, "compile")
@@ -58,11 +54,11 @@ def test_the_file_compiles_to_what_kubectls_answer_compiles_to(tmp_path: Path, m
 
 @pytest.mark.parametrize("setting", ["ignoreLabels: [po*]", "inventory: {labels: [openfuyao.com/, openfuyao/]}"])
 def test_labels_that_the_project_leaves_out_never_enter(
-    setting: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    setting: str, tmp_path: Path, piped: Callable[[str], None]
 ) -> None:
     ignoring = fleet.CLUSTER.replace("west", "east") + f"  watcher:\n    {setting}\n"
     project.write(tmp_path, {"policies/east.yaml": ignoring})
-    piped(monkeypatch, fleet.listed())
+    piped(fleet.listed())
 
     answer = in_process.kae(tmp_path, "inventory", "--cluster", "east")
 
@@ -79,11 +75,11 @@ def test_labels_that_the_project_leaves_out_never_enter(
     ],
 )
 def test_no_inventory_is_taken_while_a_document_may_say_which_labels_it_leaves_out(
-    policies: dict[str, str], code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    policies: dict[str, str], code: str, tmp_path: Path, piped: Callable[[str], None]
 ) -> None:
     texts = {"east": fleet.CLUSTER.replace("west", "east"), "rest": fleet.REST}
     project.write(tmp_path, {f"policies/{name}.yaml": text + policies.get(name, "") for name, text in texts.items()})
-    piped(monkeypatch, fleet.listed())
+    piped(fleet.listed())
 
     answer = in_process.kae(tmp_path, "inventory", "--cluster", "east", "-o", "inventory/east.json")
 
@@ -92,10 +88,10 @@ def test_no_inventory_is_taken_while_a_document_may_say_which_labels_it_leaves_o
 
 
 def test_a_first_inventory_is_taken_for_a_cluster_that_a_policy_names(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, piped: Callable[[str], None]
 ) -> None:
     project.write(tmp_path, {"policies/tls.yaml": fleet.POLICY, "policies/west.yaml": fleet.CLUSTER})
-    piped(monkeypatch, fleet.listed())
+    piped(fleet.listed())
 
     assert in_process.kae(tmp_path, "inventory", "--cluster", "east").code == 0
 
@@ -109,12 +105,12 @@ def test_a_first_inventory_is_taken_for_a_cluster_that_a_policy_names(
 )
 @pytest.mark.parametrize("live", [False, True])
 def test_no_inventory_is_taken_without_a_label_that_decides(
-    live: bool, setting: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    live: bool, setting: str, said: str, tmp_path: Path, piped: Callable[[str], None]
 ) -> None:
     ignoring = fleet.CLUSTER.replace("west", "east") + f"  watcher:\n    {setting}\n"
     selecting = fleet.REST.replace("default: true", "nodeSelector: {matchLabels: {pool: db}}")
     project.write(tmp_path, {"policies/east.yaml": ignoring, "policies/rest.yaml": selecting})
-    piped(monkeypatch, fleet.listed())
+    piped(fleet.listed())
 
     with apiserver.serving(tmp_path) as server:
         server.put(*fleet.NODES)
@@ -143,9 +139,9 @@ def test_no_inventory_is_taken_without_a_label_that_decides(
     ],
 )
 def test_what_is_no_list_of_nodes_prints_nothing_and_says_why(
-    text: str, code: int, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    text: str, code: int, words: str, tmp_path: Path, piped: Callable[[str], None]
 ) -> None:
-    piped(monkeypatch, text)
+    piped(text)
 
     answer = in_process.kae(tmp_path, "inventory", "--cluster", "east")
 
@@ -153,17 +149,17 @@ def test_what_is_no_list_of_nodes_prints_nothing_and_says_why(
     assert words in answer.err
 
 
-def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path, piped: Callable[[str], None]) -> None:
     path = tmp_path / "inventory/east.json"
     project.write(tmp_path, {"inventory/east.json": "before\n"})
     path.chmod(0o640)
     call = ("inventory", "--cluster", "east", "-o", "inventory/east.json")
 
     for wrong in ("", fleet.POLICY, fleet.listed((fleet.NODES[0], fleet.NODES[0]))):
-        piped(monkeypatch, wrong)
+        piped(wrong)
         assert in_process.kae(tmp_path, *call).code == 1
         assert project.tree(tmp_path) == {"inventory/east.json": b"before\n"}
-    piped(monkeypatch, fleet.listed())
+    piped(fleet.listed())
     answer = in_process.kae(tmp_path, *call)
 
     assert (answer.code, answer.out, answer.err) == (0, f"inventory/east.json: {len(fleet.NODES)} nodes\n", "")
@@ -172,9 +168,9 @@ def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path, monkeypatch: pyte
     assert list(project.tree(tmp_path)) == ["inventory/east.json"]
 
 
-def test_a_new_file_has_the_mode_of_any_new_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_new_file_has_the_mode_of_any_new_file(tmp_path: Path, piped: Callable[[str], None]) -> None:
     (tmp_path / "usual").touch()
-    piped(monkeypatch, fleet.listed())
+    piped(fleet.listed())
 
     in_process.kae(tmp_path, "inventory", "--cluster", "east", "-o", "east.json")
 
@@ -182,8 +178,8 @@ def test_a_new_file_has_the_mode_of_any_new_file(tmp_path: Path, monkeypatch: py
 
 
 @pytest.mark.parametrize("file", ["nowhere/east.json", ".", "/dev/full"])
-def test_a_file_that_cannot_be_written_ends_with_3(file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    piped(monkeypatch, fleet.listed())
+def test_a_file_that_cannot_be_written_ends_with_3(file: str, tmp_path: Path, piped: Callable[[str], None]) -> None:
+    piped(fleet.listed())
 
     answer = in_process.kae(tmp_path, "inventory", "--cluster", "east", "-o", file)
 
@@ -192,10 +188,8 @@ def test_a_file_that_cannot_be_written_ends_with_3(file: str, tmp_path: Path, mo
 
 
 @pytest.mark.parametrize("name", ["East", "a/b", "..", ""])
-def test_a_cluster_has_a_name_that_its_file_can_have(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    piped(monkeypatch, fleet.listed())
+def test_a_cluster_has_a_name_that_its_file_can_have(name: str, tmp_path: Path, piped: Callable[[str], None]) -> None:
+    piped(fleet.listed())
 
     answer = in_process.kae(tmp_path, "inventory", "--cluster", name)
 
@@ -267,9 +261,9 @@ def test_a_list_that_breaks_off_prints_nothing(tmp_path: Path, monkeypatch: pyte
     assert "did not list nodes, as the credentials do not allow it (403): " in answer.err
 
 
-def test_a_file_of_another_cluster_is_not_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_of_another_cluster_is_not_replaced(tmp_path: Path, piped: Callable[[str], None]) -> None:
     project.write(tmp_path, {"inventory/east.json": "before\n"})
-    piped(monkeypatch, fleet.listed())
+    piped(fleet.listed())
 
     answer = in_process.kae(tmp_path, "inventory", "--cluster", "west", "-o", "inventory/east.json")
 

@@ -1,15 +1,17 @@
 """Rules for every command: where it runs, how it ends, and which data it never shows."""
 
+import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 import compiler
 from compiler.cli import findings
-from tests import in_process, project
+from tests import imagefiles, in_process, project
 from tests.cli import fleet
 
 ROOT = Path(__file__).parents[2]
@@ -265,3 +267,29 @@ def test_no_document_can_repaint_the_terminal(tmp_path: Path) -> None:
 
     assert answer.code == 1
     assert all(character.isprintable() for character in answer.err.replace("\n", ""))
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("plan",),
+        ("explain", "kp920-01"),
+        ("preflight", "--kernel", "5.10.0"),
+        ("preflight", "--image", "image:2.2.0"),
+        ("smoke", "--cluster", "east"),
+        ("report", "--html", "page.html"),
+    ],
+    ids=" ".join,
+)
+def test_documents_with_mistakes_are_shown_and_nothing_else_is_answered(
+    command: tuple[str, ...], tmp_path: Path, piped: Callable[[str], None]
+) -> None:
+    piped(json.dumps({"Labels": imagefiles.labels(version="2.2.0")}))
+    folder = fleet.small(tmp_path)
+    project.write(folder, {"policies/more.yaml": fleet.REST.replace("name: rest", "name: a"), "page.html": "earlier"})
+
+    answer = in_process.kae(folder, *command)
+
+    assert (answer.code, answer.out) == (1, "")
+    assert "error[two-defaults]" in answer.err
+    assert (folder / "page.html").read_text() == "earlier"

@@ -129,13 +129,21 @@ def test_a_compile_of_all_compiles_what_a_compile_of_one_has_left(tmp_path: Path
     assert (left, (folder / "output/west").exists()) == (False, True)
 
 
-@pytest.mark.parametrize("command", ["plan", "explain", "compile"])
+@pytest.mark.parametrize("command", ["plan", "explain", "compile", "status", "smoke"])
 def test_a_cluster_that_no_inventory_and_no_document_names_is_refused(command: str, folder: Path) -> None:
     arguments = ("explain", "north/kp920-01") if command == "explain" else (command, "--cluster", "north")
     answer = in_process.kae(folder, *arguments)
 
     assert answer.code == 3
     assert answer.err.startswith("kae: there is no cluster 'north'.")
+
+
+@pytest.mark.parametrize("command", ["status", "smoke"])
+def test_of_several_clusters_one_has_to_be_named(command: str, folder: Path) -> None:
+    answer = in_process.kae(folder, command)
+
+    assert (answer.code, answer.out) == (3, "")
+    assert "the documents name east and west." in answer.err
 
 
 def test_an_empty_inventory_that_a_person_accepts_counts_as_none(tmp_path: Path) -> None:

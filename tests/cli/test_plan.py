@@ -175,13 +175,6 @@ def test_a_cluster_can_be_chosen(folder: Path) -> None:
     assert "cluster east" not in answer.out
 
 
-def test_a_cluster_that_no_document_names_ends_with_3(folder: Path) -> None:
-    answer = in_process.kae(folder, "plan", "--cluster", "north")
-
-    assert (answer.code, answer.out) == (3, "")
-    assert "Clusters are east and west." in answer.err
-
-
 def test_nodes_that_are_alike_share_a_line(tmp_path: Path) -> None:
     def lines(count: int) -> list[str]:
         machines = tuple(
@@ -284,15 +277,6 @@ def test_a_warning_ends_with_0_and_where_that_is_wanted_with_1(folder: Path) -> 
 
     assert (usual.code, strict.code, strict.out) == (0, 1, "")
     assert strict.err == usual.err.removesuffix("\n") + "; --strict treats warnings as errors\n"
-
-
-def test_a_mistake_leaves_nothing_to_plan(tmp_path: Path) -> None:
-    folder = project.write(fleet.small(tmp_path), {"policies/more.yaml": fleet.REST.replace("name: rest", "name: a")})
-
-    answer = in_process.kae(folder, "plan")
-
-    assert (answer.code, answer.out) == (1, "")
-    assert "error[two-defaults]" in answer.err
 
 
 def test_a_plan_writes_nothing(tmp_path: Path) -> None:

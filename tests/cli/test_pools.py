@@ -187,13 +187,3 @@ def test_what_preflight_would_compile_to_is_what_compile_makes_once_a_node_runs_
     foretold = {pool["pool"]: pool["image"] for pool in east["policies"][0]["pools"]}
     (row,) = planned["clusters"][0]["nodes"]
     assert foretold[row["pool"]] == row["driver"]
-
-
-def test_documents_with_mistakes_are_not_answered_for(tmp_path: Path) -> None:
-    folder = project.write(tmp_path, {"policies/all.yaml": POLICY.replace("regexp: oe2203", "regexp: (")})
-
-    answer = in_process.kae(folder, "preflight", "--kernel", OLD)
-
-    assert answer.code == 1
-    assert "error[kernel-pattern]" in answer.err
-    assert answer.out == ""

@@ -5,6 +5,7 @@ import io
 import json
 import sys
 import tarfile
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -26,11 +27,6 @@ def folder(tmp_path: Path) -> Path:
     return project.write(tmp_path, texts | {"inventory/east.json": fleet.listed()})
 
 
-def piped(monkeypatch: pytest.MonkeyPatch, data: object) -> None:
-    """Let standard input hold JSON."""
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(json.dumps(data).encode())))
-
-
 def test_an_oci_archive_with_all_that_its_policy_needs_is_fine(folder: Path) -> None:
     imagefiles.write_oci(folder / "driver.tar", IMAGE, LABELS)
 
@@ -50,6 +46,60 @@ def test_an_archive_of_docker_is_read_too(folder: Path) -> None:
     imagefiles.write_docker(folder / "driver.tar", [IMAGE], LABELS)
 
     assert in_process.kae(folder, "preflight", "--image", "driver.tar").code == 0
+
+
+def test_a_terminal_is_not_waited_for(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.stdin, "isatty", lambda: True)
+
+    answer = in_process.kae(folder, "preflight", "--image", IMAGE)
+
+    assert (answer.code, answer.out) == (1, "")
+    assert f"skopeo inspect docker://{IMAGE} | kae preflight --image {IMAGE}" in answer.err
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "words"),
+    [
+        (("--image", IMAGE, "--kernel", KERNEL), 2, ""),
+        ((), 2, ""),
+        (("--image", "driver.tar", "--os", "openEuler 22.03 (LTS-SP4)"), 2, "--os is about --kernel."),
+        (("--image", "other:2.2.0"), 1, "no policy installs a driver from 'other:2.2.0'"),
+    ],
+)
+def test_a_question_that_cannot_be_meant_is_refused(
+    options: tuple[str, ...], code: int, words: str, folder: Path, piped: Callable[[str], None]
+) -> None:
+    piped(json.dumps({"Labels": LABELS}))
+
+    answer = in_process.kae(folder, "preflight", *options)
+
+    assert answer.code == code
+    assert words in answer.err
+
+
+@pytest.mark.parametrize(
+    ("write", "words"),
+    [
+        (lambda path: imagefiles.write_oci(path, None, LABELS), "the image in driver.tar has no name."),
+        (lambda path: imagefiles.write_docker(path, None, LABELS), "the image in driver.tar has no name."),
+        (lambda path: imagefiles.write_oci(path, IMAGE, LABELS, images=2), "driver.tar is no archive of one image."),
+        (
+            lambda path: imagefiles.write_docker(path, [IMAGE, "other:1"], LABELS),
+            f"the image in driver.tar has the names {IMAGE} and other:1.",
+        ),
+        (lambda path: path.write_text("text\n"), "driver.tar is no archive of one image."),
+    ],
+    ids=["unnamed", "untagged", "several", "names", "text"],
+)
+def test_an_archive_of_anything_but_one_named_image_is_refused(
+    write: Callable[[Path], object], words: str, folder: Path
+) -> None:
+    write(folder / "driver.tar")
+
+    answer = in_process.kae(folder, "preflight", "--image", "driver.tar")
+
+    assert answer.code == 1
+    assert words in answer.err
 
 
 def test_an_image_of_several_platforms_is_read_where_all_hold_the_same(folder: Path) -> None:
@@ -74,17 +124,17 @@ def test_an_image_of_several_platforms_is_read_where_all_hold_the_same(folder: P
     ],
 )
 def test_what_programs_say_of_an_image_is_read_from_standard_input(
-    folder: Path, said: object, monkeypatch: pytest.MonkeyPatch
+    folder: Path, said: object, piped: Callable[[str], None]
 ) -> None:
-    piped(monkeypatch, said)
+    piped(json.dumps(said))
 
     answer = in_process.kae(folder, "preflight", "--image", IMAGE)
 
     assert (answer.code, answer.err) == (0, "")
 
 
-def test_a_kernel_without_modules_is_an_error_for_programs(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    piped(monkeypatch, {"Labels": imagefiles.labels(version="2.2.0", kernels="6.6.0-1", sources="prebuilt")})
+def test_a_kernel_without_modules_is_an_error_for_programs(folder: Path, piped: Callable[[str], None]) -> None:
+    piped(json.dumps({"Labels": imagefiles.labels(version="2.2.0", kernels="6.6.0-1", sources="prebuilt")}))
 
     answer = in_process.kae(folder, "preflight", "--image", IMAGE, "-o", "json")
 
@@ -98,11 +148,11 @@ def test_a_kernel_without_modules_is_an_error_for_programs(folder: Path, monkeyp
 
 @pytest.mark.parametrize(("tag", "code"), [("2.2.0-b", 0), ("2.2.0", 0), ("2.2.01", 1), ("2.3.0", 1)])
 def test_a_tag_is_the_version_in_the_image_and_perhaps_a_suffix(
-    folder: Path, tag: str, code: int, monkeypatch: pytest.MonkeyPatch
+    folder: Path, tag: str, code: int, piped: Callable[[str], None]
 ) -> None:
     text = (folder / "policies/all.yaml").read_text()
     project.write(folder, {"policies/all.yaml": text.replace("2.2.0", tag)})
-    piped(monkeypatch, {"Labels": LABELS})
+    piped(json.dumps({"Labels": LABELS}))
 
     answer = in_process.kae(folder, "preflight", "--image", IMAGE.replace("2.2.0", tag))
 
@@ -121,53 +171,14 @@ def test_a_tag_is_the_version_in_the_image_and_perhaps_a_suffix(
     ],
 )
 def test_an_image_that_says_nothing_of_a_driver_is_refused(
-    folder: Path, said: object, words: str, monkeypatch: pytest.MonkeyPatch
+    folder: Path, said: object, words: str, piped: Callable[[str], None]
 ) -> None:
-    piped(monkeypatch, said)
+    piped(json.dumps(said))
 
     answer = in_process.kae(folder, "preflight", "--image", IMAGE)
 
     assert (answer.code, answer.out) == (1, "")
     assert words in answer.err
-
-
-def test_a_terminal_is_not_waited_for(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    piped(monkeypatch, {"Labels": LABELS})
-    monkeypatch.setattr(sys.stdin, "isatty", lambda: True)
-
-    answer = in_process.kae(folder, "preflight", "--image", IMAGE)
-
-    assert (answer.code, answer.out) == (1, "")
-    assert f"skopeo inspect docker://{IMAGE} | kae preflight --image {IMAGE}" in answer.err
-
-
-def test_an_image_that_no_policy_takes_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    piped(monkeypatch, {"Labels": LABELS})
-
-    answer = in_process.kae(folder, "preflight", "--image", "registry.example.com/other:2.2.0")
-
-    assert answer.code == 1
-    assert "no policy installs a driver from 'registry.example.com/other:2.2.0'" in answer.err
-
-
-def test_an_archive_without_a_name_or_with_several_images_is_refused(folder: Path) -> None:
-    imagefiles.write_oci(folder / "unnamed.tar", None, LABELS)
-    imagefiles.write_oci(folder / "several.tar", IMAGE, LABELS, images=2)
-    imagefiles.write_docker(folder / "names.tar", [IMAGE, "other:1"], LABELS)
-    imagefiles.write_docker(folder / "untagged.tar", None, LABELS)
-    (folder / "text.tar").write_text("text\n")
-
-    said = {
-        name: in_process.kae(folder, "preflight", "--image", f"{name}.tar")
-        for name in ("unnamed", "untagged", "several", "names", "text")
-    }
-
-    assert {answer.code for answer in said.values()} == {1}
-    assert "the image in unnamed.tar has no name." in said["unnamed"].err
-    assert "the image in untagged.tar has no name." in said["untagged"].err
-    assert f"the image in names.tar has the names {IMAGE} and other:1." in said["names"].err
-    assert "several.tar is no archive of one image." in said["several"].err
-    assert "text.tar is no archive of one image." in said["text"].err
 
 
 @pytest.mark.parametrize(
@@ -179,33 +190,16 @@ def test_an_archive_without_a_name_or_with_several_images_is_refused(folder: Pat
     ],
 )
 def test_packages_are_asked_of_an_image_only_where_they_come_from_it(
-    folder: Path, repository: str, held: str, code: int, monkeypatch: pytest.MonkeyPatch
+    folder: Path, repository: str, held: str, code: int, piped: Callable[[str], None]
 ) -> None:
     packages = f"{{packages: {{names: [kae-driver-2.2.0-1], repositories: ['{repository}']}}}}"
     text = (folder / "policies/all.yaml").read_text()
     project.write(folder, {"policies/all.yaml": text.replace("{prebuilt: {}}", packages)})
-    piped(monkeypatch, {"Labels": imagefiles.labels(version="2.2.0", sources=held)})
+    piped(json.dumps({"Labels": imagefiles.labels(version="2.2.0", sources=held)}))
 
     answer = in_process.kae(folder, "preflight", "--image", IMAGE)
 
     assert (answer.code, "error[image-driver-source]" in answer.err) == (code, code == 1), answer.err
-
-
-def test_a_kernel_and_an_image_are_two_questions(folder: Path) -> None:
-    both = in_process.kae(folder, "preflight", "--image", IMAGE, "--kernel", KERNEL)
-    none = in_process.kae(folder, "preflight")
-
-    assert (both.code, none.code) == (2, 2)
-
-
-def test_documents_with_mistakes_are_shown_instead(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    project.write(folder, {"policies/wrong.yaml": "a: b: c\n"})
-    piped(monkeypatch, {"Labels": LABELS})
-
-    answer = in_process.kae(folder, "preflight", "--image", IMAGE)
-
-    assert (answer.code, answer.out) == (1, "")
-    assert "error[yaml-syntax]" in answer.err
 
 
 def hostile(content: bytes, *, link: str = "") -> bytes:
@@ -238,15 +232,6 @@ def test_a_hostile_archive_is_refused_in_a_sentence(folder: Path, content: bytes
     assert "driver.tar is no archive of one image." in answer.err
 
 
-def test_a_system_beside_an_image_is_a_usage_error(folder: Path) -> None:
-    imagefiles.write_oci(folder / "driver.tar", IMAGE, LABELS)
-
-    answer = in_process.kae(folder, "preflight", "--image", "driver.tar", "--os", "openEuler 22.03 (LTS-SP4)")
-
-    assert (answer.code, answer.out) == (2, "")
-    assert "--os is about --kernel." in answer.err
-
-
 @pytest.mark.parametrize(
     "said",
     [
@@ -254,8 +239,8 @@ def test_a_system_beside_an_image_is_a_usage_error(folder: Path) -> None:
         [{"RepoTags": ["docker.io/library/nginx:2.2.0"], "Config": {"Labels": LABELS}}],
     ],
 )
-def test_what_is_said_of_another_image_is_refused(folder: Path, said: object, monkeypatch: pytest.MonkeyPatch) -> None:
-    piped(monkeypatch, said)
+def test_what_is_said_of_another_image_is_refused(folder: Path, said: object, piped: Callable[[str], None]) -> None:
+    piped(json.dumps(said))
 
     answer = in_process.kae(folder, "preflight", "--image", IMAGE)
 

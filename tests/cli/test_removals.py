@@ -201,7 +201,7 @@ CLEANING = "version: 2.2.0\n    enabledCleanup: true"
 
 def cleaning(folder: Path, *, state: str = "Present") -> str:
     """Compile a policy without groups whose installers clean up; return its text."""
-    text = removals.REST.replace("enabled: false", f"{CLEANING}\n    state: {state}")
+    text = fleet.REST.replace("enabled: false", f"{CLEANING}\n    state: {state}")
     edited("rest", text)(folder)
     assert compiling(folder).code == 0
     return text

@@ -252,17 +252,6 @@ def test_a_page_is_about_the_chosen_clusters_alone(folder: Path) -> None:
     assert "No inventory holds a node." in shown.text("p")
 
 
-def test_wrong_documents_leave_an_earlier_page_alone(tmp_path: Path) -> None:
-    place = fleet.small(tmp_path)
-    project.write(place, {"fleet.html": "earlier", "policies/wrong.yaml": "kind: KAEPolicy\n"})
-
-    answer = in_process.kae(place, "report", "--html", "fleet.html")
-
-    assert answer.code == 1
-    assert "error[" in answer.err
-    assert (place / "fleet.html").read_text("utf-8") == "earlier"
-
-
 def test_a_file_that_cannot_be_written_is_said(folder: Path) -> None:
     answer = in_process.kae(folder, "report", "--html", "nowhere/fleet.html")
 

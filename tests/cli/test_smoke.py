@@ -142,19 +142,3 @@ def test_a_named_node_without_a_device_is_told_and_nothing_is_printed(folder: Pa
     assert (answer.code, answer.out) == (3, "")
     assert "not tried: x86-01: " in answer.err
     assert "has no device that a pod could try" in answer.err
-
-
-def test_several_clusters_are_refused(folder: Path) -> None:
-    answer = in_process.kae(folder, "smoke")
-
-    assert answer.code == 3
-    assert "the documents name east and west." in answer.err
-
-
-def test_wrong_documents_print_no_job(folder: Path) -> None:
-    change(folder, "sharing:", "sharin:")
-
-    answer = in_process.kae(folder, "smoke", "--cluster", "east")
-
-    assert (answer.code, answer.out) == (1, "")
-    assert "unknown-field" in answer.err

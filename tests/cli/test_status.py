@@ -389,20 +389,6 @@ def test_every_kind_of_the_examples_is_looked_for() -> None:
     assert len(rendered) > 10
 
 
-def test_several_clusters_have_to_be_told_apart(compiled: Path, server: apiserver.ApiServer) -> None:
-    answer = in_process.kae(compiled, "status", "--kubeconfig", str(server.kubeconfig))
-
-    assert (answer.code, answer.out) == (3, "")
-    assert "the documents name east and west." in answer.err
-
-
-def test_a_cluster_that_no_document_names_ends_with_3(compiled: Path, server: apiserver.ApiServer) -> None:
-    answer = in_process.kae(compiled, "status", "--cluster", "north", "--kubeconfig", str(server.kubeconfig))
-
-    assert (answer.code, answer.out) == (3, "")
-    assert "there is no cluster 'north'" in answer.err
-
-
 def test_documents_that_are_wrong_end_with_1_before_anybody_is_asked(
     server: apiserver.ApiServer, tmp_path: Path
 ) -> None:
