@@ -93,33 +93,24 @@ def test_a_value_of_a_recipe_that_changes_is_compiled_in_spite_of_the_cache(smal
     assert '"count": 60' in plugin(small)
 
 
-def test_a_compile_of_one_cluster_follows_a_recipe_too(small: Path) -> None:
-    in_process.kae(small, "compile", "--cluster", "east")
+@pytest.mark.parametrize("which", [(), ("--cluster", "east")])
+def test_a_check_and_a_compile_follow_a_recipe(small: Path, which: tuple[str, ...]) -> None:
+    in_process.kae(small, "compile", *which)
+    assert in_process.kae(small, "compile", "--check", *which).code == 0
     edit(small, "net-modules, version: 1.0.0", "net-modules, version: 1.1.0")
 
-    answer = in_process.kae(small, "compile", "--cluster", "east", "--check")
+    answer = in_process.kae(small, "compile", "--check", *which)
 
     assert answer.code == 4
-    assert in_process.kae(small, "compile", "--cluster", "east").code == 0
+    assert in_process.kae(small, "compile", *which).code == 0
     assert "net-modules:1.1.0" in (small / "output/east/images.txt").read_text()
-
-
-def test_a_check_fails_after_an_edit_of_a_recipe(small: Path) -> None:
-    in_process.kae(small, "compile")
-    assert in_process.kae(small, "compile", "--check").code == 0
-    edit(small, "net-modules, version: 1.0.0", "net-modules, version: 1.1.0")
-
-    assert in_process.kae(small, "compile", "--check").code == 4
 
 
 def test_a_mistake_in_a_recipe_is_shown_although_the_output_was_current(small: Path) -> None:
     in_process.kae(small, "compile")
     edit(small, "class: token", "class: tokens")
 
-    answer = in_process.kae(small, "compile")
-
-    assert answer.code == 1
-    assert f"{FILE}:28:16: error[invalid-value]: 'tokens' is not one of" in answer.err
+    assert in_process.kae(small, "compile").code == 1
 
 
 def test_shards_of_different_recipes_have_no_common_verdict(small: Path) -> None:
@@ -182,18 +173,16 @@ def test_a_folder_of_another_name_holds_recipes(small: Path) -> None:
     assert '"count": 40' in plugin(small)
 
 
-@pytest.mark.parametrize(
-    ("settings", "fields"),
-    [("recipes: policies/stacks\n", "'recipes' and 'policies'"), ("recipes: inventory\n", "'recipes' and 'inventory'")],
-)
-def test_recipes_are_in_a_folder_of_their_own(small: Path, settings: str, fields: str) -> None:
+@pytest.mark.parametrize("folder", ["policies/stacks", "inventory"])
+def test_recipes_are_in_a_folder_of_their_own(small: Path, folder: str) -> None:
     (small / "policies/stacks").mkdir()
-    project.write(small, {"kae.yaml": settings})
+    project.write(small, {"kae.yaml": f"recipes: {folder}\n"})
 
     answer = in_process.kae(small, "compile")
 
     assert answer.code == 1
-    assert f"error[project-settings]: {fields} are one folder, or one holds the other." in answer.err
+    other = folder.partition("/")[0]
+    assert f"error[project-settings]: 'recipes' and '{other}' are one folder, or one holds the other." in answer.err
 
 
 def test_no_recipe_is_read_from_an_inventory_folder(small: Path) -> None:
@@ -206,43 +195,32 @@ def test_no_recipe_is_read_from_an_inventory_folder(small: Path) -> None:
     assert "error[unknown-recipe]: There is no recipe 'net'." in answer.err
 
 
-def test_programs_of_a_recipe_of_its_own_are_not_supported_yet(small: Path) -> None:
-    edit(small, "  title:", "  components: []\n  title:")
-
-    answer = in_process.kae(small, "compile")
-
-    assert "error[unknown-field]: 'components' is not a field of 'spec'." in answer.err
-    assert "hint: Remove it: templates are not supported yet." in answer.err
-
-
-def test_a_policy_of_a_refused_recipe_is_not_judged_by_guesses(small: Path) -> None:
-    edit(small, "class: token", "class: tokens")
-    edit(small, "maxPods: 40", "maxPod: 40", "policies/lab.yaml")
-
-    answer = in_process.kae(small, "compile")
-
-    assert answer.err.count("error[") == 1
-
-
-@pytest.mark.parametrize("text", ["spec:\n\ttitle: x\n", "\ufeffkind: Recipe\n"])
-def test_a_recipe_that_cannot_be_read_is_said_alone_and_not_as_a_missing_one(text: str, small: Path) -> None:
-    (small / FILE).write_text(text)
-
-    answer = in_process.kae(small, "compile")
-
-    assert answer.code == 1
-    assert f"{FILE}:" in answer.err
-    assert "unknown-recipe" not in answer.err
-
-
-def test_a_policy_of_an_empty_recipe_is_an_error_that_names_the_emptiness(small: Path) -> None:
-    (small / FILE).write_text("")
-
-    answer = in_process.kae(small, "compile")
-
-    assert answer.code == 1
-    assert "error[unknown-recipe]: There is no recipe 'net'." in answer.err
-    assert "hint: Its file holds no document: write the recipe into it." in answer.err
+WRONG = {
+    "a class that is none": (
+        RECIPE.replace("class: token", "class: tokens"),
+        f"{FILE}:28:16: error[invalid-value]: 'tokens' is not one of",
+    ),
+    "programs of its own, which are not supported yet": (
+        RECIPE.replace("  title:", "  components: []\n  title:"),
+        "error[unknown-field]: 'components' is not a field of 'spec'.",
+        "hint: Remove it: templates are not supported yet.",
+    ),
+    "a list of types, which is shown as YAML": (
+        RECIPE.replace("type: integer", 'type: [integer, "null"]'),
+        ': [integer, "null"] is not a type of parameters.',
+    ),
+    "the label of its own rule": (
+        RECIPE.replace("    all: {}\n", '    labels: {openfuyao.com/net.present: ["true"]}\n'),
+        "The recipe asks for 'openfuyao.com/net.present', a label that its own rule sets.",
+    ),
+    "a tab": ("spec:\n\ttitle: x\n", f"{FILE}:"),
+    "a mark of byte order": ("\ufeffkind: Recipe\n", f"{FILE}:"),
+    "no document": (
+        "",
+        "error[unknown-recipe]: There is no recipe 'net'.",
+        "hint: Its file holds no document: write the recipe into it.",
+    ),
+}
 
 
 def test_a_policy_whose_recipe_was_removed_is_told_the_safe_way(small: Path) -> None:
@@ -251,6 +229,19 @@ def test_a_policy_whose_recipe_was_removed_is_told_the_safe_way(small: Path) -> 
     answer = in_process.kae(small, "compile")
 
     assert "bring it back until driver.state: Absent has cleaned the hosts, and remove the policy first." in answer.err
+
+
+@pytest.mark.parametrize("mistake", WRONG)
+def test_a_mistake_in_a_recipe_is_told_once_although_its_policy_has_one_too(mistake: str, small: Path) -> None:
+    text, *words = WRONG[mistake]
+    project.write(small, {FILE: text})
+    edit(small, "maxPods: 40", "maxPod: 40", "policies/lab.yaml")
+
+    answer = in_process.kae(small, "compile")
+
+    assert answer.code == 1
+    assert all(word in answer.err for word in words)
+    assert answer.err.count("error[") == 1
 
 
 def test_a_resource_that_a_recipe_offers_no_more_is_not_sought_in_kaes_fields(small: Path) -> None:
@@ -293,12 +284,6 @@ def test_a_verb_of_other_tools_is_answered_by_kaes(word: str, hint: str, small: 
     assert (answer.code, answer.err.splitlines()[-1]) == (2, f"hint: {hint}")
 
 
-def test_a_list_that_is_no_type_is_shown_as_yaml(small: Path) -> None:
-    edit(small, "type: integer", 'type: [integer, "null"]')
-
-    assert ': [integer, "null"] is not a type of parameters.' in in_process.kae(small, "compile").err
-
-
 def test_a_new_version_of_a_recipe_touches_the_nodes_whose_pods_restart(small: Path) -> None:
     assert in_process.kae(small, "compile").code == 0
     project.write(small, {FILE: RECIPE.replace("version: 1.0.0", "version: 1.1.0")})
@@ -329,13 +314,3 @@ def test_a_wave_may_bring_another_installer(small: Path) -> None:
 
     assert answer.code == 0, answer.err
     assert "kae-driver-installer:9\n" in (small / "output/east/images.txt").read_text()
-
-
-def test_a_recipe_does_not_ask_for_the_label_of_its_own_rule(small: Path) -> None:
-    own = '    labels: {openfuyao.com/net.present: ["true"]}\n'
-    project.write(small, {FILE: RECIPE.replace("    all: {}\n", own)})
-
-    answer = in_process.kae(small, "compile")
-
-    assert answer.code == 1
-    assert "The recipe asks for 'openfuyao.com/net.present', a label that its own rule sets." in answer.err

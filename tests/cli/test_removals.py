@@ -158,32 +158,34 @@ def test_an_unknown_code_is_a_wrong_call_with_the_nearest_one(folder: Path) -> N
     assert "did you mean 'removes-drivers'" in answer.err
 
 
-def test_a_frozen_entry_that_a_person_edits_thaws_without_being_asked(folder: Path) -> None:
-    edited("tls", removals.TLS.replace("rack: r3", "rack: r4"))(folder)
+BY_NAMES = removals.TLS.replace(
+    "          inventorySelector:\n            matchLabels:\n              rack: r3\n",
+    "          nodes: [kp-07, kp-08]\n",
+)
+MIRRORS = "  images:\n    mirrors:\n      - {from: cr.openfuyao.cn, to: registry.example.com}\n"
+
+
+@pytest.mark.parametrize(
+    ("before", "edit"),
+    [
+        (None, edited("tls", removals.TLS.replace("rack: r3", "rack: r4"))),
+        (None, edited("east", f"{removals.EAST}{MIRRORS}")),
+        (BY_NAMES, inventoried(*removals.without_label(7, "rack")[:7], *removals.NODES[8:])),
+    ],
+    ids=["an edited entry", "a mirror", "an entry of names in any inventory"],
+)
+def test_nobody_is_asked_about_a_thaw_that_is_none_or_is_written_down(
+    before: str | None, edit: Edit, folder: Path
+) -> None:
+    if before:
+        edited("tls", before)(folder)
+        assert compiling(folder).code == 0
+    edit(folder)
 
     answer = compiling(folder)
 
-    assert (answer.code, "thaws-nodes" in answer.err) == (0, False)
-
-
-def test_a_frozen_entry_of_names_keeps_its_nodes_whatever_the_inventory_says(tmp_path: Path) -> None:
-    entry = "          inventorySelector:\n            matchLabels:\n              rack: r3\n"
-    by_names = removals.TLS.replace(entry, "          nodes: [kp-07, kp-08]\n")
-    folder = removals.compiled(tmp_path / "fleet", tls=by_names)
-    inventoried(*removals.without_label(7, "rack")[:7], *removals.NODES[8:])(folder)
-
-    answer = compiling(folder)
-
-    assert (answer.code, "thaws-nodes" in answer.err) == (0, False)
-
-
-def test_a_mirror_thaws_no_frozen_node(folder: Path) -> None:
-    mirrors = "  images:\n    mirrors:\n      - {from: cr.openfuyao.cn, to: registry.example.com}\n"
-    edited("east", f"{removals.EAST}{mirrors}")(folder)
-
-    answer = compiling(folder)
-
-    assert (answer.code, "thaws-nodes" in answer.err) == (0, False)
+    assert answer.code == 0
+    assert "thaws-nodes" not in answer.err
 
 
 def test_a_renamed_policy_hands_its_nodes_on(folder: Path, snapshot: SnapshotAssertion) -> None:

@@ -15,7 +15,7 @@ def below(folder: Path, name: str = "policies/sub") -> Path:
     return made
 
 
-@pytest.mark.parametrize("name", ["policies", "policies/sub", "inventory", "docs/more"])
+@pytest.mark.parametrize("name", ["policies/sub", "inventory", "docs/more", "output/east/driver"])
 def test_a_compile_below_the_root_writes_the_output_of_the_root(name: str, tmp_path: Path) -> None:
     folder = below(tmp_path, name)
 
@@ -24,13 +24,6 @@ def test_a_compile_below_the_root_writes_the_output_of_the_root(name: str, tmp_p
     assert (answer.code, answer.err) == (0, "")
     assert (tmp_path / "output/east/index.json").is_file()
     assert not (folder / "output").exists()
-
-
-def test_a_compile_in_output_itself_finds_the_root(tmp_path: Path) -> None:
-    fleet.small(tmp_path)
-    in_process.kae(tmp_path, "compile")
-
-    assert in_process.kae(tmp_path / "output/east/driver", "compile").out == "east: unchanged\nwest: unchanged\n"
 
 
 def test_paths_in_findings_stay_relative_to_the_root(tmp_path: Path) -> None:
@@ -42,8 +35,11 @@ def test_paths_in_findings_stay_relative_to_the_root(tmp_path: Path) -> None:
     assert answer.err.startswith("policies/sub/broken.yaml:1:5: error[yaml-syntax]")
 
 
-def test_the_folder_of_the_option_c_is_where_the_search_begins(tmp_path: Path) -> None:
+def test_the_folder_of_the_option_c_is_where_the_search_begins_and_a_repository_itself_is_searched(
+    tmp_path: Path,
+) -> None:
     below(tmp_path / "fleet")
+    (tmp_path / "fleet/.git").mkdir()
 
     assert in_process.kae(tmp_path, "-C", "fleet/policies/sub", "plan").code == 0
 
@@ -81,13 +77,6 @@ def test_the_search_does_not_leave_a_repository(tmp_path: Path) -> None:
 
     assert answer.code == 3
     assert answer.err.startswith("kae: there are no documents: neither policies/ nor inventory/ holds a ")
-
-
-def test_the_folder_of_the_repository_itself_is_searched(tmp_path: Path) -> None:
-    folder = below(tmp_path)
-    (tmp_path / ".git").mkdir()
-
-    assert in_process.kae(folder, "compile").code == 0
 
 
 def test_folders_on_the_command_line_are_those_of_where_the_command_runs(tmp_path: Path) -> None:
