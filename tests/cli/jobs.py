@@ -29,11 +29,9 @@ class World:
     def __init__(self, folder: Path, root: Path) -> None:
         self.folder = folder
         self.bare = folder / "fleet.git"
-        programs = folder / "bin"
-        programs.mkdir()
-        self.install(programs / "kae", program.text())
+        self.install_kae()
         self.environment = {
-            "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
+            "PATH": f"{folder / 'bin'}{os.pathsep}{os.environ['PATH']}",
             "PYTHONPATH": str(root),
             "HOME": str(folder),
             "GIT_CONFIG_GLOBAL": os.devnull,
@@ -49,6 +47,10 @@ class World:
         path.parent.mkdir(exist_ok=True)
         path.write_text(text if text.startswith("#!") else f"#!/bin/sh\n{text}\n", encoding="utf-8")
         path.chmod(0o755)
+
+    def install_kae(self) -> None:
+        """Have jobs call kae in forks of one process."""
+        self.install(self.folder / "bin/kae", program.text())
 
     def install_real_kae(self) -> None:
         """Have jobs start the real entry point, in a process of its own."""

@@ -46,7 +46,6 @@ def test_only_the_step_that_comments_has_the_token(repository_root: Path) -> Non
 def world(tmp_path: Path, repository_root: Path) -> World:
     """An environment with kae, and a clone with what GitHub checks out of a pull request, in a folder of it."""
     found = World(tmp_path, repository_root)
-    found.install_real_kae()
     clone = found.folder / "a"
     shutil.copytree(diffs.EXAMPLE, clone / "fleet")
     assert in_process.kae(clone / "fleet", "compile").code == 0

@@ -1,6 +1,7 @@
 """`kae compile` ends a merge conflict in output/; what either branch had deployed goes only where it is accepted."""
 
 import re
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -32,17 +33,24 @@ spec:
 """
 
 
-@pytest.fixture
-def clone(tmp_path: Path) -> Path:
-    """A repository with a compiled cluster and the policies tls and vm, on the branch main; topic is as far."""
+@pytest.fixture(scope="module")
+def begun(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The repository of `clone`; not to be changed."""
+    folder = tmp_path_factory.mktemp("begun")
     texts = {"policies/east.yaml": EAST, **{f"policies/{name}.yaml": policy(name) for name in ("tls", "vm")}}
     texts[".gitignore"] = ".kae_cache/\n"
-    project.write(tmp_path, texts)
-    assert in_process.kae(tmp_path, "compile").code == 0
-    pairs.git(tmp_path, "init", "--quiet", "--initial-branch=main")
-    commit(tmp_path)
-    pairs.git(tmp_path, "branch", "topic")
-    return tmp_path
+    project.write(folder, texts)
+    assert in_process.kae(folder, "compile").code == 0
+    pairs.git(folder, "init", "--quiet", "--initial-branch=main")
+    commit(folder)
+    pairs.git(folder, "branch", "topic")
+    return folder
+
+
+@pytest.fixture
+def clone(begun: Path, tmp_path: Path) -> Path:
+    """A repository with a compiled cluster and the policies tls and vm, on the branch main; topic is as far."""
+    return shutil.copytree(begun, tmp_path / "clone")
 
 
 def commit(clone: Path) -> None:
@@ -95,13 +103,26 @@ def ended(clone: Path) -> None:
     assert project.tree(clone / "fresh") == project.tree(clone / "output")
 
 
+@pytest.fixture(scope="module")
+def grown(begun: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The repository of `both`; not to be changed."""
+    folder = shutil.copytree(begun, tmp_path_factory.mktemp("grown") / "clone")
+    change(folder, "main", adding("mail"))
+    change(folder, "topic", adding("queue"))
+    return folder
+
+
 @pytest.fixture
-def conflicting(clone: Path) -> Path:
+def both(grown: Path, tmp_path: Path) -> Path:
+    """A repository of two branches that each add a policy."""
+    return shutil.copytree(grown, tmp_path / "clone")
+
+
+@pytest.fixture
+def conflicting(both: Path) -> Path:
     """A merge of two branches that each add a policy, with conflicts in index.json and kustomization.yaml."""
-    change(clone, "main", adding("mail"))
-    change(clone, "topic", adding("queue"))
-    assert INDEX in join(clone, "merge", "main")
-    return clone
+    assert INDEX in join(both, "merge", "main")
+    return both
 
 
 def test_a_check_names_the_conflict_and_a_compile_ends_it(conflicting: Path) -> None:
@@ -143,22 +164,20 @@ def test_lines_that_a_person_kept_of_both_branches_end_as_well(conflicting: Path
     ended(conflicting)
 
 
-@pytest.mark.parametrize("command", [("merge", "main"), ("rebase", "main")])
+@pytest.mark.parametrize("command", ["merge", "rebase"])
 @pytest.mark.parametrize("lost", ["mail", "queue"])
 def test_a_driver_of_either_branch_that_the_joined_documents_lack_is_asked_for(
-    command: tuple[str, ...], lost: str, clone: Path
+    command: str, lost: str, both: Path
 ) -> None:
-    change(clone, "main", adding("mail"))
-    change(clone, "topic", adding("queue"))
-    assert INDEX in join(clone, *command)
-    (clone / f"policies/{lost}.yaml").unlink()
-    before = project.tree(clone / "output")
+    assert INDEX in join(both, command, "main")
+    (both / f"policies/{lost}.yaml").unlink()
+    before = project.tree(both / "output")
 
-    answer = in_process.kae(clone, "compile")
+    answer = in_process.kae(both, "compile")
 
     assert answer.code == 1
     assert f"--accept removes-drivers:east/{lost}`" in answer.err
-    assert project.tree(clone / "output") == before
+    assert project.tree(both / "output") == before
 
 
 @pytest.mark.parametrize("branches", [("main", "topic"), ("topic", "main")])
@@ -229,16 +248,16 @@ def test_a_file_of_a_person_beside_a_conflict_stays(conflicting: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "settings"),
+    ("path", "settings", "removes"),
     [
-        ("output/site/cm.yaml", "extra: [output/site]\n"),
-        ("output/notes/n.md", ""),
-        ("output/n.md", ""),
-        ("output/east/driver/own.yaml", ""),
+        ("output/site/cm.yaml", "extra: [output/site]\n", False),
+        ("output/notes/n.md", "", False),
+        ("output/n.md", "", False),
+        ("output/n.md", "", True),
+        ("output/east/driver/own.yaml", "", True),
     ],
-    ids=["declared", "in a folder", "alone", "in a cluster"],
+    ids=["declared", "in a folder", "alone", "alone, removed", "in a cluster, removed"],
 )
-@pytest.mark.parametrize("removes", [True, False])
 def test_a_file_of_a_person_in_conflict_stays(path: str, settings: str, removes: bool, clone: Path) -> None:
     def edit(text: str) -> Callable[[Path], object]:
         return lambda _: project.write(clone, {path: text})

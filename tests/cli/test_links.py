@@ -1,6 +1,5 @@
 """No command reads or writes what a link of the project leads to outside of it."""
 
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -45,19 +44,11 @@ def test_a_linked_document_outside_of_the_project_is_not_read(folder: Path, comm
 
 def test_an_environment_is_not_printed(folder: Path) -> None:
     (folder / "policies/env.yaml").symlink_to("/proc/self/environ")
-    environment = os.environ | {"CI_TOKEN": "hunter2"}
 
-    done = subprocess.run(
-        (sys.executable, "-m", "compiler", "-C", str(folder), "compile"),
-        env=environment,
-        cwd=Path(__file__).parents[2],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
+    answer = in_process.kae(folder, "compile")
 
-    assert (done.returncode, "hunter2" in done.stdout + done.stderr) == (1, False)
+    assert answer.code == 1
+    assert "PATH=" not in answer.out + answer.err
 
 
 @pytest.mark.parametrize("target", ["../secret", "/proc/kmsg"])
@@ -74,31 +65,22 @@ def test_a_project_file_outside_of_the_project_is_not_read(folder: Path, target:
 
 
 @pytest.mark.parametrize("target", ["../../elsewhere.yaml", "../../secret"])
-def test_a_file_to_write_is_no_link_out_of_the_project(folder: Path, target: str) -> None:
+def test_a_file_to_write_is_no_link_out_of_the_project(
+    folder: Path, target: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (folder / "inventory").mkdir()
     (folder / "inventory/east.json").symlink_to(target)
     nodes = folder / "nodes.yaml"
     nodes.write_text("apiVersion: v1\nkind: List\nitems: []\n")
 
     with nodes.open() as piped:
-        answer = _piped(folder, piped.fileno(), "inventory", "--cluster", "east", "-o", "inventory/east.json")
+        monkeypatch.setattr(sys, "stdin", piped)
+        answer = in_process.kae(folder, "inventory", "--cluster", "east", "-o", "inventory/east.json")
 
-    assert answer.returncode == 3
-    assert answer.stderr.startswith("kae: 'inventory/east.json' is a link that leads out of the project.\n")
+    assert answer.code == 3
+    assert answer.err.startswith("kae: 'inventory/east.json' is a link that leads out of the project.\n")
     assert sorted(path.name for path in folder.parent.iterdir()) == ["project", "secret"]
     assert (folder.parent / "secret").read_text() == SECRET
-
-
-def _piped(folder: Path, handle: int, *arguments: str) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run(
-        (sys.executable, "-m", "compiler", "-C", str(folder), *arguments),
-        stdin=handle,
-        cwd=Path(__file__).parents[2],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
 
 
 def test_a_new_repository_is_not_made_through_a_link(tmp_path: Path) -> None:
@@ -140,7 +122,7 @@ def test_an_output_that_leads_in_circles_is_a_failure(folder: Path) -> None:
     assert (answer.code, answer.err.partition(",")[0]) == (3, "kae: 'output' is a link")
 
 
-@pytest.mark.parametrize("place", ["output/east", "output", "output/new"])
+@pytest.mark.parametrize("place", ["output/east", "output/new"])
 def test_folders_deeper_than_python_recurses_are_looked_through(folder: Path, place: str) -> None:
     assert in_process.kae(folder, "compile", "--no-cache").code == 0
     (folder / place).mkdir(exist_ok=True)

@@ -10,19 +10,20 @@ from tests.cli.jobs import World
 UP_TO_DATE = (0, "default: unchanged\noutput/ is up to date.\n")
 
 
-@pytest.fixture
-def world(tmp_path: Path, repository_root: Path) -> World:
-    """A fleet of `kae init` with the policies a and b, whose main line is compiled."""
-    found, made = World(tmp_path, repository_root), tmp_path / "made"
-    in_process.kae(tmp_path, "init", "made")
+@pytest.fixture(scope="module")
+def begun(tmp_path_factory: pytest.TempPathFactory, repository_root: Path) -> Path:
+    """A fleet of `kae init` with the policies a and b, whose main line is compiled; not to be changed."""
+    world = World(tmp_path_factory.mktemp("begun"), repository_root)
+    made = world.folder / "made"
+    in_process.kae(world.folder, "init", "made")
     text = (made / "policies/policy.yaml").read_text(encoding="utf-8")
     (made / "policies/policy.yaml").unlink()
     for name in ("a", "b"):
         selector = f"spec:\n  nodeSelector:\n    matchLabels:\n      pool: {name}\n"
         policy = text.replace("name: kae\n", f"name: {name}\n").replace("spec:\n", selector)
         (made / f"policies/{name}.yaml").write_text(policy, encoding="utf-8")
-    found.publish(made)
-    return found
+    world.publish(made)
+    return world.bare
 
 
 def request(world: World, name: str, *, compiled: bool) -> Path:

@@ -143,10 +143,16 @@ def copy_of_the_fleet(folder: Path) -> Path:
     return folder
 
 
+@pytest.fixture(scope="module")
+def begun(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The project of `fleet`; not to be changed."""
+    return compiled(shutil.copytree(EXAMPLE, tmp_path_factory.mktemp("begun") / "fleet"))
+
+
 @pytest.fixture
-def fleet(tmp_path: Path) -> Path:
+def fleet(begun: Path, tmp_path: Path) -> Path:
     """The example of the page as it is before its first commit, compiled."""
-    return compiled(shutil.copytree(EXAMPLE, tmp_path / "fleet"))
+    return shutil.copytree(begun, tmp_path / "fleet")
 
 
 def compiled(folder: Path) -> Path:

