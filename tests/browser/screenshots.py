@@ -6,9 +6,9 @@ from pathlib import Path
 
 from tests import in_process, revisions
 from tests.browser import chromium
+from tests.cli import diffs
 
 ROOT = Path(__file__).resolve().parents[2]
-CANARY = ("version: 2.2.0\n        - name: half", "version: 2.3.0\n        - name: half")
 
 
 def main() -> None:
@@ -33,11 +33,9 @@ def _fleet(folder: Path) -> Path:
 
 
 def _change(folder: Path) -> Path:
-    place = folder / "rollout"
-    shutil.copytree(ROOT / "docs/examples/rollout", place)
+    place = shutil.copytree(diffs.EXAMPLE, folder / "rollout")
     revisions.commit(place)
-    policy = place / "policies/tls.yaml"
-    policy.write_text(policy.read_text("utf-8").replace(*CANARY), encoding="utf-8")
+    diffs.change(place, "canary")
     return _report(place, "HEAD")
 
 

@@ -4,6 +4,7 @@ import json
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -410,34 +411,22 @@ def test_an_inventory_folder_cannot_bring_a_policy_in(small: Path) -> None:
     assert project.tree(small / "output") == before
 
 
-def forget(folder: Path) -> None:
-    shutil.rmtree(folder / cache.FOLDER)
+HARMS: dict[str, Callable[[bytes], bytes]] = {
+    "spoilt": lambda _: b"\x00{]",
+    "cut": lambda text: text[:-20],
+    "forged": lambda text: text.replace(b"2.2.0", b"6.6.6").replace(b"east", b"wset"),
+}
 
 
-def spoil(folder: Path) -> None:
-    (folder / cache.FOLDER / "results.json").write_bytes(b"\x00{]")
-
-
-def cut(folder: Path) -> None:
-    path = folder / cache.FOLDER / "results.json"
-    path.write_bytes(path.read_bytes()[:-20])
-
-
-def forge(folder: Path) -> None:
-    path = folder / cache.FOLDER / "results.json"
-    path.write_text(path.read_text().replace("2.2.0", "6.6.6").replace("east", "wset"))
-
-
-def replace(folder: Path) -> None:
-    forget(folder)
-    (folder / cache.FOLDER).write_text("a file\n")
-
-
-@pytest.mark.parametrize("harm", [forget, spoil, cut, forge, replace])
-def test_a_cache_that_is_lost_or_damaged_changes_nothing(harm: object, small: Path) -> None:
-    assert callable(harm)
-    before = project.tree(small / "output")
-    harm(small)
+@pytest.mark.parametrize("harm", [*HARMS, "lost", "replaced by a file"])
+def test_a_cache_that_is_lost_or_damaged_changes_nothing(harm: str, small: Path) -> None:
+    before, path = project.tree(small / "output"), small / cache.FOLDER / "results.json"
+    if harm in HARMS:
+        path.write_bytes(HARMS[harm](path.read_bytes()))
+    else:
+        shutil.rmtree(small / cache.FOLDER)
+    if harm == "replaced by a file":
+        (small / cache.FOLDER).write_text("a file\n")
 
     answer = in_process.kae(small, "compile")
 

@@ -1,25 +1,16 @@
 """`kae config` prints a setting of the project, now or at a revision."""
 
-import os
-import subprocess
 from pathlib import Path
 
 import pytest
 
-from tests import in_process, project
-
-GIT = ("git", "-c", "user.name=a", "-c", "user.email=a@b", "-c", "init.defaultBranch=main")
+from tests import in_process, project, revisions
 
 
-def committed(folder: Path, settings: str) -> None:
-    """Commit a project file to the repository at or above a folder."""
-    (folder / "policies").mkdir(exist_ok=True)
-    (folder / "kae.yaml").write_text(settings, encoding="utf-8")
-    for command in (("init", "--quiet"), ("add", "--all"), ("commit", "--quiet", "--message", "Settings")):
-        if command[0] != "init" or not (folder.parent / ".git").exists():
-            subprocess.run(
-                (*GIT, *command), cwd=folder, check=True, timeout=60, env=os.environ | {"GIT_CONFIG_GLOBAL": os.devnull}
-            )
+def committed(root: Path, settings: str, name: str = "") -> None:
+    """Commit the project file of a folder of a repository."""
+    project.write(root / name, {"kae.yaml": settings, "policies/.gitkeep": ""})
+    revisions.commit(root)
 
 
 def test_the_folder_of_outputs_is_output_by_default(tmp_path: Path) -> None:
@@ -39,8 +30,7 @@ def test_the_folder_is_printed_as_kae_yaml_names_it(tmp_path: Path, settings: st
 
 def test_a_project_in_a_folder_of_the_repository_has_its_own_settings(tmp_path: Path) -> None:
     committed(tmp_path, "output: other\n")
-    (tmp_path / "fleet").mkdir()
-    committed(tmp_path / "fleet", "output: gen\n")
+    committed(tmp_path, "output: gen\n", "fleet")
 
     assert in_process.kae(tmp_path / "fleet", "config", "output", "HEAD").out == "gen\n"
     assert in_process.kae(tmp_path / "fleet", "config", "output", "HEAD^1").out == "output\n"

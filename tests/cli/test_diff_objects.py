@@ -129,15 +129,6 @@ def test_only_the_order_of_variables_is_said_to_be_one(rollout: Path) -> None:
     assert "    only the order of items\n" in diffs.shown(rollout)
 
 
-def test_no_object_shows_a_password(rollout: Path) -> None:
-    diffs.edit(rollout, ("  driver:\n", "  driver:\n    env: [{name: HTTPS_PROXY, value: 'http://me:secret@proxy'}]\n"))
-
-    for arguments in ([], ["-o", "json"], ["-o", "markdown"]):
-        answer = in_process.kae(rollout, "diff", *arguments).out
-        assert "HTTPS_PROXY" in answer
-        assert "secret@" not in answer
-
-
 def test_many_objects_and_fields_are_cut_and_counted(rollout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(diff_text, "_OBJECTS", 3)
     monkeypatch.setattr(diff_text, "_FIELDS", 1)
