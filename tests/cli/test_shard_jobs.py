@@ -202,6 +202,7 @@ def test_no_line_of_a_shards_check_is_a_workflow_command(world: World) -> None:
     assert [one.split()[0] for one in commands(done.stdout + done.stderr)] == ["stop-commands"]
 
 
+@pytest.mark.long
 def test_jobs_of_all_shards_at_once_make_what_one_compile_makes(world: World) -> None:
     clone = world.clone("person")
     jobs.serve_sec(clone)
@@ -230,6 +231,7 @@ def test_jobs_of_all_shards_at_once_make_what_one_compile_makes(world: World) ->
     assert merged.code == 0, merged.err
 
 
+@pytest.mark.long
 def test_a_shard_whose_push_is_refused_loses_nothing_of_the_others_and_runs_again(world: World) -> None:
     clone = world.clone("person")
     jobs.serve_sec(clone)

@@ -129,7 +129,14 @@ def environment(home: Path, programs: Path) -> dict[str, str]:
     }
 
 
-@pytest.mark.parametrize("page", with_blocks(), ids=test_pages.name)
+@pytest.mark.parametrize(
+    "page",
+    [
+        page if page.stem in ("README", "recipes", "rollouts") else pytest.param(page, marks=pytest.mark.long)
+        for page in with_blocks()
+    ],
+    ids=test_pages.name,
+)
 def test_the_commands_of_a_page_run_in_its_order(page: Path, tmp_path: Path, fleet: Path, programs: Path) -> None:
     home = shutil.copytree(fleet, tmp_path / "home")
     # The pages name the wheel of a release.

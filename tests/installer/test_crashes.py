@@ -5,6 +5,7 @@ import pytest
 from tests.installer import crashes
 
 
+@pytest.mark.long
 def test_an_upgrade_ends_with_a_whole_driver_wherever_it_was_killed() -> None:
     results = crashes.matrix(
         lambda step: list(crashes.cases("prebuilt", "upgrade", step, crashes.HALF[:1])),

@@ -208,6 +208,7 @@ def test_of_two_installers_the_second_touches_nothing_until_the_first_is_killed(
     assert incidents.works(machine, "2.0.2")
 
 
+@pytest.mark.long
 def test_the_second_installer_goes_on_where_the_first_was_killed(machine: machines.Machine, pods: Pods) -> None:
     delay(machine, "rmmod hisi_sec2", 3)
     first = pods.start("first")

@@ -477,7 +477,15 @@ class Killed(BaseException):
     """The installer is killed."""
 
 
-@pytest.mark.parametrize("step", STEPS + LATER)
+@pytest.mark.parametrize(
+    "step",
+    [
+        step
+        if step in ("begin-change", "place-modules", "record-driver")
+        else pytest.param(step, marks=pytest.mark.long)
+        for step in STEPS + LATER
+    ],
+)
 @pytest.mark.parametrize("wanted", ["Present", "Absent"])
 def test_after_a_kill_at_any_step_the_next_installer_ends_the_change(
     step: str, wanted: str, crew: incidents.Crew, machine: machines.Machine, tmp_path: Path

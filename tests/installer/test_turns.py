@@ -158,7 +158,9 @@ def test_a_host_that_waits_for_another_pool_gives_its_lease_back_unless_a_change
     assert record.read(machine.host).lease == (settings.MINE if unfinished else None)
 
 
-@pytest.mark.parametrize("again", ["a file of others", "an obstacle", "no answer", "a user who stays"])
+@pytest.mark.parametrize(
+    "again", ["a file of others", "an obstacle", "no answer", pytest.param("a user who stays", marks=pytest.mark.long)]
+)
 def test_a_host_whose_driver_failed_keeps_its_turn_when_a_later_try_ends_before_the_swap(
     again: str,
     installed: machines.Machine,

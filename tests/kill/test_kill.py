@@ -136,6 +136,7 @@ def deaths(act: Callable[[write.Disk], object], again: Callable[[], None]) -> It
         moment += 1
 
 
+@pytest.mark.long
 def test_a_rewrite_that_is_killed_at_any_operation_is_seen_and_healed(output: Path) -> None:
     def again() -> None:
         write.write_trees(output, [OLD])

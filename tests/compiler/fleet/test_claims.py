@@ -187,7 +187,8 @@ def collide(one: definitions.Policy, other: definitions.Policy) -> bool:
     return bool(set.intersection(*modules))
 
 
-@pytest.mark.parametrize("seed", range(300))
+@pytest.mark.seeded
+@pytest.mark.parametrize("seed", range(effort.examples(gate=60, long=300)))
 def test_policies_overlap_exactly_where_brute_force_finds_a_node_that_would_get_something_twice(seed: int) -> None:
     policies = random_fleet(random.Random(seed))  # noqa: S311 - The same each time.
     kept = [

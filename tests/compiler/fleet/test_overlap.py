@@ -360,6 +360,7 @@ def sharing(count: int) -> list[selectors.Term]:
     return [*((pool(f"p{number:02}"), *healthy) for number in range(60)), *ill]
 
 
+@pytest.mark.long
 def test_keys_in_common_do_not_count_however_many(monkeypatch: pytest.MonkeyPatch) -> None:
     terms = sharing(300)
     spent = counted(monkeypatch)
