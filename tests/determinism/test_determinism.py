@@ -38,11 +38,7 @@ def reference(tmp_path_factory: pytest.TempPathFactory) -> runs.Outcome:
     return runs.outcome(folder, answer.code, answer.err)
 
 
-@pytest.mark.parametrize(
-    "condition",
-    [CONDITIONS[0], *(pytest.param(condition, marks=pytest.mark.long) for condition in CONDITIONS[1:])],
-    ids=lambda condition: condition.name,
-)
+@pytest.mark.parametrize("condition", CONDITIONS, ids=lambda condition: condition.name)
 def test_the_same_documents_give_the_same_bytes_and_findings(
     condition: Condition, reference: runs.Outcome, tmp_path: Path
 ) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from compiler.fleet import assignment, claims, definitions, offers
-from tests import builders
+from tests import builders, effort
 
 
 def driver(*modules: Mapping[str, Any] | str, **more: Any) -> dict[str, Any]:
