@@ -33,6 +33,25 @@ class State:
     """The addresses of its virtual functions."""
 
 
+class Pipe:
+    """A pipe in the place of a file, whose reader waits."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._writer: int | None = None
+
+    def is_read(self) -> bool:
+        """Return whether somebody waits for the content; from then on the pipe has a writer."""
+        with contextlib.suppress(OSError):  # ENXIO, fifo(7): nobody reads.
+            self._writer = self._writer or os.open(self._path, os.O_WRONLY | os.O_NONBLOCK)
+        return self._writer is not None
+
+    def close(self) -> None:
+        """Let the reader see the end."""
+        if self._writer is not None:
+            os.close(self._writer)
+
+
 class Host:
     """A host below `root`, with the folders sys, dev, run/kae and kubelet; `tell` hears of every kernel event.
 
@@ -170,21 +189,23 @@ class Host:
         self._write_attribute(address, "available_instances", free)
 
     @contextlib.contextmanager
-    def hanging(self, address: str, attribute: str = "available_instances") -> Iterator[None]:
+    def hanging(self, address: str, attribute: str = "available_instances") -> Iterator["Pipe"]:
         """Lets whoever reads an attribute of the device wait: a pipe makes its reader wait for a writer."""
         file = self.sysfs / "class/uacce" / self._entry(address) / attribute
         text = file.read_text()
         file.unlink()
         os.mkfifo(file)
+        pipe = Pipe(file)
         try:
-            yield
+            yield pipe
         finally:
             # Whoever waits gets the text, and so does whoever comes later.
-            pipe = os.open(file, os.O_RDWR)
+            writer = os.open(file, os.O_RDWR)
             file.unlink()
             file.write_text(text)
-            os.write(pipe, text.encode())
-            os.close(pipe)
+            os.write(writer, text.encode())
+            os.close(writer)
+            pipe.close()
 
     def lend(self, address: str, group: int) -> None:
         """Binds a function to vfio-pci, in an IOMMU group of its own or with others, as driverctl does."""

@@ -156,15 +156,6 @@ class Kubelet:
         response = await _answer(self._client(resource).plugin.GetPreferredAllocation(request))
         return tuple(response.container_responses[0].deviceIDs) if response.container_responses else ()
 
-    async def start_container(self, container: str) -> containers.Given:
-        """Start a container, the first time or again, and return what it gets; raise RefusedError when it cannot."""
-        for resource, allocation in self._allocations.get(container, {}).items():
-            client = self.resources().get(resource, registrations.Resource()).client
-            if client and client.options.pre_start_required:
-                request = pb.PreStartContainerRequest(devices_ids=allocation.ids)
-                await _answer(client.plugin.PreStartContainer(request, timeout=30))
-        return self.given(container)
-
     def given(self, container: str) -> containers.Given:
         """Return what a container has, merged over its resources."""
         kept = self._allocations.get(container, {})

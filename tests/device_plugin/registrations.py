@@ -25,8 +25,6 @@ from tests.device_plugin import connections
 class Options:
     """How a kubelet works; times in seconds, those of the real one behind."""
 
-    keyed_by_socket: bool = False
-    """False, as in 1.36.3: a resource has one client, and the end of any stream of that resource drops it."""
     poll_s: float = 0.02
     dial_s: float = 2.0  # 10
     info_s: float = 1.0  # 1
@@ -91,7 +89,8 @@ class Registrations:
         self._found: dict[Path, tuple[int, int]] = {}
         self._registering: dict[Path, asyncio.Task[None]] = {}
         self._registered: dict[Path, str] = {}
-        self._clients: dict[tuple[str, Path | None], connections.Client] = {}
+        self._clients: dict[str, connections.Client] = {}
+        """By resource, as in 1.36.3: the end of any stream of a resource drops its one client."""
         self._open: set[connections.Client] = set()
 
     async def run(self) -> None:
@@ -126,7 +125,7 @@ class Registrations:
         await _ended([self._registering.pop(socket)])
         resource = self._registered.pop(socket, None)
         self._tell("vanished", socket, resource or "")
-        client = self._clients.get(self._key(resource, socket)) if resource else None
+        client = self._clients.get(resource) if resource else None
         if client:
             await self._disconnect(client)
 
@@ -160,7 +159,7 @@ class Registrations:
         except (grpc.aio.AioRpcError, TimeoutError) as error:
             return _text(error)
         self._open.add(client)
-        self._clients[self._key(resource, socket)] = client
+        self._clients[resource] = client
         known = self.resources.get(resource, Resource())
         self.resources[resource] = dataclasses.replace(known, client=client, stopped_s=None)
         self._tell("options", socket, resource)
@@ -177,15 +176,13 @@ class Registrations:
             how = _text(error)
         self._tell("ended", socket, client.resource, detail=how)
         # Not necessarily the client whose stream has ended: server.runClient looks it up by name.
-        current = self._clients.get(self._key(client.resource, socket))
+        current = self._clients.get(client.resource)
         if current:
             await self._disconnect(current)
         await self._close(client)
 
     def _listed(self, client: connections.Client, socket: Path, message: pb.ListAndWatchResponse) -> None:
         resource = self.resources[client.resource]
-        if self._options.keyed_by_socket and resource.client is not client:
-            return
         devices = {device.ID: device for device in message.devices}
         self.resources[client.resource] = dataclasses.replace(resource, devices=devices, lists=resource.lists + 1)
         self._tell("list", socket, client.resource)
@@ -193,8 +190,7 @@ class Registrations:
     async def _disconnect(self, client: connections.Client) -> None:
         self._clients = {key: kept for key, kept in self._clients.items() if kept is not client}
         resource = self.resources[client.resource]
-        if resource.client is client or not self._options.keyed_by_socket:
-            self.resources[client.resource] = resource.lost()
+        self.resources[client.resource] = resource.lost()
         self._tell("disconnected", client.socket, client.resource)
         await _ended([task for task in client.tasks if task is not asyncio.current_task()])
         await self._close(client)
@@ -202,9 +198,6 @@ class Registrations:
     async def _close(self, client: connections.Client) -> None:
         self._open.discard(client)
         await client.channel.close()
-
-    def _key(self, resource: str, socket: Path) -> tuple[str, Path | None]:
-        return resource, socket if self._options.keyed_by_socket else None
 
     def _tell(self, what: str, socket: Path, resource: str = "", *, detail: str = "") -> None:
         known = self.resources.get(resource)

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -53,6 +54,21 @@ def recipe(*resources: config.AnyResource, **changes: Any) -> config.Config:
 def text(stated: config.Config) -> str:
     """A config as the compiler writes it."""
     return json.dumps(_without_absent(json.loads(msgspec.json.encode(stated))))
+
+
+def options(host: hosts.Host, folder: Path) -> list[str]:
+    """Return the command-line options for a fake host, with a config for all kinds in this folder."""
+    file = folder / "config.json"
+    file.write_text(text(settings()))
+    pairs = {
+        "--config": file,
+        "--sysfs": host.sysfs,
+        "--dev": host.dev,
+        "--run-dir": host.run,
+        "--kubelet-dir": host.kubelet,
+        "--program-dir": folder,
+    }
+    return [str(word) for pair in pairs.items() for word in pair]
 
 
 def _without_absent(value: Any) -> Any:

@@ -7,16 +7,19 @@ import pytest
 from grpc import aio
 
 from runtime import errors, files
+from tests import effort
 from tests.device_plugin import faults
 
 
+@pytest.mark.seeded
 async def test_after_each_fault_the_kubelet_sees_exactly_the_right_devices(short_path: Path) -> None:
     # How soon is measured by `make faults`; here other tests take the processors.
     rig = faults.Rig(short_path, seed=1, quiet_s=20)
 
-    await rig.run(60)
+    count = effort.examples(gate=12, long=150)
+    await rig.run(count)
 
-    assert rig.counts["  allocated"] > 10
+    assert rig.counts["  allocated"] > count // 6
 
 
 async def test_a_folder_in_the_place_of_a_socket_is_left_alone_and_the_resource_offered_by_another(

@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 import sysconfig
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,48 +15,28 @@ from tests.device_plugin import machines, settings
 
 ROOT = Path(__file__).parents[2]
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture
 def socket(short_path: Path) -> Iterator[Path]:
     host = machines.bare_metal(short_path)
-    (short_path / "program").mkdir()
-    (short_path / "config.json").write_text(settings.text(settings.settings()))
-    options = {
-        "--config": short_path / "config.json",
-        "--sysfs": host.sysfs,
-        "--dev": host.dev,
-        "--run-dir": host.run,
-        "--kubelet-dir": host.kubelet,
-        "--program-dir": short_path / "program",
-    }
-    command = [sys.executable, "-m", "device_plugin", *(str(word) for pair in options.items() for word in pair)]
+    command = [sys.executable, "-m", "device_plugin", *settings.options(host, short_path)]
     with subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True) as running:
-        # Its sockets come after its first look; the log tells of every device then.
         sockets = host.kubelet / "plugins_registry/kae"
-        assert running.stderr is not None
-        for _ in host.states():
-            running.stderr.readline()
         while not (found := list(sockets.glob("hpre-*.sock"))):
             assert running.poll() is None
+            time.sleep(0.01)
         yield found[0]
         running.terminate()
-        assert running.wait(timeout=10) == 0
+        assert running.wait() == 0
 
 
 def asked(socket: Path, proto: str, method: str, data: object = None) -> Any:
     grpcurl = Path(sysconfig.get_path("scripts")) / "grpcurl"
-    command = [
-        str(grpcurl),
-        "-plaintext",
-        "-unix",
-        "-authority",
-        "localhost",
-        "-max-time",
-        "1",
-        "-import-path",
-        str(ROOT),
-    ]
-    command += ["-proto", f"device_plugin/api/{proto}.proto", "-d", json.dumps(data or {}), str(socket), method]
+    options = ("-plaintext", "-unix", "-authority", "localhost", "-max-time", "1", "-import-path", str(ROOT))
+    request = ("-proto", f"device_plugin/api/{proto}.proto", "-d", json.dumps(data or {}))
+    command = [str(grpcurl), *options, *request, str(socket), method]
     done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
     return json.JSONDecoder().raw_decode(done.stdout)[0] if done.stdout else done.stderr
 

@@ -14,6 +14,7 @@ from device_plugin import host_links
 from device_plugin.host import paths
 from device_plugin.kubelet import openssl
 from runtime import files, pci
+from tests import effort
 from tests.device_plugin import hosts, kernel, machines, settings
 
 HPRE = "0000:79:00.0"
@@ -255,46 +256,45 @@ def test_foreign_things_among_the_given_are_harmless(tmp_path: Path) -> None:
     assert {"made-by-the-runtime", "strange", "file"} < {path.name for path in where.given.iterdir()}
 
 
-@pytest.mark.parametrize(
-    "place",
-    [
-        f"dev/{NAME}",
-        f"dev/{HPRE}",
-        "dev/hisi_hpre-256",
-        "dev/0000:01:00.0",
-        f"uacce/given/{NAME}/device",
-        f"uacce/class/{NAME}",
-        "openssl/3.0-host/openssl.cnf",
-        "device-plugin.lock",
-        "devices.json",
-        # What a killed plugin leaves is a file or a link.
-        f"uacce/class/.{NAME}.new",
-        "openssl/3.0-host/.openssl.cnf.new",
-        ".devices.json.new",
-    ],
+IN_THE_WAY = (
+    f"dev/{NAME}",
+    f"dev/{HPRE}",
+    "dev/hisi_hpre-256",
+    "dev/0000:01:00.0",
+    f"uacce/given/{NAME}/device",
+    f"uacce/class/{NAME}",
+    "openssl/3.0-host/openssl.cnf",
+    "device-plugin.lock",
+    "devices.json",
+    # A killed plugin leaves a file or a link there.
+    f"uacce/class/.{NAME}.new",
+    "openssl/3.0-host/.openssl.cnf.new",
+    ".devices.json.new",
 )
-def test_a_folder_in_the_place_of_a_link_or_a_file_is_moved_away(
-    place: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+
+
+def test_folders_in_the_place_of_links_and_files_are_moved_away(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     host = machines.bare_metal(tmp_path)
-    # As a container runtime makes one of a host path that is not there.
-    (host.run / place / "with a file").mkdir(parents=True)
-    expected = publish(machines.bare_metal(tmp_path / "fresh"))
+    for place in IN_THE_WAY:
+        # As a container runtime makes one of a host path that is not there.
+        (host.run / place / place.replace("/", "-")).mkdir(parents=True)
 
     where = publish(host)
     host_links.write_report(where, b"{}")
 
-    assert leads(where.links) == leads(expected.links)
-    assert leads(where.shown) == leads(expected.shown)
+    assert leads(where.links) == nodes(host)
+    assert len(leads(where.shown)) == 6
     assert len(leads(where.given / NAME)) == 1
     assert where.report.read_bytes() == b"{}"
     assert (where.openssl / "3.0-host/openssl.cnf").is_file()
     assert not where.lock.exists()
-    (moved,) = where.moved.iterdir()
-    assert (moved / "with a file").is_dir()
-    assert [record.getMessage() for record in caplog.records] == [
-        f"'{host.run / place}' was in the way of the plugin's own, and is now '{moved}'."
-    ]
+    moved = {content.name: folder for folder in where.moved.iterdir() for content in folder.iterdir()}
+    assert {record.getMessage() for record in caplog.records} == {
+        f"'{host.run / place}' was in the way of the plugin's own, and is now '{moved[place.replace('/', '-')]}'."
+        for place in IN_THE_WAY
+    }
 
 
 @pytest.mark.parametrize("place", ["run/kae/uacce", "run/kae/uacce/given"])
@@ -403,6 +403,7 @@ def misled(host: hosts.Host, links: Mapping[str, Path]) -> Iterable[str]:
             yield f"{link.name} led to {target}, which is {found}"
 
 
+@pytest.mark.seeded
 def test_no_link_ever_leads_to_another_devices_node(tmp_path: Path) -> None:
     told: list[Callable[[], None]] = []
 
@@ -428,7 +429,7 @@ def test_no_link_ever_leads_to_another_devices_node(tmp_path: Path) -> None:
     reader = threading.Thread(target=watch)
     reader.start()
     try:
-        shuffle(host, rounds=5)
+        shuffle(host, rounds=effort.examples(gate=2, long=20))
     finally:
         done.set()
         reader.join()

@@ -13,7 +13,7 @@ from device_plugin import list_report, loop, plugin
 from device_plugin.api import deviceplugin_v1beta1_pb2 as pb
 from device_plugin.api import deviceplugin_v1beta1_pb2_grpc as rpc
 from runtime import files, state
-from tests.device_plugin import connections, hosts, kubelets, machines, settings
+from tests.device_plugin import connections, containers, hosts, kubelets, machines, settings
 from tests.device_plugin.hangs import Hangs
 
 ROOT = Path(__file__).parents[2]
@@ -118,6 +118,33 @@ async def test_the_kubelet_gets_its_answers_while_a_look_waits(
             answer = await kubelet.allocate("container", HPRE, (B,))
 
     assert [Path(device.host_path).name for device in answer.devices] == ["hisi_hpre-47360"]
+
+
+async def test_a_stream_that_breaks_brings_the_resource_back_by_another_socket(
+    host: hosts.Host, node: plugin.Plugin, program: Path
+) -> None:
+    async with kubelets.Kubelet(host.kubelet) as kubelet, working(node, program):
+        await kubelet.until(lambda: kubelet.allocatable(HPRE) == 2)
+        await kubelet.cut(HPRE)
+        assert kubelet.allocatable(HPRE) == 0
+        assert kubelet.capacity(HPRE) == 2
+        await kubelet.until(lambda: kubelet.allocatable(HPRE) == 2)
+
+    assert len([event for event in kubelet.events if event.what == "info" and event.resource == HPRE]) == 2
+
+
+async def test_a_pod_gets_the_device_that_the_plugin_prefers_and_no_other_pod_does(
+    host: hosts.Host, node: plugin.Plugin, program: Path
+) -> None:
+    host.set_available_instances(A, 3)
+    async with kubelets.Kubelet(host.kubelet) as kubelet, working(node, program):
+        await kubelet.until(lambda: kubelet.allocatable(HPRE) == 2)
+        given = await kubelet.admit("first", {HPRE: 1})
+        assert kubelet.used(HPRE) == {B}
+        assert [Path(path).name for path in given.devices] == ["hisi_hpre-47360"]
+
+        with pytest.raises(containers.RefusedError, match=f"2 of {HPRE} wanted, 1 available"):
+            await kubelet.admit("second", {HPRE: 2})
 
 
 async def test_a_plugin_that_begins_does_not_pass_the_report_of_its_predecessor_off_as_its_own(
