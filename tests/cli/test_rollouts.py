@@ -1,12 +1,9 @@
 """docs/rollouts.md and the README's canary say what holds: their commands are run, and their diffs are git's."""
 
 import difflib
-import os
 import re
 import shlex
 import shutil
-import subprocess
-import textwrap
 from pathlib import Path
 
 import msgspec
@@ -17,13 +14,12 @@ from installer import config
 from installer.decide import desired
 from runtime import shapes
 from tests import in_process, project
-from tests.documentation import test_pages
-from tests.kae_forks import program
+from tests.documentation import pages
+from tests.documentation.shell import ROLLOUT, copy_of_the_fleet, run
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs/rollouts.md"
 README = ROOT / "README.md"
-EXAMPLE = ROOT / "docs/examples/rollout"
 TLS = "policies/tls.yaml"
 
 COMMITS = ("1. The canary", "2. Half", "3. A sick group is frozen", "4. The rest", "5. Clean-up")
@@ -35,65 +31,6 @@ def daemonset(pool: str) -> str:
     return f"east/driver/daemonset-kae-driver-tls{pool and '--' + pool}.yaml"
 
 
-def section(text: str, heading: str) -> str:
-    """Return the text below a heading, up to the next one."""
-    found = re.search(rf"^#+ {re.escape(heading)}\n(.*?)(?=^## |^### |\Z)", text, re.MULTILINE | re.DOTALL)
-    assert found, heading
-    return found[1]
-
-
-def command_lines(text: str) -> str:
-    """The first indented block of a section: what its reader types."""
-    found = re.search(r"^(?: {4}.*\n)+", text, re.MULTILINE)
-    assert found, text
-    return textwrap.dedent(found[0])
-
-
-def block(text: str, heading: str, language: str) -> str:
-    """The first fenced block of a language below a heading."""
-    found = re.search(rf"^```{language}\n(.*?)^```$", section(text, heading), re.MULTILINE | re.DOTALL)
-    assert found, (heading, language)
-    return found[1]
-
-
-def with_block(text: str, heading: str, language: str, body: str) -> str:
-    """The page with another text in that block."""
-    before = section(text, heading)
-    old = f"```{language}\n{block(text, heading, language)}```"
-    return text.replace(before, before.replace(old, f"```{language}\n{body}```", 1), 1)
-
-
-def run(folder: Path, lines: str) -> str:
-    """Run command lines in a shell, with `kae` as installed and a neutral git identity, and return the output."""
-    programs = project.write(folder.parent / "bin", {"kae": program.text()})
-    (programs / "kae").chmod(0o755)
-    done = subprocess.run(
-        ["sh", "-ec", lines],
-        cwd=folder,
-        env={
-            "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
-            "PYTHONPATH": str(ROOT),
-            "PYTHONDONTWRITEBYTECODE": "1",
-            "HOME": "/nonexistent",
-            "LC_ALL": "C",
-            "GIT_CONFIG_NOSYSTEM": "1",
-            "GIT_CONFIG_GLOBAL": "/dev/null",
-            **{
-                f"GIT_{who}_{what}": value
-                for who in ("AUTHOR", "COMMITTER")
-                for what, value in (("NAME", "somebody"), ("EMAIL", "somebody@example.com"))
-            },
-        },
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
 def pools(folder: Path) -> str:
     """How many nodes `kae plan` counts in each pool."""
     found = re.search(r"^cluster \S+, pools:\n(?:  .*\n)+", in_process.kae(folder, "plan").out, re.MULTILINE)
@@ -102,51 +39,44 @@ def pools(folder: Path) -> str:
 
 
 def test_the_five_commits_are_what_git_shows(tmp_path: Path) -> None:
-    text = test_pages.text_of(PAGE)
-    expected, folder = text, shutil.copytree(EXAMPLE, tmp_path / "fleet")
+    text = pages.text_of(PAGE)
+    expected, folder = text, shutil.copytree(ROLLOUT, tmp_path / "fleet")
     begin, (show,) = "A rollout in five commits", re.findall(r"^    (git show .*)$", text, re.MULTILINE)
-    run(folder, command_lines(section(text, begin)).partition("cd fleet\n")[2])
-    expected = with_block(expected, begin, "text", pools(folder))
+    run(folder, pages.command_lines(pages.section(text, begin)).partition("cd fleet\n")[2])
+    expected = pages.with_block(expected, begin, "text", pools(folder))
 
     for heading in COMMITS:
-        run(folder, command_lines(section(text, heading)))
-        expected = with_block(expected, heading, "diff", run(folder, show))
-        expected = with_block(expected, heading, "text", pools(folder))
+        run(folder, pages.command_lines(pages.section(text, heading)))
+        expected = pages.with_block(expected, heading, "diff", run(folder, show))
+        expected = pages.with_block(expected, heading, "text", pools(folder))
 
     if project.accepting():
         PAGE.write_text(expected, "utf-8")
-    assert test_pages.text_of(PAGE) == expected
+    assert pages.text_of(PAGE) == expected
     assert run(folder, "git status --short -- policies output") == ""
 
 
 def test_the_canary_of_the_readme_is_a_commit_of_eight_lines(tmp_path: Path) -> None:
-    text, heading = test_pages.text_of(README), "A canary"
+    text, heading = pages.text_of(README), "A canary"
     folder = copy_of_the_fleet(tmp_path / "fleet")
     run(
         folder, "git init --quiet --initial-branch=main; git add policies inventory output; git commit --quiet -m Begin"
     )
 
-    run(folder, command_lines(section(text, heading)))
+    run(folder, pages.command_lines(pages.section(text, heading)))
 
     diff = run(folder, "git show --format= -U0")
     if project.accepting():
-        README.write_text(with_block(text, heading, "diff", diff), "utf-8")
-    assert block(test_pages.text_of(README), heading, "diff") == diff
+        README.write_text(pages.with_block(text, heading, "diff", diff), "utf-8")
+    assert pages.fenced(pages.text_of(README), heading, "diff") == diff
     assert len(re.findall(r"^[+-](?!\+\+|--)", diff, re.MULTILINE)) == 8
     assert run(folder, "git status --short") == ""
-
-
-def copy_of_the_fleet(folder: Path) -> Path:
-    """The example fleet of this repository, with its output."""
-    for name in ("policies", "inventory", "output"):
-        shutil.copytree(ROOT / name, folder / name)
-    return folder
 
 
 @pytest.fixture(scope="module")
 def begun(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The project of `fleet`; not to be changed."""
-    return compiled(shutil.copytree(EXAMPLE, tmp_path_factory.mktemp("begun") / "fleet"))
+    return compiled(shutil.copytree(ROLLOUT, tmp_path_factory.mktemp("begun") / "fleet"))
 
 
 @pytest.fixture
@@ -289,10 +219,10 @@ def test_a_frozen_group_moves_with_what_it_does_not_override(old: str, new: str,
 
 
 def test_every_excerpt_of_a_policy_compiles(tmp_path: Path) -> None:
-    head = (EXAMPLE / TLS).read_text("utf-8").partition("  driver:\n")[0].replace("[east]", "[east, west, staging]")
-    cluster = (EXAMPLE / "policies/cluster.yaml").read_text("utf-8")
+    head = (ROLLOUT / TLS).read_text("utf-8").partition("  driver:\n")[0].replace("[east]", "[east, west, staging]")
+    cluster = (ROLLOUT / "policies/cluster.yaml").read_text("utf-8")
     clusters = {f"policies/{name}.yaml": cluster.replace("east", name) for name in ("east", "west", "staging")}
-    excerpts = test_pages.blocks(PAGE, "yaml")
+    excerpts = pages.blocks(PAGE, "yaml")
 
     for excerpt in excerpts:
         answer = in_process.kae(project.write(tmp_path, {**clusters, TLS: head + excerpt}), "compile")
@@ -302,12 +232,12 @@ def test_every_excerpt_of_a_policy_compiles(tmp_path: Path) -> None:
 
 
 def test_what_kae_says_on_the_page_is_what_it_says(fleet: Path) -> None:
-    text = test_pages.text_of(PAGE)
+    text = pages.text_of(PAGE)
     (preflight,) = re.findall(r"^    kae (preflight .*)$", text, re.MULTILINE)
 
     asked = in_process.kae(ROOT, *shlex.split(preflight))
     explained = in_process.kae(fleet, "explain", "east/kp920-rack3-05")
 
-    assert block(text, "Before a node boots a new kernel", "text") in asked.out
-    assert block(text, "Pools", "text") in explained.out
+    assert pages.fenced(text, "Before a node boots a new kernel", "text") in asked.out
+    assert pages.fenced(text, "Pools", "text") in explained.out
     assert "has to hold the modules" in asked.out

@@ -10,17 +10,15 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
 import compiler
-from tests.documentation import test_pages
+from tests.documentation import pages
 from tests.kae_forks import program
 
-ROOT = test_pages.ROOT
+ROOT = pages.ROOT
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 KAE = """
 arguments = sys.argv[1:]
@@ -32,38 +30,13 @@ sys.exit(0 if "--check" in arguments and code in (1, 4) else code)
 
 PROGRAMS = ("kubectl", "pip", "pipx", "uv", "python3", "python", "ssh-keyscan", "jq", "skopeo")
 
-_BLOCK = re.compile(
-    r"^(?:<!-- (?:not run: (?P<reason>.*)|run by (?P<test>.*)) -->\n\n?)?"
-    r"(?: *```(?P<language>\w*)\n(?P<fenced>(?:.*\n)*?) *```$|(?<=\n\n)(?P<plain>(?: {4,}\S.*\n|\n(?= {4,}\S))+))",
-    re.MULTILINE,
-)
-
-
-class Block(NamedTuple):
-    """A block of commands."""
-
-    text: str
-    reason: str = ""
-    """Why it is not run; empty where it is."""
-
-    test: str = ""
-    """The test that runs it in place of this module; mostly empty."""
-
-
 _WHEEL = f"kae_compiler-{compiler.__version__}-py3-none-any.whl"
 _RELEASED = re.compile(r"kae_compiler-[0-9.]+-py3-none-any\.whl")
 
 
-def blocks(page: Path) -> Iterator[Block]:
-    """Yield the blocks of commands of a page: those fenced as sh, and every indented one."""
-    for found in _BLOCK.finditer(test_pages.text_of(page)):
-        if found["plain"] or found["language"] == "sh":
-            yield Block(found["plain"] or found["fenced"], found["reason"] or "", found["test"] or "")
-
-
 def with_blocks() -> list[Path]:
     """Return the pages with commands."""
-    return [page for page in PAGES if any(not block.test for block in blocks(page))]
+    return [page for page in PAGES if any(not block.test for block in pages.commands(page))]
 
 
 @pytest.fixture(scope="module")
@@ -135,12 +108,12 @@ def environment(home: Path, programs: Path) -> dict[str, str]:
         page if page.stem in ("README", "recipes", "rollouts") else pytest.param(page, marks=pytest.mark.long)
         for page in with_blocks()
     ],
-    ids=test_pages.name,
+    ids=pages.name,
 )
 def test_the_commands_of_a_page_run_in_its_order(page: Path, tmp_path: Path, fleet: Path, programs: Path) -> None:
     home = shutil.copytree(fleet, tmp_path / "home")
     # The pages name the wheel of a release.
-    run = [_RELEASED.sub(_WHEEL, block.text) for block in blocks(page) if not block.reason and not block.test]
+    run = [_RELEASED.sub(_WHEEL, block.text) for block in pages.commands(page) if not block.reason and not block.test]
 
     # zsh has compdef, and a block for it runs in bash.
     done = subprocess.run(
@@ -158,17 +131,17 @@ def test_the_commands_of_a_page_run_in_its_order(page: Path, tmp_path: Path, fle
 
 
 def test_few_blocks_are_not_run_and_each_says_why() -> None:
-    marked = [(test_pages.name(page), block) for page in PAGES for block in blocks(page) if block.reason]
+    marked = [(pages.name(page), block) for page in PAGES for block in pages.commands(page) if block.reason]
 
     for name, block in marked:
         sys.stdout.write(f"{name}: {block.reason}: {block.text.strip().splitlines()[0]}\n")
 
     assert len(marked) <= 5
-    assert sum(1 for page in PAGES for block in blocks(page)) > 10 * len(marked)
+    assert sum(1 for page in PAGES for block in pages.commands(page)) > 10 * len(marked)
 
 
 def test_a_block_that_another_test_runs_is_run_there() -> None:
-    elsewhere = {(page, block.test) for page in PAGES for block in blocks(page) if block.test}
+    elsewhere = {(page, block.test) for page in PAGES for block in pages.commands(page) if block.test}
 
     for page, test in elsewhere:
         assert page.name in (ROOT / test).read_text("utf-8")
@@ -183,7 +156,7 @@ def test_a_block_is_found_however_it_is_written(tmp_path: Path) -> None:
         encoding="utf-8",
     )
 
-    assert [(block.text.split(), block.reason) for block in blocks(page)] == [
+    assert [(block.text.split(), block.reason) for block in pages.commands(page)] == [
         (["kae", "plan", "kae", "help"], ""),
         (["kae", "-V"], ""),
         (["mount"], "why"),

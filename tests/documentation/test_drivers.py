@@ -4,7 +4,6 @@ import ast
 import re
 import runpy
 import textwrap
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +14,10 @@ from installer import cli, config, sources
 from installer.host import digests
 from runtime import shapes
 from tests import in_process, project
-from tests.documentation import test_pages
+from tests.documentation import pages, sentences
 from tests.installer import machines, settings
 
-ROOT = test_pages.ROOT
+ROOT = pages.ROOT
 PAGE = ROOT / "docs/drivers.md"
 TROUBLES = ROOT / "docs/troubleshooting.md"
 EXAMPLES = {path.stem: path for path in sorted((ROOT / "docs/examples/drivers").glob("*.yaml"))}
@@ -36,58 +35,27 @@ spec:
   kubernetesVersion: "1.30"
 """
 
-GAP = "…"
-"""Stands for what is filled in, on the page and here."""
-
-_FAILURES = ("Failure", "ConfigError", "Blocked", "Queued", "Refused", "Unreachable", "Unkillable", "Fault", "__init__")
+FAILURES = {"Failure", "ConfigError", "Blocked", "Queued", "Refused", "Unreachable", "Unkillable", "Fault", "__init__"}
 """The names of calls that take a sentence for people."""
 
-_LEAST = 15
+LEAST = 15
 """Letters that a sentence must have beside its gaps, to be one."""
 
-_FIRST_CELL = re.compile(r"^\| (`.*?`) \|", re.MULTILINE)
 
-
-def texts(tree: ast.AST) -> Iterator[str]:
-    """The texts in a piece of source, with a gap for each value that is filled in."""
-    if isinstance(tree, ast.Constant) and isinstance(tree.value, str):
-        yield tree.value
-    elif isinstance(tree, ast.JoinedStr):
-        yield "".join(str(part.value) if isinstance(part, ast.Constant) else GAP for part in tree.values)
-    else:
-        for child in ast.iter_child_nodes(tree):
-            yield from texts(child)
-
-
-def failures(tree: ast.AST) -> Iterator[str]:
-    """The sentences of which a module makes failures."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] in _FAILURES:
-            for part in (*node.args, *node.keywords):
-                yield from (text for text in texts(part) if len(text.replace(GAP, "")) >= _LEAST)
-
-
-def program() -> list[ast.AST]:
+@pytest.fixture(scope="module")
+def program() -> list[ast.Module]:
     """The sources of the installer, and of what it shares with others."""
     return [ast.parse(path.read_text("utf-8")) for path in PROGRAM]
 
 
-def quoted(page: Path, heading: str) -> list[str]:
-    """The sentences in the tables below a heading of a page, of which a cell may hold several."""
-    _, _, rest = test_pages.text_of(page).partition(f"\n## {heading}\n")
-    tables, _, _ = rest.partition("\n## ")
-    return [text for cell in _FIRST_CELL.findall(tables) for text in re.findall(r"`([^`]+)`", cell)]
-
-
 def explained() -> list[str]:
     """The sentences of which docs/drivers.md gives cause and remedy."""
-    return quoted(PAGE, "What it says")
+    return below(PAGE, "What it says")
 
 
-def says(text: str, sentence: str) -> bool:
-    """Return whether a text of the program can become a sentence of the page."""
-    pattern = ".*".join(map(re.escape, sentence.split(GAP)))
-    return re.search(pattern, text, re.DOTALL) is not None
+def below(page: Path, heading: str) -> list[str]:
+    """The sentences in the tables below a heading of a page."""
+    return sentences.quoted(pages.chapter(pages.text_of(page), heading))
 
 
 def driver(policy: Path) -> dict[str, Any]:
@@ -154,43 +122,42 @@ def test_a_host_without_a_driver_gets_what_an_example_asks_for(name: str, tmp_pa
 def test_every_excerpt_of_a_policy_stands_in_an_example() -> None:
     examples = [path.read_text("utf-8") for path in EXAMPLES.values()]
 
-    for block in test_pages.blocks(PAGE, "yaml"):
+    for block in pages.blocks(PAGE, "yaml"):
         places = [textwrap.indent(textwrap.dedent(block), " " * depth) for depth in range(0, 10, 2)]
         assert any(place in example for place in places for example in examples), block
 
 
 def test_the_status_that_is_shown_is_that_of_a_host_on_which_an_upgrade_failed() -> None:
-    (shown,) = test_pages.blocks(PAGE, "text")
+    (shown,) = pages.blocks(PAGE, "text")
 
     assert shown in STATUS.read_text("utf-8")
 
 
-def test_every_sentence_that_is_explained_is_one_of_the_installer() -> None:
-    client = [text for path in CLIENT for text in texts(ast.parse(path.read_text("utf-8")))]
-    known = [text for tree in program() for text in texts(tree)] + [text[:1].upper() + text[1:] for text in client]
+def test_every_sentence_that_is_explained_is_one_of_the_installer(program: list[ast.Module]) -> None:
+    client = [text for path in CLIENT for text in sentences.texts(ast.parse(path.read_text("utf-8")))]
+    known = [text for tree in program for text in sentences.texts(tree)]
+    known += [text[:1].upper() + text[1:] for text in client]
 
-    for sentence in (*explained(), *quoted(TROUBLES, "The driver")):
-        assert len(sentence.replace(GAP, "")) >= _LEAST, sentence
-        assert any(says(text, sentence) for text in known), sentence
+    for sentence in (*explained(), *below(TROUBLES, "The driver")):
+        assert len(sentence.replace(sentences.GAP, "")) >= LEAST, sentence
+        assert any(sentences.says(text, sentence) for text in known), sentence
 
 
-def test_every_failure_of_the_installer_is_explained() -> None:
-    known = explained()
+def test_every_failure_of_the_installer_is_explained(program: list[ast.Module]) -> None:
+    made = {text for tree in program for text in sentences.failures(tree, FAILURES, LEAST)}
 
-    missing = {text for tree in program() for text in failures(tree) if not any(says(text, one) for one in known)}
-
-    assert missing == set()
+    assert {text for text in made if not any(sentences.says(text, one) for one in explained())} == set()
 
 
 def test_a_sentence_that_nobody_says_is_noticed() -> None:
-    (said,) = texts(ast.parse('f"Module {name} is not loaded."').body[0])
+    (said,) = sentences.texts(ast.parse('f"Module {name} is not loaded."').body[0])
 
-    assert says(said, "Module … is not loaded.")
-    assert not says(said, "Module … is loaded.")
+    assert sentences.says(said, "Module … is not loaded.")
+    assert not sentences.says(said, "Module … is loaded.")
 
 
 def test_every_command_of_the_installer_is_one(capsys: pytest.CaptureFixture[str]) -> None:
-    named = {word for page in test_pages.OURS for word in re.findall(r"-m installer (\w+)", test_pages.text_of(page))}
+    named = {word for page in pages.OURS for word in re.findall(r"-m installer (\w+)", pages.text_of(page))}
 
     for name in named:
         with pytest.raises(SystemExit) as ended:
@@ -202,7 +169,7 @@ def test_every_command_of_the_installer_is_one(capsys: pytest.CaptureFixture[str
 def test_every_metric_of_the_installer_is_explained() -> None:
     made = re.findall(r'"(kae_driver_\w+)"', (ROOT / "installer/report/driver_metrics.py").read_text("utf-8"))
 
-    shown = re.findall(r"^\| `(kae_driver_\w+)` \|", test_pages.text_of(PAGE), re.MULTILINE)
+    shown = re.findall(r"^\| `(kae_driver_\w+)` \|", pages.text_of(PAGE), re.MULTILINE)
 
     assert {name.removesuffix("_total") for name in shown} == set(made)
 
@@ -212,7 +179,7 @@ def test_the_made_up_source_of_contributing_fills_a_folder_of_the_store(tmp_path
     machine.add_image(image, "2.0.1")
     (machine.root / "srv").mkdir()
     (image / "opt/lib/modules").rename(machine.root / "srv/kae")
-    (source,) = test_pages.blocks(ROOT / "CONTRIBUTING.md", "python")
+    (source,) = pages.blocks(ROOT / "CONTRIBUTING.md", "python")
     written = runpy.run_path(str(project.write(tmp_path, {"local.py": source}) / "local.py"))
     context = sources.Context(host=machine.host, image=image, settings=settings.config(), kernel=machine.kernel)
     made: sources.Source = written["Local"](context)

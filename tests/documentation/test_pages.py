@@ -15,14 +15,10 @@ from compiler.migrate import operator_options
 from docs import reference
 from tests import in_process
 from tests.documentation import behaviours
+from tests.documentation.pages import FENCE, OURS, PAGES, ROOT, blocks, name, text_of
 from tests.installer import machines
 from tests.table1 import test_table1
 
-ROOT = Path(__file__).resolve().parents[2]
-PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("templates/init/**/*.md")])
-OURS = [page for page in PAGES if "templates" not in page.parts]
-
-_FENCE = re.compile(r"^( *)```(\w*)\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
 _CODE = re.compile(r"`([^`\n]+)`")
 _LINK = re.compile(r"\[[^\]\n]+\]\(([^)\s]+)\)")
 _HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
@@ -30,19 +26,9 @@ _KAE = re.compile(r"(?:^|\| |\$\(|/)kae (.*)")
 _PLACEHOLDERS = {"I/N": "0/4", "@CLUSTER@": "east", "…": ""}
 
 
-def name(page: Path) -> str:
-    """A page as the tests are called after it."""
-    return page.relative_to(ROOT).as_posix()
-
-
-def text_of(page: Path) -> str:
-    """Return the text of a page."""
-    return page.read_text(encoding="utf-8")
-
-
 def code(text: str) -> Iterator[str]:
     """Everything on a page that stands as code: spans, and the lines of blocks that are no data."""
-    prose = _FENCE.sub("", text)
+    prose = FENCE.sub("", text)
     yield from (line.strip() for line in prose.splitlines() if re.match(r" {4,}\S", line))
     yield from _CODE.findall(prose)
 
@@ -60,11 +46,6 @@ def kae_commands(text: str) -> Iterator[str]:
 def anchors(text: str) -> set[str]:
     """The names by which a page's headings are linked to, as GitHub makes them."""
     return {re.sub(r"[^\w -]", "", heading).strip().lower().replace(" ", "-") for heading in _HEADING.findall(text)}
-
-
-def blocks(page: Path, language: str) -> list[str]:
-    """The fenced blocks of a page in one language."""
-    return [body for _, found, body in _FENCE.findall(text_of(page)) if found == language]
 
 
 def commands_of_kae() -> set[str]:
@@ -108,12 +89,12 @@ def test_every_command_is_in_the_readme() -> None:
 
     shown = {command.split()[0] for command in kae_commands(text_of(ROOT / "README.md"))}
 
-    assert shown == {name for name in commands if not name.startswith("_")}
+    assert shown == {each for each in commands if not each.startswith("_")}
 
 
 @pytest.mark.parametrize("page", OURS, ids=name)
 def test_every_relative_link_leads_to_a_file_and_a_heading(page: Path) -> None:
-    for link in _LINK.findall(_FENCE.sub("", text_of(page))):
+    for link in _LINK.findall(FENCE.sub("", text_of(page))):
         path, _, anchor = link.partition("#")
         if "://" in path:
             continue

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from tests import in_process, project
-from tests.documentation import test_commands, test_pages
+from tests.documentation import pages
 
-PAGE = test_pages.ROOT / "docs/recipes.md"
+PAGE = pages.ROOT / "docs/recipes.md"
 _HERE = re.compile(r"(.*?) <<'END'\n(.*?)\nEND\n", re.DOTALL)
 
 
@@ -25,9 +25,7 @@ def run(folder: Path, command: str, text: str, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_the_first_recipe_gives_the_plan_that_the_page_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    texts = [
-        block.text for block in test_commands.blocks(PAGE) if block.text.lstrip().startswith(("kae", "mkdir", "cat"))
-    ]
+    texts = [block.text for block in pages.commands(PAGE) if block.text.lstrip().startswith(("kae", "mkdir", "cat"))]
     first = "".join(text for text in texts if not text.startswith(" ")).partition("cd npx-fleet\n")
     fleet = tmp_path / "npx-fleet"
     assert in_process.kae(tmp_path, *first[0].split()[1:]).code == 0
@@ -38,7 +36,7 @@ def test_the_first_recipe_gives_the_plan_that_the_page_shows(tmp_path: Path, mon
         run(fleet, found[1].splitlines()[-1], found[2], monkeypatch)
         rest = rest[found.end() :]
     compiled = in_process.kae(fleet, "compile")
-    shown, *_ = test_pages.blocks(PAGE, "text")
+    shown, *_ = pages.blocks(PAGE, "text")
 
     assert compiled.code == 0, compiled.err
     assert in_process.kae(fleet, "plan").out == shown

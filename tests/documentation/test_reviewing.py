@@ -5,11 +5,10 @@ import shutil
 from pathlib import Path
 
 from tests import project
-from tests.cli import test_rollouts
-from tests.documentation import test_pages
+from tests.documentation import pages, shell
 
-PAGE = test_pages.ROOT / "docs/reviewing.md"
-README = test_pages.ROOT / "README.md"
+PAGE = pages.ROOT / "docs/reviewing.md"
+README = pages.ROOT / "README.md"
 
 _QUOTE = re.compile(r"(?:^>.*\n)+", re.MULTILINE)
 
@@ -26,7 +25,7 @@ def without_ids(text: str) -> str:
 
 def assert_quotes(page: Path, comment: str) -> None:
     """Fail where the only quotation of a page is another one than a comment."""
-    text = test_pages.text_of(page)
+    text = pages.text_of(page)
     if project.accepting():
         text = _QUOTE.sub(lambda _: quoted(comment), text, count=1)
         page.write_text(text, "utf-8")
@@ -35,22 +34,20 @@ def assert_quotes(page: Path, comment: str) -> None:
 
 
 def test_the_comment_on_the_page_is_that_of_the_canary(tmp_path: Path) -> None:
-    commands = test_rollouts.command_lines(test_pages.text_of(PAGE)).partition("cd fleet\n")[2]
-    folder = shutil.copytree(test_rollouts.EXAMPLE, tmp_path / "fleet")
+    commands = pages.command_lines(pages.text_of(PAGE)).partition("cd fleet\n")[2]
+    folder = shutil.copytree(shell.ROLLOUT, tmp_path / "fleet")
 
-    said = test_rollouts.run(folder, commands)
+    said = shell.run(folder, commands)
 
     assert_quotes(PAGE, said[said.index("### ") :])
 
 
 def test_the_comment_in_the_readme_is_the_beginning_of_that_of_its_canary(tmp_path: Path) -> None:
-    folder = test_rollouts.copy_of_the_fleet(tmp_path / "fleet")
+    folder = shell.copy_of_the_fleet(tmp_path / "fleet")
     begin = "git init --quiet --initial-branch=main; git add policies inventory output; git commit --quiet -m Begin"
-    test_rollouts.run(folder, begin)
-    test_rollouts.run(
-        folder, test_rollouts.command_lines(test_rollouts.section(test_pages.text_of(README), "A canary"))
-    )
+    shell.run(folder, begin)
+    shell.run(folder, pages.command_lines(pages.section(pages.text_of(README), "A canary")))
 
-    comment = test_rollouts.run(folder, "kae diff HEAD~1 --to HEAD -o markdown")
+    comment = shell.run(folder, "kae diff HEAD~1 --to HEAD -o markdown")
 
     assert_quotes(README, comment.partition("\n<details>")[0])

@@ -2,9 +2,9 @@
 
 import re
 
-from tests.documentation import test_pages
+from tests.documentation import pages
 
-PAGE = test_pages.ROOT / "docs/security.md"
+PAGE = pages.ROOT / "docs/security.md"
 
 _ROW = re.compile(r"^\| (?P<claim>[^|]+) \|.*\| (?P<tests>[^|]+) \|$", re.MULTILINE)
 _TEST = re.compile(r"`(test_\w+)`")
@@ -12,11 +12,9 @@ _DEFINED = re.compile(r"^(?:async )?def (test_\w+)\(", re.MULTILINE)
 
 
 def test_every_claim_names_a_test_that_is_there() -> None:
-    text = test_pages.text_of(PAGE)
+    text = pages.text_of(PAGE)
     defined = {
-        name
-        for path in (test_pages.ROOT / "tests").rglob("test_*.py")
-        for name in _DEFINED.findall(path.read_text("utf-8"))
+        name for path in (pages.ROOT / "tests").rglob("test_*.py") for name in _DEFINED.findall(path.read_text("utf-8"))
     }
     rows = [row for row in _ROW.finditer(text) if row["tests"] != "test"]
 

@@ -3,7 +3,6 @@
 import argparse
 import ast
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import get_type_hints
 
@@ -13,20 +12,19 @@ import yaml
 from compiler.model import watcher as model
 from runtime import shapes
 from tests import in_process, project
-from tests.documentation import test_drivers, test_pages
+from tests.documentation import pages, sentences
 from tests.watcher import fleet
 from watcher import cli, commit_message, config, loss_guard
 
-ROOT = test_pages.ROOT
+ROOT = pages.ROOT
 PAGE = ROOT / "docs/watcher.md"
 TROUBLES = ROOT / "docs/troubleshooting.md"
-GAP = test_drivers.GAP
 
 WATCHER = sorted(ROOT.glob("watcher/**/*.py"))
 TALK = [ROOT / f"compiler/kube/{name}.py" for name in ("client", "reader", "node_watch")]
 PROGRAM = [*WATCHER, *TALK, ROOT / "compiler/kube/credentials.py", ROOT / "runtime/process.py"]
 
-_FAILURES = {
+FAILURES = {
     "Failure",
     "ConfigError",
     "Failed",
@@ -39,7 +37,7 @@ _FAILURES = {
 }
 """The names of calls that take a sentence for people; the message of Cancelled is never shown."""
 
-_LEAST = 12
+LEAST = 12
 """Letters that a sentence must have beside its gaps, to be one."""
 
 _ROW = re.compile(r"^\| `([^`]+)` \|", re.MULTILINE)
@@ -47,31 +45,17 @@ _ROW = re.compile(r"^\| `([^`]+)` \|", re.MULTILINE)
 
 def gapped(text: str) -> str:
     """A text with gaps for the fields of str.format as well."""
-    return re.sub(r"\{\w+\}", GAP, text)
-
-
-def failures(path: Path) -> Iterator[str]:
-    """The sentences of which a module makes failures."""
-    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-        if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] in _FAILURES:
-            for part in (*node.args, *node.keywords):
-                yield from test_drivers.texts(part)
+    return re.sub(r"\{\w+\}", sentences.GAP, text)
 
 
 def section(heading: str, level: str = "##") -> str:
     """Return the text below a heading of the page."""
-    text = test_pages.text_of(PAGE).partition(f"\n{level} {heading}\n")[2]
+    text = pages.text_of(PAGE).partition(f"\n{level} {heading}\n")[2]
     return re.split(rf"\n{level} ", text)[0]
 
 
-def quoted(text: str) -> list[str]:
-    """The sentences in the first cells of tables, of which a cell may hold several."""
-    cells = re.findall(r"^\| (`.*?`) \|", text, re.MULTILINE)
-    return [sentence for cell in cells for sentence in re.findall(r"`([^`]+)`", cell)]
-
-
 def test_the_example_becomes_a_config_that_the_watcher_reads(tmp_path: Path) -> None:
-    (document,) = test_pages.blocks(PAGE, "yaml")
+    (document,) = pages.blocks(PAGE, "yaml")
     project.write(tmp_path, {"policies/cluster.yaml": document})
     (tmp_path / "inventory").mkdir()
 
@@ -87,7 +71,7 @@ def test_the_example_becomes_a_config_that_the_watcher_reads(tmp_path: Path) -> 
 
 
 def test_the_message_that_is_shown_is_one_of_the_watcher() -> None:
-    (shown,) = test_pages.blocks(PAGE, "text")
+    (shown,) = pages.blocks(PAGE, "text")
     new = [fleet.node(f"kp920-rack2-0{number}") for number in (7, 8)]
     new.append(fleet.node("kp920-rack1-01", kernel_version="6.6.0"))
 
@@ -100,21 +84,22 @@ def test_the_message_that_is_shown_is_one_of_the_watcher() -> None:
 
 def test_every_sentence_that_is_explained_is_one_of_the_program() -> None:
     trees = [ast.parse(path.read_text("utf-8")) for path in PROGRAM]
-    known = [gapped(text) for tree in trees for text in test_drivers.texts(tree)]
-    troubles = test_pages.text_of(TROUBLES).partition("\n## The watcher\n")[2].partition("\n## ")[0]
+    known = [gapped(text) for tree in trees for text in sentences.texts(tree)]
+    troubles = pages.chapter(pages.text_of(TROUBLES), "The watcher")
 
-    for sentence in (*quoted(section("What it says")), *quoted(troubles)):
-        assert len(sentence.replace(GAP, "")) >= _LEAST, sentence
-        assert any(test_drivers.says(text, sentence) for text in known), sentence
+    for sentence in (*sentences.quoted(section("What it says")), *sentences.quoted(troubles)):
+        assert len(sentence.replace(sentences.GAP, "")) >= LEAST, sentence
+        assert any(sentences.says(text, sentence) for text in known), sentence
 
 
 def test_every_failure_of_the_watcher_is_explained() -> None:
-    known = quoted(section("What it says"))
-    made = {text for path in (*WATCHER, *TALK) for text in failures(path)}
+    known = sentences.quoted(section("What it says"))
+    trees = [ast.parse(path.read_text("utf-8")) for path in (*WATCHER, *TALK)]
+    made = {gapped(text) for tree in trees for text in sentences.failures(tree, FAILURES, LEAST)}
 
-    sentences = {gapped(text) for text in made if len(gapped(text).replace(GAP, "")) >= _LEAST}
+    shown = {one for one in made if len(one.replace(sentences.GAP, "")) >= LEAST}
 
-    assert {one for one in sentences if not any(test_drivers.says(one, each) for each in known)} == set()
+    assert {one for one in shown if not any(sentences.says(one, each) for each in known)} == set()
 
 
 def test_every_metric_and_every_alert_is_explained() -> None:
@@ -149,7 +134,7 @@ def test_every_option_is_explained_with_its_default() -> None:
 
 
 def test_the_calls_that_are_shown_parse(capsys: pytest.CaptureFixture[str]) -> None:
-    calls = re.findall(r"^    python -m watcher (.*)$", test_pages.text_of(PAGE), re.MULTILINE)
+    calls = re.findall(r"^    python -m watcher (.*)$", pages.text_of(PAGE), re.MULTILINE)
 
     for call in calls:
         assert isinstance(cli._parser().parse_args(call.split()), argparse.Namespace)

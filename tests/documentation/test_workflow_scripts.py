@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests import revisions
-from tests.documentation import test_workflows
+from tests.documentation import workflows
 
 REPOSITORY = "Team/KAE"
 DIST = ("kae_compiler-0.2.0-py3-none-any.whl", "images.txt", "SHA256SUMS", "SHA256SUMS.sigstore.json", "kae-x.cdx.json")
@@ -60,9 +60,9 @@ def run(runner: Path, job: dict[str, Any], variables: dict[str, str] | None = No
     return (runner / "CALLS").read_text().splitlines() if (runner / "CALLS").exists() else []
 
 
-@pytest.mark.parametrize("name", test_workflows.jobs("release"))
+@pytest.mark.parametrize("name", workflows.jobs("release"))
 def test_every_job_of_a_release_logs_in_and_has_the_registry_in_small_letters(runner: Path, name: str) -> None:
-    login, *calls = run(runner, test_workflows.jobs("release")[name])
+    login, *calls = run(runner, workflows.jobs("release")[name])
 
     file = Path.home() / ".docker/config.json"
     assert login == f"podman login --authfile {file} --username somebody --password-stdin ghcr.io"
@@ -71,7 +71,7 @@ def test_every_job_of_a_release_logs_in_and_has_the_registry_in_small_letters(ru
 
 
 def test_the_last_job_of_a_release_attests_each_image_and_publishes_every_file(runner: Path) -> None:
-    job = test_workflows.jobs("release")["publish"]
+    job = workflows.jobs("release")["publish"]
 
     *_, publish = run(runner, job)
 
@@ -100,7 +100,7 @@ def test_new_locks_become_a_branch_and_a_pull_request_and_no_change_becomes_noth
         "GIT_CONFIG_VALUE_0": f"https://x-access-token:of-github@github.com/{REPOSITORY}",
     }
 
-    calls = run(runner, test_workflows.jobs("dependencies")["open"], redirect)
+    calls = run(runner, workflows.jobs("dependencies")["open"], redirect)
 
     branches = revisions.git(origin, "for-each-ref", "--format=%(refname:short)", "refs/heads/dependencies").split()
     assert branches == ["dependencies"] * changes

@@ -4,21 +4,13 @@ import os
 import re
 import subprocess
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
 
 from tests.cluster.local import programs
-
-ROOT = Path(__file__).resolve().parents[2]
-WORKFLOWS = sorted((ROOT / ".github/workflows").glob("*.yml"))
-
-
-def jobs(name: str) -> dict[str, Any]:
-    """Return the jobs of a workflow."""
-    found: dict[str, Any] = yaml.safe_load((ROOT / f".github/workflows/{name}.yml").read_text("utf-8"))["jobs"]
-    return found
+from tests.documentation.pages import ROOT
+from tests.documentation.workflows import WORKFLOWS, jobs
 
 
 @pytest.mark.parametrize(("workflow", "name"), [("ci", "run"), ("nightly", "nightly")])
