@@ -1,85 +1,102 @@
-"""Schema and decoder of each program's config agree; the constants are those of the program's own test_config."""
+"""Schema and decoder of each program's config agree, and the decoder reads what the compiler writes."""
 
 import json
-from collections.abc import Sequence
-from types import ModuleType
 from typing import Any
 
+import msgspec
 import pytest
 
 from tests import mutations
-from tests.device_plugin import test_config as device_plugin
-from tests.installer import test_config as installer
-from tests.watcher import test_config as watcher
+from tests.runtime.programs import PROGRAMS, Program
 
-PROGRAMS = (device_plugin, installer, watcher)
+programs = pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.name)
 
 
-def _fulls(program: ModuleType) -> Sequence[dict[str, Any]]:
-    """Return the full configs of a program: one for KAE and one for a recipe, if it serves recipes."""
-    fulls: Sequence[dict[str, Any]] = getattr(program, "FULLS", (program.FULL,))
-    return fulls
+def restricted(data: Any, to: Any) -> Any:
+    """Return the part of data that the other has, too: what is left out has its default."""
+    if isinstance(to, dict):
+        return {key: restricted(data[key], to[key]) for key in to}
+    return [restricted(*pair) for pair in zip(data, to, strict=True)] if isinstance(to, list) else data
 
 
-programs = pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__.split(".")[1])
+def read_and_written(program: Program, data: Any) -> Any:
+    """Return data after the program has read it."""
+    config = program.language.decoded(data)
+    assert config, data
+    return json.loads(msgspec.json.encode(config))
+
+
+@programs
+def test_every_config_that_is_checked_in_is_read(program: Program) -> None:
+    texts = [text for _, text in mutations.rendered(program.file)]
+
+    assert len(texts) >= 2
+    for text in texts:
+        program.language.judge.validate(json.loads(text))
+        assert program.language.decoded(json.loads(text)), text
+
+
+@programs
+def test_what_the_compiler_writes_is_read_without_loss(program: Program) -> None:
+    for data in [*map(json.loads, program.written()), *(full for full, _ in program.fulls)]:
+        program.language.judge.validate(data)
+        assert restricted(read_and_written(program, data), data) == data
+
+
+@programs
+def test_what_is_absent_has_the_default_of_the_schema(program: Program) -> None:
+    schema = program.language.schema
+    definitions = [(schema["$defs"][name], program.objects(name)) for name in program.definitions]
+    for definition, objects in [(schema, ((full, ()) for full, _ in program.fulls)), *definitions]:
+        defaults = {name: value["default"] for name, value in definition["properties"].items() if "default" in value}
+        for full, position in objects:
+            for name in defaults.keys() & mutations.at(full, position).keys():
+                smaller = mutations.without(full, (*position, name))
+                if program.language.judge.is_valid(smaller):
+                    data = read_and_written(program, smaller)
+                    assert restricted(mutations.at(data, (*position, name)), defaults[name]) == defaults[name]
 
 
 @pytest.mark.parametrize(
-    ("program", "pattern", "least"),
-    [
-        (device_plugin, "daemonset-kae-device-plugin-*.yaml", 11),
-        (installer, "daemonset-kae-driver-*.yaml", 11),
-        (watcher, "deployment-kae-watcher.yaml", 2),
-    ],
+    ("program", "full", "below"), [(program, full, below) for program in PROGRAMS for full, below in program.fulls]
 )
-def test_every_config_that_is_checked_in_is_read(program: ModuleType, pattern: str, least: int) -> None:
-    texts = dict(mutations.rendered(pattern))
-
-    assert len(texts) >= least
-    for file, text in texts.items():
-        program.LANGUAGE.judge.validate(json.loads(text))
-        assert program.LANGUAGE.decoded(json.loads(text)), file
-
-
-@pytest.mark.parametrize(("program", "full"), [(program, full) for program in PROGRAMS for full in _fulls(program)])
 def test_the_schema_and_the_decoder_agree_on_every_change_of_a_full_config(
-    program: ModuleType, full: dict[str, Any]
+    program: Program, full: dict[str, Any], below: mutations.Position
 ) -> None:
     decisions = [
-        (position, what, program.LANGUAGE.judge.is_valid(data), program.LANGUAGE.decoded(data) is not None)
-        for position, what, data in mutations.mutants(full, program.VALUES, program.KEYS)
+        (position, what, program.language.judge.is_valid(data), program.language.decoded(data) is not None)
+        for position, what, data in mutations.mutants(full, program.values, program.keys, below)
     ]
 
-    # The decoder also looks up names, as no schema can.
-    references = getattr(program, "REFERENCES", ())
     disagreed = {
         (position, what)
         for position, what, allowed, read in decisions
-        if allowed != read and not (allowed and position in references)
+        if allowed != read and not (allowed and position in program.references)
     }
-    nullable = {position for position in program.NULLABLE if position in set(mutations.positions(full))}
-    assert disagreed == {(position, "is null") for position in nullable}
+    changed = {position for position, *_ in decisions}
+    assert disagreed == {(position, "is null") for position in changed.intersection(program.nullable)}
     assert {allowed for _, _, allowed, _ in decisions} == {True, False}
 
 
 @pytest.mark.parametrize(
-    ("program", "position"), [(program, position) for program in PROGRAMS for position in program.INTEGERS]
+    ("program", "position"), [(program, position) for program in PROGRAMS for position in program.integers]
 )
 def test_a_whole_number_with_a_point_is_whole_for_the_schema_alone(
-    program: ModuleType, position: mutations.Position
+    program: Program, position: mutations.Position
 ) -> None:
     # JSON Schema calls 1.0 an integer; the compiler never writes it, and the decoder is strict.
-    data = mutations.changed(program.FULL, position, 1.0)
+    data = mutations.changed(program.fulls[0][0], position, 1.0)
 
-    assert program.LANGUAGE.judge.is_valid(data)
-    assert program.LANGUAGE.decoded(data) is None
+    assert program.language.judge.is_valid(data)
+    assert program.language.decoded(data) is None
 
 
 @programs
-def test_the_full_config_has_every_field_of_the_schema(program: ModuleType) -> None:
-    schema = program.LANGUAGE.schema
+def test_the_full_configs_have_every_field_of_the_schema(program: Program) -> None:
+    schema = program.language.schema
 
-    assert set().union(*_fulls(program)) == schema["properties"].keys()
-    assert program.DEFINITIONS.keys() == schema["$defs"].keys()
-    for name, data in program.DEFINITIONS.items():
-        assert data.keys() == schema["$defs"][name]["properties"].keys()
+    assert set().union(*(full for full, _ in program.fulls)) == schema["properties"].keys()
+    assert program.definitions.keys() == schema["$defs"].keys()
+    for name in program.definitions:
+        fields = set().union(*(mutations.at(full, position) for full, position in program.objects(name)))
+        assert fields == schema["$defs"][name]["properties"].keys(), name
