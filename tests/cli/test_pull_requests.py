@@ -403,9 +403,9 @@ def test_a_removal_that_is_compiled_already_is_for_the_reviewer_to_see(world: Wo
     assert world.run(clone, "ci/compile.sh", "main").returncode == 0
 
 
-def template(name: str) -> Any:
+def template(name: str, shards: int | None = None) -> Any:
     """Return the data of a file that `kae init` writes."""
-    return yaml.safe_load(init.texts("default")[name])
+    return yaml.safe_load(init.texts("default", shards=shards)[name])
 
 
 def test_the_job_of_a_pull_request_on_github_reads_and_has_no_secret() -> None:
@@ -446,8 +446,9 @@ def test_the_job_that_comments_on_github_runs_nothing_of_the_pull_request() -> N
     assert workflow["concurrency"]["group"].endswith("|| github.run_id }}")
 
 
-def test_no_word_of_a_pull_request_is_pasted_into_a_script() -> None:
-    workflow, gitlab = template(".github/workflows/kae.yaml"), template(".gitlab-ci.yml")
+@pytest.mark.parametrize("shards", [None, 3])
+def test_no_word_of_a_pull_request_is_pasted_into_a_script(shards: int | None) -> None:
+    workflow, gitlab = (template(name, shards) for name in (".github/workflows/kae.yaml", ".gitlab-ci.yml"))
     steps = [step["run"] for job in workflow["jobs"].values() for step in job["steps"] if "run" in step]
     lines = [line for job in ("check", "review", "compile") for line in gitlab[job]["script"]]
 

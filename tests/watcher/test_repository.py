@@ -15,7 +15,7 @@ from watcher.git import git, repository
 PATH, PUSHED = remotes.PATH, remotes.PUSHED
 
 
-def test_a_commit_changes_the_one_file_on_top_of_the_tip(remote: remotes.Remote, tmp_path: Path) -> None:
+def test_a_commit_changes_the_one_file_on_top_of_the_tip(remote: remotes.Remote) -> None:
     old = remote.commit("main", {PATH: b"old\n"})
 
     commit = remotes.publish(remote.ours(), b"new\n", "1 node joined\n\nrack2-01\n")
@@ -28,7 +28,7 @@ def test_a_commit_changes_the_one_file_on_top_of_the_tip(remote: remotes.Remote,
     assert remote("log", "-1", "--format=%an <%ae>|%cn <%ce>|%B") == f"{author}|{author}|1 node joined\n\nrack2-01"
 
 
-def test_equal_bytes_make_no_commit_whatever_else_moved(remote: remotes.Remote, tmp_path: Path) -> None:
+def test_equal_bytes_make_no_commit_whatever_else_moved(remote: remotes.Remote) -> None:
     repo = remote.ours()
     remotes.publish(repo, b"same\n")
     tip = remote.commit("main", {"other.txt": b"moved\n"})
@@ -39,7 +39,7 @@ def test_equal_bytes_make_no_commit_whatever_else_moved(remote: remotes.Remote, 
     assert remote.tip() == tip
 
 
-def test_a_branch_without_a_default_one_begins_with_a_root_commit(remote: remotes.Remote, tmp_path: Path) -> None:
+def test_a_branch_without_a_default_one_begins_with_a_root_commit(remote: remotes.Remote) -> None:
     remote("symbolic-ref", "HEAD", "refs/heads/trunk")
 
     remotes.publish(remote.ours(branch="inventory"), b"new\n")
@@ -47,7 +47,7 @@ def test_a_branch_without_a_default_one_begins_with_a_root_commit(remote: remote
     assert remote.parents("inventory") == []
 
 
-def test_a_file_that_is_to_stay_is_left_alone(remote: remotes.Remote, tmp_path: Path) -> None:
+def test_a_file_that_is_to_stay_is_left_alone(remote: remotes.Remote) -> None:
     tip = remote.tip()
 
     commit = remote.ours().publish(lambda _: None)
@@ -56,7 +56,7 @@ def test_a_file_that_is_to_stay_is_left_alone(remote: remotes.Remote, tmp_path: 
     assert remote.tip() == tip
 
 
-def test_a_hook_that_refuses_is_quoted_and_tried_again_later(remote: remotes.Remote, tmp_path: Path) -> None:
+def test_a_hook_that_refuses_is_quoted_and_tried_again_later(remote: remotes.Remote) -> None:
     tip = remote.tip()
     remote.set_hook("pre-receive", "echo 'GitHost: \033[31mfrozen\033[0m until Monday.' >&2", "exit 1")
     repo = remote.ours()
@@ -73,7 +73,7 @@ def test_a_hook_that_refuses_is_quoted_and_tried_again_later(remote: remotes.Rem
     assert repo.races == 0
 
 
-def test_a_protected_branch_refuses_by_its_own_words(remote: remotes.Remote, tmp_path: Path) -> None:
+def test_a_protected_branch_refuses_by_its_own_words(remote: remotes.Remote) -> None:
     refusal = "GitLab: You are not allowed to push code to protected branches on this project."
     remote.set_hook("update", f"echo '{refusal}' >&2", "exit 1")
 
