@@ -41,11 +41,13 @@ class Program:
     references: Sequence[mutations.Position] = ()
     """Positions of names and of what they name: the decoder looks them up, as no schema can."""
 
-    def objects(self, definition: str) -> Iterator[tuple[Data, mutations.Position]]:
-        """Yield each object of a definition: its config, and its position."""
-        for (full, _), position in itertools.product(self.fulls, self.definitions[definition]):
-            if position in mutations.positions(full):
-                yield full, position
+    def objects(self) -> Iterator[tuple[Data, Data, mutations.Position]]:
+        """Yield each object of a definition of the schema: the definition, the object's config and its position."""
+        schema = self.language.schema
+        definitions = [(schema["$defs"][name], positions) for name, positions in self.definitions.items()]
+        for (definition, positions), (full, _) in itertools.product([(schema, [()]), *definitions], self.fulls):
+            known = set(mutations.positions(full))
+            yield from ((definition, full, position) for position in positions if position in known)
 
 
 _VALUES: tuple[Any, ...] = (

@@ -44,17 +44,19 @@ def test_what_the_compiler_writes_is_read_without_loss(program: Program) -> None
 
 
 @programs
-def test_what_is_absent_has_the_default_of_the_schema(program: Program) -> None:
-    schema = program.language.schema
-    definitions = [(schema["$defs"][name], program.objects(name)) for name in program.definitions]
-    for definition, objects in [(schema, ((full, ()) for full, _ in program.fulls)), *definitions]:
-        defaults = {name: value["default"] for name, value in definition["properties"].items() if "default" in value}
-        for full, position in objects:
-            for name in defaults.keys() & mutations.at(full, position).keys():
-                smaller = mutations.without(full, (*position, name))
-                if program.language.judge.is_valid(smaller):
-                    data = read_and_written(program, smaller)
-                    assert restricted(mutations.at(data, (*position, name)), defaults[name]) == defaults[name]
+def test_what_is_absent_has_the_default_of_the_schema_or_is_empty(program: Program) -> None:
+    for definition, full, position in program.objects():
+        for name in mutations.at(full, position).keys() - definition.get("required", ()):
+            smaller = mutations.without(full, (*position, name))
+            if not program.language.judge.is_valid(smaller):
+                continue
+            value = mutations.at(read_and_written(program, smaller), position).get(name)
+            default = definition["properties"][name].get("default")
+            if default is not None:
+                assert restricted(value, default) == default
+            elif value:
+                empty = mutations.changed(full, (*position, name), {})
+                assert value == mutations.at(read_and_written(program, empty), position)[name]
 
 
 @pytest.mark.parametrize(
@@ -97,6 +99,6 @@ def test_the_full_configs_have_every_field_of_the_schema(program: Program) -> No
 
     assert set().union(*(full for full, _ in program.fulls)) == schema["properties"].keys()
     assert program.definitions.keys() == schema["$defs"].keys()
-    for name in program.definitions:
-        fields = set().union(*(mutations.at(full, position) for full, position in program.objects(name)))
-        assert fields == schema["$defs"][name]["properties"].keys(), name
+    for name, definition in schema["$defs"].items():
+        objects = [mutations.at(full, position) for found, full, position in program.objects() if found is definition]
+        assert set().union(*objects) == definition["properties"].keys(), name
