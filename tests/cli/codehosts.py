@@ -94,9 +94,9 @@ class CodeHost:
             return 200, self.comments[end - size : end], end < len(self.comments)
         if (request.method, split.path) == ("POST", listed):
             return 201, self.add(request.body["body"], is_own=True), False
-        found = re.fullmatch(rf"{one}/(\d+)", split.path)
-        if request.method == update and found:
-            (comment,) = (item for item in self.comments if item["id"] == int(found[1]))
+        named = re.fullmatch(rf"{one}/(\d+)", split.path)
+        if request.method == update and named:
+            (comment,) = (item for item in self.comments if item["id"] == int(named[1]))
             comment["body"] = request.body["body"]
             return 200, comment, False
         return 404, {"message": "Not Found"}, False

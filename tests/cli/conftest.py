@@ -13,6 +13,12 @@ from tests.cli import diffs, fleet
 from tests.cli.jobs import World
 
 
+@pytest.fixture(scope="module")
+def begun(tmp_path_factory: pytest.TempPathFactory, repository_root: Path) -> Path:
+    """A fleet whose main line holds one commit with everything compiled; not to be changed."""
+    return World(tmp_path_factory.mktemp("begun"), repository_root).begin()
+
+
 @pytest.fixture
 def world(tmp_path: Path, repository_root: Path, begun: Path) -> World:
     """The fleet of the module's `begun`, which may be changed."""

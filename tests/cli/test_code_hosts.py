@@ -24,8 +24,8 @@ def data(root: Path, name: str) -> Any:
 
 def steps(root: Path) -> dict[str, dict[str, Any]]:
     """Return the steps of the action that run a script, by name."""
-    found = data(root, "action.yml")["runs"]["steps"]
-    return {step["name"]: step for step in found if "run" in step}
+    listed = data(root, "action.yml")["runs"]["steps"]
+    return {step["name"]: step for step in listed if "run" in step}
 
 
 def test_the_action_runs_scripts_that_are_there_and_pastes_no_word_into_them(repository_root: Path) -> None:
@@ -45,20 +45,21 @@ def test_only_the_step_that_comments_has_the_token(repository_root: Path) -> Non
 @pytest.fixture
 def world(tmp_path: Path, repository_root: Path) -> World:
     """An environment with kae, and a clone with what GitHub checks out of a pull request, in a folder of it."""
-    found = World(tmp_path, repository_root)
-    clone = found.folder / "a"
+    world = World(tmp_path, repository_root)
+    clone = world.folder / "a"
     shutil.copytree(diffs.EXAMPLE, clone / "fleet")
     assert in_process.kae(clone / "fleet", "compile").code == 0
     revisions.commit(clone)
     diffs.change(clone / "fleet", "canary")
     assert in_process.kae(clone / "fleet", "compile").code == 0
-    found.git(clone, "checkout", "--quiet", "-b", "change")
+    world.git(clone, "checkout", "--quiet", "-b", "change")
     revisions.commit(clone)
-    found.git(clone, "checkout", "--quiet", "main")
-    found.git(clone, "merge", "--quiet", "--no-ff", "--no-edit", "change")
-    return found
+    world.git(clone, "checkout", "--quiet", "main")
+    world.git(clone, "merge", "--quiet", "--no-ff", "--no-edit", "change")
+    return world
 
 
+@pytest.mark.long
 def test_the_steps_of_the_action_check_review_and_comment(world: World, repository_root: Path) -> None:
     with codehosts.serving("github") as host:
         environment = host.environment | {

@@ -32,12 +32,6 @@ def pip(folder: Path, requirements: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run([*command, *alone], cwd=folder, capture_output=True, text=True, timeout=60, check=False)
 
 
-@pytest.fixture(scope="module")
-def begun(tmp_path_factory: pytest.TempPathFactory, repository_root: Path) -> Path:
-    """A fleet whose main line holds one commit with everything compiled; not to be changed."""
-    return World(tmp_path_factory.mktemp("begun"), repository_root).begin()
-
-
 DEVICE_PLUGIN = "output/default/device-plugin/daemonset-kae-device-plugin-kae.yaml"
 
 

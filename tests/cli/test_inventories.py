@@ -12,12 +12,6 @@ from tests.cli.jobs import World, inventory
 Files = dict[str, str]
 
 
-@pytest.fixture(scope="module")
-def begun(tmp_path_factory: pytest.TempPathFactory, repository_root: Path) -> Path:
-    """A fleet whose main line holds one commit with everything compiled; not to be changed."""
-    return World(tmp_path_factory.mktemp("begun"), repository_root).begin()
-
-
 def compiled(world: World, name: str = "job", **more: str) -> str:
     """Run the compile job in a new clone; return what it said."""
     done = world.run(world.clone(name), "ci/compile.sh", "main", **more)
@@ -25,7 +19,7 @@ def compiled(world: World, name: str = "job", **more: str) -> str:
     return done.stdout + done.stderr
 
 
-def test_the_inventory_of_a_watchers_branch_is_compiled_and_committed_with_the_output(world: World) -> None:
+def test_the_inventory_of_a_watchers_branch_is_committed_with_the_output(world: World) -> None:
     world.watch("inventory/default", {"inventory/default.json": inventory("kp-01")})
 
     compiled(world)
@@ -36,7 +30,7 @@ def test_the_inventory_of_a_watchers_branch_is_compiled_and_committed_with_the_o
     assert world.run(world.clone("b"), "ci/check.sh").returncode == 0
 
 
-def test_a_newer_inventory_on_top_of_its_own_commit_is_taken_and_an_unchanged_one_is_not(world: World) -> None:
+def test_a_newer_inventory_is_taken_and_an_unchanged_one_is_not(world: World) -> None:
     world.watch("inventory/default", {"inventory/default.json": inventory("kp-01")})
     compiled(world, "first")
     world.watch("inventory/default", {"inventory/default.json": inventory("kp-01", "kp-02")})
@@ -144,7 +138,7 @@ def test_the_branch_and_the_folder_are_those_that_the_kaecluster_names(world: Wo
     assert "There is no branch gone, to which the watcher of three commits" in said
 
 
-def test_a_branch_that_vanishes_leaves_the_inventory_and_a_branch_inventory_is_no_obstacle(world: World) -> None:
+def test_a_branch_that_vanishes_leaves_the_inventory(world: World) -> None:
     world.watch("inventory/default", {"inventory/default.json": inventory("kp-01")})
     clone = world.clone("job")
     assert world.run(clone, "ci/compile.sh", "main").returncode == 0
@@ -215,9 +209,7 @@ def test_a_branch_that_is_ahead_gets_one_pull_request_and_after_the_merge_none(
     assert requested(world, repository_root) == first
 
 
-def test_a_branch_for_which_no_pull_request_can_be_opened_does_not_keep_others_from_theirs(
-    world: World, repository_root: Path
-) -> None:
+def test_a_branch_without_a_pull_request_does_not_keep_others_from_theirs(world: World, repository_root: Path) -> None:
     clone = world.clone("watcher")
     for name in ("east", "west"):
         world.git(clone, "checkout", "--quiet", "-b", f"inventory/{name}", "main")

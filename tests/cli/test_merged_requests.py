@@ -43,12 +43,12 @@ def conflicts(world: World, clone: Path) -> list[str]:
     """Merge the main line into a request, end it by a compile, and return the files that were in conflict."""
     world.git(clone, "fetch", "--quiet", "origin")
     world.run(clone, "git", "merge", "--quiet", "--no-edit", "origin/main")
-    found = world.git(clone, "diff", "--name-only", "--diff-filter=U").splitlines()
-    if found:
+    paths = world.git(clone, "diff", "--name-only", "--diff-filter=U").splitlines()
+    if paths:
         assert in_process.kae(clone, "compile").code == 0
         world.git(clone, "add", "--all")
         world.git(clone, "commit", "--quiet", "--no-edit")
-    return found
+    return paths
 
 
 def pushed(world: World, clone: Path) -> tuple[int, str]:
@@ -77,7 +77,7 @@ def test_requests_of_documents_alone_are_merged_and_compiled_one_after_another(w
     assert_compiled(world)
 
 
-def test_requests_with_output_conflict_and_end_with_a_compile_which_the_job_finds_up_to_date(world: World) -> None:
+def test_requests_with_output_conflict_and_a_compile_ends_that(world: World) -> None:
     first, second = (request(world, name, compiled=True) for name in "cd")
 
     assert conflicts(world, first) == []

@@ -383,10 +383,10 @@ def test_a_command_that_a_hint_shows_is_safe_to_run(world: World) -> None:
 
     answer = in_process.kae(clone, "compile")
 
-    found = re.search(r"run `(kae .*)`; where CI", answer.err)
-    assert found
-    assert shlex.split(found[1])[3] == "inventory-empty:$(touch pwned) `touch pwned`"
-    world.run(clone, "bash", "-c", found[1])
+    shown = re.search(r"run `(kae .*)`; where CI", answer.err)
+    assert shown
+    assert shlex.split(shown[1])[3] == "inventory-empty:$(touch pwned) `touch pwned`"
+    world.run(clone, "bash", "-c", shown[1])
     assert not (clone / "pwned").exists()
 
 

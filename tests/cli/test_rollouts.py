@@ -33,9 +33,9 @@ def daemonset(pool: str) -> str:
 
 def pools(folder: Path) -> str:
     """How many nodes `kae plan` counts in each pool."""
-    found = re.search(r"^cluster \S+, pools:\n(?:  .*\n)+", in_process.kae(folder, "plan").out, re.MULTILINE)
-    assert found
-    return found[0]
+    shown = re.search(r"^cluster \S+, pools:\n(?:  .*\n)+", in_process.kae(folder, "plan").out, re.MULTILINE)
+    assert shown
+    return shown[0]
 
 
 def test_the_five_commits_are_what_git_shows(tmp_path: Path) -> None:
@@ -133,7 +133,7 @@ def test_a_node_that_changes_its_pool_changes_the_rule_and_no_daemonset(
     assert changed[RULE] == moved
 
 
-def test_a_node_that_joins_comes_into_its_wave_by_the_next_compile_and_changes_the_rule_alone(fleet: Path) -> None:
+def test_a_node_that_joins_changes_the_rule_of_its_wave_alone(fleet: Path) -> None:
     known = '"name":"kp920-rack1-08","profile":"65a57991"},\n'
     label = '{"labels":{"pool":"tls","topology.kubernetes.io/zone":"rack1"},'
 
@@ -169,7 +169,7 @@ def test_a_wave_in_one_cluster_changes_no_other(tmp_path: Path) -> None:
     assert {path.partition("/")[0] for path in before | after if before.get(path) != after.get(path)} == {"west"}
 
 
-def test_the_first_wave_renames_daemonsets_and_asks_each_host_for_the_driver_that_it_has(fleet: Path) -> None:
+def test_the_first_wave_renames_daemonsets_and_changes_no_hosts_driver(fleet: Path) -> None:
     with_waves = {pool: told(fleet, pool) for pool in ("canary", "half", "rest")}
     text = (fleet / TLS).read_text("utf-8")
     changed = edited(fleet, text[text.index("      waves:\n") : text.index("  devicePlugin:\n")], "")
@@ -177,9 +177,9 @@ def test_the_first_wave_renames_daemonsets_and_asks_each_host_for_the_driver_tha
     before = told(fleet, "")
 
     assert {path for path in changed if "daemonset" in path} == {daemonset(pool) for pool in ("", *with_waves)}
-    for found in with_waves.values():
-        assert desired.digest(found, "5.10.0", "content") == desired.digest(before, "5.10.0", "content")
-        assert msgspec.structs.replace(found, pool=before.pool, daemon_set=before.daemon_set) == before
+    for asked in with_waves.values():
+        assert desired.digest(asked, "5.10.0", "content") == desired.digest(before, "5.10.0", "content")
+        assert msgspec.structs.replace(asked, pool=before.pool, daemon_set=before.daemon_set) == before
 
 
 def told(folder: Path, pool: str) -> config.Config:

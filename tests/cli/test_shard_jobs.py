@@ -262,7 +262,7 @@ def test_a_branch_that_another_push_holds_for_a_moment_is_a_lost_race_and_no_ref
     assert world.subjects()[-3:-1] == ["Serve SEC", "Say less"]
 
 
-def test_a_trailer_counts_for_a_shard_below_the_commits_of_others_and_not_below_its_own(world: World) -> None:
+def test_a_trailer_counts_for_a_shard_below_the_commits_of_others(world: World) -> None:
     clone = world.clone("person")
     removed = sharded.of_shard(SHARDS[0])[0]
     policy = clone / "policies/policy.yaml"

@@ -222,7 +222,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.flush()
         state = self.api.state
-        seen, deadline_s = int(query["resourceVersion"]), time.monotonic() + int(query["timeoutSeconds"])
+        seen, lasts_s = int(query["resourceVersion"]), int(query["timeoutSeconds"]) * state.second_s
+        deadline_s = time.monotonic() + lasts_s
         while not self.released.is_set() and time.monotonic() < deadline_s:
             with state.condition:
                 if state.version == seen and not state.hung:

@@ -95,6 +95,8 @@ class State:
     """Watches send nothing more, and do not end."""
     late_410: bool = False
     """Watches of a version that is gone begin, and end with an ERROR event."""
+    second_s: float = 1
+    """The length of a second by which clients limit their watches."""
     bookmark_s: float = 0
     """The pause after which an idle watch sends a bookmark; 0: none."""
     condition: threading.Condition = field(default_factory=threading.Condition)

@@ -100,13 +100,13 @@ class BranchCheck:
         return True
 
     def _nodes(self, state: api.State) -> Nodes:
-        found = {}
+        nodes = {}
         for name, node in state.items():
             version = _version(node)
             if version not in self._reduced:
                 self._reduced[version] = self._reducer.node(node)
-            found[name] = self._reduced[version]
-        return found
+            nodes[name] = self._reduced[version]
+        return nodes
 
     def _log(self) -> list[str]:
         path = self._remote.path / "logs/refs/heads/main"
@@ -117,8 +117,8 @@ class BranchCheck:
             return
         words = ("--reverse", "--topo-order", "--format=%x00%H%n%P%n%an", "--name-only", "--root")
         known = [f"^{commit}" for commit in self._known]
-        found = self._remote("log", "--stdin", *words, stdin="\n".join([*tips, *known]).encode())
-        for entry in found.split("\0")[1:]:
+        log = self._remote("log", "--stdin", *words, stdin="\n".join([*tips, *known]).encode())
+        for entry in log.split("\0")[1:]:
             identity, parents, author, *changed = entry.strip("\n").split("\n")
             yield Commit(
                 id=identity, parents=tuple(parents.split()), author=author, changed=tuple(filter(None, changed))

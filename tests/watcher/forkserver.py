@@ -102,8 +102,8 @@ class ForkServer:
             assert part, "the fork server does not answer"
             self._rest += part
         line, _, self._rest = self._rest.partition(b"\n")
-        found: dict[str, Any] = json.loads(line)
-        return found
+        words: dict[str, Any] = json.loads(line)
+        return words
 
 
 @contextlib.contextmanager

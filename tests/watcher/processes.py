@@ -30,12 +30,12 @@ def descendants(top: int) -> dict[int, str]:
                 name, _, rest = (path / "stat").read_text().rpartition(")")
                 names[int(path.name)] = f"{name.partition('(')[2]} {rest.split()[0]}"
                 parents[int(path.name)] = int(rest.split()[1])
-    found: dict[int, str] = {}
+    below: dict[int, str] = {}
     above = {top}
     while above:
         above = {pid for pid, parent in parents.items() if parent in above}
-        found |= {pid: names[pid] for pid in above}
-    return found
+        below |= {pid: names[pid] for pid in above}
+    return below
 
 
 def files(folder: Path) -> Iterator[Path]:

@@ -4,6 +4,7 @@ import concurrent.futures
 import contextlib
 import json
 import queue
+import re
 import signal
 import socket
 import subprocess
@@ -27,15 +28,6 @@ from watcher import cli, loop
 ROOT = Path(__file__).parents[2]
 HANG_S = 600
 BEGINS = "kae-watcher of no release (config version 1) begins."
-
-HURRIED = """
-import sys
-from watcher import cli, loop
-assert loop._WATCH_S < 10  # The kubelet kills after 30 seconds.
-loop._WATCH_S = 1.5
-sys.exit(cli.main())
-"""
-"""`python -m watcher` with short watches, of which it waits for one before it ends."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +65,7 @@ class Bench:
 def bench(tmp_path: Path) -> Iterator[Bench]:
     (tmp_path / "program").mkdir()
     with apiserver.serving(tmp_path) as server:
+        server.state.second_s = 0.1
         yield Bench(folder=tmp_path, server=server, remote=remotes.Remote(tmp_path / "remote.git"))
 
 
@@ -97,7 +90,7 @@ def here(
 @contextlib.contextmanager
 def started(*arguments: str) -> Iterator["subprocess.Popen[str]"]:
     """The program in a process of its own, which is gone at the end, whatever happens."""
-    command = [sys.executable, "-c", HURRIED, *arguments]
+    command = [sys.executable, "-m", "watcher", *arguments]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         try:
             yield process
@@ -110,7 +103,6 @@ def running(
     stop: "queue.Queue[threading.Event]", monkeypatch: pytest.MonkeyPatch, arguments: list[str]
 ) -> Iterator[None]:
     """The program in a thread of this process, which ends well after the block."""
-    monkeypatch.setattr(loop, "_WATCH_S", 1.5)
     monkeypatch.setattr(loop, "_AGAIN_S", dict.fromkeys(loop._AGAIN_S, (0.05, 0.05)))
     with concurrent.futures.ThreadPoolExecutor(1) as pool:
         ended = pool.submit(cli.main, arguments)
@@ -332,6 +324,8 @@ def test_it_works_until_sigterm_and_logs_lines_of_json(bench: Bench) -> None:
     assert all(record.keys() >= {"time", "level", "logger", "message", "program"} for record in log)
     assert log[2]["commit"] == bench.remote.tip()
     assert not is_ready(bench)
+    watches = re.findall(r"timeoutSeconds=(\d+)", " ".join(bench.server.state.requests))
+    assert max(map(int, watches)) < 10  # The kubelet kills after 30 seconds what waits for the end of one.
 
 
 def test_it_tells_what_fails_once_and_goes_on_when_the_cause_is_gone(

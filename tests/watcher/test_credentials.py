@@ -25,8 +25,8 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> servers.Authority:
 @pytest.fixture
 def safe(remote: remotes.Remote, authority: servers.Authority) -> Iterator[servers.Web]:
     """An https server that has the repository as remote.git."""
-    with servers.web(remote.path.parent, authority.context(clients=False)) as found:
-        yield found
+    with servers.web(remote.path.parent, authority.context(clients=False)) as server:
+        yield server
 
 
 @pytest.fixture
@@ -248,8 +248,8 @@ def test_git_may_use_the_protocol_of_the_url_alone(
 @pytest.fixture(scope="module")
 def sshd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[servers.Sshd]:
     """One for all tests of a worker."""
-    with servers.sshd(tmp_path_factory.mktemp("ssh") / "d") as found:
-        yield found
+    with servers.sshd(tmp_path_factory.mktemp("ssh") / "d") as server:
+        yield server
 
 
 def test_ssh_lets_the_key_in_and_nothing_of_it_stays(

@@ -277,7 +277,7 @@ def test_of_eight_nodes_one_leaves_and_twenty_join(bench: Bench) -> None:
     assert bench.said == ""
 
 
-def test_a_selector_label_that_all_nodes_lose_is_refused_while_additions_are_committed(bench: Bench) -> None:
+def test_a_label_that_all_nodes_lose_is_refused_while_additions_are_committed(bench: Bench) -> None:
     settled(bench, *many(8, pool="tls"))
     bench.source.put(*many(8))
     bench.go(REMOVAL_S + COMMIT_S)

@@ -34,9 +34,9 @@ def test_what_loses_nothing_asks_for_no_history() -> None:
     def messages() -> Iterable[str]:
         raise AssertionError
 
-    found = loss_guard.judge(many(3), many(4), RULES, messages)
+    judgement = loss_guard.judge(many(3), many(4), RULES, messages)
 
-    assert (dict(found.losses), found.refused) == ({}, False)
+    assert (dict(judgement.losses), judgement.refused) == ({}, False)
 
 
 @pytest.mark.parametrize(("lost", "refused"), [(10, False), (11, True)])
@@ -60,10 +60,10 @@ def test_a_label_that_all_nodes_lose_is_refused_although_no_node_is_gone() -> No
     old = named(*(fleet.node(name, labels={"pool": "tls"}) for name in "abcd"))
     new = named(*(fleet.node(name) for name in "abcd"))
 
-    found = judge(old, new)
+    judgement = judge(old, new)
 
-    assert found.refused
-    assert found.sentence == (
+    assert judgement.refused
+    assert judgement.sentence == (
         "4 of 4 nodes lost something within 24 hours; now a (pool), b (pool), c (pool), d (pool)."
     )
 
@@ -95,16 +95,16 @@ def test_devices_and_labels_and_the_node_itself_can_be_lost(new: snapshot.Node |
             discovered=new.profile.discovered,
         )
 
-    found = loss_guard.lost(old, new)
+    losses = loss_guard.lost(old, new)
 
-    assert found == items
+    assert losses == items
 
 
 def test_devices_of_every_recipe_are_counted() -> None:
-    found = {"openfuyao.com/onload.sfc.pf": "4", "openfuyao.com/onload.sfc.vf": "8", "x.io/pf": "4"}
+    devices = {"openfuyao.com/onload.sfc.pf": "4", "openfuyao.com/onload.sfc.vf": "8", "x.io/pf": "4"}
     old, new = (
         fleet.node("a")._replace(profile=dataclasses.replace(fleet.node("a").profile, labels=labels))
-        for labels in (found, dict.fromkeys(found, "3"))
+        for labels in (devices, dict.fromkeys(devices, "3"))
     )
 
     assert loss_guard.lost(old, new) == {"openfuyao.com/onload.sfc.pf=4>3", "openfuyao.com/onload.sfc.vf=8>3"}
@@ -114,10 +114,10 @@ def test_nine_percent_every_two_minutes_is_refused_at_the_second_time() -> None:
     nodes, messages, refused = many(100), list[str](), []
     for _ in range(4):
         fewer = without(nodes, 9)
-        found = judge(nodes, fewer, messages)
-        refused.append(found.refused)
-        if not found.refused:
-            messages.insert(0, f"subject\n\n{found.trailer}\n")
+        judgement = judge(nodes, fewer, messages)
+        refused.append(judgement.refused)
+        if not judgement.refused:
+            messages.insert(0, f"subject\n\n{judgement.trailer}\n")
             nodes = fewer
 
     assert refused == [False, True, True, True]
@@ -126,14 +126,14 @@ def test_nine_percent_every_two_minutes_is_refused_at_the_second_time() -> None:
 def test_a_hundred_losses_of_one_node_are_one_large_loss() -> None:
     nodes, messages = many(1000), list[str]()
     for _ in range(200):
-        found = judge(nodes, without(nodes, 1), messages)
-        if found.refused:
+        judgement = judge(nodes, without(nodes, 1), messages)
+        if judgement.refused:
             break
-        messages.insert(0, found.trailer)
+        messages.insert(0, judgement.trailer)
         nodes = without(nodes, 1)
 
     assert len(messages) == 100
-    assert (found.count, found.total) == (101, 1000)
+    assert (judgement.count, judgement.total) == (101, 1000)
 
 
 def test_what_came_back_is_not_lost() -> None:
@@ -148,15 +148,15 @@ def test_a_node_that_is_replaced_by_a_bare_one_of_its_name_has_not_come_back() -
     for number in range(4):
         names = [f"n{index:03}" for index in range(9 * number, 9 * number + 9)]
         gone = {name: node for name, node in nodes.items() if name not in names}
-        found = judge(nodes, gone, messages)
-        refused.append(found.refused)
-        messages.insert(0, found.trailer)
+        judgement = judge(nodes, gone, messages)
+        refused.append(judgement.refused)
+        messages.insert(0, judgement.trailer)
         nodes = gone | named(*map(fleet.unlabelled, names))
 
     assert refused == [False, True, True, True]
 
 
-def test_nodes_that_are_gone_are_listed_with_what_they_had_once_for_all_that_had_the_same() -> None:
+def test_nodes_that_are_gone_and_had_the_same_are_listed_together() -> None:
     old = many(100)
 
     assert judge(old, without(old, 3)).trailer == (
@@ -175,7 +175,7 @@ def test_a_word_is_for_the_number_of_devices_that_is_left_and_the_sentence_names
     assert "now a (openfuyao.com/kae.hpre.pf from 8 to 7)." in seven.sentence
 
 
-def test_losses_of_another_cluster_on_the_same_branch_do_not_count_and_do_not_end_the_memory() -> None:
+def test_losses_of_another_cluster_do_not_count_and_do_not_end_the_memory() -> None:
     old, theirs = many(100), named(*(fleet.node(f"w{number}") for number in range(50)))
     others = loss_guard.judge(theirs, {}, loss_guard.Rules(cluster="west", percent=10, nodes=1), tuple)
     rest = without(old, 9)
@@ -201,9 +201,9 @@ def test_a_label_that_came_back_on_one_node_alone_still_counts_on_the_others() -
     message = judge(old, bare).trailer
     partly = bare | named(fleet.node("n0", labels={"pool": "x"}))
 
-    found = judge(partly, partly | named(fleet.node("n9")), [message])
+    judgement = judge(partly, partly | named(fleet.node("n9")), [message])
 
-    assert (found.count, found.total, found.refused) == (3, 30, False)
+    assert (judgement.count, judgement.total, judgement.refused) == (3, 30, False)
 
 
 @pytest.mark.parametrize("message", ["Inventory by hand\n", "inventory(east): 9 nodes left\n\nAccepted: 9 of 100\n"])

@@ -17,15 +17,16 @@ from watcher import nodes
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[api.Api]:
-    with api.serving(tmp_path) as found:
-        yield found
+    with api.serving(tmp_path) as made:
+        made.state.second_s = 0.1
+        yield made
 
 
 def follow(server: api.Api, *labels: str) -> nodes.Nodes:
     """The nodes, listed once."""
-    found = nodes.Nodes(reader.Cluster(server.kubeconfig), reduction.Reducer((), labels))
-    found.list(lambda: None)
-    return found
+    followed = nodes.Nodes(reader.Cluster(server.kubeconfig), reduction.Reducer((), labels))
+    followed.list(lambda: None)
+    return followed
 
 
 def node(name: str, **labels: str) -> dict[str, Any]:
@@ -37,9 +38,9 @@ def test_a_list_is_all_pages_of_one_moment(server: api.Api, monkeypatch: pytest.
     server.put(*(node(name) for name in "abcde"))
     pages: list[None] = []
 
-    found = nodes.Nodes(reader.Cluster(server.kubeconfig), reduction.Reducer()).list(lambda: pages.append(None))
+    listed = nodes.Nodes(reader.Cluster(server.kubeconfig), reduction.Reducer()).list(lambda: pages.append(None))
 
-    assert [item.name for item in found] == list("abcde")
+    assert [item.name for item in listed] == list("abcde")
     assert len(pages) == 3
 
 
@@ -55,38 +56,38 @@ def test_a_list_that_breaks_off_is_none(server: api.Api, monkeypatch: pytest.Mon
 
 def test_a_watch_tells_the_names_of_nodes_that_came_changed_or_went(server: api.Api) -> None:
     server.put(node("a"), node("b"), node("c"))
-    found = follow(server)
+    followed = follow(server)
     server.put(node("b", pool="tls"), node("d"))
     server.remove("c")
 
-    assert found.changed(1) == {"b", "c", "d"}
-    assert found.changed(1) == set()
+    assert followed.changed(1) == {"b", "c", "d"}
+    assert followed.changed(1) == set()
 
 
 def test_heartbeats_pool_labels_and_labels_that_are_not_kept_wake_nobody(server: api.Api) -> None:
     names = [f"n{number}" for number in range(50)]
     server.put(*(node(name) for name in names))
-    found = follow(server, "feature.node.kubernetes.io/")
+    followed = follow(server, "feature.node.kubernetes.io/")
     server.state.requests.clear()
     server.put(*(node(name, **{f"{devices.POOL_PREFIX}tls": "true", "team": "x"}) for name in names))
 
-    assert found.changed(1) == set()
+    assert followed.changed(1) == set()
     assert len(server.state.requests) == 1
 
 
 def test_a_label_that_is_kept_wakes(server: api.Api) -> None:
     server.put(node("a"))
-    found = follow(server, "team", "example.com/a*")
+    followed = follow(server, "team", "example.com/a*")
     server.put(node("a", **{"example.com/ab": "1"}))
 
-    assert found.changed(1) == {"a"}
+    assert followed.changed(1) == {"a"}
 
 
 def test_a_watch_that_breaks_off_is_repeated_and_no_change_is_missed(
     server: api.Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server.put(node("a"), node("b"))
-    found = follow(server)
+    followed = follow(server)
     server.put(node("a", x="1"), node("b", x="1"))
     real, lines = node_watch.Watch._event, iter(range(100))
 
@@ -97,28 +98,28 @@ def test_a_watch_that_breaks_off_is_repeated_and_no_change_is_missed(
 
     monkeypatch.setattr(node_watch.Watch, "_event", event)
     with pytest.raises(client.Unreachable):
-        found.changed(1)
+        followed.changed(1)
 
-    assert found.changed(1) == {"a", "b"}
+    assert followed.changed(1) == {"a", "b"}
 
 
 @pytest.mark.parametrize("node", [{}, {"metadata": None}, {"metadata": {"labels": {}}}, {"metadata": {"name": 7}}])
 def test_an_event_without_a_name_is_none(
     server: api.Api, monkeypatch: pytest.MonkeyPatch, node: dict[str, Any]
 ) -> None:
-    found = follow(server)
+    followed = follow(server)
     line = json.dumps({"type": "ADDED", "object": node}).encode()
     monkeypatch.setattr(node_watch.Watch, "_lines", lambda *_: [line])
 
     with pytest.raises(client.Unreachable, match="does not send watch events"):
-        found.changed(1)
+        followed.changed(1)
 
 
 def test_a_version_that_the_server_has_forgotten_is_gone(server: api.Api) -> None:
     server.put(node("a"))
-    found = follow(server)
+    followed = follow(server)
     server.forget()
     server.put(node("b"))
 
     with pytest.raises(client.Gone):
-        found.changed(1)
+        followed.changed(1)

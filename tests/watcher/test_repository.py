@@ -81,7 +81,7 @@ def test_a_protected_branch_refuses_by_its_own_words(remote: remotes.Remote) -> 
         remotes.publish(remote.ours(), b"new\n")
 
 
-def test_a_look_gives_the_bytes_of_both_files_and_fetches_nothing_while_the_tip_stays(
+def test_a_look_reads_both_files_and_fetches_nothing_while_the_tip_stays(
     remote: remotes.Remote, web: servers.Web
 ) -> None:
     remote.commit("main", {PATH: b"old\n", "inventory/east.accept": b"word\n"})
@@ -176,10 +176,10 @@ def test_history_is_fetched_by_its_depth_and_deepened_once(
         real(self, depth)
 
     monkeypatch.setattr(git.Git, "_fetch", fetch)
-    found = messages(remote.ours())
+    told = messages(remote.ours())
 
-    assert found == [str(number) for number in range(old + commits - 1, old - 1, -1)][: len(found)]
-    assert len(found) == commits
+    assert told == [str(number) for number in range(old + commits - 1, old - 1, -1)][: len(told)]
+    assert len(told) == commits
     assert depths == ["--depth=1", "--depth=4", "--depth=20"][: 1 + fetches]
 
 
@@ -199,7 +199,8 @@ def bound(monkeypatch: pytest.MonkeyPatch) -> int:
     """The most memory of git for one object, in bytes: a sixteenth of what it is elsewhere."""
     assert {"GIT_ALLOC_LIMIT": str(git.MOST)} == git._BOUND
     monkeypatch.setitem(git._BOUND, "GIT_ALLOC_LIMIT", str(git.MOST >> 4))
-    monkeypatch.setitem(git._SETTINGS, "core.bigFileThreshold", "1m")
+    streamed = git._SETTINGS["core.bigFileThreshold"]
+    monkeypatch.setitem(git._SETTINGS, "core.bigFileThreshold", streamed.replace("16m", "1m"))
     return git.MOST >> 4
 
 
@@ -295,11 +296,11 @@ def test_what_is_no_acceptance_keeps_nothing_else_back_and_stays(
     remote.commit("main", files | {PATH: b"old\n"})
     repo = remote.ours()
 
-    found = look(repo)
+    seen = look(repo)
     remotes.publish(repo, b"new\n")
 
-    assert (found.content, found.acceptance) == (b"old\n", None)
-    assert re.match(words, found.note)
+    assert (seen.content, seen.acceptance) == (b"old\n", None)
+    assert re.match(words, seen.note)
     assert remote.changed("main") == PUSHED
 
 
@@ -352,10 +353,10 @@ def test_a_server_that_knows_protocol_0_alone_is_read_and_written(
     remote.commit("main", {PATH: b"old\n", "inventory/east.accept": b"word\n"})
     repo = remote.ours()
 
-    found = look(repo)
+    seen = look(repo)
     remotes.publish(repo, b"new\n", "first")
 
-    assert (found.content, found.acceptance) == (b"old\n", b"word\n")
+    assert (seen.content, seen.acceptance) == (b"old\n", b"word\n")
     assert look(repo).content == b"new\n"
     assert messages(repo) == ["first", "somebody"]
 
@@ -391,7 +392,7 @@ def test_a_hook_that_talks_without_end_costs_neither_time_nor_memory(remote: rem
     assert time.process_time() - began_s < 2
 
 
-def test_the_liveness_probe_waits_for_a_look_whose_every_step_is_as_slow_as_it_may_be(
+def test_the_liveness_probe_waits_for_the_slowest_look(
     remote: remotes.Remote, monkeypatch: pytest.MonkeyPatch, repository_root: Path
 ) -> None:
     monkeypatch.setitem(git._SETTINGS, "protocol.version", "0")

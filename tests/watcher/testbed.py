@@ -195,8 +195,8 @@ class Testbed:
         if look == self._looked:
             return False
         self._looked = look
-        found = self.remote("ls-tree", "main", remotes.PATH)
-        return bool(found) and self.remote.read("main", remotes.PATH) == wanted
+        entry = self.remote("ls-tree", "main", remotes.PATH)
+        return bool(entry) and self.remote.read("main", remotes.PATH) == wanted
 
     def tip(self, branch: str) -> str:
         """Return the commit of a branch, or an empty text; it reads files, as a run of git takes longer."""
@@ -210,8 +210,8 @@ class Testbed:
 
     def _strangers(self) -> list[str]:
         """Return processes, also dead ones, beside the servers and the watcher; a git at work is gone soon."""
-        found = processes.descendants(os.getpid())
-        return [f"{pid} {name}" for pid, name in found.items() if pid not in {*self._ours, self.watcher}]
+        alive = processes.descendants(os.getpid())
+        return [f"{pid} {name}" for pid, name in alive.items() if pid not in {*self._ours, self.watcher}]
 
     def _leftovers(self) -> list[str]:
         places = (self.remote.path, self.scratch)
