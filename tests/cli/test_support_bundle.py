@@ -435,7 +435,7 @@ def test_a_refusal_that_never_ends_ends_in_time(server: containers.ApiServer, mo
     def trickle(handler: containers.Handler, *_: object) -> None:
         handler.send_response(502)
         handler.end_headers()
-        for _ in range(200):
+        for _part in range(200):
             if handler.released.wait(0.05):
                 return
             handler.wfile.write(b"x" * 100)
