@@ -2,6 +2,7 @@
 
 import http.client
 import socket
+import socketserver
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -13,6 +14,12 @@ import pytest
 from runtime import errors, metrics
 
 ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(autouse=True)
+def ends_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have a server look every 10 ms whether it was closed, instead of every 500."""
+    monkeypatch.setattr(socketserver.BaseServer.serve_forever, "__defaults__", (0.01,))
 
 
 @pytest.fixture

@@ -56,8 +56,13 @@ print("breaks off", flush=True)
 threading.Event().wait(60)
 """
 
-QUICK = [pytest.param(text.format(slow=False), id=name) for name, text in (("asyncio", ASYNCIO), ("threads", THREADS))]
-SLOW = [pytest.param(text.format(slow=True), id=name) for name, text in (("asyncio", ASYNCIO), ("threads", THREADS))]
+PROGRAMS = ((ASYNCIO, signal.SIGTERM), (THREADS, signal.SIGINT))
+
+
+def signalled(*, slow: bool) -> pytest.MarkDecorator:
+    """Try a test with each program, which ends by itself unless it is slow."""
+    cases = [(program.format(slow=slow), number) for program, number in PROGRAMS]
+    return pytest.mark.parametrize(("child", "number"), cases, indirect=["child"], ids=["asyncio", "threads"])
 
 
 @pytest.fixture
@@ -77,8 +82,7 @@ def line(child: "subprocess.Popen[str]") -> str:
     return child.stdout.readline()
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-@pytest.mark.parametrize("child", QUICK, indirect=True)
+@signalled(slow=False)
 def test_the_first_signal_lets_the_program_end_by_itself(
     child: "subprocess.Popen[str]", number: signal.Signals
 ) -> None:
@@ -88,8 +92,7 @@ def test_the_first_signal_lets_the_program_end_by_itself(
     assert child.wait(timeout=30) == 0
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-@pytest.mark.parametrize("child", SLOW, indirect=True)
+@signalled(slow=True)
 def test_the_second_signal_ends_it_at_once(child: "subprocess.Popen[str]", number: signal.Signals) -> None:
     os.kill(child.pid, signal.SIGTERM)
     assert line(child) == "stops\n"
