@@ -121,6 +121,7 @@ def test_a_trailer_on_a_branch_older_than_the_last_compile_counts_once_merged(wo
     assert code == 0, said
 
 
+@pytest.mark.long
 def test_a_squash_keeps_a_trailer_only_at_its_end(world: World) -> None:
     clone = world.clone("a")
     world.git(clone, "switch", "--quiet", "--create", "removal")
@@ -154,6 +155,7 @@ def test_a_trailer_from_before_the_last_compiled_commit_does_not_count(world: Wo
     assert f"-m 'Kae-Accept: {SCOPES[0]}'" in said
 
 
+@pytest.mark.long
 def test_a_trailer_of_the_commit_that_changed_output_does_not_count_either(world: World) -> None:
     clone = world.clone("a")
     restrict_pods(clone)
@@ -164,6 +166,7 @@ def test_a_trailer_of_the_commit_that_changed_output_does_not_count_either(world
     assert compiled(world, clone)[0] == 1
 
 
+@pytest.mark.long
 def test_a_shallow_clone_finds_trailers_in_older_commits(world: World) -> None:
     clone = world.clone("a")
     remove_policy(world, clone, f"Remove the policy\n\n{TRAILERS}")

@@ -74,6 +74,7 @@ def folder(tmp_path: Path) -> Path:
     return project.write(tmp_path, files)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "call",
     [

@@ -120,6 +120,7 @@ def test_what_a_person_accepts_is_compiled(name: str, folder: Path) -> None:
     assert in_process.kae(folder, "compile", "--check", "--no-cache").code == 0
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ACCEPTABLE)
 def test_each_removal_of_several_is_accepted_by_itself(name: str, folder: Path) -> None:
     edit, scopes = CASES[name]
@@ -341,7 +342,7 @@ def as_first_of_version_2(data: dict[str, object]) -> None:
     del data["declared"], data["frozen"]
 
 
-@pytest.mark.parametrize("older", [as_version_1, as_first_of_version_2])
+@pytest.mark.parametrize("older", [as_version_1, pytest.param(as_first_of_version_2, marks=pytest.mark.long)])
 @pytest.mark.parametrize(
     "name",
     ["policy deleted", "cluster without namespace", "cluster without engine", "frozen label lost", "frozen node lost"],
@@ -501,7 +502,9 @@ def full_disk(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
     return set_left
 
 
-@pytest.mark.parametrize("deleted_files", [0, 2, 5])
+@pytest.mark.parametrize(
+    "deleted_files", [2, *(pytest.param(count, marks=pytest.mark.long) for count in (0, 1, 3, 4, 5))]
+)
 def test_an_accepted_removal_that_was_interrupted_needs_no_other_scope(
     deleted_files: int, folder: Path, full_disk: Callable[[int], None]
 ) -> None:
