@@ -223,7 +223,7 @@ def test_a_message_that_needs_too_much_memory_is_not_read_and_the_reason_is_told
 def test_messages_that_are_too_large_together_are_not_read_and_the_reason_is_told(
     remote: remotes.Remote, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(git, "_MESSAGES", 2 << 20)
+    monkeypatch.setattr(git, "_MESSAGES", git._MESSAGES >> 3)
     for number in range(3):
         remote.commit("main", {PATH: b"%d" % number}, message=b"x" * (1 << 20))
 
@@ -271,11 +271,11 @@ def test_a_file_above_64_mib_is_not_read_and_not_fetched_again(
     assert len(web.rules.requests) == 2
 
 
-def test_large_files_of_others_are_no_hindrance(remote: remotes.Remote, bound: int) -> None:
+def test_large_files_of_others_are_no_hindrance(remote: remotes.Remote, web: servers.Web, bound: int) -> None:
     remote.configure("uploadpack.allowFilter", "false")
     remote.commit("main", {"movie": bytes(bound + (1 << 20))})
 
-    commit = remotes.publish(remote.ours(), b"new\n")
+    commit = remotes.publish(remote.ours(url=f"{web.url}/remote.git"), b"new\n")
 
     assert commit == remote.tip()
 
