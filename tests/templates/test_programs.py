@@ -12,176 +12,30 @@ import pytest
 
 from compiler.formats import canonical
 from compiler.kube import lease_objects
-from compiler.rendering import bootstrap_values, cluster_values, ir, templates
+from compiler.rendering import bootstrap_values, ir, templates
 from runtime import state
+from tests.templates import clusters
 
 Rendered = Callable[[str, object], Any]
 
-PRESENT = ir.Term(
-    matchExpressions=(ir.Requirement(key="openfuyao.com/kae.hpre.present", operator="In", values=("true",)),)
-)
-SOCKETS = "/var/lib/kubelet/plugins_registry/kae"
-
-NAMESPACE = ir.Namespace(name="kae-operator", privileged=True)
-PLUGIN_ACCOUNT = ir.Account(name="kae-device-plugin", namespace="kae-operator")
-ACCESS = ir.DriverAccess(
-    account="kae-driver",
-    name="kae-driver",
-    namespace="kae-operator",
+VALUES = clusters.values("flux") | clusters.values("argocd")
+NAMESPACE = VALUES["namespace/namespace"]
+ACCESS = replace(
+    VALUES["driver/role-kae-driver"],
     leases=("kae-driver-tls-1", "kae-driver-tls-2"),
-    daemonsets=("kae-driver-tls",),
+    daemonsets=("kae-driver-tls--canary",),
 )
-POOL = ir.DriverPool(
-    namespace="kae-operator",
-    name="kae-driver-tls--canary",
-    recipe="kae",
-    app="kae-driver",
-    policy="tls",
-    pool="canary",
-    state="Present",
-    labels=ir.Map(),
-    tolerations=(),
-    priority_class="system-node-critical",
-    image="registry.test/kae-driver-installer:2.0.1",
-    pull_policy="IfNotPresent",
-    pull_secrets=(),
-    resources=None,
-    terms=(PRESENT,),
-    max_unavailable="10%",
-    config='{"version":1}',
-    kubelet_dir="/var/lib/kubelet",
-    metrics_port=None,
-    env=(),
-    credentials_secret=None,
-    min_ready_seconds=30,
-    grace_seconds=120,
-)
+POOL = VALUES["driver/daemonset"]
+PLUGIN = VALUES["device-plugin/daemonset"]
+WATCHER = VALUES["watcher/workload-kae-watcher"]
+GUARD = VALUES["guard/validatingadmissionpolicy-kae-driver"]
+ARGO = VALUES["bootstrap/application"]
+FLUX_SOURCE = VALUES["bootstrap/gitrepository"]
+FLUX = VALUES["bootstrap/kustomization"]
+
 LIBRARIES = ir.HostFolder(name="libraries", path="/opt")
-PLUGIN = ir.DevicePlugin(
-    namespace="kae-operator",
-    name="kae-device-plugin-tls",
-    recipe="kae",
-    app="kae-device-plugin",
-    run_dir="/run/kae",
-    policy="tls",
-    labels=ir.Map(),
-    tolerations=(),
-    priority_class="system-node-critical",
-    image="registry.test/kae-device-plugin:2.0.1",
-    pull_policy="IfNotPresent",
-    pull_secrets=(),
-    resources=None,
-    terms=(PRESENT,),
-    max_unavailable=1,
-    config='{"version":1}',
-    kubelet_dir="/var/lib/kubelet",
-    metrics_port=None,
-    folders=(),
-    device_nodes=False,
-    device_group=None,
-)
-WATCHER = cluster_values.Watcher(
-    namespace="kae-operator",
-    image="registry.test/kae-watcher:1.0",
-    pull_policy="IfNotPresent",
-    pull_secrets=(),
-    tolerations=(),
-    terms=(),
-    env=(),
-    resources=None,
-    priority_class=None,
-    fixed_user=True,
-    schedule=None,
-    secret="inventory-key",  # noqa: S106 - the name of a Secret
-    signing_secret=None,
-    config='{"version":1}',
-    metrics_port=None,
-)
-GUARD = ir.Guard(account="kae-driver", namespace="kae-operator", installer="A KAE driver installer")
-ARGO = bootstrap_values.ArgoApplication(
-    name="kae-east",
-    namespace="argocd",
-    project="kae-east",
-    repository="https://git.test/fleet.git",
-    revision="main",
-    path="output/east",
-    destination=ir.mapping([("server", "https://kubernetes.default.svc")]),
-    destination_namespace="kae-operator",
-    prune=True,
-    self_heal=False,
-    cluster_kinds=(bootstrap_values.KindRef(group="", kind="Namespace"),),
-    namespaced_kinds=(
-        bootstrap_values.KindRef(group="", kind="ConfigMap"),
-        bootstrap_values.KindRef(group="apps", kind="DaemonSet"),
-    ),
-)
-FLUX_SOURCE = bootstrap_values.FluxSource(
-    name="kae-east",
-    namespace="flux-system",
-    url="https://git.test/fleet.git",
-    branch="main",
-    interval="5m",
-    secret=None,
-)
-FLUX = bootstrap_values.FluxKustomization(
-    name="kae-east",
-    namespace="flux-system",
-    interval="5m",
-    path="./output/east",
-    prune=True,
-    source=ir.mapping([("kind", "GitRepository"), ("name", "kae-east")]),
-    kube_config=None,
-)
-
-FULL: dict[str, Any] = {
-    "labels": ir.mapping([("team", "crypto")]),
-    "tolerations": (ir.Toleration(key="dedicated", operator="Exists", effect="NoSchedule"),),
-    "pull_secrets": (ir.Reference(name="registry"),),
-    "resources": ir.mapping([("limits", ir.mapping([("memory", "128Mi")]))]),
-    "metrics_port": 9510,
-}
-"""Every optional part of a node program's pod."""
-
-SIGNED: dict[str, Any] = {"signing_secret": "signing-key"}
-
-CORE: tuple[tuple[str, object], ...] = (
-    ("namespace/namespace", NAMESPACE),
-    ("namespace/namespace", replace(NAMESPACE, privileged=False)),
-    ("driver/serviceaccount-kae-driver", ACCESS),
-    ("driver/role-kae-driver", ACCESS),
-    ("driver/role-kae-driver", replace(ACCESS, leases=(), daemonsets=())),
-    ("driver/rolebinding-kae-driver", ACCESS),
-    ("driver/clusterrole-kae-driver", ACCESS),
-    ("driver/clusterrolebinding-kae-driver", ACCESS),
-    ("driver/daemonset", POOL),
-    ("driver/daemonset", replace(POOL, **FULL, env=(ir.EnvVar(name="INSTALL_POLICY", value="Always"),))),
-    ("device-plugin/serviceaccount-kae-device-plugin", PLUGIN_ACCOUNT),
-    ("device-plugin/daemonset", PLUGIN),
-    ("device-plugin/daemonset", replace(PLUGIN, **FULL, folders=(LIBRARIES,), device_nodes=True, device_group=994)),
-    ("watcher/serviceaccount-kae-watcher", WATCHER),
-    ("watcher/clusterrole-kae-watcher", WATCHER),
-    ("watcher/clusterrolebinding-kae-watcher", WATCHER),
-    ("watcher/workload-kae-watcher", WATCHER),
-    ("watcher/workload-kae-watcher", replace(WATCHER, **SIGNED, metrics_port=9512)),
-    ("watcher/workload-kae-watcher", replace(WATCHER, schedule="*/5 * * * *")),
-)
-GUARDS: tuple[tuple[str, object], ...] = (
-    ("guard/validatingadmissionpolicy-kae-driver", GUARD),
-    ("guard/validatingadmissionpolicybinding-kae-driver", GUARD),
-    ("guard/validatingadmissionpolicy-kae-driver-leases", GUARD),
-    ("guard/validatingadmissionpolicybinding-kae-driver-leases", GUARD),
-)
-BOOTSTRAP: tuple[tuple[str, object], ...] = (
-    ("bootstrap/application", ARGO),
-    ("bootstrap/appproject", ARGO),
-    ("bootstrap/gitrepository", FLUX_SOURCE),
-    ("bootstrap/kustomization", FLUX),
-)
-WORKLOADS: tuple[tuple[str, object], ...] = (
-    ("driver/daemonset", POOL),
-    ("device-plugin/daemonset", PLUGIN),
-    ("watcher/workload-kae-watcher", WATCHER),
-)
+SOCKETS = "/var/lib/kubelet/plugins_registry/kae"
+WORKLOADS = (("driver/daemonset", POOL), ("device-plugin/daemonset", PLUGIN), ("watcher/workload-kae-watcher", WATCHER))
 
 
 @pytest.fixture(scope="module")
@@ -239,37 +93,18 @@ def leaves(value: Any) -> Iterator[Any]:
         yield value
 
 
-@pytest.mark.parametrize("version", ["1.25", kubernetes_validate.latest_version()])
-@pytest.mark.parametrize(("template", "value"), CORE)
-def test_objects_pass_the_strict_schemas_of_the_oldest_and_the_newest_kubernetes(
-    rendered: Rendered, template: str, value: object, version: str
-) -> None:
-    kubernetes_validate.validate(rendered(template, value), version, strict=True)
-
-
-@pytest.mark.parametrize("version", ["1.30", kubernetes_validate.latest_version()])
-@pytest.mark.parametrize(("template", "value"), GUARDS)
-def test_the_guard_passes_the_strict_schemas_from_the_first_release_that_has_it(
-    rendered: Rendered, template: str, value: object, version: str
-) -> None:
-    kubernetes_validate.validate(rendered(template, value), version, strict=True)
-
-
-@pytest.mark.parametrize(("template", "value"), (*CORE, *GUARDS, *BOOTSTRAP))
-def test_every_object_says_what_made_it_and_can_be_written(rendered: Rendered, template: str, value: object) -> None:
-    found = rendered(template, value)
-
-    labels = found["metadata"]["labels"]
-    assert labels["app.kubernetes.io/part-of"] == "kae"
-    assert labels["app.kubernetes.io/managed-by"] == "kae"
-    assert canonical.dump_yaml(found)
-    assert "metadata:" in canonical.dump_yaml(found)
+def test_every_object_says_what_made_it(rendered: Rendered) -> None:
+    for template, value in VALUES.items():
+        if not template.startswith(("crds/", "nfd/", "node-feature-rule/")):
+            labels = rendered(template, value)["metadata"]["labels"]
+            assert labels["app.kubernetes.io/part-of"] == "kae", template
+            assert labels["app.kubernetes.io/managed-by"] == "kae", template
 
 
 def test_a_namespace_is_labelled_as_privileged_only_when_asked(rendered: Rendered) -> None:
     modes = {f"pod-security.kubernetes.io/{mode}" for mode in ("enforce", "audit", "warn")}
 
-    labels = rendered("namespace/namespace", NAMESPACE)["metadata"]["labels"]
+    labels = rendered("namespace/namespace", replace(NAMESPACE, privileged=True))["metadata"]["labels"]
     plain = rendered("namespace/namespace", replace(NAMESPACE, privileged=False))["metadata"]["labels"]
 
     assert {labels[mode] for mode in modes} == {"privileged"}
@@ -364,45 +199,25 @@ def test_readiness_is_a_file_of_the_program_that_does_not_outlive_a_reboot(
     assert volumes[mounts["/run/program"]]["emptyDir"]["medium"] == "Memory"
 
 
-@pytest.fixture(params=[WORKLOADS[0], WORKLOADS[2]], ids=["installer", "watcher"])
-def probed(request: pytest.FixtureRequest, rendered: Rendered, tmp_path: Path) -> Callable[[], tuple[int, str]]:
-    """Runs a program's readiness probe over a folder of the test: its exit code, and what the kubelet is told."""
-    command = container(rendered(*request.param))["readinessProbe"]["exec"]["command"]
+@pytest.mark.parametrize(("template", "value"), [WORKLOADS[0], WORKLOADS[2]], ids=["installer", "watcher"])
+def test_the_readiness_probe_says_why_a_program_does_not_do_its_work(
+    rendered: Rendered, template: str, value: Any, tmp_path: Path
+) -> None:
+    command = container(rendered(template, value))["readinessProbe"]["exec"]["command"]
     words = [word.replace("/run/program", str(tmp_path)) for word in command]
 
-    def probe() -> tuple[int, str]:
+    def probed() -> tuple[int, str]:
         done = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
         return done.returncode, done.stdout
 
-    return probe
-
-
-def test_the_probe_of_a_program_that_does_not_do_its_work_says_why(
-    probed: Callable[[], tuple[int, str]], tmp_path: Path
-) -> None:
     program = state.ProgramDir(tmp_path)
-    program.set_unready("The image holds no modules for this kernel.")
-
-    assert probed() == (1, "The image holds no modules for this kernel.\n")
-
-
-def test_the_probe_of_a_program_that_does_its_work_succeeds(
-    probed: Callable[[], tuple[int, str]], tmp_path: Path
-) -> None:
-    program = state.ProgramDir(tmp_path)
-    program.set_unready("No driver is loaded.")
-    program.set_ready("The driver 2.0.1 is loaded and proved.")
-
-    assert probed() == (0, "The driver 2.0.1 is loaded and proved.\n")
-
-
-def test_the_probe_of_a_program_that_has_not_begun_fails(probed: Callable[[], tuple[int, str]], tmp_path: Path) -> None:
-    state.ProgramDir(tmp_path)
-
     code, said = probed()
-
     assert code == 1
     assert "unready" in said
+    program.set_unready("No driver is loaded.")
+    assert probed() == (1, "No driver is loaded.\n")
+    program.set_ready("The driver 2.0.1 is loaded and proved.")
+    assert probed() == (0, "The driver 2.0.1 is loaded and proved.\n")
 
 
 def test_a_program_that_hangs_is_restarted_but_an_installer_never_is(rendered: Rendered) -> None:
@@ -438,7 +253,13 @@ def test_optional_parts_that_are_empty_are_left_out(rendered: Rendered, template
 def test_optional_parts_that_are_given_are_written_as_kubernetes_knows_them(
     rendered: Rendered, template: str, value: Any
 ) -> None:
-    found = rendered(template, replace(value, **FULL))
+    changes = {
+        "tolerations": (ir.Toleration(key="dedicated", operator="Exists", effect="NoSchedule"),),
+        "pull_secrets": (ir.Reference(name="registry"),),
+        "resources": ir.mapping([("limits", ir.mapping([("memory", "128Mi")]))]),
+    }
+
+    found = rendered(template, replace(value, **changes))
 
     assert pod(found)["tolerations"] == [{"key": "dedicated", "operator": "Exists", "effect": "NoSchedule"}]
     assert pod(found)["imagePullSecrets"] == [{"name": "registry"}]
@@ -447,9 +268,11 @@ def test_optional_parts_that_are_given_are_written_as_kubernetes_knows_them(
 
 
 @pytest.mark.parametrize(("template", "value"), WORKLOADS[:2])
-def test_the_nodes_of_a_daemonset_are_its_terms(rendered: Rendered, template: str, value: object) -> None:
-    affinity = pod(rendered(template, value))["affinity"]["nodeAffinity"]
+def test_the_nodes_of_a_daemonset_are_its_terms(rendered: Rendered, template: str, value: Any) -> None:
+    present = ir.Requirement(key="openfuyao.com/kae.hpre.present", operator="In", values=("true",))
+    found = rendered(template, replace(value, terms=(ir.Term(matchExpressions=(present,)),)))
 
+    affinity = pod(found)["affinity"]["nodeAffinity"]
     (term,) = affinity["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
     assert term["matchExpressions"] == [{"key": "openfuyao.com/kae.hpre.present", "operator": "In", "values": ["true"]}]
 
@@ -474,7 +297,9 @@ def test_an_installer_has_the_host_but_neither_its_network_nor_its_ipc(rendered:
     assert host_paths(found) == {"/": True}
     assert pod(found)["hostPID"] is True
     assert not {"hostNetwork", "hostIPC"} & set(pod(found))
-    assert (context["privileged"], context["runAsUser"], context["readOnlyRootFilesystem"]) == (True, 0, True)
+    assert context["privileged"] is True
+    assert context["runAsUser"] == 0
+    assert context["readOnlyRootFilesystem"] is True
 
 
 def test_an_installer_lets_the_host_unmount_what_it_sees(rendered: Rendered) -> None:
@@ -500,16 +325,13 @@ def test_an_installer_is_given_its_time_and_its_environment(rendered: Rendered) 
 
 def test_only_programs_that_speak_to_the_api_server_have_a_token(rendered: Rendered) -> None:
     pods = {template: pod(rendered(template, value)) for template, value in WORKLOADS}
-    accounts = [
-        rendered("driver/serviceaccount-kae-driver", ACCESS),
-        rendered("device-plugin/serviceaccount-kae-device-plugin", PLUGIN_ACCOUNT),
-        rendered("watcher/serviceaccount-kae-watcher", WATCHER),
-    ]
+    accounts = [rendered(template, value) for template, value in VALUES.items() if "/serviceaccount-kae" in template]
 
     assert [name for name, found in pods.items() if found["automountServiceAccountToken"]] == [
         "driver/daemonset",
         "watcher/workload-kae-watcher",
     ]
+    assert len(accounts) == 3
     assert not any(account["automountServiceAccountToken"] for account in accounts)
 
 
@@ -566,7 +388,8 @@ def test_a_device_plugin_that_sets_modes_may_write_dev_and_is_in_the_group(rende
     usual = rendered("device-plugin/daemonset", PLUGIN)
     found = rendered("device-plugin/daemonset", replace(PLUGIN, device_nodes=True, device_group=994))
 
-    assert (host_paths(usual)["/dev"], host_paths(found)["/dev"]) == (False, True)
+    assert host_paths(usual)["/dev"] is False
+    assert host_paths(found)["/dev"] is True
     assert "securityContext" not in usual["spec"]["template"]["spec"]
     assert found["spec"]["template"]["spec"]["securityContext"] == {"supplementalGroups": [994]}
     assert container(found)["securityContext"] == container(usual)["securityContext"]
@@ -581,7 +404,9 @@ def test_the_guard_judges_the_evictions_of_the_installers_account_alone(rendered
     (rule,) = spec["matchConstraints"]["resourceRules"]
     account = "system:serviceaccount:accelerators:kae-driver"
     assert condition["expression"] == f"request.userInfo.username == '{account}'"
-    assert (rule["apiGroups"], rule["resources"], rule["operations"]) == ([""], ["pods/eviction"], ["CREATE"])
+    assert rule["apiGroups"] == [""]
+    assert rule["resources"] == ["pods/eviction"]
+    assert rule["operations"] == ["CREATE"]
     assert spec["failurePolicy"] == "Fail"
 
 
@@ -612,9 +437,11 @@ def test_the_guard_of_leases_knows_the_mark_that_installers_write(rendered: Rend
 
     (rule,) = spec["matchConstraints"]["resourceRules"]
     (swaps,) = (variable["expression"] for variable in spec["variables"] if variable["name"] == "swaps")
-    assert (rule["operations"], rule["resources"]) == (["CREATE", "UPDATE"], ["leases"])
+    assert rule["operations"] == ["CREATE", "UPDATE"]
+    assert rule["resources"] == ["leases"]
     assert f"'{lease_objects.SWAP}' in " in swaps
-    assert (binding["policyName"], binding["validationActions"]) == ("kae-driver-leases", ["Deny"])
+    assert binding["policyName"] == "kae-driver-leases"
+    assert binding["validationActions"] == ["Deny"]
 
 
 def test_a_watcher_may_read_nodes_and_nothing_else(rendered: Rendered) -> None:
@@ -646,7 +473,8 @@ def test_a_cron_job_starts_one_watcher_at_a_time_which_commits_once(rendered: Re
     spec = rendered("watcher/workload-kae-watcher", replace(WATCHER, schedule="*/5 * * * *"))["spec"]
 
     own = spec["jobTemplate"]["spec"]["template"]["spec"]
-    assert (spec["schedule"], spec["concurrencyPolicy"]) == ("*/5 * * * *", "Forbid")
+    assert spec["schedule"] == "*/5 * * * *"
+    assert spec["concurrencyPolicy"] == "Forbid"
     assert spec["jobTemplate"]["spec"]["backoffLimit"] == 0
     assert own["restartPolicy"] == "Never"
     assert own["containers"][0]["args"] == ["--once"]
@@ -674,6 +502,7 @@ def test_a_watcher_is_an_ordinary_user_who_writes_to_scratch_folders_only(render
 def test_a_watchers_keys_are_readable_for_its_group_and_nobody_else(rendered: Rendered, signing: str | None) -> None:
     found = rendered("watcher/workload-kae-watcher", replace(WATCHER, signing_secret=signing))
 
+    kubernetes_validate.validate(found, kubernetes_validate.latest_version(), strict=True)
     secrets = [volume["secret"] for volume in pod(found)["volumes"] if "secret" in volume]
     assert {secret["secretName"] for secret in secrets} == {"inventory-key", signing} - {None}
     assert {secret["defaultMode"] for secret in secrets} == {0o440}
@@ -685,7 +514,7 @@ def test_what_git_leaves_behind_is_collected_by_the_sandbox(rendered: Rendered) 
 
 
 def test_the_application_follows_the_output_and_waits_for_no_hook(rendered: Rendered) -> None:
-    found = rendered("bootstrap/application", ARGO)
+    found = rendered("bootstrap/application", replace(ARGO, prune=True, self_heal=False))
 
     spec = found["spec"]
     assert spec["source"] == {
@@ -708,7 +537,12 @@ def test_a_failed_sync_gives_way_to_the_next_commit_within_minutes(rendered: Ren
 
 
 def test_the_project_allows_one_repository_one_namespace_and_the_given_kinds(rendered: Rendered) -> None:
-    found = rendered("bootstrap/appproject", ARGO)
+    kinds = {"cluster_kinds": [("", "Namespace")], "namespaced_kinds": [("", "ConfigMap"), ("apps", "DaemonSet")]}
+    pairs = {
+        field: tuple(bootstrap_values.KindRef(group=group, kind=kind) for group, kind in named)
+        for field, named in kinds.items()
+    }
+    found = rendered("bootstrap/appproject", replace(ARGO, **pairs))
 
     application = rendered("bootstrap/application", ARGO)
     spec = found["spec"]
@@ -738,7 +572,8 @@ def test_flux_applies_the_output_and_never_waits_for_hardware(rendered: Rendered
 
     assert spec["path"] == "./output/east"
     assert spec["sourceRef"] == {"kind": "GitRepository", "name": "kae-east"}
-    assert (spec["wait"], spec["prune"]) == (False, True)
+    assert spec["wait"] is False
+    assert spec["prune"] is True
     assert "kubeConfig" not in spec
 
 
