@@ -44,7 +44,7 @@ def compiled(world: World, clone: Path) -> tuple[int, str]:
     return done.returncode, done.stderr
 
 
-def test_without_a_trailer_the_job_fails_and_shows_the_commands_that_let_the_removal_pass(world: World) -> None:
+def test_without_a_trailer_the_job_fails_and_shows_what_lets_the_removal_pass(world: World) -> None:
     clone = world.clone("a")
     remove_policy(world, clone, "Remove the policy")
 

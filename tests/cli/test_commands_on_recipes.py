@@ -121,7 +121,7 @@ def test_a_plan_in_json_has_the_privileges_that_the_output_lists(folder: Path) -
     assert [stack["privileges"] for stack in stacks] == [written]
 
 
-def test_a_policy_of_a_recipe_without_nodes_is_told_where_the_plan_is_restricted_to_it(folder: Path) -> None:
+def test_a_plan_of_a_policy_of_a_recipe_tells_that_it_has_no_nodes(folder: Path) -> None:
     project.write(folder, {"inventory/east.json": fleet.listed()})
 
     answer = in_process.kae(folder, "plan", "--policy", "desk")

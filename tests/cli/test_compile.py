@@ -505,7 +505,7 @@ def test_a_policy_without_nodes_is_told_again_where_one_of_its_clusters_is_uncha
     assert "policy-matches-nothing" not in served.err
 
 
-def test_a_policy_that_matches_nothing_in_one_of_its_clusters_is_compiled_there_whatever_its_severity(
+def test_a_policy_that_matches_nothing_in_one_of_its_clusters_is_compiled_there(
     tmp_path: Path,
 ) -> None:
     folder = project.write(

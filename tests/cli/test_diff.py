@@ -66,7 +66,7 @@ def test_nodes_that_join_and_leave_are_told(rollout: Path) -> None:
     assert "1 node of policy tls gets driver 2.2.0 in" in text
 
 
-def test_nodes_that_leave_with_their_inventory_count_as_gone_unless_their_cluster_goes_too(rollout: Path) -> None:
+def test_nodes_that_leave_with_their_inventory_are_gone_unless_their_cluster_is(rollout: Path) -> None:
     (rollout / "inventory/east.json").unlink()
     gone = diffs.shown(rollout)
     (rollout / "policies/cluster.yaml").unlink()

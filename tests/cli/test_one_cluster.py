@@ -43,7 +43,7 @@ def decoded(folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 @pytest.mark.parametrize("arguments", ASKED, ids=" ".join)
-def test_the_inventory_of_another_cluster_is_not_decoded_and_its_mistakes_stop_nothing(
+def test_the_inventory_of_another_cluster_is_not_decoded_and_stops_nothing(
     arguments: tuple[str, ...], folder: Path, decoded: list[str]
 ) -> None:
     project.write(folder, {"policies/east.yaml": f"# A change.\n{fleet.EAST}", "inventory/west.json": "{"})

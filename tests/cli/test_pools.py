@@ -172,9 +172,7 @@ def test_preflight_tells_programs_which_image_each_pool_would_take(folder: Path)
     assert {pool["source"] for pool in policy["pools"]} == {"prebuilt"}
 
 
-def test_what_preflight_would_compile_to_is_what_compile_makes_once_a_node_runs_the_kernel(
-    folder: Path, tmp_path: Path
-) -> None:
+def test_preflight_foretells_what_compile_makes_once_a_node_runs_the_kernel(folder: Path, tmp_path: Path) -> None:
     kernel = "6.6.0-99.oe2403sp2.aarch64"
     said = json.loads(in_process.kae(folder, "preflight", "--kernel", kernel, "-o", "json").out)
     node = _node(1)

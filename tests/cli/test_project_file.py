@@ -176,7 +176,7 @@ def test_an_ignored_finding_is_counted_in_the_last_line(tmp_path: Path) -> None:
     assert [(answer.code, answer.err) for answer in answers] == [(0, "ignored as kae.yaml says: 2 mutable-tag\n")] * 3
 
 
-def test_ignored_findings_on_nodes_are_counted_for_a_question_about_one_node_or_kernel(tmp_path: Path) -> None:
+def test_ignored_findings_are_counted_for_a_question_about_one_node_or_kernel(tmp_path: Path) -> None:
     folder = project.write(fleet.full(tmp_path), {"kae.yaml": "findings: {node-opted-out: ignore}\n"})
 
     explained = in_process.kae(folder, "explain", "kp920-02")

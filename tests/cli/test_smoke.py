@@ -95,7 +95,7 @@ def test_the_user_is_one_who_may_open_the_device_nodes(nodes: str, expected: dic
     assert pod(tls)["securityContext"] == {**expected, "seccompProfile": {"type": "RuntimeDefault"}}
 
 
-def test_device_nodes_of_a_foreign_driver_are_roots_unless_the_plugin_sets_their_mode(folder: Path) -> None:
+def test_device_nodes_of_a_foreign_driver_are_roots_unless_a_mode_is_set(folder: Path) -> None:
     before = pod(jobs(folder)[0])["securityContext"]
     change(folder, "  devicePlugin:\n", "  devicePlugin:\n    deviceNodes: {mode: '0666'}\n", "policies/rest.yaml")
     after = pod(jobs(folder)[0])["securityContext"]

@@ -247,7 +247,7 @@ def test_whoever_holds_a_lease_is_named_with_the_time(compiled: Path, server: ap
     assert 20 <= found["renewedSecondsAgo"] < 80
 
 
-def test_the_lease_of_a_host_that_vanished_in_a_swap_never_expires_and_the_command_that_frees_it_is_shown(
+def test_a_lease_of_a_swap_never_expires_and_the_command_that_frees_it_is_shown(
     compiled: Path, server: apiserver.ApiServer
 ) -> None:
     old = (datetime.now(UTC) - timedelta(hours=2)).isoformat()
