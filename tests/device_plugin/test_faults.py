@@ -1,6 +1,7 @@
 import contextlib
 import os
 import shutil
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -11,11 +12,24 @@ from tests import effort
 from tests.device_plugin import faults
 
 
-@pytest.mark.seeded
-async def test_after_each_fault_the_kubelet_sees_exactly_the_right_devices(short_path: Path) -> None:
+@pytest.fixture
+def rig(short_path: Path) -> faults.Rig:
     # How soon is measured by `make faults`; here other tests take the processors.
-    rig = faults.Rig(short_path, seed=1, quiet_s=20)
+    return faults.Rig(short_path, seed=1, quiet_s=20)
 
+
+@contextlib.asynccontextmanager
+async def settled(rig: faults.Rig) -> AsyncIterator[None]:
+    """A kubelet and a plugin at work."""
+    async with rig.kubelet:
+        await rig.start()
+        await rig.settle()
+        yield
+        await rig.stop()
+
+
+@pytest.mark.seeded
+async def test_after_each_fault_the_kubelet_sees_exactly_the_right_devices(rig: faults.Rig) -> None:
     count = effort.examples(gate=12, long=150)
     await rig.run(count)
 
@@ -23,41 +37,32 @@ async def test_after_each_fault_the_kubelet_sees_exactly_the_right_devices(short
 
 
 async def test_a_folder_in_the_place_of_a_socket_is_left_alone_and_the_resource_offered_by_another(
-    short_path: Path,
+    rig: faults.Rig, short_path: Path
 ) -> None:
-    rig = faults.Rig(short_path, seed=1, quiet_s=20)
     sockets = short_path / "kubelet/plugins_registry/kae"
     (sockets / "hpre-00000000.sock/theirs").mkdir(parents=True)
 
-    async with rig.kubelet:
-        await rig.start()
-        await rig.settle()
+    async with settled(rig):
         (first, *_) = sorted(filter(Path.is_socket, sockets.iterdir()))
         first.unlink()
         (first / "theirs").mkdir(parents=True)
         await rig.kubelet.until(lambda: len(set(filter(Path.is_socket, sockets.iterdir()))) == 3)
         await rig.settle()
-        await rig.stop()
 
     assert sorted(path.parent for path in sockets.rglob("theirs")) == sorted([first, sockets / "hpre-00000000.sock"])
 
 
-async def test_a_lock_that_is_removed_is_taken_anew(short_path: Path) -> None:
-    rig = faults.Rig(short_path, seed=1, quiet_s=20)
+async def test_a_lock_that_is_removed_is_taken_anew(rig: faults.Rig, short_path: Path) -> None:
     lock = short_path / "run/kae/device-plugin.lock"
 
-    async with rig.kubelet:
-        await rig.start()
-        await rig.settle()
+    async with settled(rig):
         lock.unlink()
         rig.some_change()
         await rig.kubelet.until(lambda: files.is_locked(lock))
         await rig.settle()
-        await rig.stop()
 
 
-async def test_a_plugin_whose_lock_another_one_has_taken_ends(short_path: Path) -> None:
-    rig = faults.Rig(short_path, seed=1, quiet_s=20)
+async def test_a_plugin_whose_lock_another_one_has_taken_ends(rig: faults.Rig, short_path: Path) -> None:
     lock = short_path / "run/kae/device-plugin.lock"
 
     async with rig.kubelet:
@@ -73,8 +78,7 @@ async def test_a_plugin_whose_lock_another_one_has_taken_ends(short_path: Path) 
                 await rig.kubelet.until(rig.ended)
 
 
-async def test_a_plugin_whose_mounted_folder_of_sockets_was_deleted_ends(short_path: Path) -> None:
-    rig = faults.Rig(short_path, seed=1, quiet_s=20)
+async def test_a_plugin_whose_mounted_folder_of_sockets_was_deleted_ends(rig: faults.Rig, short_path: Path) -> None:
     folder = short_path / "kae"
     folder.mkdir()
     # As a mount does, an open folder stays when it is deleted.
@@ -94,9 +98,8 @@ async def test_a_plugin_whose_mounted_folder_of_sockets_was_deleted_ends(short_p
 
 
 async def test_a_socket_that_is_removed_while_it_is_made_is_replaced(
-    short_path: Path, monkeypatch: pytest.MonkeyPatch
+    rig: faults.Rig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rig = faults.Rig(short_path, seed=1, quiet_s=20)
     made: list[aio.Server] = []
 
     def server() -> aio.Server:
@@ -115,9 +118,7 @@ async def test_a_socket_that_is_removed_while_it_is_made_is_replaced(
 
     make = aio.server
     monkeypatch.setattr(aio, "server", server)
-    async with rig.kubelet:
-        await rig.start()
-        await rig.settle()
-        await rig.stop()
+    async with settled(rig):
+        pass
 
     assert len(made) == 1

@@ -1,7 +1,7 @@
 """NFD as the templates render it, release by release, and the rules by which it labels devices."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +12,41 @@ from compiler import devices
 from compiler.rendering import cluster_values, ir, node_feature_rules
 from compiler.rendering import templates as template_rendering
 from tests import builders
+from tests.property import nfd_rules
 
 MINORS = (16, 17, 18, 19)
 NAMESPACE = "kae-operator"
 
+Rendered = Callable[..., dict[str, Any]]
 Device = tuple[str, str]
 """Vendor and device id of a PCI device."""
+
+_OLD, _NEW = ["-metrics=8081"], ["-port=8080"]
+_API = ["-feature-gates=NodeFeatureAPI=true"]
+_OF_MASTER = ["-nfd-api-parallelism=100", "-resync-period=10m"]
+_OF_WORKER = ["-feature-sources=all,-local", "-label-sources=kernel,pci,system"]
+_NO_GROUPS = ["-feature-gates=NodeFeatureGroupAPI=false"]
+ARGUMENTS = {
+    "nfd-master": {
+        16: ["-crd-controller=true", *_API, *_NO_GROUPS, *_OLD, *_OF_MASTER],
+        17: [*_NO_GROUPS, *_OLD, *_OF_MASTER],
+        18: [*_NO_GROUPS, *_NEW, *_OF_MASTER],
+        19: [*_NO_GROUPS, *_NEW, *_OF_MASTER],
+    },
+    "nfd-worker": {
+        16: [*_API, *_OLD, *_OF_WORKER],
+        17: [*_OLD, *_OF_WORKER],
+        18: [*_NEW, *_OF_WORKER],
+        19: [*_NEW, *_OF_WORKER],
+    },
+    "nfd-gc": {
+        16: ["-gc-interval=1h"],
+        17: ["-gc-interval=1h"],
+        18: ["-gc-interval=1h", *_NEW],
+        19: ["-gc-interval=1h", *_NEW],
+    },
+}
+"""The arguments of each program of each minor release, in order."""
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +57,7 @@ def templates(repository_root: Path) -> Mapping[str, str]:
 
 
 @pytest.fixture(scope="module")
-def rendered(templates: Mapping[str, str]) -> Callable[..., dict[str, Any]]:
+def rendered(templates: Mapping[str, str]) -> Rendered:
     """The objects of NFD and its definitions, by template name without its ending."""
     renders = template_rendering.renderer(templates)
 
@@ -87,88 +116,17 @@ def probed(found: Mapping[str, Any]) -> dict[str, Any]:
     return {name: probe.get("grpc") or probe.get("httpGet") for name, probe in probes.items()}
 
 
-@pytest.mark.parametrize(
-    ("minor", "args"),
-    [
-        (
-            16,
-            [
-                "-crd-controller=true",
-                "-feature-gates=NodeFeatureAPI=true",
-                "-feature-gates=NodeFeatureGroupAPI=false",
-                "-metrics=8081",
-                "-nfd-api-parallelism=100",
-                "-resync-period=10m",
-            ],
-        ),
-        (
-            17,
-            [
-                "-feature-gates=NodeFeatureGroupAPI=false",
-                "-metrics=8081",
-                "-nfd-api-parallelism=100",
-                "-resync-period=10m",
-            ],
-        ),
-        (
-            18,
-            [
-                "-feature-gates=NodeFeatureGroupAPI=false",
-                "-port=8080",
-                "-nfd-api-parallelism=100",
-                "-resync-period=10m",
-            ],
-        ),
-        (
-            19,
-            [
-                "-feature-gates=NodeFeatureGroupAPI=false",
-                "-port=8080",
-                "-nfd-api-parallelism=100",
-                "-resync-period=10m",
-            ],
-        ),
-    ],
-)
-def test_the_master_gets_the_arguments_of_its_release(
-    rendered: Callable[..., dict[str, Any]], minor: int, args: list[str]
-) -> None:
-    found = container(rendered(minor)["deployment-nfd-master"])
+@pytest.mark.parametrize("minor", MINORS)
+def test_each_program_gets_the_arguments_of_its_release(rendered: Rendered, minor: int) -> None:
+    found = [container(item) for item in workloads(rendered(minor))]
 
-    assert found["command"] == ["nfd-master"]
-    assert found["args"] == args
-
-
-@pytest.mark.parametrize(
-    ("minor", "args"),
-    [
-        (16, ["-feature-gates=NodeFeatureAPI=true", "-metrics=8081"]),
-        (17, ["-metrics=8081"]),
-        (18, ["-port=8080"]),
-        (19, ["-port=8080"]),
-    ],
-)
-def test_the_workers_get_the_arguments_of_their_release(
-    rendered: Callable[..., dict[str, Any]], minor: int, args: list[str]
-) -> None:
-    found = container(rendered(minor)["daemonset-nfd-worker"])
-
-    assert found["command"] == ["nfd-worker"]
-    assert found["args"] == [*args, "-feature-sources=all,-local", "-label-sources=kernel,pci,system"]
-
-
-@pytest.mark.parametrize(("minor", "more"), [(16, []), (17, []), (18, ["-port=8080"]), (19, ["-port=8080"])])
-def test_the_garbage_collector_gets_the_arguments_of_its_release(
-    rendered: Callable[..., dict[str, Any]], minor: int, more: list[str]
-) -> None:
-    found = container(rendered(minor)["deployment-nfd-gc"])
-
-    assert found["command"] == ["nfd-gc"]
-    assert found["args"] == ["-gc-interval=1h", *more]
+    assert {tuple(item["command"]): item["args"] for item in found} == {
+        (program,): arguments[minor] for program, arguments in ARGUMENTS.items()
+    }
 
 
 @pytest.mark.parametrize("minor", MINORS)
-def test_probes_ask_where_the_release_answers(rendered: Callable[..., dict[str, Any]], minor: int) -> None:
+def test_probes_ask_where_the_release_answers(rendered: Rendered, minor: int) -> None:
     found = rendered(minor)
     grpc = minor <= 17
     answer = {"port": 8082} if grpc else {"path": "/healthz", "port": "http"}
@@ -183,9 +141,7 @@ def test_probes_ask_where_the_release_answers(rendered: Callable[..., dict[str, 
 
 
 @pytest.mark.parametrize("minor", MINORS)
-def test_every_probe_asks_a_port_that_its_container_declares(
-    rendered: Callable[..., dict[str, Any]], minor: int
-) -> None:
+def test_every_probe_asks_a_port_that_its_container_declares(rendered: Rendered, minor: int) -> None:
     for item in workloads(rendered(minor)):
         ports = container(item)["ports"]
         declared = {port[key] for port in ports for key in ("name", "containerPort")}
@@ -199,8 +155,8 @@ def test_every_probe_asks_a_port_that_its_container_declares(
     [(minor, ["nodefeatures", "nodefeaturerules", "nodefeaturegroups"]) for minor in (16, 17, 18)]
     + [(19, ["nodefeatures", "nodefeaturerules"])],
 )
-def test_the_master_may_patch_nodes_and_read_what_its_release_reads_and_nothing_else(
-    rendered: Callable[..., dict[str, Any]], minor: int, read: list[str]
+def test_the_master_may_patch_nodes_and_read_what_its_release_reads(
+    rendered: Rendered, minor: int, read: list[str]
 ) -> None:
     found = rendered(minor)["clusterrole-kae-nfd-master"]
 
@@ -211,12 +167,11 @@ def test_the_master_may_patch_nodes_and_read_what_its_release_reads_and_nothing_
 
 
 @pytest.mark.parametrize("minor", MINORS)
-def test_the_workers_may_write_reports_in_their_own_namespace_and_nothing_else(
-    rendered: Callable[..., dict[str, Any]], minor: int
-) -> None:
+def test_the_workers_may_write_reports_in_their_own_namespace_and_nothing_else(rendered: Rendered, minor: int) -> None:
     found = rendered(minor)["role-nfd-worker"]
 
-    assert (found["kind"], found["metadata"]["namespace"]) == ("Role", NAMESPACE)
+    assert found["kind"] == "Role"
+    assert found["metadata"]["namespace"] == NAMESPACE
     assert found["rules"] == [
         {
             "apiGroups": ["nfd.k8s-sigs.io"],
@@ -228,9 +183,7 @@ def test_the_workers_may_write_reports_in_their_own_namespace_and_nothing_else(
 
 
 @pytest.mark.parametrize("minor", MINORS)
-def test_the_garbage_collector_may_watch_nodes_and_delete_reports_and_nothing_else(
-    rendered: Callable[..., dict[str, Any]], minor: int
-) -> None:
+def test_the_garbage_collector_may_watch_nodes_and_delete_reports(rendered: Rendered, minor: int) -> None:
     found = rendered(minor)["clusterrole-kae-nfd-gc"]
 
     assert found["rules"] == [
@@ -239,9 +192,7 @@ def test_the_garbage_collector_may_watch_nodes_and_delete_reports_and_nothing_el
     ]
 
 
-def test_every_role_is_bound_to_the_account_of_its_name_and_there_are_no_other_rights(
-    rendered: Callable[..., dict[str, Any]],
-) -> None:
+def test_every_role_is_bound_to_the_account_of_its_name(rendered: Rendered) -> None:
     found = rendered(16)
     bindings = [item for item in found.values() if item["kind"].endswith("RoleBinding")]
     roles = {(item["kind"], item["metadata"]["name"]) for item in found.values() if item["kind"].endswith("Role")}
@@ -257,9 +208,7 @@ def test_every_role_is_bound_to_the_account_of_its_name_and_there_are_no_other_r
 
 
 @pytest.mark.parametrize("minor", MINORS)
-def test_no_pod_has_a_privilege_and_only_the_workers_see_the_host_and_cannot_write_to_it(
-    rendered: Callable[..., dict[str, Any]], minor: int
-) -> None:
+def test_no_pod_has_a_privilege_and_only_the_workers_see_the_host_to_read(rendered: Rendered, minor: int) -> None:
     for item in workloads(rendered(minor)):
         spec = pod_spec(item)
         only = container(item)
@@ -278,7 +227,7 @@ def test_no_pod_has_a_privilege_and_only_the_workers_see_the_host_and_cannot_wri
         assert {mount["name"] for mount in mounts} == {volume["name"] for volume in spec.get("volumes", [])}
 
 
-def test_the_workers_see_of_the_host_what_their_sources_read(rendered: Callable[..., dict[str, Any]]) -> None:
+def test_the_workers_see_of_the_host_what_their_sources_read(rendered: Rendered) -> None:
     volumes = pod_spec(rendered(16)["daemonset-nfd-worker"])["volumes"]
 
     assert {volume["hostPath"]["path"]: volume["hostPath"]["type"] for volume in volumes} == {
@@ -290,7 +239,7 @@ def test_the_workers_see_of_the_host_what_their_sources_read(rendered: Callable[
     }
 
 
-def test_a_pod_starts_with_the_names_that_nfd_looks_for(rendered: Callable[..., dict[str, Any]]) -> None:
+def test_a_pod_starts_with_the_names_that_nfd_looks_for(rendered: Rendered) -> None:
     found = rendered(16)
     names = {
         name: {entry["name"]: entry["valueFrom"]["fieldRef"]["fieldPath"] for entry in container(item)["env"]}
@@ -308,9 +257,7 @@ def test_a_pod_starts_with_the_names_that_nfd_looks_for(rendered: Callable[..., 
     }
 
 
-def test_the_cluster_s_tolerations_go_to_the_pods_that_are_free_where_to_run(
-    rendered: Callable[..., dict[str, Any]],
-) -> None:
+def test_the_cluster_s_tolerations_go_to_the_pods_that_are_free_where_to_run(rendered: Rendered) -> None:
     control_plane = {
         "key": "node-role.kubernetes.io/control-plane",
         "operator": "Exists",
@@ -323,9 +270,7 @@ def test_the_cluster_s_tolerations_go_to_the_pods_that_are_free_where_to_run(
         assert pod_spec(rendered(16)[name])["tolerations"] == [control_plane]
 
 
-def test_the_workers_tolerate_what_they_are_told_and_nothing_where_that_is_nothing(
-    rendered: Callable[..., dict[str, Any]],
-) -> None:
+def test_the_workers_tolerate_what_they_are_told(rendered: Rendered) -> None:
     every = ir.Toleration(operator="Exists")
 
     told = pod_spec(rendered(16, worker_tolerations=(every,))["daemonset-nfd-worker"])
@@ -333,22 +278,21 @@ def test_the_workers_tolerate_what_they_are_told_and_nothing_where_that_is_nothi
     assert "tolerations" not in pod_spec(rendered(16)["daemonset-nfd-worker"])
 
 
-def test_there_is_one_master_at_a_time_as_nothing_elects_a_leader(
-    rendered: Callable[..., dict[str, Any]],
-) -> None:
+def test_there_is_one_master_at_a_time_as_nothing_elects_a_leader(rendered: Rendered) -> None:
     spec = rendered(19)["deployment-nfd-master"]["spec"]
 
-    assert (spec["replicas"], spec["strategy"]) == (1, {"type": "Recreate"})
+    assert spec["replicas"] == 1
+    assert spec["strategy"] == {"type": "Recreate"}
     assert "-enable-leader-election" not in container(rendered(19)["deployment-nfd-master"])["args"]
 
 
-def test_every_image_is_the_cluster_s(rendered: Callable[..., dict[str, Any]]) -> None:
+def test_every_image_is_the_cluster_s(rendered: Rendered) -> None:
     found = [container(item) for item in workloads(rendered(18))]
 
     assert {(item["image"], item["imagePullPolicy"]) for item in found} == {("registry.example/nfd:v1", "IfNotPresent")}
 
 
-def test_an_object_s_file_is_named_after_it(rendered: Callable[..., dict[str, Any]]) -> None:
+def test_an_object_s_file_is_named_after_it(rendered: Rendered) -> None:
     found = rendered(17)
 
     assert {name: f"{item['kind'].lower()}-{item['metadata']['name']}" for name, item in found.items()} == {
@@ -356,9 +300,7 @@ def test_an_object_s_file_is_named_after_it(rendered: Callable[..., dict[str, An
     }
 
 
-def test_every_object_lies_in_the_namespace_or_has_a_name_that_no_other_nfd_uses(
-    rendered: Callable[..., dict[str, Any]],
-) -> None:
+def test_every_object_lies_in_the_namespace_or_has_a_name_of_its_own(rendered: Rendered) -> None:
     for name, item in rendered(16).items():
         metadata = item["metadata"]
         if item["kind"].startswith("Cluster"):
@@ -368,9 +310,7 @@ def test_every_object_lies_in_the_namespace_or_has_a_name_that_no_other_nfd_uses
         )
 
 
-def test_every_object_says_whose_it_is_and_selectors_hold_nothing_that_could_change(
-    rendered: Callable[..., dict[str, Any]], device_rules: Any
-) -> None:
+def test_every_object_says_whose_it_is_and_selectors_hold_names_alone(rendered: Rendered, device_rules: Any) -> None:
     for item in (*rendered(16).values(), device_rules):
         assert item["metadata"]["labels"] == {
             "app.kubernetes.io/part-of": "kae",
@@ -382,9 +322,7 @@ def test_every_object_says_whose_it_is_and_selectors_hold_nothing_that_could_cha
         assert item["spec"]["template"]["metadata"] == {"labels": labels}
 
 
-def test_strict_schemas_of_the_oldest_and_the_newest_kubernetes_accept_every_object(
-    rendered: Callable[..., dict[str, Any]],
-) -> None:
+def test_the_schemas_of_the_oldest_and_the_newest_kubernetes_accept_all(rendered: Rendered) -> None:
     toleration = (ir.Toleration(key="dedicated", operator="Exists", effect="NoExecute", tolerationSeconds=5),)
     distinct = {
         json.dumps(item, sort_keys=True): item
@@ -397,9 +335,7 @@ def test_strict_schemas_of_the_oldest_and_the_newest_kubernetes_accept_every_obj
             assert kubernetes_validate.validate(item, release, strict=True) == ".".join(release.split(".")[:2])
 
 
-def test_neither_nodes_nor_the_labels_of_people_are_ever_written(
-    rendered: Callable[..., dict[str, Any]], device_rules: Any
-) -> None:
+def test_neither_nodes_nor_the_labels_of_people_are_ever_written(rendered: Rendered, device_rules: Any) -> None:
     for item in (*rendered(16).values(), *rendered(19).values(), device_rules):
         assert item["kind"] != "Node"
         assert "kae.deploy" not in json.dumps(item)
@@ -417,33 +353,10 @@ def test_there_are_a_rule_for_all_devices_and_three_for_each_kind(device_rules: 
     ]
 
 
-def matched(rule: Mapping[str, Any], present: Sequence[Device]) -> int:
-    """How many devices a rule matches, as NFD counts: all expressions of the term hold for one device."""
-    ((feature, expressions),) = ((term["feature"], term["matchExpressions"]) for term in rule["matchFeatures"])
-    assert feature == "pci.device"
-    assert {expression["op"] for expression in expressions.values()} == {"In"}
-    assert expressions.keys() == {"vendor", "device"}
-    return sum(
-        vendor in expressions["vendor"]["value"] and device in expressions["device"]["value"]
-        for vendor, device in present
-    )
-
-
 def labels_of(rules: Mapping[str, Any], present: Sequence[Device]) -> dict[str, str]:
-    """The labels that NFD would give to a node with these devices."""
-
-    def pairs() -> Iterator[tuple[str, str]]:
-        for rule in rules["spec"]["rules"]:
-            count = matched(rule, present)
-            if count:
-                yield from rule.get("labels", {}).items()
-                template = rule.get("labelsTemplate")
-                if template:
-                    key, _, value = template.partition("=")
-                    assert value == "{{ len .pci.device }}"
-                    yield key, str(count)
-
-    return dict(pairs())
+    """Return the labels that NFD would give to a node with these devices."""
+    instances = tuple({"vendor": vendor, "device": device} for vendor, device in present)
+    return nfd_rules.labels([rules], nfd_rules.Features(attributes={}, instances={"pci.device": instances}))
 
 
 def test_a_node_without_kae_devices_gets_no_label(device_rules: Any) -> None:

@@ -1,31 +1,26 @@
 """The command: random fleets, how their compiles end, where one differs, and a digest of all answers."""
 
-import argparse
 import hashlib
 import multiprocessing
-import os
 import sys
 from collections import Counter
 from concurrent import futures
 
 import tabulate
 
+from tests.property import campaign
 from tests.property.divided import trial
 
 
 def main() -> int:
     """Try the fleets; return 1 where a way to compile one differs from another."""
-    parser = argparse.ArgumentParser(prog="python -m tests.property.divided", description=__doc__)
-    parser.add_argument("--count", type=int, default=50, help="how many fleets")
-    parser.add_argument("--seed", type=int, default=0, help="the seed of the first; each has the next one")
-    parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
-    chosen = parser.parse_args()
-    seeds = range(chosen.seed, chosen.seed + chosen.count)
+    chosen = campaign.parser("divided", __doc__, count=50).parse_args()
     wrong = 0
     counts: Counter[str] = Counter()
     digest = hashlib.sha256()
+    # Not the pool of a campaign: its processes may start none, as a compile by several processes does.
     with futures.ProcessPoolExecutor(chosen.processes, multiprocessing.get_context("spawn")) as pool:
-        for result in pool.map(trial.tried, seeds):
+        for result in pool.map(trial.tried, campaign.seeds(chosen)):
             counts["fleets"] += 1
             counts[f"exit codes {', '.join(map(str, result.codes))}"] += 1
             digest.update(result.digest.encode())

@@ -2,8 +2,6 @@
 
 import argparse
 import itertools
-import multiprocessing
-import os
 import sys
 import time
 from collections import Counter
@@ -11,6 +9,7 @@ from collections.abc import Iterator
 
 import tabulate
 
+from tests.property import campaign
 from tests.property.fleets import trial
 
 _SHOWN = 250
@@ -22,10 +21,7 @@ _FEW = 5
 
 def main() -> int:
     """Try the fleets; return 1 where a judge disagrees with one."""
-    parser = argparse.ArgumentParser(prog="python -m tests.property.fleets", description=__doc__)
-    parser.add_argument("--count", type=int, default=2000, help="how many fleets")
-    parser.add_argument("--seed", type=int, default=0, help="the seed of the first; each has the next one")
-    parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
+    parser = campaign.parser("fleets", __doc__, count=2000)
     parser.add_argument("--recipes", action="store_true", help="with policies of several recipes on one node")
     chosen = parser.parse_args()
     counts: Counter[str] = Counter()
@@ -53,14 +49,10 @@ def _say(words: str) -> None:
 
 
 def _results(chosen: argparse.Namespace) -> Iterator[trial.Result]:
-    seeds = range(chosen.seed, chosen.seed + chosen.count)
+    seeds = campaign.seeds(chosen)
     work = [seeds[at : at + trial.BATCH] for at in range(0, len(seeds), trial.BATCH)]
     batch = trial.of_recipes if chosen.recipes else trial.batch
-    if chosen.processes == 1 or len(work) == 1:
-        yield from itertools.chain.from_iterable(map(batch, work))
-        return
-    with multiprocessing.get_context("spawn").Pool(chosen.processes) as pool:
-        yield from itertools.chain.from_iterable(pool.imap(batch, work))
+    return itertools.chain.from_iterable(campaign.results(chosen, batch, work))
 
 
 if __name__ == "__main__":

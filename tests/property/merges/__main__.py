@@ -1,27 +1,19 @@
 """The command: joins pairs of changes, prints how they ended, and every failure."""
 
-import argparse
-import multiprocessing
-import os
 import sys
 from collections import Counter
 from collections.abc import Iterable
 
 import tabulate
 
+from tests.property import campaign
 from tests.property.merges import pairs
 
 
 def main() -> int:
     """Try the pairs; return 1 where one does not end."""
-    parser = argparse.ArgumentParser(prog="python -m tests.property.merges", description=__doc__)
-    parser.add_argument("--count", type=int, default=50, help="how many pairs")
-    parser.add_argument("--seed", type=int, default=0, help="the seed of the first; each has the next one")
-    parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
-    chosen = parser.parse_args()
-    seeds = range(chosen.seed, chosen.seed + chosen.count)
-    with multiprocessing.get_context("spawn").Pool(chosen.processes) as pool:
-        results = pool.map(pairs.pair, seeds, chunksize=1)
+    chosen = campaign.parser("merges", __doc__, count=50).parse_args()
+    results = list(campaign.results(chosen, pairs.pair, campaign.seeds(chosen)))
     sys.stdout.write(told(results))
     return 1 if any(result.fault for result in results) else 0
 
