@@ -311,6 +311,8 @@ def test_it_works_until_sigterm_and_logs_lines_of_json(bench: Bench) -> None:
         until(lambda: is_ready(bench))
         bench.server.put(builders.kubernetes_node("b"))
         until(lambda: len(bench.subjects()) == 2)
+        asked = len(bench.server.state.requests)
+        until(lambda: len(bench.server.state.requests) > asked)  # The push has ended for the watcher as well.
 
         log = terminated(process)
 
