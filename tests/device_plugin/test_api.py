@@ -47,9 +47,7 @@ def test_the_command_that_makes_the_stubs_stands_at_the_head_of_the_proto(proto:
 
 
 @pytest.mark.parametrize("proto", PROTOS)
-def test_the_types_written_by_hand_name_every_class_and_method_of_the_generated_services(
-    proto: str, repository_root: Path
-) -> None:
+def test_the_types_written_by_hand_name_every_class_and_method_generated(proto: str, repository_root: Path) -> None:
     generated = ast.parse((repository_root / API / f"{proto}_pb2_grpc.py").read_text())
     typed = ast.parse((repository_root / API / f"{proto}_pb2_grpc.pyi").read_text())
 

@@ -172,7 +172,7 @@ def test_a_plugin_ends_when_told_while_a_read_hangs(hanging: tuple[subprocess.Po
     assert process.wait(60) == 0
 
 
-def test_a_plugin_that_is_killed_while_a_read_hangs_lets_go_of_its_lock_and_its_sockets(
+def test_a_plugin_killed_while_a_read_hangs_lets_go_of_its_lock_and_sockets(
     hanging: tuple[subprocess.Popen[bytes], hosts.Host],
 ) -> None:
     process, host = hanging

@@ -165,7 +165,7 @@ async def test_names_that_begin_otherwise_are_not_heard(tmp_path: Path) -> None:
         await heard(told)
 
 
-async def test_used_up_inotify_instances_are_told_once_and_folders_are_watched_once_there_are_some(
+async def test_used_up_inotify_instances_are_told_once_and_tried_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def used_up() -> None:

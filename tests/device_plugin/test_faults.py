@@ -36,9 +36,7 @@ async def test_after_each_fault_the_kubelet_sees_exactly_the_right_devices(rig: 
     assert rig.counts["  allocated"] > count // 6
 
 
-async def test_a_folder_in_the_place_of_a_socket_is_left_alone_and_the_resource_offered_by_another(
-    rig: faults.Rig, short_path: Path
-) -> None:
+async def test_a_folder_in_the_place_of_a_socket_is_left_alone(rig: faults.Rig, short_path: Path) -> None:
     sockets = short_path / "kubelet/plugins_registry/kae"
     (sockets / "hpre-00000000.sock/theirs").mkdir(parents=True)
 

@@ -169,7 +169,7 @@ def test_a_device_that_the_running_plugin_damps_is_unhealthy_until_the_damping_e
     assert free.offered == (("openfuyao.com/kae.hpre", 2, 1, 2, 2),)
 
 
-def test_the_list_is_what_the_kubelet_was_told_and_not_what_has_become_of_the_host_since(tmp_path: Path) -> None:
+def test_the_list_is_what_the_kubelet_was_told_not_what_the_host_is_now(tmp_path: Path) -> None:
     host = machines.one_isolated(tmp_path)
     where, stated = settings.where(host), settings.settings("hpre", sharing={"hpre": 4})
     node = plugin.Plugin(where, stated)

@@ -147,7 +147,7 @@ async def test_a_pod_gets_the_device_that_the_plugin_prefers_and_no_other_pod_do
             await kubelet.admit("second", {HPRE: 2})
 
 
-async def test_a_plugin_that_begins_does_not_pass_the_report_of_its_predecessor_off_as_its_own(
+async def test_a_plugin_that_begins_removes_the_report_of_its_predecessor(
     host: hosts.Host, node: plugin.Plugin, program: Path, hangs: Hangs
 ) -> None:
     host.set_isolate(A, 1)

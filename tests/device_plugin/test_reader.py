@@ -96,7 +96,7 @@ async def test_a_device_whose_read_hangs_is_unhealthy_until_it_ends(
     ]
 
 
-async def test_while_a_look_waits_other_devices_are_allocated_and_changes_of_them_are_seen(
+async def test_while_a_look_waits_other_devices_are_allocated_and_read(
     host: hosts.Host, node: plugin.Plugin, hangs: Hangs
 ) -> None:
     async with looking(node, host, hangs, at=A):

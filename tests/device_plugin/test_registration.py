@@ -117,7 +117,7 @@ async def test_a_kubelet_may_take_its_time_before_it_watches(
     assert reasons(caplog) == [REMOVED]
 
 
-async def test_a_kubelet_that_takes_the_resource_and_does_not_watch_it_is_asked_ever_more_slowly(
+async def test_a_kubelet_that_does_not_watch_the_resource_is_asked_ever_more_slowly(
     short_path: Path, timers: Timers
 ) -> None:
     path = None

@@ -28,7 +28,7 @@ def why(node: plugin.Plugin, address: str) -> list[str]:
     return [reason.code for reason in device.reasons]
 
 
-async def test_only_functions_that_are_bound_to_vfio_pci_are_offered_and_with_their_numa_nodes(tmp_path: Path) -> None:
+async def test_functions_that_are_bound_to_vfio_pci_are_offered_with_numa_nodes(tmp_path: Path) -> None:
     host = machines.with_guests(tmp_path)
     node = await looked(host)
 
@@ -74,7 +74,7 @@ async def test_a_function_that_goes_back_to_its_driver_is_offered_no_more(tmp_pa
     assert not node.where.link(KIND, A).is_symlink()
 
 
-async def test_what_a_container_was_given_by_one_mode_never_leads_to_the_device_of_the_other(tmp_path: Path) -> None:
+async def test_what_one_mode_gave_never_leads_to_the_device_of_the_other(tmp_path: Path) -> None:
     host = machines.bare_metal(tmp_path)
     where, uacce = settings.where(host), settings.settings("hpre")
     node = plugin.Plugin(where, uacce)

@@ -249,14 +249,16 @@ _DRIVER_POLICIES: tuple[dict[str, Any], ...] = (
 )
 
 
-def _drivers() -> Iterator[str]:
+def configs_of_driver(spec: Data) -> Iterator[str]:
+    """Yield the config of each pool of a policy."""
     itself = compiled.DaemonSetRef(namespace="kae", name="kae-driver-tls")
-    for spec in _DRIVER_POLICIES:
-        (division,) = builders.view([builders.policy("tls", **spec)])[0].divisions
-        for pool in division.pools:
-            yield program_configs.driver(
-                division.policy, pool, cluster_name="east", daemonset=itself, leases=("a", "b")
-            )
+    (division,) = builders.view([builders.policy("tls", **spec)])[0].divisions
+    for pool in division.pools:
+        yield program_configs.driver(division.policy, pool, cluster_name="east", daemonset=itself, leases=("a", "b"))
+
+
+def _drivers() -> Iterator[str]:
+    return itertools.chain.from_iterable(map(configs_of_driver, _DRIVER_POLICIES))
 
 
 DRIVER: Data = {
@@ -396,10 +398,14 @@ _WATCHERS: tuple[dict[str, Any], ...] = (
 )
 
 
+def config_of_watcher(spec: Data, port: int | None = None) -> str:
+    """Return the config of a cluster's watcher."""
+    repository = documents.WatcherRepository(url=URLS[0])
+    return program_configs.watcher(builders.cluster("east", watcher=spec), repository, port)
+
+
 def _watchers() -> Iterator[str]:
-    for spec, port in itertools.product(_WATCHERS, (None, 65535)):
-        repository = documents.WatcherRepository(url=URLS[0])
-        yield program_configs.watcher(builders.cluster("east", watcher=spec), repository, port)
+    return itertools.starmap(config_of_watcher, itertools.product(_WATCHERS, (None, 65535)))
 
 
 FULL_WATCHER: Data = {

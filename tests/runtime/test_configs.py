@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from tests import mutations
-from tests.runtime.programs import PROGRAMS, Program
+from tests.runtime.programs import PROGRAMS, Program, config_of_watcher, configs_of_driver
 
 programs = pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.name)
 
@@ -102,3 +102,26 @@ def test_the_full_configs_have_every_field_of_the_schema(program: Program) -> No
     for name, definition in schema["$defs"].items():
         objects = [mutations.at(full, position) for found, full, position in program.objects() if found is definition]
         assert set().union(*objects) == definition["properties"].keys(), name
+
+
+@pytest.mark.parametrize(
+    ("driver", "position"),
+    [
+        ({"presentWhen": "Loaded", "source": {"inTree": {}}}, ("presentWhen",)),
+        ({"source": {"build": {"credentialsSecret": "mirror"}}}, ("source", "build", "credentialsSecret")),
+        (
+            {"source": {"packages": {"names": ["kae"], "credentialsSecret": "mirror"}}},
+            ("source", "packages", "credentialsSecret"),
+        ),
+    ],
+)
+def test_a_field_of_a_policy_reaches_the_installer(driver: dict[str, Any], position: mutations.Position) -> None:
+    (config,) = map(json.loads, configs_of_driver({"driver": driver}))
+
+    assert mutations.at(config, position) == mutations.at(driver, position)
+
+
+def test_a_field_of_a_cluster_reaches_the_watcher() -> None:
+    cluster = {"watcher": {"maxLossNodes": 7}}
+
+    assert json.loads(config_of_watcher(cluster["watcher"]))["maxLossNodes"] == 7
