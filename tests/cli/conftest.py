@@ -28,6 +28,12 @@ def world(tmp_path: Path, repository_root: Path, begun: Path) -> World:
     return made
 
 
+@pytest.fixture
+def clone(world: World) -> Path:
+    """A person's clone of that fleet."""
+    return world.clone("clone")
+
+
 @pytest.fixture(scope="session")
 def compiled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A project whose nodes meet every fate, and its output; nobody changes it."""

@@ -260,8 +260,7 @@ def test_jobs_without_a_wheel_fail_and_say_how_to_pin_one(world: World) -> None:
     assert "Run 'kae init --wheel URL|PATH' in this folder, and commit what it writes." in done.stderr
 
 
-def test_jobs_install_exactly_what_is_pinned(world: World) -> None:
-    clone = world.clone("a")
+def test_jobs_install_exactly_what_is_pinned(world: World, clone: Path) -> None:
     in_process.kae(clone, "init", "--wheel", str(jobs.a_wheel(world.folder)))
     world.install(world.folder / "bin/python3", 'echo "$@"')
 
@@ -270,16 +269,13 @@ def test_jobs_install_exactly_what_is_pinned(world: World) -> None:
     assert done.stdout == "-P -m pip install --require-hashes --requirement ci/requirements.txt\n", done.stderr
 
 
-def test_the_check_passes_where_output_is_what_the_documents_say(world: World) -> None:
-    clone = world.clone("a")
-
+def test_the_check_passes_where_output_is_what_the_documents_say(world: World, clone: Path) -> None:
     done = world.run(clone, "ci/check.sh")
 
     assert done.returncode == 0, done.stderr
 
 
-def test_the_check_fails_on_stale_output_and_shows_it_in_a_pull_request(world: World) -> None:
-    clone = world.clone("a")
+def test_the_check_fails_on_stale_output_and_shows_it_in_a_pull_request(world: World, clone: Path) -> None:
     jobs.serve_sec(clone)
 
     text = world.run(clone, "ci/check.sh")
@@ -291,8 +287,7 @@ def test_the_check_fails_on_stale_output_and_shows_it_in_a_pull_request(world: W
     assert DEVICE_PLUGIN in github.stdout
 
 
-def test_the_check_fails_on_documents_that_are_wrong(world: World) -> None:
-    clone = world.clone("a")
+def test_the_check_fails_on_documents_that_are_wrong(world: World, clone: Path) -> None:
     jobs.edit(clone, "policies/policy.yaml", "enabledSEC: false", "enabledSEC: perhaps")
 
     done = world.run(clone, "ci/check.sh", GITHUB_ACTIONS="true")
@@ -340,8 +335,7 @@ def test_a_changed_policy_is_compiled_and_committed_exactly_once(world: World) -
     assert world.run(clone, "ci/check.sh").returncode == 0
 
 
-def test_the_message_counts_files_and_lines_of_each_cluster_as_git_does(world: World) -> None:
-    clone = world.clone("a")
+def test_the_message_counts_files_and_lines_of_each_cluster_as_git_does(world: World, clone: Path) -> None:
     jobs.serve_sec(clone)
     text = (clone / "policies/cluster.yaml").read_text(encoding="utf-8")
     (clone / "policies/west.yaml").write_text(text.replace('name: "default"', "name: west"), encoding="utf-8")
@@ -357,8 +351,7 @@ def test_the_message_counts_files_and_lines_of_each_cluster_as_git_does(world: W
     assert lines[:2] == expected
 
 
-def test_its_own_commit_is_not_compiled_again(world: World) -> None:
-    clone = world.clone("a")
+def test_its_own_commit_is_not_compiled_again(world: World, clone: Path) -> None:
     jobs.serve_sec(clone)
     world.push(clone, "Serve SEC")
     world.run(clone, "ci/compile.sh", "main")
@@ -369,8 +362,7 @@ def test_its_own_commit_is_not_compiled_again(world: World) -> None:
     assert done.returncode == 0, done.stderr
 
 
-def test_a_copy_of_its_own_message_is_not_taken_for_its_own_commit(world: World) -> None:
-    clone = world.clone("a")
+def test_a_copy_of_its_own_message_is_not_taken_for_its_own_commit(world: World, clone: Path) -> None:
     jobs.serve_sec(clone)
     elsewhere = world.git(clone, "hash-object", "policies/policy.yaml")
     world.push(clone, f"Serve SEC\n\nKae-Compiled-From: {elsewhere}")
@@ -405,8 +397,7 @@ git -C '{theirs}' push --quiet"""
     assert "openfuyao.com/kae.zip" in world.text(DEVICE_PLUGIN)
 
 
-def test_a_push_that_is_refused_for_another_reason_is_not_tried_again(world: World) -> None:
-    clone = world.clone("a")
+def test_a_push_that_is_refused_for_another_reason_is_not_tried_again(world: World, clone: Path) -> None:
     jobs.serve_sec(clone)
     world.push(clone, "Serve SEC")
     (world.bare / "hooks").mkdir(exist_ok=True)
@@ -419,8 +410,7 @@ def test_a_push_that_is_refused_for_another_reason_is_not_tried_again(world: Wor
     assert "attempt" not in done.stderr
 
 
-def test_documents_that_are_wrong_are_not_committed(world: World) -> None:
-    clone = world.clone("a")
+def test_documents_that_are_wrong_are_not_committed(world: World, clone: Path) -> None:
     jobs.edit(clone, "policies/policy.yaml", "enabledSEC: false", "enabledSEC: perhaps")
     world.push(clone, "Guess")
 
@@ -430,8 +420,7 @@ def test_documents_that_are_wrong_are_not_committed(world: World) -> None:
     assert world.subjects() == ["Begin", "Guess"]
 
 
-def test_a_clone_with_work_in_it_is_left_alone(world: World) -> None:
-    clone = world.clone("a")
+def test_a_clone_with_work_in_it_is_left_alone(world: World, clone: Path) -> None:
     jobs.serve_sec(clone)
     before = project.tree(clone)
 

@@ -85,8 +85,7 @@ def test_a_link_in_the_place_of_an_inventory_is_not_followed(world: World) -> No
     assert "has no file inventory/default.json" in compiled(world)
 
 
-def test_a_cluster_that_is_compiled_without_an_inventory_gets_that_of_its_branch(world: World) -> None:
-    clone = world.clone("person")
+def test_a_cluster_that_is_compiled_without_an_inventory_gets_that_of_its_branch(world: World, clone: Path) -> None:
     cluster = clone / "policies/cluster.yaml"
     text = cluster.read_text("utf-8")
     (clone / "policies/west.yaml").write_text(text.replace('name: "default"', 'name: "west"'), "utf-8")
@@ -190,9 +189,8 @@ def requested(world: World, repository_root: Path, *, refused: str = "") -> list
 
 
 def test_a_branch_that_is_ahead_gets_one_pull_request_and_after_the_merge_none(
-    world: World, repository_root: Path
+    world: World, clone: Path, repository_root: Path
 ) -> None:
-    clone = world.clone("watcher")
     world.git(clone, "checkout", "--quiet", "-b", "inventory/default")
     world.git(clone, "push", "--quiet", "origin", "inventory/default")
     assert requested(world, repository_root) == []
@@ -209,8 +207,9 @@ def test_a_branch_that_is_ahead_gets_one_pull_request_and_after_the_merge_none(
     assert requested(world, repository_root) == first
 
 
-def test_a_branch_without_a_pull_request_does_not_keep_others_from_theirs(world: World, repository_root: Path) -> None:
-    clone = world.clone("watcher")
+def test_a_branch_without_a_pull_request_does_not_keep_others_from_theirs(
+    world: World, clone: Path, repository_root: Path
+) -> None:
     for name in ("east", "west"):
         world.git(clone, "checkout", "--quiet", "-b", f"inventory/{name}", "main")
         (clone / f"inventory/{name}.json").write_text(inventory("kp-01", cluster=name), "utf-8")

@@ -52,8 +52,7 @@ def test_the_runner_is_imitated() -> None:
     assert list(commands(text + pause)) == ["error b", "notice c", "group e", "stop-commands x", "debug h"]
 
 
-def test_no_line_of_a_difference_is_a_workflow_command(world: World) -> None:
-    clone = world.clone("a")
+def test_no_line_of_a_difference_is_a_workflow_command(world: World, clone: Path) -> None:
     set_variable(clone, r'"a\n::error::hello\n##[add-mask]the\n"')
     world.git(clone, "checkout", "--quiet", "-b", "change")
     world.commit(clone, "Set a variable")
@@ -68,8 +67,7 @@ def test_no_line_of_a_difference_is_a_workflow_command(world: World) -> None:
     assert said[1] == "error output/ is not what policies/ and inventory/ compile to."
 
 
-def test_no_line_of_the_compile_job_is_a_workflow_command(world: World) -> None:
-    clone = world.clone("a")
+def test_no_line_of_the_compile_job_is_a_workflow_command(world: World, clone: Path) -> None:
     jobs.edit(clone, POLICY, "enabledSEC: false", "enabledSEC: '##[add-mask]the'")
     world.push(clone, "Set a variable")
 
@@ -80,8 +78,7 @@ def test_no_line_of_the_compile_job_is_a_workflow_command(world: World) -> None:
     assert [one.split()[0] for one in commands(done.stdout + done.stderr)] == ["stop-commands"]
 
 
-def test_a_committed_cache_confirms_nothing(world: World) -> None:
-    clone = world.clone("a")
+def test_a_committed_cache_confirms_nothing(world: World, clone: Path) -> None:
     assert in_process.kae(clone, "compile").code == 0
     (clone / DRIVER).write_text((clone / DRIVER).read_text("utf-8").replace("privileged: true", "privileged: false"))
     world.git(clone, "add", "--force", "--all", ".kae_cache")
@@ -95,8 +92,7 @@ def test_a_committed_cache_confirms_nothing(world: World) -> None:
     assert "privileged: true" in done.stdout
 
 
-def test_a_module_of_the_repository_does_not_run_as_pip(world: World) -> None:
-    clone = world.clone("a")
+def test_a_module_of_the_repository_does_not_run_as_pip(world: World, clone: Path) -> None:
     alone = "--no-index --dry-run --ignore-installed --disable-pip-version-check --no-deps --find-links ci"
     world.install(world.folder / "bin/python3", f'exec "{sys.executable}" "$@" {alone}')
     (clone / "pip.py").write_text("print('not pip')\n", encoding="utf-8")
@@ -107,8 +103,7 @@ def test_a_module_of_the_repository_does_not_run_as_pip(world: World) -> None:
     assert "kae_compiler" in done.stdout
 
 
-def test_templates_and_schemas_of_the_repository_change_no_object(world: World) -> None:
-    clone = world.clone("a")
+def test_templates_and_schemas_of_the_repository_change_no_object(world: World, clone: Path) -> None:
     own = project.tree(Path(package_data.folder("templates")))
     copies = {f"templates/{name}": text.decode() for name, text in own.items() if b"privileged: true" in text}
     project.write(clone, {name: text.replace("privileged: true", "hostPID: true") for name, text in copies.items()})
@@ -118,8 +113,7 @@ def test_templates_and_schemas_of_the_repository_change_no_object(world: World) 
     assert world.run(clone, "ci/check.sh").returncode == 0
 
 
-def test_the_check_names_what_changes_it(world: World) -> None:
-    clone = world.clone("a")
+def test_the_check_names_what_changes_it(world: World, clone: Path) -> None:
     world.git(clone, "checkout", "--quiet", "-b", "change")
     check = (clone / "ci/check.sh").read_bytes()
     texts = {
@@ -141,8 +135,7 @@ def test_the_check_names_what_changes_it(world: World) -> None:
         assert f"::warning title=check-changed::{said}" in done.stdout
 
 
-def test_the_folder_that_engines_apply_is_checked_whatever_kae_yaml_names(world: World) -> None:
-    clone = world.clone("a")
+def test_the_folder_that_engines_apply_is_checked_whatever_kae_yaml_names(world: World, clone: Path) -> None:
     world.git(clone, "checkout", "--quiet", "-b", "change")
     shutil.copytree(clone / "output", clone / "elsewhere")
     (clone / "kae.yaml").write_text('{"output": elsewhere}\n', encoding="utf-8")
@@ -159,8 +152,9 @@ def test_the_folder_that_engines_apply_is_checked_whatever_kae_yaml_names(world:
 
 
 @pytest.mark.parametrize("settings", ["{output: the gen}\n", '"output" : the gen/\n'])
-def test_the_base_names_the_folder_that_engines_apply_in_any_form_of_yaml(world: World, settings: str) -> None:
-    clone = world.clone("a")
+def test_the_base_names_the_folder_that_engines_apply_in_any_form_of_yaml(
+    world: World, clone: Path, settings: str
+) -> None:
     begin_again(world, clone, settings, "the gen")
     shutil.copytree(clone / "the gen", clone / "gen")
     (clone / "kae.yaml").write_text("output: gen\n", encoding="utf-8")
@@ -176,8 +170,7 @@ def test_the_base_names_the_folder_that_engines_apply_in_any_form_of_yaml(world:
     assert "+++ the gen/default/driver/" in done.stdout
 
 
-def test_a_setting_beside_the_folder_can_change(world: World) -> None:
-    clone = world.clone("a")
+def test_a_setting_beside_the_folder_can_change(world: World, clone: Path) -> None:
     begin_again(world, clone, "{output: ./gen/}\n", "gen")
     (clone / "kae.yaml").write_text("output: gen\nlimits:\n  removedPercent: 10\n", encoding="utf-8")
     world.commit(clone, "Allow less")
@@ -189,8 +182,7 @@ def test_a_setting_beside_the_folder_can_change(world: World) -> None:
 
 
 @pytest.mark.parametrize("folder", ["gen", "deep/gen"])
-def test_the_folder_that_engines_apply_becomes_no_link(world: World, folder: str) -> None:
-    clone = world.clone("a")
+def test_the_folder_that_engines_apply_becomes_no_link(world: World, clone: Path, folder: str) -> None:
     begin_again(world, clone, f"output: {folder}\n", folder)
     world.git(clone, "mv", folder.split("/", maxsplit=1)[0], "evil")
     (clone / folder.split("/", maxsplit=1)[0]).symlink_to("evil")
@@ -207,8 +199,7 @@ def test_the_folder_that_engines_apply_becomes_no_link(world: World, folder: str
     assert "::error title=output-hidden::Engines apply the folder that kae.yaml names in 'HEAD^1'" in done.stdout
 
 
-def test_a_base_whose_settings_cannot_be_read_is_no_success(world: World) -> None:
-    clone = world.clone("a")
+def test_a_base_whose_settings_cannot_be_read_is_no_success(world: World, clone: Path) -> None:
     (clone / "kae.yaml").write_text("output: [gen\n", encoding="utf-8")
     world.push(clone, "Break it")
     (clone / "kae.yaml").write_text("output: output\n", encoding="utf-8")
@@ -221,8 +212,7 @@ def test_a_base_whose_settings_cannot_be_read_is_no_success(world: World) -> Non
     assert "kae.yaml of 'HEAD^1' cannot be read" in done.stderr
 
 
-def test_the_check_is_of_what_git_holds_and_not_of_what_attributes_make_of_it(world: World) -> None:
-    clone = world.clone("a")
+def test_the_check_is_of_what_git_holds_and_not_of_what_attributes_make_of_it(world: World, clone: Path) -> None:
     evil = (
         (clone / DRIVER)
         .read_text("utf-8")
@@ -246,8 +236,7 @@ def test_the_check_is_of_what_git_holds_and_not_of_what_attributes_make_of_it(wo
 
 
 @pytest.mark.parametrize("folder", ["output/default/more", "output/more"])
-def test_a_submodule_in_output_is_no_success(world: World, folder: str) -> None:
-    clone = world.clone("a")
+def test_a_submodule_in_output_is_no_success(world: World, clone: Path, folder: str) -> None:
     head = world.git(clone, "rev-parse", "HEAD")
     world.git(clone, "update-index", "--add", "--cacheinfo", f"160000,{head},{folder}")
     world.git(clone, "commit", "--quiet", "--message", "Tidy")
@@ -262,8 +251,7 @@ def test_a_submodule_in_output_is_no_success(world: World, folder: str) -> None:
     )
 
 
-def test_the_folder_of_a_removed_cluster_holds_no_files_of_people(world: World) -> None:
-    clone = world.clone("a")
+def test_the_folder_of_a_removed_cluster_holds_no_files_of_people(world: World, clone: Path) -> None:
     world.git(clone, "checkout", "--quiet", "-b", "change")
     for name in ("output/default/index.json", "output/default/kustomization.yaml", "inventory/default.json"):
         (clone / name).unlink()
@@ -281,8 +269,7 @@ def test_the_folder_of_a_removed_cluster_holds_no_files_of_people(world: World) 
     assert "An engine applied output/default, and it holds files that kae did not write" in done.stdout
 
 
-def test_a_folder_of_outputs_can_be_renamed(world: World) -> None:
-    clone = world.clone("a")
+def test_a_folder_of_outputs_can_be_renamed(world: World, clone: Path) -> None:
     world.git(clone, "checkout", "--quiet", "-b", "change")
     world.git(clone, "mv", "output", "elsewhere")
     (clone / "kae.yaml").write_text("output: elsewhere\n", encoding="utf-8")
@@ -293,8 +280,7 @@ def test_a_folder_of_outputs_can_be_renamed(world: World) -> None:
     assert world.run(clone, "ci/check.sh", **ACTIONS).returncode == 0
 
 
-def test_a_pull_request_that_changes_nothing_of_the_kind_is_told_nothing(world: World) -> None:
-    clone = world.clone("a")
+def test_a_pull_request_that_changes_nothing_of_the_kind_is_told_nothing(world: World, clone: Path) -> None:
     base = world.git(clone, "rev-parse", "HEAD")
     world.git(clone, "checkout", "--quiet", "-b", "change")
     (clone / "README.md").write_text("Ours.\n", encoding="utf-8")
@@ -308,8 +294,7 @@ def test_a_pull_request_that_changes_nothing_of_the_kind_is_told_nothing(world: 
         assert (done.returncode, done.stderr, done.stdout) == (0, "", "default: fine\n")
 
 
-def test_the_check_names_the_removals_that_commits_accept(world: World) -> None:
-    clone = world.clone("a")
+def test_the_check_names_the_removals_that_commits_accept(world: World, clone: Path) -> None:
     base = world.git(clone, "rev-parse", "HEAD")
     world.git(clone, "checkout", "--quiet", "-b", "change")
     world.git(
@@ -349,8 +334,7 @@ def test_the_name_of_a_branch_is_never_run(world: World) -> None:
     assert not list(world.folder.rglob("pwned"))
 
 
-def test_a_message_of_a_commit_steers_no_terminal(world: World) -> None:
-    clone = world.clone("a")
+def test_a_message_of_a_commit_steers_no_terminal(world: World, clone: Path) -> None:
     jobs.serve_sec(clone)
     world.push(clone, "Serve SEC\n\nKae-Accept: removes-drivers\x1b[2J")
 
@@ -361,8 +345,7 @@ def test_a_message_of_a_commit_steers_no_terminal(world: World) -> None:
     assert "\x1b" not in done.stdout + done.stderr
 
 
-def test_no_document_can_name_a_removal_to_accept(world: World) -> None:
-    clone = world.clone("a")
+def test_no_document_can_name_a_removal_to_accept(world: World, clone: Path) -> None:
     text = (clone / POLICY).read_text("utf-8").replace("name: kae", "name: other")
     tag = compiler.__version__.replace("+", "-")
     text = text.replace(f"version: {tag}\n", "version: latest  # Kae-Accept: removes-drivers\n")
@@ -377,8 +360,7 @@ def test_no_document_can_name_a_removal_to_accept(world: World) -> None:
     assert shown == ["removes-device-plugins:default/kae'", "removes-drivers:default/kae'"]
 
 
-def test_a_command_that_a_hint_shows_is_safe_to_run(world: World) -> None:
-    clone = world.clone("a")
+def test_a_command_that_a_hint_shows_is_safe_to_run(world: World, clone: Path) -> None:
     (clone / "inventory/$(touch pwned) `touch pwned`.json").touch()
 
     answer = in_process.kae(clone, "compile")
@@ -390,8 +372,7 @@ def test_a_command_that_a_hint_shows_is_safe_to_run(world: World) -> None:
     assert not (clone / "pwned").exists()
 
 
-def test_a_removal_that_is_compiled_already_is_for_the_reviewer_to_see(world: World) -> None:
-    clone = world.clone("a")
+def test_a_removal_that_is_compiled_already_is_for_the_reviewer_to_see(world: World, clone: Path) -> None:
     text = (clone / POLICY).read_text(encoding="utf-8")
     (clone / POLICY).unlink()
     project.write(clone, {"policies/other.yaml": text.replace("name: kae\n", "name: other\n")})

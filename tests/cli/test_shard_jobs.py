@@ -145,8 +145,7 @@ def test_a_pull_request_whose_output_is_compiled_passes(world: World) -> None:
     assert set(check(world, world.clone("a")).values()) == {0}
 
 
-def test_stale_output_of_one_cluster_fails_in_its_shard_and_in_the_verdict(world: World) -> None:
-    clone = world.clone("a")
+def test_stale_output_of_one_cluster_fails_in_its_shard_and_in_the_verdict(world: World, clone: Path) -> None:
     (clone / f"output/{sharded.of_shard(SHARDS[1])[0]}/kustomization.yaml").unlink()
 
     codes = check(world, clone)
@@ -155,8 +154,7 @@ def test_stale_output_of_one_cluster_fails_in_its_shard_and_in_the_verdict(world
     assert "Run 'kae compile', and commit output/." in verdict(world, clone).stderr
 
 
-def test_an_error_that_only_all_clusters_together_show_fails_the_verdict_alone(world: World) -> None:
-    clone = world.clone("a")
+def test_an_error_that_only_all_clusters_together_show_fails_the_verdict_alone(world: World, clone: Path) -> None:
     policy = clone / "policies/policy.yaml"
     text = policy.read_text("utf-8")
     for name, selector in (
@@ -176,15 +174,12 @@ def test_an_error_that_only_all_clusters_together_show_fails_the_verdict_alone(w
     assert "error[policy-matches-nothing]: Policy 'nowhere' matches no node." in verdict(world, clone).stderr
 
 
-def test_a_shard_that_has_found_nothing_because_it_never_ran_is_no_success(world: World) -> None:
-    clone = world.clone("a")
-
+def test_a_shard_that_has_found_nothing_because_it_never_ran_is_no_success(world: World, clone: Path) -> None:
     assert check(world, clone, SHARDS[1:])["verdict"] not in (0, 4)
     assert check(world, clone, ())["verdict"] not in (0, 4)
 
 
-def test_no_line_of_a_shards_check_is_a_workflow_command(world: World) -> None:
-    clone = world.clone("a")
+def test_no_line_of_a_shards_check_is_a_workflow_command(world: World, clone: Path) -> None:
     policy = clone / "policies/policy.yaml"
     variable = '  driver:\n    env:\n    - name: X\n      value: "a\\n::error::hello\\n##[add-mask]the\\n"\n'
     policy.write_text(policy.read_text("utf-8").replace("  driver:\n", variable), "utf-8")
@@ -197,8 +192,7 @@ def test_no_line_of_a_shards_check_is_a_workflow_command(world: World) -> None:
 
 
 @pytest.mark.long
-def test_jobs_of_all_shards_at_once_make_what_one_compile_makes(world: World) -> None:
-    clone = world.clone("person")
+def test_jobs_of_all_shards_at_once_make_what_one_compile_makes(world: World, clone: Path) -> None:
     jobs.serve_sec(clone)
     gone = sharded.CLUSTERS[3]
     (clone / f"policies/{gone}.yaml").unlink()
@@ -226,8 +220,7 @@ def test_jobs_of_all_shards_at_once_make_what_one_compile_makes(world: World) ->
 
 
 @pytest.mark.long
-def test_a_shard_whose_push_is_refused_loses_nothing_of_the_others_and_runs_again(world: World) -> None:
-    clone = world.clone("person")
+def test_a_shard_whose_push_is_refused_loses_nothing_of_the_others_and_runs_again(world: World, clone: Path) -> None:
     jobs.serve_sec(clone)
     world.push(clone, "Serve SEC")
     world.install(world.bare / "hooks/pre-receive", "exit 1")
@@ -262,8 +255,7 @@ def test_a_branch_that_another_push_holds_for_a_moment_is_a_lost_race_and_no_ref
     assert world.subjects()[-3:-1] == ["Serve SEC", "Say less"]
 
 
-def test_a_trailer_counts_for_a_shard_below_the_commits_of_others(world: World) -> None:
-    clone = world.clone("person")
+def test_a_trailer_counts_for_a_shard_below_the_commits_of_others(world: World, clone: Path) -> None:
     removed = sharded.of_shard(SHARDS[0])[0]
     policy = clone / "policies/policy.yaml"
     others = ", ".join(name for name in sharded.CLUSTERS if name != removed)
@@ -280,8 +272,7 @@ def test_a_trailer_counts_for_a_shard_below_the_commits_of_others(world: World) 
     assert_compiled(world)
 
 
-def test_a_trailer_does_not_count_again_below_the_shards_own_commit(world: World) -> None:
-    clone = world.clone("person")
+def test_a_trailer_does_not_count_again_below_the_shards_own_commit(world: World, clone: Path) -> None:
     jobs.serve_sec(clone)
     world.push(clone, "Serve SEC\n\nKae-Accept: inventory-empty")
     assert [job(world, shard).returncode for shard in SHARDS[:2]] == [0, 0]
