@@ -121,6 +121,11 @@ class World:
         self.git(clone, "checkout", "--quiet", "--detach", "origin/main")
         self.git(clone, "merge", "--quiet", "--no-ff", "--no-edit", head)
 
+    def propose(self, clone: Path, message: str) -> None:
+        """Commit everything to a branch, and check out what GitHub checks out of its pull request."""
+        self.commit(clone, message)
+        self.merge(clone)
+
     def watch(self, branch: str, files: Mapping[str, str], *, remote: Path | None = None, mode: str = "100644") -> None:
         """Replace a branch by a commit that holds these files and nothing else, as a watcher does."""
         parts = [f"reset refs/heads/{branch}", f"commit refs/heads/{branch}"]

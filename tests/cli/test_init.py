@@ -81,13 +81,6 @@ def test_a_folder_that_cannot_be_made_is_the_worlds_fault(tmp_path: Path) -> Non
     assert "taken" in answer.err
 
 
-def test_a_name_that_no_cluster_can_have_is_refused(tmp_path: Path) -> None:
-    answer = in_process.kae(tmp_path, "init", "--cluster", "East")
-
-    assert answer.code == 2
-    assert project.tree(tmp_path) == {}
-
-
 def test_editors_get_the_languages_that_the_documents_name(tmp_path: Path) -> None:
     in_process.kae(tmp_path, "init")
 
@@ -153,15 +146,6 @@ def test_without_a_registry_it_says_where_to_name_one(tmp_path: Path) -> None:
     assert "Set the registry and the versions of your images in policies/policy.yaml." in answer.out
 
 
-@pytest.mark.parametrize("registry", ["https://registry.example.com", "Registry.example.com", "a b", ""])
-def test_a_registry_that_no_image_can_come_from_is_refused(tmp_path: Path, registry: str) -> None:
-    answer = in_process.kae(tmp_path, "init", "--registry", registry)
-
-    assert answer.code == 3
-    assert f"'{registry}' is not a registry." in answer.err
-    assert project.tree(tmp_path) == {}
-
-
 def test_a_wheel_is_copied_and_pip_takes_it_by_its_hash(tmp_path: Path) -> None:
     made = jobs.a_wheel(tmp_path)
     in_process.kae(tmp_path, "init", "fleet", "--wheel", str(made))
@@ -221,20 +205,25 @@ def test_a_url_that_ends_with_its_hash_is_not_asked(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("place", "said"),
+    ("option", "value", "said"),
     [
-        ("dist/kae-0.0.1.whl", "is not the wheel of kae"),
-        (f"dist/{wheel.NAME}", "cannot be read: No such file or directory."),
-        (f"http://127.0.0.1:1/{wheel.NAME}", "cannot be downloaded: [Errno 111] Connection refused."),
-        (f"https://me:secret@example.com/{wheel.NAME}", "is not the URL of a wheel."),
-        (f"file:///{wheel.NAME}", "is not the URL of a wheel."),
-        (f"https://example.com/{wheel.NAME}#sha256=abc", "'#sha256=abc' is not a digest."),
+        ("cluster", "East", "'East'"),
+        ("registry", "https://registry.example.com", "'https://registry.example.com' is not a registry."),
+        ("registry", "Registry.example.com", "'Registry.example.com' is not a registry."),
+        ("registry", "a b", "'a b' is not a registry."),
+        ("registry", "", "'' is not a registry."),
+        ("wheel", "dist/kae-0.0.1.whl", "is not the wheel of kae"),
+        ("wheel", f"dist/{wheel.NAME}", "cannot be read: No such file or directory."),
+        ("wheel", f"http://127.0.0.1:1/{wheel.NAME}", "cannot be downloaded: [Errno 111] Connection refused."),
+        ("wheel", f"https://me:secret@example.com/{wheel.NAME}", "is not the URL of a wheel."),
+        ("wheel", f"file:///{wheel.NAME}", "is not the URL of a wheel."),
+        ("wheel", f"https://example.com/{wheel.NAME}#sha256=abc", "'#sha256=abc' is not a digest."),
     ],
 )
-def test_a_wheel_that_cannot_be_pinned_is_refused(tmp_path: Path, place: str, said: str) -> None:
-    answer = in_process.kae(tmp_path, "init", "--wheel", place)
+def test_a_value_that_makes_no_repository_is_refused(tmp_path: Path, option: str, value: str, said: str) -> None:
+    answer = in_process.kae(tmp_path, "init", f"--{option}", value)
 
-    assert answer.code == 3
+    assert answer.code == (2 if option == "cluster" else 3)
     assert said in answer.err
     assert project.tree(tmp_path) == {}
 

@@ -54,9 +54,7 @@ def test_the_runner_is_imitated() -> None:
 
 def test_no_line_of_a_difference_is_a_workflow_command(world: World, clone: Path) -> None:
     set_variable(clone, r'"a\n::error::hello\n##[add-mask]the\n"')
-    world.git(clone, "checkout", "--quiet", "-b", "change")
-    world.commit(clone, "Set a variable")
-    world.merge(clone)
+    world.propose(clone, "Set a variable")
 
     done = world.run(clone, "ci/check.sh", **ACTIONS)
 
@@ -80,7 +78,7 @@ def test_no_line_of_the_compile_job_is_a_workflow_command(world: World, clone: P
 
 def test_a_committed_cache_confirms_nothing(world: World, clone: Path) -> None:
     assert in_process.kae(clone, "compile").code == 0
-    (clone / DRIVER).write_text((clone / DRIVER).read_text("utf-8").replace("privileged: true", "privileged: false"))
+    jobs.edit(clone, DRIVER, "privileged: true", "privileged: false")
     world.git(clone, "add", "--force", "--all", ".kae_cache")
     world.push(clone, "Tidy")
     other = world.clone("b")
@@ -114,7 +112,6 @@ def test_templates_and_schemas_of_the_repository_change_no_object(world: World, 
 
 
 def test_the_check_names_what_changes_it(world: World, clone: Path) -> None:
-    world.git(clone, "checkout", "--quiet", "-b", "change")
     check = (clone / "ci/check.sh").read_bytes()
     texts = {
         "kae.yaml": "output: elsewhere\n",
@@ -123,8 +120,7 @@ def test_the_check_names_what_changes_it(world: World, clone: Path) -> None:
         "output/default/.gitattributes": "*.yaml -text\n",
     }
     project.write(clone, texts)
-    world.commit(clone, "Tidy")
-    world.merge(clone)
+    world.propose(clone, "Tidy")
     # GitHub runs the script of the pull request itself, so a change of it can silence it, but not unseen.
     (clone / "ci/check.sh").write_bytes(check)
 
@@ -136,11 +132,10 @@ def test_the_check_names_what_changes_it(world: World, clone: Path) -> None:
 
 
 def test_the_folder_that_engines_apply_is_checked_whatever_kae_yaml_names(world: World, clone: Path) -> None:
-    world.git(clone, "checkout", "--quiet", "-b", "change")
     shutil.copytree(clone / "output", clone / "elsewhere")
     (clone / "kae.yaml").write_text('{"output": elsewhere}\n', encoding="utf-8")
     assert in_process.kae(clone, "compile").code == 0
-    (clone / DRIVER).write_text((clone / DRIVER).read_text("utf-8").replace("privileged: true", "privileged: false"))
+    jobs.edit(clone, DRIVER, "privileged: true", "privileged: false")
     world.commit(clone, "Tidy")
     assert in_process.kae(clone, "compile", "--check").code == 0
     world.merge(clone)
@@ -159,10 +154,8 @@ def test_the_base_names_the_folder_that_engines_apply_in_any_form_of_yaml(
     shutil.copytree(clone / "the gen", clone / "gen")
     (clone / "kae.yaml").write_text("output: gen\n", encoding="utf-8")
     assert in_process.kae(clone, "compile").code == 0
-    driver = clone / DRIVER.replace("output/", "the gen/")
-    driver.write_text(driver.read_text("utf-8").replace("privileged: true", "privileged: false"), encoding="utf-8")
-    world.commit(clone, "Tidy")
-    world.merge(clone)
+    jobs.edit(clone, DRIVER.replace("output/", "the gen/"), "privileged: true", "privileged: false")
+    world.propose(clone, "Tidy")
 
     done = world.run(clone, "ci/check.sh", **ACTIONS)
 
@@ -173,8 +166,7 @@ def test_the_base_names_the_folder_that_engines_apply_in_any_form_of_yaml(
 def test_a_setting_beside_the_folder_can_change(world: World, clone: Path) -> None:
     begin_again(world, clone, "{output: ./gen/}\n", "gen")
     (clone / "kae.yaml").write_text("output: gen\nlimits:\n  removedPercent: 10\n", encoding="utf-8")
-    world.commit(clone, "Allow less")
-    world.merge(clone)
+    world.propose(clone, "Allow less")
 
     done = world.run(clone, "ci/check.sh", **ACTIONS)
 
@@ -203,8 +195,7 @@ def test_a_base_whose_settings_cannot_be_read_is_no_success(world: World, clone:
     (clone / "kae.yaml").write_text("output: [gen\n", encoding="utf-8")
     world.push(clone, "Break it")
     (clone / "kae.yaml").write_text("output: output\n", encoding="utf-8")
-    world.commit(clone, "Mend it")
-    world.merge(clone)
+    world.propose(clone, "Mend it")
 
     done = world.run(clone, "ci/check.sh", **ACTIONS)
 
@@ -252,15 +243,13 @@ def test_a_submodule_in_output_is_no_success(world: World, clone: Path, folder: 
 
 
 def test_the_folder_of_a_removed_cluster_holds_no_files_of_people(world: World, clone: Path) -> None:
-    world.git(clone, "checkout", "--quiet", "-b", "change")
     for name in ("output/default/index.json", "output/default/kustomization.yaml", "inventory/default.json"):
         (clone / name).unlink()
     for document in (clone / "policies").iterdir():
         document.write_text(document.read_text().replace('name: "default"', "name: other"))
     (clone / "kae.yaml").write_text("extra: [output/default]\n", encoding="utf-8")
     in_process.kae(clone, "compile")
-    world.commit(clone, "Keep some manifests")
-    world.merge(clone)
+    world.propose(clone, "Keep some manifests")
     assert in_process.kae(clone, "compile", "--check").code == 0
 
     done = world.run(clone, "ci/check.sh", **ACTIONS)
@@ -270,19 +259,16 @@ def test_the_folder_of_a_removed_cluster_holds_no_files_of_people(world: World, 
 
 
 def test_a_folder_of_outputs_can_be_renamed(world: World, clone: Path) -> None:
-    world.git(clone, "checkout", "--quiet", "-b", "change")
     world.git(clone, "mv", "output", "elsewhere")
     (clone / "kae.yaml").write_text("output: elsewhere\n", encoding="utf-8")
     assert in_process.kae(clone, "compile").code == 0
-    world.commit(clone, "Rename the folder")
-    world.merge(clone)
+    world.propose(clone, "Rename the folder")
 
     assert world.run(clone, "ci/check.sh", **ACTIONS).returncode == 0
 
 
 def test_a_pull_request_that_changes_nothing_of_the_kind_is_told_nothing(world: World, clone: Path) -> None:
     base = world.git(clone, "rev-parse", "HEAD")
-    world.git(clone, "checkout", "--quiet", "-b", "change")
     (clone / "README.md").write_text("Ours.\n", encoding="utf-8")
     world.commit(clone, "Say less")
     gitlab = world.run(clone, "ci/check.sh", CI_MERGE_REQUEST_DIFF_BASE_SHA=base)
@@ -296,7 +282,6 @@ def test_a_pull_request_that_changes_nothing_of_the_kind_is_told_nothing(world: 
 
 def test_the_check_names_the_removals_that_commits_accept(world: World, clone: Path) -> None:
     base = world.git(clone, "rev-parse", "HEAD")
-    world.git(clone, "checkout", "--quiet", "-b", "change")
     world.git(
         clone, "commit", "--quiet", "--allow-empty", "-m", "Tidy\n\nKae-Accept: removes-drivers\x1b[2J%0A::error::x"
     )
