@@ -32,10 +32,10 @@ class Tree:
         """Makes a folder appear with files (name -> text), links (name -> path) and links of a given text."""
         built = self._place()
         built.mkdir()
+        for folder in {name.rpartition("/")[0] for name in files if "/" in name}:
+            (built / folder).mkdir(parents=True)
         for name, text in files.items():
-            file = built / name
-            file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_text(text)
+            (built / name).write_text(text)
         for name, target in links.items():
             (built / name).symlink_to(os.path.relpath(target, path))
         for name, text in literal.items():

@@ -1,4 +1,4 @@
-"""Sixty mutants at every test run; `python -m tests.fuzz` tries as many as there is time for."""
+"""Forty mutants at every test run; `python -m tests.fuzz` tries as many as there is time for."""
 
 import json
 from pathlib import Path
@@ -10,11 +10,11 @@ from tests import effort, in_process, project
 from tests.fuzz import corpus, mutants, trial
 
 SEED = 20
-EACH = 60
+EACH = 40
 
 
 @pytest.mark.seeded
-@pytest.mark.parametrize("part", range(effort.examples(gate=1, long=8)))
+@pytest.mark.parametrize("part", range(effort.examples(gate=1, long=12)))
 def test_mutated_documents_compile_or_are_refused_and_nothing_else_happens(part: int, tmp_path: Path) -> None:
     bench = trial.Bench(tmp_path)
 
