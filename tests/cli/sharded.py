@@ -6,7 +6,9 @@ from compiler.project.by_cluster import shards
 from tests import in_process
 from tests.cli.jobs import World, inventory
 
-CLUSTERS = tuple(f"c{number}" for number in range(12))
+CLUSTERS = tuple(f"c{number}" for number in range(9))
+"""So many that each of three or four shards has one."""
+
 SHARD = "%(trailers:key=Kae-Shard,valueonly)"
 """git's format for the shard that a commit is of."""
 

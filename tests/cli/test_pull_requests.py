@@ -91,14 +91,13 @@ def test_a_committed_cache_confirms_nothing(world: World, clone: Path) -> None:
 
 
 def test_a_module_of_the_repository_does_not_run_as_pip(world: World, clone: Path) -> None:
-    alone = "--no-index --dry-run --ignore-installed --disable-pip-version-check --no-deps --find-links ci"
-    world.install(world.folder / "bin/python3", f'exec "{sys.executable}" "$@" {alone}')
+    # The first words of the call, and then one that needs no index.
+    world.install(world.folder / "bin/python3", f'exec "{sys.executable}" "$1" "$2" "$3" --version')
     (clone / "pip.py").write_text("print('not pip')\n", encoding="utf-8")
 
     done = world.run(clone, "ci/install.sh")
 
-    assert "not pip" not in done.stdout + done.stderr
-    assert "kae_compiler" in done.stdout
+    assert done.stdout.startswith("pip "), done.stderr
 
 
 def test_templates_and_schemas_of_the_repository_change_no_object(world: World, clone: Path) -> None:

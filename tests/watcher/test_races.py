@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from runtime import process
-from tests import effort
 from tests.watcher import remotes
 from watcher.git import git, repository
 
@@ -117,9 +116,9 @@ def hammer(where: repository.Target, scratch: Path, count: int) -> None:
         remotes.publish(repo, f"{number}\n".encode(), f"{Path(where.path).stem} {number}")
 
 
-@pytest.mark.seeded
+@pytest.mark.long
 def test_writers_that_meet_all_the_time_lose_nothing(remote: remotes.Remote, tmp_path: Path) -> None:
-    count, foreign = effort.examples(gate=3, long=10), effort.examples(gate=15, long=80)
+    count, foreign = 10, 80
     context = multiprocessing.get_context("spawn")
     places = [(remotes.target(remote.url, cluster=name), tmp_path / f"scratch-{name}") for name in ("east", "west")]
     writers = [context.Process(target=hammer, args=(*place, count)) for place in places]
