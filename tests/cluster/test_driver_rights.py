@@ -257,9 +257,7 @@ def test_a_lease_of_another_node_is_not_freed_and_an_expired_one_is_taken_over(i
     assert taken.holder == NODE_A
 
 
-def test_a_lease_of_a_node_in_a_swap_is_taken_over_by_nobody_and_freed_by_a_person(
-    installers: Installers,
-) -> None:
+def test_a_lease_of_a_node_in_a_swap_is_taken_over_by_nobody_and_freed_by_a_person(installers: Installers) -> None:
     _free(installers)
     theirs = _claim(installers.on_b, NODE_B)
     assert theirs.take()

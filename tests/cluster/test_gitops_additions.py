@@ -43,10 +43,7 @@ GOING: Mapping[str, Callable[[Any], Mapping[str, Any]]] = {
 STAYING: Mapping[str, tuple[Mapping[str, Any], str]] = {
     "ClusterRole": ({"aggregationRule": {"clusterRoleSelectors": [{"matchLabels": {"a": "b"}}]}}, "aggregationRule"),
     "ValidatingAdmissionPolicyBinding": ({"spec": {"validationActions": ["Deny", "Audit"]}}, "spec.validationActions"),
-    "ValidatingAdmissionPolicy": (
-        {"spec": {"variables": [{"name": "a", "expression": "true"}]}},
-        "spec.variables",
-    ),
+    "ValidatingAdmissionPolicy": ({"spec": {"variables": [{"name": "a", "expression": "true"}]}}, "spec.variables"),
 }
 """By kind, a merge patch that adds something which no engine sees, and where `kae status` shows it."""
 

@@ -42,10 +42,3 @@ def test_the_probe_judges_a_beat(store: stores.Store, tmp_path: Path) -> None:
     assert (fresh.returncode, fresh.stdout, fresh.stderr) == (0, "", "")
     assert old.returncode == 1
     assert "seconds old" in old.stdout
-
-
-def test_it_says_what_is_wrong_before_it_serves(store: stores.Store) -> None:
-    done = store.run(IMAGE, "python", "-m", "device_plugin", "--config=/absent.json")
-
-    assert done.returncode == 1
-    assert "/absent.json" in done.stdout + done.stderr

@@ -9,13 +9,6 @@ IMAGE = stores.named("kae-driver-installer")
 RELEASE = "6.6.0-28.0.0.34.oe2403.aarch64"
 
 
-def test_it_says_how_it_is_called(store: stores.Store) -> None:
-    done = store.run(IMAGE, "python", "-m", "installer", "--help")
-
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.startswith("usage: python -m installer ")
-
-
 def test_it_says_that_a_folder_is_no_host(store: stores.Store, tmp_path: Path) -> None:
     config = tmp_path / "config.json"
     config.write_text(settings.text(settings.config()))
@@ -30,13 +23,6 @@ def test_it_says_that_a_folder_is_no_host(store: stores.Store, tmp_path: Path) -
     assert "Traceback" not in done.stderr
     assert "/proc/sys/kernel/osrelease" in done.stderr
     assert list(folder.iterdir()) == []
-
-
-def test_it_says_what_is_wrong_before_it_works(store: stores.Store) -> None:
-    done = store.run(IMAGE, "python", "-m", "installer", "--config=/absent.json")
-
-    assert done.returncode == 1
-    assert "/absent.json" in done.stderr
 
 
 def test_it_finds_programs_of_its_own_where_it_looks_for_them(store: stores.Store) -> None:

@@ -45,15 +45,8 @@ def test_an_image_says_what_it_is(store: stores.Store, name: str) -> None:
 
     said = {key.removeprefix("org.opencontainers.image."): text for key, text in labels.items()}
     assert said.pop("description")
-    assert (
-        said.items()
-        >= {
-            "title": name,
-            "licenses": "Apache-2.0",
-            "version": stores.VERSION,
-            "revision": stores.REVISION,
-        }.items()
-    )
+    expected = {"title": name, "licenses": "Apache-2.0", "version": stores.VERSION, "revision": stores.REVISION}
+    assert {key: said[key] for key in expected} == expected
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -98,6 +91,14 @@ def test_a_program_says_the_version_of_its_image(store: stores.Store, name: str)
     done = store.run(stores.named(name), "python", "-m", inputs.folders()[name], "--version")
 
     assert (done.returncode, done.stdout) == (0, f"{name} {stores.VERSION} (config version 1)\n")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_program_says_what_is_wrong_before_it_works(store: stores.Store, name: str) -> None:
+    done = store.run(stores.named(name), "python", "-m", inputs.folders()[name], "--config=/absent.json")
+
+    assert done.returncode == 1
+    assert "/absent.json" in done.stdout + done.stderr
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -70,7 +70,7 @@ F = TypeVar("F", bound=Followed)
 
 @contextlib.contextmanager
 def follow(
-    kind: type[F], engine: Engine, repository: gitops.Repository, objects: kinds.Objects, **fields: Any
+    kind: type[F], engine: Engine, repository: gitops.Repository, objects: kinds.Objects, /, **fields: Any
 ) -> Iterator[F]:
     """A cluster, `test` unless `cluster` names another one, that is synced; at the end all that was applied is gone."""
     cluster = fields.setdefault("cluster", "test")

@@ -196,10 +196,6 @@ STEPS: Sequence[Step] = (
         words="The budget allows one pod to be unavailable since the eleventh step.",
         act=_changed_back,
     ),
-    Step(
-        title="The workload has a device as before",
-        words="It is the third pod of the Deployment.",
-        act=_used,
-    ),
+    Step(title="The workload has a device as before", words="It is the third pod of the Deployment.", act=_used),
     Step(title="The cluster is as planned, as before", words="`kae status` ends with 0.", act=Story.status),
 )
