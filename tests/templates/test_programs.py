@@ -174,12 +174,12 @@ def test_a_program_finds_its_config_in_a_file_that_mirrors_the_annotation_of_its
 ) -> None:
     awkward = canonical.dump_json({"text": '"quotes", ${braces}, {{ more }}\nand 19e5'})
 
-    found = rendered(template, replace(value, config=awkward))
+    made = rendered(template, replace(value, config=awkward))
 
-    annotations = found["spec"]["template"]["metadata"]["annotations"]
-    (source,) = (volume["downwardAPI"] for volume in pod(found)["volumes"] if volume["name"] == "config")
-    (mount,) = (mount for mount in container(found)["volumeMounts"] if mount["name"] == "config")
-    command = container(found)["command"]
+    annotations = made["spec"]["template"]["metadata"]["annotations"]
+    (source,) = (volume["downwardAPI"] for volume in pod(made)["volumes"] if volume["name"] == "config")
+    (mount,) = (mount for mount in container(made)["volumeMounts"] if mount["name"] == "config")
+    command = container(made)["command"]
     assert annotations == {"device.openfuyao.com/config": awkward}
     assert json.loads(annotations["device.openfuyao.com/config"])["text"].endswith("19e5")
     (item,) = source["items"]
@@ -191,11 +191,11 @@ def test_a_program_finds_its_config_in_a_file_that_mirrors_the_annotation_of_its
 def test_readiness_is_a_file_of_the_program_that_does_not_outlive_a_reboot(
     rendered: Rendered, template: str, value: object
 ) -> None:
-    found = rendered(template, value)
+    workload = rendered(template, value)
 
-    volumes = {volume["name"]: volume for volume in pod(found)["volumes"]}
-    mounts = {mount["mountPath"]: mount["name"] for mount in container(found)["volumeMounts"]}
-    assert "cat /run/program/ready" in " ".join(container(found)["readinessProbe"]["exec"]["command"])
+    volumes = {volume["name"]: volume for volume in pod(workload)["volumes"]}
+    mounts = {mount["mountPath"]: mount["name"] for mount in container(workload)["volumeMounts"]}
+    assert "cat /run/program/ready" in " ".join(container(workload)["readinessProbe"]["exec"]["command"])
     assert volumes[mounts["/run/program"]]["emptyDir"]["medium"] == "Memory"
 
 
@@ -225,9 +225,9 @@ def test_a_program_that_hangs_is_restarted_but_an_installer_never_is(rendered: R
     watcher = container(rendered("watcher/workload-kae-watcher", WATCHER))
     installer = container(rendered("driver/daemonset", POOL))
 
-    for found, more in ((plugin, []), (watcher, ["--seconds", "3600"])):
-        assert found["livenessProbe"]["exec"]["command"] == ["python", "-m", "runtime.probe", "alive", *more]
-        assert found["livenessProbe"]["periodSeconds"] == 60
+    for made, more in ((plugin, []), (watcher, ["--seconds", "3600"])):
+        assert made["livenessProbe"]["exec"]["command"] == ["python", "-m", "runtime.probe", "alive", *more]
+        assert made["livenessProbe"]["periodSeconds"] == 60
     assert "livenessProbe" not in installer
 
 
@@ -242,11 +242,11 @@ def test_a_pod_has_a_metrics_port_only_where_metrics_are_served(rendered: Render
 
 @pytest.mark.parametrize(("template", "value"), WORKLOADS[:2])
 def test_optional_parts_that_are_empty_are_left_out(rendered: Rendered, template: str, value: object) -> None:
-    found = rendered(template, value)
+    workload = rendered(template, value)
 
-    assert not {"tolerations", "imagePullSecrets", "hostNetwork", "hostIPC"} & set(pod(found))
-    assert "resources" not in container(found)
-    assert not [leaf for leaf in leaves(found) if leaf in ({}, [], None)]
+    assert not {"tolerations", "imagePullSecrets", "hostNetwork", "hostIPC"} & set(pod(workload))
+    assert "resources" not in container(workload)
+    assert not [leaf for leaf in leaves(workload) if leaf in ({}, [], None)]
 
 
 @pytest.mark.parametrize(("template", "value"), WORKLOADS[:2])
@@ -259,20 +259,20 @@ def test_optional_parts_that_are_given_are_written_as_kubernetes_knows_them(
         "resources": ir.mapping([("limits", ir.mapping([("memory", "128Mi")]))]),
     }
 
-    found = rendered(template, replace(value, **changes))
+    item = rendered(template, replace(value, **changes))
 
-    assert pod(found)["tolerations"] == [{"key": "dedicated", "operator": "Exists", "effect": "NoSchedule"}]
-    assert pod(found)["imagePullSecrets"] == [{"name": "registry"}]
-    assert pod(found)["priorityClassName"] == "system-node-critical"
-    assert container(found)["resources"] == {"limits": {"memory": "128Mi"}}
+    assert pod(item)["tolerations"] == [{"key": "dedicated", "operator": "Exists", "effect": "NoSchedule"}]
+    assert pod(item)["imagePullSecrets"] == [{"name": "registry"}]
+    assert pod(item)["priorityClassName"] == "system-node-critical"
+    assert container(item)["resources"] == {"limits": {"memory": "128Mi"}}
 
 
 @pytest.mark.parametrize(("template", "value"), WORKLOADS[:2])
 def test_the_nodes_of_a_daemonset_are_its_terms(rendered: Rendered, template: str, value: Any) -> None:
     present = ir.Requirement(key="openfuyao.com/kae.hpre.present", operator="In", values=("true",))
-    found = rendered(template, replace(value, terms=(ir.Term(matchExpressions=(present,)),)))
+    workload = rendered(template, replace(value, terms=(ir.Term(matchExpressions=(present,)),)))
 
-    affinity = pod(found)["affinity"]["nodeAffinity"]
+    affinity = pod(workload)["affinity"]["nodeAffinity"]
     (term,) = affinity["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
     assert term["matchExpressions"] == [{"key": "openfuyao.com/kae.hpre.present", "operator": "In", "values": ["true"]}]
 
@@ -291,12 +291,12 @@ def test_pods_are_replaced_in_place_at_the_pace_that_was_asked_for(
 
 
 def test_an_installer_has_the_host_but_neither_its_network_nor_its_ipc(rendered: Rendered) -> None:
-    found = rendered("driver/daemonset", POOL)
+    workload = rendered("driver/daemonset", POOL)
 
-    context = container(found)["securityContext"]
-    assert host_paths(found) == {"/": True}
-    assert pod(found)["hostPID"] is True
-    assert not {"hostNetwork", "hostIPC"} & set(pod(found))
+    context = container(workload)["securityContext"]
+    assert host_paths(workload) == {"/": True}
+    assert pod(workload)["hostPID"] is True
+    assert not {"hostNetwork", "hostIPC"} & set(pod(workload))
     assert context["privileged"] is True
     assert context["runAsUser"] == 0
     assert context["readOnlyRootFilesystem"] is True
@@ -314,20 +314,20 @@ def test_an_installer_is_given_its_time_and_its_environment(rendered: Rendered) 
     variable = ir.EnvVar(name="INSTALL_POLICY", value="Always")
     pool = replace(POOL, env=(variable,), min_ready_seconds=45, grace_seconds=600)
 
-    found = rendered("driver/daemonset", pool)
+    workload = rendered("driver/daemonset", pool)
 
-    node, given = container(found)["env"]
+    node, given = container(workload)["env"]
     assert node["valueFrom"]["fieldRef"] == {"apiVersion": "v1", "fieldPath": "spec.nodeName"}
     assert given == {"name": "INSTALL_POLICY", "value": "Always"}
-    assert found["spec"]["minReadySeconds"] == 45
-    assert pod(found)["terminationGracePeriodSeconds"] == 600
+    assert workload["spec"]["minReadySeconds"] == 45
+    assert pod(workload)["terminationGracePeriodSeconds"] == 600
 
 
 def test_only_programs_that_speak_to_the_api_server_have_a_token(rendered: Rendered) -> None:
     pods = {template: pod(rendered(template, value)) for template, value in WORKLOADS}
     accounts = [rendered(template, value) for template, value in VALUES.items() if "/serviceaccount-kae" in template]
 
-    assert [name for name, found in pods.items() if found["automountServiceAccountToken"]] == [
+    assert [name for name, made in pods.items() if made["automountServiceAccountToken"]] == [
         "driver/daemonset",
         "watcher/workload-kae-watcher",
     ]
@@ -336,24 +336,24 @@ def test_only_programs_that_speak_to_the_api_server_have_a_token(rendered: Rende
 
 
 def test_a_device_plugin_is_root_without_any_right_of_root(rendered: Rendered) -> None:
-    found = rendered("device-plugin/daemonset", PLUGIN)
+    workload = rendered("device-plugin/daemonset", PLUGIN)
 
-    context = container(found)["securityContext"]
+    context = container(workload)["securityContext"]
     assert context["runAsUser"] == 0
     assert context["capabilities"] == {"drop": ["ALL"]}
     assert context["allowPrivilegeEscalation"] is False
     assert context["readOnlyRootFilesystem"] is True
     assert context["seccompProfile"] == {"type": "RuntimeDefault"}
     assert "privileged" not in context
-    assert not {"hostNetwork", "hostPID", "hostIPC"} & set(pod(found))
+    assert not {"hostNetwork", "hostPID", "hostIPC"} & set(pod(workload))
 
 
 def test_a_device_plugin_writes_to_two_folders_of_the_host_and_reads_its_devices(rendered: Rendered) -> None:
-    found = rendered("device-plugin/daemonset", PLUGIN)
+    workload = rendered("device-plugin/daemonset", PLUGIN)
 
-    command = container(found)["command"]
-    mounts = {mount["name"]: mount["mountPath"] for mount in container(found)["volumeMounts"]}
-    assert host_paths(found) == {SOCKETS: True, "/run/kae": True, "/dev": False}
+    command = container(workload)["command"]
+    mounts = {mount["name"]: mount["mountPath"] for mount in container(workload)["volumeMounts"]}
+    assert host_paths(workload) == {SOCKETS: True, "/run/kae": True, "/dev": False}
     assert command[command.index("--dev") + 1] == mounts["dev"]
 
 
@@ -361,38 +361,38 @@ def test_a_device_plugin_writes_to_two_folders_of_the_host_and_reads_its_devices
 def test_a_program_is_told_of_another_root_folder_of_the_kubelet(rendered: Rendered, template: str, value: Any) -> None:
     usual = container(rendered(template, value))
 
-    found = container(rendered(template, replace(value, kubelet_dir="/var/lib/k0s/kubelet")))
+    workload = container(rendered(template, replace(value, kubelet_dir="/var/lib/k0s/kubelet")))
 
     assert "args" not in usual
-    assert found["args"] == ["--kubelet-dir", "/var/lib/k0s/kubelet"]
-    assert found["command"] == usual["command"]
+    assert workload["args"] == ["--kubelet-dir", "/var/lib/k0s/kubelet"]
+    assert workload["command"] == usual["command"]
 
 
 def test_the_kubelet_finds_the_plugins_sockets_by_the_path_that_the_plugin_names(rendered: Rendered) -> None:
-    found = rendered("device-plugin/daemonset", replace(PLUGIN, kubelet_dir="/var/lib/k0s/kubelet"))
+    workload = rendered("device-plugin/daemonset", replace(PLUGIN, kubelet_dir="/var/lib/k0s/kubelet"))
 
     folder = "/var/lib/k0s/kubelet/plugins_registry/kae"
-    assert host_paths(found)[folder] is True
-    assert folder in [mount["mountPath"] for mount in container(found)["volumeMounts"]]
+    assert host_paths(workload)[folder] is True
+    assert folder in [mount["mountPath"] for mount in container(workload)["volumeMounts"]]
 
 
 def test_a_device_plugin_sees_the_libraries_only_to_hand_them_out(rendered: Rendered) -> None:
-    found = rendered("device-plugin/daemonset", replace(PLUGIN, folders=(LIBRARIES,)))
+    workload = rendered("device-plugin/daemonset", replace(PLUGIN, folders=(LIBRARIES,)))
 
     # /opt/kae is a link, and a mount of it would stay with the folder that it leads to now.
-    assert host_paths(found)["/opt"] is False
-    assert "/host/opt" in [mount["mountPath"] for mount in container(found)["volumeMounts"]]
+    assert host_paths(workload)["/opt"] is False
+    assert "/host/opt" in [mount["mountPath"] for mount in container(workload)["volumeMounts"]]
 
 
 def test_a_device_plugin_that_sets_modes_may_write_dev_and_is_in_the_group(rendered: Rendered) -> None:
     usual = rendered("device-plugin/daemonset", PLUGIN)
-    found = rendered("device-plugin/daemonset", replace(PLUGIN, device_nodes=True, device_group=994))
+    workload = rendered("device-plugin/daemonset", replace(PLUGIN, device_nodes=True, device_group=994))
 
     assert host_paths(usual)["/dev"] is False
-    assert host_paths(found)["/dev"] is True
+    assert host_paths(workload)["/dev"] is True
     assert "securityContext" not in usual["spec"]["template"]["spec"]
-    assert found["spec"]["template"]["spec"]["securityContext"] == {"supplementalGroups": [994]}
-    assert container(found)["securityContext"] == container(usual)["securityContext"]
+    assert workload["spec"]["template"]["spec"]["securityContext"] == {"supplementalGroups": [994]}
+    assert container(workload)["securityContext"] == container(usual)["securityContext"]
 
 
 def test_the_guard_judges_the_evictions_of_the_installers_account_alone(rendered: Rendered) -> None:
@@ -455,17 +455,17 @@ def test_a_watcher_may_read_nodes_and_nothing_else(rendered: Rendered) -> None:
 
 
 def test_there_is_one_watcher_at_a_time_and_it_may_run_anywhere(rendered: Rendered) -> None:
-    found = rendered("watcher/workload-kae-watcher", WATCHER)
+    made = rendered("watcher/workload-kae-watcher", WATCHER)
 
-    assert found["spec"]["replicas"] == 1
-    assert found["spec"]["strategy"] == {"type": "Recreate"}
-    assert not {"affinity", "nodeSelector", "tolerations"} & set(pod(found))
+    assert made["spec"]["replicas"] == 1
+    assert made["spec"]["strategy"] == {"type": "Recreate"}
+    assert not {"affinity", "nodeSelector", "tolerations"} & set(pod(made))
 
 
 def test_the_folders_of_a_watcher_that_is_written_to_are_bounded(rendered: Rendered) -> None:
-    found = rendered("watcher/workload-kae-watcher", WATCHER)
+    made = rendered("watcher/workload-kae-watcher", WATCHER)
 
-    folders = {volume["name"]: volume["emptyDir"] for volume in pod(found)["volumes"] if "emptyDir" in volume}
+    folders = {volume["name"]: volume["emptyDir"] for volume in pod(made)["volumes"] if "emptyDir" in volume}
     assert folders == {"program": {"medium": "Memory", "sizeLimit": "8Mi"}, "scratch": {"sizeLimit": "1Gi"}}
 
 
@@ -482,11 +482,11 @@ def test_a_cron_job_starts_one_watcher_at_a_time_which_commits_once(rendered: Re
 
 
 def test_a_watcher_is_an_ordinary_user_who_writes_to_scratch_folders_only(rendered: Rendered) -> None:
-    found = rendered("watcher/workload-kae-watcher", WATCHER)
+    made = rendered("watcher/workload-kae-watcher", WATCHER)
 
-    user, own = pod(found)["securityContext"], container(found)["securityContext"]
-    writable = {mount["mountPath"] for mount in container(found)["volumeMounts"] if not mount.get("readOnly", False)}
-    (home,) = (variable["value"] for variable in container(found)["env"] if variable["name"] == "HOME")
+    user, own = pod(made)["securityContext"], container(made)["securityContext"]
+    writable = {mount["mountPath"] for mount in container(made)["volumeMounts"] if not mount.get("readOnly", False)}
+    (home,) = (variable["value"] for variable in container(made)["env"] if variable["name"] == "HOME")
     assert user["runAsNonRoot"] is True
     assert user["runAsUser"] > 0
     assert own == {
@@ -495,18 +495,18 @@ def test_a_watcher_is_an_ordinary_user_who_writes_to_scratch_folders_only(render
         "readOnlyRootFilesystem": True,
     }
     assert writable == {"/run/program", home}
-    assert not host_paths(found)
+    assert not host_paths(made)
 
 
 @pytest.mark.parametrize("signing", [None, "signing-key"])
 def test_a_watchers_keys_are_readable_for_its_group_and_nobody_else(rendered: Rendered, signing: str | None) -> None:
-    found = rendered("watcher/workload-kae-watcher", replace(WATCHER, signing_secret=signing))
+    made = rendered("watcher/workload-kae-watcher", replace(WATCHER, signing_secret=signing))
 
-    kubernetes_validate.validate(found, kubernetes_validate.latest_version(), strict=True)
-    secrets = [volume["secret"] for volume in pod(found)["volumes"] if "secret" in volume]
+    kubernetes_validate.validate(made, kubernetes_validate.latest_version(), strict=True)
+    secrets = [volume["secret"] for volume in pod(made)["volumes"] if "secret" in volume]
     assert {secret["secretName"] for secret in secrets} == {"inventory-key", signing} - {None}
     assert {secret["defaultMode"] for secret in secrets} == {0o440}
-    assert pod(found)["securityContext"]["fsGroup"] == pod(found)["securityContext"]["runAsGroup"]
+    assert pod(made)["securityContext"]["fsGroup"] == pod(made)["securityContext"]["runAsGroup"]
 
 
 def test_what_git_leaves_behind_is_collected_by_the_sandbox(rendered: Rendered) -> None:
@@ -514,9 +514,9 @@ def test_what_git_leaves_behind_is_collected_by_the_sandbox(rendered: Rendered) 
 
 
 def test_the_application_follows_the_output_and_waits_for_no_hook(rendered: Rendered) -> None:
-    found = rendered("bootstrap/application", replace(ARGO, prune=True, self_heal=False))
+    item = rendered("bootstrap/application", replace(ARGO, prune=True, self_heal=False))
 
-    spec = found["spec"]
+    spec = item["spec"]
     assert spec["source"] == {
         "repoURL": "https://git.test/fleet.git",
         "targetRevision": "main",
@@ -525,7 +525,7 @@ def test_the_application_follows_the_output_and_waits_for_no_hook(rendered: Rend
     assert spec["destination"] == {"namespace": "kae-operator", "server": "https://kubernetes.default.svc"}
     assert spec["syncPolicy"]["automated"] == {"prune": True, "selfHeal": False}
     assert not [option for option in spec["syncPolicy"]["syncOptions"] if option.startswith("PruneLast")]
-    assert "finalizers" not in found["metadata"]
+    assert "finalizers" not in item["metadata"]
 
 
 def test_a_failed_sync_gives_way_to_the_next_commit_within_minutes(rendered: Rendered) -> None:
@@ -542,11 +542,11 @@ def test_the_project_allows_one_repository_one_namespace_and_the_given_kinds(ren
         field: tuple(bootstrap_values.KindRef(group=group, kind=kind) for group, kind in named)
         for field, named in kinds.items()
     }
-    found = rendered("bootstrap/appproject", replace(ARGO, **pairs))
+    item = rendered("bootstrap/appproject", replace(ARGO, **pairs))
 
     application = rendered("bootstrap/application", ARGO)
-    spec = found["spec"]
-    assert found["metadata"]["name"] == application["spec"]["project"]
+    spec = item["spec"]
+    assert item["metadata"]["name"] == application["spec"]["project"]
     assert spec["sourceRepos"] == ["https://git.test/fleet.git"]
     assert spec["destinations"] == [application["spec"]["destination"]]
     assert spec["clusterResourceWhitelist"] == [{"group": "", "kind": "Namespace"}]
