@@ -1,5 +1,6 @@
 """Fixtures of the installer's tests: a host, images, an API server, and a clock that the test sets."""
 
+import functools
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,6 +24,12 @@ def no_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
 def admitted(monkeypatch: pytest.MonkeyPatch) -> None:
     """The kubelet of a fake host has started what it admitted at once."""
     monkeypatch.setattr(prepare, "_ADMITTED_S", 0.01)
+
+
+@pytest.fixture(autouse=True)
+def drains(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The time of a drain is the sum of its pauses, which are short."""
+    monkeypatch.setattr(eviction, "Drain", functools.partial(incidents.drain, eviction.Drain))
 
 
 @pytest.fixture
@@ -81,10 +88,7 @@ def crew(machine: machines.Machine, request: pytest.FixtureRequest) -> Iterator[
 
 
 @pytest.fixture
-def users(
-    machine: machines.Machine, server: apiserver.ApiServer, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[incidents.Users]:
-    """Pods of the host, which a drain looks at more often than it does by itself."""
-    monkeypatch.setattr(eviction, "POLL_S", 0.04)
+def users(machine: machines.Machine, server: apiserver.ApiServer) -> Iterator[incidents.Users]:
+    """Pods of the host."""
     with podresources.serving(machine.root) as kubelet:
         yield incidents.Users(kubelet, server)

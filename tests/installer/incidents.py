@@ -7,6 +7,7 @@ from types import TracebackType
 from typing import Any
 
 from installer import loop, paths
+from installer.drain import eviction
 from installer.host import record
 from installer.report import driver_state
 from tests.installer import layouts, machines, podresources, settings
@@ -18,6 +19,18 @@ HPRE = "0000:79:00.0"
 
 PACE_S = 600
 """The least time between two tries that evict."""
+
+
+def drain(made: Callable[..., eviction.Drain], **stated: Any) -> eviction.Drain:
+    """Return a drain whose clock counts the seconds of its pauses, which are short; those of a test are its own."""
+    passed_s = 0.0
+
+    def pause(seconds: float) -> None:
+        nonlocal passed_s
+        passed_s += seconds
+        stated["stop"].wait(0.005)
+
+    return made(**{"clock": lambda: passed_s, "pause": pause} | stated)
 
 
 class Meanwhile(driver_state.DriverState):

@@ -72,7 +72,7 @@ class Machine:
 
     def copied(self, root: Path) -> "Machine":
         """The same machine once more, in another folder; not for one that is entered by chroot."""
-        shutil.copytree(self.root, root, symlinks=True)
+        self._disk.copy_to(str(root))
         other = copy.copy(self)
         other.root, other.host, other._disk = root, behind.Host(root, inside=self._inside), disk.Disk(str(root))
         return other

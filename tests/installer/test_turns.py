@@ -56,18 +56,13 @@ def test_users_are_spared_also_after_a_look_that_found_everything_right(
 
 
 def test_an_upgrade_evicts_the_holders_once_and_gives_the_lease_back(
-    machine: machines.Machine,
-    image: Path,
-    newer: Path,
-    server: apiserver.ApiServer,
-    monkeypatch: pytest.MonkeyPatch,
+    machine: machines.Machine, image: Path, newer: Path, server: apiserver.ApiServer
 ) -> None:
     settings.installed(machine, image)
     server.put_pods(POD)
     with podresources.serving(machine.root) as kubelet:
         kubelet.give(POD, "nginx", settings.kind("hpre").resource, "0000:79:00.0")
         server.state.when_evicted = kubelet.remove
-        monkeypatch.setattr(eviction, "POLL_S", 0.04)
         made = settings.installer(machine, newer, server.kubeconfig, driver_version="2.0.2")
         made.settle()
     made.parts.close()

@@ -11,16 +11,26 @@ _OPTION_FOLDERS = ("usr/lib/modprobe.d", "run/modprobe.d", "etc/modprobe.d")
 """modprobe.d(5): a file of a later one replaces the file of the same name."""
 
 
+_KNOWN: dict[bytes, dict[str, list[str]]] = {}
+"""The values of module files that were read: a host has the same ones again and again."""
+
+
 def modinfo(data: bytes) -> dict[str, list[str]]:
-    """Return the values of a module file by key; see tests/installer/modulefiles.py."""
-    found: dict[str, list[str]] = {}
+    """Return the values of a module file by key, which nobody changes; see tests/installer/modulefiles.py."""
+    if data not in _KNOWN:
+        _KNOWN[data] = _parsed(data)
+    return _KNOWN[data]
+
+
+def _parsed(data: bytes) -> dict[str, list[str]]:
+    values: dict[str, list[str]] = {}
     for part in data.split(b"\0"):
         before, equals, value = part.partition(b"=")
         # In an object of a compiler, code may stand right before the first key.
         key = before[len(before.rstrip(_LETTERS)) :].decode()
         if equals and key:
-            found.setdefault(key, []).append(value.decode(errors="replace"))
-    return found
+            values.setdefault(key, []).append(value.decode(errors="replace"))
+    return values
 
 
 def module_name(path: str) -> str:
