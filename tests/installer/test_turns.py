@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 
 from installer import config, paths
-from installer.drain import eviction
 from installer.host import record
 from tests.installer import crashes, incidents, machines, podresources, settings
 from tests.kube import apiserver
