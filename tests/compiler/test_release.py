@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from compiler import release
-from tests import revisions
+from tests import in_process, revisions
 from tests.images import inputs
 
 REGISTRY = "registry.example.com/kae"
@@ -21,15 +21,6 @@ def fill(checkout: Path, *words: str) -> subprocess.CompletedProcess[str]:
     """Run the script of the release."""
     command = (sys.executable, "ci/release_table.py", *words)
     return subprocess.run(command, cwd=checkout, capture_output=True, text=True, timeout=60, check=False)
-
-
-def kae(checkout: Path, folder: Path, *words: str) -> str:
-    """Return what the compiler of a checkout prints."""
-    environment = os.environ | {"PYTHONPATH": str(checkout)}
-    command = (sys.executable, "-m", "compiler", *words)
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=60, check=False)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
 
 
 @pytest.fixture
@@ -70,7 +61,8 @@ def test_documents_that_name_no_image_get_those_of_the_release(released: Path, t
         text = yaml.safe_dump(document | {"metadata": {"name": name}, "spec": spec})
         (folder / f"policies/{name}.yaml").write_text(text)
 
-    kae(released, folder, "compile")
+    environment = os.environ | {"PYTHONPATH": str(released)}
+    subprocess.run((sys.executable, "-m", "compiler", "compile"), cwd=folder, env=environment, timeout=60, check=True)
 
     images = (folder / "output/east/images.txt").read_text().split()
     assert [image for image in images if image.startswith(REGISTRY)] == [
@@ -80,18 +72,25 @@ def test_documents_that_name_no_image_get_those_of_the_release(released: Path, t
     ]
 
 
-def test_a_new_repository_takes_the_programs_of_the_release_by_digest(released: Path, tmp_path: Path) -> None:
-    said = kae(released, tmp_path, "init", "fleet")
+def test_a_new_repository_names_no_device_plugin_and_so_takes_that_of_the_release(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(release, "REGISTRY", REGISTRY)
 
-    kae(released, tmp_path / "fleet", "compile")
-    (images,) = (tmp_path / "fleet/output").glob("*/images.txt")
-    assert f"{REGISTRY}/kae-device-plugin@{DIGESTS['kae-device-plugin']}\n" in images.read_text()
-    assert "Set the registry and the version of your image with a driver in policies/policy.yaml." in said
+    answer = in_process.kae(tmp_path, "init", "fleet")
+
+    policy = yaml.safe_load((tmp_path / "fleet/policies/policy.yaml").read_text())
+    assert policy["spec"]["devicePlugin"] == {}
+    assert policy["spec"]["driver"]["repository"]
+    assert "Set the registry and the version of your image with a driver in policies/policy.yaml." in answer.out
 
 
-@pytest.mark.long
-def test_a_registry_that_is_named_holds_all_images_of_a_new_repository(released: Path, tmp_path: Path) -> None:
-    kae(released, tmp_path, "init", "fleet", "--registry", "registry.example.com/mine")
+def test_a_registry_that_is_named_holds_all_images_of_a_new_repository(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(release, "REGISTRY", REGISTRY)
+
+    in_process.kae(tmp_path, "init", "fleet", "--registry", "registry.example.com/mine")
 
     policy = (tmp_path / "fleet/policies/policy.yaml").read_text()
     assert policy.count('repository: "registry.example.com/mine"') == 2

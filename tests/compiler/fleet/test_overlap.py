@@ -332,6 +332,7 @@ def test_as_many_terms_as_people_can_review_are_not_too_complex() -> None:
 def test_what_would_take_too_many_terms_is_given_up_soon(
     terms: list[selectors.Term], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(negation, "MOST_WORK", 100_000)
     spent = counted(monkeypatch)
 
     assert isinstance(overlap.complement(terms), overlap.TooComplex)

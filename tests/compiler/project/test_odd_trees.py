@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import re
 import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -66,7 +67,7 @@ ODD: Mapping[str, Make] = {
     "a file beside the project": link("policies/a.yaml", "../../beside/b.yaml"),
     "a missing file beside the project": link("policies/a.yaml", "../../beside/c.yaml"),
     "a folder beside the repository": link("policies/outer", "../../.."),
-    "out and back": link("policies/a.yaml", "../../../repository/project/inventory/x/a.yaml"),
+    "out and back": link("policies/a.yaml", "../../../repository/out-and-back/inventory/x/a.yaml"),
     "an absolute link into the project": both(files("shared/a.yaml"), link("policies/shared", "ROOT/shared")),
     "the project itself": link("policies/all", ".."),
     "the folder of git": link("policies/git", "../../.git"),
@@ -100,16 +101,30 @@ ODD: Mapping[str, Make] = {
 """Makers of what a commit may hold, by what they make: below policies/, where nothing else is said."""
 
 
+@pytest.fixture(scope="module")
+def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A repository with a project for everything odd, in a folder named after it, committed."""
+    above = tmp_path_factory.mktemp("above")
+    project.write(above, {"repository/beside/b.yaml": "# A comment.\n", "outside.yaml": "# A comment.\n"})
+    for name, make in ODD.items():
+        root = folder_of(above / "repository", name)
+        shutil.copytree(ROLLOUT, root)
+        (root / "kae.yaml").write_text("findings: {nearly-a-document: error}\n")
+        make(root)
+    revisions.commit(above / "repository")
+    return above / "repository"
+
+
+def folder_of(repository: Path, name: str) -> Path:
+    """Return the project that holds this odd thing."""
+    return repository / re.sub("[^a-zA-Z]", "-", name)
+
+
 @pytest.fixture(params=ODD)
-def odd(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return a project in a folder of a repository, which holds something odd, committed."""
+def odd(request: pytest.FixtureRequest, repository: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project in a folder of a repository, which holds something odd, committed."""
     monkeypatch.setattr(document_files, "MOST_FOLDERS", 12)
-    root = tmp_path / "repository/project"
-    shutil.copytree(ROLLOUT, root)
-    project.write(tmp_path, {"repository/beside/b.yaml": "# A comment.\n", "outside.yaml": "# A comment.\n"})
-    ODD[request.param](root)
-    revisions.commit(root.parent)
-    return root
+    return folder_of(repository, request.param)
 
 
 def outcome(find: Callable[[], tuple[object, object]]) -> object:
@@ -125,15 +140,15 @@ FOLDERS = ("policies", "inventory")
 
 def on_disk() -> tuple[object, object]:
     """Return the names of the documents and the findings in the working tree."""
-    found, findings = document_files.find(FOLDERS)
-    return [item.name for item in found], sorted(findings, key=lambda finding: finding.span)
+    files, findings = document_files.find(FOLDERS)
+    return [file.name for file in files], sorted(findings, key=lambda finding: finding.span)
 
 
 def in_git() -> tuple[object, object]:
     """Return the names of the documents and the findings in the last commit."""
     with repositories.Repository() as repository:
-        found, findings = repository.tree(repository.commit("HEAD"), FOLDERS).documents(FOLDERS)
-    return [item.name for item in found], sorted(findings, key=lambda finding: finding.span)
+        files, findings = repository.tree(repository.commit("HEAD"), FOLDERS).documents(FOLDERS)
+    return [file.name for file in files], sorted(findings, key=lambda finding: finding.span)
 
 
 def test_an_odd_tree_has_the_same_documents_and_findings_as_a_commit_and_on_disk(odd: Path) -> None:
@@ -143,20 +158,17 @@ def test_an_odd_tree_has_the_same_documents_and_findings_as_a_commit_and_on_disk
 
 @pytest.mark.long
 def test_a_clean_checkout_never_differs_from_its_commit(odd: Path) -> None:
-    (odd / "kae.yaml").write_text("findings: {nearly-a-document: error}\n")
-    revisions.commit(odd)
-
     answer = in_process.kae(odd, "diff", "-o", "json")
 
     if answer.code == 3:  # The folder of documents itself is wrong, in the commit too.
         assert in_process.kae(odd, "diff", "HEAD", "--to", "HEAD").err.startswith("kae: In 'HEAD', ")
         return
-    found = json.loads(answer.out)
+    changes = json.loads(answer.out)
     sides: dict[str, list[object]] = {"from": [], "to": []}
-    for fault in found["doesNotCompile"]:
+    for fault in changes["doesNotCompile"]:
         sides[fault["side"]].append((fault["cluster"], fault["errors"]))
     assert sides["from"] == sides["to"]
-    assert (found["intent"], found["clusters"], found["compilesTo"]) == ([], [], [])
+    assert (changes["intent"], changes["clusters"], changes["compilesTo"]) == ([], [], [])
 
 
 def test_a_link_to_a_folder_of_the_host_is_an_error_between_two_commits_too(tmp_path: Path) -> None:
@@ -206,10 +218,8 @@ def test_a_cluster_with_the_name_of_a_folder_of_people_is_an_error_in_a_commit_t
     (tmp_path / "kae.yaml").write_text("extra: [output/east]\n")
     revisions.commit(tmp_path)
 
-    found = json.loads(in_process.kae(tmp_path, "diff", "-o", "json").out)["doesNotCompile"]
+    earlier, now = json.loads(in_process.kae(tmp_path, "diff", "-o", "json").out)["doesNotCompile"]
 
-    assert [(fault["side"], fault["errors"][0]["code"]) for fault in found] == [
-        ("from", "project-settings"),
-        ("to", "project-settings"),
-    ]
-    assert found[0]["errors"] == found[1]["errors"]
+    assert [earlier["side"], now["side"]] == ["from", "to"]
+    assert [error["code"] for error in now["errors"]] == ["project-settings"]
+    assert earlier["errors"] == now["errors"]

@@ -256,7 +256,7 @@ def test_a_spliced_parameter_is_judged_as_jsonschema_alone_judges_it(schema: dic
     assert (found({"values": {"it": value}}, spec) == []) == alone
 
 
-@settings(max_examples=effort.examples(gate=10, long=100))
+@settings(max_examples=effort.examples(gate=4, long=100))
 @given(schema=parameters)
 def test_every_spliced_schema_is_one_of_draft_2020_12(schema: dict[str, Any]) -> None:
     spec = SPEC | {"parameters": {"properties": {**SPEC["parameters"]["properties"], "it": schema}}}
