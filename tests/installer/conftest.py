@@ -32,12 +32,6 @@ def drains(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(eviction, "Drain", functools.partial(incidents.drain, eviction.Drain))
 
 
-@pytest.fixture
-def machine(tmp_path: Path) -> machines.Machine:
-    """A host without driver."""
-    return machines.Machine(tmp_path / "host")
-
-
 @pytest.fixture(scope="session")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> machines.Machine:
     """A host on which we have installed the driver 2.0.1; not to be changed."""
@@ -47,6 +41,14 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> machines.Machine:
     settings.installed(made, folder / "image")
     made.calls()
     return made
+
+
+@pytest.fixture
+def machine(tmp_path: Path, request: pytest.FixtureRequest) -> machines.Machine:
+    """A host: without driver, or a copy of `installed` where the test uses that fixture."""
+    if "installed" in request.fixturenames:
+        return request.getfixturevalue("installed").copied(tmp_path / "host")
+    return machines.Machine(tmp_path / "host")
 
 
 @pytest.fixture

@@ -12,15 +12,11 @@ from tests.device_plugin import machines as racks
 from tests.installer import incidents, machines, settings
 from tests.kube import apiserver
 
+pytestmark = pytest.mark.usefixtures("installed")
+
 HPRES = (incidents.HPRE, "0000:b9:00.0")
 ZIP = "0000:75:00.0"
 BACK = "The host is back in its previous state."
-
-
-@pytest.fixture
-def machine(installed: machines.Machine, tmp_path: Path) -> machines.Machine:
-    """A host that has the driver 2.0.1 by us."""
-    return installed.copied(tmp_path / "host")
 
 
 def vfs(machine: machines.Machine) -> dict[str, int]:

@@ -156,10 +156,10 @@ def test_a_config_that_is_none_ends_with_1_and_a_line(
     assert err.startswith(f"installer: The config '{file}' ")
 
 
+@pytest.mark.usefixtures("installed")
 def test_a_config_newer_than_the_installer_disturbs_nobody(
     machine: machines.Machine, image: Path, server: apiserver.ApiServer
 ) -> None:
-    settings.installed(machine, image)
     arguments = options(machine, image, settings.config(driver_version="2.1.0"))
     file = image.parent / "config.json"
     file.write_text(json.dumps(json.loads(file.read_text()) | {"version": 2, "aNewField": True}))
@@ -215,10 +215,10 @@ def test_a_program_that_cannot_begin_says_its_version_and_why(
 
 
 @pytest.mark.parametrize("command", ["plan", "status"])
+@pytest.mark.usefixtures("installed")
 def test_a_look_changes_nothing_and_needs_neither_api_server_nor_a_privilege(
     command: str, machine: machines.Machine, image: Path
 ) -> None:
-    settings.installed(machine, image)
     machine.hold(4711, "hisi_hpre-0")
     # Root without capabilities is a user as others are, to whom this host belongs.
     powerless = ("setpriv", "--bounding-set=-all", "--inh-caps=-all") if os.geteuid() == 0 else ()
@@ -290,11 +290,10 @@ def test_a_retry_without_a_pause_does_not_end_a_later_one(machine: machines.Mach
 # Removal.
 
 
+@pytest.mark.usefixtures("installed")
 def test_remove_takes_our_driver_away_and_says_so(
     machine: machines.Machine, image: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    settings.installed(machine, image)
-
     code = cli.main(["remove", *options(machine, image)])
 
     assert (code, *capsys.readouterr()) == (
@@ -305,10 +304,10 @@ def test_remove_takes_our_driver_away_and_says_so(
     assert machine.loaded() == {}
 
 
+@pytest.mark.usefixtures("installed")
 def test_remove_takes_a_driver_away_that_a_stop_left_unknown_to_udev(
     machine: machines.Machine, image: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    settings.installed(machine, image)
     machine.host.write(paths.KAE.blocked, "blacklist hisi_qm\n")
 
     code = cli.main(["remove", *options(machine, image)])
@@ -317,11 +316,10 @@ def test_remove_takes_a_driver_away_that_a_stop_left_unknown_to_udev(
     assert (code, *capsys.readouterr(), machine.loaded()) == (0, said, "", {})
 
 
+@pytest.mark.usefixtures("installed")
 def test_remove_answers_programs_with_the_host_as_it_is_then(
     machine: machines.Machine, image: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    settings.installed(machine, image)
-
     code = cli.main(["remove", *options(machine, image), "-o", "json"])
 
     data = json.loads(capsys.readouterr().out)
@@ -342,10 +340,10 @@ def test_remove_leaves_a_driver_of_others(
     assert settings.versions(machine) == {"2.0.0"}
 
 
+@pytest.mark.usefixtures("installed")
 def test_remove_leaves_the_driver_while_nobody_can_give_the_right_to_disturb_its_users(
     machine: machines.Machine, image: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    settings.installed(machine, image)
     machine.hold(4711, "hisi_hpre-0")
 
     code = cli.main(["remove", *options(machine, image)])
@@ -355,10 +353,10 @@ def test_remove_leaves_the_driver_while_nobody_can_give_the_right_to_disturb_its
     assert out.startswith("Queued: No Lease can be taken, and devices are in use: ")
 
 
+@pytest.mark.usefixtures("installed")
 def test_remove_while_an_installer_works_does_nothing_and_says_what_to_do_instead(
     machine: machines.Machine, image: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    settings.installed(machine, image)
     machine.calls()
     with loop.lock(machine.host):
         code = cli.main(["remove", *options(machine, image)])

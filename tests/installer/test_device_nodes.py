@@ -15,16 +15,12 @@ from installer.report import report
 from runtime import shapes
 from tests.installer import incidents, machines, settings
 
+pytestmark = pytest.mark.usefixtures("installed")
+
 GROUP = os.getgid() if os.geteuid() else 994
 """Only root gives a file to another group."""
 
 NODES = shapes.DeviceNodes(mode="0660", group=GROUP)
-
-
-@pytest.fixture
-def machine(installed: machines.Machine, tmp_path: Path) -> machines.Machine:
-    """A host that has the driver 2.0.1 by us, whose nodes are for everybody."""
-    return installed.copied(tmp_path / "host")
 
 
 def permissions(machine: machines.Machine) -> tuple[set[int], set[int]]:

@@ -29,10 +29,10 @@ def until(happened: Callable[[], object]) -> None:
         time.sleep(0.005)
 
 
+@pytest.mark.usefixtures("installed")
 def test_an_end_while_holders_are_waited_for_leaves_everything_as_it_was(
-    machine: machines.Machine, image: Path, newer: Path, server: apiserver.ApiServer
+    machine: machines.Machine, newer: Path, server: apiserver.ApiServer
 ) -> None:
-    settings.installed(machine, image)
     machine.hold(4711, HPRE)
     drain = config.Drain(timeout_seconds=60)
     made = settings.installer(machine, newer, server.kubeconfig, driver_version="2.0.2", drain=drain)

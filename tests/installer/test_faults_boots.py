@@ -9,13 +9,9 @@ from installer.host import record
 from tests.installer import incidents, machines, settings
 from tests.kube import apiserver
 
+pytestmark = pytest.mark.usefixtures("installed")
+
 OTHER = settings.OTHER_KERNEL
-
-
-@pytest.fixture
-def machine(installed: machines.Machine, tmp_path: Path) -> machines.Machine:
-    """A host that has the driver 2.0.1 by us."""
-    return installed.copied(tmp_path / "host")
 
 
 def test_a_driver_out_of_an_older_initramfs_is_exchanged_for_the_right_one(

@@ -12,13 +12,9 @@ from installer.host import record
 from tests.installer import incidents, machines, settings
 from tests.kube import apiserver
 
+pytestmark = pytest.mark.usefixtures("installed")
+
 POD = incidents.POD
-
-
-@pytest.fixture
-def machine(installed: machines.Machine, tmp_path: Path) -> machines.Machine:
-    """A host that has the driver 2.0.1 by us."""
-    return installed.copied(tmp_path / "host")
 
 
 @pytest.fixture

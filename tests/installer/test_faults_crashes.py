@@ -16,6 +16,8 @@ from tests.installer import crashes, incidents, machines, modulefiles, settings
 from tests.installer.fakes import kernel
 from tests.kube import apiserver
 
+pytestmark = pytest.mark.usefixtures("installed")
+
 DOWN = "The host went down during the change to the driver 2.0.2."
 BACK = (
     f"{DOWN} The host is back in its previous state. It is not tried again until the policy changes the driver or its"
@@ -25,12 +27,6 @@ BACK = (
 
 class PowerCut(BaseException):
     """The end of everything."""
-
-
-@pytest.fixture
-def machine(installed: machines.Machine, tmp_path: Path) -> machines.Machine:
-    """A host that has the driver 2.0.1 by us."""
-    return installed.copied(tmp_path / "host")
 
 
 @pytest.fixture

@@ -13,13 +13,9 @@ from installer.host import chroot, kmod, pci, record
 from runtime import errors, process
 from tests.installer import incidents, machines, settings
 
+pytestmark = pytest.mark.usefixtures("installed")
+
 NODE = "hisi_hpre-0"
-
-
-@pytest.fixture
-def machine(installed: machines.Machine, tmp_path: Path) -> machines.Machine:
-    """A host that has the driver 2.0.1 by us."""
-    return installed.copied(tmp_path / "host")
 
 
 @pytest.fixture(autouse=True)

@@ -11,13 +11,9 @@ from installer import paths
 from installer.host import record
 from tests.installer import incidents, machines, settings
 
+pytestmark = pytest.mark.usefixtures("installed")
+
 MINE = "lib/libmine.so.1"
-
-
-@pytest.fixture
-def machine(installed: machines.Machine, tmp_path: Path) -> machines.Machine:
-    """A host that has the driver 2.0.1 by us."""
-    return installed.copied(tmp_path / "host")
 
 
 def at(machine: machines.Machine, name: str = "") -> Path:

@@ -7,16 +7,12 @@ import pytest
 from installer import paths
 from tests.installer import incidents, machines, modulefiles, settings
 
+pytestmark = pytest.mark.usefixtures("installed")
+
 NO_DEVICE = "modprobe: ERROR: could not insert 'hisi_hpre': No such device"
 INVALID = "modprobe: ERROR: could not insert 'hisi_hpre': Invalid argument"
 BACK = "The host is back in its previous state."
 STRANGER = "etc/modprobe.d/zz-tuning.conf"
-
-
-@pytest.fixture
-def machine(installed: machines.Machine, tmp_path: Path) -> machines.Machine:
-    """A host that has the driver 2.0.1 by us."""
-    return installed.copied(tmp_path / "host")
 
 
 def fail(machine: machines.Machine, newer: Path, crew: incidents.Crew, text: str) -> str:

@@ -15,6 +15,8 @@ from installer.host import record
 from tests.installer import incidents, machines, settings
 from tests.kube import apiserver
 
+pytestmark = pytest.mark.usefixtures("installed")
+
 ROOT = Path(__file__).parents[2]
 DEADLINE_S = 30
 
@@ -23,12 +25,6 @@ MAIN = (
     " chroot.Host = kernel.Host; sys.exit(cli.main())"
 )
 """The program as it is, save that the host's own programs run without chroot."""
-
-
-@pytest.fixture
-def machine(installed: machines.Machine, tmp_path: Path) -> machines.Machine:
-    """A host that has the driver 2.0.1 by us."""
-    return installed.copied(tmp_path / "host")
 
 
 class Pods:

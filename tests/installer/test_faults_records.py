@@ -11,11 +11,7 @@ from installer.host import record
 from runtime import errors
 from tests.installer import incidents, machines, settings
 
-
-@pytest.fixture
-def machine(installed: machines.Machine, tmp_path: Path) -> machines.Machine:
-    """A host that has the driver 2.0.1 by us."""
-    return installed.copied(tmp_path / "host")
+pytestmark = pytest.mark.usefixtures("installed")
 
 
 def keep_from_writing(machine: machines.Machine) -> Path:

@@ -10,14 +10,10 @@ from installer.host import chroot, kmod, record
 from runtime import process
 from tests.installer import incidents, machines, modulefiles, settings
 
+pytestmark = pytest.mark.usefixtures("installed")
+
 BACK = "The host is back in its previous state."
 NOT_BACK = "The previous driver cannot be restored:"
-
-
-@pytest.fixture
-def machine(installed: machines.Machine, tmp_path: Path) -> machines.Machine:
-    """A host that has the driver 2.0.1 by us."""
-    return installed.copied(tmp_path / "host")
 
 
 def refuse(machine: machines.Machine, module: str, times: int | None = 1) -> None:

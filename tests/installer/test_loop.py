@@ -39,10 +39,10 @@ def test_what_a_plan_shows_is_what_is_done(machine: machines.Machine, image: Pat
     assert list(made.shown.steps) == planned
 
 
+@pytest.mark.usefixtures("installed")
 def test_a_host_that_is_right_is_left_as_it_is(
     machine: machines.Machine, image: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    settings.installed(machine, image)
     machine.hold(4711, HPRE)
     machine.calls()
     files, runs = machine.files(), machine.files("run")
@@ -92,10 +92,10 @@ def test_a_host_that_is_to_be_without_driver_is_ready_when_it_is_clean(machine: 
     assert set(machine.files("etc", "lib", "opt")) == before
 
 
+@pytest.mark.usefixtures("installed")
 def test_what_an_interrupted_change_left_on_a_host_that_is_right_is_removed(
     machine: machines.Machine, image: Path
 ) -> None:
-    settings.installed(machine, image)
     machine.host.write(paths.KAE.changing, "{}\n")
     last = record.FailedTry(digest="", state="Failed", reason="", failures=1, boot="", until_s=0)
     record.update(machine.host, attempt=last)

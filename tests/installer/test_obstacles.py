@@ -18,13 +18,9 @@ from installer.sources import build
 from tests import tools
 from tests.installer import incidents, layouts, machines, modulefiles, settings
 
+pytestmark = pytest.mark.usefixtures("installed")
+
 KERNEL_USES = "The kernel itself uses "
-
-
-@pytest.fixture
-def machine(installed: machines.Machine, tmp_path: Path) -> machines.Machine:
-    """A host that has the driver 2.0.1 by us."""
-    return installed.copied(tmp_path / "host")
 
 
 @pytest.fixture

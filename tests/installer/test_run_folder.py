@@ -11,11 +11,7 @@ from installer import paths
 from runtime import errors, files
 from tests.installer import incidents, machines
 
-
-@pytest.fixture
-def machine(installed: machines.Machine, tmp_path: Path) -> machines.Machine:
-    """A host that has the driver 2.0.1 by us."""
-    return installed.copied(tmp_path / "host")
+pytestmark = pytest.mark.usefixtures("installed")
 
 
 def test_no_file_gets_a_mode_that_the_announcement_names(

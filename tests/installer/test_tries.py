@@ -40,10 +40,8 @@ def attempt(machine: machines.Machine) -> record.FailedTry:
     return found
 
 
-def test_a_failed_upgrade_puts_the_old_driver_back_and_says_why(
-    machine: machines.Machine, image: Path, newer: Path
-) -> None:
-    settings.installed(machine, image)
+@pytest.mark.usefixtures("installed")
+def test_a_failed_upgrade_puts_the_old_driver_back_and_says_why(machine: machines.Machine, newer: Path) -> None:
     machine.fail("modprobe uacce", NO_KEY, times=1)
 
     shown = tried(machine, newer).shown
@@ -56,10 +54,10 @@ def test_a_failed_upgrade_puts_the_old_driver_back_and_says_why(
     assert (shown.changes["failed"], shown.failures["load-modules"]) == (1, 1)
 
 
+@pytest.mark.usefixtures("installed")
 def test_what_fails_before_anything_is_touched_leaves_the_old_driver_at_work(
-    machine: machines.Machine, image: Path, bare: Path
+    machine: machines.Machine, bare: Path
 ) -> None:
-    settings.installed(machine, image)
     machine.hold(4711, "hisi_hpre-0")
     machine.calls()
 
@@ -82,10 +80,10 @@ def test_the_first_pause_is_a_minute_and_each_further_one_is_twice_as_long(
     assert attempt(machine).failures == 10
 
 
+@pytest.mark.usefixtures("installed")
 def test_after_a_failure_that_took_users_their_devices_the_first_pause_is_ten_minutes(
-    machine: machines.Machine, image: Path, newer: Path, boot: settings.Boot, server: apiserver.ApiServer
+    machine: machines.Machine, newer: Path, boot: settings.Boot, server: apiserver.ApiServer
 ) -> None:
-    settings.installed(machine, image)
     record.update(machine.host, lease=settings.MINE)
     machine.fail("modprobe uacce", NO_KEY, times=1)
 
@@ -154,10 +152,10 @@ def test_another_wish_is_tried_at_once_and_counts_anew(
 
 
 @pytest.mark.usefixtures("boot")
+@pytest.mark.usefixtures("installed")
 def test_to_go_back_to_the_old_wish_mends_it_and_forgets_the_failure(
     machine: machines.Machine, image: Path, bare: Path
 ) -> None:
-    settings.installed(machine, image)
     tried(machine, bare)
     machine.calls()
 
@@ -280,8 +278,8 @@ def test_failures_that_disturb_nobody_never_end_the_tries(
 
 
 @pytest.mark.usefixtures("boot")
+@pytest.mark.usefixtures("installed")
 def test_a_retry_that_a_healthy_host_does_not_need_ends_no_later_pause(machine: machines.Machine, image: Path) -> None:
-    settings.installed(machine, image)
     machine.host.write(paths.KAE.retry, "")
 
     settings.installer(machine, image).settle()

@@ -13,10 +13,10 @@ HPRE = "hisi_hpre-0"
 POD = "shop/checkout"
 
 
+@pytest.mark.usefixtures("installed")
 def test_users_are_not_evicted_to_mend_what_nobody_asked_for(
     machine: machines.Machine, image: Path, boot: settings.Boot, server: apiserver.ApiServer
 ) -> None:
-    settings.installed(machine, image)
     server.put_pods(POD)
     settings.break_parameter(machine)
     with podresources.serving(machine.root) as kubelet:
@@ -37,10 +37,10 @@ def test_users_are_not_evicted_to_mend_what_nobody_asked_for(
 
 
 @pytest.mark.parametrize("since", ["a harmless change of the config", "a boot"])
+@pytest.mark.usefixtures("installed")
 def test_users_are_spared_also_after_a_look_that_found_everything_right(
     since: str, machine: machines.Machine, image: Path, server: apiserver.ApiServer
 ) -> None:
-    settings.installed(machine, image)
     changes = {"drain": config.Drain(timeout_seconds=7)} if since != "a boot" else {}
     if since == "a boot":
         machine.reboot()
@@ -54,10 +54,10 @@ def test_users_are_spared_also_after_a_look_that_found_everything_right(
     assert (made.shown.state, server.state.requests) == ("Blocked", [])
 
 
+@pytest.mark.usefixtures("installed")
 def test_an_upgrade_evicts_the_holders_once_and_gives_the_lease_back(
-    machine: machines.Machine, image: Path, newer: Path, server: apiserver.ApiServer
+    machine: machines.Machine, newer: Path, server: apiserver.ApiServer
 ) -> None:
-    settings.installed(machine, image)
     server.put_pods(POD)
     with podresources.serving(machine.root) as kubelet:
         kubelet.give(POD, "nginx", settings.kind("hpre").resource, "0000:79:00.0")
@@ -72,10 +72,10 @@ def test_an_upgrade_evicts_the_holders_once_and_gives_the_lease_back(
     assert record.read(machine.host).lease is None
 
 
+@pytest.mark.usefixtures("installed")
 def test_holders_that_stay_until_the_deadline_block_the_upgrade_and_keep_the_old_driver(
-    machine: machines.Machine, image: Path, newer: Path, server: apiserver.ApiServer
+    machine: machines.Machine, newer: Path, server: apiserver.ApiServer
 ) -> None:
-    settings.installed(machine, image)
     machine.hold(4711, HPRE)
     machine.calls()
 
@@ -91,10 +91,10 @@ def test_holders_that_stay_until_the_deadline_block_the_upgrade_and_keep_the_old
     assert not server.lease(settings.MINE).get("holderIdentity")
 
 
+@pytest.mark.usefixtures("installed")
 def test_without_an_api_server_users_are_left_alone_and_the_driver_waits(
-    machine: machines.Machine, image: Path, newer: Path, tmp_path: Path
+    machine: machines.Machine, newer: Path, tmp_path: Path
 ) -> None:
-    settings.installed(machine, image)
     machine.hold(4711, HPRE)
 
     made = settings.installer(machine, newer, tmp_path / "none", driver_version="2.0.2")
@@ -106,20 +106,19 @@ def test_without_an_api_server_users_are_left_alone_and_the_driver_waits(
     assert (machine.host.path(paths.KAE.changing).exists(), record.read(machine.host).attempt) == (False, None)
 
 
+@pytest.mark.usefixtures("installed")
 def test_without_an_api_server_a_host_that_nobody_uses_is_upgraded(
-    machine: machines.Machine, image: Path, newer: Path, tmp_path: Path
+    machine: machines.Machine, newer: Path, tmp_path: Path
 ) -> None:
-    settings.installed(machine, image)
-
     shown = settings.installer(machine, newer, tmp_path / "none", driver_version="2.0.2").settle()
 
     assert (shown.state, settings.versions(machine)) == ("Ready", {"2.0.2"})
 
 
+@pytest.mark.usefixtures("installed")
 def test_a_host_waits_for_its_turn_while_another_one_has_the_lease(
-    machine: machines.Machine, image: Path, newer: Path, server: apiserver.ApiServer
+    machine: machines.Machine, newer: Path, server: apiserver.ApiServer
 ) -> None:
-    settings.installed(machine, image)
     machine.hold(4711, HPRE)
     server.put_lease(
         settings.MINE, holderIdentity="kp920-2", leaseDurationSeconds=900, renewTime="2026-01-02T03:04:05Z"
@@ -212,10 +211,10 @@ def test_a_host_whose_driver_failed_keeps_its_turn_when_a_device_is_opened_in_th
         assert (shown.state, incidents.holder(server)) == ("Blocked", "kp920-1")
 
 
+@pytest.mark.usefixtures("installed")
 def test_a_host_that_was_installed_anew_frees_the_lease_of_its_name_that_it_knows_nothing_of(
     machine: machines.Machine, image: Path, server: apiserver.ApiServer
 ) -> None:
-    settings.installed(machine, image)
     server.put_lease(settings.MINE, holderIdentity="kp920-1")
     with incidents.Crew(machine, server) as crew:
         crew.job(image, "2.0.1").settle()
@@ -223,10 +222,10 @@ def test_a_host_that_was_installed_anew_frees_the_lease_of_its_name_that_it_know
     assert incidents.holder(server) == ""
 
 
+@pytest.mark.usefixtures("installed")
 def test_the_lease_of_another_host_stays_and_is_looked_at_once(
     machine: machines.Machine, image: Path, server: apiserver.ApiServer
 ) -> None:
-    settings.installed(machine, image)
     server.put_lease(settings.MINE, holderIdentity="kp920-2")
     with incidents.Crew(machine, server) as crew:
         job = crew.job(image, "2.0.1")
