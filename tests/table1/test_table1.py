@@ -1,6 +1,6 @@
 """Table 1 of the KAE Operator's guide, in its order, each row set in the chart's values, imported and compiled.
 
-Where an option has no meaning here, the test shows what `kae import` says instead.
+Where an option has no meaning here, a test shows what `kae import` says instead.
 """
 
 import functools
@@ -10,10 +10,8 @@ from typing import Any
 import pytest
 import yaml
 
-from compiler import diagnostics, pipeline, schema
-from compiler.formats import canonical, decode
+from compiler import diagnostics, pipeline
 from compiler.migrate import drafts, operator_options, operator_values
-from compiler.project import package_data
 from tests import builders
 
 TABLE: tuple[tuple[str, Any], ...] = (
@@ -71,19 +69,9 @@ def nested(options: dict[str, Any]) -> dict[str, Any]:
 
 def imported(options: dict[str, Any]) -> tuple[str, list[diagnostics.Diagnostic]]:
     """Return the documents that `kae import` prints for these options, and its findings."""
-    text = json.dumps(nested(options))
-    read, found = decode.decode("values.json", text.encode())
-    assert found == []
-    judge = schema.Judge(package_data.schemas())
-    objects, notes = operator_values.translated(read, drafts.Names(cluster="east"), judge)
+    values = builders.document(nested(options), "values.json")
+    objects, notes = operator_values.translated([values], drafts.Names(cluster="east"), builders.judge())
     return operator_values.text(objects), notes
-
-
-def said(options: dict[str, Any]) -> dict[str, str]:
-    """Return the messages of `kae import` with their notes."""
-    _, notes = imported(options)
-    assert not diagnostics.has_errors(notes)
-    return {note.message: " ".join(note.notes) for note in notes}
 
 
 def compiled(options: dict[str, Any], engine: str = "none") -> Objects:
@@ -91,13 +79,9 @@ def compiled(options: dict[str, Any], engine: str = "none") -> Objects:
     text, _ = imported(options)
     policy, cluster = yaml.load_all(text, Loader=yaml.CSafeLoader)
     cluster["spec"]["gitops"] = {"engine": engine}
-    text = f"{canonical.dump_yaml(policy)}---\n{canonical.dump_yaml(cluster)}"
-    read, found = decode.decode("policies/imported.yaml", text.encode())
-    fleet, notes = pipeline.read(read, schema.Judge(package_data.schemas()))
-    view, more = pipeline.plan_cluster(fleet, fleet.clusters[0])
-    assert not diagnostics.has_errors([*found, *notes, *more])
-    files = builders.compiled(view).files
-    return {path: yaml.load(text, Loader=yaml.CSafeLoader) for path, text in files if path.endswith(".yaml")}
+    fleet, notes = pipeline.read([builders.document(policy), builders.document(cluster)], builders.judge())
+    assert not diagnostics.has_errors(notes)
+    return builders.objects(fleet.policies, (), fleet.clusters[0])
 
 
 @functools.cache
@@ -109,275 +93,74 @@ def usual() -> Objects:
 def changed(objects: Objects) -> set[str]:
     """The files that differ from the usual ones, or are gone, or new."""
     before = usual()
-    listing = "kustomization.yaml"  # follows from the other files
-    return {path for path in objects.keys() | before.keys() if objects.get(path) != before.get(path)} - {listing}
+    return {path for path in objects.keys() | before.keys() if objects.get(path) != before.get(path)}
 
 
-def container(found: Any) -> Any:
+def container(workload: Any) -> Any:
     """The one container of a workload."""
-    (only,) = found["spec"]["template"]["spec"]["containers"]
+    (only,) = workload["spec"]["template"]["spec"]["containers"]
     return only
 
 
-def config(found: Any) -> Any:
+def config(workload: Any) -> Any:
     """The config of a program of ours."""
-    return json.loads(found["spec"]["template"]["metadata"]["annotations"]["device.openfuyao.com/config"])
+    return json.loads(workload["spec"]["template"]["metadata"]["annotations"]["device.openfuyao.com/config"])
 
 
-def kinds(found: Any) -> set[str]:
+def kinds(workload: Any) -> set[str]:
     """The labels by which a DaemonSet knows a node that it serves."""
-    affinity = found["spec"]["template"]["spec"]["affinity"]["nodeAffinity"]
+    affinity = workload["spec"]["template"]["spec"]["affinity"]["nodeAffinity"]
     terms = affinity["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
     return {term["matchExpressions"][0]["key"] for term in terms}
 
 
-def test_nfd_enabled__false_leaves_nfd_and_its_definitions_out() -> None:
-    objects = compiled({"nfd.enabled": False})
-
-    assert changed(objects) == {path for path in usual() if path.startswith(("nfd/", "crds/", "node-feature-rule/"))}
-
-
-def test_nfd_nodefeaturerules__true_keeps_the_rules_for_somebody_elses_nfd() -> None:
-    objects = compiled({"nfd.enabled": False, "nfd.nodefeaturerules": True})
-
-    rule = objects["node-feature-rule/nodefeaturerule-kae.yaml"]
-    assert rule == usual()["node-feature-rule/nodefeaturerule-kae.yaml"]
-    assert not any(path.startswith("nfd/") for path in objects)
-
-
-def test_node_feature_discovery_image_repository__is_where_nfd_is_pulled_from() -> None:
-    objects = compiled({"node-feature-discovery.image.repository": "mirror.example.com/nfd"})
-
-    assert changed(objects) == set(NFD_PODS)
-    assert {container(objects[path])["image"] for path in NFD_PODS} == {"mirror.example.com/nfd:v0.16.4"}
-
-
-def test_node_feature_discovery_image_pullpolicy__is_that_of_nfds_pods() -> None:
-    objects = compiled({"node-feature-discovery.image.pullPolicy": "Always"})
-
-    assert changed(objects) == set(NFD_PODS)
-    assert {container(objects[path])["imagePullPolicy"] for path in NFD_PODS} == {"Always"}
-
-
-def test_node_feature_discovery_image_tag__is_the_release_of_nfd() -> None:
-    objects = compiled({"node-feature-discovery.image.tag": "v0.17.3"})
-
-    images = {container(objects[path])["image"] for path in NFD_PODS}
-    assert images == {"registry.k8s.io/nfd/node-feature-discovery:v0.17.3"}
-
-
-def test_operator_enabledhpre__false_offers_no_hpre_devices() -> None:
-    objects = compiled({"operator.enabledHPRE": False, "operator.enabledZIP": True})
-
-    for path in (DRIVER, DEVICE_PLUGIN):
-        assert kinds(objects[path]) == {"openfuyao.com/kae.zip.present"}
-    assert [kind["resource"] for kind in config(objects[DEVICE_PLUGIN])["kinds"]] == ["openfuyao.com/kae.zip"]
-
-
-def test_operator_enabledsec__true_offers_sec_devices_which_the_operator_reserved() -> None:
-    objects = compiled({"operator.enabledSEC": True})
-    words = said({"operator.enabledSEC": True})
-
-    assert changed(objects) == {DRIVER, DEVICE_PLUGIN}
-    assert "openfuyao.com/kae.sec.present" in kinds(objects[DRIVER]) & kinds(objects[DEVICE_PLUGIN])
-    assert "openfuyao.com/kae.sec" in [kind["resource"] for kind in config(objects[DEVICE_PLUGIN])["kinds"]]
-    assert "offered as openfuyao.com/kae.sec" in words["'operator.enabledSEC' means something else here."]
-
-
-def test_operator_enabledzip__true_offers_zip_devices_which_the_operator_reserved() -> None:
-    objects = compiled({"operator.enabledZIP": True})
-    words = said({"operator.enabledZIP": True})
-
-    assert changed(objects) == {DRIVER, DEVICE_PLUGIN}
-    assert "openfuyao.com/kae.zip.present" in kinds(objects[DRIVER]) & kinds(objects[DEVICE_PLUGIN])
-    assert "openfuyao.com/kae.zip" in [kind["resource"] for kind in config(objects[DEVICE_PLUGIN])["kinds"]]
-    assert "offered as openfuyao.com/kae.zip" in words["'operator.enabledZIP' means something else here."]
-
-
-def test_operator_upgradecrd__has_no_meaning_as_definitions_are_manifests() -> None:
-    objects = compiled({"operator.upgradeCRD": True})
-    words = said({"operator.upgradeCRD": True})
-
-    assert changed(objects) == set()
-    assert "Definitions are manifests here" in words["'operator.upgradeCRD' is not carried over."]
-
-
-@pytest.mark.parametrize("engine", ["argocd", "flux"])
-def test_operator_cleanupcrd__true_lets_the_engine_delete_the_definitions(engine: str) -> None:
-    kept = compiled({}, engine)[CRD]["metadata"]["annotations"]
-    cleaned = compiled({"operator.cleanupCRD": True}, engine)[CRD]["metadata"].get("annotations", {})
-    words = said({"operator.cleanupCRD": True})
-
-    key, stays = {
-        "argocd": ("argocd.argoproj.io/sync-options", "Prune=false"),
-        "flux": ("kustomize.toolkit.fluxcd.io/prune", "disabled"),
-    }[engine]
-    assert stays in kept[key]
-    assert stays not in cleaned.get(key, "")
-    assert "'crd.cleanup'" in words["'operator.cleanupCRD' means something else here."]
-
-
-def test_operator_image__has_no_meaning_as_there_is_no_controller() -> None:
-    objects = compiled({"operator.image": "example.com/operator"})
-    words = said({"operator.image": "example.com/operator"})
-
-    assert changed(objects) == set()
-    assert "There is no controller" in words["'operator.image' is not carried over."]
-
-
-def test_operator_version__has_no_meaning_as_there_is_no_controller() -> None:
-    objects = compiled({"operator.version": "v24.09"})
-    words = said({"operator.version": "v24.09"})
-
-    assert changed(objects) == set()
-    assert "There is no controller" in words["'operator.version' is not carried over."]
-
-
-def test_operator_pullpolicy__has_no_meaning_as_there_is_no_controller() -> None:
-    objects = compiled({"operator.pullPolicy": "Always"})
-    words = said({"operator.pullPolicy": "Always"})
-
-    assert changed(objects) == set()
-    assert "There is no controller" in words["'operator.pullPolicy' is not carried over."]
-
-
-def test_daemonsets_labels__are_on_every_pod_of_ours_and_in_no_selector() -> None:
-    objects = compiled({"daemonSets.labels": {"example.com/team": "kae"}})
-
-    assert changed(objects) == {DRIVER, DEVICE_PLUGIN}
-    for path in (DRIVER, DEVICE_PLUGIN):
-        assert objects[path]["spec"]["template"]["metadata"]["labels"]["example.com/team"] == "kae"
-        assert objects[path]["spec"]["selector"] == usual()[path]["spec"]["selector"]
-
-
-def test_daemonsets_tolerations__are_those_of_every_pod_of_ours_and_of_nfds_workers() -> None:
-    objects = compiled({"daemonSets.tolerations": [TOLERATION]})
-
-    assert changed(objects) == {DRIVER, DEVICE_PLUGIN, "nfd/daemonset-nfd-worker.yaml"}
-    for path in changed(objects):
-        assert TOLERATION in objects[path]["spec"]["template"]["spec"]["tolerations"]
-
-
-def test_driver_enabled__false_leaves_a_driver_that_is_installed_already_alone() -> None:
-    objects = compiled({"driver.enabled": False})
-
-    assert changed(objects) == {path for path in usual() if path.startswith(("driver/", "guard/"))}
-    assert DEVICE_PLUGIN in objects
-
-
-def test_driver_enabledcleanup__true_tells_the_installer_to_clean_up_and_gives_it_time() -> None:
-    objects = compiled({"driver.enabledCleanup": True})
-
+ROWS: tuple[tuple[str, Any, tuple[str, ...]], ...] = (
+    ("nfd.enabled", False, ("nfd/", "crds/", "node-feature-rule/")),
+    ("nfd.nodefeaturerules", True, ()),
+    ("node-feature-discovery.image.repository", "mirror.example.com/nfd", NFD_PODS),
+    ("node-feature-discovery.image.pullPolicy", "Always", NFD_PODS),
+    ("node-feature-discovery.image.tag", "v0.17.3", NFD_PODS),
+    ("operator.enabledHPRE", False, (DRIVER, DEVICE_PLUGIN)),
+    ("operator.enabledSEC", True, (DRIVER, DEVICE_PLUGIN)),
+    ("operator.enabledZIP", True, (DRIVER, DEVICE_PLUGIN)),
+    ("operator.upgradeCRD", True, ()),
+    ("operator.cleanupCRD", True, ()),
+    ("operator.image", "example.com/operator", ()),
+    ("operator.version", "v24.09", ()),
+    ("operator.pullPolicy", "Always", ()),
+    ("daemonSets.labels", {"example.com/team": "kae"}, (DRIVER, DEVICE_PLUGIN)),
+    ("daemonSets.tolerations", [TOLERATION], (DRIVER, DEVICE_PLUGIN, "nfd/daemonset-nfd-worker.yaml")),
+    ("driver.enabled", False, ("driver/", "guard/")),
     # Its rights outlive the policy, so it has a Role of its own.
-    rights = {f"driver/{kind}-kae-driver{policy}.yaml" for kind in ("role", "rolebinding") for policy in ("", "-kae")}
-    assert changed(objects) == {DRIVER, *rights}
-    assert config(objects[DRIVER])["enabledCleanup"] is True
-    grace, before = (
-        found[DRIVER]["spec"]["template"]["spec"]["terminationGracePeriodSeconds"] for found in (objects, usual())
-    )
-    assert grace > before
-
-
-def test_driver_repository__is_where_the_driver_is_pulled_from() -> None:
-    objects = compiled({"driver.repository": "docker.io/example"})
-
-    assert changed(objects) == {DRIVER}
-    assert container(objects[DRIVER])["image"] == "docker.io/example/kae-driver-installer:latest"
-
-
-@pytest.mark.parametrize(
-    ("more", "image"),
-    [
-        ({}, "cr.openfuyao.cn/openfuyao/own-driver:latest"),
-        ({"driver.repository": "", "driver.version": ""}, "own-driver"),
-    ],
+    ("driver.enabledCleanup", True, (DRIVER, "driver/role")),
+    ("driver.repository", "docker.io/example", (DRIVER,)),
+    ("driver.image", "own-driver", (DRIVER,)),
+    ("driver.version", "0.1", (DRIVER,)),
+    ("driver.env", [{"name": "INSTALL_POLICY", "value": "Always"}], (DRIVER,)),
+    ("devicePlugin.enabled", False, ("device-plugin/",)),
+    ("devicePlugin.repository", "docker.io/example", (DEVICE_PLUGIN,)),
+    ("devicePlugin.image", "own-plugin", (DEVICE_PLUGIN,)),
+    ("devicePlugin.version", "0.1", (DEVICE_PLUGIN,)),
+    ("psa.enabled", True, (NAMESPACE,)),
 )
-def test_driver_image__is_a_name_or_the_whole_path_where_repository_and_version_are_empty(
-    more: dict[str, str], image: str
-) -> None:
-    objects = compiled({"driver.image": "own-driver", **more})
-
-    assert changed(objects) == {DRIVER}
-    assert container(objects[DRIVER])["image"] == image
+"""Every row's option with another value, and how the paths of the files begin that it changes."""
 
 
-def test_driver_version__is_the_tag_of_the_image_and_what_the_installer_provides() -> None:
-    objects = compiled({"driver.version": "0.1"})
+def test_every_row_is_tried_and_is_an_option_that_import_knows() -> None:
+    options = [option for option, _ in TABLE]
 
-    assert changed(objects) == {DRIVER}
-    assert container(objects[DRIVER])["image"] == "cr.openfuyao.cn/openfuyao/kae-driver-installer:0.1"
-    assert config(objects[DRIVER])["driverVersion"] == "0.1"
-
-
-@pytest.mark.parametrize(
-    "env", [[{"name": "INSTALL_POLICY", "value": "Always"}], {"INSTALL_POLICY": "Always"}, "Always"]
-)
-def test_driver_env__install_policy_always_replaces_a_driver_that_is_there(env: object) -> None:
-    objects = compiled({"driver.env": env})
-
-    assert changed(objects) == {DRIVER}
-    assert {"name": "INSTALL_POLICY", "value": "Always"} in container(objects[DRIVER])["env"]
-    assert config(objects[DRIVER])["installPolicy"] == "Always"
+    assert [option for option, *_ in ROWS] == options
+    assert {tuple(option.split(".")) for option in options} <= operator_options.OPTIONS.keys()
 
 
-def test_deviceplugin_enabled__false_leaves_a_device_plugin_that_is_installed_already_alone() -> None:
-    objects = compiled({"devicePlugin.enabled": False})
+@pytest.mark.parametrize(("option", "value", "beginnings"), ROWS, ids=[option for option, *_ in ROWS])
+def test_a_row_changes_the_files_that_it_is_about(option: str, value: object, beginnings: tuple[str, ...]) -> None:
+    # A cluster without any device would have no driver.
+    more = {"operator.enabledZIP": True} if option == "operator.enabledHPRE" else {}
 
-    assert changed(objects) == {path for path in usual() if path.startswith("device-plugin/")}
-    assert DRIVER in objects
+    objects = compiled({option: value, **more})
 
-
-def test_deviceplugin_repository__is_where_the_device_plugin_is_pulled_from() -> None:
-    objects = compiled({"devicePlugin.repository": "docker.io/example"})
-
-    assert changed(objects) == {DEVICE_PLUGIN}
-    assert container(objects[DEVICE_PLUGIN])["image"] == "docker.io/example/kae-device-plugin:latest"
-
-
-@pytest.mark.parametrize(
-    ("more", "image"),
-    [
-        ({}, "cr.openfuyao.cn/openfuyao/own-plugin:latest"),
-        ({"devicePlugin.repository": "", "devicePlugin.version": ""}, "own-plugin"),
-    ],
-)
-def test_deviceplugin_image__is_a_name_or_the_whole_path_where_repository_and_version_are_empty(
-    more: dict[str, str], image: str
-) -> None:
-    objects = compiled({"devicePlugin.image": "own-plugin", **more})
-
-    assert changed(objects) == {DEVICE_PLUGIN}
-    assert container(objects[DEVICE_PLUGIN])["image"] == image
-
-
-def test_deviceplugin_version__is_the_tag_of_the_image() -> None:
-    objects = compiled({"devicePlugin.version": "0.1"})
-
-    assert changed(objects) == {DEVICE_PLUGIN}
-    assert container(objects[DEVICE_PLUGIN])["image"] == "cr.openfuyao.cn/openfuyao/kae-device-plugin:0.1"
-
-
-def test_psa_enabled__true_labels_the_namespace_as_privileged() -> None:
-    objects = compiled({"psa.enabled": True})
-
-    assert changed(objects) == {NAMESPACE}
-    labels = objects[NAMESPACE]["metadata"]["labels"]
-    assert {
-        mode: labels[f"pod-security.kubernetes.io/{mode}"] for mode in ("enforce", "audit", "warn")
-    } == dict.fromkeys(("enforce", "audit", "warn"), "privileged")
-
-
-def test_every_row_has_its_test_in_the_order_of_the_table() -> None:
-    tests = (name.removeprefix("test_").partition("__") for name in globals() if name.startswith("test_"))
-    rows = dict.fromkeys(row for row, separator, _ in tests if separator)
-
-    assert list(rows) == [option.replace(".", "_").replace("-", "_").lower() for option, _ in TABLE]
-
-
-def test_every_row_is_an_option_that_import_knows() -> None:
-    rows = {tuple(option.split(".")) for option, _ in TABLE}
-
-    assert rows <= operator_options.OPTIONS.keys()
+    assert changed(objects) == {path for path in objects.keys() | usual().keys() if path.startswith(beginnings)}
 
 
 def test_the_default_of_each_row_is_the_default_here() -> None:
@@ -386,3 +169,142 @@ def test_the_default_of_each_row_is_the_default_here() -> None:
 
     assert config(compiled({"driver.env": env})[DRIVER]) == config(usual()[DRIVER])
     assert changed(compiled({option: default for option, default in TABLE if option != "driver.env"})) == set()
+
+
+def test_nodefeaturerules_keeps_the_rules_for_somebody_elses_nfd() -> None:
+    objects = compiled({"nfd.enabled": False, "nfd.nodefeaturerules": True})
+
+    rule = "node-feature-rule/nodefeaturerule-kae.yaml"
+    assert objects[rule] == usual()[rule]
+    assert not any(path.startswith("nfd/") for path in objects)
+
+
+OPERATOR = "cr.openfuyao.cn/openfuyao"
+
+
+@pytest.mark.parametrize(
+    ("options", "paths", "image"),
+    [
+        ({"node-feature-discovery.image.repository": "example.com/nfd"}, NFD_PODS, "example.com/nfd:v0.16.4"),
+        (
+            {"node-feature-discovery.image.tag": "v0.17.3"},
+            NFD_PODS,
+            "registry.k8s.io/nfd/node-feature-discovery:v0.17.3",
+        ),
+        ({"driver.repository": "docker.io/example"}, [DRIVER], "docker.io/example/kae-driver-installer:latest"),
+        ({"driver.image": "own-driver"}, [DRIVER], f"{OPERATOR}/own-driver:latest"),
+        ({"driver.image": "own", "driver.repository": "", "driver.version": ""}, [DRIVER], "own"),
+        ({"driver.version": "0.1"}, [DRIVER], f"{OPERATOR}/kae-driver-installer:0.1"),
+        ({"devicePlugin.repository": "example.com"}, [DEVICE_PLUGIN], "example.com/kae-device-plugin:latest"),
+        ({"devicePlugin.image": "own-plugin"}, [DEVICE_PLUGIN], f"{OPERATOR}/own-plugin:latest"),
+        (
+            {"devicePlugin.image": "own", "devicePlugin.repository": "", "devicePlugin.version": ""},
+            [DEVICE_PLUGIN],
+            "own",
+        ),
+        ({"devicePlugin.version": "0.1"}, [DEVICE_PLUGIN], f"{OPERATOR}/kae-device-plugin:0.1"),
+    ],
+)
+def test_an_image_is_a_repository_a_name_and_a_version_or_the_name_alone(
+    options: dict[str, Any], paths: list[str], image: str
+) -> None:
+    objects = compiled(options)
+
+    assert {container(objects[path])["image"] for path in paths} == {image}
+
+
+def test_the_pull_policy_of_nfd_is_that_of_its_pods() -> None:
+    objects = compiled({"node-feature-discovery.image.pullPolicy": "Always"})
+
+    assert {container(objects[path])["imagePullPolicy"] for path in NFD_PODS} == {"Always"}
+
+
+@pytest.mark.parametrize(
+    ("options", "offered"),
+    [
+        ({"operator.enabledHPRE": False, "operator.enabledZIP": True}, ["zip"]),
+        ({"operator.enabledSEC": True}, ["hpre", "sec"]),
+        ({"operator.enabledZIP": True}, ["hpre", "zip"]),
+    ],
+)
+def test_the_kinds_of_devices_that_are_enabled_are_offered(options: dict[str, bool], offered: list[str]) -> None:
+    objects = compiled(options)
+
+    for path in (DRIVER, DEVICE_PLUGIN):
+        assert kinds(objects[path]) == {f"openfuyao.com/kae.{kind}.present" for kind in offered}
+    resources = [kind["resource"] for kind in config(objects[DEVICE_PLUGIN])["kinds"]]
+    assert resources == [f"openfuyao.com/kae.{kind}" for kind in offered]
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "message", "note"),
+    [
+        ("operator.enabledSEC", True, "means something else here", "offered as openfuyao.com/kae.sec"),
+        ("operator.enabledZIP", True, "means something else here", "offered as openfuyao.com/kae.zip"),
+        ("operator.upgradeCRD", True, "is not carried over", "Definitions are manifests here"),
+        ("operator.cleanupCRD", True, "means something else here", "'crd.cleanup'"),
+        ("operator.image", "example.com/operator", "is not carried over", "There is no controller"),
+        ("operator.version", "v24.09", "is not carried over", "There is no controller"),
+        ("operator.pullPolicy", "Always", "is not carried over", "There is no controller"),
+    ],
+)
+def test_import_says_what_has_another_meaning_or_none_here(option: str, value: object, message: str, note: str) -> None:
+    _, findings = imported({option: value})
+
+    assert not diagnostics.has_errors(findings)
+    notes = {finding.message: " ".join(finding.notes) for finding in findings}
+    assert note in notes[f"'{option}' {message}."]
+
+
+@pytest.mark.parametrize(
+    ("engine", "key", "stays"),
+    [
+        ("argocd", "argocd.argoproj.io/sync-options", "Prune=false"),
+        ("flux", "kustomize.toolkit.fluxcd.io/prune", "disabled"),
+    ],
+)
+def test_cleanupcrd_lets_the_engine_delete_the_definitions(engine: str, key: str, stays: str) -> None:
+    kept = compiled({}, engine)[CRD]["metadata"]["annotations"]
+    cleaned = compiled({"operator.cleanupCRD": True}, engine)[CRD]["metadata"].get("annotations", {})
+
+    assert stays in kept[key]
+    assert stays not in cleaned.get(key, "")
+
+
+def test_labels_and_tolerations_of_daemonsets_are_those_of_their_pods() -> None:
+    objects = compiled({"daemonSets.labels": {"example.com/team": "kae"}, "daemonSets.tolerations": [TOLERATION]})
+
+    for path in (DRIVER, DEVICE_PLUGIN):
+        assert objects[path]["spec"]["template"]["metadata"]["labels"]["example.com/team"] == "kae"
+        assert objects[path]["spec"]["selector"] == usual()[path]["spec"]["selector"]
+    for path in (DRIVER, DEVICE_PLUGIN, "nfd/daemonset-nfd-worker.yaml"):
+        assert TOLERATION in objects[path]["spec"]["template"]["spec"]["tolerations"]
+
+
+def test_enabledcleanup_tells_the_installer_to_clean_up_and_gives_it_time() -> None:
+    now, before = compiled({"driver.enabledCleanup": True})[DRIVER], usual()[DRIVER]
+
+    assert config(now)["enabledCleanup"] is True
+    grace_s, before_s = (each["spec"]["template"]["spec"]["terminationGracePeriodSeconds"] for each in (now, before))
+    assert grace_s > before_s
+
+
+def test_the_version_of_the_driver_is_the_one_that_the_installer_provides() -> None:
+    assert config(compiled({"driver.version": "0.1"})[DRIVER])["driverVersion"] == "0.1"
+
+
+@pytest.mark.parametrize(
+    "env", [[{"name": "INSTALL_POLICY", "value": "Always"}], {"INSTALL_POLICY": "Always"}, "Always"]
+)
+def test_install_policy_always_replaces_a_driver_that_is_there(env: object) -> None:
+    driver = compiled({"driver.env": env})[DRIVER]
+
+    assert {"name": "INSTALL_POLICY", "value": "Always"} in container(driver)["env"]
+    assert config(driver)["installPolicy"] == "Always"
+
+
+def test_psa_labels_the_namespace_as_privileged() -> None:
+    labels = compiled({"psa.enabled": True})[NAMESPACE]["metadata"]["labels"]
+
+    levels = {labels[f"pod-security.kubernetes.io/{mode}"] for mode in ("enforce", "audit", "warn")}
+    assert levels == {"privileged"}

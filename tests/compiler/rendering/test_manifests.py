@@ -8,7 +8,7 @@ import pytest
 from hypothesis import strategies
 
 from compiler.fleet import definitions
-from tests import builders
+from tests import builders, effort
 
 DRIVER = "driver/daemonset-kae-driver-tls.yaml"
 PLUGIN = "device-plugin/daemonset-kae-device-plugin-tls.yaml"
@@ -281,6 +281,7 @@ def expanded(value: str) -> str:
     return re.sub(r"\$(\$|\(([^)]*)\))", lambda match: match[2].upper() if match[2] is not None else "$", value)
 
 
+@hypothesis.settings(max_examples=effort.examples(gate=10, long=100))
 @hypothesis.given(strategies.text(alphabet="$()aé ", max_size=12))
 @hypothesis.example("$(NODE_NAME)")
 @hypothesis.example("$$(NODE_NAME)$")
