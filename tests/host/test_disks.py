@@ -110,7 +110,7 @@ def test_a_disk_that_is_too_small_for_the_driver_is_refused_with_the_sizes(
     with disk(machine, "/var/lib/kae", 100) as folder:
         fill(folder, leave=20 * MIB + MIB // 2)
 
-        shown = crew.job(newer).settle()
+        shown = crew.job(image=newer).settle()
 
         assert shown.state == "Failed"
         assert incidents.works(machine)
@@ -121,7 +121,7 @@ def test_a_disk_that_gets_full_while_the_driver_is_staged_gets_its_room_back(
     machine: machines.Machine, newer: Path, crew: incidents.Crew
 ) -> None:
     with disk(machine, "/var/lib/kae", 100) as folder:
-        job = crew.job(newer)
+        job = crew.job(image=newer)
         job.at("prepare-store", lambda: fill(folder, leave=6 << 10))
 
         job.settle()
@@ -138,7 +138,7 @@ def test_a_disk_without_any_room_makes_no_crash_loop(
 ) -> None:
     with disk(machine, "/var/lib/kae", 80) as folder:
         fill(folder)
-        job = crew.job(newer)
+        job = crew.job(image=newer)
         job.settle()
 
         # The pause cannot be noted; it is kept.
@@ -156,7 +156,7 @@ def test_a_disk_too_small_for_the_modules_is_refused_before_anybody_is_evicted(
     with disk(machine, MODULES, 20) as folder, used(machine, tmp_path) as (users, crew):
         fill(folder, leave=10 * MIB + MIB // 2)
 
-        shown = crew.job(newer).settle()
+        shown = crew.job(image=newer).settle()
 
         assert shown.state == "Failed"
         assert shown.reason == f"The disk of '{MODULES}/updates/kae' on the host has 10 MiB free; 16 are needed."
@@ -170,7 +170,7 @@ def test_a_disk_that_gets_full_while_files_are_placed_brings_the_old_driver_back
 ) -> None:
     where = "/opt" if step == "place-libraries" else MODULES  # The trees are beside the link.
     with disk(machine, where, 40) as folder:
-        job = crew.job(newer)
+        job = crew.job(image=newer)
         job.at(step, lambda: fill(folder), event="begun")
         before = index(machine)
 
@@ -189,7 +189,7 @@ def test_read_only_modules_are_refused_before_anybody_is_evicted(
     with disk(machine, "/usr/lib/modules", 40) as folder, used(machine, tmp_path) as (users, crew), read_only(folder):
         machine.calls()
 
-        shown = crew.job(newer).settle()
+        shown = crew.job(image=newer).settle()
 
         assert shown.state == "Failed"
         assert shown.reason == f"'{MODULES}/updates/kae' on the host cannot be changed: its file system is read-only."
@@ -203,7 +203,7 @@ def test_modules_that_become_read_only_in_a_change_leave_a_driver_or_say_why_not
     step: str, machine: machines.Machine, newer: Path, crew: incidents.Crew
 ) -> None:
     with disk(machine, "/usr/lib/modules", 40) as folder, read_only(folder):
-        job = crew.job(newer)
+        job = crew.job(image=newer)
         remount(folder, "rw")
         job.at(step, lambda: remount(folder, "ro"))
 
@@ -221,7 +221,7 @@ def test_a_read_only_record_is_a_failure_that_touches_nothing(
     machine: machines.Machine, newer: Path, crew: incidents.Crew
 ) -> None:
     with disk(machine, "/var/lib/kae", 100) as folder, read_only(folder):
-        shown = crew.job(newer).settle()
+        shown = crew.job(image=newer).settle()
 
         assert shown.state == "Failed"
         assert incidents.works(machine)
@@ -231,11 +231,11 @@ def test_a_read_only_record_is_a_failure_that_touches_nothing(
 def test_a_disk_with_room_again_takes_the_driver(machine: machines.Machine, newer: Path, crew: incidents.Crew) -> None:
     with disk(machine, "/var/lib/kae", 100) as folder:
         fill(folder)
-        crew.job(newer).settle()
+        crew.job(image=newer).settle()
         (folder / "of others").unlink()
 
         # The pause could not be noted on the full disk, so another installer begins at once.
-        shown = crew.job(newer).settle()
+        shown = crew.job(image=newer).settle()
 
         assert shown.state == "Ready"
         assert incidents.works(machine, "2.0.2")

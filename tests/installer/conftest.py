@@ -35,34 +35,47 @@ def drains(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(scope="session")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> machines.Machine:
     """A host on which we have installed the driver 2.0.1; not to be changed."""
-    folder = tmp_path_factory.mktemp("installed")
-    made = machines.Machine(folder / "host")
-    made.add_image(folder / "image", "2.0.1")
-    settings.installed(made, folder / "image")
+    made = machines.Machine(tmp_path_factory.mktemp("installed") / "host")
+    settings.installed(made, made.image("2.0.1"))
     made.calls()
+    return made
+
+
+@pytest.fixture(scope="session")
+def foreign(tmp_path_factory: pytest.TempPathFactory) -> machines.Machine:
+    """A host that has the driver 2.0.0 by others; not to be changed."""
+    return machines.with_kae(tmp_path_factory.mktemp("foreign") / "host", "2.0.0")
+
+
+@pytest.fixture(scope="session")
+def crashed(installed: machines.Machine, tmp_path_factory: pytest.TempPathFactory) -> machines.Machine:
+    """A host that had the driver 2.0.1, crashed as it loaded 2.0.2, and is up again; not to be changed."""
+    made = installed.copied(tmp_path_factory.mktemp("crashed") / "host")
+    with incidents.Crew(made) as crew:
+        incidents.panic(made, crew.job())
     return made
 
 
 @pytest.fixture
 def machine(tmp_path: Path, request: pytest.FixtureRequest) -> machines.Machine:
-    """A host: without driver, or a copy of `installed` where the test uses that fixture."""
-    if "installed" in request.fixturenames:
-        return request.getfixturevalue("installed").copied(tmp_path / "host")
+    """A host: a copy of one of those above where the test uses its fixture, else one without driver."""
+    for name in ("foreign", "crashed", "installed"):
+        if name in request.fixturenames:
+            prepared: machines.Machine = request.getfixturevalue(name)
+            return prepared.copied(tmp_path / "host")
     return machines.Machine(tmp_path / "host")
 
 
 @pytest.fixture
-def image(machine: machines.Machine, tmp_path: Path) -> Path:
+def image(machine: machines.Machine) -> Path:
     """An image with the driver 2.0.1."""
-    machine.add_image(tmp_path / "image", "2.0.1")
-    return tmp_path / "image"
+    return machine.image("2.0.1")
 
 
 @pytest.fixture
-def newer(machine: machines.Machine, tmp_path: Path) -> Path:
+def newer(machine: machines.Machine) -> Path:
     """An image with the driver 2.0.2."""
-    machine.add_image(tmp_path / "newer", "2.0.2")
-    return tmp_path / "newer"
+    return machine.image("2.0.2")
 
 
 @pytest.fixture

@@ -6,11 +6,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+import pytest
+
 from installer import loop, paths
 from installer.drain import eviction
 from installer.host import record
 from installer.report import driver_state
 from tests.installer import layouts, machines, podresources, settings
+from tests.installer.fakes import kernel
 from tests.kube import apiserver
 
 POD = "shop/checkout"
@@ -63,6 +66,20 @@ class Job(settings.Installer):
         """Lets something happen once: when this step is begun, done or has failed for the first time."""
         self.shown.plans.append((step, event, act))
 
+    def end_after(self, step: str) -> None:
+        """Work until this step is done, and end as by SIGKILL; the host stays up."""
+
+        def end() -> None:
+            raise Killed
+
+        self.at(step, end)
+        with pytest.raises(Killed):
+            self.settle()
+
+
+class Killed(BaseException):
+    """The installer ends where it is."""
+
 
 class Crew:
     """The installers of a host, one after the other; all end with the block."""
@@ -84,15 +101,17 @@ class Crew:
         for job in self._jobs:
             job.parts.close()
 
-    def job(self, image: Path, version: str = "2.0.2", **changes: Any) -> Job:
+    def job(self, version: str = "2.0.2", image: Path | None = None, **changes: Any) -> Job:
         """An installer that has just been started, and goes on with the Lease of the one before, as the program does.
 
-        The one before has ended.
+        The one before has ended. The image is by default the machine's own of that version.
         """
         for before in self._jobs:
             before.parts.close()
         kubeconfig = self._server.kubeconfig if self._server is not None else None
-        parts = settings.wired(self._machine, image, kubeconfig, driver_version=version, **changes)
+        parts = settings.wired(
+            self._machine, image or self._machine.image(version), kubeconfig, driver_version=version, **changes
+        )
         parts.resume()
         shown = Meanwhile()
         running = loop.Loop(parts.host, parts.settings, parts.changer, parts.digest, shown)
@@ -121,6 +140,14 @@ class Users:
         return self._server.state.evicted
 
 
+def panic(machine: machines.Machine, job: Job) -> None:
+    """Let the driver 2.0.2 panic as the installer loads it, and boot."""
+    machine.let_panic("2.0.2")
+    with pytest.raises(kernel.Panic):
+        job.settle()
+    machine.reboot()
+
+
 def works(machine: machines.Machine, version: str = "2.0.1") -> bool:
     """Return whether a driver is whole and open: all devices serve everybody, and no transaction is running."""
     library = machine.host.path(f"{paths.LIBRARIES}/lib/libwd.so.2")
@@ -133,6 +160,11 @@ def works(machine: machines.Machine, version: str = "2.0.1") -> bool:
         and not machine.host.path(paths.KAE.changing).exists()
         and record.read(machine.host).change is None
     )
+
+
+def blocked(machine: machines.Machine) -> bool:
+    """Return whether no boot loads the driver."""
+    return machine.host.path(paths.KAE.blocked).exists()
 
 
 def holder(server: apiserver.ApiServer) -> str:

@@ -289,6 +289,13 @@ class Machine:
         for name in ("lib/libwd.so.2", "lib/libwd_crypto.so.2", "lib/engines-1.1/kae.so", "lib/engines-3.0/kae.so"):
             layouts.put(folder / "opt/kae" / name, f"{name} {version}\n".encode())
 
+    def image(self, version: str) -> Path:
+        """Return the root of an image with a driver, beside the machine; it is filled for the first question."""
+        folder = self.root.parent / f"driver-{version}"
+        if not folder.exists():
+            self.add_image(folder, version)
+        return folder
+
     def _start(self, release: str) -> None:
         self._boots += 1
         self._disk.write("proc/sys/kernel/osrelease", f"{release}\n")

@@ -1,5 +1,6 @@
 """Kinds that a policy does not enable: their modules are not asked for, and they are in nobody's way."""
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -25,13 +26,11 @@ def only(*kinds: str, **changes: Any) -> dict[str, Any]:
     return {"modules": (*BASE, *modules), "module_parameters": parameters, **changes}
 
 
-def add_image(machine: machines.Machine, folder: Path, version: str, *modules: str) -> Path:
-    """An image that holds no modules but the common ones and these."""
-    machine.add_image(folder, version)
-    for path in (folder / "opt/lib/modules" / machine.kernel).iterdir():
+def leave(image: Path, *modules: str) -> None:
+    """Leave an image no modules but the common ones and these."""
+    for path in image.glob("opt/lib/modules/*/*.ko"):
         if path.stem not in (*BASE, *modules):
             path.unlink()
-    return folder
 
 
 def options_files(machine: machines.Machine) -> list[str]:
@@ -49,171 +48,161 @@ def served(machine: machines.Machine) -> set[str]:
     return {name.partition("-")[0] for name in machine.entries()}
 
 
-@pytest.fixture
-def everything(installed: machines.Machine, tmp_path: Path) -> machines.Machine:
-    """A host that has the driver 2.0.1 with the modules of all kinds."""
-    return installed.copied(tmp_path / "everything")
-
-
 def test_an_image_without_the_modules_of_other_kinds_serves_a_host_that_has_their_devices(
-    machine: machines.Machine, tmp_path: Path, crew: incidents.Crew
+    machine: machines.Machine, image: Path, crew: incidents.Crew
 ) -> None:
-    image = add_image(machine, tmp_path / "image", "2.0.1", HPRE)
+    leave(image, HPRE)
 
-    shown = crew.job(image, "2.0.1", **only("hpre")).settle()
+    shown = crew.job("2.0.1", **only("hpre")).settle()
 
     assert (shown.state, set(machine.loaded())) == ("Ready", {*BASE, HPRE})
     assert (served(machine), options_files(machine)) == ({HPRE}, [HPRE])
 
 
 def test_an_image_without_the_module_of_an_enabled_kind_is_refused_before_anything_is_touched(
-    machine: machines.Machine, tmp_path: Path, crew: incidents.Crew
+    machine: machines.Machine, image: Path, crew: incidents.Crew
 ) -> None:
-    image = add_image(machine, tmp_path / "image", "2.0.1", HPRE)
+    leave(image, HPRE)
 
-    shown = crew.job(image, "2.0.1", **only("hpre", "zip")).settle()
+    shown = crew.job("2.0.1", **only("hpre", "zip")).settle()
 
     assert (shown.state, shown.reason) == ("Failed", f"The image lacks {ZIP} for kernel {machine.kernel}.")
     assert machine.loaded() == {}
 
 
 def test_a_source_that_has_no_other_kinds_is_compiled(
-    machine: machines.Machine, tmp_path: Path, crew: incidents.Crew
+    machine: machines.Machine, image: Path, crew: incidents.Crew
 ) -> None:
-    machine.add_image(tmp_path / "image", "2.0.1", prebuilt=False)
-    (tmp_path / "image/opt/src/kae/Kbuild").write_text("obj-m := uacce.o hisi_qm.o hisi_hpre.o\n")
+    shutil.rmtree(image / "opt/lib")
+    (image / "opt/src/kae/Kbuild").write_text("obj-m := uacce.o hisi_qm.o hisi_hpre.o\n")
     sourcetrees.write_kernel_devel(machine.root / f"lib/modules/{machine.kernel}/build", machine.kernel)
 
-    shown = crew.job(tmp_path / "image", "2.0.1", **only("hpre", source=settings.BUILD)).settle()
+    shown = crew.job("2.0.1", **only("hpre", source=settings.BUILD)).settle()
 
     assert (shown.reason, set(machine.loaded())) == ("The driver 2.0.1 is loaded and verified.", {*BASE, HPRE})
 
 
 def test_a_kind_that_the_image_has_never_heard_of_breaks_nothing(
-    machine: machines.Machine, image: Path, crew: incidents.Crew
+    machine: machines.Machine, crew: incidents.Crew
 ) -> None:
     fourth = shapes.Kind(name="rde", resource="openfuyao.com/kae.rde", pf="a25a", vf="a25b", module="hisi_rde")
     kinds = (*settings.config().kinds, fourth)
 
-    shown = crew.job(image, "2.0.1", kinds=kinds).settle()
+    shown = crew.job("2.0.1", kinds=kinds).settle()
 
     assert (shown.state, incidents.works(machine)) == ("Ready", True)
 
 
 def test_the_kernels_own_module_of_another_kind_is_unloaded_before_the_common_ones(
-    machine: machines.Machine, image: Path, crew: incidents.Crew
+    machine: machines.Machine, crew: incidents.Crew
 ) -> None:
     machine.load("uacce", "hisi_qm", ZIP)
 
-    shown = crew.job(image, "2.0.1", **only("hpre")).settle()
+    shown = crew.job("2.0.1", **only("hpre")).settle()
 
     assert (shown.state, set(machine.loaded()), settings.versions(machine)) == ("Ready", {*BASE, HPRE}, {"2.0.1"})
 
 
+@pytest.mark.usefixtures("installed")
 def test_who_holds_a_device_of_another_kind_whose_module_has_to_go_is_waited_for(
-    everything: machines.Machine, newer: Path, server: apiserver.ApiServer
+    machine: machines.Machine, server: apiserver.ApiServer, crew: incidents.Crew
 ) -> None:
-    entry = next(name for name in everything.entries() if name.startswith(ZIP))
-    everything.hold(4711, entry)
+    entry = next(name for name in machine.entries() if name.startswith(ZIP))
+    machine.hold(4711, entry)
 
-    with incidents.Crew(everything, server) as crew:
-        shown = crew.job(newer, **only("hpre")).settle()
+    shown = crew.job(**only("hpre")).settle()
 
     assert (shown.state, "process 4711 (openssl)" in shown.reason) == ("Blocked", True)
-    assert len(everything.loaded()) == 5
+    assert len(machine.loaded()) == 5
 
 
+@pytest.mark.usefixtures("installed")
 def test_a_kind_that_is_switched_off_stays_loaded_until_the_next_swap(
-    everything: machines.Machine, tmp_path: Path, newer: Path
+    machine: machines.Machine, crew: incidents.Crew
 ) -> None:
-    everything.add_image(tmp_path / "image", "2.0.1")
-    before = everything.files("etc", "lib", "opt")
-    with incidents.Crew(everything) as crew:
-        shown = crew.job(tmp_path / "image", "2.0.1", **only("hpre")).settle()
+    before = machine.files("etc", "lib", "opt")
+    shown = crew.job("2.0.1", **only("hpre")).settle()
 
-        assert (shown.state, settings.changes_made(everything), len(everything.entries())) == ("Ready", [], 6)
-        assert everything.files("etc", "lib", "opt") == before
+    assert (shown.state, settings.changes_made(machine), len(machine.entries())) == ("Ready", [], 6)
+    assert machine.files("etc", "lib", "opt") == before
 
-        shown = crew.job(newer, **only("hpre")).settle()
+    shown = crew.job(**only("hpre")).settle()
 
-    assert (shown.state, set(everything.loaded()), served(everything)) == ("Ready", {*BASE, HPRE}, {HPRE})
-    assert (placed(everything), options_files(everything)) == (sorted((*BASE, HPRE)), [HPRE])
+    assert (shown.state, set(machine.loaded()), served(machine)) == ("Ready", {*BASE, HPRE}, {HPRE})
+    assert (placed(machine), options_files(machine)) == (sorted((*BASE, HPRE)), [HPRE])
 
 
 @pytest.mark.parametrize("damage", [("hisi_zip", "version"), ("hisi_zip", "parameters/pf_q_num")])
+@pytest.mark.usefixtures("installed")
 def test_nothing_is_proved_of_a_kind_that_is_switched_off(
-    damage: tuple[str, str], everything: machines.Machine, tmp_path: Path
+    damage: tuple[str, str], machine: machines.Machine, crew: incidents.Crew
 ) -> None:
-    everything.add_image(tmp_path / "image", "2.0.1")
-    (everything.root / "sys/module" / damage[0] / damage[1]).write_text("64\n")
+    (machine.root / "sys/module" / damage[0] / damage[1]).write_text("64\n")
 
-    with incidents.Crew(everything) as crew:
-        shown = crew.job(tmp_path / "image", "2.0.1", **only("hpre")).settle()
+    shown = crew.job("2.0.1", **only("hpre")).settle()
 
-    assert (shown.state, settings.changes_made(everything)) == ("Ready", [])
+    assert (shown.state, settings.changes_made(machine)) == ("Ready", [])
 
 
+@pytest.mark.usefixtures("installed")
 def test_virtual_functions_of_a_kind_that_is_switched_off_stay_until_its_module_goes(
-    everything: machines.Machine, tmp_path: Path, newer: Path
+    machine: machines.Machine, crew: incidents.Crew
 ) -> None:
     zipped = "0000:75:00.0"
-    everything.add_image(tmp_path / "image", "2.0.1")
-    everything.host.write_attribute(f"/sys/bus/pci/devices/{zipped}/sriov_numvfs", "3")
-    with incidents.Crew(everything) as crew:
-        shown = crew.job(tmp_path / "image", "2.0.1", **only("hpre", sriov={"hpre": 2})).settle()
+    machine.host.write_attribute(f"/sys/bus/pci/devices/{zipped}/sriov_numvfs", "3")
+    shown = crew.job("2.0.1", **only("hpre", sriov={"hpre": 2})).settle()
 
-        assert (shown.state, len(everything.vfs(zipped)), len(everything.vfs(incidents.HPRE))) == ("Ready", 3, 2)
+    assert (shown.state, len(machine.vfs(zipped)), len(machine.vfs(incidents.HPRE))) == ("Ready", 3, 2)
 
-        shown = crew.job(newer, **only("hpre", sriov={"hpre": 2})).settle()
+    shown = crew.job(**only("hpre", sriov={"hpre": 2})).settle()
 
-    assert (shown.state, len(everything.vfs(zipped)), len(everything.vfs(incidents.HPRE))) == ("Ready", 0, 2)
+    assert (shown.state, len(machine.vfs(zipped)), len(machine.vfs(incidents.HPRE))) == ("Ready", 0, 2)
 
 
 @pytest.mark.parametrize("in_tree", [False, True])
 def test_a_kind_that_is_switched_on_brings_its_module_from_the_same_image(
-    in_tree: bool, machine: machines.Machine, image: Path, crew: incidents.Crew
+    in_tree: bool, machine: machines.Machine, crew: incidents.Crew
 ) -> None:
-    crew.job(image, "2.0.1", **only("hpre")).settle()
+    crew.job("2.0.1", **only("hpre")).settle()
     if not in_tree:
         for path in (machine.root / f"lib/modules/{machine.kernel}/kernel").rglob(f"{ZIP}.ko*"):
             path.unlink()
         machine.host.run("depmod", "-a", machine.kernel)
 
-    shown = crew.job(image, "2.0.1", **only("hpre", "zip")).settle()
+    shown = crew.job("2.0.1", **only("hpre", "zip")).settle()
 
     assert (shown.state, served(machine), settings.versions(machine)) == ("Ready", {HPRE, ZIP}, {"2.0.1"})
     assert placed(machine) == sorted((*BASE, HPRE, ZIP))
 
 
 def test_a_kind_that_cannot_be_switched_on_brings_the_driver_before_it_back(
-    machine: machines.Machine, image: Path, crew: incidents.Crew
+    machine: machines.Machine, crew: incidents.Crew
 ) -> None:
-    crew.job(image, "2.0.1", **only("hpre", "sec")).settle()
+    crew.job("2.0.1", **only("hpre", "sec")).settle()
     machine.fail(f"modprobe {ZIP}", f"modprobe: ERROR: could not insert '{ZIP}': No such device")
 
-    shown = crew.job(image, "2.0.1", **only("hpre", "zip")).settle()
+    shown = crew.job("2.0.1", **only("hpre", "zip")).settle()
 
     assert (shown.state, shown.reason.endswith(BACK)) == ("Failed", True)
     assert (set(machine.loaded()), served(machine)) == ({*BASE, HPRE, SEC}, {HPRE, SEC})
     assert placed(machine) == sorted((*BASE, HPRE, SEC))
 
 
+@pytest.mark.usefixtures("installed")
 def test_a_driver_of_an_earlier_release_counts_as_one_with_all_modules(
-    everything: machines.Machine, tmp_path: Path
+    machine: machines.Machine, crew: incidents.Crew
 ) -> None:
-    everything.add_image(tmp_path / "image", "2.0.1")
-    folder = everything.root / "var/lib/kae/drivers"
-    for path in (*folder.glob("*/driver.json"), everything.host.path(paths.KAE.record)):
+    folder = machine.root / "var/lib/kae/drivers"
+    for path in (*folder.glob("*/driver.json"), machine.host.path(paths.KAE.record)):
         path.write_text(path.read_text().replace('"wanted"', '"unknown"'))
     (driver,) = folder.glob("*/driver.json")
     assert msgspec.json.decode(driver.read_bytes(), type=record.Driver).wanted == ()
-    everything.unload()
-    everything.host.path(f"{paths.KAE.modules(everything.kernel)}/{ZIP}.ko").unlink()
+    machine.unload()
+    machine.host.path(f"{paths.KAE.modules(machine.kernel)}/{ZIP}.ko").unlink()
 
-    with incidents.Crew(everything) as crew:
-        job = crew.job(tmp_path / "image", "2.0.1")
-        job.settle()
+    job = crew.job("2.0.1")
+    job.settle()
 
-    assert (job.shown.state, incidents.works(everything)) == ("Ready", True)
+    assert (job.shown.state, incidents.works(machine)) == ("Ready", True)
     assert "copy-modules" not in job.shown.taken
-    assert set(everything.loaded()) == set(modulefiles.DRIVER)
+    assert set(machine.loaded()) == set(modulefiles.DRIVER)

@@ -39,56 +39,56 @@ def limit(machine: machines.Machine, address: str, most: int | None) -> None:
 
 
 def test_another_number_of_virtual_functions_is_reached_by_way_of_0_and_unloads_nothing(
-    machine: machines.Machine, image: Path, crew: incidents.Crew
+    machine: machines.Machine, crew: incidents.Crew
 ) -> None:
-    crew.job(image, "2.0.1", sriov={"hpre": 2}).settle()
+    crew.job("2.0.1", sriov={"hpre": 2}).settle()
     machine.calls()
 
-    shown = crew.job(image, "2.0.1", sriov={"hpre": 4}).settle()
+    shown = crew.job("2.0.1", sriov={"hpre": 4}).settle()
 
     # The kernel refuses any other way: so does the fake one.
     assert (shown.state, vfs(machine)) == ("Ready", dict.fromkeys(HPRES, 4))
     assert settings.changes_made(machine) == []
 
 
-def test_virtual_functions_are_for_everybody_too(machine: machines.Machine, image: Path, crew: incidents.Crew) -> None:
-    shown = crew.job(image, "2.0.1", sriov={"hpre": 2}).settle()
+def test_virtual_functions_are_for_everybody_too(machine: machines.Machine, crew: incidents.Crew) -> None:
+    shown = crew.job("2.0.1", sriov={"hpre": 2}).settle()
 
     assert (shown.state, len(machine.entries()), incidents.works(machine)) == ("Ready", 10, True)
 
 
 @pytest.mark.parametrize(("asked", "left"), [({"hpre": 0}, {ZIP: 3}), ({"zip": 0}, {HPRES[0]: 2})])
 def test_no_virtual_functions_can_be_asked_for_and_those_of_other_kinds_stay(
-    asked: dict[str, Any], left: dict[str, int], machine: machines.Machine, image: Path, crew: incidents.Crew
+    asked: dict[str, Any], left: dict[str, int], machine: machines.Machine, crew: incidents.Crew
 ) -> None:
     set_vfs(machine, HPRES[0], 2)
     set_vfs(machine, ZIP, 3)
 
-    shown = crew.job(image, "2.0.1", sriov=asked).settle()
+    shown = crew.job("2.0.1", sriov=asked).settle()
 
     assert (shown.state, vfs(machine)) == ("Ready", left)
 
 
 def test_virtual_functions_that_somebody_made_by_hand_are_there_again_after_an_upgrade(
-    machine: machines.Machine, newer: Path, crew: incidents.Crew
+    machine: machines.Machine, crew: incidents.Crew
 ) -> None:
     set_vfs(machine, HPRES[0], 3)
 
-    shown = crew.job(newer).settle()
+    shown = crew.job().settle()
 
     assert (shown.state, vfs(machine), incidents.works(machine, "2.0.2")) == ("Ready", {HPRES[0]: 3}, True)
 
 
 def test_virtual_functions_that_were_asked_for_are_there_after_a_boot_before_an_installer_runs(
-    machine: machines.Machine, image: Path, crew: incidents.Crew
+    machine: machines.Machine, crew: incidents.Crew
 ) -> None:
-    crew.job(image, "2.0.1", sriov={"hpre": 2, "zip": 3}).settle()
+    crew.job("2.0.1", sriov={"hpre": 2, "zip": 3}).settle()
     before = vfs(machine)
     machine.reboot()
 
     assert vfs(machine) == before == dict.fromkeys(HPRES, 2) | {ZIP: 3}
     machine.calls()
-    assert crew.job(image, "2.0.1", sriov={"hpre": 2, "zip": 3}).settle().ready
+    assert crew.job("2.0.1", sriov={"hpre": 2, "zip": 3}).settle().ready
     assert settings.changes_made(machine) == []
 
 
@@ -106,51 +106,51 @@ def test_a_driver_without_the_parameter_has_its_virtual_functions_made_by_the_ke
 
 
 def test_a_bios_without_them_after_a_boot_costs_the_devices_until_the_policy_asks_for_none(
-    machine: machines.Machine, image: Path, crew: incidents.Crew
+    machine: machines.Machine, crew: incidents.Crew
 ) -> None:
-    crew.job(image, "2.0.1", sriov={"zip": 3}).settle()
+    crew.job("2.0.1", sriov={"zip": 3}).settle()
     limit(machine, ZIP, None)
     machine.reboot()
     assert ZIP not in machine.entries().values()  # hisi_zip_probe fails where its virtual functions do.
 
-    shown = crew.job(image, "2.0.1", sriov={"zip": 3}).settle()
+    shown = crew.job("2.0.1", sriov={"zip": 3}).settle()
     assert (shown.state, "switch SR-IOV on in the BIOS, or set driver.sriov.zip" in shown.reason) == ("Failed", True)
 
-    shown = crew.job(image, "2.0.1", sriov={"zip": 0}).settle()
+    shown = crew.job("2.0.1", sriov={"zip": 0}).settle()
     assert (shown.state, incidents.works(machine)) == ("Ready", True)
 
 
 def test_the_number_before_a_failed_change_is_also_that_of_the_next_boot(
-    machine: machines.Machine, image: Path, newer: Path, crew: incidents.Crew
+    machine: machines.Machine, crew: incidents.Crew
 ) -> None:
-    crew.job(image, "2.0.1", sriov={"zip": 3}).settle()
+    crew.job("2.0.1", sriov={"zip": 3}).settle()
     machine.fail("modprobe hisi_zip", "modprobe: ERROR: could not insert 'hisi_zip': No such device", times=1)
 
-    crew.job(newer, sriov={"zip": 5}).settle()
+    crew.job(sriov={"zip": 5}).settle()
     machine.reboot()
 
     assert (settings.versions(machine), vfs(machine)) == ({"2.0.1"}, {ZIP: 3})
 
 
 def test_a_process_on_a_virtual_function_is_waited_for_before_the_number_changes(
-    machine: machines.Machine, image: Path, server: apiserver.ApiServer, crew: incidents.Crew
+    machine: machines.Machine, server: apiserver.ApiServer, crew: incidents.Crew
 ) -> None:
     del server
     set_vfs(machine, HPRES[0], 1)
     (entry,) = [name for name, address in machine.entries().items() if address == machine.vfs(HPRES[0])[0]]
     machine.hold(4711, entry)
 
-    shown = crew.job(image, "2.0.1", sriov={"hpre": 2}).settle()
+    shown = crew.job("2.0.1", sriov={"hpre": 2}).settle()
 
     assert (shown.state, vfs(machine)) == ("Blocked", {HPRES[0]: 1})
     assert "process 4711 (openssl)" in shown.reason
 
 
 def test_a_number_that_the_kernel_refuses_brings_the_one_before_back(
-    machine: machines.Machine, image: Path, crew: incidents.Crew
+    machine: machines.Machine, crew: incidents.Crew
 ) -> None:
     set_vfs(machine, HPRES[1], 3)
-    job = crew.job(image, "2.0.1", sriov={"hpre": 8})
+    job = crew.job("2.0.1", sriov={"hpre": 8})
     job.at("begin-change", lambda: limit(machine, HPRES[1], 7))
 
     job.settle()
@@ -178,7 +178,6 @@ def test_more_than_a_device_can_have_is_refused_before_anybody_is_disturbed(  # 
     most: int | None,
     why: str,
     machine: machines.Machine,
-    newer: Path,
     server: apiserver.ApiServer,
     users: incidents.Users,
     crew: incidents.Crew,
@@ -187,7 +186,7 @@ def test_more_than_a_device_can_have_is_refused_before_anybody_is_disturbed(  # 
     limit(machine, HPRES[1], most)
     set_vfs(machine, ZIP, 3)
     machine.calls()
-    job = crew.job(newer, sriov={"hpre": 8})
+    job = crew.job(sriov={"hpre": 8})
 
     job.settle()
 
@@ -196,12 +195,10 @@ def test_more_than_a_device_can_have_is_refused_before_anybody_is_disturbed(  # 
     assert (users.evicted, server.state.requests, job.shown.taken) == ([], [], [])
 
 
-def test_plan_says_what_a_device_cannot_have_and_shows_no_step(
-    machine: machines.Machine, newer: Path, crew: incidents.Crew
-) -> None:
+def test_plan_says_what_a_device_cannot_have_and_shows_no_step(machine: machines.Machine, crew: incidents.Crew) -> None:
     limit(machine, HPRES[1], 7)
     machine.hold(4711, "hisi_zip-4")
-    job = crew.job(newer, sriov={"hpre": 8})
+    job = crew.job(sriov={"hpre": 8})
 
     before = report.as_plan(job.parts.report())
     job.settle()
@@ -217,45 +214,43 @@ def test_plan_says_what_a_device_cannot_have_and_shows_no_step(
 @pytest.mark.usefixtures("boot")
 @pytest.mark.parametrize("asked", [{"sriov": {"hpre": 7}}, {"sriov": {}}])
 def test_a_better_number_is_reached_at_once(
-    asked: dict[str, Any], machine: machines.Machine, newer: Path, crew: incidents.Crew
+    asked: dict[str, Any], machine: machines.Machine, crew: incidents.Crew
 ) -> None:
     limit(machine, HPRES[0], 7)
-    crew.job(newer, sriov={"hpre": 8}).settle()
+    crew.job(sriov={"hpre": 8}).settle()
 
-    shown = crew.job(newer, **asked).settle()
+    shown = crew.job(**asked).settle()
 
     reached = dict.fromkeys(HPRES, 7) if asked["sriov"] else {}
     assert (shown.state, vfs(machine), incidents.works(machine, "2.0.2")) == ("Ready", reached, True)
 
 
 @pytest.mark.usefixtures("boot")
-def test_a_bios_that_allows_it_after_a_boot_is_noticed_at_once(
-    machine: machines.Machine, image: Path, crew: incidents.Crew
-) -> None:
+def test_a_bios_that_allows_it_after_a_boot_is_noticed_at_once(machine: machines.Machine, crew: incidents.Crew) -> None:
     limit(machine, HPRES[0], None)
-    crew.job(image, "2.0.1", sriov={"hpre": 8}).settle()
+    crew.job("2.0.1", sriov={"hpre": 8}).settle()
     limit(machine, HPRES[0], 63)
     machine.reboot()
 
-    shown = crew.job(image, "2.0.1", sriov={"hpre": 8}).settle()
+    shown = crew.job("2.0.1", sriov={"hpre": 8}).settle()
 
     assert (shown.state, vfs(machine)) == ("Ready", dict.fromkeys(HPRES, 8))
 
 
 def test_a_change_that_was_killed_is_put_back_where_the_next_wish_is_impossible(
-    machine: machines.Machine, newer: Path, crew: incidents.Crew
+    machine: machines.Machine, crew: incidents.Crew
 ) -> None:
     def die() -> None:
         raise KeyboardInterrupt
 
     limit(machine, HPRES[0], 7)
-    killed = crew.job(newer)
+    killed = crew.job()
     killed.at("unload-modules", die)
     with pytest.raises(KeyboardInterrupt):
         killed.settle()
     assert machine.loaded() == {}
 
-    shown = crew.job(newer, sriov={"hpre": 8}).settle()
+    shown = crew.job(sriov={"hpre": 8}).settle()
 
     assert (shown.state, incidents.works(machine)) == ("Failed", True)
     assert shown.reason.startswith(f"Device {HPRES[0]} can have 7 virtual functions, ")
@@ -277,15 +272,15 @@ def test_a_guest_has_no_physical_function_of_which_any_could_be_asked(tmp_path: 
 @pytest.mark.parametrize("driver", ["vfio-pci", ""])
 @pytest.mark.parametrize("sriov", [{"hpre": 2}, {}])
 def test_where_the_number_is_right_those_of_a_guest_and_of_nobody_stay_as_they_are(
-    sriov: dict[str, Any], driver: str, machine: machines.Machine, image: Path, crew: incidents.Crew
+    sriov: dict[str, Any], driver: str, machine: machines.Machine, crew: incidents.Crew
 ) -> None:
-    crew.job(image, "2.0.1", sriov={"hpre": 2}).settle()
-    crew.job(image, "2.0.1", sriov=sriov).settle()
+    crew.job("2.0.1", sriov={"hpre": 2}).settle()
+    crew.job("2.0.1", sriov=sriov).settle()
     lent, ours = machine.vfs(HPRES[0])
     machine.pass_through(lent, driver)
     files = machine.files()
     machine.calls()
-    job = crew.job(image, "2.0.1", sriov=sriov)
+    job = crew.job("2.0.1", sriov=sriov)
 
     job.settle()
 
@@ -295,13 +290,13 @@ def test_where_the_number_is_right_those_of_a_guest_and_of_nobody_stay_as_they_a
 
 
 def test_one_of_a_guest_blocks_another_number_and_is_named(
-    machine: machines.Machine, image: Path, server: apiserver.ApiServer, crew: incidents.Crew
+    machine: machines.Machine, server: apiserver.ApiServer, crew: incidents.Crew
 ) -> None:
     set_vfs(machine, HPRES[0], 2)
     lent, _ = machine.vfs(HPRES[0])
     machine.pass_through(lent)
 
-    shown = crew.job(image, "2.0.1", sriov={"hpre": 4}).settle()
+    shown = crew.job("2.0.1", sriov={"hpre": 4}).settle()
 
     assert (shown.state, vfs(machine), machine.driver(lent)) == ("Blocked", {HPRES[0]: 2}, "vfio-pci")
     assert f"held by virtual function {lent} (driver vfio-pci, as for a virtual machine)." in shown.reason
@@ -309,7 +304,7 @@ def test_one_of_a_guest_blocks_another_number_and_is_named(
 
 
 def test_one_of_a_guest_blocks_also_where_the_driver_serves_nobody_else(
-    image: Path, server: apiserver.ApiServer, tmp_path: Path
+    server: apiserver.ApiServer, tmp_path: Path
 ) -> None:
     machine = machines.Machine(tmp_path / "dead")
     machine.load()
@@ -319,18 +314,18 @@ def test_one_of_a_guest_blocks_also_where_the_driver_serves_nobody_else(
     assert machine.entries() == {}
 
     with incidents.Crew(machine, server) as crew:
-        shown = crew.job(image, "2.0.1").settle()
+        shown = crew.job("2.0.1").settle()
 
     assert (shown.state, machine.driver(lent)) == ("Blocked", "vfio-pci")
     assert f"held by virtual function {lent} " in shown.reason
 
 
 def test_one_that_a_guest_gets_in_the_last_moment_stays_its_own(
-    machine: machines.Machine, newer: Path, crew: incidents.Crew
+    machine: machines.Machine, crew: incidents.Crew
 ) -> None:
     set_vfs(machine, HPRES[0], 2)
     lent, _ = machine.vfs(HPRES[0])
-    job = crew.job(newer)
+    job = crew.job()
     job.at("begin-change", lambda: machine.pass_through(lent))
 
     job.settle()
@@ -341,13 +336,11 @@ def test_one_that_a_guest_gets_in_the_last_moment_stays_its_own(
     )
 
 
-def test_nothing_is_unloaded_to_go_back_while_a_guest_has_one(
-    machine: machines.Machine, image: Path, crew: incidents.Crew
-) -> None:
+def test_nothing_is_unloaded_to_go_back_while_a_guest_has_one(machine: machines.Machine, crew: incidents.Crew) -> None:
     set_vfs(machine, HPRES[0], 2)
     lent, _ = machine.vfs(HPRES[0])
     machine.calls()
-    job = crew.job(image, "2.0.1", sriov={"hpre": 4})
+    job = crew.job("2.0.1", sriov={"hpre": 4})
     job.at("begin-change", lambda: machine.pass_through(lent))
 
     job.settle()
@@ -357,7 +350,7 @@ def test_nothing_is_unloaded_to_go_back_while_a_guest_has_one(
 
 
 def test_a_function_that_a_guest_hands_on_itself_keeps_no_driver_away(
-    image: Path, server: apiserver.ApiServer, tmp_path: Path
+    server: apiserver.ApiServer, tmp_path: Path
 ) -> None:
     given = racks.virtual_machine(tmp_path / "rack").states()
     machine = machines.Machine(tmp_path / "guest", functions=[state.function for state in given.values()])
@@ -365,7 +358,7 @@ def test_a_function_that_a_guest_hands_on_itself_keeps_no_driver_away(
     machine.pass_through(lent)
 
     with incidents.Crew(machine, server) as crew:
-        shown = crew.job(image, "2.0.1").settle()
+        shown = crew.job("2.0.1").settle()
 
     assert (shown.state, machine.driver(lent)) == ("Ready", "vfio-pci")
     assert sorted(machine.entries().values()) == others
@@ -374,7 +367,7 @@ def test_a_function_that_a_guest_hands_on_itself_keeps_no_driver_away(
 
 
 def test_another_number_of_one_device_leaves_those_of_the_others_alone(
-    machine: machines.Machine, image: Path, crew: incidents.Crew
+    machine: machines.Machine, crew: incidents.Crew
 ) -> None:
     set_vfs(machine, HPRES[0], 2)
     set_vfs(machine, ZIP, 1)
@@ -382,7 +375,7 @@ def test_another_number_of_one_device_leaves_those_of_the_others_alone(
     for address in idle:
         machine.pass_through(address, "")
 
-    shown = crew.job(image, "2.0.1", sriov={"hpre": 2}).settle()
+    shown = crew.job("2.0.1", sriov={"hpre": 2}).settle()
 
     assert (shown.state, vfs(machine)) == ("Ready", dict.fromkeys(HPRES, 2) | {ZIP: 1})
     # Those that are made anew are taken by the driver.
@@ -390,28 +383,28 @@ def test_another_number_of_one_device_leaves_those_of_the_others_alone(
 
 
 def test_a_physical_function_that_another_driver_has_is_left_alone(
-    machine: machines.Machine, image: Path, crew: incidents.Crew
+    machine: machines.Machine, crew: incidents.Crew
 ) -> None:
     set_vfs(machine, HPRES[1], 2)
     machine.pass_through(HPRES[1])
     limit(machine, HPRES[1], None)
 
-    shown = crew.job(image, "2.0.1", sriov={"hpre": 4}).settle()
+    shown = crew.job("2.0.1", sriov={"hpre": 4}).settle()
 
     assert (shown.state, vfs(machine), machine.driver(HPRES[1])) == ("Ready", {HPRES[0]: 4, HPRES[1]: 2}, "vfio-pci")
 
 
 def test_before_virtual_functions_change_the_links_of_a_dead_device_plugin_go(
-    machine: machines.Machine, image: Path, crew: incidents.Crew, monkeypatch: pytest.MonkeyPatch
+    machine: machines.Machine, crew: incidents.Crew, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(prepare, "_WITHDRAWN_S", 0.1)
     monkeypatch.setattr(prepare, "_ADMITTED_S", 0.0)
-    crew.job(image, "2.0.1", sriov={"hpre": 2}).settle()
+    crew.job("2.0.1", sriov={"hpre": 2}).settle()
     # The kernel gives the next one that it makes the number of one that is gone.
     links = machine.host.path(paths.KAE.links)
     links.mkdir(parents=True)
     (links / "0000:79:00.1").symlink_to("/dev/hisi_hpre-6")
 
-    shown = crew.job(image, "2.0.1", sriov={"hpre": 4}).settle()
+    shown = crew.job("2.0.1", sriov={"hpre": 4}).settle()
 
     assert (shown.state, list(links.iterdir())) == ("Ready", [])

@@ -28,11 +28,11 @@ def permissions(machine: machines.Machine) -> tuple[set[int], set[int]]:
 
 
 def test_a_group_that_the_policy_names_gets_the_nodes_at_once_and_disturbs_nobody(
-    machine: machines.Machine, image: Path, crew: incidents.Crew
+    machine: machines.Machine, crew: incidents.Crew
 ) -> None:
     machine.calls()
 
-    shown = crew.job(image, "2.0.1", device_nodes=NODES).settle()
+    shown = crew.job("2.0.1", device_nodes=NODES).settle()
 
     assert (shown.state, permissions(machine)) == ("Ready", ({0o660}, {GROUP}))
     assert [call for call in machine.calls() if not call.startswith("modinfo")] == [
@@ -41,13 +41,11 @@ def test_a_group_that_the_policy_names_gets_the_nodes_at_once_and_disturbs_nobod
     ]
 
 
-def test_the_mode_is_given_where_udev_does_not_answer(
-    machine: machines.Machine, crew: incidents.Crew, image: Path
-) -> None:
+def test_the_mode_is_given_where_udev_does_not_answer(machine: machines.Machine, crew: incidents.Crew) -> None:
     (udevadm,) = machine.root.glob("**/udevadm")
     udevadm.unlink()
 
-    shown = crew.job(image, "2.0.1", device_nodes=NODES).settle()
+    shown = crew.job("2.0.1", device_nodes=NODES).settle()
 
     assert (shown.state, permissions(machine)) == ("Ready", ({0o660}, {GROUP}))
 
@@ -88,8 +86,8 @@ def test_udev_makes_no_link_where_cri_o_would_refuse_it(machine: machines.Machin
     assert "SYMLINK" not in host_state.rule(machine.host, NODES)
 
 
-def test_later_nodes_have_the_group_too(machine: machines.Machine, image: Path, crew: incidents.Crew) -> None:
-    crew.job(image, "2.0.1", device_nodes=NODES).settle()
+def test_later_nodes_have_the_group_too(machine: machines.Machine, crew: incidents.Crew) -> None:
+    crew.job("2.0.1", device_nodes=NODES).settle()
 
     machine.reboot()
 
@@ -100,11 +98,9 @@ def test_later_nodes_have_the_group_too(machine: machines.Machine, image: Path, 
     )
 
 
-def test_a_rollback_gives_the_nodes_back_to_whom_they_belonged(
-    machine: machines.Machine, newer: Path, crew: incidents.Crew
-) -> None:
+def test_a_rollback_gives_the_nodes_back_to_whom_they_belonged(machine: machines.Machine, crew: incidents.Crew) -> None:
     before = permissions(machine)
-    job = crew.job(newer, device_nodes=NODES)
+    job = crew.job(device_nodes=NODES)
     job.at("permit-device-nodes", lambda: settings.break_parameter(machine))
 
     shown = job.settle()
@@ -131,11 +127,11 @@ def test_status_warns_of_nodes_that_are_open_to_everybody_where_no_iommu_confine
 
 
 def test_nodes_stay_open_until_no_pod_can_be_given_one_and_are_closed_before_the_change_begins(
-    machine: machines.Machine, newer: Path, crew: incidents.Crew
+    machine: machines.Machine, crew: incidents.Crew
 ) -> None:
     # A runtime copies the mode of the host's node into a container, which would keep a mode of 0.
     seen: list[tuple[str, set[int]]] = []
-    job = crew.job(newer)
+    job = crew.job()
     for step in ("announce-change", "drain-devices", "begin-change"):
         job.at(step, lambda step=step: seen.append((step, set(machine.nodes().values()))))  # type: ignore[misc]
 

@@ -21,7 +21,7 @@ def test_a_driver_out_of_an_older_initramfs_is_exchanged_for_the_right_one(
     settings.installed(machine, newer, driver_version="2.0.2")
     machine.reboot()
     assert settings.versions(machine) == {"2.0.1"}
-    job = crew.job(newer)
+    job = crew.job(image=newer)
 
     job.settle()
 
@@ -37,7 +37,7 @@ def test_why_a_driver_out_of_an_initramfs_is_exchanged_is_said(
     settings.installed(machine, newer, driver_version="2.0.2")
     machine.reboot()
 
-    reason = crew.job(newer).parts.report().decided.reasons[0]
+    reason = crew.job(image=newer).parts.report().decided.reasons[0]
 
     place = paths.KAE.modules(machine.kernel)
     assert reason == (
@@ -54,7 +54,7 @@ def test_who_got_a_device_of_the_older_driver_after_a_boot_is_evicted(
     machine.reboot()
     users.come(incidents.POD)
 
-    shown = crew.job(newer).settle()
+    shown = crew.job(image=newer).settle()
 
     assert (shown.state, incidents.works(machine, "2.0.2")) == ("Ready", True)
     assert (users.evicted, incidents.holder(server)) == ([incidents.POD], "")
@@ -64,7 +64,7 @@ def test_another_kernel_gets_a_driver_of_its_own(machine: machines.Machine, imag
     machine.add_kernel(OTHER)
     machine.reboot(OTHER)
     machine.add_image(image, "2.0.1")
-    job = crew.job(image, "2.0.1")
+    job = crew.job("2.0.1", image=image)
 
     job.settle()
 
@@ -81,13 +81,13 @@ def test_back_in_the_kernel_before_its_driver_is_there_again(
     machine.add_kernel(OTHER)
     machine.reboot(OTHER)
     machine.add_image(image, "2.0.1")
-    crew.job(image, "2.0.1").settle()
+    crew.job("2.0.1", image=image).settle()
 
     machine.reboot(machines.KERNEL)
 
     # By itself, even where no installer comes; it says so all the same.
     assert (settings.versions(machine), len(machine.entries())) == ({"2.0.1"}, 6)
-    assert crew.job(image, "2.0.1").settle().state == "Ready"
+    assert crew.job("2.0.1", image=image).settle().state == "Ready"
 
 
 def test_an_image_without_modules_for_the_new_kernel_fails_clearly_and_touches_nothing(
@@ -97,7 +97,7 @@ def test_an_image_without_modules_for_the_new_kernel_fails_clearly_and_touches_n
     machine.reboot(OTHER)
     before, loaded = set(machine.files("etc", "lib", "opt", "usr")), machine.loaded()
 
-    shown = crew.job(image, "2.0.1").settle()
+    shown = crew.job("2.0.1", image=image).settle()
 
     assert (shown.state, shown.ready) == ("Failed", False)
     assert shown.reason == (f"The image holds no modules for the running kernel {OTHER}; it has: {machines.KERNEL}.")
@@ -113,7 +113,7 @@ def test_what_fails_in_a_new_kernel_leaves_the_driver_of_the_old_one_for_a_boot_
     machine.fail("modprobe hisi_sec2", "modprobe: ERROR: could not insert 'hisi_sec2': No such device", times=1)
     loaded = machine.loaded()
 
-    shown = crew.job(image, "2.0.1").settle()
+    shown = crew.job("2.0.1", image=image).settle()
     failed = (shown.state, machine.loaded())
     machine.reboot(machines.KERNEL)
 
@@ -132,7 +132,7 @@ def test_a_boot_into_another_kernel_in_the_middle_of_a_change_ends_with_its_driv
     def cut() -> None:
         raise PowerCut
 
-    job = crew.job(newer)
+    job = crew.job(image=newer)
     job.at(phase, cut)
     with pytest.raises(PowerCut):
         job.settle()
@@ -140,6 +140,6 @@ def test_a_boot_into_another_kernel_in_the_middle_of_a_change_ends_with_its_driv
     machine.reboot(OTHER)
     machine.add_image(newer, "2.0.2")
 
-    shown = crew.job(newer).settle()
+    shown = crew.job(image=newer).settle()
 
     assert (shown.state, incidents.works(machine, "2.0.2")) == ("Ready", True)

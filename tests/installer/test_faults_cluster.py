@@ -1,7 +1,6 @@
 """An API server that is gone, and Leases that others take: what a host does then that has users."""
 
 import functools
-from pathlib import Path
 
 import pytest
 
@@ -18,10 +17,10 @@ POD = incidents.POD
 
 
 @pytest.fixture
-def job(newer: Path, crew: incidents.Crew, users: incidents.Users) -> incidents.Job:
+def job(crew: incidents.Crew, users: incidents.Users) -> incidents.Job:
     """An installer of the driver 2.0.2 on a host with a pod that holds a device."""
     users.come(POD)
-    return crew.job(newer)
+    return crew.job()
 
 
 def lost(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -79,7 +78,7 @@ def test_an_api_server_that_goes_before_the_evictions_is_waited_for_until_the_de
 
 
 def test_the_lease_of_a_host_that_is_blocked_is_free_as_soon_as_somebody_can_be_told(
-    machine: machines.Machine, newer: Path, server: apiserver.ApiServer, crew: incidents.Crew, job: incidents.Job
+    machine: machines.Machine, server: apiserver.ApiServer, crew: incidents.Crew, job: incidents.Job
 ) -> None:
     job.at("drain-devices", server.down, event="begun")
     job.settle()
@@ -88,7 +87,7 @@ def test_the_lease_of_a_host_that_is_blocked_is_free_as_soon_as_somebody_can_be_
     assert incidents.holder(server) == "kp920-1"
 
     # Started again, it goes on with the Lease, and has no use for it.
-    again = crew.job(newer)
+    again = crew.job()
     again.loop.cycle()
 
     assert (again.shown.state, incidents.holder(server)) == ("Blocked", "")
@@ -202,14 +201,14 @@ def test_a_lease_that_could_not_be_renewed_for_long_is_not_relied_upon(
 
 
 def test_who_has_evicted_in_vain_does_not_evict_again_within_ten_minutes(
-    newer: Path, server: apiserver.ApiServer, users: incidents.Users, crew: incidents.Crew, job: incidents.Job
+    server: apiserver.ApiServer, users: incidents.Users, crew: incidents.Crew, job: incidents.Job
 ) -> None:
     job.at("drain-devices", lambda: stolen(server))
     job.settle()
     server.put_lease(settings.MINE, holderIdentity=None)
     users.come(POD)
 
-    again = crew.job(newer)
+    again = crew.job()
     again.settle()
 
     assert (job.shown.state, again.shown.state, users.evicted) == ("Queued", "Queued", [POD])
@@ -227,12 +226,12 @@ def test_the_lease_is_kept_while_the_host_is_failed(
 
 
 def test_an_installer_that_is_started_again_goes_on_keeping_the_lease_of_a_failed_host(
-    machine: machines.Machine, newer: Path, server: apiserver.ApiServer, crew: incidents.Crew, job: incidents.Job
+    machine: machines.Machine, server: apiserver.ApiServer, crew: incidents.Crew, job: incidents.Job
 ) -> None:
     machine.fail("modprobe hisi_zip", "modprobe: ERROR: could not insert 'hisi_zip': No such device", times=1)
     job.settle()
 
-    again = crew.job(newer)
+    again = crew.job()
     again.loop.cycle()
 
     assert (again.shown.state, again.parts.claim.name) == ("Failed", settings.MINE)
@@ -240,23 +239,17 @@ def test_an_installer_that_is_started_again_goes_on_keeping_the_lease_of_a_faile
 
 
 @pytest.mark.parametrize("repair", ["a better driver", "the driver before"])
-def test_a_repair_gives_the_lease_back(  # noqa: PLR0913 - a host, its images, its installers and whom they ask
-    repair: str,
-    machine: machines.Machine,
-    image: Path,
-    newer: Path,
-    server: apiserver.ApiServer,
-    crew: incidents.Crew,
-    job: incidents.Job,
+def test_a_repair_gives_the_lease_back(
+    repair: str, machine: machines.Machine, server: apiserver.ApiServer, crew: incidents.Crew, job: incidents.Job
 ) -> None:
     machine.fail("modprobe hisi_zip", "modprobe: ERROR: could not insert 'hisi_zip': No such device", times=1)
     job.settle()
     better = repair == "a better driver"
 
-    again = crew.job(newer, "2.0.3") if better else crew.job(image, "2.0.1")
+    again = crew.job("2.0.3") if better else crew.job("2.0.1")
     again.settle()
 
-    assert (again.shown.state, incidents.works(machine, "2.0.2" if better else "2.0.1")) == ("Ready", True)
+    assert (again.shown.state, incidents.works(machine, "2.0.3" if better else "2.0.1")) == ("Ready", True)
     assert (incidents.holder(server), record.read(machine.host).lease) == ("", None)
 
 

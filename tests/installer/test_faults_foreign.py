@@ -15,7 +15,7 @@ FOREIGN = "options hisi_hpre uacce_mode=2 pf_q_num=512 vfs_num=2\n"
 
 
 @pytest.fixture
-def foreign(machine: machines.Machine) -> machines.Machine:
+def theirs(machine: machines.Machine) -> machines.Machine:
     """A host on which others have installed 2.0.0, with options and a udev rule of theirs."""
     machine.add_driver("2.0.0")
     machine.set_options(uacce_mode=2, pf_q_num=512)
@@ -39,24 +39,22 @@ def contents(machine: machines.Machine) -> dict[str, str]:
 
 
 def test_a_driver_of_others_comes_back_with_its_options_rule_nodes_and_virtual_functions(
-    foreign: machines.Machine, image: Path, crew: incidents.Crew
+    theirs: machines.Machine, crew: incidents.Crew
 ) -> None:
-    before, vfs = contents(foreign), foreign.vfs(incidents.HPRE)
-    assert (len(vfs), set(foreign.nodes().values())) == (2, {0o660})
-    refuse(foreign)
+    before, vfs = contents(theirs), theirs.vfs(incidents.HPRE)
+    assert (len(vfs), set(theirs.nodes().values())) == (2, {0o660})
+    refuse(theirs)
 
-    shown = crew.job(image, "2.0.1", install_policy="Always").settle()
+    shown = crew.job("2.0.1", install_policy="Always").settle()
 
     assert (shown.state, shown.reason.endswith(BACK)) == ("Failed", True)
-    assert (settings.versions(foreign), contents(foreign)) == ({"2.0.0"}, before)
-    assert foreign.vfs(incidents.HPRE) == vfs
-    assert foreign.parameters("hisi_hpre")["pf_q_num"] == 512
-    assert record.read(foreign.host).installed is None
+    assert (settings.versions(theirs), contents(theirs)) == ({"2.0.0"}, before)
+    assert theirs.vfs(incidents.HPRE) == vfs
+    assert theirs.parameters("hisi_hpre")["pf_q_num"] == 512
+    assert record.read(theirs.host).installed is None
 
 
-def test_nodes_that_others_opened_by_hand_are_open_again(
-    machine: machines.Machine, image: Path, crew: incidents.Crew
-) -> None:
+def test_nodes_that_others_opened_by_hand_are_open_again(machine: machines.Machine, crew: incidents.Crew) -> None:
     machine.add_driver("2.0.0")
     machine.set_options(uacce_mode=2)
     machine.load()
@@ -64,31 +62,29 @@ def test_nodes_that_others_opened_by_hand_are_open_again(
         (machine.root / "dev" / name).chmod(0o666)
     refuse(machine)
 
-    shown = crew.job(image, "2.0.1", install_policy="Always").settle()
+    shown = crew.job("2.0.1", install_policy="Always").settle()
 
     assert (shown.state, set(machine.nodes().values())) == ("Failed", {0o666})
     assert not machine.host.path(paths.KAE.rule).exists()
 
 
-def test_options_of_others_in_other_files_are_never_touched(
-    machine: machines.Machine, image: Path, crew: incidents.Crew
-) -> None:
+def test_options_of_others_in_other_files_are_never_touched(machine: machines.Machine, crew: incidents.Crew) -> None:
     machine.host.write("/etc/modprobe.d/site.conf", "options hisi_zip perf_mode=1\nblacklist nouveau\n")
     machine.host.write("/etc/udev/rules.d/10-site.rules", "# ours\n")
 
-    crew.job(image, "2.0.1", state="Absent").settle()
+    crew.job("2.0.1", state="Absent").settle()
 
     assert (machine.root / "etc/modprobe.d/site.conf").read_text().endswith("blacklist nouveau\n")
     assert (machine.root / "etc/udev/rules.d/10-site.rules").read_text() == "# ours\n"
 
 
 def test_a_first_install_that_fails_leaves_a_host_without_driver_and_without_traces(
-    machine: machines.Machine, image: Path, crew: incidents.Crew
+    machine: machines.Machine, crew: incidents.Crew
 ) -> None:
     before = set(machine.files("etc", "lib", "opt", "usr"))
     machine.fail("modprobe hisi_hpre", NO_DEVICE, times=1)
 
-    shown = crew.job(image, "2.0.1").settle()
+    shown = crew.job("2.0.1").settle()
 
     assert (shown.state, machine.loaded()) == ("Failed", {})
     assert set(machine.files("etc", "lib", "opt", "usr")) == before
@@ -97,12 +93,12 @@ def test_a_first_install_that_fails_leaves_a_host_without_driver_and_without_tra
 
 
 def test_a_copy_of_a_module_that_goes_before_ours_is_named_before_anything_is_touched(
-    machine: machines.Machine, image: Path, crew: incidents.Crew
+    machine: machines.Machine, crew: incidents.Crew
 ) -> None:
     machine.add_driver("2.0.1", "updates/dkms")
     machine.calls()
 
-    shown = crew.job(image, "2.0.1").settle()
+    shown = crew.job("2.0.1").settle()
 
     theirs = f"/lib/modules/{machine.kernel}/updates/dkms"
     assert shown.state == "Blocked"
@@ -111,9 +107,9 @@ def test_a_copy_of_a_module_that_goes_before_ours_is_named_before_anything_is_to
 
 
 def test_a_copy_of_a_module_that_comes_in_the_last_moment_is_named(
-    machine: machines.Machine, image: Path, crew: incidents.Crew
+    machine: machines.Machine, crew: incidents.Crew
 ) -> None:
-    job = crew.job(image, "2.0.1")
+    job = crew.job("2.0.1")
     job.at("place-modules", lambda: machine.add_driver("2.0.1", "updates/dkms"))
 
     shown = job.settle()
@@ -126,13 +122,13 @@ def test_a_copy_of_a_module_that_comes_in_the_last_moment_is_named(
 
 
 def test_the_kernels_own_modules_out_of_an_initramfs_are_exchanged_for_the_right_ones(
-    machine: machines.Machine, image: Path, crew: incidents.Crew
+    machine: machines.Machine, crew: incidents.Crew
 ) -> None:
     machine.capture_initramfs()
     machine.reboot()
     assert (settings.versions(machine), machine.entries()) == ({None}, {})
 
-    shown = crew.job(image, "2.0.1").settle()
+    shown = crew.job("2.0.1").settle()
 
     assert (shown.state, incidents.works(machine)) == ("Ready", True)
 
@@ -143,7 +139,7 @@ def test_modules_of_another_kernel_in_the_folder_of_the_running_one_are_refused(
     stale = modulefiles.ModuleFile(name="hisi_zip", version="2.0.1", kernel=settings.OTHER_KERNEL)
     (image / f"opt/lib/modules/{machine.kernel}/hisi_zip.ko").write_bytes(stale.elf())
 
-    shown = crew.job(image, "2.0.1").settle()
+    shown = crew.job("2.0.1").settle()
 
     assert (shown.state, machine.loaded()) == ("Failed", {})
     assert (

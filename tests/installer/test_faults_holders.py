@@ -3,7 +3,6 @@
 import os
 import socket
 from collections.abc import Iterator
-from pathlib import Path
 
 import grpc
 import pytest
@@ -25,13 +24,13 @@ SOCKET = device_holders.KUBELET / device_holders.SOCKET
 
 @pytest.fixture
 def blocked(
-    newer: Path, server: apiserver.ApiServer, users: incidents.Users, crew: incidents.Crew, boot: settings.Boot
+    server: apiserver.ApiServer, users: incidents.Users, crew: incidents.Crew, boot: settings.Boot
 ) -> incidents.Job:
     """An installer whose upgrade a disruption budget has kept from happening until the deadline."""
     del boot  # Time stands still.
     users.come(POD)
     server.state.budgets[POD] = BUDGET
-    job = crew.job(newer)
+    job = crew.job()
     job.settle()
     return job
 
@@ -61,12 +60,12 @@ def test_a_budget_that_allows_no_eviction_until_the_deadline_is_named_with_its_p
 
 
 def test_after_a_deadline_the_next_try_comes_in_ten_minutes_also_after_a_restart(
-    newer: Path, server: apiserver.ApiServer, crew: incidents.Crew, blocked: incidents.Job, boot: settings.Boot
+    server: apiserver.ApiServer, crew: incidents.Crew, blocked: incidents.Job, boot: settings.Boot
 ) -> None:
     reason, asked = blocked.shown.reason, len(server.state.requests)
     boot.now_s += incidents.PACE_S - 1
 
-    again = crew.job(newer)
+    again = crew.job()
     pause_s = again.loop.cycle()
 
     assert (again.shown.state, again.shown.reason, pause_s) == ("Blocked", reason, 1)
@@ -86,26 +85,26 @@ def test_after_ten_minutes_a_budget_that_allows_it_now_lets_the_upgrade_happen(
 
 
 def test_a_pod_that_was_given_a_function_for_its_virtual_machine_holds_it_too(
-    machine: machines.Machine, newer: Path, users: incidents.Users, crew: incidents.Crew
+    machine: machines.Machine, users: incidents.Users, crew: incidents.Crew
 ) -> None:
     users.come(POD, resource=devices.KINDS[0].vfio_resource)
 
-    shown = crew.job(newer).settle()
+    shown = crew.job().settle()
 
     assert (shown.state, incidents.works(machine, "2.0.2"), users.evicted) == ("Ready", True, [POD])
 
 
 def test_a_driver_that_fails_does_not_evict_again_within_ten_minutes(
-    machine: machines.Machine, newer: Path, users: incidents.Users, crew: incidents.Crew, boot: settings.Boot
+    machine: machines.Machine, users: incidents.Users, crew: incidents.Crew, boot: settings.Boot
 ) -> None:
     machine.fail("modprobe hisi_zip", "modprobe: ERROR: could not insert 'hisi_zip': No such device", times=1)
     users.come(POD)
-    crew.job(newer).settle()
+    crew.job().settle()
     users.come(POD)
     evicted = []
     for waited_s in (0, incidents.PACE_S - 1, 1):
         boot.now_s += waited_s
-        crew.job(newer).settle()
+        crew.job().settle()
         evicted.append(len(users.evicted))
 
     assert evicted == [1, 1, 2]
@@ -113,12 +112,12 @@ def test_a_driver_that_fails_does_not_evict_again_within_ten_minutes(
 
 
 def test_a_pod_that_the_installer_may_not_evict_is_named_with_the_api_servers_words(
-    newer: Path, server: apiserver.ApiServer, users: incidents.Users, crew: incidents.Crew
+    server: apiserver.ApiServer, users: incidents.Users, crew: incidents.Crew
 ) -> None:
     users.come(POD)
     server.state.forbidden.add(f"pods/{POD}")
 
-    shown = crew.job(newer).settle()
+    shown = crew.job().settle()
 
     assert shown.state == "Blocked"
     assert f'The pod {POD} is not evicted: pods "checkout" is forbidden' in shown.reason
@@ -126,11 +125,11 @@ def test_a_pod_that_the_installer_may_not_evict_is_named_with_the_api_servers_wo
 
 
 def test_with_draining_off_users_are_waited_for_and_never_told_to_go(
-    machine: machines.Machine, newer: Path, users: incidents.Users, crew: incidents.Crew
+    machine: machines.Machine, users: incidents.Users, crew: incidents.Crew
 ) -> None:
     users.come(POD)
 
-    shown = crew.job(newer, drain=config.Drain(enabled=False, timeout_seconds=1)).settle()
+    shown = crew.job(drain=config.Drain(enabled=False, timeout_seconds=1)).settle()
 
     assert (shown.state, users.evicted, incidents.works(machine)) == ("Blocked", [], True)
     assert "No pod is evicted, as the policy's drain is not enabled." in shown.reason
@@ -138,7 +137,7 @@ def test_with_draining_off_users_are_waited_for_and_never_told_to_go(
 
 @pytest.mark.parametrize("how", ["process", "unseen"])
 def test_no_pod_is_evicted_in_vain_while_the_host_itself_holds_a_device(
-    how: str, machine: machines.Machine, newer: Path, users: incidents.Users, crew: incidents.Crew
+    how: str, machine: machines.Machine, users: incidents.Users, crew: incidents.Crew
 ) -> None:
     users.come(*(f"shop/checkout-{number}" for number in range(9)))
     if how == "process":
@@ -146,7 +145,7 @@ def test_no_pod_is_evicted_in_vain_while_the_host_itself_holds_a_device(
     else:
         machine.open_unseen("hisi_hpre-0")
 
-    shown = crew.job(newer).settle()
+    shown = crew.job().settle()
 
     who = "process 4711 (nginx)" if how == "process" else "a user that is not seen in /proc"
     assert (shown.state, users.evicted, incidents.works(machine)) == ("Blocked", [], True)
@@ -155,26 +154,26 @@ def test_no_pod_is_evicted_in_vain_while_the_host_itself_holds_a_device(
 
 
 def test_128_pods_that_share_a_device_are_all_told_to_go_once(
-    machine: machines.Machine, newer: Path, users: incidents.Users, crew: incidents.Crew
+    machine: machines.Machine, users: incidents.Users, crew: incidents.Crew
 ) -> None:
     pods = [f"shop/checkout-{number:03}" for number in range(128)]
     for number, pod in enumerate(pods):
         users.come(pod, device=f"{incidents.HPRE}::{number}" if number else incidents.HPRE)
 
-    shown = crew.job(newer, drain=config.Drain(timeout_seconds=60)).settle()
+    shown = crew.job(drain=config.Drain(timeout_seconds=60)).settle()
 
     assert (shown.state, incidents.works(machine, "2.0.2")) == ("Ready", True)
     assert sorted(users.evicted) == pods
 
 
 def test_of_128_pods_that_stay_eight_are_named_and_the_others_counted(
-    newer: Path, server: apiserver.ApiServer, users: incidents.Users, crew: incidents.Crew
+    server: apiserver.ApiServer, users: incidents.Users, crew: incidents.Crew
 ) -> None:
     pods = [f"shop/checkout-{number:03}" for number in range(128)]
     users.come(*pods)
     server.state.budgets.update(dict.fromkeys(pods, BUDGET))
 
-    shown = crew.job(newer).settle()
+    shown = crew.job().settle()
 
     assert shown.state == "Blocked"
     assert [pod for pod in pods if f"by pod {pod} " in shown.reason or f", pod {pod} " in shown.reason] == pods[:8]
@@ -185,13 +184,9 @@ def test_of_128_pods_that_stay_eight_are_named_and_the_others_counted(
 
 
 def test_a_pod_that_gets_a_device_in_the_moment_before_the_announcement_is_evicted_too(
-    machine: machines.Machine,
-    newer: Path,
-    server: apiserver.ApiServer,
-    users: incidents.Users,
-    crew: incidents.Crew,
+    machine: machines.Machine, server: apiserver.ApiServer, users: incidents.Users, crew: incidents.Crew
 ) -> None:
-    job = crew.job(newer)
+    job = crew.job()
     job.at("announce-change", lambda: users.come(POD))
 
     job.settle()
@@ -202,7 +197,7 @@ def test_a_pod_that_gets_a_device_in_the_moment_before_the_announcement_is_evict
 
 
 def test_a_device_plugin_that_is_dead_holds_nothing_up(
-    machine: machines.Machine, newer: Path, crew: incidents.Crew, monkeypatch: pytest.MonkeyPatch
+    machine: machines.Machine, crew: incidents.Crew, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(prepare, "_WITHDRAWN_S", 0.1)
     monkeypatch.setattr(prepare, "_ADMITTED_S", 0.0)
@@ -212,7 +207,7 @@ def test_a_device_plugin_that_is_dead_holds_nothing_up(
     # A container runtime makes a folder of a link that is not there; the plugin moves it away when it is back.
     (link.parent / "0000:01:00.0").mkdir()
 
-    shown = crew.job(newer).settle()
+    shown = crew.job().settle()
 
     assert (shown.state, incidents.works(machine, "2.0.2")) == ("Ready", True)
     # Its number may be another device's by now.
@@ -221,11 +216,11 @@ def test_a_device_plugin_that_is_dead_holds_nothing_up(
 
 @pytest.mark.usefixtures("dead_kubelet")
 def test_while_a_dead_kubelet_cannot_say_who_holds_a_device_nothing_is_unloaded(
-    machine: machines.Machine, newer: Path, crew: incidents.Crew
+    machine: machines.Machine, crew: incidents.Crew
 ) -> None:
     machine.calls()
 
-    shown = crew.job(newer).settle()
+    shown = crew.job().settle()
 
     assert (shown.state, shown.ready, incidents.works(machine)) == ("Failed", False, True)
     assert shown.reason == (f"The kubelet does not say which pods hold devices: nobody answers at '{SOCKET}'.")
@@ -233,12 +228,12 @@ def test_while_a_dead_kubelet_cannot_say_who_holds_a_device_nothing_is_unloaded(
 
 
 def test_in_a_pod_nothing_is_unloaded_while_the_kubelets_socket_is_missing(
-    machine: machines.Machine, newer: Path, crew: incidents.Crew, monkeypatch: pytest.MonkeyPatch
+    machine: machines.Machine, crew: incidents.Crew, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(device_holders.IN_POD, "10.96.0.1")
     machine.calls()
 
-    shown = crew.job(newer).settle()
+    shown = crew.job().settle()
 
     assert (shown.state, shown.ready, incidents.works(machine)) == ("Failed", False, True)
     assert shown.reason.startswith(f"The kubelet's socket '{SOCKET}' is not there, so it is unknown which pods hold")
@@ -247,23 +242,23 @@ def test_in_a_pod_nothing_is_unloaded_while_the_kubelets_socket_is_missing(
 
 @pytest.mark.usefixtures("dead_kubelet")
 def test_an_announcement_that_a_killed_installer_left_does_not_outlast_a_dead_kubelet(
-    machine: machines.Machine, newer: Path, crew: incidents.Crew
+    machine: machines.Machine, crew: incidents.Crew
 ) -> None:
     machine.host.write(paths.KAE.changing, "{}\n")
 
-    shown = crew.job(newer).settle()
+    shown = crew.job().settle()
 
     assert (shown.state, incidents.works(machine)) == ("Failed", True)
 
 
 def test_a_kubelet_that_dies_while_holders_leave_blocks_and_nothing_is_unloaded(
-    machine: machines.Machine, newer: Path, users: incidents.Users, crew: incidents.Crew
+    machine: machines.Machine, users: incidents.Users, crew: incidents.Crew
 ) -> None:
     def die() -> None:
         users.kubelet.failure = grpc.StatusCode.UNAVAILABLE
 
     users.come(POD)
-    job = crew.job(newer)
+    job = crew.job()
     job.at("drain-devices", die, event="begun")
 
     job.settle()
@@ -273,14 +268,14 @@ def test_a_kubelet_that_dies_while_holders_leave_blocks_and_nothing_is_unloaded(
 
 
 def test_a_virtual_function_of_a_virtual_machine_blocks_the_unloading_and_is_named(
-    machine: machines.Machine, newer: Path, server: apiserver.ApiServer, crew: incidents.Crew
+    machine: machines.Machine, server: apiserver.ApiServer, crew: incidents.Crew
 ) -> None:
     machine.host.write_attribute(f"/sys/bus/pci/devices/{incidents.HPRE}/sriov_numvfs", "2")
     guest, other = machine.vfs(incidents.HPRE)
     machine.pass_through(guest)
     machine.calls()
 
-    shown = crew.job(newer).settle()
+    shown = crew.job().settle()
 
     assert (shown.state, shown.ready) == ("Blocked", False)
     assert shown.reason == (
@@ -293,11 +288,11 @@ def test_a_virtual_function_of_a_virtual_machine_blocks_the_unloading_and_is_nam
 
 
 def test_a_host_that_waits_for_users_says_so_over_restarts_and_counts_its_tries(
-    machine: machines.Machine, newer: Path, crew: incidents.Crew, blocked: incidents.Job, boot: settings.Boot
+    machine: machines.Machine, crew: incidents.Crew, blocked: incidents.Job, boot: settings.Boot
 ) -> None:
     del blocked
     boot.now_s += incidents.PACE_S
-    crew.job(newer).settle()
+    crew.job().settle()
 
     attempt = record.read(machine.host).attempt
     assert attempt is not None
@@ -305,21 +300,17 @@ def test_a_host_that_waits_for_users_says_so_over_restarts_and_counts_its_tries(
 
 
 def test_who_ends_after_an_eviction_leaves_its_turn_to_its_successor(
-    machine: machines.Machine,
-    newer: Path,
-    server: apiserver.ApiServer,
-    users: incidents.Users,
-    crew: incidents.Crew,
+    machine: machines.Machine, server: apiserver.ApiServer, users: incidents.Users, crew: incidents.Crew
 ) -> None:
     users.come(POD)
-    job = crew.job(newer)
+    job = crew.job()
     job.at("drain-devices", machine.host.stop.set)
 
     job.loop.cycle()
 
     left = (incidents.works(machine), bool(incidents.holder(server)), users.evicted)
     machine.host.stop.clear()
-    following = crew.job(newer).settle()
+    following = crew.job().settle()
     assert left == (True, True, [POD])
     assert (following.state, incidents.holder(server)) == ("Ready", "")
     assert settings.versions(machine) == {"2.0.2"}

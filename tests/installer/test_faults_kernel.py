@@ -25,11 +25,9 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def hanging(
-    machine: machines.Machine, newer: Path, crew: incidents.Crew, monkeypatch: pytest.MonkeyPatch
-) -> incidents.Job:
+def hanging(machine: machines.Machine, crew: incidents.Crew, monkeypatch: pytest.MonkeyPatch) -> incidents.Job:
     """An installer whose rmmod hangs, as a process opened a device after the last look at them."""
-    job = crew.job(newer)
+    job = crew.job()
     with monkeypatch.context() as patched:
         patched.setattr(device_users.DeviceUsers, "openers", lambda _: ())
         job.at("unload-modules", lambda: machine.hold(4711, NODE), event="begun")
@@ -47,11 +45,11 @@ def test_an_rmmod_that_hangs_leaves_all_as_it_is_and_says_so(machine: machines.M
 
 
 def test_a_module_that_does_not_go_is_seen_by_the_next_installer_without_a_program(
-    machine: machines.Machine, newer: Path, crew: incidents.Crew, hanging: incidents.Job
+    machine: machines.Machine, crew: incidents.Crew, hanging: incidents.Job
 ) -> None:
     machine.calls()
 
-    shown = crew.job(newer).settle()
+    shown = crew.job().settle()
 
     assert hanging.shown is not shown
     assert (shown.state, shown.reason) == (
@@ -74,11 +72,9 @@ def test_a_change_goes_on_when_the_user_has_let_go(
     assert (shown.state, incidents.works(machine, "2.0.2")) == ("Ready", True)
 
 
-def test_a_modprobe_that_hangs_leaves_all_as_it_is_and_says_so(
-    machine: machines.Machine, newer: Path, crew: incidents.Crew
-) -> None:
+def test_a_modprobe_that_hangs_leaves_all_as_it_is_and_says_so(machine: machines.Machine, crew: incidents.Crew) -> None:
     machine.let_start(hisi_hpre="hang")
-    job = crew.job(newer)
+    job = crew.job()
 
     first = job.settle().reason
     shown = job.settle()
@@ -93,16 +89,16 @@ def test_a_modprobe_that_hangs_leaves_all_as_it_is_and_says_so(
 
 
 def test_an_oops_at_load_is_told_as_one_and_the_next_boot_brings_the_previous_driver(
-    machine: machines.Machine, newer: Path, crew: incidents.Crew
+    machine: machines.Machine, crew: incidents.Crew
 ) -> None:
     machine.let_start(hisi_hpre="oops")
-    job = crew.job(newer)
+    job = crew.job()
 
     failed = job.settle().reason
     stuck = job.settle().state
     machine.mend()
     machine.reboot()
-    crew.job(newer).settle()
+    crew.job().settle()
 
     half = "it stays half loaded, as after a kernel oops in its start (see dmesg on the host); only a reboot removes it"
     assert failed == (
@@ -114,11 +110,11 @@ def test_an_oops_at_load_is_told_as_one_and_the_next_boot_brings_the_previous_dr
 
 
 def test_a_process_that_mapped_a_device_and_closed_its_descriptor_is_waited_for(
-    machine: machines.Machine, newer: Path, users: incidents.Users, crew: incidents.Crew
+    machine: machines.Machine, users: incidents.Users, crew: incidents.Crew
 ) -> None:
     machine.map(4711, NODE)
 
-    shown = crew.job(newer).settle()
+    shown = crew.job().settle()
 
     assert shown.reason == ("After 1 s a device is still held by process 4711 (openssl). The driver stays as it was.")
     assert (shown.state, incidents.works(machine)) == ("Blocked", True)
@@ -140,11 +136,11 @@ def test_a_process_that_mapped_a_device_is_seen_where_uacce_is_built_into_the_ke
 
 
 def test_a_user_that_no_process_shows_is_waited_for(
-    machine: machines.Machine, newer: Path, users: incidents.Users, crew: incidents.Crew
+    machine: machines.Machine, users: incidents.Users, crew: incidents.Crew
 ) -> None:
     machine.open_unseen(NODE)
 
-    shown = crew.job(newer).settle()
+    shown = crew.job().settle()
 
     assert shown.reason == (
         "After 1 s a device is still held by a user that is not seen in /proc (the module uacce is in use 2 times more"
@@ -154,11 +150,11 @@ def test_a_user_that_no_process_shows_is_waited_for(
 
 
 def test_device_nodes_that_were_closed_have_their_own_modes_again_when_the_driver_stays(
-    machine: machines.Machine, newer: Path, users: incidents.Users, crew: incidents.Crew
+    machine: machines.Machine, users: incidents.Users, crew: incidents.Crew
 ) -> None:
     (machine.root / "dev" / NODE).chmod(0o640)
     before, during = machine.nodes(), list[dict[str, int]]()
-    job = crew.job(newer)
+    job = crew.job()
     job.at("begin-change", lambda: during.append(machine.nodes()))
     job.at("begin-change", lambda: machine.hold(4711, "hisi_zip-5"))
 
@@ -169,9 +165,9 @@ def test_device_nodes_that_were_closed_have_their_own_modes_again_when_the_drive
 
 
 def test_device_nodes_that_a_killed_installer_left_closed_are_open_again_when_the_policy_goes_back(
-    machine: machines.Machine, newer: Path, image: Path, crew: incidents.Crew
+    machine: machines.Machine, crew: incidents.Crew
 ) -> None:
-    job = crew.job(newer)
+    job = crew.job()
 
     def die() -> None:
         raise KeyboardInterrupt
@@ -181,20 +177,16 @@ def test_device_nodes_that_a_killed_installer_left_closed_are_open_again_when_th
         job.loop.cycle()
     closed = set(machine.nodes().values())
 
-    shown = crew.job(image, "2.0.1").settle()
+    shown = crew.job("2.0.1").settle()
 
     assert (closed, shown.state, incidents.works(machine)) == ({0}, "Ready", True)
 
 
 def test_a_host_says_that_it_is_queued_before_the_api_server_answers(
-    machine: machines.Machine,
-    newer: Path,
-    users: incidents.Users,
-    crew: incidents.Crew,
-    monkeypatch: pytest.MonkeyPatch,
+    machine: machines.Machine, users: incidents.Users, crew: incidents.Crew, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     users.come(incidents.POD)
-    job, states = crew.job(newer), list[str]()
+    job, states = crew.job(), list[str]()
 
     def refuse(_: leases.Claim) -> bool:
         states.append(job.shown.state)
@@ -208,9 +200,9 @@ def test_a_host_says_that_it_is_queued_before_the_api_server_answers(
 
 
 def test_a_device_that_gives_no_queue_is_a_fault_of_the_new_driver(
-    machine: machines.Machine, newer: Path, crew: incidents.Crew
+    machine: machines.Machine, crew: incidents.Crew
 ) -> None:
-    job = crew.job(newer)
+    job = crew.job()
     job.at("load-modules", lambda: machine.refuse_queues(hisi_hpre=errno.EIO))
 
     shown = job.settle()
@@ -254,7 +246,7 @@ def test_an_attribute_is_written_and_a_refusal_has_the_kernels_reason(tmp_path: 
 
 
 def test_after_a_module_that_hangs_a_driver_that_was_left_blocked_loads_no_other(
-    machine: machines.Machine, image: Path, crew: incidents.Crew, monkeypatch: pytest.MonkeyPatch
+    machine: machines.Machine, crew: incidents.Crew, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     loads = []
 
@@ -265,6 +257,6 @@ def test_after_a_module_that_hangs_a_driver_that_was_left_blocked_loads_no_other
     machine.host.write(paths.KAE.blocked, "blacklist hisi_qm\n")
     monkeypatch.setattr(kmod, "load", hang)
 
-    crew.job(image, "2.0.1").loop.cycle()
+    crew.job("2.0.1").loop.cycle()
 
     assert len(loads) == 1

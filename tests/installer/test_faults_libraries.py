@@ -42,12 +42,12 @@ def test_libraries_are_a_tree_of_their_own_to_which_a_link_leads_that_holds_belo
 
 
 def test_a_container_keeps_the_libraries_that_it_began_with_over_an_upgrade(
-    machine: machines.Machine, newer: Path, crew: incidents.Crew
+    machine: machines.Machine, crew: incidents.Crew
 ) -> None:
     mounted = os.open(at(machine), os.O_PATH | os.O_DIRECTORY)  # As a bind mount, it stays with the folder.
     before = at(machine, "lib/libwd.so.2").read_text()
 
-    crew.job(newer).settle()
+    crew.job().settle()
 
     library = os.open("lib/libwd.so.2", os.O_RDONLY, dir_fd=mounted)
     assert os.read(library, 100).decode() == before != at(machine, "lib/libwd.so.2").read_text()
@@ -56,7 +56,7 @@ def test_a_container_keeps_the_libraries_that_it_began_with_over_an_upgrade(
 
 
 def test_the_link_to_the_libraries_is_there_at_every_moment_of_an_upgrade(
-    machine: machines.Machine, newer: Path, crew: incidents.Crew, monkeypatch: pytest.MonkeyPatch
+    machine: machines.Machine, crew: incidents.Crew, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[bool] = []
 
@@ -70,18 +70,15 @@ def test_the_link_to_the_libraries_is_there_at_every_moment_of_an_upgrade(
     for name in ("unlink", "remove", "rename", "replace", "rmdir", "symlink"):
         monkeypatch.setattr(os, name, watched(getattr(os, name)))
 
-    crew.job(newer).settle()
+    crew.job().settle()
 
     assert (set(seen), incidents.works(machine, "2.0.2")) == ({True}, True)
 
 
-def test_of_the_trees_those_of_the_drivers_in_the_store_stay(
-    machine: machines.Machine, image: Path, newer: Path, crew: incidents.Crew
-) -> None:
-    machine.add_image(newer.with_name("newest"), "2.0.3")
-    crew.job(newer).settle()
-    crew.job(newer.with_name("newest"), "2.0.3").settle()
-    crew.job(newer).settle()
+def test_of_the_trees_those_of_the_drivers_in_the_store_stay(machine: machines.Machine, crew: incidents.Crew) -> None:
+    crew.job().settle()
+    crew.job("2.0.3").settle()
+    crew.job().settle()
 
     trees = {path.name.removeprefix(".kae-") for path in at(machine).parent.glob(".kae-*")}
     stored = {path.name for path in machine.host.path(paths.KAE.drivers).iterdir()}
@@ -90,13 +87,13 @@ def test_of_the_trees_those_of_the_drivers_in_the_store_stay(
 
 @pytest.mark.parametrize("fails", [False, True])
 def test_a_folder_that_an_earlier_release_filled_becomes_a_link_and_nothing_of_it_is_left(
-    machine: machines.Machine, newer: Path, crew: incidents.Crew, fails: bool
+    machine: machines.Machine, crew: incidents.Crew, fails: bool
 ) -> None:
     as_an_earlier_release(machine)
     if fails:
         machine.fail("modprobe hisi_zip", "modprobe: ERROR: could not insert 'hisi_zip': No such device", times=1)
 
-    shown = crew.job(newer).settle()
+    shown = crew.job().settle()
 
     assert (shown.ready, at(machine).is_symlink()) == (not fails, True)
     assert incidents.works(machine, "2.0.1" if fails else "2.0.2")
@@ -104,14 +101,14 @@ def test_a_folder_that_an_earlier_release_filled_becomes_a_link_and_nothing_of_i
 
 @pytest.mark.parametrize("earlier", [False, True])
 def test_a_file_of_others_in_the_folder_is_named_and_nobody_is_disturbed(
-    machine: machines.Machine, newer: Path, crew: incidents.Crew, earlier: bool
+    machine: machines.Machine, crew: incidents.Crew, earlier: bool
 ) -> None:
     if earlier:
         as_an_earlier_release(machine)
     at(machine, MINE).write_text("mine\n")
     machine.calls()
 
-    shown = crew.job(newer).settle()
+    shown = crew.job().settle()
 
     assert (shown.state, settings.changes_made(machine)) == ("Failed", [])
     assert shown.reason == (
@@ -122,7 +119,7 @@ def test_a_file_of_others_in_the_folder_is_named_and_nobody_is_disturbed(
 
 @pytest.mark.parametrize("kind", ["link", "file"])
 def test_a_link_or_a_file_of_others_is_named_and_nobody_is_disturbed(
-    machine: machines.Machine, newer: Path, crew: incidents.Crew, kind: str
+    machine: machines.Machine, crew: incidents.Crew, kind: str
 ) -> None:
     at(machine).unlink()
     if kind == "link":
@@ -130,19 +127,19 @@ def test_a_link_or_a_file_of_others_is_named_and_nobody_is_disturbed(
     else:
         at(machine).write_text("theirs\n")
 
-    shown = crew.job(newer).settle()
+    shown = crew.job().settle()
 
     assert "holds what KAE did not put there (a link or a file in its place): move it elsewhere" in shown.reason
     assert settings.versions(machine) == {"2.0.1"}
 
 
 def test_a_link_of_others_is_not_replaced_when_libraries_are_repaired(
-    machine: machines.Machine, image: Path, crew: incidents.Crew
+    machine: machines.Machine, crew: incidents.Crew
 ) -> None:
     at(machine).unlink()
     at(machine).symlink_to("/data/kae")
 
-    shown = crew.job(image, "2.0.1").settle()
+    shown = crew.job("2.0.1").settle()
 
     assert (shown.state, str(at(machine).readlink())) == ("Failed", "/data/kae")
 
@@ -162,39 +159,37 @@ def test_an_image_without_libraries_leaves_those_of_others_alone(
     assert content(bare) == {f"kae/{MINE}"}
 
 
-def test_a_removal_takes_the_link_and_the_trees(machine: machines.Machine, newer: Path, crew: incidents.Crew) -> None:
-    crew.job(newer).settle()
+def test_a_removal_takes_the_link_and_the_trees(machine: machines.Machine, crew: incidents.Crew) -> None:
+    crew.job().settle()
 
-    crew.job(newer, state="Absent").settle()
+    crew.job(state="Absent").settle()
 
     assert content(machine) == set()
     assert not os.path.lexists(at(machine))
 
 
 @pytest.mark.parametrize("earlier", [False, True])
-def test_a_removal_leaves_the_files_of_others(
-    machine: machines.Machine, newer: Path, crew: incidents.Crew, earlier: bool
-) -> None:
+def test_a_removal_leaves_the_files_of_others(machine: machines.Machine, crew: incidents.Crew, earlier: bool) -> None:
     if earlier:
         as_an_earlier_release(machine)
     at(machine, MINE).write_text("mine\n")
 
-    shown = crew.job(newer, state="Absent").settle()
+    shown = crew.job(state="Absent").settle()
 
     assert (shown.ready, at(machine, MINE).read_text()) == (True, "mine\n")
     assert [path.name for path in at(machine).rglob("*") if path.is_file()] == ["libmine.so.1"]
 
 
 def test_folders_and_links_of_others_beside_our_modules_stay_where_they_are(
-    machine: machines.Machine, newer: Path, crew: incidents.Crew
+    machine: machines.Machine, crew: incidents.Crew
 ) -> None:
     ours = machine.host.path(paths.KAE.modules(machine.kernel))
     (ours / "notes").mkdir()
     (ours / "link").symlink_to("notes")
     (ours / "README").write_text("theirs\n")
 
-    crew.job(newer).settle()
-    shown = crew.job(newer, state="Absent").settle()
+    crew.job().settle()
+    shown = crew.job(state="Absent").settle()
 
     assert shown.ready, shown.reason
     assert sorted(path.name for path in ours.iterdir()) == ["README", "link", "notes"]
@@ -202,7 +197,7 @@ def test_folders_and_links_of_others_beside_our_modules_stay_where_they_are(
 
 @pytest.mark.parametrize("kind", ["folder", "link"])
 def test_what_is_in_the_way_of_our_modules_is_named_and_nobody_is_disturbed(
-    machine: machines.Machine, newer: Path, crew: incidents.Crew, kind: str
+    machine: machines.Machine, crew: incidents.Crew, kind: str
 ) -> None:
     ours = machine.host.path(paths.KAE.modules(machine.kernel))
     if kind == "link":
@@ -213,7 +208,7 @@ def test_what_is_in_the_way_of_our_modules_is_named_and_nobody_is_disturbed(
         (ours / "hisi_zip.ko").mkdir()
     machine.calls()
 
-    shown = crew.job(newer).settle()
+    shown = crew.job().settle()
 
     place = "updates/kae" if kind == "link" else "updates/kae/hisi_zip.ko"
     assert (shown.state, settings.changes_made(machine)) == ("Failed", [])
@@ -230,10 +225,10 @@ def test_a_removal_makes_the_index_of_every_kernel_that_had_our_modules_anew(
     machine.add_kernel("6.6.0-99.oe2403.aarch64")
     machine.reboot(settings.OTHER_KERNEL)
     machine.add_image(newer, "2.0.2")
-    crew.job(newer).settle()
+    crew.job().settle()
     machine.calls()
 
-    crew.job(newer, state="Absent").settle()
+    crew.job(state="Absent").settle()
 
     indexed = [call for call in machine.calls() if call.startswith("depmod")]
     assert indexed == [f"depmod -a {kernel}" for kernel in sorted((first, settings.OTHER_KERNEL))]
@@ -270,10 +265,10 @@ def read_only(machine: machines.Machine, monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_a_strange_file_in_the_folder_of_an_earlier_release_hinders_no_change_that_was_begun_and_is_kept(
-    machine: machines.Machine, newer: Path, crew: incidents.Crew, caplog: pytest.LogCaptureFixture
+    machine: machines.Machine, crew: incidents.Crew, caplog: pytest.LogCaptureFixture
 ) -> None:
     as_an_earlier_release(machine)
-    job = crew.job(newer)
+    job = crew.job()
     job.at("begin-change", lambda: at(machine, "lib/.libwd.so.2.new").write_text("half"))
 
     shown = job.settle()

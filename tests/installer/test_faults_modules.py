@@ -1,11 +1,9 @@
 """Modules that cannot go, cannot come, or are not what they should be."""
 
-from pathlib import Path
-
 import pytest
 
 from installer import paths
-from tests.installer import incidents, machines, modulefiles, settings
+from tests.installer import incidents, layouts, machines, modulefiles, settings
 
 pytestmark = pytest.mark.usefixtures("installed")
 
@@ -15,20 +13,28 @@ BACK = "The host is back in its previous state."
 STRANGER = "etc/modprobe.d/zz-tuning.conf"
 
 
-def fail(machine: machines.Machine, newer: Path, crew: incidents.Crew, text: str) -> str:
+def fail(machine: machines.Machine, crew: incidents.Crew, text: str) -> str:
     """Lets the HPRE's module refuse once while the driver is upgraded; what people are told."""
     machine.fail("modprobe hisi_hpre", text, times=1)
-    shown = crew.job(newer).settle()
+    shown = crew.job().settle()
     assert (shown.state, shown.ready) == ("Failed", False)
     return shown.reason
 
 
+def load_migration(machine: machines.Machine, more: bytes = b"") -> None:
+    """Load a module of others that stands on hisi_qm; its file says more at its end."""
+    file = modulefiles.ModuleFile(name="hisi_migration", version="2.0.1", kernel=machine.kernel)
+    layouts.put(machine.root / f"lib/modules/{machine.kernel}/extra/hisi_migration.ko", file.plain() + more)
+    machine.host.run("depmod", "-a", machine.kernel)
+    machine.load("hisi_migration")
+
+
 def test_a_module_that_the_kernels_cryptography_uses_stops_the_upgrade_and_all_devices_go_on(
-    machine: machines.Machine, newer: Path, crew: incidents.Crew
+    machine: machines.Machine, crew: incidents.Crew
 ) -> None:
     machine.pin("hisi_hpre", 2)
 
-    shown = crew.job(newer).settle()
+    shown = crew.job().settle()
 
     assert shown.reason == (
         "The kernel itself uses hisi_hpre (reference count 2), as dm-crypt, IPsec and kTLS do: end that use"
@@ -39,9 +45,9 @@ def test_a_module_that_the_kernels_cryptography_uses_stops_the_upgrade_and_all_d
 
 
 def test_a_module_that_the_kernel_starts_to_use_in_the_last_moment_comes_back_with_all_others(
-    machine: machines.Machine, newer: Path, crew: incidents.Crew
+    machine: machines.Machine, crew: incidents.Crew
 ) -> None:
-    job = crew.job(newer)
+    job = crew.job()
     job.at("begin-change", lambda: machine.pin("hisi_hpre", 2))
 
     shown = job.settle()
@@ -55,9 +61,9 @@ def test_a_module_that_the_kernel_starts_to_use_in_the_last_moment_comes_back_wi
 
 
 def test_a_process_that_opens_a_device_in_the_last_moment_stops_the_upgrade_and_all_devices_go_on(
-    machine: machines.Machine, newer: Path, crew: incidents.Crew
+    machine: machines.Machine, crew: incidents.Crew
 ) -> None:
-    job = crew.job(newer)
+    job = crew.job()
     job.at("begin-change", lambda: machine.hold(4711, "hisi_hpre-0"))
 
     shown = job.settle()
@@ -69,16 +75,9 @@ def test_a_process_that_opens_a_device_in_the_last_moment_stops_the_upgrade_and_
     assert not [call for call in machine.calls() if call.startswith("rmmod")]
 
 
-def test_a_module_that_another_one_stands_on_is_named_with_it(
-    machine: machines.Machine, newer: Path, crew: incidents.Crew
-) -> None:
-    folder = machine.root / f"lib/modules/{machine.kernel}/extra"
-    folder.mkdir()
-    stranger = modulefiles.ModuleFile(name="hisi_migration", version="2.0.1", kernel=machine.kernel)
-    (folder / "hisi_migration.ko").write_bytes(stranger.plain())
-    machine.host.run("depmod", "-a", machine.kernel)
-    machine.load("hisi_migration")
-    job = crew.job(newer)
+def test_a_module_that_another_one_stands_on_is_named_with_it(machine: machines.Machine, crew: incidents.Crew) -> None:
+    load_migration(machine)
+    job = crew.job()
     job.at("begin-change", lambda: machine.pin("hisi_migration"))
 
     shown = job.settle()
@@ -90,16 +89,11 @@ def test_a_module_that_another_one_stands_on_is_named_with_it(
 
 @pytest.mark.parametrize("fits", [True, False])
 def test_a_module_of_live_migration_is_loaded_again_after_the_change_and_by_the_way_back(
-    fits: bool, machine: machines.Machine, newer: Path, crew: incidents.Crew
+    fits: bool, machine: machines.Machine, crew: incidents.Crew
 ) -> None:
-    folder = machine.root / f"lib/modules/{machine.kernel}/extra"
-    folder.mkdir()
-    file = modulefiles.ModuleFile(name="hisi_migration", version="2.0.1", kernel=machine.kernel)
-    (folder / "hisi_migration.ko").write_bytes(file.plain() + b"kmi=2.0.2\0" * fits)
-    machine.host.run("depmod", "-a", machine.kernel)
-    machine.load("hisi_migration")
+    load_migration(machine, b"kmi=2.0.2\0" * fits)
 
-    shown = crew.job(newer).settle()
+    shown = crew.job().settle()
 
     assert set(machine.loaded()) == {*modulefiles.DRIVER, "hisi_migration"}
     assert len(machine.entries()) == 6
@@ -111,11 +105,9 @@ def test_a_module_of_live_migration_is_loaded_again_after_the_change_and_by_the_
         assert shown.reason.endswith(BACK)
 
 
-def test_what_was_busy_is_exchanged_at_the_next_look(
-    machine: machines.Machine, newer: Path, crew: incidents.Crew
-) -> None:
+def test_what_was_busy_is_exchanged_at_the_next_look(machine: machines.Machine, crew: incidents.Crew) -> None:
     machine.pin("hisi_hpre")
-    job = crew.job(newer)
+    job = crew.job()
     assert job.settle().state == "Blocked"
     machine.pin("hisi_hpre", 0)
 
@@ -125,10 +117,9 @@ def test_what_was_busy_is_exchanged_at_the_next_look(
 
 
 def test_an_engine_without_licence_is_told_as_such_and_the_old_driver_comes_back(
-    machine: machines.Machine, newer: Path, crew: incidents.Crew
+    machine: machines.Machine, crew: incidents.Crew
 ) -> None:
-
-    reason = fail(machine, newer, crew, NO_DEVICE)
+    reason = fail(machine, crew, NO_DEVICE)
 
     assert reason == (
         "Module hisi_hpre cannot be loaded: no device answers to it: the licence is missing, or the engine is disabled"
@@ -138,10 +129,9 @@ def test_an_engine_without_licence_is_told_as_such_and_the_old_driver_comes_back
 
 
 def test_a_value_that_the_module_does_not_know_is_told_as_such_and_the_old_driver_comes_back(
-    machine: machines.Machine, newer: Path, crew: incidents.Crew
+    machine: machines.Machine, crew: incidents.Crew
 ) -> None:
-
-    reason = fail(machine, newer, crew, INVALID)
+    reason = fail(machine, crew, INVALID)
 
     assert reason == (
         "Module hisi_hpre cannot be loaded: it does not know a parameter's value (the kernel's own modules know"
@@ -152,9 +142,9 @@ def test_a_value_that_the_module_does_not_know_is_told_as_such_and_the_old_drive
 
 
 def test_a_driver_that_loads_and_gives_no_entries_is_not_taken_for_one(
-    machine: machines.Machine, newer: Path, crew: incidents.Crew
+    machine: machines.Machine, crew: incidents.Crew
 ) -> None:
-    job = crew.job(newer)
+    job = crew.job()
     job.at("begin-change", lambda: machine.let_die("hisi_hpre"))
     job.at("prove-driver", machine.mend, event="failed")
 
@@ -168,12 +158,10 @@ def test_a_driver_that_loads_and_gives_no_entries_is_not_taken_for_one(
     assert (shown.state, incidents.works(machine)) == ("Failed", True)
 
 
-def test_another_file_that_sets_a_parameter_is_named(
-    machine: machines.Machine, newer: Path, crew: incidents.Crew
-) -> None:
+def test_another_file_that_sets_a_parameter_is_named(machine: machines.Machine, crew: incidents.Crew) -> None:
     (machine.root / STRANGER).write_text("# by hand\noptions hisi_hpre pf_q_num=64\n")
 
-    shown = crew.job(newer).settle()
+    shown = crew.job().settle()
 
     assert shown.reason == (
         f"'/{STRANGER}' sets pf_q_num of module hisi_hpre to 64, over the 256 of the policy: remove that."
@@ -183,9 +171,9 @@ def test_another_file_that_sets_a_parameter_is_named(
 
 
 def test_another_file_that_sets_a_parameter_in_the_last_moment_is_named(
-    machine: machines.Machine, newer: Path, crew: incidents.Crew
+    machine: machines.Machine, crew: incidents.Crew
 ) -> None:
-    job = crew.job(newer)
+    job = crew.job()
     job.at("begin-change", lambda: machine.host.write(f"/{STRANGER}", "# by hand\noptions hisi_hpre pf_q_num=64\n"))
 
     shown = job.settle()
@@ -200,36 +188,36 @@ def test_another_file_that_sets_a_parameter_in_the_last_moment_is_named(
 
 @pytest.mark.parametrize("held", [True, False])
 def test_a_device_node_for_root_alone_is_opened_to_all_without_disturbing_anybody(
-    held: bool, machine: machines.Machine, image: Path, crew: incidents.Crew
+    held: bool, machine: machines.Machine, crew: incidents.Crew
 ) -> None:
     (machine.root / "dev/hisi_hpre-0").chmod(0o600)
     if held:
         machine.hold(4711, "hisi_hpre-0")
     machine.calls()
 
-    shown = crew.job(image, "2.0.1").settle()
+    shown = crew.job("2.0.1").settle()
 
     assert (shown.state, incidents.works(machine)) == ("Ready", True)
     assert settings.changes_made(machine) == []
 
 
 def test_a_device_node_that_is_missing_comes_back_with_the_module(
-    machine: machines.Machine, image: Path, crew: incidents.Crew
+    machine: machines.Machine, crew: incidents.Crew
 ) -> None:
     (machine.root / "dev/hisi_hpre-0").unlink()
 
-    shown = crew.job(image, "2.0.1").settle()
+    shown = crew.job("2.0.1").settle()
 
     assert (shown.state, incidents.works(machine)) == ("Ready", True)
 
 
 def test_a_device_node_that_is_missing_is_not_worth_an_eviction(
-    machine: machines.Machine, image: Path, crew: incidents.Crew
+    machine: machines.Machine, crew: incidents.Crew
 ) -> None:
     machine.hold(4711, "hisi_sec2-2")
     (machine.root / "dev/hisi_hpre-0").unlink()
 
-    shown = crew.job(image, "2.0.1").settle()
+    shown = crew.job("2.0.1").settle()
 
     assert shown.state == "Blocked"
     assert shown.reason.startswith("The device node /dev/hisi_hpre-0 is missing. The config has not changed,")
@@ -237,13 +225,13 @@ def test_a_device_node_that_is_missing_is_not_worth_an_eviction(
 
 
 def test_a_module_file_that_somebody_exchanged_is_replaced_from_the_store(
-    machine: machines.Machine, image: Path, crew: incidents.Crew
+    machine: machines.Machine, crew: incidents.Crew
 ) -> None:
     place = machine.host.path(f"{paths.KAE.modules(machine.kernel)}/hisi_zip.ko")
     good = place.read_bytes()
     place.write_bytes(good + b"comment=the same version and srcversion\0")
 
-    job = crew.job(image, "2.0.1")
+    job = crew.job("2.0.1")
     assert job.parts.report().decided.reasons == (
         f"'{paths.KAE.modules(machine.kernel)}/hisi_zip.ko' is not as it was installed.",
     )
@@ -254,7 +242,7 @@ def test_a_module_file_that_somebody_exchanged_is_replaced_from_the_store(
 
 @pytest.mark.parametrize("damage", ["changed", "missing"])
 def test_a_library_that_somebody_changed_is_replaced_from_the_store_beside_the_users_of_devices(
-    damage: str, machine: machines.Machine, image: Path, crew: incidents.Crew
+    damage: str, machine: machines.Machine, crew: incidents.Crew
 ) -> None:
     place = machine.host.path(f"{paths.LIBRARIES}/lib/libwd.so.2")
     if damage == "changed":
@@ -264,7 +252,7 @@ def test_a_library_that_somebody_changed_is_replaced_from_the_store_beside_the_u
     machine.hold(4711, "hisi_hpre-0")
     machine.calls()
 
-    job = crew.job(image, "2.0.1")
+    job = crew.job("2.0.1")
     job.settle()
 
     assert (job.shown.state, incidents.works(machine)) == ("Ready", True)
@@ -272,13 +260,13 @@ def test_a_library_that_somebody_changed_is_replaced_from_the_store_beside_the_u
 
 
 def test_modules_that_a_packages_script_loads_with_its_own_parameters_are_loaded_anew(
-    machine: machines.Machine, newer: Path, crew: incidents.Crew
+    machine: machines.Machine, crew: incidents.Crew
 ) -> None:
     def load() -> None:
         machine.set_options(uacce_mode=2, pf_q_num=64)
         machine.load()
 
-    job = crew.job(newer)
+    job = crew.job()
     job.at("index-modules", load)
 
     job.settle()

@@ -125,9 +125,9 @@ def test_sigterm_while_a_driver_is_staged_leaves_nothing_of_it(machine: machines
 
 
 def test_sigterm_before_anything_is_disturbed_lets_nothing_begin(
-    machine: machines.Machine, newer: Path, crew: incidents.Crew
+    machine: machines.Machine, crew: incidents.Crew
 ) -> None:
-    job = crew.job(newer)
+    job = crew.job()
     job.at("store-driver", machine.host.stop.set)
     machine.calls()
 
@@ -136,7 +136,7 @@ def test_sigterm_before_anything_is_disturbed_lets_nothing_begin(
     assert "announce-change" not in job.shown.taken
     assert (settings.changes_made(machine), incidents.works(machine)) == ([], True)
     machine.host.stop.clear()
-    assert crew.job(newer).settle().state == "Ready"
+    assert crew.job().settle().state == "Ready"
 
 
 def test_sigterm_while_holders_are_waited_for_leaves_the_old_driver_and_the_lease(
@@ -167,13 +167,13 @@ def test_sigterm_once_something_is_unloaded_is_obeyed_when_a_whole_driver_is_the
 
 
 def test_after_the_unloading_no_question_to_the_host_is_broken_off(
-    machine: machines.Machine, newer: Path, crew: incidents.Crew
+    machine: machines.Machine, crew: incidents.Crew
 ) -> None:
     def end() -> None:
         machine.host.stop.set()
         delay(machine, "modinfo -k", 0.5)
 
-    job = crew.job(newer)
+    job = crew.job()
     job.at("prove-driver", end, event="begun")
 
     job.loop.cycle()

@@ -60,24 +60,20 @@ def test_a_damaged_record_is_not_removed_when_the_driver_is_to_go(machine: machi
     assert machine.files() == before
 
 
-def test_without_its_record_the_driver_counts_as_one_of_others(
-    machine: machines.Machine, image: Path, crew: incidents.Crew
-) -> None:
+def test_without_its_record_the_driver_counts_as_one_of_others(machine: machines.Machine, crew: incidents.Crew) -> None:
     machine.host.path(paths.KAE.record).unlink()
     before = machine.files()
 
-    shown = crew.job(image, "2.0.1").settle()
+    shown = crew.job("2.0.1").settle()
 
     assert (shown.state, shown.ready, machine.files()) == ("Foreign", True, before)
 
 
-def test_a_damaged_driver_of_the_store_is_staged_anew(
-    machine: machines.Machine, image: Path, newer: Path, crew: incidents.Crew
-) -> None:
-    crew.job(newer).settle()
+def test_a_damaged_driver_of_the_store_is_staged_anew(machine: machines.Machine, crew: incidents.Crew) -> None:
+    crew.job().settle()
     for path in (machine.root / "var/lib/kae/drivers").glob("prebuilt-2.0.1-*/driver.json"):
         path.write_text("{")
-    job = crew.job(image, "2.0.1")
+    job = crew.job("2.0.1")
 
     job.settle()
 
@@ -85,11 +81,11 @@ def test_a_damaged_driver_of_the_store_is_staged_anew(
 
 
 def test_a_pause_that_cannot_be_noted_on_the_host_is_kept_all_the_same(
-    machine: machines.Machine, newer: Path, crew: incidents.Crew, boot: settings.Boot
+    machine: machines.Machine, crew: incidents.Crew, boot: settings.Boot
 ) -> None:
     machine.fail("modinfo -F", "modinfo: ERROR: could not read", times=1)
     keep_from_writing(machine)
-    job = crew.job(newer)
+    job = crew.job()
     job.settle()
     reason, taken = job.shown.reason, len(job.shown.taken)
     boot.now_s += 59
@@ -102,10 +98,10 @@ def test_a_pause_that_cannot_be_noted_on_the_host_is_kept_all_the_same(
 
 
 def test_a_record_that_can_be_written_again_lets_the_upgrade_happen(
-    machine: machines.Machine, newer: Path, crew: incidents.Crew, boot: settings.Boot
+    machine: machines.Machine, crew: incidents.Crew, boot: settings.Boot
 ) -> None:
     in_the_way = keep_from_writing(machine)
-    job = crew.job(newer)
+    job = crew.job()
     job.settle()
     assert (job.shown.state, incidents.works(machine)) == ("Failed", True)
     in_the_way.rmdir()
@@ -118,12 +114,12 @@ def test_a_record_that_can_be_written_again_lets_the_upgrade_happen(
 
 
 def test_what_a_failed_staging_has_taken_of_the_disk_is_given_back(
-    machine: machines.Machine, newer: Path, crew: incidents.Crew
+    machine: machines.Machine, crew: incidents.Crew
 ) -> None:
     machine.fail("modinfo -F", "modinfo: ERROR: could not read", times=1)
     before = {path for path in machine.files() if "/drivers/" in path}
 
-    shown = crew.job(newer).settle()
+    shown = crew.job().settle()
 
     assert shown.state == "Failed"
     assert shown.reason.startswith("'hisi_hpre.ko' is no kernel module: 'modinfo -F vermagic ")
@@ -132,7 +128,7 @@ def test_what_a_failed_staging_has_taken_of_the_disk_is_given_back(
 
 
 def test_a_change_that_an_older_release_of_the_installer_began_is_put_back(
-    machine: machines.Machine, newer: Path, crew: incidents.Crew
+    machine: machines.Machine, crew: incidents.Crew
 ) -> None:
     known = json.loads(machine.host.path(paths.KAE.record).read_text())
     known["change"] = {"kept": known["installed"], "loaded": list(machine.loaded()), "served": [incidents.HPRE]}
@@ -140,7 +136,7 @@ def test_a_change_that_an_older_release_of_the_installer_began_is_put_back(
     machine.unload()
     machine.fail("modprobe hisi_zip", "modprobe: ERROR: could not insert 'hisi_zip': No such device", times=1)
 
-    shown = crew.job(newer).settle()
+    shown = crew.job().settle()
 
     assert (shown.state, settings.versions(machine), len(machine.entries())) == ("Failed", {"2.0.1"}, 6)
     assert shown.reason.endswith("The host is back in its previous state.")
@@ -168,10 +164,10 @@ def test_a_stored_driver_with_a_flipped_bit_is_staged_anew_before_anybody_is_evi
 ) -> None:
     image = newer.with_name("older")
     machine.add_image(image, "2.0.1")
-    crew.job(newer).settle()
+    crew.job().settle()
     flip(stored(machine, "2.0.1") / name)
     users.come(incidents.POD)
-    job = crew.job(image, "2.0.1")
+    job = crew.job("2.0.1")
 
     job.settle()
 
@@ -181,7 +177,7 @@ def test_a_stored_driver_with_a_flipped_bit_is_staged_anew_before_anybody_is_evi
 
 @pytest.mark.parametrize("damage", ["all gone", "module", "library"])
 def test_the_way_back_is_stored_again_from_the_installed_files_before_anybody_is_evicted(
-    damage: str, machine: machines.Machine, newer: Path, users: incidents.Users, crew: incidents.Crew
+    damage: str, machine: machines.Machine, users: incidents.Users, crew: incidents.Crew
 ) -> None:
     if damage == "all gone":
         shutil.rmtree(machine.host.path(paths.KAE.drivers))
@@ -190,7 +186,7 @@ def test_the_way_back_is_stored_again_from_the_installed_files_before_anybody_is
         flip(stored(machine, "2.0.1") / names[damage])
     users.come(incidents.POD)
     fail_to_load(machine)
-    job = crew.job(newer)
+    job = crew.job()
 
     job.settle()
 
@@ -200,14 +196,14 @@ def test_the_way_back_is_stored_again_from_the_installed_files_before_anybody_is
 
 
 def test_a_lost_way_back_keeps_the_driver_where_its_installed_files_have_changed(
-    machine: machines.Machine, newer: Path, users: incidents.Users, crew: incidents.Crew
+    machine: machines.Machine, users: incidents.Users, crew: incidents.Crew
 ) -> None:
     folder = stored(machine, "2.0.1")
     shutil.rmtree(folder)
     flip(machine.host.path(f"{paths.KAE.modules(machine.kernel)}/hisi_zip.ko"))
     users.come(incidents.POD)
 
-    shown = crew.job(newer).settle()
+    shown = crew.job().settle()
 
     assert shown.reason == (
         f"'{paths.KAE.drivers}/{folder.name}' on the host is damaged or gone, and the installed files cannot stand in"
@@ -217,12 +213,10 @@ def test_a_lost_way_back_keeps_the_driver_where_its_installed_files_have_changed
     assert (shown.state, users.evicted, settings.versions(machine)) == ("Failed", [], {"2.0.1"})
 
 
-def test_a_lost_way_back_keeps_no_driver_from_its_removal(
-    machine: machines.Machine, image: Path, crew: incidents.Crew
-) -> None:
+def test_a_lost_way_back_keeps_no_driver_from_its_removal(machine: machines.Machine, crew: incidents.Crew) -> None:
     shutil.rmtree(stored(machine, "2.0.1"))
     flip(machine.host.path(f"{paths.KAE.modules(machine.kernel)}/hisi_zip.ko"))
 
-    removed = crew.job(image, "2.0.1", state="Absent").settle()
+    removed = crew.job("2.0.1", state="Absent").settle()
 
     assert (removed.state, machine.loaded()) == ("Ready", {})

@@ -32,7 +32,7 @@ def test_files_that_cannot_be_put_in_place_bring_the_old_driver_back(
     machine: machines.Machine, newer: Path, crew: incidents.Crew
 ) -> None:
     (newer / "opt/kae/lib/libwd_more.so.2").write_text("2.0.2\n")
-    job = crew.job(newer)
+    job = crew.job()
     job.at("place-modules", lambda: obstruct(machine, "lib/libwd_more.so.2"))
 
     shown = job.settle()
@@ -46,7 +46,7 @@ def test_a_half_written_file_is_not_left_beside_the_good_ones(
     machine: machines.Machine, newer: Path, crew: incidents.Crew
 ) -> None:
     (newer / "opt/kae/lib/libwd_more.so.2").write_text("2.0.2\n")
-    job = crew.job(newer)
+    job = crew.job()
     job.at("place-modules", lambda: obstruct(machine, "lib/libwd_more.so.2"))
 
     job.settle()
@@ -55,23 +55,23 @@ def test_a_half_written_file_is_not_left_beside_the_good_ones(
 
 
 def test_what_a_killed_installer_left_beside_the_good_files_goes(
-    machine: machines.Machine, newer: Path, crew: incidents.Crew
+    machine: machines.Machine, crew: incidents.Crew
 ) -> None:
     for folder in (paths.KAE.modules(machine.kernel), f"{paths.KAE.drivers}/.new", paths.KAE.build):
         machine.host.write(f"{folder}/.hisi_zip.ko.new", "half")
 
-    shown = crew.job(newer).settle()
+    shown = crew.job().settle()
 
     assert (shown.state, incidents.works(machine, "2.0.2")) == ("Ready", True)
     assert [path for path in machine.files() if path.endswith(".new")] == []
 
 
 def test_a_rollback_that_fails_too_names_both_and_leaves_nothing_announced(
-    machine: machines.Machine, newer: Path, crew: incidents.Crew
+    machine: machines.Machine, crew: incidents.Crew
 ) -> None:
     refuse(machine, "hisi_hpre", times=None)
 
-    shown = crew.job(newer).settle()
+    shown = crew.job().settle()
 
     why = (
         "Module hisi_hpre cannot be loaded: no device answers to it: the licence is missing, or the engine is disabled"
@@ -82,11 +82,11 @@ def test_a_rollback_that_fails_too_names_both_and_leaves_nothing_announced(
 
 
 def test_a_rollback_that_fails_for_one_module_brings_all_others_back(
-    machine: machines.Machine, newer: Path, crew: incidents.Crew
+    machine: machines.Machine, crew: incidents.Crew
 ) -> None:
     refuse(machine, "hisi_hpre", times=None)
 
-    crew.job(newer).settle()
+    crew.job().settle()
 
     assert set(machine.loaded()) == {*modulefiles.DRIVER} - {"hisi_hpre"}
     assert settings.versions(machine) == {"2.0.1"}
@@ -94,37 +94,37 @@ def test_a_rollback_that_fails_for_one_module_brings_all_others_back(
 
 
 def test_after_a_rollback_that_failed_the_next_try_ends_with_the_new_driver(
-    machine: machines.Machine, newer: Path, crew: incidents.Crew, boot: settings.Boot
+    machine: machines.Machine, crew: incidents.Crew, boot: settings.Boot
 ) -> None:
     refuse(machine, "hisi_hpre", times=None)
-    crew.job(newer).settle()
+    crew.job().settle()
     machine.mend()
     boot.now_s += 60
 
-    shown = crew.job(newer).settle()
+    shown = crew.job().settle()
 
     assert (shown.state, incidents.works(machine, "2.0.2")) == ("Ready", True)
 
 
 def test_after_a_rollback_that_failed_the_old_wish_ends_with_the_old_driver(
-    machine: machines.Machine, image: Path, newer: Path, crew: incidents.Crew
+    machine: machines.Machine, crew: incidents.Crew
 ) -> None:
     refuse(machine, "hisi_hpre", times=None)
-    crew.job(newer).settle()
+    crew.job().settle()
     machine.mend()
 
-    shown = crew.job(image, "2.0.1").settle()
+    shown = crew.job("2.0.1").settle()
 
     assert (shown.state, incidents.works(machine)) == ("Ready", True)
 
 
 def test_a_store_without_the_old_driver_is_named_when_it_cannot_come_back(
-    machine: machines.Machine, newer: Path, crew: incidents.Crew
+    machine: machines.Machine, crew: incidents.Crew
 ) -> None:
     installed = record.read(machine.host).installed
     assert installed is not None
     refuse(machine, "hisi_zip")
-    job = crew.job(newer)
+    job = crew.job()
     job.at("begin-change", lambda: shutil.rmtree(machine.root / f"var/lib/kae/drivers/{installed.id}"))
 
     shown = job.settle()
@@ -137,11 +137,11 @@ def test_a_store_without_the_old_driver_is_named_when_it_cannot_come_back(
 
 
 def test_an_index_that_cannot_be_made_anew_does_not_keep_the_old_driver_away(
-    machine: machines.Machine, newer: Path, crew: incidents.Crew
+    machine: machines.Machine, crew: incidents.Crew
 ) -> None:
     machine.fail("depmod", "depmod: ERROR: could not write modules.dep: No space left on device")
 
-    shown = crew.job(newer).settle()
+    shown = crew.job().settle()
 
     assert shown.state == "Failed"
     assert shown.reason.startswith(f"'depmod -a {machine.kernel}' ended with 1: depmod: ERROR: could not write")
@@ -159,10 +159,10 @@ def test_an_index_that_cannot_be_made_anew_does_not_keep_the_old_driver_away(
     ids=["of the disk", "of our own"],
 )
 def test_an_error_that_nobody_foresaw_brings_the_old_driver_back(
-    mistake: Exception, told: str, machine: machines.Machine, newer: Path, request: pytest.FixtureRequest
+    mistake: Exception, told: str, machine: machines.Machine, request: pytest.FixtureRequest
 ) -> None:
     crew, monkeypatch = request.getfixturevalue("crew"), request.getfixturevalue("monkeypatch")
-    job = crew.job(newer)
+    job = crew.job()
     load, mistakes = kmod.load, [mistake]
 
     def mistaken(host: chroot.Host, name: str) -> None:
@@ -179,9 +179,9 @@ def test_an_error_that_nobody_foresaw_brings_the_old_driver_back(
 
 
 def test_an_error_that_nobody_foresaw_on_the_way_back_is_told_with_the_first(
-    machine: machines.Machine, newer: Path, crew: incidents.Crew, monkeypatch: pytest.MonkeyPatch
+    machine: machines.Machine, crew: incidents.Crew, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    job = crew.job(newer)
+    job = crew.job()
 
     def mistaken(host: chroot.Host, name: str) -> None:
         raise ValueError(name)
@@ -195,9 +195,9 @@ def test_an_error_that_nobody_foresaw_on_the_way_back_is_told_with_the_first(
 
 
 def test_no_module_is_loaded_after_one_that_hangs_on_the_way_back(
-    machine: machines.Machine, newer: Path, crew: incidents.Crew, monkeypatch: pytest.MonkeyPatch
+    machine: machines.Machine, crew: incidents.Crew, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    job, loads = crew.job(newer), []
+    job, loads = crew.job(), []
 
     def hanging(host: chroot.Host, name: str) -> None:
         loads.append(name)
@@ -212,7 +212,7 @@ def test_no_module_is_loaded_after_one_that_hangs_on_the_way_back(
 
 
 def test_a_depmod_that_hangs_in_a_rollback_ends_it(
-    machine: machines.Machine, newer: Path, crew: incidents.Crew, monkeypatch: pytest.MonkeyPatch
+    machine: machines.Machine, crew: incidents.Crew, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     refuse(machine, "hisi_zip", times=1)
     calls = []
@@ -226,11 +226,11 @@ def test_a_depmod_that_hangs_in_a_rollback_ends_it(
 
     monkeypatch.setattr(kmod, "index", hang)
 
-    assert crew.job(newer).settle().state == "Stuck"
+    assert crew.job().settle().state == "Stuck"
 
 
 def test_a_staged_driver_that_changes_before_the_swap_is_no_removal(
-    machine: machines.Machine, newer: Path, users: incidents.Users, crew: incidents.Crew
+    machine: machines.Machine, users: incidents.Users, crew: incidents.Crew
 ) -> None:
     def flip() -> None:
         (path,) = machine.host.path(paths.KAE.drivers).glob("prebuilt-2.0.2-*/modules/hisi_zip.ko")
@@ -238,7 +238,7 @@ def test_a_staged_driver_that_changes_before_the_swap_is_no_removal(
         path.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
 
     users.come(incidents.POD)
-    job = crew.job(newer)
+    job = crew.job()
     job.at("store-driver", flip)
 
     shown = job.settle()

@@ -50,15 +50,15 @@ def drivers(machine: machines.Machine, tmp_path: Path) -> dict[str, Path]:
 def test_they_are_installed_upgraded_and_brought_back(
     machine: machines.Machine, drivers: dict[str, Path], crew: incidents.Crew
 ) -> None:
-    assert crew.job(drivers["2.0.1"], "2.0.1").settle().state == "Ready"
+    assert crew.job("2.0.1", image=drivers["2.0.1"]).settle().state == "Ready"
     assert (running(machine), machine.loaded()["hisi_zip"]) == ({"2.0.1"}, (None, ""))
 
     machine.fail("modprobe hisi_zip", "modprobe: ERROR: could not insert 'hisi_zip': No such device", times=1)
-    job = crew.job(drivers["2.0.2"])
+    job = crew.job(image=drivers["2.0.2"])
     assert job.settle().reason.endswith("The host is back in its previous state.")
     assert running(machine) == {"2.0.1"}
 
-    job = crew.job(drivers["2.0.2"])
+    job = crew.job(image=drivers["2.0.2"])
     job.parts.host.write(paths.KAE.retry, "")
     assert job.settle().state == "Ready", job.shown.reason
     assert running(machine) == {"2.0.2"}
@@ -85,7 +85,7 @@ def test_a_driver_of_others_is_not_taken_for_the_kernels_own_and_comes_back(
     machine.load()
     machine.fail("modprobe hisi_zip", "modprobe: ERROR: could not insert 'hisi_zip': No such device", times=1)
 
-    shown = crew.job(drivers["2.0.2"], install_policy="Always").settle()
+    shown = crew.job(image=drivers["2.0.2"], install_policy="Always").settle()
 
     assert shown.reason.endswith("The host is back in its previous state.")
     assert running(machine) == {"2.0.0"}
@@ -103,7 +103,7 @@ def test_the_kernels_own_modules_are_told_as_such(machine: machines.Machine) -> 
 def test_open_devices_whose_memory_counts_in_their_modules_are_no_use_by_the_kernel(
     machine: machines.Machine, drivers: dict[str, Path], crew: incidents.Crew
 ) -> None:
-    crew.job(drivers["2.0.1"], "2.0.1").settle()
+    crew.job("2.0.1", image=drivers["2.0.1"]).settle()
     machine.hold(4711, "hisi_hpre-0")
     machine.pin("hisi_hpre")
     current = host_state.read(machine.host, settings.config())

@@ -84,7 +84,7 @@ def test_nobody_is_evicted_for_a_change_that_cannot_succeed_and_it_begins_when_i
     come, go, reason = CASES[case]
     users.come(incidents.POD)
     come(machine)
-    job = crew.job(newer)
+    job = crew.job()
 
     shown = job.settle()
 
@@ -99,12 +99,12 @@ def test_nobody_is_evicted_for_a_change_that_cannot_succeed_and_it_begins_when_i
 
 
 def test_what_is_in_the_way_before_a_change_gives_back_the_lease_and_the_announcement(
-    machine: machines.Machine, newer: Path, crew: incidents.Crew
+    machine: machines.Machine, crew: incidents.Crew
 ) -> None:
     machine.pin("hisi_sec2")
     machine.host.write(paths.KAE.changing, "{}")
 
-    assert crew.job(newer).settle().state == "Blocked"
+    assert crew.job().settle().state == "Blocked"
     assert not machine.host.path(paths.KAE.changing).exists()
 
 
@@ -282,7 +282,7 @@ def test_a_removal_asks_for_no_parameter_and_no_copy(machine: machines.Machine, 
 
 
 def test_a_driver_of_others_of_which_a_kind_is_dead_is_not_ready_and_stays(
-    stranger: machines.Machine, image: Path, tmp_path: Path
+    stranger: machines.Machine, image: Path
 ) -> None:
     stranger.unload()
     stranger.let_die("hisi_hpre")
@@ -385,10 +385,10 @@ def test_copies_of_modules_that_no_package_owns_obstruct_packages(
 
 
 def test_what_comes_into_the_way_during_the_staging_stops_the_change_before_anybody_is_evicted(
-    machine: machines.Machine, newer: Path, crew: incidents.Crew, users: incidents.Users
+    machine: machines.Machine, crew: incidents.Crew, users: incidents.Users
 ) -> None:
     users.come(incidents.POD)
-    job = crew.job(newer)
+    job = crew.job()
     job.at("store-driver", lambda: machine.pin("hisi_sec2"))
 
     shown = job.settle()
@@ -416,11 +416,11 @@ SECURE = (EFI, b"\x06\0\0\0\x01")
     ids=["sig_enforce", "integrity", "confidentiality", "secure-boot", "secure-boot-without-lockdown", "nothing"],
 )
 def test_modules_without_a_signature_are_refused_before_anybody_is_evicted_where_the_kernel_would_refuse_them(
-    files: tuple[tuple[str, bytes], ...], why: str, machine: machines.Machine, newer: Path, crew: incidents.Crew
+    files: tuple[tuple[str, bytes], ...], why: str, machine: machines.Machine, crew: incidents.Crew
 ) -> None:
     for path, content in files:
         layouts.put(machine.root / path, content)
-    job = crew.job(newer)
+    job = crew.job()
 
     shown = job.settle()
 
@@ -448,7 +448,7 @@ def test_modules_that_the_kernels_own_sign_file_has_signed_are_taken(
         subprocess.run([sign, "sha256", str(key), str(certificate), str(module)], check=True)
     layouts.put(machine.root / ENFORCED, b"Y\n")
 
-    assert crew.job(newer).settle().state == "Ready"
+    assert crew.job().settle().state == "Ready"
 
 
 @pytest.mark.parametrize(

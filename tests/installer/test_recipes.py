@@ -350,7 +350,7 @@ def test_pods_with_a_resource_of_the_recipe_are_evicted_and_others_stay(
     users.come("shop/web", device="0000:79:00.0", resource="openfuyao.com/kae.hpre")
 
     shown = crew.job(
-        stacks.onload(tmp_path / "2", "8.2"), version="8.2", **_without(stacks.ONLOAD, "driver_version")
+        image=stacks.onload(tmp_path / "2", "8.2"), version="8.2", **_without(stacks.ONLOAD, "driver_version")
     ).settle()
 
     assert shown.ready, shown.reason
@@ -368,7 +368,7 @@ def test_a_process_that_has_the_node_open_blocks_the_change(
     (process / "fd/3").symlink_to("/dev/full")
 
     shown = crew.job(
-        stacks.onload(tmp_path / "2", "8.2"), version="8.2", **_without(stacks.ONLOAD, "driver_version")
+        image=stacks.onload(tmp_path / "2", "8.2"), version="8.2", **_without(stacks.ONLOAD, "driver_version")
     ).settle()
 
     assert shown.state == "Blocked"
@@ -383,7 +383,7 @@ def test_a_user_whom_only_the_kernel_counts_blocks_the_change(
     machine.pin("onload")
 
     shown = crew.job(
-        stacks.onload(tmp_path / "2", "8.2"), version="8.2", **_without(stacks.ONLOAD, "driver_version")
+        image=stacks.onload(tmp_path / "2", "8.2"), version="8.2", **_without(stacks.ONLOAD, "driver_version")
     ).settle()
 
     assert shown.state == "Blocked"
@@ -494,7 +494,7 @@ def test_after_a_kill_at_any_step_the_next_installer_ends_the_change(
     settings.installed(machine, stacks.onload(tmp_path / "1", "8.1"), **stacks.ONLOAD)
     image = stacks.onload(tmp_path / "2", "8.2")
     changes = _without(stacks.ONLOAD, "driver_version") | {"state": wanted}
-    first = crew.job(image, version="8.2", **changes)
+    first = crew.job(image=image, version="8.2", **changes)
 
     def kill() -> None:
         raise Killed
@@ -503,7 +503,7 @@ def test_after_a_kill_at_any_step_the_next_installer_ends_the_change(
     with contextlib.suppress(Killed):
         first.settle()
 
-    shown = crew.job(image, version="8.2", **changes).settle()
+    shown = crew.job(image=image, version="8.2", **changes).settle()
 
     assert shown.ready, shown.reason
     assert settings.versions(machine) == ({"8.2"} if wanted == "Present" else {None})

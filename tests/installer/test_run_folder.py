@@ -14,23 +14,21 @@ from tests.installer import incidents, machines
 pytestmark = pytest.mark.usefixtures("installed")
 
 
-def test_no_file_gets_a_mode_that_the_announcement_names(
-    machine: machines.Machine, image: Path, crew: incidents.Crew
-) -> None:
+def test_no_file_gets_a_mode_that_the_announcement_names(machine: machines.Machine, crew: incidents.Crew) -> None:
     shadow = machine.host.path("/etc/shadow")
     shadow.write_text("root:secret")
     shadow.chmod(0)
     modes = {"../etc/shadow": 0o4666}
     machine.host.write(paths.KAE.changing, json.dumps({"reason": "x", "since": "y", "modes": modes}))
 
-    shown = crew.job(image, "2.0.1").settle()
+    shown = crew.job("2.0.1").settle()
 
     assert (shown.state, shadow.stat().st_mode & 0o7777) == ("Ready", 0)
     assert not machine.host.path(paths.KAE.changing).exists()
 
 
 def test_a_link_in_place_of_the_folder_of_links_leads_to_no_removal(
-    machine: machines.Machine, newer: Path, crew: incidents.Crew
+    machine: machines.Machine, crew: incidents.Crew
 ) -> None:
     other = machine.host.path("/etc/other")
     other.mkdir()
@@ -39,7 +37,7 @@ def test_a_link_in_place_of_the_folder_of_links_leads_to_no_removal(
     links.parent.mkdir(parents=True, exist_ok=True)
     links.symlink_to("../../etc/other")
 
-    shown = crew.job(newer).settle()
+    shown = crew.job().settle()
 
     assert (shown.state, [path.name for path in other.iterdir()]) == ("Ready", ["passwd"])
     assert not links.is_symlink()

@@ -1,7 +1,6 @@
 """Which driver a host ends with, by state and INSTALL_POLICY."""
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,100 +16,86 @@ POD = incidents.POD
 BACK = "The host is back in its previous state."
 
 
-@pytest.fixture
-def foreign(tmp_path: Path) -> machines.Machine:
-    """A host that has the driver 2.0.0 by others."""
-    return machines.with_kae(tmp_path / "foreign", "2.0.0")
-
-
-@pytest.fixture
-def theirs(foreign: machines.Machine) -> Iterator[incidents.Crew]:
-    """Installers of that host."""
-    with incidents.Crew(foreign) as crew:
-        yield crew
-
-
 def ours(machine: machines.Machine) -> list[str]:
     """The files of ours, without record and store."""
     found = machine.files("etc", "usr", "opt")
     return [path for path in found if "updates/kae" in path or "kae" in path.split("/")[:2] or "70-kae" in path]
 
 
+@pytest.mark.usefixtures("foreign")
 def test_a_driver_of_others_that_works_stays_under_if_not_present(
-    foreign: machines.Machine, image: Path, theirs: incidents.Crew
+    machine: machines.Machine, crew: incidents.Crew
 ) -> None:
-    before = foreign.files()
+    before = machine.files()
 
-    shown = theirs.job(image, "2.0.1", module_parameters={}).settle()
+    shown = crew.job("2.0.1", module_parameters={}).settle()
 
-    assert (shown.state, shown.ready, foreign.files()) == ("Foreign", True, before)
+    assert (shown.state, shown.ready, machine.files()) == ("Foreign", True, before)
 
 
-def test_a_driver_of_others_is_replaced_under_always(
-    foreign: machines.Machine, image: Path, theirs: incidents.Crew
-) -> None:
-    shown = theirs.job(image, "2.0.1", install_policy="Always").settle()
+@pytest.mark.usefixtures("foreign")
+def test_a_driver_of_others_is_replaced_under_always(machine: machines.Machine, crew: incidents.Crew) -> None:
+    shown = crew.job("2.0.1", install_policy="Always").settle()
 
-    assert (shown.state, incidents.works(foreign)) == ("Ready", True)
+    assert (shown.state, incidents.works(machine)) == ("Ready", True)
     # Shadowed, not erased.
-    assert (foreign.root / f"lib/modules/{foreign.kernel}/extra/hisi_zip.ko").exists()
+    assert (machine.root / f"lib/modules/{machine.kernel}/extra/hisi_zip.ko").exists()
 
 
+@pytest.mark.usefixtures("foreign")
 def test_of_a_link_among_the_modules_of_others_the_store_keeps_the_file(
-    foreign: machines.Machine, image: Path, theirs: incidents.Crew
+    machine: machines.Machine, crew: incidents.Crew
 ) -> None:
     # As weak-modules of kmod packages makes them; the file goes with its package.
-    link = foreign.root / f"lib/modules/{foreign.kernel}/extra/hisi_zip.ko"
-    file = foreign.root / "lib/modules/another/extra/hisi_zip.ko"
+    link = machine.root / f"lib/modules/{machine.kernel}/extra/hisi_zip.ko"
+    file = machine.root / "lib/modules/another/extra/hisi_zip.ko"
     file.parent.mkdir(parents=True)
     link.rename(file)
     link.symlink_to("../../another/extra/hisi_zip.ko")
 
-    shown = theirs.job(image, "2.0.1", install_policy="Always").settle()
+    shown = crew.job("2.0.1", install_policy="Always").settle()
 
     assert shown.state == "Ready", shown.reason
-    (kept,) = foreign.host.path(paths.KAE.drivers).glob("kept-*/modules/hisi_zip.ko")
+    (kept,) = machine.host.path(paths.KAE.drivers).glob("kept-*/modules/hisi_zip.ko")
     assert (kept.is_symlink(), kept.read_bytes()) == (False, file.read_bytes())
 
 
+@pytest.mark.usefixtures("foreign")
 def test_a_driver_of_others_that_is_dead_is_replaced_under_if_not_present(
-    foreign: machines.Machine, image: Path, theirs: incidents.Crew
+    machine: machines.Machine, crew: incidents.Crew
 ) -> None:
-    foreign.unload()
-    foreign.let_die("hisi_hpre", "hisi_sec2", "hisi_zip")
-    foreign.load()
-    foreign.mend()
-    assert (len(foreign.loaded()), foreign.entries()) == (5, {})
+    machine.unload()
+    machine.let_die("hisi_hpre", "hisi_sec2", "hisi_zip")
+    machine.load()
+    machine.mend()
+    assert (len(machine.loaded()), machine.entries()) == (5, {})
 
-    shown = theirs.job(image, "2.0.1").settle()
+    shown = crew.job("2.0.1").settle()
 
-    assert (shown.state, incidents.works(foreign)) == ("Ready", True)
-
-
-def test_a_replaced_driver_of_others_is_ours_from_then_on(
-    foreign: machines.Machine, image: Path, newer: Path, theirs: incidents.Crew
-) -> None:
-    theirs.job(image, "2.0.1", install_policy="Always").settle()
-
-    shown = theirs.job(newer, install_policy="IfNotPresent").settle()
-
-    assert (shown.state, incidents.works(foreign, "2.0.2")) == ("Ready", True)
+    assert (shown.state, incidents.works(machine)) == ("Ready", True)
 
 
-@pytest.mark.parametrize("policy", ["IfNotPresent", "Always"])
-def test_a_driver_of_ours_follows_the_policy_whatever_install_policy_says(
-    policy: str, machine: machines.Machine, newer: Path, crew: incidents.Crew
-) -> None:
-    shown = crew.job(newer, install_policy=policy).settle()
+@pytest.mark.usefixtures("foreign")
+def test_a_replaced_driver_of_others_is_ours_from_then_on(machine: machines.Machine, crew: incidents.Crew) -> None:
+    crew.job("2.0.1", install_policy="Always").settle()
+
+    shown = crew.job(install_policy="IfNotPresent").settle()
 
     assert (shown.state, incidents.works(machine, "2.0.2")) == ("Ready", True)
 
 
-def test_going_back_needs_nothing_of_the_image_but_its_content(
-    machine: machines.Machine, image: Path, newer: Path, crew: incidents.Crew
+@pytest.mark.parametrize("policy", ["IfNotPresent", "Always"])
+def test_a_driver_of_ours_follows_the_policy_whatever_install_policy_says(
+    policy: str, machine: machines.Machine, crew: incidents.Crew
 ) -> None:
-    crew.job(newer).settle()
-    job = crew.job(image, "2.0.1")
+    shown = crew.job(install_policy=policy).settle()
+
+    assert (shown.state, incidents.works(machine, "2.0.2")) == ("Ready", True)
+
+
+def test_going_back_needs_nothing_of_the_image_but_its_content(machine: machines.Machine, crew: incidents.Crew) -> None:
+    crew.job().settle()
+    job = crew.job("2.0.1")
 
     job.settle()
 
@@ -118,11 +103,9 @@ def test_going_back_needs_nothing_of_the_image_but_its_content(
     assert "copy-modules" not in job.shown.taken
 
 
-def test_other_parameters_alone_load_the_same_driver_anew(
-    machine: machines.Machine, image: Path, crew: incidents.Crew
-) -> None:
+def test_other_parameters_alone_load_the_same_driver_anew(machine: machines.Machine, crew: incidents.Crew) -> None:
     wanted = settings.parameters(uacce_mode=2, pf_q_num=512)
-    job = crew.job(image, "2.0.1", module_parameters=wanted)
+    job = crew.job("2.0.1", module_parameters=wanted)
 
     job.settle()
 
@@ -132,11 +115,11 @@ def test_other_parameters_alone_load_the_same_driver_anew(
 
 
 def test_other_parameters_that_are_refused_bring_the_old_ones_back(
-    machine: machines.Machine, image: Path, crew: incidents.Crew
+    machine: machines.Machine, crew: incidents.Crew
 ) -> None:
     wanted = settings.parameters(uacce_mode=2, pf_q_num=5000)
 
-    shown = crew.job(image, "2.0.1", module_parameters=wanted).settle()
+    shown = crew.job("2.0.1", module_parameters=wanted).settle()
 
     assert (shown.state, shown.reason.endswith(BACK), incidents.works(machine)) == ("Failed", True, True)
     assert machine.parameters("hisi_zip")["pf_q_num"] == 256
@@ -146,12 +129,10 @@ def test_other_parameters_that_are_refused_bring_the_old_ones_back(
 # No driver.
 
 
-def test_absent_takes_our_driver_away_with_all_its_traces(
-    machine: machines.Machine, image: Path, crew: incidents.Crew
-) -> None:
+def test_absent_takes_our_driver_away_with_all_its_traces(machine: machines.Machine, crew: incidents.Crew) -> None:
     machine.host.write_attribute(f"/sys/bus/pci/devices/{incidents.HPRE}/sriov_numvfs", "2")
 
-    shown = crew.job(image, "2.0.1", state="Absent").settle()
+    shown = crew.job("2.0.1", state="Absent").settle()
 
     assert (shown.state, shown.reason) == ("Ready", "No driver of KAE is installed, as the policy asks.")
     assert (machine.loaded(), ours(machine), machine.vfs(incidents.HPRE)) == ({}, [], ())
@@ -160,71 +141,63 @@ def test_absent_takes_our_driver_away_with_all_its_traces(
 
 
 def test_absent_stays_ready_when_a_boot_loads_the_kernels_own_modules(
-    machine: machines.Machine, image: Path, crew: incidents.Crew
+    machine: machines.Machine, crew: incidents.Crew
 ) -> None:
-    crew.job(image, "2.0.1", state="Absent").settle()
+    crew.job("2.0.1", state="Absent").settle()
     machine.reboot()
     machine.calls()
     assert set(machine.loaded()) == set(modulefiles.DRIVER)
 
-    shown = crew.job(image, "2.0.1", state="Absent").settle()
+    shown = crew.job("2.0.1", state="Absent").settle()
 
     assert (shown.state, settings.changes_made(machine)) == ("Ready", [])
 
 
-def test_absent_leaves_a_driver_of_others_under_if_not_present(
-    foreign: machines.Machine, image: Path, theirs: incidents.Crew
-) -> None:
-    before = foreign.files()
+@pytest.mark.usefixtures("foreign")
+def test_absent_leaves_a_driver_of_others_under_if_not_present(machine: machines.Machine, crew: incidents.Crew) -> None:
+    before = machine.files()
 
-    shown = theirs.job(image, "2.0.1", state="Absent").settle()
+    shown = crew.job("2.0.1", state="Absent").settle()
 
-    assert (shown.state, foreign.files(), len(foreign.entries())) == ("Foreign", before, 6)
+    assert (shown.state, machine.files(), len(machine.entries())) == ("Foreign", before, 6)
 
 
+@pytest.mark.usefixtures("foreign")
 def test_absent_unloads_a_driver_of_others_under_always_and_keeps_its_modules_on_the_disk(
-    foreign: machines.Machine, image: Path, theirs: incidents.Crew
+    machine: machines.Machine, crew: incidents.Crew
 ) -> None:
-    shown = theirs.job(image, "2.0.1", state="Absent", install_policy="Always").settle()
+    shown = crew.job("2.0.1", state="Absent", install_policy="Always").settle()
 
-    assert (shown.state, foreign.loaded()) == ("Ready", {})
-    assert (foreign.root / f"lib/modules/{foreign.kernel}/extra/hisi_zip.ko").exists()
+    assert (shown.state, machine.loaded()) == ("Ready", {})
+    assert (machine.root / f"lib/modules/{machine.kernel}/extra/hisi_zip.ko").exists()
 
 
 def test_absent_evicts_with_the_same_care(
-    machine: machines.Machine,
-    image: Path,
-    server: apiserver.ApiServer,
-    users: incidents.Users,
-    crew: incidents.Crew,
+    machine: machines.Machine, server: apiserver.ApiServer, users: incidents.Users, crew: incidents.Crew
 ) -> None:
     users.come(POD)
 
-    shown = crew.job(image, "2.0.1", state="Absent").settle()
+    shown = crew.job("2.0.1", state="Absent").settle()
 
     assert (shown.state, machine.loaded(), users.evicted) == ("Ready", {}, [POD])
     assert incidents.holder(server) == ""
 
 
 def test_absent_leaves_the_driver_while_a_budget_allows_no_eviction(
-    machine: machines.Machine,
-    image: Path,
-    server: apiserver.ApiServer,
-    users: incidents.Users,
-    crew: incidents.Crew,
+    machine: machines.Machine, server: apiserver.ApiServer, users: incidents.Users, crew: incidents.Crew
 ) -> None:
     users.come(POD)
     server.state.budgets[POD] = "shop/checkout-budget"
 
-    shown = crew.job(image, "2.0.1", state="Absent").settle()
+    shown = crew.job("2.0.1", state="Absent").settle()
 
     assert (shown.state, shown.ready, incidents.works(machine)) == ("Blocked", False, True)
 
 
 def test_absent_that_meets_a_busy_module_leaves_the_driver_at_work(
-    machine: machines.Machine, image: Path, crew: incidents.Crew
+    machine: machines.Machine, crew: incidents.Crew
 ) -> None:
-    job = crew.job(image, "2.0.1", state="Absent")
+    job = crew.job("2.0.1", state="Absent")
     job.at("begin-change", lambda: machine.pin("hisi_hpre"))
 
     shown = job.settle()
@@ -233,30 +206,28 @@ def test_absent_that_meets_a_busy_module_leaves_the_driver_at_work(
     assert record.read(machine.host).installed is not None
 
 
-def test_absent_ends_what_a_killed_installer_began(
-    machine: machines.Machine, image: Path, newer: Path, crew: incidents.Crew
-) -> None:
+def test_absent_ends_what_a_killed_installer_began(machine: machines.Machine, crew: incidents.Crew) -> None:
     class Killed(BaseException):
         """The end of everything."""
 
     def kill() -> None:
         raise Killed
 
-    job = crew.job(newer)
+    job = crew.job()
     job.at("place-modules", kill)
     with pytest.raises(Killed):
         job.settle()
 
-    shown = crew.job(image, "2.0.1", state="Absent").settle()
+    shown = crew.job("2.0.1", state="Absent").settle()
 
     assert (shown.state, machine.loaded(), ours(machine)) == ("Ready", {}, [])
     assert record.read(machine.host).change is None
 
 
-def test_present_after_absent_installs_again(machine: machines.Machine, image: Path, crew: incidents.Crew) -> None:
-    crew.job(image, "2.0.1", state="Absent").settle()
+def test_present_after_absent_installs_again(machine: machines.Machine, crew: incidents.Crew) -> None:
+    crew.job("2.0.1", state="Absent").settle()
 
-    shown = crew.job(image, "2.0.1").settle()
+    shown = crew.job("2.0.1").settle()
 
     assert (shown.state, incidents.works(machine)) == ("Ready", True)
 
@@ -265,9 +236,9 @@ def test_present_after_absent_installs_again(machine: machines.Machine, image: P
 
 
 def test_every_file_and_folder_of_a_change_is_on_the_disk_before_the_next_step(
-    machine: machines.Machine, newer: Path, crew: incidents.Crew, monkeypatch: pytest.MonkeyPatch
+    machine: machines.Machine, crew: incidents.Crew, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    job, synced = crew.job(newer), dict[str, list[str]]()
+    job, synced = crew.job(), dict[str, list[str]]()
 
     def sync(descriptor: int) -> None:
         path = Path(f"/proc/self/fd/{descriptor}").readlink()

@@ -216,13 +216,11 @@ def test_a_wall_clock_that_jumps_changes_no_decision(
 
 
 @pytest.fixture
-def in_vain(
-    image: Path, newer: Path, users: incidents.Users, crew: incidents.Crew, boot: settings.Boot
-) -> incidents.Job:
+def in_vain(newer: Path, users: incidents.Users, crew: incidents.Crew, boot: settings.Boot) -> incidents.Job:
     """An installer that has evicted a pod three times for a driver that does not load."""
-    crew.job(image, "2.0.1").settle()
+    crew.job("2.0.1").settle()
     crashes.spoil(newer, machines.KERNEL)
-    job = crew.job(newer)
+    job = crew.job()
     for _ in range(3):
         users.come(incidents.POD)
         job.settle()
@@ -251,14 +249,14 @@ def test_after_three_tries_that_evicted_in_vain_it_stops_and_says_so(
 
 @pytest.mark.parametrize("how", ["a boot", "retry", "a new wish"])
 def test_what_disturbed_in_vain_is_tried_again_after(
-    how: str, machine: machines.Machine, in_vain: incidents.Job, newer: Path, crew: incidents.Crew
+    how: str, machine: machines.Machine, in_vain: incidents.Job, crew: incidents.Crew
 ) -> None:
     if how == "a boot":
         machine.reboot()
     elif how == "retry":
         machine.host.write(paths.KAE.retry, "")
     wish: dict[str, Any] = {"sriov": {"zip": 1}} if how == "a new wish" else {}
-    job = in_vain if how == "retry" else crew.job(newer, **wish)
+    job = in_vain if how == "retry" else crew.job(**wish)
 
     job.settle()
 

@@ -167,7 +167,7 @@ def test_a_host_whose_driver_failed_keeps_its_turn_when_a_later_try_ends_before_
     with podresources.serving(machine.root) as kubelet, incidents.Crew(machine, server) as crew:
         users = incidents.Users(kubelet, server)
         users.come(POD)
-        job = crew.job(tmp_path / "newer")
+        job = crew.job(image=tmp_path / "newer")
         assert (job.settle().state, incidents.holder(server)) == ("Failed", "kp920-1")
 
         users.come(POD)
@@ -200,7 +200,7 @@ def test_a_host_whose_driver_failed_keeps_its_turn_when_a_device_is_opened_in_th
     with podresources.serving(machine.root) as kubelet, incidents.Crew(machine, server) as crew:
         users = incidents.Users(kubelet, server)
         users.come(POD)
-        job = crew.job(tmp_path / "newer")
+        job = crew.job(image=tmp_path / "newer")
         assert (job.settle().state, incidents.holder(server)) == ("Failed", "kp920-1")
         users.come(POD)
         boot.now_s += 7300
@@ -213,22 +213,22 @@ def test_a_host_whose_driver_failed_keeps_its_turn_when_a_device_is_opened_in_th
 
 @pytest.mark.usefixtures("installed")
 def test_a_host_that_was_installed_anew_frees_the_lease_of_its_name_that_it_knows_nothing_of(
-    machine: machines.Machine, image: Path, server: apiserver.ApiServer
+    machine: machines.Machine, server: apiserver.ApiServer
 ) -> None:
     server.put_lease(settings.MINE, holderIdentity="kp920-1")
     with incidents.Crew(machine, server) as crew:
-        crew.job(image, "2.0.1").settle()
+        crew.job("2.0.1").settle()
 
     assert incidents.holder(server) == ""
 
 
 @pytest.mark.usefixtures("installed")
 def test_the_lease_of_another_host_stays_and_is_looked_at_once(
-    machine: machines.Machine, image: Path, server: apiserver.ApiServer
+    machine: machines.Machine, server: apiserver.ApiServer
 ) -> None:
     server.put_lease(settings.MINE, holderIdentity="kp920-2")
     with incidents.Crew(machine, server) as crew:
-        job = crew.job(image, "2.0.1")
+        job = crew.job("2.0.1")
         for _ in range(3):
             job.loop.cycle()
 

@@ -1,0 +1,348 @@
+"""Hosts that a new driver has crashed: the one before is back, and there is no further try until somebody asks."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from installer import config, paths
+from installer.host import record
+from tests.installer import incidents, machines, settings
+from tests.installer.fakes import kernel
+
+pytestmark = pytest.mark.usefixtures("crashed")
+
+DOWN = "The host went down during the change to the driver 2.0.2."
+BACK = (
+    f"{DOWN} The host is back in its previous state. It is not tried again until the policy changes the driver or its"
+    " parameters, or 'python -m installer retry' is called."
+)
+
+
+@pytest.fixture
+def bare(tmp_path: Path) -> machines.Machine:
+    """A host without a driver."""
+    return machines.Machine(tmp_path / "bare")
+
+
+def test_a_driver_that_panics_as_it_loads_crashes_the_host_once_and_the_one_before_is_back(
+    machine: machines.Machine, newer: Path, crew: incidents.Crew
+) -> None:
+    shown = crew.job().settle()
+
+    assert (shown.state, shown.ready, shown.reason) == ("Failed", False, BACK)
+    assert (incidents.works(machine), incidents.blocked(machine)) == (True, False)
+
+
+def test_a_driver_that_panicked_is_not_tried_again_also_after_later_boots(
+    machine: machines.Machine, newer: Path, crew: incidents.Crew, boot: settings.Boot
+) -> None:
+    crew.job().settle()
+
+    for _ in range(2):
+        machine.reboot()
+        boot.now_s += 1_000_000
+        job = crew.job()
+        assert (job.settle().state, job.shown.reason, job.shown.taken) == ("Failed", BACK, [])
+        assert incidents.works(machine)
+
+
+def test_after_a_crash_retry_tries_the_driver_again(
+    machine: machines.Machine, newer: Path, crew: incidents.Crew
+) -> None:
+    job = crew.job()
+    job.settle()
+    machine.mend()
+    machine.host.write(paths.KAE.retry, "")
+
+    shown = job.settle()
+
+    assert (shown.state, incidents.works(machine, "2.0.2")) == ("Ready", True)
+
+
+def test_after_a_crash_a_new_wish_is_tried_at_once(
+    machine: machines.Machine, newer: Path, tmp_path: Path, crew: incidents.Crew
+) -> None:
+    shown = crew.job("2.0.3").settle()
+
+    assert (shown.state, incidents.works(machine, "2.0.3"), incidents.blocked(machine)) == ("Ready", True, False)
+
+
+def test_the_old_wish_is_fulfilled_at_once_after_a_crash_of_the_new_one(
+    machine: machines.Machine, newer: Path, crew: incidents.Crew
+) -> None:
+    shown = crew.job("2.0.1").settle()
+
+    assert (shown.state, incidents.works(machine), incidents.blocked(machine)) == ("Ready", True, False)
+
+
+def test_a_host_that_goes_down_on_the_way_back_too_is_left_alone_until_retry(
+    machine: machines.Machine, newer: Path, crew: incidents.Crew
+) -> None:
+    machine.let_panic("2.0.1")
+    with pytest.raises(kernel.Panic):
+        crew.job().settle()
+    machine.reboot()
+
+    job = crew.job()
+    shown = job.settle()
+
+    assert (shown.state, shown.reason, machine.loaded()) == (
+        "Failed",
+        "The host went down during the change to the driver 2.0.2, and again on the way back to the previous driver,"
+        " so no driver is loaded: find out why, then call 'python -m installer retry'.",
+        {},
+    )
+    machine.mend()
+    machine.host.write(paths.KAE.retry, "")
+    assert (job.settle().reason, incidents.works(machine)) == (BACK, True)
+
+
+def test_a_kill_on_the_way_back_goes_on_with_it(machine: machines.Machine, newer: Path, crew: incidents.Crew) -> None:
+    job = crew.job()
+
+    job.end_after("place-modules")
+
+    assert (crew.job().settle().reason, incidents.works(machine)) == (BACK, True)
+
+
+def test_the_plan_after_a_crash_is_the_way_back(machine: machines.Machine, newer: Path, crew: incidents.Crew) -> None:
+    made = crew.job().parts.report()
+
+    assert made.decided.reasons == (DOWN,)
+    names = [step.name for step in made.steps]
+    assert names[:2] == ["announce-change", "begin-change"]
+    assert names[-4:] == ["prove-old-driver", "record-old-driver", "allow-autoload", "end-change"]
+    assert not {"copy-modules", "prove-driver"}.intersection(names)
+
+
+def test_the_way_back_from_a_crash_that_fails_is_tried_again_after_a_pause(
+    machine: machines.Machine, newer: Path, crew: incidents.Crew, boot: settings.Boot
+) -> None:
+    machine.fail("modprobe hisi_zip", "modprobe: ERROR: could not insert 'hisi_zip': No such device", times=1)
+    job = crew.job()
+    assert "The previous driver cannot be restored" in job.settle().reason
+    boot.now_s += 600
+
+    assert (job.settle().reason, incidents.works(machine)) == (BACK, True)
+
+
+def test_the_pause_after_a_crash_is_a_number_of_seconds_for_older_releases(
+    machine: machines.Machine, newer: Path, crew: incidents.Crew
+) -> None:
+    crew.job().settle()
+
+    attempt = json.loads(machine.host.path(paths.KAE.record).read_text())["attempt"]
+
+    assert (attempt["untilS"], type(attempt["untilS"]), attempt["outlastsBoot"]) == (record.NEVER_S, float, True)
+
+
+def test_a_second_crash_after_retry_brings_the_driver_back_as_the_first_one_does(
+    machine: machines.Machine, newer: Path, crew: incidents.Crew
+) -> None:
+    job = crew.job()
+    job.settle()
+    machine.host.write(paths.KAE.retry, "")
+    with pytest.raises(kernel.Panic):
+        job.settle()
+    machine.reboot()
+
+    shown = crew.job().settle()
+
+    assert (shown.state, shown.reason, incidents.works(machine), incidents.blocked(machine)) == (
+        "Failed",
+        BACK,
+        True,
+        False,
+    )
+
+
+def test_a_driver_that_crashed_the_host_twice_on_request_is_not_tried_again_once_it_was_left_alone(
+    machine: machines.Machine, newer: Path, crew: incidents.Crew
+) -> None:
+    machine.let_panic("2.0.1")
+    with pytest.raises(kernel.Panic):
+        crew.job().settle()
+    machine.reboot()
+    job = crew.job()
+    job.settle()
+    machine.let_panic("2.0.2")
+    machine.host.write(paths.KAE.retry, "")
+
+    assert job.settle().reason == BACK
+
+    taken = len(job.shown.taken)
+    assert (job.settle().reason, len(job.shown.taken), incidents.works(machine)) == (BACK, taken, True)
+
+
+@pytest.mark.parametrize("reboots", [True, False])
+def test_a_driver_that_crashed_the_host_is_not_tried_to_end_the_change_to_another_one(
+    reboots: bool, machine: machines.Machine, newer: Path, tmp_path: Path, crew: incidents.Crew
+) -> None:
+    crew.job().settle()
+    crew.job("2.0.3").end_after("unload-modules")
+    if reboots:
+        machine.reboot()
+
+    shown = crew.job().settle()
+
+    assert (shown.state, shown.reason, incidents.works(machine), incidents.blocked(machine)) == (
+        "Failed",
+        BACK,
+        True,
+        False,
+    )
+    machine.reboot()
+    assert (crew.job().settle().reason, incidents.works(machine)) == (BACK, True)
+
+
+def test_a_way_back_that_crashes_the_host_is_not_begun_again_for_a_wish_that_cannot_be_staged(
+    machine: machines.Machine, newer: Path, tmp_path: Path, crew: incidents.Crew
+) -> None:
+    shutil.rmtree(machine.image("2.0.3") / "opt/lib")
+    machine.let_panic("2.0.1")
+    with pytest.raises(kernel.Panic):
+        crew.job("2.0.3").settle()
+    machine.reboot()
+
+    shown = crew.job("2.0.3").settle()
+
+    assert shown.state == "Failed"
+    assert "and again on the way back to the previous driver" in shown.reason
+
+
+def test_a_boot_after_a_way_back_that_failed_is_no_second_crash(
+    machine: machines.Machine, newer: Path, crew: incidents.Crew
+) -> None:
+    machine.fail("modprobe hisi_zip", "modprobe: ERROR: could not insert 'hisi_zip': No such device", times=1)
+    assert "cannot be restored" in crew.job().settle().reason
+    machine.reboot()
+
+    shown = crew.job().settle()
+
+    assert (shown.reason, incidents.works(machine)) == (BACK, True)
+
+
+def test_a_pause_withdraws_the_announcement_that_a_killed_change_to_another_driver_left(
+    machine: machines.Machine, newer: Path, tmp_path: Path, crew: incidents.Crew
+) -> None:
+    crew.job().settle()
+    crew.job("2.0.3").end_after("announce-change")
+    assert machine.host.path(paths.KAE.changing).exists()
+
+    shown = crew.job().settle()
+
+    assert (shown.reason, incidents.works(machine)) == (BACK, True)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"drain": config.Drain(timeout_seconds=77)},
+        {"enabled_cleanup": True},
+        {"leases": config.Leases(namespace="kae-operator", names=(settings.MINE, settings.OTHERS))},
+    ],
+)
+@pytest.mark.parametrize("is_back", [True, False])
+def test_a_crash_is_not_forgotten_with_a_change_of_what_the_kernel_never_sees(
+    is_back: bool, changes: dict[str, Any], machine: machines.Machine, newer: Path, crew: incidents.Crew
+) -> None:
+    if is_back:
+        crew.job().settle()
+
+    shown = crew.job(**changes).settle()
+
+    assert (shown.state, shown.reason, incidents.works(machine)) == ("Failed", BACK, True)
+
+
+def test_after_a_crash_other_parameters_are_tried_at_once(
+    machine: machines.Machine, newer: Path, crew: incidents.Crew
+) -> None:
+    crew.job().settle()
+    machine.mend()
+
+    shown = crew.job(module_parameters=settings.parameters(uacce_mode=2, pf_q_num=512)).settle()
+
+    assert (shown.state, incidents.works(machine, "2.0.2")) == ("Ready", True)
+
+
+LOST = (
+    "A change of the driver did not end, and its record is lost, so no boot loads the driver"
+    " ('/etc/modprobe.d/kae-unproved.conf'): find out whether it crashed the host, then call 'python -m installer"
+    " retry', which puts the driver of the policy in its place."
+)
+
+
+@pytest.mark.parametrize("state", ["Present", "Absent"])
+def test_without_the_record_of_a_crash_no_boot_loads_the_driver_and_the_host_says_so(
+    state: str, machine: machines.Machine, newer: Path, crew: incidents.Crew
+) -> None:
+    machine.host.path(paths.KAE.record).unlink()
+
+    for _ in range(2):
+        job = crew.job(state=state)
+        shown = job.settle()
+
+        assert (shown.state, shown.reason, shown.ready, job.shown.taken) == ("Blocked", LOST, False, [])
+        assert (incidents.blocked(machine), machine.loaded()) == (True, {})
+        assert job.parts.report().decided.reasons == (LOST,)
+        machine.reboot()
+
+
+def test_after_the_loss_of_the_record_retry_tries_the_driver_and_a_crash_is_noted_again(
+    machine: machines.Machine, newer: Path, crew: incidents.Crew
+) -> None:
+    machine.host.path(paths.KAE.record).unlink()
+    job = crew.job()
+    job.settle()
+    machine.host.write(paths.KAE.retry, "")
+    with pytest.raises(kernel.Panic):
+        job.settle()
+    machine.reboot()
+
+    assert (crew.job().settle().reason, incidents.blocked(machine)) == (BACK, False)
+    machine.reboot()
+    assert "2.0.2" not in settings.versions(machine)
+
+
+def test_after_the_loss_of_the_record_retry_installs_a_driver_that_works(
+    machine: machines.Machine, newer: Path, crew: incidents.Crew
+) -> None:
+    machine.host.path(paths.KAE.record).unlink()
+    machine.mend()
+    machine.host.write(paths.KAE.retry, "")
+
+    shown = crew.job().settle()
+
+    assert (shown.state, incidents.works(machine, "2.0.2"), incidents.blocked(machine)) == ("Ready", True, False)
+
+
+def test_a_first_driver_that_panics_crashes_the_host_once_and_leaves_none(
+    bare: machines.Machine, tmp_path: Path
+) -> None:
+    loaded = bare.loaded()
+    with incidents.Crew(bare) as crew:
+        incidents.panic(bare, crew.job())
+
+        shown = crew.job().settle()
+
+        assert (shown.state, shown.reason, incidents.blocked(bare)) == ("Failed", BACK, False)
+        assert [path for path in bare.files() if "updates/kae" in path] == []
+        assert bare.loaded() == loaded
+        bare.reboot()
+        assert crew.job().settle().state == "Failed"
+
+
+def test_a_first_driver_that_fails_is_let_go_also_after_a_kill_at_the_end_of_the_way_back(
+    bare: machines.Machine, tmp_path: Path
+) -> None:
+    bare.fail("modprobe hisi_zip", "modprobe: ERROR: could not insert 'hisi_zip': No such device", times=1)
+    with incidents.Crew(bare) as crew:
+        crew.job().end_after("record-old-driver")
+        assert incidents.blocked(bare)
+
+        shown = crew.job().settle()
+
+        assert (shown.state, incidents.blocked(bare)) == ("Ready", False)
