@@ -10,7 +10,11 @@ import pytest
 from installer.change import prepare
 from installer.drain import eviction
 from tests.installer import incidents, machines, podresources, settings
+from tests.installer.incidents import Crew, Users
+from tests.installer.machines import Machine
+from tests.installer.settings import Boot
 from tests.kube import apiserver
+from tests.kube.apiserver import ApiServer
 
 
 @pytest.fixture(autouse=True)
@@ -33,77 +37,77 @@ def drains(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(scope="session")
-def installed(tmp_path_factory: pytest.TempPathFactory) -> machines.Machine:
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Machine:
     """A host on which we have installed the driver 2.0.1; not to be changed."""
-    made = machines.Machine(tmp_path_factory.mktemp("installed") / "host")
+    made = Machine(tmp_path_factory.mktemp("installed") / "host")
     settings.installed(made, made.image("2.0.1"))
     made.calls()
     return made
 
 
 @pytest.fixture(scope="session")
-def foreign(tmp_path_factory: pytest.TempPathFactory) -> machines.Machine:
+def foreign(tmp_path_factory: pytest.TempPathFactory) -> Machine:
     """A host that has the driver 2.0.0 by others; not to be changed."""
     return machines.with_kae(tmp_path_factory.mktemp("foreign") / "host", "2.0.0")
 
 
 @pytest.fixture(scope="session")
-def crashed(installed: machines.Machine, tmp_path_factory: pytest.TempPathFactory) -> machines.Machine:
+def crashed(installed: Machine, tmp_path_factory: pytest.TempPathFactory) -> Machine:
     """A host that had the driver 2.0.1, crashed as it loaded 2.0.2, and is up again; not to be changed."""
     made = installed.copied(tmp_path_factory.mktemp("crashed") / "host")
-    with incidents.Crew(made) as crew:
+    with Crew(made) as crew:
         incidents.panic(made, crew.job())
     return made
 
 
 @pytest.fixture
-def machine(tmp_path: Path, request: pytest.FixtureRequest) -> machines.Machine:
+def machine(tmp_path: Path, request: pytest.FixtureRequest) -> Machine:
     """A host: a copy of one of those above where the test uses its fixture, else one without driver."""
     for name in ("foreign", "crashed", "installed"):
         if name in request.fixturenames:
-            prepared: machines.Machine = request.getfixturevalue(name)
+            prepared: Machine = request.getfixturevalue(name)
             return prepared.copied(tmp_path / "host")
-    return machines.Machine(tmp_path / "host")
+    return Machine(tmp_path / "host")
 
 
 @pytest.fixture
-def image(machine: machines.Machine) -> Path:
+def image(machine: Machine) -> Path:
     """An image with the driver 2.0.1."""
     return machine.image("2.0.1")
 
 
 @pytest.fixture
-def newer(machine: machines.Machine) -> Path:
+def newer(machine: Machine) -> Path:
     """An image with the driver 2.0.2."""
     return machine.image("2.0.2")
 
 
 @pytest.fixture
-def server(tmp_path: Path) -> Iterator[apiserver.ApiServer]:
+def server(tmp_path: Path) -> Iterator[ApiServer]:
     """An API server, to which its `kubeconfig` leads."""
     with apiserver.serving(tmp_path) as serving:
         yield serving
 
 
 @pytest.fixture
-def boot(monkeypatch: pytest.MonkeyPatch) -> settings.Boot:
+def boot(monkeypatch: pytest.MonkeyPatch) -> Boot:
     """Time passes where the test says so; the clocks that count are those of this machine's boot."""
-    clock = settings.Boot()
+    clock = Boot()
     monkeypatch.setattr(time, "clock_gettime", clock.read)
     monkeypatch.setattr(time, "monotonic", lambda: clock.now_s)
     return clock
 
 
 @pytest.fixture
-def crew(machine: machines.Machine, request: pytest.FixtureRequest) -> Iterator[incidents.Crew]:
+def crew(machine: Machine, request: pytest.FixtureRequest) -> Iterator[Crew]:
     """Installers of the host, which know of the API server where the test has one."""
     known = request.getfixturevalue("server") if "server" in request.fixturenames else None
-    with incidents.Crew(machine, known) as crew:
+    with Crew(machine, known) as crew:
         yield crew
 
 
 @pytest.fixture
-def users(machine: machines.Machine, server: apiserver.ApiServer) -> Iterator[incidents.Users]:
+def users(machine: Machine, server: ApiServer) -> Iterator[Users]:
     """Pods of the host."""
     with podresources.serving(machine.root) as kubelet:
-        yield incidents.Users(kubelet, server)
+        yield Users(kubelet, server)

@@ -12,9 +12,10 @@ from installer import loop, paths
 from installer.drain import eviction
 from installer.host import record
 from installer.report import driver_state
-from tests.installer import layouts, machines, podresources, settings
+from tests.installer import layouts, podresources, settings
 from tests.installer.fakes import kernel
-from tests.kube import apiserver
+from tests.installer.machines import Machine
+from tests.kube.apiserver import ApiServer
 
 POD = "shop/checkout"
 HPRE = "0000:79:00.0"
@@ -84,7 +85,7 @@ class Killed(BaseException):
 class Crew:
     """The installers of a host, one after the other; all end with the block."""
 
-    def __init__(self, machine: machines.Machine, server: apiserver.ApiServer | None = None) -> None:
+    def __init__(self, machine: Machine, server: ApiServer | None = None) -> None:
         """Nobody works yet."""
         self._machine = machine
         self._server = server
@@ -122,7 +123,7 @@ class Crew:
 class Users:
     """Pods with a device, as the kubelet and the API server know them; who is evicted goes at once."""
 
-    def __init__(self, kubelet: podresources.Kubelet, server: apiserver.ApiServer) -> None:
+    def __init__(self, kubelet: podresources.Kubelet, server: ApiServer) -> None:
         """There are none yet."""
         self.kubelet = kubelet
         self._server = server
@@ -140,7 +141,7 @@ class Users:
         return self._server.state.evicted
 
 
-def panic(machine: machines.Machine, job: Job) -> None:
+def panic(machine: Machine, job: Job) -> None:
     """Let the driver 2.0.2 panic as the installer loads it, and boot."""
     machine.let_panic("2.0.2")
     with pytest.raises(kernel.Panic):
@@ -148,7 +149,7 @@ def panic(machine: machines.Machine, job: Job) -> None:
     machine.reboot()
 
 
-def works(machine: machines.Machine, version: str = "2.0.1") -> bool:
+def works(machine: Machine, version: str = "2.0.1") -> bool:
     """Return whether a driver is whole and open: all devices serve everybody, and no transaction is running."""
     library = machine.host.path(f"{paths.LIBRARIES}/lib/libwd.so.2")
     return (
@@ -162,12 +163,12 @@ def works(machine: machines.Machine, version: str = "2.0.1") -> bool:
     )
 
 
-def blocked(machine: machines.Machine) -> bool:
+def blocked(machine: Machine) -> bool:
     """Return whether no boot loads the driver."""
     return machine.host.path(paths.KAE.blocked).exists()
 
 
-def holder(server: apiserver.ApiServer) -> str:
+def holder(server: ApiServer) -> str:
     """Return the holder of the Lease; empty where there is none."""
     held = server.lease(settings.MINE)
     return str(held.get("holderIdentity", ""))

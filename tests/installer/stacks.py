@@ -7,6 +7,7 @@ from typing import Any
 from installer import config
 from tests.installer import kernel as behind
 from tests.installer import layouts, machines, modulefiles
+from tests.installer.machines import Machine
 
 NODES = ("/dev/onload",)
 RESOURCES = ("amd.com/onload", "amd.com/onload-latency")
@@ -107,7 +108,7 @@ def onload(image: Path, version: str) -> Path:
     return user(payload(image, "modules", onload_files(version)), version)
 
 
-def add_own_sfc(machine: machines.Machine) -> None:
+def add_own_sfc(machine: Machine) -> None:
     """Add the kernel's own sfc to a host, and load it."""
     content = module("sfc", modulefiles.IN_TREE)
     layouts.put(machine.root / f"lib/modules/{machines.KERNEL}/{SFC}", content)
@@ -115,7 +116,7 @@ def add_own_sfc(machine: machines.Machine) -> None:
     machine.load("sfc")
 
 
-def again(machine: machines.Machine) -> machines.Machine:
+def again(machine: Machine) -> Machine:
     """The same host, as another installer knows it."""
     other = copy.copy(machine)
     other.host = behind.Host(machine.root, inside=True)

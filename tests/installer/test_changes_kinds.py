@@ -11,8 +11,10 @@ from compiler import devices
 from installer import paths
 from installer.host import record
 from runtime import shapes
-from tests.installer import incidents, machines, modulefiles, settings, sourcetrees
-from tests.kube import apiserver
+from tests.installer import incidents, modulefiles, settings, sourcetrees
+from tests.installer.incidents import Crew
+from tests.installer.machines import Machine
+from tests.kube.apiserver import ApiServer
 
 BASE = devices.BASE_MODULES
 HPRE, SEC, ZIP = (settings.kind(name).module for name in ("hpre", "sec", "zip"))
@@ -33,23 +35,23 @@ def leave(image: Path, *modules: str) -> None:
             path.unlink()
 
 
-def options_files(machine: machines.Machine) -> list[str]:
+def options_files(machine: Machine) -> list[str]:
     """The modules that have an options file."""
     return sorted(path.stem for path in (machine.root / "etc/modprobe.d").glob("hisi_*.conf"))
 
 
-def placed(machine: machines.Machine) -> list[str]:
+def placed(machine: Machine) -> list[str]:
     """The modules that the installer has placed."""
     return sorted(path.stem for path in machine.host.path(paths.KAE.modules(machine.kernel)).iterdir())
 
 
-def served(machine: machines.Machine) -> set[str]:
+def served(machine: Machine) -> set[str]:
     """The kinds of driver behind the entries of devices."""
     return {name.partition("-")[0] for name in machine.entries()}
 
 
 def test_an_image_without_the_modules_of_other_kinds_serves_a_host_that_has_their_devices(
-    machine: machines.Machine, image: Path, crew: incidents.Crew
+    machine: Machine, image: Path, crew: Crew
 ) -> None:
     leave(image, HPRE)
 
@@ -60,7 +62,7 @@ def test_an_image_without_the_modules_of_other_kinds_serves_a_host_that_has_thei
 
 
 def test_an_image_without_the_module_of_an_enabled_kind_is_refused_before_anything_is_touched(
-    machine: machines.Machine, image: Path, crew: incidents.Crew
+    machine: Machine, image: Path, crew: Crew
 ) -> None:
     leave(image, HPRE)
 
@@ -70,9 +72,7 @@ def test_an_image_without_the_module_of_an_enabled_kind_is_refused_before_anythi
     assert machine.loaded() == {}
 
 
-def test_a_source_that_has_no_other_kinds_is_compiled(
-    machine: machines.Machine, image: Path, crew: incidents.Crew
-) -> None:
+def test_a_source_that_has_no_other_kinds_is_compiled(machine: Machine, image: Path, crew: Crew) -> None:
     shutil.rmtree(image / "opt/lib")
     (image / "opt/src/kae/Kbuild").write_text("obj-m := uacce.o hisi_qm.o hisi_hpre.o\n")
     sourcetrees.write_kernel_devel(machine.root / f"lib/modules/{machine.kernel}/build", machine.kernel)
@@ -82,9 +82,7 @@ def test_a_source_that_has_no_other_kinds_is_compiled(
     assert (shown.reason, set(machine.loaded())) == ("The driver 2.0.1 is loaded and verified.", {*BASE, HPRE})
 
 
-def test_a_kind_that_the_image_has_never_heard_of_breaks_nothing(
-    machine: machines.Machine, crew: incidents.Crew
-) -> None:
+def test_a_kind_that_the_image_has_never_heard_of_breaks_nothing(machine: Machine, crew: Crew) -> None:
     fourth = shapes.Kind(name="rde", resource="openfuyao.com/kae.rde", pf="a25a", vf="a25b", module="hisi_rde")
     kinds = (*settings.config().kinds, fourth)
 
@@ -94,7 +92,7 @@ def test_a_kind_that_the_image_has_never_heard_of_breaks_nothing(
 
 
 def test_the_kernels_own_module_of_another_kind_is_unloaded_before_the_common_ones(
-    machine: machines.Machine, crew: incidents.Crew
+    machine: Machine, crew: Crew
 ) -> None:
     machine.load("uacce", "hisi_qm", ZIP)
 
@@ -105,7 +103,7 @@ def test_the_kernels_own_module_of_another_kind_is_unloaded_before_the_common_on
 
 @pytest.mark.usefixtures("installed")
 def test_who_holds_a_device_of_another_kind_whose_module_has_to_go_is_waited_for(
-    machine: machines.Machine, server: apiserver.ApiServer, crew: incidents.Crew
+    machine: Machine, server: ApiServer, crew: Crew
 ) -> None:
     entry = next(name for name in machine.entries() if name.startswith(ZIP))
     machine.hold(4711, entry)
@@ -117,9 +115,7 @@ def test_who_holds_a_device_of_another_kind_whose_module_has_to_go_is_waited_for
 
 
 @pytest.mark.usefixtures("installed")
-def test_a_kind_that_is_switched_off_stays_loaded_until_the_next_swap(
-    machine: machines.Machine, crew: incidents.Crew
-) -> None:
+def test_a_kind_that_is_switched_off_stays_loaded_until_the_next_swap(machine: Machine, crew: Crew) -> None:
     before = machine.files("etc", "lib", "opt")
     shown = crew.job("2.0.1", **only("hpre")).settle()
 
@@ -135,7 +131,7 @@ def test_a_kind_that_is_switched_off_stays_loaded_until_the_next_swap(
 @pytest.mark.parametrize("damage", [("hisi_zip", "version"), ("hisi_zip", "parameters/pf_q_num")])
 @pytest.mark.usefixtures("installed")
 def test_nothing_is_proved_of_a_kind_that_is_switched_off(
-    damage: tuple[str, str], machine: machines.Machine, crew: incidents.Crew
+    damage: tuple[str, str], machine: Machine, crew: Crew
 ) -> None:
     (machine.root / "sys/module" / damage[0] / damage[1]).write_text("64\n")
 
@@ -146,7 +142,7 @@ def test_nothing_is_proved_of_a_kind_that_is_switched_off(
 
 @pytest.mark.usefixtures("installed")
 def test_virtual_functions_of_a_kind_that_is_switched_off_stay_until_its_module_goes(
-    machine: machines.Machine, crew: incidents.Crew
+    machine: Machine, crew: Crew
 ) -> None:
     zipped = "0000:75:00.0"
     machine.host.write_attribute(f"/sys/bus/pci/devices/{zipped}/sriov_numvfs", "3")
@@ -161,7 +157,7 @@ def test_virtual_functions_of_a_kind_that_is_switched_off_stay_until_its_module_
 
 @pytest.mark.parametrize("in_tree", [False, True])
 def test_a_kind_that_is_switched_on_brings_its_module_from_the_same_image(
-    in_tree: bool, machine: machines.Machine, crew: incidents.Crew
+    in_tree: bool, machine: Machine, crew: Crew
 ) -> None:
     crew.job("2.0.1", **only("hpre")).settle()
     if not in_tree:
@@ -175,9 +171,7 @@ def test_a_kind_that_is_switched_on_brings_its_module_from_the_same_image(
     assert placed(machine) == sorted((*BASE, HPRE, ZIP))
 
 
-def test_a_kind_that_cannot_be_switched_on_brings_the_driver_before_it_back(
-    machine: machines.Machine, crew: incidents.Crew
-) -> None:
+def test_a_kind_that_cannot_be_switched_on_brings_the_driver_before_it_back(machine: Machine, crew: Crew) -> None:
     crew.job("2.0.1", **only("hpre", "sec")).settle()
     machine.fail(f"modprobe {ZIP}", f"modprobe: ERROR: could not insert '{ZIP}': No such device")
 
@@ -189,9 +183,7 @@ def test_a_kind_that_cannot_be_switched_on_brings_the_driver_before_it_back(
 
 
 @pytest.mark.usefixtures("installed")
-def test_a_driver_of_an_earlier_release_counts_as_one_with_all_modules(
-    machine: machines.Machine, crew: incidents.Crew
-) -> None:
+def test_a_driver_of_an_earlier_release_counts_as_one_with_all_modules(machine: Machine, crew: Crew) -> None:
     folder = machine.root / "var/lib/kae/drivers"
     for path in (*folder.glob("*/driver.json"), machine.host.path(paths.KAE.record)):
         path.write_text(path.read_text().replace('"wanted"', '"unknown"'))

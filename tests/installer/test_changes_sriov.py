@@ -9,8 +9,10 @@ from installer import paths
 from installer.change import prepare
 from installer.report import report
 from tests.device_plugin import machines as racks
-from tests.installer import incidents, machines, settings
-from tests.kube import apiserver
+from tests.installer import incidents, settings
+from tests.installer.incidents import Crew, Users
+from tests.installer.machines import Machine
+from tests.kube.apiserver import ApiServer
 
 pytestmark = pytest.mark.usefixtures("installed")
 
@@ -19,18 +21,18 @@ ZIP = "0000:75:00.0"
 BACK = "The host is back in its previous state."
 
 
-def vfs(machine: machines.Machine) -> dict[str, int]:
+def vfs(machine: Machine) -> dict[str, int]:
     """Physical functions with virtual ones, and how many."""
     found = {address: len(machine.vfs(address)) for address in (*HPRES, ZIP)}
     return {address: count for address, count in found.items() if count}
 
 
-def set_vfs(machine: machines.Machine, address: str, count: int) -> None:
+def set_vfs(machine: Machine, address: str, count: int) -> None:
     """Makes virtual functions, as people do by hand."""
     machine.host.write_attribute(f"/sys/bus/pci/devices/{address}/sriov_numvfs", str(count))
 
 
-def limit(machine: machines.Machine, address: str, most: int | None) -> None:
+def limit(machine: Machine, address: str, most: int | None) -> None:
     """Lets a device have so many virtual functions; None: it knows of none, as with SR-IOV off in the BIOS."""
     attribute = machine.root / f"sys/bus/pci/devices/{address}/sriov_totalvfs"
     attribute.unlink(missing_ok=True)
@@ -39,7 +41,7 @@ def limit(machine: machines.Machine, address: str, most: int | None) -> None:
 
 
 def test_another_number_of_virtual_functions_is_reached_by_way_of_0_and_unloads_nothing(
-    machine: machines.Machine, crew: incidents.Crew
+    machine: Machine, crew: Crew
 ) -> None:
     crew.job("2.0.1", sriov={"hpre": 2}).settle()
     machine.calls()
@@ -51,7 +53,7 @@ def test_another_number_of_virtual_functions_is_reached_by_way_of_0_and_unloads_
     assert settings.changes_made(machine) == []
 
 
-def test_virtual_functions_are_for_everybody_too(machine: machines.Machine, crew: incidents.Crew) -> None:
+def test_virtual_functions_are_for_everybody_too(machine: Machine, crew: Crew) -> None:
     shown = crew.job("2.0.1", sriov={"hpre": 2}).settle()
 
     assert (shown.state, len(machine.entries()), incidents.works(machine)) == ("Ready", 10, True)
@@ -59,7 +61,7 @@ def test_virtual_functions_are_for_everybody_too(machine: machines.Machine, crew
 
 @pytest.mark.parametrize(("asked", "left"), [({"hpre": 0}, {ZIP: 3}), ({"zip": 0}, {HPRES[0]: 2})])
 def test_no_virtual_functions_can_be_asked_for_and_those_of_other_kinds_stay(
-    asked: dict[str, Any], left: dict[str, int], machine: machines.Machine, crew: incidents.Crew
+    asked: dict[str, Any], left: dict[str, int], machine: Machine, crew: Crew
 ) -> None:
     set_vfs(machine, HPRES[0], 2)
     set_vfs(machine, ZIP, 3)
@@ -70,7 +72,7 @@ def test_no_virtual_functions_can_be_asked_for_and_those_of_other_kinds_stay(
 
 
 def test_virtual_functions_that_somebody_made_by_hand_are_there_again_after_an_upgrade(
-    machine: machines.Machine, crew: incidents.Crew
+    machine: Machine, crew: Crew
 ) -> None:
     set_vfs(machine, HPRES[0], 3)
 
@@ -80,7 +82,7 @@ def test_virtual_functions_that_somebody_made_by_hand_are_there_again_after_an_u
 
 
 def test_virtual_functions_that_were_asked_for_are_there_after_a_boot_before_an_installer_runs(
-    machine: machines.Machine, crew: incidents.Crew
+    machine: Machine, crew: Crew
 ) -> None:
     crew.job("2.0.1", sriov={"hpre": 2, "zip": 3}).settle()
     before = vfs(machine)
@@ -93,9 +95,9 @@ def test_virtual_functions_that_were_asked_for_are_there_after_a_boot_before_an_
 
 
 def test_a_driver_without_the_parameter_has_its_virtual_functions_made_by_the_kernel(
-    tmp_path: Path, crew: incidents.Crew
+    tmp_path: Path, crew: Crew
 ) -> None:
-    machine = machines.Machine(tmp_path / "other")
+    machine = Machine(tmp_path / "other")
     machine.add_image(tmp_path / "old-image", "2.0.1")
     for path in tmp_path.glob("old-image/opt/lib/modules/*/*.ko"):
         path.write_bytes(path.read_bytes().replace(b"range=vfs_num:", b"range=vfs_old:"))
@@ -106,7 +108,7 @@ def test_a_driver_without_the_parameter_has_its_virtual_functions_made_by_the_ke
 
 
 def test_a_bios_without_them_after_a_boot_costs_the_devices_until_the_policy_asks_for_none(
-    machine: machines.Machine, crew: incidents.Crew
+    machine: Machine, crew: Crew
 ) -> None:
     crew.job("2.0.1", sriov={"zip": 3}).settle()
     limit(machine, ZIP, None)
@@ -120,9 +122,7 @@ def test_a_bios_without_them_after_a_boot_costs_the_devices_until_the_policy_ask
     assert (shown.state, incidents.works(machine)) == ("Ready", True)
 
 
-def test_the_number_before_a_failed_change_is_also_that_of_the_next_boot(
-    machine: machines.Machine, crew: incidents.Crew
-) -> None:
+def test_the_number_before_a_failed_change_is_also_that_of_the_next_boot(machine: Machine, crew: Crew) -> None:
     crew.job("2.0.1", sriov={"zip": 3}).settle()
     machine.fail("modprobe hisi_zip", "modprobe: ERROR: could not insert 'hisi_zip': No such device", times=1)
 
@@ -133,7 +133,7 @@ def test_the_number_before_a_failed_change_is_also_that_of_the_next_boot(
 
 
 def test_a_process_on_a_virtual_function_is_waited_for_before_the_number_changes(
-    machine: machines.Machine, server: apiserver.ApiServer, crew: incidents.Crew
+    machine: Machine, server: ApiServer, crew: Crew
 ) -> None:
     del server
     set_vfs(machine, HPRES[0], 1)
@@ -146,9 +146,7 @@ def test_a_process_on_a_virtual_function_is_waited_for_before_the_number_changes
     assert "process 4711 (openssl)" in shown.reason
 
 
-def test_a_number_that_the_kernel_refuses_brings_the_one_before_back(
-    machine: machines.Machine, crew: incidents.Crew
-) -> None:
+def test_a_number_that_the_kernel_refuses_brings_the_one_before_back(machine: Machine, crew: Crew) -> None:
     set_vfs(machine, HPRES[1], 3)
     job = crew.job("2.0.1", sriov={"hpre": 8})
     job.at("begin-change", lambda: limit(machine, HPRES[1], 7))
@@ -177,10 +175,10 @@ def test_a_number_that_the_kernel_refuses_brings_the_one_before_back(
 def test_more_than_a_device_can_have_is_refused_before_anybody_is_disturbed(  # noqa: PLR0913 - a host and its users
     most: int | None,
     why: str,
-    machine: machines.Machine,
-    server: apiserver.ApiServer,
-    users: incidents.Users,
-    crew: incidents.Crew,
+    machine: Machine,
+    server: ApiServer,
+    users: Users,
+    crew: Crew,
 ) -> None:
     users.come(incidents.POD)
     limit(machine, HPRES[1], most)
@@ -195,7 +193,7 @@ def test_more_than_a_device_can_have_is_refused_before_anybody_is_disturbed(  # 
     assert (users.evicted, server.state.requests, job.shown.taken) == ([], [], [])
 
 
-def test_plan_says_what_a_device_cannot_have_and_shows_no_step(machine: machines.Machine, crew: incidents.Crew) -> None:
+def test_plan_says_what_a_device_cannot_have_and_shows_no_step(machine: Machine, crew: Crew) -> None:
     limit(machine, HPRES[1], 7)
     machine.hold(4711, "hisi_zip-4")
     job = crew.job(sriov={"hpre": 8})
@@ -213,9 +211,7 @@ def test_plan_says_what_a_device_cannot_have_and_shows_no_step(machine: machines
 
 @pytest.mark.usefixtures("boot")
 @pytest.mark.parametrize("asked", [{"sriov": {"hpre": 7}}, {"sriov": {}}])
-def test_a_better_number_is_reached_at_once(
-    asked: dict[str, Any], machine: machines.Machine, crew: incidents.Crew
-) -> None:
+def test_a_better_number_is_reached_at_once(asked: dict[str, Any], machine: Machine, crew: Crew) -> None:
     limit(machine, HPRES[0], 7)
     crew.job(sriov={"hpre": 8}).settle()
 
@@ -226,7 +222,7 @@ def test_a_better_number_is_reached_at_once(
 
 
 @pytest.mark.usefixtures("boot")
-def test_a_bios_that_allows_it_after_a_boot_is_noticed_at_once(machine: machines.Machine, crew: incidents.Crew) -> None:
+def test_a_bios_that_allows_it_after_a_boot_is_noticed_at_once(machine: Machine, crew: Crew) -> None:
     limit(machine, HPRES[0], None)
     crew.job("2.0.1", sriov={"hpre": 8}).settle()
     limit(machine, HPRES[0], 63)
@@ -237,9 +233,7 @@ def test_a_bios_that_allows_it_after_a_boot_is_noticed_at_once(machine: machines
     assert (shown.state, vfs(machine)) == ("Ready", dict.fromkeys(HPRES, 8))
 
 
-def test_a_change_that_was_killed_is_put_back_where_the_next_wish_is_impossible(
-    machine: machines.Machine, crew: incidents.Crew
-) -> None:
+def test_a_change_that_was_killed_is_put_back_where_the_next_wish_is_impossible(machine: Machine, crew: Crew) -> None:
     def die() -> None:
         raise KeyboardInterrupt
 
@@ -259,7 +253,7 @@ def test_a_change_that_was_killed_is_put_back_where_the_next_wish_is_impossible(
 
 def test_a_guest_has_no_physical_function_of_which_any_could_be_asked(tmp_path: Path, image: Path) -> None:
     given = racks.virtual_machine(tmp_path / "rack").states().values()
-    guest = machines.Machine(tmp_path / "guest", functions=[state.function for state in given])
+    guest = Machine(tmp_path / "guest", functions=[state.function for state in given])
 
     shown = settings.installed(guest, image, sriov={"hpre": 8, "sec": 8, "zip": 8})
 
@@ -272,7 +266,7 @@ def test_a_guest_has_no_physical_function_of_which_any_could_be_asked(tmp_path: 
 @pytest.mark.parametrize("driver", ["vfio-pci", ""])
 @pytest.mark.parametrize("sriov", [{"hpre": 2}, {}])
 def test_where_the_number_is_right_those_of_a_guest_and_of_nobody_stay_as_they_are(
-    sriov: dict[str, Any], driver: str, machine: machines.Machine, crew: incidents.Crew
+    sriov: dict[str, Any], driver: str, machine: Machine, crew: Crew
 ) -> None:
     crew.job("2.0.1", sriov={"hpre": 2}).settle()
     crew.job("2.0.1", sriov=sriov).settle()
@@ -289,9 +283,7 @@ def test_where_the_number_is_right_those_of_a_guest_and_of_nobody_stay_as_they_a
     assert (machine.driver(lent), machine.driver(ours)) == (driver, "hisi_hpre")
 
 
-def test_one_of_a_guest_blocks_another_number_and_is_named(
-    machine: machines.Machine, server: apiserver.ApiServer, crew: incidents.Crew
-) -> None:
+def test_one_of_a_guest_blocks_another_number_and_is_named(machine: Machine, server: ApiServer, crew: Crew) -> None:
     set_vfs(machine, HPRES[0], 2)
     lent, _ = machine.vfs(HPRES[0])
     machine.pass_through(lent)
@@ -303,26 +295,22 @@ def test_one_of_a_guest_blocks_another_number_and_is_named(
     assert (incidents.works(machine), incidents.holder(server)) == (True, "")
 
 
-def test_one_of_a_guest_blocks_also_where_the_driver_serves_nobody_else(
-    server: apiserver.ApiServer, tmp_path: Path
-) -> None:
-    machine = machines.Machine(tmp_path / "dead")
+def test_one_of_a_guest_blocks_also_where_the_driver_serves_nobody_else(server: ApiServer, tmp_path: Path) -> None:
+    machine = Machine(tmp_path / "dead")
     machine.load()
     set_vfs(machine, ZIP, 1)
     (lent,) = machine.vfs(ZIP)
     machine.pass_through(lent)
     assert machine.entries() == {}
 
-    with incidents.Crew(machine, server) as crew:
+    with Crew(machine, server) as crew:
         shown = crew.job("2.0.1").settle()
 
     assert (shown.state, machine.driver(lent)) == ("Blocked", "vfio-pci")
     assert f"held by virtual function {lent} " in shown.reason
 
 
-def test_one_that_a_guest_gets_in_the_last_moment_stays_its_own(
-    machine: machines.Machine, crew: incidents.Crew
-) -> None:
+def test_one_that_a_guest_gets_in_the_last_moment_stays_its_own(machine: Machine, crew: Crew) -> None:
     set_vfs(machine, HPRES[0], 2)
     lent, _ = machine.vfs(HPRES[0])
     job = crew.job()
@@ -336,7 +324,7 @@ def test_one_that_a_guest_gets_in_the_last_moment_stays_its_own(
     )
 
 
-def test_nothing_is_unloaded_to_go_back_while_a_guest_has_one(machine: machines.Machine, crew: incidents.Crew) -> None:
+def test_nothing_is_unloaded_to_go_back_while_a_guest_has_one(machine: Machine, crew: Crew) -> None:
     set_vfs(machine, HPRES[0], 2)
     lent, _ = machine.vfs(HPRES[0])
     machine.calls()
@@ -349,15 +337,13 @@ def test_nothing_is_unloaded_to_go_back_while_a_guest_has_one(machine: machines.
     assert not [call for call in machine.calls() if call.startswith(("rmmod", "modprobe -r"))]
 
 
-def test_a_function_that_a_guest_hands_on_itself_keeps_no_driver_away(
-    server: apiserver.ApiServer, tmp_path: Path
-) -> None:
+def test_a_function_that_a_guest_hands_on_itself_keeps_no_driver_away(server: ApiServer, tmp_path: Path) -> None:
     given = racks.virtual_machine(tmp_path / "rack").states()
-    machine = machines.Machine(tmp_path / "guest", functions=[state.function for state in given.values()])
+    machine = Machine(tmp_path / "guest", functions=[state.function for state in given.values()])
     lent, *others = sorted(given)
     machine.pass_through(lent)
 
-    with incidents.Crew(machine, server) as crew:
+    with Crew(machine, server) as crew:
         shown = crew.job("2.0.1").settle()
 
     assert (shown.state, machine.driver(lent)) == ("Ready", "vfio-pci")
@@ -366,9 +352,7 @@ def test_a_function_that_a_guest_hands_on_itself_keeps_no_driver_away(
     assert [request.split()[0] for request in server.state.requests] == ["GET"]
 
 
-def test_another_number_of_one_device_leaves_those_of_the_others_alone(
-    machine: machines.Machine, crew: incidents.Crew
-) -> None:
+def test_another_number_of_one_device_leaves_those_of_the_others_alone(machine: Machine, crew: Crew) -> None:
     set_vfs(machine, HPRES[0], 2)
     set_vfs(machine, ZIP, 1)
     idle = (machine.vfs(HPRES[0])[0], machine.vfs(ZIP)[0])
@@ -382,9 +366,7 @@ def test_another_number_of_one_device_leaves_those_of_the_others_alone(
     assert [machine.driver(address) for address in idle] == ["", ""]
 
 
-def test_a_physical_function_that_another_driver_has_is_left_alone(
-    machine: machines.Machine, crew: incidents.Crew
-) -> None:
+def test_a_physical_function_that_another_driver_has_is_left_alone(machine: Machine, crew: Crew) -> None:
     set_vfs(machine, HPRES[1], 2)
     machine.pass_through(HPRES[1])
     limit(machine, HPRES[1], None)
@@ -395,7 +377,7 @@ def test_a_physical_function_that_another_driver_has_is_left_alone(
 
 
 def test_before_virtual_functions_change_the_links_of_a_dead_device_plugin_go(
-    machine: machines.Machine, crew: incidents.Crew, monkeypatch: pytest.MonkeyPatch
+    machine: Machine, crew: Crew, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(prepare, "_WITHDRAWN_S", 0.1)
     monkeypatch.setattr(prepare, "_ADMITTED_S", 0.0)

@@ -11,8 +11,9 @@ from installer import cli, config, paths
 from installer.host import chroot
 from runtime import logs, signals
 from tests.installer import kernel as behind
-from tests.installer import machines, settings
-from tests.kube import apiserver
+from tests.installer import settings
+from tests.installer.machines import Machine
+from tests.kube.apiserver import ApiServer
 
 DAEMON_SET = "kae-operator/kae-driver-tls"
 DEADLINE_S = 20
@@ -21,7 +22,7 @@ DEADLINE_S = 20
 class Pod:
     """An installer as its pod runs it, in this process; what the pod is sent is `stop`."""
 
-    def __init__(self, machine: machines.Machine, image: Path, stated: config.Config) -> None:
+    def __init__(self, machine: Machine, image: Path, stated: config.Config) -> None:
         """Says how it is to be called."""
         self.host = behind.Host(machine.root, inside=True)
         self.folder = image.parent / "program"
@@ -55,7 +56,7 @@ def until(happened: Callable[[], object]) -> None:
 
 
 @pytest.fixture
-def pod(machine: machines.Machine, image: Path, monkeypatch: pytest.MonkeyPatch) -> Pod:
+def pod(machine: Machine, image: Path, monkeypatch: pytest.MonkeyPatch) -> Pod:
     """A pod whose policy has enabledCleanup; log and signals stay this process' own."""
     made = Pod(machine, image, settings.config(enabled_cleanup=True, drain=config.Drain(timeout_seconds=60)))
     monkeypatch.setattr(chroot, "Host", lambda _: made.host)
@@ -66,7 +67,7 @@ def pod(machine: machines.Machine, image: Path, monkeypatch: pytest.MonkeyPatch)
 
 @pytest.mark.parametrize("daemon_set", [None, {"deletionTimestamp": "2026-01-02T03:04:05Z"}], ids=["gone", "going"])
 def test_the_driver_goes_when_its_daemon_set_is_gone_or_going(
-    daemon_set: dict[str, str] | None, pod: Pod, machine: machines.Machine, server: apiserver.ApiServer
+    daemon_set: dict[str, str] | None, pod: Pod, machine: Machine, server: ApiServer
 ) -> None:
     def end() -> None:
         if daemon_set is not None:
@@ -83,7 +84,7 @@ def test_the_driver_goes_when_its_daemon_set_is_gone_or_going(
 
 @pytest.mark.parametrize("why", ["it is wanted", "nobody may ask", "nobody answers", "a proxy answers"])
 def test_the_driver_stays_when_its_daemon_set_is_not_surely_going(
-    why: str, pod: Pod, machine: machines.Machine, server: apiserver.ApiServer
+    why: str, pod: Pod, machine: Machine, server: ApiServer
 ) -> None:
     def end() -> None:
         if why == "it is wanted":
@@ -104,7 +105,7 @@ def test_the_driver_stays_when_its_daemon_set_is_not_surely_going(
 
 
 def test_the_driver_stays_where_the_policy_does_not_ask_for_a_cleanup(
-    machine: machines.Machine, image: Path, server: apiserver.ApiServer, pod: Pod
+    machine: Machine, image: Path, server: ApiServer, pod: Pod
 ) -> None:
     (image.parent / "config.json").write_text(settings.text(settings.config()))
 
@@ -115,7 +116,7 @@ def test_the_driver_stays_where_the_policy_does_not_ask_for_a_cleanup(
 
 
 def test_a_cleanup_that_waits_for_holders_is_broken_off_by_the_next_signal(
-    pod: Pod, machine: machines.Machine, server: apiserver.ApiServer
+    pod: Pod, machine: Machine, server: ApiServer
 ) -> None:
     def end_twice() -> None:
         machine.hold(4711, "hisi_hpre-0")

@@ -19,8 +19,9 @@ from installer.drain import device_holders
 from installer.host import chroot
 from runtime import signals
 from tests.installer import kernel as behind
-from tests.installer import machines, podresources, settings, stacks
-from tests.kube import apiserver
+from tests.installer import podresources, settings, stacks
+from tests.installer.machines import Machine
+from tests.kube.apiserver import ApiServer
 
 ROOT = Path(__file__).parents[2]
 DEADLINE_S = 20
@@ -39,7 +40,7 @@ def on_fake_hosts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(signals, "set_on_signals", lambda _: None)
 
 
-def options(machine: machines.Machine, image: Path, stated: config.Config | None = None) -> list[str]:
+def options(machine: Machine, image: Path, stated: config.Config | None = None) -> list[str]:
     """Return the command-line options for a fake host."""
     folder = image.parent
     file = folder / "config.json"
@@ -110,7 +111,7 @@ def test_help_names_every_command_and_option_with_its_default(capsys: pytest.Cap
 
 @pytest.mark.parametrize("command", ["plan", "status", "remove"])
 def test_options_mean_the_same_before_and_after_the_command(
-    command: str, machine: machines.Machine, image: Path, capsys: pytest.CaptureFixture[str]
+    command: str, machine: Machine, image: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     arguments = options(machine, image, settings.config(state="Absent"))
 
@@ -122,7 +123,7 @@ def test_options_mean_the_same_before_and_after_the_command(
 
 
 def test_the_kubelet_is_asked_in_the_folder_that_is_named(
-    machine: machines.Machine, image: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    machine: Machine, image: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(device_holders.IN_POD, "10.96.0.1")
     folder = Path("/var/lib/k0s/kubelet")
@@ -157,9 +158,7 @@ def test_a_config_that_is_none_ends_with_1_and_a_line(
 
 
 @pytest.mark.usefixtures("installed")
-def test_a_config_newer_than_the_installer_disturbs_nobody(
-    machine: machines.Machine, image: Path, server: apiserver.ApiServer
-) -> None:
+def test_a_config_newer_than_the_installer_disturbs_nobody(machine: Machine, image: Path, server: ApiServer) -> None:
     arguments = options(machine, image, settings.config(driver_version="2.1.0"))
     file = image.parent / "config.json"
     file.write_text(json.dumps(json.loads(file.read_text()) | {"version": 2, "aNewField": True}))
@@ -175,7 +174,7 @@ def test_a_config_newer_than_the_installer_disturbs_nobody(
 
 @pytest.mark.parametrize("command", ["plan", "status", "retry", "remove"])
 def test_a_folder_that_is_no_host_ends_with_3_and_a_line(
-    command: str, machine: machines.Machine, image: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    command: str, machine: Machine, image: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "empty").mkdir()
 
@@ -186,7 +185,7 @@ def test_a_folder_that_is_no_host_ends_with_3_and_a_line(
 
 
 def test_a_record_that_cannot_be_read_ends_with_3_and_says_what_to_do(
-    machine: machines.Machine, image: Path, capsys: pytest.CaptureFixture[str]
+    machine: Machine, image: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     machine.host.write("/var/lib/kae/driver.json", '{"version": 1, "installed": {')
 
@@ -200,7 +199,7 @@ def test_a_record_that_cannot_be_read_ends_with_3_and_says_what_to_do(
 
 @pytest.mark.parametrize(("missing", "code"), [("--config", 1), ("--host-root", 3)])
 def test_a_program_that_cannot_begin_says_its_version_and_why(
-    missing: str, code: int, machine: machines.Machine, image: Path, tmp_path: Path
+    missing: str, code: int, machine: Machine, image: Path, tmp_path: Path
 ) -> None:
     answer = run(*options(machine, image), missing, str(tmp_path / "none"))
 
@@ -217,7 +216,7 @@ def test_a_program_that_cannot_begin_says_its_version_and_why(
 @pytest.mark.parametrize("command", ["plan", "status"])
 @pytest.mark.usefixtures("installed")
 def test_a_look_changes_nothing_and_needs_neither_api_server_nor_a_privilege(
-    command: str, machine: machines.Machine, image: Path
+    command: str, machine: Machine, image: Path
 ) -> None:
     machine.hold(4711, "hisi_hpre-0")
     # Root without capabilities is a user as others are, to whom this host belongs.
@@ -236,9 +235,7 @@ def test_a_look_changes_nothing_and_needs_neither_api_server_nor_a_privilege(
 
 
 @pytest.mark.parametrize("command", ["plan", "status"])
-def test_a_look_does_not_wait_for_a_driver_whose_remove_waits(
-    command: str, machine: machines.Machine, image: Path
-) -> None:
+def test_a_look_does_not_wait_for_a_driver_whose_remove_waits(command: str, machine: Machine, image: Path) -> None:
     for attribute in machine.root.glob("sys/devices/**/sriov_numvfs"):
         # The kernel reads it under the lock that remove holds: a pipe without a writer makes its reader wait, too.
         attribute.unlink()
@@ -248,7 +245,7 @@ def test_a_look_does_not_wait_for_a_driver_whose_remove_waits(
 
 
 def test_status_and_plan_say_the_same_to_programs(
-    machine: machines.Machine, image: Path, capsys: pytest.CaptureFixture[str]
+    machine: Machine, image: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     arguments = [*options(machine, image), "-o", "json"]
 
@@ -262,7 +259,7 @@ def test_status_and_plan_say_the_same_to_programs(
 
 
 def test_retry_lets_a_host_that_failed_try_again_without_a_pause(
-    machine: machines.Machine, image: Path, capsys: pytest.CaptureFixture[str]
+    machine: Machine, image: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     machine.fail("depmod", "depmod: ERROR: No space left on device", times=1)
     made = settings.installer(machine, image)
@@ -276,7 +273,7 @@ def test_retry_lets_a_host_that_failed_try_again_without_a_pause(
     assert made.settle().state == "Ready"
 
 
-def test_a_retry_without_a_pause_does_not_end_a_later_one(machine: machines.Machine, image: Path) -> None:
+def test_a_retry_without_a_pause_does_not_end_a_later_one(machine: Machine, image: Path) -> None:
     assert cli.main(["retry", *options(machine, image)]) == 0
     machine.fail("depmod", "depmod: ERROR: No space left on device", times=1)
     made = settings.installer(machine, image)
@@ -292,7 +289,7 @@ def test_a_retry_without_a_pause_does_not_end_a_later_one(machine: machines.Mach
 
 @pytest.mark.usefixtures("installed")
 def test_remove_takes_our_driver_away_and_says_so(
-    machine: machines.Machine, image: Path, capsys: pytest.CaptureFixture[str]
+    machine: Machine, image: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     code = cli.main(["remove", *options(machine, image)])
 
@@ -306,7 +303,7 @@ def test_remove_takes_our_driver_away_and_says_so(
 
 @pytest.mark.usefixtures("installed")
 def test_remove_takes_a_driver_away_that_a_stop_left_unknown_to_udev(
-    machine: machines.Machine, image: Path, capsys: pytest.CaptureFixture[str]
+    machine: Machine, image: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     machine.host.write(paths.KAE.blocked, "blacklist hisi_qm\n")
 
@@ -318,7 +315,7 @@ def test_remove_takes_a_driver_away_that_a_stop_left_unknown_to_udev(
 
 @pytest.mark.usefixtures("installed")
 def test_remove_answers_programs_with_the_host_as_it_is_then(
-    machine: machines.Machine, image: Path, capsys: pytest.CaptureFixture[str]
+    machine: Machine, image: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     code = cli.main(["remove", *options(machine, image), "-o", "json"])
 
@@ -326,9 +323,7 @@ def test_remove_answers_programs_with_the_host_as_it_is_then(
     assert (code, data["verdict"], data["installed"], data["steps"]) == (0, "right", None, [])
 
 
-def test_remove_leaves_a_driver_of_others(
-    machine: machines.Machine, image: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_remove_leaves_a_driver_of_others(machine: Machine, image: Path, capsys: pytest.CaptureFixture[str]) -> None:
     machine.add_driver("2.0.0")
     machine.set_options(uacce_mode=2)
     machine.load()
@@ -342,7 +337,7 @@ def test_remove_leaves_a_driver_of_others(
 
 @pytest.mark.usefixtures("installed")
 def test_remove_leaves_the_driver_while_nobody_can_give_the_right_to_disturb_its_users(
-    machine: machines.Machine, image: Path, capsys: pytest.CaptureFixture[str]
+    machine: Machine, image: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     machine.hold(4711, "hisi_hpre-0")
 
@@ -355,7 +350,7 @@ def test_remove_leaves_the_driver_while_nobody_can_give_the_right_to_disturb_its
 
 @pytest.mark.usefixtures("installed")
 def test_remove_while_an_installer_works_does_nothing_and_says_what_to_do_instead(
-    machine: machines.Machine, image: Path, capsys: pytest.CaptureFixture[str]
+    machine: Machine, image: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     machine.calls()
     with loop.lock(machine.host):
@@ -383,9 +378,7 @@ def ready(folder: Path, process: "subprocess.Popen[str]") -> str:
     return file.read_text().strip()
 
 
-def test_it_works_until_sigterm_with_metrics_and_a_log_of_json(
-    machine: machines.Machine, image: Path, tmp_path: Path
-) -> None:
+def test_it_works_until_sigterm_with_metrics_and_a_log_of_json(machine: Machine, image: Path, tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     arguments = options(machine, image, settings.config(metrics={"port": port}))
@@ -411,7 +404,7 @@ def test_it_works_until_sigterm_with_metrics_and_a_log_of_json(
 
 
 @pytest.fixture
-def of_recipe(machine: machines.Machine, tmp_path: Path) -> list[str]:
+def of_recipe(machine: Machine, tmp_path: Path) -> list[str]:
     """The options for the installer of simple-kmod on a host with KAE's driver."""
     machine.add_image(tmp_path / "kae", "2.0.1")
     settings.installed(machine, tmp_path / "kae")
@@ -446,7 +439,7 @@ def test_a_command_for_another_recipe_than_the_config_s_is_refused(
 
 
 def test_remove_takes_the_driver_of_its_recipe_alone(
-    of_recipe: list[str], machine: machines.Machine, capsys: pytest.CaptureFixture[str]
+    of_recipe: list[str], machine: Machine, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert cli.main(["remove", *of_recipe]) == 0
 
@@ -455,7 +448,7 @@ def test_remove_takes_the_driver_of_its_recipe_alone(
 
 
 def test_status_for_programs_tells_the_device_nodes_of_a_recipe(
-    machine: machines.Machine, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    machine: Machine, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     image = stacks.onload(tmp_path / "image", "8.1")
     settings.installed(machine, image, **stacks.ONLOAD)

@@ -12,6 +12,7 @@ import pytest
 from compiler.kube import lease_objects
 from installer.drain import cluster
 from tests.kube import apiserver
+from tests.kube.apiserver import ApiServer
 
 NAMESPACE = "kae-operator"
 LEASE = lease_objects.Lease(
@@ -20,20 +21,20 @@ LEASE = lease_objects.Lease(
 
 
 @pytest.fixture
-def server(tmp_path: Path) -> Iterator[apiserver.ApiServer]:
+def server(tmp_path: Path) -> Iterator[ApiServer]:
     with apiserver.serving(tmp_path) as serving:
         yield serving
 
 
 @pytest.fixture
-def api(server: apiserver.ApiServer) -> Iterator[cluster.Cluster]:
+def api(server: ApiServer) -> Iterator[cluster.Cluster]:
     found = cluster.Cluster(server.kubeconfig)
     yield found
     found.close()
 
 
 @pytest.fixture
-def impatient(server: apiserver.ApiServer) -> Iterator[cluster.Cluster]:
+def impatient(server: ApiServer) -> Iterator[cluster.Cluster]:
     """As `api`; but it waits for no more than a third of a second."""
     found = cluster.Cluster(server.kubeconfig, timeout_s=0.3)
     yield found
@@ -47,7 +48,7 @@ def failure(question: Callable[[], object], kind: type[Exception] = cluster.Unre
     return str(raised.value)
 
 
-def test_an_eviction_is_accepted(server: apiserver.ApiServer, api: cluster.Cluster) -> None:
+def test_an_eviction_is_accepted(server: ApiServer, api: cluster.Cluster) -> None:
     server.put_pods("default/nginx-0")
 
     answer = api.evict("default", "nginx-0")
@@ -56,14 +57,14 @@ def test_an_eviction_is_accepted(server: apiserver.ApiServer, api: cluster.Clust
     assert server.state.evicted == ["default/nginx-0"]
 
 
-def test_a_pod_with_the_uid_is_evicted(server: apiserver.ApiServer, api: cluster.Cluster) -> None:
+def test_a_pod_with_the_uid_is_evicted(server: ApiServer, api: cluster.Cluster) -> None:
     server.put_pods("default/nginx-0")
     uid = server.get("v1", "Pod", "nginx-0", "default")["metadata"].get("uid", "")
 
     assert api.evict("default", "nginx-0", uid).outcome is cluster.Outcome.ACCEPTED
 
 
-def test_another_pod_of_the_name_is_not_evicted(server: apiserver.ApiServer, api: cluster.Cluster) -> None:
+def test_another_pod_of_the_name_is_not_evicted(server: ApiServer, api: cluster.Cluster) -> None:
     server.put_pods("default/nginx-0")
 
     answer = api.evict("default", "nginx-0", "uid-of-the-former-pod")
@@ -78,7 +79,7 @@ def test_a_pod_that_is_not_there_is_gone(api: cluster.Cluster) -> None:
     assert answer == cluster.EvictionAnswer(outcome=cluster.Outcome.GONE)
 
 
-def test_a_budget_that_forbids_an_eviction_is_named(server: apiserver.ApiServer, api: cluster.Cluster) -> None:
+def test_a_budget_that_forbids_an_eviction_is_named(server: ApiServer, api: cluster.Cluster) -> None:
     server.put_pods("default/nginx-0")
     server.state.budgets = {"default/nginx-0": "web"}
 
@@ -88,9 +89,7 @@ def test_a_budget_that_forbids_an_eviction_is_named(server: apiserver.ApiServer,
     assert answer == cluster.EvictionAnswer(outcome=cluster.Outcome.NOT_NOW, reason=reason)
 
 
-def test_an_api_server_under_load_says_not_now_in_its_own_words(
-    server: apiserver.ApiServer, api: cluster.Cluster
-) -> None:
+def test_an_api_server_under_load_says_not_now_in_its_own_words(server: ApiServer, api: cluster.Cluster) -> None:
     server.state.broken["pods/default/nginx-0"] = (429, {"message": "Too many requests, please try again later."})
 
     answer = api.evict("default", "nginx-0")
@@ -99,7 +98,7 @@ def test_an_api_server_under_load_says_not_now_in_its_own_words(
     assert answer == cluster.EvictionAnswer(outcome=cluster.Outcome.NOT_NOW, reason=reason)
 
 
-def test_an_eviction_that_is_not_allowed_says_why(server: apiserver.ApiServer, api: cluster.Cluster) -> None:
+def test_an_eviction_that_is_not_allowed_says_why(server: ApiServer, api: cluster.Cluster) -> None:
     server.state.forbidden = {"pods/default/nginx-0"}
 
     answer = api.evict("default", "nginx-0")
@@ -108,7 +107,7 @@ def test_an_eviction_that_is_not_allowed_says_why(server: apiserver.ApiServer, a
     assert answer == cluster.EvictionAnswer(outcome=cluster.Outcome.FORBIDDEN, reason=reason)
 
 
-def test_a_created_answer_that_says_failure_is_no_eviction(server: apiserver.ApiServer, api: cluster.Cluster) -> None:
+def test_a_created_answer_that_says_failure_is_no_eviction(server: ApiServer, api: cluster.Cluster) -> None:
     said = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
     server.state.broken["pods/default/nginx-0"] = (201, {"status": "Failure", "message": said, "code": 500})
 
@@ -117,13 +116,13 @@ def test_a_created_answer_that_says_failure_is_no_eviction(server: apiserver.Api
     assert sentence == f"The API server at {server.address} did not evict the pod default/nginx-0 (500): {said}"
 
 
-def test_names_are_quoted_in_paths(server: apiserver.ApiServer, api: cluster.Cluster) -> None:
+def test_names_are_quoted_in_paths(server: ApiServer, api: cluster.Cluster) -> None:
     api.evict("default", "../../secrets?a=b")
 
     assert server.state.requests == ["POST /api/v1/namespaces/default/pods/..%2F..%2Fsecrets%3Fa%3Db/eviction"]
 
 
-def test_a_lease_is_read_as_it_was_written(server: apiserver.ApiServer, api: cluster.Cluster) -> None:
+def test_a_lease_is_read_as_it_was_written(server: ApiServer, api: cluster.Cluster) -> None:
     written = api.write_lease(NAMESPACE, LEASE)
 
     assert api.lease(NAMESPACE, LEASE.name) == written == replace(LEASE, version=written.version)
@@ -138,7 +137,7 @@ def test_there_may_be_no_lease(api: cluster.Cluster) -> None:
     assert api.lease(NAMESPACE, LEASE.name) is None
 
 
-def test_an_update_leaves_what_others_wrote(server: apiserver.ApiServer, api: cluster.Cluster) -> None:
+def test_an_update_leaves_what_others_wrote(server: ApiServer, api: cluster.Cluster) -> None:
     server.put_lease(LEASE.name, holderIdentity="node-2", strategy="OldestEmulationVersion")
     found = api.lease(NAMESPACE, LEASE.name)
     assert found is not None
@@ -152,9 +151,7 @@ def test_an_update_leaves_what_others_wrote(server: apiserver.ApiServer, api: cl
     )
 
 
-def test_who_writes_a_lease_that_has_changed_since_meets_a_conflict(
-    server: apiserver.ApiServer, api: cluster.Cluster
-) -> None:
+def test_who_writes_a_lease_that_has_changed_since_meets_a_conflict(server: ApiServer, api: cluster.Cluster) -> None:
     read = api.write_lease(NAMESPACE, LEASE)
     server.put_lease(LEASE.name, holderIdentity="node-2")
 
@@ -164,7 +161,7 @@ def test_who_writes_a_lease_that_has_changed_since_meets_a_conflict(
     assert server.lease(LEASE.name)["holderIdentity"] == "node-2"
 
 
-def test_who_makes_a_lease_that_is_there_meets_a_conflict(server: apiserver.ApiServer, api: cluster.Cluster) -> None:
+def test_who_makes_a_lease_that_is_there_meets_a_conflict(server: ApiServer, api: cluster.Cluster) -> None:
     server.put_lease(LEASE.name, holderIdentity="node-2")
 
     failure(lambda: api.write_lease(NAMESPACE, LEASE), cluster.Conflict)
@@ -172,9 +169,7 @@ def test_who_makes_a_lease_that_is_there_meets_a_conflict(server: apiserver.ApiS
     assert server.lease(LEASE.name) == {"holderIdentity": "node-2"}
 
 
-def test_who_writes_a_lease_that_was_deleted_meets_a_conflict(
-    server: apiserver.ApiServer, api: cluster.Cluster
-) -> None:
+def test_who_writes_a_lease_that_was_deleted_meets_a_conflict(server: ApiServer, api: cluster.Cluster) -> None:
     read = api.write_lease(NAMESPACE, LEASE)
     server.delete("coordination.k8s.io/v1", "Lease", LEASE.name, NAMESPACE)
 
@@ -183,9 +178,7 @@ def test_who_writes_a_lease_that_was_deleted_meets_a_conflict(
     assert server.leases() == []
 
 
-def test_a_lease_that_may_not_be_seen_is_refused_in_a_sentence(
-    server: apiserver.ApiServer, api: cluster.Cluster
-) -> None:
+def test_a_lease_that_may_not_be_seen_is_refused_in_a_sentence(server: ApiServer, api: cluster.Cluster) -> None:
     server.state.forbidden = {f"leases/{NAMESPACE}/{LEASE.name}"}
 
     sentence = failure(lambda: api.lease(NAMESPACE, LEASE.name), cluster.Refused)
@@ -201,7 +194,7 @@ def test_a_lease_that_may_not_be_seen_is_refused_in_a_sentence(
     ("metadata", "going"), [({}, False), ({"deletionTimestamp": "2026-01-02T03:04:05Z"}, True), (None, True)]
 )
 def test_a_daemon_set_goes_when_it_is_deleted_or_being_deleted(
-    server: apiserver.ApiServer, api: cluster.Cluster, metadata: dict[str, str] | None, going: bool
+    server: ApiServer, api: cluster.Cluster, metadata: dict[str, str] | None, going: bool
 ) -> None:
     if metadata is not None:
         server.put_daemon_set(f"{NAMESPACE}/kae-driver-tls", **metadata)
@@ -210,7 +203,7 @@ def test_a_daemon_set_goes_when_it_is_deleted_or_being_deleted(
 
 
 def test_nobody_knows_of_the_daemon_set_without_an_answer_of_kubernetes(
-    server: apiserver.ApiServer, api: cluster.Cluster
+    server: ApiServer, api: cluster.Cluster
 ) -> None:
     key = f"daemonsets/{NAMESPACE}/kae-driver-tls"
     answers = []
@@ -229,7 +222,7 @@ def test_nobody_knows_of_the_daemon_set_without_an_answer_of_kubernetes(
     assert answers == [None] * 8
 
 
-def test_an_api_server_that_is_gone_is_named_in_a_sentence(server: apiserver.ApiServer, api: cluster.Cluster) -> None:
+def test_an_api_server_that_is_gone_is_named_in_a_sentence(server: ApiServer, api: cluster.Cluster) -> None:
     server.down()
 
     sentence = failure(lambda: api.evict("default", "nginx-0"))
@@ -238,7 +231,7 @@ def test_an_api_server_that_is_gone_is_named_in_a_sentence(server: apiserver.Api
     assert sentence == f"The API server at {server.address} cannot be reached: Connection refused."
 
 
-def test_an_api_server_that_comes_back_is_asked_again(server: apiserver.ApiServer, api: cluster.Cluster) -> None:
+def test_an_api_server_that_comes_back_is_asked_again(server: ApiServer, api: cluster.Cluster) -> None:
     api.evict("default", "nginx-0")
     server.down()
     failure(lambda: api.evict("default", "nginx-0"))
@@ -247,7 +240,7 @@ def test_an_api_server_that_comes_back_is_asked_again(server: apiserver.ApiServe
     assert api.evict("default", "nginx-0").outcome is cluster.Outcome.GONE
 
 
-def test_an_api_server_that_hangs_is_not_waited_for(server: apiserver.ApiServer, impatient: cluster.Cluster) -> None:
+def test_an_api_server_that_hangs_is_not_waited_for(server: ApiServer, impatient: cluster.Cluster) -> None:
     server.state.deaf = True
 
     sentence = failure(lambda: impatient.evict("default", "nginx-0"))
@@ -255,7 +248,7 @@ def test_an_api_server_that_hangs_is_not_waited_for(server: apiserver.ApiServer,
     assert sentence == f"The API server at {server.address} cannot be reached: it does not answer in time."
 
 
-def test_nothing_is_asked_twice(server: apiserver.ApiServer, impatient: cluster.Cluster) -> None:
+def test_nothing_is_asked_twice(server: ApiServer, impatient: cluster.Cluster) -> None:
     server.state.deaf = True
     failure(lambda: impatient.lease(NAMESPACE, LEASE.name))
     failure(lambda: impatient.write_lease(NAMESPACE, LEASE))
@@ -266,7 +259,7 @@ def test_nothing_is_asked_twice(server: apiserver.ApiServer, impatient: cluster.
     assert [request.partition(" ")[0] for request in server.state.requests] == ["GET", "POST", "GET"]
 
 
-def test_what_is_no_json_is_refused_with_its_first_words(server: apiserver.ApiServer, api: cluster.Cluster) -> None:
+def test_what_is_no_json_is_refused_with_its_first_words(server: ApiServer, api: cluster.Cluster) -> None:
     server.state.garbled = f"Bad\n gateway {'x' * 1000}"
     server.state.broken[f"leases/{NAMESPACE}/{LEASE.name}"] = (502, {})
 
@@ -276,7 +269,7 @@ def test_what_is_no_json_is_refused_with_its_first_words(server: apiserver.ApiSe
     assert len(sentence) < 600
 
 
-def test_a_token_that_was_replaced_is_read_anew(server: apiserver.ApiServer, tmp_path: Path) -> None:
+def test_a_token_that_was_replaced_is_read_anew(server: ApiServer, tmp_path: Path) -> None:
     token = tmp_path / "token"
     token.write_text("one")
     server.state.token = "one"  # noqa: S105 - of a stand-in
@@ -292,7 +285,7 @@ def test_a_token_that_was_replaced_is_read_anew(server: apiserver.ApiServer, tmp
     assert answer.outcome is cluster.Outcome.GONE
 
 
-def test_a_token_that_nobody_knows_is_refused(server: apiserver.ApiServer, api: cluster.Cluster) -> None:
+def test_a_token_that_nobody_knows_is_refused(server: ApiServer, api: cluster.Cluster) -> None:
     server.state.token = "another"  # noqa: S105 - of a stand-in
 
     sentence = failure(lambda: api.evict("default", "nginx-0"), cluster.Refused)
@@ -304,9 +297,7 @@ def test_a_token_that_nobody_knows_is_refused(server: apiserver.ApiServer, api: 
     assert api.daemon_set_is_going(NAMESPACE, "kae-driver-tls") is None
 
 
-def test_the_kubeconfig_of_the_environment_is_used(
-    server: apiserver.ApiServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_kubeconfig_of_the_environment_is_used(server: ApiServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KUBECONFIG", str(server.kubeconfig))
     api = cluster.Cluster()
 
@@ -317,7 +308,7 @@ def test_the_kubeconfig_of_the_environment_is_used(
 
 
 @pytest.fixture
-def pod(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[apiserver.ApiServer]:
+def pod(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ApiServer]:
     """A server, and the environment and files that the kubelet would give to a pod; the token is `first`."""
     monkeypatch.delenv("KUBECONFIG", raising=False)
     with apiserver.serving(tmp_path, tls=True) as serving:
@@ -329,7 +320,7 @@ def pod(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[apiserver.A
         yield serving
 
 
-def test_in_a_pod_its_service_account_is_used(pod: apiserver.ApiServer, tmp_path: Path) -> None:
+def test_in_a_pod_its_service_account_is_used(pod: ApiServer, tmp_path: Path) -> None:
     api = cluster.Cluster(service_account=tmp_path)
 
     answers = [api.evict("default", "nginx-0")]
@@ -342,7 +333,7 @@ def test_in_a_pod_its_service_account_is_used(pod: apiserver.ApiServer, tmp_path
 
 
 def test_in_a_pod_the_proxy_for_mirrors_is_not_used(
-    pod: apiserver.ApiServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    pod: ApiServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("HTTPS_PROXY", "https_proxy", "ALL_PROXY"):
         monkeypatch.setenv(name, "http://127.0.0.1:9")
@@ -368,7 +359,7 @@ def test_a_server_that_another_authority_vouches_for_is_not_trusted(tmp_path: Pa
         assert server.state.requests == []
 
 
-def test_a_pod_whose_token_is_taken_away_says_so(pod: apiserver.ApiServer, tmp_path: Path) -> None:
+def test_a_pod_whose_token_is_taken_away_says_so(pod: ApiServer, tmp_path: Path) -> None:
     (tmp_path / "token").unlink()
     api = cluster.Cluster(service_account=tmp_path)
 
@@ -401,7 +392,7 @@ def test_an_unusable_kubeconfig_is_a_failure(tmp_path: Path) -> None:
 
 
 def test_a_list_of_kubeconfigs_on_the_command_line_is_a_failure_that_asks_for_one_file(
-    server: apiserver.ApiServer,
+    server: ApiServer,
 ) -> None:
     files = f"{server.kubeconfig}:{server.kubeconfig}"
     api = cluster.Cluster(Path(files))
@@ -411,9 +402,7 @@ def test_a_list_of_kubeconfigs_on_the_command_line_is_a_failure_that_asks_for_on
     assert sentence == f"'{files}' does not exist: --kubeconfig names one file, not a list."
 
 
-def test_the_kubeconfigs_of_the_environment_may_be_several(
-    server: apiserver.ApiServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_kubeconfigs_of_the_environment_may_be_several(server: ApiServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KUBECONFIG", f"nowhere:{server.kubeconfig}")
     api = cluster.Cluster()
 

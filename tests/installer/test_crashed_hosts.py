@@ -9,8 +9,11 @@ import pytest
 
 from installer import config, paths
 from installer.host import record
-from tests.installer import incidents, machines, settings
+from tests.installer import incidents, settings
 from tests.installer.fakes import kernel
+from tests.installer.incidents import Crew
+from tests.installer.machines import Machine
+from tests.installer.settings import Boot
 
 pytestmark = pytest.mark.usefixtures("crashed")
 
@@ -22,13 +25,13 @@ BACK = (
 
 
 @pytest.fixture
-def bare(tmp_path: Path) -> machines.Machine:
+def bare(tmp_path: Path) -> Machine:
     """A host without a driver."""
-    return machines.Machine(tmp_path / "bare")
+    return Machine(tmp_path / "bare")
 
 
 def test_a_driver_that_panics_as_it_loads_crashes_the_host_once_and_the_one_before_is_back(
-    machine: machines.Machine, newer: Path, crew: incidents.Crew
+    machine: Machine, newer: Path, crew: Crew
 ) -> None:
     shown = crew.job().settle()
 
@@ -37,7 +40,7 @@ def test_a_driver_that_panics_as_it_loads_crashes_the_host_once_and_the_one_befo
 
 
 def test_a_driver_that_panicked_is_not_tried_again_also_after_later_boots(
-    machine: machines.Machine, newer: Path, crew: incidents.Crew, boot: settings.Boot
+    machine: Machine, newer: Path, crew: Crew, boot: Boot
 ) -> None:
     crew.job().settle()
 
@@ -49,9 +52,7 @@ def test_a_driver_that_panicked_is_not_tried_again_also_after_later_boots(
         assert incidents.works(machine)
 
 
-def test_after_a_crash_retry_tries_the_driver_again(
-    machine: machines.Machine, newer: Path, crew: incidents.Crew
-) -> None:
+def test_after_a_crash_retry_tries_the_driver_again(machine: Machine, newer: Path, crew: Crew) -> None:
     job = crew.job()
     job.settle()
     machine.mend()
@@ -62,16 +63,14 @@ def test_after_a_crash_retry_tries_the_driver_again(
     assert (shown.state, incidents.works(machine, "2.0.2")) == ("Ready", True)
 
 
-def test_after_a_crash_a_new_wish_is_tried_at_once(
-    machine: machines.Machine, newer: Path, tmp_path: Path, crew: incidents.Crew
-) -> None:
+def test_after_a_crash_a_new_wish_is_tried_at_once(machine: Machine, newer: Path, tmp_path: Path, crew: Crew) -> None:
     shown = crew.job("2.0.3").settle()
 
     assert (shown.state, incidents.works(machine, "2.0.3"), incidents.blocked(machine)) == ("Ready", True, False)
 
 
 def test_the_old_wish_is_fulfilled_at_once_after_a_crash_of_the_new_one(
-    machine: machines.Machine, newer: Path, crew: incidents.Crew
+    machine: Machine, newer: Path, crew: Crew
 ) -> None:
     shown = crew.job("2.0.1").settle()
 
@@ -79,7 +78,7 @@ def test_the_old_wish_is_fulfilled_at_once_after_a_crash_of_the_new_one(
 
 
 def test_a_host_that_goes_down_on_the_way_back_too_is_left_alone_until_retry(
-    machine: machines.Machine, newer: Path, crew: incidents.Crew
+    machine: Machine, newer: Path, crew: Crew
 ) -> None:
     machine.let_panic("2.0.1")
     with pytest.raises(kernel.Panic):
@@ -100,7 +99,7 @@ def test_a_host_that_goes_down_on_the_way_back_too_is_left_alone_until_retry(
     assert (job.settle().reason, incidents.works(machine)) == (BACK, True)
 
 
-def test_a_kill_on_the_way_back_goes_on_with_it(machine: machines.Machine, newer: Path, crew: incidents.Crew) -> None:
+def test_a_kill_on_the_way_back_goes_on_with_it(machine: Machine, newer: Path, crew: Crew) -> None:
     job = crew.job()
 
     job.end_after("place-modules")
@@ -108,7 +107,7 @@ def test_a_kill_on_the_way_back_goes_on_with_it(machine: machines.Machine, newer
     assert (crew.job().settle().reason, incidents.works(machine)) == (BACK, True)
 
 
-def test_the_plan_after_a_crash_is_the_way_back(machine: machines.Machine, newer: Path, crew: incidents.Crew) -> None:
+def test_the_plan_after_a_crash_is_the_way_back(machine: Machine, newer: Path, crew: Crew) -> None:
     made = crew.job().parts.report()
 
     assert made.decided.reasons == (DOWN,)
@@ -119,7 +118,7 @@ def test_the_plan_after_a_crash_is_the_way_back(machine: machines.Machine, newer
 
 
 def test_the_way_back_from_a_crash_that_fails_is_tried_again_after_a_pause(
-    machine: machines.Machine, newer: Path, crew: incidents.Crew, boot: settings.Boot
+    machine: Machine, newer: Path, crew: Crew, boot: Boot
 ) -> None:
     machine.fail("modprobe hisi_zip", "modprobe: ERROR: could not insert 'hisi_zip': No such device", times=1)
     job = crew.job()
@@ -130,7 +129,7 @@ def test_the_way_back_from_a_crash_that_fails_is_tried_again_after_a_pause(
 
 
 def test_the_pause_after_a_crash_is_a_number_of_seconds_for_older_releases(
-    machine: machines.Machine, newer: Path, crew: incidents.Crew
+    machine: Machine, newer: Path, crew: Crew
 ) -> None:
     crew.job().settle()
 
@@ -140,7 +139,7 @@ def test_the_pause_after_a_crash_is_a_number_of_seconds_for_older_releases(
 
 
 def test_a_second_crash_after_retry_brings_the_driver_back_as_the_first_one_does(
-    machine: machines.Machine, newer: Path, crew: incidents.Crew
+    machine: Machine, newer: Path, crew: Crew
 ) -> None:
     job = crew.job()
     job.settle()
@@ -160,7 +159,7 @@ def test_a_second_crash_after_retry_brings_the_driver_back_as_the_first_one_does
 
 
 def test_a_driver_that_crashed_the_host_twice_on_request_is_not_tried_again_once_it_was_left_alone(
-    machine: machines.Machine, newer: Path, crew: incidents.Crew
+    machine: Machine, newer: Path, crew: Crew
 ) -> None:
     machine.let_panic("2.0.1")
     with pytest.raises(kernel.Panic):
@@ -179,7 +178,7 @@ def test_a_driver_that_crashed_the_host_twice_on_request_is_not_tried_again_once
 
 @pytest.mark.parametrize("reboots", [True, False])
 def test_a_driver_that_crashed_the_host_is_not_tried_to_end_the_change_to_another_one(
-    reboots: bool, machine: machines.Machine, newer: Path, tmp_path: Path, crew: incidents.Crew
+    reboots: bool, machine: Machine, newer: Path, tmp_path: Path, crew: Crew
 ) -> None:
     crew.job().settle()
     crew.job("2.0.3").end_after("unload-modules")
@@ -199,7 +198,7 @@ def test_a_driver_that_crashed_the_host_is_not_tried_to_end_the_change_to_anothe
 
 
 def test_a_way_back_that_crashes_the_host_is_not_begun_again_for_a_wish_that_cannot_be_staged(
-    machine: machines.Machine, newer: Path, tmp_path: Path, crew: incidents.Crew
+    machine: Machine, newer: Path, tmp_path: Path, crew: Crew
 ) -> None:
     shutil.rmtree(machine.image("2.0.3") / "opt/lib")
     machine.let_panic("2.0.1")
@@ -213,9 +212,7 @@ def test_a_way_back_that_crashes_the_host_is_not_begun_again_for_a_wish_that_can
     assert "and again on the way back to the previous driver" in shown.reason
 
 
-def test_a_boot_after_a_way_back_that_failed_is_no_second_crash(
-    machine: machines.Machine, newer: Path, crew: incidents.Crew
-) -> None:
+def test_a_boot_after_a_way_back_that_failed_is_no_second_crash(machine: Machine, newer: Path, crew: Crew) -> None:
     machine.fail("modprobe hisi_zip", "modprobe: ERROR: could not insert 'hisi_zip': No such device", times=1)
     assert "cannot be restored" in crew.job().settle().reason
     machine.reboot()
@@ -226,7 +223,7 @@ def test_a_boot_after_a_way_back_that_failed_is_no_second_crash(
 
 
 def test_a_pause_withdraws_the_announcement_that_a_killed_change_to_another_driver_left(
-    machine: machines.Machine, newer: Path, tmp_path: Path, crew: incidents.Crew
+    machine: Machine, newer: Path, tmp_path: Path, crew: Crew
 ) -> None:
     crew.job().settle()
     crew.job("2.0.3").end_after("announce-change")
@@ -247,7 +244,7 @@ def test_a_pause_withdraws_the_announcement_that_a_killed_change_to_another_driv
 )
 @pytest.mark.parametrize("is_back", [True, False])
 def test_a_crash_is_not_forgotten_with_a_change_of_what_the_kernel_never_sees(
-    is_back: bool, changes: dict[str, Any], machine: machines.Machine, newer: Path, crew: incidents.Crew
+    is_back: bool, changes: dict[str, Any], machine: Machine, newer: Path, crew: Crew
 ) -> None:
     if is_back:
         crew.job().settle()
@@ -257,9 +254,7 @@ def test_a_crash_is_not_forgotten_with_a_change_of_what_the_kernel_never_sees(
     assert (shown.state, shown.reason, incidents.works(machine)) == ("Failed", BACK, True)
 
 
-def test_after_a_crash_other_parameters_are_tried_at_once(
-    machine: machines.Machine, newer: Path, crew: incidents.Crew
-) -> None:
+def test_after_a_crash_other_parameters_are_tried_at_once(machine: Machine, newer: Path, crew: Crew) -> None:
     crew.job().settle()
     machine.mend()
 
@@ -277,7 +272,7 @@ LOST = (
 
 @pytest.mark.parametrize("state", ["Present", "Absent"])
 def test_without_the_record_of_a_crash_no_boot_loads_the_driver_and_the_host_says_so(
-    state: str, machine: machines.Machine, newer: Path, crew: incidents.Crew
+    state: str, machine: Machine, newer: Path, crew: Crew
 ) -> None:
     machine.host.path(paths.KAE.record).unlink()
 
@@ -292,7 +287,7 @@ def test_without_the_record_of_a_crash_no_boot_loads_the_driver_and_the_host_say
 
 
 def test_after_the_loss_of_the_record_retry_tries_the_driver_and_a_crash_is_noted_again(
-    machine: machines.Machine, newer: Path, crew: incidents.Crew
+    machine: Machine, newer: Path, crew: Crew
 ) -> None:
     machine.host.path(paths.KAE.record).unlink()
     job = crew.job()
@@ -308,7 +303,7 @@ def test_after_the_loss_of_the_record_retry_tries_the_driver_and_a_crash_is_note
 
 
 def test_after_the_loss_of_the_record_retry_installs_a_driver_that_works(
-    machine: machines.Machine, newer: Path, crew: incidents.Crew
+    machine: Machine, newer: Path, crew: Crew
 ) -> None:
     machine.host.path(paths.KAE.record).unlink()
     machine.mend()
@@ -319,11 +314,9 @@ def test_after_the_loss_of_the_record_retry_installs_a_driver_that_works(
     assert (shown.state, incidents.works(machine, "2.0.2"), incidents.blocked(machine)) == ("Ready", True, False)
 
 
-def test_a_first_driver_that_panics_crashes_the_host_once_and_leaves_none(
-    bare: machines.Machine, tmp_path: Path
-) -> None:
+def test_a_first_driver_that_panics_crashes_the_host_once_and_leaves_none(bare: Machine, tmp_path: Path) -> None:
     loaded = bare.loaded()
-    with incidents.Crew(bare) as crew:
+    with Crew(bare) as crew:
         incidents.panic(bare, crew.job())
 
         shown = crew.job().settle()
@@ -336,10 +329,10 @@ def test_a_first_driver_that_panics_crashes_the_host_once_and_leaves_none(
 
 
 def test_a_first_driver_that_fails_is_let_go_also_after_a_kill_at_the_end_of_the_way_back(
-    bare: machines.Machine, tmp_path: Path
+    bare: Machine, tmp_path: Path
 ) -> None:
     bare.fail("modprobe hisi_zip", "modprobe: ERROR: could not insert 'hisi_zip': No such device", times=1)
-    with incidents.Crew(bare) as crew:
+    with Crew(bare) as crew:
         crew.job().end_after("record-old-driver")
         assert incidents.blocked(bare)
 

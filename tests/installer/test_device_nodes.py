@@ -13,7 +13,9 @@ from installer import paths
 from installer.host import host_state
 from installer.report import report
 from runtime import shapes
-from tests.installer import incidents, machines, settings
+from tests.installer import incidents, settings
+from tests.installer.incidents import Crew
+from tests.installer.machines import Machine
 
 pytestmark = pytest.mark.usefixtures("installed")
 
@@ -23,13 +25,11 @@ GROUP = os.getgid() if os.geteuid() else 994
 NODES = shapes.DeviceNodes(mode="0660", group=GROUP)
 
 
-def permissions(machine: machines.Machine) -> tuple[set[int], set[int]]:
+def permissions(machine: Machine) -> tuple[set[int], set[int]]:
     return set(machine.nodes().values()), machine.groups()
 
 
-def test_a_group_that_the_policy_names_gets_the_nodes_at_once_and_disturbs_nobody(
-    machine: machines.Machine, crew: incidents.Crew
-) -> None:
+def test_a_group_that_the_policy_names_gets_the_nodes_at_once_and_disturbs_nobody(machine: Machine, crew: Crew) -> None:
     machine.calls()
 
     shown = crew.job("2.0.1", device_nodes=NODES).settle()
@@ -41,7 +41,7 @@ def test_a_group_that_the_policy_names_gets_the_nodes_at_once_and_disturbs_nobod
     ]
 
 
-def test_the_mode_is_given_where_udev_does_not_answer(machine: machines.Machine, crew: incidents.Crew) -> None:
+def test_the_mode_is_given_where_udev_does_not_answer(machine: Machine, crew: Crew) -> None:
     (udevadm,) = machine.root.glob("**/udevadm")
     udevadm.unlink()
 
@@ -51,7 +51,7 @@ def test_the_mode_is_given_where_udev_does_not_answer(machine: machines.Machine,
 
 
 @pytest.mark.parametrize("address", ["0000:79:00.0", "0001:b9:1f.7"])
-def test_udev_makes_a_link_of_the_name_that_containers_have(machine: machines.Machine, address: str) -> None:
+def test_udev_makes_a_link_of_the_name_that_containers_have(machine: Machine, address: str) -> None:
     (program,) = re.findall(r'PROGRAM="(.*?)", SYMLINK\+="%c"', host_state.rule(machine.host, NODES))
     # As udev does (udev(7)); it takes a quoted word as one argument.
     command = program.replace("$id", address).replace("%k", "hisi_hpre-12").replace("$$", "$").replace("%%", "%")
@@ -61,7 +61,7 @@ def test_udev_makes_a_link_of_the_name_that_containers_have(machine: machines.Ma
     assert printed.stdout.strip() == published.published_name("hisi_hpre", address)
 
 
-def test_the_rule_that_the_documentation_has_for_foreign_drivers_is_the_installers(machine: machines.Machine) -> None:
+def test_the_rule_that_the_documentation_has_for_foreign_drivers_is_the_installers(machine: Machine) -> None:
     page = (Path(__file__).parents[2] / "docs/using-kae.md").read_text("utf-8")
 
     assert f"```text\n{host_state.rule(machine.host, shapes.DeviceNodes())}```\n" in page
@@ -71,7 +71,7 @@ def test_the_rule_that_the_documentation_has_for_foreign_drivers_is_the_installe
 def test_a_rule_that_an_earlier_release_left_behind_goes_and_no_other(
     text: str, goes: bool, image: Path, tmp_path: Path
 ) -> None:
-    machine = machines.Machine(tmp_path / "bare")
+    machine = Machine(tmp_path / "bare")
     machine.host.write(paths.KAE.rule, text)
 
     shown = settings.installer(machine, image, state="Absent").settle()
@@ -80,13 +80,13 @@ def test_a_rule_that_an_earlier_release_left_behind_goes_and_no_other(
     assert machine.host.path(paths.KAE.rule).exists() is not goes
 
 
-def test_udev_makes_no_link_where_cri_o_would_refuse_it(machine: machines.Machine) -> None:
+def test_udev_makes_no_link_where_cri_o_would_refuse_it(machine: Machine) -> None:
     machine.host.path(paths.CRIO).mkdir()
 
     assert "SYMLINK" not in host_state.rule(machine.host, NODES)
 
 
-def test_later_nodes_have_the_group_too(machine: machines.Machine, crew: incidents.Crew) -> None:
+def test_later_nodes_have_the_group_too(machine: Machine, crew: Crew) -> None:
     crew.job("2.0.1", device_nodes=NODES).settle()
 
     machine.reboot()
@@ -98,7 +98,7 @@ def test_later_nodes_have_the_group_too(machine: machines.Machine, crew: inciden
     )
 
 
-def test_a_rollback_gives_the_nodes_back_to_whom_they_belonged(machine: machines.Machine, crew: incidents.Crew) -> None:
+def test_a_rollback_gives_the_nodes_back_to_whom_they_belonged(machine: Machine, crew: Crew) -> None:
     before = permissions(machine)
     job = crew.job(device_nodes=NODES)
     job.at("permit-device-nodes", lambda: settings.break_parameter(machine))
@@ -114,7 +114,7 @@ def test_a_rollback_gives_the_nodes_back_to_whom_they_belonged(machine: machines
 def test_status_warns_of_nodes_that_are_open_to_everybody_where_no_iommu_confines_the_devices(
     tmp_path: Path, smmu: bool, mode: str
 ) -> None:
-    machine = machines.Machine(tmp_path / "host", smmu=smmu)
+    machine = Machine(tmp_path / "host", smmu=smmu)
     machine.add_image(tmp_path / "image", "2.0.1")
     nodes = shapes.DeviceNodes(mode="0660", group=GROUP) if mode == "0660" else shapes.DeviceNodes()
     settings.installed(machine, tmp_path / "image", device_nodes=nodes)
@@ -127,7 +127,7 @@ def test_status_warns_of_nodes_that_are_open_to_everybody_where_no_iommu_confine
 
 
 def test_nodes_stay_open_until_no_pod_can_be_given_one_and_are_closed_before_the_change_begins(
-    machine: machines.Machine, crew: incidents.Crew
+    machine: Machine, crew: Crew
 ) -> None:
     # A runtime copies the mode of the host's node into a container, which would keep a mode of 0.
     seen: list[tuple[str, set[int]]] = []

@@ -13,8 +13,9 @@ from installer import config, loop, paths
 from installer.host import record
 from runtime import errors, state
 from tests.installer import kernel as behind
-from tests.installer import machines, settings
-from tests.kube import apiserver
+from tests.installer import settings
+from tests.installer.machines import Machine
+from tests.kube.apiserver import ApiServer
 
 HPRE = "hisi_hpre-0"
 NO_KEY = "modprobe: ERROR: could not insert 'uacce': Key was rejected by service"
@@ -31,7 +32,7 @@ def until(happened: Callable[[], object]) -> None:
 
 @pytest.mark.usefixtures("installed")
 def test_an_end_while_holders_are_waited_for_leaves_everything_as_it_was(
-    machine: machines.Machine, newer: Path, server: apiserver.ApiServer
+    machine: Machine, newer: Path, server: ApiServer
 ) -> None:
     machine.hold(4711, HPRE)
     drain = config.Drain(timeout_seconds=60)
@@ -53,7 +54,7 @@ def test_an_end_while_holders_are_waited_for_leaves_everything_as_it_was(
 class Running:
     """An installer at work in a thread, with a host of its own that can be stopped."""
 
-    def __init__(self, machine: machines.Machine, image: Path, folder: Path) -> None:
+    def __init__(self, machine: Machine, image: Path, folder: Path) -> None:
         """Starts."""
         self.folder = folder
         folder.mkdir()
@@ -89,7 +90,7 @@ Start = Callable[[str], Running]
 
 
 @pytest.fixture
-def start(machine: machines.Machine, image: Path, tmp_path: Path) -> Iterator[Start]:
+def start(machine: Machine, image: Path, tmp_path: Path) -> Iterator[Start]:
     """Starts an installer, by the name of its folder; all end with the test."""
     running: list[Running] = []
 
@@ -112,7 +113,7 @@ def test_the_probe_hears_that_the_host_is_ready_until_the_installer_ends(start: 
     assert (how, running.says("ready"), running.says("unready")) == ("as told", "", "The installer has ended.")
 
 
-def test_the_probe_hears_why_the_host_is_not_ready(machine: machines.Machine, start: Start) -> None:
+def test_the_probe_hears_why_the_host_is_not_ready(machine: Machine, start: Start) -> None:
     machine.fail("modprobe uacce", NO_KEY)
 
     running = start("program")
@@ -138,7 +139,7 @@ def test_of_two_installers_the_second_says_that_it_waits_and_then_works(
     assert second.stop() == "as told"
 
 
-def test_an_installer_that_waits_for_another_one_can_be_ended(machine: machines.Machine, start: Start) -> None:
+def test_an_installer_that_waits_for_another_one_can_be_ended(machine: Machine, start: Start) -> None:
     with loop.lock(machine.host):
         waiting = start("program")
 
@@ -147,7 +148,7 @@ def test_an_installer_that_waits_for_another_one_can_be_ended(machine: machines.
     assert how == "as told"
 
 
-def test_who_does_not_want_to_wait_is_told_what_to_do_instead(machine: machines.Machine) -> None:
+def test_who_does_not_want_to_wait_is_told_what_to_do_instead(machine: Machine) -> None:
     with (
         loop.lock(machine.host),
         pytest.raises(errors.Failure, match=r"^The installer of this host is at work: .* driver.state to Absent in "),
@@ -156,14 +157,14 @@ def test_who_does_not_want_to_wait_is_told_what_to_do_instead(machine: machines.
         raise AssertionError("two have the lock")
 
 
-def test_the_lock_of_one_that_was_killed_is_free(machine: machines.Machine) -> None:
+def test_the_lock_of_one_that_was_killed_is_free(machine: Machine) -> None:
     machine.host.write(paths.KAE.lock, "")
 
     with loop.lock(machine.host, wait=False):
         assert machine.host.path(paths.KAE.lock).exists()
 
 
-def test_a_lock_that_cannot_be_made_names_its_path(machine: machines.Machine) -> None:
+def test_a_lock_that_cannot_be_made_names_its_path(machine: Machine) -> None:
     (machine.root / "run/kae").write_text("in the way")
 
     with (
@@ -175,7 +176,7 @@ def test_a_lock_that_cannot_be_made_names_its_path(machine: machines.Machine) ->
 
 @pytest.mark.parametrize("beside", [False, True])
 def test_what_a_kill_left_of_a_download_with_its_password_goes_at_the_next_start_unless_another_installer_is_at_work(
-    beside: bool, machine: machines.Machine, image: Path, tmp_path: Path
+    beside: bool, machine: Machine, image: Path, tmp_path: Path
 ) -> None:
     repository = "/.dnf/repositories/kae.repo"
     left = [f"{paths.KAE.drivers}/.new{repository}", f"{paths.KAE.build}/packages{repository}"]

@@ -13,6 +13,7 @@ from installer.host import chroot
 from runtime import errors, process
 from tests.installer import podresources
 from tests.kube import apiserver
+from tests.kube.apiserver import ApiServer
 
 NGINX, REDIS = "default/nginx-0", "default/redis-0"
 STRANGER = processes.Process(text="process 4711 (openssl)", pid=4711, name="openssl")
@@ -394,12 +395,12 @@ def test_the_end_of_the_installer_is_noticed_within_a_pause() -> None:
 
 
 @pytest.fixture
-def server(tmp_path: Path) -> Iterator[apiserver.ApiServer]:
+def server(tmp_path: Path) -> Iterator[ApiServer]:
     with apiserver.serving(tmp_path) as serving:
         yield serving
 
 
-def test_a_kubelet_and_an_api_server_are_drained_together(server: apiserver.ApiServer, tmp_path: Path) -> None:
+def test_a_kubelet_and_an_api_server_are_drained_together(server: ApiServer, tmp_path: Path) -> None:
     server.put_pods(NGINX, REDIS)
     server.state.budgets = {REDIS: "cache"}
     api, host = cluster.Cluster(server.kubeconfig), chroot.Host(tmp_path)

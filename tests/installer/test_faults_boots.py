@@ -7,7 +7,9 @@ import pytest
 from installer import paths
 from installer.host import record
 from tests.installer import incidents, machines, settings
-from tests.kube import apiserver
+from tests.installer.incidents import Crew, Users
+from tests.installer.machines import Machine
+from tests.kube.apiserver import ApiServer
 
 pytestmark = pytest.mark.usefixtures("installed")
 
@@ -15,7 +17,7 @@ OTHER = settings.OTHER_KERNEL
 
 
 def test_a_driver_out_of_an_older_initramfs_is_exchanged_for_the_right_one(
-    machine: machines.Machine, newer: Path, crew: incidents.Crew
+    machine: Machine, newer: Path, crew: Crew
 ) -> None:
     machine.capture_initramfs()
     settings.installed(machine, newer, driver_version="2.0.2")
@@ -30,9 +32,7 @@ def test_a_driver_out_of_an_older_initramfs_is_exchanged_for_the_right_one(
     assert "copy-modules" not in job.shown.taken
 
 
-def test_why_a_driver_out_of_an_initramfs_is_exchanged_is_said(
-    machine: machines.Machine, newer: Path, crew: incidents.Crew
-) -> None:
+def test_why_a_driver_out_of_an_initramfs_is_exchanged_is_said(machine: Machine, newer: Path, crew: Crew) -> None:
     machine.capture_initramfs()
     settings.installed(machine, newer, driver_version="2.0.2")
     machine.reboot()
@@ -47,7 +47,7 @@ def test_why_a_driver_out_of_an_initramfs_is_exchanged_is_said(
 
 
 def test_who_got_a_device_of_the_older_driver_after_a_boot_is_evicted(
-    machine: machines.Machine, newer: Path, crew: incidents.Crew, server: apiserver.ApiServer, users: incidents.Users
+    machine: Machine, newer: Path, crew: Crew, server: ApiServer, users: Users
 ) -> None:
     machine.capture_initramfs()
     settings.installed(machine, newer, driver_version="2.0.2")
@@ -60,7 +60,7 @@ def test_who_got_a_device_of_the_older_driver_after_a_boot_is_evicted(
     assert (users.evicted, incidents.holder(server)) == ([incidents.POD], "")
 
 
-def test_another_kernel_gets_a_driver_of_its_own(machine: machines.Machine, image: Path, crew: incidents.Crew) -> None:
+def test_another_kernel_gets_a_driver_of_its_own(machine: Machine, image: Path, crew: Crew) -> None:
     machine.add_kernel(OTHER)
     machine.reboot(OTHER)
     machine.add_image(image, "2.0.1")
@@ -75,9 +75,7 @@ def test_another_kernel_gets_a_driver_of_its_own(machine: machines.Machine, imag
     assert installed.kernel == OTHER
 
 
-def test_back_in_the_kernel_before_its_driver_is_there_again(
-    machine: machines.Machine, image: Path, crew: incidents.Crew
-) -> None:
+def test_back_in_the_kernel_before_its_driver_is_there_again(machine: Machine, image: Path, crew: Crew) -> None:
     machine.add_kernel(OTHER)
     machine.reboot(OTHER)
     machine.add_image(image, "2.0.1")
@@ -91,7 +89,7 @@ def test_back_in_the_kernel_before_its_driver_is_there_again(
 
 
 def test_an_image_without_modules_for_the_new_kernel_fails_clearly_and_touches_nothing(
-    machine: machines.Machine, image: Path, crew: incidents.Crew
+    machine: Machine, image: Path, crew: Crew
 ) -> None:
     machine.add_kernel(OTHER)
     machine.reboot(OTHER)
@@ -105,7 +103,7 @@ def test_an_image_without_modules_for_the_new_kernel_fails_clearly_and_touches_n
 
 
 def test_what_fails_in_a_new_kernel_leaves_the_driver_of_the_old_one_for_a_boot_back(
-    machine: machines.Machine, image: Path, crew: incidents.Crew
+    machine: Machine, image: Path, crew: Crew
 ) -> None:
     machine.add_kernel(OTHER)
     machine.reboot(OTHER)
@@ -124,7 +122,7 @@ def test_what_fails_in_a_new_kernel_leaves_the_driver_of_the_old_one_for_a_boot_
 
 @pytest.mark.parametrize("phase", ["unload-modules", "place-modules", "load-modules"])
 def test_a_boot_into_another_kernel_in_the_middle_of_a_change_ends_with_its_driver(
-    phase: str, machine: machines.Machine, newer: Path, crew: incidents.Crew
+    phase: str, machine: Machine, newer: Path, crew: Crew
 ) -> None:
     class PowerCut(BaseException):
         """The end of everything."""

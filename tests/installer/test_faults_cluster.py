@@ -8,8 +8,10 @@ from compiler.kube import lease_objects
 from installer import paths
 from installer.drain import leases
 from installer.host import record
-from tests.installer import incidents, machines, settings
-from tests.kube import apiserver
+from tests.installer import incidents, settings
+from tests.installer.incidents import Crew, Job, Users
+from tests.installer.machines import Machine
+from tests.kube.apiserver import ApiServer
 
 pytestmark = pytest.mark.usefixtures("installed")
 
@@ -17,7 +19,7 @@ POD = incidents.POD
 
 
 @pytest.fixture
-def job(crew: incidents.Crew, users: incidents.Users) -> incidents.Job:
+def job(crew: Crew, users: Users) -> Job:
     """An installer of the driver 2.0.2 on a host with a pod that holds a device."""
     users.come(POD)
     return crew.job()
@@ -28,13 +30,13 @@ def lost(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(leases, "MARGIN_S", leases.DURATION_S)
 
 
-def stolen(server: apiserver.ApiServer) -> None:
+def stolen(server: ApiServer) -> None:
     """Another host takes the Lease."""
     server.put_lease(settings.MINE, holderIdentity="kp920-2")
 
 
 def test_without_an_api_server_nothing_is_touched_and_nobody_is_told_to_go(
-    machine: machines.Machine, server: apiserver.ApiServer, job: incidents.Job
+    machine: Machine, server: ApiServer, job: Job
 ) -> None:
     server.down()
     machine.calls()
@@ -48,9 +50,7 @@ def test_without_an_api_server_nothing_is_touched_and_nobody_is_told_to_go(
     server.up()
 
 
-def test_once_the_api_server_is_back_the_upgrade_is_made(
-    machine: machines.Machine, server: apiserver.ApiServer, job: incidents.Job
-) -> None:
+def test_once_the_api_server_is_back_the_upgrade_is_made(machine: Machine, server: ApiServer, job: Job) -> None:
     server.down()
     job.loop.cycle()
     server.up()
@@ -62,7 +62,7 @@ def test_once_the_api_server_is_back_the_upgrade_is_made(
 
 
 def test_an_api_server_that_goes_before_the_evictions_is_waited_for_until_the_deadline(
-    machine: machines.Machine, server: apiserver.ApiServer, users: incidents.Users, job: incidents.Job
+    machine: Machine, server: ApiServer, users: Users, job: Job
 ) -> None:
     job.at("drain-devices", server.down, event="begun")
 
@@ -78,7 +78,7 @@ def test_an_api_server_that_goes_before_the_evictions_is_waited_for_until_the_de
 
 
 def test_the_lease_of_a_host_that_is_blocked_is_free_as_soon_as_somebody_can_be_told(
-    machine: machines.Machine, server: apiserver.ApiServer, crew: incidents.Crew, job: incidents.Job
+    machine: Machine, server: ApiServer, crew: Crew, job: Job
 ) -> None:
     job.at("drain-devices", server.down, event="begun")
     job.settle()
@@ -95,7 +95,7 @@ def test_the_lease_of_a_host_that_is_blocked_is_free_as_soon_as_somebody_can_be_
 
 
 def test_an_api_server_that_goes_after_the_unloading_keeps_no_driver_away(
-    machine: machines.Machine, server: apiserver.ApiServer, job: incidents.Job
+    machine: Machine, server: ApiServer, job: Job
 ) -> None:
     job.at("unload-modules", server.down)
 
@@ -106,7 +106,7 @@ def test_an_api_server_that_goes_after_the_unloading_keeps_no_driver_away(
 
 
 def test_a_lease_that_could_not_be_given_back_is_given_back_later(
-    machine: machines.Machine, server: apiserver.ApiServer, job: incidents.Job
+    machine: Machine, server: ApiServer, job: Job
 ) -> None:
     job.at("unload-modules", server.down)
     job.settle()
@@ -120,7 +120,7 @@ def test_a_lease_that_could_not_be_given_back_is_given_back_later(
 
 
 def test_nobody_is_evicted_any_more_once_the_lease_is_stolen(
-    machine: machines.Machine, server: apiserver.ApiServer, users: incidents.Users, job: incidents.Job
+    machine: Machine, server: ApiServer, users: Users, job: Job
 ) -> None:
     def steal() -> None:
         stolen(server)
@@ -137,7 +137,7 @@ def test_nobody_is_evicted_any_more_once_the_lease_is_stolen(
 
 
 def test_a_change_that_cannot_be_marked_in_the_lease_does_not_begin(
-    machine: machines.Machine, server: apiserver.ApiServer, job: incidents.Job
+    machine: Machine, server: ApiServer, job: Job
 ) -> None:
     job.at("drain-devices", server.down)
     machine.calls()
@@ -150,9 +150,7 @@ def test_a_change_that_cannot_be_marked_in_the_lease_does_not_begin(
     assert (incidents.works(machine), settings.changes_made(machine)) == (True, [])
 
 
-def test_a_lease_says_that_its_holder_is_in_a_swap_until_the_driver_is_verified(
-    server: apiserver.ApiServer, job: incidents.Job
-) -> None:
+def test_a_lease_says_that_its_holder_is_in_a_swap_until_the_driver_is_verified(server: ApiServer, job: Job) -> None:
     marks = {}
 
     def look(step: str) -> None:
@@ -170,7 +168,7 @@ def test_a_lease_says_that_its_holder_is_in_a_swap_until_the_driver_is_verified(
 
 
 def test_a_lease_that_is_stolen_while_holders_leave_is_missed_before_anything_is_unloaded(
-    machine: machines.Machine, server: apiserver.ApiServer, job: incidents.Job
+    machine: Machine, server: ApiServer, job: Job
 ) -> None:
     job.at("drain-devices", lambda: stolen(server))
     machine.calls()
@@ -184,7 +182,7 @@ def test_a_lease_that_is_stolen_while_holders_leave_is_missed_before_anything_is
 
 
 def test_a_lease_that_could_not_be_renewed_for_long_is_not_relied_upon(
-    machine: machines.Machine, server: apiserver.ApiServer, job: incidents.Job, monkeypatch: pytest.MonkeyPatch
+    machine: Machine, server: ApiServer, job: Job, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def outage() -> None:
         server.down()
@@ -201,7 +199,7 @@ def test_a_lease_that_could_not_be_renewed_for_long_is_not_relied_upon(
 
 
 def test_who_has_evicted_in_vain_does_not_evict_again_within_ten_minutes(
-    server: apiserver.ApiServer, users: incidents.Users, crew: incidents.Crew, job: incidents.Job
+    server: ApiServer, users: Users, crew: Crew, job: Job
 ) -> None:
     job.at("drain-devices", lambda: stolen(server))
     job.settle()
@@ -214,9 +212,7 @@ def test_who_has_evicted_in_vain_does_not_evict_again_within_ten_minutes(
     assert (job.shown.state, again.shown.state, users.evicted) == ("Queued", "Queued", [POD])
 
 
-def test_the_lease_is_kept_while_the_host_is_failed(
-    machine: machines.Machine, server: apiserver.ApiServer, job: incidents.Job
-) -> None:
+def test_the_lease_is_kept_while_the_host_is_failed(machine: Machine, server: ApiServer, job: Job) -> None:
     machine.fail("modprobe hisi_zip", "modprobe: ERROR: could not insert 'hisi_zip': No such device", times=1)
 
     job.settle()
@@ -226,7 +222,7 @@ def test_the_lease_is_kept_while_the_host_is_failed(
 
 
 def test_an_installer_that_is_started_again_goes_on_keeping_the_lease_of_a_failed_host(
-    machine: machines.Machine, server: apiserver.ApiServer, crew: incidents.Crew, job: incidents.Job
+    machine: Machine, server: ApiServer, crew: Crew, job: Job
 ) -> None:
     machine.fail("modprobe hisi_zip", "modprobe: ERROR: could not insert 'hisi_zip': No such device", times=1)
     job.settle()
@@ -239,9 +235,7 @@ def test_an_installer_that_is_started_again_goes_on_keeping_the_lease_of_a_faile
 
 
 @pytest.mark.parametrize("repair", ["a better driver", "the driver before"])
-def test_a_repair_gives_the_lease_back(
-    repair: str, machine: machines.Machine, server: apiserver.ApiServer, crew: incidents.Crew, job: incidents.Job
-) -> None:
+def test_a_repair_gives_the_lease_back(repair: str, machine: Machine, server: ApiServer, crew: Crew, job: Job) -> None:
     machine.fail("modprobe hisi_zip", "modprobe: ERROR: could not insert 'hisi_zip': No such device", times=1)
     job.settle()
     better = repair == "a better driver"
@@ -254,7 +248,7 @@ def test_a_repair_gives_the_lease_back(
 
 
 def test_a_record_that_cannot_be_written_keeps_no_lease(
-    machine: machines.Machine, server: apiserver.ApiServer, users: incidents.Users, job: incidents.Job
+    machine: Machine, server: ApiServer, users: Users, job: Job
 ) -> None:
     in_the_way = machine.root / "var/lib/kae/.driver.json.new"
     job.at("take-lease", lambda: (in_the_way / "in the way").mkdir(parents=True), event="begun")
@@ -268,7 +262,7 @@ def test_a_record_that_cannot_be_written_keeps_no_lease(
 
 @pytest.mark.parametrize("renewed", ["1970-01-01T00:00:00.000000Z", "2100-01-01T00:00:00.000000Z"])
 def test_a_clock_that_jumps_on_another_host_does_not_free_its_lease(
-    renewed: str, machine: machines.Machine, server: apiserver.ApiServer, job: incidents.Job
+    renewed: str, machine: Machine, server: ApiServer, job: Job
 ) -> None:
     server.put_lease(settings.MINE, holderIdentity="kp920-2", leaseDurationSeconds=1, renewTime=renewed)
 

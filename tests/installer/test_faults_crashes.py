@@ -10,19 +10,22 @@ import grpc
 import pytest
 
 from installer import paths
-from tests.installer import crashes, incidents, machines, modulefiles, settings
-from tests.kube import apiserver
+from tests.installer import crashes, incidents, modulefiles, settings
+from tests.installer.incidents import Crew, Job, Users
+from tests.installer.machines import Machine
+from tests.installer.settings import Boot
+from tests.kube.apiserver import ApiServer
 
 pytestmark = pytest.mark.usefixtures("installed")
 
 
-def cut(machine: machines.Machine, job: incidents.Job, step: str) -> None:
+def cut(machine: Machine, job: Job, step: str) -> None:
     """Cut the power after a step, and boot."""
     job.end_after(step)
     machine.reboot()
 
 
-def test_no_boot_loads_a_driver_before_it_is_proved(machine: machines.Machine, crew: incidents.Crew) -> None:
+def test_no_boot_loads_a_driver_before_it_is_proved(machine: Machine, crew: Crew) -> None:
     cut(machine, crew.job(), "load-modules")
 
     assert machine.loaded() == {}
@@ -33,7 +36,7 @@ def test_no_boot_loads_a_driver_before_it_is_proved(machine: machines.Machine, c
 
 
 def test_the_driver_is_kept_from_udev_before_the_first_module_is_unloaded_and_until_it_is_recorded(
-    machine: machines.Machine, crew: incidents.Crew
+    machine: Machine, crew: Crew
 ) -> None:
     job = crew.job()
 
@@ -47,7 +50,7 @@ def test_the_driver_is_kept_from_udev_before_the_first_module_is_unloaded_and_un
 
 
 def test_a_driver_that_was_recorded_and_is_still_kept_from_udev_is_loaded_and_let_go(
-    machine: machines.Machine, crew: incidents.Crew
+    machine: Machine, crew: Crew
 ) -> None:
     cut(machine, crew.job(), "record-driver")
     assert machine.loaded() == {}
@@ -60,7 +63,7 @@ def test_a_driver_that_was_recorded_and_is_still_kept_from_udev_is_loaded_and_le
 
 
 def test_a_driver_that_came_back_and_is_still_kept_from_udev_is_there_after_the_next_failure_too(
-    machine: machines.Machine, newer: Path, crew: incidents.Crew
+    machine: Machine, newer: Path, crew: Crew
 ) -> None:
     crashes.spoil(newer, machine.kernel)
     cut(machine, crew.job(), "record-old-driver")
@@ -70,9 +73,7 @@ def test_a_driver_that_came_back_and_is_still_kept_from_udev_is_there_after_the_
     assert (shown.state, incidents.works(machine), incidents.blocked(machine)) == ("Failed", True, False)
 
 
-def test_a_kill_after_the_record_leaves_nothing_that_keeps_the_driver_from_udev(
-    machine: machines.Machine, crew: incidents.Crew
-) -> None:
+def test_a_kill_after_the_record_leaves_nothing_that_keeps_the_driver_from_udev(machine: Machine, crew: Crew) -> None:
     job = crew.job()
 
     job.end_after("record-driver")
@@ -83,7 +84,7 @@ def test_a_kill_after_the_record_leaves_nothing_that_keeps_the_driver_from_udev(
 
 @pytest.mark.parametrize("state", ["Present", "Absent"])
 def test_a_change_that_fails_or_removes_leaves_nothing_that_keeps_a_driver_from_udev(
-    state: str, machine: machines.Machine, crew: incidents.Crew
+    state: str, machine: Machine, crew: Crew
 ) -> None:
     machine.fail("modprobe hisi_zip", "modprobe: ERROR: could not insert 'hisi_zip': No such device", times=1)
 
@@ -92,9 +93,7 @@ def test_a_change_that_fails_or_removes_leaves_nothing_that_keeps_a_driver_from_
     assert (shown.state, incidents.blocked(machine)) == ("Failed" if state == "Present" else "Ready", False)
 
 
-def test_a_removal_that_the_power_ended_brings_the_driver_back_and_says_so(
-    machine: machines.Machine, crew: incidents.Crew
-) -> None:
+def test_a_removal_that_the_power_ended_brings_the_driver_back_and_says_so(machine: Machine, crew: Crew) -> None:
     cut(machine, crew.job("2.0.1", state="Absent"), "place-modules")
 
     shown = crew.job("2.0.1", state="Absent").settle()
@@ -103,9 +102,7 @@ def test_a_removal_that_the_power_ended_brings_the_driver_back_and_says_so(
     assert shown.reason.startswith("The host went down during the removal of the driver.")
 
 
-def test_a_change_that_an_older_release_began_is_resumed_in_another_boot(
-    machine: machines.Machine, crew: incidents.Crew
-) -> None:
+def test_a_change_that_an_older_release_began_is_resumed_in_another_boot(machine: Machine, crew: Crew) -> None:
     cut(machine, crew.job(), "place-modules")
     known = json.loads(machine.host.path(paths.KAE.record).read_text())
     for field in ("boot", "asked", "back"):
@@ -118,9 +115,7 @@ def test_a_change_that_an_older_release_began_is_resumed_in_another_boot(
 
 
 @pytest.mark.parametrize("step", ["announce-change", "unload-modules", "place-modules"])
-def test_a_change_that_retry_began_goes_on_after_a_kill(
-    step: str, machine: machines.Machine, crew: incidents.Crew, boot: settings.Boot
-) -> None:
+def test_a_change_that_retry_began_goes_on_after_a_kill(step: str, machine: Machine, crew: Crew, boot: Boot) -> None:
     machine.fail("modprobe hisi_zip", "modprobe: ERROR: could not insert 'hisi_zip': No such device", times=1)
     job = crew.job()
     assert job.settle().state == "Failed"
@@ -133,7 +128,7 @@ def test_a_change_that_retry_began_goes_on_after_a_kill(
 
 
 def test_a_change_that_was_killed_keeps_its_lease_when_the_next_installer_is_stopped(
-    machine: machines.Machine, server: apiserver.ApiServer, users: incidents.Users, crew: incidents.Crew
+    machine: Machine, server: ApiServer, users: Users, crew: Crew
 ) -> None:
     users.come(incidents.POD)
     crew.job().end_after("unload-modules")
@@ -146,7 +141,7 @@ def test_a_change_that_was_killed_keeps_its_lease_when_the_next_installer_is_sto
 
 
 def test_a_change_that_has_begun_stays_announced_while_a_pod_holds_it_up(
-    machine: machines.Machine, server: apiserver.ApiServer, users: incidents.Users, crew: incidents.Crew
+    machine: Machine, server: ApiServer, users: Users, crew: Crew
 ) -> None:
     crew.job().end_after("begin-change")
     users.come(incidents.POD)
@@ -160,7 +155,7 @@ def test_a_change_that_has_begun_stays_announced_while_a_pod_holds_it_up(
 
 
 def test_a_crashed_host_keeps_its_lease_while_the_kubelet_says_nothing(
-    machine: machines.Machine, newer: Path, server: apiserver.ApiServer, users: incidents.Users, crew: incidents.Crew
+    machine: Machine, newer: Path, server: ApiServer, users: Users, crew: Crew
 ) -> None:
     users.come(incidents.POD)
     incidents.panic(machine, crew.job())

@@ -6,7 +6,9 @@ import pytest
 
 from installer import paths
 from installer.host import record
-from tests.installer import incidents, machines, modulefiles, settings
+from tests.installer import incidents, modulefiles, settings
+from tests.installer.incidents import Crew
+from tests.installer.machines import Machine
 
 BACK = "The host is back in its previous state."
 NO_DEVICE = "modprobe: ERROR: could not insert 'hisi_hpre': No such device"
@@ -15,7 +17,7 @@ FOREIGN = "options hisi_hpre uacce_mode=2 pf_q_num=512 vfs_num=2\n"
 
 
 @pytest.fixture
-def theirs(machine: machines.Machine) -> machines.Machine:
+def theirs(machine: Machine) -> Machine:
     """A host on which others have installed 2.0.0, with options and a udev rule of theirs."""
     machine.add_driver("2.0.0")
     machine.set_options(uacce_mode=2, pf_q_num=512)
@@ -25,12 +27,12 @@ def theirs(machine: machines.Machine) -> machines.Machine:
     return machine
 
 
-def refuse(machine: machines.Machine) -> None:
+def refuse(machine: Machine) -> None:
     """Lets the last module that is loaded refuse once."""
     machine.fail("modprobe hisi_zip", "modprobe: ERROR: could not insert 'hisi_zip': No such device", times=1)
 
 
-def contents(machine: machines.Machine) -> dict[str, str]:
+def contents(machine: Machine) -> dict[str, str]:
     """The host's files without those of the store, by digest, and the modes of its device nodes."""
     files = machine.files("etc", "opt", "usr")
     return {path: digest for path, (_, digest) in files.items()} | {
@@ -39,7 +41,7 @@ def contents(machine: machines.Machine) -> dict[str, str]:
 
 
 def test_a_driver_of_others_comes_back_with_its_options_rule_nodes_and_virtual_functions(
-    theirs: machines.Machine, crew: incidents.Crew
+    theirs: Machine, crew: Crew
 ) -> None:
     before, vfs = contents(theirs), theirs.vfs(incidents.HPRE)
     assert (len(vfs), set(theirs.nodes().values())) == (2, {0o660})
@@ -54,7 +56,7 @@ def test_a_driver_of_others_comes_back_with_its_options_rule_nodes_and_virtual_f
     assert record.read(theirs.host).installed is None
 
 
-def test_nodes_that_others_opened_by_hand_are_open_again(machine: machines.Machine, crew: incidents.Crew) -> None:
+def test_nodes_that_others_opened_by_hand_are_open_again(machine: Machine, crew: Crew) -> None:
     machine.add_driver("2.0.0")
     machine.set_options(uacce_mode=2)
     machine.load()
@@ -68,7 +70,7 @@ def test_nodes_that_others_opened_by_hand_are_open_again(machine: machines.Machi
     assert not machine.host.path(paths.KAE.rule).exists()
 
 
-def test_options_of_others_in_other_files_are_never_touched(machine: machines.Machine, crew: incidents.Crew) -> None:
+def test_options_of_others_in_other_files_are_never_touched(machine: Machine, crew: Crew) -> None:
     machine.host.write("/etc/modprobe.d/site.conf", "options hisi_zip perf_mode=1\nblacklist nouveau\n")
     machine.host.write("/etc/udev/rules.d/10-site.rules", "# ours\n")
 
@@ -79,7 +81,7 @@ def test_options_of_others_in_other_files_are_never_touched(machine: machines.Ma
 
 
 def test_a_first_install_that_fails_leaves_a_host_without_driver_and_without_traces(
-    machine: machines.Machine, crew: incidents.Crew
+    machine: Machine, crew: Crew
 ) -> None:
     before = set(machine.files("etc", "lib", "opt", "usr"))
     machine.fail("modprobe hisi_hpre", NO_DEVICE, times=1)
@@ -93,7 +95,7 @@ def test_a_first_install_that_fails_leaves_a_host_without_driver_and_without_tra
 
 
 def test_a_copy_of_a_module_that_goes_before_ours_is_named_before_anything_is_touched(
-    machine: machines.Machine, crew: incidents.Crew
+    machine: Machine, crew: Crew
 ) -> None:
     machine.add_driver("2.0.1", "updates/dkms")
     machine.calls()
@@ -106,9 +108,7 @@ def test_a_copy_of_a_module_that_goes_before_ours_is_named_before_anything_is_to
     assert (machine.loaded(), settings.changes_made(machine)) == ({}, [])
 
 
-def test_a_copy_of_a_module_that_comes_in_the_last_moment_is_named(
-    machine: machines.Machine, crew: incidents.Crew
-) -> None:
+def test_a_copy_of_a_module_that_comes_in_the_last_moment_is_named(machine: Machine, crew: Crew) -> None:
     job = crew.job("2.0.1")
     job.at("place-modules", lambda: machine.add_driver("2.0.1", "updates/dkms"))
 
@@ -122,7 +122,7 @@ def test_a_copy_of_a_module_that_comes_in_the_last_moment_is_named(
 
 
 def test_the_kernels_own_modules_out_of_an_initramfs_are_exchanged_for_the_right_ones(
-    machine: machines.Machine, crew: incidents.Crew
+    machine: Machine, crew: Crew
 ) -> None:
     machine.capture_initramfs()
     machine.reboot()
@@ -134,7 +134,7 @@ def test_the_kernels_own_modules_out_of_an_initramfs_are_exchanged_for_the_right
 
 
 def test_modules_of_another_kernel_in_the_folder_of_the_running_one_are_refused(
-    machine: machines.Machine, image: Path, crew: incidents.Crew
+    machine: Machine, image: Path, crew: Crew
 ) -> None:
     stale = modulefiles.ModuleFile(name="hisi_zip", version="2.0.1", kernel=settings.OTHER_KERNEL)
     (image / f"opt/lib/modules/{machine.kernel}/hisi_zip.ko").write_bytes(stale.elf())

@@ -12,8 +12,11 @@ from installer import config, paths
 from installer.change import prepare
 from installer.drain import device_holders
 from installer.host import record
-from tests.installer import incidents, machines, modulefiles, settings
-from tests.kube import apiserver
+from tests.installer import incidents, modulefiles, settings
+from tests.installer.incidents import Crew, Job, Users
+from tests.installer.machines import Machine
+from tests.installer.settings import Boot
+from tests.kube.apiserver import ApiServer
 
 pytestmark = pytest.mark.usefixtures("installed")
 
@@ -23,9 +26,7 @@ SOCKET = device_holders.KUBELET / device_holders.SOCKET
 
 
 @pytest.fixture
-def blocked(
-    server: apiserver.ApiServer, users: incidents.Users, crew: incidents.Crew, boot: settings.Boot
-) -> incidents.Job:
+def blocked(server: ApiServer, users: Users, crew: Crew, boot: Boot) -> Job:
     """An installer whose upgrade a disruption budget has kept from happening until the deadline."""
     del boot  # Time stands still.
     users.come(POD)
@@ -36,7 +37,7 @@ def blocked(
 
 
 @pytest.fixture
-def dead_kubelet(machine: machines.Machine) -> Iterator[None]:
+def dead_kubelet(machine: Machine) -> Iterator[None]:
     """A socket that the kubelet has left behind, at which nobody answers."""
     place = machine.root / str(SOCKET).lstrip("/")
     # By the folder's descriptor, as the address of a Unix socket has at most 107 bytes (unix(7)).
@@ -49,7 +50,7 @@ def dead_kubelet(machine: machines.Machine) -> Iterator[None]:
 
 
 def test_a_budget_that_allows_no_eviction_until_the_deadline_is_named_with_its_pod(
-    machine: machines.Machine, server: apiserver.ApiServer, blocked: incidents.Job
+    machine: Machine, server: ApiServer, blocked: Job
 ) -> None:
     assert blocked.shown.reason == (
         f"After 1 s a device is still held by pod {POD} (container nginx: 0000:79:00.0). The pod {POD} is not evicted:"
@@ -60,7 +61,7 @@ def test_a_budget_that_allows_no_eviction_until_the_deadline_is_named_with_its_p
 
 
 def test_after_a_deadline_the_next_try_comes_in_ten_minutes_also_after_a_restart(
-    server: apiserver.ApiServer, crew: incidents.Crew, blocked: incidents.Job, boot: settings.Boot
+    server: ApiServer, crew: Crew, blocked: Job, boot: Boot
 ) -> None:
     reason, asked = blocked.shown.reason, len(server.state.requests)
     boot.now_s += incidents.PACE_S - 1
@@ -73,7 +74,7 @@ def test_after_a_deadline_the_next_try_comes_in_ten_minutes_also_after_a_restart
 
 
 def test_after_ten_minutes_a_budget_that_allows_it_now_lets_the_upgrade_happen(
-    machine: machines.Machine, server: apiserver.ApiServer, blocked: incidents.Job, boot: settings.Boot
+    machine: Machine, server: ApiServer, blocked: Job, boot: Boot
 ) -> None:
     server.state.budgets.clear()
     boot.now_s += incidents.PACE_S
@@ -85,7 +86,7 @@ def test_after_ten_minutes_a_budget_that_allows_it_now_lets_the_upgrade_happen(
 
 
 def test_a_pod_that_was_given_a_function_for_its_virtual_machine_holds_it_too(
-    machine: machines.Machine, users: incidents.Users, crew: incidents.Crew
+    machine: Machine, users: Users, crew: Crew
 ) -> None:
     users.come(POD, resource=devices.KINDS[0].vfio_resource)
 
@@ -95,7 +96,7 @@ def test_a_pod_that_was_given_a_function_for_its_virtual_machine_holds_it_too(
 
 
 def test_a_driver_that_fails_does_not_evict_again_within_ten_minutes(
-    machine: machines.Machine, users: incidents.Users, crew: incidents.Crew, boot: settings.Boot
+    machine: Machine, users: Users, crew: Crew, boot: Boot
 ) -> None:
     machine.fail("modprobe hisi_zip", "modprobe: ERROR: could not insert 'hisi_zip': No such device", times=1)
     users.come(POD)
@@ -112,7 +113,7 @@ def test_a_driver_that_fails_does_not_evict_again_within_ten_minutes(
 
 
 def test_a_pod_that_the_installer_may_not_evict_is_named_with_the_api_servers_words(
-    server: apiserver.ApiServer, users: incidents.Users, crew: incidents.Crew
+    server: ApiServer, users: Users, crew: Crew
 ) -> None:
     users.come(POD)
     server.state.forbidden.add(f"pods/{POD}")
@@ -125,7 +126,7 @@ def test_a_pod_that_the_installer_may_not_evict_is_named_with_the_api_servers_wo
 
 
 def test_with_draining_off_users_are_waited_for_and_never_told_to_go(
-    machine: machines.Machine, users: incidents.Users, crew: incidents.Crew
+    machine: Machine, users: Users, crew: Crew
 ) -> None:
     users.come(POD)
 
@@ -137,7 +138,7 @@ def test_with_draining_off_users_are_waited_for_and_never_told_to_go(
 
 @pytest.mark.parametrize("how", ["process", "unseen"])
 def test_no_pod_is_evicted_in_vain_while_the_host_itself_holds_a_device(
-    how: str, machine: machines.Machine, users: incidents.Users, crew: incidents.Crew
+    how: str, machine: Machine, users: Users, crew: Crew
 ) -> None:
     users.come(*(f"shop/checkout-{number}" for number in range(9)))
     if how == "process":
@@ -153,9 +154,7 @@ def test_no_pod_is_evicted_in_vain_while_the_host_itself_holds_a_device(
     assert "No pod is evicted while a holder is no pod: end that one first." in shown.reason
 
 
-def test_128_pods_that_share_a_device_are_all_told_to_go_once(
-    machine: machines.Machine, users: incidents.Users, crew: incidents.Crew
-) -> None:
+def test_128_pods_that_share_a_device_are_all_told_to_go_once(machine: Machine, users: Users, crew: Crew) -> None:
     pods = [f"shop/checkout-{number:03}" for number in range(128)]
     for number, pod in enumerate(pods):
         users.come(pod, device=f"{incidents.HPRE}::{number}" if number else incidents.HPRE)
@@ -167,7 +166,7 @@ def test_128_pods_that_share_a_device_are_all_told_to_go_once(
 
 
 def test_of_128_pods_that_stay_eight_are_named_and_the_others_counted(
-    server: apiserver.ApiServer, users: incidents.Users, crew: incidents.Crew
+    server: ApiServer, users: Users, crew: Crew
 ) -> None:
     pods = [f"shop/checkout-{number:03}" for number in range(128)]
     users.come(*pods)
@@ -184,7 +183,7 @@ def test_of_128_pods_that_stay_eight_are_named_and_the_others_counted(
 
 
 def test_a_pod_that_gets_a_device_in_the_moment_before_the_announcement_is_evicted_too(
-    machine: machines.Machine, server: apiserver.ApiServer, users: incidents.Users, crew: incidents.Crew
+    machine: Machine, server: ApiServer, users: Users, crew: Crew
 ) -> None:
     job = crew.job()
     job.at("announce-change", lambda: users.come(POD))
@@ -197,7 +196,7 @@ def test_a_pod_that_gets_a_device_in_the_moment_before_the_announcement_is_evict
 
 
 def test_a_device_plugin_that_is_dead_holds_nothing_up(
-    machine: machines.Machine, crew: incidents.Crew, monkeypatch: pytest.MonkeyPatch
+    machine: Machine, crew: Crew, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(prepare, "_WITHDRAWN_S", 0.1)
     monkeypatch.setattr(prepare, "_ADMITTED_S", 0.0)
@@ -215,9 +214,7 @@ def test_a_device_plugin_that_is_dead_holds_nothing_up(
 
 
 @pytest.mark.usefixtures("dead_kubelet")
-def test_while_a_dead_kubelet_cannot_say_who_holds_a_device_nothing_is_unloaded(
-    machine: machines.Machine, crew: incidents.Crew
-) -> None:
+def test_while_a_dead_kubelet_cannot_say_who_holds_a_device_nothing_is_unloaded(machine: Machine, crew: Crew) -> None:
     machine.calls()
 
     shown = crew.job().settle()
@@ -228,7 +225,7 @@ def test_while_a_dead_kubelet_cannot_say_who_holds_a_device_nothing_is_unloaded(
 
 
 def test_in_a_pod_nothing_is_unloaded_while_the_kubelets_socket_is_missing(
-    machine: machines.Machine, crew: incidents.Crew, monkeypatch: pytest.MonkeyPatch
+    machine: Machine, crew: Crew, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(device_holders.IN_POD, "10.96.0.1")
     machine.calls()
@@ -242,7 +239,7 @@ def test_in_a_pod_nothing_is_unloaded_while_the_kubelets_socket_is_missing(
 
 @pytest.mark.usefixtures("dead_kubelet")
 def test_an_announcement_that_a_killed_installer_left_does_not_outlast_a_dead_kubelet(
-    machine: machines.Machine, crew: incidents.Crew
+    machine: Machine, crew: Crew
 ) -> None:
     machine.host.write(paths.KAE.changing, "{}\n")
 
@@ -252,7 +249,7 @@ def test_an_announcement_that_a_killed_installer_left_does_not_outlast_a_dead_ku
 
 
 def test_a_kubelet_that_dies_while_holders_leave_blocks_and_nothing_is_unloaded(
-    machine: machines.Machine, users: incidents.Users, crew: incidents.Crew
+    machine: Machine, users: Users, crew: Crew
 ) -> None:
     def die() -> None:
         users.kubelet.failure = grpc.StatusCode.UNAVAILABLE
@@ -268,7 +265,7 @@ def test_a_kubelet_that_dies_while_holders_leave_blocks_and_nothing_is_unloaded(
 
 
 def test_a_virtual_function_of_a_virtual_machine_blocks_the_unloading_and_is_named(
-    machine: machines.Machine, server: apiserver.ApiServer, crew: incidents.Crew
+    machine: Machine, server: ApiServer, crew: Crew
 ) -> None:
     machine.host.write_attribute(f"/sys/bus/pci/devices/{incidents.HPRE}/sriov_numvfs", "2")
     guest, other = machine.vfs(incidents.HPRE)
@@ -288,7 +285,7 @@ def test_a_virtual_function_of_a_virtual_machine_blocks_the_unloading_and_is_nam
 
 
 def test_a_host_that_waits_for_users_says_so_over_restarts_and_counts_its_tries(
-    machine: machines.Machine, crew: incidents.Crew, blocked: incidents.Job, boot: settings.Boot
+    machine: Machine, crew: Crew, blocked: Job, boot: Boot
 ) -> None:
     del blocked
     boot.now_s += incidents.PACE_S
@@ -300,7 +297,7 @@ def test_a_host_that_waits_for_users_says_so_over_restarts_and_counts_its_tries(
 
 
 def test_who_ends_after_an_eviction_leaves_its_turn_to_its_successor(
-    machine: machines.Machine, server: apiserver.ApiServer, users: incidents.Users, crew: incidents.Crew
+    machine: Machine, server: ApiServer, users: Users, crew: Crew
 ) -> None:
     users.come(POD)
     job = crew.job()

@@ -11,7 +11,10 @@ from installer import loop, paths
 from installer.drain import device_users, leases, processes
 from installer.host import chroot, kmod, pci, record
 from runtime import errors, process
-from tests.installer import incidents, machines, settings
+from tests.installer import incidents, settings
+from tests.installer.incidents import Crew, Job, Users
+from tests.installer.machines import Machine
+from tests.installer.settings import Boot
 
 pytestmark = pytest.mark.usefixtures("installed")
 
@@ -25,7 +28,7 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def hanging(machine: machines.Machine, crew: incidents.Crew, monkeypatch: pytest.MonkeyPatch) -> incidents.Job:
+def hanging(machine: Machine, crew: Crew, monkeypatch: pytest.MonkeyPatch) -> Job:
     """An installer whose rmmod hangs, as a process opened a device after the last look at them."""
     job = crew.job()
     with monkeypatch.context() as patched:
@@ -35,7 +38,7 @@ def hanging(machine: machines.Machine, crew: incidents.Crew, monkeypatch: pytest
     return job
 
 
-def test_an_rmmod_that_hangs_leaves_all_as_it_is_and_says_so(machine: machines.Machine, hanging: incidents.Job) -> None:
+def test_an_rmmod_that_hangs_leaves_all_as_it_is_and_says_so(machine: Machine, hanging: Job) -> None:
     assert (hanging.shown.state, hanging.shown.ready) == ("Stuck", False)
     assert hanging.shown.reason == "'rmmod hisi_hpre' hangs in the kernel, and not even SIGKILL ends it."
     assert machine.state_of("hisi_hpre") == "going"
@@ -45,7 +48,7 @@ def test_an_rmmod_that_hangs_leaves_all_as_it_is_and_says_so(machine: machines.M
 
 
 def test_a_module_that_does_not_go_is_seen_by_the_next_installer_without_a_program(
-    machine: machines.Machine, crew: incidents.Crew, hanging: incidents.Job
+    machine: Machine, crew: Crew, hanging: Job
 ) -> None:
     machine.calls()
 
@@ -60,9 +63,7 @@ def test_a_module_that_does_not_go_is_seen_by_the_next_installer_without_a_progr
     assert machine.calls() == []
 
 
-def test_a_change_goes_on_when_the_user_has_let_go(
-    machine: machines.Machine, boot: settings.Boot, hanging: incidents.Job
-) -> None:
+def test_a_change_goes_on_when_the_user_has_let_go(machine: Machine, boot: Boot, hanging: Job) -> None:
     hanging.settle()
     machine.release(4711)
     boot.now_s += 120
@@ -72,7 +73,7 @@ def test_a_change_goes_on_when_the_user_has_let_go(
     assert (shown.state, incidents.works(machine, "2.0.2")) == ("Ready", True)
 
 
-def test_a_modprobe_that_hangs_leaves_all_as_it_is_and_says_so(machine: machines.Machine, crew: incidents.Crew) -> None:
+def test_a_modprobe_that_hangs_leaves_all_as_it_is_and_says_so(machine: Machine, crew: Crew) -> None:
     machine.let_start(hisi_hpre="hang")
     job = crew.job()
 
@@ -89,7 +90,7 @@ def test_a_modprobe_that_hangs_leaves_all_as_it_is_and_says_so(machine: machines
 
 
 def test_an_oops_at_load_is_told_as_one_and_the_next_boot_brings_the_previous_driver(
-    machine: machines.Machine, crew: incidents.Crew
+    machine: Machine, crew: Crew
 ) -> None:
     machine.let_start(hisi_hpre="oops")
     job = crew.job()
@@ -110,7 +111,7 @@ def test_an_oops_at_load_is_told_as_one_and_the_next_boot_brings_the_previous_dr
 
 
 def test_a_process_that_mapped_a_device_and_closed_its_descriptor_is_waited_for(
-    machine: machines.Machine, users: incidents.Users, crew: incidents.Crew
+    machine: Machine, users: Users, crew: Crew
 ) -> None:
     machine.map(4711, NODE)
 
@@ -121,7 +122,7 @@ def test_a_process_that_mapped_a_device_and_closed_its_descriptor_is_waited_for(
 
 
 def test_a_process_that_mapped_a_device_is_seen_where_uacce_is_built_into_the_kernel_which_counts_no_users(
-    machine: machines.Machine,
+    machine: Machine,
 ) -> None:
     known = settings.config()
     functions = pci.functions(machine.host, known)
@@ -135,9 +136,7 @@ def test_a_process_that_mapped_a_device_is_seen_where_uacce_is_built_into_the_ke
     assert [user.text for user in processes.find(machine.host, entries)] == ["process 4711 (openssl)"]
 
 
-def test_a_user_that_no_process_shows_is_waited_for(
-    machine: machines.Machine, users: incidents.Users, crew: incidents.Crew
-) -> None:
+def test_a_user_that_no_process_shows_is_waited_for(machine: Machine, users: Users, crew: Crew) -> None:
     machine.open_unseen(NODE)
 
     shown = crew.job().settle()
@@ -150,7 +149,7 @@ def test_a_user_that_no_process_shows_is_waited_for(
 
 
 def test_device_nodes_that_were_closed_have_their_own_modes_again_when_the_driver_stays(
-    machine: machines.Machine, users: incidents.Users, crew: incidents.Crew
+    machine: Machine, users: Users, crew: Crew
 ) -> None:
     (machine.root / "dev" / NODE).chmod(0o640)
     before, during = machine.nodes(), list[dict[str, int]]()
@@ -165,7 +164,7 @@ def test_device_nodes_that_were_closed_have_their_own_modes_again_when_the_drive
 
 
 def test_device_nodes_that_a_killed_installer_left_closed_are_open_again_when_the_policy_goes_back(
-    machine: machines.Machine, crew: incidents.Crew
+    machine: Machine, crew: Crew
 ) -> None:
     job = crew.job()
 
@@ -183,7 +182,7 @@ def test_device_nodes_that_a_killed_installer_left_closed_are_open_again_when_th
 
 
 def test_a_host_says_that_it_is_queued_before_the_api_server_answers(
-    machine: machines.Machine, users: incidents.Users, crew: incidents.Crew, monkeypatch: pytest.MonkeyPatch
+    machine: Machine, users: Users, crew: Crew, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     users.come(incidents.POD)
     job, states = crew.job(), list[str]()
@@ -199,9 +198,7 @@ def test_a_host_says_that_it_is_queued_before_the_api_server_answers(
     assert states == ["Queued"]
 
 
-def test_a_device_that_gives_no_queue_is_a_fault_of_the_new_driver(
-    machine: machines.Machine, crew: incidents.Crew
-) -> None:
+def test_a_device_that_gives_no_queue_is_a_fault_of_the_new_driver(machine: Machine, crew: Crew) -> None:
     job = crew.job()
     job.at("load-modules", lambda: machine.refuse_queues(hisi_hpre=errno.EIO))
 
@@ -246,7 +243,7 @@ def test_an_attribute_is_written_and_a_refusal_has_the_kernels_reason(tmp_path: 
 
 
 def test_after_a_module_that_hangs_a_driver_that_was_left_blocked_loads_no_other(
-    machine: machines.Machine, crew: incidents.Crew, monkeypatch: pytest.MonkeyPatch
+    machine: Machine, crew: Crew, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     loads = []
 

@@ -9,30 +9,32 @@ import pytest
 
 from installer import paths
 from installer.host import record
-from tests.installer import incidents, machines, settings
+from tests.installer import incidents, settings
+from tests.installer.incidents import Crew
+from tests.installer.machines import Machine
 
 pytestmark = pytest.mark.usefixtures("installed")
 
 MINE = "lib/libmine.so.1"
 
 
-def at(machine: machines.Machine, name: str = "") -> Path:
+def at(machine: Machine, name: str = "") -> Path:
     return machine.host.path(f"{paths.LIBRARIES}/{name}".rstrip("/"))
 
 
-def as_an_earlier_release(machine: machines.Machine) -> None:
+def as_an_earlier_release(machine: Machine) -> None:
     """Make /opt/kae the folder that earlier releases filled file by file."""
     tree = at(machine).resolve()
     at(machine).unlink()
     tree.rename(at(machine))
 
 
-def content(machine: machines.Machine) -> set[str]:
+def content(machine: Machine) -> set[str]:
     return {name.removeprefix("opt/") for name in machine.files("opt")}
 
 
 def test_libraries_are_a_tree_of_their_own_to_which_a_link_leads_that_holds_below_any_root(
-    machine: machines.Machine,
+    machine: Machine,
 ) -> None:
     installed = record.read(machine.host).installed
 
@@ -41,9 +43,7 @@ def test_libraries_are_a_tree_of_their_own_to_which_a_link_leads_that_holds_belo
     assert {str(path.relative_to(at(machine))) for path in at(machine).rglob("*.so*")} == set(installed.libraries)
 
 
-def test_a_container_keeps_the_libraries_that_it_began_with_over_an_upgrade(
-    machine: machines.Machine, crew: incidents.Crew
-) -> None:
+def test_a_container_keeps_the_libraries_that_it_began_with_over_an_upgrade(machine: Machine, crew: Crew) -> None:
     mounted = os.open(at(machine), os.O_PATH | os.O_DIRECTORY)  # As a bind mount, it stays with the folder.
     before = at(machine, "lib/libwd.so.2").read_text()
 
@@ -56,7 +56,7 @@ def test_a_container_keeps_the_libraries_that_it_began_with_over_an_upgrade(
 
 
 def test_the_link_to_the_libraries_is_there_at_every_moment_of_an_upgrade(
-    machine: machines.Machine, crew: incidents.Crew, monkeypatch: pytest.MonkeyPatch
+    machine: Machine, crew: Crew, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[bool] = []
 
@@ -75,7 +75,7 @@ def test_the_link_to_the_libraries_is_there_at_every_moment_of_an_upgrade(
     assert (set(seen), incidents.works(machine, "2.0.2")) == ({True}, True)
 
 
-def test_of_the_trees_those_of_the_drivers_in_the_store_stay(machine: machines.Machine, crew: incidents.Crew) -> None:
+def test_of_the_trees_those_of_the_drivers_in_the_store_stay(machine: Machine, crew: Crew) -> None:
     crew.job().settle()
     crew.job("2.0.3").settle()
     crew.job().settle()
@@ -87,7 +87,7 @@ def test_of_the_trees_those_of_the_drivers_in_the_store_stay(machine: machines.M
 
 @pytest.mark.parametrize("fails", [False, True])
 def test_a_folder_that_an_earlier_release_filled_becomes_a_link_and_nothing_of_it_is_left(
-    machine: machines.Machine, crew: incidents.Crew, fails: bool
+    machine: Machine, crew: Crew, fails: bool
 ) -> None:
     as_an_earlier_release(machine)
     if fails:
@@ -101,7 +101,7 @@ def test_a_folder_that_an_earlier_release_filled_becomes_a_link_and_nothing_of_i
 
 @pytest.mark.parametrize("earlier", [False, True])
 def test_a_file_of_others_in_the_folder_is_named_and_nobody_is_disturbed(
-    machine: machines.Machine, crew: incidents.Crew, earlier: bool
+    machine: Machine, crew: Crew, earlier: bool
 ) -> None:
     if earlier:
         as_an_earlier_release(machine)
@@ -118,9 +118,7 @@ def test_a_file_of_others_in_the_folder_is_named_and_nobody_is_disturbed(
 
 
 @pytest.mark.parametrize("kind", ["link", "file"])
-def test_a_link_or_a_file_of_others_is_named_and_nobody_is_disturbed(
-    machine: machines.Machine, crew: incidents.Crew, kind: str
-) -> None:
+def test_a_link_or_a_file_of_others_is_named_and_nobody_is_disturbed(machine: Machine, crew: Crew, kind: str) -> None:
     at(machine).unlink()
     if kind == "link":
         at(machine).symlink_to("/data/kae")
@@ -133,9 +131,7 @@ def test_a_link_or_a_file_of_others_is_named_and_nobody_is_disturbed(
     assert settings.versions(machine) == {"2.0.1"}
 
 
-def test_a_link_of_others_is_not_replaced_when_libraries_are_repaired(
-    machine: machines.Machine, crew: incidents.Crew
-) -> None:
+def test_a_link_of_others_is_not_replaced_when_libraries_are_repaired(machine: Machine, crew: Crew) -> None:
     at(machine).unlink()
     at(machine).symlink_to("/data/kae")
 
@@ -144,10 +140,8 @@ def test_a_link_of_others_is_not_replaced_when_libraries_are_repaired(
     assert (shown.state, str(at(machine).readlink())) == ("Failed", "/data/kae")
 
 
-def test_an_image_without_libraries_leaves_those_of_others_alone(
-    machine: machines.Machine, tmp_path: Path, crew: incidents.Crew
-) -> None:
-    bare = machines.Machine(tmp_path / "bare")
+def test_an_image_without_libraries_leaves_those_of_others_alone(machine: Machine, tmp_path: Path, crew: Crew) -> None:
+    bare = Machine(tmp_path / "bare")
     bare.add_image(tmp_path / "image", "2.0.1")
     (tmp_path / "image/opt/kae").rename(tmp_path / "taken-out")
     at(bare, "lib").mkdir(parents=True)
@@ -159,7 +153,7 @@ def test_an_image_without_libraries_leaves_those_of_others_alone(
     assert content(bare) == {f"kae/{MINE}"}
 
 
-def test_a_removal_takes_the_link_and_the_trees(machine: machines.Machine, crew: incidents.Crew) -> None:
+def test_a_removal_takes_the_link_and_the_trees(machine: Machine, crew: Crew) -> None:
     crew.job().settle()
 
     crew.job(state="Absent").settle()
@@ -169,7 +163,7 @@ def test_a_removal_takes_the_link_and_the_trees(machine: machines.Machine, crew:
 
 
 @pytest.mark.parametrize("earlier", [False, True])
-def test_a_removal_leaves_the_files_of_others(machine: machines.Machine, crew: incidents.Crew, earlier: bool) -> None:
+def test_a_removal_leaves_the_files_of_others(machine: Machine, crew: Crew, earlier: bool) -> None:
     if earlier:
         as_an_earlier_release(machine)
     at(machine, MINE).write_text("mine\n")
@@ -180,9 +174,7 @@ def test_a_removal_leaves_the_files_of_others(machine: machines.Machine, crew: i
     assert [path.name for path in at(machine).rglob("*") if path.is_file()] == ["libmine.so.1"]
 
 
-def test_folders_and_links_of_others_beside_our_modules_stay_where_they_are(
-    machine: machines.Machine, crew: incidents.Crew
-) -> None:
+def test_folders_and_links_of_others_beside_our_modules_stay_where_they_are(machine: Machine, crew: Crew) -> None:
     ours = machine.host.path(paths.KAE.modules(machine.kernel))
     (ours / "notes").mkdir()
     (ours / "link").symlink_to("notes")
@@ -197,7 +189,7 @@ def test_folders_and_links_of_others_beside_our_modules_stay_where_they_are(
 
 @pytest.mark.parametrize("kind", ["folder", "link"])
 def test_what_is_in_the_way_of_our_modules_is_named_and_nobody_is_disturbed(
-    machine: machines.Machine, crew: incidents.Crew, kind: str
+    machine: Machine, crew: Crew, kind: str
 ) -> None:
     ours = machine.host.path(paths.KAE.modules(machine.kernel))
     if kind == "link":
@@ -218,7 +210,7 @@ def test_what_is_in_the_way_of_our_modules_is_named_and_nobody_is_disturbed(
 
 
 def test_a_removal_makes_the_index_of_every_kernel_that_had_our_modules_anew(
-    machine: machines.Machine, newer: Path, crew: incidents.Crew
+    machine: Machine, newer: Path, crew: Crew
 ) -> None:
     first = machine.kernel
     machine.add_kernel(settings.OTHER_KERNEL)
@@ -239,7 +231,7 @@ def test_a_removal_makes_the_index_of_every_kernel_that_had_our_modules_anew(
 def test_the_kernels_own_modules_are_served_on_a_host_whose_modules_cannot_be_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    machine = machines.Machine(tmp_path / "host")
+    machine = Machine(tmp_path / "host")
     machine.add_image(tmp_path / "image", "2.0.1", prebuilt=False)
     machine.fail("depmod", "depmod: ERROR: could not write modules.dep: Read-only file system")
     read_only(machine, monkeypatch)
@@ -251,7 +243,7 @@ def test_the_kernels_own_modules_are_served_on_a_host_whose_modules_cannot_be_wr
     assert machine.loaded() == {}
 
 
-def read_only(machine: machines.Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+def read_only(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the file system of /lib/modules say that it is read-only."""
     statvfs = os.statvfs
 
@@ -265,7 +257,7 @@ def read_only(machine: machines.Machine, monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_a_strange_file_in_the_folder_of_an_earlier_release_hinders_no_change_that_was_begun_and_is_kept(
-    machine: machines.Machine, crew: incidents.Crew, caplog: pytest.LogCaptureFixture
+    machine: Machine, crew: Crew, caplog: pytest.LogCaptureFixture
 ) -> None:
     as_an_earlier_release(machine)
     job = crew.job()

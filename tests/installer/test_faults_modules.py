@@ -3,7 +3,9 @@
 import pytest
 
 from installer import paths
-from tests.installer import incidents, layouts, machines, modulefiles, settings
+from tests.installer import incidents, layouts, modulefiles, settings
+from tests.installer.incidents import Crew
+from tests.installer.machines import Machine
 
 pytestmark = pytest.mark.usefixtures("installed")
 
@@ -13,7 +15,7 @@ BACK = "The host is back in its previous state."
 STRANGER = "etc/modprobe.d/zz-tuning.conf"
 
 
-def fail(machine: machines.Machine, crew: incidents.Crew, text: str) -> str:
+def fail(machine: Machine, crew: Crew, text: str) -> str:
     """Lets the HPRE's module refuse once while the driver is upgraded; what people are told."""
     machine.fail("modprobe hisi_hpre", text, times=1)
     shown = crew.job().settle()
@@ -21,7 +23,7 @@ def fail(machine: machines.Machine, crew: incidents.Crew, text: str) -> str:
     return shown.reason
 
 
-def load_migration(machine: machines.Machine, more: bytes = b"") -> None:
+def load_migration(machine: Machine, more: bytes = b"") -> None:
     """Load a module of others that stands on hisi_qm; its file says more at its end."""
     file = modulefiles.ModuleFile(name="hisi_migration", version="2.0.1", kernel=machine.kernel)
     layouts.put(machine.root / f"lib/modules/{machine.kernel}/extra/hisi_migration.ko", file.plain() + more)
@@ -30,7 +32,7 @@ def load_migration(machine: machines.Machine, more: bytes = b"") -> None:
 
 
 def test_a_module_that_the_kernels_cryptography_uses_stops_the_upgrade_and_all_devices_go_on(
-    machine: machines.Machine, crew: incidents.Crew
+    machine: Machine, crew: Crew
 ) -> None:
     machine.pin("hisi_hpre", 2)
 
@@ -45,7 +47,7 @@ def test_a_module_that_the_kernels_cryptography_uses_stops_the_upgrade_and_all_d
 
 
 def test_a_module_that_the_kernel_starts_to_use_in_the_last_moment_comes_back_with_all_others(
-    machine: machines.Machine, crew: incidents.Crew
+    machine: Machine, crew: Crew
 ) -> None:
     job = crew.job()
     job.at("begin-change", lambda: machine.pin("hisi_hpre", 2))
@@ -61,7 +63,7 @@ def test_a_module_that_the_kernel_starts_to_use_in_the_last_moment_comes_back_wi
 
 
 def test_a_process_that_opens_a_device_in_the_last_moment_stops_the_upgrade_and_all_devices_go_on(
-    machine: machines.Machine, crew: incidents.Crew
+    machine: Machine, crew: Crew
 ) -> None:
     job = crew.job()
     job.at("begin-change", lambda: machine.hold(4711, "hisi_hpre-0"))
@@ -75,7 +77,7 @@ def test_a_process_that_opens_a_device_in_the_last_moment_stops_the_upgrade_and_
     assert not [call for call in machine.calls() if call.startswith("rmmod")]
 
 
-def test_a_module_that_another_one_stands_on_is_named_with_it(machine: machines.Machine, crew: incidents.Crew) -> None:
+def test_a_module_that_another_one_stands_on_is_named_with_it(machine: Machine, crew: Crew) -> None:
     load_migration(machine)
     job = crew.job()
     job.at("begin-change", lambda: machine.pin("hisi_migration"))
@@ -89,7 +91,7 @@ def test_a_module_that_another_one_stands_on_is_named_with_it(machine: machines.
 
 @pytest.mark.parametrize("fits", [True, False])
 def test_a_module_of_live_migration_is_loaded_again_after_the_change_and_by_the_way_back(
-    fits: bool, machine: machines.Machine, crew: incidents.Crew
+    fits: bool, machine: Machine, crew: Crew
 ) -> None:
     load_migration(machine, b"kmi=2.0.2\0" * fits)
 
@@ -105,7 +107,7 @@ def test_a_module_of_live_migration_is_loaded_again_after_the_change_and_by_the_
         assert shown.reason.endswith(BACK)
 
 
-def test_what_was_busy_is_exchanged_at_the_next_look(machine: machines.Machine, crew: incidents.Crew) -> None:
+def test_what_was_busy_is_exchanged_at_the_next_look(machine: Machine, crew: Crew) -> None:
     machine.pin("hisi_hpre")
     job = crew.job()
     assert job.settle().state == "Blocked"
@@ -116,9 +118,7 @@ def test_what_was_busy_is_exchanged_at_the_next_look(machine: machines.Machine, 
     assert (job.shown.state, incidents.works(machine, "2.0.2")) == ("Ready", True)
 
 
-def test_an_engine_without_licence_is_told_as_such_and_the_old_driver_comes_back(
-    machine: machines.Machine, crew: incidents.Crew
-) -> None:
+def test_an_engine_without_licence_is_told_as_such_and_the_old_driver_comes_back(machine: Machine, crew: Crew) -> None:
     reason = fail(machine, crew, NO_DEVICE)
 
     assert reason == (
@@ -129,7 +129,7 @@ def test_an_engine_without_licence_is_told_as_such_and_the_old_driver_comes_back
 
 
 def test_a_value_that_the_module_does_not_know_is_told_as_such_and_the_old_driver_comes_back(
-    machine: machines.Machine, crew: incidents.Crew
+    machine: Machine, crew: Crew
 ) -> None:
     reason = fail(machine, crew, INVALID)
 
@@ -141,9 +141,7 @@ def test_a_value_that_the_module_does_not_know_is_told_as_such_and_the_old_drive
     assert incidents.works(machine)
 
 
-def test_a_driver_that_loads_and_gives_no_entries_is_not_taken_for_one(
-    machine: machines.Machine, crew: incidents.Crew
-) -> None:
+def test_a_driver_that_loads_and_gives_no_entries_is_not_taken_for_one(machine: Machine, crew: Crew) -> None:
     job = crew.job()
     job.at("begin-change", lambda: machine.let_die("hisi_hpre"))
     job.at("prove-driver", machine.mend, event="failed")
@@ -158,7 +156,7 @@ def test_a_driver_that_loads_and_gives_no_entries_is_not_taken_for_one(
     assert (shown.state, incidents.works(machine)) == ("Failed", True)
 
 
-def test_another_file_that_sets_a_parameter_is_named(machine: machines.Machine, crew: incidents.Crew) -> None:
+def test_another_file_that_sets_a_parameter_is_named(machine: Machine, crew: Crew) -> None:
     (machine.root / STRANGER).write_text("# by hand\noptions hisi_hpre pf_q_num=64\n")
 
     shown = crew.job().settle()
@@ -170,9 +168,7 @@ def test_another_file_that_sets_a_parameter_is_named(machine: machines.Machine, 
     assert settings.changes_made(machine) == []
 
 
-def test_another_file_that_sets_a_parameter_in_the_last_moment_is_named(
-    machine: machines.Machine, crew: incidents.Crew
-) -> None:
+def test_another_file_that_sets_a_parameter_in_the_last_moment_is_named(machine: Machine, crew: Crew) -> None:
     job = crew.job()
     job.at("begin-change", lambda: machine.host.write(f"/{STRANGER}", "# by hand\noptions hisi_hpre pf_q_num=64\n"))
 
@@ -188,7 +184,7 @@ def test_another_file_that_sets_a_parameter_in_the_last_moment_is_named(
 
 @pytest.mark.parametrize("held", [True, False])
 def test_a_device_node_for_root_alone_is_opened_to_all_without_disturbing_anybody(
-    held: bool, machine: machines.Machine, crew: incidents.Crew
+    held: bool, machine: Machine, crew: Crew
 ) -> None:
     (machine.root / "dev/hisi_hpre-0").chmod(0o600)
     if held:
@@ -201,9 +197,7 @@ def test_a_device_node_for_root_alone_is_opened_to_all_without_disturbing_anybod
     assert settings.changes_made(machine) == []
 
 
-def test_a_device_node_that_is_missing_comes_back_with_the_module(
-    machine: machines.Machine, crew: incidents.Crew
-) -> None:
+def test_a_device_node_that_is_missing_comes_back_with_the_module(machine: Machine, crew: Crew) -> None:
     (machine.root / "dev/hisi_hpre-0").unlink()
 
     shown = crew.job("2.0.1").settle()
@@ -211,9 +205,7 @@ def test_a_device_node_that_is_missing_comes_back_with_the_module(
     assert (shown.state, incidents.works(machine)) == ("Ready", True)
 
 
-def test_a_device_node_that_is_missing_is_not_worth_an_eviction(
-    machine: machines.Machine, crew: incidents.Crew
-) -> None:
+def test_a_device_node_that_is_missing_is_not_worth_an_eviction(machine: Machine, crew: Crew) -> None:
     machine.hold(4711, "hisi_sec2-2")
     (machine.root / "dev/hisi_hpre-0").unlink()
 
@@ -224,9 +216,7 @@ def test_a_device_node_that_is_missing_is_not_worth_an_eviction(
     assert set(machine.loaded()) == set(modulefiles.DRIVER)
 
 
-def test_a_module_file_that_somebody_exchanged_is_replaced_from_the_store(
-    machine: machines.Machine, crew: incidents.Crew
-) -> None:
+def test_a_module_file_that_somebody_exchanged_is_replaced_from_the_store(machine: Machine, crew: Crew) -> None:
     place = machine.host.path(f"{paths.KAE.modules(machine.kernel)}/hisi_zip.ko")
     good = place.read_bytes()
     place.write_bytes(good + b"comment=the same version and srcversion\0")
@@ -242,7 +232,7 @@ def test_a_module_file_that_somebody_exchanged_is_replaced_from_the_store(
 
 @pytest.mark.parametrize("damage", ["changed", "missing"])
 def test_a_library_that_somebody_changed_is_replaced_from_the_store_beside_the_users_of_devices(
-    damage: str, machine: machines.Machine, crew: incidents.Crew
+    damage: str, machine: Machine, crew: Crew
 ) -> None:
     place = machine.host.path(f"{paths.LIBRARIES}/lib/libwd.so.2")
     if damage == "changed":
@@ -260,7 +250,7 @@ def test_a_library_that_somebody_changed_is_replaced_from_the_store_beside_the_u
 
 
 def test_modules_that_a_packages_script_loads_with_its_own_parameters_are_loaded_anew(
-    machine: machines.Machine, crew: incidents.Crew
+    machine: Machine, crew: Crew
 ) -> None:
     def load() -> None:
         machine.set_options(uacce_mode=2, pf_q_num=64)

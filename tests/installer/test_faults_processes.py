@@ -12,8 +12,10 @@ import pytest
 
 from installer import config, paths
 from installer.host import record
-from tests.installer import incidents, machines, settings
-from tests.kube import apiserver
+from tests.installer import incidents, settings
+from tests.installer.incidents import Crew
+from tests.installer.machines import Machine
+from tests.kube.apiserver import ApiServer
 
 pytestmark = pytest.mark.usefixtures("installed")
 
@@ -30,7 +32,7 @@ MAIN = (
 class Pods:
     """Pods of the installer of the driver 2.0.2 on a host."""
 
-    def __init__(self, machine: machines.Machine, image: Path, folder: Path) -> None:
+    def __init__(self, machine: Machine, image: Path, folder: Path) -> None:
         """None runs yet."""
         self._machine = machine
         self._folder = folder
@@ -67,7 +69,7 @@ class Pods:
 
 
 @pytest.fixture
-def pods(machine: machines.Machine, newer: Path, tmp_path: Path, server: apiserver.ApiServer) -> Iterator[Pods]:
+def pods(machine: Machine, newer: Path, tmp_path: Path, server: ApiServer) -> Iterator[Pods]:
     """Pods that find an API server."""
     del server  # Its kubeconfig lies in the folder.
     made = Pods(machine, newer, tmp_path)
@@ -83,13 +85,13 @@ def until(happened: Callable[[], object]) -> None:
         time.sleep(0.01)
 
 
-def delay(machine: machines.Machine, command: str, seconds: float) -> None:
+def delay(machine: Machine, command: str, seconds: float) -> None:
     """Lets the next call of a command take its time, and do nothing."""
     failure = {"command": command, "text": "", "code": 0, "times": 1, "seconds": seconds}
     (machine.root / "fake/failures.json").write_text(json.dumps([failure]))
 
 
-def called(machine: machines.Machine, command: str) -> Callable[[], bool]:
+def called(machine: Machine, command: str) -> Callable[[], bool]:
     """Return a condition that is true once a command has been called."""
     calls = machine.root / "fake/calls"
     return lambda: calls.exists() and any(line.startswith(command) for line in calls.read_text().splitlines())
@@ -102,7 +104,7 @@ def ended(pod: "subprocess.Popen[str]", number: int = signal.SIGTERM) -> int:
     return pod.returncode
 
 
-def test_sigterm_in_the_middle_of_a_look_is_an_end_like_any_other(machine: machines.Machine, pods: Pods) -> None:
+def test_sigterm_in_the_middle_of_a_look_is_an_end_like_any_other(machine: Machine, pods: Pods) -> None:
     delay(machine, "modinfo -k", 60)
     pod = pods.start("one")
     until(called(machine, "modinfo -k"))
@@ -112,7 +114,7 @@ def test_sigterm_in_the_middle_of_a_look_is_an_end_like_any_other(machine: machi
     assert incidents.works(machine)
 
 
-def test_sigterm_while_a_driver_is_staged_leaves_nothing_of_it(machine: machines.Machine, pods: Pods) -> None:
+def test_sigterm_while_a_driver_is_staged_leaves_nothing_of_it(machine: Machine, pods: Pods) -> None:
     delay(machine, "modinfo -F", 60)
     pod = pods.start("one")
     until(called(machine, "modinfo -F"))
@@ -124,9 +126,7 @@ def test_sigterm_while_a_driver_is_staged_leaves_nothing_of_it(machine: machines
     assert record.read(machine.host).attempt is None
 
 
-def test_sigterm_before_anything_is_disturbed_lets_nothing_begin(
-    machine: machines.Machine, crew: incidents.Crew
-) -> None:
+def test_sigterm_before_anything_is_disturbed_lets_nothing_begin(machine: Machine, crew: Crew) -> None:
     job = crew.job()
     job.at("store-driver", machine.host.stop.set)
     machine.calls()
@@ -140,7 +140,7 @@ def test_sigterm_before_anything_is_disturbed_lets_nothing_begin(
 
 
 def test_sigterm_while_holders_are_waited_for_leaves_the_old_driver_and_the_lease(
-    machine: machines.Machine, server: apiserver.ApiServer, pods: Pods
+    machine: Machine, server: ApiServer, pods: Pods
 ) -> None:
     machine.hold(4711, "hisi_hpre-0")
     pod = pods.start("one")
@@ -154,7 +154,7 @@ def test_sigterm_while_holders_are_waited_for_leaves_the_old_driver_and_the_leas
 @pytest.mark.long
 @pytest.mark.parametrize("step", ["rmmod hisi_zip", "depmod"])
 def test_sigterm_once_something_is_unloaded_is_obeyed_when_a_whole_driver_is_there(
-    step: str, machine: machines.Machine, pods: Pods
+    step: str, machine: Machine, pods: Pods
 ) -> None:
     delay(machine, step, 1)
     pod = pods.start("one")
@@ -166,9 +166,7 @@ def test_sigterm_once_something_is_unloaded_is_obeyed_when_a_whole_driver_is_the
     assert incidents.works(machine, "2.0.1" if step.startswith("rmmod") else "2.0.2")
 
 
-def test_after_the_unloading_no_question_to_the_host_is_broken_off(
-    machine: machines.Machine, crew: incidents.Crew
-) -> None:
+def test_after_the_unloading_no_question_to_the_host_is_broken_off(machine: Machine, crew: Crew) -> None:
     def end() -> None:
         machine.host.stop.set()
         delay(machine, "modinfo -k", 0.5)
@@ -183,9 +181,7 @@ def test_after_the_unloading_no_question_to_the_host_is_broken_off(
 
 
 @pytest.mark.long
-def test_of_two_installers_the_second_touches_nothing_until_the_first_is_killed(
-    machine: machines.Machine, pods: Pods
-) -> None:
+def test_of_two_installers_the_second_touches_nothing_until_the_first_is_killed(machine: Machine, pods: Pods) -> None:
     machine.hold(4711, "hisi_hpre-0")
     first = pods.start("first")
     until(machine.host.path(paths.KAE.changing).exists)
@@ -205,7 +201,7 @@ def test_of_two_installers_the_second_touches_nothing_until_the_first_is_killed(
 
 
 @pytest.mark.long
-def test_the_second_installer_goes_on_where_the_first_was_killed(machine: machines.Machine, pods: Pods) -> None:
+def test_the_second_installer_goes_on_where_the_first_was_killed(machine: Machine, pods: Pods) -> None:
     delay(machine, "rmmod hisi_sec2", 3)
     first = pods.start("first")
     until(called(machine, "rmmod hisi_sec2"))

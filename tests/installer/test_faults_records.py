@@ -9,12 +9,15 @@ import pytest
 from installer import paths
 from installer.host import record
 from runtime import errors
-from tests.installer import incidents, machines, settings
+from tests.installer import incidents, settings
+from tests.installer.incidents import Crew, Users
+from tests.installer.machines import Machine
+from tests.installer.settings import Boot
 
 pytestmark = pytest.mark.usefixtures("installed")
 
 
-def keep_from_writing(machine: machines.Machine) -> Path:
+def keep_from_writing(machine: Machine) -> Path:
     """Something stands where the record would be written; what it is."""
     in_the_way = machine.root / "var/lib/kae/.driver.json.new/in the way"
     in_the_way.mkdir(parents=True)
@@ -34,7 +37,7 @@ def keep_from_writing(machine: machines.Machine) -> Path:
     ids=["empty", "half", "zeros", "of a later release", "of another shape", "no record"],
 )
 def test_a_damaged_record_is_a_clear_failure_and_nothing_is_touched(
-    content: str, why: str, machine: machines.Machine, newer: Path
+    content: str, why: str, machine: Machine, newer: Path
 ) -> None:
     machine.host.path(paths.KAE.record).write_text(content)
     before, loaded = machine.files(), machine.loaded()
@@ -50,7 +53,7 @@ def test_a_damaged_record_is_a_clear_failure_and_nothing_is_touched(
     assert (machine.files(), machine.loaded(), settings.changes_made(machine)) == (before, loaded, [])
 
 
-def test_a_damaged_record_is_not_removed_when_the_driver_is_to_go(machine: machines.Machine, image: Path) -> None:
+def test_a_damaged_record_is_not_removed_when_the_driver_is_to_go(machine: Machine, image: Path) -> None:
     machine.host.path(paths.KAE.record).write_text("{")
     before = machine.files()
 
@@ -60,7 +63,7 @@ def test_a_damaged_record_is_not_removed_when_the_driver_is_to_go(machine: machi
     assert machine.files() == before
 
 
-def test_without_its_record_the_driver_counts_as_one_of_others(machine: machines.Machine, crew: incidents.Crew) -> None:
+def test_without_its_record_the_driver_counts_as_one_of_others(machine: Machine, crew: Crew) -> None:
     machine.host.path(paths.KAE.record).unlink()
     before = machine.files()
 
@@ -69,7 +72,7 @@ def test_without_its_record_the_driver_counts_as_one_of_others(machine: machines
     assert (shown.state, shown.ready, machine.files()) == ("Foreign", True, before)
 
 
-def test_a_damaged_driver_of_the_store_is_staged_anew(machine: machines.Machine, crew: incidents.Crew) -> None:
+def test_a_damaged_driver_of_the_store_is_staged_anew(machine: Machine, crew: Crew) -> None:
     crew.job().settle()
     for path in (machine.root / "var/lib/kae/drivers").glob("prebuilt-2.0.1-*/driver.json"):
         path.write_text("{")
@@ -81,7 +84,7 @@ def test_a_damaged_driver_of_the_store_is_staged_anew(machine: machines.Machine,
 
 
 def test_a_pause_that_cannot_be_noted_on_the_host_is_kept_all_the_same(
-    machine: machines.Machine, crew: incidents.Crew, boot: settings.Boot
+    machine: Machine, crew: Crew, boot: Boot
 ) -> None:
     machine.fail("modinfo -F", "modinfo: ERROR: could not read", times=1)
     keep_from_writing(machine)
@@ -97,9 +100,7 @@ def test_a_pause_that_cannot_be_noted_on_the_host_is_kept_all_the_same(
     assert incidents.works(machine)
 
 
-def test_a_record_that_can_be_written_again_lets_the_upgrade_happen(
-    machine: machines.Machine, crew: incidents.Crew, boot: settings.Boot
-) -> None:
+def test_a_record_that_can_be_written_again_lets_the_upgrade_happen(machine: Machine, crew: Crew, boot: Boot) -> None:
     in_the_way = keep_from_writing(machine)
     job = crew.job()
     job.settle()
@@ -113,9 +114,7 @@ def test_a_record_that_can_be_written_again_lets_the_upgrade_happen(
     assert (job.shown.state, incidents.works(machine, "2.0.2")) == ("Ready", True)
 
 
-def test_what_a_failed_staging_has_taken_of_the_disk_is_given_back(
-    machine: machines.Machine, crew: incidents.Crew
-) -> None:
+def test_what_a_failed_staging_has_taken_of_the_disk_is_given_back(machine: Machine, crew: Crew) -> None:
     machine.fail("modinfo -F", "modinfo: ERROR: could not read", times=1)
     before = {path for path in machine.files() if "/drivers/" in path}
 
@@ -127,9 +126,7 @@ def test_what_a_failed_staging_has_taken_of_the_disk_is_given_back(
     assert incidents.works(machine)
 
 
-def test_a_change_that_an_older_release_of_the_installer_began_is_put_back(
-    machine: machines.Machine, crew: incidents.Crew
-) -> None:
+def test_a_change_that_an_older_release_of_the_installer_began_is_put_back(machine: Machine, crew: Crew) -> None:
     known = json.loads(machine.host.path(paths.KAE.record).read_text())
     known["change"] = {"kept": known["installed"], "loaded": list(machine.loaded()), "served": [incidents.HPRE]}
     machine.host.path(paths.KAE.record).write_text(json.dumps(known))
@@ -142,7 +139,7 @@ def test_a_change_that_an_older_release_of_the_installer_began_is_put_back(
     assert shown.reason.endswith("The host is back in its previous state.")
 
 
-def stored(machine: machines.Machine, version: str) -> Path:
+def stored(machine: Machine, version: str) -> Path:
     """The folder of a driver in the store."""
     (folder,) = machine.host.path(paths.KAE.drivers).glob(f"prebuilt-{version}-*")
     return folder
@@ -154,13 +151,13 @@ def flip(path: Path) -> None:
     path.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
 
 
-def fail_to_load(machine: machines.Machine) -> None:
+def fail_to_load(machine: Machine) -> None:
     machine.fail("modprobe hisi_zip", "modprobe: ERROR: could not insert 'hisi_zip': No such device", times=1)
 
 
 @pytest.mark.parametrize("name", ["modules/hisi_zip.ko", "libraries/lib/libwd.so.2"])
 def test_a_stored_driver_with_a_flipped_bit_is_staged_anew_before_anybody_is_evicted(
-    name: str, machine: machines.Machine, newer: Path, users: incidents.Users, crew: incidents.Crew
+    name: str, machine: Machine, newer: Path, users: Users, crew: Crew
 ) -> None:
     image = newer.with_name("older")
     machine.add_image(image, "2.0.1")
@@ -177,7 +174,7 @@ def test_a_stored_driver_with_a_flipped_bit_is_staged_anew_before_anybody_is_evi
 
 @pytest.mark.parametrize("damage", ["all gone", "module", "library"])
 def test_the_way_back_is_stored_again_from_the_installed_files_before_anybody_is_evicted(
-    damage: str, machine: machines.Machine, users: incidents.Users, crew: incidents.Crew
+    damage: str, machine: Machine, users: Users, crew: Crew
 ) -> None:
     if damage == "all gone":
         shutil.rmtree(machine.host.path(paths.KAE.drivers))
@@ -196,7 +193,7 @@ def test_the_way_back_is_stored_again_from_the_installed_files_before_anybody_is
 
 
 def test_a_lost_way_back_keeps_the_driver_where_its_installed_files_have_changed(
-    machine: machines.Machine, users: incidents.Users, crew: incidents.Crew
+    machine: Machine, users: Users, crew: Crew
 ) -> None:
     folder = stored(machine, "2.0.1")
     shutil.rmtree(folder)
@@ -213,7 +210,7 @@ def test_a_lost_way_back_keeps_the_driver_where_its_installed_files_have_changed
     assert (shown.state, users.evicted, settings.versions(machine)) == ("Failed", [], {"2.0.1"})
 
 
-def test_a_lost_way_back_keeps_no_driver_from_its_removal(machine: machines.Machine, crew: incidents.Crew) -> None:
+def test_a_lost_way_back_keeps_no_driver_from_its_removal(machine: Machine, crew: Crew) -> None:
     shutil.rmtree(stored(machine, "2.0.1"))
     flip(machine.host.path(f"{paths.KAE.modules(machine.kernel)}/hisi_zip.ko"))
 

@@ -8,7 +8,10 @@ import pytest
 from installer import paths
 from installer.host import chroot, kmod, record
 from runtime import process
-from tests.installer import incidents, machines, modulefiles, settings
+from tests.installer import incidents, modulefiles, settings
+from tests.installer.incidents import Crew, Users
+from tests.installer.machines import Machine
+from tests.installer.settings import Boot
 
 pytestmark = pytest.mark.usefixtures("installed")
 
@@ -16,11 +19,11 @@ BACK = "The host is back in its previous state."
 NOT_BACK = "The previous driver cannot be restored:"
 
 
-def refuse(machine: machines.Machine, module: str, times: int | None = 1) -> None:
+def refuse(machine: Machine, module: str, times: int | None = 1) -> None:
     machine.fail(f"modprobe {module}", f"modprobe: ERROR: could not insert '{module}': No such device", times=times)
 
 
-def obstruct(machine: machines.Machine, name: str) -> None:
+def obstruct(machine: Machine, name: str) -> None:
     """Put a folder with a file where a library of each driver in the store is to go; an empty one would make way."""
     for path in (machine.root / "var/lib/kae/drivers").iterdir():
         folder = machine.root / f"opt/.kae-{path.name}/{name}"
@@ -28,9 +31,7 @@ def obstruct(machine: machines.Machine, name: str) -> None:
         (folder / "own").touch()
 
 
-def test_files_that_cannot_be_put_in_place_bring_the_old_driver_back(
-    machine: machines.Machine, newer: Path, crew: incidents.Crew
-) -> None:
+def test_files_that_cannot_be_put_in_place_bring_the_old_driver_back(machine: Machine, newer: Path, crew: Crew) -> None:
     (newer / "opt/kae/lib/libwd_more.so.2").write_text("2.0.2\n")
     job = crew.job()
     job.at("place-modules", lambda: obstruct(machine, "lib/libwd_more.so.2"))
@@ -42,9 +43,7 @@ def test_files_that_cannot_be_put_in_place_bring_the_old_driver_back(
     assert incidents.works(machine)
 
 
-def test_a_half_written_file_is_not_left_beside_the_good_ones(
-    machine: machines.Machine, newer: Path, crew: incidents.Crew
-) -> None:
+def test_a_half_written_file_is_not_left_beside_the_good_ones(machine: Machine, newer: Path, crew: Crew) -> None:
     (newer / "opt/kae/lib/libwd_more.so.2").write_text("2.0.2\n")
     job = crew.job()
     job.at("place-modules", lambda: obstruct(machine, "lib/libwd_more.so.2"))
@@ -54,9 +53,7 @@ def test_a_half_written_file_is_not_left_beside_the_good_ones(
     assert [path for path in machine.files() if path.endswith(".new")] == []
 
 
-def test_what_a_killed_installer_left_beside_the_good_files_goes(
-    machine: machines.Machine, crew: incidents.Crew
-) -> None:
+def test_what_a_killed_installer_left_beside_the_good_files_goes(machine: Machine, crew: Crew) -> None:
     for folder in (paths.KAE.modules(machine.kernel), f"{paths.KAE.drivers}/.new", paths.KAE.build):
         machine.host.write(f"{folder}/.hisi_zip.ko.new", "half")
 
@@ -66,9 +63,7 @@ def test_what_a_killed_installer_left_beside_the_good_files_goes(
     assert [path for path in machine.files() if path.endswith(".new")] == []
 
 
-def test_a_rollback_that_fails_too_names_both_and_leaves_nothing_announced(
-    machine: machines.Machine, crew: incidents.Crew
-) -> None:
+def test_a_rollback_that_fails_too_names_both_and_leaves_nothing_announced(machine: Machine, crew: Crew) -> None:
     refuse(machine, "hisi_hpre", times=None)
 
     shown = crew.job().settle()
@@ -81,9 +76,7 @@ def test_a_rollback_that_fails_too_names_both_and_leaves_nothing_announced(
     assert not machine.host.path(paths.KAE.changing).exists()
 
 
-def test_a_rollback_that_fails_for_one_module_brings_all_others_back(
-    machine: machines.Machine, crew: incidents.Crew
-) -> None:
+def test_a_rollback_that_fails_for_one_module_brings_all_others_back(machine: Machine, crew: Crew) -> None:
     refuse(machine, "hisi_hpre", times=None)
 
     crew.job().settle()
@@ -94,7 +87,7 @@ def test_a_rollback_that_fails_for_one_module_brings_all_others_back(
 
 
 def test_after_a_rollback_that_failed_the_next_try_ends_with_the_new_driver(
-    machine: machines.Machine, crew: incidents.Crew, boot: settings.Boot
+    machine: Machine, crew: Crew, boot: Boot
 ) -> None:
     refuse(machine, "hisi_hpre", times=None)
     crew.job().settle()
@@ -106,9 +99,7 @@ def test_after_a_rollback_that_failed_the_next_try_ends_with_the_new_driver(
     assert (shown.state, incidents.works(machine, "2.0.2")) == ("Ready", True)
 
 
-def test_after_a_rollback_that_failed_the_old_wish_ends_with_the_old_driver(
-    machine: machines.Machine, crew: incidents.Crew
-) -> None:
+def test_after_a_rollback_that_failed_the_old_wish_ends_with_the_old_driver(machine: Machine, crew: Crew) -> None:
     refuse(machine, "hisi_hpre", times=None)
     crew.job().settle()
     machine.mend()
@@ -118,9 +109,7 @@ def test_after_a_rollback_that_failed_the_old_wish_ends_with_the_old_driver(
     assert (shown.state, incidents.works(machine)) == ("Ready", True)
 
 
-def test_a_store_without_the_old_driver_is_named_when_it_cannot_come_back(
-    machine: machines.Machine, crew: incidents.Crew
-) -> None:
+def test_a_store_without_the_old_driver_is_named_when_it_cannot_come_back(machine: Machine, crew: Crew) -> None:
     installed = record.read(machine.host).installed
     assert installed is not None
     refuse(machine, "hisi_zip")
@@ -136,9 +125,7 @@ def test_a_store_without_the_old_driver_is_named_when_it_cannot_come_back(
     assert not machine.host.path(paths.KAE.changing).exists()
 
 
-def test_an_index_that_cannot_be_made_anew_does_not_keep_the_old_driver_away(
-    machine: machines.Machine, crew: incidents.Crew
-) -> None:
+def test_an_index_that_cannot_be_made_anew_does_not_keep_the_old_driver_away(machine: Machine, crew: Crew) -> None:
     machine.fail("depmod", "depmod: ERROR: could not write modules.dep: No space left on device")
 
     shown = crew.job().settle()
@@ -159,7 +146,7 @@ def test_an_index_that_cannot_be_made_anew_does_not_keep_the_old_driver_away(
     ids=["of the disk", "of our own"],
 )
 def test_an_error_that_nobody_foresaw_brings_the_old_driver_back(
-    mistake: Exception, told: str, machine: machines.Machine, request: pytest.FixtureRequest
+    mistake: Exception, told: str, machine: Machine, request: pytest.FixtureRequest
 ) -> None:
     crew, monkeypatch = request.getfixturevalue("crew"), request.getfixturevalue("monkeypatch")
     job = crew.job()
@@ -179,7 +166,7 @@ def test_an_error_that_nobody_foresaw_brings_the_old_driver_back(
 
 
 def test_an_error_that_nobody_foresaw_on_the_way_back_is_told_with_the_first(
-    machine: machines.Machine, crew: incidents.Crew, monkeypatch: pytest.MonkeyPatch
+    machine: Machine, crew: Crew, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     job = crew.job()
 
@@ -195,7 +182,7 @@ def test_an_error_that_nobody_foresaw_on_the_way_back_is_told_with_the_first(
 
 
 def test_no_module_is_loaded_after_one_that_hangs_on_the_way_back(
-    machine: machines.Machine, crew: incidents.Crew, monkeypatch: pytest.MonkeyPatch
+    machine: Machine, crew: Crew, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     job, loads = crew.job(), []
 
@@ -212,7 +199,7 @@ def test_no_module_is_loaded_after_one_that_hangs_on_the_way_back(
 
 
 def test_a_depmod_that_hangs_in_a_rollback_ends_it(
-    machine: machines.Machine, crew: incidents.Crew, monkeypatch: pytest.MonkeyPatch
+    machine: Machine, crew: Crew, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     refuse(machine, "hisi_zip", times=1)
     calls = []
@@ -229,9 +216,7 @@ def test_a_depmod_that_hangs_in_a_rollback_ends_it(
     assert crew.job().settle().state == "Stuck"
 
 
-def test_a_staged_driver_that_changes_before_the_swap_is_no_removal(
-    machine: machines.Machine, users: incidents.Users, crew: incidents.Crew
-) -> None:
+def test_a_staged_driver_that_changes_before_the_swap_is_no_removal(machine: Machine, users: Users, crew: Crew) -> None:
     def flip() -> None:
         (path,) = machine.host.path(paths.KAE.drivers).glob("prebuilt-2.0.2-*/modules/hisi_zip.ko")
         content = path.read_bytes()

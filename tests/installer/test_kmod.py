@@ -9,33 +9,34 @@ import pytest
 from installer.host import chroot
 from runtime import process
 from tests.installer import layouts, machines, modulefiles
+from tests.installer.machines import Machine
 
 PF, ENTRY = "0000:79:00.0", "hisi_hpre-0"
 
 
 @pytest.fixture
-def bare(tmp_path: Path) -> machines.Machine:
+def bare(tmp_path: Path) -> Machine:
     """No driver but the kernel's own, and nothing loaded."""
-    return machines.Machine(tmp_path / "host", spawn=True)
+    return Machine(tmp_path / "host", spawn=True)
 
 
 @pytest.fixture
-def machine(tmp_path: Path) -> machines.Machine:
+def machine(tmp_path: Path) -> Machine:
     """KAE's driver is installed and loaded."""
     return machines.with_kae(tmp_path / "host", spawn=True)
 
 
-def refusal(machine: machines.Machine, *command: str) -> tuple[int, str]:
+def refusal(machine: Machine, *command: str) -> tuple[int, str]:
     with pytest.raises(chroot.CommandFailed) as caught:
         machine.host.run(*command)
     return caught.value.code, caught.value.said
 
 
-def attribute(machine: machines.Machine, path: str) -> str:
+def attribute(machine: Machine, path: str) -> str:
     return (machine.root / "sys" / path).read_text().strip()
 
 
-def test_a_module_is_loaded_after_what_it_needs_with_the_options_of_its_file(machine: machines.Machine) -> None:
+def test_a_module_is_loaded_after_what_it_needs_with_the_options_of_its_file(machine: Machine) -> None:
     machine.unload()
 
     machine.host.run("modprobe", "hisi_hpre")
@@ -46,7 +47,7 @@ def test_a_module_is_loaded_after_what_it_needs_with_the_options_of_its_file(mac
     assert machine.entries() == {"hisi_hpre-0": "0000:79:00.0", "hisi_hpre-1": "0000:b9:00.0"}
 
 
-def test_loading_what_is_loaded_changes_nothing(machine: machines.Machine) -> None:
+def test_loading_what_is_loaded_changes_nothing(machine: Machine) -> None:
     before = machine.entries()
 
     assert machine.host.run("modprobe", "hisi_hpre", "pf_q_num=2") == ""
@@ -55,7 +56,7 @@ def test_loading_what_is_loaded_changes_nothing(machine: machines.Machine) -> No
     assert machine.parameters("hisi_hpre")["pf_q_num"] == 256
 
 
-def test_entries_are_numbered_over_all_kinds_from_the_lowest_free_number(machine: machines.Machine) -> None:
+def test_entries_are_numbered_over_all_kinds_from_the_lowest_free_number(machine: Machine) -> None:
     machine.host.run("modprobe", "-r", "hisi_sec2")
     machine.host.write_attribute(f"/sys/bus/pci/devices/{PF}/sriov_numvfs", "3")
 
@@ -63,14 +64,14 @@ def test_entries_are_numbered_over_all_kinds_from_the_lowest_free_number(machine
     assert set(machine.entries()) == names
 
 
-def test_an_entry_shows_what_the_driver_makes_of_its_function(machine: machines.Machine) -> None:
+def test_an_entry_shows_what_the_driver_makes_of_its_function(machine: Machine) -> None:
     assert attribute(machine, f"class/uacce/{ENTRY}/available_instances") == "256"
     assert attribute(machine, f"class/uacce/{ENTRY}/flags") == "128"
     assert attribute(machine, f"class/uacce/{ENTRY}/device/uevent").startswith("DRIVER=hisi_hpre\n")
     assert (machine.root / f"sys/bus/pci/devices/{PF}/driver").readlink().name == "hisi_hpre"
 
 
-def test_a_module_that_is_nowhere_is_not_found(bare: machines.Machine) -> None:
+def test_a_module_that_is_nowhere_is_not_found(bare: Machine) -> None:
     words = f"Module hisi_rde not found in directory /lib/modules/{machines.KERNEL}"
 
     assert refusal(bare, "modprobe", "hisi_rde") == (1, f"modprobe: FATAL: {words}")
@@ -79,7 +80,7 @@ def test_a_module_that_is_nowhere_is_not_found(bare: machines.Machine) -> None:
     assert refusal(bare, "rmmod", "hisi_rde") == (1, "rmmod: ERROR: Module hisi_rde is not currently loaded")
 
 
-def test_a_file_that_depmod_saw_and_is_gone_is_an_unknown_symbol_to_modprobe(machine: machines.Machine) -> None:
+def test_a_file_that_depmod_saw_and_is_gone_is_an_unknown_symbol_to_modprobe(machine: Machine) -> None:
     machine.unload()
     (machine.root / f"lib/modules/{machines.KERNEL}/extra/uacce.ko").unlink()
 
@@ -89,7 +90,7 @@ def test_a_file_that_depmod_saw_and_is_gone_is_an_unknown_symbol_to_modprobe(mac
     assert (code, said) == (1, f"modprobe: ERROR: {words}")
 
 
-def test_a_module_of_another_kernel_has_the_wrong_format(bare: machines.Machine) -> None:
+def test_a_module_of_another_kernel_has_the_wrong_format(bare: Machine) -> None:
     for name, content in modulefiles.driver("2.0.1", "6.6.0").items():
         layouts.put(bare.root / f"lib/modules/{machines.KERNEL}/updates/{name}", content)
     bare.host.run("depmod", "-a", machines.KERNEL)
@@ -99,7 +100,7 @@ def test_a_module_of_another_kernel_has_the_wrong_format(bare: machines.Machine)
     assert (code, said) == (1, "modprobe: ERROR: could not insert 'hisi_qm': Exec format error")
 
 
-def test_a_module_does_not_fit_a_loaded_one_of_another_driver(bare: machines.Machine) -> None:
+def test_a_module_does_not_fit_a_loaded_one_of_another_driver(bare: Machine) -> None:
     bare.load("uacce")
     bare.add_driver("2.0.1")
 
@@ -109,7 +110,7 @@ def test_a_module_does_not_fit_a_loaded_one_of_another_driver(bare: machines.Mac
 
 
 @pytest.mark.parametrize("option", ["uacce_mode=3", "pf_q_num=1", "pf_q_num=1025", "pf_q_num=many"])
-def test_a_value_that_a_parameter_does_not_take_is_invalid(machine: machines.Machine, option: str) -> None:
+def test_a_value_that_a_parameter_does_not_take_is_invalid(machine: Machine, option: str) -> None:
     machine.host.run("modprobe", "-r", "hisi_zip")
 
     code, said = refusal(machine, "modprobe", "hisi_zip", option)
@@ -118,7 +119,7 @@ def test_a_value_that_a_parameter_does_not_take_is_invalid(machine: machines.Mac
     assert "hisi_zip" not in machine.loaded()
 
 
-def test_the_kernels_own_driver_does_not_take_mode_2(bare: machines.Machine) -> None:
+def test_the_kernels_own_driver_does_not_take_mode_2(bare: Machine) -> None:
     code, said = refusal(bare, "modprobe", "hisi_hpre", "uacce_mode=2")
 
     assert (code, said) == (1, "modprobe: ERROR: could not insert 'hisi_hpre': Invalid argument")
@@ -128,7 +129,7 @@ def test_the_kernels_own_driver_does_not_take_mode_2(bare: machines.Machine) -> 
 def test_the_kernels_own_driver_gives_entries_in_mode_1_with_an_smmu(
     tmp_path: Path, smmu: bool, mode: int, entries: int
 ) -> None:
-    machine = machines.Machine(tmp_path, smmu=smmu)
+    machine = Machine(tmp_path, smmu=smmu)
 
     machine.host.run("modprobe", "hisi_hpre", f"uacce_mode={mode}")
 
@@ -136,7 +137,7 @@ def test_the_kernels_own_driver_gives_entries_in_mode_1_with_an_smmu(
     assert machine.loaded()["hisi_hpre"] == modulefiles.identity("hisi_hpre", modulefiles.IN_TREE)
 
 
-def test_an_unknown_parameter_is_ignored_by_today_s_kernels(machine: machines.Machine) -> None:
+def test_an_unknown_parameter_is_ignored_by_today_s_kernels(machine: Machine) -> None:
     machine.unload()
 
     machine.host.run("modprobe", "hisi_hpre", "turbo=1")
@@ -145,7 +146,7 @@ def test_an_unknown_parameter_is_ignored_by_today_s_kernels(machine: machines.Ma
 
 
 def test_an_unknown_parameter_is_refused_by_old_kernels(tmp_path: Path) -> None:
-    machine = machines.Machine(tmp_path, refuse_unknown=True)
+    machine = Machine(tmp_path, refuse_unknown=True)
 
     code, said = refusal(machine, "modprobe", "hisi_hpre", "turbo=1")
 
@@ -153,13 +154,13 @@ def test_an_unknown_parameter_is_refused_by_old_kernels(tmp_path: Path) -> None:
     assert (code, said) == (1, f"modprobe: ERROR: {words}")
 
 
-def test_a_module_that_others_need_stays(machine: machines.Machine) -> None:
+def test_a_module_that_others_need_stays(machine: Machine) -> None:
     assert refusal(machine, "modprobe", "-r", "hisi_qm") == (1, "modprobe: FATAL: Module hisi_qm is in use.")
     words = "Module hisi_qm is in use by: hisi_hpre hisi_sec2 hisi_zip"
     assert refusal(machine, "rmmod", "hisi_qm") == (1, f"rmmod: ERROR: {words}")
 
 
-def test_a_module_for_virtual_machines_pins_what_it_stands_on(bare: machines.Machine) -> None:
+def test_a_module_for_virtual_machines_pins_what_it_stands_on(bare: Machine) -> None:
     bare.load("hisi_acc_vfio_pci")
 
     assert refusal(bare, "rmmod", "hisi_qm")[1] == "rmmod: ERROR: Module hisi_qm is in use by: hisi_acc_vfio_pci"
@@ -167,7 +168,7 @@ def test_a_module_for_virtual_machines_pins_what_it_stands_on(bare: machines.Mac
     assert bare.loaded() == {}
 
 
-def test_removal_by_modprobe_takes_along_what_nobody_needs_any_more(machine: machines.Machine) -> None:
+def test_removal_by_modprobe_takes_along_what_nobody_needs_any_more(machine: Machine) -> None:
     machine.host.run("modprobe", "-r", "hisi_sec2")
     machine.host.run("modprobe", "-r", "hisi_hpre")
     kept = list(machine.loaded())
@@ -180,7 +181,7 @@ def test_removal_by_modprobe_takes_along_what_nobody_needs_any_more(machine: mac
     assert machine.host.run("modprobe", "-r", "uacce") == ""
 
 
-def test_removal_by_rmmod_takes_the_module_alone(machine: machines.Machine) -> None:
+def test_removal_by_rmmod_takes_the_module_alone(machine: Machine) -> None:
     machine.host.run("rmmod", "hisi_hpre")
 
     assert list(machine.loaded()) == ["uacce", "hisi_qm", "hisi_sec2", "hisi_zip"]
@@ -188,7 +189,7 @@ def test_removal_by_rmmod_takes_the_module_alone(machine: machines.Machine) -> N
     assert not (machine.root / f"sys/bus/pci/devices/{PF}/driver").exists()
 
 
-def test_a_modules_remove_hangs_while_a_process_has_one_of_its_nodes_open(machine: machines.Machine) -> None:
+def test_a_modules_remove_hangs_while_a_process_has_one_of_its_nodes_open(machine: Machine) -> None:
     machine.hold(4711, ENTRY)
     shown = attribute(machine, "module/hisi_hpre/refcnt"), attribute(machine, "module/uacce/refcnt")
     with pytest.raises((process.Unkillable, process.TooSlow)):
@@ -202,7 +203,7 @@ def test_a_modules_remove_hangs_while_a_process_has_one_of_its_nodes_open(machin
     assert "hisi_hpre" not in machine.loaded()
 
 
-def test_an_open_node_is_told_by_its_numbers(machine: machines.Machine) -> None:
+def test_an_open_node_is_told_by_its_numbers(machine: Machine) -> None:
     machine.hold(4711, ENTRY, comm="nginx", cgroup="0::/kubepods.slice")
     (opened,) = (machine.root / "proc/4711/fd").iterdir()
 
@@ -212,7 +213,7 @@ def test_an_open_node_is_told_by_its_numbers(machine: machines.Machine) -> None:
     assert (machine.root / "proc/4711/comm").read_text() == "nginx\n"
 
 
-def test_a_module_stays_while_something_else_uses_it(machine: machines.Machine) -> None:
+def test_a_module_stays_while_something_else_uses_it(machine: Machine) -> None:
     machine.pin("hisi_zip")
 
     assert refusal(machine, "modprobe", "-r", "hisi_zip")[1] == "modprobe: FATAL: Module hisi_zip is in use."
@@ -222,7 +223,7 @@ def test_a_module_stays_while_something_else_uses_it(machine: machines.Machine) 
     ("folders", "winner"), [(("extra", "updates/kae"), "updates/kae"), (("extra",), "extra"), (("weak-updates",), None)]
 )
 def test_depmod_prefers_updates_then_extra_then_the_kernels_own(
-    bare: machines.Machine, folders: tuple[str, ...], winner: str | None
+    bare: Machine, folders: tuple[str, ...], winner: str | None
 ) -> None:
     for number, folder in enumerate(folders):
         bare.add_driver(f"2.0.{number}", folder)
@@ -233,14 +234,14 @@ def test_depmod_prefers_updates_then_extra_then_the_kernels_own(
     assert path == f"/lib/modules/{machines.KERNEL}/{expected}\n"
 
 
-def test_depmod_of_a_kernel_without_folder_fails(bare: machines.Machine) -> None:
+def test_depmod_of_a_kernel_without_folder_fails(bare: Machine) -> None:
     code, said = refusal(bare, "depmod", "-a", "6.6.0")
 
     assert code == 1
     assert said.startswith("depmod: ERROR: could not open directory /lib/modules/6.6.0: No such file or directory")
 
 
-def test_modinfo_tells_a_field_by_name_and_by_path(machine: machines.Machine) -> None:
+def test_modinfo_tells_a_field_by_name_and_by_path(machine: Machine) -> None:
     by_name = machine.host.run("modinfo", "-k", machines.KERNEL, "-F", "srcversion", "hisi_qm")
     path = f"/lib/modules/{machines.KERNEL}/extra/hisi_qm.ko"
 
@@ -249,7 +250,7 @@ def test_modinfo_tells_a_field_by_name_and_by_path(machine: machines.Machine) ->
     assert machine.host.run("modinfo", "hisi_qm").startswith(f"filename:       {path}\n")
 
 
-def test_lsmod_shows_the_table(machine: machines.Machine) -> None:
+def test_lsmod_shows_the_table(machine: Machine) -> None:
     lines = machine.host.run("lsmod").splitlines()
 
     assert lines[0] == "Module                  Size  Used by"
@@ -257,12 +258,12 @@ def test_lsmod_shows_the_table(machine: machines.Machine) -> None:
     assert len(lines) == 6
 
 
-def test_a_program_that_the_host_does_not_have_is_not_taken_from_elsewhere(bare: machines.Machine) -> None:
+def test_a_program_that_the_host_does_not_have_is_not_taken_from_elsewhere(bare: Machine) -> None:
     assert refusal(bare, "ls")[0] == 127
     assert bare.host.has("modprobe")
 
 
-def test_a_planned_failure_comes_as_often_as_it_is_said(machine: machines.Machine) -> None:
+def test_a_planned_failure_comes_as_often_as_it_is_said(machine: Machine) -> None:
     machine.unload()
     machine.calls()
     words = "modprobe: ERROR: could not insert 'hisi_hpre': No such device"
@@ -273,7 +274,7 @@ def test_a_planned_failure_comes_as_often_as_it_is_said(machine: machines.Machin
     assert machine.calls() == ["modprobe hisi_hpre", "modprobe hisi_hpre"]
 
 
-def test_programs_that_run_at_once_wait_for_each_other(machine: machines.Machine) -> None:
+def test_programs_that_run_at_once_wait_for_each_other(machine: Machine) -> None:
     machine.unload()
     kinds = ("hisi_hpre", "hisi_sec2", "hisi_zip")
 
@@ -285,7 +286,7 @@ def test_programs_that_run_at_once_wait_for_each_other(machine: machines.Machine
     assert set(machine.loaded()) == set(modulefiles.DRIVER)
 
 
-def test_what_a_killed_program_began_is_undone_by_the_next(machine: machines.Machine) -> None:
+def test_what_a_killed_program_began_is_undone_by_the_next(machine: Machine) -> None:
     machine.host.write("/fake/unfinished", "hisi_hpre")
     machine.host.remove(f"/sys/class/uacce/{ENTRY}")
     machine.host.remove(f"/dev/{ENTRY}")

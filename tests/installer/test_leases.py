@@ -11,6 +11,7 @@ from compiler.kube import lease_objects
 from installer import config
 from installer.drain import cluster, leases
 from tests.kube import apiserver
+from tests.kube.apiserver import ApiServer
 
 NAMES = ("kae-driver-tls-1", "kae-driver-tls-2")
 FIRST, SECOND = NAMES
@@ -33,7 +34,7 @@ class Clock:
 class Hosts:
     """The installers of several hosts; every one has a connection of its own."""
 
-    def __init__(self, server: apiserver.ApiServer, clock: Clock) -> None:
+    def __init__(self, server: ApiServer, clock: Clock) -> None:
         self._server = server
         self._clock = clock
         self._made: list[tuple[leases.Claim, cluster.Cluster]] = []
@@ -53,7 +54,7 @@ class Hosts:
 
 
 @pytest.fixture
-def server(tmp_path: Path) -> Iterator[apiserver.ApiServer]:
+def server(tmp_path: Path) -> Iterator[ApiServer]:
     with apiserver.serving(tmp_path) as serving:
         yield serving
 
@@ -64,13 +65,13 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def hosts(server: apiserver.ApiServer, clock: Clock) -> Iterator[Hosts]:
+def hosts(server: ApiServer, clock: Clock) -> Iterator[Hosts]:
     made = Hosts(server, clock)
     yield made
     made.end()
 
 
-def annotations(server: apiserver.ApiServer) -> dict[str, str]:
+def annotations(server: ApiServer) -> dict[str, str]:
     """The annotations of the first Lease."""
     metadata = server.get("coordination.k8s.io/v1", "Lease", FIRST, "kae-operator")["metadata"]
     found: dict[str, str] = metadata.get("annotations") or {}
@@ -94,7 +95,7 @@ def watch(right: leases.Claim, clock: Clock, seconds: float) -> bool:
     return taken
 
 
-def test_the_first_one_to_need_a_lease_makes_it(server: apiserver.ApiServer, hosts: Hosts) -> None:
+def test_the_first_one_to_need_a_lease_makes_it(server: ApiServer, hosts: Hosts) -> None:
     right = hosts.right("node-1")
 
     assert right.take()
@@ -105,7 +106,7 @@ def test_the_first_one_to_need_a_lease_makes_it(server: apiserver.ApiServer, hos
     assert server.leases() == [f"kae-operator/{FIRST}"]
 
 
-def test_the_first_free_lease_is_taken_and_none_is_left_over(server: apiserver.ApiServer, hosts: Hosts) -> None:
+def test_the_first_free_lease_is_taken_and_none_is_left_over(server: ApiServer, hosts: Hosts) -> None:
     rights = [hosts.right(f"node-{number}") for number in (1, 2, 3)]
 
     assert [right.take() for right in rights] == [True, True, False]
@@ -119,14 +120,14 @@ def test_the_first_free_lease_is_taken_and_none_is_left_over(server: apiserver.A
     )
 
 
-def test_who_has_a_lease_takes_no_second_one(server: apiserver.ApiServer, hosts: Hosts) -> None:
+def test_who_has_a_lease_takes_no_second_one(server: ApiServer, hosts: Hosts) -> None:
     right = hosts.right("node-1")
 
     assert [right.take(), right.take()] == [True, True]
     assert server.leases() == [f"kae-operator/{FIRST}"]
 
 
-def test_the_own_lease_is_taken_before_a_free_one(server: apiserver.ApiServer, hosts: Hosts) -> None:
+def test_the_own_lease_is_taken_before_a_free_one(server: ApiServer, hosts: Hosts) -> None:
     server.put_lease(FIRST)
     server.put_lease(SECOND, holderIdentity="node-1", leaseTransitions=4)
     right = hosts.right("node-1")
@@ -136,7 +137,7 @@ def test_the_own_lease_is_taken_before_a_free_one(server: apiserver.ApiServer, h
     assert server.lease(SECOND)["leaseTransitions"] == 4
 
 
-def test_a_second_lease_in_the_own_name_is_given_back(server: apiserver.ApiServer, hosts: Hosts) -> None:
+def test_a_second_lease_in_the_own_name_is_given_back(server: ApiServer, hosts: Hosts) -> None:
     for name in NAMES:
         server.put_lease(name, holderIdentity="node-1")
     right = hosts.right("node-1")
@@ -146,7 +147,7 @@ def test_a_second_lease_in_the_own_name_is_given_back(server: apiserver.ApiServe
     assert "holderIdentity" not in server.lease(SECOND)
 
 
-def test_what_is_given_back_can_be_taken_by_another_host(server: apiserver.ApiServer, hosts: Hosts) -> None:
+def test_what_is_given_back_can_be_taken_by_another_host(server: ApiServer, hosts: Hosts) -> None:
     one, two = hosts.right("node-1", FIRST), hosts.right("node-2", FIRST)
     one.take()
 
@@ -156,7 +157,7 @@ def test_what_is_given_back_can_be_taken_by_another_host(server: apiserver.ApiSe
     assert server.lease(FIRST)["leaseTransitions"] == 1
 
 
-def test_who_has_nothing_has_nothing_to_give_back(server: apiserver.ApiServer, hosts: Hosts) -> None:
+def test_who_has_nothing_has_nothing_to_give_back(server: ApiServer, hosts: Hosts) -> None:
     assert hosts.right("node-1").give_back()
     assert server.state.requests == []
 
@@ -184,9 +185,7 @@ def test_a_lease_that_is_renewed_is_never_free(hosts: Hosts, clock: Clock) -> No
 
 
 @pytest.mark.parametrize("moment", ["1970-01-01T00:00:00.000000Z", "2999-01-01T00:00:00.000000Z"])
-def test_the_times_in_a_lease_are_not_believed(
-    server: apiserver.ApiServer, hosts: Hosts, clock: Clock, moment: str
-) -> None:
+def test_the_times_in_a_lease_are_not_believed(server: ApiServer, hosts: Hosts, clock: Clock, moment: str) -> None:
     server.put_lease(FIRST, holderIdentity="node-1", acquireTime=moment, renewTime=moment)
     right = hosts.right("node-2", FIRST)
 
@@ -195,7 +194,7 @@ def test_the_times_in_a_lease_are_not_believed(
     assert right.take()
 
 
-def test_another_duration_in_a_lease_is_not_believed(server: apiserver.ApiServer, hosts: Hosts, clock: Clock) -> None:
+def test_another_duration_in_a_lease_is_not_believed(server: ApiServer, hosts: Hosts, clock: Clock) -> None:
     server.put_lease(FIRST, holderIdentity="node-1", leaseDurationSeconds=1)
     right = hosts.right("node-2", FIRST)
 
@@ -203,7 +202,7 @@ def test_another_duration_in_a_lease_is_not_believed(server: apiserver.ApiServer
 
 
 def test_a_clock_that_jumps_over_the_whole_duration_frees_nothing(
-    server: apiserver.ApiServer, hosts: Hosts, clock: Clock
+    server: ApiServer, hosts: Hosts, clock: Clock
 ) -> None:
     server.put_lease(FIRST, holderIdentity="node-1")
     right = hosts.right("node-2", FIRST)
@@ -214,9 +213,7 @@ def test_a_clock_that_jumps_over_the_whole_duration_frees_nothing(
     assert watch(right, clock, leases.DURATION_S)
 
 
-def test_an_outage_of_the_api_server_makes_nobody_a_dead_host(
-    server: apiserver.ApiServer, hosts: Hosts, clock: Clock
-) -> None:
+def test_an_outage_of_the_api_server_makes_nobody_a_dead_host(server: ApiServer, hosts: Hosts, clock: Clock) -> None:
     alive, waiting = hosts.right("node-1", FIRST), hosts.right("node-2", FIRST)
     alive.take()
     waiting.take()
@@ -232,9 +229,7 @@ def test_an_outage_of_the_api_server_makes_nobody_a_dead_host(
     assert not watch(waiting, clock, 840)
 
 
-def test_a_lease_is_safe_no_longer_than_others_leave_it_alone(
-    server: apiserver.ApiServer, hosts: Hosts, clock: Clock
-) -> None:
+def test_a_lease_is_safe_no_longer_than_others_leave_it_alone(server: ApiServer, hosts: Hosts, clock: Clock) -> None:
     right = hosts.right("node-1")
     right.take()
     server.down()
@@ -251,7 +246,7 @@ def test_a_lease_is_safe_no_longer_than_others_leave_it_alone(
     assert right.is_safe()
 
 
-def test_a_renewal_counts_from_its_beginning(server: apiserver.ApiServer, hosts: Hosts, clock: Clock) -> None:
+def test_a_renewal_counts_from_its_beginning(server: ApiServer, hosts: Hosts, clock: Clock) -> None:
     right = hosts.right("node-1")
     right.take()
     # Somebody has touched it, so the first write meets a conflict, and the clock goes on meanwhile.
@@ -267,7 +262,7 @@ def test_a_renewal_counts_from_its_beginning(server: apiserver.ApiServer, hosts:
     assert not right.is_safe()
 
 
-def test_a_theft_is_noticed_at_the_next_renewal(server: apiserver.ApiServer, hosts: Hosts) -> None:
+def test_a_theft_is_noticed_at_the_next_renewal(server: ApiServer, hosts: Hosts) -> None:
     right = hosts.right("node-1", FIRST)
     right.take()
     server.put_lease(FIRST, holderIdentity="node-2")
@@ -279,7 +274,7 @@ def test_a_theft_is_noticed_at_the_next_renewal(server: apiserver.ApiServer, hos
     assert not right.take()
 
 
-def test_a_lease_that_somebody_freed_by_hand_is_lost(server: apiserver.ApiServer, hosts: Hosts) -> None:
+def test_a_lease_that_somebody_freed_by_hand_is_lost(server: ApiServer, hosts: Hosts) -> None:
     right = hosts.right("node-1")
     right.take()
     server.put_lease(FIRST, holderIdentity=None)
@@ -290,7 +285,7 @@ def test_a_lease_that_somebody_freed_by_hand_is_lost(server: apiserver.ApiServer
     assert right.take()
 
 
-def test_a_lease_that_somebody_else_touched_is_still_ours(server: apiserver.ApiServer, hosts: Hosts) -> None:
+def test_a_lease_that_somebody_else_touched_is_still_ours(server: ApiServer, hosts: Hosts) -> None:
     right = hosts.right("node-1")
     right.take()
     before = server.lease(FIRST)["renewTime"]
@@ -303,7 +298,7 @@ def test_a_lease_that_somebody_else_touched_is_still_ours(server: apiserver.ApiS
     assert server.lease(FIRST)["strategy"] == "OldestEmulationVersion"
 
 
-def test_a_lease_that_was_deleted_is_made_anew(server: apiserver.ApiServer, hosts: Hosts) -> None:
+def test_a_lease_that_was_deleted_is_made_anew(server: ApiServer, hosts: Hosts) -> None:
     right = hosts.right("node-1")
     right.take()
     server.delete("coordination.k8s.io/v1", "Lease", FIRST, "kae-operator")
@@ -314,7 +309,7 @@ def test_a_lease_that_was_deleted_is_made_anew(server: apiserver.ApiServer, host
     assert server.lease(FIRST)["holderIdentity"] == "node-1"
 
 
-def test_who_is_second_in_the_same_moment_takes_the_next_lease(server: apiserver.ApiServer, hosts: Hosts) -> None:
+def test_who_is_second_in_the_same_moment_takes_the_next_lease(server: ApiServer, hosts: Hosts) -> None:
     for name in NAMES:
         server.put_lease(name)
     right = hosts.right("node-1")
@@ -331,7 +326,7 @@ def test_who_is_second_in_the_same_moment_takes_the_next_lease(server: apiserver
     assert [request[:3] for request in server.state.requests] == ["GET", "GET", "PUT", "PUT"]
 
 
-def test_an_answer_that_got_lost_does_not_lead_to_two_leases(server: apiserver.ApiServer, hosts: Hosts) -> None:
+def test_an_answer_that_got_lost_does_not_lead_to_two_leases(server: ApiServer, hosts: Hosts) -> None:
     right = hosts.right("node-1", timeout_s=0.3)
 
     def do_not_answer_a_write(method: str) -> None:
@@ -347,9 +342,7 @@ def test_an_answer_that_got_lost_does_not_lead_to_two_leases(server: apiserver.A
     assert server.leases() == [f"kae-operator/{FIRST}"]
 
 
-def test_a_write_that_may_still_arrive_is_made_to_fail_by_a_second_one(
-    server: apiserver.ApiServer, hosts: Hosts
-) -> None:
+def test_a_write_that_may_still_arrive_is_made_to_fail_by_a_second_one(server: ApiServer, hosts: Hosts) -> None:
     server.put_lease(FIRST, holderIdentity="node-9")
     server.put_lease(SECOND)
     right = hosts.right("node-1", timeout_s=0.3)
@@ -369,7 +362,7 @@ def test_a_write_that_may_still_arrive_is_made_to_fail_by_a_second_one(
     assert "holderIdentity" not in server.lease(FIRST)
 
 
-def test_an_api_server_that_is_gone_gives_no_right(server: apiserver.ApiServer, hosts: Hosts) -> None:
+def test_an_api_server_that_is_gone_gives_no_right(server: ApiServer, hosts: Hosts) -> None:
     right = hosts.right("node-1")
     server.down()
 
@@ -381,7 +374,7 @@ def test_an_api_server_that_is_gone_gives_no_right(server: apiserver.ApiServer, 
     assert right.take()
 
 
-def test_a_lease_that_the_role_does_not_name_yet_is_passed_over(server: apiserver.ApiServer, hosts: Hosts) -> None:
+def test_a_lease_that_the_role_does_not_name_yet_is_passed_over(server: ApiServer, hosts: Hosts) -> None:
     server.state.forbidden = {f"leases/kae-operator/{FIRST}"}
     one, two = hosts.right("node-1"), hosts.right("node-2")
 
@@ -391,16 +384,14 @@ def test_a_lease_that_the_role_does_not_name_yet_is_passed_over(server: apiserve
     assert f"did not show the Lease kae-operator/{FIRST}, as the credentials do not allow it (403): " in two.others[0]
 
 
-def test_leases_that_are_all_refused_are_a_failure(server: apiserver.ApiServer, hosts: Hosts) -> None:
+def test_leases_that_are_all_refused_are_a_failure(server: ApiServer, hosts: Hosts) -> None:
     server.state.forbidden = {f"leases/kae-operator/{name}" for name in NAMES}
 
     with pytest.raises(cluster.Refused, match=r"\(403\)"):
         hosts.right("node-1").take()
 
 
-def test_a_restarted_installer_goes_on_holding_its_lease(
-    server: apiserver.ApiServer, hosts: Hosts, clock: Clock
-) -> None:
+def test_a_restarted_installer_goes_on_holding_its_lease(server: ApiServer, hosts: Hosts, clock: Clock) -> None:
     hosts.right("node-1").take()
     transitions = server.lease(FIRST).get("leaseTransitions", 0)
     clock.turn(5000)
@@ -411,7 +402,7 @@ def test_a_restarted_installer_goes_on_holding_its_lease(
     assert server.lease(FIRST).get("leaseTransitions", 0) == transitions
 
 
-def test_a_restarted_installer_sees_that_its_lease_was_taken(server: apiserver.ApiServer, hosts: Hosts) -> None:
+def test_a_restarted_installer_sees_that_its_lease_was_taken(server: ApiServer, hosts: Hosts) -> None:
     server.put_lease(FIRST, holderIdentity="node-2")
     right = hosts.right("node-1")
 
@@ -419,9 +410,7 @@ def test_a_restarted_installer_sees_that_its_lease_was_taken(server: apiserver.A
     assert (right.name, right.is_safe()) == (None, False)
 
 
-def test_a_lease_that_the_config_does_not_name_is_given_back_and_not_renewed(
-    server: apiserver.ApiServer, hosts: Hosts
-) -> None:
+def test_a_lease_that_the_config_does_not_name_is_given_back_and_not_renewed(server: ApiServer, hosts: Hosts) -> None:
     server.put_lease("kae-driver-old-1", holderIdentity="node-1")
     right = hosts.right("node-1")
 
@@ -431,7 +420,7 @@ def test_a_lease_that_the_config_does_not_name_is_given_back_and_not_renewed(
 
 
 def test_a_host_of_another_policy_takes_the_lease_of_that_one_and_gives_the_former_back(
-    server: apiserver.ApiServer, hosts: Hosts
+    server: ApiServer, hosts: Hosts
 ) -> None:
     server.put_lease("kae-driver-old-1", holderIdentity="node-1")
     right = hosts.right("node-1")
@@ -445,7 +434,7 @@ def test_a_host_of_another_policy_takes_the_lease_of_that_one_and_gives_the_form
     assert "holderIdentity" not in server.lease("kae-driver-old-1")
 
 
-def test_a_former_lease_that_no_role_names_any_more_does_not_hinder(server: apiserver.ApiServer, hosts: Hosts) -> None:
+def test_a_former_lease_that_no_role_names_any_more_does_not_hinder(server: ApiServer, hosts: Hosts) -> None:
     server.put_lease("kae-driver-old-1", holderIdentity="node-1")
     server.state.forbidden = {"leases/kae-operator/kae-driver-old-1"}
     right = hosts.right("node-1")
@@ -456,7 +445,7 @@ def test_a_former_lease_that_no_role_names_any_more_does_not_hinder(server: apis
     assert right.name == FIRST
 
 
-def test_a_held_lease_that_the_role_no_longer_allows_is_lost(server: apiserver.ApiServer, hosts: Hosts) -> None:
+def test_a_held_lease_that_the_role_no_longer_allows_is_lost(server: ApiServer, hosts: Hosts) -> None:
     right = hosts.right("node-1")
     right.take()
     server.state.forbidden = {f"leases/kae-operator/{FIRST}"}
@@ -471,7 +460,7 @@ def test_a_held_lease_that_the_role_no_longer_allows_is_lost(server: apiserver.A
 
 
 def test_a_lease_of_a_host_that_vanished_in_a_swap_stays_taken_until_a_person_deletes_it(
-    server: apiserver.ApiServer, hosts: Hosts, clock: Clock
+    server: ApiServer, hosts: Hosts, clock: Clock
 ) -> None:
     dead, waiting = hosts.right("node-1", FIRST), hosts.right("node-2", FIRST)
     dead.take()
@@ -488,7 +477,7 @@ def test_a_lease_of_a_host_that_vanished_in_a_swap_stays_taken_until_a_person_de
 
 
 def test_a_host_that_is_back_from_a_swap_renews_and_gives_its_lease_back_without_the_mark(
-    server: apiserver.ApiServer, hosts: Hosts
+    server: ApiServer, hosts: Hosts
 ) -> None:
     dead = hosts.right("node-1", FIRST)
     dead.take()
@@ -502,9 +491,7 @@ def test_a_host_that_is_back_from_a_swap_renews_and_gives_its_lease_back_without
     assert waiting.take()
 
 
-def test_a_mark_that_a_person_left_in_a_freed_lease_goes_with_its_next_holder(
-    server: apiserver.ApiServer, hosts: Hosts
-) -> None:
+def test_a_mark_that_a_person_left_in_a_freed_lease_goes_with_its_next_holder(server: ApiServer, hosts: Hosts) -> None:
     dead, other = hosts.right("node-1", FIRST), hosts.right("node-2", FIRST)
     dead.take()
     dead.renew(swap=True)
@@ -514,7 +501,7 @@ def test_a_mark_that_a_person_left_in_a_freed_lease_goes_with_its_next_holder(
     assert annotations(server) == {}
 
 
-def test_a_mark_outlasts_renewals_and_a_lease_that_is_made_anew(server: apiserver.ApiServer, hosts: Hosts) -> None:
+def test_a_mark_outlasts_renewals_and_a_lease_that_is_made_anew(server: ApiServer, hosts: Hosts) -> None:
     right = hosts.right("node-1", FIRST)
     right.take()
     right.renew(swap=True)
@@ -527,7 +514,7 @@ def test_a_mark_outlasts_renewals_and_a_lease_that_is_made_anew(server: apiserve
     assert SWAP in before
 
 
-def test_the_time_of_suspend_counts(server: apiserver.ApiServer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_time_of_suspend_counts(server: ApiServer, monkeypatch: pytest.MonkeyPatch) -> None:
     # CLOCK_MONOTONIC stands still in suspend, and others count on: the Lease may be somebody else's on resume.
     now_s = {time.CLOCK_BOOTTIME: 1000.0}
     monkeypatch.setattr(time, "clock_gettime", now_s.__getitem__)
@@ -542,7 +529,7 @@ def test_the_time_of_suspend_counts(server: apiserver.ApiServer, monkeypatch: py
     assert (awake, right.is_safe()) == (True, False)
 
 
-def test_a_restarted_installer_asks_until_somebody_answers(server: apiserver.ApiServer, hosts: Hosts) -> None:
+def test_a_restarted_installer_asks_until_somebody_answers(server: ApiServer, hosts: Hosts) -> None:
     hosts.right("node-1").take()
     server.down()
     right = hosts.right("node-1", renew_s=0.06)
@@ -553,7 +540,7 @@ def test_a_restarted_installer_asks_until_somebody_answers(server: apiserver.Api
     until(right.is_safe)
 
 
-def test_what_cannot_be_given_back_now_is_given_back_later(server: apiserver.ApiServer, hosts: Hosts) -> None:
+def test_what_cannot_be_given_back_now_is_given_back_later(server: ApiServer, hosts: Hosts) -> None:
     right = hosts.right("node-1", renew_s=0.06)
     right.take()
     server.down()
@@ -565,7 +552,7 @@ def test_what_cannot_be_given_back_now_is_given_back_later(server: apiserver.Api
     assert "holderIdentity" not in server.lease(FIRST)
 
 
-def test_what_is_still_to_be_given_back_can_be_taken_again(server: apiserver.ApiServer, hosts: Hosts) -> None:
+def test_what_is_still_to_be_given_back_can_be_taken_again(server: ApiServer, hosts: Hosts) -> None:
     right = hosts.right("node-1")
     right.take()
     server.down()
@@ -577,7 +564,7 @@ def test_what_is_still_to_be_given_back_can_be_taken_again(server: apiserver.Api
     assert server.lease(FIRST)["holderIdentity"] == "node-1"
 
 
-def test_who_gives_back_what_another_one_has_meanwhile_leaves_it(server: apiserver.ApiServer, hosts: Hosts) -> None:
+def test_who_gives_back_what_another_one_has_meanwhile_leaves_it(server: ApiServer, hosts: Hosts) -> None:
     right = hosts.right("node-1")
     right.take()
     server.put_lease(FIRST, holderIdentity="node-2")
@@ -586,9 +573,7 @@ def test_who_gives_back_what_another_one_has_meanwhile_leaves_it(server: apiserv
     assert server.lease(FIRST)["holderIdentity"] == "node-2"
 
 
-def test_a_thread_renews_through_an_outage(
-    server: apiserver.ApiServer, hosts: Hosts, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_thread_renews_through_an_outage(server: ApiServer, hosts: Hosts, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO")
     right = hosts.right("node-1", renew_s=0.03)
     right.take()
@@ -604,7 +589,7 @@ def test_a_thread_renews_through_an_outage(
     assert caplog.text.count("cannot be written now") == 1
 
 
-def test_a_thread_notices_a_theft_and_ends(server: apiserver.ApiServer, hosts: Hosts) -> None:
+def test_a_thread_notices_a_theft_and_ends(server: ApiServer, hosts: Hosts) -> None:
     right = hosts.right("node-1", renew_s=0.03)
     right.take()
     server.put_lease(FIRST, holderIdentity="node-2")
@@ -614,7 +599,7 @@ def test_a_thread_notices_a_theft_and_ends(server: apiserver.ApiServer, hosts: H
     assert server.lease(FIRST)["holderIdentity"] == "node-2"
 
 
-def test_a_closed_right_renews_no_more_and_keeps_its_lease(server: apiserver.ApiServer, hosts: Hosts) -> None:
+def test_a_closed_right_renews_no_more_and_keeps_its_lease(server: ApiServer, hosts: Hosts) -> None:
     right = hosts.right("node-1", renew_s=0.03)
     right.take()
 
@@ -624,9 +609,7 @@ def test_a_closed_right_renews_no_more_and_keeps_its_lease(server: apiserver.Api
     assert server.lease(FIRST)["holderIdentity"] == "node-1"
 
 
-def test_never_more_hosts_than_leases_have_the_right_and_everybody_has_it_once(
-    server: apiserver.ApiServer, hosts: Hosts
-) -> None:
+def test_never_more_hosts_than_leases_have_the_right_and_everybody_has_it_once(server: ApiServer, hosts: Hosts) -> None:
     swapping: set[str] = set()
     most: list[int] = []
     done: list[str] = []

@@ -10,12 +10,13 @@ from installer import config, loop, paths
 from installer.host import record
 from installer.report import driver_state
 from runtime import errors
-from tests.installer import kernel, machines, modulefiles, settings
+from tests.installer import kernel, modulefiles, settings
+from tests.installer.machines import Machine
 
 HPRE = "hisi_hpre-0"
 
 
-def test_a_new_host_changes_and_is_ready(machine: machines.Machine, image: Path) -> None:
+def test_a_new_host_changes_and_is_ready(machine: Machine, image: Path) -> None:
     # Once with programs that are processes of their own.
     machine.host = kernel.Host(machine.root)
     made = settings.installer(machine, image)
@@ -30,7 +31,7 @@ def test_a_new_host_changes_and_is_ready(machine: machines.Machine, image: Path)
     assert made.shown.changes == {"succeeded": 1, "failed": 0, "abandoned": 0}
 
 
-def test_what_a_plan_shows_is_what_is_done(machine: machines.Machine, image: Path) -> None:
+def test_what_a_plan_shows_is_what_is_done(machine: Machine, image: Path) -> None:
     made = settings.installer(machine, image)
     planned = [step.name for step in made.parts.report().steps]
 
@@ -41,7 +42,7 @@ def test_what_a_plan_shows_is_what_is_done(machine: machines.Machine, image: Pat
 
 @pytest.mark.usefixtures("installed")
 def test_a_host_that_is_right_is_left_as_it_is(
-    machine: machines.Machine, image: Path, capsys: pytest.CaptureFixture[str]
+    machine: Machine, image: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     machine.hold(4711, HPRE)
     machine.calls()
@@ -60,7 +61,7 @@ def test_a_host_that_is_right_is_left_as_it_is(
     assert (made.shown.steps, made.shown.changes["succeeded"]) == ({}, 0)
 
 
-def test_a_driver_of_others_stays_and_its_host_is_ready(machine: machines.Machine, image: Path) -> None:
+def test_a_driver_of_others_stays_and_its_host_is_ready(machine: Machine, image: Path) -> None:
     machine.add_driver("2.0.0")
     machine.set_options(uacce_mode=2)
     machine.load()
@@ -72,7 +73,7 @@ def test_a_driver_of_others_stays_and_its_host_is_ready(machine: machines.Machin
     assert machine.files() == before
 
 
-def test_a_host_whose_kernel_is_another_pools_waits_and_is_not_ready(machine: machines.Machine, image: Path) -> None:
+def test_a_host_whose_kernel_is_another_pools_waits_and_is_not_ready(machine: Machine, image: Path) -> None:
     before = machine.files()
 
     shown = settings.installer(machine, image, kernels=config.Kernels(pattern="^6")).settle()
@@ -81,7 +82,7 @@ def test_a_host_whose_kernel_is_another_pools_waits_and_is_not_ready(machine: ma
     assert (machine.files(), settings.changes_made(machine)) == (before, [])
 
 
-def test_a_host_that_is_to_be_without_driver_is_ready_when_it_is_clean(machine: machines.Machine, image: Path) -> None:
+def test_a_host_that_is_to_be_without_driver_is_ready_when_it_is_clean(machine: Machine, image: Path) -> None:
     before = set(machine.files("etc", "lib", "opt"))
     settings.installed(machine, image)
 
@@ -93,9 +94,7 @@ def test_a_host_that_is_to_be_without_driver_is_ready_when_it_is_clean(machine: 
 
 
 @pytest.mark.usefixtures("installed")
-def test_what_an_interrupted_change_left_on_a_host_that_is_right_is_removed(
-    machine: machines.Machine, image: Path
-) -> None:
+def test_what_an_interrupted_change_left_on_a_host_that_is_right_is_removed(machine: Machine, image: Path) -> None:
     machine.host.write(paths.KAE.changing, "{}\n")
     last = record.FailedTry(digest="", state="Failed", reason="", failures=1, boot="", until_s=0)
     record.update(machine.host, attempt=last)
@@ -107,7 +106,7 @@ def test_what_an_interrupted_change_left_on_a_host_that_is_right_is_removed(
 
 
 @pytest.mark.parametrize("name", ["osrelease", "random/boot_id"])
-def test_a_folder_that_is_no_host_is_said_to_be_none(name: str, machine: machines.Machine, image: Path) -> None:
+def test_a_folder_that_is_no_host_is_said_to_be_none(name: str, machine: Machine, image: Path) -> None:
     made = settings.installer(machine, image)
     (machine.root / "proc/sys/kernel" / name).unlink()
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from tests import tools
 from tests.installer import machines, modulefiles, sourcetrees
 from tests.installer.fakes import index
+from tests.installer.machines import Machine
 
 RELEASE = machines.KERNEL
 
@@ -19,7 +20,7 @@ def test_both_forms_of_a_file_tell_the_same() -> None:
 
 
 def test_the_real_depmod_and_the_fake_one_find_the_same(tmp_path: Path) -> None:
-    machine = machines.Machine(tmp_path)
+    machine = Machine(tmp_path)
     machine.add_driver("2.0.1", "updates/kae")
     known = tmp_path / f"lib/modules/{RELEASE}/modules.dep"
     fake = sorted(known.read_text().splitlines())
@@ -35,7 +36,7 @@ def test_the_real_depmod_and_the_fake_one_find_the_same(tmp_path: Path) -> None:
 def test_a_compiled_driver_is_loaded_and_served(tmp_path: Path) -> None:
     tools.require("gcc", "gcc")
     make = tools.require("make", "make")
-    machine = machines.Machine(tmp_path / "host")
+    machine = Machine(tmp_path / "host")
     machine.add_image(tmp_path / "image", "2.0.3")
     source, build = tmp_path / "image/opt/src/kae", tmp_path / "host/usr/src/kernels" / RELEASE
     sourcetrees.write_kernel_devel(build, RELEASE)

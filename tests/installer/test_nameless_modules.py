@@ -12,8 +12,10 @@ from installer import paths
 from installer.decide import obstacles
 from installer.host import host_state
 from installer.report import advice, report
-from tests.installer import incidents, machines, settings
+from tests.installer import settings
 from tests.installer.fakes import disk
+from tests.installer.incidents import Crew
+from tests.installer.machines import Machine
 
 
 def nameless(folder: Path) -> Path:
@@ -24,21 +26,21 @@ def nameless(folder: Path) -> Path:
     return folder
 
 
-def running(machine: machines.Machine) -> set[str]:
+def running(machine: Machine) -> set[str]:
     """The versions of the loaded modules, which only the fake kernel knows."""
     return {module["kmi"] for module in disk.Disk(str(machine.root)).value("fake/kernel", [])}
 
 
 @pytest.fixture
-def machine(tmp_path: Path) -> machines.Machine:
+def machine(tmp_path: Path) -> Machine:
     """A host with the kernel's own modules, which name nothing either."""
-    machine = machines.Machine(tmp_path / "host")
+    machine = Machine(tmp_path / "host")
     nameless(machine.root / "lib/modules")
     return machine
 
 
 @pytest.fixture
-def drivers(machine: machines.Machine, tmp_path: Path) -> dict[str, Path]:
+def drivers(machine: Machine, tmp_path: Path) -> dict[str, Path]:
     """The images of two drivers."""
     images = {version: tmp_path / f"image-{version}" for version in ("2.0.1", "2.0.2")}
     for version, folder in images.items():
@@ -47,9 +49,7 @@ def drivers(machine: machines.Machine, tmp_path: Path) -> dict[str, Path]:
     return images
 
 
-def test_they_are_installed_upgraded_and_brought_back(
-    machine: machines.Machine, drivers: dict[str, Path], crew: incidents.Crew
-) -> None:
+def test_they_are_installed_upgraded_and_brought_back(machine: Machine, drivers: dict[str, Path], crew: Crew) -> None:
     assert crew.job("2.0.1", image=drivers["2.0.1"]).settle().state == "Ready"
     assert (running(machine), machine.loaded()["hisi_zip"]) == ({"2.0.1"}, (None, ""))
 
@@ -77,7 +77,7 @@ def test_they_are_installed_upgraded_and_brought_back(
 
 
 def test_a_driver_of_others_is_not_taken_for_the_kernels_own_and_comes_back(
-    machine: machines.Machine, drivers: dict[str, Path], crew: incidents.Crew
+    machine: Machine, drivers: dict[str, Path], crew: Crew
 ) -> None:
     machine.add_driver("2.0.0")
     nameless(machine.root / f"lib/modules/{machine.kernel}/extra")
@@ -93,7 +93,7 @@ def test_a_driver_of_others_is_not_taken_for_the_kernels_own_and_comes_back(
     assert advice.driver(current) == "one without a version, installed by others, at work"
 
 
-def test_the_kernels_own_modules_are_told_as_such(machine: machines.Machine) -> None:
+def test_the_kernels_own_modules_are_told_as_such(machine: Machine) -> None:
     machine.set_options(uacce_mode=1)
     machine.load()
 
@@ -101,7 +101,7 @@ def test_the_kernels_own_modules_are_told_as_such(machine: machines.Machine) -> 
 
 
 def test_open_devices_whose_memory_counts_in_their_modules_are_no_use_by_the_kernel(
-    machine: machines.Machine, drivers: dict[str, Path], crew: incidents.Crew
+    machine: Machine, drivers: dict[str, Path], crew: Crew
 ) -> None:
     crew.job("2.0.1", image=drivers["2.0.1"]).settle()
     machine.hold(4711, "hisi_hpre-0")

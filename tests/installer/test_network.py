@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from installer.host import network
-from tests.installer import layouts, machines, settings, stacks
+from tests.installer import layouts, settings, stacks
+from tests.installer.machines import Machine
 
 NODE = "192.0.2.7"
 HEAD = "Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\t\tMTU\tWindow\tIRTT\n"
@@ -18,7 +19,7 @@ def address(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def host(machine: machines.Machine) -> machines.Machine:
+def host(machine: Machine) -> Machine:
     """A host with the card eth0 of sfc, and eth1 of another module with the default route and the node's address."""
     for name, module in (("eth0", "sfc"), ("eth1", "virtio_net")):
         card(machine, name, module)
@@ -26,7 +27,7 @@ def host(machine: machines.Machine) -> machines.Machine:
     return machine
 
 
-def card(machine: machines.Machine, name: str, module: str) -> None:
+def card(machine: Machine, name: str, module: str) -> None:
     """Add an interface with a device of a module's driver."""
     device = machine.root / f"sys/devices/{name}"
     (device / f"net/{name}").mkdir(parents=True)
@@ -39,7 +40,7 @@ def card(machine: machines.Machine, name: str, module: str) -> None:
     _show(machine, name, f"sys/devices/{name}/net/{name}")
 
 
-def made(machine: machines.Machine, name: str, *lower: str, upper: bool = True) -> None:
+def made(machine: Machine, name: str, *lower: str, upper: bool = True) -> None:
     """Add an interface without a device, perhaps over others."""
     folder = machine.root / f"sys/devices/virtual/net/{name}"
     folder.mkdir(parents=True)
@@ -51,13 +52,13 @@ def made(machine: machines.Machine, name: str, *lower: str, upper: bool = True) 
             (machine.root / f"sys/class/net/{other}").resolve().joinpath("master").symlink_to(f"../{name}")
 
 
-def _show(machine: machines.Machine, name: str, place: str) -> None:
+def _show(machine: Machine, name: str, place: str) -> None:
     shown = machine.root / f"sys/class/net/{name}"
     shown.parent.mkdir(parents=True, exist_ok=True)
     shown.symlink_to(f"../../../{place}")
 
 
-def routes(machine: machines.Machine, *lines: tuple[str, str, str, str]) -> None:
+def routes(machine: Machine, *lines: tuple[str, str, str, str]) -> None:
     """Write the table of IPv4 routes of the host: interface, destination, gateway and mask, as the kernel has them."""
     text = "".join(
         f"{name}\t{target}\t{gateway}\t0003\t0\t0\t0\t{mask}\t0\t0\t0\n" for name, target, gateway, mask in lines
@@ -65,7 +66,7 @@ def routes(machine: machines.Machine, *lines: tuple[str, str, str, str]) -> None
     layouts.put(machine.root / "proc/1/net/route", (HEAD + text).encode())
 
 
-def said(machine: machines.Machine) -> list[str]:
+def said(machine: Machine) -> list[str]:
     """The sentences about Onload's modules, without what to do."""
     found = network.carrying(machine.host, settings.config(**stacks.ONLOAD))
     return [text.partition(": move the node's traffic")[0] for text in found]
@@ -75,11 +76,11 @@ DEFAULT = ("00000000", "010200C0", "00000000")
 OWN = ("000200C0", "00000000", "00FFFFFF")
 
 
-def test_an_interface_beside_the_node_s_traffic_is_no_obstacle(host: machines.Machine) -> None:
+def test_an_interface_beside_the_node_s_traffic_is_no_obstacle(host: Machine) -> None:
     assert said(host) == []
 
 
-def test_a_default_route_and_the_node_s_address_are_obstacles(host: machines.Machine) -> None:
+def test_a_default_route_and_the_node_s_address_are_obstacles(host: Machine) -> None:
     routes(host, ("eth0", *DEFAULT), ("eth0", *OWN))
 
     assert said(host) == [
@@ -89,7 +90,7 @@ def test_a_default_route_and_the_node_s_address_are_obstacles(host: machines.Mac
 
 
 @pytest.mark.parametrize("linked", [True, False])
-def test_bonds_bridges_and_vlans_are_looked_through(linked: bool, host: machines.Machine) -> None:
+def test_bonds_bridges_and_vlans_are_looked_through(linked: bool, host: Machine) -> None:
     card(host, "eth2", "sfc")
     made(host, "bond0", "eth0", "eth2", upper=linked)
     made(host, "bond0.7", "bond0")
@@ -101,7 +102,7 @@ def test_bonds_bridges_and_vlans_are_looked_through(linked: bool, host: machines
     ]
 
 
-def test_a_default_route_of_ipv6_is_one(host: machines.Machine) -> None:
+def test_a_default_route_of_ipv6_is_one(host: Machine) -> None:
     zeros = "0" * 32
     lines = (
         f"{zeros} 00 {zeros} 00 fd000000000000000000000000000001 00000400 00000003 00000000 00000003     eth0\n"
@@ -112,7 +113,7 @@ def test_a_default_route_of_ipv6_is_one(host: machines.Machine) -> None:
     assert said(host) == ["Interface eth0 of module sfc carries the default route"]
 
 
-def test_an_address_of_ipv6_is_on_its_interface(host: machines.Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_address_of_ipv6_is_on_its_interface(host: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(network.NODE, f"{NODE}, fd00::2")
     layouts.put(host.root / "proc/1/net/if_inet6", b"fd000000000000000000000000000002 04 40 00 82     eth0\n")
 
@@ -128,14 +129,14 @@ def test_an_address_of_ipv6_is_on_its_interface(host: machines.Machine, monkeypa
     ],
 )
 def test_unknown_addresses_are_obstacles(
-    addresses: str, why: str, host: machines.Machine, monkeypatch: pytest.MonkeyPatch
+    addresses: str, why: str, host: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(network.NODE, addresses)
 
     assert said(host) == [f"Interface eth0 of module sfc may carry the node's traffic, as {why}"]
 
 
-def test_a_port_of_open_vswitch_is_unsure(host: machines.Machine) -> None:
+def test_a_port_of_open_vswitch_is_unsure(host: Machine) -> None:
     made(host, "br-ex")
     routes(host, ("br-ex", *DEFAULT), ("eth1", *OWN))
 
@@ -146,7 +147,7 @@ def test_a_port_of_open_vswitch_is_unsure(host: machines.Machine) -> None:
 
 
 @pytest.mark.parametrize("content", [None, b"Iface\nnonsense of another kernel\n"])
-def test_routes_that_cannot_be_read_are_unsure(content: bytes | None, host: machines.Machine) -> None:
+def test_routes_that_cannot_be_read_are_unsure(content: bytes | None, host: Machine) -> None:
     (host.root / "proc/1/net/route").unlink()
     if content is not None:
         layouts.put(host.root / "proc/1/net/route", content)
@@ -155,13 +156,13 @@ def test_routes_that_cannot_be_read_are_unsure(content: bytes | None, host: mach
     assert text.startswith("Interface eth0 of module sfc may carry the node's traffic, as the host's routes cannot be")
 
 
-def test_a_host_without_interfaces_of_the_module_asks_for_nothing(machine: machines.Machine) -> None:
+def test_a_host_without_interfaces_of_the_module_asks_for_nothing(machine: Machine) -> None:
     card(machine, "eth1", "virtio_net")
 
     assert said(machine) == []
 
 
-def test_the_swap_is_blocked_until_the_policy_forces_it(host: machines.Machine, tmp_path: Path) -> None:
+def test_the_swap_is_blocked_until_the_policy_forces_it(host: Machine, tmp_path: Path) -> None:
     stacks.add_own_sfc(host)
     before = host.loaded()
     routes(host, ("eth0", *DEFAULT), ("eth1", *OWN))
@@ -179,7 +180,7 @@ def test_the_swap_is_blocked_until_the_policy_forces_it(host: machines.Machine, 
     assert settings.versions(host) == {"8.1"}
 
 
-def test_a_missing_module_is_loaded_beside_one_that_carries_the_node(host: machines.Machine, tmp_path: Path) -> None:
+def test_a_missing_module_is_loaded_beside_one_that_carries_the_node(host: Machine, tmp_path: Path) -> None:
     image = stacks.onload(tmp_path, "8.1")
     settings.installed(host, image, **stacks.ONLOAD)
     routes(host, ("eth0", *DEFAULT), ("eth0", *OWN))
@@ -191,7 +192,7 @@ def test_a_missing_module_is_loaded_beside_one_that_carries_the_node(host: machi
     assert host.loaded()["onload"][0] == "8.1"
 
 
-def test_a_module_that_the_policy_drops_stays_while_it_carries_the_node(host: machines.Machine, tmp_path: Path) -> None:
+def test_a_module_that_the_policy_drops_stays_while_it_carries_the_node(host: Machine, tmp_path: Path) -> None:
     image = stacks.onload(tmp_path, "8.1")
     settings.installed(host, image, **stacks.ONLOAD)
     before = host.loaded()

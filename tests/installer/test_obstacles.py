@@ -17,6 +17,8 @@ from installer.host import chroot, module_search, record, rpm
 from installer.sources import build
 from tests import tools
 from tests.installer import incidents, layouts, machines, modulefiles, settings
+from tests.installer.incidents import Crew, Users
+from tests.installer.machines import Machine
 
 pytestmark = pytest.mark.usefixtures("installed")
 
@@ -24,35 +26,35 @@ KERNEL_USES = "The kernel itself uses "
 
 
 @pytest.fixture
-def stranger(tmp_path: Path) -> machines.Machine:
+def stranger(tmp_path: Path) -> Machine:
     """A host on which others have installed and loaded 2.0.0."""
-    machine = machines.Machine(tmp_path / "stranger")
+    machine = Machine(tmp_path / "stranger")
     machine.add_driver("2.0.0")
     machine.set_options(uacce_mode=2, pf_q_num=256)
     machine.load()
     return machine
 
 
-def put(machine: machines.Machine, path: str, content: bytes = b"") -> str:
+def put(machine: Machine, path: str, content: bytes = b"") -> str:
     """Write a file of the host, and have depmod look; return its path on the host."""
     layouts.put(machine.root / path, content)
     machine.host.run("depmod", "-a", machine.kernel)
     return f"/{path}"
 
 
-def found(machine: machines.Machine, image: Path, **changes: Any) -> tuple[str, ...]:
+def found(machine: Machine, image: Path, **changes: Any) -> tuple[str, ...]:
     """Return what an installer of this host finds in its way."""
     return settings.wired(machine, image, **changes).report().decided.impossible
 
 
-def load(machine: machines.Machine, name: str) -> None:
+def load(machine: Machine, name: str) -> None:
     """Load one more module that uses hisi_qm."""
     file = modulefiles.ModuleFile(name=name, version="2.0.1", kernel=machine.kernel)
     put(machine, f"lib/modules/{machine.kernel}/extra/{name}.ko", file.elf())
     machine.load(name)
 
 
-CASES: dict[str, tuple[Callable[[machines.Machine], object], Callable[[machines.Machine], object], str]] = {
+CASES: dict[str, tuple[Callable[[Machine], object], Callable[[Machine], object], str]] = {
     "module-of-others": (
         lambda machine: load(machine, "spcrypt"),
         lambda machine: machine.host.run("rmmod", "spcrypt"),
@@ -79,7 +81,7 @@ CASES: dict[str, tuple[Callable[[machines.Machine], object], Callable[[machines.
 
 @pytest.mark.parametrize("case", CASES)
 def test_nobody_is_evicted_for_a_change_that_cannot_succeed_and_it_begins_when_it_can(
-    case: str, machine: machines.Machine, newer: Path, crew: incidents.Crew, users: incidents.Users
+    case: str, machine: Machine, newer: Path, crew: Crew, users: Users
 ) -> None:
     come, go, reason = CASES[case]
     users.come(incidents.POD)
@@ -99,7 +101,7 @@ def test_nobody_is_evicted_for_a_change_that_cannot_succeed_and_it_begins_when_i
 
 
 def test_what_is_in_the_way_before_a_change_gives_back_the_lease_and_the_announcement(
-    machine: machines.Machine, crew: incidents.Crew
+    machine: Machine, crew: Crew
 ) -> None:
     machine.pin("hisi_sec2")
     machine.host.write(paths.KAE.changing, "{}")
@@ -108,9 +110,7 @@ def test_what_is_in_the_way_before_a_change_gives_back_the_lease_and_the_announc
     assert not machine.host.path(paths.KAE.changing).exists()
 
 
-def test_a_change_that_was_begun_ends_whatever_is_in_its_way(
-    machine: machines.Machine, newer: Path, crew: incidents.Crew
-) -> None:
+def test_a_change_that_was_begun_ends_whatever_is_in_its_way(machine: Machine, newer: Path, crew: Crew) -> None:
     machine.pin("hisi_sec2")
     record.update(
         machine.host, change=record.Change(loaded=modulefiles.DRIVER, kept=record.read(machine.host).installed)
@@ -120,7 +120,7 @@ def test_a_change_that_was_begun_ends_whatever_is_in_its_way(
 
 
 @pytest.mark.parametrize("held", [1, 3])
-def test_open_devices_are_no_use_by_the_kernel(held: int, machine: machines.Machine, newer: Path) -> None:
+def test_open_devices_are_no_use_by_the_kernel(held: int, machine: Machine, newer: Path) -> None:
     for pid in range(held):
         machine.hold(4711 + pid, "hisi_hpre-0")
 
@@ -132,7 +132,7 @@ def test_open_devices_are_no_use_by_the_kernel(held: int, machine: machines.Mach
 
 
 def test_open_devices_of_the_kernels_own_modules_are_no_use_by_the_kernel_either(tmp_path: Path, image: Path) -> None:
-    machine = machines.Machine(tmp_path / "own")
+    machine = Machine(tmp_path / "own")
     machine.set_options(uacce_mode=1)
     machine.load()
     machine.hold(4711, "hisi_hpre-0")
@@ -146,7 +146,7 @@ def test_open_devices_of_the_kernels_own_modules_are_no_use_by_the_kernel_either
     assert found(machine, image, install_policy="Always")[0].startswith(f"{KERNEL_USES}hisi_sec2 (reference count 1)")
 
 
-def test_a_module_that_serves_virtual_machines_counts_as_well(machine: machines.Machine, newer: Path) -> None:
+def test_a_module_that_serves_virtual_machines_counts_as_well(machine: Machine, newer: Path) -> None:
     load(machine, "hisi_migration")
     assert found(machine, newer) == ()
 
@@ -165,15 +165,13 @@ def test_a_module_that_serves_virtual_machines_counts_as_well(machine: machines.
     ],
     ids=["read-earlier", "hidden-by-ours", "of-the-same-value", "not-read"],
 )
-def test_options_that_do_not_win_are_in_nobodys_way(
-    path: str, text: str, machine: machines.Machine, newer: Path
-) -> None:
+def test_options_that_do_not_win_are_in_nobodys_way(path: str, text: str, machine: Machine, newer: Path) -> None:
     machine.host.write(path, text)
 
     assert found(machine, newer) == ()
 
 
-def test_the_kernels_command_line_wins_over_every_file(machine: machines.Machine, newer: Path) -> None:
+def test_the_kernels_command_line_wins_over_every_file(machine: Machine, newer: Path) -> None:
     machine.host.write("/proc/cmdline", "quiet hisi_zip.pf_q_num=8 root=/dev/sda1\n")
 
     assert found(machine, newer) == (
@@ -194,7 +192,7 @@ def test_the_kernels_command_line_wins_over_every_file(machine: machines.Machine
     ids=["extra", "weak-updates", "extra-first", "override", "override-of-another", "same-rank"],
 )
 def test_depmods_own_order_says_which_copy_obstructs(
-    folder: str, lines: str, obstructs: bool, machine: machines.Machine, newer: Path
+    folder: str, lines: str, obstructs: bool, machine: Machine, newer: Path
 ) -> None:
     machine.host.write("/etc/depmod.d/dist.conf", lines)
     file = modulefiles.ModuleFile(name="hisi_zip", version="2.0.1", kernel=machine.kernel)
@@ -234,9 +232,7 @@ def test_the_real_depmod_takes_a_copy_elsewhere_where_one_obstructs(lines: str, 
     assert bool(rivals) == (taken != "updates/kae/hisi_zip.ko")
 
 
-def test_for_the_kernels_own_modules_every_copy_that_hides_them_obstructs(
-    stranger: machines.Machine, image: Path
-) -> None:
+def test_for_the_kernels_own_modules_every_copy_that_hides_them_obstructs(stranger: Machine, image: Path) -> None:
     said = found(stranger, image, source=settings.IN_TREE, install_policy="Always")
 
     (sentence,) = said
@@ -245,7 +241,7 @@ def test_for_the_kernels_own_modules_every_copy_that_hides_them_obstructs(
 
 @pytest.mark.parametrize("version", ["", "2.0.3"], ids=["no-file", "another-file"])
 def test_a_driver_of_others_that_a_failure_could_not_bring_back_is_not_touched(
-    version: str, stranger: machines.Machine, image: Path
+    version: str, stranger: Machine, image: Path
 ) -> None:
     place = f"/lib/modules/{stranger.kernel}"
     stranger.host.remove_folder(f"{place}/extra")
@@ -263,7 +259,7 @@ def test_a_driver_of_others_that_a_failure_could_not_bring_back_is_not_touched(
     )
 
 
-def test_a_dead_driver_without_files_is_replaced_as_nothing_is_lost(stranger: machines.Machine, image: Path) -> None:
+def test_a_dead_driver_without_files_is_replaced_as_nothing_is_lost(stranger: Machine, image: Path) -> None:
     stranger.unload()
     stranger.set_options(uacce_mode=0)
     stranger.load()
@@ -272,7 +268,7 @@ def test_a_dead_driver_without_files_is_replaced_as_nothing_is_lost(stranger: ma
     assert found(stranger, image) == ()
 
 
-def test_a_removal_asks_for_no_parameter_and_no_copy(machine: machines.Machine, newer: Path) -> None:
+def test_a_removal_asks_for_no_parameter_and_no_copy(machine: Machine, newer: Path) -> None:
     machine.host.write("/etc/modprobe.d/site.conf", "options hisi_zip pf_q_num=8\n")
     machine.add_driver("2.0.0", "updates/site")
 
@@ -281,9 +277,7 @@ def test_a_removal_asks_for_no_parameter_and_no_copy(machine: machines.Machine, 
     assert found(machine, newer, state="Absent")[0].startswith(KERNEL_USES)
 
 
-def test_a_driver_of_others_of_which_a_kind_is_dead_is_not_ready_and_stays(
-    stranger: machines.Machine, image: Path
-) -> None:
+def test_a_driver_of_others_of_which_a_kind_is_dead_is_not_ready_and_stays(stranger: Machine, image: Path) -> None:
     stranger.unload()
     stranger.let_die("hisi_hpre")
     stranger.load()
@@ -304,7 +298,7 @@ def test_a_driver_of_others_of_which_a_kind_is_dead_is_not_ready_and_stays(
     assert (settings.versions(stranger), len(stranger.entries())) == ({"2.0.1"}, 6)
 
 
-def test_a_kind_that_only_the_kernel_is_to_use_is_not_dead(stranger: machines.Machine, image: Path) -> None:
+def test_a_kind_that_only_the_kernel_is_to_use_is_not_dead(stranger: Machine, image: Path) -> None:
     stranger.unload()
     stranger.let_die("hisi_hpre")
     stranger.load()
@@ -313,9 +307,7 @@ def test_a_kind_that_only_the_kernel_is_to_use_is_not_dead(stranger: machines.Ma
     assert settings.installed(stranger, image, module_parameters=asked).state == "Foreign"
 
 
-def test_a_driver_that_only_the_kernel_uses_is_present_where_the_policy_says_so(
-    stranger: machines.Machine, image: Path
-) -> None:
+def test_a_driver_that_only_the_kernel_uses_is_present_where_the_policy_says_so(stranger: Machine, image: Path) -> None:
     stranger.unload()
     stranger.set_options(uacce_mode=0)
     stranger.load()
@@ -333,7 +325,7 @@ def test_a_driver_that_only_the_kernel_uses_is_present_where_the_policy_says_so(
 
 
 def test_a_host_without_modules_gets_the_driver_whatever_counts_as_present(tmp_path: Path, image: Path) -> None:
-    machine = machines.Machine(tmp_path / "empty")
+    machine = Machine(tmp_path / "empty")
 
     assert settings.installed(machine, image, present_when="Loaded").state == "Ready"
 
@@ -348,7 +340,7 @@ time.sleep(60)
 
 
 @contextlib.contextmanager
-def rpm_at_work(machine: machines.Machine) -> Iterator[int]:
+def rpm_at_work(machine: Machine) -> Iterator[int]:
     """Another process holds the lock of the host's rpm; its number."""
     lock = machine.root / "var/lib/rpm/.rpm.lock"
     layouts.put(lock, b"")
@@ -361,7 +353,7 @@ def rpm_at_work(machine: machines.Machine) -> Iterator[int]:
 
 
 def test_a_change_of_packages_waits_for_the_rpm_at_work_before_anybody_is_evicted(
-    machine: machines.Machine, image: Path
+    machine: Machine, image: Path
 ) -> None:
     source = shape.Source(packages=shape.Packages(names=("kae-driver",)))
     with rpm_at_work(machine) as pid:
@@ -373,9 +365,7 @@ def test_a_change_of_packages_waits_for_the_rpm_at_work_before_anybody_is_evicte
 
 
 @pytest.mark.parametrize("folder", ["updates/site", "extra/site"])
-def test_copies_of_modules_that_no_package_owns_obstruct_packages(
-    folder: str, machine: machines.Machine, image: Path
-) -> None:
+def test_copies_of_modules_that_no_package_owns_obstruct_packages(folder: str, machine: Machine, image: Path) -> None:
     machine.add_driver("1.9.9", folder)
     source = shape.Source(packages=shape.Packages(names=("kae-driver",)))
 
@@ -385,7 +375,7 @@ def test_copies_of_modules_that_no_package_owns_obstruct_packages(
 
 
 def test_what_comes_into_the_way_during_the_staging_stops_the_change_before_anybody_is_evicted(
-    machine: machines.Machine, crew: incidents.Crew, users: incidents.Users
+    machine: Machine, crew: Crew, users: Users
 ) -> None:
     users.come(incidents.POD)
     job = crew.job()
@@ -416,7 +406,7 @@ SECURE = (EFI, b"\x06\0\0\0\x01")
     ids=["sig_enforce", "integrity", "confidentiality", "secure-boot", "secure-boot-without-lockdown", "nothing"],
 )
 def test_modules_without_a_signature_are_refused_before_anybody_is_evicted_where_the_kernel_would_refuse_them(
-    files: tuple[tuple[str, bytes], ...], why: str, machine: machines.Machine, crew: incidents.Crew
+    files: tuple[tuple[str, bytes], ...], why: str, machine: Machine, crew: Crew
 ) -> None:
     for path, content in files:
         layouts.put(machine.root / path, content)
@@ -436,7 +426,7 @@ def test_modules_without_a_signature_are_refused_before_anybody_is_evicted_where
 
 
 def test_modules_that_the_kernels_own_sign_file_has_signed_are_taken(
-    machine: machines.Machine, newer: Path, crew: incidents.Crew, tmp_path: Path
+    machine: Machine, newer: Path, crew: Crew, tmp_path: Path
 ) -> None:
     sign, openssl = tools.require("sign-file", "linux-headers-generic"), tools.require("openssl", "openssl")
     key, certificate = tmp_path / "key.pem", tmp_path / "cert.der"
@@ -483,7 +473,7 @@ def test_no_obstacle_is_found_where_nothing_is() -> None:
 
 
 def test_a_package_that_holds_other_modules_too_is_not_erased(
-    stranger: machines.Machine, image: Path, monkeypatch: pytest.MonkeyPatch
+    stranger: Machine, image: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     brought = ["/lib/modules/5.10/extra/hisi_zip.ko.xz", "/lib/modules/5.10/extra/hisi-rde.ko", "/etc/bundle.conf"]
     monkeypatch.setattr(rpm, "owners", lambda _, files: dict.fromkeys(files, "bundle-1-1.aarch64"))

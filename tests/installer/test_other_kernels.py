@@ -8,12 +8,13 @@ import pytest
 
 from installer import config
 from installer.report import report
-from tests.installer import machines, settings
+from tests.installer import settings
+from tests.installer.machines import Machine
 
 PACKAGES = config.Source(packages=config.Packages(names=("kae-driver-2.0.1-1",)))
 
 
-def told(machine: machines.Machine, image: Path, **changes: Any) -> list[str]:
+def told(machine: Machine, image: Path, **changes: Any) -> list[str]:
     """Return what status and plan say about installed kernels."""
     parts = settings.wired(machine, image, **changes)
     made = parts.report()
@@ -35,7 +36,7 @@ def told(machine: machines.Machine, image: Path, **changes: Any) -> list[str]:
     ids=["prebuilt", "build", "packages", "inTree"],
 )
 def test_a_kernel_that_is_installed_and_may_have_no_driver_is_named_before_the_node_boots_it(
-    machine: machines.Machine, image: Path, source: config.Source, lacking: str | None
+    machine: Machine, image: Path, source: config.Source, lacking: str | None
 ) -> None:
     machine.add_kernel(settings.OTHER_KERNEL)
 
@@ -45,7 +46,7 @@ def test_a_kernel_that_is_installed_and_may_have_no_driver_is_named_before_the_n
     assert said == ([sentence] if lacking else [])
 
 
-def test_a_kernel_that_has_all_it_needs_is_not_named(machine: machines.Machine, image: Path) -> None:
+def test_a_kernel_that_has_all_it_needs_is_not_named(machine: Machine, image: Path) -> None:
     machine.add_kernel(settings.OTHER_KERNEL)
     folder = image / f"opt/lib/modules/{machine.kernel}"
     folder.rename(folder.with_name(settings.OTHER_KERNEL))
@@ -59,7 +60,7 @@ def test_a_kernel_that_has_all_it_needs_is_not_named(machine: machines.Machine, 
 
 @pytest.mark.parametrize("changes", [{"state": "Absent"}, {"kernels": config.Kernels(pattern="oe2203")}])
 def test_a_kernel_that_is_not_to_have_a_driver_of_this_pool_is_not_named(
-    machine: machines.Machine, image: Path, changes: dict[str, Any]
+    machine: Machine, image: Path, changes: dict[str, Any]
 ) -> None:
     machine.add_kernel(settings.OTHER_KERNEL)
 
@@ -67,7 +68,7 @@ def test_a_kernel_that_is_not_to_have_a_driver_of_this_pool_is_not_named(
 
 
 def test_a_driver_that_was_never_loaded_in_a_kernel_is_not_what_its_first_boot_loads(
-    machine: machines.Machine, image: Path
+    machine: Machine, image: Path
 ) -> None:
     machine.add_kernel(settings.OTHER_KERNEL)
     machine.add_image(image, "2.0.1")

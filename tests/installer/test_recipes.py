@@ -12,18 +12,20 @@ from installer import config, paths
 from installer.change import transaction
 from installer.decide import verification
 from installer.host import host_state, record
-from tests.installer import incidents, layouts, machines, modulefiles, settings, stacks
+from tests.installer import layouts, machines, modulefiles, settings, stacks
 from tests.installer.fakes import kernel
+from tests.installer.incidents import Crew, Users
+from tests.installer.machines import Machine
 
 HOME = f"/lib/modules/{machines.KERNEL}/updates/kae-simple-kmod"
 
 
-def text(machine: machines.Machine, path: str) -> str:
+def text(machine: Machine, path: str) -> str:
     """The text of a file of the host."""
     return machine.host.path(path).read_text()
 
 
-def test_modules_of_a_payload_are_loaded_with_their_parameters(machine: machines.Machine, tmp_path: Path) -> None:
+def test_modules_of_a_payload_are_loaded_with_their_parameters(machine: Machine, tmp_path: Path) -> None:
     image = stacks.payload(tmp_path, "modules", stacks.kmod_files("1.0"))
 
     shown = settings.installed(machine, image, **stacks.KMOD)
@@ -45,7 +47,7 @@ def test_modules_of_a_payload_are_loaded_with_their_parameters(machine: machines
     assert not machine.host.path(paths.KAE.record).exists()
 
 
-def test_a_new_version_replaces_the_old_one_and_absent_removes_all(machine: machines.Machine, tmp_path: Path) -> None:
+def test_a_new_version_replaces_the_old_one_and_absent_removes_all(machine: Machine, tmp_path: Path) -> None:
     settings.installed(machine, stacks.payload(tmp_path / "1", "modules", stacks.kmod_files("1.0")), **stacks.KMOD)
     before = machine.files("etc", "lib", "opt")
     second = stacks.payload(tmp_path / "2", "modules", stacks.kmod_files("1.1"))
@@ -61,7 +63,7 @@ def test_a_new_version_replaces_the_old_one_and_absent_removes_all(machine: mach
 
 
 def test_a_payload_without_the_running_kernel_is_refused_and_the_old_driver_stays(
-    machine: machines.Machine, tmp_path: Path
+    machine: Machine, tmp_path: Path
 ) -> None:
     settings.installed(machine, stacks.payload(tmp_path / "1", "modules", stacks.kmod_files("1.0")), **stacks.KMOD)
     other = settings.OTHER_KERNEL
@@ -77,9 +79,7 @@ def test_a_payload_without_the_running_kernel_is_refused_and_the_old_driver_stay
     assert settings.versions(machine) == {"1.0"}
 
 
-def test_modules_of_another_kernel_in_the_folder_of_this_one_disturb_nothing(
-    machine: machines.Machine, tmp_path: Path
-) -> None:
+def test_modules_of_another_kernel_in_the_folder_of_this_one_disturb_nothing(machine: Machine, tmp_path: Path) -> None:
     settings.installed(machine, stacks.payload(tmp_path / "1", "modules", stacks.kmod_files("1.0")), **stacks.KMOD)
     image = stacks.payload(tmp_path / "2", "modules", stacks.kmod_files("1.1", settings.OTHER_KERNEL))
     machine.calls()
@@ -91,7 +91,7 @@ def test_modules_of_another_kernel_in_the_folder_of_this_one_disturb_nothing(
     assert settings.changes_made(machine) == []
 
 
-def test_a_module_that_the_kernel_refuses_is_rolled_back(machine: machines.Machine, tmp_path: Path) -> None:
+def test_a_module_that_the_kernel_refuses_is_rolled_back(machine: Machine, tmp_path: Path) -> None:
     settings.installed(machine, stacks.payload(tmp_path / "1", "modules", stacks.kmod_files("1.0")), **stacks.KMOD)
     image = stacks.payload(tmp_path / "2", "modules", stacks.kmod_files("1.1"))
     machine.fail("modprobe simple_procfs_kmod", "modprobe: ERROR: could not insert: Exec format error", times=1)
@@ -108,9 +108,7 @@ def test_a_module_that_the_kernel_refuses_is_rolled_back(machine: machines.Machi
 
 
 @pytest.mark.parametrize(("suffix", "pack"), [(".xz", lzma.compress), (".gz", gzip.compress)])
-def test_compressed_modules_are_stored_plain(
-    suffix: str, pack: "object", machine: machines.Machine, tmp_path: Path
-) -> None:
+def test_compressed_modules_are_stored_plain(suffix: str, pack: "object", machine: Machine, tmp_path: Path) -> None:
     assert callable(pack)
     files = {f"{name}{suffix}": pack(content) for name, content in stacks.kmod_files("1.0").items()}
 
@@ -124,9 +122,7 @@ def _zstd(content: bytes) -> bytes:
     return subprocess.run(["zstd", "-q", "-c"], input=content, capture_output=True, check=True).stdout
 
 
-def test_the_host_s_zstd_unpacks_modules_and_without_it_they_are_refused(
-    machine: machines.Machine, tmp_path: Path
-) -> None:
+def test_the_host_s_zstd_unpacks_modules_and_without_it_they_are_refused(machine: Machine, tmp_path: Path) -> None:
     files = {f"{name}.zst": _zstd(content) for name, content in stacks.kmod_files("1.0").items()}
     image = stacks.payload(tmp_path, "modules", files)
 
@@ -142,7 +138,7 @@ def test_the_host_s_zstd_unpacks_modules_and_without_it_they_are_refused(
     assert settings.versions(machine) == {"1.0"}
 
 
-def test_a_damaged_file_disturbs_nothing(machine: machines.Machine, tmp_path: Path) -> None:
+def test_a_damaged_file_disturbs_nothing(machine: Machine, tmp_path: Path) -> None:
     files = {f"{name}.xz": lzma.compress(content)[:-8] for name, content in stacks.kmod_files("1.0").items()}
 
     shown = settings.installer(machine, stacks.payload(tmp_path, "modules", files), **stacks.KMOD).settle()
@@ -152,7 +148,7 @@ def test_a_damaged_file_disturbs_nothing(machine: machines.Machine, tmp_path: Pa
     assert settings.changes_made(machine) == []
 
 
-def test_parameters_are_numbers_texts_and_switches(machine: machines.Machine, tmp_path: Path) -> None:
+def test_parameters_are_numbers_texts_and_switches(machine: Machine, tmp_path: Path) -> None:
     keys = {"range": "number:0:0:9:1", "flag": "quick:N", "text": "mode:slow", "parm": "secret:not shown (int)"}
     files = {"simple-kmod.ko": stacks.module("simple_kmod", "1.0", **keys)}
     wanted: dict[str, dict[str, config.Parameter]] = {
@@ -173,7 +169,7 @@ def test_parameters_are_numbers_texts_and_switches(machine: machines.Machine, tm
     )
 
 
-def test_a_parameter_that_no_module_knows_fails_the_change(machine: machines.Machine, tmp_path: Path) -> None:
+def test_a_parameter_that_no_module_knows_fails_the_change(machine: Machine, tmp_path: Path) -> None:
     changes = stacks.KMOD | {"module_parameters": {"simple_kmod": {"missing": True}}}
 
     shown = settings.installer(
@@ -184,7 +180,7 @@ def test_a_parameter_that_no_module_knows_fails_the_change(machine: machines.Mac
     assert machine.loaded() == {}
 
 
-def test_after_a_boot_missing_modules_are_loaded_beside_the_others(machine: machines.Machine, tmp_path: Path) -> None:
+def test_after_a_boot_missing_modules_are_loaded_beside_the_others(machine: Machine, tmp_path: Path) -> None:
     image = stacks.payload(tmp_path, "modules", stacks.kmod_files("1.0"))
     settings.installed(machine, image, **stacks.KMOD)
     machine.reboot()
@@ -196,9 +192,7 @@ def test_after_a_boot_missing_modules_are_loaded_beside_the_others(machine: mach
     assert settings.changes_made(machine) == ["modprobe simple_procfs_kmod"]
 
 
-def test_the_kernel_s_own_module_makes_way_and_comes_back_with_absent(
-    machine: machines.Machine, tmp_path: Path
-) -> None:
+def test_the_kernel_s_own_module_makes_way_and_comes_back_with_absent(machine: Machine, tmp_path: Path) -> None:
     stacks.add_own_sfc(machine)
     own = machine.loaded()["sfc"]
     image = stacks.onload(tmp_path, "8.1")
@@ -216,9 +210,7 @@ def test_the_kernel_s_own_module_makes_way_and_comes_back_with_absent(
     assert list((machine.root / "opt").glob(".kae*")) == []
 
 
-def test_the_kernel_s_own_module_comes_back_when_the_policy_leaves_it_alone(
-    machine: machines.Machine, tmp_path: Path
-) -> None:
+def test_the_kernel_s_own_module_comes_back_when_the_policy_leaves_it_alone(machine: Machine, tmp_path: Path) -> None:
     stacks.add_own_sfc(machine)
     own = machine.loaded()["sfc"]
     image = stacks.user(stacks.payload(tmp_path, "modules", stacks.apart("8.1")), "8.1")
@@ -234,7 +226,7 @@ def test_the_kernel_s_own_module_comes_back_when_the_policy_leaves_it_alone(
     assert "rmmod sfc" not in machine.calls()
 
 
-def test_the_kernel_s_own_module_comes_back_also_after_two_drivers(machine: machines.Machine, tmp_path: Path) -> None:
+def test_the_kernel_s_own_module_comes_back_also_after_two_drivers(machine: Machine, tmp_path: Path) -> None:
     stacks.add_own_sfc(machine)
     own = machine.loaded()["sfc"]
     image = stacks.user(stacks.payload(tmp_path, "modules", stacks.apart("8.1")), "8.1")
@@ -247,7 +239,7 @@ def test_the_kernel_s_own_module_comes_back_also_after_two_drivers(machine: mach
     assert machine.loaded() == {"sfc": own}
 
 
-def test_a_failed_change_brings_the_kernel_s_own_module_back(machine: machines.Machine, tmp_path: Path) -> None:
+def test_a_failed_change_brings_the_kernel_s_own_module_back(machine: Machine, tmp_path: Path) -> None:
     stacks.add_own_sfc(machine)
     before = machine.loaded()
     machine.fail("modprobe onload", "modprobe: ERROR: could not insert 'onload': Unknown symbol in module", times=1)
@@ -262,7 +254,7 @@ def test_a_failed_change_brings_the_kernel_s_own_module_back(machine: machines.M
 
 
 def test_a_driver_whose_node_does_not_come_is_rolled_back(
-    machine: machines.Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(transaction, "NODES_S", 0.1)
     settings.installed(machine, stacks.onload(tmp_path / "1", "8.1"), **stacks.ONLOAD)
@@ -278,7 +270,7 @@ def test_a_driver_whose_node_does_not_come_is_rolled_back(
     assert text(machine, "/opt/onload/usr/lib64/libonload.so") == "library 8.1\n"
 
 
-def test_the_files_of_a_payload_are_exchanged_whole(machine: machines.Machine, tmp_path: Path) -> None:
+def test_the_files_of_a_payload_are_exchanged_whole(machine: Machine, tmp_path: Path) -> None:
     settings.installed(machine, stacks.onload(tmp_path / "1", "8.1"), **stacks.ONLOAD | {"driver_version": "8.1"})
     link = machine.root / "opt/onload"
     first = link.readlink()
@@ -291,7 +283,7 @@ def test_the_files_of_a_payload_are_exchanged_whole(machine: machines.Machine, t
     assert (link / "usr/bin/onload").stat().st_mode & 0o777 == 0o755
 
 
-def test_a_folder_of_others_in_place_of_the_files_is_refused(machine: machines.Machine, tmp_path: Path) -> None:
+def test_a_folder_of_others_in_place_of_the_files_is_refused(machine: Machine, tmp_path: Path) -> None:
     layouts.put(machine.root / "opt/onload/usr/lib64/libonload.so", b"of others")
 
     shown = settings.installer(machine, stacks.onload(tmp_path, "8.1"), **stacks.ONLOAD).settle()
@@ -304,7 +296,7 @@ def test_a_folder_of_others_in_place_of_the_files_is_refused(machine: machines.M
     assert machine.loaded() == {}
 
 
-def test_files_that_no_payload_has_are_refused(machine: machines.Machine, tmp_path: Path) -> None:
+def test_files_that_no_payload_has_are_refused(machine: Machine, tmp_path: Path) -> None:
     image = stacks.payload(tmp_path, "modules", stacks.onload_files("8.1"))
 
     shown = settings.installer(machine, image, **stacks.ONLOAD).settle()
@@ -316,7 +308,7 @@ def test_files_that_no_payload_has_are_refused(machine: machines.Machine, tmp_pa
 
 @pytest.mark.parametrize("gone", ["opt/onload", "opt/onload/usr/lib64/libonload.so"])
 def test_a_folder_that_a_container_runtime_made_of_a_missing_file_goes(
-    gone: str, machine: machines.Machine, tmp_path: Path
+    gone: str, machine: Machine, tmp_path: Path
 ) -> None:
     image = stacks.onload(tmp_path, "8.1")
     settings.installed(machine, image, **stacks.ONLOAD)
@@ -330,7 +322,7 @@ def test_a_folder_that_a_container_runtime_made_of_a_missing_file_goes(
     assert not list((machine.root / "opt").glob("onload-old*"))
 
 
-def test_a_link_that_leads_out_of_its_payload_is_not_followed(machine: machines.Machine, tmp_path: Path) -> None:
+def test_a_link_that_leads_out_of_its_payload_is_not_followed(machine: Machine, tmp_path: Path) -> None:
     image = stacks.payload(tmp_path / "image", "modules", stacks.onload_files("8.1"))
     layouts.put(tmp_path / "elsewhere/secret", b"of the host\n")
     (image / "payload/user/opt").mkdir(parents=True)
@@ -343,7 +335,7 @@ def test_a_link_that_leads_out_of_its_payload_is_not_followed(machine: machines.
 
 
 def test_pods_with_a_resource_of_the_recipe_are_evicted_and_others_stay(
-    crew: incidents.Crew, machine: machines.Machine, users: incidents.Users, tmp_path: Path
+    crew: Crew, machine: Machine, users: Users, tmp_path: Path
 ) -> None:
     settings.installed(machine, stacks.onload(tmp_path / "1", "8.1"), **stacks.ONLOAD)
     users.come("desk/fast", device="onload-3", resource=stacks.RESOURCES[1])
@@ -358,7 +350,7 @@ def test_pods_with_a_resource_of_the_recipe_are_evicted_and_others_stay(
 
 
 def test_a_process_that_has_the_node_open_blocks_the_change(
-    crew: incidents.Crew, machine: machines.Machine, users: incidents.Users, tmp_path: Path
+    crew: Crew, machine: Machine, users: Users, tmp_path: Path
 ) -> None:
     settings.installed(machine, stacks.onload(tmp_path / "1", "8.1"), **stacks.ONLOAD)
     process = machine.root / "proc/4711"
@@ -377,7 +369,7 @@ def test_a_process_that_has_the_node_open_blocks_the_change(
 
 
 def test_a_user_whom_only_the_kernel_counts_blocks_the_change(
-    crew: incidents.Crew, machine: machines.Machine, users: incidents.Users, tmp_path: Path
+    crew: Crew, machine: Machine, users: Users, tmp_path: Path
 ) -> None:
     settings.installed(machine, stacks.onload(tmp_path / "1", "8.1"), **stacks.ONLOAD)
     machine.pin("onload")
@@ -390,7 +382,7 @@ def test_a_user_whom_only_the_kernel_counts_blocks_the_change(
     assert "the module onload is in use 1 times more than by modules" in shown.reason
 
 
-def test_two_recipes_and_kae_share_a_host(machine: machines.Machine, image: Path, tmp_path: Path) -> None:
+def test_two_recipes_and_kae_share_a_host(machine: Machine, image: Path, tmp_path: Path) -> None:
     settings.installed(machine, image)
     first, second = stacks.again(machine), stacks.again(machine)
     settings.installed(first, stacks.payload(tmp_path / "k", "modules", stacks.kmod_files("1.0")), **stacks.KMOD)
@@ -411,9 +403,7 @@ def test_two_recipes_and_kae_share_a_host(machine: machines.Machine, image: Path
     assert settings.changes_made(machine) == []
 
 
-def test_an_installer_waits_while_that_of_another_recipe_changes_the_host(
-    machine: machines.Machine, tmp_path: Path
-) -> None:
+def test_an_installer_waits_while_that_of_another_recipe_changes_the_host(machine: Machine, tmp_path: Path) -> None:
     image = stacks.payload(tmp_path, "modules", stacks.kmod_files("1.0"))
     waiting = settings.installer(machine, image, **stacks.KMOD)
     with waiting.loop._turn() as mine:
@@ -425,7 +415,7 @@ def test_an_installer_waits_while_that_of_another_recipe_changes_the_host(
     assert waiting.settle().ready
 
 
-def test_a_driver_of_others_stays_unless_the_policy_says_always(machine: machines.Machine, tmp_path: Path) -> None:
+def test_a_driver_of_others_stays_unless_the_policy_says_always(machine: Machine, tmp_path: Path) -> None:
     for name, content in stacks.kmod_files("0.9").items():
         layouts.put(machine.root / f"lib/modules/{machines.KERNEL}/extra/{name}", content)
     machine.host.run("depmod", "-a", machines.KERNEL)
@@ -446,7 +436,7 @@ def _without(data: dict[str, object], name: str) -> dict[str, object]:
     return {key: value for key, value in data.items() if key != name}
 
 
-def test_a_module_that_the_policy_drops_is_unloaded(machine: machines.Machine, tmp_path: Path) -> None:
+def test_a_module_that_the_policy_drops_is_unloaded(machine: Machine, tmp_path: Path) -> None:
     image = stacks.payload(tmp_path, "modules", stacks.kmod_files("1.0"))
     settings.installed(machine, image, **stacks.KMOD)
 
@@ -458,7 +448,7 @@ def test_a_module_that_the_policy_drops_is_unloaded(machine: machines.Machine, t
     assert not machine.host.path("/etc/modprobe.d/kae-simple-kmod-simple_procfs_kmod.conf").exists()
 
 
-def test_a_module_that_others_need_is_proved_too(machine: machines.Machine, tmp_path: Path) -> None:
+def test_a_module_that_others_need_is_proved_too(machine: Machine, tmp_path: Path) -> None:
     image = stacks.onload(tmp_path, "8.1")
     settings.installed(machine, image, **stacks.ONLOAD)
     (machine.root / "sys/module/sfc_char/srcversion").write_text("of another build\n")
@@ -488,7 +478,7 @@ class Killed(BaseException):
 )
 @pytest.mark.parametrize("wanted", ["Present", "Absent"])
 def test_after_a_kill_at_any_step_the_next_installer_ends_the_change(
-    step: str, wanted: str, crew: incidents.Crew, machine: machines.Machine, tmp_path: Path
+    step: str, wanted: str, crew: Crew, machine: Machine, tmp_path: Path
 ) -> None:
     stacks.add_own_sfc(machine)
     settings.installed(machine, stacks.onload(tmp_path / "1", "8.1"), **stacks.ONLOAD)
@@ -512,7 +502,7 @@ def test_after_a_kill_at_any_step_the_next_installer_ends_the_change(
     assert not machine.host.path(paths.Own("onload").changing).exists()
 
 
-def test_a_driver_that_crashes_the_host_is_not_tried_again(machine: machines.Machine, tmp_path: Path) -> None:
+def test_a_driver_that_crashes_the_host_is_not_tried_again(machine: Machine, tmp_path: Path) -> None:
     settings.installed(machine, stacks.payload(tmp_path / "1", "modules", stacks.kmod_files("1.0")), **stacks.KMOD)
     image = stacks.payload(tmp_path / "2", "modules", stacks.kmod_files("1.1"))
     machine.let_panic("1.1", "simple_kmod")
@@ -529,7 +519,7 @@ def test_a_driver_that_crashes_the_host_is_not_tried_again(machine: machines.Mac
 
 
 def test_a_module_that_the_policy_leaves_to_the_kernel_is_not_taken_from_the_image(
-    machine: machines.Machine, tmp_path: Path
+    machine: Machine, tmp_path: Path
 ) -> None:
     stacks.add_own_sfc(machine)
     own = machine.loaded()["sfc"]

@@ -16,7 +16,8 @@ from installer.decide import change_steps, decision, desired, verification
 from installer.host import host_state, kmod, pci, record
 from installer.report import report
 from tests import project
-from tests.installer import machines, podresources, settings
+from tests.installer import podresources, settings
+from tests.installer.machines import Machine
 
 HERE = Path(__file__).parent / "reports"
 A, B = "0000:79:00.0", "0000:b9:00.0"
@@ -26,14 +27,14 @@ SECURE_BOOT = "sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e09
 Situation = Callable[[Path], Iterator[report.Report]]
 
 
-def made(folder: Path, version: str = "2.0.1") -> tuple[machines.Machine, Path]:
+def made(folder: Path, version: str = "2.0.1") -> tuple[Machine, Path]:
     """A host, and an image with a driver."""
-    machine, image = machines.Machine(folder / "host"), folder / "image"
+    machine, image = Machine(folder / "host"), folder / "image"
     machine.add_image(image, version)
     return machine, image
 
 
-def installed(folder: Path) -> tuple[machines.Machine, Path]:
+def installed(folder: Path) -> tuple[Machine, Path]:
     """A host with our driver 2.0.1, and the image that brought it."""
     machine, image = made(folder)
     settings.installed(machine, image)
@@ -41,7 +42,7 @@ def installed(folder: Path) -> tuple[machines.Machine, Path]:
     return machine, image
 
 
-def reported(machine: machines.Machine, image: Path, **changes: Any) -> report.Report:
+def reported(machine: Machine, image: Path, **changes: Any) -> report.Report:
     """Return the report of an installer with this config."""
     return settings.wired(machine, image, **changes).report()
 

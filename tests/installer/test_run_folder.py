@@ -9,12 +9,13 @@ import pytest
 
 from installer import paths
 from runtime import errors, files
-from tests.installer import incidents, machines
+from tests.installer.incidents import Crew
+from tests.installer.machines import Machine
 
 pytestmark = pytest.mark.usefixtures("installed")
 
 
-def test_no_file_gets_a_mode_that_the_announcement_names(machine: machines.Machine, crew: incidents.Crew) -> None:
+def test_no_file_gets_a_mode_that_the_announcement_names(machine: Machine, crew: Crew) -> None:
     shadow = machine.host.path("/etc/shadow")
     shadow.write_text("root:secret")
     shadow.chmod(0)
@@ -27,9 +28,7 @@ def test_no_file_gets_a_mode_that_the_announcement_names(machine: machines.Machi
     assert not machine.host.path(paths.KAE.changing).exists()
 
 
-def test_a_link_in_place_of_the_folder_of_links_leads_to_no_removal(
-    machine: machines.Machine, crew: incidents.Crew
-) -> None:
+def test_a_link_in_place_of_the_folder_of_links_leads_to_no_removal(machine: Machine, crew: Crew) -> None:
     other = machine.host.path("/etc/other")
     other.mkdir()
     (other / "passwd").write_text("x")
@@ -45,7 +44,7 @@ def test_a_link_in_place_of_the_folder_of_links_leads_to_no_removal(
 
 @pytest.mark.parametrize("copied", [False, True])
 def test_a_link_planted_at_the_last_moment_is_not_written_through(
-    copied: bool, machine: machines.Machine, monkeypatch: pytest.MonkeyPatch
+    copied: bool, machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     victim = machine.host.path("/etc/victim")
     victim.write_text("whole")
@@ -68,7 +67,7 @@ def test_a_link_planted_at_the_last_moment_is_not_written_through(
     assert victim.read_text() == "whole"
 
 
-def test_a_link_in_place_of_the_lock_creates_no_file(machine: machines.Machine) -> None:
+def test_a_link_in_place_of_the_lock_creates_no_file(machine: Machine) -> None:
     path = machine.host.path(paths.LOCK)
     path.unlink(missing_ok=True)
     path.symlink_to("../../etc/created")

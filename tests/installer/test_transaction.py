@@ -7,8 +7,10 @@ import pytest
 
 from installer import paths
 from installer.host import record
-from tests.installer import incidents, machines, modulefiles, settings
-from tests.kube import apiserver
+from tests.installer import incidents, modulefiles, settings
+from tests.installer.incidents import Crew, Users
+from tests.installer.machines import Machine
+from tests.kube.apiserver import ApiServer
 
 pytestmark = pytest.mark.usefixtures("installed")
 
@@ -16,16 +18,14 @@ POD = incidents.POD
 BACK = "The host is back in its previous state."
 
 
-def ours(machine: machines.Machine) -> list[str]:
+def ours(machine: Machine) -> list[str]:
     """The files of ours, without record and store."""
     found = machine.files("etc", "usr", "opt")
     return [path for path in found if "updates/kae" in path or "kae" in path.split("/")[:2] or "70-kae" in path]
 
 
 @pytest.mark.usefixtures("foreign")
-def test_a_driver_of_others_that_works_stays_under_if_not_present(
-    machine: machines.Machine, crew: incidents.Crew
-) -> None:
+def test_a_driver_of_others_that_works_stays_under_if_not_present(machine: Machine, crew: Crew) -> None:
     before = machine.files()
 
     shown = crew.job("2.0.1", module_parameters={}).settle()
@@ -34,7 +34,7 @@ def test_a_driver_of_others_that_works_stays_under_if_not_present(
 
 
 @pytest.mark.usefixtures("foreign")
-def test_a_driver_of_others_is_replaced_under_always(machine: machines.Machine, crew: incidents.Crew) -> None:
+def test_a_driver_of_others_is_replaced_under_always(machine: Machine, crew: Crew) -> None:
     shown = crew.job("2.0.1", install_policy="Always").settle()
 
     assert (shown.state, incidents.works(machine)) == ("Ready", True)
@@ -43,9 +43,7 @@ def test_a_driver_of_others_is_replaced_under_always(machine: machines.Machine, 
 
 
 @pytest.mark.usefixtures("foreign")
-def test_of_a_link_among_the_modules_of_others_the_store_keeps_the_file(
-    machine: machines.Machine, crew: incidents.Crew
-) -> None:
+def test_of_a_link_among_the_modules_of_others_the_store_keeps_the_file(machine: Machine, crew: Crew) -> None:
     # As weak-modules of kmod packages makes them; the file goes with its package.
     link = machine.root / f"lib/modules/{machine.kernel}/extra/hisi_zip.ko"
     file = machine.root / "lib/modules/another/extra/hisi_zip.ko"
@@ -61,9 +59,7 @@ def test_of_a_link_among_the_modules_of_others_the_store_keeps_the_file(
 
 
 @pytest.mark.usefixtures("foreign")
-def test_a_driver_of_others_that_is_dead_is_replaced_under_if_not_present(
-    machine: machines.Machine, crew: incidents.Crew
-) -> None:
+def test_a_driver_of_others_that_is_dead_is_replaced_under_if_not_present(machine: Machine, crew: Crew) -> None:
     machine.unload()
     machine.let_die("hisi_hpre", "hisi_sec2", "hisi_zip")
     machine.load()
@@ -76,7 +72,7 @@ def test_a_driver_of_others_that_is_dead_is_replaced_under_if_not_present(
 
 
 @pytest.mark.usefixtures("foreign")
-def test_a_replaced_driver_of_others_is_ours_from_then_on(machine: machines.Machine, crew: incidents.Crew) -> None:
+def test_a_replaced_driver_of_others_is_ours_from_then_on(machine: Machine, crew: Crew) -> None:
     crew.job("2.0.1", install_policy="Always").settle()
 
     shown = crew.job(install_policy="IfNotPresent").settle()
@@ -86,14 +82,14 @@ def test_a_replaced_driver_of_others_is_ours_from_then_on(machine: machines.Mach
 
 @pytest.mark.parametrize("policy", ["IfNotPresent", "Always"])
 def test_a_driver_of_ours_follows_the_policy_whatever_install_policy_says(
-    policy: str, machine: machines.Machine, crew: incidents.Crew
+    policy: str, machine: Machine, crew: Crew
 ) -> None:
     shown = crew.job(install_policy=policy).settle()
 
     assert (shown.state, incidents.works(machine, "2.0.2")) == ("Ready", True)
 
 
-def test_going_back_needs_nothing_of_the_image_but_its_content(machine: machines.Machine, crew: incidents.Crew) -> None:
+def test_going_back_needs_nothing_of_the_image_but_its_content(machine: Machine, crew: Crew) -> None:
     crew.job().settle()
     job = crew.job("2.0.1")
 
@@ -103,7 +99,7 @@ def test_going_back_needs_nothing_of_the_image_but_its_content(machine: machines
     assert "copy-modules" not in job.shown.taken
 
 
-def test_other_parameters_alone_load_the_same_driver_anew(machine: machines.Machine, crew: incidents.Crew) -> None:
+def test_other_parameters_alone_load_the_same_driver_anew(machine: Machine, crew: Crew) -> None:
     wanted = settings.parameters(uacce_mode=2, pf_q_num=512)
     job = crew.job("2.0.1", module_parameters=wanted)
 
@@ -114,9 +110,7 @@ def test_other_parameters_alone_load_the_same_driver_anew(machine: machines.Mach
     assert "place-modules" not in job.shown.taken
 
 
-def test_other_parameters_that_are_refused_bring_the_old_ones_back(
-    machine: machines.Machine, crew: incidents.Crew
-) -> None:
+def test_other_parameters_that_are_refused_bring_the_old_ones_back(machine: Machine, crew: Crew) -> None:
     wanted = settings.parameters(uacce_mode=2, pf_q_num=5000)
 
     shown = crew.job("2.0.1", module_parameters=wanted).settle()
@@ -129,7 +123,7 @@ def test_other_parameters_that_are_refused_bring_the_old_ones_back(
 # No driver.
 
 
-def test_absent_takes_our_driver_away_with_all_its_traces(machine: machines.Machine, crew: incidents.Crew) -> None:
+def test_absent_takes_our_driver_away_with_all_its_traces(machine: Machine, crew: Crew) -> None:
     machine.host.write_attribute(f"/sys/bus/pci/devices/{incidents.HPRE}/sriov_numvfs", "2")
 
     shown = crew.job("2.0.1", state="Absent").settle()
@@ -140,9 +134,7 @@ def test_absent_takes_our_driver_away_with_all_its_traces(machine: machines.Mach
     assert not machine.host.path(paths.KAE.changing).exists()
 
 
-def test_absent_stays_ready_when_a_boot_loads_the_kernels_own_modules(
-    machine: machines.Machine, crew: incidents.Crew
-) -> None:
+def test_absent_stays_ready_when_a_boot_loads_the_kernels_own_modules(machine: Machine, crew: Crew) -> None:
     crew.job("2.0.1", state="Absent").settle()
     machine.reboot()
     machine.calls()
@@ -154,7 +146,7 @@ def test_absent_stays_ready_when_a_boot_loads_the_kernels_own_modules(
 
 
 @pytest.mark.usefixtures("foreign")
-def test_absent_leaves_a_driver_of_others_under_if_not_present(machine: machines.Machine, crew: incidents.Crew) -> None:
+def test_absent_leaves_a_driver_of_others_under_if_not_present(machine: Machine, crew: Crew) -> None:
     before = machine.files()
 
     shown = crew.job("2.0.1", state="Absent").settle()
@@ -164,7 +156,7 @@ def test_absent_leaves_a_driver_of_others_under_if_not_present(machine: machines
 
 @pytest.mark.usefixtures("foreign")
 def test_absent_unloads_a_driver_of_others_under_always_and_keeps_its_modules_on_the_disk(
-    machine: machines.Machine, crew: incidents.Crew
+    machine: Machine, crew: Crew
 ) -> None:
     shown = crew.job("2.0.1", state="Absent", install_policy="Always").settle()
 
@@ -172,9 +164,7 @@ def test_absent_unloads_a_driver_of_others_under_always_and_keeps_its_modules_on
     assert (machine.root / f"lib/modules/{machine.kernel}/extra/hisi_zip.ko").exists()
 
 
-def test_absent_evicts_with_the_same_care(
-    machine: machines.Machine, server: apiserver.ApiServer, users: incidents.Users, crew: incidents.Crew
-) -> None:
+def test_absent_evicts_with_the_same_care(machine: Machine, server: ApiServer, users: Users, crew: Crew) -> None:
     users.come(POD)
 
     shown = crew.job("2.0.1", state="Absent").settle()
@@ -184,7 +174,7 @@ def test_absent_evicts_with_the_same_care(
 
 
 def test_absent_leaves_the_driver_while_a_budget_allows_no_eviction(
-    machine: machines.Machine, server: apiserver.ApiServer, users: incidents.Users, crew: incidents.Crew
+    machine: Machine, server: ApiServer, users: Users, crew: Crew
 ) -> None:
     users.come(POD)
     server.state.budgets[POD] = "shop/checkout-budget"
@@ -194,9 +184,7 @@ def test_absent_leaves_the_driver_while_a_budget_allows_no_eviction(
     assert (shown.state, shown.ready, incidents.works(machine)) == ("Blocked", False, True)
 
 
-def test_absent_that_meets_a_busy_module_leaves_the_driver_at_work(
-    machine: machines.Machine, crew: incidents.Crew
-) -> None:
+def test_absent_that_meets_a_busy_module_leaves_the_driver_at_work(machine: Machine, crew: Crew) -> None:
     job = crew.job("2.0.1", state="Absent")
     job.at("begin-change", lambda: machine.pin("hisi_hpre"))
 
@@ -206,7 +194,7 @@ def test_absent_that_meets_a_busy_module_leaves_the_driver_at_work(
     assert record.read(machine.host).installed is not None
 
 
-def test_absent_ends_what_a_killed_installer_began(machine: machines.Machine, crew: incidents.Crew) -> None:
+def test_absent_ends_what_a_killed_installer_began(machine: Machine, crew: Crew) -> None:
     class Killed(BaseException):
         """The end of everything."""
 
@@ -224,7 +212,7 @@ def test_absent_ends_what_a_killed_installer_began(machine: machines.Machine, cr
     assert record.read(machine.host).change is None
 
 
-def test_present_after_absent_installs_again(machine: machines.Machine, crew: incidents.Crew) -> None:
+def test_present_after_absent_installs_again(machine: Machine, crew: Crew) -> None:
     crew.job("2.0.1", state="Absent").settle()
 
     shown = crew.job("2.0.1").settle()
@@ -236,7 +224,7 @@ def test_present_after_absent_installs_again(machine: machines.Machine, crew: in
 
 
 def test_every_file_and_folder_of_a_change_is_on_the_disk_before_the_next_step(
-    machine: machines.Machine, crew: incidents.Crew, monkeypatch: pytest.MonkeyPatch
+    machine: Machine, crew: Crew, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     job, synced = crew.job(), dict[str, list[str]]()
 

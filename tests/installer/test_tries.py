@@ -13,7 +13,10 @@ from installer import paths
 from installer.host import record
 from runtime import clocks
 from tests.installer import crashes, incidents, machines, settings
-from tests.kube import apiserver
+from tests.installer.incidents import Crew, Job, Users
+from tests.installer.machines import Machine
+from tests.installer.settings import Boot
+from tests.kube.apiserver import ApiServer
 
 NO_KEY = "modprobe: ERROR: could not insert 'uacce': Key was rejected by service"
 NO_MODULES = f"The image holds no modules for the running kernel {machines.KERNEL}; it has: none."
@@ -26,14 +29,14 @@ def bare(newer: Path) -> Path:
     return newer
 
 
-def tried(machine: machines.Machine, image: Path, **changes: Any) -> settings.Installer:
+def tried(machine: Machine, image: Path, **changes: Any) -> settings.Installer:
     """An installer of the driver 2.0.2 that has looked once."""
     made = settings.installer(machine, image, driver_version="2.0.2", **changes)
     made.loop.cycle()
     return made
 
 
-def attempt(machine: machines.Machine) -> record.FailedTry:
+def attempt(machine: Machine) -> record.FailedTry:
     """The last try, as it is kept on the host."""
     found = record.read(machine.host).attempt
     assert found is not None
@@ -41,7 +44,7 @@ def attempt(machine: machines.Machine) -> record.FailedTry:
 
 
 @pytest.mark.usefixtures("installed")
-def test_a_failed_upgrade_puts_the_old_driver_back_and_says_why(machine: machines.Machine, newer: Path) -> None:
+def test_a_failed_upgrade_puts_the_old_driver_back_and_says_why(machine: Machine, newer: Path) -> None:
     machine.fail("modprobe uacce", NO_KEY, times=1)
 
     shown = tried(machine, newer).shown
@@ -55,9 +58,7 @@ def test_a_failed_upgrade_puts_the_old_driver_back_and_says_why(machine: machine
 
 
 @pytest.mark.usefixtures("installed")
-def test_what_fails_before_anything_is_touched_leaves_the_old_driver_at_work(
-    machine: machines.Machine, bare: Path
-) -> None:
+def test_what_fails_before_anything_is_touched_leaves_the_old_driver_at_work(machine: Machine, bare: Path) -> None:
     machine.hold(4711, "hisi_hpre-0")
     machine.calls()
 
@@ -68,7 +69,7 @@ def test_what_fails_before_anything_is_touched_leaves_the_old_driver_at_work(
 
 
 def test_the_first_pause_is_a_minute_and_each_further_one_is_twice_as_long(
-    machine: machines.Machine, bare: Path, boot: settings.Boot
+    machine: Machine, bare: Path, boot: Boot
 ) -> None:
     pauses = []
     for _ in range(10):
@@ -82,7 +83,7 @@ def test_the_first_pause_is_a_minute_and_each_further_one_is_twice_as_long(
 
 @pytest.mark.usefixtures("installed")
 def test_after_a_failure_that_took_users_their_devices_the_first_pause_is_ten_minutes(
-    machine: machines.Machine, newer: Path, boot: settings.Boot, server: apiserver.ApiServer
+    machine: Machine, newer: Path, boot: Boot, server: ApiServer
 ) -> None:
     record.update(machine.host, lease=settings.MINE)
     machine.fail("modprobe uacce", NO_KEY, times=1)
@@ -93,7 +94,7 @@ def test_after_a_failure_that_took_users_their_devices_the_first_pause_is_ten_mi
     assert attempt(machine).until_s - boot.now_s == 600
 
 
-def test_failures_may_be_more_than_a_float_holds(machine: machines.Machine, bare: Path, boot: settings.Boot) -> None:
+def test_failures_may_be_more_than_a_float_holds(machine: Machine, bare: Path, boot: Boot) -> None:
     tried(machine, bare)
     many = msgspec.structs.replace(attempt(machine), failures=5000, until_s=0)
     record.update(machine.host, attempt=many)
@@ -103,9 +104,7 @@ def test_failures_may_be_more_than_a_float_holds(machine: machines.Machine, bare
     assert (attempt(machine).failures, attempt(machine).until_s - boot.now_s) == (5001, 7200)
 
 
-def test_a_pause_is_kept_by_an_installer_that_is_started_again(
-    machine: machines.Machine, bare: Path, boot: settings.Boot
-) -> None:
+def test_a_pause_is_kept_by_an_installer_that_is_started_again(machine: Machine, bare: Path, boot: Boot) -> None:
     first = tried(machine, bare)
     boot.now_s += 59
     before = machine.files()
@@ -117,7 +116,7 @@ def test_a_pause_is_kept_by_an_installer_that_is_started_again(
     assert (again.shown.steps, machine.files()) == ({}, before)
 
 
-def test_after_its_pause_it_tries_again(machine: machines.Machine, bare: Path, boot: settings.Boot) -> None:
+def test_after_its_pause_it_tries_again(machine: Machine, bare: Path, boot: Boot) -> None:
     made = tried(machine, bare)
     assert made.loop.cycle() == 60
     boot.now_s += 60
@@ -127,7 +126,7 @@ def test_after_its_pause_it_tries_again(machine: machines.Machine, bare: Path, b
     assert (made.shown.changes["failed"], attempt(machine).failures) == (2, 2)
 
 
-def test_after_a_boot_it_tries_at_once(machine: machines.Machine, bare: Path, boot: settings.Boot) -> None:
+def test_after_a_boot_it_tries_at_once(machine: Machine, bare: Path, boot: Boot) -> None:
     tried(machine, bare)
     machine.reboot()
     boot.now_s = 5
@@ -140,9 +139,7 @@ def test_after_a_boot_it_tries_at_once(machine: machines.Machine, bare: Path, bo
 
 @pytest.mark.usefixtures("boot")
 @pytest.mark.parametrize("wish", [{"sriov": {"zip": 0}}, {"policy": "other"}, {"install_policy": "Always"}])
-def test_another_wish_is_tried_at_once_and_counts_anew(
-    wish: dict[str, Any], machine: machines.Machine, bare: Path
-) -> None:
+def test_another_wish_is_tried_at_once_and_counts_anew(wish: dict[str, Any], machine: Machine, bare: Path) -> None:
     tried(machine, bare)
     tried(machine, bare)
 
@@ -153,9 +150,7 @@ def test_another_wish_is_tried_at_once_and_counts_anew(
 
 @pytest.mark.usefixtures("boot")
 @pytest.mark.usefixtures("installed")
-def test_to_go_back_to_the_old_wish_mends_it_and_forgets_the_failure(
-    machine: machines.Machine, image: Path, bare: Path
-) -> None:
+def test_to_go_back_to_the_old_wish_mends_it_and_forgets_the_failure(machine: Machine, image: Path, bare: Path) -> None:
     tried(machine, bare)
     machine.calls()
 
@@ -166,9 +161,7 @@ def test_to_go_back_to_the_old_wish_mends_it_and_forgets_the_failure(
 
 
 @pytest.mark.usefixtures("boot")
-def test_what_breaks_right_after_it_was_mended_is_not_mended_again_and_again(
-    machine: machines.Machine, image: Path
-) -> None:
+def test_what_breaks_right_after_it_was_mended_is_not_mended_again_and_again(machine: Machine, image: Path) -> None:
     made = settings.installer(machine, image)
     made.settle()
     machine.calls()
@@ -182,7 +175,7 @@ def test_what_breaks_right_after_it_was_mended_is_not_mended_again_and_again(
     )
 
 
-def test_what_breaks_later_is_mended(machine: machines.Machine, image: Path, boot: settings.Boot) -> None:
+def test_what_breaks_later_is_mended(machine: Machine, image: Path, boot: Boot) -> None:
     made = settings.installer(machine, image)
     made.settle()
     settings.break_parameter(machine)
@@ -196,7 +189,7 @@ def test_what_breaks_later_is_mended(machine: machines.Machine, image: Path, boo
 
 @pytest.mark.parametrize("year", [1970, 2100])
 def test_a_wall_clock_that_jumps_changes_no_decision(
-    year: int, machine: machines.Machine, image: Path, bare: Path, monkeypatch: pytest.MonkeyPatch
+    year: int, machine: Machine, image: Path, bare: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Jumped(datetime):
         @classmethod
@@ -216,7 +209,7 @@ def test_a_wall_clock_that_jumps_changes_no_decision(
 
 
 @pytest.fixture
-def in_vain(newer: Path, users: incidents.Users, crew: incidents.Crew, boot: settings.Boot) -> incidents.Job:
+def in_vain(newer: Path, users: Users, crew: Crew, boot: Boot) -> Job:
     """An installer that has evicted a pod three times for a driver that does not load."""
     crew.job("2.0.1").settle()
     crashes.spoil(newer, machines.KERNEL)
@@ -230,7 +223,7 @@ def in_vain(newer: Path, users: incidents.Users, crew: incidents.Crew, boot: set
 
 
 def test_after_three_tries_that_evicted_in_vain_it_stops_and_says_so(
-    machine: machines.Machine, in_vain: incidents.Job, users: incidents.Users, boot: settings.Boot
+    machine: Machine, in_vain: Job, users: Users, boot: Boot
 ) -> None:
     boot.now_s += 1_000_000
 
@@ -248,9 +241,7 @@ def test_after_three_tries_that_evicted_in_vain_it_stops_and_says_so(
 
 
 @pytest.mark.parametrize("how", ["a boot", "retry", "a new wish"])
-def test_what_disturbed_in_vain_is_tried_again_after(
-    how: str, machine: machines.Machine, in_vain: incidents.Job, crew: incidents.Crew
-) -> None:
+def test_what_disturbed_in_vain_is_tried_again_after(how: str, machine: Machine, in_vain: Job, crew: Crew) -> None:
     if how == "a boot":
         machine.reboot()
     elif how == "retry":
@@ -264,9 +255,7 @@ def test_what_disturbed_in_vain_is_tried_again_after(
     assert attempt(machine).failures == (1 if how == "a new wish" else 4)
 
 
-def test_failures_that_disturb_nobody_never_end_the_tries(
-    machine: machines.Machine, bare: Path, boot: settings.Boot
-) -> None:
+def test_failures_that_disturb_nobody_never_end_the_tries(machine: Machine, bare: Path, boot: Boot) -> None:
     for _ in range(5):
         tried(machine, bare)
         boot.now_s += 7200
@@ -277,7 +266,7 @@ def test_failures_that_disturb_nobody_never_end_the_tries(
 
 @pytest.mark.usefixtures("boot")
 @pytest.mark.usefixtures("installed")
-def test_a_retry_that_a_healthy_host_does_not_need_ends_no_later_pause(machine: machines.Machine, image: Path) -> None:
+def test_a_retry_that_a_healthy_host_does_not_need_ends_no_later_pause(machine: Machine, image: Path) -> None:
     machine.host.write(paths.KAE.retry, "")
 
     settings.installer(machine, image).settle()

@@ -6,8 +6,11 @@ import pytest
 
 from installer import config, paths
 from installer.host import record
-from tests.installer import crashes, incidents, machines, podresources, settings
-from tests.kube import apiserver
+from tests.installer import crashes, incidents, podresources, settings
+from tests.installer.incidents import Crew, Users
+from tests.installer.machines import Machine
+from tests.installer.settings import Boot
+from tests.kube.apiserver import ApiServer
 
 HPRE = "hisi_hpre-0"
 POD = "shop/checkout"
@@ -15,7 +18,7 @@ POD = "shop/checkout"
 
 @pytest.mark.usefixtures("installed")
 def test_users_are_not_evicted_to_mend_what_nobody_asked_for(
-    machine: machines.Machine, image: Path, boot: settings.Boot, server: apiserver.ApiServer
+    machine: Machine, image: Path, boot: Boot, server: ApiServer
 ) -> None:
     server.put_pods(POD)
     settings.break_parameter(machine)
@@ -39,7 +42,7 @@ def test_users_are_not_evicted_to_mend_what_nobody_asked_for(
 @pytest.mark.parametrize("since", ["a harmless change of the config", "a boot"])
 @pytest.mark.usefixtures("installed")
 def test_users_are_spared_also_after_a_look_that_found_everything_right(
-    since: str, machine: machines.Machine, image: Path, server: apiserver.ApiServer
+    since: str, machine: Machine, image: Path, server: ApiServer
 ) -> None:
     changes = {"drain": config.Drain(timeout_seconds=7)} if since != "a boot" else {}
     if since == "a boot":
@@ -56,7 +59,7 @@ def test_users_are_spared_also_after_a_look_that_found_everything_right(
 
 @pytest.mark.usefixtures("installed")
 def test_an_upgrade_evicts_the_holders_once_and_gives_the_lease_back(
-    machine: machines.Machine, newer: Path, server: apiserver.ApiServer
+    machine: Machine, newer: Path, server: ApiServer
 ) -> None:
     server.put_pods(POD)
     with podresources.serving(machine.root) as kubelet:
@@ -74,7 +77,7 @@ def test_an_upgrade_evicts_the_holders_once_and_gives_the_lease_back(
 
 @pytest.mark.usefixtures("installed")
 def test_holders_that_stay_until_the_deadline_block_the_upgrade_and_keep_the_old_driver(
-    machine: machines.Machine, newer: Path, server: apiserver.ApiServer
+    machine: Machine, newer: Path, server: ApiServer
 ) -> None:
     machine.hold(4711, HPRE)
     machine.calls()
@@ -93,7 +96,7 @@ def test_holders_that_stay_until_the_deadline_block_the_upgrade_and_keep_the_old
 
 @pytest.mark.usefixtures("installed")
 def test_without_an_api_server_users_are_left_alone_and_the_driver_waits(
-    machine: machines.Machine, newer: Path, tmp_path: Path
+    machine: Machine, newer: Path, tmp_path: Path
 ) -> None:
     machine.hold(4711, HPRE)
 
@@ -108,7 +111,7 @@ def test_without_an_api_server_users_are_left_alone_and_the_driver_waits(
 
 @pytest.mark.usefixtures("installed")
 def test_without_an_api_server_a_host_that_nobody_uses_is_upgraded(
-    machine: machines.Machine, newer: Path, tmp_path: Path
+    machine: Machine, newer: Path, tmp_path: Path
 ) -> None:
     shown = settings.installer(machine, newer, tmp_path / "none", driver_version="2.0.2").settle()
 
@@ -117,7 +120,7 @@ def test_without_an_api_server_a_host_that_nobody_uses_is_upgraded(
 
 @pytest.mark.usefixtures("installed")
 def test_a_host_waits_for_its_turn_while_another_one_has_the_lease(
-    machine: machines.Machine, newer: Path, server: apiserver.ApiServer
+    machine: Machine, newer: Path, server: ApiServer
 ) -> None:
     machine.hold(4711, HPRE)
     server.put_lease(
@@ -135,7 +138,7 @@ def test_a_host_waits_for_its_turn_while_another_one_has_the_lease(
 
 @pytest.mark.parametrize("unfinished", [False, True])
 def test_a_host_that_waits_for_another_pool_gives_its_lease_back_unless_a_change_is_unfinished(
-    unfinished: bool, machine: machines.Machine, image: Path, server: apiserver.ApiServer, boot: settings.Boot
+    unfinished: bool, machine: Machine, image: Path, server: ApiServer, boot: Boot
 ) -> None:
     record.update(machine.host, lease=settings.MINE, change=record.Change() if unfinished else None)
     server.put_lease(settings.MINE, holderIdentity="kp920-1")
@@ -156,16 +159,16 @@ def test_a_host_that_waits_for_another_pool_gives_its_lease_back_unless_a_change
 )
 def test_a_host_whose_driver_failed_keeps_its_turn_when_a_later_try_ends_before_the_swap(
     again: str,
-    installed: machines.Machine,
+    installed: Machine,
     tmp_path: Path,
-    server: apiserver.ApiServer,
-    boot: settings.Boot,
+    server: ApiServer,
+    boot: Boot,
 ) -> None:
     machine = installed.copied(tmp_path / "failing")
     machine.add_image(tmp_path / "newer", "2.0.2")
     crashes.spoil(tmp_path / "newer", machine.kernel)
-    with podresources.serving(machine.root) as kubelet, incidents.Crew(machine, server) as crew:
-        users = incidents.Users(kubelet, server)
+    with podresources.serving(machine.root) as kubelet, Crew(machine, server) as crew:
+        users = Users(kubelet, server)
         users.come(POD)
         job = crew.job(image=tmp_path / "newer")
         assert (job.settle().state, incidents.holder(server)) == ("Failed", "kp920-1")
@@ -192,13 +195,13 @@ def test_a_host_whose_driver_failed_keeps_its_turn_when_a_later_try_ends_before_
 
 
 def test_a_host_whose_driver_failed_keeps_its_turn_when_a_device_is_opened_in_the_last_moment(
-    installed: machines.Machine, tmp_path: Path, server: apiserver.ApiServer, boot: settings.Boot
+    installed: Machine, tmp_path: Path, server: ApiServer, boot: Boot
 ) -> None:
     machine = installed.copied(tmp_path / "failing")
     machine.add_image(tmp_path / "newer", "2.0.2")
     crashes.spoil(tmp_path / "newer", machine.kernel)
-    with podresources.serving(machine.root) as kubelet, incidents.Crew(machine, server) as crew:
-        users = incidents.Users(kubelet, server)
+    with podresources.serving(machine.root) as kubelet, Crew(machine, server) as crew:
+        users = Users(kubelet, server)
         users.come(POD)
         job = crew.job(image=tmp_path / "newer")
         assert (job.settle().state, incidents.holder(server)) == ("Failed", "kp920-1")
@@ -213,21 +216,19 @@ def test_a_host_whose_driver_failed_keeps_its_turn_when_a_device_is_opened_in_th
 
 @pytest.mark.usefixtures("installed")
 def test_a_host_that_was_installed_anew_frees_the_lease_of_its_name_that_it_knows_nothing_of(
-    machine: machines.Machine, server: apiserver.ApiServer
+    machine: Machine, server: ApiServer
 ) -> None:
     server.put_lease(settings.MINE, holderIdentity="kp920-1")
-    with incidents.Crew(machine, server) as crew:
+    with Crew(machine, server) as crew:
         crew.job("2.0.1").settle()
 
     assert incidents.holder(server) == ""
 
 
 @pytest.mark.usefixtures("installed")
-def test_the_lease_of_another_host_stays_and_is_looked_at_once(
-    machine: machines.Machine, server: apiserver.ApiServer
-) -> None:
+def test_the_lease_of_another_host_stays_and_is_looked_at_once(machine: Machine, server: ApiServer) -> None:
     server.put_lease(settings.MINE, holderIdentity="kp920-2")
-    with incidents.Crew(machine, server) as crew:
+    with Crew(machine, server) as crew:
         job = crew.job("2.0.1")
         for _ in range(3):
             job.loop.cycle()
