@@ -180,6 +180,17 @@ def test_a_required_value_is_missed_where_values_are_left_out() -> None:
     assert found({"values": {"mode": "igb_uio"}, **wave(values={})}, spec) == []
 
 
+def test_a_text_is_bounded_where_its_recipe_states_no_length() -> None:
+    spec = copy.deepcopy(SPEC)
+    spec["parameters"]["properties"]["it"] = {"type": "string", "default": ""}
+
+    assert found({"values": {"it": "a" * recipe_schema.LONGEST}}, spec) == []
+    ((code, message, _),) = found({"values": {"it": "a" * (recipe_schema.LONGEST + 1)}}, spec)
+
+    assert code == "invalid-value"
+    assert message.endswith(f"is not a string of 0 to {recipe_schema.LONGEST} characters.")
+
+
 def test_packages_are_named_by_the_policy_as_they_have_no_default() -> None:
     spec = copy.deepcopy(SPEC)
     spec["driver"]["sources"] = ["packages", "prebuilt"]

@@ -308,6 +308,11 @@ def test_a_misspelt_field_of_a_foreign_object_is_told_as_missing() -> None:
             'Put it in quotes: "true".',
         ),
         (
+            {"nodeSelector": {"matchLabels": {"example.com/a": False}}},
+            "Expected a string, found false in 'spec.nodeSelector.matchLabels[example.com/a]'.",
+            'Put it in quotes: "false".',
+        ),
+        (
             {"operator": []},
             "Expected a mapping, found a list in 'spec.operator'.",
             "Its fields are enabledHPRE, enabledSEC and enabledZIP.",
