@@ -50,9 +50,7 @@ def served(machine: Machine) -> set[str]:
     return {name.partition("-")[0] for name in machine.entries()}
 
 
-def test_an_image_without_the_modules_of_other_kinds_serves_a_host_that_has_their_devices(
-    machine: Machine, image: Path, crew: Crew
-) -> None:
+def test_an_image_needs_no_modules_of_kinds_that_are_off(machine: Machine, image: Path, crew: Crew) -> None:
     leave(image, HPRE)
 
     shown = crew.job("2.0.1", **only("hpre")).settle()
@@ -61,9 +59,7 @@ def test_an_image_without_the_modules_of_other_kinds_serves_a_host_that_has_thei
     assert (served(machine), options_files(machine)) == ({HPRE}, [HPRE])
 
 
-def test_an_image_without_the_module_of_an_enabled_kind_is_refused_before_anything_is_touched(
-    machine: Machine, image: Path, crew: Crew
-) -> None:
+def test_an_image_without_the_module_of_an_enabled_kind_is_refused(machine: Machine, image: Path, crew: Crew) -> None:
     leave(image, HPRE)
 
     shown = crew.job("2.0.1", **only("hpre", "zip")).settle()
@@ -91,9 +87,7 @@ def test_a_kind_that_the_image_has_never_heard_of_breaks_nothing(machine: Machin
     assert (shown.state, incidents.works(machine)) == ("Ready", True)
 
 
-def test_the_kernels_own_module_of_another_kind_is_unloaded_before_the_common_ones(
-    machine: Machine, crew: Crew
-) -> None:
+def test_the_kernels_own_module_of_another_kind_is_unloaded_first(machine: Machine, crew: Crew) -> None:
     machine.load("uacce", "hisi_qm", ZIP)
 
     shown = crew.job("2.0.1", **only("hpre")).settle()
@@ -102,7 +96,7 @@ def test_the_kernels_own_module_of_another_kind_is_unloaded_before_the_common_on
 
 
 @pytest.mark.usefixtures("installed")
-def test_who_holds_a_device_of_another_kind_whose_module_has_to_go_is_waited_for(
+def test_holders_of_another_kind_whose_module_goes_are_waited_for(
     machine: Machine, server: ApiServer, crew: Crew
 ) -> None:
     entry = next(name for name in machine.entries() if name.startswith(ZIP))
@@ -130,9 +124,7 @@ def test_a_kind_that_is_switched_off_stays_loaded_until_the_next_swap(machine: M
 
 @pytest.mark.parametrize("damage", [("hisi_zip", "version"), ("hisi_zip", "parameters/pf_q_num")])
 @pytest.mark.usefixtures("installed")
-def test_nothing_is_proved_of_a_kind_that_is_switched_off(
-    damage: tuple[str, str], machine: Machine, crew: Crew
-) -> None:
+def test_nothing_is_proved_of_a_kind_that_is_off(damage: tuple[str, str], machine: Machine, crew: Crew) -> None:
     (machine.root / "sys/module" / damage[0] / damage[1]).write_text("64\n")
 
     shown = crew.job("2.0.1", **only("hpre")).settle()
@@ -141,9 +133,7 @@ def test_nothing_is_proved_of_a_kind_that_is_switched_off(
 
 
 @pytest.mark.usefixtures("installed")
-def test_virtual_functions_of_a_kind_that_is_switched_off_stay_until_its_module_goes(
-    machine: Machine, crew: Crew
-) -> None:
+def test_virtual_functions_of_a_kind_that_is_off_stay_with_its_module(machine: Machine, crew: Crew) -> None:
     zipped = "0000:75:00.0"
     machine.host.write_attribute(f"/sys/bus/pci/devices/{zipped}/sriov_numvfs", "3")
     shown = crew.job("2.0.1", **only("hpre", sriov={"hpre": 2})).settle()
@@ -156,9 +146,7 @@ def test_virtual_functions_of_a_kind_that_is_switched_off_stay_until_its_module_
 
 
 @pytest.mark.parametrize("in_tree", [False, True])
-def test_a_kind_that_is_switched_on_brings_its_module_from_the_same_image(
-    in_tree: bool, machine: Machine, crew: Crew
-) -> None:
+def test_a_kind_that_is_switched_on_brings_its_module(in_tree: bool, machine: Machine, crew: Crew) -> None:
     crew.job("2.0.1", **only("hpre")).settle()
     if not in_tree:
         for path in (machine.root / f"lib/modules/{machine.kernel}/kernel").rglob(f"{ZIP}.ko*"):

@@ -40,9 +40,7 @@ def limit(machine: Machine, address: str, most: int | None) -> None:
         attribute.write_text(f"{most}\n")
 
 
-def test_another_number_of_virtual_functions_is_reached_by_way_of_0_and_unloads_nothing(
-    machine: Machine, crew: Crew
-) -> None:
+def test_another_number_is_reached_by_way_of_0_and_unloads_nothing(machine: Machine, crew: Crew) -> None:
     crew.job("2.0.1", sriov={"hpre": 2}).settle()
     machine.calls()
 
@@ -71,9 +69,7 @@ def test_no_virtual_functions_can_be_asked_for_and_those_of_other_kinds_stay(
     assert (shown.state, vfs(machine)) == ("Ready", left)
 
 
-def test_virtual_functions_that_somebody_made_by_hand_are_there_again_after_an_upgrade(
-    machine: Machine, crew: Crew
-) -> None:
+def test_virtual_functions_made_by_hand_are_back_after_an_upgrade(machine: Machine, crew: Crew) -> None:
     set_vfs(machine, HPRES[0], 3)
 
     shown = crew.job().settle()
@@ -81,9 +77,7 @@ def test_virtual_functions_that_somebody_made_by_hand_are_there_again_after_an_u
     assert (shown.state, vfs(machine), incidents.works(machine, "2.0.2")) == ("Ready", {HPRES[0]: 3}, True)
 
 
-def test_virtual_functions_that_were_asked_for_are_there_after_a_boot_before_an_installer_runs(
-    machine: Machine, crew: Crew
-) -> None:
+def test_virtual_functions_are_there_after_a_boot_without_an_installer(machine: Machine, crew: Crew) -> None:
     crew.job("2.0.1", sriov={"hpre": 2, "zip": 3}).settle()
     before = vfs(machine)
     machine.reboot()
@@ -94,9 +88,7 @@ def test_virtual_functions_that_were_asked_for_are_there_after_a_boot_before_an_
     assert settings.changes_made(machine) == []
 
 
-def test_a_driver_without_the_parameter_has_its_virtual_functions_made_by_the_kernel(
-    tmp_path: Path, crew: Crew
-) -> None:
+def test_a_driver_without_the_parameter_has_them_made_by_the_kernel(tmp_path: Path, crew: Crew) -> None:
     machine = Machine(tmp_path / "other")
     machine.add_image(tmp_path / "old-image", "2.0.1")
     for path in tmp_path.glob("old-image/opt/lib/modules/*/*.ko"):
@@ -107,9 +99,7 @@ def test_a_driver_without_the_parameter_has_its_virtual_functions_made_by_the_ke
     assert vfs(machine) == {ZIP: 3}
 
 
-def test_a_bios_without_them_after_a_boot_costs_the_devices_until_the_policy_asks_for_none(
-    machine: Machine, crew: Crew
-) -> None:
+def test_a_bios_without_them_costs_the_devices_until_none_is_asked_for(machine: Machine, crew: Crew) -> None:
     crew.job("2.0.1", sriov={"zip": 3}).settle()
     limit(machine, ZIP, None)
     machine.reboot()
@@ -132,9 +122,7 @@ def test_the_number_before_a_failed_change_is_also_that_of_the_next_boot(machine
     assert (settings.versions(machine), vfs(machine)) == ({"2.0.1"}, {ZIP: 3})
 
 
-def test_a_process_on_a_virtual_function_is_waited_for_before_the_number_changes(
-    machine: Machine, server: ApiServer, crew: Crew
-) -> None:
+def test_a_process_on_a_virtual_function_is_waited_for(machine: Machine, server: ApiServer, crew: Crew) -> None:
     del server
     set_vfs(machine, HPRES[0], 1)
     (entry,) = [name for name, address in machine.entries().items() if address == machine.vfs(HPRES[0])[0]]

@@ -83,7 +83,7 @@ def test_the_driver_goes_when_its_daemon_set_is_gone_or_going(
 
 
 @pytest.mark.parametrize("why", ["it is wanted", "nobody may ask", "nobody answers", "a proxy answers"])
-def test_the_driver_stays_when_its_daemon_set_is_not_surely_going(
+def test_the_driver_stays_unless_its_daemon_set_surely_goes(
     why: str, pod: Pod, machine: Machine, server: ApiServer
 ) -> None:
     def end() -> None:
@@ -115,9 +115,7 @@ def test_the_driver_stays_where_the_policy_does_not_ask_for_a_cleanup(
     assert not any("daemonsets" in request for request in server.state.requests)
 
 
-def test_a_cleanup_that_waits_for_holders_is_broken_off_by_the_next_signal(
-    pod: Pod, machine: Machine, server: ApiServer
-) -> None:
+def test_the_next_signal_ends_a_cleanup_that_waits_for_holders(pod: Pod, machine: Machine, server: ApiServer) -> None:
     def end_twice() -> None:
         machine.hold(4711, "hisi_hpre-0")
         pod.host.stop.set()

@@ -85,9 +85,7 @@ def run(*arguments: str, before: tuple[str, ...] = ()) -> subprocess.CompletedPr
         ["remove", "--force"],
     ],
 )
-def test_a_wrong_call_ends_with_2_and_how_it_would_be_right(
-    arguments: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_wrong_call_ends_with_2_and_the_usage(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as caught:
         cli.main(arguments)
 
@@ -184,7 +182,7 @@ def test_a_folder_that_is_no_host_ends_with_3_and_a_line(
     assert (code, *capsys.readouterr()) == (3, "", said)
 
 
-def test_a_record_that_cannot_be_read_ends_with_3_and_says_what_to_do(
+def test_an_unreadable_record_ends_with_3_and_advice(
     machine: Machine, image: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     machine.host.write("/var/lib/kae/driver.json", '{"version": 1, "installed": {')
@@ -215,9 +213,7 @@ def test_a_program_that_cannot_begin_says_its_version_and_why(
 
 @pytest.mark.parametrize("command", ["plan", "status"])
 @pytest.mark.usefixtures("installed")
-def test_a_look_changes_nothing_and_needs_neither_api_server_nor_a_privilege(
-    command: str, machine: Machine, image: Path
-) -> None:
+def test_a_look_changes_nothing_and_needs_no_privilege(command: str, machine: Machine, image: Path) -> None:
     machine.hold(4711, "hisi_hpre-0")
     # Root without capabilities is a user as others are, to whom this host belongs.
     powerless = ("setpriv", "--bounding-set=-all", "--inh-caps=-all") if os.geteuid() == 0 else ()
@@ -244,7 +240,7 @@ def test_a_look_does_not_wait_for_a_driver_whose_remove_waits(command: str, mach
     assert run(command, *options(machine, image)).returncode == 0
 
 
-def test_status_and_plan_say_the_same_to_programs(
+def test_status_and_plan_tell_programs_the_same(
     machine: Machine, image: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     arguments = [*options(machine, image), "-o", "json"]
@@ -258,7 +254,7 @@ def test_status_and_plan_say_the_same_to_programs(
 # A repair.
 
 
-def test_retry_lets_a_host_that_failed_try_again_without_a_pause(
+def test_retry_ends_the_pause_after_a_failure(
     machine: Machine, image: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     machine.fail("depmod", "depmod: ERROR: No space left on device", times=1)
@@ -288,7 +284,7 @@ def test_a_retry_without_a_pause_does_not_end_a_later_one(machine: Machine, imag
 
 
 @pytest.mark.usefixtures("installed")
-def test_remove_takes_our_driver_away_and_says_so(
+def test_remove_removes_our_driver_and_says_so(
     machine: Machine, image: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     code = cli.main(["remove", *options(machine, image)])
@@ -302,7 +298,7 @@ def test_remove_takes_our_driver_away_and_says_so(
 
 
 @pytest.mark.usefixtures("installed")
-def test_remove_takes_a_driver_away_that_a_stop_left_unknown_to_udev(
+def test_remove_removes_a_driver_that_is_kept_from_udev(
     machine: Machine, image: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     machine.host.write(paths.KAE.blocked, "blacklist hisi_qm\n")
@@ -314,7 +310,7 @@ def test_remove_takes_a_driver_away_that_a_stop_left_unknown_to_udev(
 
 
 @pytest.mark.usefixtures("installed")
-def test_remove_answers_programs_with_the_host_as_it_is_then(
+def test_remove_answers_programs_with_the_host_after_it(
     machine: Machine, image: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     code = cli.main(["remove", *options(machine, image), "-o", "json"])
@@ -336,7 +332,7 @@ def test_remove_leaves_a_driver_of_others(machine: Machine, image: Path, capsys:
 
 
 @pytest.mark.usefixtures("installed")
-def test_remove_leaves_the_driver_while_nobody_can_give_the_right_to_disturb_its_users(
+def test_remove_needs_a_lease_to_disturb_users(
     machine: Machine, image: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     machine.hold(4711, "hisi_hpre-0")
@@ -414,9 +410,7 @@ def of_recipe(machine: Machine, tmp_path: Path) -> list[str]:
     return [*options(machine, image, stated), "--payload-dir", str(image / "payload")]
 
 
-def test_status_of_a_recipe_shows_its_modules_and_names_other_drivers(
-    of_recipe: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_status_of_a_recipe_names_other_drivers(of_recipe: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["status", *of_recipe, "--recipe", "simple-kmod"]) == 0
 
     words = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
@@ -427,9 +421,7 @@ def test_status_of_a_recipe_shows_its_modules_and_names_other_drivers(
     assert "simple_procfs_kmod 1.0 number=7 1.0 updates/kae-simple-kmod/simple_procfs_kmod.ko" in words
 
 
-def test_a_command_for_another_recipe_than_the_config_s_is_refused(
-    of_recipe: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_command_for_another_recipe_is_refused(of_recipe: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["plan", *of_recipe, "--recipe", "onload"]) == 3
 
     assert capsys.readouterr().err == (

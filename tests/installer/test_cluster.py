@@ -202,9 +202,7 @@ def test_a_daemon_set_goes_when_it_is_deleted_or_being_deleted(
     assert api.daemon_set_is_going(NAMESPACE, "kae-driver-tls") is going
 
 
-def test_nobody_knows_of_the_daemon_set_without_an_answer_of_kubernetes(
-    server: ApiServer, api: cluster.Cluster
-) -> None:
+def test_the_daemon_set_is_unknown_without_an_answer_of_kubernetes(server: ApiServer, api: cluster.Cluster) -> None:
     key = f"daemonsets/{NAMESPACE}/kae-driver-tls"
     answers = []
     for status in (200, 301, 404, 500, 503):
@@ -391,7 +389,7 @@ def test_an_unusable_kubeconfig_is_a_failure(tmp_path: Path) -> None:
     assert sentence == f"'{path}' is not a kubeconfig: it lists no clusters."
 
 
-def test_a_list_of_kubeconfigs_on_the_command_line_is_a_failure_that_asks_for_one_file(
+def test_a_list_of_kubeconfigs_is_a_failure_that_asks_for_one_file(
     server: ApiServer,
 ) -> None:
     files = f"{server.kubeconfig}:{server.kubeconfig}"

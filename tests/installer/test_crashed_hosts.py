@@ -30,16 +30,14 @@ def bare(tmp_path: Path) -> Machine:
     return Machine(tmp_path / "bare")
 
 
-def test_a_driver_that_panics_as_it_loads_crashes_the_host_once_and_the_one_before_is_back(
-    machine: Machine, newer: Path, crew: Crew
-) -> None:
+def test_after_a_crash_the_driver_before_is_back(machine: Machine, newer: Path, crew: Crew) -> None:
     shown = crew.job().settle()
 
     assert (shown.state, shown.ready, shown.reason) == ("Failed", False, BACK)
     assert (incidents.works(machine), incidents.blocked(machine)) == (True, False)
 
 
-def test_a_driver_that_panicked_is_not_tried_again_also_after_later_boots(
+def test_a_driver_that_crashed_is_not_tried_again_after_later_boots(
     machine: Machine, newer: Path, crew: Crew, boot: Boot
 ) -> None:
     crew.job().settle()
@@ -69,17 +67,13 @@ def test_after_a_crash_a_new_wish_is_tried_at_once(machine: Machine, newer: Path
     assert (shown.state, incidents.works(machine, "2.0.3"), incidents.blocked(machine)) == ("Ready", True, False)
 
 
-def test_the_old_wish_is_fulfilled_at_once_after_a_crash_of_the_new_one(
-    machine: Machine, newer: Path, crew: Crew
-) -> None:
+def test_the_old_wish_is_fulfilled_at_once_after_a_crash(machine: Machine, newer: Path, crew: Crew) -> None:
     shown = crew.job("2.0.1").settle()
 
     assert (shown.state, incidents.works(machine), incidents.blocked(machine)) == ("Ready", True, False)
 
 
-def test_a_host_that_goes_down_on_the_way_back_too_is_left_alone_until_retry(
-    machine: Machine, newer: Path, crew: Crew
-) -> None:
+def test_a_crash_on_the_way_back_leaves_the_host_alone_until_retry(machine: Machine, newer: Path, crew: Crew) -> None:
     machine.let_panic("2.0.1")
     with pytest.raises(kernel.Panic):
         crew.job().settle()
@@ -117,7 +111,7 @@ def test_the_plan_after_a_crash_is_the_way_back(machine: Machine, newer: Path, c
     assert not {"copy-modules", "prove-driver"}.intersection(names)
 
 
-def test_the_way_back_from_a_crash_that_fails_is_tried_again_after_a_pause(
+def test_a_way_back_that_fails_is_tried_again_after_a_pause(
     machine: Machine, newer: Path, crew: Crew, boot: Boot
 ) -> None:
     machine.fail("modprobe hisi_zip", "modprobe: ERROR: could not insert 'hisi_zip': No such device", times=1)
@@ -128,9 +122,7 @@ def test_the_way_back_from_a_crash_that_fails_is_tried_again_after_a_pause(
     assert (job.settle().reason, incidents.works(machine)) == (BACK, True)
 
 
-def test_the_pause_after_a_crash_is_a_number_of_seconds_for_older_releases(
-    machine: Machine, newer: Path, crew: Crew
-) -> None:
+def test_the_pause_after_a_crash_is_seconds_for_older_releases(machine: Machine, newer: Path, crew: Crew) -> None:
     crew.job().settle()
 
     attempt = json.loads(machine.host.path(paths.KAE.record).read_text())["attempt"]
@@ -138,9 +130,7 @@ def test_the_pause_after_a_crash_is_a_number_of_seconds_for_older_releases(
     assert (attempt["untilS"], type(attempt["untilS"]), attempt["outlastsBoot"]) == (record.NEVER_S, float, True)
 
 
-def test_a_second_crash_after_retry_brings_the_driver_back_as_the_first_one_does(
-    machine: Machine, newer: Path, crew: Crew
-) -> None:
+def test_a_second_crash_after_retry_brings_the_driver_back(machine: Machine, newer: Path, crew: Crew) -> None:
     job = crew.job()
     job.settle()
     machine.host.write(paths.KAE.retry, "")
@@ -158,9 +148,7 @@ def test_a_second_crash_after_retry_brings_the_driver_back_as_the_first_one_does
     )
 
 
-def test_a_driver_that_crashed_the_host_twice_on_request_is_not_tried_again_once_it_was_left_alone(
-    machine: Machine, newer: Path, crew: Crew
-) -> None:
+def test_a_driver_that_crashed_twice_on_request_is_left_alone(machine: Machine, newer: Path, crew: Crew) -> None:
     machine.let_panic("2.0.1")
     with pytest.raises(kernel.Panic):
         crew.job().settle()
@@ -177,7 +165,7 @@ def test_a_driver_that_crashed_the_host_twice_on_request_is_not_tried_again_once
 
 
 @pytest.mark.parametrize("reboots", [True, False])
-def test_a_driver_that_crashed_the_host_is_not_tried_to_end_the_change_to_another_one(
+def test_a_driver_that_crashed_does_not_end_the_change_to_another(
     reboots: bool, machine: Machine, newer: Path, tmp_path: Path, crew: Crew
 ) -> None:
     crew.job().settle()
@@ -197,7 +185,7 @@ def test_a_driver_that_crashed_the_host_is_not_tried_to_end_the_change_to_anothe
     assert (crew.job().settle().reason, incidents.works(machine)) == (BACK, True)
 
 
-def test_a_way_back_that_crashes_the_host_is_not_begun_again_for_a_wish_that_cannot_be_staged(
+def test_a_way_back_that_crashes_is_not_begun_again_for_a_bad_wish(
     machine: Machine, newer: Path, tmp_path: Path, crew: Crew
 ) -> None:
     shutil.rmtree(machine.image("2.0.3") / "opt/lib")
@@ -222,7 +210,7 @@ def test_a_boot_after_a_way_back_that_failed_is_no_second_crash(machine: Machine
     assert (shown.reason, incidents.works(machine)) == (BACK, True)
 
 
-def test_a_pause_withdraws_the_announcement_that_a_killed_change_to_another_driver_left(
+def test_a_pause_withdraws_the_announcement_of_a_killed_change(
     machine: Machine, newer: Path, tmp_path: Path, crew: Crew
 ) -> None:
     crew.job().settle()
@@ -271,7 +259,7 @@ LOST = (
 
 
 @pytest.mark.parametrize("state", ["Present", "Absent"])
-def test_without_the_record_of_a_crash_no_boot_loads_the_driver_and_the_host_says_so(
+def test_without_the_record_of_a_crash_no_boot_loads_the_driver(
     state: str, machine: Machine, newer: Path, crew: Crew
 ) -> None:
     machine.host.path(paths.KAE.record).unlink()
@@ -286,9 +274,7 @@ def test_without_the_record_of_a_crash_no_boot_loads_the_driver_and_the_host_say
         machine.reboot()
 
 
-def test_after_the_loss_of_the_record_retry_tries_the_driver_and_a_crash_is_noted_again(
-    machine: Machine, newer: Path, crew: Crew
-) -> None:
+def test_after_the_loss_of_the_record_retry_notes_a_crash_again(machine: Machine, newer: Path, crew: Crew) -> None:
     machine.host.path(paths.KAE.record).unlink()
     job = crew.job()
     job.settle()
@@ -302,9 +288,7 @@ def test_after_the_loss_of_the_record_retry_tries_the_driver_and_a_crash_is_note
     assert "2.0.2" not in settings.versions(machine)
 
 
-def test_after_the_loss_of_the_record_retry_installs_a_driver_that_works(
-    machine: Machine, newer: Path, crew: Crew
-) -> None:
+def test_after_the_loss_of_the_record_retry_installs_a_driver(machine: Machine, newer: Path, crew: Crew) -> None:
     machine.host.path(paths.KAE.record).unlink()
     machine.mend()
     machine.host.write(paths.KAE.retry, "")
@@ -328,9 +312,7 @@ def test_a_first_driver_that_panics_crashes_the_host_once_and_leaves_none(bare: 
         assert crew.job().settle().state == "Failed"
 
 
-def test_a_first_driver_that_fails_is_let_go_also_after_a_kill_at_the_end_of_the_way_back(
-    bare: Machine, tmp_path: Path
-) -> None:
+def test_a_first_driver_that_fails_is_let_go_after_a_kill_at_its_end(bare: Machine, tmp_path: Path) -> None:
     bare.fail("modprobe hisi_zip", "modprobe: ERROR: could not insert 'hisi_zip': No such device", times=1)
     with Crew(bare) as crew:
         crew.job().end_after("record-old-driver")

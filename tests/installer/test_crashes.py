@@ -18,7 +18,7 @@ def test_an_upgrade_ends_with_a_whole_driver_wherever_it_was_killed() -> None:
 
 
 @pytest.mark.long
-def test_an_upgrade_that_a_reboot_ended_ends_with_the_driver_before_or_with_the_one_that_was_recorded() -> None:
+def test_after_a_reboot_an_upgrade_ends_with_a_driver_that_was_proved() -> None:
     results = crashes.matrix(
         lambda step: list(crashes.cases("prebuilt", "upgrade", step, (("reboot", crashes.LUCKS[0]),))),
         lambda batch: list(map(crashes.alone, batch)),

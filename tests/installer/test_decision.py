@@ -116,9 +116,7 @@ def test_a_foreign_driver_is_kept_whatever_its_parameters_and_permissions_are() 
     ],
     ids=["version", "source", "content"],
 )
-def test_ours_follows_the_policy_whatever_install_policy_says(
-    policy: str, changes: dict[str, Any], reason: str
-) -> None:
+def test_ours_follows_the_policy_under_each_install_policy(policy: str, changes: dict[str, Any], reason: str) -> None:
     found = judge(settings.current(), "another", install_policy=policy, **changes)
 
     assert (found.outcome, found.reasons, found.replace, found.disturbs) == (CHANGE, (reason,), True, True)
@@ -152,9 +150,7 @@ def test_a_change_that_did_not_end_is_ended_before_anything_else(state: str) -> 
     ],
     ids=["files", "modules", "entries", "virtual-functions", "rule", "options"],
 )
-def test_a_fault_of_ours_is_mended_with_as_little_as_it_takes(
-    changes: dict[str, Any], asked: dict[str, Any], mended_by: str
-) -> None:
+def test_a_fault_of_ours_is_mended_with_little(changes: dict[str, Any], asked: dict[str, Any], mended_by: str) -> None:
     found = judge(settings.current(**changes), **asked)
 
     assert found.outcome is CHANGE

@@ -11,7 +11,7 @@ from tests.installer import machines, settings
 BASE = ("uacce", "hisi_qm")
 
 
-def test_another_driver_is_one_of_another_source_kernel_or_content_and_not_of_another_tag() -> None:
+def test_another_driver_has_another_source_kernel_or_content_not_tag() -> None:
     stated = settings.config()
     digests = {
         desired.digest(stated, machines.KERNEL, "a"),
@@ -84,7 +84,7 @@ def test_an_options_file_is_a_line_with_the_parameters_in_order() -> None:
     assert desired.options(stated) == {"hisi_zip": "options hisi_zip pf_q_num=256 uacce_mode=2\n"}
 
 
-def test_virtual_functions_are_a_parameter_of_each_kind_that_is_to_have_some_and_that_is_loaded() -> None:
+def test_virtual_functions_are_a_parameter_of_loaded_kinds_that_have_some() -> None:
     stated = settings.config(
         modules=("uacce", "hisi_qm", "hisi_hpre", "hisi_sec2"),
         module_parameters={"hisi_hpre": {"uacce_mode": 2}},

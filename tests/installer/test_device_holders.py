@@ -88,7 +88,7 @@ def test_pods_that_hold_a_device_of_the_resources_are_named(host: chroot.Host, k
     assert found.notes == ()
 
 
-def test_a_pod_that_the_kubelet_lists_twice_holds_what_either_entry_says(
+def test_a_pod_that_is_listed_twice_holds_what_either_entry_says(
     host: chroot.Host, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     listed = podresources.Kubelet.listed
@@ -134,9 +134,7 @@ def test_a_missing_socket_is_noted_and_processes_are_found_all_the_same(host: ch
     )
 
 
-def test_a_missing_socket_in_a_pod_is_a_failure_as_pods_may_hold_devices(
-    host: chroot.Host, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_missing_socket_in_a_pod_is_a_failure(host: chroot.Host, monkeypatch: pytest.MonkeyPatch) -> None:
     # As on a node whose kubelet has another --root-dir.
     monkeypatch.setenv(device_holders.IN_POD, "10.96.0.1")
 
@@ -263,9 +261,7 @@ def test_processes_are_told_by_the_numbers_of_what_they_opened(host: chroot.Host
     ]
 
 
-def test_files_on_other_file_systems_are_never_read_as_their_server_may_be_dead(
-    host: chroot.Host, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_files_on_other_file_systems_are_never_read(host: chroot.Host, monkeypatch: pytest.MonkeyPatch) -> None:
     for pid, target in enumerate(("/mnt/nfs/dev/hpre.c", "/dev/full", "/srv/chroot/dev/hisi_hpre-2"), 10):
         (process(host, pid) / "3").symlink_to(target)
     mapping = process(host, 13).parent
@@ -311,9 +307,7 @@ def test_a_process_without_cgroup_is_one_of_the_host(host: chroot.Host) -> None:
 
 
 @pytest.mark.parametrize("cgroup", [SYSTEMD, CGROUPFS, CRIO_SYSTEMD, CRIO_CGROUPFS])
-def test_a_process_of_a_pod_that_the_kubelet_named_is_the_pods(
-    host: chroot.Host, kubelet: podresources.Kubelet, cgroup: str
-) -> None:
+def test_a_process_of_a_named_pod_is_the_pods(host: chroot.Host, kubelet: podresources.Kubelet, cgroup: str) -> None:
     kubelet.give("default/nginx-0", "web", HPRE, "0000:79:00.0")
     host.path(f"{device_holders.LOGS}/default_nginx-0_{UID}").mkdir(parents=True)
     opened(host, 4711, "nginx", cgroup)
@@ -323,9 +317,7 @@ def test_a_process_of_a_pod_that_the_kubelet_named_is_the_pods(
     ]
 
 
-def test_a_pod_that_opened_a_device_without_the_kubelets_knowledge_is_a_pod_too(
-    host: chroot.Host, kubelet: podresources.Kubelet
-) -> None:
+def test_a_pod_that_the_kubelet_does_not_name_is_a_pod_too(host: chroot.Host, kubelet: podresources.Kubelet) -> None:
     kubelet.give("web/nginx-0", "web", HPRE, "0000:79:00.0")
     host.path(f"{device_holders.LOGS}/default_agent-x_{UID}").mkdir(parents=True)
     opened(host, 4711, "agent", SYSTEMD)
@@ -339,9 +331,7 @@ def test_a_pod_that_opened_a_device_without_the_kubelets_knowledge_is_a_pod_too(
     ]
 
 
-def test_the_uid_of_a_pod_is_that_of_its_logs_and_of_its_folder(
-    host: chroot.Host, kubelet: podresources.Kubelet
-) -> None:
+def test_the_uid_of_a_pod_is_that_of_logs_and_folder(host: chroot.Host, kubelet: podresources.Kubelet) -> None:
     former = UID.replace("0a1b", "ffff")
     for uid in (UID, former):
         host.path(f"{device_holders.LOGS}/default_nginx-0_{uid}").mkdir(parents=True)

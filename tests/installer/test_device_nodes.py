@@ -68,9 +68,7 @@ def test_the_rule_that_the_documentation_has_for_foreign_drivers_is_the_installe
 
 
 @pytest.mark.parametrize(("text", "goes"), [('SUBSYSTEM=="uacce", MODE="0666"\n', True), ("# Another's.\n", False)])
-def test_a_rule_that_an_earlier_release_left_behind_goes_and_no_other(
-    text: str, goes: bool, image: Path, tmp_path: Path
-) -> None:
+def test_a_rule_of_an_earlier_release_goes_and_no_other(text: str, goes: bool, image: Path, tmp_path: Path) -> None:
     machine = Machine(tmp_path / "bare")
     machine.host.write(paths.KAE.rule, text)
 
@@ -126,9 +124,7 @@ def test_status_warns_of_nodes_that_are_open_to_everybody_where_no_iommu_confine
     assert ("The SMMU is off, and every process may open" in said) == (mode == "0666" and not smmu)
 
 
-def test_nodes_stay_open_until_no_pod_can_be_given_one_and_are_closed_before_the_change_begins(
-    machine: Machine, crew: Crew
-) -> None:
+def test_nodes_are_closed_when_no_pod_can_be_given_one(machine: Machine, crew: Crew) -> None:
     # A runtime copies the mode of the host's node into a container, which would keep a mode of 0.
     seen: list[tuple[str, set[int]]] = []
     job = crew.job()

@@ -31,9 +31,7 @@ def until(happened: Callable[[], object]) -> None:
 
 
 @pytest.mark.usefixtures("installed")
-def test_an_end_while_holders_are_waited_for_leaves_everything_as_it_was(
-    machine: Machine, newer: Path, server: ApiServer
-) -> None:
+def test_an_end_while_holders_are_waited_for_changes_nothing(machine: Machine, newer: Path, server: ApiServer) -> None:
     machine.hold(4711, HPRE)
     drain = config.Drain(timeout_seconds=60)
     made = settings.installer(machine, newer, server.kubeconfig, driver_version="2.0.2", drain=drain)
@@ -122,9 +120,7 @@ def test_the_probe_hears_why_the_host_is_not_ready(machine: Machine, start: Star
     assert (running.stop(), running.says("ready")) == ("as told", "")
 
 
-def test_of_two_installers_the_second_says_that_it_waits_and_then_works(
-    start: Start, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_of_two_installers_the_second_waits_and_then_works(start: Start, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.WARNING)
     first = start("first")
     until(lambda: first.says("ready"))
@@ -175,7 +171,7 @@ def test_a_lock_that_cannot_be_made_names_its_path(machine: Machine) -> None:
 
 
 @pytest.mark.parametrize("beside", [False, True])
-def test_what_a_kill_left_of_a_download_with_its_password_goes_at_the_next_start_unless_another_installer_is_at_work(
+def test_a_start_removes_what_a_killed_download_left(
     beside: bool, machine: Machine, image: Path, tmp_path: Path
 ) -> None:
     repository = "/.dnf/repositories/kae.repo"

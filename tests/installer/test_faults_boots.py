@@ -16,9 +16,7 @@ pytestmark = pytest.mark.usefixtures("installed")
 OTHER = settings.OTHER_KERNEL
 
 
-def test_a_driver_out_of_an_older_initramfs_is_exchanged_for_the_right_one(
-    machine: Machine, newer: Path, crew: Crew
-) -> None:
+def test_a_driver_out_of_an_older_initramfs_is_exchanged(machine: Machine, newer: Path, crew: Crew) -> None:
     machine.capture_initramfs()
     settings.installed(machine, newer, driver_version="2.0.2")
     machine.reboot()
@@ -88,9 +86,7 @@ def test_back_in_the_kernel_before_its_driver_is_there_again(machine: Machine, i
     assert crew.job("2.0.1", image=image).settle().state == "Ready"
 
 
-def test_an_image_without_modules_for_the_new_kernel_fails_clearly_and_touches_nothing(
-    machine: Machine, image: Path, crew: Crew
-) -> None:
+def test_an_image_without_modules_for_the_new_kernel_touches_nothing(machine: Machine, image: Path, crew: Crew) -> None:
     machine.add_kernel(OTHER)
     machine.reboot(OTHER)
     before, loaded = set(machine.files("etc", "lib", "opt", "usr")), machine.loaded()
@@ -102,9 +98,7 @@ def test_an_image_without_modules_for_the_new_kernel_fails_clearly_and_touches_n
     assert (set(machine.files("etc", "lib", "opt", "usr")), machine.loaded()) == (before, loaded)
 
 
-def test_what_fails_in_a_new_kernel_leaves_the_driver_of_the_old_one_for_a_boot_back(
-    machine: Machine, image: Path, crew: Crew
-) -> None:
+def test_what_fails_in_a_new_kernel_leaves_the_driver_of_the_old_one(machine: Machine, image: Path, crew: Crew) -> None:
     machine.add_kernel(OTHER)
     machine.reboot(OTHER)
     machine.add_image(image, "2.0.1")
@@ -121,7 +115,7 @@ def test_what_fails_in_a_new_kernel_leaves_the_driver_of_the_old_one_for_a_boot_
 
 
 @pytest.mark.parametrize("phase", ["unload-modules", "place-modules", "load-modules"])
-def test_a_boot_into_another_kernel_in_the_middle_of_a_change_ends_with_its_driver(
+def test_a_boot_into_another_kernel_in_a_change_ends_with_its_driver(
     phase: str, machine: Machine, newer: Path, crew: Crew
 ) -> None:
     class PowerCut(BaseException):

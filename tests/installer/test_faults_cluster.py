@@ -35,9 +35,7 @@ def stolen(server: ApiServer) -> None:
     server.put_lease(settings.MINE, holderIdentity="kp920-2")
 
 
-def test_without_an_api_server_nothing_is_touched_and_nobody_is_told_to_go(
-    machine: Machine, server: ApiServer, job: Job
-) -> None:
+def test_without_an_api_server_nobody_is_disturbed(machine: Machine, server: ApiServer, job: Job) -> None:
     server.down()
     machine.calls()
 
@@ -61,7 +59,7 @@ def test_once_the_api_server_is_back_the_upgrade_is_made(machine: Machine, serve
     assert incidents.holder(server) == ""
 
 
-def test_an_api_server_that_goes_before_the_evictions_is_waited_for_until_the_deadline(
+def test_an_api_server_that_goes_before_the_evictions_is_waited_for(
     machine: Machine, server: ApiServer, users: Users, job: Job
 ) -> None:
     job.at("drain-devices", server.down, event="begun")
@@ -77,7 +75,7 @@ def test_an_api_server_that_goes_before_the_evictions_is_waited_for_until_the_de
     server.up()
 
 
-def test_the_lease_of_a_host_that_is_blocked_is_free_as_soon_as_somebody_can_be_told(
+def test_a_blocked_host_gives_its_lease_back_as_soon_as_it_can(
     machine: Machine, server: ApiServer, crew: Crew, job: Job
 ) -> None:
     job.at("drain-devices", server.down, event="begun")
@@ -94,9 +92,7 @@ def test_the_lease_of_a_host_that_is_blocked_is_free_as_soon_as_somebody_can_be_
     assert record.read(machine.host).lease is None
 
 
-def test_an_api_server_that_goes_after_the_unloading_keeps_no_driver_away(
-    machine: Machine, server: ApiServer, job: Job
-) -> None:
+def test_an_api_server_that_goes_later_keeps_no_driver_away(machine: Machine, server: ApiServer, job: Job) -> None:
     job.at("unload-modules", server.down)
 
     job.settle()
@@ -105,9 +101,7 @@ def test_an_api_server_that_goes_after_the_unloading_keeps_no_driver_away(
     server.up()
 
 
-def test_a_lease_that_could_not_be_given_back_is_given_back_later(
-    machine: Machine, server: ApiServer, job: Job
-) -> None:
+def test_a_lease_that_cannot_be_given_back_goes_back_later(machine: Machine, server: ApiServer, job: Job) -> None:
     job.at("unload-modules", server.down)
     job.settle()
     assert (incidents.holder(server), record.read(machine.host).lease) == ("kp920-1", settings.MINE)
@@ -136,9 +130,7 @@ def test_nobody_is_evicted_any_more_once_the_lease_is_stolen(
     assert (users.evicted, incidents.works(machine), settings.changes_made(machine)) == ([], True, [])
 
 
-def test_a_change_that_cannot_be_marked_in_the_lease_does_not_begin(
-    machine: Machine, server: ApiServer, job: Job
-) -> None:
+def test_a_change_that_the_lease_cannot_mark_does_not_begin(machine: Machine, server: ApiServer, job: Job) -> None:
     job.at("drain-devices", server.down)
     machine.calls()
 
@@ -167,9 +159,7 @@ def test_a_lease_says_that_its_holder_is_in_a_swap_until_the_driver_is_verified(
     assert {step for step, mark in marks.items() if mark} == {"unload-modules", "record-driver"}
 
 
-def test_a_lease_that_is_stolen_while_holders_leave_is_missed_before_anything_is_unloaded(
-    machine: Machine, server: ApiServer, job: Job
-) -> None:
+def test_a_stolen_lease_is_missed_before_anything_is_unloaded(machine: Machine, server: ApiServer, job: Job) -> None:
     job.at("drain-devices", lambda: stolen(server))
     machine.calls()
 
@@ -198,9 +188,7 @@ def test_a_lease_that_could_not_be_renewed_for_long_is_not_relied_upon(
     server.up()
 
 
-def test_who_has_evicted_in_vain_does_not_evict_again_within_ten_minutes(
-    server: ApiServer, users: Users, crew: Crew, job: Job
-) -> None:
+def test_who_evicted_in_vain_waits_for_ten_minutes(server: ApiServer, users: Users, crew: Crew, job: Job) -> None:
     job.at("drain-devices", lambda: stolen(server))
     job.settle()
     server.put_lease(settings.MINE, holderIdentity=None)
@@ -221,7 +209,7 @@ def test_the_lease_is_kept_while_the_host_is_failed(machine: Machine, server: Ap
     assert (incidents.holder(server), job.parts.claim.is_safe()) == ("kp920-1", True)
 
 
-def test_an_installer_that_is_started_again_goes_on_keeping_the_lease_of_a_failed_host(
+def test_an_installer_that_starts_again_keeps_the_lease_of_a_failed_host(
     machine: Machine, server: ApiServer, crew: Crew, job: Job
 ) -> None:
     machine.fail("modprobe hisi_zip", "modprobe: ERROR: could not insert 'hisi_zip': No such device", times=1)
@@ -261,7 +249,7 @@ def test_a_record_that_cannot_be_written_keeps_no_lease(
 
 
 @pytest.mark.parametrize("renewed", ["1970-01-01T00:00:00.000000Z", "2100-01-01T00:00:00.000000Z"])
-def test_a_clock_that_jumps_on_another_host_does_not_free_its_lease(
+def test_a_clock_that_jumps_elsewhere_frees_no_lease(
     renewed: str, machine: Machine, server: ApiServer, job: Job
 ) -> None:
     server.put_lease(settings.MINE, holderIdentity="kp920-2", leaseDurationSeconds=1, renewTime=renewed)

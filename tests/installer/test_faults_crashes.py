@@ -35,9 +35,7 @@ def test_no_boot_loads_a_driver_before_it_is_proved(machine: Machine, crew: Crew
     ]
 
 
-def test_the_driver_is_kept_from_udev_before_the_first_module_is_unloaded_and_until_it_is_recorded(
-    machine: Machine, crew: Crew
-) -> None:
+def test_a_driver_is_kept_from_udev_until_it_is_recorded(machine: Machine, crew: Crew) -> None:
     job = crew.job()
 
     job.settle()
@@ -49,9 +47,7 @@ def test_the_driver_is_kept_from_udev_before_the_first_module_is_unloaded_and_un
     assert not incidents.blocked(machine)
 
 
-def test_a_driver_that_was_recorded_and_is_still_kept_from_udev_is_loaded_and_let_go(
-    machine: Machine, crew: Crew
-) -> None:
+def test_a_recorded_driver_that_is_kept_from_udev_is_loaded_and_let_go(machine: Machine, crew: Crew) -> None:
     cut(machine, crew.job(), "record-driver")
     assert machine.loaded() == {}
 
@@ -62,9 +58,7 @@ def test_a_driver_that_was_recorded_and_is_still_kept_from_udev_is_loaded_and_le
     assert settings.versions(machine) == {"2.0.2"}
 
 
-def test_a_driver_that_came_back_and_is_still_kept_from_udev_is_there_after_the_next_failure_too(
-    machine: Machine, newer: Path, crew: Crew
-) -> None:
+def test_a_driver_that_came_back_is_there_after_the_next_failure_too(machine: Machine, newer: Path, crew: Crew) -> None:
     crashes.spoil(newer, machine.kernel)
     cut(machine, crew.job(), "record-old-driver")
 
@@ -83,9 +77,7 @@ def test_a_kill_after_the_record_leaves_nothing_that_keeps_the_driver_from_udev(
 
 
 @pytest.mark.parametrize("state", ["Present", "Absent"])
-def test_a_change_that_fails_or_removes_leaves_nothing_that_keeps_a_driver_from_udev(
-    state: str, machine: Machine, crew: Crew
-) -> None:
+def test_a_change_that_fails_or_removes_keeps_no_driver_from_udev(state: str, machine: Machine, crew: Crew) -> None:
     machine.fail("modprobe hisi_zip", "modprobe: ERROR: could not insert 'hisi_zip': No such device", times=1)
 
     shown = crew.job(state=state).settle()
@@ -140,7 +132,7 @@ def test_a_change_that_was_killed_keeps_its_lease_when_the_next_installer_is_sto
     assert incidents.holder(server) == "kp920-1"
 
 
-def test_a_change_that_has_begun_stays_announced_while_a_pod_holds_it_up(
+def test_a_begun_change_stays_announced_while_a_pod_holds_it_up(
     machine: Machine, server: ApiServer, users: Users, crew: Crew
 ) -> None:
     crew.job().end_after("begin-change")

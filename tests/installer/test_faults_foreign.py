@@ -40,9 +40,7 @@ def contents(machine: Machine) -> dict[str, str]:
     }
 
 
-def test_a_driver_of_others_comes_back_with_its_options_rule_nodes_and_virtual_functions(
-    theirs: Machine, crew: Crew
-) -> None:
+def test_a_driver_of_others_comes_back_with_all_that_belongs_to_it(theirs: Machine, crew: Crew) -> None:
     before, vfs = contents(theirs), theirs.vfs(incidents.HPRE)
     assert (len(vfs), set(theirs.nodes().values())) == (2, {0o660})
     refuse(theirs)
@@ -80,9 +78,7 @@ def test_options_of_others_in_other_files_are_never_touched(machine: Machine, cr
     assert (machine.root / "etc/udev/rules.d/10-site.rules").read_text() == "# ours\n"
 
 
-def test_a_first_install_that_fails_leaves_a_host_without_driver_and_without_traces(
-    machine: Machine, crew: Crew
-) -> None:
+def test_a_first_install_that_fails_leaves_no_traces(machine: Machine, crew: Crew) -> None:
     before = set(machine.files("etc", "lib", "opt", "usr"))
     machine.fail("modprobe hisi_hpre", NO_DEVICE, times=1)
 
@@ -94,9 +90,7 @@ def test_a_first_install_that_fails_leaves_a_host_without_driver_and_without_tra
     assert not machine.host.path(paths.KAE.changing).exists()
 
 
-def test_a_copy_of_a_module_that_goes_before_ours_is_named_before_anything_is_touched(
-    machine: Machine, crew: Crew
-) -> None:
+def test_a_copy_of_a_module_that_goes_before_ours_is_named(machine: Machine, crew: Crew) -> None:
     machine.add_driver("2.0.1", "updates/dkms")
     machine.calls()
 
@@ -121,9 +115,7 @@ def test_a_copy_of_a_module_that_comes_in_the_last_moment_is_named(machine: Mach
     assert machine.loaded() == {}
 
 
-def test_the_kernels_own_modules_out_of_an_initramfs_are_exchanged_for_the_right_ones(
-    machine: Machine, crew: Crew
-) -> None:
+def test_the_kernels_own_modules_out_of_an_initramfs_are_exchanged(machine: Machine, crew: Crew) -> None:
     machine.capture_initramfs()
     machine.reboot()
     assert (settings.versions(machine), machine.entries()) == ({None}, {})
@@ -133,9 +125,7 @@ def test_the_kernels_own_modules_out_of_an_initramfs_are_exchanged_for_the_right
     assert (shown.state, incidents.works(machine)) == ("Ready", True)
 
 
-def test_modules_of_another_kernel_in_the_folder_of_the_running_one_are_refused(
-    machine: Machine, image: Path, crew: Crew
-) -> None:
+def test_modules_of_another_kernel_in_a_wrong_folder_are_refused(machine: Machine, image: Path, crew: Crew) -> None:
     stale = modulefiles.ModuleFile(name="hisi_zip", version="2.0.1", kernel=settings.OTHER_KERNEL)
     (image / f"opt/lib/modules/{machine.kernel}/hisi_zip.ko").write_bytes(stale.elf())
 

@@ -49,7 +49,7 @@ def dead_kubelet(machine: Machine) -> Iterator[None]:
     place.unlink()
 
 
-def test_a_budget_that_allows_no_eviction_until_the_deadline_is_named_with_its_pod(
+def test_a_budget_that_allows_no_eviction_is_named_with_its_pod(
     machine: Machine, server: ApiServer, blocked: Job
 ) -> None:
     assert blocked.shown.reason == (
@@ -60,7 +60,7 @@ def test_a_budget_that_allows_no_eviction_until_the_deadline_is_named_with_its_p
     assert (incidents.works(machine), incidents.holder(server)) == (True, "")
 
 
-def test_after_a_deadline_the_next_try_comes_in_ten_minutes_also_after_a_restart(
+def test_after_a_deadline_the_next_try_comes_in_ten_minutes(
     server: ApiServer, crew: Crew, blocked: Job, boot: Boot
 ) -> None:
     reason, asked = blocked.shown.reason, len(server.state.requests)
@@ -73,7 +73,7 @@ def test_after_a_deadline_the_next_try_comes_in_ten_minutes_also_after_a_restart
     assert [line for line in server.state.requests[asked:] if "eviction" in line] == []
 
 
-def test_after_ten_minutes_a_budget_that_allows_it_now_lets_the_upgrade_happen(
+def test_a_budget_that_allows_it_later_lets_the_upgrade_happen(
     machine: Machine, server: ApiServer, blocked: Job, boot: Boot
 ) -> None:
     server.state.budgets.clear()
@@ -85,9 +85,7 @@ def test_after_ten_minutes_a_budget_that_allows_it_now_lets_the_upgrade_happen(
     assert server.state.evicted == [POD]
 
 
-def test_a_pod_that_was_given_a_function_for_its_virtual_machine_holds_it_too(
-    machine: Machine, users: Users, crew: Crew
-) -> None:
+def test_a_pod_that_was_given_a_function_for_its_guest_holds_it_too(machine: Machine, users: Users, crew: Crew) -> None:
     users.come(POD, resource=devices.KINDS[0].vfio_resource)
 
     shown = crew.job().settle()
@@ -95,7 +93,7 @@ def test_a_pod_that_was_given_a_function_for_its_virtual_machine_holds_it_too(
     assert (shown.state, incidents.works(machine, "2.0.2"), users.evicted) == ("Ready", True, [POD])
 
 
-def test_a_driver_that_fails_does_not_evict_again_within_ten_minutes(
+def test_a_driver_that_fails_evicts_again_after_ten_minutes(
     machine: Machine, users: Users, crew: Crew, boot: Boot
 ) -> None:
     machine.fail("modprobe hisi_zip", "modprobe: ERROR: could not insert 'hisi_zip': No such device", times=1)
@@ -112,9 +110,7 @@ def test_a_driver_that_fails_does_not_evict_again_within_ten_minutes(
     assert incidents.works(machine, "2.0.2")
 
 
-def test_a_pod_that_the_installer_may_not_evict_is_named_with_the_api_servers_words(
-    server: ApiServer, users: Users, crew: Crew
-) -> None:
+def test_a_pod_that_may_not_be_evicted_is_named_with_the_reason(server: ApiServer, users: Users, crew: Crew) -> None:
     users.come(POD)
     server.state.forbidden.add(f"pods/{POD}")
 
@@ -125,9 +121,7 @@ def test_a_pod_that_the_installer_may_not_evict_is_named_with_the_api_servers_wo
     assert len([line for line in server.state.requests if "eviction" in line]) == 1
 
 
-def test_with_draining_off_users_are_waited_for_and_never_told_to_go(
-    machine: Machine, users: Users, crew: Crew
-) -> None:
+def test_with_draining_off_users_are_waited_for_and_not_evicted(machine: Machine, users: Users, crew: Crew) -> None:
     users.come(POD)
 
     shown = crew.job(drain=config.Drain(enabled=False, timeout_seconds=1)).settle()
@@ -137,9 +131,7 @@ def test_with_draining_off_users_are_waited_for_and_never_told_to_go(
 
 
 @pytest.mark.parametrize("how", ["process", "unseen"])
-def test_no_pod_is_evicted_in_vain_while_the_host_itself_holds_a_device(
-    how: str, machine: Machine, users: Users, crew: Crew
-) -> None:
+def test_no_pod_is_evicted_while_the_host_holds_a_device(how: str, machine: Machine, users: Users, crew: Crew) -> None:
     users.come(*(f"shop/checkout-{number}" for number in range(9)))
     if how == "process":
         machine.hold(4711, "hisi_hpre-0", comm="nginx")
@@ -165,9 +157,7 @@ def test_128_pods_that_share_a_device_are_all_told_to_go_once(machine: Machine, 
     assert sorted(users.evicted) == pods
 
 
-def test_of_128_pods_that_stay_eight_are_named_and_the_others_counted(
-    server: ApiServer, users: Users, crew: Crew
-) -> None:
+def test_of_128_pods_that_stay_eight_are_named(server: ApiServer, users: Users, crew: Crew) -> None:
     pods = [f"shop/checkout-{number:03}" for number in range(128)]
     users.come(*pods)
     server.state.budgets.update(dict.fromkeys(pods, BUDGET))
@@ -182,7 +172,7 @@ def test_of_128_pods_that_stay_eight_are_named_and_the_others_counted(
     assert len(shown.reason) < 4096
 
 
-def test_a_pod_that_gets_a_device_in_the_moment_before_the_announcement_is_evicted_too(
+def test_a_pod_that_gets_a_device_before_the_announcement_is_evicted(
     machine: Machine, server: ApiServer, users: Users, crew: Crew
 ) -> None:
     job = crew.job()
@@ -195,9 +185,7 @@ def test_a_pod_that_gets_a_device_in_the_moment_before_the_announcement_is_evict
     assert any("leases" in line for line in server.state.requests)
 
 
-def test_a_device_plugin_that_is_dead_holds_nothing_up(
-    machine: Machine, crew: Crew, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_dead_device_plugin_holds_nothing_up(machine: Machine, crew: Crew, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(prepare, "_WITHDRAWN_S", 0.1)
     monkeypatch.setattr(prepare, "_ADMITTED_S", 0.0)
     link = machine.root / paths.KAE.links.lstrip("/") / incidents.HPRE
@@ -238,9 +226,7 @@ def test_in_a_pod_nothing_is_unloaded_while_the_kubelets_socket_is_missing(
 
 
 @pytest.mark.usefixtures("dead_kubelet")
-def test_an_announcement_that_a_killed_installer_left_does_not_outlast_a_dead_kubelet(
-    machine: Machine, crew: Crew
-) -> None:
+def test_an_announcement_does_not_outlast_a_dead_kubelet(machine: Machine, crew: Crew) -> None:
     machine.host.write(paths.KAE.changing, "{}\n")
 
     shown = crew.job().settle()
@@ -248,9 +234,7 @@ def test_an_announcement_that_a_killed_installer_left_does_not_outlast_a_dead_ku
     assert (shown.state, incidents.works(machine)) == ("Failed", True)
 
 
-def test_a_kubelet_that_dies_while_holders_leave_blocks_and_nothing_is_unloaded(
-    machine: Machine, users: Users, crew: Crew
-) -> None:
+def test_a_kubelet_that_dies_while_holders_leave_blocks(machine: Machine, users: Users, crew: Crew) -> None:
     def die() -> None:
         users.kubelet.failure = grpc.StatusCode.UNAVAILABLE
 
@@ -264,9 +248,7 @@ def test_a_kubelet_that_dies_while_holders_leave_blocks_and_nothing_is_unloaded(
     assert "The kubelet does not say which pods hold devices" in job.shown.reason
 
 
-def test_a_virtual_function_of_a_virtual_machine_blocks_the_unloading_and_is_named(
-    machine: Machine, server: ApiServer, crew: Crew
-) -> None:
+def test_a_virtual_function_of_a_guest_blocks_and_is_named(machine: Machine, server: ApiServer, crew: Crew) -> None:
     machine.host.write_attribute(f"/sys/bus/pci/devices/{incidents.HPRE}/sriov_numvfs", "2")
     guest, other = machine.vfs(incidents.HPRE)
     machine.pass_through(guest)
@@ -284,7 +266,7 @@ def test_a_virtual_function_of_a_virtual_machine_blocks_the_unloading_and_is_nam
     assert (set(machine.loaded()), incidents.holder(server)) == (set(modulefiles.DRIVER), "")
 
 
-def test_a_host_that_waits_for_users_says_so_over_restarts_and_counts_its_tries(
+def test_a_host_that_waits_for_users_counts_its_tries_over_restarts(
     machine: Machine, crew: Crew, blocked: Job, boot: Boot
 ) -> None:
     del blocked
@@ -296,7 +278,7 @@ def test_a_host_that_waits_for_users_says_so_over_restarts_and_counts_its_tries(
     assert (attempt.state, attempt.failures, attempt.until_s - boot.now_s) == ("Blocked", 2, 2 * incidents.PACE_S)
 
 
-def test_who_ends_after_an_eviction_leaves_its_turn_to_its_successor(
+def test_who_ends_after_an_eviction_leaves_its_turn(
     machine: Machine, server: ApiServer, users: Users, crew: Crew
 ) -> None:
     users.come(POD)

@@ -47,9 +47,7 @@ def test_an_rmmod_that_hangs_leaves_all_as_it_is_and_says_so(machine: Machine, h
     assert record.read(machine.host).change is not None
 
 
-def test_a_module_that_does_not_go_is_seen_by_the_next_installer_without_a_program(
-    machine: Machine, crew: Crew, hanging: Job
-) -> None:
+def test_a_module_that_does_not_go_is_seen_without_a_program(machine: Machine, crew: Crew, hanging: Job) -> None:
     machine.calls()
 
     shown = crew.job().settle()
@@ -89,9 +87,7 @@ def test_a_modprobe_that_hangs_leaves_all_as_it_is_and_says_so(machine: Machine,
     assert machine.host.path(paths.KAE.changing).exists()
 
 
-def test_an_oops_at_load_is_told_as_one_and_the_next_boot_brings_the_previous_driver(
-    machine: Machine, crew: Crew
-) -> None:
+def test_after_an_oops_at_load_the_next_boot_brings_the_driver_before(machine: Machine, crew: Crew) -> None:
     machine.let_start(hisi_hpre="oops")
     job = crew.job()
 
@@ -110,9 +106,7 @@ def test_an_oops_at_load_is_told_as_one_and_the_next_boot_brings_the_previous_dr
     assert incidents.works(machine)
 
 
-def test_a_process_that_mapped_a_device_and_closed_its_descriptor_is_waited_for(
-    machine: Machine, users: Users, crew: Crew
-) -> None:
+def test_a_process_that_mapped_a_device_is_waited_for(machine: Machine, users: Users, crew: Crew) -> None:
     machine.map(4711, NODE)
 
     shown = crew.job().settle()
@@ -121,7 +115,7 @@ def test_a_process_that_mapped_a_device_and_closed_its_descriptor_is_waited_for(
     assert (shown.state, incidents.works(machine)) == ("Blocked", True)
 
 
-def test_a_process_that_mapped_a_device_is_seen_where_uacce_is_built_into_the_kernel_which_counts_no_users(
+def test_a_mapped_device_is_seen_where_uacce_is_built_into_the_kernel(
     machine: Machine,
 ) -> None:
     known = settings.config()
@@ -148,9 +142,7 @@ def test_a_user_that_no_process_shows_is_waited_for(machine: Machine, users: Use
     assert (shown.state, incidents.works(machine)) == ("Blocked", True)
 
 
-def test_device_nodes_that_were_closed_have_their_own_modes_again_when_the_driver_stays(
-    machine: Machine, users: Users, crew: Crew
-) -> None:
+def test_closed_nodes_have_their_modes_again_when_the_driver_stays(machine: Machine, users: Users, crew: Crew) -> None:
     (machine.root / "dev" / NODE).chmod(0o640)
     before, during = machine.nodes(), list[dict[str, int]]()
     job = crew.job()
@@ -163,9 +155,7 @@ def test_device_nodes_that_were_closed_have_their_own_modes_again_when_the_drive
     assert (shown.state, machine.nodes()) == ("Blocked", before)
 
 
-def test_device_nodes_that_a_killed_installer_left_closed_are_open_again_when_the_policy_goes_back(
-    machine: Machine, crew: Crew
-) -> None:
+def test_closed_nodes_are_open_again_when_the_policy_goes_back(machine: Machine, crew: Crew) -> None:
     job = crew.job()
 
     def die() -> None:
@@ -242,7 +232,7 @@ def test_an_attribute_is_written_and_a_refusal_has_the_kernels_reason(tmp_path: 
         host.write_attribute("/none", "1")
 
 
-def test_after_a_module_that_hangs_a_driver_that_was_left_blocked_loads_no_other(
+def test_after_a_module_that_hangs_a_blocked_driver_loads_no_other(
     machine: Machine, crew: Crew, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     loads = []

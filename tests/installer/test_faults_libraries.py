@@ -33,7 +33,7 @@ def content(machine: Machine) -> set[str]:
     return {name.removeprefix("opt/") for name in machine.files("opt")}
 
 
-def test_libraries_are_a_tree_of_their_own_to_which_a_link_leads_that_holds_below_any_root(
+def test_libraries_are_a_tree_to_which_a_link_leads_below_any_root(
     machine: Machine,
 ) -> None:
     installed = record.read(machine.host).installed
@@ -55,7 +55,7 @@ def test_a_container_keeps_the_libraries_that_it_began_with_over_an_upgrade(mach
     os.close(mounted)
 
 
-def test_the_link_to_the_libraries_is_there_at_every_moment_of_an_upgrade(
+def test_the_link_to_the_libraries_is_always_there(
     machine: Machine, crew: Crew, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[bool] = []
@@ -86,9 +86,7 @@ def test_of_the_trees_those_of_the_drivers_in_the_store_stay(machine: Machine, c
 
 
 @pytest.mark.parametrize("fails", [False, True])
-def test_a_folder_that_an_earlier_release_filled_becomes_a_link_and_nothing_of_it_is_left(
-    machine: Machine, crew: Crew, fails: bool
-) -> None:
+def test_a_folder_that_an_earlier_release_filled_becomes_a_link(machine: Machine, crew: Crew, fails: bool) -> None:
     as_an_earlier_release(machine)
     if fails:
         machine.fail("modprobe hisi_zip", "modprobe: ERROR: could not insert 'hisi_zip': No such device", times=1)
@@ -100,9 +98,7 @@ def test_a_folder_that_an_earlier_release_filled_becomes_a_link_and_nothing_of_i
 
 
 @pytest.mark.parametrize("earlier", [False, True])
-def test_a_file_of_others_in_the_folder_is_named_and_nobody_is_disturbed(
-    machine: Machine, crew: Crew, earlier: bool
-) -> None:
+def test_a_file_of_others_in_the_folder_disturbs_nobody(machine: Machine, crew: Crew, earlier: bool) -> None:
     if earlier:
         as_an_earlier_release(machine)
     at(machine, MINE).write_text("mine\n")
@@ -188,9 +184,7 @@ def test_folders_and_links_of_others_beside_our_modules_stay_where_they_are(mach
 
 
 @pytest.mark.parametrize("kind", ["folder", "link"])
-def test_what_is_in_the_way_of_our_modules_is_named_and_nobody_is_disturbed(
-    machine: Machine, crew: Crew, kind: str
-) -> None:
+def test_what_is_in_the_way_of_our_modules_is_named(machine: Machine, crew: Crew, kind: str) -> None:
     ours = machine.host.path(paths.KAE.modules(machine.kernel))
     if kind == "link":
         ours.rename(machine.root / "usr/kae")
@@ -209,9 +203,7 @@ def test_what_is_in_the_way_of_our_modules_is_named_and_nobody_is_disturbed(
     )
 
 
-def test_a_removal_makes_the_index_of_every_kernel_that_had_our_modules_anew(
-    machine: Machine, newer: Path, crew: Crew
-) -> None:
+def test_a_removal_indexes_every_kernel_that_had_our_modules(machine: Machine, newer: Path, crew: Crew) -> None:
     first = machine.kernel
     machine.add_kernel(settings.OTHER_KERNEL)
     machine.add_kernel("6.6.0-99.oe2403.aarch64")
@@ -228,7 +220,7 @@ def test_a_removal_makes_the_index_of_every_kernel_that_had_our_modules_anew(
     assert settings.versions(machine) == {None}
 
 
-def test_the_kernels_own_modules_are_served_on_a_host_whose_modules_cannot_be_written(
+def test_a_host_with_read_only_modules_is_served_by_its_kernels_own(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     machine = Machine(tmp_path / "host")
@@ -256,7 +248,7 @@ def read_only(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "statvfs", answer)
 
 
-def test_a_strange_file_in_the_folder_of_an_earlier_release_hinders_no_change_that_was_begun_and_is_kept(
+def test_a_strange_file_hinders_no_change_that_was_begun_and_is_kept(
     machine: Machine, crew: Crew, caplog: pytest.LogCaptureFixture
 ) -> None:
     as_an_earlier_release(machine)

@@ -31,9 +31,7 @@ def load_migration(machine: Machine, more: bytes = b"") -> None:
     machine.load("hisi_migration")
 
 
-def test_a_module_that_the_kernels_cryptography_uses_stops_the_upgrade_and_all_devices_go_on(
-    machine: Machine, crew: Crew
-) -> None:
+def test_a_module_that_the_kernel_uses_stops_the_upgrade(machine: Machine, crew: Crew) -> None:
     machine.pin("hisi_hpre", 2)
 
     shown = crew.job().settle()
@@ -46,9 +44,7 @@ def test_a_module_that_the_kernels_cryptography_uses_stops_the_upgrade_and_all_d
     assert settings.changes_made(machine) == []
 
 
-def test_a_module_that_the_kernel_starts_to_use_in_the_last_moment_comes_back_with_all_others(
-    machine: Machine, crew: Crew
-) -> None:
+def test_a_module_that_the_kernel_uses_at_the_last_moment_comes_back(machine: Machine, crew: Crew) -> None:
     job = crew.job()
     job.at("begin-change", lambda: machine.pin("hisi_hpre", 2))
 
@@ -62,9 +58,7 @@ def test_a_module_that_the_kernel_starts_to_use_in_the_last_moment_comes_back_wi
     assert (shown.state, incidents.works(machine)) == ("Failed", True)
 
 
-def test_a_process_that_opens_a_device_in_the_last_moment_stops_the_upgrade_and_all_devices_go_on(
-    machine: Machine, crew: Crew
-) -> None:
+def test_a_process_that_opens_a_device_late_stops_the_upgrade(machine: Machine, crew: Crew) -> None:
     job = crew.job()
     job.at("begin-change", lambda: machine.hold(4711, "hisi_hpre-0"))
 
@@ -90,9 +84,7 @@ def test_a_module_that_another_one_stands_on_is_named_with_it(machine: Machine, 
 
 
 @pytest.mark.parametrize("fits", [True, False])
-def test_a_module_of_live_migration_is_loaded_again_after_the_change_and_by_the_way_back(
-    fits: bool, machine: Machine, crew: Crew
-) -> None:
+def test_a_module_of_live_migration_is_loaded_again(fits: bool, machine: Machine, crew: Crew) -> None:
     load_migration(machine, b"kmi=2.0.2\0" * fits)
 
     shown = crew.job().settle()
@@ -118,7 +110,7 @@ def test_what_was_busy_is_exchanged_at_the_next_look(machine: Machine, crew: Cre
     assert (job.shown.state, incidents.works(machine, "2.0.2")) == ("Ready", True)
 
 
-def test_an_engine_without_licence_is_told_as_such_and_the_old_driver_comes_back(machine: Machine, crew: Crew) -> None:
+def test_an_engine_without_licence_is_told_and_the_driver_comes_back(machine: Machine, crew: Crew) -> None:
     reason = fail(machine, crew, NO_DEVICE)
 
     assert reason == (
@@ -128,9 +120,7 @@ def test_an_engine_without_licence_is_told_as_such_and_the_old_driver_comes_back
     assert incidents.works(machine)
 
 
-def test_a_value_that_the_module_does_not_know_is_told_as_such_and_the_old_driver_comes_back(
-    machine: Machine, crew: Crew
-) -> None:
+def test_a_value_that_a_module_does_not_know_is_told(machine: Machine, crew: Crew) -> None:
     reason = fail(machine, crew, INVALID)
 
     assert reason == (
@@ -183,9 +173,7 @@ def test_another_file_that_sets_a_parameter_in_the_last_moment_is_named(machine:
 
 
 @pytest.mark.parametrize("held", [True, False])
-def test_a_device_node_for_root_alone_is_opened_to_all_without_disturbing_anybody(
-    held: bool, machine: Machine, crew: Crew
-) -> None:
+def test_a_node_for_root_alone_is_opened_and_nobody_disturbed(held: bool, machine: Machine, crew: Crew) -> None:
     (machine.root / "dev/hisi_hpre-0").chmod(0o600)
     if held:
         machine.hold(4711, "hisi_hpre-0")
@@ -231,9 +219,7 @@ def test_a_module_file_that_somebody_exchanged_is_replaced_from_the_store(machin
 
 
 @pytest.mark.parametrize("damage", ["changed", "missing"])
-def test_a_library_that_somebody_changed_is_replaced_from_the_store_beside_the_users_of_devices(
-    damage: str, machine: Machine, crew: Crew
-) -> None:
+def test_a_changed_library_is_replaced_beside_the_users_of_devices(damage: str, machine: Machine, crew: Crew) -> None:
     place = machine.host.path(f"{paths.LIBRARIES}/lib/libwd.so.2")
     if damage == "changed":
         place.write_text("another\n")
@@ -249,9 +235,7 @@ def test_a_library_that_somebody_changed_is_replaced_from_the_store_beside_the_u
     assert settings.changes_made(machine) == []
 
 
-def test_modules_that_a_packages_script_loads_with_its_own_parameters_are_loaded_anew(
-    machine: Machine, crew: Crew
-) -> None:
+def test_modules_that_a_script_loads_with_its_parameters_are_loaded_anew(machine: Machine, crew: Crew) -> None:
     def load() -> None:
         machine.set_options(uacce_mode=2, pf_q_num=64)
         machine.load()

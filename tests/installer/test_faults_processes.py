@@ -139,7 +139,7 @@ def test_sigterm_before_anything_is_disturbed_lets_nothing_begin(machine: Machin
     assert crew.job().settle().state == "Ready"
 
 
-def test_sigterm_while_holders_are_waited_for_leaves_the_old_driver_and_the_lease(
+def test_sigterm_while_holders_are_waited_for_leaves_the_old_driver(
     machine: Machine, server: ApiServer, pods: Pods
 ) -> None:
     machine.hold(4711, "hisi_hpre-0")
@@ -153,9 +153,7 @@ def test_sigterm_while_holders_are_waited_for_leaves_the_old_driver_and_the_leas
 
 @pytest.mark.long
 @pytest.mark.parametrize("step", ["rmmod hisi_zip", "depmod"])
-def test_sigterm_once_something_is_unloaded_is_obeyed_when_a_whole_driver_is_there(
-    step: str, machine: Machine, pods: Pods
-) -> None:
+def test_sigterm_after_an_unloading_is_obeyed_with_a_whole_driver(step: str, machine: Machine, pods: Pods) -> None:
     delay(machine, step, 1)
     pod = pods.start("one")
     until(called(machine, step))

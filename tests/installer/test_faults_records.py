@@ -36,7 +36,7 @@ def keep_from_writing(machine: Machine) -> Path:
     ],
     ids=["empty", "half", "zeros", "of a later release", "of another shape", "no record"],
 )
-def test_a_damaged_record_is_a_clear_failure_and_nothing_is_touched(
+def test_a_damaged_record_is_a_failure_that_touches_nothing(
     content: str, why: str, machine: Machine, newer: Path
 ) -> None:
     machine.host.path(paths.KAE.record).write_text(content)
@@ -83,9 +83,7 @@ def test_a_damaged_driver_of_the_store_is_staged_anew(machine: Machine, crew: Cr
     assert (job.shown.state, incidents.works(machine), "copy-modules" in job.shown.taken) == ("Ready", True, True)
 
 
-def test_a_pause_that_cannot_be_noted_on_the_host_is_kept_all_the_same(
-    machine: Machine, crew: Crew, boot: Boot
-) -> None:
+def test_a_pause_that_cannot_be_noted_is_kept_all_the_same(machine: Machine, crew: Crew, boot: Boot) -> None:
     machine.fail("modinfo -F", "modinfo: ERROR: could not read", times=1)
     keep_from_writing(machine)
     job = crew.job()
@@ -156,7 +154,7 @@ def fail_to_load(machine: Machine) -> None:
 
 
 @pytest.mark.parametrize("name", ["modules/hisi_zip.ko", "libraries/lib/libwd.so.2"])
-def test_a_stored_driver_with_a_flipped_bit_is_staged_anew_before_anybody_is_evicted(
+def test_a_stored_driver_with_a_flipped_bit_is_staged_anew(
     name: str, machine: Machine, newer: Path, users: Users, crew: Crew
 ) -> None:
     image = newer.with_name("older")
@@ -173,7 +171,7 @@ def test_a_stored_driver_with_a_flipped_bit_is_staged_anew_before_anybody_is_evi
 
 
 @pytest.mark.parametrize("damage", ["all gone", "module", "library"])
-def test_the_way_back_is_stored_again_from_the_installed_files_before_anybody_is_evicted(
+def test_a_damaged_way_back_is_stored_again_before_evictions(
     damage: str, machine: Machine, users: Users, crew: Crew
 ) -> None:
     if damage == "all gone":
@@ -192,9 +190,7 @@ def test_the_way_back_is_stored_again_from_the_installed_files_before_anybody_is
     assert job.shown.taken.index("keep-driver") < job.shown.taken.index("take-lease")
 
 
-def test_a_lost_way_back_keeps_the_driver_where_its_installed_files_have_changed(
-    machine: Machine, users: Users, crew: Crew
-) -> None:
+def test_a_lost_way_back_keeps_a_driver_whose_files_have_changed(machine: Machine, users: Users, crew: Crew) -> None:
     folder = stored(machine, "2.0.1")
     shutil.rmtree(folder)
     flip(machine.host.path(f"{paths.KAE.modules(machine.kernel)}/hisi_zip.ko"))

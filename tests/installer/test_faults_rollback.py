@@ -86,7 +86,7 @@ def test_a_rollback_that_fails_for_one_module_brings_all_others_back(machine: Ma
     assert len(machine.entries()) == 4
 
 
-def test_after_a_rollback_that_failed_the_next_try_ends_with_the_new_driver(
+def test_after_a_failed_rollback_the_next_try_ends_with_the_new_driver(
     machine: Machine, crew: Crew, boot: Boot
 ) -> None:
     refuse(machine, "hisi_hpre", times=None)
@@ -165,7 +165,7 @@ def test_an_error_that_nobody_foresaw_brings_the_old_driver_back(
     assert (incidents.works(machine), job.shown.failures["load-modules"]) == (True, 1)
 
 
-def test_an_error_that_nobody_foresaw_on_the_way_back_is_told_with_the_first(
+def test_an_error_on_the_way_back_is_told_with_the_first(
     machine: Machine, crew: Crew, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     job = crew.job()
@@ -181,7 +181,7 @@ def test_an_error_that_nobody_foresaw_on_the_way_back_is_told_with_the_first(
     assert not machine.host.path(paths.KAE.changing).exists()
 
 
-def test_no_module_is_loaded_after_one_that_hangs_on_the_way_back(
+def test_no_module_is_loaded_after_one_that_hangs(
     machine: Machine, crew: Crew, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     job, loads = crew.job(), []
@@ -198,9 +198,7 @@ def test_no_module_is_loaded_after_one_that_hangs_on_the_way_back(
     assert machine.host.path(paths.KAE.changing).exists()
 
 
-def test_a_depmod_that_hangs_in_a_rollback_ends_it(
-    machine: Machine, crew: Crew, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_depmod_that_hangs_ends_a_rollback(machine: Machine, crew: Crew, monkeypatch: pytest.MonkeyPatch) -> None:
     refuse(machine, "hisi_zip", times=1)
     calls = []
     index = kmod.index

@@ -419,9 +419,7 @@ def test_a_lease_that_the_config_does_not_name_is_given_back_and_not_renewed(ser
     assert "holderIdentity" not in server.lease("kae-driver-old-1")
 
 
-def test_a_host_of_another_policy_takes_the_lease_of_that_one_and_gives_the_former_back(
-    server: ApiServer, hosts: Hosts
-) -> None:
+def test_a_host_of_another_policy_takes_the_lease_of_that_one(server: ApiServer, hosts: Hosts) -> None:
     server.put_lease("kae-driver-old-1", holderIdentity="node-1")
     right = hosts.right("node-1")
     server.down()
@@ -459,9 +457,7 @@ def test_a_held_lease_that_the_role_no_longer_allows_is_lost(server: ApiServer, 
     assert (lost, right.is_safe()) == (False, True)
 
 
-def test_a_lease_of_a_host_that_vanished_in_a_swap_stays_taken_until_a_person_deletes_it(
-    server: ApiServer, hosts: Hosts, clock: Clock
-) -> None:
+def test_a_lease_of_a_host_that_vanished_in_a_swap_stays_taken(server: ApiServer, hosts: Hosts, clock: Clock) -> None:
     dead, waiting = hosts.right("node-1", FIRST), hosts.right("node-2", FIRST)
     dead.take()
     dead.renew(swap=True)
@@ -476,9 +472,7 @@ def test_a_lease_of_a_host_that_vanished_in_a_swap_stays_taken_until_a_person_de
     assert waiting.take()
 
 
-def test_a_host_that_is_back_from_a_swap_renews_and_gives_its_lease_back_without_the_mark(
-    server: ApiServer, hosts: Hosts
-) -> None:
+def test_a_host_that_is_back_from_a_swap_gives_its_lease_back(server: ApiServer, hosts: Hosts) -> None:
     dead = hosts.right("node-1", FIRST)
     dead.take()
     dead.renew(swap=True)

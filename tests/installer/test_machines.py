@@ -59,9 +59,7 @@ def test_virtual_functions_come_with_entries_and_go_with_the_module(machine: Mac
 
 
 @pytest.mark.parametrize(("before", "text", "number"), [(2, "3", errno.EBUSY), (0, "64", errno.ERANGE)])
-def test_the_kernel_refuses_another_number_of_virtual_functions(
-    machine: Machine, before: int, text: str, number: int
-) -> None:
+def test_the_kernel_refuses_another_number_of_functions(machine: Machine, before: int, text: str, number: int) -> None:
     machine.host.write_attribute(number_of_vfs(), str(before))
 
     with pytest.raises(errors.Failure, match=os.strerror(number)):

@@ -76,7 +76,7 @@ def test_they_are_installed_upgraded_and_brought_back(machine: Machine, drivers:
     ]
 
 
-def test_a_driver_of_others_is_not_taken_for_the_kernels_own_and_comes_back(
+def test_a_driver_of_others_is_not_the_kernels_own_and_comes_back(
     machine: Machine, drivers: dict[str, Path], crew: Crew
 ) -> None:
     machine.add_driver("2.0.0")
@@ -100,9 +100,7 @@ def test_the_kernels_own_modules_are_told_as_such(machine: Machine) -> None:
     assert advice.driver(host_state.read(machine.host, settings.config())) == "the kernel's own, at work"
 
 
-def test_open_devices_whose_memory_counts_in_their_modules_are_no_use_by_the_kernel(
-    machine: Machine, drivers: dict[str, Path], crew: Crew
-) -> None:
+def test_open_devices_are_no_use_by_the_kernel(machine: Machine, drivers: dict[str, Path], crew: Crew) -> None:
     crew.job("2.0.1", image=drivers["2.0.1"]).settle()
     machine.hold(4711, "hisi_hpre-0")
     machine.pin("hisi_hpre")

@@ -80,7 +80,7 @@ CASES: dict[str, tuple[Callable[[Machine], object], Callable[[Machine], object],
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_nobody_is_evicted_for_a_change_that_cannot_succeed_and_it_begins_when_it_can(
+def test_nobody_is_evicted_for_a_change_that_cannot_succeed(
     case: str, machine: Machine, newer: Path, crew: Crew, users: Users
 ) -> None:
     come, go, reason = CASES[case]
@@ -100,9 +100,7 @@ def test_nobody_is_evicted_for_a_change_that_cannot_succeed_and_it_begins_when_i
     assert (users.evicted, settings.versions(machine)) == ([incidents.POD], {"2.0.2"})
 
 
-def test_what_is_in_the_way_before_a_change_gives_back_the_lease_and_the_announcement(
-    machine: Machine, crew: Crew
-) -> None:
+def test_what_is_in_the_way_gives_lease_and_announcement_back(machine: Machine, crew: Crew) -> None:
     machine.pin("hisi_sec2")
     machine.host.write(paths.KAE.changing, "{}")
 
@@ -191,7 +189,7 @@ def test_the_kernels_command_line_wins_over_every_file(machine: Machine, newer: 
     ],
     ids=["extra", "weak-updates", "extra-first", "override", "override-of-another", "same-rank"],
 )
-def test_depmods_own_order_says_which_copy_obstructs(
+def test_the_order_of_depmod_says_which_copy_obstructs(
     folder: str, lines: str, obstructs: bool, machine: Machine, newer: Path
 ) -> None:
     machine.host.write("/etc/depmod.d/dist.conf", lines)
@@ -240,7 +238,7 @@ def test_for_the_kernels_own_modules_every_copy_that_hides_them_obstructs(strang
 
 
 @pytest.mark.parametrize("version", ["", "2.0.3"], ids=["no-file", "another-file"])
-def test_a_driver_of_others_that_a_failure_could_not_bring_back_is_not_touched(
+def test_a_driver_of_others_that_could_not_come_back_is_not_touched(
     version: str, stranger: Machine, image: Path
 ) -> None:
     place = f"/lib/modules/{stranger.kernel}"
@@ -352,9 +350,7 @@ def rpm_at_work(machine: Machine) -> Iterator[int]:
         process.kill()
 
 
-def test_a_change_of_packages_waits_for_the_rpm_at_work_before_anybody_is_evicted(
-    machine: Machine, image: Path
-) -> None:
+def test_a_change_of_packages_waits_for_rpm_before_evictions(machine: Machine, image: Path) -> None:
     source = shape.Source(packages=shape.Packages(names=("kae-driver",)))
     with rpm_at_work(machine) as pid:
         assert found(machine, image, source=source) == (
@@ -374,9 +370,7 @@ def test_copies_of_modules_that_no_package_owns_obstruct_packages(folder: str, m
     assert f"from '/lib/modules/{machine.kernel}/{folder}' instead of the new driver" in said
 
 
-def test_what_comes_into_the_way_during_the_staging_stops_the_change_before_anybody_is_evicted(
-    machine: Machine, crew: Crew, users: Users
-) -> None:
+def test_what_comes_into_the_way_in_staging_stops_the_change(machine: Machine, crew: Crew, users: Users) -> None:
     users.come(incidents.POD)
     job = crew.job()
     job.at("store-driver", lambda: machine.pin("hisi_sec2"))
@@ -405,7 +399,7 @@ SECURE = (EFI, b"\x06\0\0\0\x01")
     ],
     ids=["sig_enforce", "integrity", "confidentiality", "secure-boot", "secure-boot-without-lockdown", "nothing"],
 )
-def test_modules_without_a_signature_are_refused_before_anybody_is_evicted_where_the_kernel_would_refuse_them(
+def test_modules_without_a_needed_signature_are_refused(
     files: tuple[tuple[str, bytes], ...], why: str, machine: Machine, crew: Crew
 ) -> None:
     for path, content in files:
@@ -425,9 +419,7 @@ def test_modules_without_a_signature_are_refused_before_anybody_is_evicted_where
         assert (shown.state, settings.versions(machine)) == ("Ready", {"2.0.2"})
 
 
-def test_modules_that_the_kernels_own_sign_file_has_signed_are_taken(
-    machine: Machine, newer: Path, crew: Crew, tmp_path: Path
-) -> None:
+def test_modules_that_sign_file_has_signed_are_taken(machine: Machine, newer: Path, crew: Crew, tmp_path: Path) -> None:
     sign, openssl = tools.require("sign-file", "linux-headers-generic"), tools.require("openssl", "openssl")
     key, certificate = tmp_path / "key.pem", tmp_path / "cert.der"
     request = [openssl, "req", "-new", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=kae", "-days", "2"]
@@ -472,7 +464,7 @@ def test_no_obstacle_is_found_where_nothing_is() -> None:
     assert obstacles.find(settings.config(), settings.current(), replace=True) == ()
 
 
-def test_a_package_that_holds_other_modules_too_is_not_erased(
+def test_a_package_with_other_modules_is_not_erased(
     stranger: Machine, image: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     brought = ["/lib/modules/5.10/extra/hisi_zip.ko.xz", "/lib/modules/5.10/extra/hisi-rde.ko", "/etc/bundle.conf"]

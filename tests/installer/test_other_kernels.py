@@ -35,7 +35,7 @@ def told(machine: Machine, image: Path, **changes: Any) -> list[str]:
     ],
     ids=["prebuilt", "build", "packages", "inTree"],
 )
-def test_a_kernel_that_is_installed_and_may_have_no_driver_is_named_before_the_node_boots_it(
+def test_an_installed_kernel_that_may_have_no_driver_is_named(
     machine: Machine, image: Path, source: config.Source, lacking: str | None
 ) -> None:
     machine.add_kernel(settings.OTHER_KERNEL)
@@ -59,17 +59,13 @@ def test_a_kernel_that_has_all_it_needs_is_not_named(machine: Machine, image: Pa
 
 
 @pytest.mark.parametrize("changes", [{"state": "Absent"}, {"kernels": config.Kernels(pattern="oe2203")}])
-def test_a_kernel_that_is_not_to_have_a_driver_of_this_pool_is_not_named(
-    machine: Machine, image: Path, changes: dict[str, Any]
-) -> None:
+def test_a_kernel_of_another_pool_is_not_named(machine: Machine, image: Path, changes: dict[str, Any]) -> None:
     machine.add_kernel(settings.OTHER_KERNEL)
 
     assert told(machine, image, **changes) == []
 
 
-def test_a_driver_that_was_never_loaded_in_a_kernel_is_not_what_its_first_boot_loads(
-    machine: Machine, image: Path
-) -> None:
+def test_the_first_boot_of_a_kernel_loads_no_driver_that_was_never_proved(machine: Machine, image: Path) -> None:
     machine.add_kernel(settings.OTHER_KERNEL)
     machine.add_image(image, "2.0.1")
     settings.installed(machine, image)

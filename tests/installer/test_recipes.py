@@ -62,9 +62,7 @@ def test_a_new_version_replaces_the_old_one_and_absent_removes_all(machine: Mach
     assert left == []
 
 
-def test_a_payload_without_the_running_kernel_is_refused_and_the_old_driver_stays(
-    machine: Machine, tmp_path: Path
-) -> None:
+def test_a_payload_without_the_running_kernel_is_refused(machine: Machine, tmp_path: Path) -> None:
     settings.installed(machine, stacks.payload(tmp_path / "1", "modules", stacks.kmod_files("1.0")), **stacks.KMOD)
     other = settings.OTHER_KERNEL
     image = stacks.payload(tmp_path / "2", "modules", stacks.kmod_files("1.1", other), other)
@@ -253,7 +251,7 @@ def test_a_failed_change_brings_the_kernel_s_own_module_back(machine: Machine, t
     assert list(machine.host.path(f"/lib/modules/{machines.KERNEL}/updates/kae-onload").glob("*")) == []
 
 
-def test_a_driver_whose_node_does_not_come_is_rolled_back(
+def test_a_driver_without_its_node_is_rolled_back(
     machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(transaction, "NODES_S", 0.1)
@@ -307,9 +305,7 @@ def test_files_that_no_payload_has_are_refused(machine: Machine, tmp_path: Path)
 
 
 @pytest.mark.parametrize("gone", ["opt/onload", "opt/onload/usr/lib64/libonload.so"])
-def test_a_folder_that_a_container_runtime_made_of_a_missing_file_goes(
-    gone: str, machine: Machine, tmp_path: Path
-) -> None:
+def test_a_folder_that_a_container_runtime_made_goes(gone: str, machine: Machine, tmp_path: Path) -> None:
     image = stacks.onload(tmp_path, "8.1")
     settings.installed(machine, image, **stacks.ONLOAD)
     library = machine.root / "opt/onload/usr/lib64/libonload.so"
@@ -334,7 +330,7 @@ def test_a_link_that_leads_out_of_its_payload_is_not_followed(machine: Machine, 
     assert not (machine.root / "opt/onload").exists()
 
 
-def test_pods_with_a_resource_of_the_recipe_are_evicted_and_others_stay(
+def test_pods_with_a_resource_of_the_recipe_are_evicted(
     crew: Crew, machine: Machine, users: Users, tmp_path: Path
 ) -> None:
     settings.installed(machine, stacks.onload(tmp_path / "1", "8.1"), **stacks.ONLOAD)
@@ -349,7 +345,7 @@ def test_pods_with_a_resource_of_the_recipe_are_evicted_and_others_stay(
     assert users.evicted == ["desk/fast"]
 
 
-def test_a_process_that_has_the_node_open_blocks_the_change(
+def test_a_process_with_the_node_open_blocks_the_change(
     crew: Crew, machine: Machine, users: Users, tmp_path: Path
 ) -> None:
     settings.installed(machine, stacks.onload(tmp_path / "1", "8.1"), **stacks.ONLOAD)
@@ -368,9 +364,7 @@ def test_a_process_that_has_the_node_open_blocks_the_change(
     assert settings.versions(machine) == {"8.1"}
 
 
-def test_a_user_whom_only_the_kernel_counts_blocks_the_change(
-    crew: Crew, machine: Machine, users: Users, tmp_path: Path
-) -> None:
+def test_a_user_that_the_kernel_counts_blocks(crew: Crew, machine: Machine, users: Users, tmp_path: Path) -> None:
     settings.installed(machine, stacks.onload(tmp_path / "1", "8.1"), **stacks.ONLOAD)
     machine.pin("onload")
 
@@ -477,7 +471,7 @@ class Killed(BaseException):
     ],
 )
 @pytest.mark.parametrize("wanted", ["Present", "Absent"])
-def test_after_a_kill_at_any_step_the_next_installer_ends_the_change(
+def test_after_a_kill_the_next_installer_ends_the_change(
     step: str, wanted: str, crew: Crew, machine: Machine, tmp_path: Path
 ) -> None:
     stacks.add_own_sfc(machine)
@@ -518,9 +512,7 @@ def test_a_driver_that_crashes_the_host_is_not_tried_again(machine: Machine, tmp
     assert machine.loaded()["simple_kmod"][0] == "1.0"
 
 
-def test_a_module_that_the_policy_leaves_to_the_kernel_is_not_taken_from_the_image(
-    machine: Machine, tmp_path: Path
-) -> None:
+def test_a_module_that_is_left_to_the_kernel_is_not_taken_from_the_image(machine: Machine, tmp_path: Path) -> None:
     stacks.add_own_sfc(machine)
     own = machine.loaded()["sfc"]
 

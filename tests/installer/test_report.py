@@ -140,9 +140,7 @@ def expected(file: str, text: str) -> str:
 
 
 @pytest.mark.parametrize("name", SITUATIONS)
-def test_people_are_told_what_is_there_and_what_would_be_done(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_people_are_told_what_is_and_what_would_be(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KAE_VERSION", "0.2.0")  # As the image sets it.
     with contextmanager(SITUATIONS[name])(tmp_path) as found:
         texts = {f"{name}.status.txt": report.as_status(found), f"{name}.plan.txt": report.as_plan(found)}

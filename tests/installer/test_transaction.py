@@ -81,9 +81,7 @@ def test_a_replaced_driver_of_others_is_ours_from_then_on(machine: Machine, crew
 
 
 @pytest.mark.parametrize("policy", ["IfNotPresent", "Always"])
-def test_a_driver_of_ours_follows_the_policy_whatever_install_policy_says(
-    policy: str, machine: Machine, crew: Crew
-) -> None:
+def test_a_driver_of_ours_follows_the_policy(policy: str, machine: Machine, crew: Crew) -> None:
     shown = crew.job(install_policy=policy).settle()
 
     assert (shown.state, incidents.works(machine, "2.0.2")) == ("Ready", True)
@@ -155,9 +153,7 @@ def test_absent_leaves_a_driver_of_others_under_if_not_present(machine: Machine,
 
 
 @pytest.mark.usefixtures("foreign")
-def test_absent_unloads_a_driver_of_others_under_always_and_keeps_its_modules_on_the_disk(
-    machine: Machine, crew: Crew
-) -> None:
+def test_absent_unloads_a_driver_of_others_under_always(machine: Machine, crew: Crew) -> None:
     shown = crew.job("2.0.1", state="Absent", install_policy="Always").settle()
 
     assert (shown.state, machine.loaded()) == ("Ready", {})
@@ -173,7 +169,7 @@ def test_absent_evicts_with_the_same_care(machine: Machine, server: ApiServer, u
     assert incidents.holder(server) == ""
 
 
-def test_absent_leaves_the_driver_while_a_budget_allows_no_eviction(
+def test_absent_waits_for_a_budget_to_allow_an_eviction(
     machine: Machine, server: ApiServer, users: Users, crew: Crew
 ) -> None:
     users.come(POD)
@@ -223,7 +219,7 @@ def test_present_after_absent_installs_again(machine: Machine, crew: Crew) -> No
 # The end of the power.
 
 
-def test_every_file_and_folder_of_a_change_is_on_the_disk_before_the_next_step(
+def test_every_file_is_on_the_disk_before_the_next_step(
     machine: Machine, crew: Crew, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     job, synced = crew.job(), dict[str, list[str]]()

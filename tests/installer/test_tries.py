@@ -68,9 +68,7 @@ def test_what_fails_before_anything_is_touched_leaves_the_old_driver_at_work(mac
     assert (settings.changes_made(machine), settings.versions(machine)) == ([], {"2.0.1"})
 
 
-def test_the_first_pause_is_a_minute_and_each_further_one_is_twice_as_long(
-    machine: Machine, bare: Path, boot: Boot
-) -> None:
+def test_each_pause_is_twice_as_long_as_the_one_before(machine: Machine, bare: Path, boot: Boot) -> None:
     pauses = []
     for _ in range(10):
         tried(machine, bare)
@@ -82,7 +80,7 @@ def test_the_first_pause_is_a_minute_and_each_further_one_is_twice_as_long(
 
 
 @pytest.mark.usefixtures("installed")
-def test_after_a_failure_that_took_users_their_devices_the_first_pause_is_ten_minutes(
+def test_a_failure_that_disturbed_users_pauses_for_ten_minutes(
     machine: Machine, newer: Path, boot: Boot, server: ApiServer
 ) -> None:
     record.update(machine.host, lease=settings.MINE)
@@ -222,9 +220,7 @@ def in_vain(newer: Path, users: Users, crew: Crew, boot: Boot) -> Job:
     return job
 
 
-def test_after_three_tries_that_evicted_in_vain_it_stops_and_says_so(
-    machine: Machine, in_vain: Job, users: Users, boot: Boot
-) -> None:
+def test_after_three_evictions_in_vain_it_stops(machine: Machine, in_vain: Job, users: Users, boot: Boot) -> None:
     boot.now_s += 1_000_000
 
     in_vain.settle()

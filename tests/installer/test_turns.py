@@ -17,7 +17,7 @@ POD = "shop/checkout"
 
 
 @pytest.mark.usefixtures("installed")
-def test_users_are_not_evicted_to_mend_what_nobody_asked_for(
+def test_users_are_spared_a_repair_that_nobody_asked_for(
     machine: Machine, image: Path, boot: Boot, server: ApiServer
 ) -> None:
     server.put_pods(POD)
@@ -41,7 +41,7 @@ def test_users_are_not_evicted_to_mend_what_nobody_asked_for(
 
 @pytest.mark.parametrize("since", ["a harmless change of the config", "a boot"])
 @pytest.mark.usefixtures("installed")
-def test_users_are_spared_also_after_a_look_that_found_everything_right(
+def test_users_are_spared_also_after_a_look_that_saw_no_fault(
     since: str, machine: Machine, image: Path, server: ApiServer
 ) -> None:
     changes = {"drain": config.Drain(timeout_seconds=7)} if since != "a boot" else {}
@@ -58,9 +58,7 @@ def test_users_are_spared_also_after_a_look_that_found_everything_right(
 
 
 @pytest.mark.usefixtures("installed")
-def test_an_upgrade_evicts_the_holders_once_and_gives_the_lease_back(
-    machine: Machine, newer: Path, server: ApiServer
-) -> None:
+def test_an_upgrade_evicts_and_gives_the_lease_back(machine: Machine, newer: Path, server: ApiServer) -> None:
     server.put_pods(POD)
     with podresources.serving(machine.root) as kubelet:
         kubelet.give(POD, "nginx", settings.kind("hpre").resource, "0000:79:00.0")
@@ -76,7 +74,7 @@ def test_an_upgrade_evicts_the_holders_once_and_gives_the_lease_back(
 
 
 @pytest.mark.usefixtures("installed")
-def test_holders_that_stay_until_the_deadline_block_the_upgrade_and_keep_the_old_driver(
+def test_holders_that_stay_until_the_deadline_block_the_upgrade(
     machine: Machine, newer: Path, server: ApiServer
 ) -> None:
     machine.hold(4711, HPRE)
@@ -95,9 +93,7 @@ def test_holders_that_stay_until_the_deadline_block_the_upgrade_and_keep_the_old
 
 
 @pytest.mark.usefixtures("installed")
-def test_without_an_api_server_users_are_left_alone_and_the_driver_waits(
-    machine: Machine, newer: Path, tmp_path: Path
-) -> None:
+def test_without_an_api_server_users_are_left_alone(machine: Machine, newer: Path, tmp_path: Path) -> None:
     machine.hold(4711, HPRE)
 
     made = settings.installer(machine, newer, tmp_path / "none", driver_version="2.0.2")
@@ -110,18 +106,14 @@ def test_without_an_api_server_users_are_left_alone_and_the_driver_waits(
 
 
 @pytest.mark.usefixtures("installed")
-def test_without_an_api_server_a_host_that_nobody_uses_is_upgraded(
-    machine: Machine, newer: Path, tmp_path: Path
-) -> None:
+def test_without_an_api_server_an_idle_host_is_upgraded(machine: Machine, newer: Path, tmp_path: Path) -> None:
     shown = settings.installer(machine, newer, tmp_path / "none", driver_version="2.0.2").settle()
 
     assert (shown.state, settings.versions(machine)) == ("Ready", {"2.0.2"})
 
 
 @pytest.mark.usefixtures("installed")
-def test_a_host_waits_for_its_turn_while_another_one_has_the_lease(
-    machine: Machine, newer: Path, server: ApiServer
-) -> None:
+def test_a_host_waits_while_another_one_has_the_lease(machine: Machine, newer: Path, server: ApiServer) -> None:
     machine.hold(4711, HPRE)
     server.put_lease(
         settings.MINE, holderIdentity="kp920-2", leaseDurationSeconds=900, renewTime="2026-01-02T03:04:05Z"
@@ -137,7 +129,7 @@ def test_a_host_waits_for_its_turn_while_another_one_has_the_lease(
 
 
 @pytest.mark.parametrize("unfinished", [False, True])
-def test_a_host_that_waits_for_another_pool_gives_its_lease_back_unless_a_change_is_unfinished(
+def test_a_host_that_waits_for_another_pool_gives_its_lease_back(
     unfinished: bool, machine: Machine, image: Path, server: ApiServer, boot: Boot
 ) -> None:
     record.update(machine.host, lease=settings.MINE, change=record.Change() if unfinished else None)
@@ -157,7 +149,7 @@ def test_a_host_that_waits_for_another_pool_gives_its_lease_back_unless_a_change
 @pytest.mark.parametrize(
     "again", ["a file of others", "an obstacle", "no answer", pytest.param("a user who stays", marks=pytest.mark.long)]
 )
-def test_a_host_whose_driver_failed_keeps_its_turn_when_a_later_try_ends_before_the_swap(
+def test_a_failed_host_keeps_its_turn_when_a_later_try_ends_early(
     again: str,
     installed: Machine,
     tmp_path: Path,
@@ -194,7 +186,7 @@ def test_a_host_whose_driver_failed_keeps_its_turn_when_a_later_try_ends_before_
             assert incidents.holder(server) == "kp920-1"
 
 
-def test_a_host_whose_driver_failed_keeps_its_turn_when_a_device_is_opened_in_the_last_moment(
+def test_a_failed_host_keeps_its_turn_when_a_device_is_opened_late(
     installed: Machine, tmp_path: Path, server: ApiServer, boot: Boot
 ) -> None:
     machine = installed.copied(tmp_path / "failing")
@@ -215,9 +207,7 @@ def test_a_host_whose_driver_failed_keeps_its_turn_when_a_device_is_opened_in_th
 
 
 @pytest.mark.usefixtures("installed")
-def test_a_host_that_was_installed_anew_frees_the_lease_of_its_name_that_it_knows_nothing_of(
-    machine: Machine, server: ApiServer
-) -> None:
+def test_a_host_that_was_installed_anew_frees_leases_of_its_name(machine: Machine, server: ApiServer) -> None:
     server.put_lease(settings.MINE, holderIdentity="kp920-1")
     with Crew(machine, server) as crew:
         crew.job("2.0.1").settle()

@@ -70,7 +70,7 @@ def test_a_driver_of_packages_may_lie_where_its_packages_put_it() -> None:
     assert faults(settings.current(files=files), settings.driver(source="packages", modules={})) == []
 
 
-def test_a_module_that_stands_before_the_kernels_own_is_a_fault_only_where_those_are_wanted() -> None:
+def test_a_module_before_the_kernels_own_is_a_fault_where_those_are_wanted() -> None:
     own = {name: settings.file(name, f"kernel/drivers/{name}", modulefiles.IN_TREE) for name in modulefiles.DRIVER}
     loaded = {
         name: settings.module(name, version=None, build=modulefiles.identity(name, modulefiles.IN_TREE)[1])
@@ -293,9 +293,7 @@ def test_a_device_node_is_there_and_for_everybody(
         (0o660, 994, None),
     ],
 )
-def test_a_device_node_is_for_the_group_that_the_policy_names_and_for_nobody_else(
-    mode: int, group: int, said: str | None
-) -> None:
+def test_a_device_node_is_for_the_group_of_the_policy_alone(mode: int, group: int, said: str | None) -> None:
     functions = with_function(HPRE, "hpre", entry=pci.Entry(name="hisi_hpre-0", numbers="1:3", mode=mode, group=group))
     found = faults(
         settings.current(functions=(functions[-1],)), device_nodes=shapes.DeviceNodes(mode="0660", group=994)
@@ -330,7 +328,7 @@ def test_a_module_file_whose_content_was_changed_is_a_fault_of_the_files() -> No
     assert faults(settings.current(files=files)) == [(FILES, f"'{good.path}' is not as it was installed.")]
 
 
-def test_the_content_of_a_module_that_an_earlier_release_installed_is_unknown_and_no_fault() -> None:
+def test_a_module_of_an_earlier_release_has_no_known_content() -> None:
     assert faults(settings.current(), settings.driver(digests={})) == []
 
 
