@@ -18,7 +18,7 @@ from tests.device_plugin.functions import Function
 from tests.installer import modulefiles
 from tests.installer.fakes import disk
 
-PROGRAMS = ("modprobe", "rmmod", "lsmod", "udevadm", "depmod", "modinfo")
+PROGRAMS = ("modprobe", "rmmod", "udevadm", "depmod", "modinfo")
 """The fake programs; a root file system that is entered by chroot keeps its own last two."""
 
 _FAKES = Path(__file__).resolve().parent / "fakes"
@@ -82,7 +82,7 @@ def place_programs(root: Path, *, copied: bool = False) -> None:
     else:
         _link(root / "fake/bin/python3", os.path.realpath(sys.executable))
     target = root / _COPY if copied else _FAKES
-    for name in PROGRAMS[: 4 if copied else None]:
+    for name in PROGRAMS[: 3 if copied else None]:
         # Relative, so that it leads to the same place from inside and from outside.
         _link(root / "usr/sbin" / name, os.path.relpath(target / "kmod.py", (root / "usr/sbin").resolve()))
 

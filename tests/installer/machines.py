@@ -33,12 +33,8 @@ class Options(TypedDict, total=False):
     """False: the firmware has it off."""
     mknod: bool
     """Device nodes are real ones, which takes root; by default regular files stand for them."""
-    refuse_unknown: bool
-    """The kernel refuses unknown module parameters, as those before 3.9 did; by default it ignores them."""
     chroot: bool
     """The folder is a whole root with Python, in which programs run by chroot; depmod and modinfo are its own."""
-    spawn: bool
-    """Programs are processes of their own, as everywhere; by default they run in the test's, which is much quicker."""
 
 
 class Machine:
@@ -54,8 +50,7 @@ class Machine:
         """Fills a folder, new or (with chroot) that of a root file system."""
         self.root = root
         self._chroot = options.get("chroot", False)
-        self._inside = not (self._chroot or options.get("spawn", False))
-        self.host = behind.Host(root, chroot=self._chroot, inside=self._inside)
+        self.host = behind.Host(root, chroot=self._chroot, inside=not self._chroot)
         self._disk = disk.Disk(str(root))
         self._boots = 0
         layouts.write_folders(root)
@@ -64,9 +59,7 @@ class Machine:
         self._start(kernel)
         self.add_kernel(kernel)
         known: dict[str, Any] = {**options}
-        self._disk.keep(
-            "fake/machine", {key: known[key] for key in ("smmu", "mknod", "refuse_unknown") if key in known}
-        )
+        self._disk.keep("fake/machine", {key: known[key] for key in ("smmu", "mknod") if key in known})
         for function in options.get("functions", layouts.two_sockets()):
             layouts.plug_in(root, function)
 
@@ -74,7 +67,7 @@ class Machine:
         """The same machine once more, in another folder; not for one that is entered by chroot."""
         self._disk.copy_to(str(root))
         other = copy.copy(self)
-        other.root, other.host, other._disk = root, behind.Host(root, inside=self._inside), disk.Disk(str(root))
+        other.root, other.host, other._disk = root, behind.Host(root, inside=True), disk.Disk(str(root))
         return other
 
     @property

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 _SIZE = 262144
-"""The size that lsmod shows for KAE's modules, in bytes."""
+"""The size of KAE's modules, in bytes."""
 
 _WAITING = "fake/waiting"
 """Holds the name of a module whose remove waits until none of its nodes is open."""
@@ -39,8 +39,7 @@ class Oops(Exception):  # noqa: N818 - no error of ours
 class Kernel:
     """The kernel of a host below a folder.
 
-    fake/machine says what it runs on: `mknod` (device nodes are real ones), `smmu` (there is one, and it is on),
-    `refuse_unknown` (an unknown parameter is an error, as before Linux 3.9, and not just a line in the log).
+    fake/machine says what it runs on: `mknod` (device nodes are real ones), `smmu` (there is one, and it is on).
     fake/dead.json lists modules whose functions get no entry, fake/pins.json more references by module, and
     fake/panics.json the module (with its version) whose init panics, by whoever it is loaded. fake/starts.json says
     of modules how their loading ends: by an oops, or not (hang). fake/unseen has the open nodes that /proc hides.
@@ -236,9 +235,7 @@ class Kernel:
         for option in options:
             name, _, word = option.partition("=")
             if name not in limits:
-                if self._machine.get("refuse_unknown"):
-                    raise _refusal(errno.ENOENT)
-                continue
+                continue  # Linux says so in its log.
             least, most, step = limits[name]
             if not word.isdecimal() or not least <= int(word) <= most or (int(word) - least) % step:
                 raise _refusal(errno.EINVAL)

@@ -1,5 +1,5 @@
 #!/usr/bin/env -S python3 -S -E
-"""modprobe, rmmod, lsmod, depmod, modinfo or udevadm of a fake host, by the name that it is called by.
+"""modprobe, rmmod, depmod, modinfo or udevadm of a fake host, by the name that it is called by.
 
 A link to this file stands where the program would; the modules beside it are found by it, also in a copy of
 tests/installer/fakes inside a root that is entered by chroot. The host is FAKE_ROOT, or / where that is not set.

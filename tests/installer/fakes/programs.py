@@ -35,7 +35,6 @@ class Programs:
         return {
             "modprobe": self._modprobe,
             "rmmod": self._rmmod,
-            "lsmod": self._lsmod,
             "depmod": self._depmod,
             "modinfo": self._modinfo,
             "udevadm": self._udevadm,
@@ -125,14 +124,6 @@ class Programs:
                 raise Failed(f"rmmod: ERROR: could not remove module {name}: Device or resource busy")
             self.kernel.remove(name)
         return ""
-
-    def _lsmod(self, _: list[str]) -> str:
-        lines = ["Module                  Size  Used by"]
-        for line in self.host.text("proc/modules").splitlines():
-            name, size, count, users, *_rest = line.split()
-            text = f"{name:<19} {size:>8}  {count} {users.strip(',-')}"
-            lines.append(text.rstrip())
-        return "".join(f"{line}\n" for line in lines)
 
     def _depmod(self, arguments: list[str]) -> str:
         words = [word for word in arguments if not word.startswith("-")]
