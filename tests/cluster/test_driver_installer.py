@@ -19,7 +19,7 @@ from tests.cluster.nodes import driver_node
 from tests.cluster.nodes import images as image_store
 from tests.cluster.nodes import node as nodes
 from tests.images import archives
-from tests.installer import machines, podresources
+from tests.installer import machines, podresources, settings
 
 OLD, NEW, EMPTY = "2.0.1", "2.0.2", "2.0.3"
 """Versions of images; the last one holds no modules."""
@@ -63,10 +63,6 @@ class Deployed:
         self.namespace.kubectl("delete", "daemonset", "--all", "--wait=true")
         waiting.until("the end of the pods", lambda: not self.namespace.pods(), explain=self._logs)
 
-    def versions(self) -> set[str | None]:
-        """Return the versions of the modules that are loaded."""
-        return {version for version, _ in self.machine.loaded().values()}
-
     def _logs(self) -> str:
         return "\n".join(self.namespace.logs(pod["metadata"]["name"]) for pod in self.namespace.pods())
 
@@ -78,8 +74,8 @@ def deployed(
     machine = driver_node.machine(node.plane, "driver-host")
     root, folder = machine.root, tmp_path_factory.mktemp("images")
     driver_node.make_images(images, machine, folder, OLD, NEW)
-    parts, settings = driver_node.layers(archives.built_image("kae-driver-installer"), folder / "empty")
-    images.build(f"{driver_node.IMAGE}:{EMPTY}", *parts, **settings)
+    parts, fields = driver_node.layers(archives.built_image("kae-driver-installer"), folder / "empty")
+    images.build(f"{driver_node.IMAGE}:{EMPTY}", *parts, **fields)
     # With the right to ask for its DaemonSet, which only a policy that cleans up has; `apply` turns the clean-up off.
     driver = {"version": OLD, "enabledCleanup": True, "drain": {"timeoutSeconds": 60}}
     objects = driver_node.compiled(tmp_path_factory.mktemp("project"), host=driver)
@@ -100,7 +96,7 @@ def test_the_pod_is_ready_when_its_host_has_the_driver(deployed: Deployed) -> No
 
     status, plan = (deployed.run(name, command) for command in ("status", "plan"))
 
-    assert deployed.versions() == {OLD}
+    assert settings.versions(deployed.machine) == {OLD}
     assert set(deployed.machine.nodes().values()) == {0o666}
     assert f"Driver    {OLD} from prebuilt" in status
     assert plan.endswith("is loaded and verified.\n")
@@ -114,11 +110,11 @@ def test_a_new_version_is_rolled_out_and_the_users_are_evicted(
     with driver_node.holding(deployed.kubelet, namespace, node) as holder:
         new = deployed.apply(NEW)
         namespace.wait_for_end(holder)
-        before = deployed.versions()
+        before = settings.versions(deployed.machine)
     deployed.namespace.wait_for_ready(new)
 
     assert before == {OLD}
-    assert deployed.versions() == {NEW}
+    assert settings.versions(deployed.machine) == {NEW}
     deployed.namespace.wait_for_end(old)
 
 
@@ -130,7 +126,7 @@ def test_a_pod_that_cannot_bring_its_driver_says_why_and_leaves_the_one_before(d
     deployed.namespace.wait_for_event(name, reason)
 
     assert kinds.condition(deployed.namespace.pod(name)) == "False"
-    assert deployed.versions() == {OLD}
+    assert settings.versions(deployed.machine) == {OLD}
     assert f"The installed driver is prebuilt {OLD}" in deployed.run(name, "plan")
 
 
@@ -139,7 +135,7 @@ def test_the_driver_stays_when_the_daemon_set_is_deleted(deployed: Deployed) -> 
 
     deployed.delete()
 
-    assert deployed.versions() == {OLD}
+    assert settings.versions(deployed.machine) == {OLD}
     assert record.read(deployed.machine.host).installed is not None
 
 

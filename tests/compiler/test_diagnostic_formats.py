@@ -46,9 +46,9 @@ def test_colour_changes_no_word() -> None:
 
 def test_a_tab_before_the_column_moves_the_mark_no_further() -> None:
     span = diagnostics.Span(file="a.json", line=1, column=3, text="\t\tx")
-    found = diagnostics.Diagnostic(code="json-syntax", span=span, message="Bad.")
+    finding = diagnostics.Diagnostic(code="json-syntax", span=span, message="Bad.")
 
-    lines = diagnostic_formats.text([found], colour=False).splitlines()
+    lines = diagnostic_formats.text([finding], colour=False).splitlines()
 
     assert (lines[1], lines[2]) == ("  1 |   x", "    |   ^")
 
@@ -81,10 +81,10 @@ def test_a_finding_for_programs_has_exactly_its_fields() -> None:
 
 
 def test_a_finding_comes_back_from_the_cache_as_it_was() -> None:
-    for found in (FOUND, WARNING, saying("\x1b ö")):
-        record = json.loads(json.dumps(diagnostic_formats.to_record(found)))
+    for finding in (FOUND, WARNING, saying("\x1b ö")):
+        record = json.loads(json.dumps(diagnostic_formats.to_record(finding)))
 
-        assert diagnostic_formats.from_record(record) == found
+        assert diagnostic_formats.from_record(record) == finding
 
 
 def test_the_json_object_of_a_command_holds_its_result_beside_the_findings() -> None:
@@ -105,9 +105,9 @@ def test_github_is_told_the_place_and_every_sentence() -> None:
 
 def test_no_document_can_end_a_command_of_github_and_begin_another() -> None:
     span = diagnostics.Span(file="a,b:c%d.yaml", line=1, column=1)
-    found = diagnostics.Diagnostic(code="unknown-field", span=span, message="100%\r\n::add-mask::x")
+    finding = diagnostics.Diagnostic(code="unknown-field", span=span, message="100%\r\n::add-mask::x")
 
-    (line,) = diagnostic_formats.github([found]).splitlines()
+    (line,) = diagnostic_formats.github([finding]).splitlines()
 
     assert line == ("::error file=a%2Cb%3Ac%25d.yaml,title=unknown-field,line=1,col=1::100%25%0D%0A::add-mask::x")
 
@@ -124,9 +124,9 @@ def test_a_text_without_commands_stays_as_it_is() -> None:
     assert diagnostic_formats.without_commands("east: fine\n") == "east: fine\n"
 
 
-def sarif(*found: diagnostics.Diagnostic) -> Any:
+def sarif(*finding: diagnostics.Diagnostic) -> Any:
     """The one run of a SARIF log."""
-    log = json.loads(diagnostic_formats.sarif(found, {"policy-overlap": "An example.\n"}))
+    log = json.loads(diagnostic_formats.sarif(finding, {"policy-overlap": "An example.\n"}))
     assert set(log) == {"$schema", "version", "runs"}
     assert log["version"] == "2.1.0"
     (run,) = log["runs"]

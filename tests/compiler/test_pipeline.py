@@ -33,10 +33,10 @@ def canonical(name: str = "east", file: str = "inventory/east.json") -> document
     return builders.document(builders.raw("NodeInventory", name, {"nodes": [], "profiles": {}}), file)
 
 
-def read(*found: documents.Document, **known: str) -> tuple[definitions.Fleet, list[str]]:
+def read(*given: documents.Document, **known: str) -> tuple[definitions.Fleet, list[str]]:
     """The fleet of these documents, and the codes of what was found."""
     vouched = [(f"inventory/{name}.json", cluster) for name, cluster in known.items()]
-    fleet, notes = pipeline.read(found, builders.judge(), vouched)
+    fleet, notes = pipeline.read(given, builders.judge(), vouched)
     return fleet, builders.codes(notes)
 
 
@@ -72,8 +72,8 @@ def test_an_inventory_that_was_found_sound_before_is_undeclared_too() -> None:
 
 
 def test_a_cluster_that_nothing_declares_gives_no_reason_to_speak_of_nodes() -> None:
-    for found in ([policy(clusters=["eats"]), cluster()], [policy(), cluster("west"), canonical()]):
-        fleet, codes = read(*found)
+    for given in ([policy(clusters=["eats"]), cluster()], [policy(), cluster("west"), canonical()]):
+        fleet, codes = read(*given)
 
         assert (len(codes), fleet.sound) == (1, False)
 
@@ -90,9 +90,9 @@ def test_a_file_that_was_found_sound_before_is_still_one_of_two() -> None:
 
 
 def test_the_order_of_documents_changes_nothing() -> None:
-    found = [policy("a", clusters=["east"]), policy("b", clusters=["west"]), cluster("west"), canonical()]
+    given = [policy("a", clusters=["east"]), policy("b", clusters=["west"]), cluster("west"), canonical()]
 
-    one, other = read(*found)[0], read(*reversed(found))[0]
+    one, other = read(*given)[0], read(*reversed(given))[0]
 
     for fleet in (one, other):
         assert names(fleet) == ["east", "west"]
@@ -104,9 +104,9 @@ def test_the_order_of_documents_changes_nothing() -> None:
 
 @pytest.mark.parametrize("kind", ["KAEPolicy", "KAECluster"])
 def test_what_decides_is_read_in_policies_alone(kind: str) -> None:
-    found = builders.document(builders.raw(kind, "x", {}), "inventory/east.yaml")
+    given = builders.document(builders.raw(kind, "x", {}), "inventory/east.yaml")
 
-    fleet, codes = read(found)
+    fleet, codes = read(given)
 
     assert codes == ["unknown-kind"]
     assert (fleet.policies, fleet.clusters) == ((), ())
@@ -126,10 +126,10 @@ def test_a_document_that_its_schema_refuses_leaves_the_others() -> None:
 
 def test_what_was_refused_gives_no_reason_to_speak_of_nodes() -> None:
     refused, sound = policy("tls", drivers={}), policy()
-    found = nodes(builders.kubernetes_node())
+    given = nodes(builders.kubernetes_node())
 
     for document, codes in ((refused, []), (sound, ["rules-missing"])):
-        fleet, _ = pipeline.read([document, found, cluster(nfd={"enabled": False})], builders.judge())
+        fleet, _ = pipeline.read([document, given, cluster(nfd={"enabled": False})], builders.judge())
         assert builders.codes(pipeline.plan_cluster(fleet, fleet.clusters[0])[1]) == codes
 
 
@@ -179,8 +179,8 @@ def test_two_inventories_of_a_cluster_are_reported_in_one_file_too() -> None:
 
 
 def test_a_name_may_be_used_again_in_another_cluster() -> None:
-    found = [policy("tls", clusters=["east"]), policy("tls", clusters=["west"]), cluster("east"), cluster("west")]
-    fleet, codes = read(*found)
+    given = [policy("tls", clusters=["east"]), policy("tls", clusters=["west"]), cluster("east"), cluster("west")]
+    fleet, codes = read(*given)
 
     assert codes == []
     for item in fleet.clusters:
@@ -198,9 +198,9 @@ def test_the_clusters_that_were_asked_for_are_chosen_in_the_fleets_order() -> No
 
 
 def test_findings_about_nodes_stand_at_their_inventory_or_at_the_cluster() -> None:
-    found = nodes(builders.kubernetes_node(labels={}), file="inventory/east.json")
+    given = nodes(builders.kubernetes_node(labels={}), file="inventory/east.json")
 
-    fleet, _ = pipeline.read([found], builders.judge())
+    fleet, _ = pipeline.read([given], builders.judge())
     (note,) = pipeline.plan_cluster(fleet, fleet.clusters[0])[1]
 
     assert (note.code, note.span.file) == ("node-unknown", "inventory/east.json")
@@ -211,9 +211,9 @@ TLS = builders.kubernetes_node("a", builders.HPRE | {"pool": "tls"})
 TSL = builders.kubernetes_node("a", builders.HPRE | {"pool": "tsl"})
 
 
-def settled(*found: documents.Document, planned: Sequence[str] = ()) -> list[diagnostics.Diagnostic]:
+def settled(*given: documents.Document, planned: Sequence[str] = ()) -> list[diagnostics.Diagnostic]:
     """The findings on policies without nodes, of the planned clusters together."""
-    fleet, _ = pipeline.read(found, builders.judge())
+    fleet, _ = pipeline.read(given, builders.judge())
     on_clusters: dict[str, diagnostics.Findings] = {
         item.name: pipeline.plan_cluster(fleet, item)[1] for item in fleet.selected(planned)
     }
@@ -222,10 +222,10 @@ def settled(*found: documents.Document, planned: Sequence[str] = ()) -> list[dia
 
 
 def test_a_policy_that_matches_no_node_anywhere_is_told_once() -> None:
-    (found,) = settled(policy(**TYPO), nodes(TLS), nodes(TLS, file="inventory/west.json"))
+    (finding,) = settled(policy(**TYPO), nodes(TLS), nodes(TLS, file="inventory/west.json"))
 
-    assert (found.message, found.severity) == ("Policy 'tls' matches no node.", "warning")
-    assert found.notes == ("No node has the label pool=tsl; did you mean 'tls'?",)
+    assert (finding.message, finding.severity) == ("Policy 'tls' matches no node.", "warning")
+    assert finding.notes == ("No node has the label pool=tsl; did you mean 'tls'?",)
 
 
 def test_a_policy_without_a_node_beside_a_default_policy_is_told() -> None:
@@ -233,17 +233,17 @@ def test_a_policy_without_a_node_beside_a_default_policy_is_told() -> None:
 
 
 def test_a_policy_may_serve_only_some_of_its_clusters() -> None:
-    found = policy(**TYPO), nodes(TLS), nodes(TSL, file="inventory/west.json")
+    given = policy(**TYPO), nodes(TLS), nodes(TSL, file="inventory/west.json")
 
-    assert settled(*found) == []
-    assert settled(*found, planned=["east"]) == []
+    assert settled(*given) == []
+    assert settled(*given, planned=["east"]) == []
 
 
 def test_a_cluster_that_is_not_planned_may_have_the_nodes_of_a_policy() -> None:
-    found = nodes(TLS), nodes(TLS, file="inventory/west.json")
+    given = nodes(TLS), nodes(TLS, file="inventory/west.json")
 
-    assert settled(policy(**TYPO), *found, planned=["east"]) == []
-    assert len(settled(policy(clusters=["east"], **TYPO), *found, planned=["east"])) == 1
+    assert settled(policy(**TYPO), *given, planned=["east"]) == []
+    assert len(settled(policy(clusters=["east"], **TYPO), *given, planned=["east"])) == 1
 
 
 @pytest.mark.parametrize("more", [[], [canonical("west", "inventory/west.json")]])

@@ -66,9 +66,9 @@ def test_a_pure_module_imports_nothing_of_the_world() -> None:
     ],
 )
 def test_an_import_of_the_world_is_found_however_it_is_written(source: str) -> None:
-    found = list(world_imports(source))
+    imports = list(world_imports(source))
 
-    assert len(found) == 1
+    assert len(imports) == 1
 
 
 @pytest.mark.parametrize(
@@ -76,9 +76,9 @@ def test_an_import_of_the_world_is_found_however_it_is_written(source: str) -> N
     ["import json", "from compiler import io", "from . import time", "import osmosis", "from pathlib import PurePath"],
 )
 def test_other_imports_are_not_taken_for_the_world(source: str) -> None:
-    found = list(world_imports(source))
+    imports = list(world_imports(source))
 
-    assert found == []
+    assert imports == []
 
 
 def test_the_pipeline_is_pure_and_the_shell_is_not() -> None:

@@ -138,22 +138,22 @@ def test_two_builds_of_a_checkout_give_the_same_wheel(wheel: Path, checkout: Pat
 def test_the_version_is_that_of_the_tag_in_git(checkout: Path, tmp_path: Path) -> None:
     folder = tmp_path / "clone"
     shutil.copytree(checkout / "ci", folder / "ci")
-    found = [version_of(folder)]
+    versions = [version_of(folder)]
     revisions.commit(folder)
-    found.append(version_of(folder))
+    versions.append(version_of(folder))
     revisions.git(folder, "tag", "unrelated")
-    found.append(version_of(folder))
+    versions.append(version_of(folder))
     revisions.git(folder, "tag", "v1.2.0")
-    found.append(version_of(folder))
+    versions.append(version_of(folder))
     (folder / "ci/wheel.py").write_text("")
-    found.append(version_of(folder))
+    versions.append(version_of(folder))
     revisions.commit(folder)
-    found.append(version_of(folder))
+    versions.append(version_of(folder))
     (folder / "ci/wheel.py").write_text("pass")
-    found.append(version_of(folder))
+    versions.append(version_of(folder))
 
     first, last = (revisions.git(folder, "rev-parse", "--short=12", name).strip() for name in ("v1.2.0", "HEAD"))
-    assert found == [
+    assert versions == [
         *("0+unknown", f"0+g{first}", f"0+g{first}"),
         *("1.2.0", "1.2.0+dirty", f"1.2.0+1.g{last}", f"1.2.0+1.g{last}.dirty"),
     ]

@@ -22,7 +22,7 @@ def test_mutated_documents_compile_or_are_refused_and_nothing_else_happens(part:
 
     assert [(result.number, result.fault) for result in results if result.fault] == []
     assert {result.code for result in results} == {0, 1}
-    assert sum(result.code == 0 for result in results) >= EACH // 5
+    assert sum(result.code == 0 for result in results) >= EACH // 10
 
 
 @pytest.mark.long

@@ -43,15 +43,15 @@ def own_devices() -> bool:
 
 def take_devices(instance: instances.Instance) -> None:
     """Record that nodes of accelerators in /dev are this cluster's from here on."""
-    _record_of_devices(instance).touch()
+    (instance.state / "devices").touch()
 
 
 def return_devices(instance: instances.Instance) -> None:
     """Remove the nodes of accelerators from /dev, where they are this cluster's."""
-    if _record_of_devices(instance).exists():
+    if (record := instance.state / "devices").exists():
         for path in Path("/dev").glob(_DEVICES):
             path.unlink(missing_ok=True)
-        _record_of_devices(instance).unlink()
+        record.unlink()
 
 
 def mounts(folder: Path) -> tuple[str, ...]:
@@ -65,10 +65,6 @@ def unmount(folder: Path) -> None:
     """Unmount everything at or below this folder, so that its deletion touches nothing else."""
     for point in mounts(folder):
         subprocess.run(("umount", "--lazy", point), check=True, capture_output=True, timeout=30)
-
-
-def _record_of_devices(instance: instances.Instance) -> Path:
-    return instance.state / "devices"
 
 
 def _ip(*arguments: str) -> str:

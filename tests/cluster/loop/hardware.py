@@ -34,10 +34,6 @@ class Hardware:
         driver_node.make_images(images, self.machine, scratch, OLD, NEW)
         driver_node.share(node, self.machine)
 
-    def versions(self) -> set[str | None]:
-        """Return the versions of the modules that are loaded."""
-        return {version for version, _ in self.machine.loaded().values()}
-
     @contextlib.contextmanager
     def working(self, objects: kinds.Objects) -> Iterator[tuple[background.Repeated, ...]]:
         """Have the pods of the cluster see the host, udev make its nodes, and NFD label the node by the rules."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from tests.cluster.loop import hardware
 from tests.cluster.loop.story import CLUSTER, HPRE, SECRET, WORKLOAD, Story
 from tests.cluster.nodes.driver_node import NAMESPACE
+from tests.installer import settings
 
 _SUBJECT = f"Try driver {hardware.NEW}"
 
@@ -46,7 +47,7 @@ def _applied(story: Story) -> str:
 
 def _at_work(story: Story) -> str:
     story.wait_for_programs()
-    assert story.hardware.versions() == {hardware.OLD}
+    assert settings.versions(story.hardware.machine) == {hardware.OLD}
     column = HPRE.replace(".", r"\.")
     columns = f"custom-columns=NODE:.metadata.name,HPRE:.status.allocatable.{column}"
     return story.kubectl("get", "node", story.hardware.node.name, "-o", columns)
@@ -87,7 +88,7 @@ def _canary(story: Story) -> str:
 
 def _held_back(story: Story) -> str:
     said = story.wait_for_eviction("not now")
-    assert story.hardware.versions() == {hardware.OLD}
+    assert settings.versions(story.hardware.machine) == {hardware.OLD}
     assert story.users.pod(story.user) is not None
     return said
 

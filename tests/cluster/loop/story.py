@@ -16,6 +16,7 @@ from tests.cluster.engines import flux, following
 from tests.cluster.local import waiting
 from tests.cluster.loop import hardware, repositories
 from tests.cluster.nodes import driver_node
+from tests.installer import settings
 
 CLUSTER, POLICY, WAVE = "test", "kae", "canary"
 HPRE = "openfuyao.com/kae.hpre"
@@ -179,7 +180,7 @@ class Story:
         """Wait until the last user was evicted, and the node has this driver, which its installer has proved."""
         self.wait_for_eviction("accepted")
         self.until("the user's end", lambda: self.users.pod(self.user) is None)
-        self.until(f"driver {version}", lambda: self.hardware.versions() == {version})
+        self.until(f"driver {version}", lambda: settings.versions(self.hardware.machine) == {version})
         self.wait_for_programs()
 
     def status(self) -> str:

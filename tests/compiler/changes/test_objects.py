@@ -27,9 +27,9 @@ def pair(before: Mapping[str, Any] | None, after: Mapping[str, Any] | None) -> P
     ],
 )
 def test_a_text_in_json_goes_by_its_fields(old: str, new: str, expected: list[tuple[str, Any, Any]]) -> None:
-    found = pair(config_map(old), config_map(new)).fields()
+    fields = pair(config_map(old), config_map(new)).fields()
 
-    assert [(field.text, field.old, field.new) for field in found] == expected
+    assert [(field.text, field.old, field.new) for field in fields] == expected
 
 
 def test_an_object_that_comes_or_goes_has_no_field_that_differs() -> None:

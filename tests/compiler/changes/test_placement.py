@@ -70,15 +70,15 @@ def by_each_node(
     daemon_sets: Sequence[deployed.DaemonSet], own: pool_rules.PoolRules | None, nodes: Iterable[snapshot.Node]
 ) -> dict[str, str]:
     """Return the file of the DaemonSet that serves each node, each node judged by itself."""
-    found = {}
+    groups = {}
     for node in nodes:
         labels = own.labels(node) if own else None
         for item in daemon_sets:
             if taints.untolerated(item.tolerations, node.profile.taints):
                 continue
             if any(all(meets(one, node, labels) for one in term) for term in item.terms):
-                found[node.name] = item.workload.file
-    return found
+                groups[node.name] = item.workload.file
+    return groups
 
 
 def meets(one: selectors.Requirement, node: snapshot.Node, labels: Mapping[str, str] | None) -> bool:
@@ -122,13 +122,13 @@ REQUIREMENTS = st.builds(
 @st.composite
 def drawn_daemon_sets(draw: st.DrawFn) -> list[deployed.DaemonSet]:
     """Draw DaemonSets of pools, whose terms may have one requirement more."""
-    found = []
+    groups = []
     for pool in draw(st.lists(st.sampled_from(VALUES), min_size=1, unique=True)):
         more = draw(st.lists(st.lists(REQUIREMENTS, max_size=1).map(tuple), min_size=1, max_size=2))
         terms = [(selectors.Requirement(POOL, "In", (pool,)), *own) for own in more]
         everything = [base.Toleration(operator="Exists")]
-        found.append(daemon_set(pool, *terms, tolerations=draw(st.sampled_from(([], everything)))))
-    return found
+        groups.append(daemon_set(pool, *terms, tolerations=draw(st.sampled_from(([], everything)))))
+    return groups
 
 
 RULES = st.lists(
@@ -182,6 +182,6 @@ def test_decisions_group_nodes_unless_an_earlier_output_selects_by_more(label: s
     planned, _ = builders.view([builders.selecting("tls", zone="a")], nodes)
     selecting = daemon_set("a", (selectors.Requirement(label, "Exists"),))
 
-    found = placement.alike_in(planned, [selecting])
+    classes = placement.alike_in(planned, [selecting])
 
-    assert [[node.name for node in alike] for alike in found] == groups
+    assert [[node.name for node in alike] for alike in classes] == groups

@@ -58,9 +58,9 @@ def container(**fields: Any) -> dict[str, Any]:
     ],
 )
 def test_a_privilege_of_a_pod_is_a_line(spec: dict[str, Any], expected: list[str]) -> None:
-    found = recipe_privileges.of([daemon_set(**spec)], [])
+    privileges = recipe_privileges.of([daemon_set(**spec)], [])
 
-    assert list(map(str, found)) == [f"x-driver: {text}" for text in expected]
+    assert list(map(str, privileges)) == [f"x-driver: {text}" for text in expected]
 
 
 def test_the_rights_of_an_account_are_those_of_its_roles() -> None:
@@ -119,7 +119,7 @@ def test_a_cluster_refuses_what_a_line_or_a_glob_names(refusal: str, programs: l
     cluster = builders.cluster(recipes={"refuse": ["hostIPC", refusal]})
     planned, _ = builders.view([builders.device_policy("desk", ONLOAD)], (), cluster)
 
-    found = pipeline.check_objects(planned, pipeline.render_cluster(planned, builders.renderer())[1])
+    findings = pipeline.check_objects(planned, pipeline.render_cluster(planned, builders.renderer())[1])
 
-    assert [finding.message.split("'")[3] for finding in found] == programs
-    assert {(finding.code, finding.span.line) for finding in found} <= {("privilege-refused", 9)}
+    assert [finding.message.split("'")[3] for finding in findings] == programs
+    assert {(finding.code, finding.span.line) for finding in findings} <= {("privilege-refused", 9)}

@@ -49,24 +49,24 @@ def test_an_overlap_shows_a_node_that_both_would_match_and_those_that_do_today()
     one, other = builders.selecting("a", pool="tls"), builders.selecting("b", zone="1")
     nodes = [builders.node("both", {"pool": "tls", "zone": "1"}), builders.node("one", {"pool": "tls"})]
 
-    (found,) = findings([one, other], builders.nodes_of(*nodes))
+    (finding,) = findings([one, other], builders.nodes_of(*nodes))
 
-    assert any("pool=tls, zone=1" in note for note in found.notes)
-    assert any("both" in note and "one" not in note for note in found.notes)
-    assert found.span == other.source.key_span("spec", "nodeSelector")
+    assert any("pool=tls, zone=1" in note for note in finding.notes)
+    assert any("both" in note and "one" not in note for note in finding.notes)
+    assert finding.span == other.source.key_span("spec", "nodeSelector")
 
 
 def test_a_default_that_is_left_no_node_is_reported() -> None:
     with_pool = {"matchExpressions": [{"key": "pool", "operator": "Exists"}]}
     without = {"matchExpressions": [{"key": "pool", "operator": "DoesNotExist"}]}
 
-    found = judged(
+    findings = judged(
         builders.policy("a", nodeSelector=with_pool),
         builders.policy("b", nodeSelector=without),
         builders.policy("rest", default=True),
     )
 
-    assert found == ["selector-never-matches"]
+    assert findings == ["selector-never-matches"]
 
 
 def test_a_default_that_takes_too_many_terms_to_say_is_reported_and_left_out() -> None:
@@ -82,9 +82,9 @@ def test_a_default_that_takes_too_many_terms_to_say_is_reported_and_left_out() -
 
 
 def test_every_finding_about_two_policies_is_an_error() -> None:
-    found = findings([builders.policy("a"), builders.policy("b")])
+    notes = findings([builders.policy("a"), builders.policy("b")])
 
-    assert diagnostics.has_errors(found)
+    assert diagnostics.has_errors(notes)
 
 
 ONLOAD = recipes.Recipe(name="onload", devices="OpenOnload devices", labels=(("nic", ("x2",)),))
@@ -102,10 +102,10 @@ def test_policies_of_two_recipes_without_a_common_claim_share_nodes() -> None:
 def test_a_node_gets_a_recipe_once() -> None:
     one, other = of_onload(builders.policy("a")), of_onload(builders.selecting("b", desk="lab"))
 
-    (found,) = findings([one, other])
+    (finding,) = findings([one, other])
 
-    assert found.code == "policy-overlap"
-    assert found.notes[1] == "Both run recipe 'onload', which a node can have once."
+    assert finding.code == "policy-overlap"
+    assert finding.notes[1] == "Both run recipe 'onload', which a node can have once."
 
 
 def test_each_recipe_has_a_default_of_its_own() -> None:

@@ -12,7 +12,7 @@ from tests import builders
 CARD = "example.com/card"
 
 
-def found(component: str = "driver", **resources: Mapping[str, Any]) -> list[diagnostics.Diagnostic]:
+def findings(component: str = "driver", **resources: Mapping[str, Any]) -> list[diagnostics.Diagnostic]:
     """Return the findings of a policy with these resources of a component."""
     spec = {**builders.PINNED, component: {**builders.PINNED[component], "resources": resources}}
     return list(policy.findings(builders.policy(**spec)))
@@ -42,7 +42,7 @@ def found(component: str = "driver", **resources: Mapping[str, Any]) -> list[dia
     ids=str,
 )
 def test_an_amount_that_the_api_server_minds_is_reported(resources: Mapping[str, Any], words: str) -> None:
-    (diagnostic,) = found(**resources)
+    (diagnostic,) = findings(**resources)
 
     assert diagnostic.code == "resource-amount"
     assert words in diagnostic.message
@@ -65,10 +65,10 @@ def test_an_amount_that_the_api_server_minds_is_reported(resources: Mapping[str,
     ids=str,
 )
 def test_an_amount_that_the_api_server_takes_is_sound(resources: Mapping[str, Any]) -> None:
-    assert found(**resources) == []
+    assert findings(**resources) == []
 
 
 def test_an_amount_is_shown_where_it_stands() -> None:
-    (diagnostic,) = found("devicePlugin", limits={"cpu": 1}, requests={"cpu": 2})
+    (diagnostic,) = findings("devicePlugin", limits={"cpu": 1}, requests={"cpu": 2})
 
     assert diagnostic.span.text.strip() == "cpu: 2"

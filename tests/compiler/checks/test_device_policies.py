@@ -39,7 +39,7 @@ def findings(policy: definitions.Policy) -> Sequence[diagnostics.Diagnostic]:
     return list(diagnostics.merged(checks.findings(policy)))
 
 
-def found(policy: definitions.Policy) -> list[tuple[str, str, str]]:
+def told_of(policy: definitions.Policy) -> list[tuple[str, str, str]]:
     """Return code, file and line of each finding."""
     return [(one.code, one.span.file, one.span.text.strip()) for one in findings(policy)]
 
@@ -48,7 +48,7 @@ POLICY, RECIPE = "policies/lab.yaml", "recipes/kmod/recipe.yaml"
 
 
 def test_a_policy_of_a_recipe_needs_no_settings() -> None:
-    assert found(lab(**MAPPED)) == []
+    assert told_of(lab(**MAPPED)) == []
 
 
 def with_image(name: str, **parts: str) -> dict[str, Any]:
@@ -61,8 +61,8 @@ def test_an_image_that_nothing_pins_is_told_where_its_version_stands(name: str) 
     of_recipe = lab(with_image(name, version="latest"), **MAPPED)
     of_policy = lab(images={name: {"version": "latest"}}, **MAPPED)
 
-    assert found(of_recipe) == [("mutable-tag", RECIPE, "version: latest")]
-    assert ("mutable-tag", POLICY, "version: latest") in found(of_policy)
+    assert told_of(of_recipe) == [("mutable-tag", RECIPE, "version: latest")]
+    assert ("mutable-tag", POLICY, "version: latest") in told_of(of_policy)
     assert f"the image '{name}'" in findings(of_recipe)[0].message
 
 
@@ -70,7 +70,7 @@ def test_an_image_that_nothing_pins_is_told_where_its_version_stands(name: str) 
 def test_an_image_of_a_wave_or_a_frozen_group_is_told_there(group: str) -> None:
     declared = {"name": "canary", "nodes": ["n"], "images": {"installer": {"version": "-1"}}}
 
-    assert found(lab(rollout={group: [declared]}, **MAPPED)) == [("image-reference", POLICY, 'version: "-1"')]
+    assert told_of(lab(rollout={group: [declared]}, **MAPPED)) == [("image-reference", POLICY, 'version: "-1"')]
 
 
 def test_a_policy_without_mappings_has_no_image_that_is_named_after_kernels() -> None:
@@ -84,11 +84,11 @@ def test_a_policy_without_mappings_has_no_image_that_is_named_after_kernels() ->
     )
     assert RECIPE in of_recipe.notes[0]
     assert of_recipe.hint == "Add kernelMappings; each kernel that they take gets a pool of its own."
-    assert found(own) == [("kernel-placeholder", POLICY, 'image: "kmod-${KERNEL_XYZ}"')]
+    assert told_of(own) == [("kernel-placeholder", POLICY, 'image: "kmod-${KERNEL_XYZ}"')]
 
 
 def test_the_device_plugin_has_one_image_for_all_kernels() -> None:
-    judged = found(lab(images={"device-plugin": {"version": PER_KERNEL}}, **MAPPED))
+    judged = told_of(lab(images={"device-plugin": {"version": PER_KERNEL}}, **MAPPED))
 
     assert judged == [("kernel-placeholder", POLICY, f'version: "{PER_KERNEL}"')]
 
@@ -96,13 +96,13 @@ def test_the_device_plugin_has_one_image_for_all_kernels() -> None:
 def test_an_image_that_is_named_after_kernels_is_so_in_every_wave() -> None:
     wave = {"name": "canary", "percent": 5, "images": {"modules": {"version": "1.1"}}}
 
-    assert found(lab(rollout={"waves": [wave]}, **MAPPED)) == [("kernel-not-in-image", POLICY, 'version: "1.1"')]
+    assert told_of(lab(rollout={"waves": [wave]}, **MAPPED)) == [("kernel-not-in-image", POLICY, 'version: "1.1"')]
 
 
 def test_an_image_for_all_kernels_beside_one_for_each_is_no_mistake() -> None:
     wave = {"name": "canary", "percent": 5, "images": {"installer": {"version": "2.0"}}}
 
-    assert found(lab(rollout={"waves": [wave]}, **MAPPED)) == []
+    assert told_of(lab(rollout={"waves": [wave]}, **MAPPED)) == []
 
 
 @pytest.mark.parametrize(
@@ -123,7 +123,7 @@ def test_an_image_for_all_kernels_beside_one_for_each_is_no_mistake() -> None:
     ],
 )
 def test_a_mistake_is_told_at_its_place(spec: dict[str, Any], code: str, line: str) -> None:
-    assert found(lab(**spec)) == [(code, POLICY, line)]
+    assert told_of(lab(**spec)) == [(code, POLICY, line)]
 
 
 def test_packages_that_are_named_after_the_driver_need_a_release_of_the_image_that_counts() -> None:
@@ -131,11 +131,11 @@ def test_packages_that_are_named_after_the_driver_need_a_release_of_the_image_th
     digest = "sha256:" + "0123456789abcdef" * 4
 
     told = findings(lab(driver=packages, images={"modules": {"version": digest}}))
-    (found,) = (one for one in told if one.code == "driver-version")
+    (finding,) = (one for one in told if one.code == "driver-version")
 
-    assert (found.code, found.span.text.strip()) == ("driver-version", '- "kmod-${DRIVER_VERSION}"')
-    assert found.hint is not None
-    assert found.hint.startswith("Set images.modules.version to the release")
+    assert (finding.code, finding.span.text.strip()) == ("driver-version", '- "kmod-${DRIVER_VERSION}"')
+    assert finding.hint is not None
+    assert finding.hint.startswith("Set images.modules.version to the release")
     released = findings(lab(driver=packages, images={"modules": {"version": "1.0"}}))
     assert "driver-version" not in builders.codes(released)
 
@@ -193,13 +193,13 @@ def test_an_override_that_loses_the_kernel_of_the_recipe_is_told_where_it_stands
     [{"modules": {"version": "8.2-${KERNEL_XYZ}"}}, {"modules": {"version": "8.2", "image": "k-${KERNEL_XYZ}"}}],
 )
 def test_an_override_that_names_the_kernel_in_its_own_way_is_sound(images: dict[str, Any]) -> None:
-    assert found(lab(images=images, **MAPPED)) == []
+    assert told_of(lab(images=images, **MAPPED)) == []
 
 
 def test_a_mapping_of_one_kernel_may_write_the_image_of_that_kernel() -> None:
     mapping = {"name": "one", "literal": "5.14.0-427.el9_4.x86_64", "images": ONE}
 
-    assert found(lab(kernelMappings=[mapping])) == []
+    assert told_of(lab(kernelMappings=[mapping])) == []
 
 
 def test_the_digest_of_one_image_is_told_without_a_version_that_is_none() -> None:

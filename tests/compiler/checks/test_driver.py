@@ -11,7 +11,7 @@ from tests import builders
 SHA = f"sha256:{'0' * 64}"
 
 
-def found(**driver: Any) -> list[diagnostics.Diagnostic]:
+def findings(**driver: Any) -> list[diagnostics.Diagnostic]:
     """Return the findings of a driver."""
     item = builders.policy(driver={"version": "2.2.0", **driver})
     return list(checks.findings(item, builders.variants(item)))
@@ -19,7 +19,7 @@ def found(**driver: Any) -> list[diagnostics.Diagnostic]:
 
 def codes(**driver: Any) -> list[str]:
     """The codes of what is wrong with a driver."""
-    return builders.codes(found(**driver))
+    return builders.codes(findings(**driver))
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ def test_the_environment_names_each_variable_once(env: list[tuple[str, str]], co
     ("value", "words"), [("Alway", "Did you mean 'Always'?"), ("Sometimes", "IfNotPresent to keep")]
 )
 def test_an_unknown_install_policy_is_told_with_what_to_write(value: str, words: str) -> None:
-    (one,) = found(env=[{"name": "INSTALL_POLICY", "value": value}])
+    (one,) = findings(env=[{"name": "INSTALL_POLICY", "value": value}])
 
     assert words in one.hint
 
@@ -134,7 +134,7 @@ PACKAGES = {"packages": {"names": ["kae-tools", "kae-${DRIVER_VERSION}"]}}
 def test_a_package_is_shown_where_it_stands_with_the_version_that_is_no_release(
     driver: dict[str, Any], field: str
 ) -> None:
-    (diagnostic,) = found(**driver)
+    (diagnostic,) = findings(**driver)
 
     assert diagnostic.code == "driver-version"
     assert diagnostic.span.text.strip() == '- "kae-${DRIVER_VERSION}"'

@@ -15,18 +15,18 @@ REPOSITORY = {"url": "https://git.test/fleet.git"}
 def test_a_cluster_is_declared_once() -> None:
     east, west, again = builders.cluster("east"), builders.cluster("west"), builders.cluster("east")
 
-    (found,) = fleet.duplicate_clusters([east, west, again])
+    (finding,) = fleet.duplicate_clusters([east, west, again])
 
-    assert (found.code, found.span) == ("duplicate-cluster", again.span("metadata", "name"))
+    assert (finding.code, finding.span) == ("duplicate-cluster", again.span("metadata", "name"))
 
 
 @pytest.mark.parametrize("second", ["inventory/a/east.json", "inventory/east.json"])
 def test_a_cluster_has_one_inventory_in_one_file_or_in_two(second: str) -> None:
     inventories = [("east", "inventory/east.json"), ("east", second), ("west", "inventory/west.json")]
 
-    (found,) = fleet.duplicate_inventories(inventories)
+    (finding,) = fleet.duplicate_inventories(inventories)
 
-    assert (found.code, found.span.file) == ("duplicate-inventory", second)
+    assert (finding.code, finding.span.file) == ("duplicate-inventory", second)
 
 
 @pytest.mark.parametrize("place", ["policy", "wave", "frozen"])
@@ -38,39 +38,39 @@ def test_a_literal_name_of_a_list_is_a_cluster(place: str) -> None:
         "frozen": {"driver": {"rollout": {"frozen": [sick]}}},
     }
 
-    (found,) = fleet.unknown_clusters([builders.policy(**specs[place])], ["east", "west"])
+    (finding,) = fleet.unknown_clusters([builders.policy(**specs[place])], ["east", "west"])
 
-    assert (found.code, found.severity) == ("cluster-unknown", "error")
-    assert found.message == "There is no cluster 'eats'; did you mean 'east'?"
+    assert (finding.code, finding.severity) == ("cluster-unknown", "error")
+    assert finding.message == "There is no cluster 'eats'; did you mean 'east'?"
 
 
 def test_a_name_that_is_like_no_other_is_corrected_by_nobody() -> None:
-    (found,) = fleet.unknown_clusters([builders.policy(clusters=["north-7"])], ["east", "west"])
+    (finding,) = fleet.unknown_clusters([builders.policy(clusters=["north-7"])], ["east", "west"])
 
-    assert found.message == "There is no cluster 'north-7'."
+    assert finding.message == "There is no cluster 'north-7'."
 
 
 @pytest.mark.parametrize("glob", ["lab-*", "lab?", "[lx]ab"])
 def test_a_glob_may_wait_for_its_clusters(glob: str) -> None:
-    (found,) = fleet.unknown_clusters([builders.policy(clusters=[glob, "we*"])], ["east", "west"])
+    (finding,) = fleet.unknown_clusters([builders.policy(clusters=[glob, "we*"])], ["east", "west"])
 
-    assert (found.code, found.severity) == ("glob-unmatched", "warning")
-    assert f"'{glob}'" in found.message
+    assert (finding.code, finding.severity) == ("glob-unmatched", "warning")
+    assert f"'{glob}'" in finding.message
 
 
 def test_a_long_list_of_clusters_is_cut() -> None:
-    (found,) = fleet.unknown_clusters([builders.policy(clusters=["x"])], [f"c{number:02}" for number in range(50)])
+    (finding,) = fleet.unknown_clusters([builders.policy(clusters=["x"])], [f"c{number:02}" for number in range(50)])
 
-    assert found.notes[0].endswith("c19 and 30 more.")
+    assert finding.notes[0].endswith("c19 and 30 more.")
 
 
 def test_every_inventory_belongs_to_a_declared_cluster() -> None:
     inventories = [("east", "inventory/east.json"), ("wets", "inventory/wets.json")]
 
-    (found,) = fleet.undeclared_clusters(["east", "west"], inventories)
+    (finding,) = fleet.undeclared_clusters(["east", "west"], inventories)
 
-    assert (found.code, found.span.file) == ("cluster-undeclared", "inventory/wets.json")
-    assert found.message == "No KAECluster declares cluster 'wets'; did you mean 'west'?"
+    assert (finding.code, finding.span.file) == ("cluster-undeclared", "inventory/wets.json")
+    assert finding.message == "No KAECluster declares cluster 'wets'; did you mean 'west'?"
 
 
 @pytest.mark.parametrize("name", ["wets", "1", "19e5", "true"])

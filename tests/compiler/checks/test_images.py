@@ -11,7 +11,7 @@ from tests import builders
 SHA = f"sha256:{'0' * 64}"
 
 
-def found(name: str = "driver", **component: Any) -> list[diagnostics.Diagnostic]:
+def findings(name: str = "driver", **component: Any) -> list[diagnostics.Diagnostic]:
     """Return the findings of a component's image, which is pinned unless the arguments change it."""
     item = builders.policy(**{name: builders.PINNED[name] | component})
     judged = images.of_driver(builders.variants(item)) if name == "driver" else images.of_device_plugin(item)
@@ -20,7 +20,7 @@ def found(name: str = "driver", **component: Any) -> list[diagnostics.Diagnostic
 
 def codes(name: str = "driver", **component: Any) -> list[str]:
     """The codes of what is wrong with an image."""
-    return builders.codes(found(name, **component))
+    return builders.codes(findings(name, **component))
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ OPERATOR = "cr.openfuyao.cn/openfuyao"
     ],
 )
 def test_an_image_of_the_operator_is_told_where_it_is_written(part: dict[str, Any], shown: str) -> None:
-    (diagnostic,) = found(**part)
+    (diagnostic,) = findings(**part)
 
     assert (diagnostic.code, diagnostic.span.text.strip()) == ("operator-image", shown)
 
@@ -111,13 +111,13 @@ WHOLE = {"repository": "", "version": "", "image": "r.test/x:1"}
 def test_the_image_of_a_part_of_the_nodes_is_judged_where_it_is_written(
     driver: dict[str, Any], code: str, shown: str
 ) -> None:
-    (diagnostic,) = found(**driver)
+    (diagnostic,) = findings(**driver)
 
     assert (diagnostic.code, diagnostic.span.text.strip(" -")) == (code, shown)
 
 
 def test_a_part_that_is_to_be_pinned_is_named_with_its_place_in_lists() -> None:
-    (diagnostic,) = found(rollout={"waves": [WAVE, {"name": "x", "percent": 9, "version": "latest"}]})
+    (diagnostic,) = findings(rollout={"waves": [WAVE, {"name": "x", "percent": 9, "version": "latest"}]})
 
     assert diagnostic.hint.startswith("Set driver.rollout.waves[1].version to ")
 

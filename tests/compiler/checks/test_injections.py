@@ -20,7 +20,7 @@ def offering(
 
 def messages(*policies: definitions.Policy) -> list[str]:
     """Return the messages on the policies of one cluster."""
-    return [found.message for found in injections.conflicts(assignment.assign(policies).policies)]
+    return [finding.message for finding in injections.conflicts(assignment.assign(policies).policies)]
 
 
 def test_a_variable_has_one_value_on_a_node() -> None:

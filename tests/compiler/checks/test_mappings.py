@@ -24,7 +24,7 @@ def policy(*mappings: dict[str, Any], **driver: Any) -> definitions.Policy:
     return builders.policy(driver={"version": "2.2.0", "kernelMappings": given, **driver})
 
 
-def found(*mappings: dict[str, Any], **driver: Any) -> list[diagnostics.Diagnostic]:
+def findings(*mappings: dict[str, Any], **driver: Any) -> list[diagnostics.Diagnostic]:
     """Return the findings of mappings that hold for any nodes."""
     item = policy(*mappings, **driver)
     return list(diagnostics.merged(checks.findings(item, builders.variants(item))))
@@ -32,7 +32,7 @@ def found(*mappings: dict[str, Any], **driver: Any) -> list[diagnostics.Diagnost
 
 def codes(*mappings: dict[str, Any], **driver: Any) -> list[str]:
     """The codes of what is wrong with mappings."""
-    return builders.codes(found(*mappings, **driver))
+    return builders.codes(findings(*mappings, **driver))
 
 
 def uncovered(item: definitions.Policy, *nodes: snapshot.Node) -> list[diagnostics.Diagnostic]:
@@ -96,7 +96,7 @@ def test_a_kernel_that_a_mapping_lists_is_one_that_it_takes(
 
     notes = [
         diagnostic.notes
-        for diagnostic in found(*earlier, last | {"kernels": kernels, "version": NAMED})
+        for diagnostic in findings(*earlier, last | {"kernels": kernels, "version": NAMED})
         if diagnostic.code == "mapping-never-wins"
     ]
 
@@ -125,7 +125,7 @@ def test_of_a_list_the_kernel_itself_is_shown() -> None:
     ],
 )
 def test_an_image_is_named_after_kernels_where_mappings_tell_which(driver: dict[str, Any], shown: list[str]) -> None:
-    notes = found(**driver)
+    notes = findings(**driver)
 
     assert builders.codes(notes) == ["kernel-placeholder"] * len(shown)
     assert [note.span.text.strip() for note in notes] == [

@@ -12,7 +12,7 @@ from tests import builders
 OS_LABELS = {"feature.node.kubernetes.io/cpu-model.id": "1"}
 
 
-def found(policy: definitions.Policy | None, *nodes: snapshot.Node, **cluster: Any) -> list[diagnostics.Diagnostic]:
+def findings(policy: definitions.Policy | None, *nodes: snapshot.Node, **cluster: Any) -> list[diagnostics.Diagnostic]:
     """Return the findings of a cluster with one policy and these nodes."""
     spec = {"kubernetesVersion": "1.31"} | cluster
     return list(builders.view([policy] if policy else [], nodes, builders.cluster(**spec))[1])
@@ -20,7 +20,7 @@ def found(policy: definitions.Policy | None, *nodes: snapshot.Node, **cluster: A
 
 def codes(policy: definitions.Policy | None, *nodes: snapshot.Node, **cluster: Any) -> list[str]:
     """The codes of what is to be said."""
-    return builders.codes(found(policy, *nodes, **cluster))
+    return builders.codes(findings(policy, *nodes, **cluster))
 
 
 def machine(**facts: Any) -> snapshot.Node:
@@ -47,7 +47,7 @@ def test_a_node_with_devices_has_a_policy_and_a_node_without_needs_none() -> Non
     policy = builders.selecting("tls", pool="tls")
     bare = builders.node("x86", machine=builders.profile({"feature.node.kubernetes.io/x": "1"}))
 
-    (diagnostic,) = found(policy, builders.node("kp920"), bare, builders.node("own", {"pool": "tls"}))
+    (diagnostic,) = findings(policy, builders.node("kp920"), bare, builders.node("own", {"pool": "tls"}))
 
     assert diagnostic.code == "node-without-policy"
     assert "kp920" in diagnostic.message
@@ -69,7 +69,7 @@ def test_a_taint_that_nothing_tolerates_is_said_with_its_nodes() -> None:
     tainted = machine(taints=[builders.taint("dedicated=db:NoSchedule")])
     tolerant = builders.policy(daemonSets={"tolerations": [{"key": "dedicated", "operator": "Exists"}]})
 
-    (diagnostic,) = found(builders.policy(), tainted)
+    (diagnostic,) = findings(builders.policy(), tainted)
 
     assert diagnostic.code == "node-untolerated"
     assert "dedicated=db:NoSchedule" in diagnostic.message
@@ -196,15 +196,15 @@ def test_a_policy_with_pools_is_named_where_nothing_tells_its_pools() -> None:
     mappings = [{"name": "old", "regexp": "oe2203"}]
     policy = builders.policy(driver={"version": "2.2.0", "kernelMappings": mappings})
 
-    _, (found,) = builders.view([policy], [builders.node()], builders.cluster(nfd={"enabled": False}))
+    _, (finding,) = builders.view([policy], [builders.node()], builders.cluster(nfd={"enabled": False}))
 
-    assert found.notes[-1] == "The pools of policy 'tls' need rules of this compiler."
+    assert finding.notes[-1] == "The pools of policy 'tls' need rules of this compiler."
 
 
 def test_what_the_world_is_never_fails_a_compile() -> None:
     odd = machine(os_image="Ubuntu", taints=[builders.taint("a:NoExecute")], labels={}, discovered=False)
 
-    assert not diagnostics.has_errors(found(builders.policy(), odd, builders.node("z")))
+    assert not diagnostics.has_errors(findings(builders.policy(), odd, builders.node("z")))
 
 
 DRIVER = {"image": "installer", "modules": [{"name": "sfc"}]}
@@ -227,7 +227,7 @@ def with_card(name: str = "with-card", labels: dict[str, str] | None = None, **f
 def test_a_node_with_the_hardware_of_a_recipe_has_a_policy_of_the_recipe() -> None:
     policy = nic(nodeSelector={"matchLabels": {"desk": "lab"}})
 
-    (diagnostic,) = found(
+    (diagnostic,) = findings(
         policy, with_card(), machine(labels={f"{NIC}.deploy.driver": "true"}), with_card("own", {"desk": "lab"})
     )
 
@@ -244,7 +244,7 @@ def test_a_recipe_for_every_node_is_for_those_that_its_policies_choose() -> None
 
 
 def test_a_node_that_is_unknown_may_have_the_hardware_of_a_recipe() -> None:
-    (diagnostic,) = found(nic(), with_card(), machine(labels={}, discovered=False))
+    (diagnostic,) = findings(nic(), with_card(), machine(labels={}, discovered=False))
 
     assert diagnostic.code == "node-unknown"
     assert "its devices of recipe 'nic' are unknown and nothing for them runs on it" in diagnostic.notes[0]
@@ -286,7 +286,7 @@ def test_kae_alone_knows_the_systems_that_its_driver_supports() -> None:
 def test_a_kernel_that_no_mapping_of_a_recipe_covers_is_told_at_its_mappings() -> None:
     policy = nic(kernelMappings=[{"name": "el8", "regexp": "el8"}])
 
-    (diagnostic,) = found(policy, with_card())
+    (diagnostic,) = findings(policy, with_card())
 
     assert diagnostic.code == "kernel-not-covered"
     assert diagnostic.span == policy.source.key_span("spec", "kernelMappings")

@@ -9,7 +9,7 @@ from compiler.checks import policy
 from tests import builders
 
 
-def found(**spec: Any) -> list[diagnostics.Diagnostic]:
+def findings(**spec: Any) -> list[diagnostics.Diagnostic]:
     """Return the findings of a policy with pinned images."""
     pinned = {name: builders.PINNED[name] | spec.get(name, {}) for name in builders.PINNED}
     return list(policy.findings(builders.policy(**{**spec, **pinned})))
@@ -17,12 +17,12 @@ def found(**spec: Any) -> list[diagnostics.Diagnostic]:
 
 def codes(**spec: Any) -> list[str]:
     """The codes of what is wrong with a policy."""
-    return builders.codes(found(**spec))
+    return builders.codes(findings(**spec))
 
 
 def only(**spec: Any) -> diagnostics.Diagnostic:
     """The one thing that is wrong with a policy."""
-    (diagnostic,) = found(**spec)
+    (diagnostic,) = findings(**spec)
     return diagnostic
 
 
@@ -107,7 +107,7 @@ def test_the_selector_of_a_group_is_judged_like_that_of_the_policy() -> None:
         "frozen": [{"name": "b", "version": "1", "inventorySelector": never}],
     }
 
-    never_matches, values = found(driver={"rollout": rollout})
+    never_matches, values = findings(driver={"rollout": rollout})
 
     assert [never_matches.code, values.code] == ["selector-never-matches", "selector-values"]
     assert never_matches.message == "The inventorySelector of policy 'tls' can match no node."

@@ -33,7 +33,7 @@ def frozen(name: str = "f", **more: Any) -> dict[str, Any]:
     return {"name": name, "version": "2.1.0", **more}
 
 
-def found(*groups: Any, **more: Any) -> list[diagnostics.Diagnostic]:
+def findings(*groups: Any, **more: Any) -> list[diagnostics.Diagnostic]:
     """Return the findings of a policy that hold for any nodes."""
     item = policy(*groups, **more)
     return list(checks.findings(item, builders.variants(item)))
@@ -41,7 +41,7 @@ def found(*groups: Any, **more: Any) -> list[diagnostics.Diagnostic]:
 
 def codes(*groups: Any, **more: Any) -> list[str]:
     """The codes of what is wrong with a policy."""
-    return builders.codes(found(*groups, **more))
+    return builders.codes(findings(*groups, **more))
 
 
 def said(item: definitions.Policy, *nodes: snapshot.Node, where: str = "east") -> list[diagnostics.Diagnostic]:
@@ -72,7 +72,7 @@ def said(item: definitions.Policy, *nodes: snapshot.Node, where: str = "east") -
     ],
 )
 def test_a_wave_chooses_in_one_way(group: dict[str, Any], shown: str, message: str) -> None:
-    (diagnostic,) = found([wave(**group)])
+    (diagnostic,) = findings([wave(**group)])
 
     assert (diagnostic.code, diagnostic.message) == ("choose-one", message)
     assert diagnostic.span.text.strip(" -").startswith(shown)
@@ -100,7 +100,7 @@ def test_a_frozen_group_chooses_in_one_way_too(group: dict[str, Any], sound: boo
     ],
 )
 def test_so_does_a_mapping_with_kernels(mapping: dict[str, Any], message: str) -> None:
-    (diagnostic,) = found(kernelMappings=[{"name": "m"} | mapping])
+    (diagnostic,) = findings(kernelMappings=[{"name": "m"} | mapping])
 
     assert (diagnostic.code, diagnostic.message) == ("choose-one", message)
 
@@ -136,7 +136,7 @@ def test_a_mapping_may_be_called_as_a_group_and_no_two_mappings_alike() -> None:
     ],
 )
 def test_no_part_is_called_as_the_nodes_that_are_left(parts: dict[str, Any]) -> None:
-    (diagnostic,) = found(**parts)
+    (diagnostic,) = findings(**parts)
 
     assert diagnostic.code == "reserved-name"
     assert diagnostic.span.text.strip() == "- name: rest"
@@ -163,7 +163,7 @@ def test_the_longest_name_of_a_daemonset_fits_into_a_label(length: int, parts: d
 
 
 def test_a_name_that_is_too_long_is_told_with_what_is_too_much() -> None:
-    (diagnostic,) = found([wave("w" * 25, percent=5)], name="p" * 30)
+    (diagnostic,) = findings([wave("w" * 25, percent=5)], name="p" * 30)
 
     assert f"'kae-driver-{'p' * 30}--{'w' * 25}' of a DaemonSet has 68 characters" in diagnostic.message
     assert diagnostic.hint.endswith("by 5 characters in total.")
@@ -192,7 +192,7 @@ def test_a_name_that_is_too_long_is_told_with_what_is_too_much() -> None:
 def test_a_frozen_group_stays_on_a_version_of_its_own(
     group: dict[str, Any], driver: dict[str, Any], hint: str | None
 ) -> None:
-    notes = found([], [{"name": "f", "nodes": ["a"]} | group], **driver)
+    notes = findings([], [{"name": "f", "nodes": ["a"]} | group], **driver)
 
     assert [(note.code, note.hint) for note in notes] == ([("frozen-unpinned", hint)] if hint else [])
 
@@ -218,7 +218,7 @@ def test_shares_are_bounds_that_rise(bounds: list[float], sound: bool) -> None:
 
 
 def test_a_wave_by_name_between_two_shares_changes_nothing_of_that() -> None:
-    (diagnostic,) = found([wave("a", percent=50), wave("b", nodes=["n"]), wave("c", percent=5.5)])
+    (diagnostic,) = findings([wave("a", percent=50), wave("b", nodes=["n"]), wave("c", percent=5.5)])
 
     assert diagnostic.message == "Wave 'c' ends at 5.5 %, but the earlier 'a' at 50 %."
     assert diagnostic.span.text.strip() == "percent: 5.5"

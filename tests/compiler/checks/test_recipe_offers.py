@@ -26,11 +26,11 @@ def judged(*resources: dict[str, Any], values: dict[str, Any] | None = None, **p
         "parameters": {"properties": properties},
         "devicePlugin": {"resources": list(resources)},
     }
-    found = [
+    given = [
         document(raw("Recipe", "net", spec), "recipes/net/recipe.yaml"),
         document(raw("DevicePolicy", "lab", {"recipe": "net", "values": values or {}}), "policies/lab.yaml"),
     ]
-    return list(pipeline.judged(found, judge(), [item.file for item in found]).findings)
+    return list(pipeline.judged(given, judge(), [item.file for item in given]).findings)
 
 
 def told(*resources: dict[str, Any], **more: Any) -> list[tuple[str, str, str]]:
@@ -86,9 +86,9 @@ def file(name: str, text: str, to: str = "/etc/net.conf") -> dict[str, Any]:
 def test_a_name_of_a_file_stands_for_one_text() -> None:
     first = token("a", **file("conf", "a"))
 
-    (found,) = judged(first, token("b", **file("conf", "b", "/etc/b.conf")))
+    (finding,) = judged(first, token("b", **file("conf", "b", "/etc/b.conf")))
 
-    assert (found.code, found.span.text.strip()) == ("inject-conflict", "text: b")
+    assert (finding.code, finding.span.text.strip()) == ("inject-conflict", "text: b")
     assert told(first, token("b", **file("conf", "a", "/etc/b.conf"))) == []
     assert told(first, token("b", **file("other", "b", "/etc/b.conf"))) == []
 
@@ -116,9 +116,9 @@ def test_a_path_of_a_container_is_filled_once(first: dict[str, Any], second: dic
 def test_profiles_of_two_resources_make_no_resource_of_one_name() -> None:
     profiles = {"a": {"b-c": {"X": "1"}}, "a-b": {"c": {"X": "1"}}}
 
-    found = told(*(token(name, profiles=made) for name, made in profiles.items()))
+    findings = told(*(token(name, profiles=made) for name, made in profiles.items()))
 
-    assert found == [("resource-class", RECIPE, "c:")]
+    assert findings == [("resource-class", RECIPE, "c:")]
 
 
 def test_the_resource_of_a_profile_has_a_name_that_programs_take() -> None:
@@ -135,6 +135,6 @@ def test_a_resource_whose_recipe_requires_values_has_what_its_class_needs() -> N
         "parameters": {"properties": {"tokens": {"type": "integer"}}, "required": ["tokens"]},
         "devicePlugin": {"resources": [token(count="${values.tokens}"), {"name": "example.com/npu", "class": "char"}]},
     }
-    (found,) = pipeline.judged([document(raw("Recipe", "net", spec), RECIPE)], judge(), [RECIPE]).findings
+    (finding,) = pipeline.judged([document(raw("Recipe", "net", spec), RECIPE)], judge(), [RECIPE]).findings
 
-    assert (found.code, found.message) == ("resource-class", "A resource of class char needs groups.")
+    assert (finding.code, finding.message) == ("resource-class", "A resource of class char needs groups.")

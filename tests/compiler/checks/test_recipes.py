@@ -29,10 +29,10 @@ RECIPE: dict[str, Any] = {
 
 def judged(recipe: dict[str, Any] | None = None, policy: dict[str, Any] | None = None) -> list[Diagnostic]:
     """The findings on a recipe and a policy of it."""
-    found = [document(raw("Recipe", "net", RECIPE if recipe is None else recipe), "recipes/net/recipe.yaml")]
+    given = [document(raw("Recipe", "net", RECIPE if recipe is None else recipe), "recipes/net/recipe.yaml")]
     if policy is not None:
-        found.append(document(raw("DevicePolicy", "lab", {"recipe": "net", **policy}), "policies/lab.yaml"))
-    return list(pipeline.judged(found, judge(), [item.file for item in found]).findings)
+        given.append(document(raw("DevicePolicy", "lab", {"recipe": "net", **policy}), "policies/lab.yaml"))
+    return list(pipeline.judged(given, judge(), [item.file for item in given]).findings)
 
 
 def messages(*given: Any) -> list[tuple[str, str]]:
@@ -155,10 +155,10 @@ def test_values_that_exclude_each_other_are_found_over_all_layers() -> None:
     spec["devicePlugin"]["resources"][0]["inject"] = [{"when": "${values.one}"}, {"when": "${values.two}"}]
     wave = {"name": "canary", "percent": 5, "values": {"two": True}}
 
-    found = judged(spec, {"values": {"one": True}, "rollout": {"waves": [wave]}})
+    findings = judged(spec, {"values": {"one": True}, "rollout": {"waves": [wave]}})
 
-    assert [each.code for each in found] == ["values-exclusive", "override-unused"]
-    assert "two: true" in found[0].span.text
+    assert [each.code for each in findings] == ["values-exclusive", "override-unused"]
+    assert "two: true" in findings[0].span.text
 
 
 @pytest.mark.parametrize("pattern", ["^(a+)+$", "^(a|aa)+$", "^([a-z]*)*$"])
@@ -227,9 +227,9 @@ def test_a_profile_does_not_make_a_resource_that_is_there() -> None:
 
 
 def test_a_file_of_a_recipe_holds_one() -> None:
-    found = [document(raw("Recipe", "net", RECIPE), "recipes/net/recipe.yaml") for _ in range(2)]
+    given = [document(raw("Recipe", "net", RECIPE), "recipes/net/recipe.yaml") for _ in range(2)]
 
-    findings = pipeline.judged(found, judge(), ["recipes/net/recipe.yaml"]).findings
+    findings = pipeline.judged(given, judge(), ["recipes/net/recipe.yaml"]).findings
 
     assert [(each.code, each.message) for each in findings] == [
         ("recipe-file", "'recipes/net/recipe.yaml' holds more than one document.")
@@ -272,9 +272,9 @@ def test_a_feature_is_one_that_nfd_reports_and_can_match(
     "name", ["driver", "watcher", "bootstrap", "a-driver", "a-device-plugin-b", "a-pool-b", "pool"]
 )
 def test_a_recipe_has_no_name_that_makes_names_of_other_objects(name: str) -> None:
-    found = [document(raw("Recipe", name, RECIPE), f"recipes/{name}/recipe.yaml")]
+    given = [document(raw("Recipe", name, RECIPE), f"recipes/{name}/recipe.yaml")]
 
-    findings = pipeline.judged(found, judge(), [found[0].file]).findings
+    findings = pipeline.judged(given, judge(), [given[0].file]).findings
 
     assert [(one.code, one.message) for one in findings] == [("recipe-name", f"A recipe cannot be named '{name}'.")]
 
@@ -295,6 +295,6 @@ CHOSEN = {"name": "a", "regexp": "a", "driver": {"modules": ["net_core"]}}
     ],
 )
 def test_a_driver_has_a_module_on_every_node(policy: dict[str, Any], line: int | None) -> None:
-    found = judged({**RECIPE, "driver": OPTIONAL}, policy)
+    findings = judged({**RECIPE, "driver": OPTIONAL}, policy)
 
-    assert [(one.code, one.span.line) for one in found] == ([("module-required", line)] if line else [])
+    assert [(one.code, one.span.line) for one in findings] == ([("module-required", line)] if line else [])

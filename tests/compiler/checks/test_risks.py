@@ -47,8 +47,8 @@ def risks(  # noqa: PLR0913 - both sides of each input
     every = [builders.node(each) for each in NAMES] if nodes is None else nodes
     was, written = made(before, cluster_before, every if nodes_before is None else nodes_before, "tls")
     now, rewritten = made(after, cluster, every, name)
-    found = revisions.compared(was, now, basis(written, rewritten))
-    return {} if found is None else {risk.finding.code: risk for risk in found.risks}
+    compared = revisions.compared(was, now, basis(written, rewritten))
+    return {} if compared is None else {risk.finding.code: risk for risk in compared.risks}
 
 
 def spec(version: str = "2.2.0", **driver: Any) -> dict[str, Any]:
@@ -189,11 +189,11 @@ def test_a_node_that_leaves_the_inventory_loses_no_driver() -> None:
 def test_drivers_are_out_of_sight_when_all_nodes_leave_the_inventory(before: Spec, *, told: bool) -> None:
     nodes = [builders.node(name) for name in NAMES]
 
-    found = risks(before, before, nodes_before=nodes, nodes=())
+    lost = risks(before, before, nodes_before=nodes, nodes=())
 
-    assert found.keys() == ({"driver-removed"} if told else set())
+    assert lost.keys() == ({"driver-removed"} if told else set())
     if told:
-        assert "Restore the inventory" in str(found["driver-removed"].finding.hint)
+        assert "Restore the inventory" in str(lost["driver-removed"].finding.hint)
 
 
 def test_a_policy_with_another_name_loses_no_driver() -> None:
@@ -278,9 +278,9 @@ NO_NFD = {"nfd": {"enabled": False}}
 def test_what_an_engine_would_delete_with_all_that_is_in_it_is_told(
     cluster_before: Spec, cluster: Spec, codes: set[str]
 ) -> None:
-    found = risks(PLAIN, PLAIN, cluster_before=cluster_before, cluster=cluster)
+    told = risks(PLAIN, PLAIN, cluster_before=cluster_before, cluster=cluster)
 
-    assert found.keys() & {"crd-pruned", "namespace-pruned"} == codes
+    assert told.keys() & {"crd-pruned", "namespace-pruned"} == codes
 
 
 MIRROR = {"images": {"mirrors": [{"from": "cr.openfuyao.cn", "to": "mirror.example.com/fuyao"}]}}
@@ -338,18 +338,18 @@ PLUGIN_ONLY = spec(enabled=False)
 def test_a_privilege_that_a_component_did_not_have_is_told(
     before: Spec, after: Spec, cluster: Spec, gained: str | None
 ) -> None:
-    found = risks(before, after, cluster=cluster).get("privilege-gained")
+    risk = risks(before, after, cluster=cluster).get("privilege-gained")
 
-    assert found is None if gained is None else found is not None and gained in "\n".join(found.finding.notes)
+    assert risk is None if gained is None else risk is not None and gained in "\n".join(risk.finding.notes)
 
 
 def test_a_new_cluster_has_no_risks() -> None:
     now, written = made(parallel(9, version="latest"), {}, [builders.node(name) for name in NAMES], "tls")
 
-    found = revisions.compared(None, now, basis([], written))
+    compared = revisions.compared(None, now, basis([], written))
 
-    assert found is not None
-    assert {risk.finding.code for risk in found.risks} == {"mutable-tag", "drain-unbounded"}
+    assert compared is not None
+    assert {risk.finding.code for risk in compared.risks} == {"mutable-tag", "drain-unbounded"}
 
 
 def test_a_node_that_stands_for_others_counts_as_all_of_them() -> None:
@@ -358,8 +358,8 @@ def test_a_node_that_stands_for_others_counts_as_all_of_them() -> None:
     members = {"kp-1": " ".join(f"kp-{number}" for number in range(1, 7))}
 
     known = replace(basis(written, rewritten), known=examples.Examples(b"", members))
-    found = revisions.compared(was, now, known)
+    compared = revisions.compared(was, now, known)
 
-    assert found is not None
-    (risk,) = found.risks
+    assert compared is not None
+    (risk,) = compared.risks
     assert "6 of its 6 nodes" in risk.finding.message

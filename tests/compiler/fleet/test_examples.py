@@ -22,15 +22,15 @@ def text(*names: str) -> bytes:
 
 
 def test_nodes_that_differ_in_other_labels_share_an_example() -> None:
-    found = examples.examples(text("kp-4", "kp-3", "kp-2", "kp-1"), _KEYS)
+    shown = examples.examples(text("kp-4", "kp-3", "kp-2", "kp-1"), _KEYS)
 
-    assert found is not None
-    own = {node["name"]: node["labels"] for node in json.loads(found.text)["spec"]["nodes"]}
+    assert shown is not None
+    own = {node["name"]: node["labels"] for node in json.loads(shown.text)["spec"]["nodes"]}
     assert own == {"kp-4": {"pool": "a"}, "kp-3": {"pool": "b"}}
-    assert found.expanded(["kp-4"]) == ("kp-2", "kp-4")
-    assert found.count(["kp-4"]) == 2
-    assert found.expanded([]) == ()
-    assert found.expanded(["kp-3", "kp-4"]) == ("kp-1", "kp-2", "kp-3", "kp-4")
+    assert shown.expanded(["kp-4"]) == ("kp-2", "kp-4")
+    assert shown.count(["kp-4"]) == 2
+    assert shown.expanded([]) == ()
+    assert shown.expanded(["kp-3", "kp-4"]) == ("kp-1", "kp-2", "kp-3", "kp-4")
 
 
 @pytest.mark.parametrize("names", [("kp-1", "kp-2", "kp-1"), ("kp-1 kp-2", "kp-3"), ("", "kp-1"), ("kp-1", "kp\t2")])

@@ -58,9 +58,9 @@ def comparable(terms: Sequence[selectors.Term], labels: Labels) -> bool:
 
 def negated(*terms: selectors.Term) -> list[list[str]]:
     """The complement in words."""
-    found = overlap.complement(terms)
-    assert not isinstance(found, overlap.TooComplex)
-    return [[selectors.text(one) for one in term] for term in found]
+    rest = overlap.complement(terms)
+    assert not isinstance(rest, overlap.TooComplex)
+    return [[selectors.text(one) for one in term] for term in rest]
 
 
 def pool(*names: str) -> Requirement:
@@ -72,22 +72,22 @@ def pool(*names: str) -> Requirement:
 def test_two_terms_overlap_exactly_when_some_node_matches_both(a: selectors.Term, b: selectors.Term) -> None:
     both = any(matched([a], world) and matched([b], world) for world in worlds())
 
-    found = overlap.overlap(a, b)
+    labels = overlap.overlap(a, b)
 
-    assert not (both and found is None)
-    if found is not None:
-        assert selectors.term_matches(a, found.get)
-        assert selectors.term_matches(b, found.get)
+    assert not (both and labels is None)
+    if labels is not None:
+        assert selectors.term_matches(a, labels.get)
+        assert selectors.term_matches(b, labels.get)
 
 
 @settings
 @hypothesis.given(TERMS, TERMS)
 def test_overlap_is_symmetric_and_its_absence_has_a_key_to_blame(a: selectors.Term, b: selectors.Term) -> None:
-    found = overlap.overlap(a, b)
+    labels = overlap.overlap(a, b)
     blamed = overlap.contradiction(a, b)
 
-    assert found == overlap.overlap(b, a)
-    assert (found is None) == (blamed is not None)
+    assert labels == overlap.overlap(b, a)
+    assert (labels is None) == (blamed is not None)
     if blamed is not None:
         assert overlap.overlap(*(tuple(one for one in term if one.key == blamed) for term in (a, b))) is None
 
@@ -98,9 +98,9 @@ def test_overlaps_are_those_of_every_pair(terms: list[selectors.Term]) -> None:
     pairs = itertools.combinations(range(len(terms)), 2)
     expected = [(i, j, overlap.overlap(terms[i], terms[j])) for i, j in pairs]
 
-    found = list(overlap.overlaps(terms))
+    overlaps = list(overlap.overlaps(terms))
 
-    assert found == [pair for pair in expected if pair[2] is not None]
+    assert overlaps == [pair for pair in expected if pair[2] is not None]
 
 
 @settings
@@ -286,10 +286,10 @@ def test_keys_of_their_own_stay_one_term_however_many() -> None:
 def test_a_shared_key_keeps_the_terms_as_few_as_the_policies() -> None:
     terms = [(pool(f"x{number}"), Requirement("gen", "In", (f"g{number}",))) for number in range(30)]
 
-    found = negated(*terms)
+    terms_left = negated(*terms)
 
-    assert len(found) == 31
-    assert ["gen In [g7]", "pool NotIn [x7]"] in found
+    assert len(terms_left) == 31
+    assert ["gen In [g7]", "pool NotIn [x7]"] in terms_left
 
 
 def test_as_many_terms_as_people_can_review_are_not_too_complex() -> None:
@@ -401,7 +401,7 @@ def test_what_is_too_complex_names_its_keys_the_most_common_first() -> None:
     terms = [(Requirement(f"k{n:02}", "Exists"), pool("x"), Requirement("a", "NotIn", (f"{n}",))) for n in range(40)]
     own = [(Requirement(f"z{n}", "In", ("x",)), Requirement(f"y{n}", "In", ("y",))) for n in range(10)]
 
-    found = overlap.complement([*terms, *own])
+    rest = overlap.complement([*terms, *own])
 
-    assert isinstance(found, overlap.TooComplex)
-    assert found.keys[:3] == ("a", "pool", "k00")
+    assert isinstance(rest, overlap.TooComplex)
+    assert rest.keys[:3] == ("a", "pool", "k00")

@@ -15,13 +15,13 @@ def findings(name: str, content: bytes) -> list[diagnostics.Diagnostic]:
 
 def only(name: str, content: bytes) -> diagnostics.Diagnostic:
     """The one thing that is wrong with a file."""
-    (found,) = findings(name, content)
-    return found
+    (finding,) = findings(name, content)
+    return finding
 
 
-def where(found: diagnostics.Diagnostic) -> tuple[str, int, int]:
+def where(finding: diagnostics.Diagnostic) -> tuple[str, int, int]:
     """Return the code and position of a finding."""
-    return found.code, found.span.line, found.span.column
+    return finding.code, finding.span.line, finding.span.column
 
 
 @pytest.mark.parametrize(
@@ -33,15 +33,15 @@ def where(found: diagnostics.Diagnostic) -> tuple[str, int, int]:
     ],
 )
 def test_a_yaml_file_holds_several_documents(name: str, content: bytes) -> None:
-    documents, found = decode.decode(name, content)
+    documents, findings = decode.decode(name, content)
 
-    assert ([(each.file, each.data) for each in documents], found) == ([(name, {"a": 1}), (name, ["b"])], [])
+    assert ([(each.file, each.data) for each in documents], findings) == ([(name, {"a": 1}), (name, ["b"])], [])
 
 
 def test_a_json_file_holds_one_document_and_may_be_indented_with_tabs() -> None:
-    (document,), found = decode.decode("nodes.json", b'{\r\n\t"a": [1e3, "y", "19e5"]\r\n}\r\n')
+    (document,), findings = decode.decode("nodes.json", b'{\r\n\t"a": [1e3, "y", "19e5"]\r\n}\r\n')
 
-    assert (document.file, document.data, found) == ("nodes.json", {"a": [1000.0, "y", "19e5"]}, [])
+    assert (document.file, document.data, findings) == ("nodes.json", {"a": [1000.0, "y", "19e5"]}, [])
 
 
 def test_yaml_in_a_json_file_is_no_json() -> None:
@@ -75,18 +75,18 @@ def test_what_is_not_utf_8_is_refused_where_it_stands(name: str, content: bytes,
     ],
 )
 def test_a_byte_order_mark_is_named(name: str, mark: bytes, encoding: str) -> None:
-    found = only(name, mark + b"{}")
+    finding = only(name, mark + b"{}")
 
-    assert (where(found), f"mark of {encoding}." in found.message) == (("bad-encoding", 1, 1), True)
+    assert (where(finding), f"mark of {encoding}." in finding.message) == (("bad-encoding", 1, 1), True)
 
 
 @pytest.mark.parametrize("name", ["a.yaml", "a.json"])
 @pytest.mark.parametrize("code", [0x00, 0x01, 0x07, 0x08, 0x0B, 0x0C, 0x1B, 0x1F])
 def test_a_control_character_is_refused_where_it_stands(name: str, code: int) -> None:
-    found = only(name, b'{"a":\n"b' + bytes([code]) + b'"}')
+    finding = only(name, b'{"a":\n"b' + bytes([code]) + b'"}')
 
-    assert where(found) == ("forbidden-character", 2, 3)
-    assert (f"U+{code:04X}" in found.message, found.span.text) == (True, '"b\ufffd"}')
+    assert where(finding) == ("forbidden-character", 2, 3)
+    assert (f"U+{code:04X}" in finding.message, finding.span.text) == (True, '"b\ufffd"}')
 
 
 @pytest.mark.parametrize("character", ["\x7f", "\x85", "\x9b", "\u2028", "\u2029", "\ufeff", "\ufffe", "\uffff"])
@@ -104,9 +104,9 @@ def test_utf_16_without_a_mark_is_refused() -> None:
 @pytest.mark.parametrize("content", [b"", b"\n \n", b"\r\n\r\n"])
 @pytest.mark.parametrize("name", ["a.yaml", "a.json"])
 def test_an_empty_file_is_a_warning(name: str, content: bytes) -> None:
-    found = only(name, content)
+    finding = only(name, content)
 
-    assert (where(found), found.severity) == (("empty-file", 0, 0), "warning")
+    assert (where(finding), finding.severity) == (("empty-file", 0, 0), "warning")
 
 
 def test_a_file_of_comments_is_empty() -> None:
@@ -156,11 +156,11 @@ def test_a_place_far_to_the_right_shows_no_line() -> None:
 def test_the_marks_of_a_merge_conflict_are_one_finding(name: str, code: str, end: str, begin: str) -> None:
     text = end.join(['{"a": 1,', begin, '"b": 1}', "=======", '"b": 2}', ">>>>>>> theirs", ""])
 
-    found = only(name, text.encode())
+    finding = only(name, text.encode())
 
-    assert where(found) == (code, 2, 1)
-    assert found.message == "The file holds the marks of a merge conflict."
-    assert found.hint == "Keep one side, and remove the lines that begin with <<<<<<<, ======= and >>>>>>>."
+    assert where(finding) == (code, 2, 1)
+    assert finding.message == "The file holds the marks of a merge conflict."
+    assert finding.hint == "Keep one side, and remove the lines that begin with <<<<<<<, ======= and >>>>>>>."
 
 
 @pytest.mark.parametrize("text", ["a: <<<<<<< HEAD\n", "a: |\n  <<<<<<< HEAD\n", "<<<<<<<<: 1\n", "<<<<<<<: 1\n"])

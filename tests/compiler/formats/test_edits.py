@@ -23,8 +23,8 @@ VERSIONS = st.sampled_from(
 
 def source(text: str, name: str = "policies/tls.yaml") -> edits.Source:
     """A file as the reader takes it."""
-    read, found = decode.decode(name, text.encode())
-    assert found == []
+    read, findings = decode.decode(name, text.encode())
+    assert findings == []
     return edits.Source(name=name, text=text, documents=tuple(read))
 
 
@@ -130,18 +130,18 @@ def test_an_edit_changes_one_place_and_one_line(file: tuple[str, int], value: st
 def test_quotes_stay_and_new_ones_come_where_a_reader_could_err(
     value: str, plain: str, single: str, double: str
 ) -> None:
-    found = [edited(f"spec: {{driver: {{version: {old}}}}}\n", value) for old in ("1.0.0", "'1.0.0'", '"1.0.0"')]
+    results = [edited(f"spec: {{driver: {{version: {old}}}}}\n", value) for old in ("1.0.0", "'1.0.0'", '"1.0.0"')]
 
-    assert found == [f"spec: {{driver: {{version: {new}}}}}\n" for new in (plain, single, double)]
+    assert results == [f"spec: {{driver: {{version: {new}}}}}\n" for new in (plain, single, double)]
 
 
 @pytest.mark.parametrize(("driver", "quote"), [("\n    version: {}\n", ""), (" {{version: {}}}\n", '"')])
 def test_braces_are_quoted_only_where_they_would_end_a_mapping(driver: str, quote: str) -> None:
     text = "spec:\n  driver:" + driver
 
-    found = edited(text.format("2.2.0"), "2.3-${KERNEL_XYZ}")
+    result = edited(text.format("2.2.0"), "2.3-${KERNEL_XYZ}")
 
-    assert found == text.format(f"{quote}2.3-${{KERNEL_XYZ}}{quote}")
+    assert result == text.format(f"{quote}2.3-${{KERNEL_XYZ}}{quote}")
 
 
 @pytest.mark.parametrize(
@@ -180,9 +180,9 @@ def test_what_is_missing_on_the_way_is_added_where_a_person_would(text: str, wan
 def test_an_entry_gets_its_key_behind_its_name(text: str, wanted: str) -> None:
     head = "waves:\n" if text.startswith("-") else "waves: "
 
-    found = edited(head + text, path=("waves", 0, "version"))
+    result = edited(head + text, path=("waves", 0, "version"))
 
-    assert found == head + wanted
+    assert result == head + wanted
 
 
 def test_a_name_that_is_an_alias_is_not_taken_for_its_place() -> None:

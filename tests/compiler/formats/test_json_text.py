@@ -14,26 +14,26 @@ from tests import effort
 
 def findings(text: str) -> list[diagnostics.Diagnostic]:
     """Return the findings of a text, which yields no document where there are any."""
-    document, found = json_text.document(text, "a.json")
-    assert (document is None) == bool(found)
-    return found
+    document, findings = json_text.document(text, "a.json")
+    assert (document is None) == bool(findings)
+    return findings
 
 
 def only(text: str) -> diagnostics.Diagnostic:
     """The one thing that is wrong with a text."""
-    (found,) = findings(text)
-    return found
+    (finding,) = findings(text)
+    return finding
 
 
-def where(found: diagnostics.Diagnostic) -> tuple[str, int, int]:
+def where(finding: diagnostics.Diagnostic) -> tuple[str, int, int]:
     """Return the code and position of a finding."""
-    return found.code, found.span.line, found.span.column
+    return finding.code, finding.span.line, finding.span.column
 
 
 def read(text: str) -> documents.Document:
     """The document of a clean text."""
-    document, found = json_text.document(text, "a.json")
-    assert document is not None, found
+    document, findings = json_text.document(text, "a.json")
+    assert document is not None, findings
     return document
 
 
@@ -133,9 +133,9 @@ def test_places_can_be_asked_for_in_any_order() -> None:
     ],
 )
 def test_what_is_no_json_is_said_in_a_sentence(text: str, line: int, column: int, message: str) -> None:
-    found = only(text)
+    finding = only(text)
 
-    assert (*where(found), found.message) == ("json-syntax", line, column, message)
+    assert (*where(finding), finding.message) == ("json-syntax", line, column, message)
 
 
 def test_yaml_under_the_name_of_json_is_told_so() -> None:
@@ -153,7 +153,7 @@ def test_a_path_after_a_string_that_ends_too_early_is_no_comment() -> None:
 def test_all_keys_that_stand_twice_are_found_with_their_first_places() -> None:
     text = '{"a": [{"b": 1, "\\u0062": 2}, {"b": {"c": 1, "c": 2}}],\n "d": {"a": 1}, "a": 0, "a": 0}'
 
-    assert sorted((where(found), found.notes) for found in findings(text)) == [
+    assert sorted((where(finding), finding.notes) for finding in findings(text)) == [
         (("duplicate-key", 1, 17), ("It first appears at a.json:1:9.",)),
         (("duplicate-key", 1, 46), ("It first appears at a.json:1:38.",)),
         (("duplicate-key", 2, 17), ("It first appears at a.json:1:2.",)),
@@ -170,9 +170,9 @@ def test_a_file_of_nothing_but_faults_is_not_searched_to_its_end() -> None:
 
 @pytest.mark.parametrize("number", ["1" + "0" * 18, "-1" + "0" * 18, "9" * 5000])
 def test_an_integer_that_loses_digits_is_refused(number: str) -> None:
-    found = only(f'{{"{number}": "{number}", "a": {number}}}')
+    finding = only(f'{{"{number}": "{number}", "a": {number}}}')
 
-    assert where(found) == ("ambiguous-scalar", 1, 2 * len(number) + 15)
+    assert where(finding) == ("ambiguous-scalar", 1, 2 * len(number) + 15)
 
 
 def test_an_integer_of_eighteen_digits_is_fine() -> None:
@@ -193,7 +193,7 @@ def test_an_integer_of_eighteen_digits_is_fine() -> None:
     ],
 )
 def test_half_a_character_is_refused(text: str, columns: list[int]) -> None:
-    assert [where(found) for found in findings(text)] == [("forbidden-character", 1, column) for column in columns]
+    assert [where(finding) for finding in findings(text)] == [("forbidden-character", 1, column) for column in columns]
 
 
 @pytest.mark.parametrize("opening", ["[", '{"a":', '[{"a":'])
@@ -204,8 +204,8 @@ def test_a_document_nests_64_levels_and_no_more(opening: str) -> None:
     assert findings(opening * (64 // levels) + "0" + closing * (64 // levels)) == []
     for more in (66, 600, 100_000):
         times = more // levels
-        found = only(opening * times + "0" + closing * times)
-        assert where(found) == ("nesting-too-deep", 1, len(opening) * 64 // levels + 1)
+        finding = only(opening * times + "0" + closing * times)
+        assert where(finding) == ("nesting-too-deep", 1, len(opening) * 64 // levels + 1)
 
 
 def test_brackets_in_strings_are_no_levels() -> None:

@@ -24,19 +24,19 @@ def findings(text: str) -> list[diagnostics.Diagnostic]:
 
 def only(text: str) -> diagnostics.Diagnostic:
     """The one thing that is wrong with a text."""
-    (found,) = findings(text)
-    return found
+    (finding,) = findings(text)
+    return finding
 
 
-def where(found: diagnostics.Diagnostic) -> tuple[str, int, int]:
+def where(finding: diagnostics.Diagnostic) -> tuple[str, int, int]:
     """Return the code and position of a finding."""
-    return found.code, found.span.line, found.span.column
+    return finding.code, finding.span.line, finding.span.column
 
 
 def document(text: str) -> documents.Document:
     """The one document of a clean text."""
-    (only_one,), found = yaml_text.documents(text, "a.yaml")
-    assert found == []
+    (only_one,), findings = yaml_text.documents(text, "a.yaml")
+    assert findings == []
     return only_one
 
 
@@ -54,21 +54,21 @@ def document(text: str) -> documents.Document:
     ],
 )
 def test_a_trap_is_refused_with_the_forms_to_write_instead(text: str, other: str) -> None:
-    found = only(f"a:\n  b: {text}\n")
+    finding = only(f"a:\n  b: {text}\n")
 
-    assert where(found) == ("ambiguous-scalar", 2, 6)
-    assert f"'{text}'" in found.message
-    assert found.hint == f'Write "{text}" for the string{other and f", or {other}"}.'
+    assert where(finding) == ("ambiguous-scalar", 2, 6)
+    assert f"'{text}'" in finding.message
+    assert finding.hint == f'Write "{text}" for the string{other and f", or {other}"}.'
 
 
 @pytest.mark.parametrize(
     "text", ["y", "19e5", "0644", "08", "1:20", "2001-01-01", "=", "1", "1.5", "true", "null", "~"]
 )
 def test_a_key_that_some_reader_takes_for_no_string_is_refused(text: str) -> None:
-    found = only(f"a:\n  {text}: b\n")
+    finding = only(f"a:\n  {text}: b\n")
 
-    assert where(found) == ("ambiguous-scalar", 2, 3)
-    assert found.hint == f'Write "{text}".'
+    assert where(finding) == ("ambiguous-scalar", 2, 3)
+    assert finding.hint == f'Write "{text}".'
 
 
 @pytest.mark.parametrize("text", ["y", "19e5", "0644", "2001-01-01", "=", "<<", "1", "null", ""])
@@ -81,9 +81,9 @@ def test_a_next_line_character_is_kept_where_it_is_escaped() -> None:
 
 
 def test_all_traps_of_a_file_are_found() -> None:
-    found = findings("- y\n- {no: 1, a: 08}\n---\nb: 1\nb: 2\n- y: broken\n")
+    notes = findings("- y\n- {no: 1, a: 08}\n---\nb: 1\nb: 2\n- y: broken\n")
 
-    assert [where(each) for each in found] == [
+    assert [where(each) for each in notes] == [
         *[("ambiguous-scalar", 1, 3), ("ambiguous-scalar", 2, 4), ("ambiguous-scalar", 2, 14)],
         *[("duplicate-key", 5, 1), ("yaml-syntax", 6, 1)],
     ]
@@ -94,10 +94,10 @@ def test_a_file_of_nothing_but_faults_is_not_read_to_its_end() -> None:
 
 
 def test_a_key_that_stands_twice_names_its_first_place() -> None:
-    found = only("a:\n  b: 1\n  'c': 2\n  \"b\": 3\n")
+    finding = only("a:\n  b: 1\n  'c': 2\n  \"b\": 3\n")
 
-    assert where(found) == ("duplicate-key", 4, 3)
-    assert found.notes == ("It first appears at a.yaml:2:3.",)
+    assert where(finding) == ("duplicate-key", 4, 3)
+    assert finding.notes == ("It first appears at a.yaml:2:3.",)
 
 
 def test_the_same_key_in_other_mappings_is_fine() -> None:
@@ -105,9 +105,9 @@ def test_the_same_key_in_other_mappings_is_fine() -> None:
 
 
 def test_documents_come_in_their_order_without_empty_ones() -> None:
-    found = yaml_text.documents("# nothing\n---\n---\na: 1\n---\n# nothing\n---\n[b]\n...\n---\n", "a.yaml")
+    finding = yaml_text.documents("# nothing\n---\n---\na: 1\n---\n# nothing\n---\n[b]\n...\n---\n", "a.yaml")
 
-    assert ([each.data for each in found[0]], found[1]) == ([{"a": 1}, ["b"]], [])
+    assert ([each.data for each in finding[0]], finding[1]) == ([{"a": 1}, ["b"]], [])
 
 
 def test_a_document_that_says_null_is_one() -> None:
@@ -187,9 +187,9 @@ def test_anchors_of_one_document_do_not_reach_into_the_next() -> None:
 )
 @pytest.mark.parametrize("value", ["1", "'1'", "[1]", "{a: 1}"])
 def test_a_tag_is_refused(tag: str, shown: str, value: str) -> None:
-    found = only(f"a: {tag} {value}\n")
+    finding = only(f"a: {tag} {value}\n")
 
-    assert (where(found), f"'{shown}'" in found.message) == (("yaml-tag", 1, 4), True)
+    assert (where(finding), f"'{shown}'" in finding.message) == (("yaml-tag", 1, 4), True)
 
 
 def test_a_tag_of_a_key_is_refused() -> None:
@@ -242,9 +242,9 @@ def test_a_large_file_of_one_opening_is_answered(opening: str) -> None:
     ],
 )
 def test_what_is_no_yaml_is_said_in_a_sentence(text: str, line: int, column: int, message: str) -> None:
-    found = only(text)
+    finding = only(text)
 
-    assert (*where(found), found.message) == ("yaml-syntax", line, column, message)
+    assert (*where(finding), finding.message) == ("yaml-syntax", line, column, message)
 
 
 @pytest.mark.parametrize(
@@ -253,18 +253,18 @@ def test_what_is_no_yaml_is_said_in_a_sentence(text: str, line: int, column: int
     ids=["value", "comment", "both"],
 )
 def test_quotes_that_a_later_value_or_comment_closes_are_told_where_they_open(rest: str) -> None:
-    found = only(f'a:\n  b: "1.0\n{rest}')
+    finding = only(f'a:\n  b: "1.0\n{rest}')
 
     line = 4 if "another" in rest else 3
-    assert where(found) == ("yaml-syntax", 2, 6)
-    assert found.message == f"The quotes that open here close on line {line}, before more text."
-    assert found.hint == "Close them on the line on which they open."
+    assert where(finding) == ("yaml-syntax", 2, 6)
+    assert finding.message == f"The quotes that open here close on line {line}, before more text."
+    assert finding.hint == "Close them on the line on which they open."
 
 
 def test_quotes_of_several_lines_are_not_blamed_for_a_later_fault() -> None:
-    found = only('a: "b\n  c"\nd: e: f\n')
+    finding = only('a: "b\n  c"\nd: e: f\n')
 
-    assert where(found) == ("yaml-syntax", 3, 5)
+    assert where(finding) == ("yaml-syntax", 3, 5)
 
 
 def test_an_unclosed_list_says_where_it_opens() -> None:
@@ -362,8 +362,8 @@ def test_a_place_is_where_its_value_was_written(value: Any) -> None:
 @given(st.text("ab:-?{}[],&*!|>'\"%@` \n\t#<=~y1.0_e", max_size=40))
 @settings(max_examples=effort.examples(gate=66, long=400))
 def test_what_is_accepted_reads_the_same_in_python(text: str) -> None:
-    read_documents, found = yaml_text.documents(text, "a.yaml")
+    read_documents, findings = yaml_text.documents(text, "a.yaml")
 
-    if not found and "<<" not in text:
+    if not findings and "<<" not in text:
         expected = [each for each in yaml.load_all(text, Loader=yaml.CSafeLoader) if each is not None]
         assert [each.data for each in read_documents if each.data is not None] == expected

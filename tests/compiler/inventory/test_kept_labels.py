@@ -15,7 +15,7 @@ def node(**more: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("kept", "found"),
+    ("kept", "left"),
     [
         ((), {NFD, ZONE}),
         (("feature.node.kubernetes.io/",), {NFD}),
@@ -25,11 +25,11 @@ def node(**more: str) -> dict[str, Any]:
     ],
 )
 def test_an_allow_list_keeps_keys_and_beginnings_of_keys_and_always_the_name_of_the_host(
-    kept: tuple[str, ...], found: set[str]
+    kept: tuple[str, ...], left: set[str]
 ) -> None:
     made = reduction.Reducer((), kept).node(node())
 
-    assert {*made.labels, *made.profile.labels} == found
+    assert {*made.labels, *made.profile.labels} == left
     assert made.hostname == "a"
 
 

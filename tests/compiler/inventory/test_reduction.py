@@ -19,15 +19,15 @@ HOSTNAME = "kubernetes.io/hostname"
 LASTING = {"key": "dedicated", "value": "tls", "effect": "NoSchedule"}
 
 
-def reread(found: snapshot.Inventory) -> snapshot.Inventory:
+def reread(nodes: snapshot.Inventory) -> snapshot.Inventory:
     """Return the inventory read from the canonical text of another one."""
-    return canonical_form.of_document(found.file, json.loads(canonical_form.text(found)))
+    return canonical_form.of_document(nodes.file, json.loads(canonical_form.text(nodes)))
 
 
 def only(**parts: Any) -> snapshot.Node:
     """Return the reduction of one Kubernetes node."""
-    (found,) = builders.reduced(builders.kubernetes_node(**parts)).nodes
-    return found
+    (node,) = builders.reduced(builders.kubernetes_node(**parts)).nodes
+    return node
 
 
 @pytest.mark.parametrize(
@@ -50,10 +50,10 @@ def only(**parts: Any) -> snapshot.Node:
     ],
 )
 def test_a_label_that_follows_from_the_machine_stands_in_the_profile(key: str) -> None:
-    found = only(labels={key: "1"})
+    node = only(labels={key: "1"})
 
-    assert dict(found.profile.labels) == {key: "1"}
-    assert dict(found.labels) == {}
+    assert dict(node.profile.labels) == {key: "1"}
+    assert dict(node.labels) == {}
 
 
 @pytest.mark.parametrize(
@@ -75,20 +75,20 @@ def test_a_label_that_follows_from_the_machine_stands_in_the_profile(key: str) -
     ],
 )
 def test_a_label_of_people_and_clouds_stands_on_the_nodes_line(key: str) -> None:
-    found = only(labels={key: "1"})
+    node = only(labels={key: "1"})
 
-    assert dict(found.labels) == {key: "1"}
-    assert dict(found.profile.labels) == {}
+    assert dict(node.labels) == {key: "1"}
+    assert dict(node.profile.labels) == {}
 
 
 def test_alike_nodes_share_a_profile_however_people_labelled_them() -> None:
-    found = builders.reduced(
+    reduced = builders.reduced(
         builders.kubernetes_node("a", builders.HPRE | {"pool": "tls"}),
         builders.kubernetes_node("b", builders.HPRE | {"pool": "web"}),
         builders.kubernetes_node("c", {}),
     )
 
-    a, b, c = (node.profile for node in found.nodes)
+    a, b, c = (node.profile for node in reduced.nodes)
     assert a is b
     assert a != c
 
@@ -137,9 +137,9 @@ def test_what_comes_and_goes_leaves_nothing_behind_in_the_reducer() -> None:
     ],
 )
 def test_taints_that_every_daemonset_tolerates_never_enter(state: str, effect: str) -> None:
-    found = only(taints=[{"key": f"node.kubernetes.io/{state}", "effect": effect}, LASTING])
+    node = only(taints=[{"key": f"node.kubernetes.io/{state}", "effect": effect}, LASTING])
 
-    assert found.profile.taints == (builders.taint("dedicated=tls:NoSchedule"),)
+    assert node.profile.taints == (builders.taint("dedicated=tls:NoSchedule"),)
 
 
 @pytest.mark.parametrize(
@@ -155,20 +155,20 @@ def test_taints_that_every_daemonset_tolerates_never_enter(state: str, effect: s
 def test_taints_of_a_nodes_state_that_keep_pods_away_enter(text: str) -> None:
     taint = builders.taint(text)
 
-    found = only(taints=[{"key": taint.key, "value": taint.value, "effect": taint.effect}])
+    node = only(taints=[{"key": taint.key, "value": taint.value, "effect": taint.effect}])
 
-    assert found.profile.taints == (taint,)
+    assert node.profile.taints == (taint,)
 
 
 def test_the_order_of_taints_makes_no_other_profile() -> None:
     other = {"key": "a", "effect": "NoExecute"}
 
-    found = builders.reduced(
+    reduced = builders.reduced(
         builders.kubernetes_node("a", taints=[LASTING, other]),
         builders.kubernetes_node("b", taints=[other, LASTING]),
     )
 
-    assert found.nodes[0].profile is found.nodes[1].profile
+    assert reduced.nodes[0].profile is reduced.nodes[1].profile
 
 
 @pytest.mark.parametrize(
@@ -183,19 +183,19 @@ def test_the_order_of_taints_makes_no_other_profile() -> None:
     ],
 )
 def test_ignored_labels_are_named_by_key_or_glob(pattern: str, key: str, stays: bool) -> None:
-    found = builders.reduced(builders.kubernetes_node(labels={key: "1"}), ignored=[pattern])
+    reduced = builders.reduced(builders.kubernetes_node(labels={key: "1"}), ignored=[pattern])
 
-    assert (key in found.nodes[0].labels) is stays
+    assert (key in reduced.nodes[0].labels) is stays
 
 
 def test_an_ignored_label_of_the_machine_leaves_the_profile_too() -> None:
-    found = builders.reduced(
+    reduced = builders.reduced(
         builders.kubernetes_node(labels={"feature.node.kubernetes.io/volatile": "1"} | builders.HPRE),
         ignored=["feature.node.kubernetes.io/*"],
     )
 
-    assert dict(found.nodes[0].profile.labels) == builders.HPRE
-    assert found.nodes[0].profile.discovered
+    assert dict(reduced.nodes[0].profile.labels) == builders.HPRE
+    assert reduced.nodes[0].profile.discovered
 
 
 @pytest.mark.parametrize(
@@ -218,9 +218,9 @@ def test_a_node_is_discovered_when_nfd_has_left_a_trace(
     item = builders.kubernetes_node(labels=labels)
     item["metadata"]["annotations"] = annotations
 
-    (found,) = builders.reduced(item).nodes
+    (node,) = builders.reduced(item).nodes
 
-    assert found.profile.discovered is discovered
+    assert node.profile.discovered is discovered
 
 
 @pytest.mark.parametrize(
@@ -233,20 +233,20 @@ def test_the_hostname_is_written_where_it_is_not_the_nodes_name(hostname: str | 
         del item["metadata"]["labels"][HOSTNAME]
     else:
         item["metadata"]["labels"][HOSTNAME] = hostname
-    found = builders.reduced(item)
+    reduced = builders.reduced(item)
 
-    (line,) = json.loads(canonical_form.text(found))["spec"]["nodes"]
+    (line,) = json.loads(canonical_form.text(reduced))["spec"]["nodes"]
 
     assert {key: value for key, value in line.items() if key == "hostname"} == written
-    assert found.nodes[0].label(HOSTNAME) == (hostname or None)
-    assert reread(found) == found
+    assert reduced.nodes[0].label(HOSTNAME) == (hostname or None)
+    assert reread(reduced) == reduced
 
 
 def test_nodes_without_anything_but_a_name_are_read() -> None:
-    found = builders.reduced({"metadata": {"name": "bare"}})
+    reduced = builders.reduced({"metadata": {"name": "bare"}})
 
-    assert reread(found) == found
-    assert found.nodes[0].profile.kernel_version == ""
+    assert reread(reduced) == reduced
+    assert reduced.nodes[0].profile.kernel_version == ""
 
 
 def test_volatile_facts_change_no_byte() -> None:
@@ -260,25 +260,25 @@ def test_volatile_facts_change_no_byte() -> None:
 
 
 def test_the_canonical_text_has_a_line_for_each_node_and_for_each_profile() -> None:
-    found = builders.reduced(
+    reduced = builders.reduced(
         builders.kubernetes_node("b", builders.HPRE | {"pool": "tls"}),
         builders.kubernetes_node("a"),
         builders.kubernetes_node("c", {}),
     )
 
-    lines = canonical_form.text(found).splitlines()
+    lines = canonical_form.text(reduced).splitlines()
 
-    ids = sorted(json.loads(canonical_form.text(found))["spec"]["profiles"])
+    ids = sorted(json.loads(canonical_form.text(reduced))["spec"]["profiles"])
     assert [line.partition('"name":')[2][:3] for line in lines[2:5]] == ['"a"', '"b"', '"c"']
     assert [line[1:9] for line in lines[7:9]] == ids
     assert [lines[1], *lines[5:7], lines[9]] == ['"spec":{"nodes":[', "],", '"profiles":{', "}}}"]
 
 
 def test_an_empty_inventory_reads_as_one() -> None:
-    found = builders.reduced()
+    reduced = builders.reduced()
 
-    assert reread(found) == found
-    assert found.nodes == ()
+    assert reread(reduced) == reduced
+    assert reduced.nodes == ()
 
 
 def test_a_profiles_id_follows_from_its_content_alone() -> None:
@@ -313,13 +313,13 @@ def test_two_profiles_whose_ids_collide_get_two_ids() -> None:
     nodes = [builders.kubernetes_node(f"node-{index}") for index in range(2)]
     for item, kernel in zip(nodes, colliding(builders.kubernetes_node()), strict=True):
         item["status"]["nodeInfo"]["kernelVersion"] = kernel
-    found = builders.reduced(*nodes)
+    reduced = builders.reduced(*nodes)
 
-    profiles = json.loads(canonical_form.text(found))["spec"]["profiles"]
+    profiles = json.loads(canonical_form.text(reduced))["spec"]["profiles"]
 
     assert len(profiles) == 2
-    assert reread(found) == found
-    assert canonical_form.text(builders.reduced(*reversed(nodes))) == canonical_form.text(found)
+    assert reread(reduced) == reduced
+    assert canonical_form.text(builders.reduced(*reversed(nodes))) == canonical_form.text(reduced)
 
 
 LABELS = st.dictionaries(
@@ -346,18 +346,18 @@ TAINTS: st.SearchStrategy[list[dict[str, str]]] = st.lists(
 def items(draw: st.DrawFn) -> list[dict[str, Any]]:
     """Nodes of a cluster."""
     names = draw(st.lists(st.sampled_from("abcdef"), unique=True, max_size=5))
-    found = []
+    nodes = []
     for name in names:
         item = builders.kubernetes_node(name, taints=draw(TAINTS))
         item["metadata"]["labels"] = draw(LABELS)
-        found.append(item)
-    return found
+        nodes.append(item)
+    return nodes
 
 
 @hypothesis.settings(max_examples=effort.examples(gate=16, long=100))
 @hypothesis.given(items())
-def test_the_canonical_text_holds_the_whole_inventory(found: list[dict[str, Any]]) -> None:
-    reduced = builders.reduced(*found)
+def test_the_canonical_text_holds_the_whole_inventory(nodes: list[dict[str, Any]]) -> None:
+    reduced = builders.reduced(*nodes)
 
     assert reread(reduced) == reduced
     assert canonical_form.text(reread(reduced)) == canonical_form.text(reduced)
@@ -365,17 +365,17 @@ def test_the_canonical_text_holds_the_whole_inventory(found: list[dict[str, Any]
 
 @hypothesis.settings(max_examples=effort.examples(gate=15, long=50))
 @hypothesis.given(items(), st.randoms(use_true_random=False))
-def test_the_canonical_text_does_not_depend_on_the_order_of_nodes(found: list[dict[str, Any]], random: Any) -> None:
-    shuffled = list(found)
+def test_the_canonical_text_does_not_depend_on_the_order_of_nodes(nodes: list[dict[str, Any]], random: Any) -> None:
+    shuffled = list(nodes)
     random.shuffle(shuffled)
 
-    assert canonical_form.text(builders.reduced(*shuffled)) == canonical_form.text(builders.reduced(*found))
+    assert canonical_form.text(builders.reduced(*shuffled)) == canonical_form.text(builders.reduced(*nodes))
 
 
 @hypothesis.settings(max_examples=25)
 @hypothesis.given(items())
-def test_every_canonical_text_meets_its_schema(found: list[dict[str, Any]]) -> None:
-    text = canonical_form.text(builders.reduced(*found))
+def test_every_canonical_text_meets_its_schema(nodes: list[dict[str, Any]]) -> None:
+    text = canonical_form.text(builders.reduced(*nodes))
 
     document = builders.document(json.loads(text), "inventory/east.json")
 
@@ -387,15 +387,15 @@ def test_every_canonical_text_meets_its_schema(found: list[dict[str, Any]]) -> N
 def test_a_node_that_stands_twice_is_reported_where_it_stands_again() -> None:
     data = {"apiVersion": "v1", "kind": "List", "items": [builders.kubernetes_node("a")] * 2}
 
-    (found,) = inventory.findings(builders.document(data, "inventory/east.yaml"))
+    (finding,) = inventory.findings(builders.document(data, "inventory/east.yaml"))
 
-    assert found.code == "duplicate-node"
-    assert found.span.line > 20
+    assert finding.code == "duplicate-node"
+    assert finding.span.line > 20
 
 
 def test_a_profile_that_is_not_there_is_reported() -> None:
     data = builders.raw("NodeInventory", "east", {"nodes": [{"name": "a", "profile": "00000000"}], "profiles": {}})
 
-    (found,) = inventory.findings(builders.document(data, "inventory/east.json"))
+    (finding,) = inventory.findings(builders.document(data, "inventory/east.json"))
 
-    assert found.code == "unknown-profile"
+    assert finding.code == "unknown-profile"

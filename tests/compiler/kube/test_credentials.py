@@ -52,20 +52,20 @@ def failure(
 def test_a_server_that_is_not_there_is_unreachable(server: apiserver.ApiServer) -> None:
     server.down()
 
-    found = failure(server)
+    error = failure(server)
     server.up()
 
-    assert isinstance(found, client.Unreachable)
-    assert str(found) == f"the API server at {server.address} cannot be reached: Connection refused."
+    assert isinstance(error, client.Unreachable)
+    assert str(error) == f"the API server at {server.address} cannot be reached: Connection refused."
 
 
 def test_a_server_that_never_answers_is_unreachable(server: apiserver.ApiServer) -> None:
     server.state.deaf = True
 
-    found = failure(server, timeouts=client.Timeouts(read_s=0.2))
+    error = failure(server, timeouts=client.Timeouts(read_s=0.2))
 
-    assert isinstance(found, client.Unreachable)
-    assert "does not answer in time" in str(found)
+    assert isinstance(error, client.Unreachable)
+    assert "does not answer in time" in str(error)
 
 
 def test_a_server_that_takes_too_long_for_an_answer_is_unreachable(
@@ -81,10 +81,10 @@ def test_a_server_that_takes_too_long_for_an_answer_is_unreachable(
     monkeypatch.setattr(apiserver.Handler, "_say", trickle)
     started_s = time.monotonic()
 
-    found = failure(server, timeouts=client.Timeouts(answer_s=0.2))
+    error = failure(server, timeouts=client.Timeouts(answer_s=0.2))
 
-    assert isinstance(found, client.Unreachable)
-    assert "takes longer" in str(found)
+    assert isinstance(error, client.Unreachable)
+    assert "takes longer" in str(error)
     assert time.monotonic() - started_s < 5
 
 
@@ -103,10 +103,10 @@ def test_credentials_that_are_not_known_are_denied(server: apiserver.ApiServer) 
     server.state.token = FIRST
     server.write_kubeconfig(token=SECOND)
 
-    found = failure(server)
+    error = failure(server)
 
-    assert isinstance(found, client.Denied)
-    assert str(found) == (
+    assert isinstance(error, client.Denied)
+    assert str(error) == (
         f"the API server at {server.address} did not list nodes, "
         "as it does not accept the credentials (401): Unauthorized."
     )
@@ -194,18 +194,18 @@ def test_an_authority_within_the_kubeconfig_is_taken(secure: apiserver.ApiServer
 def test_a_server_that_is_busy_is_asked_again(server: apiserver.ApiServer) -> None:
     server.state.answers["/api/v1/nodes"] = [(429, "busy", {"Retry-After": "0"})] * 2
 
-    found = next(cluster_of(server).pages())
+    page = next(cluster_of(server).pages())
 
-    assert found.items
+    assert page.items
     assert len(server.state.requests) == 3
 
 
 def test_a_server_that_stays_busy_is_left_alone(server: apiserver.ApiServer) -> None:
     server.state.answers["/api/v1/nodes"] = [(429, "busy", {"Retry-After": "0"})] * 9
 
-    found = failure(server)
+    error = failure(server)
 
-    assert str(found) == f"the API server at {server.address} did not list nodes (429): busy."
+    assert str(error) == f"the API server at {server.address} did not list nodes (429): busy."
     assert len(server.state.requests) == 4
 
 
@@ -220,37 +220,37 @@ def test_without_the_client_it_says_how_to_get_it(server: apiserver.ApiServer, m
         monkeypatch.setitem(sys.modules, name, None)
     monkeypatch.setitem(sys.modules, "kubernetes", None)
 
-    found = failure(server)
+    error = failure(server)
 
-    assert isinstance(found, credentials.NoClient)
-    assert found.hint == "Run: pip install 'kae-compiler[live]'"
+    assert isinstance(error, credentials.NoClient)
+    assert error.hint == "Run: pip install 'kae-compiler[live]'"
 
 
 # Kubeconfigs
 
 
 def test_a_context_can_be_chosen(server: apiserver.ApiServer) -> None:
-    found = failure(server, "bare")
+    error = failure(server, "bare")
 
-    assert isinstance(found, credentials.NoAccess)
-    assert str(found) == f"the cluster of context 'bare' of '{server.kubeconfig}' names no server."
+    assert isinstance(error, credentials.NoAccess)
+    assert str(error) == f"the cluster of context 'bare' of '{server.kubeconfig}' names no server."
 
 
 def test_a_context_that_is_not_there_is_answered_with_those_that_are(server: apiserver.ApiServer) -> None:
-    found = failure(server, "other")
+    error = failure(server, "other")
 
-    assert str(found) == f"'{server.kubeconfig}' has no context 'other'."
-    assert found.hint == "Its contexts are bare, test."
+    assert str(error) == f"'{server.kubeconfig}' has no context 'other'."
+    assert error.hint == "Its contexts are bare, test."
 
 
 def test_without_a_current_context_one_has_to_be_named(server: apiserver.ApiServer) -> None:
     config = json.loads(server.kubeconfig.read_text())
     server.kubeconfig.write_text(json.dumps(config | {"current-context": ""}))
 
-    found = failure(server)
+    error = failure(server)
 
-    assert str(found) == f"'{server.kubeconfig}' states no current context."
-    assert found.hint == "Name one with --context. Its contexts are bare, test."
+    assert str(error) == f"'{server.kubeconfig}' states no current context."
+    assert error.hint == "Name one with --context. Its contexts are bare, test."
 
 
 @pytest.mark.parametrize(
@@ -278,20 +278,20 @@ def test_what_is_no_kubeconfig_is_named(text: str | None, words: str, server: ap
     if text is not None:
         server.kubeconfig.write_text(text)
 
-    found = failure(server)
+    error = failure(server)
 
-    assert isinstance(found, credentials.NoAccess)
-    assert f"'{server.kubeconfig}'" in str(found)
-    assert words in str(found)
+    assert isinstance(error, credentials.NoAccess)
+    assert f"'{server.kubeconfig}'" in str(error)
+    assert words in str(error)
 
 
 def test_a_file_that_a_kubeconfig_names_and_that_is_not_there_is_named(server: apiserver.ApiServer) -> None:
     server.write_kubeconfig(tokenFile="nowhere")
 
-    found = failure(server)
+    error = failure(server)
 
-    assert isinstance(found, credentials.NoAccess)
-    assert f"'{server.kubeconfig.parent}/nowhere', which '{server.kubeconfig}' names" in str(found)
+    assert isinstance(error, credentials.NoAccess)
+    assert f"'{server.kubeconfig.parent}/nowhere', which '{server.kubeconfig}' names" in str(error)
 
 
 def test_what_was_closed_can_be_asked_again(server: apiserver.ApiServer) -> None:

@@ -4,6 +4,6 @@ from compiler.kube import lease_objects
 
 
 def test_a_lease_without_a_spec_is_free() -> None:
-    found = lease_objects.parse({"metadata": {"name": "kae-driver-tls-1"}})
+    lease = lease_objects.parse({"metadata": {"name": "kae-driver-tls-1"}})
 
-    assert (found.holder, found.duration_s) == ("", 0)
+    assert (lease.holder, lease.duration_s) == ("", 0)

@@ -75,9 +75,9 @@ def test_a_snapshot_begins_again_where_its_moment_is_forgotten(server: apiserver
         assert isinstance(raw, dict)
         return str(raw["metadata"]["name"])
 
-    found = cluster_of(server).snapshot(names)
+    taken = cluster_of(server).snapshot(names)
 
-    assert sorted(found) == [f"node-{number:03}" for number in range(reader.PAGE + 1)]
+    assert sorted(taken) == [f"node-{number:03}" for number in range(reader.PAGE + 1)]
 
 
 def test_a_snapshot_is_given_up_when_every_moment_is_forgotten(server: apiserver.ApiServer) -> None:
@@ -117,10 +117,10 @@ def test_a_node_is_there_or_gone(server: apiserver.ApiServer) -> None:
     fill(server, 1)
     cluster = cluster_of(server)
 
-    found, gone = cluster.object("v1", "Node", "node-000"), cluster.object("v1", "Node", "node-999")
+    taken, gone = cluster.object("v1", "Node", "node-000"), cluster.object("v1", "Node", "node-999")
 
-    assert found is not None
-    assert found["metadata"]["name"] == "node-000"
+    assert taken is not None
+    assert taken["metadata"]["name"] == "node-000"
     assert gone is None
 
 

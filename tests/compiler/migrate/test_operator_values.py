@@ -24,21 +24,21 @@ Found = list[diagnostics.Diagnostic]
 
 def translated(text: str, names: drafts.Names = NAMES) -> tuple[tuple[dict[str, Any], ...], Found]:
     """Return the documents that a file's text is translated to, and the findings but for the operator's images."""
-    objects, found = with_images(text, names)
-    return objects, [finding for finding in found if finding.code != "operator-image"]
+    objects, findings = with_images(text, names)
+    return objects, [finding for finding in findings if finding.code != "operator-image"]
 
 
 def with_images(text: str, names: drafts.Names = NAMES) -> tuple[tuple[dict[str, Any], ...], Found]:
     """Return the documents and findings that a file's text is translated to."""
-    read, found = decode.decode("values.yaml", text.encode())
-    assert found == []
+    read, findings = decode.decode("values.yaml", text.encode())
+    assert findings == []
     return operator_values.translated(read, names, JUDGE)
 
 
 def documents_of(text: str, names: drafts.Names = NAMES) -> tuple[dict[str, Any], dict[str, Any]]:
     """The KAEPolicy and the KAECluster of a file without errors."""
-    objects, found = translated(text, names)
-    assert not diagnostics.has_errors(found), found
+    objects, findings = translated(text, names)
+    assert not diagnostics.has_errors(findings), findings
     policy, cluster = objects
     return policy, cluster
 
@@ -78,13 +78,13 @@ def test_what_equals_a_default_is_not_written() -> None:
 
 def images_of_operator(text: str) -> list[tuple[int, str]]:
     """The line and the image of each finding on an image of the operator."""
-    _, found = with_images(text)
-    own = diagnostics.merged(finding for finding in found if finding.code == "operator-image")
+    _, findings = with_images(text)
+    own = diagnostics.merged(finding for finding in findings if finding.code == "operator-image")
     return [(finding.span.line, finding.message.split("'")[1].removeprefix(f"{REGISTRY}/")) for finding in own]
 
 
 @pytest.mark.parametrize(
-    ("text", "found"),
+    ("text", "images"),
     [
         ("{}", [(1, "kae-device-plugin:latest"), (1, "kae-driver-installer:latest")]),
         ("devicePlugin: {enabled: false}\ndriver:\n  version: v2\n", [(3, "kae-driver-installer:v2")]),
@@ -98,8 +98,8 @@ def images_of_operator(text: str) -> list[tuple[int, str]]:
         ("driver: {version: 1}\n", []),
     ],
 )
-def test_an_image_of_the_operator_is_told_unless_the_values_are_wrong(text: str, found: list[tuple[int, str]]) -> None:
-    assert images_of_operator(text) == found
+def test_an_image_of_the_operator_is_told_unless_the_values_are_wrong(text: str, images: list[tuple[int, str]]) -> None:
+    assert images_of_operator(text) == images
 
 
 def test_a_component_that_is_off_has_no_version_to_pin() -> None:
@@ -120,10 +120,10 @@ def test_names_come_from_the_command_line_first() -> None:
 
 
 def test_a_live_object_keeps_its_name_and_loses_what_the_api_server_added() -> None:
-    objects, found = translated(live({"driver": {"enabledCleanup": True}}, namespace="openfuyao"))
+    objects, findings = translated(live({"driver": {"enabledCleanup": True}}, namespace="openfuyao"))
 
     policy, cluster = objects
-    assert found == []
+    assert findings == []
     assert policy["metadata"] == {"name": "kae-policy"}
     assert policy["spec"]["driver"]["enabledCleanup"] is True
     assert cluster["spec"]["namespace"] == "openfuyao"
@@ -151,18 +151,18 @@ def test_a_list_of_one_is_that_one(kind: str) -> None:
     ],
 )
 def test_what_is_neither_values_nor_one_live_policy_is_refused_where_it_stands(text: str, line: int) -> None:
-    objects, (found,) = translated(text)
+    objects, (finding,) = translated(text)
 
     assert objects == ()
-    assert (found.code, found.span.line) == ("import-source", line)
+    assert (finding.code, finding.span.line) == ("import-source", line)
 
 
 def test_an_option_without_a_meaning_is_named_at_its_key_with_the_reason() -> None:
-    _, (found,) = translated("operator:\n  image: example.com/operator\n")
+    _, (finding,) = translated("operator:\n  image: example.com/operator\n")
 
-    assert (found.code, found.span.line, found.span.column) == ("import-dropped", 2, 3)
-    assert "'operator.image'" in found.message
-    assert "no controller" in found.notes[0]
+    assert (finding.code, finding.span.line, finding.span.column) == ("import-dropped", 2, 3)
+    assert "'operator.image'" in finding.message
+    assert "no controller" in finding.notes[0]
 
 
 @pytest.mark.parametrize(
@@ -176,10 +176,10 @@ def test_an_option_without_a_meaning_is_named_at_its_key_with_the_reason() -> No
     ],
 )
 def test_a_near_miss_of_an_option_is_told_what_was_probably_meant(text: str, hint: str) -> None:
-    _, (found,) = translated(text)
+    _, (finding,) = translated(text)
 
-    assert found.code == "import-dropped"
-    assert hint in found.hint
+    assert finding.code == "import-dropped"
+    assert hint in finding.hint
 
 
 @pytest.mark.parametrize(
@@ -194,17 +194,17 @@ def test_a_near_miss_of_an_option_is_told_what_was_probably_meant(text: str, hin
     ],
 )
 def test_what_no_table_lists_is_not_carried_over_and_the_reason_fits(text: str, why: str) -> None:
-    objects, (found,) = translated(text)
+    objects, (finding,) = translated(text)
 
     assert len(objects) == 2
-    assert why in found.notes[0]
+    assert why in finding.notes[0]
 
 
 def test_an_option_without_a_value_leaves_the_default_and_says_so() -> None:
-    objects, (found,) = translated("driver:\n  version:\n")
+    objects, (finding,) = translated("driver:\n  version:\n")
 
     assert objects[0]["spec"]["driver"] == {"repository": REGISTRY, "version": "latest"}
-    assert "the default holds" in found.notes[0]
+    assert "the default holds" in finding.notes[0]
 
 
 @pytest.mark.parametrize(
@@ -228,32 +228,32 @@ def test_an_option_without_a_value_leaves_the_default_and_says_so() -> None:
 def test_a_mistake_is_told_where_it_stands_in_the_sources_own_names(
     text: str, code: str, place: tuple[int, int], name: str
 ) -> None:
-    objects, (found,) = translated(text)
+    objects, (finding,) = translated(text)
 
     assert objects == ()
-    assert found.code == code
-    assert (found.span.file, found.span.line, found.span.column) == ("values.yaml", *place)
-    assert name in found.message
+    assert finding.code == code
+    assert (finding.span.file, finding.span.line, finding.span.column) == ("values.yaml", *place)
+    assert name in finding.message
 
 
 def test_every_mistake_is_told_at_once_beside_what_is_not_carried_over() -> None:
-    _, found = translated("driver: {enabled: 3}\npsa: {enabled: x}\noperator: {version: v1}\n")
+    _, findings = translated("driver: {enabled: 3}\npsa: {enabled: x}\noperator: {version: v1}\n")
 
-    assert sorted(note.code for note in found) == ["import-dropped", "wrong-type", "wrong-type"]
+    assert sorted(note.code for note in findings) == ["import-dropped", "wrong-type", "wrong-type"]
 
 
 def test_a_mistake_in_a_live_object_is_told_by_its_whole_path() -> None:
-    _, (found,) = translated(live({"driver": {"version": 3}}))
+    _, (finding,) = translated(live({"driver": {"version": 3}}))
 
-    assert "'spec.driver.version'" in found.message
+    assert "'spec.driver.version'" in finding.message
 
 
 def test_a_live_objects_name_that_no_policy_can_have_is_an_error_at_the_name() -> None:
-    objects, (found,) = translated(live({}, name="a.b"))
+    objects, (finding,) = translated(live({}, name="a.b"))
 
     assert objects == ()
-    assert "'a.b'" in found.message
-    assert found.span.text[found.span.column - 1 :].startswith('"a.b"')
+    assert "'a.b'" in finding.message
+    assert finding.span.text[finding.span.column - 1 :].startswith('"a.b"')
 
 
 def test_fractions_of_quantities_become_strings_as_kubernetes_writes_them() -> None:
@@ -318,10 +318,10 @@ def test_whatever_the_chart_takes_is_read_again_as_what_it_means(options: dict[t
     read, _ = decode.decode("values.json", json.dumps(values).encode())
 
     objects, notes = operator_values.translated(read, NAMES, JUDGE)
-    again, found = decode.decode("policies/imported.yaml", operator_values.text(objects).encode())
+    again, findings = decode.decode("policies/imported.yaml", operator_values.text(objects).encode())
     fleet, faults = pipeline.read(again, JUDGE)
 
-    assert not diagnostics.has_errors([*notes, *found, *faults])
+    assert not diagnostics.has_errors([*notes, *findings, *faults])
     for path, value in options.items():
         option = operator_options.OPTIONS[path]
         if option.kind is not None and isinstance(value, str | bool):

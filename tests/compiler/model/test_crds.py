@@ -59,14 +59,14 @@ def refusal(definition: Callable[..., Any]) -> Callable[[str, Any], str | None]:
 
     def judged(plural: str, candidate: Any) -> str | None:
         schema = closed(open_schema(definition(plural)))
-        found = jsonschema.exceptions.best_match(jsonschema.Draft202012Validator(schema).iter_errors(candidate))
-        return None if found is None else found.message
+        worst = jsonschema.exceptions.best_match(jsonschema.Draft202012Validator(schema).iter_errors(candidate))
+        return None if worst is None else worst.message
 
     return judged
 
 
-def open_schema(found: Mapping[str, Any]) -> Any:
-    (version,) = found["spec"]["versions"]
+def open_schema(definition: Mapping[str, Any]) -> Any:
+    (version,) = definition["spec"]["versions"]
     return version["schema"]["openAPIV3Schema"]
 
 
@@ -76,8 +76,8 @@ def closed(schema: Any) -> Any:
         return [closed(item) for item in schema]
     if not isinstance(schema, dict):
         return schema
-    found = {key: closed(value) for key, value in schema.items()}
-    return {**found, "additionalProperties": False} if isinstance(schema.get("properties"), dict) else found
+    shut = {key: closed(value) for key, value in schema.items()}
+    return {**shut, "additionalProperties": False} if isinstance(schema.get("properties"), dict) else shut
 
 
 def places(schema: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -108,17 +108,17 @@ def rule(renders: Callable[[ir.Manifest], Any]) -> Any:
 def test_a_definition_bears_the_names_by_which_nfd_and_people_ask(
     definition: Callable[..., Any], plural: str, kind: str, scope: str, short: list[str] | None
 ) -> None:
-    found = definition(plural)
+    defined = definition(plural)
 
-    assert found["metadata"]["name"] == f"{plural}.{GROUP}"
-    assert (found["spec"]["group"], found["spec"]["scope"]) == (GROUP, scope)
-    assert found["spec"]["names"] == {
+    assert defined["metadata"]["name"] == f"{plural}.{GROUP}"
+    assert (defined["spec"]["group"], defined["spec"]["scope"]) == (GROUP, scope)
+    assert defined["spec"]["names"] == {
         "kind": kind,
         "listKind": f"{kind}List",
         "plural": plural,
         "singular": kind.lower(),
     } | ({"shortNames": short} if short else {})
-    (version,) = found["spec"]["versions"]
+    (version,) = defined["spec"]["versions"]
     assert (version["name"], version["served"], version["storage"]) == ("v1alpha1", True, True)
 
 
@@ -138,10 +138,10 @@ def test_only_groups_have_a_status_of_their_own(definition: Callable[..., Any]) 
 
 @pytest.mark.parametrize("plural", ["nodefeatures", "nodefeaturerules", "nodefeaturegroups"])
 def test_a_schema_is_structural_and_keeps_no_unknown_field(definition: Callable[..., Any], plural: str) -> None:
-    found = definition(plural)
+    defined = definition(plural)
 
-    assert "preserveUnknownFields" not in found["spec"]
-    for path, schema in places(open_schema(found)):
+    assert "preserveUnknownFields" not in defined["spec"]
+    for path, schema in places(open_schema(defined)):
         assert isinstance(schema.get("type"), str), path
         assert not {"properties", "additionalProperties"} <= schema.keys(), path
         assert "x-kubernetes-preserve-unknown-fields" not in schema, path
@@ -149,18 +149,18 @@ def test_a_schema_is_structural_and_keeps_no_unknown_field(definition: Callable[
 
 
 def test_rules_and_groups_match_by_the_same_terms_everywhere(definition: Callable[..., Any]) -> None:
-    found = [
+    terms = [
         schema
         for plural in ("nodefeaturerules", "nodefeaturegroups")
         for path, schema in places(open_schema(definition(plural)))
         if path.endswith(".matchFeatures[]")
     ]
 
-    assert len(found) == 4
-    assert all(term == found[0] for term in found)
+    assert len(terms) == 4
+    assert all(term == terms[0] for term in terms)
     expressions = (
-        found[0]["properties"]["matchName"],
-        found[0]["properties"]["matchExpressions"]["additionalProperties"],
+        terms[0]["properties"]["matchName"],
+        terms[0]["properties"]["matchExpressions"]["additionalProperties"],
     )
     assert [sorted(each["properties"]["op"]["enum"]) for each in expressions] == [sorted(OPERATORS)] * 2
 

@@ -58,25 +58,25 @@ def nodes(schema: dict[str, Any]) -> Iterator[dict[str, Any]]:
 def root(definition: dict[str, Any]) -> dict[str, Any]:
     """The schema of a definition's only version."""
     (version,) = definition["spec"]["versions"]
-    found: dict[str, Any] = version["schema"]["openAPIV3Schema"]
-    return found
+    schema: dict[str, Any] = version["schema"]["openAPIV3Schema"]
+    return schema
 
 
 def broken_rules(schema: dict[str, Any]) -> list[str]:
     """The rules of structural schemas that a schema breaks."""
-    found: list[str] = []
+    definition: list[str] = []
     for node in nodes(schema):
-        found += [f"{key} is not allowed" for key in sorted(node.keys() - STRUCTURAL)]
+        definition += [f"{key} is not allowed" for key in sorted(node.keys() - STRUCTURAL)]
         if "properties" in node and "additionalProperties" in node:
-            found.append("properties and additionalProperties exclude each other")
+            definition.append("properties and additionalProperties exclude each other")
         if isinstance(node.get("additionalProperties"), bool):
-            found.append("additionalProperties is a schema")
+            definition.append("additionalProperties is a schema")
         untyped = {"x-kubernetes-int-or-string", "x-kubernetes-preserve-unknown-fields"} & node.keys()
         if bool(untyped) == isinstance(node.get("type"), str):
-            found.append(f"a node has one type, is int-or-string, or holds what it likes: {node}")
+            definition.append(f"a node has one type, is int-or-string, or holds what it likes: {node}")
         if node.get("type") == "array" and "items" not in node:
-            found.append("an array has items")
-    return found
+            definition.append("an array has items")
+    return definition
 
 
 def test_the_checked_in_schemas_are_those_of_the_models() -> None:
@@ -148,14 +148,14 @@ def test_text_is_the_same_whatever_the_order_of_keys() -> None:
 
 
 @pytest.mark.parametrize("release", ["1.25", "1.30", "1.37"])
-@pytest.mark.parametrize("definition", DEFINITIONS, ids=lambda found: found["spec"]["names"]["kind"])
+@pytest.mark.parametrize("definition", DEFINITIONS, ids=lambda definition: definition["spec"]["names"]["kind"])
 def test_a_definition_passes_the_strict_schema_of_kubernetes(definition: dict[str, Any], release: str) -> None:
     kubernetes_validate.validate(definition, release, strict=True)
 
     assert json.loads(json.dumps(definition)) == definition
 
 
-@pytest.mark.parametrize("definition", DEFINITIONS, ids=lambda found: found["spec"]["names"]["kind"])
+@pytest.mark.parametrize("definition", DEFINITIONS, ids=lambda definition: definition["spec"]["names"]["kind"])
 def test_a_definition_is_structural(definition: dict[str, Any]) -> None:
     schema = root(definition)
 
@@ -182,7 +182,7 @@ def test_the_test_of_structure_sees_what_is_not_structural(schema: dict[str, Any
 
 
 def test_a_definition_is_of_cluster_scope_and_bears_the_names_of_its_kind() -> None:
-    names = {found["metadata"]["name"]: found["spec"] for found in DEFINITIONS}
+    names = {definition["metadata"]["name"]: definition["spec"] for definition in DEFINITIONS}
 
     plurals = ["devicepolicies", "kaeclusters", "kaepolicies", "recipes"]
     assert sorted(names) == [f"{plural}.device.openfuyao.com" for plural in plurals]
@@ -210,18 +210,19 @@ def test_a_quantity_of_a_definition_is_an_integer_or_a_string() -> None:
 
 
 def test_every_rule_between_fields_stands_on_an_object_of_a_definition() -> None:
-    messages = {rule["message"] for found in DEFINITIONS for rule in validations(root(found))}
+    messages = {rule["message"] for definition in DEFINITIONS for rule in validations(root(definition))}
 
-    assert messages == {rule.message for found in cel_rules.RULES.values() for rule in found}
+    assert messages == {rule.message for definition in cel_rules.RULES.values() for rule in definition}
 
 
 def test_every_list_of_named_items_holds_a_name_once() -> None:
-    keyed = [node for found in DEFINITIONS for node in nodes(root(found)) if "x-kubernetes-list-map-keys" in node]
+    schemas = (node for definition in DEFINITIONS for node in nodes(root(definition)))
+    keyed = [schema for schema in schemas if "x-kubernetes-list-map-keys" in schema]
 
     assert len(keyed) == 14
-    for node in keyed:
-        assert (node["type"], node["x-kubernetes-list-type"]) == ("array", "map")
-        assert set(node["x-kubernetes-list-map-keys"]) <= set(node["items"]["required"])
+    for schema in keyed:
+        assert (schema["type"], schema["x-kubernetes-list-type"]) == ("array", "map")
+        assert set(schema["x-kubernetes-list-map-keys"]) <= set(schema["items"]["required"])
 
 
 def validations(schema: dict[str, Any]) -> Iterator[dict[str, str]]:

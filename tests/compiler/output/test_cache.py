@@ -97,19 +97,19 @@ def filled(root: Path) -> cache.Cache:
     return cache.Cache(digests=digests, overall=record, clusters={"east": record})
 
 
-def is_empty(found: cache.Cache) -> bool:
+def is_empty(loaded: cache.Cache) -> bool:
     """Return whether the cache is empty."""
-    return found.overall is None and not found.clusters and not found.digests.worth_keeping()
+    return loaded.overall is None and not loaded.clusters and not loaded.digests.worth_keeping()
 
 
 def test_a_saved_cache_is_found_again(tmp_path: Path) -> None:
     saved = filled(tmp_path)
     cache.save(tmp_path, saved)
-    found = cache.load(tmp_path)
+    loaded = cache.load(tmp_path)
 
-    assert (found.overall, found.clusters) == (saved.overall, saved.clusters)
-    assert found.digests.worth_keeping() == saved.digests.worth_keeping()
-    assert not found.digests.changed
+    assert (loaded.overall, loaded.clusters) == (saved.overall, saved.clusters)
+    assert loaded.digests.worth_keeping() == saved.digests.worth_keeping()
+    assert not loaded.digests.changed
 
 
 def test_a_cache_hides_itself_from_git_and_from_backups(tmp_path: Path) -> None:
@@ -313,9 +313,9 @@ def test_unchanged_input_is_told_without_the_libraries_of_the_compiler(tmp_path:
     cache.save(tmp_path, dataclasses.replace(filled(tmp_path), clusters={"east": record}))
     code = (
         "import sys; from pathlib import Path; from compiler.output import cache, scan, tree, write\n"
-        "found = cache.load(Path.cwd())\n"
-        "fine = cache.verify(found.digests, Path('east'), found.clusters['east'])\n"
-        "cache.fingerprint(found.digests, [])\n"
+        "loaded = cache.load(Path.cwd())\n"
+        "fine = cache.verify(loaded.digests, Path('east'), loaded.clusters['east'])\n"
+        "cache.fingerprint(loaded.digests, [])\n"
         "heavy = {'pydantic', 'jinja2', 'jsonschema', 'jsonschema_rs', 'yaml', 're2'} & sys.modules.keys()\n"
         "print(fine, sorted(heavy))"
     )

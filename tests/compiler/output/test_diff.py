@@ -31,39 +31,39 @@ def with_file(seen: diff.Observed, path: str, content: bytes | None) -> diff.Obs
 
 
 def test_nothing_is_to_be_done_where_nothing_differs() -> None:
-    found = diff.rewrite(OLD, on_disk(OLD))
+    difference = diff.rewrite(OLD, on_disk(OLD))
 
-    assert (found.interim, found.ends) == (None, False)
-    assert (found.new_folders, found.writes, found.removals, found.old_folders) == ((), (), (), ())
+    assert (difference.interim, difference.ends) == (None, False)
+    assert (difference.new_folders, difference.writes, difference.removals, difference.old_folders) == ((), (), (), ())
 
 
 def test_the_interim_index_is_incomplete_and_names_the_files_of_both_trees() -> None:
-    found = diff.rewrite(NEW, on_disk(OLD))
+    difference = diff.rewrite(NEW, on_disk(OLD))
 
-    assert found.interim is not None
-    assert index_file.parse(found.interim) == index_file.Index(
+    assert difference.interim is not None
+    assert index_file.parse(difference.interim) == index_file.Index(
         files=("added/y.yaml", "changed.yaml", "gone/x.yaml", "kept.yaml"), complete=False
     )
 
 
 def test_only_what_changed_is_written_and_only_what_went_is_removed() -> None:
-    found = diff.rewrite(NEW, on_disk(OLD))
+    difference = diff.rewrite(NEW, on_disk(OLD))
 
-    assert found.writes == (("added/y.yaml", b"y\n"), ("changed.yaml", b"new\n"))
-    assert found.removals == ("gone/x.yaml",)
-    assert (found.new_folders, found.old_folders) == (("added",), ("gone",))
+    assert difference.writes == (("added/y.yaml", b"y\n"), ("changed.yaml", b"new\n"))
+    assert difference.removals == ("gone/x.yaml",)
+    assert (difference.new_folders, difference.old_folders) == (("added",), ("gone",))
 
 
 def test_an_index_that_alone_differs_is_replaced_at_once() -> None:
-    found = diff.rewrite(OLD, on_disk(OLD, complete=False))
+    difference = diff.rewrite(OLD, on_disk(OLD, complete=False))
 
-    assert (found.interim, found.writes, found.ends) == (None, (), True)
+    assert (difference.interim, difference.writes, difference.ends) == (None, (), True)
 
 
 def test_a_removal_without_a_readable_index_removes_nothing() -> None:
-    found = diff.removal(diff.Observed(index=b"damaged", folders={""}))
+    difference = diff.removal(diff.Observed(index=b"damaged", folders={""}))
 
-    assert (found.removals, found.ends) == ((), False)
+    assert (difference.removals, difference.ends) == ((), False)
 
 
 @pytest.mark.parametrize(
@@ -89,9 +89,9 @@ def test_an_index_in_another_layout_is_an_edited_one() -> None:
     assert seen.index is not None
     crlf = diff.Observed(index=seen.index.replace(b"\n", b"\r\n"), sides=seen.sides, files=seen.files)
 
-    found = diff.compare(NEW, crlf)
+    rewritten = diff.compare(NEW, crlf)
 
-    assert (found.kind, [difference.path for difference in found.differences]) == ("edited", ["index.json"])
+    assert (rewritten.kind, [difference.path for difference in rewritten.differences]) == ("edited", ["index.json"])
 
 
 def test_an_index_of_version_1_is_taken_over_and_replaced() -> None:
@@ -106,9 +106,9 @@ def test_an_index_of_version_1_is_taken_over_and_replaced() -> None:
 
 
 def test_every_file_that_is_not_as_compiled_is_a_difference() -> None:
-    found = diff.compare(NEW, on_disk(OLD))
+    difference = diff.compare(NEW, on_disk(OLD))
 
-    assert found.differences == (
+    assert difference.differences == (
         diff.Difference("added/y.yaml", None, b"y\n"),
         diff.Difference("changed.yaml", b"old\n", b"new\n"),
         diff.Difference("gone/x.yaml", b"x\n", None),

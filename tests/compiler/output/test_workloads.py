@@ -20,9 +20,9 @@ def daemon_set(config: str) -> bytes:
 def test_a_driver_is_read_from_the_config_in_its_pod_template(state: index_file.State) -> None:
     config = {"policy": "tls", "pool": "canary", "state": state, "driverVersion": "2.2.0"}
 
-    found = list(workloads.workloads({PATH: daemon_set(json.dumps(config, indent=2))}))
+    listed = list(workloads.workloads({PATH: daemon_set(json.dumps(config, indent=2))}))
 
-    assert found == [index_file.Workload(file=PATH, component="driver", policy="tls", pool="canary", state=state)]
+    assert listed == [index_file.Workload(file=PATH, component="driver", policy="tls", pool="canary", state=state)]
 
 
 @pytest.mark.parametrize(

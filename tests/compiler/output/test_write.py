@@ -76,9 +76,9 @@ def test_files_are_readable_for_all_whatever_the_umask(tmp_path: Path) -> None:
 def test_a_state_changes_nothing(tmp_path: Path) -> None:
     write.write_trees(tmp_path, [OLD])
     before = shape(tmp_path)
-    found = scan.state(tmp_path, NEW)
+    state = scan.state(tmp_path, NEW)
 
-    assert (found.kind, shape(tmp_path)) == ("old", before)
+    assert (state.kind, shape(tmp_path)) == ("old", before)
     assert scan.state(tmp_path / "absent", NEW).kind == "old"
     assert not (tmp_path / "absent").exists()
 
@@ -86,11 +86,11 @@ def test_a_state_changes_nothing(tmp_path: Path) -> None:
 def test_an_edited_file_is_seen_and_written_again(tmp_path: Path) -> None:
     write.write_trees(tmp_path, [NEW])
     (tmp_path / "east/kept.yaml").write_text("edited\n")
-    found = scan.state(tmp_path, NEW)
+    state = scan.state(tmp_path, NEW)
     write.write_trees(tmp_path, [NEW])
 
-    assert [difference.path for difference in found.differences] == ["kept.yaml"]
-    assert (found.kind, scan.state(tmp_path, NEW).kind) == ("old", "fine")
+    assert [difference.path for difference in state.differences] == ["kept.yaml"]
+    assert (state.kind, scan.state(tmp_path, NEW).kind) == ("old", "fine")
 
 
 def test_an_edited_file_that_is_no_longer_wanted_is_removed_all_the_same(tmp_path: Path) -> None:

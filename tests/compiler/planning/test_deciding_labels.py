@@ -37,8 +37,8 @@ def planned(ignored: Sequence[str] = ()) -> object:
         builders.kubernetes_node("kp-2", LABELS | {"openfuyao.com/kae.deploy.driver": "false"}),
         ignored=ignored,
     )
-    found = builders.view([POLICY], nodes.nodes, builders.cluster())[0].decisions
-    return [(item.names, item.policy, item.pool and item.pool.name, item.driver, item.resources) for item in found]
+    decisions = builders.view([POLICY], nodes.nodes, builders.cluster())[0].decisions
+    return [(item.names, item.policy, item.pool and item.pool.name, item.driver, item.resources) for item in decisions]
 
 
 def deciding(cluster: str = "east") -> set[str]:

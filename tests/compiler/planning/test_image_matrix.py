@@ -26,8 +26,8 @@ def _needs(own: dict[str, Any], **spec: Any) -> list[tuple[str, str, tuple[str, 
     ]
     view, _ = builders.view([policy], nodes)
     (stack,) = view.stacks
-    found = image_matrix.needs(stack.divisions, stack.decisions)
-    return [(need.kernel, need.image, need.pools, need.nodes) for need in found]
+    needed = image_matrix.needs(stack.divisions, stack.decisions)
+    return [(need.kernel, need.image, need.pools, need.nodes) for need in needed]
 
 
 def test_images_that_are_named_after_kernels_are_built_for_each() -> None:
@@ -45,9 +45,9 @@ def test_a_payload_with_modules_holds_those_of_every_kernel(path: str) -> None:
     payloads = [{"image": "modules", "paths": [path]}, PAYLOADS[1]]
     image = "r.example.com/onload-module:8"
 
-    found = _needs({"payloads": payloads}, images={"modules": {"version": "8"}})
+    needed = _needs({"payloads": payloads}, images={"modules": {"version": "8"}})
 
-    assert found == [(EL8, image, ("desk",), 2), (EL9, image, ("desk",), 1)]
+    assert needed == [(EL8, image, ("desk",), 2), (EL9, image, ("desk",), 1)]
 
 
 def test_without_a_payload_of_modules_the_installers_image_holds_them() -> None:

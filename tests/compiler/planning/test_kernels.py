@@ -96,11 +96,11 @@ def test_a_pattern_that_nfd_cannot_use_has_a_fault_and_is_found_nowhere(
 
 
 @pytest.mark.parametrize(
-    ("pattern", "found"),
+    ("pattern", "is_found"),
     [("oe2203", True), ("OE2203", False), ("^oe", False), ("^5", True), ("aarch64$", True), ("5.10", True), ("", True)],
 )
-def test_a_pattern_is_looked_for_anywhere_in_the_version(pattern: str, found: bool) -> None:
-    assert kernels.is_found(pattern, SP4) is found
+def test_a_pattern_is_looked_for_anywhere_in_the_version(pattern: str, is_found: bool) -> None:
+    assert kernels.is_found(pattern, SP4) is is_found
 
 
 @pytest.mark.parametrize(

@@ -23,21 +23,21 @@ def effective(*layers: dict[str, Any], kernel: str | None = None, **driver: Any)
     [("version", "2.3.0"), ("repository", "r.test/b"), ("image", "kae2"), ("state", "Absent"), ("version", "")],
 )
 def test_an_override_replaces_its_field_alone(field: str, other: str) -> None:
-    found = effective({field: other})
+    result = effective({field: other})
 
-    assert {name: getattr(found, name) for name in DRIVER} == {**DRIVER, field: other}
+    assert {name: getattr(result, name) for name in DRIVER} == {**DRIVER, field: other}
 
 
 def test_the_stronger_override_wins_field_by_field() -> None:
-    found = effective({"version": "2.3.0", "image": "weak"}, {"image": "strong"}, {"state": "Absent"})
+    result = effective({"version": "2.3.0", "image": "weak"}, {"image": "strong"}, {"state": "Absent"})
 
-    assert (found.version, found.image, found.state) == ("2.3.0", "strong", "Absent")
+    assert (result.version, result.image, result.state) == ("2.3.0", "strong", "Absent")
 
 
 def test_a_source_is_replaced_as_a_whole() -> None:
-    found = effective({"source": {"inTree": {}}}, source={"packages": {"names": ["kae"]}})
+    result = effective({"source": {"inTree": {}}}, source={"packages": {"names": ["kae"]}})
 
-    assert found.source == drivers.Source.model_validate({"inTree": {}})
+    assert result.source == drivers.Source.model_validate({"inTree": {}})
 
 
 def test_what_is_not_overridden_is_the_drivers_own() -> None:
@@ -57,9 +57,9 @@ def test_what_is_not_overridden_is_the_drivers_own() -> None:
     ],
 )
 def test_the_kernel_is_filled_in_after_the_overrides(layer: dict[str, Any], reference: str) -> None:
-    found = effective(layer, kernel="5.10.0-216.aarch64", version="2.2.0-${KERNEL_XYZ}")
+    result = effective(layer, kernel="5.10.0-216.aarch64", version="2.2.0-${KERNEL_XYZ}")
 
-    assert f"{found.image}:{found.version}" == reference
+    assert f"{result.image}:{result.version}" == reference
 
 
 def variants(**driver: Any) -> list[overrides.Variant]:
@@ -75,7 +75,7 @@ def test_a_policy_without_overrides_has_one_driver_that_is_written_there() -> No
 
 
 def test_a_group_is_paired_with_every_mapping_and_every_mapping_stands_alone_too() -> None:
-    found = variants(
+    results = variants(
         kernelMappings=[{"name": "a", "regexp": "a", "version": "a"}, {"name": "b", "regexp": "b", "state": "Absent"}],
         rollout={
             "waves": [{"name": "w", "percent": 5, "version": "w"}],
@@ -83,7 +83,7 @@ def test_a_group_is_paired_with_every_mapping_and_every_mapping_stands_alone_too
         },
     )
 
-    told = sorted((variant.driver.version, variant.driver.state, variant.paths["version"][2:-1]) for variant in found)
+    told = sorted((variant.driver.version, variant.driver.state, variant.paths["version"][2:-1]) for variant in results)
     frozen, wave = ("rollout", "frozen", 0), ("rollout", "waves", 0)
     assert told == [
         ("2.2.0", "Absent", ()),
@@ -96,12 +96,12 @@ def test_a_group_is_paired_with_every_mapping_and_every_mapping_stands_alone_too
 
 
 def test_each_field_has_the_place_of_the_strongest_that_says_it() -> None:
-    found = variants(
+    results = variants(
         kernelMappings=[{"name": "a", "regexp": "a", "version": "a", "image": "a"}],
         rollout={"waves": [{"name": "w", "percent": 5, "version": "w"}]},
     )
 
-    wave = next(variant for variant in found if variant.driver.version == "w")
+    wave = next(variant for variant in results if variant.driver.version == "w")
     assert wave.paths["version"] == (*TOP, "rollout", "waves", 0, "version")
     assert wave.paths["image"] == (*TOP, "kernelMappings", 0, "image")
     assert wave.paths["source"] == (*TOP, "source")

@@ -16,8 +16,8 @@ PLUGIN_OUT = "openfuyao.com/kae.deploy.device-plugin"
 
 def decision(policy: definitions.Policy, node: snapshot.Node, **cluster: Any) -> plan.Decision:
     """Return the decision for the node of a cluster with this policy alone."""
-    (found,) = builders.view([policy], [node], builders.cluster(**cluster))[0].decisions
-    return found
+    (decided,) = builders.view([policy], [node], builders.cluster(**cluster))[0].decisions
+    return decided
 
 
 def counted(**counts: str) -> snapshot.Profile:
@@ -49,20 +49,25 @@ def counted(**counts: str) -> snapshot.Profile:
     ],
 )
 def test_a_toleration_bears_a_taint_as_in_kubernetes(toleration: dict[str, Any], taint: str, bears: bool) -> None:
-    found = base.Toleration.model_validate(toleration)
+    parsed = base.Toleration.model_validate(toleration)
 
-    assert taints.tolerates(found, builders.taint(taint)) is bears
+    assert taints.tolerates(parsed, builders.taint(taint)) is bears
 
 
 def test_a_taint_that_nothing_tolerates_keeps_both_components_away() -> None:
     node = builders.node(machine=builders.profile(taints=[builders.taint("dedicated=db:NoSchedule")]))
 
-    found = decision(builders.policy(), node)
+    decided = decision(builders.policy(), node)
 
-    assert (found.driver.image, found.device_plugin.image, found.pool, found.resources) == (None, None, None, ())
-    assert found.policy is not None
-    assert "dedicated=db:NoSchedule" in found.driver.reason
-    assert "dedicated=db:NoSchedule" in found.device_plugin.reason
+    assert (decided.driver.image, decided.device_plugin.image, decided.pool, decided.resources) == (
+        None,
+        None,
+        None,
+        (),
+    )
+    assert decided.policy is not None
+    assert "dedicated=db:NoSchedule" in decided.driver.reason
+    assert "dedicated=db:NoSchedule" in decided.device_plugin.reason
 
 
 def test_a_preference_keeps_nobody_away() -> None:
@@ -76,22 +81,22 @@ def test_each_taint_needs_a_toleration() -> None:
     node = builders.node(machine=builders.profile(taints=taints))
     policy = builders.policy(daemonSets={"tolerations": [{"key": "a", "operator": "Exists"}]})
 
-    found = decision(policy, node)
+    decided = decision(policy, node)
 
-    assert "b:NoExecute" in found.driver.reason
-    assert "a:NoSchedule" not in found.driver.reason
+    assert "b:NoExecute" in decided.driver.reason
+    assert "a:NoSchedule" not in decided.driver.reason
 
 
 @pytest.mark.parametrize(
     ("label", "driver", "plugin"), [(DRIVER_OUT, False, True), (PLUGIN_OUT, True, False), ("other", True, True)]
 )
 def test_an_opt_out_keeps_one_component_away(label: str, driver: bool, plugin: bool) -> None:
-    found = decision(builders.policy(), builders.node(labels={label: "false"}))
+    decided = decision(builders.policy(), builders.node(labels={label: "false"}))
 
-    assert (found.driver.image is not None, found.device_plugin.image is not None) == (driver, plugin)
-    assert (found.pool is not None) is driver
-    assert [part for part in (found.driver, found.device_plugin) if f"{label}=false" in part.reason] == [
-        part for part in (found.driver, found.device_plugin) if part.image is None
+    assert (decided.driver.image is not None, decided.device_plugin.image is not None) == (driver, plugin)
+    assert (decided.pool is not None) is driver
+    assert [part for part in (decided.driver, decided.device_plugin) if f"{label}=false" in part.reason] == [
+        part for part in (decided.driver, decided.device_plugin) if part.image is None
     ]
 
 
@@ -126,29 +131,29 @@ def test_a_kind_that_the_policy_does_not_enable_is_no_reason_to_land() -> None:
 
 
 def test_a_component_that_is_not_enabled_is_pre_installed() -> None:
-    found = decision(builders.policy(driver={"enabled": False}), builders.node())
+    decided = decision(builders.policy(driver={"enabled": False}), builders.node())
 
-    assert (found.driver.image, found.pool) == (None, None)
-    assert "driver.enabled is false" in found.driver.reason
-    assert found.device_plugin.image is not None
+    assert (decided.driver.image, decided.pool) == (None, None)
+    assert "driver.enabled is false" in decided.driver.reason
+    assert decided.device_plugin.image is not None
 
 
 def test_the_image_is_the_one_behind_the_mirror() -> None:
     policy = builders.policy(**builders.PINNED)
     mirror = {"from": "cr.openfuyao.cn", "to": "registry.test"}
 
-    found = decision(policy, builders.node(), images={"mirrors": [mirror]})
+    decided = decision(policy, builders.node(), images={"mirrors": [mirror]})
 
-    assert found.driver.image == "registry.test/openfuyao/kae-driver-installer:2.2.0"
-    assert found.device_plugin.image == "registry.test/openfuyao/kae-device-plugin:1.4.1"
+    assert decided.driver.image == "registry.test/openfuyao/kae-driver-installer:2.2.0"
+    assert decided.device_plugin.image == "registry.test/openfuyao/kae-device-plugin:1.4.1"
 
 
 def test_a_node_that_no_policy_matches_gets_nothing() -> None:
-    found = decision(builders.selecting("tls", pool="tls"), builders.node())
+    decided = decision(builders.selecting("tls", pool="tls"), builders.node())
 
-    assert (found.policy, found.pool, found.driver.image, found.device_plugin.image) == (None, None, None, None)
-    assert found.resources == ()
-    assert found.why
+    assert (decided.policy, decided.pool, decided.driver.image, decided.device_plugin.image) == (None, None, None, None)
+    assert decided.resources == ()
+    assert decided.why
 
 
 def test_the_reason_for_a_policy_is_what_its_selector_says() -> None:
@@ -178,17 +183,17 @@ def test_the_reason_for_a_policy_is_what_its_selector_says() -> None:
 def test_a_node_offers_its_devices_times_their_replicas(
     counts: dict[str, str], spec: dict[str, Any], offered: int
 ) -> None:
-    found = decision(builders.policy(**spec), builders.node(machine=counted(**counts)))
+    decided = decision(builders.policy(**spec), builders.node(machine=counted(**counts)))
 
-    assert dict(found.resources) == ({"openfuyao.com/kae.hpre": offered} if offered else {})
+    assert dict(decided.resources) == ({"openfuyao.com/kae.hpre": offered} if offered else {})
 
 
 def test_a_kind_for_virtual_machines_has_a_resource_of_its_own() -> None:
     policy = builders.policy(devicePlugin={"mode": {"hpre": "vfio"}})
 
-    found = decision(policy, builders.node(machine=counted(hpre_pf="2", hpre_vf="6")))
+    decided = decision(policy, builders.node(machine=counted(hpre_pf="2", hpre_vf="6")))
 
-    assert dict(found.resources) == {"openfuyao.com/kae.hpre.vfio": 6}
+    assert dict(decided.resources) == {"openfuyao.com/kae.hpre.vfio": 6}
 
 
 @pytest.mark.parametrize(
@@ -210,9 +215,9 @@ def test_one_policy_counts_what_hosts_split_by_it_and_what_guests_were_given(
     every = {"enabledHPRE": True, "enabledSEC": True, "enabledZIP": True}
     policy = builders.policy(operator=every, driver={"sriov": {"hpre": 4, "zip": 0}})
 
-    found = decision(policy, builders.node(machine=counted(**counts)))
+    decided = decision(policy, builders.node(machine=counted(**counts)))
 
-    assert dict(found.resources) == {f"openfuyao.com/kae.{kind}": count for kind, count in offered.items()}
+    assert dict(decided.resources) == {f"openfuyao.com/kae.{kind}": count for kind, count in offered.items()}
 
 
 @pytest.mark.parametrize(("driver", "offered"), [({"sriov": {"hpre": 4}}, 2), ({"state": "Absent"}, 2)])
@@ -236,8 +241,8 @@ def test_nodes_that_no_selector_can_tell_apart_are_judged_once() -> None:
     anywhere = builders.view([builders.selecting("a", pool="tls")], nodes)[0].decisions
     zoned = builders.view([by_zone], nodes)[0].decisions
 
-    assert [len(found.nodes) for found in anywhere] == [6]
-    assert [[node.name for node in found.nodes] for found in zoned] == [
+    assert [len(decided.nodes) for decided in anywhere] == [6]
+    assert [[node.name for node in decided.nodes] for decided in zoned] == [
         ["node-0", "node-2", "node-4"],
         ["node-1", "node-3", "node-5"],
     ]
@@ -247,9 +252,9 @@ def test_a_selector_by_hostname_tells_alike_nodes_apart() -> None:
     machine = builders.profile()
     policy = builders.selecting("one", **{"kubernetes.io/hostname": "b"})
 
-    found = builders.view([policy], [builders.node(name, machine=machine) for name in "abc"])[0].decisions
+    decisions = builders.view([policy], [builders.node(name, machine=machine) for name in "abc"])[0].decisions
 
-    assert [(item.names, item.policy is not None) for item in found] == [
+    assert [(item.names, item.policy is not None) for item in decisions] == [
         (("a",), False),
         (("b",), True),
         (("c",), False),

@@ -47,28 +47,28 @@ def policy(
 
 def divided(item: definitions.Policy, *nodes: snapshot.Node, where: str = "east") -> pools.Division:
     """The policy's division in a cluster of these nodes."""
-    (found,) = builders.view([item], nodes, builders.cluster(where))[0].divisions
-    return found
+    (division,) = builders.view([item], nodes, builders.cluster(where))[0].divisions
+    return division
 
 
-def named(found: pools.Division) -> list[str]:
+def named(division: pools.Division) -> list[str]:
     """The names of the pools, in their order."""
-    return [pool.name for pool in found.pools]
+    return [pool.name for pool in division.pools]
 
 
-def versions(found: pools.Division) -> dict[str, str]:
+def versions(division: pools.Division) -> dict[str, str]:
     """The version of the driver in each pool."""
-    return {pool.name: pool.driver.version for pool in found.pools}
+    return {pool.name: pool.driver.version for pool in division.pools}
 
 
 # Names.
 
 
 def test_a_policy_without_parts_is_one_pool_of_its_name_and_no_label() -> None:
-    found = divided(policy(), node("a"))
+    division = divided(policy(), node("a"))
 
-    assert (named(found), found.label) == (["tls"], None)
-    assert found.pool(node("a")) == found.pools[0]
+    assert (named(division), division.label) == (["tls"], None)
+    assert division.pool(node("a")) == division.pools[0]
 
 
 def test_so_is_a_policy_whose_waves_and_frozen_groups_hold_elsewhere() -> None:
@@ -90,10 +90,10 @@ def test_so_is_a_policy_whose_waves_and_frozen_groups_hold_elsewhere() -> None:
     ],
 )
 def test_a_pool_is_called_after_its_group_and_its_mapping(parts: dict[str, Any], names: list[str]) -> None:
-    found = divided(policy(**parts))
+    division = divided(policy(**parts))
 
-    assert named(found) == names
-    assert found.label == "openfuyao.com/kae.pool.tls"
+    assert named(division) == names
+    assert division.label == "openfuyao.com/kae.pool.tls"
 
 
 # Nodes.
@@ -112,47 +112,47 @@ def test_a_pool_is_called_after_its_group_and_its_mapping(parts: dict[str, Any],
     ],
 )
 def test_a_node_has_the_pool_of_its_group_and_its_kernel(where: str, kernel: str, pool: str | None) -> None:
-    found = divided(policy([OLD, NEW], [CANARY], [SICK]), node("a"), node("b"), node("c"))
+    division = divided(policy([OLD, NEW], [CANARY], [SICK]), node("a"), node("b"), node("c"))
 
-    seen = found.pool(node(where, kernel))
+    seen = division.pool(node(where, kernel))
 
     assert (seen.name if seen else None) == pool
 
 
 def test_a_node_that_joins_is_in_the_rest() -> None:
-    found = divided(policy(waves=[{"name": "all", "percent": 100, "version": "2.4.0"}]), node("a"))
+    division = divided(policy(waves=[{"name": "all", "percent": 100, "version": "2.4.0"}]), node("a"))
 
-    pool = found.pool(node("z"))
+    pool = division.pool(node("z"))
 
     assert pool is not None and pool.name == "rest"
 
 
 def test_the_first_mapping_that_matches_a_kernel_has_it() -> None:
     sp4 = {"name": "sp4", "literal": f"{SP4}+", "version": "2.0.0"}
-    found = divided(policy([sp4, OLD]))
+    division = divided(policy([sp4, OLD]))
 
-    taken = [found.kernel_class(kernel) for kernel in (SP4, f"{SP4}+", SP3)]
+    taken = [division.kernel_class(kernel) for kernel in (SP4, f"{SP4}+", SP3)]
 
     assert [entry.name if entry else None for entry in taken] == ["sp4", "sp4", "old"]
-    assert [entry.unless for entry in found.classes] == [(), (found.classes[0].pattern,)]
+    assert [entry.unless for entry in division.classes] == [(), (division.classes[0].pattern,)]
 
 
 def test_why_a_node_has_no_pool_is_told_by_its_kernel() -> None:
-    found = divided(policy([OLD, LISTED]))
+    division = divided(policy([OLD, LISTED]))
 
-    assert found.why_not(node("a", "4.19.90")) == "no mapping covers its kernel 4.19.90"
-    assert found.why_not(node("a", "")) == "no mapping covers its kernel (unknown)"
-    assert found.why_not(node("a", "6.6.1.oe2403")) == "mapping 'new' lists no image for its kernel 6.6.1.oe2403"
+    assert division.why_not(node("a", "4.19.90")) == "no mapping covers its kernel 4.19.90"
+    assert division.why_not(node("a", "")) == "no mapping covers its kernel (unknown)"
+    assert division.why_not(node("a", "6.6.1.oe2403")) == "mapping 'new' lists no image for its kernel 6.6.1.oe2403"
 
 
 def test_why_a_node_has_its_pool_is_told_by_its_group_and_its_mapping() -> None:
-    found = divided(policy([OLD], [CANARY]), node("a"))
+    division = divided(policy([OLD], [CANARY]), node("a"))
 
-    assert list(found.reasons(node("a"))) == [
+    assert list(division.reasons(node("a"))) == [
         "group 'canary': the group names it",
         f"mapping 'old': its kernel '{SP4}' matches",
     ]
-    assert list(found.reasons(node("a", "4.19")))[1] == "no mapping covers its kernel 4.19"
+    assert list(division.reasons(node("a", "4.19")))[1] == "no mapping covers its kernel 4.19"
     assert list(divided(policy()).reasons(node("a"))) == []
 
 
@@ -171,10 +171,10 @@ def test_without_a_list_there_is_a_pool_for_each_kernel_of_a_node_that_is_served
         node("odd", ""),
     )
 
-    found = divided(policy([mapping]), *nodes)
+    division = divided(policy([mapping]), *nodes)
 
-    assert [entry.kernel for entry in found.classes] == sorted([SP4, OE2403, "5.4.0.aarch64"])
-    assert set(versions(found).values()) == {"2.3.0-5.10.0", "2.3.0-6.6.0", "2.3.0-5.4.0"}
+    assert [entry.kernel for entry in division.classes] == sorted([SP4, OE2403, "5.4.0.aarch64"])
+    assert set(versions(division).values()) == {"2.3.0-5.10.0", "2.3.0-6.6.0", "2.3.0-5.4.0"}
 
 
 def test_of_a_list_every_kernel_has_a_pool_that_the_mapping_takes_and_no_other_has() -> None:
@@ -186,28 +186,31 @@ def test_of_a_list_every_kernel_has_a_pool_that_the_mapping_takes_and_no_other_h
         "image": "a-${KERNEL_XYZ}",
     }
 
-    found = divided(policy([first, listed]), node("a", "5.10.0-60.oe2203.aarch64"))
+    division = divided(policy([first, listed]), node("a", "5.10.0-60.oe2203.aarch64"))
 
-    assert [(entry.name, entry.kernel) for entry in found.classes] == [("first", None), (f"listed--{hashed(SP3)}", SP3)]
+    assert [(entry.name, entry.kernel) for entry in division.classes] == [
+        ("first", None),
+        (f"listed--{hashed(SP3)}", SP3),
+    ]
 
 
 def test_a_literal_is_a_list_of_itself() -> None:
-    found = divided(policy([{"name": "one", "literal": f"{SP4}+", "version": "${KERNEL_FULL_VERSION}"}]))
+    division = divided(policy([{"name": "one", "literal": f"{SP4}+", "version": "${KERNEL_FULL_VERSION}"}]))
 
-    assert versions(found) == {f"one--{hashed(SP4)}": SP4}
+    assert versions(division) == {f"one--{hashed(SP4)}": SP4}
 
 
 def test_a_kernel_without_an_image_goes_to_no_later_mapping() -> None:
-    found = divided(policy([LISTED, {"name": "all", "regexp": ".*"}]))
+    division = divided(policy([LISTED, {"name": "all", "regexp": ".*"}]))
 
-    assert found.kernel_class("6.6.1.oe2403") is None
-    assert getattr(found.kernel_class(SP4), "name", None) == "all"
+    assert division.kernel_class("6.6.1.oe2403") is None
+    assert getattr(division.kernel_class(SP4), "name", None) == "all"
 
 
 def test_a_wave_whose_image_is_named_after_kernels_makes_every_mapping_one_for_each() -> None:
-    found = divided(policy([OLD], [CANARY | {"version": "2.4.0-${KERNEL_XYZ}"}]), node("a", SP4))
+    division = divided(policy([OLD], [CANARY | {"version": "2.4.0-${KERNEL_XYZ}"}]), node("a", SP4))
 
-    assert versions(found) == {f"canary--old--{hashed(SP4)}": "2.4.0-5.10.0", f"rest--old--{hashed(SP4)}": "2.2.0"}
+    assert versions(division) == {f"canary--old--{hashed(SP4)}": "2.4.0-5.10.0", f"rest--old--{hashed(SP4)}": "2.2.0"}
 
 
 # Overrides, and what lands.
@@ -216,9 +219,9 @@ def test_a_wave_whose_image_is_named_after_kernels_makes_every_mapping_one_for_e
 def test_a_frozen_group_beats_a_wave_a_wave_a_mapping_and_a_mapping_the_policy() -> None:
     bare = {"name": "bare", "regexp": "aarch64"}
 
-    found = divided(policy([NEW, bare], [CANARY, {"name": "later", "nodes": ["c"]}], [SICK]))
+    division = divided(policy([NEW, bare], [CANARY, {"name": "later", "nodes": ["c"]}], [SICK]))
 
-    assert versions(found) == {
+    assert versions(division) == {
         "sick--new": "2.1.0",
         "sick--bare": "2.1.0",
         "canary--new": "2.4.0",
@@ -235,9 +238,9 @@ def objects(item: definitions.Policy, *nodes: snapshot.Node) -> dict[str, Any]:
     return builders.objects([item], nodes)
 
 
-def daemonsets(found: dict[str, Any]) -> dict[str, Any]:
+def daemonsets(division: dict[str, Any]) -> dict[str, Any]:
     """The DaemonSets of drivers by name."""
-    return {item["metadata"]["name"]: item for path, item in found.items() if path.startswith(DAEMONSETS)}
+    return {item["metadata"]["name"]: item for path, item in division.items() if path.startswith(DAEMONSETS)}
 
 
 def test_each_pool_has_a_daemonset_and_a_policy_without_parts_has_the_plain_one() -> None:
@@ -251,14 +254,14 @@ def test_each_pool_has_a_daemonset_and_a_policy_without_parts_has_the_plain_one(
 
 
 def test_a_daemonset_runs_where_the_label_says_its_pool_and_its_image_is_the_pools() -> None:
-    found = daemonsets(objects(policy(waves=[CANARY]), node("a")))["kae-driver-tls--canary"]
+    daemon_set = daemonsets(objects(policy(waves=[CANARY]), node("a")))["kae-driver-tls--canary"]
 
-    pod = found["spec"]["template"]
+    pod = daemon_set["spec"]["template"]
     terms = pod["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
     wanted = {"key": "openfuyao.com/kae.pool.tls", "operator": "In", "values": ["canary"]}
     assert all(wanted in term["matchExpressions"] for term in terms["nodeSelectorTerms"])
     assert pod["spec"]["containers"][0]["image"].endswith(":2.4.0")
-    assert found["spec"]["selector"]["matchLabels"]["device.openfuyao.com/pool"] == "canary"
+    assert daemon_set["spec"]["selector"]["matchLabels"]["device.openfuyao.com/pool"] == "canary"
 
 
 def test_a_daemonset_of_a_policy_without_parts_asks_for_no_pool() -> None:
@@ -269,8 +272,8 @@ def test_a_daemonset_of_a_policy_without_parts_asks_for_no_pool() -> None:
 
 def rules(item: definitions.Policy, *nodes: snapshot.Node) -> list[dict[str, Any]]:
     """The rules that give the policy's nodes the label of their pool."""
-    found: list[dict[str, Any]] = objects(item, *nodes)[RULES]["spec"]["rules"]
-    return found
+    division: list[dict[str, Any]] = objects(item, *nodes)[RULES]["spec"]["rules"]
+    return division
 
 
 def expressions(rule: dict[str, Any], feature: str) -> Any:
@@ -284,9 +287,9 @@ def test_a_policy_without_parts_has_no_rules() -> None:
 
 
 def test_groups_are_told_by_the_names_of_nodes_and_the_first_keeps_a_node() -> None:
-    found = rules(policy(waves=[CANARY], frozen=[SICK]), node("a"), node("b"))
+    written = rules(policy(waves=[CANARY], frozen=[SICK]), node("a"), node("b"))
 
-    answers = [rule for rule in found if "vars" in rule]
+    answers = [rule for rule in written if "vars" in rule]
     assert [rule["vars"]["kae.tls.group"] for rule in answers] == ["sick", "canary", "rest"]
     assert [expressions(rule, "system.name")["nodename"] for rule in answers] == [
         {"op": "In", "value": ["b"]},
@@ -300,9 +303,9 @@ def test_groups_are_told_by_the_names_of_nodes_and_the_first_keeps_a_node() -> N
 def test_kernels_are_told_in_the_order_of_the_mappings_and_the_first_keeps_one() -> None:
     literal = {"name": "one", "literal": f"{SP4}+"}
 
-    found = [rule for rule in rules(policy([literal, LISTED, OLD])) if "vars" in rule]
+    written = [rule for rule in rules(policy([literal, LISTED, OLD])) if "vars" in rule]
 
-    assert [(rule["vars"]["kae.tls.kernel"], expressions(rule, "kernel.version")["full"]) for rule in found] == [
+    assert [(rule["vars"]["kae.tls.kernel"], expressions(rule, "kernel.version")["full"]) for rule in written] == [
         ("one", {"op": "In", "value": [SP4]}),
         (f"new--{hashed(OE2403)}", {"op": "In", "value": [OE2403]}),
         # Its other kernels have no pool, and no later mapping takes them.
@@ -310,31 +313,31 @@ def test_kernels_are_told_in_the_order_of_the_mappings_and_the_first_keeps_one()
         ("old", {"op": "InRegexp", "value": ["oe2203"]}),
     ]
     unanswered = {"kae.tls.kernel": {"op": "DoesNotExist"}}
-    assert [expressions(rule, "rule.matched") for rule in found] == [None, *[unanswered] * 3]
+    assert [expressions(rule, "rule.matched") for rule in written] == [None, *[unanswered] * 3]
 
 
 def test_a_pool_is_a_pair_of_answers_on_a_node_with_devices() -> None:
-    found = [rule for rule in rules(policy([OLD, LISTED], [CANARY]), node("a")) if "labels" in rule]
+    written = [rule for rule in rules(policy([OLD, LISTED], [CANARY]), node("a")) if "labels" in rule]
 
-    assert [rule["labels"]["openfuyao.com/kae.pool.tls"] for rule in found] == [
+    assert [rule["labels"]["openfuyao.com/kae.pool.tls"] for rule in written] == [
         "canary--old",
         f"canary--new--{hashed(OE2403)}",
         "rest--old",
         f"rest--new--{hashed(OE2403)}",
     ]
-    assert expressions(found[0], "rule.matched") == {
+    assert expressions(written[0], "rule.matched") == {
         "kae.tls.group": {"op": "In", "value": ["canary"]},
         "kae.tls.kernel": {"op": "In", "value": ["old"]},
     }
-    assert all(expressions(rule, "pci.device")["vendor"]["value"] == ["19e5"] for rule in found)
+    assert all(expressions(rule, "pci.device")["vendor"]["value"] == ["19e5"] for rule in written)
 
 
 def test_a_group_without_nodes_has_no_rule() -> None:
     selector = {"matchLabels": {"zone": "lab"}}
 
-    found = rules(policy(waves=[{"name": "lab", "inventorySelector": selector, "version": "2.4.0"}]), node("a"))
+    written = rules(policy(waves=[{"name": "lab", "inventorySelector": selector, "version": "2.4.0"}]), node("a"))
 
-    assert [rule["name"] for rule in found] == ["tls: group rest", "tls: pool rest"]
+    assert [rule["name"] for rule in written] == ["tls: group rest", "tls: pool rest"]
 
 
 def test_two_policies_of_one_name_are_reported_and_keep_their_nodes_apart() -> None:

@@ -26,10 +26,10 @@ def _answer(*, driver: dict[str, Any] | None = None, **spec: Any) -> preflight.A
 
 
 def test_a_kernel_gets_the_payloads_that_are_built_for_it() -> None:
-    found = _answer(driver=DRIVER, kernelMappings=[{"name": "el9", "regexp": "el9"}])
+    answer = _answer(driver=DRIVER, kernelMappings=[{"name": "el9", "regexp": "el9"}])
 
-    (offer,) = found.offers
-    assert found.is_served
+    (offer,) = answer.offers
+    assert answer.is_served
     assert offer.images == (
         ("installer", "registry.example.com/drivers/installer:1.0"),
         ("modules", f"r.example.com/modules:8-{KERNEL}"),
@@ -47,6 +47,6 @@ def test_a_driver_that_is_removed_needs_no_payload() -> None:
 
 
 def test_a_recipe_without_a_driver_serves_no_kernel() -> None:
-    found = _answer()
+    answer = _answer()
 
-    assert (found.is_served, found.reason) == (False, "recipe 'onload' has no driver")
+    assert (answer.is_served, answer.reason) == (False, "recipe 'onload' has no driver")

@@ -26,8 +26,8 @@ def taken(
     rollout = {"waves": list(waves), "frozen": [{"version": "2.1.0"} | group for group in frozen]}
     item = builders.policy(driver={"rollout": rollout})
     able = {node.name for node in nodes} if driven is None else set(driven)
-    found = rollout_groups.of(item, snapshot.ClusterName(cluster), nodes, lambda node: node.name in able)
-    return {group.name: group.nodes for group in found}
+    groups = rollout_groups.of(item, snapshot.ClusterName(cluster), nodes, lambda node: node.name in able)
+    return {group.name: group.nodes for group in groups}
 
 
 def wave(name: str, percent: float, **more: Any) -> dict[str, Any]:
@@ -55,11 +55,11 @@ def test_what_no_group_takes_is_the_rest_which_lists_nobody() -> None:
 
 
 def test_shares_are_upper_bounds_and_a_node_is_in_the_first_that_takes_it() -> None:
-    found = taken(waves=[wave("a", 30), wave("b", 60), wave("c", 100)])
+    groups = taken(waves=[wave("a", 30), wave("b", 60), wave("c", 100)])
 
-    assert found["a"] == share(30)
-    assert set(found["b"]) == set(share(60)) - set(share(30))
-    assert sorted((*found["a"], *found["b"], *found["c"])) == sorted(NAMES)
+    assert groups["a"] == share(30)
+    assert set(groups["b"]) == set(share(60)) - set(share(30))
+    assert sorted((*groups["a"], *groups["b"], *groups["c"])) == sorted(NAMES)
 
 
 def test_a_node_stays_in_its_wave_whichever_others_come_and_go() -> None:
@@ -76,17 +76,17 @@ def test_a_share_that_no_node_stands_in_takes_the_lowest() -> None:
 
 
 def test_of_two_shares_that_no_node_stands_in_the_second_takes_none() -> None:
-    found = taken(waves=[wave("a", 0.01), wave("b", 0.02)])
+    groups = taken(waves=[wave("a", 0.01), wave("b", 0.02)])
 
-    assert (found["a"], found["b"]) == (BY_BUCKET[:1], ())
+    assert (groups["a"], groups["b"]) == (BY_BUCKET[:1], ())
 
 
 def test_a_share_has_a_node_to_which_a_driver_comes() -> None:
     driven = BY_BUCKET[-3:]
 
-    found = taken(waves=[wave("a", 50)], driven=driven)["a"]
+    groups = taken(waves=[wave("a", 50)], driven=driven)["a"]
 
-    assert found == tuple(sorted({*share(50), min(driven, key=rollout_groups.bucket)}))
+    assert groups == tuple(sorted({*share(50), min(driven, key=rollout_groups.bucket)}))
 
 
 def test_where_no_driver_comes_to_any_node_a_share_is_what_stands_in_it() -> None:
@@ -97,36 +97,36 @@ def test_where_no_driver_comes_to_any_node_a_share_is_what_stands_in_it() -> Non
 def test_a_frozen_node_belongs_to_no_wave_and_stands_in_for_nobody() -> None:
     lowest, second = BY_BUCKET[:2]
 
-    found = taken(waves=[wave("a", 0.01), wave("b", 100)], frozen=[{"name": "f", "nodes": [lowest]}])
+    groups = taken(waves=[wave("a", 0.01), wave("b", 100)], frozen=[{"name": "f", "nodes": [lowest]}])
 
-    assert (found["f"], found["a"]) == ((lowest,), (second,))
-    assert lowest not in found["b"]
+    assert (groups["f"], groups["a"]) == ((lowest,), (second,))
+    assert lowest not in groups["b"]
 
 
 def test_frozen_groups_come_first_and_each_list_in_its_order() -> None:
-    found = taken(
+    groups = taken(
         waves=[{"name": "w", "nodes": ["kp920-01", "kp920-02", "kp920-03"]}, wave("x", 100)],
         frozen=[{"name": "f", "nodes": ["kp920-01"]}, {"name": "g", "nodes": ["kp920-02", "kp920-01"]}],
     )
 
-    assert list(found) == ["f", "g", "w", "x", "rest"]
-    assert (found["f"], found["g"], found["w"]) == (("kp920-01",), ("kp920-02",), ("kp920-03",))
-    assert len(found["x"]) == 17
+    assert list(groups) == ["f", "g", "w", "x", "rest"]
+    assert (groups["f"], groups["g"], groups["w"]) == (("kp920-01",), ("kp920-02",), ("kp920-03",))
+    assert len(groups["x"]) == 17
 
 
 def test_a_name_that_is_no_node_of_the_policy_is_kept_as_it_is_written() -> None:
-    found = taken(frozen=[{"name": "f", "nodes": ["kp920-99", "kp920-01", "kp920-99"]}])
+    groups = taken(frozen=[{"name": "f", "nodes": ["kp920-99", "kp920-01", "kp920-99"]}])
 
-    assert found["f"] == ("kp920-01", "kp920-99")
+    assert groups["f"] == ("kp920-01", "kp920-99")
 
 
 def test_an_inventory_selector_takes_the_nodes_that_it_matches() -> None:
     nodes = [builders.node("b", {"zone": "1"}), builders.node("a", {"zone": "1"}), builders.node("c", {"zone": "2"})]
     selector = {"matchExpressions": [{"key": "zone", "operator": "NotIn", "values": ["2"]}]}
 
-    found = taken(nodes, waves=[{"name": "w", "inventorySelector": selector}])
+    groups = taken(nodes, waves=[{"name": "w", "inventorySelector": selector}])
 
-    assert found["w"] == ("a", "b")
+    assert groups["w"] == ("a", "b")
     assert taken(nodes, waves=[{"name": "w", "inventorySelector": {}}])["w"] == ("a", "b", "c")
 
 
@@ -134,13 +134,13 @@ def test_an_inventory_selector_takes_the_nodes_that_it_matches() -> None:
     ("cluster", "names"), [("east", ["f", "all", "rest"]), ("west", ["w", "all", "rest"]), ("north", ["all", "rest"])]
 )
 def test_a_group_holds_where_its_clusters_say(cluster: str, names: list[str]) -> None:
-    found = taken(
+    groups = taken(
         cluster=cluster,
         frozen=[{"name": "f", "nodes": ["a"], "clusters": ["ea*"]}],
         waves=[wave("w", 5, clusters=["lab", "west"]), wave("all", 50)],
     )
 
-    assert list(found) == names
+    assert list(groups) == names
 
 
 def test_where_no_group_holds_there_is_no_rest_either() -> None:
@@ -158,9 +158,9 @@ def test_why_a_node_is_in_its_group_is_told_by_what_took_it() -> None:
         ],
     }
     item = builders.policy(driver={"rollout": rollout})
-    found = rollout_groups.of(item, snapshot.ClusterName("east"), [node], lambda _: False)
+    groups = rollout_groups.of(item, snapshot.ClusterName("east"), [node], lambda _: False)
 
-    assert [rollout_groups.reason(group, node) for group in found] == [
+    assert [rollout_groups.reason(group, node) for group in groups] == [
         "the group names it",
         "the inventorySelector matches it",
         "no node below 84.74 % gets a driver, so the lowest one that does is drafted: this one, at 84.74 %",

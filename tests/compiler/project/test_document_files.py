@@ -22,9 +22,9 @@ def write(root: Path, *names: str) -> None:
 
 def names(root: Path, *folders: str) -> list[str]:
     """The names of the files that are found, where nothing is wrong."""
-    found, notes = document_files.find(folders or ("policies",), root)
+    files, notes = document_files.find(folders or ("policies",), root)
     assert notes == []
-    return [each.name for each in found]
+    return [each.name for each in files]
 
 
 def refused(root: Path) -> list[diagnostics.Diagnostic]:
@@ -53,9 +53,9 @@ def test_a_missing_folder_is_empty(tmp_path: Path) -> None:
 
 def test_a_file_is_read_as_it_is(tmp_path: Path) -> None:
     write(tmp_path, "policies/a.yaml")
-    (found,), _ = document_files.find(("policies",), tmp_path)
+    (file,), _ = document_files.find(("policies",), tmp_path)
 
-    assert document_files.read(found) == b"policies/a.yaml"
+    assert document_files.read(file) == b"policies/a.yaml"
 
 
 def test_a_folder_elsewhere_keeps_the_name_it_was_given(tmp_path: Path) -> None:
@@ -111,9 +111,9 @@ def test_a_link_to_a_file_outside_of_the_project_is_refused_whether_the_file_exi
     write(tmp_path, "outside.yaml", "project/policies/x.yaml", "project/.git/config")
     for name in ("a.yaml", "readme"):
         (tmp_path / "project/policies" / name).symlink_to(target)
-    found, (finding,) = document_files.find(("policies",), tmp_path / "project")
+    files, (finding,) = document_files.find(("policies",), tmp_path / "project")
 
-    assert [each.name for each in found] == ["policies/x.yaml"]
+    assert [each.name for each in files] == ["policies/x.yaml"]
     assert (finding.code, finding.span.file) == ("link-outside", "policies/a.yaml")
     assert finding.message == "'policies/a.yaml' is a link that leads out of the project."
     assert target.strip("./") not in finding.hint
@@ -123,9 +123,9 @@ def test_a_link_to_a_file_outside_of_the_project_is_refused_whether_the_file_exi
 def test_a_linked_folder_outside_of_the_project_is_never_entered(tmp_path: Path, target: str) -> None:
     write(tmp_path, "project/policies/x.yaml", "other/team/y.yaml")
     (tmp_path / "project/policies/root").symlink_to(target)
-    found, (finding,) = document_files.find(("policies",), tmp_path / "project")
+    files, (finding,) = document_files.find(("policies",), tmp_path / "project")
 
-    assert [each.name for each in found] == ["policies/x.yaml"]
+    assert [each.name for each in files] == ["policies/x.yaml"]
     assert (finding.code, finding.span.file) == ("link-outside", "policies/root")
 
 
@@ -146,9 +146,9 @@ def test_a_link_in_a_named_folder_leads_anywhere_in_that_folder(tmp_path: Path) 
     (tmp_path / "mounted/..data").symlink_to("..2026")
     (tmp_path / "mounted/east.json").symlink_to("..data/east.json")
     (tmp_path / "mounted/west.json").symlink_to("../secret.json")
-    found, findings = document_files.find(("policies", tmp_path / "mounted"), tmp_path / "project")
+    files, findings = document_files.find(("policies", tmp_path / "mounted"), tmp_path / "project")
 
-    assert [each.path.name for each in found] == ["east.json", "x.yaml"]
+    assert [each.path.name for each in files] == ["east.json", "x.yaml"]
     assert [each.span.file for each in findings] == [f"{tmp_path}/mounted/west.json"]
 
 
@@ -199,9 +199,9 @@ def test_a_name_that_cannot_be_printed_is_refused_in_printable_words(tmp_path: P
     path = Path(os.fsdecode(os.fsencode(tmp_path / "policies") + b"/" + name))
     path.parent.mkdir(parents=True)
     path.write_bytes(b"")
-    (found,) = refused(tmp_path)
+    (finding,) = refused(tmp_path)
 
-    assert (found.code, found.span.file, found.message.isprintable()) == ("not-a-file", shown, True)
+    assert (finding.code, finding.span.file, finding.message.isprintable()) == ("not-a-file", shown, True)
 
 
 def test_a_name_of_any_script_is_fine(tmp_path: Path) -> None:
@@ -261,11 +261,11 @@ def test_a_folder_that_was_asked_for_has_to_be_there(tmp_path: Path) -> None:
 
 def test_a_file_that_is_gone_when_it_is_read_is_a_failure(tmp_path: Path) -> None:
     write(tmp_path, "policies/a.yaml")
-    (found,), _ = document_files.find(("policies",), tmp_path)
-    found.path.unlink()
+    (file,), _ = document_files.find(("policies",), tmp_path)
+    file.path.unlink()
 
     with pytest.raises(errors.WorldError, match=r"'policies/a\.yaml' cannot be read") as raised:
-        document_files.read(found)
+        document_files.read(file)
     assert isinstance(raised.value.__cause__, FileNotFoundError)
 
 
@@ -278,8 +278,8 @@ def test_a_digest_that_cannot_be_made_is_a_failure(tmp_path: Path) -> None:
 
 
 def test_finding_files_needs_nothing_heavy() -> None:
-    found = "{'yaml', 'pydantic', 'jinja2'} & sys.modules.keys()"
-    program = f"import sys; from compiler.project import document_files; print({found})"
+    heavy = "{'yaml', 'pydantic', 'jinja2'} & sys.modules.keys()"
+    program = f"import sys; from compiler.project import document_files; print({heavy})"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
 
     assert done.stdout == "set()\n"

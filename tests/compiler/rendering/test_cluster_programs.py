@@ -31,27 +31,27 @@ def pod(data: Any) -> Any:
 def test_a_digest_stands_beside_the_tag_of_nfd() -> None:
     mirrors = [{"from": "registry.k8s.io", "to": "r.test"}]
 
-    found = compiled(nfd={"image": {"tag": "v0.17.1", "digest": DIGEST}}, images={"mirrors": mirrors})
+    objects = compiled(nfd={"image": {"tag": "v0.17.1", "digest": DIGEST}}, images={"mirrors": mirrors})
 
-    images = {pod(found[path])["containers"][0]["image"] for path in NFD}
+    images = {pod(objects[path])["containers"][0]["image"] for path in NFD}
     assert images == {f"r.test/nfd/node-feature-discovery:v0.17.1@{DIGEST}"}
 
 
 def test_a_variable_of_the_watcher_is_taken_literally() -> None:
     env = [{"name": "NO_PROXY", "value": "$(HOST)"}, {"name": "EMPTY"}]
 
-    found = builders.objects((), (), builders.cluster(watcher=WATCHER | {"env": env}))
+    objects = builders.objects((), (), builders.cluster(watcher=WATCHER | {"env": env}))
 
-    home, *others = pod(found[DEPLOYMENT])["containers"][0]["env"]
+    home, *others = pod(objects[DEPLOYMENT])["containers"][0]["env"]
     assert home == {"name": "HOME", "value": "/tmp"}  # noqa: S108
     assert others == [{"name": "NO_PROXY", "value": "$$(HOST)"}, {"name": "EMPTY"}]
 
 
 def test_the_workers_of_nfd_run_on_every_node_whatever_the_selector_of_the_others() -> None:
-    found = compiled(nfd={"nodeSelector": {"matchLabels": {"pool": "infra"}}})
+    objects = compiled(nfd={"nodeSelector": {"matchLabels": {"pool": "infra"}}})
 
     required = {
-        path: pod(found[path])
+        path: pod(objects[path])
         .get("affinity", {})
         .get("nodeAffinity", {})
         .get("requiredDuringSchedulingIgnoredDuringExecution")
@@ -62,13 +62,13 @@ def test_the_workers_of_nfd_run_on_every_node_whatever_the_selector_of_the_other
 
 
 def test_a_watcher_of_a_cron_job_has_no_target_and_no_alert() -> None:
-    found = builders.objects(
+    objects = builders.objects(
         (), (), builders.cluster(watcher=WATCHER | {"mode": "CronJob"}, monitoring={"enabled": True})
     )
 
-    assert "watcher/cronjob-kae-watcher.yaml" in found
-    assert "monitoring/podmonitor-kae.yaml" not in found
-    groups = found["monitoring/prometheusrule-kae.yaml"]["spec"]["groups"]
+    assert "watcher/cronjob-kae-watcher.yaml" in objects
+    assert "monitoring/podmonitor-kae.yaml" not in objects
+    groups = objects["monitoring/prometheusrule-kae.yaml"]["spec"]["groups"]
     assert "kae-watcher" not in {group["name"] for group in groups}
 
 
@@ -76,15 +76,15 @@ def test_elsewhere_than_on_openshift_nothing_is_said_to_it() -> None:
     assert "openshift" not in builders.components(compiled())
 
 
-def uses(found: Objects) -> dict[str, str]:
+def uses(objects: Objects) -> dict[str, str]:
     """The security context constraints of each ServiceAccount that may use some of its own."""
     result = {}
-    for data in found.values():
+    for data in objects.values():
         if data["kind"] == "RoleBinding" and data["metadata"]["name"].endswith(("-constraints", "-privileged")):
             (subject,) = data["subjects"]
             role = data["roleRef"]["name"]
             if data["roleRef"]["kind"] == "Role":
-                (rule,) = found[f"openshift/role-{role}.yaml"]["rules"]
+                (rule,) = objects[f"openshift/role-{role}.yaml"]["rules"]
                 assert (rule["verbs"], rule["resources"]) == (["use"], ["securitycontextconstraints"])
                 (role,) = rule["resourceNames"]
             result[subject["name"]] = role
@@ -113,9 +113,9 @@ def test_a_program_that_is_not_there_may_use_nothing(
 ) -> None:
     policies = [] if policy is None else [builders.policy(**policy)]
 
-    found = builders.objects(policies, (), builders.cluster(platform="openshift", nfd={"enabled": nfd}))
+    objects = builders.objects(policies, (), builders.cluster(platform="openshift", nfd={"enabled": nfd}))
 
-    assert set(uses(found)) == accounts
+    assert set(uses(objects)) == accounts
 
 
 def admitted(constraints: Any, spec: Any) -> bool:
@@ -168,10 +168,10 @@ RESTRICTED = {
     ],
 )
 def test_the_constraints_of_a_program_admit_its_pods_and_those_of_all_do_not(path: str, constraints: str) -> None:
-    found = compiled(platform="openshift")
+    objects = compiled(platform="openshift")
 
-    assert admitted(found[f"openshift/securitycontextconstraints-{constraints}.yaml"], pod(found[path]))
-    assert not admitted(RESTRICTED, pod(found[path]))
+    assert admitted(objects[f"openshift/securitycontextconstraints-{constraints}.yaml"], pod(objects[path]))
+    assert not admitted(RESTRICTED, pod(objects[path]))
 
 
 @pytest.mark.parametrize("path", [DEPLOYMENT, NFD[1], NFD[2]])
@@ -183,10 +183,10 @@ def test_the_constraints_of_all_admit_the_programs_that_leave_their_user_to_the_
 
 
 def test_a_worker_of_nfd_may_not_be_root_on_openshift() -> None:
-    found = compiled(platform="openshift")
+    objects = compiled(platform="openshift")
 
-    worker = found["openshift/securitycontextconstraints-kae-nfd-worker.yaml"]
-    assert not admitted(worker, pod(found["device-plugin/daemonset-kae-device-plugin-tls.yaml"]))
+    worker = objects["openshift/securitycontextconstraints-kae-nfd-worker.yaml"]
+    assert not admitted(worker, pod(objects["device-plugin/daemonset-kae-device-plugin-tls.yaml"]))
 
 
 @pytest.mark.parametrize("name", ["kae-device-plugin", "kae-nfd-worker"])

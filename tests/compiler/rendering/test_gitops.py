@@ -41,27 +41,27 @@ def applied(engine: str, *policies: definitions.Policy, **cluster: Any) -> dict[
     """Return the files that an engine applies for a cluster with every component."""
     spec: dict[str, Any] = EVERYTHING | {"gitops": {"engine": engine}} | cluster
     chosen = policies or (builders.policy("tls", driver={"metrics": {"enabled": True}}),)
-    found = builders.objects(chosen, (), builders.cluster(**spec))
-    return {path: data for path, data in found.items() if not path.startswith("bootstrap/")}
+    objects = builders.objects(chosen, (), builders.cluster(**spec))
+    return {path: data for path, data in objects.items() if not path.startswith("bootstrap/")}
 
 
 def annotations(data: Any, prefixes: tuple[str, ...] = ("argocd.argoproj.io", "kustomize.toolkit")) -> dict[str, str]:
     """The annotations that an object carries for an engine."""
-    found = data["metadata"].get("annotations", {})
-    return {key: value for key, value in found.items() if key.startswith(prefixes)}
+    every = data["metadata"].get("annotations", {})
+    return {key: value for key, value in every.items() if key.startswith(prefixes)}
 
 
 def bootstrap(**spec: Any) -> dict[str, Any]:
     """The objects that point an engine at the output."""
-    found = builders.objects((), (), builders.cluster(gitops=spec))
-    return {path: data for path, data in found.items() if path.startswith("bootstrap/")}
+    objects = builders.objects((), (), builders.cluster(gitops=spec))
+    return {path: data for path, data in objects.items() if path.startswith("bootstrap/")}
 
 
 def test_without_an_engine_no_object_speaks_to_one() -> None:
-    found = applied("none")
+    objects = applied("none")
 
-    assert builders.components(found) >= {"namespace", "crds", "nfd", "guard", "driver", "watcher", "monitoring"}
-    assert [path for path, data in found.items() if annotations(data)] == []
+    assert builders.components(objects) >= {"namespace", "crds", "nfd", "guard", "driver", "watcher", "monitoring"}
+    assert [path for path, data in objects.items() if annotations(data)] == []
     assert bootstrap(engine="none", repository={"url": URL}) == {}
 
 
@@ -102,11 +102,11 @@ def test_large_kinds_rights_and_the_guard_are_applied_by_the_server_and_no_other
 def test_the_namespace_is_never_pruned_and_definitions_only_where_that_is_wanted(
     engine: str, cleanup: bool, kept: set[str]
 ) -> None:
-    found = applied(engine, crd={"cleanup": cleanup})
+    objects = applied(engine, crd={"cleanup": cleanup})
 
     never = {
         data["kind"]
-        for data in found.values()
+        for data in objects.values()
         if "Prune=false,Delete=false" in annotations(data).get(SYNC, "") or annotations(data).get(PRUNE) == "disabled"
     }
 
@@ -115,10 +115,10 @@ def test_the_namespace_is_never_pruned_and_definitions_only_where_that_is_wanted
 
 def kept(engine: str, *policies: definitions.Policy) -> set[str]:
     """The files of the driver whose objects the engine does not delete when they leave the output."""
-    found = {path: data for path, data in applied(engine, *policies).items() if path.startswith(("driver/", "guard/"))}
+    files = {path: data for path, data in applied(engine, *policies).items() if path.startswith(("driver/", "guard/"))}
     return {
         path.partition("/")[2].removesuffix(".yaml")
-        for path, data in found.items()
+        for path, data in files.items()
         if "Prune=false,Delete=false" in annotations(data).get(SYNC, "") or annotations(data).get(PRUNE) == "disabled"
     }
 
@@ -158,10 +158,10 @@ def test_what_argo_cd_keeps_is_no_difference_to_it() -> None:
 
 
 def test_flux_is_told_not_to_substitute_in_what_holds_a_variable() -> None:
-    found = applied("flux", builders.policy("tls", driver=PACKAGES))
+    objects = applied("flux", builders.policy("tls", driver=PACKAGES))
 
-    told = {path for path, data in found.items() if annotations(data).get(SUBSTITUTE) == "disabled"}
-    assert told == {path for path, data in found.items() if "${" in str(data)}
+    told = {path for path, data in objects.items() if annotations(data).get(SUBSTITUTE) == "disabled"}
+    assert told == {path for path, data in objects.items() if "${" in str(data)}
     assert "driver/daemonset-kae-driver-tls.yaml" in told
 
 
@@ -174,21 +174,21 @@ def test_each_engine_gets_its_own_annotations_only() -> None:
 def test_an_annotation_of_the_object_itself_stays() -> None:
     data = {"kind": "Namespace", "metadata": {"name": "x", "annotations": {"own": "1"}}}
 
-    found = gitops.annotated(data, "argocd", kept=True)
+    annotated = gitops.annotated(data, "argocd", kept=True)
 
-    assert found["metadata"]["annotations"]["own"] == "1"
+    assert annotated["metadata"]["annotations"]["own"] == "1"
     assert data["metadata"] == {"name": "x", "annotations": {"own": "1"}}
 
 
 def test_argo_cd_gets_an_application_and_a_project() -> None:
-    found = bootstrap(engine="argocd", repository={"url": URL, "revision": "prod"})
+    objects = bootstrap(engine="argocd", repository={"url": URL, "revision": "prod"})
 
-    application = found[APPLICATION]["spec"]
-    assert set(found) == {APPLICATION, PROJECT}
-    assert application["project"] == found[PROJECT]["metadata"]["name"] == "kae-east"
+    application = objects[APPLICATION]["spec"]
+    assert set(objects) == {APPLICATION, PROJECT}
+    assert application["project"] == objects[PROJECT]["metadata"]["name"] == "kae-east"
     assert application["source"] == {"repoURL": URL, "targetRevision": "prod", "path": "output/east"}
     assert application["destination"] == {"server": "https://kubernetes.default.svc", "namespace": "kae-operator"}
-    assert found[PROJECT]["spec"]["sourceRepos"] == [URL]
+    assert objects[PROJECT]["spec"]["sourceRepos"] == [URL]
 
 
 @pytest.mark.parametrize(
@@ -196,9 +196,9 @@ def test_argo_cd_gets_an_application_and_a_project() -> None:
     [({"server": "https://10.0.0.1:6443"}, ("server", "https://10.0.0.1:6443")), ({"name": "east"}, ("name", "east"))],
 )
 def test_the_destination_is_the_one_that_argo_cd_knows(destination: dict[str, str], written: tuple[str, str]) -> None:
-    found = bootstrap(engine="argocd", repository={"url": URL}, argocd={"destination": destination})
+    objects = bootstrap(engine="argocd", repository={"url": URL}, argocd={"destination": destination})
 
-    for target in (found[APPLICATION]["spec"]["destination"], found[PROJECT]["spec"]["destinations"][0]):
+    for target in (objects[APPLICATION]["spec"]["destination"], objects[PROJECT]["spec"]["destinations"][0]):
         assert {key: value for key, value in target.items() if key != "namespace"} == dict([written])
 
 
@@ -208,11 +208,11 @@ def test_without_a_repository_there_is_no_bootstrap(engine: str) -> None:
 
 
 def test_flux_gets_a_source_of_its_own_and_never_waits() -> None:
-    found = bootstrap(engine="flux", repository={"url": URL}, flux={"secretRef": {"name": "git"}, "interval": "1m"})
+    objects = bootstrap(engine="flux", repository={"url": URL}, flux={"secretRef": {"name": "git"}, "interval": "1m"})
 
-    source, applies = found[SOURCE]["spec"], found[KUSTOMIZATION]["spec"]
+    source, applies = objects[SOURCE]["spec"], objects[KUSTOMIZATION]["spec"]
     assert (source["url"], source["ref"], source["secretRef"]) == (URL, {"branch": "main"}, {"name": "git"})
-    assert applies["sourceRef"]["name"] == found[SOURCE]["metadata"]["name"]
+    assert applies["sourceRef"]["name"] == objects[SOURCE]["metadata"]["name"]
     assert (applies["path"], applies["prune"], applies["wait"], applies["interval"]) == (
         "./output/east",
         True,
@@ -224,20 +224,20 @@ def test_flux_gets_a_source_of_its_own_and_never_waits() -> None:
 def test_flux_takes_a_source_that_is_there_already() -> None:
     reference = {"kind": "OCIRepository", "name": "fleet", "namespace": "sources"}
 
-    found = bootstrap(engine="flux", flux={"sourceRef": reference})
+    objects = bootstrap(engine="flux", flux={"sourceRef": reference})
 
-    assert set(found) == {KUSTOMIZATION}
-    assert found[KUSTOMIZATION]["spec"]["sourceRef"] == reference
+    assert set(objects) == {KUSTOMIZATION}
+    assert objects[KUSTOMIZATION]["spec"]["sourceRef"] == reference
 
 
 def test_flux_reaches_a_remote_cluster_by_its_kubeconfig() -> None:
-    found = bootstrap(
+    objects = bootstrap(
         engine="flux",
         repository={"url": URL},
         flux={"kubeConfig": {"secretRef": {"name": "east", "key": "value.yaml"}}},
     )
 
-    assert found[KUSTOMIZATION]["spec"]["kubeConfig"] == {"secretRef": {"name": "east", "key": "value.yaml"}}
+    assert objects[KUSTOMIZATION]["spec"]["kubeConfig"] == {"secretRef": {"name": "east", "key": "value.yaml"}}
 
 
 def test_a_path_of_the_repository_is_written_as_each_engine_wants_it() -> None:

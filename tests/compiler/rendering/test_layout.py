@@ -40,24 +40,24 @@ def files(*objects: Component, bootstrap: tuple[Component, ...] = ()) -> dict[st
 
 
 def test_an_object_is_in_the_folder_of_its_component_by_kind_and_name() -> None:
-    found = files(("driver", A))
+    texts = files(("driver", A))
 
-    assert yaml.safe_load(found["driver/configmap-a.yaml"]) == A
+    assert yaml.safe_load(texts["driver/configmap-a.yaml"]) == A
 
 
 def test_the_files_are_sorted_by_path() -> None:
-    found = files(("namespace", NAMESPACE), ("driver", A), bootstrap=(("bootstrap", A),))
+    texts = files(("namespace", NAMESPACE), ("driver", A), bootstrap=(("bootstrap", A),))
 
-    assert list(found) == sorted(found)
+    assert list(texts) == sorted(texts)
 
 
 def test_kustomize_lists_components_in_the_order_of_their_needs_and_no_bootstrap() -> None:
-    found = files(("monitoring", A), ("driver", A), ("namespace", NAMESPACE), bootstrap=(("bootstrap", A),))
+    texts = files(("monitoring", A), ("driver", A), ("namespace", NAMESPACE), bootstrap=(("bootstrap", A),))
 
-    listed = yaml.safe_load(found["kustomization.yaml"])["resources"]
+    listed = yaml.safe_load(texts["kustomization.yaml"])["resources"]
 
     assert listed == ["namespace/namespace-kae.yaml", "driver/configmap-a.yaml", "monitoring/configmap-a.yaml"]
-    assert "bootstrap/configmap-a.yaml" in found
+    assert "bootstrap/configmap-a.yaml" in texts
 
 
 def test_every_image_is_listed_once_in_order() -> None:
@@ -68,10 +68,10 @@ def test_every_image_is_listed_once_in_order() -> None:
 
 
 def test_a_cluster_without_objects_has_an_empty_list() -> None:
-    found = files()
+    texts = files()
 
-    assert found["images.txt"] == ""
-    assert yaml.safe_load(found["kustomization.yaml"])["resources"] == []
+    assert texts["images.txt"] == ""
+    assert yaml.safe_load(texts["kustomization.yaml"])["resources"] == []
 
 
 def test_two_objects_of_one_name_are_a_bug() -> None:

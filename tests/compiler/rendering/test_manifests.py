@@ -65,10 +65,10 @@ def test_a_cluster_has_the_components_that_it_needs(
 def test_the_guard_needs_an_api_that_can_tell_the_node_of_a_token(version: str | None, guarded: bool) -> None:
     policy = builders.policy("tls", driver={"drain": {"enabled": True}})
 
-    found = compiled(policy, **({"kubernetesVersion": version} if version else {}))
+    objects = compiled(policy, **({"kubernetesVersion": version} if version else {}))
 
-    assert ("guard" in builders.components(found)) is guarded
-    assert CLUSTER_ROLE in found
+    assert ("guard" in builders.components(objects)) is guarded
+    assert CLUSTER_ROLE in objects
 
 
 @pytest.mark.parametrize("kubelet", ["v1.24.17", "v1.26.15", "v1.29.9", "v1.31.4", ""])
@@ -110,10 +110,10 @@ def test_the_leases_of_no_two_policies_are_the_same() -> None:
 
 def test_a_policy_that_cleans_up_has_a_role_whose_names_stay_when_it_goes() -> None:
     cleans = builders.policy("a", nodeSelector={"matchLabels": {"pool": "a"}}, driver={"enabledCleanup": True})
-    found = compiled(cleans, builders.selecting("b", pool="b"))
+    objects = compiled(cleans, builders.selecting("b", pool="b"))
 
     for name, named in (("kae-driver-a", [["kae-driver-a-1"], ["kae-driver-a"]]), ("kae-driver", [["kae-driver-b-1"]])):
-        role, binding = (found[f"driver/{kind}-{name}.yaml"] for kind in ("role", "rolebinding"))
+        role, binding = (objects[f"driver/{kind}-{name}.yaml"] for kind in ("role", "rolebinding"))
         # Only an installer that cleans up asks for its DaemonSet.
         assert [rule["resourceNames"] for rule in role["rules"] if rule["verbs"] != ["create"]] == named
         assert binding["roleRef"]["name"] == role["metadata"]["name"] == name
@@ -129,12 +129,12 @@ def test_workers_of_nfd_tolerate_what_any_policy_tolerates() -> None:
         builders.policy("b", nodeSelector={"matchLabels": {"pool": "b"}}, daemonSets=tolerations),
     ]
 
-    found = compiled(*policies, nfd={"tolerations": [own]})
+    objects = compiled(*policies, nfd={"tolerations": [own]})
 
     written = theirs | {"operator": "Equal"}
-    assert pod(found, WORKER)["tolerations"] == [own, written]
+    assert pod(objects, WORKER)["tolerations"] == [own, written]
     for name in ("master", "gc"):
-        others = pod(found, f"nfd/deployment-nfd-{name}.yaml")["tolerations"]
+        others = pod(objects, f"nfd/deployment-nfd-{name}.yaml")["tolerations"]
         assert own in others
         assert written not in others
 
@@ -156,36 +156,36 @@ def test_a_toleration_is_written_as_it_was_given() -> None:
         {"key": "a", "operator": "Equal", "value": "1", "effect": "NoExecute", "tolerationSeconds": 0},
     ]
 
-    found = compiled(builders.policy("tls", daemonSets={"tolerations": given}))
+    objects = compiled(builders.policy("tls", daemonSets={"tolerations": given}))
 
-    assert pod(found, DRIVER)["tolerations"] == given
-    assert pod(found, PLUGIN)["tolerations"] == given
+    assert pod(objects, DRIVER)["tolerations"] == given
+    assert pod(objects, PLUGIN)["tolerations"] == given
 
 
 def test_labels_of_people_are_on_pods_and_in_no_selector() -> None:
-    found = compiled(builders.policy("tls", daemonSets={"labels": {"team": "edge"}}))
+    objects = compiled(builders.policy("tls", daemonSets={"labels": {"team": "edge"}}))
 
     for path in (DRIVER, PLUGIN):
-        spec = found[path]["spec"]
+        spec = objects[path]["spec"]
         assert spec["template"]["metadata"]["labels"]["team"] == "edge"
         assert "team" not in spec["selector"]["matchLabels"]
         assert spec["selector"]["matchLabels"].items() <= spec["template"]["metadata"]["labels"].items()
 
 
 def test_every_policy_has_its_daemonsets_whether_a_node_matches_or_not() -> None:
-    found = compiled(builders.selecting("tls", pool="nowhere"))
+    objects = compiled(builders.selecting("tls", pool="nowhere"))
 
-    assert {DRIVER, PLUGIN} <= set(found)
+    assert {DRIVER, PLUGIN} <= set(objects)
 
 
 def test_a_pod_template_names_no_node_and_no_fact_of_one() -> None:
     policy = builders.selecting("tls", pool="tls")
     nodes = [builders.node("kp920-77", {"pool": "tls"}), builders.node("x86", machine=builders.profile({}))]
 
-    found = builders.files([policy], nodes)
+    files = builders.files([policy], nodes)
 
     for words in ("kp920-77", "x86", "oe2203sp4", "LTS-SP4"):
-        assert not [path for path, text in found.items() if words in text]
+        assert not [path for path, text in files.items() if words in text]
 
 
 def test_other_nodes_compile_to_the_same_bytes() -> None:
@@ -227,9 +227,9 @@ def test_the_terms_of_a_policy_are_joined_to_each_of_its_kinds() -> None:
     ],
 )
 def test_a_requirement_is_written_as_kubernetes_has_it(selector: dict[str, Any], expression: dict[str, Any]) -> None:
-    found = compiled(builders.policy("tls", nodeSelector={"matchExpressions": [selector]}))
+    objects = compiled(builders.policy("tls", nodeSelector={"matchExpressions": [selector]}))
 
-    terms = pod(found, PLUGIN)["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+    terms = pod(objects, PLUGIN)["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
     assert terms["nodeSelectorTerms"][0]["matchExpressions"][2:] == [expression]
 
 
@@ -247,28 +247,28 @@ def test_settings_of_an_image_and_its_pods_are_carried_over() -> None:
         "pullSecrets": [{"name": "registry"}],
         "resources": {"limits": {"memory": "1Gi", "cpu": 2}, "requests": {"cpu": "100m"}},
     }
-    found = compiled(
+    objects = compiled(
         builders.policy("tls", driver=part, devicePlugin=part, daemonSets={"priorityClassName": "important"}),
         namespace="kae",
         images={"mirrors": [{"from": "cr.openfuyao.cn", "to": "registry.test"}]},
     )
 
     for path, image in ((DRIVER, "kae-driver-installer"), (PLUGIN, "kae-device-plugin")):
-        spec = pod(found, path)
+        spec = pod(objects, path)
         (container,) = spec["containers"]
         assert container["image"] == f"registry.test/openfuyao/{image}:1.0"
         assert container["imagePullPolicy"] == "Always"
         assert container["resources"] == {"limits": {"cpu": "2", "memory": "1Gi"}, "requests": {"cpu": "100m"}}
         assert spec["imagePullSecrets"] == [{"name": "registry"}]
         assert spec["priorityClassName"] == "important"
-        assert found[path]["metadata"]["namespace"] == "kae"
+        assert objects[path]["metadata"]["namespace"] == "kae"
 
 
 def test_both_programs_look_for_the_kubelet_where_the_policy_says() -> None:
-    found = compiled(builders.policy("tls", kubeletDir="/var/snap/microk8s/common/var/lib/kubelet"))
+    objects = compiled(builders.policy("tls", kubeletDir="/var/snap/microk8s/common/var/lib/kubelet"))
 
     for path in (DRIVER, PLUGIN):
-        (container,) = pod(found, path)["containers"]
+        (container,) = pod(objects, path)["containers"]
         assert container["args"] == ["--kubelet-dir", "/var/snap/microk8s/common/var/lib/kubelet"]
 
 
@@ -286,9 +286,9 @@ def expanded(value: str) -> str:
 @hypothesis.example("$(NODE_NAME)")
 @hypothesis.example("$$(NODE_NAME)$")
 def test_a_value_in_the_environment_is_what_the_policy_says(value: str) -> None:
-    found = compiled(builders.policy("tls", driver={"env": [{"name": "TEXT", "value": value}]}))
+    objects = compiled(builders.policy("tls", driver={"env": [{"name": "TEXT", "value": value}]}))
 
-    (container,) = pod(found, DRIVER)["containers"]
+    (container,) = pod(objects, DRIVER)["containers"]
     written = next(variable for variable in container["env"] if variable["name"] == "TEXT")
     assert expanded(written.get("value", "")) == value
 
@@ -300,17 +300,17 @@ def test_the_pace_of_each_daemonset_is_the_policys() -> None:
         devicePlugin={"maxUnavailable": "25%"},
     )
 
-    found = compiled(policy)
+    objects = compiled(policy)
 
-    assert found[DRIVER]["spec"]["minReadySeconds"] == 7
-    rolling = [found[path]["spec"]["updateStrategy"]["rollingUpdate"] for path in (DRIVER, PLUGIN)]
+    assert objects[DRIVER]["spec"]["minReadySeconds"] == 7
+    rolling = [objects[path]["spec"]["updateStrategy"]["rollingUpdate"] for path in (DRIVER, PLUGIN)]
     assert rolling == [{"maxSurge": 0, "maxUnavailable": 2}, {"maxSurge": 0, "maxUnavailable": "25%"}]
 
 
 def test_everything_namespaced_is_in_the_clusters_namespace() -> None:
-    found = compiled(builders.policy(), namespace="elsewhere", watcher=WATCHER, monitoring={"enabled": True})
+    objects = compiled(builders.policy(), namespace="elsewhere", watcher=WATCHER, monitoring={"enabled": True})
 
-    assert {data["metadata"].get("namespace") for data in found.values()} == {None, "elsewhere"}
+    assert {data["metadata"].get("namespace") for data in objects.values()} == {None, "elsewhere"}
 
 
 @pytest.mark.parametrize("enabled", [True, False])

@@ -18,8 +18,8 @@ API = {443, 6443}
 def allowed(name: str, *policies: definitions.Policy, **cluster: Any) -> tuple[set[int], set[int]]:
     """The TCP ports at which a program is reached, and those that it reaches but for the resolver's."""
     spec = {"networkPolicies": {"enabled": True}} | cluster
-    found = builders.objects(policies, (), builders.cluster(**spec))
-    policy = found[f"network-policies/networkpolicy-{name}.yaml"]["spec"]
+    objects = builders.objects(policies, (), builders.cluster(**spec))
+    policy = objects[f"network-policies/networkpolicy-{name}.yaml"]["spec"]
     assert policy["podSelector"] == {"matchLabels": {"app.kubernetes.io/name": name}}
     assert policy["policyTypes"] == ["Ingress", "Egress"]
 
@@ -31,9 +31,9 @@ def allowed(name: str, *policies: definitions.Policy, **cluster: Any) -> tuple[s
 
 
 def test_without_the_switch_there_are_none() -> None:
-    found = builders.objects([builders.policy()], (), builders.cluster(watcher=WATCHER))
+    objects = builders.objects([builders.policy()], (), builders.cluster(watcher=WATCHER))
 
-    assert "network-policies" not in builders.components(found)
+    assert "network-policies" not in builders.components(objects)
 
 
 @pytest.mark.parametrize(
@@ -75,9 +75,9 @@ def test_a_proxy_is_reached_at_its_port(value: str, port: int) -> None:
 
 @pytest.mark.parametrize(("mode", "served"), [("Deployment", {9512}), ("CronJob", set())])
 def test_a_watcher_is_reached_where_it_serves_metrics(mode: str, served: set[int]) -> None:
-    found = allowed("kae-watcher", watcher=WATCHER | {"mode": mode}, monitoring={"enabled": True})
+    peers = allowed("kae-watcher", watcher=WATCHER | {"mode": mode}, monitoring={"enabled": True})
 
-    assert found == (served, API)
+    assert peers == (served, API)
 
 
 def test_a_device_plugin_reaches_nothing_and_is_reached_for_its_metrics_alone() -> None:
@@ -127,8 +127,8 @@ def test_an_installer_reaches_what_any_of_its_pools_needs() -> None:
     ],
 )
 def test_nfd_reaches_the_api_server_and_is_reached_where_its_pods_listen(name: str, tag: str, served: set[int]) -> None:
-    found = builders.objects((), (), builders.cluster(nfd={"image": {"tag": tag}}))
-    (workload,) = (data for path, data in found.items() if path.startswith("nfd/d") and path.endswith(f"{name}.yaml"))
+    objects = builders.objects((), (), builders.cluster(nfd={"image": {"tag": tag}}))
+    (workload,) = (data for path, data in objects.items() if path.startswith("nfd/d") and path.endswith(f"{name}.yaml"))
     ports = {port["containerPort"] for port in workload["spec"]["template"]["spec"]["containers"][0]["ports"]}
 
     assert served == ports
@@ -136,7 +136,7 @@ def test_nfd_reaches_the_api_server_and_is_reached_where_its_pods_listen(name: s
 
 
 def test_only_a_program_that_looks_names_up_reaches_a_resolver() -> None:
-    found = builders.objects(
+    objects = builders.objects(
         [builders.policy(driver={"source": {"prebuilt": {}}})],
         (),
         builders.cluster(networkPolicies={"enabled": True, "apiServerPorts": [6443]}, watcher=WATCHER),
@@ -144,7 +144,7 @@ def test_only_a_program_that_looks_names_up_reaches_a_resolver() -> None:
 
     asking = {
         data["metadata"]["name"]
-        for path, data in found.items()
+        for path, data in objects.items()
         if path.startswith("network-policies/")
         if any(
             port == {"port": 53, "protocol": "UDP"} for rule in data["spec"].get("egress", ()) for port in rule["ports"]
@@ -159,12 +159,12 @@ def test_the_resolver_of_openshift_listens_at_another_port() -> None:
 
 def test_every_pod_of_ours_has_a_policy() -> None:
     cluster = builders.cluster(networkPolicies={"enabled": True}, watcher=WATCHER)
-    found = builders.objects([builders.policy()], (), cluster)
+    objects = builders.objects([builders.policy()], (), cluster)
 
     pods = {
         data["spec"]["template"]["metadata"]["labels"]["app.kubernetes.io/name"]
-        for data in found.values()
+        for data in objects.values()
         if data["kind"] in ("DaemonSet", "Deployment")
     }
-    named = {data["metadata"]["name"] for data in found.values() if data["kind"] == "NetworkPolicy"}
+    named = {data["metadata"]["name"] for data in objects.values() if data["kind"] == "NetworkPolicy"}
     assert named == pods

@@ -72,9 +72,9 @@ def schema(name: str) -> Any:
 
 def config(objects: dict[str, Any], path: str, name: str) -> Any:
     """The config in a workload's pod template, which its schema accepts."""
-    found = json.loads(objects[path]["spec"]["template"]["metadata"]["annotations"][ANNOTATION])
-    jsonschema.Draft202012Validator(schema(name)).validate(found)
-    return found
+    settings = json.loads(objects[path]["spec"]["template"]["metadata"]["annotations"][ANNOTATION])
+    jsonschema.Draft202012Validator(schema(name)).validate(settings)
+    return settings
 
 
 def driver(operator: Mapping[str, bool] = EVERY_KIND, **spec: Any) -> Any:
@@ -111,11 +111,11 @@ def test_the_driver_is_told_its_own_names() -> None:
         [builders.policy("tls", driver={"rollout": {"maxParallel": 2}})], (), builders.cluster(namespace="kae")
     )
 
-    found = config(objects, DRIVER, "driver-config")
+    settings = config(objects, DRIVER, "driver-config")
 
-    assert found["daemonSet"] == {"name": "kae-driver-tls", "namespace": "kae"}
-    assert found["leases"] == {"names": ["kae-driver-tls-1", "kae-driver-tls-2"], "namespace": "kae"}
-    assert (found["cluster"], found["pool"], found["version"]) == ("east", "tls", 1)
+    assert settings["daemonSet"] == {"name": "kae-driver-tls", "namespace": "kae"}
+    assert settings["leases"] == {"names": ["kae-driver-tls-1", "kae-driver-tls-2"], "namespace": "kae"}
+    assert (settings["cluster"], settings["pool"], settings["version"]) == ("east", "tls", 1)
 
 
 @pytest.mark.parametrize(
@@ -127,10 +127,10 @@ def test_the_driver_is_told_its_own_names() -> None:
     ],
 )
 def test_modules_are_those_of_the_enabled_kinds_from_the_base_up(operator: dict[str, bool], modules: list[str]) -> None:
-    found = driver(operator)
+    settings = driver(operator)
 
-    assert found["modules"] == ["uacce", "hisi_qm", *modules]
-    assert sorted(found["moduleParameters"]) == modules
+    assert settings["modules"] == ["uacce", "hisi_qm", *modules]
+    assert sorted(settings["moduleParameters"]) == modules
 
 
 def test_the_driver_is_told_every_kind_as_it_has_to_unload_their_modules() -> None:
@@ -145,9 +145,9 @@ def test_the_kernels_own_modules_share_virtual_addresses(source: str, mode: int)
 
 
 def test_a_parameter_of_the_policy_replaces_the_default_of_its_module_alone() -> None:
-    found = driver(moduleParameters={"hisi_zip": {"pf_q_num": 512, "perf_mode": 1}})["moduleParameters"]
+    parameters = driver(moduleParameters={"hisi_zip": {"pf_q_num": 512, "perf_mode": 1}})["moduleParameters"]
 
-    assert found == {
+    assert parameters == {
         "hisi_hpre": {"pf_q_num": 256, "uacce_mode": 2},
         "hisi_sec2": {"pf_q_num": 256, "uacce_mode": 2},
         "hisi_zip": {"perf_mode": 1, "pf_q_num": 512, "uacce_mode": 2},
@@ -155,10 +155,10 @@ def test_a_parameter_of_the_policy_replaces_the_default_of_its_module_alone() ->
 
 
 def test_nothing_is_told_of_parameters_and_virtual_functions_of_a_kind_that_is_not_enabled() -> None:
-    found = driver({}, moduleParameters={"hisi_zip": {"pf_q_num": 512}}, sriov={"hpre": 4, "zip": 8})
+    settings = driver({}, moduleParameters={"hisi_zip": {"pf_q_num": 512}}, sriov={"hpre": 4, "zip": 8})
 
-    assert found["moduleParameters"] == {"hisi_hpre": {"pf_q_num": 256, "uacce_mode": 2}}
-    assert found["sriov"] == {"hpre": 4}
+    assert settings["moduleParameters"] == {"hisi_hpre": {"pf_q_num": 256, "uacce_mode": 2}}
+    assert settings["sriov"] == {"hpre": 4}
 
 
 def test_virtual_functions_are_told_for_the_kinds_that_the_policy_names() -> None:
@@ -188,14 +188,14 @@ def test_a_foreign_driver_is_kept_unless_the_policy_says_always(env: list[dict[s
 
 
 def test_the_device_plugin_is_told_the_kinds_that_the_policy_serves() -> None:
-    found = plugin(
+    settings = plugin(
         builders.policy(
             "tls", operator={"enabledHPRE": False, "enabledSEC": True}, devicePlugin={"sharing": {"sec": 2}}
         )
     )
 
-    assert [kind["resource"] for kind in found["kinds"]] == ["openfuyao.com/kae.sec"]
-    assert found["sharing"] == {"sec": 2}
+    assert [kind["resource"] for kind in settings["kinds"]] == ["openfuyao.com/kae.sec"]
+    assert settings["sharing"] == {"sec": 2}
 
 
 def test_metrics_are_served_where_they_are_asked_for() -> None:

@@ -73,9 +73,9 @@ DESK = {
 
 def daemon_set(program: str, recipe: definitions.Recipe, spec: Mapping[str, Any], **cluster: Any) -> Any:
     """The one DaemonSet of a program of a policy."""
-    found = builders.objects([builders.device_policy("desk", recipe, **spec)], (), builders.cluster(**cluster))
+    objects = builders.objects([builders.device_policy("desk", recipe, **spec)], (), builders.cluster(**cluster))
     (item,) = (
-        data for path, data in found.items() if path.startswith(f"{recipe.name}/daemonset-{recipe.name}-{program}-")
+        data for path, data in objects.items() if path.startswith(f"{recipe.name}/daemonset-{recipe.name}-{program}-")
     )
     return item
 
@@ -99,9 +99,9 @@ def decoded(shape: Any, item: Any, folder: Path) -> Any:
 def test_the_installer_of_a_recipe_gets_its_modules_files_and_resources(tmp_path: Path) -> None:
     item = daemon_set("driver", ONLOAD, DESK)
 
-    found = config(item)
+    settings = config(item)
     assert {
-        name: found.get(name) for name in ("recipe", "class", "vendor", "kinds", "driverVersion", "installPolicy")
+        name: settings.get(name) for name in ("recipe", "class", "vendor", "kinds", "driverVersion", "installPolicy")
     } == {
         "recipe": "onload",
         "class": "none",
@@ -110,38 +110,38 @@ def test_the_installer_of_a_recipe_gets_its_modules_files_and_resources(tmp_path
         "driverVersion": "8.1",
         "installPolicy": "IfNotPresent",
     }
-    assert found["modules"] == ["sfc", "onload"]
-    assert found["moduleParameters"] == {"onload": {"number": 3, "name": "fast"}}
-    assert found["moduleRules"] == {"sfc": {"replaces": ["sfc"], "network": True}}
-    assert found["payloads"] == [
+    assert settings["modules"] == ["sfc", "onload"]
+    assert settings["moduleParameters"] == {"onload": {"number": 3, "name": "fast"}}
+    assert settings["moduleRules"] == {"sfc": {"replaces": ["sfc"], "network": True}}
+    assert settings["payloads"] == [
         {"name": "modules", "paths": ["/opt/lib/modules", "/lib/firmware"]},
         {"name": "user", "paths": ["/opt/onload"]},
     ]
-    assert (found["nodes"], found["files"]) == (["/dev/onload"], [{"from": "/opt/onload", "to": "/opt/onload"}])
-    assert found["resources"] == ["amd.com/onload", "amd.com/onload-latency"]
-    assert "networkForce" not in found
+    assert (settings["nodes"], settings["files"]) == (["/dev/onload"], [{"from": "/opt/onload", "to": "/opt/onload"}])
+    assert settings["resources"] == ["amd.com/onload", "amd.com/onload-latency"]
+    assert "networkForce" not in settings
     assert decoded(driver_config.Config, item, tmp_path).recipe == "onload"
 
 
 def test_modules_that_a_policy_does_not_load_have_no_parameters_and_no_rules() -> None:
     spec = {**DESK, "kernelMappings": [{"name": "el", "literal": KERNEL}], "driver": {"network": {"force": True}}}
 
-    found = config(daemon_set("driver", ONLOAD, spec))
+    settings = config(daemon_set("driver", ONLOAD, spec))
 
-    assert found["modules"] == ["onload"]
-    assert found["moduleParameters"] == {"onload": {"number": 3}}
-    assert "moduleRules" not in found
-    assert found["networkForce"] is True
+    assert settings["modules"] == ["onload"]
+    assert settings["moduleParameters"] == {"onload": {"number": 3}}
+    assert "moduleRules" not in settings
+    assert settings["networkForce"] is True
 
 
 def test_each_path_of_a_payload_is_copied_by_an_init_container_out_of_the_kernels_image() -> None:
     mirrors = [{"from": "registry.test", "to": "mirror.test"}]
     spec = {**DESK, "pullPolicy": "Always", "pullSecrets": [{"name": "registry"}]}
-    found = pod(daemon_set("driver", ONLOAD, spec, images={"mirrors": mirrors}))
+    spec_of_pod = pod(daemon_set("driver", ONLOAD, spec, images={"mirrors": mirrors}))
 
     copied = [
         (one["name"], one["image"], one["command"][-2], one["volumeMounts"][0]["subPath"])
-        for one in found["initContainers"]
+        for one in spec_of_pod["initContainers"]
     ]
     modules = f"mirror.test/drivers/module:8-{KERNEL}"
     assert copied == [
@@ -149,10 +149,12 @@ def test_each_path_of_a_payload_is_copied_by_an_init_container_out_of_the_kernel
         ("payload-modules-2", modules, "/lib/firmware", "modules/lib"),
         ("payload-user-1", "docker.io/onload/onload-user:8.1", "/opt/onload", "user/opt"),
     ]
-    assert {one["imagePullPolicy"] for one in (*found["initContainers"], *found["containers"])} == {"Always"}
-    assert found["imagePullSecrets"] == [{"name": "registry"}]
-    assert found["containers"][0]["image"] == "registry.example.com/drivers/installer:1.0"
-    (mount,) = (mount for mount in found["containers"][0]["volumeMounts"] if mount["name"] == "payload")
+    assert {one["imagePullPolicy"] for one in (*spec_of_pod["initContainers"], *spec_of_pod["containers"])} == {
+        "Always"
+    }
+    assert spec_of_pod["imagePullSecrets"] == [{"name": "registry"}]
+    assert spec_of_pod["containers"][0]["image"] == "registry.example.com/drivers/installer:1.0"
+    (mount,) = (mount for mount in spec_of_pod["containers"][0]["volumeMounts"] if mount["name"] == "payload")
     assert mount == {"name": "payload", "mountPath": "/payload", "readOnly": True}
 
 
@@ -206,11 +208,11 @@ def test_the_real_cp_copies_a_payload_to_where_the_installer_looks_twice(tmp_pat
 
 def test_the_device_plugin_of_a_recipe_gets_resources_without_conditions_and_profiles(tmp_path: Path) -> None:
     item = daemon_set("device-plugin", ONLOAD, DESK)
-    found = config(item)
+    settings = config(item)
 
-    assert (found["recipe"], found["kinds"]) == ("onload", [])
-    assert found.keys().isdisjoint({"vendor", "sharing", "inject"})
-    usual, latency = found["resources"]
+    assert (settings["recipe"], settings["kinds"]) == ("onload", [])
+    assert settings.keys().isdisjoint({"vendor", "sharing", "inject"})
+    usual, latency = settings["resources"]
     assert usual == {
         "name": "amd.com/onload",
         "class": "token",
@@ -250,8 +252,8 @@ def test_each_class_of_resources_is_one_that_the_device_plugin_reads(
 
     item = daemon_set("device-plugin", recipe, {})
 
-    (found,) = config(item)["resources"]
-    assert found.items() >= expected.items()
+    (offered,) = config(item)["resources"]
+    assert offered.items() >= expected.items()
     served = ["npu"] if "kind" in resource else []
     assert [kind.name for kind in decoded(plugin_config.Config, item, tmp_path).kinds] == served
 

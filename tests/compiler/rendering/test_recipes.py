@@ -49,14 +49,14 @@ def compiled(*policies: definitions.Policy, **cluster: Any) -> Objects:
     return builders.objects([builders.policy("tls", **builders.PINNED), *policies], (), builders.cluster(**cluster))
 
 
-def named(found: Objects, folder: str) -> list[str]:
+def named(objects: Objects, folder: str) -> list[str]:
     """The names of the files in a folder."""
-    return [path.rpartition("/")[2] for path in found if path.startswith(f"{folder}/")]
+    return [path.rpartition("/")[2] for path in objects if path.startswith(f"{folder}/")]
 
 
-def labels(found: Objects, *present: tuple[str, str, str], **flags: dict[str, str]) -> dict[str, str]:
+def labels(objects: Objects, *present: tuple[str, str, str], **flags: dict[str, str]) -> dict[str, str]:
     """The labels of a node with PCI functions of these vendors, devices and classes, and with features."""
-    rules = [item for path, item in found.items() if path.startswith("node-feature-rule/")]
+    rules = [item for path, item in objects.items() if path.startswith("node-feature-rule/")]
     functions = tuple({"vendor": vendor, "device": device, "class": of} for vendor, device, of in present)
     attributes = {"system.name": {"nodename": "kp920-01"}, "kernel.version": {"full": "6.1"}}
     attributes |= {name.replace("_", ".", 1): values for name, values in flags.items()}
@@ -64,9 +64,9 @@ def labels(found: Objects, *present: tuple[str, str, str], **flags: dict[str, st
 
 
 def test_the_programs_of_a_recipe_are_in_a_folder_of_its_name_and_named_after_it() -> None:
-    found = compiled(builders.device_policy("desk", ONLOAD))
+    objects = compiled(builders.device_policy("desk", ONLOAD))
 
-    assert named(found, "onload") == [
+    assert named(objects, "onload") == [
         "clusterrole-onload-driver.yaml",
         "clusterrolebinding-onload-driver.yaml",
         "daemonset-onload-device-plugin-desk.yaml",
@@ -76,7 +76,7 @@ def test_the_programs_of_a_recipe_are_in_a_folder_of_its_name_and_named_after_it
         "serviceaccount-onload-device-plugin.yaml",
         "serviceaccount-onload-driver.yaml",
     ]
-    assert {path: data for path, data in compiled().items() if path not in found} == {}
+    assert {path: data for path, data in compiled().items() if path not in objects} == {}
 
 
 def test_the_objects_of_kae_are_as_without_other_recipes() -> None:
@@ -87,14 +87,14 @@ def test_the_objects_of_kae_are_as_without_other_recipes() -> None:
 
 @pytest.mark.parametrize("program", ["driver", "device-plugin"])
 def test_a_daemon_set_of_a_recipe_has_its_own_labels_and_account(program: str) -> None:
-    found = compiled(builders.device_policy("desk", ONLOAD))[f"onload/daemonset-onload-{program}-desk.yaml"]
-    template = found["spec"]["template"]
+    daemon_set = compiled(builders.device_policy("desk", ONLOAD))[f"onload/daemonset-onload-{program}-desk.yaml"]
+    template = daemon_set["spec"]["template"]
     (first, *_) = template["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"][
         "nodeSelectorTerms"
     ]
 
-    assert found["spec"]["selector"]["matchLabels"].items() <= template["metadata"]["labels"].items()
-    assert found["spec"]["selector"]["matchLabels"]["app.kubernetes.io/name"] == f"onload-{program}"
+    assert daemon_set["spec"]["selector"]["matchLabels"].items() <= template["metadata"]["labels"].items()
+    assert daemon_set["spec"]["selector"]["matchLabels"]["app.kubernetes.io/name"] == f"onload-{program}"
     assert template["spec"]["serviceAccountName"] == f"onload-{program}"
     assert first["matchExpressions"] == [
         {"key": "openfuyao.com/onload.sfc.present", "operator": "In", "values": ["true"]},
@@ -117,40 +117,40 @@ def test_the_device_plugin_of_a_recipe_has_host_folders_of_its_own() -> None:
 
 
 def test_an_installer_of_a_recipe_takes_leases_of_its_own_and_is_guarded_by_its_own_account() -> None:
-    found = compiled(builders.device_policy("desk", ONLOAD))
+    objects = compiled(builders.device_policy("desk", ONLOAD))
 
-    (held,) = (rule for rule in found["onload/role-onload-driver.yaml"]["rules"] if "update" in rule["verbs"])
+    (held,) = (rule for rule in objects["onload/role-onload-driver.yaml"]["rules"] if "update" in rule["verbs"])
     assert held["resourceNames"] == ["onload-driver-desk-1"]
-    assert found["onload/rolebinding-onload-driver.yaml"]["subjects"][0]["name"] == "onload-driver"
+    assert objects["onload/rolebinding-onload-driver.yaml"]["subjects"][0]["name"] == "onload-driver"
     for name in ("onload-driver", "onload-driver-leases"):
-        guard = found[f"guard/validatingadmissionpolicy-{name}.yaml"]["spec"]
-        binding = found[f"guard/validatingadmissionpolicybinding-{name}.yaml"]["spec"]
+        guard = objects[f"guard/validatingadmissionpolicy-{name}.yaml"]["spec"]
+        binding = objects[f"guard/validatingadmissionpolicybinding-{name}.yaml"]["spec"]
         assert binding["policyName"] == name
         assert guard["matchConditions"][0]["expression"].endswith(
             "== 'system:serviceaccount:kae-operator:onload-driver'"
         )
         assert "kae-driver" not in str(guard)
-    assert "startsWith('onload-driver-')" in str(found["guard/validatingadmissionpolicy-onload-driver-leases.yaml"])
+    assert "startsWith('onload-driver-')" in str(objects["guard/validatingadmissionpolicy-onload-driver-leases.yaml"])
 
 
 def test_a_role_that_cleans_up_is_named_after_its_recipe_and_policy() -> None:
-    found = compiled(builders.device_policy("desk", ONLOAD, driver={"enabledCleanup": True}))
+    objects = compiled(builders.device_policy("desk", ONLOAD, driver={"enabledCleanup": True}))
 
-    assert found["onload/role-onload-driver-desk.yaml"]["rules"][-1]["resourceNames"] == ["onload-driver-desk"]
+    assert objects["onload/role-onload-driver-desk.yaml"]["rules"][-1]["resourceNames"] == ["onload-driver-desk"]
 
 
 def test_pci_functions_are_labelled_by_vendor_class_and_device_and_counted() -> None:
-    found = compiled(builders.device_policy("desk", ONLOAD))
+    objects = compiled(builders.device_policy("desk", ONLOAD))
 
-    card = labels(found, ("1924", "0a03", "0200"), ("1924", "0a03", "0200"), ("1924", "1b03", "0200"))
+    card = labels(objects, ("1924", "0a03", "0200"), ("1924", "0a03", "0200"), ("1924", "1b03", "0200"))
     assert card == {
         "openfuyao.com/onload.present": "true",
         "openfuyao.com/onload.sfc.present": "true",
         "openfuyao.com/onload.sfc.pf": "2",
         "openfuyao.com/onload.sfc.vf": "1",
     }
-    assert labels(found, ("1924", "0a03", "0700"), ("10ee", "9999", "1200")) == {}
-    assert labels(found, ("10ee", "5085", "1200")) == {
+    assert labels(objects, ("1924", "0a03", "0700"), ("10ee", "9999", "1200")) == {}
+    assert labels(objects, ("10ee", "5085", "1200")) == {
         "openfuyao.com/onload.present": "true",
         "openfuyao.com/onload.fpga.present": "true",
         "openfuyao.com/onload.fpga.pf": "1",
@@ -158,54 +158,54 @@ def test_pci_functions_are_labelled_by_vendor_class_and_device_and_counted() -> 
 
 
 def test_features_are_labelled_where_all_of_them_hold() -> None:
-    found = compiled(builders.device_policy("enclaves", SGX, **POOLS))
+    objects = compiled(builders.device_policy("enclaves", SGX, **POOLS))
 
-    assert labels(found, cpu_cpuid={"SGX": "true"}, kernel_config={"X86_SGX": "y"}) == {
+    assert labels(objects, cpu_cpuid={"SGX": "true"}, kernel_config={"X86_SGX": "y"}) == {
         "openfuyao.com/sgx.present": "true",
         "openfuyao.com/sgx.pool.enclaves": "canary",
     }
-    assert labels(found, cpu_cpuid={"SGX": "true"}, kernel_config={"X86_SGX": "n"}) == {}
+    assert labels(objects, cpu_cpuid={"SGX": "true"}, kernel_config={"X86_SGX": "n"}) == {}
 
 
 def test_what_a_node_must_not_have_is_asked_of_nodes_that_a_worker_has_reported() -> None:
     condition = {"feature": "kernel.loadedmodule", "matchExpressions": {"nouveau": {"op": "DoesNotExist"}}}
-    found = compiled(builders.device_policy("gpu", recipe("gpu", features=[condition])))
+    objects = compiled(builders.device_policy("gpu", recipe("gpu", features=[condition])))
 
-    assert labels(found, kernel_loadedmodule={}) == {"openfuyao.com/gpu.present": "true"}
-    assert labels(found, kernel_loadedmodule={"nouveau": ""}) == {}
-    rules = [item for path, item in found.items() if path.startswith("node-feature-rule/")]
+    assert labels(objects, kernel_loadedmodule={}) == {"openfuyao.com/gpu.present": "true"}
+    assert labels(objects, kernel_loadedmodule={"nouveau": ""}) == {}
+    rules = [item for path, item in objects.items() if path.startswith("node-feature-rule/")]
     unreported = nfd_rules.Features(attributes={"kernel.loadedmodule": {}}, instances={})
     assert nfd_rules.labels(rules, unreported) == {}
 
 
 def test_a_recipe_for_every_node_has_no_rule_but_those_of_pools() -> None:
-    found = compiled(builders.device_policy("lab", KMOD, **POOLS))
+    objects = compiled(builders.device_policy("lab", KMOD, **POOLS))
 
-    assert named(found, "node-feature-rule") == ["nodefeaturerule-kae.yaml", "nodefeaturerule-kmod-pool-lab.yaml"]
-    assert labels(found) == {"openfuyao.com/kmod.pool.lab": "canary"}
+    assert named(objects, "node-feature-rule") == ["nodefeaturerule-kae.yaml", "nodefeaturerule-kmod-pool-lab.yaml"]
+    assert labels(objects) == {"openfuyao.com/kmod.pool.lab": "canary"}
 
 
 def test_pools_of_several_kinds_are_labelled_where_one_of_them_is() -> None:
-    found = compiled(builders.device_policy("desk", ONLOAD, **POOLS))
+    objects = compiled(builders.device_policy("desk", ONLOAD, **POOLS))
 
     pool = "openfuyao.com/onload.pool.desk"
-    assert labels(found, ("10ee", "5084", "1200"))[pool] == labels(found, ("1924", "1", "0200"))[pool] == "canary"
-    assert pool not in labels(found, ("10ee", "1", "1200"))
+    assert labels(objects, ("10ee", "5084", "1200"))[pool] == labels(objects, ("1924", "1", "0200"))[pool] == "canary"
+    assert pool not in labels(objects, ("10ee", "1", "1200"))
 
 
 def test_a_recipe_without_rules_of_ours_needs_none_where_nfd_is_somebody_elses() -> None:
-    found = compiled(builders.device_policy("desk", ONLOAD), nfd={"enabled": False})
+    objects = compiled(builders.device_policy("desk", ONLOAD), nfd={"enabled": False})
 
-    assert named(found, "node-feature-rule") == []
+    assert named(objects, "node-feature-rule") == []
 
 
 def test_each_program_of_a_recipe_has_its_network_policy_and_its_constraints() -> None:
-    found = compiled(builders.device_policy("desk", ONLOAD), platform="openshift", networkPolicies={"enabled": True})
+    objects = compiled(builders.device_policy("desk", ONLOAD), platform="openshift", networkPolicies={"enabled": True})
 
     for name in ("onload-driver", "onload-device-plugin"):
-        selected = found[f"network-policies/networkpolicy-{name}.yaml"]["spec"]["podSelector"]
+        selected = objects[f"network-policies/networkpolicy-{name}.yaml"]["spec"]["podSelector"]
         assert selected == {"matchLabels": {"app.kubernetes.io/name": name}}
-    assert [name for name in named(found, "openshift") if "onload" in name] == [
+    assert [name for name in named(objects, "openshift") if "onload" in name] == [
         "role-onload-device-plugin-constraints.yaml",
         "rolebinding-onload-device-plugin-constraints.yaml",
         "rolebinding-onload-driver-privileged.yaml",
@@ -215,11 +215,11 @@ def test_each_program_of_a_recipe_has_its_network_policy_and_its_constraints() -
 
 def test_metrics_of_recipes_are_scraped_and_alerts_look_at_their_pods() -> None:
     desk = builders.device_policy("desk", ONLOAD, driver={"metrics": {"enabled": True}})
-    found = compiled(desk, monitoring={"enabled": True})
+    objects = compiled(desk, monitoring={"enabled": True})
 
-    (names,) = found["monitoring/podmonitor-kae.yaml"]["spec"]["selector"]["matchExpressions"]
+    (names,) = objects["monitoring/podmonitor-kae.yaml"]["spec"]["selector"]["matchExpressions"]
     assert names["values"] == ["onload-driver"]
-    rules = str(found["monitoring/prometheusrule-kae.yaml"])
+    rules = str(objects["monitoring/prometheusrule-kae.yaml"])
     assert 'pod=~"(kae|onload)-driver-.+"' in rules
     assert "KAE driver" not in rules
 

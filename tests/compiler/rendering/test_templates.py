@@ -22,9 +22,9 @@ TEXT = st.text(st.characters(exclude_categories=["Cs"]))
 @hypothesis.settings(max_examples=effort.examples(gate=25, long=150))
 @hypothesis.given(TEXT)
 def test_any_text_comes_back_as_it_was(text: str) -> None:
-    found = rendered("apiVersion: v1\nname: {{ it.name }}\n", ir.Reference(name=text))
+    manifest = rendered("apiVersion: v1\nname: {{ it.name }}\n", ir.Reference(name=text))
 
-    assert found == {"apiVersion": "v1", "name": text}
+    assert manifest == {"apiVersion": "v1", "name": text}
 
 
 @hypothesis.settings(max_examples=effort.examples(gate=15, long=60))

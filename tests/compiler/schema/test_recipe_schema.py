@@ -55,7 +55,7 @@ SPEC: dict[str, Any] = {
 }
 
 
-def found(policy: dict[str, Any], spec: dict[str, Any] = SPEC) -> list[tuple[str, str, str]]:
+def told(policy: dict[str, Any], spec: dict[str, Any] = SPEC) -> list[tuple[str, str, str]]:
     """The findings on a policy of a recipe: code, message and hint."""
     item = document(raw("DevicePolicy", "lab", {"recipe": "net", **policy}))
     _, findings = schemas().knowing({"net": spec}).judge(item)
@@ -153,39 +153,39 @@ def wave(**more: Any) -> dict[str, Any]:
 def test_a_mistake_in_what_a_policy_says_of_its_recipe_is_explained(
     policy: dict[str, Any], code: str, message: str, hint: str
 ) -> None:
-    ((its_code, its_message, its_hint),) = found(policy)
+    ((its_code, its_message, its_hint),) = told(policy)
 
     assert (its_code, its_message) == (code, message)
     assert not hint or its_hint == hint
 
 
 def test_a_policy_may_say_everything_that_its_recipe_has() -> None:
-    assert found({"values": {"maxPods": 4, "mode": "igb_uio", "profiles": {"low": {"NET_POLL": "1"}}}}) == []
-    assert found({"images": {"device-plugin": {"version": "2"}}}) == []
-    assert found(wave(values={"mode": "igb_uio"}, images={"modules": {"version": "2"}})) == []
+    assert told({"values": {"maxPods": 4, "mode": "igb_uio", "profiles": {"low": {"NET_POLL": "1"}}}}) == []
+    assert told({"images": {"device-plugin": {"version": "2"}}}) == []
+    assert told(wave(values={"mode": "igb_uio"}, images={"modules": {"version": "2"}})) == []
 
 
 def test_a_recipe_without_a_driver_has_no_driver_in_its_policies() -> None:
     spec = {name: part for name, part in SPEC.items() if name != "driver"}
 
-    assert [code for code, *_ in found({"driver": {"enabled": False}}, spec)] == ["unknown-field"]
+    assert [code for code, *_ in told({"driver": {"enabled": False}}, spec)] == ["unknown-field"]
 
 
 def test_a_required_value_is_missed_where_values_are_left_out() -> None:
     spec = copy.deepcopy(SPEC)
     spec["parameters"]["required"] = ["mode"]
 
-    assert found({}, spec) == [("missing-field", "'spec.values' is missing.", "Add values: a mapping.")]
-    assert [message for _, message, _ in found({"values": {}}, spec)] == ["'spec.values.mode' is missing."]
-    assert found({"values": {"mode": "igb_uio"}, **wave(values={})}, spec) == []
+    assert told({}, spec) == [("missing-field", "'spec.values' is missing.", "Add values: a mapping.")]
+    assert [message for _, message, _ in told({"values": {}}, spec)] == ["'spec.values.mode' is missing."]
+    assert told({"values": {"mode": "igb_uio"}, **wave(values={})}, spec) == []
 
 
 def test_a_text_is_bounded_where_its_recipe_states_no_length() -> None:
     spec = copy.deepcopy(SPEC)
     spec["parameters"]["properties"]["it"] = {"type": "string", "default": ""}
 
-    assert found({"values": {"it": "a" * recipe_schema.LONGEST}}, spec) == []
-    ((code, message, _),) = found({"values": {"it": "a" * (recipe_schema.LONGEST + 1)}}, spec)
+    assert told({"values": {"it": "a" * recipe_schema.LONGEST}}, spec) == []
+    ((code, message, _),) = told({"values": {"it": "a" * (recipe_schema.LONGEST + 1)}}, spec)
 
     assert code == "invalid-value"
     assert message.endswith(f"is not a string of 0 to {recipe_schema.LONGEST} characters.")
@@ -195,9 +195,9 @@ def test_packages_are_named_by_the_policy_as_they_have_no_default() -> None:
     spec = copy.deepcopy(SPEC)
     spec["driver"]["sources"] = ["packages", "prebuilt"]
 
-    assert [message for _, message, _ in found({}, spec)] == ["'spec.driver' is missing."]
-    assert [message for _, message, _ in found({"driver": {}}, spec)] == ["'spec.driver.source' is missing."]
-    assert found({"driver": {"source": {"packages": {"names": ["net-kmod"]}}}}, spec) == []
+    assert [message for _, message, _ in told({}, spec)] == ["'spec.driver' is missing."]
+    assert [message for _, message, _ in told({"driver": {}}, spec)] == ["'spec.driver.source' is missing."]
+    assert told({"driver": {"source": {"packages": {"names": ["net-kmod"]}}}}, spec) == []
 
 
 def test_without_its_recipe_a_policy_is_judged_by_the_schema_of_all() -> None:
@@ -264,7 +264,7 @@ def test_a_spliced_parameter_is_judged_as_jsonschema_alone_judges_it(schema: dic
     spec = {"title": "x", "match": {"all": {}}, "parameters": {"properties": {"it": schema}}}
     alone = jsonschema.Draft202012Validator(_strict(schema)).is_valid(value)
 
-    assert (found({"values": {"it": value}}, spec) == []) == alone
+    assert (told({"values": {"it": value}}, spec) == []) == alone
 
 
 @settings(max_examples=effort.examples(gate=4, long=100))

@@ -76,12 +76,12 @@ def node_list(kind: str = "List") -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": kind, "metadata": {"resourceVersion": ""}, "items": [node]}
 
 
-def found(data: Any, positions: documents.Positions | None = None) -> list[diagnostics.Diagnostic]:
+def findings(data: Any, positions: documents.Positions | None = None) -> list[diagnostics.Diagnostic]:
     return JUDGE.judge(document(data, positions))[1]
 
 
 def only(data: Any, positions: documents.Positions | None = None) -> diagnostics.Diagnostic:
-    (one,) = found(data, positions)
+    (one,) = findings(data, positions)
     return one
 
 
@@ -106,12 +106,12 @@ def test_a_document_in_shape_has_its_kind_and_no_finding(data: Any, kind: str) -
 
 @pytest.mark.parametrize("value", [0, 5, "0%", "10%", "100%"])
 def test_a_number_or_a_percentage_of_pods_may_be_unavailable(value: Any) -> None:
-    assert found(policy(driver={"rollout": {"maxUnavailable": value}})) == []
+    assert findings(policy(driver={"rollout": {"maxUnavailable": value}})) == []
 
 
 @pytest.mark.parametrize("value", [2, 0.5, "500m", "1Gi", "1e3"])
 def test_a_quantity_is_a_number_or_a_string(value: Any) -> None:
-    assert found(policy(driver={"resources": {"limits": {"cpu": value}}})) == []
+    assert findings(policy(driver={"resources": {"limits": {"cpu": value}}})) == []
 
 
 # Which language it is.
@@ -180,7 +180,7 @@ def test_a_missing_version_is_one_finding_beside_the_others() -> None:
     data = policy(foo=1)
     del data["apiVersion"]
 
-    assert [(one.code, one.span.file) for one in found(data)] == [
+    assert [(one.code, one.span.file) for one in findings(data)] == [
         ("missing-field", "apiVersion"),
         ("unknown-field", "spec/foo:"),
     ]
@@ -272,7 +272,7 @@ def test_a_misspelt_field_is_not_told_again_as_a_missing_one() -> None:
 
 
 def test_an_unknown_field_and_a_missing_one_of_a_mapping_are_both_told() -> None:
-    codes = [one.code for one in found(policy(driver={"env": [{"foo": "1"}]}))]
+    codes = [one.code for one in findings(policy(driver={"env": [{"foo": "1"}]}))]
 
     assert sorted(codes) == ["missing-field", "unknown-field"]
 
@@ -515,11 +515,11 @@ def test_a_driver_has_exactly_one_source(source: dict[str, Any], said: str) -> N
 
 
 def test_an_unknown_source_is_told_as_that_alone() -> None:
-    assert [one.code for one in found(policy(driver={"source": {"build": {}, "git": {}}}))] == ["unknown-field"]
+    assert [one.code for one in findings(policy(driver={"source": {"build": {}, "git": {}}}))] == ["unknown-field"]
 
 
 def test_every_mistake_of_a_document_is_told_in_the_order_of_places() -> None:
-    mistakes = found(policy(default="no", clusters=[], foo=1, operator={"enabledSEC": 1}))
+    mistakes = findings(policy(default="no", clusters=[], foo=1, operator={"enabledSEC": 1}))
 
     assert [one.span.file for one in mistakes] == [
         "spec/clusters",
@@ -530,7 +530,7 @@ def test_every_mistake_of_a_document_is_told_in_the_order_of_places() -> None:
 
 
 def test_of_very_many_mistakes_the_first_are_told_and_that_there_are_more() -> None:
-    mistakes = found(policy(clusters=["A"] * 1000, **{f"x{index}": 1 for index in range(1000)}))
+    mistakes = findings(policy(clusters=["A"] * 1000, **{f"x{index}": 1 for index in range(1000)}))
 
     assert len(mistakes) == explanations.MOST
     assert mistakes[-1].notes == ("Only 50 mistakes of the document are shown.",)
@@ -559,7 +559,7 @@ def test_what_the_quick_engine_cannot_read_is_left_to_the_other(strange: Any) ->
     data = inventory()
     data["spec"]["nodes"][0]["labels"] = strange
 
-    assert len(found(data)) == 1
+    assert len(findings(data)) == 1
 
 
 # The two engines.

@@ -104,9 +104,9 @@ def added(path: str, where: Path, value: Any) -> tuple[Mapping[str, Any], Mappin
     ],
 )  # fmt: skip
 def test_an_addition_is_seen_with_its_value(path: str, where: Path, value: Any) -> None:
-    (found,) = drift.changes(*added(path, where, value))
+    (change,) = drift.changes(*added(path, where, value))
 
-    assert (found.wanted, found.live) == (None, value)
+    assert (change.wanted, change.live) == (None, value)
 
 
 @pytest.mark.parametrize(
@@ -172,16 +172,16 @@ def test_the_pull_policy_follows_the_tag(place: str, beside: Mapping[str, Any], 
     assert fields is not None
     where = f"spec.template.spec.containers.*.{place}"
 
-    found = {policy: defaults.is_filled_in(fields, where, policy, beside) for policy in ("Always", "IfNotPresent")}
+    filled = {policy: defaults.is_filled_in(fields, where, policy, beside) for policy in ("Always", "IfNotPresent")}
 
-    assert found == {policy: policy == value for policy in found}
+    assert filled == {policy: policy == value for policy in filled}
 
 
 def strict() -> Sequence[str]:
     """Return the paths of all objects of the example that are compared in every field."""
     files = trees.files("output/east")
-    found = {path: yaml.load(files[path], yaml.CSafeLoader)["kind"] for path in files if path.count("/") == 1}
-    return [path for path, kind in found.items() if path.endswith(".yaml") and defaults.of_kind(kind) is not None]
+    kinds = {path: yaml.load(files[path], yaml.CSafeLoader)["kind"] for path in files if path.count("/") == 1}
+    return [path for path, kind in kinds.items() if path.endswith(".yaml") and defaults.of_kind(kind) is not None]
 
 
 def test_guard_rights_rules_and_workloads_are_compared_in_every_field_and_nothing_else_is() -> None:

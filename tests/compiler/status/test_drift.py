@@ -11,7 +11,7 @@ from tests import effort
 
 
 def paths(wanted: Any, live: Any) -> list[str]:
-    return [found.path for found in drift.changes(wanted, live)]
+    return [change.path for change in drift.changes(wanted, live)]
 
 
 def container(name: str, **fields: Any) -> dict[str, Any]:
@@ -33,9 +33,9 @@ def test_a_changed_field_is_named_by_its_path_with_both_values() -> None:
     wanted = {"spec": {"containers": [container("side"), container("main", image="i:1")]}}
     live = {"spec": {"containers": [container("main", image="i:2"), container("side")]}}
 
-    (found,) = drift.changes(wanted, live)
+    (change,) = drift.changes(wanted, live)
 
-    assert found == drift.Change(path="spec.containers[main].image", wanted="i:1", live="i:2")
+    assert change == drift.Change(path="spec.containers[main].image", wanted="i:1", live="i:2")
 
 
 @pytest.mark.parametrize(
@@ -64,9 +64,9 @@ def test_what_differs_is_found_where_it_stands(wanted: Any, live: Any, expected:
 
 
 def test_an_item_too_many_in_a_list_of_ours_is_not_ours() -> None:
-    (found,) = drift.changes({"env": [container("A")]}, {"env": [container("A"), container("B", value="x")]})
+    (change,) = drift.changes({"env": [container("A")]}, {"env": [container("A"), container("B", value="x")]})
 
-    assert (found.wanted, found.live) == (None, {"name": "B", "value": "x"})
+    assert (change.wanted, change.live) == (None, {"name": "B", "value": "x"})
 
 
 @pytest.mark.parametrize(
@@ -86,9 +86,9 @@ def test_an_item_too_many_in_a_list_of_ours_is_not_ours() -> None:
     ],
 )
 def test_quantities_are_compared_by_their_value(wanted: Any, live: Any, same: bool) -> None:
-    found = paths({"limits": {"memory": wanted}}, {"limits": {} if live is None else {"memory": live}})
+    changed = paths({"limits": {"memory": wanted}}, {"limits": {} if live is None else {"memory": live}})
 
-    assert found == ([] if same else ["limits.memory"])
+    assert changed == ([] if same else ["limits.memory"])
 
 
 def test_elsewhere_what_looks_like_a_quantity_is_a_text() -> None:
@@ -111,7 +111,7 @@ def test_an_object_never_differs_from_itself(data: dict[str, Any]) -> None:
 @hypothesis.settings(max_examples=effort.examples(gate=16, long=100))
 @hypothesis.given(st.dictionaries(st.sampled_from("abc"), JSON), st.dictionaries(st.sampled_from("abc"), JSON))
 def test_any_two_objects_can_be_compared(wanted: dict[str, Any], live: dict[str, Any]) -> None:
-    found = {change.path[0] for change in drift.changes(wanted, live)}
+    changed = {change.path[0] for change in drift.changes(wanted, live)}
 
-    assert found == {key for key in wanted if drift.changes({key: wanted[key]}, live)}
-    assert found >= wanted.keys() - live.keys()
+    assert changed == {key for key in wanted if drift.changes({key: wanted[key]}, live)}
+    assert changed >= wanted.keys() - live.keys()

@@ -27,9 +27,9 @@ def containers(**state: Any) -> list[dict[str, Any]]:
 
 
 def test_a_pod_that_is_ready_has_no_reason() -> None:
-    found = live_objects.pod(raw_pod(conditions=[ready("True")], containerStatuses=containers(state={"running": {}})))
+    seen = live_objects.pod(raw_pod(conditions=[ready("True")], containerStatuses=containers(state={"running": {}})))
 
-    assert found == live_objects.Pod(
+    assert seen == live_objects.Pod(
         name="p",
         node="n",
         owner="uid-1",
@@ -80,15 +80,15 @@ ENDED = {"terminated": {"exitCode": 3, "reason": "Error", "message": "no such\n 
 def test_a_pod_that_is_not_ready_says_why_in_the_clusters_words(
     status: dict[str, Any], reason: str, probed: bool
 ) -> None:
-    found = live_objects.pod(raw_pod(**status))
+    seen = live_objects.pod(raw_pod(**status))
 
-    assert (found.ready, found.reason, found.probed) == (False, reason, probed)
+    assert (seen.ready, seen.reason, seen.probed) == (False, reason, probed)
 
 
 def test_a_long_reason_is_cut() -> None:
-    found = live_objects.pod(raw_pod(phase="Failed", reason="Evicted", message="x" * 1000))
+    seen = live_objects.pod(raw_pod(phase="Failed", reason="Evicted", message="x" * 1000))
 
-    assert len(found.reason) == 301
+    assert len(seen.reason) == 301
 
 
 def test_a_pod_without_a_node_is_on_the_one_that_it_was_made_for() -> None:
@@ -121,9 +121,11 @@ def test_a_share_of_unavailable_pods_is_rounded_up(limit: int | str | None, desi
 def test_a_change_that_the_controller_has_not_seen_is_told(generation: int, seen: int | None, observed: bool) -> None:
     status = {} if seen is None else {"observedGeneration": seen}
 
-    found = live_objects.daemon_set({"metadata": {"uid": "u", "generation": generation}, "spec": {}, "status": status})
+    daemon_set = live_objects.daemon_set(
+        {"metadata": {"uid": "u", "generation": generation}, "spec": {}, "status": status}
+    )
 
-    assert found.observed is observed
+    assert daemon_set.observed is observed
 
 
 @pytest.mark.parametrize(
@@ -142,20 +144,20 @@ def test_a_change_that_the_controller_has_not_seen_is_told(generation: int, seen
     ],
 )
 def test_a_deployment_says_why_it_is_not_available(conditions: list[dict[str, str]], reason: str) -> None:
-    found = live_objects.deployment(
+    seen = live_objects.deployment(
         {"spec": {"replicas": 2}, "status": {"availableReplicas": 1, "conditions": conditions}}
     )
 
-    assert found == live_objects.Deployment(replicas=2, available=1, reason=reason)
+    assert seen == live_objects.Deployment(replicas=2, available=1, reason=reason)
 
 
 @pytest.mark.parametrize("status", ["True", "False", "Unknown", None])
 def test_a_node_is_ready_when_its_kubelet_says_so(status: str | None) -> None:
     conditions = [{"type": "Ready", "status": status, "reason": "KubeletReady"}] if status else []
 
-    found = live_objects.node_state({"metadata": {"name": "n"}, "status": {"conditions": conditions}})
+    seen = live_objects.node_state({"metadata": {"name": "n"}, "status": {"conditions": conditions}})
 
-    assert found.ready is (status == "True")
+    assert seen.ready is (status == "True")
 
 
 def revision(uid: str, number: int, mark: str) -> dict[str, Any]:
@@ -164,9 +166,11 @@ def revision(uid: str, number: int, mark: str) -> dict[str, Any]:
 
 
 def test_the_newest_revision_of_each_daemonset_counts() -> None:
-    found = live_objects.newest_revisions([revision("a", 9, "old"), revision("a", 10, "new"), revision("b", 1, "only")])
+    newest = live_objects.newest_revisions(
+        [revision("a", 9, "old"), revision("a", 10, "new"), revision("b", 1, "only")]
+    )
 
-    assert found == {"a": "new", "b": "only"}
+    assert newest == {"a": "new", "b": "only"}
 
 
 def event(pod: str, message: str, **times: Any) -> dict[str, Any]:

@@ -56,21 +56,27 @@ def judged(
     return rollout.judged(plan, seen)
 
 
-def kinds(found: rollout.Rollout) -> list[tuple[str, str]]:
-    return [(problem.node, problem.kind) for problem in found.problems]
+def kinds(judged_rollout: rollout.Rollout) -> list[tuple[str, str]]:
+    return [(problem.node, problem.kind) for problem in judged_rollout.problems]
 
 
 def test_pods_as_planned_are_no_problem() -> None:
-    found = judged(wanted("a", "b"), [pod("a"), pod("b")])
+    findings = judged(wanted("a", "b"), [pod("a"), pod("b")])
 
-    assert found.problems == ()
-    assert (found.exists, found.observed, found.pods, found.ready, found.current) == (True, True, 2, 2, 2)
+    assert findings.problems == ()
+    assert (findings.exists, findings.observed, findings.pods, findings.ready, findings.current) == (
+        True,
+        True,
+        2,
+        2,
+        2,
+    )
 
 
 def test_a_daemonset_that_is_not_there_has_nothing_else_to_be_said_of() -> None:
-    found = judged(wanted("a"), [], live=None)
+    findings = judged(wanted("a"), [], live=None)
 
-    assert (found.exists, found.problems) == (False, ())
+    assert (findings.exists, findings.problems) == (False, ())
 
 
 @pytest.mark.parametrize(
@@ -107,17 +113,17 @@ def test_each_node_that_is_not_as_planned_is_named(
     ],
 )
 def test_a_reason_is_given_in_few_words(pods: list[live_objects.Pod], reason: str) -> None:
-    (found,) = judged(wanted("a"), pods).problems
+    (finding,) = judged(wanted("a"), pods).problems
 
-    assert found.reason == reason
+    assert finding.reason == reason
 
 
 def test_a_node_that_is_not_ready_is_why_its_pod_is_not() -> None:
     states = [node("a", ready=False), node("b", ready=False)]
 
-    found = judged(wanted("a", "b"), [pod("a", ready=False, reason="whatever")], states)
+    findings = judged(wanted("a", "b"), [pod("a", ready=False, reason="whatever")], states)
 
-    assert {problem.reason for problem in found.problems} == {
+    assert {problem.reason for problem in findings.problems} == {
         "the node is not ready, NodeStatusUnknown: Kubelet stopped posting node status."
     }
 

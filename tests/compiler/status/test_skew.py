@@ -28,7 +28,7 @@ PLUGIN = "registry.example.com:5000/team/kae-device-plugin"
 def test_a_release_is_read_from_a_tag_of_a_program(image: str, compiler: str, release: str | None) -> None:
     skews = skew.of_images([("kae-device-plugin-tls", image)], compiler)
 
-    assert [(found.name, found.image, found.release) for found in skews] == (
+    assert [(program.name, program.image, program.release) for program in skews] == (
         [("kae-device-plugin-tls", image, release)] if release else []
     )
 
@@ -47,10 +47,10 @@ def test_a_digest_is_compared_with_that_of_the_release(image: str, is_skewed: bo
 
     skews = skew.of_images([("kae-device-plugin-tls", image)], "0.2.0", digests)
 
-    assert [(found.image, found.release) for found in skews] == ([(image, "")] if is_skewed else [])
+    assert [(program.image, program.release) for program in skews] == ([(image, "")] if is_skewed else [])
 
 
 def test_pods_of_one_image_are_told_once() -> None:
     skews = skew.of_images([("a", f"{PLUGIN}:0.1.0")] * 3 + [("a", f"{PLUGIN}:0.1.1")], "0.2.0")
 
-    assert [found.release for found in skews] == ["0.1.0", "0.1.1"]
+    assert [program.release for program in skews] == ["0.1.0", "0.1.1"]

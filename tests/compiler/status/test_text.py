@@ -40,8 +40,8 @@ def rolled_out(*problems: rollout.Problem, exists: bool = True, observed: bool =
 
 def shown(**fields: object) -> list[str]:
     """The lines of a standing; a time is the number of seconds since it."""
-    found = dataclasses.replace(EMPTY, **fields)  # type: ignore[arg-type]  # the fields are those of a ClusterStatus
-    return status_text.text(found, lambda time: int(time) if time else None).splitlines()
+    shown = dataclasses.replace(EMPTY, **fields)  # type: ignore[arg-type]  # the fields are those of a ClusterStatus
+    return status_text.text(shown, lambda time: int(time) if time else None).splitlines()
 
 
 def changed(wanted: object, live: object) -> list[str]:

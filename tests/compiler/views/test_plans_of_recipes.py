@@ -165,9 +165,9 @@ def test_an_explanation_of_kae_does_not_depend_on_recipes() -> None:
 
 
 def test_an_explanation_can_be_of_one_recipe_alone() -> None:
-    found = list(explain.lines(view(), NODES[2], ["npu-plugin"]))
+    lines = list(explain.lines(view(), NODES[2], ["npu-plugin"]))
 
-    assert [line for line in found if line.startswith(("recipe", "policies", "resources"))] == [
+    assert [line for line in lines if line.startswith(("recipe", "policies", "resources"))] == [
         "recipe npu-plugin",
         "policies",
         "resources: example.com/npu: ?",
@@ -175,10 +175,10 @@ def test_an_explanation_can_be_of_one_recipe_alone() -> None:
 
 
 def test_programs_get_the_explanation_of_each_recipe() -> None:
-    alone, found = explain.data(view(TLS), NODES[2]), explain.data(view(), NODES[2])
-    npu, onload = found.pop("stacks")
+    alone, beside = explain.data(view(TLS), NODES[2]), explain.data(view(), NODES[2])
+    npu, onload = beside.pop("stacks")
 
-    assert found == alone
+    assert beside == alone
     assert explain.data(view(), NODES[2], ["onload"])["stacks"] == [onload]
     assert (npu["recipe"], npu["resources"], npu["driver"]["image"]) == ("npu-plugin", {"example.com/npu": None}, None)
     assert (onload["policy"], onload["pool"]["label"]) == ("desk", "openfuyao.com/onload.pool.desk")

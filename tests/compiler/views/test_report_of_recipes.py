@@ -21,13 +21,13 @@ def page(*views: plan.Plan) -> str:
 
 def facts(shown: plan.Plan) -> dict[str, dict[str, Any]]:
     """The facts of each node, by its name."""
-    found = json.loads(json.dumps(report_data.of_cluster("east", shown)))
-    return {name: found["facts"][number] for name, number in zip(found["names"], found["alike"], strict=True)}
+    report = json.loads(json.dumps(report_data.of_cluster("east", shown)))
+    return {name: report["facts"][number] for name, number in zip(report["names"], report["alike"], strict=True)}
 
 
 def rows(shown: plan.Plan, key: str) -> list[list[str]]:
-    (found,) = (table for table in report_tables.of([shown]) if table.key == key)
-    return [[cell.text for cell in row] for row in found.rows]
+    (wanted,) = (table for table in report_tables.of([shown]) if table.key == key)
+    return [[cell.text for cell in row] for row in wanted.rows]
 
 
 def test_an_image_that_holds_modules_is_shown_with_the_kernels_of_its_nodes() -> None:

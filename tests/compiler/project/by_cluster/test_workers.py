@@ -122,12 +122,12 @@ def test_work_is_done_by_as_many_processes_as_can_be_started(files: int, started
     free = (number for number in itertools.count() if not Path(f"/proc/self/fd/{number}").exists())
     resource.setrlimit(resource.RLIMIT_NOFILE, (next(itertools.islice(free, files, None)), hard))
     try:
-        found = squares(range(6), 3)
+        squared = squares(range(6), 3)
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (before, hard))
 
-    assert [square for square, _ in found] == [0, 1, 4, 9, 16, 25]
-    assert len({process for _, process in found} - {os.getpid()}) == started
+    assert [square for square, _ in squared] == [0, 1, 4, 9, 16, 25]
+    assert len({process for _, process in squared} - {os.getpid()}) == started
 
 
 def test_no_process_and_no_file_stays_behind() -> None:
