@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from compiler.commands import init
-from tests import in_process, project, tools
+from tests import in_process, project
 from tests.cli import jobs, sharded
 from tests.cli.jobs import ACTIONS, World, commands, inventory
 
@@ -114,17 +114,6 @@ def test_only_the_jobs_that_push_may_write_and_no_shard_of_a_pull_request_has_a_
     assert all(jobs[name]["steps"][0]["with"]["persist-credentials"] is False for name in ("shard", "compiled"))
     assert "TOKEN" not in str([gitlab[name] for name in ("shard", "check", "compiled")])
     assert "github.event_name == 'pull_request'" in jobs["shard"]["if"]
-
-
-def test_the_workflow_is_one_that_actionlint_accepts(tmp_path: Path) -> None:
-    actionlint = tools.require("actionlint", "github.com/rhysd/actionlint/cmd/actionlint@latest", "go install")
-    in_process.kae(tmp_path, "init", "--shards=4")
-
-    done = subprocess.run(
-        (actionlint, ".github/workflows/kae.yaml"), cwd=tmp_path, capture_output=True, text=True, check=False
-    )
-
-    assert (done.returncode, done.stdout) == (0, "")
 
 
 def check(world: World, clone: Path, chosen: Iterable[str] = SHARDS, **more: str) -> dict[str, int]:

@@ -1,6 +1,7 @@
 """One connection of the stand-in kubelet to a plugin, dialled as the kubelet dials."""
 
 import asyncio
+import contextlib
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -75,7 +76,9 @@ async def described(registration: registration_rpc.RegistrationStub, within_s: f
 async def notified(registration: registration_rpc.RegistrationStub, error: str = "") -> None:
     """Tells a plugin how its registration went."""
     status = registration_pb.RegistrationStatus(plugin_registered=not error, error=error)
-    await registration.NotifyRegistrationStatus(status, timeout=5)
+    # A plugin that is refused ends its server at once, at times before the answer is out; the kubelet logs that alone.
+    with contextlib.suppress(grpc.aio.AioRpcError) if error else contextlib.nullcontext():
+        await registration.NotifyRegistrationStatus(status, timeout=60)
 
 
 def _fault(info: registration_pb.PluginInfo) -> str:
