@@ -167,11 +167,14 @@ class Host:
         return [int(line) for line in said.split()]
 
     def permit(self, absolute: str, mode: int, group: int | None = None) -> None:
-        """Set the mode of a file, which has to exist, and its group unless that is None."""
+        """Set the mode of a file, which has to exist, and its group unless that is None; follow no link."""
+        path = self.path(absolute)
         with changing(absolute):
+            if path.is_symlink():  # What it leads to may be outside of the host's root.
+                raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
             if group is not None:
-                os.chown(self.path(absolute), -1, group)
-            self.path(absolute).chmod(mode)
+                os.chown(path, -1, group)
+            path.chmod(mode)
 
     def link_nodes(self) -> None:
         """Have udev apply its rules to the device nodes that are there, which it does at the next event (udev(7)).

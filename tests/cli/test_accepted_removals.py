@@ -7,6 +7,8 @@ import pytest
 from tests import in_process
 from tests.cli.jobs import World
 
+pytestmark = pytest.mark.long
+
 SCOPES = ("removes-device-plugins:default/kae", "removes-drivers:default/kae")
 TRAILERS = "\n".join(f"Kae-Accept: {scope}" for scope in SCOPES)
 POLICY = "policies/policy.yaml"

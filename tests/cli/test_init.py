@@ -146,6 +146,7 @@ def test_without_a_registry_it_says_where_to_name_one(tmp_path: Path) -> None:
     assert "Set the registry and the versions of your images in policies/policy.yaml." in answer.out
 
 
+@pytest.mark.long
 def test_a_wheel_is_copied_and_pip_takes_it_by_its_hash(tmp_path: Path) -> None:
     made = jobs.a_wheel(tmp_path)
     in_process.kae(tmp_path, "init", "fleet", "--wheel", str(made))
@@ -285,6 +286,7 @@ def test_the_check_fails_on_documents_that_are_wrong(world: World, clone: Path) 
     assert "::error file=policies/policy.yaml" in done.stdout
 
 
+@pytest.mark.long
 def test_only_the_first_node_changes_the_output_and_makes_a_commit(world: World) -> None:
     for step, names in (("a", ["kp-01"]), ("b", ["kp-01", "kp-02"])):
         clone = world.clone(step)
@@ -302,6 +304,7 @@ def test_only_the_first_node_changes_the_output_and_makes_a_commit(world: World)
     assert changed == ["output/default/index.json"]
 
 
+@pytest.mark.long
 def test_a_changed_policy_is_compiled_and_committed_exactly_once(world: World) -> None:
     world.install_real_kae()
     clone = world.clone("a")
@@ -351,6 +354,7 @@ def test_its_own_commit_is_not_compiled_again(world: World, clone: Path) -> None
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.long
 def test_a_copy_of_its_own_message_is_not_taken_for_its_own_commit(world: World, clone: Path) -> None:
     jobs.serve_sec(clone)
     elsewhere = world.git(clone, "hash-object", "policies/policy.yaml")
@@ -362,6 +366,7 @@ def test_a_copy_of_its_own_message_is_not_taken_for_its_own_commit(world: World,
     assert world.subjects()[-1] == "Compile default"
 
 
+@pytest.mark.long
 def test_a_push_that_lost_a_race_is_made_anew_and_both_changes_survive(world: World) -> None:
     ours, theirs = world.clone("a"), world.clone("b")
     jobs.serve_sec(ours)
@@ -386,6 +391,7 @@ git -C '{theirs}' push --quiet"""
     assert "openfuyao.com/kae.zip" in world.text(DEVICE_PLUGIN)
 
 
+@pytest.mark.long
 def test_a_push_that_is_refused_for_another_reason_is_not_tried_again(world: World, clone: Path) -> None:
     jobs.serve_sec(clone)
     world.push(clone, "Serve SEC")

@@ -19,6 +19,7 @@ def compiled(world: World, name: str = "job", **more: str) -> str:
     return done.stdout + done.stderr
 
 
+@pytest.mark.long
 def test_the_inventory_of_a_watchers_branch_is_committed_with_the_output(world: World) -> None:
     world.watch("inventory/default", {"inventory/default.json": inventory("kp-01")})
 
@@ -43,6 +44,7 @@ def test_a_newer_inventory_is_taken_and_an_unchanged_one_is_not(world: World) ->
     assert world.text("inventory/default.json") == inventory("kp-01", "kp-02").strip()
 
 
+@pytest.mark.long
 def test_watchers_may_commit_to_another_repository(world: World) -> None:
     other = world.folder / "inventory.git"
     world.git(world.folder, "init", "--quiet", "--bare", str(other))
@@ -53,6 +55,7 @@ def test_watchers_may_commit_to_another_repository(world: World) -> None:
     assert world.text("inventory/default.json") == inventory("kp-01").strip()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("files", "said"),
     [
@@ -82,6 +85,7 @@ def test_a_link_in_the_place_of_an_inventory_is_not_followed(world: World) -> No
     assert "has no file inventory/default.json" in compiled(world)
 
 
+@pytest.mark.long
 def test_a_cluster_that_is_compiled_without_an_inventory_gets_that_of_its_branch(world: World, clone: Path) -> None:
     cluster = clone / "policies/cluster.yaml"
     text = cluster.read_text("utf-8")
@@ -113,6 +117,7 @@ def a_cluster(name: str, branch: str, path: str = "inventory") -> str:
     return json.dumps(head | {"spec": spec})
 
 
+@pytest.mark.long
 def test_the_branch_and_the_folder_are_those_that_the_kaecluster_names(world: World) -> None:
     edited(
         world,
@@ -147,6 +152,7 @@ def test_a_branch_that_vanishes_leaves_the_inventory(world: World) -> None:
     assert world.text("inventory/default.json") == inventory("kp-01").strip()
 
 
+@pytest.mark.long
 def test_the_file_is_the_one_that_the_project_reads(world: World) -> None:
     edited(world, {"kae.yaml": f"{world.text('kae.yaml')}\ninventory: [nodes]\n", "nodes/.gitkeep": ""})
     world.watch("inventory/default", {"inventory/default.json": inventory("kp-01")})
@@ -185,6 +191,7 @@ def requested(world: World, repository_root: Path, *, refused: str = "") -> list
     return (clone / "created").read_text("utf-8").splitlines()
 
 
+@pytest.mark.long
 def test_a_branch_that_is_ahead_gets_one_pull_request_and_after_the_merge_none(
     world: World, clone: Path, repository_root: Path
 ) -> None:

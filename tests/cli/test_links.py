@@ -122,6 +122,7 @@ def test_an_output_that_leads_in_circles_is_a_failure(folder: Path) -> None:
     assert (answer.code, answer.err.partition(",")[0]) == (3, "kae: 'output' is a link")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("place", ["output/east", "output/new"])
 def test_folders_deeper_than_python_recurses_are_looked_through(folder: Path, place: str) -> None:
     assert in_process.kae(folder, "compile", "--no-cache").code == 0

@@ -7,6 +7,8 @@ import pytest
 from tests import in_process
 from tests.cli.jobs import World
 
+pytestmark = pytest.mark.long
+
 UP_TO_DATE = (0, "default: unchanged\noutput/ is up to date.\n")
 
 

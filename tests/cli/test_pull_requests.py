@@ -90,6 +90,7 @@ def test_a_committed_cache_confirms_nothing(world: World, clone: Path) -> None:
     assert "privileged: true" in done.stdout
 
 
+@pytest.mark.long
 def test_a_module_of_the_repository_does_not_run_as_pip(world: World, clone: Path) -> None:
     # The first words of the call, and then one that needs no index.
     world.install(world.folder / "bin/python3", f'exec "{sys.executable}" "$1" "$2" "$3" --version')
@@ -145,6 +146,7 @@ def test_the_folder_that_engines_apply_is_checked_whatever_kae_yaml_names(world:
     assert f"+++ {DRIVER} (compiled)" in done.stdout
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("settings", ["{output: the gen}\n", '"output" : the gen/\n'])
 def test_the_base_names_the_folder_that_engines_apply_in_any_form_of_yaml(
     world: World, clone: Path, settings: str
@@ -162,6 +164,7 @@ def test_the_base_names_the_folder_that_engines_apply_in_any_form_of_yaml(
     assert "+++ the gen/default/driver/" in done.stdout
 
 
+@pytest.mark.long
 def test_a_setting_beside_the_folder_can_change(world: World, clone: Path) -> None:
     begin_again(world, clone, "{output: ./gen/}\n", "gen")
     (clone / "kae.yaml").write_text("output: gen\nlimits:\n  removedPercent: 10\n", encoding="utf-8")
@@ -190,6 +193,7 @@ def test_the_folder_that_engines_apply_becomes_no_link(world: World, clone: Path
     assert "::error title=output-hidden::Engines apply the folder that kae.yaml names in 'HEAD^1'" in done.stdout
 
 
+@pytest.mark.long
 def test_a_base_whose_settings_cannot_be_read_is_no_success(world: World, clone: Path) -> None:
     (clone / "kae.yaml").write_text("output: [gen\n", encoding="utf-8")
     world.push(clone, "Break it")
@@ -225,6 +229,7 @@ def test_the_check_is_of_what_git_holds_and_not_of_what_attributes_make_of_it(wo
     assert said == [f"error git holds at {DRIVER} something else than the file that was checked."]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("folder", ["output/default/more", "output/more"])
 def test_a_submodule_in_output_is_no_success(world: World, clone: Path, folder: str) -> None:
     head = world.git(clone, "rev-parse", "HEAD")

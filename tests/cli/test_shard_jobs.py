@@ -134,6 +134,7 @@ def test_a_pull_request_whose_output_is_compiled_passes(world: World) -> None:
     assert set(check(world, world.clone("a")).values()) == {0}
 
 
+@pytest.mark.long
 def test_stale_output_of_one_cluster_fails_in_its_shard_and_in_the_verdict(world: World, clone: Path) -> None:
     (clone / f"output/{sharded.of_shard(SHARDS[1])[0]}/kustomization.yaml").unlink()
 
@@ -143,6 +144,7 @@ def test_stale_output_of_one_cluster_fails_in_its_shard_and_in_the_verdict(world
     assert "Run 'kae compile', and commit output/." in verdict(world, clone).stderr
 
 
+@pytest.mark.long
 def test_an_error_that_only_all_clusters_together_show_fails_the_verdict_alone(world: World, clone: Path) -> None:
     policy = clone / "policies/policy.yaml"
     text = policy.read_text("utf-8")
@@ -224,6 +226,7 @@ def test_a_shard_whose_push_is_refused_loses_nothing_of_the_others_and_runs_agai
     assert_compiled(world)
 
 
+@pytest.mark.long
 def test_a_branch_that_another_push_holds_for_a_moment_is_a_lost_race_and_no_refusal(world: World) -> None:
     ours, theirs = world.clone("ours"), world.clone("theirs")
     (theirs / "README.md").write_text("Ours.\n", "utf-8")
@@ -244,6 +247,7 @@ def test_a_branch_that_another_push_holds_for_a_moment_is_a_lost_race_and_no_ref
     assert world.subjects()[-3:-1] == ["Serve SEC", "Say less"]
 
 
+@pytest.mark.long
 def test_a_trailer_counts_for_a_shard_below_the_commits_of_others(world: World, clone: Path) -> None:
     removed = sharded.of_shard(SHARDS[0])[0]
     policy = clone / "policies/policy.yaml"
@@ -261,6 +265,7 @@ def test_a_trailer_counts_for_a_shard_below_the_commits_of_others(world: World, 
     assert_compiled(world)
 
 
+@pytest.mark.long
 def test_a_trailer_does_not_count_again_below_the_shards_own_commit(world: World, clone: Path) -> None:
     jobs.serve_sec(clone)
     world.push(clone, "Serve SEC\n\nKae-Accept: inventory-empty")
@@ -274,6 +279,7 @@ def test_a_trailer_does_not_count_again_below_the_shards_own_commit(world: World
     assert "error[inventory-empty]" in done.stderr
 
 
+@pytest.mark.long
 def test_a_shard_takes_the_inventories_of_its_own_clusters_alone(world: World) -> None:
     watched = {name: inventory("new", cluster=name) for shard in SHARDS[:2] for name in sharded.of_shard(shard)}
     for name, text in watched.items():

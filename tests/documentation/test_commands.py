@@ -102,6 +102,7 @@ def environment(home: Path, programs: Path) -> dict[str, str]:
     }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "page",
     [

@@ -223,5 +223,6 @@ def test_architecture_gives_a_reason_for_each_dependency() -> None:
     assert named == {re.split(r"[<>=]", each)[0] for each in wanted}
 
 
+@pytest.mark.long
 def test_each_documented_finding_command_and_field_has_a_test() -> None:
     assert [f"{each.sort} {each.name}" for each in behaviours.every() if each.test is None] == []

@@ -12,7 +12,7 @@ from device_plugin.host import paths as published
 from installer import paths
 from installer.host import host_state
 from installer.report import report
-from runtime import shapes
+from runtime import errors, shapes
 from tests.installer import incidents, settings
 from tests.installer.incidents import Crew
 from tests.installer.machines import Machine
@@ -135,3 +135,14 @@ def test_nodes_are_closed_when_no_pod_can_be_given_one(machine: Machine, crew: C
 
     assert seen == [("announce-change", {0o666}), ("drain-devices", {0o666}), ("begin-change", {0})]
     assert (shown.state, permissions(machine)[0]) == ("Ready", {0o666})
+
+
+def test_a_link_in_place_of_a_node_is_not_followed(machine: Machine, tmp_path: Path) -> None:
+    others = tmp_path / "others"
+    others.touch(mode=0o640)
+    (machine.root / "dev/hisi_hpre-9").symlink_to(others)
+
+    with pytest.raises(errors.Failure, match="'/dev/hisi_hpre-9' on the host cannot be changed: Too many levels"):
+        machine.host.permit("/dev/hisi_hpre-9", 0)
+
+    assert others.stat().st_mode & 0o777 == 0o640

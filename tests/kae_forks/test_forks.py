@@ -5,8 +5,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests import project
 from tests.kae_forks import program
+
+pytestmark = pytest.mark.long
 
 CALLS = """
 kae --version && kae nope 'a b$IFS'; echo "$?"

@@ -162,6 +162,7 @@ ENDS = pytest.mark.parametrize(
 )
 
 
+@pytest.mark.long
 @ENDS
 def test_a_compile_that_is_disturbed_while_its_processes_work_ends_and_is_healed(
     act: Act, code: int, sentence: str, fleet: Path, tmp_path: Path

@@ -8,6 +8,7 @@ from compiler.project.by_cluster import shards
 from tests.property.divided import trial
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", [3, *(pytest.param(seed, marks=pytest.mark.long) for seed in (4, 19))])
 def test_one_process_several_and_shards_end_alike(seed: int, tmp_path: Path) -> None:
     assert trial.judged(seed, tmp_path, (2,)).faults == ()  # `make divided` goes further

@@ -94,6 +94,7 @@ def test_no_secret_is_on_a_command_line(
     assert not [secret for secret in (TOKEN, header.split()[1], safe.url) if secret in words]
 
 
+@pytest.mark.long
 def test_a_server_that_says_our_secret_aloud_is_not_quoted(
     remote: remotes.Remote, safe: servers.Web, tmp_path: Path, ca: bytes
 ) -> None:
@@ -134,6 +135,7 @@ def test_a_password_in_the_url_is_not_used_or_shown(tmp_path: Path) -> None:
     assert TOKEN not in str(failure.value)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["ca_crt", "caFile"])
 def test_a_server_is_trusted_by_the_secrets_authority_alone(
     remote: remotes.Remote, authority: servers.Authority, tmp_path: Path, name: str
@@ -148,6 +150,7 @@ def test_a_server_is_trusted_by_the_secrets_authority_alone(
         assert fetch(url, secret, tmp_path / "scratch")
 
 
+@pytest.mark.long
 def test_a_server_that_wants_a_certificate_gets_the_secrets(
     remote: remotes.Remote, authority: servers.Authority, tmp_path: Path
 ) -> None:
@@ -203,6 +206,7 @@ def test_a_dumb_server_that_names_another_repository_gets_nothing_sent_there(
         assert other.rules.requests == []
 
 
+@pytest.mark.long
 def test_a_token_is_renewed_while_it_runs(remote: remotes.Remote, safe: servers.Web, tmp_path: Path, ca: bytes) -> None:
     user = "x-access-token"  # As a GitHub app is called.
     secret = remotes.secrets(tmp_path / "s", ca_crt=ca, username=user, password="ghs_first").repository  # noqa: S106
@@ -252,6 +256,7 @@ def sshd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[servers.Sshd]:
         yield server
 
 
+@pytest.mark.long
 def test_ssh_lets_the_key_in_and_nothing_of_it_stays(
     remote: remotes.Remote, sshd: servers.Sshd, tmp_path: Path
 ) -> None:

@@ -204,6 +204,7 @@ def bound(monkeypatch: pytest.MonkeyPatch) -> int:
     return git.MOST >> 4
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("verb", ["fetch", "log"])
 def test_a_message_that_needs_too_much_memory_is_not_read_and_the_reason_is_told(
     remote: remotes.Remote, web: servers.Web, bound: int, verb: str
@@ -271,6 +272,7 @@ def test_a_file_above_64_mib_is_not_read_and_not_fetched_again(
     assert len(web.rules.requests) == 2
 
 
+@pytest.mark.long
 def test_large_files_of_others_are_no_hindrance(remote: remotes.Remote, web: servers.Web, bound: int) -> None:
     remote.configure("uploadpack.allowFilter", "false")
     remote.commit("main", {"movie": bytes(bound + (1 << 20))})
@@ -304,6 +306,7 @@ def test_what_is_no_acceptance_keeps_nothing_else_back_and_stays(
     assert remote.changed("main") == PUSHED
 
 
+@pytest.mark.long
 def test_a_tip_that_fills_the_disk_is_not_fetched_to_its_end_and_not_again(
     remote: remotes.Remote, web: servers.Web, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -377,6 +380,7 @@ def test_a_file_that_could_not_be_read_once_is_read_the_next_time(
     assert look(repo).content == b"old\n"
 
 
+@pytest.mark.long
 def test_a_hook_that_talks_without_end_costs_neither_time_nor_memory(remote: remotes.Remote) -> None:
     remote.set_hook("pre-receive", "seq -f 'line %.0f of a talkative hook' 1 100000 >&2", "exit 1")
     lines = [f"line {number}" for number in range(250_000)]
