@@ -102,6 +102,7 @@ def test_a_config_that_is_none_ends_the_list_with_1(
     assert str(file) in capsys.readouterr().err
 
 
+@pytest.mark.long
 def test_the_list_works_in_a_process_of_its_own_and_changes_nothing(tmp_path: Path) -> None:
     host = machines.bare_metal(tmp_path)
     before = sorted(tmp_path.rglob("*"))
@@ -115,6 +116,7 @@ def test_the_list_works_in_a_process_of_its_own_and_changes_nothing(tmp_path: Pa
     assert sorted(tmp_path.rglob("*")) == sorted([*before, tmp_path / "config.json"])
 
 
+@pytest.mark.long
 def test_a_list_does_not_wait_for_a_driver_whose_remove_waits(tmp_path: Path) -> None:
     host = machines.bare_metal(tmp_path)
     host.set_vfs("0000:79:00.0", 2)
@@ -208,6 +210,7 @@ def test_options_mean_the_same_before_and_after_the_command(tmp_path: Path, caps
     assert len(json.loads(after)["devices"]) == 6
 
 
+@pytest.mark.long
 def test_a_run_folder_that_cannot_be_used_ends_the_program_with_1_and_its_name(tmp_path: Path) -> None:
     host = machines.bare_metal(tmp_path)
     host.run.rmdir()

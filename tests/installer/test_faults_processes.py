@@ -104,6 +104,7 @@ def ended(pod: "subprocess.Popen[str]", number: int = signal.SIGTERM) -> int:
     return pod.returncode
 
 
+@pytest.mark.long
 def test_sigterm_in_the_middle_of_a_look_is_an_end_like_any_other(machine: Machine, pods: Pods) -> None:
     delay(machine, "modinfo -k", 60)
     pod = pods.start("one")
@@ -114,6 +115,7 @@ def test_sigterm_in_the_middle_of_a_look_is_an_end_like_any_other(machine: Machi
     assert incidents.works(machine)
 
 
+@pytest.mark.long
 def test_sigterm_while_a_driver_is_staged_leaves_nothing_of_it(machine: Machine, pods: Pods) -> None:
     delay(machine, "modinfo -F", 60)
     pod = pods.start("one")

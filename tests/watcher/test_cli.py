@@ -380,6 +380,7 @@ def test_metrics_are_served_where_they_are_asked_for(
     assert "\nkae_watcher_commits_total 1.0\n" in text
 
 
+@pytest.mark.long
 def test_sigterm_ends_it_while_git_gets_no_answer(bench: Bench) -> None:
     bench.server.put(builders.kubernetes_node("a"))
     with servers.web(bench.folder) as web:
@@ -392,6 +393,7 @@ def test_sigterm_ends_it_while_git_gets_no_answer(bench: Bench) -> None:
     assert [record["message"] for record in log] == [BEGINS, "Ended as told."]
 
 
+@pytest.mark.long
 def test_a_failure_in_a_process_of_its_own_is_one_more_line_without_a_traceback(bench: Bench) -> None:
     settings.kubeconfig(bench.folder, "http://127.0.0.1:1")
 

@@ -159,6 +159,7 @@ def test_commits_with_an_old_date_do_not_hide_those_before_them(remote: remotes.
     assert messages(remote.ours()) == ["lost"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("old", "commits", "fetches"), [(7, 2, 1), (7, 5, 2), (0, 2, 1)])
 def test_history_is_fetched_by_its_depth_and_deepened_once(
     remote: remotes.Remote, monkeypatch: pytest.MonkeyPatch, old: int, commits: int, fetches: int
@@ -221,6 +222,7 @@ def test_a_message_that_needs_too_much_memory_is_not_read_and_the_reason_is_told
     assert remote.tip() == tip
 
 
+@pytest.mark.long
 def test_messages_that_are_too_large_together_are_not_read_and_the_reason_is_told(
     remote: remotes.Remote, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -256,6 +258,7 @@ def test_a_link_at_the_path_is_never_followed(remote: remotes.Remote) -> None:
         look(remote.ours())
 
 
+@pytest.mark.long
 def test_a_file_above_64_mib_is_not_read_and_not_fetched_again(
     remote: remotes.Remote, web: servers.Web, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -347,6 +350,7 @@ def test_a_tip_that_takes_too_long_is_fetched_again_after_a_quarter_of_an_hour(
     assert look(repo).content == b"old\n"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("filters", ["true", "false"])
 def test_a_server_that_knows_protocol_0_alone_is_read_and_written(
     remote: remotes.Remote, monkeypatch: pytest.MonkeyPatch, filters: str

@@ -337,6 +337,7 @@ def test_the_kubeconfigs_of_the_environment_are_those_that_exist(
     assert credentials.default_files() == (Path.home() / ".kube/config",)
 
 
+@pytest.mark.long
 def test_a_key_in_a_kubeconfig_is_in_no_file_once_the_command_has_ended(tmp_path: Path) -> None:
     made = servers.authority(tmp_path / "authority")
     names = {"client-certificate-data": "client.crt", "client-key-data": "client.key"}
