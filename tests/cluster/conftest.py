@@ -44,26 +44,22 @@ def instance() -> Iterator[instances.Instance]:
 
 @pytest.fixture(scope="session")
 def control_plane(instance: instances.Instance) -> Iterator[control_planes.ControlPlane]:
-    """The API server with its controllers and its scheduler."""
     with control_planes.running(instance) as plane:
         yield plane
 
 
 @pytest.fixture(scope="session")
 def objects(control_plane: control_planes.ControlPlane) -> kinds.Objects:
-    """The objects of the cluster, of any kind."""
     return kinds.Objects(control_plane.api)
 
 
 @pytest.fixture(scope="session")
 def engine_programs() -> None:
-    """Skip or fail where the engines' programs, or the definitions of their kinds, are missing."""
     tools.require_cluster(programs.lacking(programs.ENGINES))
 
 
 @pytest.fixture(scope="session")
 def definitions(objects: kinds.Objects, engine_programs: None) -> None:
-    """The definitions of the kinds of others."""
     objects.define(manifests.definitions_of_engines())
 
 
@@ -71,27 +67,23 @@ def definitions(objects: kinds.Objects, engine_programs: None) -> None:
 def engines(
     control_plane: control_planes.ControlPlane, objects: kinds.Objects, definitions: None
 ) -> Iterator[Mapping[str, argocd.ArgoCd | flux.Flux]]:
-    """Both GitOps engines, at work."""
     with argocd.running(control_plane, objects) as argo, flux.running(control_plane, objects) as other:
         yield {"argocd": argo, "flux": other}
 
 
 @pytest.fixture(scope="session")
 def node(control_plane: control_planes.ControlPlane) -> Iterator[nodes.Node]:
-    """The node, with the real kubelet."""
     with nodes.running(control_plane) as ready:
         yield ready
 
 
 @pytest.fixture(scope="session")
 def images(node: nodes.Node) -> image_store.Images:
-    """The images of the node, to which a test adds its own."""
     return image_store.Images(node.plane.instance)
 
 
 @pytest.fixture(scope="session")
 def debian(images: image_store.Images) -> str:
-    """The image of a minimal Debian with Python and kmod."""
     return images.debian()
 
 
@@ -99,7 +91,6 @@ def debian(images: image_store.Images) -> str:
 def deployed(
     node: nodes.Node, images: image_store.Images, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[plugin_node.Deployed]:
-    """The device plugin at work on the node, with fake devices."""
     images.load(plugin_node.IMAGE, archives.built_image())
     with plugin_node.deployed(node, tmp_path_factory.mktemp("project")) as made:
         yield made
@@ -112,7 +103,6 @@ def opened(
     hosts: Sequence[machines.Machine],
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[stages.Stage]:
-    """A stage of the module's hosts."""
     with stages.opened(control_plane, objects, hosts, tmp_path_factory.mktemp("devices")) as made:
         yield made
 
@@ -126,14 +116,12 @@ def stage(opened: stages.Stage) -> Iterator[stages.Stage]:
 
 @pytest.fixture
 def namespace(control_plane: control_planes.ControlPlane) -> Iterator[pods.Namespace]:
-    """A namespace of the test's own."""
     with pods.namespace(control_plane) as made:
         yield made
 
 
 @pytest.fixture
 def four_nodes(control_plane: control_planes.ControlPlane) -> Iterator[watchers.Nodes]:
-    """The nodes a, b, c and d, and no others."""
     with watchers.four(control_plane) as made:
         yield made
 
@@ -142,6 +130,5 @@ def four_nodes(control_plane: control_planes.ControlPlane) -> Iterator[watchers.
 def installed(
     control_plane: control_planes.ControlPlane, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[watchers.Installed]:
-    """The watcher's rights, config and repository in the cluster."""
     with watchers.installed(control_plane, tmp_path_factory.mktemp("watcher")) as made:
         yield made

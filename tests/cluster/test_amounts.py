@@ -31,7 +31,6 @@ _AMOUNTS = (
 
 
 def codes_of(resources: Amounts) -> list[str]:
-    """Return the codes of what the compiler says of a policy whose driver has these resources."""
     spec = {**builders.PINNED, "driver": {**builders.PINNED["driver"], "resources": resources}}
     document = builders.document(builders.raw("KAEPolicy", "tls", spec))
     _, findings = builders.judge().judge(document)
@@ -63,7 +62,6 @@ def complaint(plane: control_planes.ControlPlane, resources: Amounts) -> str:
 
 
 def _valued(resources: Amounts) -> Any:
-    """Return resources with their amounts as numbers, read by Kubernetes' own client."""
     return {
         side: {name: _worth(amount) for name, amount in given.items()} for side, given in resources.items() if given
     }

@@ -45,7 +45,6 @@ def make_namespaces(plane: control_planes.ControlPlane, items: Sequence[manifest
 
 
 def applied(objects: kinds.Objects, item: manifests.Manifest) -> Any:
-    """Return the object, once it is applied and, if it is a definition, in force."""
     live = objects.apply(item.data, item.text, MANAGER)
     if item.kind == "CustomResourceDefinition":
         objects.wait_until_established(item.data)
@@ -53,7 +52,6 @@ def applied(objects: kinds.Objects, item: manifests.Manifest) -> Any:
 
 
 def owned(live: Any) -> Any:
-    """Return the fields of an object that the one who applied it owns."""
     (own,) = (entry for entry in live["metadata"]["managedFields"] if entry["manager"] == MANAGER)
     return own["fieldsV1"]
 

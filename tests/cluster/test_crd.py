@@ -84,7 +84,6 @@ def bad_documents() -> Iterator[str]:
 
 
 def good_documents() -> Iterator[Path]:
-    """Yield the documents of the example fleet and of the golden projects that a definition is for."""
     yield from sorted((manifests.ROOT / "policies").rglob("*.yaml"))
     yield from sorted(manifests.ROOT.glob("tests/golden/*/policies/**/*.yaml"))
     yield from sorted(manifests.ROOT.glob("templates/recipes/*/*.yaml"))
@@ -92,7 +91,6 @@ def good_documents() -> Iterator[Path]:
 
 @pytest.fixture(scope="module")
 def definitions_of_ours(objects: kinds.Objects, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """The CRDs that the command prints, established."""
     answer = in_process.kae(tmp_path_factory.mktemp("empty"), "schema", "--crd")
     texts = [part for part in re.split(r"^---\n", answer.out, flags=re.MULTILINE) if part]
     assert len(texts) == len(PLURALS)
@@ -111,7 +109,6 @@ def made(plane: control_planes.ControlPlane, content: bytes, kind: str, media: s
 
 
 def parts(content: bytes) -> Iterator[tuple[bytes, str]]:
-    """Yield the documents of a file, and the kind that each is meant to be."""
     for part in re.split(rb"(?m)^---\n", content):
         named = re.search(rb"(?m)^kind: *(\w+)$", part)
         kind = named[1].decode() if named else ""
@@ -181,7 +178,6 @@ def _faults(document: documents.Document, kind: str) -> bool:
 
 
 def _mutant(number: int, good: list[Any]) -> bytes:
-    """Return a document with changes, as JSON."""
     chance = random.Random(number)  # noqa: S311 - It is to be the same each time.
     act = chance.choice((structure.near, structure.far))
     return json.dumps(act(chance, copy.deepcopy(chance.choice(good)))).encode()

@@ -53,7 +53,6 @@ def test_the_plugin_runs_without_any_privilege(deployed: Deployed) -> None:
 
 
 def failure(deployed: Deployed, *command: str) -> str:
-    """Return what a command that fails in the plugin's container says."""
     script = "import subprocess, sys; print(subprocess.run(sys.argv[1:], capture_output=True, text=True).stderr)"
     return deployed.run("python", "-c", script, *command)
 

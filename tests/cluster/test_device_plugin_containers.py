@@ -30,7 +30,6 @@ HAS_USER_NAMESPACES = os.environ.get("KAE_CLUSTER_RUNTIME") == "containerd-2"
 
 
 def container(image: str, **fields: Any) -> dict[str, Any]:
-    """Return a container that opens its device and ends."""
     return {
         "name": "main",
         "image": image,
@@ -47,7 +46,6 @@ def limits(*kinds: str) -> dict[str, Any]:
 
 
 def single(name: str, image: str, volume: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the pod of one container with this name."""
     resources = limits("hpre", "zip") if "two" in name else limits("sec")
     fields = container(image, securityContext=CONTEXTS[name], resources=resources)
     return pods.pod(name, image, (), volumes=[volume], container=fields, hostUsers="user-namespace" not in name)
@@ -76,7 +74,6 @@ def started(deployed: Deployed, debian: str) -> Iterator[pods.Namespace]:
 
 
 def opened(namespace: pods.Namespace, pod: str, name: str = "main") -> Any:
-    """Return what a container found."""
     return json.loads(namespace.kubectl("logs", pod, "-c", name).splitlines()[0])
 
 

@@ -26,28 +26,22 @@ NODES: Mapping[str, str] = {"onload": "1:3", "npu0": "1:5", "npu1": "1:7", "npu2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deployed:
-    """The plugins of two recipes at work on the node."""
-
     node: nodes.Node
     namespace: pods.Namespace
     files: Path
     """A folder of the node with the library that containers get."""
 
     def make(self, *names: str) -> None:
-        """Make device nodes."""
         for name in names:
             self.node.run("mknod", "-m", "0666", f"{SHOW}/{name}", "c", *NODES[name].split(":"))
 
     def remove(self, *names: str) -> None:
-        """Remove device nodes."""
         self.node.run("rm", *(f"{SHOW}/{name}" for name in names))
 
     def plugin(self, recipe: str) -> Any:
-        """Return the pod of a recipe's plugin; None where there is none that stays."""
         return next(iter(self.namespace.staying(f"app.kubernetes.io/name={recipe}-device-plugin")), None)
 
     def wait_for(self, **counts: int) -> None:
-        """Wait until so many devices of each resource are allocatable."""
         for name, count in counts.items():
             resource = {"onload": ONLOAD, "latency": LATENCY, "npu": NPU, "other": OTHER}[name]
             self.node.wait_for_allocatable(resource, count)
@@ -98,13 +92,10 @@ spec:
 
 
 def policy(recipe: str) -> dict[str, Any]:
-    """Return a policy that brings a recipe to every node."""
     return manifests.document("DevicePolicy", f"{recipe}-desk", {"recipe": recipe, "nodeSelector": {}})
 
 
 def compiled(folder: Path, files: Path) -> list[Mapping[str, Any]]:
-    """Return the objects of both recipes, exactly as compiled."""
-
     def filled(recipe: str) -> str:
         return recipe.replace("@IMAGES", IMAGES).replace("@SHOW", SHOW).replace("@FILES", str(files))
 
@@ -166,7 +157,6 @@ print(json.dumps({
 
 
 def view(namespace: pods.Namespace, image: str, name: str, *resources: str, count: int = 1) -> Any:
-    """Return what a container with these resources sees."""
     limits = {"limits": dict.fromkeys(resources, count)}
     namespace.apply(pods.pod(name, image, ["python3", "-c", LOOK], container={"resources": limits}))
     namespace.wait_for_phase(name, "Succeeded")

@@ -76,11 +76,9 @@ class Fleet:
         self._stage.wait_for(placements.foretold(root))
 
     def pods(self) -> Pods:
-        """Return the pods of the stage."""
         return {(pod.daemon_set, pod.node): pod.uid for pod in self._stage.pods()}
 
     def claimed(self) -> Any:
-        """Return the pods that `kae diff` names between the last two commits."""
         return json.loads(in_process.kae(self.repository, "diff", "HEAD~1", "--to", "HEAD", "-o", "json").out)["pods"]
 
     def _edited(self, sort: str) -> Policies:
@@ -119,7 +117,6 @@ def test_the_controller_has_the_pods_of_the_plan_and_touches_those_of_the_differ
 
 
 def real(was: Pods, now: Pods) -> dict[str, set[tuple[str, str]]]:
-    """Return the DaemonSets and nodes of the pods that are created, replaced and deleted."""
     return {
         "created": set(now.keys() - was.keys()),
         "replaced": {key for key in was.keys() & now.keys() if was[key] != now[key]},
@@ -128,5 +125,4 @@ def real(was: Pods, now: Pods) -> dict[str, set[tuple[str, str]]]:
 
 
 def named(claimed: Any, fate: str) -> set[tuple[str, str]]:
-    """Return the DaemonSets and nodes of the pods that `kae diff` names for a fate."""
     return {(item["name"], node) for item in claimed for node in item[fate]}

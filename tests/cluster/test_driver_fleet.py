@@ -38,8 +38,6 @@ _LEASES = f"/apis/coordination.k8s.io/v1/namespaces/{driver_node.NAMESPACE}/leas
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moment:
-    """The state of the fleet at one moment."""
-
     announced: frozenset[str]
     """The nodes whose devices are withdrawn."""
     swapping: frozenset[str]
@@ -50,8 +48,6 @@ class Moment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """The policy in a folder of its own, where it is compiled."""
-
     folder: Path
     parallel: int
     """Hosts that may swap at a time."""
@@ -61,7 +57,6 @@ class Policy:
     """The driver's version in each wave."""
 
     def compiled(self) -> dict[str, dict[str, Any]]:
-        """Return the objects that it is compiled to, each by its kind and name."""
         waves = [{"name": name, "nodes": self._nodes(name), "version": self.versions[name]} for name in self.versions]
         # All installers may go at once: nothing but Leases keeps hosts from swapping together.
         pace = {"maxUnavailable": "100%", "minReadySeconds": 0}
@@ -71,7 +66,6 @@ class Policy:
         return {f"{item['kind']} {item['metadata']['name']}": item for item in objects}
 
     def rules(self) -> list[Any]:
-        """Return the NodeFeatureRules that it was compiled to."""
         return [item.data for item in manifests.of(self.folder / "output/test") if item.kind == "NodeFeatureRule"]
 
     def _nodes(self, wave: str) -> list[str]:
@@ -81,8 +75,6 @@ class Policy:
 
 @dataclass(slots=True, kw_only=True)
 class Fleet:
-    """Nodes with installers at work, and the users of their devices."""
-
     policy: Policy
     objects: Mapping[str, Mapping[str, Any]]
     """The objects that the policy was compiled to."""
@@ -122,21 +114,17 @@ class Fleet:
             assert answer.status == 200, answer
 
     def pools(self) -> dict[str, str]:
-        """Return the pool whose installer is on each node."""
         return {pod["spec"]["nodeName"]: pod["metadata"]["labels"][_POOL] for pod in self._installers()}
 
     def hold(self, nodes: Collection[str]) -> None:
-        """Make a pod use a device on each of these nodes."""
         made = [pods.pod(f"on-{node}", "localhost/none", ["none"], nodeName=node) for node in nodes]
         self.users.apply(*made)
         self.wait_until("users", lambda: all(self.nodes[node].resources.pods for node in nodes))
 
     def used(self) -> frozenset[str]:
-        """Return the nodes on which a pod has a device."""
         return frozenset(name for name, node in self.nodes.items() if node.resources.pods)
 
     def versions(self, nodes: Collection[str]) -> set[str | None]:
-        """Return the versions of the modules that are loaded on these nodes."""
         return {version for name in nodes for version, _ in self.nodes[name].machine.loaded().values()}
 
     def told(self, nodes: Collection[str]) -> dict[str, tuple[str, str]]:
@@ -149,7 +137,6 @@ class Fleet:
         }
 
     def saying(self, nodes: Collection[str], words: str) -> frozenset[str]:
-        """Return the nodes whose installer is not Ready, with this message."""
         return frozenset(
             node for node, (status, said) in self.told(nodes).items() if status != "True" and words in said
         )
@@ -166,7 +153,6 @@ class Fleet:
         self.wait_until(f"driver {version}", settled)
 
     def wait_until(self, what: str, probe: Callable[[], object]) -> None:
-        """Wait until something is so."""
         waiting.until(what, probe, programs=(self.kubelet,), explain=self._explain)
 
     def changing(self) -> dict[str, bool]:
@@ -177,7 +163,6 @@ class Fleet:
         return {name: begun for name, begun in known.items() if begun or name in announced}
 
     def lent(self) -> frozenset[str]:
-        """Return the nodes that hold a Lease."""
         holders = (item["spec"].get("holderIdentity") for item in self.users.plane.api.get(_LEASES)["items"])
         return frozenset(filter(None, holders))
 

@@ -27,15 +27,12 @@ OLD, NEW, EMPTY = "2.0.1", "2.0.2", "2.0.3"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deployed:
-    """The rights and the guard in force, and a host for the DaemonSet."""
-
     namespace: pods.Namespace
     daemon_set: dict[str, Any]
     machine: machines.Machine
     kubelet: podresources.Kubelet
 
     def apply(self, version: str, **config: Any) -> str:
-        """Make or change the DaemonSet so that it brings a driver; return the name of its pod."""
         changed = copy.deepcopy(self.daemon_set)
         driver_node.set_version(changed, version)
         driver_node.set_config(changed, **{"enabledCleanup": False} | config)
@@ -49,17 +46,14 @@ class Deployed:
         return waiting.until(f"the pod of {version}", pods_of_it)[0]
 
     def install(self, version: str, **config: Any) -> str:
-        """Install a driver on the host and wait until the DaemonSet's pod is Ready; return the pod's name."""
         name = self.apply(version, **config)
         self.namespace.wait_for_ready(name)
         return name
 
     def run(self, name: str, command: str) -> str:
-        """Return what a command of the installer prints in a pod."""
         return self.namespace.run(name, "python", "-m", "installer", command)
 
     def delete(self) -> None:
-        """Delete the DaemonSet, and wait until its pods have gone."""
         self.namespace.kubectl("delete", "daemonset", "--all", "--wait=true")
         waiting.until("the end of the pods", lambda: not self.namespace.pods(), explain=self._logs)
 

@@ -37,8 +37,6 @@ GUARD_OF_LEASES = "may take and give back Leases only in the name of the node th
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caller:
-    """Somebody with a token."""
-
     api: cluster.Cluster
     """The installer's own client."""
     raw: apis.Api
@@ -46,8 +44,6 @@ class Caller:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Installers:
-    """The compiled rights and guard in force, and who speaks by them."""
-
     plane: control_planes.ControlPlane
     on_a: Caller
     on_b: Caller

@@ -39,23 +39,18 @@ _ELSEWHERE = [{"key": "example.com/elsewhere", "effect": "NoSchedule"}]
 
 @dataclass(frozen=True, kw_only=True)
 class Followed(following.Followed):
-    """A cluster of the example whose repository an engine follows, with its nodes."""
-
     engine: str
     nodes: hollow_nodes.Nodes
 
     def programs(self) -> Sequence[hollow_nodes.Nodes]:
-        """Return the nodes."""
         return (self.nodes,)
 
     def apply(self, documents: Mapping[str, str | None]) -> None:
-        """Commit other documents, or none where there was one, with what they compile to; wait until it is synced."""
         commit = self.commit(documents)
         self.wait_until("a sync", lambda: self.application.is_synced(commit))
 
     @contextlib.contextmanager
     def changed(self, documents: Mapping[str, str | None]) -> Iterator[None]:
-        """Commit other documents for as long as the context lasts."""
         before = {path: (self.repository.folder / path).read_text() for path in documents}
         try:
             self.apply(documents)
@@ -65,7 +60,6 @@ class Followed(following.Followed):
             self.apply(before)
 
     def with_version(self, version: str) -> Mapping[str, str]:
-        """Return the policy of CHANGED with another version of its component."""
         policy, component = CHANGED[self.cluster]
         path = f"policies/{policy}.yaml"
         data = yaml.safe_load((self.repository.folder / path).read_text())
@@ -73,7 +67,6 @@ class Followed(following.Followed):
         return {path: yaml.safe_dump(data)}
 
     def daemon_set(self, component: str, policy: str) -> Any:
-        """Return a DaemonSet as it is, or None."""
         # In west the policy has groups, and its own version is that of the nodes in none of them.
         pool = "--rest" if (self.cluster, component, policy) == ("west", "driver", "tls") else ""
         metadata = {"namespace": manifests.NAMESPACE, "name": f"{DAEMON_SETS[component]}-{policy}{pool}"}
@@ -108,7 +101,6 @@ def followed(
     objects: kinds.Objects,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Followed]:
-    """A cluster that is synced, and at rest; at the end all that was applied is gone."""
     cluster, engine = request.param
     repository = following.example(tmp_path_factory.mktemp(cluster) / "fleet", cluster, engine)
     fields = {"cluster": cluster, "engine": engine, "nodes": nodes}

@@ -50,13 +50,10 @@ STAYING: Mapping[str, tuple[Mapping[str, Any], str]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Followed(following.Followed):
-    """A project whose output an engine follows."""
-
     plane: control_planes.ControlPlane
 
     @property
     def restricted(self) -> Mapping[str, manifests.Manifest]:
-        """The objects that grant or confine, by kind."""
         return {item.kind: item for item in self.manifests if item.kind in GOING}
 
     def add(self, item: manifests.Manifest, change: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -67,12 +64,10 @@ class Followed(following.Followed):
         return fields(answer.body)
 
     def live(self) -> Mapping[str, Mapping[str, Any]]:
-        """Return these objects as they are now, without what the API server records."""
         return {kind: fields(self.objects.get(item.data)) for kind, item in self.restricted.items()}
 
 
 def fields(live: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return a live object without what the API server records."""
     return {key: value for key, value in live.items() if key not in ("metadata", "status")}
 
 
@@ -84,7 +79,6 @@ def followed(
     objects: kinds.Objects,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Followed]:
-    """The project, synced; at the end all that was applied is gone."""
     repository = gitops.Repository(tmp_path_factory.mktemp(request.param) / "fleet")
     policy = manifests.document("KAEPolicy", "tls", {"driver": {"version": "2.0.1"}})
     cluster = manifests.cluster(gitops=following.settings(request.param, repository))
@@ -120,7 +114,6 @@ def test_what_an_engine_leaves_is_shown_by_status(followed: Followed) -> None:
 
 
 def differing(followed: Followed) -> dict[str, list[str]]:
-    """Return the fields in which `kae status` finds a difference, by the kind of the object."""
     asked = ("status", "--cluster", "test", "--kubeconfig", str(followed.plane.kubeconfig), "-o", "json")
     answer = in_process.kae(followed.repository.folder, *asked)
     assert answer.code in (0, 4), answer

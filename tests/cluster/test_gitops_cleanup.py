@@ -38,7 +38,6 @@ class Host:
 
 @pytest.fixture(scope="module")
 def host(node: nodes.Node, images: image_store.Images, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Host]:
-    """A host of the policy `cleans`."""
     machine = driver_node.machine(node.plane, "cleanup-host")
     driver_node.make_images(images, machine, tmp_path_factory.mktemp("images"), VERSION)
     labels = (f"{driver_node.POOL}=cleans", f"{driver_node.HPRE}.present=true")
@@ -49,8 +48,6 @@ def host(node: nodes.Node, images: image_store.Images, tmp_path_factory: pytest.
 
 @dataclass(frozen=True, kw_only=True)
 class Followed(following.Followed):
-    """A repository that an engine follows, whose driver is on the host."""
-
     applied: Sequence[manifests.Manifest]
     """The objects of the first commit."""
     namespace: pods.Namespace
@@ -63,7 +60,6 @@ class Followed(following.Followed):
         return {str(item) for item in brought if str(item) not in shared and self.objects.get(item.data)}
 
     def explain(self) -> str:
-        """Return what the engine and the installers say."""
         logs = [self.namespace.logs(pod["metadata"]["name"]) for pod in self.namespace.pods()]
         return "\n".join((super().explain(), *logs))
 
@@ -76,7 +72,6 @@ def followed(
     host: Host,
     tmp_path: Path,
 ) -> Iterator[Followed]:
-    """A cluster whose driver is on the host; at the end all that was applied is gone."""
     engine, policies = request.param
     repository = compiled(tmp_path / "fleet", engine, policies, host.machine.root)
     applied = manifests.of(repository.folder / "output/test")
@@ -89,7 +84,6 @@ def followed(
 
 
 def compiled(folder: Path, engine: str, policies: tuple[str, ...], root: Path) -> gitops.Repository:
-    """Return a repository with these policies, of which the first cleans up, for a host in a folder."""
     repository = gitops.Repository(folder)
     documents = {"policies/test.yaml": manifests.cluster(gitops=following.settings(engine, repository))}
     for name in policies:

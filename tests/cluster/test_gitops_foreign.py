@@ -34,21 +34,16 @@ Container = Mapping[str, object]
 
 
 class Followed(following.Followed):
-    """A cluster of the example whose repository an engine follows."""
-
     def installers(self) -> Sequence[Container]:
-        """Return the container of each driver installer as it is in the cluster."""
         wanted = [item for item in self.manifests if (item.component, item.kind) == ("driver", "DaemonSet")]
         live = [self.objects.get(item.data) for item in wanted]
         return [item["spec"]["template"]["spec"]["containers"][0] for item in live]
 
     def check(self) -> in_process.Answer:
-        """Return the answer of a check on the last commit."""
         return in_process.kae(self.repository.folder, "compile", "--check", "--no-cache", "--cluster", self.cluster)
 
     @contextlib.contextmanager
     def holding(self, name: str, text: str) -> Iterator[None]:
-        """Commit a file in the cluster's folder for as long as the context lasts."""
         path = f"output/{self.cluster}/{name}"
         project.write(self.repository.folder, {path: text})
         self.repository.commit("Tidy the output")
@@ -69,7 +64,6 @@ def followed(
     objects: kinds.Objects,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Followed]:
-    """A cluster that is synced and passes the check; at the end all that was applied is gone."""
     cluster, engine = request.param
     repository = following.example(tmp_path_factory.mktemp(cluster) / "fleet", cluster, engine)
     with following.follow(Followed, engines[engine], repository, objects, cluster=cluster) as made:

@@ -51,7 +51,6 @@ with ownership.of(own), control_plane.running(own) as plane, node.running(plane)
 
 @contextlib.contextmanager
 def owner(program: str) -> Iterator[subprocess.Popen[str]]:
-    """A process that runs a program, from its word that it is ready."""
     environment = {**os.environ, "KAE_CLUSTER_NUMBER": str(SECOND.number)}
     command = (sys.executable, "-c", program)
     with subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True) as process:
@@ -64,14 +63,12 @@ def owner(program: str) -> Iterator[subprocess.Popen[str]]:
 
 
 def keeper(process: subprocess.Popen[str]) -> int:
-    """Return the number of the process that watches over an owner."""
     children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
     words = {child: Path(f"/proc/{child}/cmdline").read_bytes() for child in children}
     return next(int(child) for child, line in words.items() if b"tests.cluster.local.keeper" in line)
 
 
 def name_of(process: int) -> str:
-    """Return the name of a process, which may have ended since it was seen."""
     try:
         return Path(f"/proc/{process}/comm").read_text().strip()
     except OSError:
@@ -79,7 +76,6 @@ def name_of(process: int) -> str:
 
 
 def traces(instance: instances.Instance) -> list[str]:
-    """Return what shows of a cluster on this machine."""
     network = subprocess.run(("ip", "-oneline", "address"), check=True, capture_output=True, text=True).stdout
     return [
         *(f"process {process}" for process in cgroups.processes(instance.cgroup)),
@@ -92,7 +88,6 @@ def traces(instance: instances.Instance) -> list[str]:
 
 
 def wait_for_no_traces() -> None:
-    """Wait until nothing shows of the second cluster."""
     waiting.until("no traces", lambda: not traces(SECOND), explain=lambda: "\n".join(traces(SECOND)))
 
 

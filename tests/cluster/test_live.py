@@ -35,7 +35,6 @@ _APPS = f"/apis/apps/v1/namespaces/{NAMESPACE}"
 
 
 def ask(plane: control_planes.ControlPlane, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
-    """Return the answer of the API server, which has to be yes."""
     answer = plane.api.request(method, path, body)
     assert answer.status in (200, 201), f"{method} {path}: {answer}"
     return answer.body
@@ -61,12 +60,10 @@ def cluster(control_plane: control_planes.ControlPlane) -> Iterator[reader_modul
 
 
 def start_of(cluster: reader_module.Cluster) -> str:
-    """Return the state of a list, from which to watch."""
     return next(cluster.pages()).resource_version
 
 
 def label(plane: control_planes.ControlPlane, node: str, value: str | None) -> None:
-    """Give a node another label, or none."""
     ask(plane, "PATCH", f"/api/v1/nodes/{node}", {"metadata": {"labels": {"pool": value}}})
 
 
@@ -191,7 +188,6 @@ def compact(plane: control_planes.ControlPlane, revision: str) -> None:
 
 
 def restart(plane: control_planes.ControlPlane) -> None:
-    """End the API server and start it again, and wait until it is ready."""
     server = plane.program("kube-apiserver")
     server.__exit__(None, None, None)
     server.start()
@@ -314,7 +310,6 @@ def run_pods(plane: control_planes.ControlPlane) -> None:
 
 
 def status(kubeconfig: Path) -> tuple[int, dict[str, Any]]:
-    """Return what `kae status` says of cluster lab."""
     asked = ("status", "--cluster", "lab", "--kubeconfig", str(kubeconfig), "-o", "json")
     answer = in_process.kae(ROOT, *asked)
     assert answer.code in (0, 4), answer
@@ -323,8 +318,6 @@ def status(kubeconfig: Path) -> tuple[int, dict[str, Any]]:
 
 
 def settled(plane: control_planes.ControlPlane, reader: Path) -> None:
-    """Wait until all is as planned."""
-
     def as_planned() -> bool:
         run_pods(plane)
         return status(reader)[0] == 0

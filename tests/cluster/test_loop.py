@@ -34,7 +34,6 @@ def story(
     engine_programs: None,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Story]:
-    """Everything is at work, and nothing has been committed yet."""
     if any(item.path != request.path for item in request.session.items):
         tools.skip("Other tests of this run use the cluster, and this one begins it anew: run `make test-loop`.")
     engine = os.environ.get("KAE_LOOP_ENGINE") or "argocd"
@@ -44,7 +43,6 @@ def story(
 
 @pytest.fixture(scope="module")
 def told(story: Story) -> list[dict[str, Any]]:
-    """The record of the story, which has come to its end."""
     return record.of(story)
 
 
@@ -62,8 +60,6 @@ def test_a_commit_changes_the_driver_of_a_node_and_its_revert_changes_it_back(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bundle:
-    """An archive of `kae support-bundle`, and what the command said."""
-
     answer: in_process.Answer
     raw: str
     """The archive before it is unpacked."""
@@ -73,13 +69,11 @@ class Bundle:
 
 @pytest.fixture(scope="module")
 def secrets(story: Story, told: list[dict[str, Any]]) -> Mapping[str, str]:
-    """Secrets by their places in the cluster, which has the story behind it."""
     return planted.plant(story)
 
 
 @pytest.fixture(scope="module")
 def whole(story: Story, secrets: Mapping[str, str], tmp_path_factory: pytest.TempPathFactory) -> Bundle:
-    """The bundle of somebody with the rights that docs/status.md names."""
     return bundle(story, tmp_path_factory.mktemp("bundle"))
 
 

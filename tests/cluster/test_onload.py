@@ -95,7 +95,6 @@ class Desk:
         return [self._on_host(item) for item in objects if item not in rules]
 
     def bring(self, version: str) -> None:
-        """Apply the policy for a version."""
         self.node.plane.apply(*self.compiled(version))
 
     def wait_for(self, version: str) -> None:
@@ -111,12 +110,10 @@ class Desk:
             self.node.wait_for_allocatable(resource, COUNT)
 
     def installer(self, command: str) -> str:
-        """Return what a command of the installer prints."""
         (pod,) = self.operator.staying("app.kubernetes.io/name=onload-driver")
         return self.operator.run(pod["metadata"]["name"], "python", "-m", "installer", command)
 
     def _on_host(self, item: dict[str, Any]) -> dict[str, Any]:
-        """Put the fake host's root and /dev in the place of the node's."""
         for volume in item["spec"]["template"]["spec"]["volumes"] if item["kind"] == "DaemonSet" else ():
             place = {"host": self.machine.root, "dev": self.machine.root / "dev"}.get(volume["name"])
             if place:
@@ -135,7 +132,6 @@ class Desk:
 
     @contextlib.contextmanager
     def labelled(self) -> Iterator[None]:
-        """Give the node the label of the shipped policy."""
         before = self.node.describe()["metadata"]["labels"]
         driver_node.set_labels(self.node, {"onload": "example"})
         try:
@@ -212,8 +208,6 @@ def desk(node: nodes.Node, images: image_store.Images, tmp_path_factory: pytest.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Users:
-    """Pods that ask for Onload."""
-
     namespace: pods.Namespace
     image: str
 

@@ -37,7 +37,6 @@ OPTED_OUT = "pool-00"
 
 
 def machine(name: str, kernel: str, labels: Mapping[str, str]) -> machines.Machine:
-    """Return a machine with two HPRE devices."""
     return machines.Machine(
         name=name, kernel=kernel, labels=labels, taints=(), functions={"hpre": (2, 0)}, others=(), reported=True
     )
@@ -45,7 +44,6 @@ def machine(name: str, kernel: str, labels: Mapping[str, str]) -> machines.Machi
 
 @pytest.fixture(scope="module")
 def hosts() -> Sequence[machines.Machine]:
-    """The machines of both policies."""
     opted_out = {OPTED_OUT: {f"{machines.KAE}.deploy.driver": "false"}}
     of_main = [machine(name, KERNEL[name], {"fleet": "main", **opted_out.get(name, {})}) for name in NAMES]
     return [*of_main, *(machine(name, OLD, {"fleet": "other"}) for name in OTHERS)]
@@ -73,8 +71,6 @@ def policy(canary: Mapping[str, Any] | None = None, *, is_frozen: bool = True) -
 
 
 class Fleet:
-    """The fleet with its policy, and the pods of the first plan."""
-
     def __init__(self, stage: stages.Stage, root: Path) -> None:
         self.stage = stage
         self._root = root
@@ -85,7 +81,6 @@ class Fleet:
         self.generations = stage.generations()
 
     def apply(self, changed: Mapping[str, Any]) -> stages.Change:
-        """Compile the policy on the nodes as they are now, and apply what that changes."""
         spec = {"default": True, "driver": {"version": "2.2.0"}, "devicePlugin": {"version": "1.4.1"}}
         others = manifests.document("KAEPolicy", "others", spec)
         return self.stage.apply(manifests.compiled(self._root, self.stage.documents(changed, others)))
@@ -102,28 +97,22 @@ class Fleet:
         return change
 
     def wait_until_ready(self) -> None:
-        """Wait until every pod is."""
         waiting.until("Ready pods", lambda: all(pod.is_ready for pod in self.stage.pods()))
 
     def plan(self) -> list[placements.Placement]:
-        """Return what the plan foretells now."""
         return placements.foretold(self._root)
 
     def identities(self) -> frozenset[tuple[placements.Placement, str]]:
-        """Return where each pod is, and its uid."""
         return frozenset((pod.placement, pod.uid) for pod in self.stage.pods())
 
     def written(self) -> dict[str, bytes]:
-        """Return the objects that the policy is compiled to, by path."""
         tree = project.tree(self._root / "output" / stages.CLUSTER)
         return {path: text for path, text in tree.items() if "/" in path}
 
     def rewritten(self) -> set[str]:
-        """Return the paths of objects that are not what they were."""
         return {path for path, _ in self.objects.items() ^ self.written().items()}
 
     def replaced(self) -> frozenset[placements.Placement]:
-        """Return where the removed pods were."""
         return frozenset(placement for placement, _ in self.pods - self.identities())
 
 
@@ -148,17 +137,14 @@ def expected(canary: float = 10, *, is_frozen: bool = True) -> dict[str, str]:
 
 
 def between(low: float, high: float) -> set[str]:
-    """Return the nodes whose hash is between these percentages."""
     return {name for name in NAMES if low * 100 <= matcher.bucket(name) < high * 100}
 
 
 def driven(names: Collection[str]) -> set[str]:
-    """Return those of the nodes to which a driver comes."""
     return {name for name in names if KERNEL[name] != UNCOVERED and name != OPTED_OUT}
 
 
 def is_driver(placement: placements.Placement) -> bool:
-    """Return whether a pod there is a driver's installer."""
     return placement[1].startswith("kae-driver-")
 
 

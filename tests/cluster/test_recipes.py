@@ -40,7 +40,6 @@ def hosts() -> Sequence[machines.Machine]:
 
 
 def policies(canary: str) -> list[dict[str, Any]]:
-    """Return a policy of KAE, three of recipes, and the version of a wave of one."""
     wave = {"name": "canary", "percent": 25}
     mappings = [{"name": "old", "regexp": "oe2203"}, {"name": "new", "regexp": "oe2403"}]
     kae = {"driver": {"version": "2.2.0", "rollout": {"waves": [{**wave, "version": "2.3.0"}]}}}
@@ -61,7 +60,6 @@ def policies(canary: str) -> list[dict[str, Any]]:
 
 
 def applied(stage: stages.Stage, root: Path, canary: str = "8.1") -> tuple[stages.Change, list[placements.Placement]]:
-    """Compile and apply the policies, wait for the pods of the plan, and return the change and these pods."""
     change = stage.apply(manifests.compiled(root, stage.documents(*policies(canary), recipes=RECIPES)))
     planned = placements.foretold(root)
     stage.wait_for(planned)
@@ -76,7 +74,6 @@ def planned(stage: stages.Stage, tmp_path: Path) -> list[placements.Placement]:
 
 
 def by_node(placed: Collection[placements.Placement]) -> Mapping[str, set[str]]:
-    """Return the recipes that have pods on each node."""
     recipes: dict[str, set[str]] = {}
     for node, daemon_set, _ in placed:
         recipes.setdefault(node, set()).add(daemon_set.partition("-d")[0])

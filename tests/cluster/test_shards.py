@@ -28,7 +28,6 @@ USER, PASSWORD = "kae", "a secret \\ of $(two) words"
 
 @pytest.fixture(scope="module")
 def image(images: image_store.Images) -> str:
-    """The compiler's image."""
     return images.load("localhost/kae-compiler:1", archives.built_image("kae-compiler"))
 
 
@@ -61,7 +60,6 @@ def emptied(namespace: pods.Namespace) -> Iterator[pods.Namespace]:
 
 
 def example(repository_root: Path, image: str, url: str) -> dict[str, Any]:
-    """Return the Job, for this image and this repository, and for a node of two cores."""
     job: dict[str, Any] = yaml.safe_load((repository_root / "docs/examples/shards/compile.yaml").read_text("utf-8"))
     del job["metadata"]["namespace"]
     (container,) = job["spec"]["template"]["spec"]["containers"]
@@ -73,7 +71,6 @@ def example(repository_root: Path, image: str, url: str) -> dict[str, Any]:
 
 
 def apply(namespace: pods.Namespace, job: Mapping[str, Any]) -> None:
-    """Make the Job and its Secret."""
     credentials = (f"--from-literal=username={USER}", f"--from-literal=password={PASSWORD}")
     namespace.kubectl("create", "secret", "generic", "fleet-git", *credentials)
     namespace.apply(job)

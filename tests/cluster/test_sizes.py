@@ -27,7 +27,6 @@ def largest(engine: str, limit: int, namespace: str) -> Any:
 
 
 def larger(item: Any, by: float) -> Any:
-    """Return the DaemonSet with this many times the values."""
     changed = copy.deepcopy(item)
     terms = changed["spec"]["template"]["spec"]["affinity"]["nodeAffinity"]
     for term in terms["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]:
@@ -37,13 +36,11 @@ def larger(item: Any, by: float) -> Any:
 
 
 def copies(plane: control_planes.ControlPlane, namespace: str) -> list[str]:
-    """Return the names of the copies of pod templates."""
     copied = plane.api.get(f"/apis/apps/v1/namespaces/{namespace}/controllerrevisions")["items"]
     return [item["metadata"]["name"] for item in copied]
 
 
 def applied(plane: control_planes.ControlPlane, item: Any) -> Any:
-    """Return the API server's answer to a DaemonSet, applied server-side."""
     path = f"/apis/apps/v1/namespaces/{item['metadata']['namespace']}/daemonsets/{item['metadata']['name']}"
     return plane.api.apply(path, json.dumps(item), "kae")
 

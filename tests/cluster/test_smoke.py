@@ -29,7 +29,6 @@ UNKNOWN = "was opened; no queue was started, as its driver has no ioctl for that
 
 @pytest.fixture(scope="module")
 def folder(deployed: Deployed, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The project with the inventory of the node as it is now."""
     made = shutil.copytree(deployed.folder, tmp_path_factory.mktemp("smoke") / "project")
     plane = deployed.node.plane
     plane.kubectl("label", "node", deployed.node.name, *(f"openfuyao.com/kae.{kind}.pf=2" for kind in KINDS))
@@ -47,7 +46,6 @@ def jobs(folder: Path, *arguments: str) -> list[dict[str, Any]]:
 
 
 def with_modes(folder: Path, tmp_path: Path) -> Path:
-    """Return the project whose plugin gives the device nodes mode 0666, as the node has them."""
     made = shutil.copytree(folder, tmp_path / "project")
     policy = made / "policies/tls.yaml"
     data = json.loads(policy.read_text())
@@ -79,8 +77,6 @@ def ended(
 
 
 def end_of(namespace: pods.Namespace, name: str) -> str:
-    """Return the condition with which a Job ended."""
-
     def ending() -> str | None:
         status = json.loads(namespace.kubectl("get", "job", name, "-o", "json"))["status"]
         true = [item["type"] for item in status.get("conditions", ()) if item["status"] == "True"]

@@ -134,7 +134,6 @@ def test_once_the_same_is_committed_without_waiting(
 
 
 def once(installed: watchers.Installed, folder: Path) -> str:
-    """Return what a run with --once has said at its end."""
     command = [*watchers.command(installed, folder), "--once"]
     done = subprocess.run(command, cwd=watchers.ROOT, capture_output=True, text=True, timeout=300, check=False)
     assert (done.returncode, done.stdout) == (0, ""), done.stderr
@@ -142,7 +141,6 @@ def once(installed: watchers.Installed, folder: Path) -> str:
 
 
 def inventory(installed: watchers.Installed) -> str:
-    """Return the output of `kubectl get nodes -o json | kae inventory`."""
     listed = installed.plane.kubectl("get", "nodes", "-o", "json")
     command = [sys.executable, "-m", "compiler", "inventory", "--cluster", watchers.CLUSTER]
     return subprocess.run(
@@ -165,7 +163,6 @@ def bodies(remote: remotes.Remote) -> list[str]:
 
 
 def until_subject(watcher: watchers.Watcher, remote: remotes.Remote, subject: str, count: int = 1) -> None:
-    """Wait for a commit that says this, or for so many of them."""
     waiting.until(
         f"the commit '{subject}'",
         lambda: subjects(remote).count(subject) >= count,

@@ -57,7 +57,6 @@ def _can_build_c() -> bool:
 
 
 def _go(wanted: programs.ProgramSet, *arguments: str) -> str:
-    """Return what a Go command prints in the folder of the set's go.mod."""
     folder = programs.SOURCES / wanted.name
     done = subprocess.run(
         ("go", *arguments), cwd=folder, env=_environment(wanted), check=True, stdout=subprocess.PIPE, text=True

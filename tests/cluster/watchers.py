@@ -43,7 +43,6 @@ class Installed:
 
     @property
     def remote(self) -> Path:
-        """The folder of the config's repository."""
         return self.folder / "git/inventory.git"
 
 
@@ -77,8 +76,6 @@ def installed(plane: control_planes.ControlPlane, folder: Path) -> Iterator[Inst
 
 @dataclass(frozen=True, slots=True)
 class Nodes:
-    """Changes of nodes, as kubelets and NFD make them."""
-
     plane: control_planes.ControlPlane
 
     def make(self, name: str) -> None:
@@ -91,15 +88,12 @@ class Nodes:
         self._ask("PATCH", f"{NODES}/{name}", {"metadata": {"labels": labels}})
 
     def devices(self, name: str, count: int) -> None:
-        """Set the number of devices that NFD finds."""
         self.label(name, **{"openfuyao.com/kae.hpre.pf": str(count)})
 
     def boot(self, name: str, kernel: str) -> None:
-        """Boot the node with another kernel."""
         self._ask("PATCH", f"{NODES}/{name}/status", {"status": {"nodeInfo": {"kernelVersion": kernel}}})
 
     def beat(self, name: str) -> None:
-        """Tell often of the node's life."""
         for moment in range(20):
             ready = {"type": "Ready", "status": "True", "lastHeartbeatTime": f"2026-01-01T00:00:{moment:02}Z"}
             self._ask("PATCH", f"{NODES}/{name}/status", {"status": {"conditions": [ready]}})
@@ -125,8 +119,6 @@ def four(plane: control_planes.ControlPlane) -> Iterator[Nodes]:
 
 
 class Watcher:
-    """A watcher in a process of its own, of which the kubelet's probes are asked."""
-
     name = "the watcher"
 
     def __init__(self, installed: Installed, folder: Path) -> None:
@@ -154,7 +146,6 @@ class Watcher:
         return [record["message"] for record in records if record["level"] != "info"]
 
     def stop(self) -> int:
-        """Send SIGTERM; return the exit code."""
         self._process.send_signal(signal.SIGTERM)
         return self._process.wait(timeout=_END_S)
 

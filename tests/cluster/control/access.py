@@ -21,14 +21,12 @@ _HOME = "default"
 
 
 def kubeconfig(plane: control_planes.ControlPlane, folder: Path, **user: str) -> Path:
-    """Return a kubeconfig for the cluster with this user."""
     path = folder / "kubeconfig"
     path.write_text(certificates.kubeconfig(plane.instance, **user))
     return path
 
 
 def token_of(plane: control_planes.ControlPlane, account: str) -> str:
-    """Return a token of a service account of the namespace `default`."""
     path = f"/api/v1/namespaces/{_HOME}/serviceaccounts/{account}/token"
     answer = plane.api.request("POST", path, {"spec": {}})
     assert answer.status == 201, answer
@@ -71,7 +69,6 @@ def granted(plane: control_planes.ControlPlane, folder: Path, objects: Sequence[
 
 
 def may(caller: api.Api, **attributes: str) -> bool:
-    """Return what the API server says of a right of the caller, as `kubectl auth can-i` asks for it."""
     return bool(_reviewed(caller, "selfsubjectaccessreviews", {"resourceAttributes": attributes})["allowed"])
 
 
@@ -95,7 +92,6 @@ def _reviewed(caller: api.Api, sort: str, spec: Mapping[str, Any]) -> Any:
 
 
 def _rights(objects: Iterable[Mapping[str, Any]]) -> Iterator[dict[str, str]]:
-    """Yield the attributes of each right that roles give."""
     for role in objects:
         for rule in role.get("rules", ()):
             for group, resource, verb in itertools.product(rule["apiGroups"], rule["resources"], rule["verbs"]):

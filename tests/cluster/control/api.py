@@ -17,8 +17,6 @@ _ANSWER_S = 120
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """An answer of the API server."""
-
     status: int
     body: Any
     """Parsed JSON; the text itself where it is none, as of /readyz."""
@@ -37,7 +35,6 @@ class Api:
             self._tls.load_cert_chain(pki / "admin.crt", pki / "admin.key")
 
     def with_token(self, token: str) -> Self:
-        """Return the same, asked with a token."""
         return type(self)(self._address, self._pki, token=token)
 
     def request(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Answer:
@@ -54,7 +51,6 @@ class Api:
         return self.send("PATCH", f"{path}?{query}", text.encode(), _APPLY)
 
     def send(self, method: str, path: str, content: bytes | None, kind: str) -> Answer:
-        """Send bytes of this media type; return any status."""
         connection = http.client.HTTPSConnection(self._address, timeout=_ANSWER_S, context=self._tls)
         try:
             headers = {"Accept": "application/json", "Content-Type": kind}
@@ -76,7 +72,6 @@ class Api:
         return answer.body if answer.status == 200 else None
 
     def is_ready(self) -> bool:
-        """Return whether the API server answers, and says that it is ready."""
         try:
             return self.request("GET", "/readyz").status == 200
         except OSError:

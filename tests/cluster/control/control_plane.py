@@ -20,19 +20,15 @@ class KubectlFailed(waiting.NotYet):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControlPlane:
-    """A control plane that is at work."""
-
     instance: instances.Instance
     api: api.Api
     programs: Sequence[processes.Program]
 
     @property
     def kubeconfig(self) -> Path:
-        """The administrator's kubeconfig, for programs under test."""
         return self.instance.kubeconfig
 
     def kubectl(self, *arguments: str, text: str | None = None) -> str:
-        """Return what kubectl prints, given this text as its standard input."""
         done = subprocess.run(
             (programs.path("kubectl"), *arguments),
             input=text or "",
@@ -47,20 +43,16 @@ class ControlPlane:
         return done.stdout
 
     def apply(self, *objects: Mapping[str, Any]) -> None:
-        """Make objects, or change them to this."""
         self.kubectl("apply", "-f", "-", text=listed(objects))
 
     def delete(self, *objects: Mapping[str, Any]) -> None:
-        """Delete objects, as far as they are there, and wait for their end."""
         self.kubectl("delete", "-f", "-", "--ignore-not-found", "--wait=true", text=listed(objects))
 
     def program(self, name: str) -> processes.Program:
-        """Return the program of this name."""
         return next(program for program in self.programs if program.name == name)
 
 
 def listed(objects: Sequence[Mapping[str, Any]]) -> str:
-    """Return objects as text for kubectl."""
     return json.dumps({"apiVersion": "v1", "kind": "List", "items": objects})
 
 

@@ -38,7 +38,6 @@ class Manifest:
 
     @property
     def kind(self) -> str:
-        """The kind, as in DaemonSet."""
         return str(self.data["kind"])
 
     def __str__(self) -> str:
@@ -46,7 +45,6 @@ class Manifest:
 
 
 def document(kind: str, name: str, spec: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a document's data."""
     return {"apiVersion": API_VERSION, "kind": kind, "metadata": {"name": name}, "spec": dict(spec)}
 
 
@@ -69,13 +67,11 @@ def of(tree: Path) -> Sequence[Manifest]:
 
 
 def parsed(files: trees.Files) -> Sequence[Manifest]:
-    """Return every object in the files of a cluster, namespaces and definitions first."""
     paths = sorted(fnmatch.filter(files, "*/*.yaml"))
     return sorted((_manifest(path, files[path]) for path in paths), key=_rank)
 
 
 def definitions_of_nfd() -> Sequence[Manifest]:
-    """Return the definitions of NFD's kinds, as the lab has them."""
     return [item for item in of(ROOT / "output" / "lab") if item.component == "crds"]
 
 
@@ -86,7 +82,6 @@ def definitions_of_engines() -> list[tuple[Any, str]]:
 
 
 def namespaces(manifests: Sequence[Manifest]) -> frozenset[str]:
-    """Return the namespaces of objects, whether or not the objects include them."""
     return frozenset(item.data["metadata"]["namespace"] for item in manifests if "namespace" in item.data["metadata"])
 
 

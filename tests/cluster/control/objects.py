@@ -16,25 +16,21 @@ class Objects:
         self._resource = functools.cache(self._discovered)
 
     def path(self, item: Mapping[str, Any]) -> str:
-        """Return the path of the object on the API server."""
         version, meta = item["apiVersion"], item["metadata"]
         resource, namespaced = self._resource(version, item["kind"])
         scope = f"namespaces/{meta['namespace']}/" if namespaced else ""
         return f"{_root(version)}/{scope}{resource}/{meta['name']}"
 
     def get(self, item: Mapping[str, Any]) -> Any:
-        """Return the object as it is now, or None."""
         return self._client.get(self.path(item))
 
     def apply(self, item: Mapping[str, Any], text: str, manager: str) -> Any:
-        """Apply the text of an object; return the live object."""
         answer = self._client.apply(self.path(item), text, manager)
         assert answer.status in (200, 201), answer.body
         assert answer.warnings == (), answer.warnings
         return answer.body
 
     def merge(self, item: Mapping[str, Any], change: Mapping[str, Any], part: str = "") -> None:
-        """Merge a change into an object, or into a part of it, as in /status."""
         answer = self._client.request("PATCH", f"{self.path(item)}{part}", change)
         assert answer.status == 200, answer
 
@@ -44,12 +40,10 @@ class Objects:
         assert answer.status in (200, 202, 404), answer
 
     def wait_until_established(self, definition: Mapping[str, Any]) -> None:
-        """Wait until the objects that a CustomResourceDefinition defines can be made."""
         name = definition["metadata"]["name"]
         waiting.until(f"definition {name}", lambda: condition(self.get(definition), "Established") == "True")
 
     def define(self, definitions: Iterable[tuple[Mapping[str, Any], str]]) -> None:
-        """Apply definitions of kinds, each with its text, and wait until objects of these kinds can be made."""
         for made in [self.apply(item, text, "definitions") for item, text in definitions]:
             self.wait_until_established(made)
 

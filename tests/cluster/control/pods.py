@@ -35,7 +35,6 @@ def pod(name: str, image: str, command: Sequence[str], **spec: object) -> dict[s
 
 
 def budget(name: str, app: str, **spec: int) -> dict[str, Any]:
-    """Return a disruption budget of the pods with this label `app`."""
     selector = {"matchLabels": {"app": app}}
     return {
         "apiVersion": "policy/v1",
@@ -47,13 +46,10 @@ def budget(name: str, app: str, **spec: int) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Namespace:
-    """A namespace of one test."""
-
     name: str
     plane: control_plane.ControlPlane
 
     def kubectl(self, *arguments: str, text: str | None = None) -> str:
-        """Return what kubectl prints in this namespace."""
         return self.plane.kubectl("--namespace", self.name, *arguments, text=text)
 
     def apply(self, *objects: Mapping[str, Any]) -> None:
@@ -61,11 +57,9 @@ class Namespace:
         self.kubectl("apply", "-f", "-", text=control_plane.listed(objects))
 
     def pod(self, name: str) -> Any:
-        """Return the pod as the API server has it, or None."""
         return self.plane.api.get(f"{self._pods}/{name}")
 
     def pods(self, selector: str = "") -> Sequence[Any]:
-        """Return the pods that a label selector matches, by name."""
         items: list[Any] = json.loads(self.kubectl("get", "pods", f"--selector={selector}", "-o", "json"))["items"]
         return sorted(items, key=lambda pod: str(pod["metadata"]["name"]))
 
@@ -74,11 +68,9 @@ class Namespace:
         return [pod for pod in self.pods(selector) if "deletionTimestamp" not in pod["metadata"]]
 
     def wait_for_phase(self, name: str, phase: str) -> Any:
-        """Wait until the pod is in this phase; return the pod."""
         return self._wait_for_pod(name, phase, lambda pod: pod["status"].get("phase") == phase)
 
     def wait_for_ready(self, name: str) -> Any:
-        """Wait until the pod is Ready; return the pod."""
         return self._wait_for_pod(name, "Ready", lambda pod: kinds.condition(pod) == "True")
 
     def wait_for_same(self, before: Any) -> None:
@@ -91,7 +83,6 @@ class Namespace:
         self._wait_for_pod(before["metadata"]["name"], "as before", is_same)
 
     def wait_for_end(self, name: str) -> None:
-        """Wait until there is no such pod."""
         waiting.until(f"the end of pod {name}", lambda: self.pod(name) is None)
 
     def spare(self, app: str, name: str) -> None:
@@ -103,15 +94,12 @@ class Namespace:
         )
 
     def logs(self, name: str) -> str:
-        """Return what the pod's container has written."""
         return self.kubectl("logs", name)
 
     def wait_for_log(self, name: str, words: str) -> None:
-        """Wait until the pod's container has written this."""
         waiting.until(f"'{words}' in the log of {name}", lambda: words in self.logs(name))
 
     def run(self, name: str, *command: str) -> str:
-        """Return what a command prints that runs in the pod's container."""
         return self.kubectl("exec", name, "--", *command)
 
     def events(self, name: str = "") -> Sequence[str]:
@@ -122,7 +110,6 @@ class Namespace:
         return [f"{event['reason']}: {event['message']}" for event in told]
 
     def wait_for_event(self, name: str, words: str) -> None:
-        """Wait until an event of an object says this."""
         waiting.until(f"the event '{words}'", lambda: any(words in event for event in self.events(name)))
 
     @property

@@ -25,8 +25,6 @@ _REDIS, _REPO_SERVER, _REPO_METRICS, _METRICS = 6379, 8081, 8084, 28082
 
 
 class ArgoCd:
-    """A running Argo CD."""
-
     def __init__(self, objects: kinds.Objects) -> None:
         self._objects = objects
 
@@ -38,8 +36,6 @@ class ArgoCd:
 
 
 class Application:
-    """A compiled Application, as Argo CD sees it."""
-
     def __init__(self, objects: kinds.Objects, manifest: manifests.Manifest) -> None:
         self._objects = objects
         self._manifest = manifest
@@ -62,11 +58,9 @@ class Application:
         return _is_current(self._status, commit)
 
     def is_healthy(self) -> bool:
-        """Return whether Argo CD calls it Healthy."""
         return bool(self._status.get("health", {}).get("status") == "Healthy")
 
     def resync(self) -> None:
-        """Make it render and compare everything anew."""
         self._refresh("hard")
 
         def is_done() -> bool:
@@ -76,7 +70,6 @@ class Application:
         waiting.until("a resync", is_done, explain=self.explain)
 
     def explain(self) -> str:
-        """Return what Argo CD says of it and of each object that is not as it should be."""
         status = self._status
         operation = status.get("operationState", {})
         said = [f"{key}: {status.get(key)}" for key in ("conditions", "health", "sync")]
@@ -103,7 +96,6 @@ def _is_current(status: Any, commit: str) -> bool:
 
 @contextlib.contextmanager
 def running(plane: control_planes.ControlPlane, objects: kinds.Objects) -> Iterator[ArgoCd]:
-    """Argo CD, at work in a cluster that knows its kinds."""
     instance = plane.instance
     for item in _settings():
         objects.apply(item, yaml.safe_dump(item), "test")

@@ -34,7 +34,6 @@ class Flux:
         self._url = url
 
     def follow(self, bootstrap: Sequence[manifests.Manifest], repository: gitops.Source) -> "Application":
-        """Make it follow what the compiled bootstrap says."""
         for item in bootstrap:
             self._objects.apply(item.data, item.text, "test")
         (source,) = (item for item in bootstrap if item.kind == "GitRepository")
@@ -69,8 +68,6 @@ class Flux:
 
 
 class Application:
-    """A compiled Kustomization, as Flux sees it."""
-
     def __init__(
         self, objects: kinds.Objects, manifest: manifests.Manifest, publish: "functools.partial[None]"
     ) -> None:
@@ -83,11 +80,9 @@ class Application:
         return (self._objects.get(self._manifest.data) or {}).get("status", {})
 
     def notice(self) -> None:
-        """Make the source tell of its last commit."""
         self._publish()
 
     def is_synced(self, commit: str) -> bool:
-        """Return whether the last commit that was applied is this one, and all went well."""
         return self._status.get("lastAppliedRevision") == f"main@sha1:{commit}" and self.is_healthy()
 
     def is_current(self, commit: str) -> bool:
@@ -100,7 +95,6 @@ class Application:
         return kinds.condition(live) == "True" and not kinds.condition(live, "Stalled")
 
     def resync(self) -> None:
-        """Make it apply everything anew."""
         request = str(uuid.uuid4())
         self._objects.merge(self._manifest.data, {"metadata": {"annotations": {_REQUEST: request}}})
 
@@ -110,7 +104,6 @@ class Application:
         waiting.until("a resync", is_done, explain=self.explain)
 
     def explain(self) -> str:
-        """Its status, without the list of what was applied."""
         return json.dumps({**self._status, "inventory": None, "history": None}, indent=1)
 
     def end(self) -> None:
@@ -121,7 +114,6 @@ class Application:
 
 @contextlib.contextmanager
 def running(plane: control_planes.ControlPlane, objects: kinds.Objects) -> Iterator[Flux]:
-    """Flux, at work in a cluster that knows its kinds."""
     instance = plane.instance
     namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
     objects.apply(namespace, yaml.safe_dump(namespace), "test")

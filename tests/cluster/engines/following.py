@@ -38,7 +38,6 @@ class Followed:
 
     @property
     def manifests(self) -> Sequence[manifests.Manifest]:
-        """The objects that the compiler wrote for the engine."""
         written = manifests.of(self.repository.folder / "output" / self.cluster)
         return [item for item in written if not item.is_bootstrap]
 
@@ -49,11 +48,9 @@ class Followed:
         return commit
 
     def is_synced(self) -> bool:
-        """Return whether the engine reports the last commit as applied."""
         return self.application.is_synced(self.repository.head())
 
     def wait_until(self, what: str, probe: Callable[[], object]) -> None:
-        """Wait for what the engine, the controllers or the nodes are to do."""
         waiting.until(what, probe, programs=self.programs(), explain=self.explain)
 
     def programs(self) -> Sequence[waiting.Watched]:
@@ -61,7 +58,6 @@ class Followed:
         return ()
 
     def explain(self) -> str:
-        """Return what the engine says."""
         return self.application.explain()
 
 
@@ -91,12 +87,10 @@ def follow(
 
 
 def settings(engine: str, repository: gitops.Repository) -> dict[str, Any]:
-    """Return the field `gitops` of a KAECluster for a repository."""
     return {"engine": engine, "repository": {"url": repository.url if engine == "argocd" else NOWHERE}}
 
 
 def example(folder: Path, cluster: str, engine: str) -> gitops.Repository:
-    """Return a repository with the example fleet, whose bootstrap is for this engine."""
     repository = gitops.Repository(folder)
     for name in ("policies", "inventory"):
         shutil.copytree(manifests.ROOT / name, folder / name)
@@ -108,7 +102,6 @@ def example(folder: Path, cluster: str, engine: str) -> gitops.Repository:
 
 
 def committed(repository: gitops.Repository, cluster: str, documents: Mapping[str, str | None]) -> str:
-    """Commit other documents with what they compile to."""
     for path, text in documents.items():
         (repository.folder / path).unlink(missing_ok=True)
         if text is not None:

@@ -18,8 +18,6 @@ class Source(Protocol):
 
 
 class Repository:
-    """A git repository with a work tree and one branch, main."""
-
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         folder.mkdir(parents=True)
@@ -27,7 +25,6 @@ class Repository:
 
     @property
     def url(self) -> str:
-        """The URL of the repository."""
         return f"file://{self.folder}"
 
     def commit(self, subject: str) -> str:
@@ -37,11 +34,9 @@ class Repository:
         return self.head()
 
     def head(self) -> str:
-        """Return the last commit."""
         return self._git("rev-parse", "HEAD").decode().strip()
 
     def archive(self, commit: str) -> bytes:
-        """Return the files of a commit, as a gzipped tar."""
         return self._git("archive", "--format=tar.gz", commit)
 
     def _git(self, *arguments: str) -> bytes:

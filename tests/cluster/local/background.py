@@ -19,7 +19,6 @@ class Repeated:
 
     @contextlib.contextmanager
     def working(self) -> Iterator[None]:
-        """Do the work until the context ends."""
         with futures.ThreadPoolExecutor(1) as pool:
             self._running = pool.submit(self._run)
             try:
@@ -29,11 +28,9 @@ class Repeated:
         self._running.result()
 
     def ended(self) -> int | None:
-        """Return 1 once the work has failed, None before."""
         return 1 if self._running.done() else None
 
     def log_tail(self) -> str:
-        """Return why the work has failed."""
         return repr(self._running.exception()) if self._running.done() else ""
 
     def _run(self) -> None:

@@ -36,7 +36,6 @@ def entrance(name: str) -> Path:
 
 
 def processes(name: str) -> tuple[int, ...]:
-    """Return the numbers of the processes in the cgroup and below."""
     members: set[int] = set()
     for folder, _, _ in os.walk(_members() / name):
         # A cgroup below may go away while it is read.

@@ -53,7 +53,6 @@ class Instance:
 
     @property
     def kubeconfig(self) -> Path:
-        """The administrator's, which may do anything."""
         return self.state / "admin.kubeconfig"
 
     def log(self, program: str) -> Path:

@@ -37,7 +37,6 @@ def restore(instance: instances.Instance) -> None:
 
 
 def own_devices() -> bool:
-    """Return whether the machine has accelerators, which no fake ones may replace."""
     return any(Path("/sys/class/uacce").glob("*"))
 
 

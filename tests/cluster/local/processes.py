@@ -33,7 +33,6 @@ class Program:
 
     @property
     def pid(self) -> int:
-        """The number of the process."""
         assert self._process is not None, f"{self.name} was never started"
         return self._process.pid
 
@@ -61,11 +60,9 @@ class Program:
             raise waiting.TimedOut(f"{self.name} goes on {_END_S} s after SIGTERM.\n{self.log_tail()}") from error
 
     def ended(self) -> int | None:
-        """Return the exit code, or None while it runs."""
         return None if self._process is None else self._process.poll()
 
     def log_tail(self, lines: int = 15) -> str:
-        """Return the last lines that it has written."""
         text = self._instance.log(self.name).read_text(encoding="utf-8", errors="replace")
         return "\n".join(text.splitlines()[-lines:])
 

@@ -55,7 +55,6 @@ class ProgramSet:
 
     @property
     def names(self) -> Sequence[str]:
-        """Everything that the set brings."""
         return (*self.packages, *self.files)
 
     def version(self) -> str:
@@ -64,7 +63,6 @@ class ProgramSet:
         return next((entry[-1] for entry in words if entry[-2:-1] == [self.module] and "=>" not in entry), "")
 
     def linker_flags(self) -> str:
-        """Return the linker's flags: no symbol tables, and the version."""
         version = self.version()
         major, _, rest = version.removeprefix("v").partition(".")
         minor = rest.partition(".")[0]
@@ -73,12 +71,10 @@ class ProgramSet:
         return " ".join(("-s", "-w", *variables))
 
     def stamp(self) -> str:
-        """Return the hash of go.mod, linker flags and sources."""
         sources = "".join(path.read_text() for path in sorted((SOURCES / self.name).glob("*.go")))
         return hashlib.sha256(f"{self._go_mod()}\n{self.linker_flags()}\n{sources}".encode()).hexdigest()
 
     def lacking(self) -> tuple[str, ...]:
-        """Return the programs and files that are not there, or not at this version."""
         return tuple(name for name in self.names if not self._is_built(name))
 
     def _is_built(self, name: str) -> bool:
@@ -199,7 +195,6 @@ RELEASE = (
 
 
 def folder() -> Path:
-    """Return where built programs lie, outside of the repository: KAE_CLUSTER_BIN."""
     return Path(os.environ.get("KAE_CLUSTER_BIN") or Path.home() / ".cache/kae-cluster/bin")
 
 
@@ -211,7 +206,6 @@ def search_path() -> str:
 
 
 def stamp_file(name: str) -> Path:
-    """Return the file that records the source a program was built from."""
     program = folder() / name
     return program.with_name(f".{program.name}.stamp")
 
@@ -230,7 +224,6 @@ def obstacles() -> Iterator[str]:
 
 
 def missing_tools() -> Iterator[str]:
-    """Yield what this machine lacks: sentences, each of which says what to do."""
     yield from tools.packages((path(command), package) for command, package in DEBIAN.items())
     yield from lacking((*SETS, *RUNTIMES) if os.environ.get("KAE_CLUSTER_RUNTIME") else SETS)
 

@@ -56,7 +56,6 @@ def until(
 
 
 def _looked(probe: Callable[[], T | None]) -> tuple[T | None, str]:
-    """Return the answer of a probe, or why it has none."""
     try:
         return probe(), ""
     except (NotYet, ConnectionError, TimeoutError) as obstacle:

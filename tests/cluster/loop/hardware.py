@@ -24,8 +24,6 @@ _RULES = "/apis/nfd.k8s-sigs.io/v1alpha1/nodefeaturerules"
 
 
 class Hardware:
-    """The host of the node."""
-
     def __init__(self, node: nodes.Node, images: image_store.Images, scratch: Path) -> None:
         """Make a host without a driver, and an image for each version of the driver."""
         self.node = node

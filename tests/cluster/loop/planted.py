@@ -58,7 +58,6 @@ def _objects(fresh: Mapping[str, str]) -> Iterator[dict[str, Any]]:
 
 
 def _job(story: Story, fresh: Mapping[str, str]) -> dict[str, Any]:
-    """Return the Job of `kae smoke` with secrets in its object, whose pod writes others to its log."""
     (job,) = yaml.safe_load_all(story.fleet.ask("kae", "smoke", "--cluster", CLUSTER))
     made: dict[str, Any] = copy.deepcopy(job)
     made["metadata"] |= {"name": _JOB, "annotations": {"example.com/api-token": fresh["annotation"]}}
@@ -75,7 +74,6 @@ def _job(story: Story, fresh: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _told(story: Story) -> str:
-    """Return all that the administrator can read of the namespace."""
     kinds = "configmaps,events,jobs,pods,secrets"
     items = json.loads(story.own.kubectl("get", kinds, "-o", "json"))["items"]
     logs = story.own.kubectl("logs", f"job/{_JOB}")

@@ -51,7 +51,6 @@ def _shown(story: Story, text: str) -> str:
 
 
 def _names(story: Story) -> Mapping[str, str]:
-    """Return what is shown in the place of addresses and paths, the longest first."""
     fleet, plane = story.fleet, story.plane
     return {
         fleet.host.open.url: "https://git.example.com",
@@ -63,7 +62,6 @@ def _names(story: Story) -> Mapping[str, str]:
 
 
 def unmeasured(told: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return what every run has alike: the steps, and their commands."""
     return [{key: value for key, value in entry.items() if key not in _MEASURED} for entry in told]
 
 
@@ -78,6 +76,5 @@ def keep(told: Sequence[dict[str, Any]], story: Story) -> None:
 
 
 def kept() -> list[dict[str, Any]]:
-    """Return the run that docs/tour.md tells of."""
     told: list[dict[str, Any]] = json.loads(KEPT.read_text(encoding="utf-8"))
     return told

@@ -38,13 +38,11 @@ class Host:
 
     @property
     def basic(self) -> str:
-        """The user and the password, as the header Authorization has them (RFC 7617)."""
         return base64.b64encode(f"{self.user}:{self.password}".encode()).decode()
 
 
 @contextlib.contextmanager
 def hosted(folder: Path, address: str) -> Iterator[Host]:
-    """A git host over folder/open and folder/closed."""
     for name in ("open", "closed"):
         (folder / name).mkdir(parents=True)
     authority = servers.authority(folder / "authority", address)
@@ -72,11 +70,9 @@ class Fleet:
         self._jobs.mkdir()
 
     def head(self) -> str:
-        """Return the last commit of main."""
         return self.bare.tip()
 
     def archive(self, commit: str) -> bytes:
-        """Return the files of a commit, as a gzipped tar."""
         command = ("git", f"--git-dir={self.bare.path}", "archive", "--format=tar.gz", commit)
         return subprocess.run(command, check=True, stdout=subprocess.PIPE, timeout=_WAIT_S).stdout
 
@@ -102,11 +98,9 @@ class Fleet:
         return self.ask(*command, where=where)
 
     def note(self, command: str) -> None:
-        """Note a command that is run elsewhere."""
         self.noted.append(command)
 
     def begin(self, *options: str) -> None:
-        """Make the project by `kae init`, and push it."""
         self.run("kae", "init", str(self.folder), *options, where=self.folder.parent)
         self.run("git", "init", "--quiet", "--initial-branch=main")
         self.run("git", "remote", "add", "origin", self.url)
@@ -115,12 +109,10 @@ class Fleet:
         self.run("git", "push", "--quiet", "--set-upstream", "origin", "main")
 
     def branch(self, name: str) -> None:
-        """Begin a branch of the newest main."""
         self.run("git", "pull", "--quiet", "--ff-only")
         self.run("git", "switch", "--quiet", "--create", name)
 
     def edit(self, path: str, **changes: Any) -> None:
-        """Change fields of the spec of a document."""
         file = self.folder / path
         data = yaml.safe_load(file.read_text())
         data["spec"].update(changes)
@@ -164,7 +156,6 @@ class Fleet:
         )
 
     def report(self, page: Path) -> None:
-        """Make the page of the newest main."""
         self.ask("kae", "report", "--html", str(page), where=self._clone("main"))
 
     def _job(self, script: str, branch: str, **variables: str) -> str:
@@ -183,6 +174,5 @@ class Fleet:
 
 
 def _environment() -> Mapping[str, str]:
-    """Return a shell's environment, with kae as the project's own environment has it."""
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     return {**remotes.ENVIRONMENT, "PATH": path}

@@ -13,8 +13,6 @@ _SUBJECT = f"Try driver {hardware.NEW}"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """A step of the story."""
-
     title: str
     words: str
     """What a reader has to know, for docs/tour.md."""
@@ -73,7 +71,6 @@ def _workload(story: Story) -> str:
 
 
 def _used(story: Story) -> str:
-    """Wait until the workload's pod has a device; return what it says."""
     story.fleet.note(f"kubectl logs deployment/{WORKLOAD}")
     return story.wait_for_user()
 
@@ -100,7 +97,6 @@ def _changed(story: Story) -> str:
 
 
 def _proved(story: Story, version: str) -> str:
-    """Wait for a driver; return what the installer says of the host once it has verified it."""
     story.wait_for_driver(version)
     said = story.installer_status()
     for words in (f"Driver    {version} from prebuilt", f"The driver {version} is loaded and verified."):

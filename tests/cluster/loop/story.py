@@ -39,8 +39,6 @@ _USE = (
 
 @dataclass(slots=True, kw_only=True)
 class Story:
-    """A cluster, its repositories, and what has become of them."""
-
     plane: control_planes.ControlPlane
     objects: kinds.Objects
     fleet: repositories.Fleet
@@ -54,16 +52,13 @@ class Story:
 
     @property
     def own(self) -> pods.Namespace:
-        """The namespace of the programs."""
         return pods.Namespace(name=driver_node.NAMESPACE, plane=self.plane)
 
     @property
     def users(self) -> pods.Namespace:
-        """The namespace of those who use devices."""
         return pods.Namespace(name="default", plane=self.plane)
 
     def write_policy(self) -> None:
-        """Write who gets what into the documents of `kae init`."""
         pace = {"interval": "5s", "quietSeconds": 1, "removalQuietSeconds": 2, "minCommitSeconds": 1}
         repository = {"url": self.fleet.inventory_url, "branch": _BRANCH}
         watcher = {"image": "localhost/kae-watcher:1", "repository": repository, "secretName": SECRET}
@@ -100,12 +95,10 @@ class Story:
         self.until(f"a sync of {head}", functools.partial(self.application.is_current, head))
 
     def notice(self) -> None:
-        """Tell the engine of a new commit, as a webhook would."""
         assert self.application is not None
         self.application.notice()
 
     def wait_for_programs(self) -> None:
-        """Wait until the programs are Ready on the node, with their newest templates."""
         for name in _DAEMON_SETS:
             self.until(f"the pod of {name}", functools.partial(self._has_pod, "DaemonSet", name))
         self.until("the watcher", functools.partial(self._has_pod, "Deployment", "kae-watcher"))
@@ -191,17 +184,14 @@ class Story:
         return str(said).strip()
 
     def installer_status(self) -> str:
-        """Return what the installer on the node says of its host."""
         words = ("python", "-m", "installer", "status")
         return self.kubectl("exec", f"--namespace={self.own.name}", f"daemonset/{_INSTALLER}", "--", *words)
 
     def kubectl(self, *arguments: str) -> str:
-        """Note a command of kubectl, and return what it prints."""
         self.fleet.note(shlex.join(("kubectl", *arguments)))
         return self.plane.kubectl(*arguments).strip()
 
     def until(self, what: str, probe: Callable[[], Any]) -> Any:
-        """Wait for something; say what the engine and the pods are at where it does not come."""
         return waiting.until(what, probe, programs=self.programs, explain=self._explain)
 
     def _installers(self) -> list[str]:

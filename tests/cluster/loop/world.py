@@ -44,7 +44,6 @@ def opened(instance: instances.Instance, engine: str, folder: Path) -> Iterator[
 
 
 def _images(node: nodes.Node) -> image_store.Images:
-    """Return the images of the node, with those of the programs and of the workload."""
     images = image_store.Images(node.plane.instance)
     for name in ("kae-device-plugin", "kae-watcher"):
         images.load(f"localhost/{name}:1", archives.built_image(name))

@@ -38,7 +38,6 @@ def containerd(instance: instances.Instance) -> processes.Program:
 
 
 def socket(instance: instances.Instance) -> Path:
-    """Return where containerd listens."""
     return instance.state / "containerd.sock"
 
 
@@ -48,7 +47,6 @@ def ctr(instance: instances.Instance, *arguments: str) -> list[str]:
 
 
 def answers(instance: instances.Instance) -> bool:
-    """Return whether containerd takes commands."""
     asked = subprocess.run(ctr(instance, "version"), capture_output=True, timeout=300, check=False)
     return asked.returncode == 0
 

@@ -37,31 +37,26 @@ def compiled(folder: Path, **drivers: Mapping[str, Any]) -> list[dict[str, Any]]
 
 
 def daemon_set(objects: Sequence[dict[str, Any]], policy: str) -> dict[str, Any]:
-    """Return the DaemonSet of a policy."""
     wanted = ("DaemonSet", f"kae-driver-{policy}")
     return next(item for item in objects if (item["kind"], item["metadata"]["name"]) == wanted)
 
 
 def pod_of(item: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the template of a DaemonSet's pods."""
     template: dict[str, Any] = item["spec"]["template"]
     return template
 
 
 def config_of(pod: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a pod, or its template, tells the installer."""
     config: dict[str, Any] = json.loads(pod["metadata"]["annotations"][_CONFIG])
     return config
 
 
 def set_config(item: Mapping[str, Any], **fields: Any) -> None:
-    """Set fields of the config in a DaemonSet's template."""
     template = pod_of(item)
     template["metadata"]["annotations"][_CONFIG] = json.dumps({**config_of(template), **fields})
 
 
 def set_version(item: Mapping[str, Any], version: str) -> None:
-    """Make a DaemonSet bring another driver, by an image of its own."""
     set_config(item, driverVersion=version)
     (container,) = pod_of(item)["spec"]["containers"]
     container["image"] = f"{IMAGE}:{version}"
@@ -101,7 +96,6 @@ def share(node: nodes.Node, host: machines.Machine) -> None:
 
 
 def set_labels(node: nodes.Node, labels: Mapping[str, str | None]) -> None:
-    """Give a node labels, or take them away."""
     answer = node.plane.api.request("PATCH", f"/api/v1/nodes/{node.name}", {"metadata": {"labels": labels}})
     assert answer.status == 200, answer
 

@@ -26,8 +26,6 @@ PATH = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
 class Images:
-    """The images of the node."""
-
     def __init__(self, instance: instances.Instance) -> None:
         self._instance = instance
 
@@ -51,7 +49,6 @@ class Images:
         return name
 
     def load(self, name: str, archive: Path) -> str:
-        """Import Docker's archive of one image under this name; return the name."""
         with tempfile.TemporaryDirectory() as scratch:
             renamed = Path(scratch) / "image.tar"
             _rename(name, archive, renamed)
@@ -92,12 +89,10 @@ class Images:
 
 
 def architecture() -> str:
-    """Return the machine's architecture, as images call it."""
     return _ARCHITECTURES.get(platform.machine(), platform.machine())
 
 
 def pause_root(folder: Path) -> Path:
-    """Return a root file system, in this folder, that holds the program `pause` alone."""
     folder.mkdir()
     shutil.copy2(programs.path("pause"), folder / "pause")
     return folder

@@ -21,8 +21,6 @@ _HEALTH_PORT = 10248
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
-    """A node that is Ready and takes pods."""
-
     plane: control_plane.ControlPlane
     containerd: processes.Program
     kubelet: processes.Program
@@ -40,15 +38,12 @@ class Node:
         return self.plane.api.get(f"/api/v1/nodes/{self.name}")
 
     def capacity(self, resource: str) -> int | None:
-        """Return how many devices of a resource the node has told of; None without such a resource."""
         return self._count("capacity", resource)
 
     def allocatable(self, resource: str) -> int | None:
-        """Return how many devices of a resource pods can have; None without such a resource."""
         return self._count("allocatable", resource)
 
     def wait_for_allocatable(self, resource: str, count: int) -> None:
-        """Wait until pods can have this many devices."""
         waiting.until(
             f"{count} allocatable {resource}",
             lambda: self.allocatable(resource) == count,
@@ -71,7 +66,6 @@ class Node:
         return done.stdout
 
     def is_ready(self) -> bool:
-        """Return whether the node says that it is Ready, and repels no pods."""
         node = self.describe()
         return kinds.condition(node) == "True" and not node["spec"].get("taints")
 

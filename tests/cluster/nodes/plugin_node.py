@@ -90,7 +90,6 @@ class DeviceFolder:
         return True
 
     def _published(self, name: str) -> str:
-        """Return the name in containers of a device whose entry has this name."""
         function = (self._sysfs / "class/uacce" / name).resolve().parents[1]
         return paths.published_name(name.rpartition("-")[0], function.name)
 
@@ -106,7 +105,6 @@ class Devices:
         self._folder.show()
 
     def close(self) -> None:
-        """Take the nodes out of /dev."""
         self._folder.close()
 
     def _tell(self, _: kernel.Event) -> None:
@@ -117,8 +115,6 @@ class Devices:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deployed:
-    """The plugin at work on the node."""
-
     node: nodes.Node
     namespace: pods.Namespace
     devices: Devices
@@ -130,16 +126,13 @@ class Deployed:
         return next(iter(self.namespace.staying("app.kubernetes.io/name=kae-device-plugin")), None)
 
     def run(self, *command: str) -> str:
-        """Return what a command prints in the plugin's container."""
         return self.namespace.run(self.plugin()["metadata"]["name"], *command)
 
     def wait_for(self, **counts: int) -> None:
-        """Wait until so many devices are allocatable, by kind."""
         for kind, count in counts.items():
             self.node.wait_for_allocatable(f"openfuyao.com/kae.{kind}", count)
 
     def wait_for_all(self) -> None:
-        """Wait until all devices are allocatable."""
         self.wait_for(hpre=2, sec=4, zip=2)
 
     def entry_of(self, name: str) -> tuple[str, str]:

@@ -15,7 +15,6 @@ _KERNELS = 5
 
 
 def hosts(draw: random.Random, count: int) -> tuple[machines.Machine, ...]:
-    """Return machines of all sorts with a few kernels."""
     kernels = draw.sample(machines.KERNELS, _KERNELS)
     return tuple(machines.machine(draw, f"plan-{number:03}", kernels, _POOLS) for number in range(count))
 
@@ -41,7 +40,6 @@ def policies(draw: random.Random, members: Sequence[machines.Machine]) -> list[d
 
 
 def _policy(draw: random.Random, scene: documents.Scene, requirements: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return a policy, mostly with mappings, waves or frozen groups."""
     spec = documents.spec(draw, scene)
     rollout = spec["driver"].get("rollout", {})
     for group in (*rollout.get("frozen", ()), *rollout.get("waves", ())):

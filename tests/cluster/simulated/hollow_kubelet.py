@@ -29,8 +29,6 @@ _PRESENT = {f"openfuyao.com/kae.{kind}.present": "true" for kind in ("hpre", "se
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
-    """A node's host, and the server of its pod-resources socket."""
-
     machine: machines.Machine
     resources: podresources.Kubelet
 
@@ -41,7 +39,6 @@ class Kubelet(hollow_nodes.Nodes):
     name = "the hollow kubelet"
 
     def __init__(self, plane: control_planes.ControlPlane, folder: Path, nodes: Mapping[str, Node]) -> None:
-        """Do nothing before `working`."""
         super().__init__(plane.api, dict.fromkeys(nodes, _PRESENT))
         self._instance = plane.instance
         self._folder = folder
@@ -51,7 +48,6 @@ class Kubelet(hollow_nodes.Nodes):
 
     @contextlib.contextmanager
     def working(self) -> Iterator[None]:
-        """Register the nodes, and serve their pods; at the end the nodes are gone, and so are all processes."""
         try:
             with super().working():
                 yield
@@ -60,7 +56,6 @@ class Kubelet(hollow_nodes.Nodes):
                 process.__exit__(None, None, None)
 
     def log(self, node: str) -> str:
-        """Return what the installers of a node have written, one after the other."""
         path = self._instance.log(f"installer-{node}")
         return path.read_text() if path.exists() else ""
 
@@ -128,7 +123,6 @@ class Kubelet(hollow_nodes.Nodes):
         return process
 
     def _token(self, pod: Any) -> str:
-        """Return a token that is bound to the pod, as the kubelet projects it."""
         bound = {"apiVersion": "v1", "kind": "Pod", "name": pod["metadata"]["name"], "uid": pod["metadata"]["uid"]}
         account = f"/api/v1/namespaces/{manifests.NAMESPACE}/serviceaccounts/{pod['spec']['serviceAccountName']}"
         return str(self._ask("POST", f"{account}/token", {"spec": {"boundObjectRef": bound}})["status"]["token"])

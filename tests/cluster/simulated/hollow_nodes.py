@@ -18,12 +18,9 @@ _LONG_AGO = "2020-01-01T00:00:00Z"
 
 
 class Nodes:
-    """Nodes with these labels, by name."""
-
     name = "the hollow nodes"
 
     def __init__(self, client: api.Api, labels: Mapping[str, Mapping[str, str]]) -> None:
-        """Do nothing before `working`."""
         self.broken = ""
         """A part of the image's reference that keeps a pod from ever being Ready; none, where it is empty."""
         self._api = client
@@ -34,7 +31,6 @@ class Nodes:
 
     @contextlib.contextmanager
     def working(self) -> Iterator[None]:
-        """Register the nodes, and answer for their pods; at the end the nodes are gone, and so are the pods."""
         try:
             for name, labels in self._labels.items():
                 self._ask("POST", "/api/v1/nodes", {"metadata": {"name": name, "labels": labels}})
@@ -68,12 +64,10 @@ class Nodes:
         self._tell(pod, {**ready(str(not is_broken)), "lastTransitionTime": _LONG_AGO})
 
     def _remove(self, pod: Any) -> None:
-        """Confirm the end of a pod."""
         final = {"gracePeriodSeconds": 0, "preconditions": {"uid": pod["metadata"]["uid"]}}
         self._ask("DELETE", _path(pod), final)
 
     def _tell(self, pod: Any, condition: Mapping[str, str]) -> None:
-        """Set a pod's condition Ready, unless it is so."""
         keys = ("type", "status", "message")
         told = [[entry.get(key, "") for key in keys] for entry in pod["status"].get("conditions", ())]
         if [condition[key] for key in keys] not in told:
@@ -88,7 +82,6 @@ class Nodes:
 
 
 def ready(status: str, message: str = "") -> dict[str, str]:
-    """Return a condition Ready that holds since now."""
     return {"type": "Ready", "status": status, "message": message, "lastTransitionTime": _now()}
 
 

@@ -15,20 +15,16 @@ Placement = tuple[str, str, str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pod:
-    """A pod that is to run on a node of the stage."""
-
     placement: Placement
     uid: str
     is_ready: bool
 
     @property
     def node(self) -> str:
-        """The node's name."""
         return self.placement[0]
 
     @property
     def daemon_set(self) -> str:
-        """The name of the DaemonSet that it belongs to."""
         return self.placement[1]
 
 
@@ -62,7 +58,6 @@ def _of_recipe(recipe: str, node: Any) -> Iterator[Placement]:
 
 
 def pod_of(item: Any) -> Pod:
-    """Return a pod of a DaemonSet, as the API server prints it."""
     meta = item["metadata"]
     (owner,) = meta["ownerReferences"]
     (container,) = item["spec"]["containers"]
@@ -74,7 +69,6 @@ def pod_of(item: Any) -> Pod:
 
 
 def _node(item: Any) -> str:
-    """Return the only node that the pod may be bound to."""
     affinity = item["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
     (name,) = {
         value

@@ -39,8 +39,6 @@ _PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """The changes that brought a compile to the cluster."""
-
     applied: tuple[str, ...]
     """Objects that are new, or are not what they were, as in `DaemonSet kae-driver-tls`."""
     removed: tuple[str, ...]
@@ -54,7 +52,6 @@ class Stage:
     def __init__(
         self, plane: control_planes.ControlPlane, objects: kinds.Objects, hosts: Sequence[machines.Machine]
     ) -> None:
-        """There are no nodes yet."""
         self._api = plane.api
         self._objects = objects
         self._hollow = hollow_nodes.Nodes(plane.api, {host.name: {} for host in hosts})
@@ -112,11 +109,9 @@ class Stage:
         )
 
     def placed(self) -> list[placements.Placement]:
-        """Return where the pods are, sorted."""
         return sorted(pod.placement for pod in self.pods())
 
     def pods(self) -> list[placements.Pod]:
-        """Return the pods that are to run on the nodes."""
         staying = (item for item in self._api.get(_PODS)["items"] if "deletionTimestamp" not in item["metadata"])
         return [pod for pod in map(placements.pod_of, staying) if pod.node in self._given]
 
@@ -136,7 +131,6 @@ class Stage:
             del self._given[host.name]
 
     def generations(self) -> dict[str, int]:
-        """Return how often each DaemonSet's spec was changed, by name."""
         items = self._api.get(_DAEMON_SETS)["items"]
         return {item["metadata"]["name"]: item["metadata"]["generation"] for item in items}
 
@@ -188,7 +182,6 @@ class Stage:
 def opened(
     plane: control_planes.ControlPlane, objects: kinds.Objects, hosts: Sequence[machines.Machine], folder: Path
 ) -> Iterator[Stage]:
-    """A stage of these hosts; the folder is empty."""
     stage = Stage(plane, objects, hosts)
     with stage.opened(folder):
         yield stage
