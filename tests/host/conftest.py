@@ -15,14 +15,12 @@ from tests.installer import machines
 
 @pytest.fixture(scope="session")
 def debian() -> Path:
-    """The folder of the Debian below all roots; or the reason why there can be none."""
     tools.require_cluster(roots.obstacles())
     return roots.debian()
 
 
 @pytest.fixture(scope="session")
 def shelf(debian: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The folder for the layers of roots."""
     del debian  # Without it there are no roots, and no reason for this.
     folder = tmp_path_factory.mktemp("roots")
     with roots.watched(folder), roots.in_memory(folder):
@@ -54,5 +52,4 @@ def machine(debian: Path, stocked: Path, shelf: Path) -> Iterator[machines.Machi
 
 @pytest.fixture
 def host(machine: machines.Machine) -> chroot.Host:
-    """The machine as the installer sees it."""
     return machine.host

@@ -118,7 +118,6 @@ def stock(host: chroot.Host) -> None:
 
 
 def put(host: chroot.Host, folder: str, paths: Iterable[str]) -> None:
-    """Copies files of the host into a folder of the host, which is made."""
     host.path(folder).mkdir(parents=True, exist_ok=True)
     for path in paths:
         shutil.copy(host.path(path), host.path(folder))
@@ -131,7 +130,6 @@ def index(host: chroot.Host, folder: str) -> str:
 
 
 def copy(host: chroot.Host, shelf: str = "first") -> str:
-    """A folder of the host with a repository that a test may spoil."""
     folder = f"/srv/copy-of-{shelf}"
     shutil.copytree(host.path(f"/srv/{shelf}"), host.path(folder))
     return folder
@@ -151,7 +149,6 @@ class _Mirror(http.server.SimpleHTTPRequestHandler):
     login = ""
 
     def do_GET(self) -> None:
-        """Answers 401 to others."""
         basic = f"Basic {base64.b64encode(self.login.encode()).decode()}"
         if self.login and self.headers.get("Authorization") != basic:
             self.send_response(401)
@@ -166,12 +163,10 @@ class _Mirror(http.server.SimpleHTTPRequestHandler):
 
 
 def install(host: chroot.Host, *names: str, shelf: str = "both") -> None:
-    """Have the installer install packages of a repository by their files."""
     rpm.install(host, [file(name, shelf) for name in names])
 
 
 def installed(host: chroot.Host) -> list[str]:
-    """Return every package of KAE on a host, each version of it."""
     listed = host.run("rpm", "-qa", "--queryformat", "%{NVRA}\n", "kae-*").splitlines()
     return sorted(line.removesuffix(".noarch") for line in listed)
 

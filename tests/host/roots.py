@@ -24,7 +24,6 @@ COMMANDS = {"chroot": "coreutils", "mmdebstrap": "mmdebstrap", "mount": "mount",
 
 
 def obstacles() -> Iterator[str]:
-    """Yield the reasons why roots cannot be made here: sentences, each of which names the fix."""
     if os.geteuid() != 0:
         yield "The host's tests need root: its root file system is real, and entered by chroot."
     yield from tools.packages(COMMANDS.items())
@@ -68,7 +67,6 @@ def opened(folder: Path, *below: Path) -> Iterator[Path]:
 
 
 def layer(folder: Path) -> Path:
-    """Return the folder of the files that were written in a root."""
     return folder / "layer"
 
 

@@ -34,11 +34,9 @@ class Package:
 
     @property
     def file(self) -> str:
-        """The name of the rpm's file."""
         return f"{self.name}-{self.version}-{self.release}.noarch.rpm"
 
     def spec(self, payload: str) -> str:
-        """The spec, for files that lie below the folder `payload`."""
         lines = [
             "%global debug_package %{nil}",
             "%global __os_install_post %{nil}",
@@ -84,13 +82,11 @@ def driver(
 
 
 def engine(version: str) -> Package:
-    """KAE's package of the OpenSSL engine."""
     files = {"/usr/local/lib/engines-1.1/kae.so": version.encode()}
     return Package(name="kae-openssl", version=version, relations=("Requires: kae-driver",), files=files)
 
 
 def compression(version: str) -> Package:
-    """KAE's package of the zlib that uses ZIP."""
     files = {"/usr/local/kaezip/lib/libkaezip.so": version.encode()}
     return Package(name="kae-zip", version=version, relations=("Requires: kae-driver",), files=files)
 
@@ -111,7 +107,6 @@ def kernel_devel(kernel: str, files: Mapping[str, bytes]) -> Package:
 
 
 def build(host: chroot.Host, packages: Iterable[Package], folder: str) -> None:
-    """Makes the rpms, unsigned, and puts them into a folder of the host."""
     specs = []
     for package in packages:
         work = f"{_WORK}/{package.file}"
@@ -137,7 +132,6 @@ def make_key(host: chroot.Host, owner: str) -> str:
 
 
 def sign(host: chroot.Host, owner: str, folder: str) -> None:
-    """Signs all packages in a folder of the host."""
     paths = [f"{folder}/{path.name}" for path in sorted(host.path(folder).glob("*.rpm"))]
     # Debian's rpm looks for gpg under a path that it does not have.
     host.run("rpmsign", "--define", "__gpg /usr/bin/gpg", "--define", f"_gpg_name {owner}", "--addsign", *paths)

@@ -27,7 +27,6 @@ def image(machine: machines.Machine, tmp_path: Path) -> Path:
 
 
 def refusal(machine: machines.Machine, image: Path, *repositories: str) -> str:
-    """Return the reason of a failed installation; assert that nothing is loaded."""
     shown = settings.installer(machine, image, source=from_source(*repositories)).settle()
     assert shown.state == "Failed"
     assert machine.loaded() == {}

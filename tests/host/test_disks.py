@@ -20,7 +20,6 @@ MODULES = f"/lib/modules/{machines.KERNEL}"
 
 @pytest.fixture
 def image(machine: machines.Machine, tmp_path: Path) -> Path:
-    """An image with the driver 2.0.1, which is installed."""
     machine.add_image(tmp_path / "image", "2.0.1")
     settings.installed(machine, tmp_path / "image")
     return tmp_path / "image"
@@ -28,7 +27,6 @@ def image(machine: machines.Machine, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def newer(machine: machines.Machine, image: Path, tmp_path: Path) -> Path:
-    """An image with the driver 2.0.2."""
     del image
     machine.add_image(tmp_path / "newer", "2.0.2")
     return tmp_path / "newer"
@@ -84,14 +82,12 @@ def fill(folder: Path, leave: int = 0) -> None:
 
 
 def index(machine: machines.Machine) -> dict[str, bytes]:
-    """Return modprobe's index of the kernel's modules, by file name."""
     files = machine.host.path(MODULES).iterdir()
     return {path.name: path.read_bytes() for path in files if path.is_file() and "modules." in path.name}
 
 
 @contextmanager
 def read_only(folder: Path) -> Iterator[None]:
-    """Nobody can write to a disk meanwhile."""
     remount(folder, "ro")
     try:
         yield
@@ -100,7 +96,6 @@ def read_only(folder: Path) -> Iterator[None]:
 
 
 def remount(folder: Path, mode: str) -> None:
-    """Let nobody write to a disk (ro), or everybody (rw)."""
     subprocess.run(("mount", "-o", f"remount,{mode}", str(folder)), check=True)
 
 

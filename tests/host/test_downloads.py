@@ -12,7 +12,6 @@ NEW = "/var/lib/kae/new"
 
 
 def download(host: chroot.Host, *names: str, asked: Sequence[str] = (BOTH,), gpg_check: bool = True) -> list[str]:
-    """The names of the files that come."""
     paths = rpm.download(host, names, rpm.Repositories(asked), gpg_check, NEW)
     assert sorted(paths) == sorted(f"{NEW}/{path.name}" for path in host.path(NEW).iterdir())
     return [path.removeprefix(f"{NEW}/").removesuffix(".noarch.rpm") for path in paths]

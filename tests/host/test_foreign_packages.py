@@ -12,18 +12,15 @@ from tests.installer import machines, settings
 
 @pytest.fixture
 def image(machine: machines.Machine, tmp_path: Path) -> Path:
-    """An image with the driver 2.0.2."""
     machine.add_image(tmp_path / "image", "2.0.2")
     return tmp_path / "image"
 
 
 def has(machine: machines.Machine) -> set[str]:
-    """The packages of KAE on the host."""
     return set(rpm.installed(machine.host, ("kae-driver", "kae-openssl")).values())
 
 
 def always(machine: machines.Machine, image: Path, **changes: Any) -> settings.Installer:
-    """An installer that replaces whatever driver there is."""
     return settings.installer(machine, image, install_policy="Always", driver_version="2.0.2", **changes)
 
 

@@ -28,7 +28,6 @@ def from_packages(*names: str, asked: tuple[str, ...] = (BOTH,), **changes: Any)
 def source(
     host: chroot.Host, *names: str, version: str = "2.0.1", image: Path = Path("/nowhere"), **changes: Any
 ) -> packages.Packages:
-    """The source of a config with these names."""
     wanted = settings.config(source=from_packages(*names, **changes), driver_version=version)
     assert wanted.source.packages is not None
     context = sources.Context(host=host, image=image, settings=wanted, kernel=machines.KERNEL)
@@ -36,21 +35,18 @@ def source(
 
 
 def stage(host: chroot.Host, wanted: packages.Packages) -> list[str]:
-    """The packages that come."""
     for step in wanted.steps(NEW):
         step.act()
     return sorted(path.name.removesuffix(".noarch.rpm") for path in host.path(f"{NEW}/packages").iterdir())
 
 
 def refusal(host: chroot.Host, wanted: packages.Packages) -> str:
-    """Return the message of a failed staging."""
     with pytest.raises(errors.Failure) as caught:
         stage(host, wanted)
     return str(caught.value)
 
 
 def has(host: chroot.Host) -> dict[str, str]:
-    """The versions of KAE's packages on the host."""
     full_names = rpm.installed(host, ("kae-driver", "kae-openssl", "kae-zip"))
     return {name: full.split("-")[2] for name, full in full_names.items()}
 

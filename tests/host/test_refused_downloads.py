@@ -19,7 +19,6 @@ def download(host: chroot.Host, *names: str, asked: Sequence[str] = (FIRST,)) ->
 
 
 def refusal(host: chroot.Host, *names: str, asked: Sequence[str] = (FIRST,)) -> str:
-    """The message of the failure, which is one line."""
     with pytest.raises(errors.Failure) as caught:
         download(host, *names, asked=asked)
     assert "\n" not in str(caught.value)

@@ -12,15 +12,12 @@ from tests.host.repositories import install, installed
 
 
 def refusal(host: chroot.Host, *names: str, shelf: str = "odd") -> str:
-    """The message of the failure."""
     with pytest.raises(errors.Failure) as caught:
         install(host, *names, shelf=shelf)
     return str(caught.value)
 
 
 class Lock:
-    """Another program that works on the host's rpm database."""
-
     def __init__(self, host: chroot.Host) -> None:
         self._file = host.path("/var/lib/rpm/.rpm.lock").open("a+")
         fcntl.lockf(self._file, fcntl.LOCK_EX)
@@ -92,8 +89,6 @@ def test_the_lock_of_another_program_is_waited_for(host: chroot.Host) -> None:
     lock = Lock(host)
 
     class Released(threading.Event):
-        """The other program is done when the installer pauses."""
-
         def wait(self, timeout: float | None = None) -> bool:
             del timeout
             lock.release()

@@ -18,7 +18,6 @@ MODULE = f"/lib/modules/{machines.KERNEL}/extra/hisi_hpre.ko"
 
 
 def chosen(host: chroot.Host) -> str:
-    """The version of the module that modprobe would load."""
     return host.run("modinfo", "-k", machines.KERNEL, "-F", "version", "hisi_hpre").strip()
 
 
