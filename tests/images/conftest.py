@@ -11,7 +11,6 @@ _SIZES = pytest.StashKey[dict[str, int]]()
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """Says how large the images are, with their base."""
     for name, size in config.stash.get(_SIZES, {}).items():
         terminalreporter.write_line(f"{name}: {size / 1e6:.0f} MB")
 

@@ -30,7 +30,6 @@ def folders() -> Mapping[str, str]:
 
 
 def sources() -> tuple[Path, ...]:
-    """Every file that a build of the images reads, from the root and in order."""
     return tuple(sorted(path for top in _tops() for path in _files(ROOT / top)))
 
 
@@ -61,7 +60,6 @@ def digest(files: Iterable[Path]) -> str:
 
 
 def base() -> Path:
-    """A tar of the base: a minimal Debian."""
     return images.debian_root(_PACKAGES)
 
 
@@ -80,7 +78,6 @@ def wheels(lock: Path) -> Path:
 
 
 def _python() -> str:
-    """The version of the base's Python, as in 3.11."""
     with tarfile.open(base()) as archive:
         link = next(member for member in archive if posixpath.normpath(member.name) == "usr/bin/python3")
     return link.linkname.removeprefix("python")

@@ -11,7 +11,6 @@ VERSION = "2.0.6"
 
 
 def checkout() -> Path:
-    """Return the checkout, or skip the test."""
     source = tools.require_setting("KAE_DRIVER_SOURCE", "the folder KAEKernelDriver of a checkout of KAE")
     return Path(source).resolve().parent
 
@@ -38,12 +37,10 @@ def build(store: stores.Store) -> str:
 
 
 def has_libraries() -> bool:
-    """Return whether the checkout is a whole one."""
     return (checkout() / "uadk").is_dir()
 
 
 def copied(store: stores.Store, image: str, folder: Path) -> Path:
-    """Copy what the recipe puts below /opt of an image to a folder, and return the folder."""
     held = [f"/opt/{name}" for name in store.run(image, "ls", "/opt").stdout.split() if name != "venv"]
     (folder / "opt").mkdir()
     done = store.run(image, "cp", "-R", *held, str(folder / "opt"), folder=folder)

@@ -64,7 +64,6 @@ esac
 
 
 def obstacles() -> Iterator[str]:
-    """Yield what keeps a release from being made here: sentences, each of which says what to do."""
     yield from stores.obstacles()
     yield from tools.packages((name, name) for name in ("git", "jq", "openssl"))
     yield from programs.lacking(programs.RELEASE)
@@ -118,11 +117,9 @@ class Release:
         )
 
     def step(self, *steps: str) -> subprocess.CompletedProcess[str]:
-        """Run steps of the script."""
         return self.run("ci/release.sh", *steps)
 
     def made(self) -> dict[str, str]:
-        """Make the release, and return the digest of everything in it."""
         done = self.step("programs", "wheel", "compiler", "lists", "publish")
         assert done.returncode == 0, done.stdout + done.stderr
         return {path.name: path.read_text().strip() for path in (self.dist / "digests").iterdir()} | {
@@ -130,15 +127,12 @@ class Release:
         }
 
     def digest(self, name: str) -> str:
-        """Return the digest of an image, or of its architecture: kae-watcher-amd64."""
         return (self.dist / "digests" / name).read_text().strip()
 
     def image(self, name: str, architecture: str = "") -> str:
-        """Return the name of an image, or of one architecture of it, with its digest."""
         return f"{self.registry}/{name}@{self.digest(f'{name}-{architecture}' if architecture else name)}"
 
     def blob(self, digest: str) -> Path:
-        """Return the file that holds a manifest or a layer in the registry."""
         kind, _, number = digest.partition(":")
         return self.blobs / f"docker/registry/v2/blobs/{kind}/{number[:2]}/{number}/data"
 
@@ -178,14 +172,12 @@ def opened(place: Place, address: str, signer: Path) -> Iterator[Release]:
 
 
 def free_address() -> str:
-    """Return an address of this machine at which nothing listens."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         return f"127.0.0.1:{free.getsockname()[1]}"
 
 
 @contextlib.contextmanager
 def registry(blobs: Path, address: str) -> Iterator[None]:
-    """Run a registry whose content is in a folder."""
     config = {
         "version": 0.1,
         "storage": {"filesystem": {"rootdirectory": str(blobs)}},
@@ -230,7 +222,6 @@ def borrow_environment(clone: Path) -> None:
 
 
 def manifest(release: Release, digest: str) -> dict[str, Any]:
-    """Return a manifest from the registry's folder."""
     read: dict[str, Any] = json.loads(release.blob(digest).read_bytes())
     return read
 
@@ -266,7 +257,6 @@ def copy_blobs(release: Release, moved: dict[str, Any]) -> None:
 
 
 def _send(release: Release, method: str, path: str, *content: Any) -> None:
-    """Send a request about an image to the registry, which has to make something of it."""
     address, _, owner = release.registry.partition("/")
     with contextlib.closing(http.client.HTTPConnection(address, timeout=120)) as connection:
         connection.request(method, f"/v2/{owner}/{path}", *content)

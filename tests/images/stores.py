@@ -45,7 +45,6 @@ _CONFINED = ("--read-only", "--read-only-tmpfs=false", "--cap-drop=all", "--secu
 
 
 def named(name: str, tag: str = "1") -> str:
-    """Return the name of an image in a store."""
     return f"{REGISTRY}/{name}:{tag}"
 
 
@@ -57,7 +56,6 @@ class Store:
 
     @property
     def conf(self) -> Path:
-        """The file that CONTAINERS_STORAGE_CONF names."""
         return self.folder / "storage.conf"
 
     def build(self, sources: Path, tag: str) -> None:
@@ -90,15 +88,12 @@ class Store:
         )
 
     def take(self, root: Path, name: str) -> None:
-        """Takes the tar of a root in as an image."""
         self.run_here("podman", "import", "--quiet", str(root), name)
 
     def take_base(self) -> None:
-        """Takes the base in."""
         self.take(inputs.base(), BASE)
 
     def inspected(self, name: str) -> dict[str, Any]:
-        """Return podman's description of an image."""
         (image,) = json.loads(self.run_here("podman", "image", "inspect", name))
         return dict(image)
 
@@ -130,7 +125,6 @@ class Store:
         return self._run((*words, f"--entrypoint={command[0]}", name, *command[1:]))
 
     def run_here(self, *command: str, **variables: str) -> str:
-        """Runs a command on this store with further variables, and returns what it said."""
         done = self._run(command, **variables)
         assert done.returncode == 0, f"{' '.join(command)}\n{done.stdout}\n{done.stderr}"
         return done.stdout
@@ -143,7 +137,6 @@ class Store:
 
 
 def _variables(tag: str) -> dict[str, str]:
-    """Return the variables of a build without any network and without a layer of an earlier build."""
     said = {"TAG": tag, "IMAGE_REGISTRY": REGISTRY, "VERSION": VERSION, "REVISION": REVISION}
     return {**said, "BASE_IMAGE": BASE, "IMAGE_FLAGS": shlex.join(("--no-cache", *offline()))}
 
@@ -159,7 +152,6 @@ def _remove(folder: Path) -> None:
 
 
 def obstacles() -> Iterator[str]:
-    """Yield what keeps a store from being opened here: sentences, each of which says what to do."""
     if os.geteuid():
         yield "The images' tests need root: a container's mounts are real."
     yield from tools.packages((name, name) for name in COMMANDS)
@@ -182,7 +174,6 @@ def _seen(headers: Path) -> Path:
 
 @contextmanager
 def opened() -> Iterator[Store]:
-    """A new store with the base."""
     with empty() as store:
         store.take_base()
         yield store

@@ -20,7 +20,6 @@ IN_A_JOB = ("--tmpfs=/tmp:rw,mode=1777",)
 
 @pytest.fixture(scope="module")
 def compiler() -> Iterator[stores.Store]:
-    """A store with the image."""
     with stores.opened() as store:
         store.build_compiler("1")
         yield store

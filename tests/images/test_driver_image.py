@@ -31,7 +31,6 @@ def kae(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a package."""
     folder = tmp_path_factory.mktemp("packages")
     with roots.opened(folder / "root", roots.debian()) as root:
         host = chroot.Host(root)
@@ -41,13 +40,11 @@ def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def build(store: stores.Store, kae: Path, version: str = "2.0.2", kernels: tuple[str, ...] = KERNELS) -> str:
-    """Build an image and return its name."""
     store.build_driver(kae / "checkout", version, kernels, [kae / kernel for kernel in KERNELS])
     return stores.named("kae-driver-installer", version)
 
 
 def files_in(store: stores.Store, image: str, *folders: str) -> set[str]:
-    """Return the files in folders of an image."""
     done = store.run(image, "find", *folders, "-type", "f")
     assert done.returncode == 0, done.stderr
     return set(done.stdout.split())
@@ -208,7 +205,6 @@ def test_a_builder_without_further_contexts_is_refused(tmp_path: Path) -> None:
 
 @pytest.fixture
 def libraries(kae: Path, tmp_path: Path) -> Path:
-    """A checkout with uadk, and with an engine for OpenSSL 3."""
     shutil.copytree(kae / "checkout", tmp_path / "checkout")
     librarytrees.write_uadk(tmp_path / "checkout/uadk")
     librarytrees.write_engine(tmp_path / "checkout/KAEOpensslEngine", ">= 3.0")

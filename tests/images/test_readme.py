@@ -57,7 +57,6 @@ def machine(tmp_path: Path) -> Path:
 
 
 def tags(address: str, name: str) -> list[str]:
-    """Return the tags of an image in a registry."""
     with contextlib.closing(http.client.HTTPConnection(address, timeout=30)) as connection:
         connection.request("GET", f"/v2/{name}/tags/list")
         return list(json.load(connection.getresponse())["tags"])

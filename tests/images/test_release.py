@@ -54,7 +54,6 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Made]:
 
 @pytest.fixture
 def release(made: Made) -> Release:
-    """A release that is made, to be left as it is."""
     return made.release
 
 
@@ -70,7 +69,6 @@ def changed(path: Path, at: int = 0) -> Iterator[None]:
 
 
 def refusal(done: subprocess.CompletedProcess[str]) -> str:
-    """Return why a command failed."""
     assert done.returncode != 0, done.stdout
     return done.stderr
 
@@ -146,7 +144,6 @@ def test_a_byte_that_changed_is_refused(release: Release, file: str) -> None:
 
 @pytest.fixture
 def pull(release: Release) -> Iterator[Pull]:
-    """Pull an image into a store that was empty at the beginning of the test."""
     with stores.empty() as store:
         command = ("env", f"CONTAINERS_STORAGE_CONF={store.conf}", "podman", "pull")
         yield lambda image: release.run(*command, image)
@@ -215,7 +212,6 @@ def put_changed(release: Release, name: str) -> str:
 
 
 def judges(identity: str = releases.IDENTITY) -> tuple[str, ...]:
-    """Return the arguments by which cosign knows who may sign."""
     return "--certificate-identity", identity, "--certificate-oidc-issuer", releases.ISSUER
 
 

@@ -43,7 +43,6 @@ def as_in_a_pod(user: str | None = None) -> tuple[str, ...]:
 
 @pytest.fixture
 def remote(tmp_path: Path) -> remotes.Remote:
-    """A repository that everybody can read and write."""
     tmp_path.chmod(0o755)
     made = remotes.Remote(tmp_path / "remote.git")
     made.configure("core.sharedRepository", "0666")
