@@ -68,7 +68,6 @@ class Driver:
 
     @property
     def says(self) -> str:
-        """Return what /sys/module/*/version says."""
         return self.version + self.suffix
 
 
@@ -105,7 +104,6 @@ class Artifacts:
 
 
 def obstacles() -> Iterator[str]:
-    """Yield what keeps a machine from being made here: sentences, each of which says what to do."""
     if platform.machine() != "x86_64":
         yield f"The machine is an x86-64 one, whose modules are compiled natively; this is {platform.machine()}."
     elif os.geteuid() != 0:

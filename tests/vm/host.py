@@ -25,8 +25,6 @@ _ANNOTATION = "device.openfuyao.com/config"
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """A state that an installer logged, with its reason."""
-
     state: str
     message: str
 
@@ -35,18 +33,15 @@ class Installer:
     """An installer at work, as a unit of systemd; its log is a file."""
 
     def __init__(self, guest: machine.Machine, unit: str) -> None:
-        """Take the unit's name."""
         self._guest = guest
         self.unit = unit
 
     def log(self, containing: str = "") -> list[dict[str, Any]]:
-        """Return the lines of its log with a text."""
         lines = self._guest.ask(f"grep -F '{containing}' /run/{self.unit}.log").output.splitlines()
         return [json.loads(line) for line in lines if line.startswith("{")]
 
     @property
     def said(self) -> Said:
-        """Return the last state that it logged."""
         line = self._guest.ask(f"grep -F '\"state\": ' /run/{self.unit}.log | tail -n 1").output
         logged = json.loads(line or "{}")
         return Said(logged.get("state", ""), logged.get("message", ""))
@@ -64,7 +59,6 @@ class Installer:
         self._wait(f'grep -F \'"step": "{step}"\' {{log}}', timeout_s)
 
     def stop(self, timeout_s: float = 300) -> None:
-        """Send SIGTERM, as the kubelet does, and wait for the end."""
         self._guest.run(f"systemctl stop {self.unit}", timeout_s)
 
     def _wait(self, command: str, timeout_s: float) -> Said:
@@ -80,7 +74,6 @@ class Host:
     """A guest with the host's root mounted at /host and the folders of a pod."""
 
     def __init__(self, guest: machine.Machine) -> None:
-        """Prepare the guest."""
         self.guest = guest
         self._units = itertools.count(1)
         self.prepare()
@@ -92,18 +85,15 @@ class Host:
         self.guest.run("mountpoint -q /host || { mount --rbind / /host && mount --make-rslave /host; }")
 
     def reboot(self) -> None:
-        """Boot in an orderly way."""
         self.guest.reboot()
         self.prepare()
 
     def boot_kernel(self, release: str) -> None:
-        """Boot into another of the artifacts' kernels."""
         self.guest.release = release
         self.guest.run("sync")
         self.cut_power()
 
     def cut_power(self) -> None:
-        """Pull the plug, and boot."""
         self.guest.power_off()
         self.guest.power_on()
         self.prepare()
@@ -152,7 +142,6 @@ class Host:
         return self.guest.ask(f"env {ENVIRONMENT} {_command(driver)} {name}", timeout_s)
 
     def loaded(self, names: Sequence[str] = artifacts.MODULES) -> dict[str, str]:
-        """Return the loaded ones of these modules with their versions, as the kernel says them."""
         paths = " ".join(f"/sys/module/{name}/version" for name in names)  # From the lowest up.
         lines = self.guest.ask(f"grep . {paths} 2>/dev/null").output.splitlines()
         return {path.split("/")[3]: version for path, version in (line.split(":", 1) for line in lines)}

@@ -23,7 +23,6 @@ def releases() -> tuple[str, ...]:
 
 
 def missing() -> tuple[str, ...]:
-    """Return the packages that bring the headers of two kernels."""
     here = releases()
     if not here:
         return (NEWEST, f"{_HEADERS}<an earlier kernel>-cloud-amd64")
@@ -31,12 +30,10 @@ def missing() -> tuple[str, ...]:
 
 
 def headers(release: str) -> Path:
-    """Return the folder of a kernel's headers."""
     return Path(f"/usr/src/{_HEADERS}{release}")
 
 
 def unpack(release: str, out: Path) -> None:
-    """Fetch the package of a kernel, and unpack it into a folder."""
     run("apt-get", "-qq", "download", f"linux-image-{release}", cwd=out)
     for package in out.glob("*.deb"):
         run("dpkg-deb", "-x", str(package), str(out))
@@ -56,7 +53,6 @@ def build(release: str, sources: Path, out: Path, *words: str, files: Mapping[st
 
 
 def run(*command: str, cwd: Path | None = None) -> None:
-    """Run a program."""
     done = subprocess.run(command, check=False, cwd=cwd, stdin=subprocess.DEVNULL, capture_output=True, text=True)
     assert done.returncode == 0, f"{command} ended with {done.returncode}:\n{done.stdout}{done.stderr}"
 

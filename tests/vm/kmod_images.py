@@ -20,8 +20,6 @@ _SOURCES = kernels.HERE / "modules"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Image:
-    """An image of modules for one kernel."""
-
     name: str
     sources: str
     version: str
@@ -31,7 +29,6 @@ class Image:
     """The program that compresses each module, in place of the plain file."""
 
     def build(self, release: str, out: Path) -> None:
-        """Make the image's root for a kernel."""
         modules = out / "opt/lib/modules" / release
         kernels.build(release, _SOURCES / self.sources, modules, f"KMODVER={self.version}", *self.words)
         for module in sorted(modules.glob("*.ko")) if self.packer else ():

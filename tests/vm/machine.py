@@ -138,15 +138,12 @@ class Machine:
 
     @property
     def boots(self) -> tuple[str, ...]:
-        """The boot ids of every boot that came as far as the agent."""
         return tuple(self._boots)
 
     def wait_for_boot(self, number: int, timeout_s: float = BOOT_S) -> None:
-        """Wait until the agent has come up for the `number`th time."""
         self._read_until(lambda: len(self._boots) >= number, timeout_s, f"boot {number}")
 
     def reboot(self) -> None:
-        """Boot in an orderly way."""
         number = len(self._boots) + 1
         self.start("systemctl reboot")
         self.wait_for_boot(number)
@@ -159,17 +156,14 @@ class Machine:
         return self._last
 
     def answer(self, number: int, timeout_s: float = COMMAND_S) -> Answer:
-        """Return what became of a command."""
         # A busy host has the guest's clock run behind.
         self._read_until(lambda: number in self._answers, timeout_s + 60, f"command {number}")
         return self._answers.pop(number)
 
     def ask(self, command: str, timeout_s: float = COMMAND_S) -> Answer:
-        """Run a command to its end, whatever that is."""
         return self.answer(self.start(command, timeout_s), timeout_s)
 
     def run(self, command: str, timeout_s: float = COMMAND_S) -> str:
-        """Return what a command prints, which must end well."""
         answer = self.ask(command, timeout_s)
         if answer.code:
             raise Failed(f"'{command}' ended with {answer.code}: {answer.output}")
@@ -180,7 +174,6 @@ class Machine:
         return self.ask(f"cat {shlex.quote(path)} 2>/dev/null").output
 
     def write(self, path: str, content: str) -> None:
-        """Write a file of the guest, with its folder."""
         quoted = shlex.quote(path)
         self.run(f'mkdir -p "$(dirname {quoted})" && printf %s {shlex.quote(content)} >{quoted}')
 
@@ -194,11 +187,9 @@ class Machine:
         return answer.output
 
     def kernel_log(self) -> str:
-        """Return what the kernel has said since this boot."""
         return self.run("dmesg")
 
     def qmp(self, command: str, **arguments: Any) -> Any:
-        """Tell QEMU something, such as device_del."""
         self._qmp.write(json.dumps({"execute": command, "arguments": arguments}) + "\n")
         self._qmp.flush()
         while True:

@@ -37,7 +37,6 @@ _BASE = {
 
 
 def config(recipe: str, version: str, **fields: Any) -> dict[str, Any]:
-    """Return the config of an installer of a recipe."""
     daemon_set = {"namespace": NAMESPACE, "name": f"{recipe}-driver-lab"}
     leases = {"namespace": NAMESPACE, "names": [f"{recipe}-driver-lab-1"]}
     named = {"recipe": recipe, "policy": "lab", "pool": "lab", "daemonSet": daemon_set, "leases": leases}
@@ -45,7 +44,6 @@ def config(recipe: str, version: str, **fields: Any) -> dict[str, Any]:
 
 
 def simple(version: str, **fields: Any) -> dict[str, Any]:
-    """Return the config of a policy of simple-kmod."""
     modules = {"modules": SIMPLE, "payloads": [{"name": "modules", "paths": ["/opt/lib/modules"]}]}
     parameters = {"simple_procfs_kmod": {"number": 7}}
     return config("simple-kmod", version, **modules, moduleParameters=parameters, **fields)

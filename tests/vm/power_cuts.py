@@ -25,8 +25,6 @@ PAIR, SPOILED = ("2.0.1", "2.0.2"), "probe"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cut:
-    """A moment of a change."""
-
     spoiled: bool = False
     step: str
     occurrence: int = 1
@@ -65,7 +63,6 @@ class Outcome:
     """Files that only a change in progress has."""
 
     def faults(self) -> tuple[str, ...]:
-        """Return what is wrong about it, as sentences."""
         names = (self.before,) if self.asked == SPOILED else (self.before, self.asked)
         sound = [dict.fromkeys(artifacts.MODULES, artifacts.DRIVERS[name].says) for name in names]
         wrong = []
@@ -121,8 +118,6 @@ def _empty_store(running: host.Host) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """A step of a change that was not cut."""
-
     name: str
     occurrence: int
     seconds: float
@@ -147,13 +142,11 @@ class Bench:
     """A host that has a driver of the pair, one after the other; a new one where a cut left the last one broken."""
 
     def __init__(self, parts: artifacts.Artifacts, folder: Path) -> None:
-        """Boot nothing yet."""
         self._parts, self._folder = parts, folder
         self._stack = contextlib.ExitStack()
         self._host: host.Host | None = None
 
     def host(self) -> host.Host:
-        """Return the host as the last cut has left it, or a new one with the first driver."""
         if self._host is None:
             folder = Path(tempfile.mkdtemp(dir=self._folder))
             self._host = host.Host(self._stack.enter_context(machine.Machine(self._parts, folder)))
@@ -161,7 +154,6 @@ class Bench:
         return self._host
 
     def discard(self) -> None:
-        """Power off the host."""
         self._host = None
         self._stack.close()
 

@@ -11,7 +11,6 @@ ENGINES = ("hisi_hpre", "hisi_sec2", "hisi_zip")
 
 
 def published(shared: host.Host) -> list[str]:
-    """Return the names that containers have for the devices."""
     folders = map(Path, shared.guest.run("ls -d /sys/bus/pci/devices/*/uacce/*").split())
     return [paths.published_name(path.name.rpartition("-")[0], path.parts[-3]) for path in folders]
 

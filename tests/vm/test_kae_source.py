@@ -64,7 +64,6 @@ def _host_with_headers(root: Path, release: str) -> Path:
 
 
 def booted(boot: conftest.Boot, image: Path, folder: Path) -> host.Host:
-    """Return a host that has an image's files at IMAGE."""
     artifacts.disk(image, folder / "image.ext4")
     drive = f"file={folder}/image.ext4,if=none,id=image,format=raw,readonly=on"
     machine = boot(extra=("-drive", drive, "-device", "nvme-ns,bus=disks,nsid=3,drive=image"))
@@ -73,7 +72,6 @@ def booted(boot: conftest.Boot, image: Path, folder: Path) -> host.Host:
 
 
 def install(machine: host.Host, uacce_mode: int) -> host.Said:
-    """Have an installer install the image's driver, and return the state in which it comes to rest."""
     parameters = {name: {"uacce_mode": uacce_mode, "pf_q_num": 256} for name in ENGINES}
     wanted = host.config() | {"driverVersion": kaesource.VERSION, "moduleParameters": parameters}
     machine.guest.write(host.CONFIG, json.dumps(wanted))
@@ -90,7 +88,6 @@ def loaded(machine: host.Host) -> set[str]:
 
 
 def faults(machine: host.Host) -> Iterator[str]:
-    """Yield the lines of the kernel's log that tell of a crash."""
     return (line for line in machine.guest.kernel_log().splitlines() if "BUG:" in line or "Oops" in line)
 
 

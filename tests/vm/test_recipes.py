@@ -38,12 +38,10 @@ def have_simple(on: host.Host, version: str) -> None:
 
 
 def other_kernel(parts: artifacts.Artifacts) -> str:
-    """Return the kernel that guests do not run by themselves."""
     return next(release for release in parts.kernels if release != parts.release)
 
 
 def onload(version: str, **fields: Any) -> dict[str, Any]:
-    """Return the config of a policy of onload."""
     payloads = [{"name": "modules", "paths": ["/opt/lib/modules"]}, {"name": "user", "paths": ["/opt/onload"]}]
     brought = {"modules": ONLOAD, "payloads": payloads, "files": [{"from": "/opt/onload", "to": "/opt/onload"}]}
     proved = {"nodes": ["/dev/onload", "/dev/onload_epoll"], "resources": ["amd.com/onload"]}
@@ -52,12 +50,10 @@ def onload(version: str, **fields: Any) -> dict[str, Any]:
 
 
 def onload_images(on: host.Host, version: str) -> dict[str, str]:
-    """Return the images of a version, by payload."""
     return {"modules": f"onload-module-{version}-{on.guest.release}", "user": f"onload-user-{version}"}
 
 
 def install_onload(on: host.Host, version: str, **fields: Any) -> host.Said:
-    """Run an installer with the images of a version."""
     with pods.running(on, onload(version, **fields), onload_images(on, version)) as installer:
         return installer.wait_for_rest()
 
@@ -85,17 +81,14 @@ def have_in_tree_sfc(on: host.Host) -> None:
 
 
 def onload_files(on: host.Host) -> list[str]:
-    """Return the paths of all that an installer of Onload puts on a host."""
     return [path for path in on.files() if "onload" in path or "sfc" in path]
 
 
 def user_space(on: host.Host) -> list[str]:
-    """Return what the program and the library of Onload on the host say."""
     return on.guest.ask("/opt/onload/usr/bin/onload; cat /opt/onload/usr/lib64/libonload.so").output.split()
 
 
 def order(on: host.Host) -> list[str]:
-    """Return what the modules sfc and onload have said as they were loaded and unloaded."""
     return [
         line.rpartition("] ")[2] for line in on.guest.kernel_log().splitlines() if line.endswith((" begins", " ends"))
     ]

@@ -21,7 +21,6 @@ MENDED = {
 
 @pytest.fixture
 def images(parts: artifacts.Artifacts, tmp_path: Path) -> Path:
-    """A disk with an image of the version 1.0 and one of 1.1 for each kernel."""
     source = tools.require_setting("SIMPLE_KMOD_SOURCE", "a checkout of simple-kmod")
     text = Path(source, "simple-procfs-kmod.c").read_text()
     for old, new in MENDED.items():
@@ -59,7 +58,6 @@ def test_the_installer_brings_the_modules_of_the_source_to_two_kernels(
 
 
 def install(machine: host.Host, version: str, **fields: str) -> host.Said:
-    """Run an installer with the image of a version for the running kernel."""
     image = f"{IMAGES}/simple-kmod-{version}-{machine.guest.release}"
     with pods.running(machine, pods.simple(version, **fields), {"modules": image}) as installer:
         return installer.wait_for_rest()

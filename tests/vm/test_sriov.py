@@ -8,7 +8,6 @@ ZIPS = ("0001:75:00.0", "0001:b5:00.0")
 
 
 def vfs(of: host.Host) -> list[int]:
-    """Return the numbers of virtual functions of the ZIP devices."""
     return [int(of.guest.run(f"cat /sys/bus/pci/devices/{address}/sriov_numvfs")) for address in ZIPS]
 
 
