@@ -32,8 +32,6 @@ _ARGUMENTS = (
 
 
 class Page:
-    """A page of the browser."""
-
     def __init__(self, address: str) -> None:
         self._socket = websocket.create_connection(address, timeout=60)
         self._number = 0
@@ -49,7 +47,6 @@ class Page:
         self._socket.close()
 
     def call(self, method: str, **parameters: Any) -> dict[str, Any]:
-        """Return the result of a call of the protocol."""
         self._number += 1
         self._socket.send(json.dumps({"id": self._number, "method": method, "params": parameters}))
         while True:
@@ -74,7 +71,6 @@ class Page:
         return value
 
     def value(self, expression: str) -> Any:
-        """Return the value of an expression of JavaScript."""
         answer = self.call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
         assert "exceptionDetails" not in answer, answer["exceptionDetails"]
         return answer["result"].get("value")
@@ -98,12 +94,10 @@ class Page:
         self.call("Emulation.setEmulatedMedia", features=[scheme])
 
     def screenshot(self, path: Path, *, whole: bool = False) -> None:
-        """Write what the window shows, or the whole page, as a PNG file."""
         answer = self.call("Page.captureScreenshot", format="png", captureBeyondViewport=whole)
         path.write_bytes(base64.b64decode(answer["data"]))
 
     def pdf(self, path: Path) -> None:
-        """Print the page to a PDF file of A4."""
         answer = self.call("Page.printToPDF", printBackground=False, paperWidth=8.27, paperHeight=11.69)
         path.write_bytes(base64.b64decode(answer["data"]))
 
@@ -113,7 +107,6 @@ class Page:
         return [json.dumps(event) for event in self.events if event["method"] in kinds]
 
     def requests(self) -> list[str]:
-        """Return the addresses that the page asked for."""
         sent = (event for event in self.events if event["method"] == "Network.requestWillBeSent")
         return [event["params"]["request"]["url"] for event in sent]
 

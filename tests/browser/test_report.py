@@ -23,7 +23,6 @@ LOAD_MS, FILTER_MS = 2000, 100
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[chromium.Page]:
-    """The browser."""
     with chromium.page() as page:
         yield page
 
@@ -39,7 +38,6 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture(scope="module")
 def large(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The page of 10,000 nodes and 40 policies."""
     return report(fleets.large(tmp_path_factory.mktemp("large")))
 
 
@@ -56,21 +54,18 @@ def change(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def report(folder: Path, *revision: str) -> str:
-    """Return the address of a project's page."""
     answer = in_process.kae(folder, "report", "-q", "--html", "page.html", *revision)
     assert answer.code == 0, answer.err
     return (folder / "page.html").as_uri()
 
 
 def opened(browser: chromium.Page, url: str, *, width: int = 1280, dark: bool = False) -> chromium.Page:
-    """Open a page anew in a window of this width."""
     browser.resize(width, 900, dark=dark)
     browser.open(url)
     return browser
 
 
 def typed(browser: chromium.Page, words: str) -> None:
-    """Write words into the search."""
     browser.value(
         f"document.querySelector('[name=q]').value = {words!r};"
         "document.querySelector('[name=q]').dispatchEvent(new Event('input', {bubbles: true}))"
