@@ -18,8 +18,6 @@ import websocket
 from tests import tools
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
-"""The programs that are looked for, in this order."""
-
 _ARGUMENTS = (
     "--headless=new",
     "--no-sandbox",  # Root has none, and pages of the tests are our own.
@@ -113,7 +111,6 @@ class Page:
 
 @contextlib.contextmanager
 def page() -> Iterator[Page]:
-    """Start the browser with an empty page, and end it."""
     program = next(filter(None, map(shutil.which, NAMES)), None) or tools.require("chromium", "chromium")
     with tempfile.TemporaryDirectory(prefix="kae-browser-", ignore_cleanup_errors=True) as folder:
         call = [program, *_ARGUMENTS, f"--user-data-dir={folder}", "about:blank"]

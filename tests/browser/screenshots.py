@@ -12,7 +12,6 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def main() -> None:
-    """Write the page of the example fleet, and that of the canary of the example rollout."""
     with tempfile.TemporaryDirectory() as folder, chromium.page() as page:
         for name, found in (("report-fleet", _fleet(Path(folder))), ("report-change", _change(Path(folder)))):
             page.resize(1200, 980 if name == "report-change" else 860)

@@ -75,7 +75,6 @@ TAKEN: Mapping[str, tuple[str, ...]] = {
 
 
 def bad_documents() -> Iterator[str]:
-    """Yield the documents of tests/failures with an error, which a definition could be asked about: code/file."""
     for code in failures.CASES:
         if diagnostics.CODES[code].severity == "error" and code != "not-a-file":
             text = (failures.HERE / code / "expected.txt").read_text(encoding="utf-8")

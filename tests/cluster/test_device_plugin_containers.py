@@ -24,8 +24,6 @@ CONTEXTS: Mapping[str, Mapping[str, Any]] = {
     "user-namespace": {},
     "user-namespace-of-two": {},
 }
-"""The security contexts of pods with one container."""
-
 HAS_USER_NAMESPACES = os.environ.get("KAE_CLUSTER_RUNTIME") == "containerd-2"
 
 
@@ -52,7 +50,6 @@ def single(name: str, image: str, volume: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def several(image: str, volume: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a pod whose init container, sidecar and main container have a device each."""
     pod = pods.pod("several", image, (), volumes=[volume], container=container(image))
     stays = ["sh", "-c", 'python3 -c "$0" && touch /looked && while :; do sleep 0.1; done', LOOK]
     # The main container waits for it: the sidecar ends with the main container, whether or not it has looked.

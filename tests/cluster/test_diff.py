@@ -1,8 +1,4 @@
-"""`kae plan` and `kae diff` before the real DaemonSet controller.
-
-It makes the pods that the plan foretells, and exactly the pods that the difference names are created, replaced and
-deleted.
-"""
+"""`kae plan` and `kae diff` before the real DaemonSet controller, which makes and replaces exactly their pods."""
 
 import copy
 import json
@@ -48,8 +44,6 @@ SORTS = (*EDITS, REDRAW, "rename", "version", *[REDRAW] * 6)
 
 
 class Fleet:
-    """A fleet of a seed on a stage, and its repository."""
-
     def __init__(self, stage: stages.Stage, hosts: Sequence[Any], folder: Path) -> None:
         self.repository = folder / "repository"
         self._stage = stage

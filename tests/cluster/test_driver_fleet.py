@@ -39,11 +39,9 @@ _LEASES = f"/apis/coordination.k8s.io/v1/namespaces/{driver_node.NAMESPACE}/leas
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moment:
     announced: frozenset[str]
-    """The nodes whose devices are withdrawn."""
     swapping: frozenset[str]
     """Nodes between begin-change and end-change."""
     lent: frozenset[str]
-    """Return the nodes that hold a Lease."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,9 +50,7 @@ class Policy:
     parallel: int
     """Hosts that may swap at a time."""
     waves: Mapping[str, str]
-    """The wave of each node that is in one."""
     versions: Mapping[str, str]
-    """The driver's version in each wave."""
 
     def compiled(self) -> dict[str, dict[str, Any]]:
         waves = [{"name": name, "nodes": self._nodes(name), "version": self.versions[name]} for name in self.versions]
@@ -77,7 +73,6 @@ class Policy:
 class Fleet:
     policy: Policy
     objects: Mapping[str, Mapping[str, Any]]
-    """The objects that the policy was compiled to."""
     nodes: Mapping[str, hollow_kubelet.Node]
     kubelet: hollow_kubelet.Kubelet
     users: pods.Namespace

@@ -19,8 +19,6 @@ RESYNCS = 5
 BROKEN = "0.0.0-broken"
 
 PRUNED = {"east": "vm", "lab": "lab", "west": "vm"}
-"""A policy that goes."""
-
 CHANGED = {"east": ("tls", "driver"), "lab": ("lab", "devicePlugin"), "west": ("tls", "driver")}
 """A policy, and the component that gets other versions; the lab installs no driver."""
 

@@ -29,8 +29,6 @@ CASES = (("argocd", LAST), ("argocd", BESIDE), ("flux", LAST), ("flux", BESIDE))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Host:
-    """A fake host of the node, whose kubelet names the holders of devices."""
-
     node: nodes.Node
     machine: machines.Machine
     kubelet: podresources.Kubelet
@@ -49,7 +47,6 @@ def host(node: nodes.Node, images: image_store.Images, tmp_path_factory: pytest.
 @dataclass(frozen=True, kw_only=True)
 class Followed(following.Followed):
     applied: Sequence[manifests.Manifest]
-    """The objects of the first commit."""
     namespace: pods.Namespace
 
     def live(self, *wanted: str) -> set[str]:

@@ -26,8 +26,6 @@ kustomize:
 KUSTOMIZATION = "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources: []\n"
 
 SECOND = "multiple kustomization files"
-"""What kustomize says of two of them."""
-
 EAST, WEST = ("east", "argocd"), ("west", "flux")
 
 Container = Mapping[str, object]

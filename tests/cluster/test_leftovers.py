@@ -65,7 +65,7 @@ def owner(program: str) -> Iterator[subprocess.Popen[str]]:
 def keeper(process: subprocess.Popen[str]) -> int:
     children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
     words = {child: Path(f"/proc/{child}/cmdline").read_bytes() for child in children}
-    return next(int(child) for child, line in words.items() if b"tests.cluster.local.keeper" in line)
+    return next(int(child) for child, line in words.items() if b"tests.cluster.local.ownership" in line)
 
 
 def name_of(process: int) -> str:

@@ -42,7 +42,6 @@ def ask(plane: control_planes.ControlPlane, method: str, path: str, body: Mappin
 
 @contextlib.contextmanager
 def registered(plane: control_planes.ControlPlane, nodes: Sequence[Mapping[str, Any]]) -> Iterator[None]:
-    """Make these nodes, as their kubelets would make them, and no others."""
     try:
         for node in nodes:
             metadata = {key: node["metadata"].get(key, {}) for key in ("name", "labels", "annotations")}
@@ -284,7 +283,6 @@ def lab(reader: Path, applied: control_planes.ControlPlane) -> Iterator[control_
 
 
 def apply(plane: control_planes.ControlPlane) -> None:
-    """Apply the output, as Argo CD and Flux would."""
     plane.kubectl("apply", "--server-side", "--force-conflicts", "-k", str(LAB))
 
 

@@ -64,7 +64,6 @@ class Bundle:
     raw: str
     """The archive before it is unpacked."""
     texts: Mapping[str, str]
-    """Its files by path."""
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +77,6 @@ def whole(story: Story, secrets: Mapping[str, str], tmp_path_factory: pytest.Tem
 
 
 def bundle(story: Story, folder: Path, without: tuple[str, str] = ("", "")) -> Bundle:
-    """Return the bundle of somebody with the rights that docs/status.md names, but for a verb of a resource."""
     target = folder / "bundle.tar.gz"
     objects = access.documented()
     (role,) = (item for item in objects if item["kind"] == "Role")

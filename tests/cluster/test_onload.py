@@ -35,11 +35,7 @@ ONLOAD, LATENCY = stacks.RESOURCES
 OWN = host_paths.Own("onload")
 LIBRARY = "/opt/onload/usr/lib64/libonload.so"
 NODES = {"onload": "1:3", "onload_epoll": "1:5"}
-"""The device nodes, with the numbers of the fake kernel."""
-
 PROFILE = {"EF_POLL_USEC": "100000", "EF_TCP_FASTSTART_IDLE": "0", "EF_TCP_FASTSTART_INIT": "0"}
-"""The profile `latency` of the shipped policy."""
-
 COUNT = 40
 """`maxPods` of the shipped policy."""
 
@@ -98,8 +94,6 @@ class Desk:
         self.node.plane.apply(*self.compiled(version))
 
     def wait_for(self, version: str) -> None:
-        """Wait until the installer has proved a version, and its tokens can be had."""
-
         def proved() -> bool:
             installers = self.operator.pods("app.kubernetes.io/name=onload-driver")
             of_it = [pod for pod in installers if driver_node.config_of(pod)["driverVersion"] == version]
@@ -167,7 +161,6 @@ def make_images(images: image_store.Images, folder: Path) -> None:
 
 @contextlib.contextmanager
 def shown(node: nodes.Node, host: machines.Machine) -> Iterator[None]:
-    """Have the node show the host's device nodes and its /opt."""
     links = {Path("/dev", name): host.root / "dev" / name for name in NODES}
     with (node.plane.instance.state.parent / "dev.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -226,7 +219,6 @@ def users(namespace: pods.Namespace, debian: str) -> Users:
 
 
 def view(version: str, **env: str) -> dict[str, Any]:
-    """Return what a container with a token of Onload sees: only what the recipe injects."""
     libraries = [LIBRARY, f"{LIBRARY}.1"]
     return {
         "nodes": NODES,

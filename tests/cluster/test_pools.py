@@ -86,7 +86,6 @@ class Fleet:
         return self.stage.apply(manifests.compiled(self._root, self.stage.documents(changed, others)))
 
     def merge(self, changed: Mapping[str, Any]) -> stages.Change:
-        """Do as `apply`, and wait for the pods of the plan."""
         began_s = time.monotonic()
         change = self.apply(changed)
         self.stage.wait_for(self.plan())

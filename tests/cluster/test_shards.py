@@ -77,8 +77,6 @@ def apply(namespace: pods.Namespace, job: Mapping[str, Any]) -> None:
 
 
 def wait_for_end(namespace: pods.Namespace) -> Any:
-    """Wait until every shard is compiled; return the Job's status."""
-
     def status() -> Any:
         return json.loads(namespace.kubectl("get", "job", JOB, "-o", "json"))["status"]
 

@@ -18,7 +18,6 @@ ROOM = 34 << 10
 
 
 def largest(engine: str, limit: int, namespace: str) -> Any:
-    """Return the DaemonSet with the longest node affinity that compiles, in this namespace."""
     where = builders.cluster(gitops={"engine": engine}, kubernetesVersion="1.31")
     policies: list[definitions.Policy] = builders.excluding(limit - ROOM)
     item = builders.objects(policies, (), where)["device-plugin/daemonset-kae-device-plugin-rest.yaml"]

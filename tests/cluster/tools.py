@@ -18,7 +18,6 @@ _LIBRARIES = "libc6-dev libseccomp-dev pkg-config"
 
 
 def main() -> int:
-    """Make what is missing and return 1 where the machine still lacks something."""
     for wanted in (*programs.SETS, *programs.ENGINES, *programs.RUNTIMES, *programs.RELEASE):
         if wanted.tags and not _can_build_c():
             sys.stderr.write(f"Without {wanted.name}: apt-get install --no-install-recommends gcc {_LIBRARIES}\n")

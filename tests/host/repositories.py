@@ -96,7 +96,6 @@ SHELVES: Mapping[str, tuple[tuple[rpms.Package, ...], str]] = MappingProxyType(
         "strange": ((_FIRST[0],), STRANGER),
     }
 )
-"""The packages of each repository, and who signs them."""
 
 
 def stock(host: chroot.Host) -> None:

@@ -20,7 +20,6 @@ PACKAGES = ("createrepo-c", "dnf", "gpg", "gpg-agent", "kmod", "python3", "rpm")
 """The packages of the roots beyond Debian's essential ones; gpg-agent only signs packages."""
 
 COMMANDS = {"chroot": "coreutils", "mmdebstrap": "mmdebstrap", "mount": "mount", "tar": "tar"}
-"""The commands that this machine must have, and the Debian package that brings each."""
 
 
 def obstacles() -> Iterator[str]:
@@ -51,10 +50,7 @@ def debian() -> Path:
 
 @contextlib.contextmanager
 def opened(folder: Path, *below: Path) -> Iterator[Path]:
-    """A root upon these layers, the upper ones first: what is written in it lies in `folder`, which is made.
-
-    `layer(folder)` may lie below another root once this one is closed.
-    """
+    """A root upon these layers, the upper ones first; what is written lies in `layer(folder)`, for a later root."""
     root, work = folder / "root", folder / "work"
     for part in (root, work, layer(folder)):
         part.mkdir(parents=True)

@@ -92,10 +92,7 @@ def compression(version: str) -> Package:
 
 
 def kernel_devel(kernel: str, files: Mapping[str, bytes]) -> Package:
-    """The package of the files, below the kernel's build folder, that modules of this kernel are compiled against.
-
-    It is found by `kernel-devel-<release>`, as the real one is, whose architecture is part of that name.
-    """
+    """The package that modules are compiled against, found by `kernel-devel-<release>` with the architecture."""
     version, _, rest = kernel.partition("-")
     return Package(
         name="kernel-devel",
@@ -123,7 +120,6 @@ def build(host: chroot.Host, packages: Iterable[Package], folder: str) -> None:
 
 
 def make_key(host: chroot.Host, owner: str) -> str:
-    """Makes a key pair by which the host's root can sign; returns the path of its public half."""
     path = f"/etc/pki/rpm-gpg/RPM-GPG-KEY-{owner}"
     host.path(path).parent.mkdir(parents=True, exist_ok=True)
     host.run("gpg", "--batch", "--passphrase", "", "--quick-generate-key", owner, "rsa2048", "sign", "never")

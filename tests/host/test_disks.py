@@ -34,7 +34,6 @@ def newer(machine: machines.Machine, image: Path, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def crew(machine: machines.Machine) -> Iterator[incidents.Crew]:
-    """Installers of the host, which find no API server."""
     with incidents.Crew(machine) as crew:
         yield crew
 

@@ -7,10 +7,7 @@ from tests.images import inputs, stores
 
 
 def built_image(name: str = "kae-device-plugin") -> Path:
-    """Docker's archive of a program's image, or of the compiler's, named localhost/<name>:1, upon a minimal Debian.
-
-    The images of programs are built together, when the sources have changed since the last time, and kept.
-    """
+    """Docker's archive of an image, localhost/<name>:1, upon a minimal Debian; kept until the sources change."""
     is_compiler = name == "kae-compiler"
     digest = inputs.digest(inputs.compiler_sources() if is_compiler else inputs.sources())
     folder = programs.folder().parent / "images"

@@ -34,7 +34,6 @@ def sources() -> tuple[Path, ...]:
 
 
 def shipped(folder: str) -> tuple[Path, ...]:
-    """The sources that a program's image holds, from the root and in order."""
     tops = [ROOT / "runtime", ROOT / folder]
     if folder == "watcher":
         tops += [ROOT / line for line in _tops() if line.startswith("compiler/")]
@@ -45,7 +44,6 @@ def shipped(folder: str) -> tuple[Path, ...]:
 
 
 def compiler_sources() -> tuple[Path, ...]:
-    """Every file that a build of the compiler's image reads, from the root and in order."""
     tops = ("LICENSE", "README.md", "pyproject.toml", "ci", "compiler", "schemas", "templates")
     return tuple(sorted(path for top in tops for path in _files(ROOT / top)))
 

@@ -24,10 +24,7 @@ def kernels() -> tuple[str, ...]:
 
 
 def build(store: stores.Store) -> str:
-    """Build an image with uadk, where the checkout has it, and with modules for each kernel; return its name.
-
-    The engine is for arm64 and OpenSSL 1.1 alone.
-    """
+    """Build an image with uadk, where the checkout has it, and modules for each kernel; the engine needs arm64."""
     place = stores.named("build")
     store.take(debian.debian_root(librarytrees.PACKAGES), place)
     libraries = "uadk" if has_libraries() else "none"

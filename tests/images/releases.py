@@ -93,8 +93,6 @@ class Release:
     place: Place
     store: stores.Store
     blobs: Path
-    """The folder of the registry."""
-
     registry: str
     environment: Mapping[str, str]
 
@@ -232,7 +230,6 @@ def put(release: Release, name: str, reference: str, content: bytes, kind: str) 
 
 
 def referrers(release: Release, digest: str) -> bytes:
-    """Return the index of what refers to an image, which a registry without an API for it has as a tag."""
     (link,) = release.blobs.glob(f"**/_manifests/tags/{digest.replace(':', '-')}/current/link")
     return release.blob(link.read_text()).read_bytes()
 
@@ -264,7 +261,6 @@ def _send(release: Release, method: str, path: str, *content: Any) -> None:
 
 
 def list_schema() -> jsonschema.Draft7Validator:
-    """Return what judges a list by the schema of CycloneDX 1.6."""
     names = ("bom-1.6.schema.json", "jsf-0.82.schema.json", "spdx.schema.json")
     whole, *parts = (json.loads((programs.folder() / name).read_text("utf-8")) for name in names)
     known = referencing.Registry().with_resources(

@@ -17,8 +17,6 @@ from tests.cluster.local import instances, waiting
 from tests.images import inputs
 
 REGISTRY = "localhost"
-"""The first part of every name."""
-
 VERSION, REVISION = "7.8.9", "c0ffee" * 7
 """What the images say that they are made from, as the copies of the sources lie in no repository."""
 
@@ -27,8 +25,6 @@ COMMANDS = ("make", "mmdebstrap", "podman", "runc")
 
 BASE = f"{REGISTRY}/kae-base:1"
 LICENCES = "/usr/share/licenses/kae"
-"""The folder of licences in an image."""
-
 _UNCOMPILED = """
 import importlib.util, pathlib, sysconfig
 for top in ("/app", sysconfig.get_path("purelib")):
@@ -59,10 +55,7 @@ class Store:
         return self.folder / "storage.conf"
 
     def build(self, sources: Path, tag: str) -> None:
-        """Runs `make images` in a folder of sources, without any network and without a layer of an earlier build.
-
-        That builds every image.
-        """
+        """Runs `make images`, which builds every image, without any network and without a layer of an earlier build."""
         self.run_here("make", "--no-print-directory", f"--directory={sources}", "images", **_variables(tag))
 
     def build_compiler(self, tag: str) -> None:
@@ -98,7 +91,6 @@ class Store:
         return dict(image)
 
     def uncompiled(self, name: str) -> list[str]:
-        """Return the modules in an image that are not compiled for good."""
         done = self.run(name, "python", "-c", _UNCOMPILED)
         assert done.returncode == 0, done.stderr
         return done.stdout.split()
@@ -116,10 +108,7 @@ class Store:
     def run(
         self, name: str, *command: str, folder: Path | None = None, options: Sequence[str] = ()
     ) -> subprocess.CompletedProcess[str]:
-        """Runs a command in a container that has neither network nor capabilities, and cannot write its root.
-
-        It sees the folder, if there is one, at the folder's own path. Further options are podman's. It may fail.
-        """
+        """Runs a command, which may fail, without network and capabilities; it sees the folder at its own path."""
         mounted = () if folder is None else (f"--volume={folder}:{folder}",)
         words = ("podman", "run", "--rm", "--network=none", *_CONFINED, *_LIMITS, *mounted, *options)
         return self._run((*words, f"--entrypoint={command[0]}", name, *command[1:]))

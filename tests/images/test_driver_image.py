@@ -213,7 +213,6 @@ def libraries(kae: Path, tmp_path: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def autotools(store: stores.Store) -> str:
-    """A BUILD_IMAGE that has what libraries are compiled with; make's argument."""
     name = stores.named("autotools")
     store.take(images.debian_root(librarytrees.PACKAGES), name)
     return f"BUILD_IMAGE={name}"

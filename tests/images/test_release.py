@@ -32,7 +32,6 @@ class Made:
     first: dict[str, str]
     second: dict[str, str]
     release: Release
-    """The second."""
 
 
 @pytest.fixture(scope="module")
@@ -237,7 +236,6 @@ def test_the_commands_of_the_page_end_at_an_image_that_nobody_signed(release: Re
 
 
 def commands(release: Release) -> str:
-    """Return the commands of docs/verify.md, with the names of this release."""
     page = (inputs.ROOT / "docs/verify.md").read_text("utf-8")
     text = "".join(re.findall(r"(?m)^    .*\n", page))
     assert text.count("cosign ") == 3
@@ -246,7 +244,6 @@ def commands(release: Release) -> str:
 
 
 def release_folder(release: Release, folder: Path) -> Path:
-    """Return a folder with the files of a release, and with the output of a fleet that its image has compiled."""
     fleet = new_fleet(release, folder)
     for path in release.dist.iterdir():
         if path.is_file():
@@ -255,7 +252,6 @@ def release_folder(release: Release, folder: Path) -> Path:
 
 
 def new_fleet(release: Release, folder: Path) -> Path:
-    """Return a new fleet in a folder, compiled by the image of the release."""
     image = f"{release.registry}/kae-compiler:{VERSION}-{ARCHITECTURE}"
     script = f"kae init '{folder}/fleet' --cluster east && cd '{folder}/fleet' && kae compile"
     done = release.store.run(image, "sh", "-c", script, folder=folder, options=("--user=0", "--tmpfs=/tmp"))

@@ -37,8 +37,6 @@ DEBIAN: Mapping[str, str] = {
     "xz": "xz-utils",
     "zstd": "zstd",
 }
-"""The commands that Debian's packages bring, and which package brings each."""
-
 MODULES = ("uacce", "hisi_qm", "hisi_hpre", "hisi_sec2", "hisi_zip")
 
 _HELPERS = [
@@ -189,10 +187,7 @@ def _install_packages(locks: list[Path], out: Path) -> None:
 
 
 def _pack(payload: Path, site: Path, drivers: Path, kmods: Path) -> None:
-    """Write the disk that a guest mounts at /payload.
-
-    It has project/, site/, images/ (the roots of installers' images), and kmods/ as `kmod_images` has it.
-    """
+    """Write the disk for /payload: project/, site/, images/ (the installers' roots) and `kmod_images`' kmods/."""
     with tempfile.TemporaryDirectory() as work:
         tree = Path(work)
         ignored = shutil.ignore_patterns("__pycache__")

@@ -14,7 +14,6 @@ Boot = Callable[..., host.Host]
 
 @pytest.fixture(scope="session")
 def parts(tmp_path_factory: pytest.TempPathFactory) -> artifacts.Artifacts:
-    """What machines are made of; skip or fail with the reason where there can be none."""
     tools.require_cluster(artifacts.obstacles())
     return artifacts.make(tmp_path_factory.mktemp("payload"))
 

@@ -51,11 +51,9 @@ class Installer:
         return self._wait("grep -F '\"state\": ' {log} | tail -n 1 | grep -vF '\"Changing\"'", timeout_s)
 
     def wait_for(self, state: str, timeout_s: float = REST_S) -> Said:
-        """Wait until its last state is this one."""
         return self._wait(f"grep -F '\"state\": ' {{log}} | tail -n 1 | grep -F '\"{state}\"'", timeout_s)
 
     def wait_for_step(self, step: str, timeout_s: float = REST_S) -> None:
-        """Wait until it has begun a step."""
         self._wait(f'grep -F \'"step": "{step}"\' {{log}}', timeout_s)
 
     def stop(self, timeout_s: float = 300) -> None:
@@ -104,10 +102,7 @@ class Host:
         self.guest.write(CONFIG, json.dumps({**config(), "driverVersion": version, **changes}))
 
     def begin(self, driver: str, *, log: str = "", options: str = "") -> Installer:
-        """Start an installer, with further options, also another config; a boot ends it, or `stop`.
-
-        Its image has a driver of `artifacts.DRIVERS`, or is at a path of the guest.
-        """
+        """Start an installer of `artifacts.DRIVERS`, or of an image in the guest; a boot ends it, or `stop`."""
         unit = f"installer-{len(self.guest.boots)}-{next(self._units)}"
         output = " ".join(
             f"--property=Standard{name}=append:{log or f'/run/{unit}.log'}" for name in ("Output", "Error")
@@ -127,7 +122,6 @@ class Host:
         installer.stop()
 
     def install(self, driver: str, **changes: Any) -> Said:
-        """Ask for a driver, and return the state in which an installer comes to rest."""
         with self.installing(driver, **changes) as installer:
             return installer.wait_for_rest()
 
@@ -138,7 +132,6 @@ class Host:
             assert said.state == "Ready", said
 
     def command(self, name: str, driver: str = "2.0.1", timeout_s: float = machine.COMMAND_S) -> machine.Answer:
-        """Run a command of the installer: status, plan, remove, retry."""
         return self.guest.ask(f"env {ENVIRONMENT} {_command(driver)} {name}", timeout_s)
 
     def loaded(self, names: Sequence[str] = artifacts.MODULES) -> dict[str, str]:

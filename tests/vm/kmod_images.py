@@ -57,14 +57,10 @@ IN_TREE = Image(name="in-tree", sources="onload", version="5.3", words=("IN_TREE
 """The network driver that a kernel has by itself."""
 
 USER_SPACE = ("8.1", "8.2", "8.3")
-"""The versions of the images onload-user-<version>, which have /opt/onload."""
 
 
 def make(releases: Sequence[str], out: Path) -> None:
-    """Make all images in a folder, those of modules for each of two kernels.
-
-    simple-kmod-mixed has the modules of one of them in the folder of the other.
-    """
+    """Make all images; simple-kmod-mixed has the modules of one kernel in the folder of the other."""
     with futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         pairs = itertools.product((*IMAGES, IN_TREE), releases)
         list(pool.map(lambda pair: pair[0].build(pair[1], out / f"{pair[0].name}-{pair[1]}"), pairs))

@@ -1,8 +1,4 @@
-"""The guest: start it, run commands in it as root, pull its plugs.
-
-with machine.Machine(artifacts, folder) as guest:
-    print(guest.run("uname -r"))
-"""
+"""The guest: start it, run commands in it as root, pull its plugs."""
 
 import contextlib
 import json

@@ -1,8 +1,4 @@
-"""Pods of an installer for another driver than KAE's: images of payloads, the init containers, and the config.
-
-with pods.Pod(host, config, {"modules": "simple-kmod-1.0"}) as installer:
-    assert installer.wait_for_rest().state == "Ready"
-"""
+"""Pods of an installer for another driver than KAE's: images of payloads, the init containers, and the config."""
 
 import contextlib
 import itertools
@@ -16,8 +12,6 @@ from tests.vm import host
 NAMESPACE = "kae-operator"
 KMODS = "/payload/kmods"
 SIMPLE = ("simple_kmod", "simple_procfs_kmod")
-"""The modules of simple-kmod."""
-
 _NUMBERS = itertools.count(1)
 
 _CONTAINER = "setpriv --bounding-set=-all,+sys_chroot --no-new-privs chroot"
@@ -53,10 +47,7 @@ def simple(version: str, **fields: Any) -> dict[str, Any]:
 def running(
     on: host.Host, wanted: Mapping[str, Any], images: Mapping[str, str], options: str = ""
 ) -> Iterator[host.Installer]:
-    """Run a pod to the end of the block, with further options of the installer.
-
-    Images, by the payload's name, are those of `kmod_images`, or at paths of the guest.
-    """
+    """Run a pod to the end of the block; images, by payload, are those of `kmod_images`, or at paths of the guest."""
     folder = f"/run/pod-{next(_NUMBERS)}"
     for payload in wanted["payloads"]:
         _copy(on, folder, images[payload["name"]], payload)

@@ -44,8 +44,6 @@ class Outcome:
     """What a host is after a cut."""
 
     before: str
-    """The version that was installed."""
-
     asked: str
     at_boot: dict[str, str]
     """The versions of the modules that udev loaded at the boot after the cut."""
@@ -54,8 +52,6 @@ class Outcome:
     """The state in which the next installer came to rest."""
 
     in_the_end: dict[str, str]
-    """The versions that are loaded then."""
-
     by_udev: dict[str, str]
     """The versions that udev loads when it looks at all devices again."""
 

@@ -8,7 +8,6 @@ DOWN = "The host went down during the change to the driver 2.0.4. The host is ba
 
 
 def crash(shared: host.Host) -> None:
-    """Have an installer load the driver that panics, and wait until the host is up again."""
     number, panics = len(shared.guest.boots) + 1, panicked(shared)
     shared.ask_for("panic")
     shared.begin("panic")

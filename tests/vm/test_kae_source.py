@@ -82,7 +82,6 @@ def install(machine: host.Host, uacce_mode: int) -> host.Said:
 
 
 def loaded(machine: host.Host) -> set[str]:
-    """Return the names of the loaded modules of the driver, which have no version."""
     lines = machine.guest.ask("grep -E '^(uacce|hisi_)' /proc/modules").output.splitlines()
     return {line.split()[0] for line in lines}
 

@@ -24,7 +24,6 @@ CARRY_TRAFFIC = (
 
 
 def install_simple(on: host.Host, version: str, kernel: str = "", **fields: Any) -> host.Said:
-    """Run an installer with the image of a version, for the running kernel or for another one."""
     image = f"simple-kmod-{version}-{kernel or on.guest.release}"
     with pods.running(on, pods.simple(version, **fields), {"modules": image}) as installer:
         return installer.wait_for_rest()

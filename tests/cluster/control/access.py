@@ -17,7 +17,6 @@ from tests.cluster.local import waiting
 
 _PAGE = Path(__file__).resolve().parents[3] / "docs/status.md"
 _HOME = "default"
-"""The namespace of the service accounts."""
 
 
 def kubeconfig(plane: control_planes.ControlPlane, folder: Path, **user: str) -> Path:

@@ -21,7 +21,6 @@ class Answer:
     body: Any
     """Parsed JSON; the text itself where it is none, as of /readyz."""
     warnings: tuple[str, ...] = ()
-    """The warnings in the answer's headers."""
 
 
 class Api:
@@ -43,10 +42,7 @@ class Api:
         return self.send(method, path, None if body is None else json.dumps(body).encode(), kind)
 
     def apply(self, path: str, text: str, manager: str, *, dry_run: bool = False) -> Answer:
-        """Apply an object server-side, as YAML that the API server parses; it refuses unknown fields.
-
-        A dry run does everything but to keep the object, and takes what another manager owns.
-        """
+        """Apply YAML server-side, in strict mode; a dry run keeps nothing, and takes what another manager owns."""
         query = f"fieldManager={manager}&fieldValidation=Strict{'&dryRun=All&force=true' if dry_run else ''}"
         return self.send("PATCH", f"{path}?{query}", text.encode(), _APPLY)
 

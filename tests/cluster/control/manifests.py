@@ -16,10 +16,7 @@ from tests.golden import trees
 
 _FIRST = ("Namespace", "CustomResourceDefinition")
 ROOT = trees.ROOT
-"""The folder of the repository."""
-
 NAMESPACE = "kae-operator"
-"""The namespace of the programs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +24,6 @@ class Manifest:
     """An object, and the very text that the compiler wrote."""
 
     component: str
-    """The folder of the object."""
     data: Mapping[str, Any]
     text: str
 
@@ -86,10 +82,7 @@ def namespaces(manifests: Sequence[Manifest]) -> frozenset[str]:
 
 
 def differences(rendered: Any, live: Any, path: str = "") -> Iterator[str]:
-    """Yield where a live object differs from the rendered one; keys that the API server adds are ignored.
-
-    A list is compared as a whole: an element more is a difference.
-    """
+    """Yield where a live object differs, but for keys that the API server adds; a list is compared as a whole."""
     if isinstance(rendered, Mapping) and isinstance(live, Mapping):
         for key, value in rendered.items():
             yield from differences(value, live.get(key), f"{path}.{key}")

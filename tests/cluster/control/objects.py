@@ -65,7 +65,6 @@ def condition(item: Any, kind: str = "Ready") -> str:
 
 
 def is_available(workload: Any) -> bool:
-    """Return whether a workload has all its pods, of its last template."""
     status = workload["status"]
     if status.get("observedGeneration") != workload["metadata"]["generation"]:
         return False

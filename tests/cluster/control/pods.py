@@ -13,10 +13,7 @@ from tests.cluster.local import waiting
 
 
 def pod(name: str, image: str, command: Sequence[str], **spec: object) -> dict[str, Any]:
-    """Return a pod of one container, `main`, that runs a command once; `spec` holds further fields of the pod's spec.
-
-    A field `container` holds further fields of the container instead.
-    """
+    """Return a pod whose container `main` runs a command once; further fields are its spec's, or in `container`."""
     extra = spec.pop("container", {})
     assert isinstance(extra, Mapping)
     container = {"name": "main", "image": image, "imagePullPolicy": "Never", "command": list(command)}

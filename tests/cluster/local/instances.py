@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 NODE = "kae-node-0"
-"""The name of the only node."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,11 +33,7 @@ class Instance:
 
     @property
     def address(self) -> str:
-        """The machine's own address that every program listens on.
-
-        It is also the address of the service `kubernetes`, so that the in-cluster configuration of a pod works
-        although no kube-proxy runs.
-        """
+        """The machine's own address of every program, and of the service `kubernetes`: no kube-proxy runs."""
         return f"198.18.{self.number}.1"
 
     @property

@@ -65,12 +65,9 @@ def _take(lock: IO[str]) -> None:
 
 
 def _keeper(instance: instances.Instance, lock: IO[str], complaints: IO[str]) -> subprocess.Popen[bytes]:
-    """Return a process that clears up once its standard input ends, which it does however this process ends.
-
-    It inherits the lock, and so holds it until it is done.
-    """
+    """Return a process that clears up once its standard input ends; it inherits the lock, and holds it until then."""
     return subprocess.Popen(
-        (sys.executable, "-m", "tests.cluster.local.keeper", str(instance.number)),
+        (sys.executable, "-m", "tests.cluster.local.ownership", str(instance.number)),
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=complaints,
@@ -78,3 +75,8 @@ def _keeper(instance: instances.Instance, lock: IO[str], complaints: IO[str]) ->
         pass_fds=(lock.fileno(),),
         start_new_session=True,  # Ctrl-C is not meant for it.
     )
+
+
+if __name__ == "__main__":
+    sys.stdin.read()
+    clear(instances.Instance(number=int(sys.argv[1])))

@@ -27,7 +27,6 @@ DEBIAN: Mapping[str, str] = {
     "/usr/lib/cni/loopback": "containernetworking-plugins",
     "/usr/lib/cni/ptp": "containernetworking-plugins",
 }
-"""The commands that Debian's packages bring, and which package brings each."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,8 +37,6 @@ class ProgramSet:
     """The folder of its go.mod."""
 
     packages: Mapping[str, str] = field(default_factory=dict)
-    """The Go package of each program."""
-
     module: str = ""
     """The module whose version, as go.mod requires it, is that of the programs and the files."""
 
@@ -216,7 +213,6 @@ def path(name: str) -> str:
 
 
 def obstacles() -> Iterator[str]:
-    """Yield what keeps the cluster from running here: sentences, each of which says what to do."""
     if os.geteuid() != 0:
         yield "The cluster's tests need root: its containers, mounts and cgroups are real."
     else:

@@ -18,8 +18,6 @@ from tests.cluster.nodes import node as nodes
 from tests.installer import machines
 
 OLD, NEW = "2.0.1", "2.0.2"
-"""The versions of drivers that there are images for."""
-
 _RULES = "/apis/nfd.k8s-sigs.io/v1alpha1/nodefeaturerules"
 
 

@@ -18,7 +18,6 @@ _SAY = (
     "print('GET / Authorization: Bearer', os.environ['BEARER_TOKEN'])\n"
     "print('cloning', os.environ['GIT_CREDENTIAL'])\n"
 )
-"""What the pod writes to its log."""
 
 
 def plant(story: Story) -> Mapping[str, str]:

@@ -14,8 +14,6 @@ from tests.cluster.loop.story import Story
 
 _ROOT = Path(__file__).resolve().parents[3]
 KEPT = Path(__file__).with_name("record.json")
-"""The run that docs/tour.md tells of."""
-
 _MEASURED = ("at", "seconds", "shows")
 """What is of one run alone: times, and texts that hold hashes and names of pods."""
 

@@ -54,8 +54,6 @@ def hosted(folder: Path, address: str) -> Iterator[Host]:
 
 
 class Fleet:
-    """The fleet's repository on the git host, the inventory's beside it, and a person's clone."""
-
     def __init__(self, folder: Path, host: Host) -> None:
         """Make the repositories in the folders that the host serves, below `folder / "git"`."""
         self.bare = remotes.Remote(folder / "git/open/fleet.git", empty=True)

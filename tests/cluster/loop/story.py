@@ -22,8 +22,6 @@ CLUSTER, POLICY, WAVE = "test", "kae", "canary"
 HPRE = "openfuyao.com/kae.hpre"
 WORKLOAD, BUDGET = "tls-terminator", "keep-one"
 DEBIAN = "localhost/debian:1"
-"""The image of the workload."""
-
 SECRET = "kae-inventory-git"  # noqa: S105 - The name of one.
 _BRANCH, _INVENTORY = f"inventory/{CLUSTER}", f"inventory/{CLUSTER}.json"
 _INSTALLER = f"kae-driver-{POLICY}--{WAVE}"

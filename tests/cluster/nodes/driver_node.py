@@ -135,7 +135,6 @@ def holding(kubelet: podresources.Kubelet, namespace: pods.Namespace, node: node
 
 
 def policy(name: str, driver: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a policy of the nodes with this pool, with these fields of `driver` and no device plugin."""
     image = {"repository": "localhost", "source": {"prebuilt": {}}}
     operator = {"enabledHPRE": True, "enabledSEC": True, "enabledZIP": True}
     spec = {

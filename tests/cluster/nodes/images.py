@@ -56,10 +56,7 @@ class Images:
         return name
 
     def debian(self, name: str = "localhost/debian:1", packages: Sequence[str] = ("kmod", "python3")) -> str:
-        """Load a minimal Debian with these packages; return its name.
-
-        Its containers end at once: most commands, as the first process of a container, would ignore SIGTERM.
-        """
+        """Load a Debian whose containers end at once: most commands, as the first process, would ignore SIGTERM."""
         return self.build(name, debian_root(tuple(sorted(packages))), command=("python3",), StopSignal="SIGKILL")
 
     def _import(self, name: str, archive: Path) -> None:

@@ -52,11 +52,7 @@ class DeviceFolder:
         self._lock.close()
 
     def tell(self) -> None:
-        """Have the kernel tell of something.
-
-        The event is real: a PCI device of this machine is asked to announce itself (uevent), which every listener
-        receives as it would for a KAE device.
-        """
+        """Have a PCI device of this machine announce itself: a real uevent, which every listener receives."""
         self._spokesman.write_text("change")
 
     def show(self) -> bool:
@@ -119,7 +115,6 @@ class Deployed:
     namespace: pods.Namespace
     devices: Devices
     folder: Path
-    """The project that it was compiled from."""
 
     def plugin(self) -> Any:
         """Return the plugin's pod; None where there is none that stays."""

@@ -80,10 +80,7 @@ class Stage:
         return {name: json.dumps(data) for name, data in files.items()}
 
     def apply(self, root: Path) -> Change:
-        """Apply the objects of a project that the cluster lacks, and label the nodes.
-
-        The rules come first, so that DaemonSets find the nodes labelled; what is compiled no more goes last.
-        """
+        """Apply what the cluster lacks, rules and so labels first; what is compiled no more goes last."""
         wanted = {str(item): item for item in manifests.of(root / "output" / CLUSTER) if item.kind in APPLIED}
         changed = {title: item for title, item in wanted.items() if self._there.get(title) != item}
         gone = {title: item for title, item in self._there.items() if title not in wanted}
