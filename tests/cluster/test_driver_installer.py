@@ -1,7 +1,4 @@
-"""The driver installer on a real node: its image, its DaemonSet as compiled, the real kubelet; the host is a folder.
-
-The folder holds a small Debian with Python, whose modprobe and rmmod act upon files, and whose kmod is real.
-"""
+"""The driver installer on a real node: its image, its compiled DaemonSet, the real kubelet; the host is a folder."""
 
 import copy
 from collections.abc import Iterator
@@ -34,8 +31,8 @@ class Deployed:
 
     def apply(self, version: str, **config: Any) -> str:
         changed = copy.deepcopy(self.daemon_set)
-        driver_node.set_version(changed, version)
-        driver_node.set_config(changed, **{"enabledCleanup": False} | config)
+        driver_node.set_config(changed, **{"driverVersion": version, "enabledCleanup": False} | config)
+        driver_node.pod_of(changed)["spec"]["containers"][0]["image"] = f"{driver_node.IMAGE}:{version}"
         self.namespace.plane.apply(changed)
         told = driver_node.config_of(driver_node.pod_of(changed))
 

@@ -1,7 +1,4 @@
-"""A driver installer's rights on the real API server: Leases in its node's name, and evictions on its own node.
-
-The objects are the compiler's. The nodes have no kubelet: rights and budgets need none.
-"""
+"""A driver installer's rights on the real API server: Leases in its node's name, and evictions on its own node."""
 
 import contextlib
 import itertools

@@ -1,7 +1,4 @@
-"""enabledCleanup in a repository: Argo CD and Flux prune a policy, and its driver leaves the host with its DaemonSet.
-
-The node and the installer's image are real, the engines too; the host is a folder, as in test_driver_installer.
-"""
+"""enabledCleanup in a repository: engines prune a policy, and its driver leaves the host with its DaemonSet."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

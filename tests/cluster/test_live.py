@@ -193,9 +193,6 @@ def restart(plane: control_planes.ControlPlane) -> None:
     waiting.until("kube-apiserver", plane.api.is_ready, programs=(server,))
 
 
-# Failures
-
-
 def test_who_may_not_list_nodes_is_told_so(control_plane: control_planes.ControlPlane, tmp_path: Path) -> None:
     cluster = reader_module.Cluster(
         access.kubeconfig(control_plane, tmp_path, token=access.token_of(control_plane, "default"))
@@ -243,9 +240,6 @@ def test_a_server_with_a_certificate_of_another_authority_is_not_trusted(
 
     with pytest.raises(client.Untrusted, match="is not trusted: unable to get local issuer certificate"):
         next(reader_module.Cluster(path).pages())
-
-
-# Status
 
 
 @pytest.fixture(scope="module")

@@ -1,7 +1,4 @@
-"""Pools before the real DaemonSet controller: where their pods are, and whom an edit of a policy moves.
-
-How many nodes and pods there were goes to standard output: `pytest -rP` shows it.
-"""
+"""Pools before the real DaemonSet controller: where their pods are, and whom an edit of a policy moves."""
 
 import itertools
 import sys
@@ -95,9 +92,6 @@ class Fleet:
         )
         return change
 
-    def wait_until_ready(self) -> None:
-        waiting.until("Ready pods", lambda: all(pod.is_ready for pod in self.stage.pods()))
-
     def plan(self) -> list[placements.Placement]:
         return placements.foretold(self._root)
 
@@ -177,7 +171,7 @@ def test_a_wider_wave_moves_the_nodes_that_join_it_and_no_other_pod(fleet: Fleet
 def test_another_version_of_a_wave_replaces_its_pods_alone_at_the_pace_it_may(fleet: Fleet) -> None:
     canary = {placement for placement in fleet.planned if "--canary--" in placement[1]}
     daemon_sets = {name for _, name, _ in canary}
-    fleet.wait_until_ready()
+    waiting.until("Ready pods", lambda: all(pod.is_ready for pod in fleet.stage.pods()))
 
     change = fleet.apply(policy({"version": "2.3.1"}))
     lacking = rolled(fleet)

@@ -1,7 +1,4 @@
-"""Offline repositories, made by the real createrepo_c in a host, and the files that they are made of.
-
-`SHELVES` are made once for all tests; a host sees each as file:///srv/<name>.
-"""
+"""Offline repositories, made by the real createrepo_c in a host, and the files that they are made of."""
 
 import base64
 import contextlib

@@ -56,7 +56,7 @@ def test_any_version_takes_the_place_of_any_other(host: chroot.Host, old: str, n
     assert chosen(host) == new
 
 
-def test_the_scripts_of_an_upgrade_leave_the_kernel_without_a_driver(
+def test_scripts_leave_no_driver_after_an_upgrade_and_no_options_after_a_removal(
     host: chroot.Host, machine: machines.Machine
 ) -> None:
     install(host, "kae-driver-2.0.1-1")
@@ -65,14 +65,8 @@ def test_the_scripts_of_an_upgrade_leave_the_kernel_without_a_driver(
 
     # The old package's %preun unloads, and it comes after the new one's %post: loading is up to the installer.
     assert machine.loaded() == {}
-
-
-def test_the_scripts_of_a_removal_delete_options_whoever_wrote_them(host: chroot.Host) -> None:
-    install(host, "kae-driver-2.0.1-1")
     host.write(OPTIONS, "options hisi_hpre uacce_mode=2 pf_q_num=512\n")
-
     rpm.erase(host, ("kae-driver",))
-
     assert not host.path(OPTIONS).exists()
 
 

@@ -83,9 +83,6 @@ class Store:
     def take(self, root: Path, name: str) -> None:
         self.run_here("podman", "import", "--quiet", str(root), name)
 
-    def take_base(self) -> None:
-        self.take(inputs.base(), BASE)
-
     def inspected(self, name: str) -> dict[str, Any]:
         (image,) = json.loads(self.run_here("podman", "image", "inspect", name))
         return dict(image)
@@ -164,7 +161,7 @@ def _seen(headers: Path) -> Path:
 @contextmanager
 def opened() -> Iterator[Store]:
     with empty() as store:
-        store.take_base()
+        store.take(inputs.base(), BASE)
         yield store
 
 

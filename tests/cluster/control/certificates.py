@@ -18,7 +18,11 @@ def write(instance: instances.Instance) -> Path:
     """Write the authority, all certificates and all kubeconfigs, and return the folder of the certificates."""
     folder = instance.state / "pki"
     folder.mkdir(mode=0o700)
-    _make_authority(folder)
+    _openssl(
+        *("req", "-x509", *_KEY, *_DAYS, "-subj", "/CN=kae-cluster"),
+        *("-addext", "keyUsage=critical,keyCertSign,cRLSign"),
+        *("-keyout", str(folder / "ca.key"), "-out", str(folder / "ca.crt")),
+    )
     # This command writes SEC 1 ("EC PRIVATE KEY"), the only form out of which the API server takes the public half.
     _openssl("ecparam", "-name", "prime256v1", "-genkey", "-noout", "-out", str(folder / "service-account.key"))
     _issue(folder, "server", "/CN=kube-apiserver", names=f"IP:{instance.address},DNS:kubernetes.default.svc")
@@ -32,14 +36,6 @@ def write(instance: instances.Instance) -> Path:
         _issue(folder, name, subject)
         _write_kubeconfig(instance, folder, name)
     return folder
-
-
-def _make_authority(folder: Path) -> None:
-    _openssl(
-        *("req", "-x509", *_KEY, *_DAYS, "-subj", "/CN=kae-cluster"),
-        *("-addext", "keyUsage=critical,keyCertSign,cRLSign"),
-        *("-keyout", str(folder / "ca.key"), "-out", str(folder / "ca.crt")),
-    )
 
 
 def _issue(folder: Path, name: str, subject: str, names: str = "") -> None:

@@ -56,12 +56,6 @@ def set_config(item: Mapping[str, Any], **fields: Any) -> None:
     template["metadata"]["annotations"][_CONFIG] = json.dumps({**config_of(template), **fields})
 
 
-def set_version(item: Mapping[str, Any], version: str) -> None:
-    set_config(item, driverVersion=version)
-    (container,) = pod_of(item)["spec"]["containers"]
-    container["image"] = f"{IMAGE}:{version}"
-
-
 @contextlib.contextmanager
 def applied(plane: control_planes.ControlPlane, objects: Sequence[Mapping[str, Any]]) -> Iterator[None]:
     """Make the objects of `compiled` in the cluster; at the end they are gone, with all pods of their namespace."""
