@@ -16,7 +16,7 @@ from tests.cluster.nodes import images as image_store
 from tests.cluster.nodes import node as nodes
 from tests.cluster.nodes import plugin_node
 from tests.cluster.simulated import stages
-from tests.images import archives
+from tests.images import stores
 from tests.property.fleets import machines
 
 
@@ -91,7 +91,7 @@ def debian(images: image_store.Images) -> str:
 def deployed(
     node: nodes.Node, images: image_store.Images, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[plugin_node.Deployed]:
-    images.load(plugin_node.IMAGE, archives.built_image())
+    images.load(plugin_node.IMAGE, stores.built_image())
     with plugin_node.deployed(node, tmp_path_factory.mktemp("project")) as made:
         yield made
 

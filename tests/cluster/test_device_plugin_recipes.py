@@ -14,7 +14,7 @@ from tests.cluster.local import waiting
 from tests.cluster.nodes import images as image_store
 from tests.cluster.nodes import node as nodes
 from tests.cluster.nodes import plugin_node
-from tests.images import archives
+from tests.images import stores
 
 ONLOAD, LATENCY, NPU, OTHER = "amd.com/onload", "amd.com/onload-latency", "example.com/npu", "example.org/other"
 SHOW = "/dev/kae-recipes"
@@ -114,7 +114,7 @@ def compiled(folder: Path, files: Path) -> list[Mapping[str, Any]]:
 def deployed(
     node: nodes.Node, images: image_store.Images, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Deployed]:
-    images.load(plugin_node.IMAGE, archives.built_image())
+    images.load(plugin_node.IMAGE, stores.built_image())
     folder = tmp_path_factory.mktemp("project")
     # The plugin sees the folder above.
     files = node.plane.instance.state / folder.name / "stack"

@@ -20,7 +20,7 @@ from installer import paths as host_places
 from installer.host import record
 from tests.cluster.control import control_plane as control_planes
 from tests.cluster.control import manifests, pods
-from tests.cluster.local import background, waiting
+from tests.cluster.local import waiting
 from tests.cluster.nodes import driver_node
 from tests.cluster.simulated import hollow_kubelet
 from tests.host import roots
@@ -105,8 +105,7 @@ class Fleet:
             functions = tuple({"vendor": devices.VENDOR, "device": kind.pf} for kind in devices.KINDS)
             by_rules = driver_node.labels_of(rules, name, node.machine.kernel, functions)
             labels = {driver_node.POOL: POLICY, **by_rules}
-            answer = self.users.plane.api.request("PATCH", f"/api/v1/nodes/{name}", {"metadata": {"labels": labels}})
-            assert answer.status == 200, answer
+            self.users.plane.api.ask("PATCH", f"/api/v1/nodes/{name}", {"metadata": {"labels": labels}})
 
     def pools(self) -> dict[str, str]:
         return {pod["spec"]["nodeName"]: pod["metadata"]["labels"][_POOL] for pod in self._installers()}
@@ -214,7 +213,7 @@ def _node(folder: Path) -> Iterator[hollow_kubelet.Node]:
 def watched(fleet: Fleet) -> Iterator[list[Moment]]:
     """The moments from here on, as many as can be had."""
     moments: list[Moment] = []
-    with background.Repeated("the watch", lambda: moments.append(fleet.moment())).working():
+    with waiting.Repeated("the watch", lambda: moments.append(fleet.moment())).working():
         yield moments
 
 

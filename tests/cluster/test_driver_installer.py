@@ -15,7 +15,7 @@ from tests.cluster.local import waiting
 from tests.cluster.nodes import driver_node
 from tests.cluster.nodes import images as image_store
 from tests.cluster.nodes import node as nodes
-from tests.images import archives
+from tests.images import stores
 from tests.installer import machines, podresources, settings
 
 OLD, NEW, EMPTY = "2.0.1", "2.0.2", "2.0.3"
@@ -65,7 +65,7 @@ def deployed(
     machine = driver_node.machine(node.plane, "driver-host")
     root, folder = machine.root, tmp_path_factory.mktemp("images")
     driver_node.make_images(images, machine, folder, OLD, NEW)
-    parts, fields = driver_node.layers(archives.built_image("kae-driver-installer"), folder / "empty")
+    parts, fields = driver_node.layers(stores.built_image("kae-driver-installer"), folder / "empty")
     images.build(f"{driver_node.IMAGE}:{EMPTY}", *parts, **fields)
     # With the right to ask for its DaemonSet, which only a policy that cleans up has; `apply` turns the clean-up off.
     driver = {"version": OLD, "enabledCleanup": True, "drain": {"timeoutSeconds": 60}}

@@ -34,22 +34,16 @@ _PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
 _APPS = f"/apis/apps/v1/namespaces/{NAMESPACE}"
 
 
-def ask(plane: control_planes.ControlPlane, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
-    answer = plane.api.request(method, path, body)
-    assert answer.status in (200, 201), f"{method} {path}: {answer}"
-    return answer.body
-
-
 @contextlib.contextmanager
 def registered(plane: control_planes.ControlPlane, nodes: Sequence[Mapping[str, Any]]) -> Iterator[None]:
     try:
         for node in nodes:
             metadata = {key: node["metadata"].get(key, {}) for key in ("name", "labels", "annotations")}
             spec = {"taints": node["spec"].get("taints", [])}
-            ask(plane, "POST", "/api/v1/nodes", {"metadata": metadata, "spec": spec, "status": node["status"]})
+            plane.api.ask("POST", "/api/v1/nodes", {"metadata": metadata, "spec": spec, "status": node["status"]})
         yield
     finally:
-        ask(plane, "DELETE", "/api/v1/nodes")
+        plane.api.ask("DELETE", "/api/v1/nodes")
 
 
 @pytest.fixture
@@ -63,7 +57,7 @@ def start_of(cluster: reader_module.Cluster) -> str:
 
 
 def label(plane: control_planes.ControlPlane, node: str, value: str | None) -> None:
-    ask(plane, "PATCH", f"/api/v1/nodes/{node}", {"metadata": {"labels": {"pool": value}}})
+    plane.api.ask("PATCH", f"/api/v1/nodes/{node}", {"metadata": {"labels": {"pool": value}}})
 
 
 def test_the_inventory_is_that_of_kubectls_answer(
@@ -104,7 +98,7 @@ def test_a_watch_tells_changes_deletions_and_that_time_goes_on(
 ) -> None:
     seen = cluster.watch(start_of(cluster), timeout_s=15)
     label(control_plane, "a", "tls")
-    ask(control_plane, "DELETE", "/api/v1/nodes/b")
+    control_plane.api.ask("DELETE", "/api/v1/nodes/b")
     label(control_plane, "a", None)
 
     events = list(seen)
@@ -122,7 +116,7 @@ def test_a_watch_tells_changes_deletions_and_that_time_goes_on(
 @pytest.mark.usefixtures("four_nodes")
 def test_a_node_is_there_or_gone(control_plane: control_planes.ControlPlane, cluster: reader_module.Cluster) -> None:
     node = cluster.object("v1", "Node", "a")
-    ask(control_plane, "DELETE", "/api/v1/nodes/a")
+    control_plane.api.ask("DELETE", "/api/v1/nodes/a")
 
     assert node is not None
     assert node["status"]["nodeInfo"]["architecture"] == "arm64"
@@ -291,7 +285,7 @@ def run_pods(plane: control_planes.ControlPlane) -> None:
     now = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
     for item in plane.api.get("/api/v1/nodes")["items"]:
         alive = {"type": "Ready", "status": "True", "reason": "KubeletReady", "lastHeartbeatTime": now}
-        ask(plane, "PATCH", f"/api/v1/nodes/{item['metadata']['name']}/status", {"status": {"conditions": [alive]}})
+        plane.api.ask("PATCH", f"/api/v1/nodes/{item['metadata']['name']}/status", {"status": {"conditions": [alive]}})
     for item in plane.api.get(_PODS)["items"]:
         path = f"{_PODS}/{item['metadata']['name']}"
         if "deletionTimestamp" in item["metadata"]:
@@ -335,7 +329,7 @@ def test_a_pod_that_is_missing_is_named(lab: control_planes.ControlPlane, reader
     controllers = lab.program("kube-controller-manager")
     controllers.__exit__(None, None, None)
     try:
-        ask(lab, "DELETE", f"{_PODS}?labelSelector=app.kubernetes.io/name=kae-device-plugin&gracePeriodSeconds=0")
+        lab.api.ask("DELETE", f"{_PODS}?labelSelector=app.kubernetes.io/name=kae-device-plugin&gracePeriodSeconds=0")
         code, told = status(reader)
     finally:
         controllers.start()
@@ -376,7 +370,7 @@ def test_an_object_that_was_deleted_and_one_that_is_left_over_are_named(
 ) -> None:
     lab.kubectl("delete", "nodefeaturerule", "kae")
     left = {"name": "kae-left", "namespace": NAMESPACE, "labels": {"app.kubernetes.io/part-of": "kae"}}
-    ask(lab, "POST", f"/api/v1/namespaces/{NAMESPACE}/configmaps", {"metadata": left})
+    lab.api.ask("POST", f"/api/v1/namespaces/{NAMESPACE}/configmaps", {"metadata": left})
 
     code, told = status(reader)
     lab.kubectl("delete", "configmap", "kae-left", "-n", NAMESPACE)

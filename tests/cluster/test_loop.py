@@ -21,8 +21,8 @@ from compiler.support import archive
 from tests import in_process, project, tools
 from tests.cluster.control import access
 from tests.cluster.local import instances
-from tests.cluster.loop import hardware, planted, record, world
-from tests.cluster.loop.story import CLUSTER, HPRE, Story
+from tests.cluster.loop import hardware, planted, record
+from tests.cluster.loop.story import CLUSTER, HPRE, Story, opened
 
 PLANNED = ("findings.txt", "plan.json", "plan.txt", "status.json", "status.txt", "difference.json")
 
@@ -37,7 +37,7 @@ def story(
     if any(item.path != request.path for item in request.session.items):
         tools.skip("Other tests of this run use the cluster, and this one begins it anew: run `make test-loop`.")
     engine = os.environ.get("KAE_LOOP_ENGINE") or "argocd"
-    with world.opened(instance, engine, tmp_path_factory.mktemp("loop")) as made:
+    with opened(instance, engine, tmp_path_factory.mktemp("loop")) as made:
         yield made
 
 

@@ -26,7 +26,7 @@ from tests.cluster.local import waiting
 from tests.cluster.nodes import driver_node, plugin_node
 from tests.cluster.nodes import images as image_store
 from tests.cluster.nodes import node as nodes
-from tests.images import archives
+from tests.images import stores
 from tests.installer import machines, settings, stacks
 
 OLD, NEW = "8.1", "8.2"
@@ -182,8 +182,8 @@ def desk(node: nodes.Node, images: image_store.Images, tmp_path_factory: pytest.
     machine = driver_node.machine(node.plane, "onload-host", mknod=True)
     stacks.add_own_sfc(machine)
     driver_node.share(node, machine)
-    images.load(DRIVER, archives.built_image("kae-driver-installer"))
-    images.load(PLUGIN, archives.built_image())
+    images.load(DRIVER, stores.built_image("kae-driver-installer"))
+    images.load(PLUGIN, stores.built_image())
     make_images(images, tmp_path_factory.mktemp("images"))
     folder = tmp_path_factory.mktemp("project")
     cluster = manifests.cluster(nfd={"enabled": False, "nodefeaturerules": True})

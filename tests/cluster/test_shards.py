@@ -17,7 +17,7 @@ from tests.cluster.control import pods
 from tests.cluster.local import waiting
 from tests.cluster.nodes import images as image_store
 from tests.cluster.nodes import node as nodes
-from tests.images import archives
+from tests.images import stores
 from tests.watcher import servers
 
 COUNT = 4
@@ -28,7 +28,7 @@ USER, PASSWORD = "kae", "a secret \\ of $(two) words"
 
 @pytest.fixture(scope="module")
 def image(images: image_store.Images) -> str:
-    return images.load("localhost/kae-compiler:1", archives.built_image("kae-compiler"))
+    return images.load("localhost/kae-compiler:1", stores.built_image("kae-compiler"))
 
 
 @pytest.fixture

@@ -5,10 +5,9 @@ import json
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from tests import builders
 from tests.cluster.control import access, api, manifests
@@ -82,29 +81,25 @@ class Nodes:
         """Register a node with two devices, in one request, as a kubelet does."""
         node = builders.kubernetes_node(name, _DEVICES)
         metadata = {key: node["metadata"][key] for key in ("name", "labels")}
-        self._ask("POST", NODES, {"metadata": metadata, "status": node["status"]})
+        self.plane.api.ask("POST", NODES, {"metadata": metadata, "status": node["status"]})
 
     def label(self, name: str, **labels: str | None) -> None:
-        self._ask("PATCH", f"{NODES}/{name}", {"metadata": {"labels": labels}})
+        self.plane.api.ask("PATCH", f"{NODES}/{name}", {"metadata": {"labels": labels}})
 
     def devices(self, name: str, count: int) -> None:
         self.label(name, **{"openfuyao.com/kae.hpre.pf": str(count)})
 
     def boot(self, name: str, kernel: str) -> None:
-        self._ask("PATCH", f"{NODES}/{name}/status", {"status": {"nodeInfo": {"kernelVersion": kernel}}})
+        self.plane.api.ask("PATCH", f"{NODES}/{name}/status", {"status": {"nodeInfo": {"kernelVersion": kernel}}})
 
     def beat(self, name: str) -> None:
         for moment in range(20):
             ready = {"type": "Ready", "status": "True", "lastHeartbeatTime": f"2026-01-01T00:00:{moment:02}Z"}
-            self._ask("PATCH", f"{NODES}/{name}/status", {"status": {"conditions": [ready]}})
+            self.plane.api.ask("PATCH", f"{NODES}/{name}/status", {"status": {"conditions": [ready]}})
 
     def remove(self, *names: str) -> None:
         for name in names:
-            self._ask("DELETE", f"{NODES}/{name}", None)
-
-    def _ask(self, method: str, path: str, body: Mapping[str, Any] | None) -> None:
-        answer = self.plane.api.request(method, path, body)
-        assert answer.status in (200, 201), f"{method} {path}: {answer}"
+            self.plane.api.ask("DELETE", f"{NODES}/{name}")
 
 
 @contextlib.contextmanager

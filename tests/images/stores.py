@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from tests import tools
-from tests.cluster.local import instances, waiting
+from tests.cluster.local import instances, programs, waiting
 from tests.images import inputs
 
 REGISTRY = "localhost"
@@ -145,8 +145,8 @@ def obstacles() -> Iterator[str]:
 
 def offline() -> tuple[str, ...]:
     """Return the flags by which a build has no network, and wheels from folders."""
-    programs = (f"{folder}/requirements.lock" for folder in (*inputs.folders().values(), "ci"))
-    locks = [inputs.ROOT / name for name in (*programs, "templates/init/ci/requirements.txt")]
+    locked = (f"{folder}/requirements.lock" for folder in (*inputs.folders().values(), "ci"))
+    locks = [inputs.ROOT / name for name in (*locked, "templates/init/ci/requirements.txt")]
     wheels = {f"/wheels/{number}": inputs.wheels(lock) for number, lock in enumerate(locks)}
     # Of several places, pip reads them with blanks in between.
     places = f"--build-arg=PIP_FIND_LINKS={' '.join(wheels)}"
@@ -181,3 +181,29 @@ def empty() -> Iterator[Store]:
         yield store
     finally:
         _remove(folder)
+
+
+def built_image(name: str = "kae-device-plugin") -> Path:
+    """Docker's archive of an image, localhost/<name>:1, upon a minimal Debian; kept until the sources change."""
+    is_compiler = name == "kae-compiler"
+    digest = inputs.digest(inputs.compiler_sources() if is_compiler else inputs.sources())
+    folder = programs.folder().parent / "images"
+    targets = {known: folder / f"{known}-{digest}.tar" for known in ([name] if is_compiler else inputs.folders())}
+    if not targets[name].exists():
+        with opened() as store:
+            if is_compiler:
+                store.build_compiler("1")
+            else:
+                store.build(inputs.ROOT, "1")
+            for known, target in targets.items():
+                _keep(store, known, target)
+    return targets[name]
+
+
+def _keep(store: Store, name: str, target: Path) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    for old in target.parent.glob(f"{name}-*"):
+        old.unlink()
+    fresh = target.with_suffix(".new")
+    store.save(named(name), fresh)
+    fresh.rename(target)

@@ -41,6 +41,12 @@ class Api:
         kind = _TYPES.get(method, "application/json")
         return self.send(method, path, None if body is None else json.dumps(body).encode(), kind)
 
+    def ask(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
+        """Send a request that has to succeed; return the body of the answer."""
+        answer = self.request(method, path, body)
+        assert answer.status in (200, 201), f"{method} {path}: {answer}"
+        return answer.body
+
     def apply(self, path: str, text: str, manager: str, *, dry_run: bool = False) -> Answer:
         """Apply YAML server-side, in strict mode; a dry run keeps nothing, and takes what another manager owns."""
         query = f"fieldManager={manager}&fieldValidation=Strict{'&dryRun=All&force=true' if dry_run else ''}"

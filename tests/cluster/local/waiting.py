@@ -1,10 +1,13 @@
 """Waits for conditions until a bound that load does not reach, and says what was seen instead."""
 
+import contextlib
+import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent import futures
 from typing import Protocol, TypeVar
 
-_PAUSE_S = 0.05
+_PAUSE_S, _WORK_PAUSE_S = 0.05, 0.2
 _BOUND_S = 300
 """Most things come within seconds; on a machine that others use, too, they take minutes."""
 
@@ -60,3 +63,33 @@ def _looked(probe: Callable[[], T | None]) -> tuple[T | None, str]:
         return probe(), ""
     except (NotYet, ConnectionError, TimeoutError) as obstacle:
         return None, repr(obstacle)
+
+
+class Repeated:
+    """A piece of work that is done again and again; waits take it for a program that must not end."""
+
+    def __init__(self, name: str, work: Callable[[], object]) -> None:
+        self.name = name
+        self._work = work
+        self._stop = threading.Event()
+        self._running: futures.Future[None] = futures.Future()
+
+    @contextlib.contextmanager
+    def working(self) -> Iterator[None]:
+        with futures.ThreadPoolExecutor(1) as pool:
+            self._running = pool.submit(self._run)
+            try:
+                yield
+            finally:
+                self._stop.set()
+        self._running.result()
+
+    def ended(self) -> int | None:
+        return 1 if self._running.done() else None
+
+    def log_tail(self) -> str:
+        return repr(self._running.exception()) if self._running.done() else ""
+
+    def _run(self) -> None:
+        while not self._stop.wait(_WORK_PAUSE_S):
+            self._work()

@@ -10,9 +10,9 @@ from pathlib import Path
 from types import FrameType
 
 from tests.cluster.local import instances, machine, ownership, programs, waiting
-from tests.cluster.loop import record, repositories, steps, world
+from tests.cluster.loop import record, repositories, steps
 from tests.cluster.loop.hardware import NEW
-from tests.cluster.loop.story import BUDGET, CLUSTER, POLICY, WAVE, Story
+from tests.cluster.loop.story import BUDGET, CLUSTER, POLICY, WAVE, Story, opened
 from tests.cluster.nodes.driver_node import NAMESPACE
 from tests.watcher import servers
 
@@ -76,7 +76,7 @@ def main() -> int:
             # In the state, which is cleared up even after a SIGKILL.
             folder = instance.state / "demo"
             folder.mkdir()
-            with world.opened(instance, os.environ.get("KAE_LOOP_ENGINE") or "argocd", folder) as story:
+            with opened(instance, os.environ.get("KAE_LOOP_ENGINE") or "argocd", folder) as story:
                 _play(story, folder / "page")
     except KeyboardInterrupt:
         sys.stdout.write("Nothing is left of it.\n")

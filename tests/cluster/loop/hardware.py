@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.cluster.control import objects as kinds
-from tests.cluster.local import background
+from tests.cluster.local import waiting
 from tests.cluster.nodes import driver_node, plugin_node
 from tests.cluster.nodes import images as image_store
 from tests.cluster.nodes import node as nodes
@@ -31,7 +31,7 @@ class Hardware:
         driver_node.share(node, self.machine)
 
     @contextlib.contextmanager
-    def working(self, objects: kinds.Objects) -> Iterator[tuple[background.Repeated, ...]]:
+    def working(self, objects: kinds.Objects) -> Iterator[tuple[waiting.Repeated, ...]]:
         """Have the pods of the cluster see the host, udev make its nodes, and NFD label the node by the rules."""
         for item in _admission(self.machine.root):
             objects.apply(item, json.dumps(item), "hardware")
@@ -44,8 +44,8 @@ class Hardware:
                 if folder.show():
                     folder.tell()
 
-        udev = background.Repeated("udev", show)
-        nfd = background.Repeated("NFD", self._label)
+        udev = waiting.Repeated("udev", show)
+        nfd = waiting.Repeated("NFD", self._label)
         with contextlib.closing(folder), udev.working(), nfd.working():
             yield udev, nfd
 

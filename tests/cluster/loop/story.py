@@ -1,10 +1,12 @@
 """A fleet of one node as the story has it: what people, jobs and the engine do, and waits for what follows."""
 
+import contextlib
 import functools
 import json
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import yaml
@@ -12,10 +14,13 @@ import yaml
 from tests.cluster.control import control_plane as control_planes
 from tests.cluster.control import manifests, pods
 from tests.cluster.control import objects as kinds
-from tests.cluster.engines import flux, following
-from tests.cluster.local import waiting
+from tests.cluster.engines import argocd, flux, following
+from tests.cluster.local import instances, waiting
 from tests.cluster.loop import hardware, repositories
 from tests.cluster.nodes import driver_node
+from tests.cluster.nodes import images as image_store
+from tests.cluster.nodes import node as nodes
+from tests.images import stores
 from tests.installer import settings
 
 CLUSTER, POLICY, WAVE = "test", "kae", "canary"
@@ -218,3 +223,39 @@ def _logs(namespace: pods.Namespace, pod: str, *options: str) -> str:
         return namespace.kubectl("logs", pod, *options)
     except control_planes.KubectlFailed:
         return ""
+
+
+_Running = Callable[
+    [control_planes.ControlPlane, kinds.Objects], contextlib.AbstractContextManager[argocd.ArgoCd | flux.Flux]
+]
+ENGINES: Mapping[str, _Running] = {"argocd": argocd.running, "flux": flux.running}
+
+
+@contextlib.contextmanager
+def opened(instance: instances.Instance, engine: str, folder: Path) -> Iterator[Story]:
+    """Everything at work, before the first commit; the repositories are in the folder."""
+    with contextlib.ExitStack() as stack:
+        plane = stack.enter_context(control_planes.running(instance))
+        objects = kinds.Objects(plane.api)
+        objects.define(manifests.definitions_of_engines())
+        objects.define([(item.data, item.text) for item in manifests.definitions_of_nfd()])
+        node = stack.enter_context(nodes.running(plane))
+        fake = hardware.Hardware(node, _images(node), folder / "images")
+        roles = stack.enter_context(fake.working(objects))
+        host = stack.enter_context(repositories.hosted(folder / "git", instance.address))
+        yield Story(
+            plane=plane,
+            objects=objects,
+            fleet=repositories.Fleet(folder, host),
+            hardware=fake,
+            programs=(*roles, node.kubelet),
+            engine=stack.enter_context(ENGINES[engine](plane, objects)),
+        )
+
+
+def _images(node: nodes.Node) -> image_store.Images:
+    images = image_store.Images(node.plane.instance)
+    for name in ("kae-device-plugin", "kae-watcher"):
+        images.load(f"localhost/{name}:1", stores.built_image(name))
+    images.debian(DEBIAN)
+    return images

@@ -13,7 +13,7 @@ from tests.cluster.control import manifests, pods
 from tests.cluster.nodes import containers
 from tests.cluster.nodes import images as image_store
 from tests.cluster.nodes import node as nodes
-from tests.images import archives
+from tests.images import stores
 from tests.installer import machines, podresources
 from tests.property import nfd_rules
 
@@ -103,7 +103,7 @@ def labels_of(rules: Iterable[Any], name: str, kernel: str, functions: tuple[Map
 
 def make_images(images: image_store.Images, host: machines.Machine, folder: Path, *versions: str) -> None:
     """Build an image from the installer's for each version of a driver for the host, as `FROM` and `COPY` do."""
-    parts, settings = layers(archives.built_image("kae-driver-installer"), folder / "built")
+    parts, settings = layers(stores.built_image("kae-driver-installer"), folder / "built")
     for version in versions:
         host.add_image(folder / version, version)
         images.build(f"{IMAGE}:{version}", *parts, folder / version, **settings)

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from tests.cluster.control import api
-from tests.cluster.local import background
+from tests.cluster.local import waiting
 
 _BEAT_S = 10
 """Between two signs of life of a node."""
@@ -26,7 +26,7 @@ class Nodes:
         self._api = client
         self._labels = labels
         self._beat_s = 0.0
-        self._work = background.Repeated(self.name, self._look)
+        self._work = waiting.Repeated(self.name, self._look)
         self.ended, self.log_tail = self._work.ended, self._work.log_tail
 
     @contextlib.contextmanager
