@@ -100,7 +100,6 @@ class Page:
         path.write_bytes(base64.b64decode(answer["data"]))
 
     def faults(self) -> list[str]:
-        """Return what the console, the policy of the page and the network complained of."""
         kinds = ("Runtime.exceptionThrown", "Log.entryAdded", "Runtime.consoleAPICalled")
         return [json.dumps(event) for event in self.events if event["method"] in kinds]
 

@@ -43,7 +43,6 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture(scope="module")
 def change(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The page of 10,000 nodes with the change of a wave and of a device plugin."""
     folder = fleets.large(tmp_path_factory.mktemp("change"))
     revisions.commit(folder)
     policy = folder / "policies/p00.yaml"

@@ -38,7 +38,6 @@ def tree(
 
 
 def make_namespaces(plane: control_planes.ControlPlane, items: Sequence[manifests.Manifest]) -> None:
-    """Make the namespaces of objects that are not among the objects."""
     for name in manifests.namespaces(items) - {item.data["metadata"]["name"] for item in items}:
         answer = plane.api.request("POST", "/api/v1/namespaces", {"metadata": {"name": name}})
         assert answer.status in (201, 409), answer

@@ -170,7 +170,6 @@ def test_a_definition_refuses_what_the_schema_refuses_and_nothing_that_compiles(
 
 
 def _faults(document: documents.Document, kind: str) -> bool:
-    """Return whether a document that its schema accepts is wrong by itself."""
     if kind == "KAEPolicy":
         return diagnostics.has_errors(policy.findings(parse.policy_of(document)))
     return diagnostics.has_errors(cluster.findings(parse.cluster_of(document)))

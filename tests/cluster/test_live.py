@@ -312,7 +312,6 @@ def settled(plane: control_planes.ControlPlane, reader: Path) -> None:
 
 
 def problems(told: Mapping[str, Any], name: str) -> list[tuple[str, str]]:
-    """Return what is wrong with a DaemonSet: kinds, and nodes."""
     (item,) = (item for item in told["daemonSets"] if item["name"] == name)
     return [(problem["kind"], problem["node"]) for problem in item["problems"]]
 

@@ -62,8 +62,6 @@ time.sleep(3600)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Desk:
-    """The node, its host, and a project whose policy brings Onload to it."""
-
     node: nodes.Node
     machine: machines.Machine
     folder: Path

@@ -149,7 +149,6 @@ def inventory(installed: watchers.Installed) -> str:
 
 
 def subjects(remote: remotes.Remote) -> list[str]:
-    """Return the subjects of the watcher's commits, the oldest first."""
     lines = remote("log", "--reverse", "--author=kae-watcher", "--format=%s", "main").splitlines()
     head = f"inventory({watchers.CLUSTER}): "
     assert all(line.startswith(head) for line in lines)

@@ -31,7 +31,6 @@ def main() -> int:
 
 
 def make(wanted: programs.ProgramSet, name: str) -> None:
-    """Make one program or file aside and move it in."""
     started_s = time.monotonic()
     target = programs.folder() / name
     target.parent.mkdir(parents=True, exist_ok=True)

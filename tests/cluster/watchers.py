@@ -30,8 +30,6 @@ _DEVICES = {"openfuyao.com/kae.hpre.present": "true", "openfuyao.com/kae.hpre.pf
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Installed:
-    """The compiled rights in force, and the program's config as the compiler wrote it."""
-
     plane: control_planes.ControlPlane
     git: servers.Web
     folder: Path

@@ -68,7 +68,6 @@ def disk(machine: machines.Machine, absolute: str, mebibytes: int) -> Iterator[P
 
 
 def fill(folder: Path, leave: int = 0) -> None:
-    """Others write until so many bytes are free."""
     free = shutil.disk_usage(folder).free - leave
     with (folder / "of others").open("wb") as file:
         while free > 0:

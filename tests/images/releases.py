@@ -225,7 +225,6 @@ def manifest(release: Release, digest: str) -> dict[str, Any]:
 
 
 def put(release: Release, name: str, reference: str, content: bytes, kind: str) -> None:
-    """Give a manifest to the registry, as somebody does who may write to it."""
     _send(release, "PUT", f"{name}/manifests/{reference}", content, {"Content-Type": kind})
 
 

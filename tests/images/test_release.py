@@ -58,7 +58,6 @@ def release(made: Made) -> Release:
 
 @contextlib.contextmanager
 def changed(path: Path, at: int = 0) -> Iterator[None]:
-    """Change a bit of a file for a while."""
     whole = path.read_bytes()
     path.write_bytes(whole[:at] + bytes((whole[at] ^ 1,)) + whole[at + 1 :])
     try:

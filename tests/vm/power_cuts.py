@@ -41,8 +41,6 @@ class Cut:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What a host is after a cut."""
-
     before: str
     asked: str
     at_boot: dict[str, str]
@@ -167,7 +165,6 @@ def steps(running: host.Host, driver: str) -> list[Step]:
 
 
 def main() -> int:
-    """Return 1 where a host ended otherwise than it should."""
     parser = argparse.ArgumentParser(prog="python -m tests.vm.power_cuts", description=__doc__)
     parser.add_argument("--count", type=int, default=40)
     parser.add_argument("--seed", type=int, default=0)

@@ -50,7 +50,6 @@ def compiled(parts: artifacts.Artifacts, image: Path, tmp_path: Path) -> Path:
 
 
 def _host_with_headers(root: Path, release: str) -> Path:
-    """Return a root whose kernel has the headers of this machine."""
     headers = kernels.headers(release)
     shutil.copytree(headers, root / headers.relative_to("/"), symlinks=True)
     # As packages of openEuler have it; Debian writes the version without its own part, 6.1.192.

@@ -42,7 +42,6 @@ class Api:
         return self.send(method, path, None if body is None else json.dumps(body).encode(), kind)
 
     def ask(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
-        """Send a request that has to succeed; return the body of the answer."""
         answer = self.request(method, path, body)
         assert answer.status in (200, 201), f"{method} {path}: {answer}"
         return answer.body

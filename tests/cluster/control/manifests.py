@@ -21,8 +21,6 @@ NAMESPACE = "kae-operator"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
-    """An object, and the very text that the compiler wrote."""
-
     component: str
     data: Mapping[str, Any]
     text: str

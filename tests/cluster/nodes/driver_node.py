@@ -90,8 +90,7 @@ def share(node: nodes.Node, host: machines.Machine) -> None:
 
 
 def set_labels(node: nodes.Node, labels: Mapping[str, str | None]) -> None:
-    answer = node.plane.api.request("PATCH", f"/api/v1/nodes/{node.name}", {"metadata": {"labels": labels}})
-    assert answer.status == 200, answer
+    node.plane.api.ask("PATCH", f"/api/v1/nodes/{node.name}", {"metadata": {"labels": labels}})
 
 
 def labels_of(rules: Iterable[Any], name: str, kernel: str, functions: tuple[Mapping[str, str], ...]) -> dict[str, str]:

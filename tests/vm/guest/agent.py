@@ -19,7 +19,6 @@ _writing = threading.Lock()
 
 
 def main() -> None:
-    """Serve until the machine ends."""
     descriptor = os.open(PORT, os.O_RDWR | os.O_NOCTTY)
     tty.setraw(descriptor)
     _say(descriptor, 0, 0, Path("/proc/sys/kernel/random/boot_id").read_text().strip())
