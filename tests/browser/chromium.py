@@ -125,8 +125,8 @@ def _address(process: "subprocess.Popen[str]") -> str:
     """Return the address of the first page, from what the browser prints when it is up."""
     assert process.stderr
     for line in process.stderr:
-        if found := re.search(r"DevTools listening on ws://([^/]+)/", line):
-            with urllib.request.urlopen(f"http://{found[1]}/json/list", timeout=20) as answer:
+        if listening := re.search(r"DevTools listening on ws://([^/]+)/", line):
+            with urllib.request.urlopen(f"http://{listening[1]}/json/list", timeout=20) as answer:
                 pages = json.load(answer)
             return str(next(one["webSocketDebuggerUrl"] for one in pages if one["type"] == "page"))
     raise AssertionError("The browser ended before it listened.")

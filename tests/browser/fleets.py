@@ -37,11 +37,11 @@ def large(folder: Path, *, clusters: int = 2, nodes: int = 5000, policies: int =
 
 
 def _nodes(cluster: str, count: int, policies: int) -> str:
-    found = []
+    items = []
     for number, node in enumerate(fleets.nodes(count)):
         name = f"{cluster}-{number:05d}"
         labels = node["metadata"]["labels"]
         labels.update({"pool": f"p{number * 7 % (policies + 1):02d}", "kubernetes.io/hostname": name})
         labels.update({"openfuyao.com/kae.deploy.driver": "false"} if number % 97 == 0 else {})
-        found.append(node | {"metadata": node["metadata"] | {"name": name}})
-    return json.dumps({"apiVersion": "v1", "kind": "List", "items": found})
+        items.append(node | {"metadata": node["metadata"] | {"name": name}})
+    return json.dumps({"apiVersion": "v1", "kind": "List", "items": items})

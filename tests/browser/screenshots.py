@@ -13,9 +13,9 @@ ROOT = Path(__file__).resolve().parents[2]
 
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder, chromium.page() as page:
-        for name, found in (("report-fleet", _fleet(Path(folder))), ("report-change", _change(Path(folder)))):
+        for name, page_file in (("report-fleet", _fleet(Path(folder))), ("report-change", _change(Path(folder)))):
             page.resize(1200, 980 if name == "report-change" else 860)
-            page.open(found.as_uri())
+            page.open(page_file.as_uri())
             page.screenshot(ROOT / f"docs/images/{name}.png")
         page.resize(390, 844)
         page.screenshot(ROOT / "docs/images/report-phone.png")

@@ -1,4 +1,4 @@
-"""Waits for conditions until a bound that load does not reach, and says what was seen instead."""
+"""Waits for conditions until a bound that load does not reach, and says what was seen; and work beside a wait."""
 
 import contextlib
 import threading
