@@ -19,29 +19,24 @@ def policy(name: str = "tls", **spec: Any) -> documents.Document:
 
 
 def cluster(name: str = "east", file: str = "", **spec: Any) -> documents.Document:
-    """A cluster's document."""
     return builders.document(builders.raw("KAECluster", name, spec), file or f"policies/{name}.yaml")
 
 
 def nodes(*items: dict[str, Any], file: str = "inventory/east.json") -> documents.Document:
-    """Return the output of kubectl for these nodes."""
     return builders.document({"apiVersion": "v1", "kind": "List", "items": list(items)}, file)
 
 
 def canonical(name: str = "east", file: str = "inventory/east.json") -> documents.Document:
-    """An empty NodeInventory."""
     return builders.document(builders.raw("NodeInventory", name, {"nodes": [], "profiles": {}}), file)
 
 
 def read(*given: documents.Document, **known: str) -> tuple[definitions.Fleet, list[str]]:
-    """The fleet of these documents, and the codes of what was found."""
     vouched = [(f"inventory/{name}.json", cluster) for name, cluster in known.items()]
     fleet, notes = pipeline.read(given, builders.judge(), vouched)
     return fleet, builders.codes(notes)
 
 
 def names(fleet: definitions.Fleet) -> list[str]:
-    """The clusters of a fleet."""
     return [item.name for item in fleet.clusters]
 
 

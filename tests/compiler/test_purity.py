@@ -7,9 +7,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-WORLD = frozenset(
-    ("datetime", "io", "logging", "os", "pathlib", "random", "socket", "subprocess", "time"),
-)
+WORLD = frozenset(("datetime", "io", "logging", "os", "pathlib", "random", "socket", "subprocess", "time"))
 
 
 EDGES = (

@@ -13,12 +13,10 @@ from tests import builders
 def findings(
     policies: Sequence[definitions.Policy], inventory: snapshot.Inventory | None = None
 ) -> list[diagnostics.Diagnostic]:
-    """Return the findings on the policies of one cluster."""
     return list(checks.findings(policies, assignment.assign(policies), inventory or builders.nodes_of()))
 
 
 def judged(*policies: definitions.Policy) -> list[str]:
-    """Return the codes of these findings."""
     return builders.codes(findings(policies))
 
 

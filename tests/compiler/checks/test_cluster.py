@@ -17,7 +17,6 @@ WATCHER = {
 
 
 def codes(**spec: Any) -> list[str]:
-    """The codes of what is wrong with a cluster."""
     return builders.codes(list(cluster.findings(builders.cluster(**spec))))
 
 

@@ -13,7 +13,6 @@ CARD = "example.com/card"
 
 
 def findings(component: str = "driver", **resources: Mapping[str, Any]) -> list[diagnostics.Diagnostic]:
-    """Return the findings of a policy with these resources of a component."""
     spec = {**builders.PINNED, component: {**builders.PINNED[component], "resources": resources}}
     return list(policy.findings(builders.policy(**spec)))
 

@@ -12,13 +12,11 @@ SHA = f"sha256:{'0' * 64}"
 
 
 def findings(**driver: Any) -> list[diagnostics.Diagnostic]:
-    """Return the findings of a driver."""
     item = builders.policy(driver={"version": "2.2.0", **driver})
     return list(checks.findings(item, builders.variants(item)))
 
 
 def codes(**driver: Any) -> list[str]:
-    """The codes of what is wrong with a driver."""
     return builders.codes(findings(**driver))
 
 

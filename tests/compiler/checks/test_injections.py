@@ -19,7 +19,6 @@ def offering(
 
 
 def messages(*policies: definitions.Policy) -> list[str]:
-    """Return the messages on the policies of one cluster."""
     return [finding.message for finding in injections.conflicts(assignment.assign(policies).policies)]
 
 

@@ -25,13 +25,11 @@ def policy(*mappings: dict[str, Any], **driver: Any) -> definitions.Policy:
 
 
 def findings(*mappings: dict[str, Any], **driver: Any) -> list[diagnostics.Diagnostic]:
-    """Return the findings of mappings that hold for any nodes."""
     item = policy(*mappings, **driver)
     return list(diagnostics.merged(checks.findings(item, builders.variants(item))))
 
 
 def codes(*mappings: dict[str, Any], **driver: Any) -> list[str]:
-    """The codes of what is wrong with mappings."""
     return builders.codes(findings(*mappings, **driver))
 
 
@@ -43,7 +41,6 @@ def uncovered(item: definitions.Policy, *nodes: snapshot.Node) -> list[diagnosti
 
 
 def node(name: str, kernel: str, *, labels: dict[str, str] | None = None, seen: bool = True) -> snapshot.Node:
-    """A node with a kernel, and with HPRE devices if nothing else is said."""
     return builders.node(name, machine=builders.profile(labels, discovered=seen, kernel_version=kernel))
 
 

@@ -13,18 +13,15 @@ OS_LABELS = {"feature.node.kubernetes.io/cpu-model.id": "1"}
 
 
 def findings(policy: definitions.Policy | None, *nodes: snapshot.Node, **cluster: Any) -> list[diagnostics.Diagnostic]:
-    """Return the findings of a cluster with one policy and these nodes."""
     spec = {"kubernetesVersion": "1.31"} | cluster
     return list(builders.view([policy] if policy else [], nodes, builders.cluster(**spec))[1])
 
 
 def codes(policy: definitions.Policy | None, *nodes: snapshot.Node, **cluster: Any) -> list[str]:
-    """The codes of what is to be said."""
     return builders.codes(findings(policy, *nodes, **cluster))
 
 
 def machine(**facts: Any) -> snapshot.Node:
-    """A node whose profile differs in these facts."""
     return builders.node(machine=builders.profile(**facts))
 
 
@@ -213,7 +210,6 @@ CARD = {"vendor": "1924", "kind": "sfc", "classes": ["0200"]}
 
 
 def nic(name: str = "desk", **spec: Any) -> definitions.Policy:
-    """Return a policy of a recipe whose cards NFD finds."""
     return builders.device_policy(name, builders.recipe("nic", match={"pci": [CARD]}, driver=DRIVER), **spec)
 
 

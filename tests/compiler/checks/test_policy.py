@@ -16,12 +16,10 @@ def findings(**spec: Any) -> list[diagnostics.Diagnostic]:
 
 
 def codes(**spec: Any) -> list[str]:
-    """The codes of what is wrong with a policy."""
     return builders.codes(findings(**spec))
 
 
 def only(**spec: Any) -> diagnostics.Diagnostic:
-    """The one thing that is wrong with a policy."""
     (diagnostic,) = findings(**spec)
     return diagnostic
 
@@ -88,12 +86,7 @@ def test_no_selector_asks_for_what_follows_from_policies(key: str) -> None:
 
 @pytest.mark.parametrize(
     "key",
-    [
-        "openfuyao.com/kae.zip.pf",
-        "openfuyao.com/kae.zip.present",
-        "openfuyao.com/kae.pools",
-        "example.com/kae.pool.a",
-    ],
+    ["openfuyao.com/kae.zip.pf", "openfuyao.com/kae.zip.present", "openfuyao.com/kae.pools", "example.com/kae.pool.a"],
 )
 def test_a_selector_may_ask_for_what_a_machine_is(key: str) -> None:
     assert codes(nodeSelector={"matchLabels": {key: "1"}}) == []

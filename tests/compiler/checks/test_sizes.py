@@ -15,7 +15,6 @@ ROOM = 32 << 10
 
 
 def said(policies: list[definitions.Policy], engine: str) -> list[diagnostics.Diagnostic]:
-    """What is said about the sizes of their objects."""
     where = builders.cluster(gitops={"engine": engine}, kubernetesVersion="1.31")
     _, findings = builders.view(policies, (), where)
     return [finding for finding in findings if finding.code == "object-too-large"]

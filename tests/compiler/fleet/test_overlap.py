@@ -57,7 +57,6 @@ def comparable(terms: Sequence[selectors.Term], labels: Labels) -> bool:
 
 
 def negated(*terms: selectors.Term) -> list[list[str]]:
-    """The complement in words."""
     rest = overlap.complement(terms)
     assert not isinstance(rest, overlap.TooComplex)
     return [[selectors.text(one) for one in term] for term in rest]
@@ -105,9 +104,7 @@ def test_overlaps_are_those_of_every_pair(terms: list[selectors.Term]) -> None:
 
 @settings
 @hypothesis.given(UNIONS)
-def test_every_node_is_in_the_terms_or_in_their_complement_and_never_in_both(
-    terms: list[selectors.Term],
-) -> None:
+def test_every_node_is_in_the_terms_or_in_their_complement_and_never_in_both(terms: list[selectors.Term]) -> None:
     rest = overlap.complement(terms)
     assert not isinstance(rest, overlap.TooComplex)
 
@@ -120,9 +117,7 @@ def test_every_node_is_in_the_terms_or_in_their_complement_and_never_in_both(
 
 @settings
 @hypothesis.given(UNIONS)
-def test_a_complement_holds_only_what_kubernetes_accepts_and_a_node_can_match(
-    terms: list[selectors.Term],
-) -> None:
+def test_a_complement_holds_only_what_kubernetes_accepts_and_a_node_can_match(terms: list[selectors.Term]) -> None:
     rest = overlap.complement(terms)
     assert not isinstance(rest, overlap.TooComplex)
 
@@ -204,10 +199,7 @@ def test_values_of_one_key_merge_into_one_term() -> None:
         (Requirement("gen", "Lt", ("3",)), [["gen DoesNotExist"], ["gen Gt 2"]]),
         (Requirement("gen", "Lt", ("0",)), [[]]),
         (Requirement("gen", "Gt", ("9223372036854775807",)), [[]]),
-        (
-            Requirement("gen", "Gt", ("9223372036854775806",)),
-            [["gen DoesNotExist"], ["gen Lt 9223372036854775807"]],
-        ),
+        (Requirement("gen", "Gt", ("9223372036854775806",)), [["gen DoesNotExist"], ["gen Lt 9223372036854775807"]]),
     ],
 )
 def test_each_operator_has_its_negation(requirement: Requirement, expected: list[list[str]]) -> None:
@@ -260,11 +252,7 @@ def test_a_term_inside_another_is_left_out() -> None:
         (Requirement("b", "In", ("y",)), Requirement("a", "NotIn", ("y",))),
     ]
 
-    assert negated(*terms) == [
-        ["a In [y]", "c In [x]"],
-        ["a NotIn [x]", "b DoesNotExist"],
-        ["b NotIn [y]", "c In [x]"],
-    ]
+    assert negated(*terms) == [["a In [y]", "c In [x]"], ["a NotIn [x]", "b DoesNotExist"], ["b NotIn [y]", "c In [x]"]]
 
 
 def test_terms_that_match_no_node_take_nothing_away() -> None:

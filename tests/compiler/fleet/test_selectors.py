@@ -157,11 +157,7 @@ def test_a_term_that_no_node_can_satisfy_has_no_witness(term: selectors.Term) ->
 
 def test_the_longest_spelling_of_an_integer_is_a_witness_too() -> None:
     shorter = tuple("4".zfill(width) for width in range(1, 63))
-    term = (
-        Requirement("gen", "Gt", ("3",)),
-        Requirement("gen", "Lt", ("5",)),
-        Requirement("gen", "NotIn", shorter),
-    )
+    term = (Requirement("gen", "Gt", ("3",)), Requirement("gen", "Lt", ("5",)), Requirement("gen", "NotIn", shorter))
 
     assert selectors.witness(term) == {"gen": "4".zfill(63)}
 

@@ -8,10 +8,7 @@ from compiler.fleet import selectors, unmatched
 from compiler.model import base
 from tests import builders
 
-NODES = (
-    builders.node("a", {"pool": "tls", "zone": "lab"}),
-    builders.node("b", {"pool": "web", "gen": "4"}),
-)
+NODES = (builders.node("a", {"pool": "tls", "zone": "lab"}), builders.node("b", {"pool": "web", "gen": "4"}))
 
 
 @pytest.mark.parametrize(

@@ -60,7 +60,6 @@ def many_strings(count: int) -> list[str]:
 
 
 def config_map(strings: list[str]) -> dict[str, Any]:
-    """A ConfigMap with the strings as data, as keys, and as annotations."""
     data = {f"value-{index}": text for index, text in enumerate(strings)}
     data |= {text: text for text in strings if text != "<<"}
     annotations = {f"annotation-{index}": text for index, text in enumerate(strings)}

@@ -22,14 +22,12 @@ VERSIONS = st.sampled_from(
 
 
 def source(text: str, name: str = "policies/tls.yaml") -> edits.Source:
-    """A file as the reader takes it."""
     read, findings = decode.decode(name, text.encode())
     assert findings == []
     return edits.Source(name=name, text=text, documents=tuple(read))
 
 
 def edited(text: str, value: str = "2.3.0", path: Any = VERSION, name: str = "policies/tls.yaml") -> str:
-    """The text with a value at a path of its first document."""
     return edits.written(source(text, name), 0, path, value).text
 
 
@@ -56,7 +54,6 @@ def changed(old: str, new: str) -> tuple[str, str]:
 
 
 def alike(one: str, other: str) -> int:
-    """How many characters two texts begin with in common."""
     return sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
 
 

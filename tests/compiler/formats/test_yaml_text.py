@@ -13,28 +13,23 @@ from tests import effort
 
 
 def read(text: str) -> Any:
-    """The data of a clean text of one document."""
     return yaml_text.single(text, "text")
 
 
 def findings(text: str) -> list[diagnostics.Diagnostic]:
-    """Return the findings of a text."""
     return yaml_text.documents(text, "a.yaml")[1]
 
 
 def only(text: str) -> diagnostics.Diagnostic:
-    """The one thing that is wrong with a text."""
     (finding,) = findings(text)
     return finding
 
 
 def where(finding: diagnostics.Diagnostic) -> tuple[str, int, int]:
-    """Return the code and position of a finding."""
     return finding.code, finding.span.line, finding.span.column
 
 
 def document(text: str) -> documents.Document:
-    """The one document of a clean text."""
     (only_one,), findings = yaml_text.documents(text, "a.yaml")
     assert findings == []
     return only_one
@@ -338,7 +333,6 @@ values = st.recursive(
 
 
 def paths(value: Any, path: documents.Path = ()) -> list[tuple[documents.Path, Any]]:
-    """The ways to all scalars of a value."""
     if isinstance(value, dict):
         return [each for key, item in value.items() for each in paths(item, (*path, key))]
     if isinstance(value, list):

@@ -20,12 +20,10 @@ LASTING = {"key": "dedicated", "value": "tls", "effect": "NoSchedule"}
 
 
 def reread(nodes: snapshot.Inventory) -> snapshot.Inventory:
-    """Return the inventory read from the canonical text of another one."""
     return canonical_form.of_document(nodes.file, json.loads(canonical_form.text(nodes)))
 
 
 def only(**parts: Any) -> snapshot.Node:
-    """Return the reduction of one Kubernetes node."""
     (node,) = builders.reduced(builders.kubernetes_node(**parts)).nodes
     return node
 
@@ -164,8 +162,7 @@ def test_the_order_of_taints_makes_no_other_profile() -> None:
     other = {"key": "a", "effect": "NoExecute"}
 
     reduced = builders.reduced(
-        builders.kubernetes_node("a", taints=[LASTING, other]),
-        builders.kubernetes_node("b", taints=[other, LASTING]),
+        builders.kubernetes_node("a", taints=[LASTING, other]), builders.kubernetes_node("b", taints=[other, LASTING])
     )
 
     assert reduced.nodes[0].profile is reduced.nodes[1].profile
@@ -344,7 +341,6 @@ TAINTS: st.SearchStrategy[list[dict[str, str]]] = st.lists(
 
 @st.composite
 def items(draw: st.DrawFn) -> list[dict[str, Any]]:
-    """Nodes of a cluster."""
     names = draw(st.lists(st.sampled_from("abcdef"), unique=True, max_size=5))
     nodes = []
     for name in names:

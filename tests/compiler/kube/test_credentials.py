@@ -43,7 +43,6 @@ def cluster_of(server: apiserver.ApiServer) -> reader.Cluster:
 def failure(
     server: apiserver.ApiServer, context: str | None = None, timeouts: client.Timeouts = client.TIMEOUTS
 ) -> errors.WorldError:
-    """Return the failure of a request for nodes."""
     with pytest.raises(errors.WorldError) as caught:
         next(reader.Cluster(server.kubeconfig, context, timeouts=timeouts).pages())
     return caught.value
@@ -226,9 +225,6 @@ def test_without_the_client_it_says_how_to_get_it(server: apiserver.ApiServer, m
     assert error.hint == "Run: pip install 'kae-compiler[live]'"
 
 
-# Kubeconfigs
-
-
 def test_a_context_can_be_chosen(server: apiserver.ApiServer) -> None:
     error = failure(server, "bare")
 
@@ -266,10 +262,7 @@ def test_without_a_current_context_one_has_to_be_named(server: apiserver.ApiServ
         ("clusters: []\ncontexts: [a, 1]\ncurrent-context: a\n", "has no context 'a'."),
         ("clusters: []\ncontexts: [{name: a, context: {cluster: b}}]\ncurrent-context: a\n", "cannot be used: "),
         ("clusters: []\ncontexts: [{name: a}]\ncurrent-context: a\n", "cannot be used: "),
-        (
-            "clusters: []\ncontexts: [{name: a, context: 1}]\ncurrent-context: a\n",
-            "has fields of the wrong type",
-        ),
+        ("clusters: []\ncontexts: [{name: a, context: 1}]\ncurrent-context: a\n", "has fields of the wrong type"),
         ("clusters: [1]\ncontexts: [{name: a, context: {cluster: b}}]\ncurrent-context: a\n", "'a' of '"),
     ],
 )

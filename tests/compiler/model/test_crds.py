@@ -30,8 +30,6 @@ def renders(repository_root: Path) -> Callable[[ir.Manifest], Any]:
 
 @pytest.fixture(scope="module")
 def definition(renders: Callable[[ir.Manifest], Any]) -> Callable[..., Any]:
-    """The definition of a resource, by its plural name."""
-
     def defined(plural: str, minor: int = 16) -> Any:
         value = cluster_values.Nfd(
             namespace="kae-operator",
@@ -81,7 +79,6 @@ def closed(schema: Any) -> Any:
 
 
 def places(schema: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Every schema inside a schema, with the way to it."""
     yield path, schema
     for name, inner in schema.get("properties", {}).items():
         yield from places(inner, f"{path}.{name}")
@@ -238,9 +235,7 @@ def test_a_worker_s_report_is_accepted(refusal: Callable[[str, Any], str | None]
             "features": {
                 "attributes": {"kernel.version": {"elements": {"full": "5.10.0"}}},
                 "flags": {"kernel.loadedmodule": {"elements": {"uacce": {}}}},
-                "instances": {
-                    "pci.device": {"elements": [{"attributes": {"vendor": "19e5", "device": "a258"}}]},
-                },
+                "instances": {"pci.device": {"elements": [{"attributes": {"vendor": "19e5", "device": "a258"}}]}},
             },
         }
     }

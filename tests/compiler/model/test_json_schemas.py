@@ -56,7 +56,6 @@ def nodes(schema: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def root(definition: dict[str, Any]) -> dict[str, Any]:
-    """The schema of a definition's only version."""
     (version,) = definition["spec"]["versions"]
     schema: dict[str, Any] = version["schema"]["openAPIV3Schema"]
     return schema
@@ -226,6 +225,5 @@ def test_every_list_of_named_items_holds_a_name_once() -> None:
 
 
 def validations(schema: dict[str, Any]) -> Iterator[dict[str, str]]:
-    """Every rule in a schema."""
     for node in nodes(schema):
         yield from node.get("x-kubernetes-validations", ())

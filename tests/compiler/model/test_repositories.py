@@ -47,13 +47,11 @@ BROKEN_PATHS = (
 
 
 def pattern_of(definition: str, field: str) -> str:
-    """Return the pattern of a field of KAECluster."""
     language = json.loads((ROOT / "schemas/kaecluster.json").read_text("utf-8"))
     return str(language["$defs"][definition]["properties"][field]["pattern"])
 
 
 def rule(definition: str, field: str) -> Callable[[str], bool]:
-    """Return the rule for a text in a field of KAECluster."""
     return functools.partial(judge.is_found, pattern_of(definition, field))
 
 

@@ -27,10 +27,7 @@ def indexes(draw: st.DrawFn) -> index_file.Index:
         state=st.sampled_from(["Present", "Absent"]),
     )
     plugins = st.builds(
-        index_file.Workload,
-        file=st.sampled_from(files or ("x",)),
-        component=st.just("device-plugin"),
-        policy=PARTS,
+        index_file.Workload, file=st.sampled_from(files or ("x",)), component=st.just("device-plugin"), policy=PARTS
     )
     workloads = draw(st.lists(drivers | plugins, max_size=3, unique_by=lambda item: item.file)) if files else []
     return index_file.Index(
@@ -118,7 +115,6 @@ def test_an_index_that_lost_its_end_is_damaged(index: index_file.Index, data: st
 
 
 def with_workloads(**states: str) -> index_file.Index:
-    """Return an index with drivers of these policies and states."""
     workloads = (
         index_file.Workload(file=f"{name}.yaml", component="driver", policy=name, pool=name, state=state)  # type: ignore[arg-type]
         for name, state in states.items()
@@ -130,7 +126,6 @@ OURS, THEIRS = with_workloads(a="Present", b="Present"), with_workloads(a="Absen
 
 
 def in_conflict(*texts: str) -> bytes:
-    """Return a file in which git found nothing in common."""
     ours, theirs = texts
     return f"<<<<<<< HEAD\n{ours}=======\n{theirs}>>>>>>> main\n".encode()
 

@@ -15,7 +15,6 @@ PLUGIN_OUT = "openfuyao.com/kae.deploy.device-plugin"
 
 
 def decision(policy: definitions.Policy, node: snapshot.Node, **cluster: Any) -> plan.Decision:
-    """Return the decision for the node of a cluster with this policy alone."""
     (decided,) = builders.view([policy], [node], builders.cluster(**cluster))[0].decisions
     return decided
 

@@ -25,12 +25,10 @@ SICK = {"name": "sick", "nodes": ["b"], "version": "2.1.0"}
 
 
 def hashed(kernel: str) -> str:
-    """Return the hash that tells pools of single kernels apart."""
     return hashlib.sha256(kernel.encode()).hexdigest()[:8]
 
 
 def node(name: str, kernel: str = SP4, *, labels: dict[str, str] | None = None, seen: bool = True) -> snapshot.Node:
-    """A node with a kernel, and with HPRE devices if nothing else is said."""
     return builders.node(name, machine=builders.profile(labels, discovered=seen, kernel_version=kernel))
 
 
@@ -40,28 +38,21 @@ def policy(
     frozen: Sequence[dict[str, Any]] = (),
     **driver: Any,
 ) -> definitions.Policy:
-    """A policy with these parts."""
     rollout = {"waves": list(waves), "frozen": list(frozen)}
     return builders.policy(driver={"version": "2.2.0", "kernelMappings": list(mappings), "rollout": rollout, **driver})
 
 
 def divided(item: definitions.Policy, *nodes: snapshot.Node, where: str = "east") -> pools.Division:
-    """The policy's division in a cluster of these nodes."""
     (division,) = builders.view([item], nodes, builders.cluster(where))[0].divisions
     return division
 
 
 def named(division: pools.Division) -> list[str]:
-    """The names of the pools, in their order."""
     return [pool.name for pool in division.pools]
 
 
 def versions(division: pools.Division) -> dict[str, str]:
-    """The version of the driver in each pool."""
     return {pool.name: pool.driver.version for pool in division.pools}
-
-
-# Names.
 
 
 def test_a_policy_without_parts_is_one_pool_of_its_name_and_no_label() -> None:
@@ -94,9 +85,6 @@ def test_a_pool_is_called_after_its_group_and_its_mapping(parts: dict[str, Any],
 
     assert named(division) == names
     assert division.label == "openfuyao.com/kae.pool.tls"
-
-
-# Nodes.
 
 
 @pytest.mark.parametrize(
@@ -156,9 +144,6 @@ def test_why_a_node_has_its_pool_is_told_by_its_group_and_its_mapping() -> None:
     assert list(divided(policy()).reasons(node("a"))) == []
 
 
-# Pools of single kernels.
-
-
 def test_without_a_list_there_is_a_pool_for_each_kernel_of_a_node_that_is_served() -> None:
     mapping = {"name": "any", "regexp": "aarch64", "version": "2.3.0-${KERNEL_XYZ}"}
     nodes = (
@@ -213,9 +198,6 @@ def test_a_wave_whose_image_is_named_after_kernels_makes_every_mapping_one_for_e
     assert versions(division) == {f"canary--old--{hashed(SP4)}": "2.4.0-5.10.0", f"rest--old--{hashed(SP4)}": "2.2.0"}
 
 
-# Overrides, and what lands.
-
-
 def test_a_frozen_group_beats_a_wave_a_wave_a_mapping_and_a_mapping_the_policy() -> None:
     bare = {"name": "bare", "regexp": "aarch64"}
 
@@ -234,12 +216,10 @@ def test_a_frozen_group_beats_a_wave_a_wave_a_mapping_and_a_mapping_the_policy()
 
 
 def objects(item: definitions.Policy, *nodes: snapshot.Node) -> dict[str, Any]:
-    """The objects of a cluster with the policy and these nodes."""
     return builders.objects([item], nodes)
 
 
 def daemonsets(division: dict[str, Any]) -> dict[str, Any]:
-    """The DaemonSets of drivers by name."""
     return {item["metadata"]["name"]: item for path, item in division.items() if path.startswith(DAEMONSETS)}
 
 
@@ -271,7 +251,6 @@ def test_a_daemonset_of_a_policy_without_parts_asks_for_no_pool() -> None:
 
 
 def rules(item: definitions.Policy, *nodes: snapshot.Node) -> list[dict[str, Any]]:
-    """The rules that give the policy's nodes the label of their pool."""
     division: list[dict[str, Any]] = objects(item, *nodes)[RULES]["spec"]["rules"]
     return division
 

@@ -31,12 +31,10 @@ def taken(
 
 
 def wave(name: str, percent: float, **more: Any) -> dict[str, Any]:
-    """A wave that is a share."""
     return {"name": name, "percent": percent, **more}
 
 
 def share(percent: float) -> tuple[str, ...]:
-    """The nodes that stand below a bound."""
     return tuple(sorted(name for name in NAMES if rollout_groups.bucket(name) < percent * 100))
 
 
@@ -151,11 +149,7 @@ def test_why_a_node_is_in_its_group_is_told_by_what_took_it() -> None:
     node = builders.node("kp920-02", {"zone": "1"})
     rollout = {
         "frozen": [{"name": "f", "nodes": ["kp920-02"], "version": "1"}],
-        "waves": [
-            {"name": "s", "inventorySelector": {"matchLabels": {"zone": "1"}}},
-            wave("v", 84.74),
-            wave("w", 90),
-        ],
+        "waves": [{"name": "s", "inventorySelector": {"matchLabels": {"zone": "1"}}}, wave("v", 84.74), wave("w", 90)],
     }
     item = builders.policy(driver={"rollout": rollout})
     groups = rollout_groups.of(item, snapshot.ClusterName("east"), [node], lambda _: False)

@@ -19,12 +19,10 @@ Objects = dict[str, Any]
 
 
 def compiled(**cluster: Any) -> Objects:
-    """The objects of a cluster with one policy."""
     return builders.objects([builders.policy()], (), builders.cluster(watcher=WATCHER, **cluster))
 
 
 def pod(data: Any) -> Any:
-    """The pod spec of a workload."""
     return data["spec"]["template"]["spec"]
 
 

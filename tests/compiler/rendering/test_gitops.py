@@ -46,13 +46,11 @@ def applied(engine: str, *policies: definitions.Policy, **cluster: Any) -> dict[
 
 
 def annotations(data: Any, prefixes: tuple[str, ...] = ("argocd.argoproj.io", "kustomize.toolkit")) -> dict[str, str]:
-    """The annotations that an object carries for an engine."""
     every = data["metadata"].get("annotations", {})
     return {key: value for key, value in every.items() if key.startswith(prefixes)}
 
 
 def bootstrap(**spec: Any) -> dict[str, Any]:
-    """The objects that point an engine at the output."""
     objects = builders.objects((), (), builders.cluster(gitops=spec))
     return {path: data for path, data in objects.items() if path.startswith("bootstrap/")}
 

@@ -16,7 +16,6 @@ Component = tuple[str, dict[str, Any]]
 
 
 def compiled(*objects: Component, bootstrap: tuple[Component, ...] = ()) -> tree.Tree:
-    """The tree of these objects, which stand in for what the templates give."""
     made = ir.ClusterManifests(
         name="east",
         has_nodes=True,
@@ -35,7 +34,6 @@ def manifest(component: str, data: dict[str, Any]) -> ir.Manifest:
 
 
 def files(*objects: Component, bootstrap: tuple[Component, ...] = ()) -> dict[str, str]:
-    """The files of these objects."""
     return dict(compiled(*objects, bootstrap=bootstrap).files)
 
 

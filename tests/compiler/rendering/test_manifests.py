@@ -25,12 +25,10 @@ Objects = dict[str, Any]
 
 
 def compiled(*policies: definitions.Policy, **cluster: Any) -> Objects:
-    """The objects of a cluster without nodes."""
     return builders.objects(policies, (), builders.cluster(**cluster))
 
 
 def pod(objects: Objects, path: str) -> Any:
-    """The pod spec of a workload."""
     return objects[path]["spec"]["template"]["spec"]
 
 
@@ -295,9 +293,7 @@ def test_a_value_in_the_environment_is_what_the_policy_says(value: str) -> None:
 
 def test_the_pace_of_each_daemonset_is_the_policys() -> None:
     policy = builders.policy(
-        "tls",
-        driver={"rollout": {"maxUnavailable": 2, "minReadySeconds": 7}},
-        devicePlugin={"maxUnavailable": "25%"},
+        "tls", driver={"rollout": {"maxUnavailable": 2, "minReadySeconds": 7}}, devicePlugin={"maxUnavailable": "25%"}
     )
 
     objects = compiled(policy)

@@ -66,7 +66,6 @@ CLUSTERS: tuple[dict[str, Any], ...] = (
 
 @cache
 def schema(name: str) -> Any:
-    """A schema that is shipped."""
     return json.loads((Path(__file__).parents[3] / "schemas" / f"{name}.json").read_text("utf-8"))
 
 
@@ -78,18 +77,15 @@ def config(objects: dict[str, Any], path: str, name: str) -> Any:
 
 
 def driver(operator: Mapping[str, bool] = EVERY_KIND, **spec: Any) -> Any:
-    """The driver's config in a policy of these kinds."""
     policy = builders.policy("tls", operator=dict(operator), driver=spec)
     return config(builders.objects([policy]), DRIVER, "driver-config")
 
 
 def plugin(policy: definitions.Policy) -> Any:
-    """The device plugin's config."""
     return config(builders.objects([policy]), PLUGIN, "device-plugin-config")
 
 
 def watcher(**spec: Any) -> Any:
-    """The watcher's config."""
     return config(builders.objects([], (), builders.cluster(**spec)), WATCHER, "watcher-config")
 
 
@@ -180,8 +176,7 @@ def test_the_version_of_the_driver_is_that_of_its_image(spec: dict[str, Any], ve
 
 
 @pytest.mark.parametrize(
-    ("env", "policy"),
-    [([], "IfNotPresent"), ([{"name": "INSTALL_POLICY", "value": "Always"}], "Always")],
+    ("env", "policy"), [([], "IfNotPresent"), ([{"name": "INSTALL_POLICY", "value": "Always"}], "Always")]
 )
 def test_a_foreign_driver_is_kept_unless_the_policy_says_always(env: list[dict[str, str]], policy: str) -> None:
     assert driver(env=env)["installPolicy"] == policy

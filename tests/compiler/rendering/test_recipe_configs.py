@@ -72,7 +72,6 @@ DESK = {
 
 
 def daemon_set(program: str, recipe: definitions.Recipe, spec: Mapping[str, Any], **cluster: Any) -> Any:
-    """The one DaemonSet of a program of a policy."""
     objects = builders.objects([builders.device_policy("desk", recipe, **spec)], (), builders.cluster(**cluster))
     (item,) = (
         data for path, data in objects.items() if path.startswith(f"{recipe.name}/daemonset-{recipe.name}-{program}-")
@@ -81,7 +80,6 @@ def daemon_set(program: str, recipe: definitions.Recipe, spec: Mapping[str, Any]
 
 
 def config(item: Any) -> Any:
-    """The config of a DaemonSet."""
     return json.loads(item["spec"]["template"]["metadata"]["annotations"]["device.openfuyao.com/config"])
 
 
@@ -90,7 +88,6 @@ def pod(item: Any) -> Any:
 
 
 def decoded(shape: Any, item: Any, folder: Path) -> Any:
-    """The config as the program reads it."""
     file = folder / "config.json"
     file.write_text(canonical.dump_json(config(item)), "utf-8")
     return shapes.load(file, shape)

@@ -50,7 +50,6 @@ def compiled(*policies: definitions.Policy, **cluster: Any) -> Objects:
 
 
 def named(objects: Objects, folder: str) -> list[str]:
-    """The names of the files in a folder."""
     return [path.rpartition("/")[2] for path in objects if path.startswith(f"{folder}/")]
 
 

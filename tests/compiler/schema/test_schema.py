@@ -85,9 +85,6 @@ def only(data: Any, positions: documents.Positions | None = None) -> diagnostics
     return one
 
 
-# Documents that are fine.
-
-
 @pytest.mark.parametrize(
     ("data", "kind"),
     [
@@ -112,9 +109,6 @@ def test_a_number_or_a_percentage_of_pods_may_be_unavailable(value: Any) -> None
 @pytest.mark.parametrize("value", [2, 0.5, "500m", "1Gi", "1e3"])
 def test_a_quantity_is_a_number_or_a_string(value: Any) -> None:
     assert findings(policy(driver={"resources": {"limits": {"cpu": value}}})) == []
-
-
-# Which language it is.
 
 
 @pytest.mark.parametrize(
@@ -164,11 +158,7 @@ def test_a_policy_of_the_operator_is_answered_with_the_command_that_imports_it()
 
 @pytest.mark.parametrize(
     ("kind", "version", "right"),
-    [
-        ("KAECluster", "device.openfuyao.com/v1", API_VERSION),
-        ("KAEPolicy", "v1", API_VERSION),
-        ("List", "v2", "v1"),
-    ],
+    [("KAECluster", "device.openfuyao.com/v1", API_VERSION), ("KAEPolicy", "v1", API_VERSION), ("List", "v2", "v1")],
 )
 def test_an_unknown_version_is_answered_with_the_version_to_write(kind: str, version: str, right: str) -> None:
     one = only({"apiVersion": version, "kind": kind})
@@ -201,9 +191,6 @@ def test_a_list_of_nodes_is_refused_where_lists_have_no_place() -> None:
 
     assert kind is None
     assert (one.code, one.span.file) == ("unknown-kind", "kind")
-
-
-# What is wrong with it.
 
 
 def test_an_unknown_field_is_told_at_its_key_with_the_field_that_was_meant() -> None:
@@ -418,12 +405,7 @@ def test_a_key_that_is_no_string_is_told_at_the_key() -> None:
             "'120%' is not a whole number, or a percentage such as \"10%\".",
             "",
         ),
-        (
-            {"clusters": []},
-            "spec/clusters",
-            "'spec.clusters' is empty.",
-            "Remove the key, or give the list an item.",
-        ),
+        ({"clusters": []}, "spec/clusters", "'spec.clusters' is empty.", "Remove the key, or give the list an item."),
         (
             {"nodeSelector": {"matchExpressions": [{"key": "a", "operator": "NotIn", "values": ["x"] * 257}]}},
             "spec/nodeSelector/matchExpressions/0/values",
@@ -562,9 +544,6 @@ def test_what_the_quick_engine_cannot_read_is_left_to_the_other(strange: Any) ->
     assert len(findings(data)) == 1
 
 
-# The two engines.
-
-
 @pytest.mark.parametrize(
     ("pattern", "text", "matches"),
     [
@@ -599,7 +578,6 @@ VALUES = st.recursive(
 
 
 def inner_paths(data: Any, path: documents.Path = ()) -> list[documents.Path]:
-    """The paths to all values below the top."""
     steps = data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ()
     inner = [(*path, step) for step, _ in steps]
     return inner + [deep for step in inner for deep in inner_paths(data[step[-1]], step)]

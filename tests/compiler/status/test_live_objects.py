@@ -8,7 +8,6 @@ from compiler.status import live_objects
 
 
 def raw_pod(**status: Any) -> dict[str, Any]:
-    """A pod of a DaemonSet on a node."""
     owner = {"kind": "DaemonSet", "name": "kae-driver-tls", "uid": "uid-1", "controller": True}
     labels = {"controller-revision-hash": "abc"}
     return {
