@@ -180,6 +180,4 @@ def test_decisions_group_nodes_unless_an_earlier_output_selects_by_more(label: s
     planned, _ = builders.view([builders.selecting("tls", zone="a")], nodes)
     selecting = daemon_set("a", (selectors.Requirement(label, "Exists"),))
 
-    classes = placement.alike_in(planned, [selecting])
-
-    assert [[node.name for node in alike] for alike in classes] == groups
+    assert [[node.name for node in alike] for alike in placement.alike_in(planned, [selecting])] == groups

@@ -34,9 +34,7 @@ def test_a_name_that_returns_in_a_shared_cluster_is_reported_once_and_not_as_an_
 
 
 def test_every_further_default_is_reported() -> None:
-    policies = [builders.policy(name, default=True) for name in "abc"]
-
-    assert judged(*policies) == ["two-defaults", "two-defaults"]
+    assert judged(*[builders.policy(name, default=True) for name in "abc"]) == ["two-defaults", "two-defaults"]
 
 
 def test_a_policy_of_every_node_overlaps_with_each_other() -> None:
@@ -80,9 +78,7 @@ def test_a_default_that_takes_too_many_terms_to_say_is_reported_and_left_out() -
 
 
 def test_every_finding_about_two_policies_is_an_error() -> None:
-    notes = findings([builders.policy("a"), builders.policy("b")])
-
-    assert diagnostics.has_errors(notes)
+    assert diagnostics.has_errors(findings([builders.policy("a"), builders.policy("b")]))
 
 
 ONLOAD = recipes.Recipe(name="onload", devices="OpenOnload devices", labels=(("nic", ("x2",)),))

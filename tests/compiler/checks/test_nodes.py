@@ -269,9 +269,7 @@ def test_a_node_opts_out_of_a_recipe_by_the_label_of_the_recipe() -> None:
 
 
 def test_a_taint_keeps_a_recipe_away_from_its_nodes() -> None:
-    tainted = with_card(taints=[builders.taint("dedicated=db:NoSchedule")])
-
-    assert codes(nic(), tainted) == ["node-untolerated"]
+    assert codes(nic(), with_card(taints=[builders.taint("dedicated=db:NoSchedule")])) == ["node-untolerated"]
     assert codes(nic(), machine(taints=[builders.taint("dedicated=db:NoSchedule")])) == ["node-without-policy"]
 
 

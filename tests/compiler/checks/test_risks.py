@@ -89,9 +89,7 @@ def test_more_than_half_of_the_nodes_in_one_step_is_a_large_step(
 
 @pytest.mark.parametrize(("count", "codes"), [(1, set()), (2, {"large-step"})])
 def test_one_node_is_never_a_large_step(count: int, codes: set[str]) -> None:
-    nodes = [builders.node(name) for name in NAMES[:count]]
-
-    assert risks(PLAIN, BIG_STEP, nodes=nodes).keys() == codes
+    assert risks(PLAIN, BIG_STEP, nodes=[builders.node(name) for name in NAMES[:count]]).keys() == codes
 
 
 @pytest.mark.parametrize(

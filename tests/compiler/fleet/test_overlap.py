@@ -97,9 +97,7 @@ def test_overlaps_are_those_of_every_pair(terms: list[selectors.Term]) -> None:
     pairs = itertools.combinations(range(len(terms)), 2)
     expected = [(i, j, overlap.overlap(terms[i], terms[j])) for i, j in pairs]
 
-    overlaps = list(overlap.overlaps(terms))
-
-    assert overlaps == [pair for pair in expected if pair[2] is not None]
+    assert list(overlap.overlaps(terms)) == [pair for pair in expected if pair[2] is not None]
 
 
 @settings

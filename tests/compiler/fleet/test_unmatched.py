@@ -31,6 +31,4 @@ NODES = (builders.node("a", {"pool": "tls", "zone": "lab"}), builders.node("b", 
     ],
 )
 def test_the_reason_names_the_label_and_the_nearest_one(selector: dict[str, Any], reason: str) -> None:
-    term = selectors.of(base.NodeSelector.model_validate(selector))
-
-    assert unmatched.reason(term, NODES) == reason
+    assert unmatched.reason(selectors.of(base.NodeSelector.model_validate(selector)), NODES) == reason

@@ -177,9 +177,7 @@ def test_what_is_missing_on_the_way_is_added_where_a_person_would(text: str, wan
 def test_an_entry_gets_its_key_behind_its_name(text: str, wanted: str) -> None:
     head = "waves:\n" if text.startswith("-") else "waves: "
 
-    result = edited(head + text, path=("waves", 0, "version"))
-
-    assert result == head + wanted
+    assert edited(head + text, path=("waves", 0, "version")) == head + wanted
 
 
 def test_a_name_that_is_an_alias_is_not_taken_for_its_place() -> None:

@@ -257,9 +257,7 @@ def test_quotes_that_a_later_value_or_comment_closes_are_told_where_they_open(re
 
 
 def test_quotes_of_several_lines_are_not_blamed_for_a_later_fault() -> None:
-    finding = only('a: "b\n  c"\nd: e: f\n')
-
-    assert where(finding) == ("yaml-syntax", 3, 5)
+    assert where(only('a: "b\n  c"\nd: e: f\n')) == ("yaml-syntax", 3, 5)
 
 
 def test_an_unclosed_list_says_where_it_opens() -> None:

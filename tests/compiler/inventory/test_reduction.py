@@ -312,9 +312,7 @@ def test_two_profiles_whose_ids_collide_get_two_ids() -> None:
         item["status"]["nodeInfo"]["kernelVersion"] = kernel
     reduced = builders.reduced(*nodes)
 
-    profiles = json.loads(canonical_form.text(reduced))["spec"]["profiles"]
-
-    assert len(profiles) == 2
+    assert len(json.loads(canonical_form.text(reduced))["spec"]["profiles"]) == 2
     assert reread(reduced) == reduced
     assert canonical_form.text(builders.reduced(*reversed(nodes))) == canonical_form.text(reduced)
 

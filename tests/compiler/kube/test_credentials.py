@@ -142,9 +142,7 @@ def test_a_pod_speaks_with_its_service_account_and_takes_up_new_tokens(
     (account / "token").write_text(SECOND)
     secure.state.token = SECOND
 
-    after = next(cluster.pages())
-
-    assert before == after is not None
+    assert before == next(cluster.pages()) is not None
 
 
 def test_outside_of_a_pod_there_is_no_service_account(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -193,18 +191,14 @@ def test_an_authority_within_the_kubeconfig_is_taken(secure: apiserver.ApiServer
 def test_a_server_that_is_busy_is_asked_again(server: apiserver.ApiServer) -> None:
     server.state.answers["/api/v1/nodes"] = [(429, "busy", {"Retry-After": "0"})] * 2
 
-    page = next(cluster_of(server).pages())
-
-    assert page.items
+    assert next(cluster_of(server).pages()).items
     assert len(server.state.requests) == 3
 
 
 def test_a_server_that_stays_busy_is_left_alone(server: apiserver.ApiServer) -> None:
     server.state.answers["/api/v1/nodes"] = [(429, "busy", {"Retry-After": "0"})] * 9
 
-    error = failure(server)
-
-    assert str(error) == f"the API server at {server.address} did not list nodes (429): busy."
+    assert str(failure(server)) == f"the API server at {server.address} did not list nodes (429): busy."
     assert len(server.state.requests) == 4
 
 
@@ -312,9 +306,7 @@ def test_several_kubeconfigs_count_as_one_and_the_first_of_a_name_counts(
     last = tmp_path / "last"
     last.write_text(json.dumps(document | {"clusters": wrong, "current-context": "bare"}))
 
-    cluster = reader.Cluster([other, server.kubeconfig, last])
-
-    assert next(cluster.pages()).items
+    assert next(reader.Cluster([other, server.kubeconfig, last]).pages()).items
 
 
 def test_the_kubeconfigs_of_the_environment_are_those_that_exist(

@@ -329,6 +329,4 @@ def test_whatever_the_chart_takes_is_read_again_as_what_it_means(options: dict[t
 def test_the_text_means_the_same_to_another_reader() -> None:
     objects, _ = translated('driver: {version: "19e5", env: {A: "yes", B: "1e3"}}')
 
-    read = list(yaml.safe_load_all(operator_values.text(objects)))
-
-    assert read == list(objects)
+    assert list(yaml.safe_load_all(operator_values.text(objects))) == list(objects)

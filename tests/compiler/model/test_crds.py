@@ -13,12 +13,6 @@ from tests import builders
 
 GROUP = "nfd.k8s-sigs.io"
 
-OPERATORS = (
-    *("In", "NotIn", "InRegexp", "Exists", "DoesNotExist", "IsTrue", "IsFalse"),
-    *("Gt", "Lt", "GtLt"),
-    *("Ge", "Le", "GeLe"),
-)
-
 
 @pytest.fixture(scope="module")
 def renders(repository_root: Path) -> Callable[[ir.Manifest], Any]:
@@ -94,45 +88,6 @@ def rule(renders: Callable[[ir.Manifest], Any]) -> Any:
     return copy.deepcopy(renders(manifest))
 
 
-@pytest.mark.parametrize(
-    ("plural", "kind", "scope", "short"),
-    [
-        ("nodefeatures", "NodeFeature", "Namespaced", None),
-        ("nodefeaturerules", "NodeFeatureRule", "Cluster", ["nfr"]),
-        ("nodefeaturegroups", "NodeFeatureGroup", "Namespaced", ["nfg"]),
-    ],
-)
-def test_a_definition_bears_the_names_by_which_nfd_and_people_ask(
-    definition: Callable[..., Any], plural: str, kind: str, scope: str, short: list[str] | None
-) -> None:
-    defined = definition(plural)
-
-    assert defined["metadata"]["name"] == f"{plural}.{GROUP}"
-    assert (defined["spec"]["group"], defined["spec"]["scope"]) == (GROUP, scope)
-    assert defined["spec"]["names"] == {
-        "kind": kind,
-        "listKind": f"{kind}List",
-        "plural": plural,
-        "singular": kind.lower(),
-    } | ({"shortNames": short} if short else {})
-    (version,) = defined["spec"]["versions"]
-    assert (version["name"], version["served"], version["storage"]) == ("v1alpha1", True, True)
-
-
-@pytest.mark.parametrize("plural", ["nodefeatures", "nodefeaturerules", "nodefeaturegroups"])
-def test_a_definition_is_the_same_for_every_release(definition: Callable[..., Any], plural: str) -> None:
-    assert all(definition(plural, minor) == definition(plural) for minor in (17, 18, 19))
-
-
-def test_only_groups_have_a_status_of_their_own(definition: Callable[..., Any]) -> None:
-    (version,) = definition("nodefeaturegroups")["spec"]["versions"]
-
-    assert version["subresources"] == {"status": {}}
-    for plural in ("nodefeatures", "nodefeaturerules"):
-        (version,) = definition(plural)["spec"]["versions"]
-        assert "subresources" not in version
-
-
 @pytest.mark.parametrize("plural", ["nodefeatures", "nodefeaturerules", "nodefeaturegroups"])
 def test_a_schema_is_structural_and_keeps_no_unknown_field(definition: Callable[..., Any], plural: str) -> None:
     defined = definition(plural)
@@ -143,23 +98,6 @@ def test_a_schema_is_structural_and_keeps_no_unknown_field(definition: Callable[
         assert not {"properties", "additionalProperties"} <= schema.keys(), path
         assert "x-kubernetes-preserve-unknown-fields" not in schema, path
         assert set(schema.get("required", ())) <= schema.get("properties", {}).keys(), path
-
-
-def test_rules_and_groups_match_by_the_same_terms_everywhere(definition: Callable[..., Any]) -> None:
-    terms = [
-        schema
-        for plural in ("nodefeaturerules", "nodefeaturegroups")
-        for path, schema in places(open_schema(definition(plural)))
-        if path.endswith(".matchFeatures[]")
-    ]
-
-    assert len(terms) == 4
-    assert all(term == terms[0] for term in terms)
-    expressions = (
-        terms[0]["properties"]["matchName"],
-        terms[0]["properties"]["matchExpressions"]["additionalProperties"],
-    )
-    assert [sorted(each["properties"]["op"]["enum"]) for each in expressions] == [sorted(OPERATORS)] * 2
 
 
 def test_the_compiler_s_own_rules_are_accepted(refusal: Callable[[str, Any], str | None], rule: Any) -> None:

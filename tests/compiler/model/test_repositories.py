@@ -113,9 +113,7 @@ def test_a_password_is_refused_and_not_printed(tmp_path: Path, url: str) -> None
 
 @pytest.mark.parametrize("more", [{"branch": "x"}, {"path": 1}, {"path": "../.."}])
 def test_another_mistake_in_the_line_prints_no_password(tmp_path: Path, more: dict[str, Any]) -> None:
-    said = refused(tmp_path, {**more, "url": WITH_CREDENTIALS[0]})
-
-    assert "hunter2" not in said
+    assert "hunter2" not in refused(tmp_path, {**more, "url": WITH_CREDENTIALS[0]})
 
 
 @pytest.mark.parametrize(

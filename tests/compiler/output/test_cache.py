@@ -255,9 +255,8 @@ def test_the_fingerprint_changes_with_an_installed_package(tmp_path: Path, monke
 def test_an_output_as_it_was_written_is_vouched_for(tmp_path: Path) -> None:
     write.write_trees(tmp_path, [EAST])
     digests = cache.Digests(tmp_path)
-    record = cache.Record(key="", tree=cache.tree_digest(EAST))
 
-    assert cache.verify(digests, tmp_path / "east", record)
+    assert cache.verify(digests, tmp_path / "east", cache.Record(key="", tree=cache.tree_digest(EAST)))
 
 
 def edit(folder: Path) -> None:

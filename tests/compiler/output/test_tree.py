@@ -44,6 +44,4 @@ def test_a_tree_that_could_leave_its_folder_or_its_order_cannot_be_made(
 
 
 def test_the_folders_of_paths_reach_up_to_the_cluster_itself() -> None:
-    folders = tree.folders_of(["a/b/c.yaml", "x"])
-
-    assert folders == {"", "a", "a/b"}
+    assert tree.folders_of(["a/b/c.yaml", "x"]) == {"", "a", "a/b"}

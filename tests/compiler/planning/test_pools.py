@@ -15,7 +15,6 @@ SP4 = "5.10.0-216.0.0.115.oe2203sp4.aarch64"
 SP3 = "5.10.0-182.0.0.95.oe2203sp3.aarch64"
 OE2403 = "6.6.0-28.0.0.34.oe2403.aarch64"
 RULES = "node-feature-rule/nodefeaturerule-kae-pool-tls.yaml"
-DAEMONSETS = "driver/daemonset-"
 
 OLD = {"name": "old", "regexp": "oe2203"}
 NEW = {"name": "new", "regexp": "oe2403", "version": "2.3.0"}
@@ -219,96 +218,14 @@ def objects(item: definitions.Policy, *nodes: snapshot.Node) -> dict[str, Any]:
     return builders.objects([item], nodes)
 
 
-def daemonsets(division: dict[str, Any]) -> dict[str, Any]:
-    return {item["metadata"]["name"]: item for path, item in division.items() if path.startswith(DAEMONSETS)}
-
-
-def test_each_pool_has_a_daemonset_and_a_policy_without_parts_has_the_plain_one() -> None:
-    assert sorted(daemonsets(objects(policy()))) == ["kae-driver-tls"]
-    assert sorted(daemonsets(objects(policy([OLD, NEW], [CANARY])))) == [
-        "kae-driver-tls--canary--new",
-        "kae-driver-tls--canary--old",
-        "kae-driver-tls--rest--new",
-        "kae-driver-tls--rest--old",
-    ]
-
-
-def test_a_daemonset_runs_where_the_label_says_its_pool_and_its_image_is_the_pools() -> None:
-    daemon_set = daemonsets(objects(policy(waves=[CANARY]), node("a")))["kae-driver-tls--canary"]
-
-    pod = daemon_set["spec"]["template"]
-    terms = pod["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
-    wanted = {"key": "openfuyao.com/kae.pool.tls", "operator": "In", "values": ["canary"]}
-    assert all(wanted in term["matchExpressions"] for term in terms["nodeSelectorTerms"])
-    assert pod["spec"]["containers"][0]["image"].endswith(":2.4.0")
-    assert daemon_set["spec"]["selector"]["matchLabels"]["device.openfuyao.com/pool"] == "canary"
-
-
-def test_a_daemonset_of_a_policy_without_parts_asks_for_no_pool() -> None:
-    text = builders.files([policy()])["driver/daemonset-kae-driver-tls.yaml"]
-
-    assert "kae.pool" not in text
-
-
 def rules(item: definitions.Policy, *nodes: snapshot.Node) -> list[dict[str, Any]]:
     division: list[dict[str, Any]] = objects(item, *nodes)[RULES]["spec"]["rules"]
     return division
 
 
-def expressions(rule: dict[str, Any], feature: str) -> Any:
-    """Return the expressions of a rule for a feature; None where it has none."""
-    return next((term["matchExpressions"] for term in rule["matchFeatures"] if term["feature"] == feature), None)
-
-
 def test_a_policy_without_parts_has_no_rules() -> None:
     assert RULES not in objects(policy())
     assert RULES not in objects(policy([OLD], enabled=False))
-
-
-def test_groups_are_told_by_the_names_of_nodes_and_the_first_keeps_a_node() -> None:
-    written = rules(policy(waves=[CANARY], frozen=[SICK]), node("a"), node("b"))
-
-    answers = [rule for rule in written if "vars" in rule]
-    assert [rule["vars"]["kae.tls.group"] for rule in answers] == ["sick", "canary", "rest"]
-    assert [expressions(rule, "system.name")["nodename"] for rule in answers] == [
-        {"op": "In", "value": ["b"]},
-        {"op": "In", "value": ["a"]},
-        {"op": "Exists"},
-    ]
-    unanswered = {"kae.tls.group": {"op": "DoesNotExist"}}
-    assert [expressions(rule, "rule.matched") for rule in answers] == [None, unanswered, unanswered]
-
-
-def test_kernels_are_told_in_the_order_of_the_mappings_and_the_first_keeps_one() -> None:
-    literal = {"name": "one", "literal": f"{SP4}+"}
-
-    written = [rule for rule in rules(policy([literal, LISTED, OLD])) if "vars" in rule]
-
-    assert [(rule["vars"]["kae.tls.kernel"], expressions(rule, "kernel.version")["full"]) for rule in written] == [
-        ("one", {"op": "In", "value": [SP4]}),
-        (f"new--{hashed(OE2403)}", {"op": "In", "value": [OE2403]}),
-        # Its other kernels have no pool, and no later mapping takes them.
-        ("new", {"op": "InRegexp", "value": ["oe2403"]}),
-        ("old", {"op": "InRegexp", "value": ["oe2203"]}),
-    ]
-    unanswered = {"kae.tls.kernel": {"op": "DoesNotExist"}}
-    assert [expressions(rule, "rule.matched") for rule in written] == [None, *[unanswered] * 3]
-
-
-def test_a_pool_is_a_pair_of_answers_on_a_node_with_devices() -> None:
-    written = [rule for rule in rules(policy([OLD, LISTED], [CANARY]), node("a")) if "labels" in rule]
-
-    assert [rule["labels"]["openfuyao.com/kae.pool.tls"] for rule in written] == [
-        "canary--old",
-        f"canary--new--{hashed(OE2403)}",
-        "rest--old",
-        f"rest--new--{hashed(OE2403)}",
-    ]
-    assert expressions(written[0], "rule.matched") == {
-        "kae.tls.group": {"op": "In", "value": ["canary"]},
-        "kae.tls.kernel": {"op": "In", "value": ["old"]},
-    }
-    assert all(expressions(rule, "pci.device")["vendor"]["value"] == ["19e5"] for rule in written)
 
 
 def test_a_group_without_nodes_has_no_rule() -> None:

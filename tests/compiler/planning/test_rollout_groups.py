@@ -122,9 +122,7 @@ def test_an_inventory_selector_takes_the_nodes_that_it_matches() -> None:
     nodes = [builders.node("b", {"zone": "1"}), builders.node("a", {"zone": "1"}), builders.node("c", {"zone": "2"})]
     selector = {"matchExpressions": [{"key": "zone", "operator": "NotIn", "values": ["2"]}]}
 
-    groups = taken(nodes, waves=[{"name": "w", "inventorySelector": selector}])
-
-    assert groups["w"] == ("a", "b")
+    assert taken(nodes, waves=[{"name": "w", "inventorySelector": selector}])["w"] == ("a", "b")
     assert taken(nodes, waves=[{"name": "w", "inventorySelector": {}}])["w"] == ("a", "b", "c")
 
 

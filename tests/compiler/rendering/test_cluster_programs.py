@@ -70,10 +70,6 @@ def test_a_watcher_of_a_cron_job_has_no_target_and_no_alert() -> None:
     assert "kae-watcher" not in {group["name"] for group in groups}
 
 
-def test_elsewhere_than_on_openshift_nothing_is_said_to_it() -> None:
-    assert "openshift" not in builders.components(compiled())
-
-
 def uses(objects: Objects) -> dict[str, str]:
     """The security context constraints of each ServiceAccount that may use some of its own."""
     result = {}

@@ -38,9 +38,7 @@ def files(*objects: Component, bootstrap: tuple[Component, ...] = ()) -> dict[st
 
 
 def test_an_object_is_in_the_folder_of_its_component_by_kind_and_name() -> None:
-    texts = files(("driver", A))
-
-    assert yaml.safe_load(texts["driver/configmap-a.yaml"]) == A
+    assert yaml.safe_load(files(("driver", A))["driver/configmap-a.yaml"]) == A
 
 
 def test_the_files_are_sorted_by_path() -> None:

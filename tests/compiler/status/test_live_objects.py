@@ -85,9 +85,7 @@ def test_a_pod_that_is_not_ready_says_why_in_the_clusters_words(
 
 
 def test_a_long_reason_is_cut() -> None:
-    seen = live_objects.pod(raw_pod(phase="Failed", reason="Evicted", message="x" * 1000))
-
-    assert len(seen.reason) == 301
+    assert len(live_objects.pod(raw_pod(phase="Failed", reason="Evicted", message="x" * 1000)).reason) == 301
 
 
 def test_a_pod_without_a_node_is_on_the_one_that_it_was_made_for() -> None:
