@@ -77,10 +77,6 @@ def test_a_default_that_takes_too_many_terms_to_say_is_reported_and_left_out() -
     assert [item.policy.name for item in assignment.assign(policies).policies] == [f"team-{team}" for team in range(4)]
 
 
-def test_every_finding_about_two_policies_is_an_error() -> None:
-    assert diagnostics.has_errors(findings([builders.policy("a"), builders.policy("b")]))
-
-
 ONLOAD = recipes.Recipe(name="onload", devices="OpenOnload devices", labels=(("nic", ("x2",)),))
 
 

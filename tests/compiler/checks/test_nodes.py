@@ -36,10 +36,6 @@ def test_a_supported_node_with_a_policy_gives_no_reason_to_say_anything() -> Non
     assert codes(builders.policy(), builders.node()) == []
 
 
-def test_a_node_that_nfd_has_not_labelled_is_unknown() -> None:
-    assert codes(builders.policy(), builders.node("a"), machine(labels={}, discovered=False)) == ["node-unknown"]
-
-
 def test_a_node_with_devices_has_a_policy_and_a_node_without_needs_none() -> None:
     policy = builders.selecting("tls", pool="tls")
     bare = builders.node("x86", machine=builders.profile({"feature.node.kubernetes.io/x": "1"}))
@@ -148,30 +144,12 @@ def test_evictions_that_nothing_confines_are_agreed_to_by_a_stated_release_and_i
     assert builders.codes(notes) == expected
 
 
-def test_a_release_that_nobody_knows_is_said() -> None:
-    place = builders.cluster()
-
-    _, notes = builders.view([builders.policy()], (), place)
-
-    assert builders.codes(notes) == ["kubernetes-version-unknown"]
-    assert notes[0].span == place.span("metadata", "name")
-
-
 def test_a_kubelet_that_states_no_version_says_nothing_of_the_release() -> None:
     bare = builders.reduced({"metadata": {"name": "bare", "labels": builders.HPRE}}).nodes
 
     _, notes = builders.view([builders.policy(driver={"enabled": False})], bare)
 
     assert builders.codes(notes) == ["kubernetes-version-unknown"]
-
-
-def test_a_kubelet_that_is_too_old_is_said() -> None:
-    item = builders.kubernetes_node()
-    item["status"]["nodeInfo"]["kubeletVersion"] = "v1.24.17"
-
-    _, notes = builders.view([builders.policy(driver={"enabled": False})], builders.reduced(item).nodes)
-
-    assert builders.codes(notes) == ["kubernetes-too-old"]
 
 
 def test_labels_of_another_nfd_are_told_from_those_of_ours() -> None:
@@ -196,12 +174,6 @@ def test_a_policy_with_pools_is_named_where_nothing_tells_its_pools() -> None:
     _, (finding,) = builders.view([policy], [builders.node()], builders.cluster(nfd={"enabled": False}))
 
     assert finding.notes[-1] == "The pools of policy 'tls' need rules of this compiler."
-
-
-def test_what_the_world_is_never_fails_a_compile() -> None:
-    odd = machine(os_image="Ubuntu", taints=[builders.taint("a:NoExecute")], labels={}, discovered=False)
-
-    assert not diagnostics.has_errors(findings(builders.policy(), odd, builders.node("z")))
 
 
 DRIVER = {"image": "installer", "modules": [{"name": "sfc"}]}

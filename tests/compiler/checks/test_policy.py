@@ -24,23 +24,6 @@ def only(**spec: Any) -> diagnostics.Diagnostic:
     return diagnostic
 
 
-def test_a_pinned_policy_of_defaults_is_sound() -> None:
-    assert codes() == []
-
-
-def test_a_kind_is_enabled() -> None:
-    assert codes(operator={"enabledHPRE": False}) == ["no-kind-enabled"]
-    assert codes(operator={"enabledHPRE": False, "enabledZIP": True}) == []
-
-
-def test_the_default_has_no_selector() -> None:
-    selector = {"matchLabels": {"pool": "tls"}}
-
-    assert codes(default=True, nodeSelector=selector) == ["default-with-selector"]
-    assert codes(default=True) == []
-    assert codes(nodeSelector=selector) == []
-
-
 @pytest.mark.parametrize(
     ("requirement", "code"),
     [
@@ -56,18 +39,6 @@ def test_the_default_has_no_selector() -> None:
 )
 def test_a_requirement_has_the_values_that_its_operator_needs(requirement: dict[str, Any], code: list[str]) -> None:
     assert codes(nodeSelector={"matchExpressions": [{"key": "pool"} | requirement]}) == code
-
-
-def test_a_selector_that_contradicts_itself_is_shown_by_its_key() -> None:
-    diagnostic = only(
-        nodeSelector={
-            "matchLabels": {"pool": "tls", "zone": "1"},
-            "matchExpressions": [{"key": "zone", "operator": "NotIn", "values": ["1"]}],
-        }
-    )
-
-    assert diagnostic.code == "selector-never-matches"
-    assert "'zone'" in diagnostic.notes[0]
 
 
 @pytest.mark.parametrize(

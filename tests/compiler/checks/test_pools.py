@@ -83,19 +83,6 @@ def test_a_frozen_group_chooses_in_one_way_too(group: dict[str, Any], sound: boo
     assert codes([], [frozen(**group)]) == ([] if sound else ["choose-one"])
 
 
-@pytest.mark.parametrize(
-    ("mapping", "message"),
-    [
-        ({"regexp": "a", "literal": "a"}, "Mapping 'm' selects its kernels by regexp and literal."),
-        ({}, "Mapping 'm' does not select any kernels."),
-    ],
-)
-def test_so_does_a_mapping_with_kernels(mapping: dict[str, Any], message: str) -> None:
-    (diagnostic,) = findings(kernelMappings=[{"name": "m"} | mapping])
-
-    assert (diagnostic.code, diagnostic.message) == ("choose-one", message)
-
-
 def test_waves_and_frozen_groups_share_their_names_and_the_later_one_is_shown() -> None:
     item = policy([wave("a", percent=5), wave("b", percent=9), wave("a", percent=50)], [frozen("b", nodes=["n"])])
 
@@ -225,22 +212,6 @@ def test_shares_that_never_meet_in_a_cluster_may_be_alike(
 
     assert list(checks.findings(item, builders.variants(item))) == []
     assert builders.codes(said(item, where=where)) == ([] if sound else ["wave-bounds"])
-
-
-def test_names_that_a_cluster_or_the_policy_does_not_have_are_shown_one_by_one() -> None:
-    spec = {"rollout": {"waves": [wave(nodes=["a", "b", "c"], version="2.3.0")]}}
-    item = builders.policy(nodeSelector={"matchLabels": {"pool": "tls"}}, driver={"version": "2.2.0", **spec})
-    nodes = (builders.node("a", {"pool": "tls"}), builders.node("b", {"pool": "zip"}))
-
-    unassigned, known = said(item, *nodes)
-
-    assert (unassigned.code, unassigned.span.text.strip()) == ("group-stranger", "- b")
-    assert (
-        unassigned.message
-        == "Wave 'w' names the node 'b', but the node is not assigned to the policy in cluster 'east'."
-    )
-    assert (known.code, known.span.text.strip()) == ("group-stranger", "- c")
-    assert known.message == "Wave 'w' names the node 'c', but cluster 'east' has no such node."
 
 
 def test_a_group_of_another_cluster_is_told_once() -> None:
