@@ -107,10 +107,6 @@ def test_what_decides_is_read_in_policies_alone(kind: str) -> None:
     assert (fleet.policies, fleet.clusters) == ((), ())
 
 
-def test_a_list_of_nodes_is_read_in_an_inventory_folder_alone() -> None:
-    assert read(nodes(builders.kubernetes_node(), file="policies/east.json"))[1] == ["unknown-kind"]
-
-
 def test_a_document_that_its_schema_refuses_leaves_the_others() -> None:
     fleet, codes = read(policy("good"), policy("bad", drivers={}), canonical())
 
@@ -167,10 +163,6 @@ def test_an_inventory_that_is_not_sound_makes_no_cluster(document: documents.Doc
 
     assert code in codes
     assert names(fleet) == []
-
-
-def test_two_inventories_of_a_cluster_are_reported_in_one_file_too() -> None:
-    assert read(canonical(), canonical())[1] == ["duplicate-inventory"]
 
 
 def test_a_name_may_be_used_again_in_another_cluster() -> None:

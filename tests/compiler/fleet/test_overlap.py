@@ -151,25 +151,11 @@ def test_an_overlap_shows_the_labels_of_a_node_that_both_match(
     assert overlap.overlap(a, b) == expected
 
 
-def test_a_contradiction_names_the_key() -> None:
-    a = (Requirement("gen", "Exists"), pool("tls"))
-    b = (Requirement("gen", "Exists"), pool("web"))
-
-    assert overlap.contradiction(a, b) == "pool"
-    assert overlap.contradiction(a, a) is None
-
-
 def test_overlapping_pairs_of_many_policies_are_found_among_the_proved_ones() -> None:
     terms = [(pool(f"x{number}"),) for number in range(300)]
     terms[200] = (pool("x7", "x200"),)
 
     assert list(overlap.overlaps(terms)) == [(7, 200, {"pool": "x7"})]
-
-
-def test_a_term_that_matches_no_node_overlaps_with_none() -> None:
-    never = (pool("a"), Requirement("pool", "NotIn", ("a",)))
-
-    assert list(overlap.overlaps([never, (), never])) == []
 
 
 def test_no_terms_leave_every_node_and_an_empty_term_leaves_none() -> None:

@@ -38,14 +38,8 @@ def document(text: str) -> documents.Document:
 @pytest.mark.parametrize(
     ("text", "other"),
     [
-        *[(text, "true for the boolean") for text in ("y", "Y", "yes", "on")],
-        *[(text, "false for the boolean") for text in ("n", "N", "no", "off")],
-        *[("19e5", "1900000 for the number"), ("1e3", "1000 for the number"), ("1E5", "100000 for the number")],
-        *[("12e03", "12000 for the number"), ("1e+3", "1000 for the number"), ("1e-3", "0.001 for the number")],
-        *[("1.5e3", "1500 for the number"), ("1.e3", "1000 for the number"), ("+.5", "0.5 for the number")],
-        *[("0644", "420 for the number"), ("0o644", "420 for the number"), ("-0o17", "-15 for the number")],
-        *[("08", "8 for the number"), ("09", "9 for the number"), ("0b10", "2 for the number")],
-        *[(text, "") for text in ("1:20", "12:30:45", "2001-01-01", "=", "<<", "9007199254740993000")],
+        *[("yes", "true for the boolean"), ("n", "false for the boolean"), ("19e5", "1900000 for the number")],
+        *[(text, "") for text in ("1:20", "2001-01-01", "=", "<<", "9007199254740993000")],
     ],
 )
 def test_a_trap_is_refused_with_the_forms_to_write_instead(text: str, other: str) -> None:
@@ -301,15 +295,6 @@ def test_every_value_and_key_has_its_place(path: documents.Path, key: tuple[int,
 
     assert ((of_key.line, of_key.column), (of_value.line, of_value.column)) == (key, value)
     assert of_value.text == PLACES.splitlines()[value[0] - 1]
-
-
-def test_line_ends_of_windows_change_neither_data_nor_places() -> None:
-    text = PLACES + "  text: |\n    a\n\n    b\n"
-    unix, windows = document(text), document(text.replace("\n", "\r\n"))
-    paths: list[documents.Path] = [("spec", "list", 1, "name"), ("spec", "text"), ("spec", "quoted", 1)]
-
-    assert windows.data == unix.data
-    assert [windows.span(*path) for path in paths] == [unix.span(*path) for path in paths]
 
 
 def test_a_merged_value_stands_where_it_is_written() -> None:

@@ -31,20 +31,11 @@ def only(**parts: Any) -> snapshot.Node:
 @pytest.mark.parametrize(
     "key",
     [
-        "feature.node.kubernetes.io/cpu-model.id",
-        "vendor.feature.node.kubernetes.io/x",
-        "vendor.profile.node.kubernetes.io/x",
-        "beta.kubernetes.io/arch",
-        "kubernetes.io/arch",
-        "kubernetes.io/os",
-        "node.kubernetes.io/instance-type",
-        "openfuyao.com/kae.present",
-        "openfuyao.com/kae.hpre.pf",
-        "openfuyao.com/kae.whatever",
-        "openfuyao.com/simple-kmod.present",
-        "openfuyao.com/onload.sfc.present",
-        "openfuyao.com/onload.sfc.pf",
-        "openfuyao.com/onload.sfc.vf",
+        *("feature.node.kubernetes.io/cpu-model.id", "vendor.feature.node.kubernetes.io/x"),
+        *("vendor.profile.node.kubernetes.io/x", "beta.kubernetes.io/arch", "kubernetes.io/arch"),
+        *("kubernetes.io/os", "node.kubernetes.io/instance-type", "openfuyao.com/kae.present"),
+        *("openfuyao.com/kae.hpre.pf", "openfuyao.com/kae.whatever", "openfuyao.com/simple-kmod.present"),
+        *("openfuyao.com/onload.sfc.present", "openfuyao.com/onload.sfc.pf", "openfuyao.com/onload.sfc.vf"),
     ],
 )
 def test_a_label_that_follows_from_the_machine_stands_in_the_profile(key: str) -> None:
@@ -57,19 +48,11 @@ def test_a_label_that_follows_from_the_machine_stands_in_the_profile(key: str) -
 @pytest.mark.parametrize(
     "key",
     [
-        "pool",
-        "node-role.kubernetes.io/worker",
-        "topology.kubernetes.io/zone",
-        "openfuyao.com/kae.deploy.driver",
-        "openfuyao.com/kae.deploy.device-plugin",
-        "openfuyao.com/onload.deploy.driver",
-        "openfuyao.com/onload.deploy.device-plugin",
-        "openfuyao.com/onload.pf",
-        "openfuyao.com/npu.present",
-        "openfuyao.com/team",
-        "example.com/onload.present",
-        "myfeature.node.kubernetes.io/x",
-        "alpha-beta.kubernetes.io/arch",
+        *("pool", "node-role.kubernetes.io/worker", "topology.kubernetes.io/zone"),
+        *("openfuyao.com/kae.deploy.driver", "openfuyao.com/kae.deploy.device-plugin"),
+        *("openfuyao.com/onload.deploy.driver", "openfuyao.com/onload.deploy.device-plugin"),
+        *("openfuyao.com/onload.pf", "openfuyao.com/npu.present", "openfuyao.com/team"),
+        *("example.com/onload.present", "myfeature.node.kubernetes.io/x", "alpha-beta.kubernetes.io/arch"),
     ],
 )
 def test_a_label_of_people_and_clouds_stands_on_the_nodes_line(key: str) -> None:

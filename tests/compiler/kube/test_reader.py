@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from compiler.kube import client, node_watch, reader
+from compiler.kube import client, lease_objects, node_watch, reader
 from tests import builders
 from tests.kube import apiserver
 
@@ -232,3 +232,9 @@ def test_a_server_that_falls_silent_is_noticed(server: apiserver.ApiServer, monk
 
     with pytest.raises(client.Unreachable, match="does not answer in time"):
         list(cluster_of(server).watch("1", timeout_s=1))
+
+
+def test_a_lease_without_a_spec_is_free() -> None:
+    lease = lease_objects.parse({"metadata": {"name": "kae-driver-tls-1"}})
+
+    assert (lease.holder, lease.duration_s) == ("", 0)

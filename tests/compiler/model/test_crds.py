@@ -9,7 +9,7 @@ import jsonschema
 import pytest
 
 from compiler.rendering import cluster_values, ir, node_feature_rules, templates
-from tests import builders
+from tests import builders, mutations
 
 GROUP = "nfd.k8s-sigs.io"
 
@@ -127,43 +127,30 @@ def test_every_field_that_a_rule_can_have_is_accepted(refusal: Callable[[str, An
     assert refusal("nodefeaturerules", {"spec": {"rules": [full]}}) is None
 
 
-def unknown_operator(rule: Any) -> None:
-    rule["matchFeatures"][0]["matchExpressions"]["vendor"]["op"] = "Is"
-
-
-def nameless(rule: Any) -> None:
-    del rule["name"]
-
-
-def bare_value(rule: Any) -> None:
-    rule["matchFeatures"][0]["matchExpressions"]["vendor"]["value"] = "19e5"
-
-
-def label_of_another_type(rule: Any) -> None:
-    rule["labels"]["openfuyao.com/kae.present"] = True
-
-
-def unknown_field(rule: Any) -> None:
-    rule["matchFeature"] = []
+VENDOR = ("matchFeatures", 0, "matchExpressions", "vendor")
 
 
 @pytest.mark.parametrize(
-    ("spoil", "reason"),
+    ("position", "value", "reason"),
     [
-        (unknown_operator, "'Is' is not one of"),
-        (nameless, "'name' is a required property"),
-        (bare_value, "'19e5' is not of type 'array'"),
-        (label_of_another_type, "True is not of type 'string'"),
-        (unknown_field, "'matchFeature' was unexpected"),
+        ((*VENDOR, "op"), "Is", "'Is' is not one of"),
+        ((*VENDOR, "value"), "19e5", "'19e5' is not of type 'array'"),
+        (("labels", "openfuyao.com/kae.present"), True, "True is not of type 'string'"),
+        (("matchFeature",), [], "'matchFeature' was unexpected"),
     ],
-    ids=lambda value: getattr(value, "__name__", ""),
 )
 def test_a_rule_that_nfd_could_not_read_is_refused(
-    refusal: Callable[[str, Any], str | None], rule: Any, spoil: Callable[[Any], None], reason: str
+    refusal: Callable[[str, Any], str | None], rule: Any, position: mutations.Position, value: Any, reason: str
 ) -> None:
-    spoil(rule["spec"]["rules"][0])
+    rule["spec"]["rules"][0] = mutations.changed(rule["spec"]["rules"][0], position, value)
 
     assert reason in (refusal("nodefeaturerules", rule) or "")
+
+
+def test_a_rule_has_a_name(refusal: Callable[[str, Any], str | None], rule: Any) -> None:
+    del rule["spec"]["rules"][0]["name"]
+
+    assert refusal("nodefeaturerules", rule) == "'name' is a required property"
 
 
 def test_a_worker_s_report_is_accepted(refusal: Callable[[str, Any], str | None]) -> None:

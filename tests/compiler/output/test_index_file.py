@@ -42,42 +42,6 @@ def indexes(draw: st.DrawFn) -> index_file.Index:
     )
 
 
-def test_the_index_has_one_file_and_one_workload_a_line_in_sorted_order() -> None:
-    index = index_file.Index(
-        files=("device-plugin/p.yaml", "driver/d.yaml", "images.txt"),
-        workloads=(
-            index_file.Workload(file="driver/d.yaml", component="driver", policy="tls", pool="canary", state="Present"),
-            index_file.Workload(file="device-plugin/p.yaml", component="device-plugin", policy="tls"),
-        ),
-        has_nodes=True,
-        declared=True,
-        frozen=(index_file.Frozen(policy="tls", group="sick", entry="0a1b"),),
-    )
-
-    assert index_file.text(index) == (
-        "{\n"
-        '  "complete": true,\n'
-        '  "declared": true,\n'
-        '  "files": [\n'
-        '    "device-plugin/p.yaml",\n'
-        '    "driver/d.yaml",\n'
-        '    "images.txt"\n'
-        "  ],\n"
-        '  "frozen": [\n'
-        '    {"entry": "0a1b", "group": "sick", "policy": "tls"}\n'
-        "  ],\n"
-        '  "hasNodes": true,\n'
-        '  "version": 2,\n'
-        '  "workloads": [\n'
-        '    {"component": "device-plugin", "file": "device-plugin/p.yaml", "policy": "tls", "pool": null, '
-        '"state": null},\n'
-        '    {"component": "driver", "file": "driver/d.yaml", "policy": "tls", "pool": "canary", '
-        '"state": "Present"}\n'
-        "  ]\n"
-        "}\n"
-    )
-
-
 def test_an_empty_index_has_empty_lists() -> None:
     text = index_file.text(index_file.Index(files=(), complete=False))
 
