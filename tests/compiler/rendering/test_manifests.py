@@ -157,6 +157,12 @@ def test_other_nodes_compile_to_the_same_bytes() -> None:
     assert builders.files(policies, some) == builders.files(policies, others)
 
 
+def test_a_new_driver_counts_after_the_seconds_that_the_policy_says() -> None:
+    policy = builders.policy("tls", driver={"rollout": {"minReadySeconds": 7}})
+
+    assert compiled(policy)[DRIVER]["spec"]["minReadySeconds"] == 7
+
+
 def test_both_programs_look_for_the_kubelet_where_the_policy_says() -> None:
     objects = compiled(builders.policy("tls", kubeletDir="/var/snap/microk8s/common/var/lib/kubelet"))
 
