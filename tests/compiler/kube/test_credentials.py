@@ -142,7 +142,9 @@ def test_a_pod_speaks_with_its_service_account_and_takes_up_new_tokens(
     (account / "token").write_text(SECOND)
     secure.state.token = SECOND
 
-    assert before == next(cluster.pages()) is not None
+    after = next(cluster.pages())
+
+    assert before == after is not None
 
 
 def test_outside_of_a_pod_there_is_no_service_account(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -214,26 +214,18 @@ def test_a_frozen_group_beats_a_wave_a_wave_a_mapping_and_a_mapping_the_policy()
     }
 
 
-def objects(item: definitions.Policy, *nodes: snapshot.Node) -> dict[str, Any]:
-    return builders.objects([item], nodes)
-
-
-def rules(item: definitions.Policy, *nodes: snapshot.Node) -> list[dict[str, Any]]:
-    division: list[dict[str, Any]] = objects(item, *nodes)[RULES]["spec"]["rules"]
-    return division
-
-
 def test_a_policy_without_parts_has_no_rules() -> None:
-    assert RULES not in objects(policy())
-    assert RULES not in objects(policy([OLD], enabled=False))
+    assert RULES not in builders.objects([policy()])
+    assert RULES not in builders.objects([policy([OLD], enabled=False)])
 
 
 def test_a_group_without_nodes_has_no_rule() -> None:
     selector = {"matchLabels": {"zone": "lab"}}
+    item = policy(waves=[{"name": "lab", "inventorySelector": selector, "version": "2.4.0"}])
 
-    written = rules(policy(waves=[{"name": "lab", "inventorySelector": selector, "version": "2.4.0"}]), node("a"))
+    rules = builders.objects([item], [node("a")])[RULES]["spec"]["rules"]
 
-    assert [rule["name"] for rule in written] == ["tls: group rest", "tls: pool rest"]
+    assert [rule["name"] for rule in rules] == ["tls: group rest", "tls: pool rest"]
 
 
 def test_two_policies_of_one_name_are_reported_and_keep_their_nodes_apart() -> None:
