@@ -107,14 +107,15 @@ def test_the_installer_of_a_recipe_gets_its_modules_files_and_resources(tmp_path
 
 
 def test_modules_that_a_policy_does_not_load_have_no_parameters_and_no_rules() -> None:
-    spec = {**DESK, "kernelMappings": [{"name": "el", "literal": KERNEL}], "driver": {"network": {"force": True}}}
+    driver = {"network": {"force": True}, "installPolicy": "Always"}
+    spec = {**DESK, "kernelMappings": [{"name": "el", "literal": KERNEL}], "driver": driver}
 
     settings = config(daemon_set("driver", ONLOAD, spec))
 
     assert settings["modules"] == ["onload"]
     assert settings["moduleParameters"] == {"onload": {"number": 3}}
     assert "moduleRules" not in settings
-    assert settings["networkForce"] is True
+    assert (settings["networkForce"], settings["installPolicy"]) == (True, "Always")
 
 
 def test_each_path_of_a_payload_is_copied_by_an_init_container_out_of_the_kernels_image() -> None:
