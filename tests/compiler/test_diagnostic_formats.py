@@ -125,7 +125,6 @@ def test_a_text_without_commands_stays_as_it_is() -> None:
 
 
 def sarif(*finding: diagnostics.Diagnostic) -> Any:
-    """The one run of a SARIF log."""
     log = json.loads(diagnostic_formats.sarif(finding, {"policy-overlap": "An example.\n"}))
     assert set(log) == {"$schema", "version", "runs"}
     assert log["version"] == "2.1.0"
@@ -156,10 +155,7 @@ def test_sarif_counts_lines_from_one_and_leaves_out_a_region_that_is_not_known()
     places = [result["locations"][0]["physicalLocation"] for result in sarif(FOUND, WARNING)["results"]]
 
     assert places == [
-        {
-            "artifactLocation": {"uri": "policies/tls.yaml"},
-            "region": {"startLine": 6, "startColumn": 9},
-        },
+        {"artifactLocation": {"uri": "policies/tls.yaml"}, "region": {"startLine": 6, "startColumn": 9}},
         {"artifactLocation": {"uri": "inventory/east.json"}},
     ]
 

@@ -19,11 +19,7 @@ def test_a_cluster_has_no_other_name(name: str) -> None:
 
 @pytest.mark.parametrize(
     ("file", "stem"),
-    [
-        ("inventory/east.json", "east"),
-        ("east.yaml", "east"),
-        ("a/b/east.example.com.yml", "east.example.com"),
-    ],
+    [("inventory/east.json", "east"), ("east.yaml", "east"), ("a/b/east.example.com.yml", "east.example.com")],
 )
 def test_the_stem_is_the_name_without_folders_and_the_last_extension(file: str, stem: str) -> None:
     assert names.stem(file) == stem

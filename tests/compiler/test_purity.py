@@ -7,9 +7,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-WORLD = frozenset(
-    ("datetime", "io", "logging", "os", "pathlib", "random", "socket", "subprocess", "time"),
-)
+WORLD = frozenset(("datetime", "io", "logging", "os", "pathlib", "random", "socket", "subprocess", "time"))
 
 
 EDGES = (
@@ -66,9 +64,7 @@ def test_a_pure_module_imports_nothing_of_the_world() -> None:
     ],
 )
 def test_an_import_of_the_world_is_found_however_it_is_written(source: str) -> None:
-    imports = list(world_imports(source))
-
-    assert len(imports) == 1
+    assert len(list(world_imports(source))) == 1
 
 
 @pytest.mark.parametrize(
@@ -76,9 +72,7 @@ def test_an_import_of_the_world_is_found_however_it_is_written(source: str) -> N
     ["import json", "from compiler import io", "from . import time", "import osmosis", "from pathlib import PurePath"],
 )
 def test_other_imports_are_not_taken_for_the_world(source: str) -> None:
-    imports = list(world_imports(source))
-
-    assert imports == []
+    assert list(world_imports(source)) == []
 
 
 def test_the_pipeline_is_pure_and_the_shell_is_not() -> None:

@@ -18,7 +18,6 @@ DIGESTS = {name: f"sha256:{number:064x}" for number, name in enumerate(release.D
 
 
 def fill(checkout: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    """Run the script of the release."""
     command = (sys.executable, "ci/release_table.py", *words)
     return subprocess.run(command, cwd=checkout, capture_output=True, text=True, timeout=60, check=False)
 
@@ -34,7 +33,6 @@ def checkout(repository_root: Path, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def released(checkout: Path) -> Path:
-    """One whose table is filled."""
     done = fill(checkout, REGISTRY, *(f"{name}={digest}" for name, digest in DIGESTS.items()))
     assert done.returncode == 0, done.stderr
     return checkout

@@ -60,11 +60,7 @@ def test_the_end_of_a_sentence_on_an_unknown_word_asks_for_the_nearest_one() -> 
 
 @pytest.mark.parametrize(
     ("nodes", "text"),
-    [
-        (["a"], "1 node (a)"),
-        (["b", "a"], "2 nodes (a and b)"),
-        (list("gfedcba"), "7 nodes (a, b, c, d, e and 2 more)"),
-    ],
+    [(["a"], "1 node (a)"), (["b", "a"], "2 nodes (a and b)"), (list("gfedcba"), "7 nodes (a, b, c, d, e and 2 more)")],
 )
 def test_nodes_are_named_in_order_the_first_few_of_them(nodes: list[str], text: str) -> None:
     assert wording.nodes(nodes) == text

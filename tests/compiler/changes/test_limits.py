@@ -12,7 +12,6 @@ from tests import builders
 
 
 def output(policy: definitions.Policy, names: Iterable[str]) -> tuple[deployed.Deployed, plan.Plan]:
-    """Return the output of a policy for nodes, and the plan."""
     planned, _ = builders.view([policy], [builders.node(name) for name in names])
     compiled, objects = pipeline.render_cluster(planned, builders.renderer())
     return deployed.Deployed(index=compiled.index(), objects={item.path: item.data for item in objects}), planned
@@ -39,12 +38,7 @@ def test_a_fifth_of_the_nodes_or_one_node_may_be_left(served: int, lost: int, co
 
     removals, changes = pipeline.check_changes(
         comparison.Change(
-            folder="output/east",
-            before=before,
-            after=after,
-            planned=planned,
-            policies=(narrowed,),
-            removed_percent=20,
+            folder="output/east", before=before, after=after, planned=planned, policies=(narrowed,), removed_percent=20
         )
     )
 

@@ -22,7 +22,6 @@ def rule(feature: str, attribute: str, operator: str, *values: str, **given: Map
 
 
 def rules(*items: dict[str, Any]) -> pool_rules.PoolRules:
-    """Return the rules of an object."""
     return pool_rules.PoolRules({"spec": {"rules": list(items)}})
 
 
@@ -59,7 +58,6 @@ def test_a_group_lists_its_nodes_and_gives_them_its_pool() -> None:
 
 
 def daemon_set(name: str, *terms: selectors.Term, tolerations: Sequence[base.Toleration] = ()) -> deployed.DaemonSet:
-    """Return the DaemonSet of a pool."""
     workload = index_file.Workload(file=f"driver/daemonset-{name}.yaml", component="driver", policy="tls", pool=name)
     return deployed.DaemonSet(
         workload=workload, image="a:1", terms=terms, tolerations=tuple(tolerations), cleans_up=False, kinds=frozenset()
@@ -182,6 +180,4 @@ def test_decisions_group_nodes_unless_an_earlier_output_selects_by_more(label: s
     planned, _ = builders.view([builders.selecting("tls", zone="a")], nodes)
     selecting = daemon_set("a", (selectors.Requirement(label, "Exists"),))
 
-    classes = placement.alike_in(planned, [selecting])
-
-    assert [[node.name for node in alike] for alike in classes] == groups
+    assert [[node.name for node in alike] for alike in placement.alike_in(planned, [selecting])] == groups

@@ -17,7 +17,6 @@ WATCHER = {
 
 
 def codes(**spec: Any) -> list[str]:
-    """The codes of what is wrong with a cluster."""
     return builders.codes(list(cluster.findings(builders.cluster(**spec))))
 
 
@@ -115,11 +114,6 @@ def test_images_that_are_not_deployed_and_prefixes_of_images_are_fine(spec: dict
     assert codes(**spec) == []
 
 
-def test_a_namespace_that_is_made_elsewhere_is_labelled_there() -> None:
-    assert codes(psa={"enabled": True}, namespaceManaged=False) == ["conflicting-settings"]
-    assert codes(psa={"enabled": True}) == []
-
-
 @pytest.mark.parametrize(
     ("change", "code"),
     [
@@ -135,16 +129,6 @@ def test_a_watcher_that_is_enabled_is_complete(change: dict[str, Any], code: lis
     spec = {key: value for key, value in {**WATCHER, **change}.items() if value is not None}
 
     assert codes(watcher=spec) == code
-
-
-def test_a_prefix_is_mirrored_once() -> None:
-    mirrors = [{"from": "a", "to": "b"}, {"from": "a/c", "to": "b"}, {"from": "a", "to": "d"}]
-
-    assert codes(images={"mirrors": mirrors}) == ["duplicate-name"]
-
-
-def test_a_toleration_of_nfd_is_one_that_the_api_server_accepts() -> None:
-    assert codes(nfd={"tolerations": [{"operator": "Equal"}]}) == ["toleration"]
 
 
 def test_a_cluster_without_a_document_has_no_faults() -> None:

@@ -13,7 +13,6 @@ CARD = "example.com/card"
 
 
 def findings(component: str = "driver", **resources: Mapping[str, Any]) -> list[diagnostics.Diagnostic]:
-    """Return the findings of a policy with these resources of a component."""
     spec = {**builders.PINNED, component: {**builders.PINNED[component], "resources": resources}}
     return list(policy.findings(builders.policy(**spec)))
 
@@ -23,21 +22,13 @@ def findings(component: str = "driver", **resources: Mapping[str, Any]) -> list[
     [
         ({"limits": {"cpu": 1}, "requests": {"cpu": "1001m"}}, "is more than its limit of '1'"),
         ({"limits": {"memory": "1G"}, "requests": {"memory": "1Gi"}}, "is more than its limit of '1G'"),
-        ({"limits": {"memory": "1m"}}, "is not a whole number of bytes"),
-        ({"limits": {"ephemeral-storage": 0.5}}, "is not a whole number of bytes"),
         ({"requests": {"cpu": "0.1m"}}, "is finer than a thousandth"),
         ({"requests": {"cpu": 0.0005}}, "is finer than a thousandth"),
         ({"limits": {"memory": "9.3P"}}, "is more than Kubernetes can count"),
         ({"limits": {"cpu": "1e1000"}}, "is more than Kubernetes can count"),
-        ({"limits": {CARD: "500m"}}, "is not a whole number"),
         ({"limits": {CARD: 1}, "requests": {CARD: 2}}, "differs from its limit of '1'"),
-        ({"limits": {CARD: 2}, "requests": {CARD: 1}}, "differs from its limit of '2'"),
         ({"requests": {CARD: 1}}, "has no limit"),
         ({"requests": {"hugepages-2Mi": "2Mi", "cpu": 1}}, "has no limit"),
-        ({"limits": {"hugepages-2Mi": "2Mi"}}, "needs an amount of cpu or memory"),
-        ({"limits": {"hugepages-2Mi": "3Mi", "cpu": 1}}, "is not a whole number of pages"),
-        ({"limits": {"hugepages-0Mi": "2Mi", "cpu": 1}}, "has no valid page size"),
-        ({"limits": {f"requests.{CARD}": 1}}, "has a name of quotas"),
     ],
     ids=str,
 )

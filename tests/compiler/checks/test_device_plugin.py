@@ -9,7 +9,6 @@ from tests import builders
 
 
 def messages(**spec: Any) -> list[str]:
-    """Return the messages of the findings in a policy."""
     return [finding.message for finding in device_plugin.findings(builders.policy("tls", **spec))]
 
 

@@ -35,12 +35,10 @@ def lab(recipe: dict[str, Any] | None = None, **spec: Any) -> definitions.Policy
 
 
 def findings(policy: definitions.Policy) -> Sequence[diagnostics.Diagnostic]:
-    """Return the findings on one policy, as people see them."""
     return list(diagnostics.merged(checks.findings(policy)))
 
 
 def told_of(policy: definitions.Policy) -> list[tuple[str, str, str]]:
-    """Return code, file and line of each finding."""
     return [(one.code, one.span.file, one.span.text.strip()) for one in findings(policy)]
 
 
@@ -52,7 +50,6 @@ def test_a_policy_of_a_recipe_needs_no_settings() -> None:
 
 
 def with_image(name: str, **parts: str) -> dict[str, Any]:
-    """Return the spec of a recipe with other parts of an image."""
     return {"images": {**IMAGES, name: IMAGES[name] | parts}}
 
 

@@ -12,13 +12,11 @@ SHA = f"sha256:{'0' * 64}"
 
 
 def findings(**driver: Any) -> list[diagnostics.Diagnostic]:
-    """Return the findings of a driver."""
     item = builders.policy(driver={"version": "2.2.0", **driver})
     return list(checks.findings(item, builders.variants(item)))
 
 
 def codes(**driver: Any) -> list[str]:
-    """The codes of what is wrong with a driver."""
     return builders.codes(findings(**driver))
 
 
@@ -34,9 +32,7 @@ def codes(**driver: Any) -> list[str]:
     ],
 )
 def test_the_environment_names_each_variable_once(env: list[tuple[str, str]], code: list[str]) -> None:
-    variables = [{"name": name, "value": value} for name, value in env]
-
-    assert codes(env=variables) == code
+    assert codes(env=[{"name": name, "value": value} for name, value in env]) == code
 
 
 @pytest.mark.parametrize(
@@ -83,9 +79,7 @@ FROZEN = {"name": "f", "nodes": ["n"], "version": "2.1.0"}
     ],
 )
 def test_the_kernels_own_modules_know_fewer_modes_wherever_they_are_used(driver: dict[str, Any]) -> None:
-    parameters = {"hisi_hpre": {"uacce_mode": 2}}
-
-    assert codes(moduleParameters=parameters, **driver) == ["module-parameter"]
+    assert codes(moduleParameters={"hisi_hpre": {"uacce_mode": 2}}, **driver) == ["module-parameter"]
 
 
 def test_a_source_that_every_mapping_replaces_limits_nothing() -> None:

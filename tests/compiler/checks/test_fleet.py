@@ -12,14 +12,6 @@ from tests import builders
 REPOSITORY = {"url": "https://git.test/fleet.git"}
 
 
-def test_a_cluster_is_declared_once() -> None:
-    east, west, again = builders.cluster("east"), builders.cluster("west"), builders.cluster("east")
-
-    (finding,) = fleet.duplicate_clusters([east, west, again])
-
-    assert (finding.code, finding.span) == ("duplicate-cluster", again.span("metadata", "name"))
-
-
 @pytest.mark.parametrize("second", ["inventory/a/east.json", "inventory/east.json"])
 def test_a_cluster_has_one_inventory_in_one_file_or_in_two(second: str) -> None:
     inventories = [("east", "inventory/east.json"), ("east", second), ("west", "inventory/west.json")]
@@ -44,12 +36,6 @@ def test_a_literal_name_of_a_list_is_a_cluster(place: str) -> None:
     assert finding.message == "There is no cluster 'eats'; did you mean 'east'?"
 
 
-def test_a_name_that_is_like_no_other_is_corrected_by_nobody() -> None:
-    (finding,) = fleet.unknown_clusters([builders.policy(clusters=["north-7"])], ["east", "west"])
-
-    assert finding.message == "There is no cluster 'north-7'."
-
-
 @pytest.mark.parametrize("glob", ["lab-*", "lab?", "[lx]ab"])
 def test_a_glob_may_wait_for_its_clusters(glob: str) -> None:
     (finding,) = fleet.unknown_clusters([builders.policy(clusters=[glob, "we*"])], ["east", "west"])
@@ -62,15 +48,6 @@ def test_a_long_list_of_clusters_is_cut() -> None:
     (finding,) = fleet.unknown_clusters([builders.policy(clusters=["x"])], [f"c{number:02}" for number in range(50)])
 
     assert finding.notes[0].endswith("c19 and 30 more.")
-
-
-def test_every_inventory_belongs_to_a_declared_cluster() -> None:
-    inventories = [("east", "inventory/east.json"), ("wets", "inventory/wets.json")]
-
-    (finding,) = fleet.undeclared_clusters(["east", "west"], inventories)
-
-    assert (finding.code, finding.span.file) == ("cluster-undeclared", "inventory/wets.json")
-    assert finding.message == "No KAECluster declares cluster 'wets'; did you mean 'west'?"
 
 
 @pytest.mark.parametrize("name", ["wets", "1", "19e5", "true"])
@@ -93,7 +70,3 @@ def test_two_clusters_of_one_argo_cd_share_no_project() -> None:
 
     assert builders.codes(list(fleet.shared_projects(shared))) == ["conflicting-settings"]
     assert list(fleet.shared_projects(apart)) == []
-
-
-def test_a_policy_without_any_cluster_is_said_to_compile_to_nothing() -> None:
-    assert builders.codes(list(fleet.uncovered_policies([builders.policy()]))) == ["no-cluster"]

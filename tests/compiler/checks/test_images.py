@@ -19,7 +19,6 @@ def findings(name: str = "driver", **component: Any) -> list[diagnostics.Diagnos
 
 
 def codes(name: str = "driver", **component: Any) -> list[str]:
-    """The codes of what is wrong with an image."""
     return builders.codes(findings(name, **component))
 
 

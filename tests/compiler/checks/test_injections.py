@@ -19,7 +19,6 @@ def offering(
 
 
 def messages(*policies: definitions.Policy) -> list[str]:
-    """Return the messages on the policies of one cluster."""
     return [finding.message for finding in injections.conflicts(assignment.assign(policies).policies)]
 
 
@@ -112,7 +111,5 @@ def test_containers_see_one_class_of_devices() -> None:
 
 def test_a_contradiction_is_told_once_for_all_policies_of_two_recipes() -> None:
     recipe = offering("a", {"env": {"MODE": "1"}})
-    other = offering("b", {"env": {"MODE": "2"}})
-    more = builders.policy("kae")
 
-    assert len(messages(recipe, other, more)) == 1
+    assert len(messages(recipe, offering("b", {"env": {"MODE": "2"}}), builders.policy("kae"))) == 1

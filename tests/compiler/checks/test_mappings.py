@@ -25,13 +25,11 @@ def policy(*mappings: dict[str, Any], **driver: Any) -> definitions.Policy:
 
 
 def findings(*mappings: dict[str, Any], **driver: Any) -> list[diagnostics.Diagnostic]:
-    """Return the findings of mappings that hold for any nodes."""
     item = policy(*mappings, **driver)
     return list(diagnostics.merged(checks.findings(item, builders.variants(item))))
 
 
 def codes(*mappings: dict[str, Any], **driver: Any) -> list[str]:
-    """The codes of what is wrong with mappings."""
     return builders.codes(findings(*mappings, **driver))
 
 
@@ -43,16 +41,12 @@ def uncovered(item: definitions.Policy, *nodes: snapshot.Node) -> list[diagnosti
 
 
 def node(name: str, kernel: str, *, labels: dict[str, str] | None = None, seen: bool = True) -> snapshot.Node:
-    """A node with a kernel, and with HPRE devices if nothing else is said."""
     return builders.node(name, machine=builders.profile(labels, discovered=seen, kernel_version=kernel))
 
 
 @pytest.mark.parametrize(
     ("regexp", "message"),
     [
-        ("^(?!oe)", "'^(?!oe)' is not a pattern of RE2: invalid perl operator in '(?!'."),
-        ("oe(2", "'oe(2' is not a pattern of RE2: missing ) in 'oe(2'."),
-        (r"oe\C", r"'oe\C' is not a pattern of RE2: \C, any byte, is unknown to NFD."),
         ("(\n\t\u202e", r"'(\n\t\u202e' is not a pattern of RE2: missing ) in '(\n\t\u202e'."),
         (f"({'a' * 99}", f"'({'a' * 79}…' is not a pattern of RE2: missing ) in '({'a' * 79}…'."),
     ],
@@ -64,17 +58,6 @@ def test_a_pattern_that_nfd_would_pass_over_is_shown_with_the_part_that_is_wrong
 
     assert (diagnostic.code, diagnostic.message) == ("kernel-pattern", message)
     assert diagnostic.span == item.source.span(*PATH, 0, "regexp")
-
-
-def test_a_mapping_behind_one_that_takes_its_kernels_is_shown_by_what_it_takes() -> None:
-    item = policy({"regexp": "oe2203"}, {"literal": SP4}, {"regexp": "oe2203sp4"}, {"regexp": "oe2403"})
-
-    literal, regexp = checks.findings(item, builders.variants(item))
-
-    assert [literal.code, regexp.code] == ["mapping-never-wins"] * 2
-    assert literal.span == item.source.span(*PATH, 1, "literal")
-    assert regexp.span == item.source.span(*PATH, 2, "regexp")
-    assert "the earlier mapping 'a' takes them all" in literal.message
 
 
 @pytest.mark.parametrize(
@@ -194,15 +177,6 @@ def test_nodes_whose_kernel_no_mapping_takes_are_told_by_kernel() -> None:
     assert old.message == "No mapping of policy 'tls' covers the kernel '4.19' of 2 nodes (b and c) of cluster 'east'."
     assert new.message == "No mapping of policy 'tls' covers the kernel '5.4' of 1 node (d) of cluster 'east'."
     assert {unknown.span, old.span, new.span} == {item.source.setting_span(*PATH)}
-
-
-def test_nodes_whose_kernel_a_mapping_has_no_image_for_are_told_at_its_list() -> None:
-    item = policy({"regexp": "oe2203"}, {"regexp": "oe2403", "kernels": [OE2403], "version": NAMED})
-
-    (diagnostic,) = uncovered(item, node("a", SP4), node("b", OE2403), node("c", "6.6.1.oe2403"))
-
-    assert (diagnostic.code, diagnostic.span) == ("kernel-not-covered", item.source.setting_span(*PATH, 1, "kernels"))
-    assert "Mapping 'b' of policy 'tls' lists no image for the kernel '6.6.1.oe2403'" in diagnostic.message
 
 
 @pytest.mark.parametrize(

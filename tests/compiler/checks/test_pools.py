@@ -18,40 +18,31 @@ SELECTOR = {"matchLabels": {"zone": "lab"}}
 def policy(
     waves: Sequence[dict[str, Any]] = (), frozen: Sequence[dict[str, Any]] = (), name: str = "tls", **driver: Any
 ) -> definitions.Policy:
-    """A policy with these groups."""
     rollout = {"waves": list(waves), "frozen": list(frozen)}
     return builders.policy(name, driver={"version": "2.2.0", "rollout": rollout, **driver})
 
 
 def wave(name: str = "w", **more: Any) -> dict[str, Any]:
-    """A wave."""
     return {"name": name, **more}
 
 
 def frozen(name: str = "f", **more: Any) -> dict[str, Any]:
-    """A frozen group that stays on a version."""
     return {"name": name, "version": "2.1.0", **more}
 
 
 def findings(*groups: Any, **more: Any) -> list[diagnostics.Diagnostic]:
-    """Return the findings of a policy that hold for any nodes."""
     item = policy(*groups, **more)
     return list(checks.findings(item, builders.variants(item)))
 
 
 def codes(*groups: Any, **more: Any) -> list[str]:
-    """The codes of what is wrong with a policy."""
     return builders.codes(findings(*groups, **more))
 
 
 def said(item: definitions.Policy, *nodes: snapshot.Node, where: str = "east") -> list[diagnostics.Diagnostic]:
-    """Return the findings of a policy in a cluster of these nodes."""
     view, _ = builders.view([item], nodes, builders.cluster(where))
     (division,) = view.divisions
     return list(checks.in_cluster(division, builders.nodes_of(*nodes, name=where), view.decisions))
-
-
-# One way to choose.
 
 
 @pytest.mark.parametrize(
@@ -90,22 +81,6 @@ def test_a_wave_chooses_in_one_way(group: dict[str, Any], shown: str, message: s
 )
 def test_a_frozen_group_chooses_in_one_way_too(group: dict[str, Any], sound: bool) -> None:
     assert codes([], [frozen(**group)]) == ([] if sound else ["choose-one"])
-
-
-@pytest.mark.parametrize(
-    ("mapping", "message"),
-    [
-        ({"regexp": "a", "literal": "a"}, "Mapping 'm' selects its kernels by regexp and literal."),
-        ({}, "Mapping 'm' does not select any kernels."),
-    ],
-)
-def test_so_does_a_mapping_with_kernels(mapping: dict[str, Any], message: str) -> None:
-    (diagnostic,) = findings(kernelMappings=[{"name": "m"} | mapping])
-
-    assert (diagnostic.code, diagnostic.message) == ("choose-one", message)
-
-
-# Names.
 
 
 def test_waves_and_frozen_groups_share_their_names_and_the_later_one_is_shown() -> None:
@@ -169,9 +144,6 @@ def test_a_name_that_is_too_long_is_told_with_what_is_too_much() -> None:
     assert diagnostic.hint.endswith("by 5 characters in total.")
 
 
-# Frozen groups.
-
-
 @pytest.mark.parametrize(
     ("group", "driver", "hint"),
     [
@@ -195,9 +167,6 @@ def test_a_frozen_group_stays_on_a_version_of_its_own(
     notes = findings([], [{"name": "f", "nodes": ["a"]} | group], **driver)
 
     assert [(note.code, note.hint) for note in notes] == ([("frozen-unpinned", hint)] if hint else [])
-
-
-# Shares.
 
 
 @pytest.mark.parametrize(
@@ -243,25 +212,6 @@ def test_shares_that_never_meet_in_a_cluster_may_be_alike(
 
     assert list(checks.findings(item, builders.variants(item))) == []
     assert builders.codes(said(item, where=where)) == ([] if sound else ["wave-bounds"])
-
-
-# Groups on nodes.
-
-
-def test_names_that_a_cluster_or_the_policy_does_not_have_are_shown_one_by_one() -> None:
-    spec = {"rollout": {"waves": [wave(nodes=["a", "b", "c"], version="2.3.0")]}}
-    item = builders.policy(nodeSelector={"matchLabels": {"pool": "tls"}}, driver={"version": "2.2.0", **spec})
-    nodes = (builders.node("a", {"pool": "tls"}), builders.node("b", {"pool": "zip"}))
-
-    unassigned, known = said(item, *nodes)
-
-    assert (unassigned.code, unassigned.span.text.strip()) == ("group-stranger", "- b")
-    assert (
-        unassigned.message
-        == "Wave 'w' names the node 'b', but the node is not assigned to the policy in cluster 'east'."
-    )
-    assert (known.code, known.span.text.strip()) == ("group-stranger", "- c")
-    assert known.message == "Wave 'w' names the node 'c', but cluster 'east' has no such node."
 
 
 def test_a_group_of_another_cluster_is_told_once() -> None:

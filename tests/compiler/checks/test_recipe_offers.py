@@ -34,7 +34,6 @@ def judged(*resources: dict[str, Any], values: dict[str, Any] | None = None, **p
 
 
 def told(*resources: dict[str, Any], **more: Any) -> list[tuple[str, str, str]]:
-    """Code, file and line of each finding."""
     return [(one.code, one.span.file, one.span.text.strip()) for one in judged(*resources, **more)]
 
 

@@ -28,7 +28,6 @@ RECIPE: dict[str, Any] = {
 
 
 def judged(recipe: dict[str, Any] | None = None, policy: dict[str, Any] | None = None) -> list[Diagnostic]:
-    """The findings on a recipe and a policy of it."""
     given = [document(raw("Recipe", "net", RECIPE if recipe is None else recipe), "recipes/net/recipe.yaml")]
     if policy is not None:
         given.append(document(raw("DevicePolicy", "lab", {"recipe": "net", **policy}), "policies/lab.yaml"))
@@ -60,10 +59,7 @@ def test_the_smallest_recipe_and_policy_have_no_mistake() -> None:
         ({"type": "strin", "default": "a"}, "'strin' is not a type of parameters."),
         ({"type": "string", "oneOf": [], "default": "a"}, "'oneOf' is not a keyword of parameters."),
         ({"type": "string", "minimum": 1, "default": "a"}, "'minimum' is not a keyword of parameters of type string."),
-        (
-            {"type": "string", "enum": ["a", 1], "default": "a"},
-            "[a, 1] is not a list of 1 to 256 values of the type.",
-        ),
+        ({"type": "string", "enum": ["a", 1], "default": "a"}, "[a, 1] is not a list of 1 to 256 values of the type."),
         ({"type": "string", "enum": [], "default": "a"}, "[] is not a list of 1 to 256 values of the type."),
         ({"type": "string", "maxLength": 5000, "default": "a"}, "'5000' is not a whole number from 0 to 4096."),
         (
@@ -75,10 +71,7 @@ def test_the_smallest_recipe_and_policy_have_no_mistake() -> None:
             "'a{2000}' is not a pattern of at most 200 characters, without '(?', named classes and escapes of letters.",
         ),
         ({"type": "string", "pattern": "^b", "default": "a"}, "The default of 'it' is not a value that it may have."),
-        (
-            {"type": "string", "default": "a", "maxLength": 0},
-            "The default of 'it' is not a value that it may have.",
-        ),
+        ({"type": "string", "default": "a", "maxLength": 0}, "The default of 'it' is not a value that it may have."),
         (
             {"type": "array", "maxItems": 2, "items": {"type": "string", "default": "a"}, "default": []},
             "'default' is not a keyword of parameters.",

@@ -29,7 +29,6 @@ def made(spec: Spec | None, cluster: Spec, nodes: Sequence[snapshot.Node], name:
 
 
 def basis(before: Sequence[documents.Document], after: Sequence[documents.Document]) -> revisions.Basis:
-    """Return what a comparison of these documents needs."""
     return revisions.Basis(changed=intent.changes(before, after), render=builders.renderer())
 
 
@@ -52,12 +51,10 @@ def risks(  # noqa: PLR0913 - both sides of each input
 
 
 def spec(version: str = "2.2.0", **driver: Any) -> dict[str, Any]:
-    """Return the spec of a policy with settings of its driver."""
     return {"driver": {"version": version, **driver}, "devicePlugin": {"version": "1.4.1"}}
 
 
 def waves(rest: str, **versions: str) -> dict[str, Any]:
-    """Return a policy with a wave for each name, one node each, and the rest."""
     items = [
         {"name": name, "nodes": [node], "version": version}
         for node, (name, version) in zip(NAMES, versions.items(), strict=False)
@@ -66,7 +63,6 @@ def waves(rest: str, **versions: str) -> dict[str, Any]:
 
 
 def frozen(version: str, rest: str = "2.2.0", **driver: Any) -> dict[str, Any]:
-    """Return a policy with a frozen group of one node."""
     group = {"name": "sick", "nodes": NAMES[:1], "version": version}
     return spec(rest, rollout={"frozen": [group]}, **driver)
 
@@ -93,9 +89,7 @@ def test_more_than_half_of_the_nodes_in_one_step_is_a_large_step(
 
 @pytest.mark.parametrize(("count", "codes"), [(1, set()), (2, {"large-step"})])
 def test_one_node_is_never_a_large_step(count: int, codes: set[str]) -> None:
-    nodes = [builders.node(name) for name in NAMES[:count]]
-
-    assert risks(PLAIN, BIG_STEP, nodes=nodes).keys() == codes
+    assert risks(PLAIN, BIG_STEP, nodes=[builders.node(name) for name in NAMES[:count]]).keys() == codes
 
 
 @pytest.mark.parametrize(

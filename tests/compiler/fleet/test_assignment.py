@@ -7,7 +7,6 @@ from tests import builders
 
 
 def taking(policies: list[definitions.Policy], **labels: str) -> list[str]:
-    """Return the policies that a node with these labels is assigned to."""
     return [item.policy.name for item in assignment.assign(policies).policies if item.takes(labels.get)]
 
 

@@ -12,13 +12,11 @@ from tests import builders, effort
 
 
 def driver(*modules: Mapping[str, Any] | str, **more: Any) -> dict[str, Any]:
-    """Return the driver of a recipe with these modules."""
     named = [{"name": module} if isinstance(module, str) else module for module in modules]
     return {"image": "installer", "modules": named, **more}
 
 
 def plugin(*resources: Mapping[str, Any] | str) -> dict[str, Any]:
-    """Return the device plugin of a recipe with these resources, tokens by default."""
     return {
         "resources": [
             {"class": "token", "count": 4, **({"name": one} if isinstance(one, str) else one)} for one in resources

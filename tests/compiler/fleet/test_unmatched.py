@@ -8,10 +8,7 @@ from compiler.fleet import selectors, unmatched
 from compiler.model import base
 from tests import builders
 
-NODES = (
-    builders.node("a", {"pool": "tls", "zone": "lab"}),
-    builders.node("b", {"pool": "web", "gen": "4"}),
-)
+NODES = (builders.node("a", {"pool": "tls", "zone": "lab"}), builders.node("b", {"pool": "web", "gen": "4"}))
 
 
 @pytest.mark.parametrize(
@@ -34,6 +31,4 @@ NODES = (
     ],
 )
 def test_the_reason_names_the_label_and_the_nearest_one(selector: dict[str, Any], reason: str) -> None:
-    term = selectors.of(base.NodeSelector.model_validate(selector))
-
-    assert unmatched.reason(term, NODES) == reason
+    assert unmatched.reason(selectors.of(base.NodeSelector.model_validate(selector)), NODES) == reason

@@ -9,28 +9,21 @@ from compiler.formats import decode
 
 
 def findings(name: str, content: bytes) -> list[diagnostics.Diagnostic]:
-    """Return the findings of a file."""
     return decode.decode(name, content)[1]
 
 
 def only(name: str, content: bytes) -> diagnostics.Diagnostic:
-    """The one thing that is wrong with a file."""
     (finding,) = findings(name, content)
     return finding
 
 
 def where(finding: diagnostics.Diagnostic) -> tuple[str, int, int]:
-    """Return the code and position of a finding."""
     return finding.code, finding.span.line, finding.span.column
 
 
 @pytest.mark.parametrize(
     ("name", "content"),
-    [
-        ("a.yaml", b"a: 1\n---\n- b\n"),
-        ("a.yml", b"a: 1\n---\n[b]"),
-        ("a.yaml", b'{"a":\t1}\n---\n["b"]'),
-    ],
+    [("a.yaml", b"a: 1\n---\n- b\n"), ("a.yml", b"a: 1\n---\n[b]"), ("a.yaml", b'{"a":\t1}\n---\n["b"]')],
 )
 def test_a_yaml_file_holds_several_documents(name: str, content: bytes) -> None:
     documents, findings = decode.decode(name, content)

@@ -22,14 +22,12 @@ VERSIONS = st.sampled_from(
 
 
 def source(text: str, name: str = "policies/tls.yaml") -> edits.Source:
-    """A file as the reader takes it."""
     read, findings = decode.decode(name, text.encode())
     assert findings == []
     return edits.Source(name=name, text=text, documents=tuple(read))
 
 
 def edited(text: str, value: str = "2.3.0", path: Any = VERSION, name: str = "policies/tls.yaml") -> str:
-    """The text with a value at a path of its first document."""
     return edits.written(source(text, name), 0, path, value).text
 
 
@@ -56,7 +54,6 @@ def changed(old: str, new: str) -> tuple[str, str]:
 
 
 def alike(one: str, other: str) -> int:
-    """How many characters two texts begin with in common."""
     return sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
 
 
@@ -180,9 +177,7 @@ def test_what_is_missing_on_the_way_is_added_where_a_person_would(text: str, wan
 def test_an_entry_gets_its_key_behind_its_name(text: str, wanted: str) -> None:
     head = "waves:\n" if text.startswith("-") else "waves: "
 
-    result = edited(head + text, path=("waves", 0, "version"))
-
-    assert result == head + wanted
+    assert edited(head + text, path=("waves", 0, "version")) == head + wanted
 
 
 def test_a_name_that_is_an_alias_is_not_taken_for_its_place() -> None:

@@ -16,7 +16,6 @@ OUTPUT = Path(__file__).parents[3] / "output/east"
 
 
 def told(old: Any, new: Any, *, with_order: bool = False) -> list[tuple[str, Any, Any]]:
-    """Return the path and both values of each field that differs."""
     return [(item.text, item.old, item.new) for item in field_difference.fields(old, new, with_order=with_order)]
 
 

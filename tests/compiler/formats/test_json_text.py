@@ -20,18 +20,15 @@ def findings(text: str) -> list[diagnostics.Diagnostic]:
 
 
 def only(text: str) -> diagnostics.Diagnostic:
-    """The one thing that is wrong with a text."""
     (finding,) = findings(text)
     return finding
 
 
 def where(finding: diagnostics.Diagnostic) -> tuple[str, int, int]:
-    """Return the code and position of a finding."""
     return finding.code, finding.span.line, finding.span.column
 
 
 def read(text: str) -> documents.Document:
-    """The document of a clean text."""
     document, findings = json_text.document(text, "a.json")
     assert document is not None, findings
     return document

@@ -13,28 +13,23 @@ from tests import effort
 
 
 def read(text: str) -> Any:
-    """The data of a clean text of one document."""
     return yaml_text.single(text, "text")
 
 
 def findings(text: str) -> list[diagnostics.Diagnostic]:
-    """Return the findings of a text."""
     return yaml_text.documents(text, "a.yaml")[1]
 
 
 def only(text: str) -> diagnostics.Diagnostic:
-    """The one thing that is wrong with a text."""
     (finding,) = findings(text)
     return finding
 
 
 def where(finding: diagnostics.Diagnostic) -> tuple[str, int, int]:
-    """Return the code and position of a finding."""
     return finding.code, finding.span.line, finding.span.column
 
 
 def document(text: str) -> documents.Document:
-    """The one document of a clean text."""
     (only_one,), findings = yaml_text.documents(text, "a.yaml")
     assert findings == []
     return only_one
@@ -43,14 +38,8 @@ def document(text: str) -> documents.Document:
 @pytest.mark.parametrize(
     ("text", "other"),
     [
-        *[(text, "true for the boolean") for text in ("y", "Y", "yes", "on")],
-        *[(text, "false for the boolean") for text in ("n", "N", "no", "off")],
-        *[("19e5", "1900000 for the number"), ("1e3", "1000 for the number"), ("1E5", "100000 for the number")],
-        *[("12e03", "12000 for the number"), ("1e+3", "1000 for the number"), ("1e-3", "0.001 for the number")],
-        *[("1.5e3", "1500 for the number"), ("1.e3", "1000 for the number"), ("+.5", "0.5 for the number")],
-        *[("0644", "420 for the number"), ("0o644", "420 for the number"), ("-0o17", "-15 for the number")],
-        *[("08", "8 for the number"), ("09", "9 for the number"), ("0b10", "2 for the number")],
-        *[(text, "") for text in ("1:20", "12:30:45", "2001-01-01", "=", "<<", "9007199254740993000")],
+        *[("yes", "true for the boolean"), ("n", "false for the boolean"), ("19e5", "1900000 for the number")],
+        *[(text, "") for text in ("1:20", "2001-01-01", "=", "<<", "9007199254740993000")],
     ],
 )
 def test_a_trap_is_refused_with_the_forms_to_write_instead(text: str, other: str) -> None:
@@ -262,9 +251,7 @@ def test_quotes_that_a_later_value_or_comment_closes_are_told_where_they_open(re
 
 
 def test_quotes_of_several_lines_are_not_blamed_for_a_later_fault() -> None:
-    finding = only('a: "b\n  c"\nd: e: f\n')
-
-    assert where(finding) == ("yaml-syntax", 3, 5)
+    assert where(only('a: "b\n  c"\nd: e: f\n')) == ("yaml-syntax", 3, 5)
 
 
 def test_an_unclosed_list_says_where_it_opens() -> None:
@@ -310,15 +297,6 @@ def test_every_value_and_key_has_its_place(path: documents.Path, key: tuple[int,
     assert of_value.text == PLACES.splitlines()[value[0] - 1]
 
 
-def test_line_ends_of_windows_change_neither_data_nor_places() -> None:
-    text = PLACES + "  text: |\n    a\n\n    b\n"
-    unix, windows = document(text), document(text.replace("\n", "\r\n"))
-    paths: list[documents.Path] = [("spec", "list", 1, "name"), ("spec", "text"), ("spec", "quoted", 1)]
-
-    assert windows.data == unix.data
-    assert [windows.span(*path) for path in paths] == [unix.span(*path) for path in paths]
-
-
 def test_a_merged_value_stands_where_it_is_written() -> None:
     source = document("x: &x\n  a: 1\nw:\n  <<: *x\nz: *x\n")
 
@@ -338,7 +316,6 @@ values = st.recursive(
 
 
 def paths(value: Any, path: documents.Path = ()) -> list[tuple[documents.Path, Any]]:
-    """The ways to all scalars of a value."""
     if isinstance(value, dict):
         return [each for key, item in value.items() for each in paths(item, (*path, key))]
     if isinstance(value, list):

@@ -20,12 +20,10 @@ LASTING = {"key": "dedicated", "value": "tls", "effect": "NoSchedule"}
 
 
 def reread(nodes: snapshot.Inventory) -> snapshot.Inventory:
-    """Return the inventory read from the canonical text of another one."""
     return canonical_form.of_document(nodes.file, json.loads(canonical_form.text(nodes)))
 
 
 def only(**parts: Any) -> snapshot.Node:
-    """Return the reduction of one Kubernetes node."""
     (node,) = builders.reduced(builders.kubernetes_node(**parts)).nodes
     return node
 
@@ -33,20 +31,11 @@ def only(**parts: Any) -> snapshot.Node:
 @pytest.mark.parametrize(
     "key",
     [
-        "feature.node.kubernetes.io/cpu-model.id",
-        "vendor.feature.node.kubernetes.io/x",
-        "vendor.profile.node.kubernetes.io/x",
-        "beta.kubernetes.io/arch",
-        "kubernetes.io/arch",
-        "kubernetes.io/os",
-        "node.kubernetes.io/instance-type",
-        "openfuyao.com/kae.present",
-        "openfuyao.com/kae.hpre.pf",
-        "openfuyao.com/kae.whatever",
-        "openfuyao.com/simple-kmod.present",
-        "openfuyao.com/onload.sfc.present",
-        "openfuyao.com/onload.sfc.pf",
-        "openfuyao.com/onload.sfc.vf",
+        *("feature.node.kubernetes.io/cpu-model.id", "vendor.feature.node.kubernetes.io/x"),
+        *("vendor.profile.node.kubernetes.io/x", "beta.kubernetes.io/arch", "kubernetes.io/arch"),
+        *("kubernetes.io/os", "node.kubernetes.io/instance-type", "openfuyao.com/kae.present"),
+        *("openfuyao.com/kae.hpre.pf", "openfuyao.com/kae.whatever", "openfuyao.com/simple-kmod.present"),
+        *("openfuyao.com/onload.sfc.present", "openfuyao.com/onload.sfc.pf", "openfuyao.com/onload.sfc.vf"),
     ],
 )
 def test_a_label_that_follows_from_the_machine_stands_in_the_profile(key: str) -> None:
@@ -59,19 +48,11 @@ def test_a_label_that_follows_from_the_machine_stands_in_the_profile(key: str) -
 @pytest.mark.parametrize(
     "key",
     [
-        "pool",
-        "node-role.kubernetes.io/worker",
-        "topology.kubernetes.io/zone",
-        "openfuyao.com/kae.deploy.driver",
-        "openfuyao.com/kae.deploy.device-plugin",
-        "openfuyao.com/onload.deploy.driver",
-        "openfuyao.com/onload.deploy.device-plugin",
-        "openfuyao.com/onload.pf",
-        "openfuyao.com/npu.present",
-        "openfuyao.com/team",
-        "example.com/onload.present",
-        "myfeature.node.kubernetes.io/x",
-        "alpha-beta.kubernetes.io/arch",
+        *("pool", "node-role.kubernetes.io/worker", "topology.kubernetes.io/zone"),
+        *("openfuyao.com/kae.deploy.driver", "openfuyao.com/kae.deploy.device-plugin"),
+        *("openfuyao.com/onload.deploy.driver", "openfuyao.com/onload.deploy.device-plugin"),
+        *("openfuyao.com/onload.pf", "openfuyao.com/npu.present", "openfuyao.com/team"),
+        *("example.com/onload.present", "myfeature.node.kubernetes.io/x", "alpha-beta.kubernetes.io/arch"),
     ],
 )
 def test_a_label_of_people_and_clouds_stands_on_the_nodes_line(key: str) -> None:
@@ -164,8 +145,7 @@ def test_the_order_of_taints_makes_no_other_profile() -> None:
     other = {"key": "a", "effect": "NoExecute"}
 
     reduced = builders.reduced(
-        builders.kubernetes_node("a", taints=[LASTING, other]),
-        builders.kubernetes_node("b", taints=[other, LASTING]),
+        builders.kubernetes_node("a", taints=[LASTING, other]), builders.kubernetes_node("b", taints=[other, LASTING])
     )
 
     assert reduced.nodes[0].profile is reduced.nodes[1].profile
@@ -315,9 +295,7 @@ def test_two_profiles_whose_ids_collide_get_two_ids() -> None:
         item["status"]["nodeInfo"]["kernelVersion"] = kernel
     reduced = builders.reduced(*nodes)
 
-    profiles = json.loads(canonical_form.text(reduced))["spec"]["profiles"]
-
-    assert len(profiles) == 2
+    assert len(json.loads(canonical_form.text(reduced))["spec"]["profiles"]) == 2
     assert reread(reduced) == reduced
     assert canonical_form.text(builders.reduced(*reversed(nodes))) == canonical_form.text(reduced)
 
@@ -344,7 +322,6 @@ TAINTS: st.SearchStrategy[list[dict[str, str]]] = st.lists(
 
 @st.composite
 def items(draw: st.DrawFn) -> list[dict[str, Any]]:
-    """Nodes of a cluster."""
     names = draw(st.lists(st.sampled_from("abcdef"), unique=True, max_size=5))
     nodes = []
     for name in names:

@@ -43,7 +43,6 @@ def cluster_of(server: apiserver.ApiServer) -> reader.Cluster:
 def failure(
     server: apiserver.ApiServer, context: str | None = None, timeouts: client.Timeouts = client.TIMEOUTS
 ) -> errors.WorldError:
-    """Return the failure of a request for nodes."""
     with pytest.raises(errors.WorldError) as caught:
         next(reader.Cluster(server.kubeconfig, context, timeouts=timeouts).pages())
     return caught.value
@@ -194,18 +193,14 @@ def test_an_authority_within_the_kubeconfig_is_taken(secure: apiserver.ApiServer
 def test_a_server_that_is_busy_is_asked_again(server: apiserver.ApiServer) -> None:
     server.state.answers["/api/v1/nodes"] = [(429, "busy", {"Retry-After": "0"})] * 2
 
-    page = next(cluster_of(server).pages())
-
-    assert page.items
+    assert next(cluster_of(server).pages()).items
     assert len(server.state.requests) == 3
 
 
 def test_a_server_that_stays_busy_is_left_alone(server: apiserver.ApiServer) -> None:
     server.state.answers["/api/v1/nodes"] = [(429, "busy", {"Retry-After": "0"})] * 9
 
-    error = failure(server)
-
-    assert str(error) == f"the API server at {server.address} did not list nodes (429): busy."
+    assert str(failure(server)) == f"the API server at {server.address} did not list nodes (429): busy."
     assert len(server.state.requests) == 4
 
 
@@ -224,9 +219,6 @@ def test_without_the_client_it_says_how_to_get_it(server: apiserver.ApiServer, m
 
     assert isinstance(error, credentials.NoClient)
     assert error.hint == "Run: pip install 'kae-compiler[live]'"
-
-
-# Kubeconfigs
 
 
 def test_a_context_can_be_chosen(server: apiserver.ApiServer) -> None:
@@ -266,10 +258,7 @@ def test_without_a_current_context_one_has_to_be_named(server: apiserver.ApiServ
         ("clusters: []\ncontexts: [a, 1]\ncurrent-context: a\n", "has no context 'a'."),
         ("clusters: []\ncontexts: [{name: a, context: {cluster: b}}]\ncurrent-context: a\n", "cannot be used: "),
         ("clusters: []\ncontexts: [{name: a}]\ncurrent-context: a\n", "cannot be used: "),
-        (
-            "clusters: []\ncontexts: [{name: a, context: 1}]\ncurrent-context: a\n",
-            "has fields of the wrong type",
-        ),
+        ("clusters: []\ncontexts: [{name: a, context: 1}]\ncurrent-context: a\n", "has fields of the wrong type"),
         ("clusters: [1]\ncontexts: [{name: a, context: {cluster: b}}]\ncurrent-context: a\n", "'a' of '"),
     ],
 )
@@ -319,9 +308,7 @@ def test_several_kubeconfigs_count_as_one_and_the_first_of_a_name_counts(
     last = tmp_path / "last"
     last.write_text(json.dumps(document | {"clusters": wrong, "current-context": "bare"}))
 
-    cluster = reader.Cluster([other, server.kubeconfig, last])
-
-    assert next(cluster.pages()).items
+    assert next(reader.Cluster([other, server.kubeconfig, last]).pages()).items
 
 
 def test_the_kubeconfigs_of_the_environment_are_those_that_exist(

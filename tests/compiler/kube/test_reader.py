@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from compiler.kube import client, node_watch, reader
+from compiler.kube import client, lease_objects, node_watch, reader
 from tests import builders
 from tests.kube import apiserver
 
@@ -38,9 +38,6 @@ def later(action: Callable[[], None], seconds: float = 0.2) -> threading.Timer:
     timer = threading.Timer(seconds, action)
     timer.start()
     return timer
-
-
-# Lists
 
 
 def test_a_list_comes_in_pages_that_show_one_moment(server: apiserver.ApiServer) -> None:
@@ -110,9 +107,6 @@ def test_selectors_choose_and_metadata_is_all_that_is_asked_for(server: apiserve
     assert [set(item) for item in bare] == [{"apiVersion", "kind", "metadata"}] * 2
 
 
-# Single objects
-
-
 def test_a_node_is_there_or_gone(server: apiserver.ApiServer) -> None:
     fill(server, 1)
     cluster = cluster_of(server)
@@ -139,9 +133,6 @@ def test_the_404_of_something_on_the_way_is_not_taken_for_an_object_that_is_gone
 
     with pytest.raises(client.Refused, match=r"did not get nodes a \(404\): no such page\."):
         cluster_of(server).object("v1", "Node", "a")
-
-
-# Watches
 
 
 def test_a_watch_tells_what_happens_after_a_list_until_the_server_ends_it(server: apiserver.ApiServer) -> None:
@@ -241,3 +232,9 @@ def test_a_server_that_falls_silent_is_noticed(server: apiserver.ApiServer, monk
 
     with pytest.raises(client.Unreachable, match="does not answer in time"):
         list(cluster_of(server).watch("1", timeout_s=1))
+
+
+def test_a_lease_without_a_spec_is_free() -> None:
+    lease = lease_objects.parse({"metadata": {"name": "kae-driver-tls-1"}})
+
+    assert (lease.holder, lease.duration_s) == ("", 0)

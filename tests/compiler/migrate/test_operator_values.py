@@ -29,14 +29,12 @@ def translated(text: str, names: drafts.Names = NAMES) -> tuple[tuple[dict[str, 
 
 
 def with_images(text: str, names: drafts.Names = NAMES) -> tuple[tuple[dict[str, Any], ...], Found]:
-    """Return the documents and findings that a file's text is translated to."""
     read, findings = decode.decode("values.yaml", text.encode())
     assert findings == []
     return operator_values.translated(read, names, JUDGE)
 
 
 def documents_of(text: str, names: drafts.Names = NAMES) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The KAEPolicy and the KAECluster of a file without errors."""
     objects, findings = translated(text, names)
     assert not diagnostics.has_errors(findings), findings
     policy, cluster = objects
@@ -44,7 +42,6 @@ def documents_of(text: str, names: drafts.Names = NAMES) -> tuple[dict[str, Any]
 
 
 def live(spec: object, **metadata: object) -> str:
-    """A KAEPolicy as the API server prints it."""
     noise = {"uid": "5a", "resourceVersion": "7", "generation": 3, "managedFields": [{"manager": "helm"}]}
     document = {
         "apiVersion": "device.openfuyao.com/v1",
@@ -77,7 +74,6 @@ def test_what_equals_a_default_is_not_written() -> None:
 
 
 def images_of_operator(text: str) -> list[tuple[int, str]]:
-    """The line and the image of each finding on an image of the operator."""
     _, findings = with_images(text)
     own = diagnostics.merged(finding for finding in findings if finding.code == "operator-image")
     return [(finding.span.line, finding.message.split("'")[1].removeprefix(f"{REGISTRY}/")) for finding in own]
@@ -298,7 +294,6 @@ LEAVES: dict[str, st.SearchStrategy[object]] = {
 
 
 def leaf(path: tuple[str | int, ...]) -> st.SearchStrategy[object]:
-    """Values that an option takes."""
     return LEAVES.get(str(path[-1]), st.booleans())
 
 
@@ -334,6 +329,4 @@ def test_whatever_the_chart_takes_is_read_again_as_what_it_means(options: dict[t
 def test_the_text_means_the_same_to_another_reader() -> None:
     objects, _ = translated('driver: {version: "19e5", env: {A: "yes", B: "1e3"}}')
 
-    read = list(yaml.safe_load_all(operator_values.text(objects)))
-
-    assert read == list(objects)
+    assert list(yaml.safe_load_all(operator_values.text(objects))) == list(objects)

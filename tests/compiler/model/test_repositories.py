@@ -47,13 +47,11 @@ BROKEN_PATHS = (
 
 
 def pattern_of(definition: str, field: str) -> str:
-    """Return the pattern of a field of KAECluster."""
     language = json.loads((ROOT / "schemas/kaecluster.json").read_text("utf-8"))
     return str(language["$defs"][definition]["properties"][field]["pattern"])
 
 
 def rule(definition: str, field: str) -> Callable[[str], bool]:
-    """Return the rule for a text in a field of KAECluster."""
     return functools.partial(judge.is_found, pattern_of(definition, field))
 
 
@@ -115,9 +113,7 @@ def test_a_password_is_refused_and_not_printed(tmp_path: Path, url: str) -> None
 
 @pytest.mark.parametrize("more", [{"branch": "x"}, {"path": 1}, {"path": "../.."}])
 def test_another_mistake_in_the_line_prints_no_password(tmp_path: Path, more: dict[str, Any]) -> None:
-    said = refused(tmp_path, {**more, "url": WITH_CREDENTIALS[0]})
-
-    assert "hunter2" not in said
+    assert "hunter2" not in refused(tmp_path, {**more, "url": WITH_CREDENTIALS[0]})
 
 
 @pytest.mark.parametrize(

@@ -89,7 +89,6 @@ def test_the_digest_of_an_absent_file_is_an_error_of_the_system(tmp_path: Path) 
 
 
 def filled(root: Path) -> cache.Cache:
-    """A cache with something in each place."""
     (root / "a").write_bytes(b"a")
     digests = cache.Digests(root, now=after(root / "a", LATER_NS))
     digests.of("a")
@@ -98,7 +97,6 @@ def filled(root: Path) -> cache.Cache:
 
 
 def is_empty(loaded: cache.Cache) -> bool:
-    """Return whether the cache is empty."""
     return loaded.overall is None and not loaded.clusters and not loaded.digests.worth_keeping()
 
 
@@ -257,9 +255,8 @@ def test_the_fingerprint_changes_with_an_installed_package(tmp_path: Path, monke
 def test_an_output_as_it_was_written_is_vouched_for(tmp_path: Path) -> None:
     write.write_trees(tmp_path, [EAST])
     digests = cache.Digests(tmp_path)
-    record = cache.Record(key="", tree=cache.tree_digest(EAST))
 
-    assert cache.verify(digests, tmp_path / "east", record)
+    assert cache.verify(digests, tmp_path / "east", cache.Record(key="", tree=cache.tree_digest(EAST)))
 
 
 def edit(folder: Path) -> None:

@@ -122,11 +122,7 @@ def test_every_file_that_is_not_as_compiled_is_a_difference() -> None:
         (None, b"a\n", "--- /dev/null\n+++ o/x (compiled)\n@@ -0,0 +1 @@\n+a\n"),
         (b"a\n", None, "--- o/x\n+++ /dev/null\n@@ -1 +0,0 @@\n-a\n"),
         (None, b"", "--- /dev/null\n+++ o/x (compiled)\n"),
-        (
-            b"a",
-            b"a\n",
-            "--- o/x\n+++ o/x (compiled)\n@@ -1 +1 @@\n-a\n\\ No newline at end of file\n+a\n",
-        ),
+        (b"a", b"a\n", "--- o/x\n+++ o/x (compiled)\n@@ -1 +1 @@\n-a\n\\ No newline at end of file\n+a\n"),
         (b"a\r\n", b"a\n", "--- o/x\n+++ o/x (compiled)\n@@ -1 +1 @@\n-a\\x0d\n+a\n"),
         (b"\x1b[2J\n", b"", "--- o/x\n+++ o/x (compiled)\n@@ -1 +0,0 @@\n-\\x1b[2J\n"),
         (b"\xff\n", b"a\n", "Binary files o/x and o/x (compiled) differ\n"),

@@ -27,10 +27,7 @@ def indexes(draw: st.DrawFn) -> index_file.Index:
         state=st.sampled_from(["Present", "Absent"]),
     )
     plugins = st.builds(
-        index_file.Workload,
-        file=st.sampled_from(files or ("x",)),
-        component=st.just("device-plugin"),
-        policy=PARTS,
+        index_file.Workload, file=st.sampled_from(files or ("x",)), component=st.just("device-plugin"), policy=PARTS
     )
     workloads = draw(st.lists(drivers | plugins, max_size=3, unique_by=lambda item: item.file)) if files else []
     return index_file.Index(
@@ -42,42 +39,6 @@ def indexes(draw: st.DrawFn) -> index_file.Index:
             st.sets(st.builds(index_file.Frozen, policy=PARTS, group=PARTS, entry=PARTS)).map(sorted).map(tuple)
         ),
         complete=draw(st.booleans()),
-    )
-
-
-def test_the_index_has_one_file_and_one_workload_a_line_in_sorted_order() -> None:
-    index = index_file.Index(
-        files=("device-plugin/p.yaml", "driver/d.yaml", "images.txt"),
-        workloads=(
-            index_file.Workload(file="driver/d.yaml", component="driver", policy="tls", pool="canary", state="Present"),
-            index_file.Workload(file="device-plugin/p.yaml", component="device-plugin", policy="tls"),
-        ),
-        has_nodes=True,
-        declared=True,
-        frozen=(index_file.Frozen(policy="tls", group="sick", entry="0a1b"),),
-    )
-
-    assert index_file.text(index) == (
-        "{\n"
-        '  "complete": true,\n'
-        '  "declared": true,\n'
-        '  "files": [\n'
-        '    "device-plugin/p.yaml",\n'
-        '    "driver/d.yaml",\n'
-        '    "images.txt"\n'
-        "  ],\n"
-        '  "frozen": [\n'
-        '    {"entry": "0a1b", "group": "sick", "policy": "tls"}\n'
-        "  ],\n"
-        '  "hasNodes": true,\n'
-        '  "version": 2,\n'
-        '  "workloads": [\n'
-        '    {"component": "device-plugin", "file": "device-plugin/p.yaml", "policy": "tls", "pool": null, '
-        '"state": null},\n'
-        '    {"component": "driver", "file": "driver/d.yaml", "policy": "tls", "pool": "canary", '
-        '"state": "Present"}\n'
-        "  ]\n"
-        "}\n"
     )
 
 
@@ -118,7 +79,6 @@ def test_an_index_that_lost_its_end_is_damaged(index: index_file.Index, data: st
 
 
 def with_workloads(**states: str) -> index_file.Index:
-    """Return an index with drivers of these policies and states."""
     workloads = (
         index_file.Workload(file=f"{name}.yaml", component="driver", policy=name, pool=name, state=state)  # type: ignore[arg-type]
         for name, state in states.items()
@@ -130,7 +90,6 @@ OURS, THEIRS = with_workloads(a="Present", b="Present"), with_workloads(a="Absen
 
 
 def in_conflict(*texts: str) -> bytes:
-    """Return a file in which git found nothing in common."""
     ours, theirs = texts
     return f"<<<<<<< HEAD\n{ours}=======\n{theirs}>>>>>>> main\n".encode()
 

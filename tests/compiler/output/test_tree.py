@@ -8,20 +8,7 @@ from compiler.output import tree
 @pytest.mark.parametrize(
     "path",
     [
-        *(
-            "",
-            "/",
-            "/etc/passwd",
-            "..",
-            "../x",
-            "a/../x",
-            "a/./x",
-            "a//x",
-            "a/",
-            "./a",
-            ".git/config",
-            "a/.x",
-        ),
+        *("", "/", "/etc/passwd", "..", "../x", "a/../x", "a/./x", "a//x", "a/", "./a", ".git/config", "a/.x"),
         *("a\\b", "a\nb", "a\n", "a\x00", "a b", "ä", "\ud800", "index.json", "a.yaml.kae-tmp"),
     ],
 )
@@ -31,12 +18,7 @@ def test_a_path_that_the_compiler_never_writes_is_told(path: str) -> None:
 
 @pytest.mark.parametrize(
     "path",
-    [
-        "images.txt",
-        "bootstrap/application-east.yaml",
-        "crds/customresourcedefinition-a.b.io.yaml",
-        "a/index.json",
-    ],
+    ["images.txt", "bootstrap/application-east.yaml", "crds/customresourcedefinition-a.b.io.yaml", "a/index.json"],
 )
 def test_paths_of_manifests_are_paths(path: str) -> None:
     assert tree.is_path(path)
@@ -62,6 +44,4 @@ def test_a_tree_that_could_leave_its_folder_or_its_order_cannot_be_made(
 
 
 def test_the_folders_of_paths_reach_up_to_the_cluster_itself() -> None:
-    folders = tree.folders_of(["a/b/c.yaml", "x"])
-
-    assert folders == {"", "a", "a/b"}
+    assert tree.folders_of(["a/b/c.yaml", "x"]) == {"", "a", "a/b"}

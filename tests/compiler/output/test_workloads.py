@@ -11,7 +11,6 @@ PATH = "driver/daemonset-kae-driver-tls.yaml"
 
 
 def daemon_set(config: str) -> bytes:
-    """Return a DaemonSet whose pods have a config."""
     template = {"metadata": {"annotations": {"device.openfuyao.com/config": config}}}
     return canonical.dump_yaml({"kind": "DaemonSet", "spec": {"template": template}}).encode()
 

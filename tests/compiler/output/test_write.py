@@ -21,7 +21,6 @@ NEW = tree.Tree.of("east", {"kept.yaml": "kept\n", "changed.yaml": "new\n", "add
 
 
 def texts(folder: Path) -> dict[str, str]:
-    """Every file below a folder, but for index.json."""
     files = (path for path in folder.rglob("*") if path.is_file() and path != folder / "index.json")
     return {path.relative_to(folder).as_posix(): path.read_bytes().decode() for path in files}
 

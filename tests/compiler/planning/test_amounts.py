@@ -51,14 +51,7 @@ def test_only_the_node_knows_its_groups_of_paths() -> None:
 
 
 @pytest.mark.parametrize("sort", ["vfio", "uacce"])
-@pytest.mark.parametrize(
-    ("counts", "offered"),
-    [
-        ({"pf": "2"}, 4),
-        ({"pf": "2", "vf": "6"}, 12),
-        ({}, None),
-    ],
-)
+@pytest.mark.parametrize(("counts", "offered"), [({"pf": "2"}, 4), ({"pf": "2", "vf": "6"}, 12), ({}, None)])
 def test_functions_are_counted_as_those_of_kae_are(sort: str, counts: dict[str, str], offered: int | None) -> None:
     resource = {"name": "example.com/nic", "class": sort, "kind": "sfc", "shares": 2}
 

@@ -52,9 +52,7 @@ def test_the_longest_prefix_that_ends_where_a_part_ends_is_mirrored(image: str, 
 
 @pytest.mark.parametrize(("from_", "to"), [("a", "m"), ("a/", "m"), ("a", "m/"), ("a/", "m/")])
 def test_a_slash_at_the_end_of_a_mirror_changes_nothing(from_: str, to: str) -> None:
-    mirror = cluster.Mirror.model_validate({"from": from_, "to": to})
-
-    assert images.mirrored("a/b:1", [mirror]) == "m/b:1"
+    assert images.mirrored("a/b:1", [cluster.Mirror.model_validate({"from": from_, "to": to})]) == "m/b:1"
 
 
 def test_an_image_is_mirrored_once() -> None:

@@ -12,12 +12,10 @@ SP4 = "5.10.0-216.0.0.115.oe2203sp4.aarch64"
 
 
 def regexp(pattern: str, name: str = "a") -> driver.KernelMapping:
-    """A mapping by pattern."""
     return driver.KernelMapping(name=name, regexp=pattern)
 
 
 def literal(version: str, name: str = "a") -> driver.KernelMapping:
-    """A mapping of one kernel."""
     return driver.KernelMapping(name=name, literal=version)
 
 

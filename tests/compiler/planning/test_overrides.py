@@ -13,7 +13,6 @@ DRIVER = {"version": "2.2.0", "repository": "r.test/a", "image": "kae", "state":
 
 
 def effective(*layers: dict[str, Any], kernel: str | None = None, **driver: Any) -> drivers.Driver:
-    """A driver with these overrides, the strongest last."""
     given = [drivers.Overrides.model_validate(layer) for layer in layers]
     return overrides.effective(drivers.Driver.model_validate({**DRIVER, **driver}), *given, kernel=kernel)
 
@@ -63,7 +62,6 @@ def test_the_kernel_is_filled_in_after_the_overrides(layer: dict[str, Any], refe
 
 
 def variants(**driver: Any) -> list[overrides.Variant]:
-    """Every driver of a policy."""
     return list(overrides.variants(builders.policy(driver={"version": "2.2.0", **driver})))
 
 

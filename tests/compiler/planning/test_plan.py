@@ -15,7 +15,6 @@ PLUGIN_OUT = "openfuyao.com/kae.deploy.device-plugin"
 
 
 def decision(policy: definitions.Policy, node: snapshot.Node, **cluster: Any) -> plan.Decision:
-    """Return the decision for the node of a cluster with this policy alone."""
     (decided,) = builders.view([policy], [node], builders.cluster(**cluster))[0].decisions
     return decided
 
@@ -49,9 +48,7 @@ def counted(**counts: str) -> snapshot.Profile:
     ],
 )
 def test_a_toleration_bears_a_taint_as_in_kubernetes(toleration: dict[str, Any], taint: str, bears: bool) -> None:
-    parsed = base.Toleration.model_validate(toleration)
-
-    assert taints.tolerates(parsed, builders.taint(taint)) is bears
+    assert taints.tolerates(base.Toleration.model_validate(toleration), builders.taint(taint)) is bears
 
 
 def test_a_taint_that_nothing_tolerates_keeps_both_components_away() -> None:

@@ -15,7 +15,6 @@ SP4 = "5.10.0-216.0.0.115.oe2203sp4.aarch64"
 SP3 = "5.10.0-182.0.0.95.oe2203sp3.aarch64"
 OE2403 = "6.6.0-28.0.0.34.oe2403.aarch64"
 RULES = "node-feature-rule/nodefeaturerule-kae-pool-tls.yaml"
-DAEMONSETS = "driver/daemonset-"
 
 OLD = {"name": "old", "regexp": "oe2203"}
 NEW = {"name": "new", "regexp": "oe2403", "version": "2.3.0"}
@@ -25,12 +24,10 @@ SICK = {"name": "sick", "nodes": ["b"], "version": "2.1.0"}
 
 
 def hashed(kernel: str) -> str:
-    """Return the hash that tells pools of single kernels apart."""
     return hashlib.sha256(kernel.encode()).hexdigest()[:8]
 
 
 def node(name: str, kernel: str = SP4, *, labels: dict[str, str] | None = None, seen: bool = True) -> snapshot.Node:
-    """A node with a kernel, and with HPRE devices if nothing else is said."""
     return builders.node(name, machine=builders.profile(labels, discovered=seen, kernel_version=kernel))
 
 
@@ -40,28 +37,21 @@ def policy(
     frozen: Sequence[dict[str, Any]] = (),
     **driver: Any,
 ) -> definitions.Policy:
-    """A policy with these parts."""
     rollout = {"waves": list(waves), "frozen": list(frozen)}
     return builders.policy(driver={"version": "2.2.0", "kernelMappings": list(mappings), "rollout": rollout, **driver})
 
 
 def divided(item: definitions.Policy, *nodes: snapshot.Node, where: str = "east") -> pools.Division:
-    """The policy's division in a cluster of these nodes."""
     (division,) = builders.view([item], nodes, builders.cluster(where))[0].divisions
     return division
 
 
 def named(division: pools.Division) -> list[str]:
-    """The names of the pools, in their order."""
     return [pool.name for pool in division.pools]
 
 
 def versions(division: pools.Division) -> dict[str, str]:
-    """The version of the driver in each pool."""
     return {pool.name: pool.driver.version for pool in division.pools}
-
-
-# Names.
 
 
 def test_a_policy_without_parts_is_one_pool_of_its_name_and_no_label() -> None:
@@ -94,9 +84,6 @@ def test_a_pool_is_called_after_its_group_and_its_mapping(parts: dict[str, Any],
 
     assert named(division) == names
     assert division.label == "openfuyao.com/kae.pool.tls"
-
-
-# Nodes.
 
 
 @pytest.mark.parametrize(
@@ -156,9 +143,6 @@ def test_why_a_node_has_its_pool_is_told_by_its_group_and_its_mapping() -> None:
     assert list(divided(policy()).reasons(node("a"))) == []
 
 
-# Pools of single kernels.
-
-
 def test_without_a_list_there_is_a_pool_for_each_kernel_of_a_node_that_is_served() -> None:
     mapping = {"name": "any", "regexp": "aarch64", "version": "2.3.0-${KERNEL_XYZ}"}
     nodes = (
@@ -213,9 +197,6 @@ def test_a_wave_whose_image_is_named_after_kernels_makes_every_mapping_one_for_e
     assert versions(division) == {f"canary--old--{hashed(SP4)}": "2.4.0-5.10.0", f"rest--old--{hashed(SP4)}": "2.2.0"}
 
 
-# Overrides, and what lands.
-
-
 def test_a_frozen_group_beats_a_wave_a_wave_a_mapping_and_a_mapping_the_policy() -> None:
     bare = {"name": "bare", "regexp": "aarch64"}
 
@@ -233,111 +214,18 @@ def test_a_frozen_group_beats_a_wave_a_wave_a_mapping_and_a_mapping_the_policy()
     }
 
 
-def objects(item: definitions.Policy, *nodes: snapshot.Node) -> dict[str, Any]:
-    """The objects of a cluster with the policy and these nodes."""
-    return builders.objects([item], nodes)
-
-
-def daemonsets(division: dict[str, Any]) -> dict[str, Any]:
-    """The DaemonSets of drivers by name."""
-    return {item["metadata"]["name"]: item for path, item in division.items() if path.startswith(DAEMONSETS)}
-
-
-def test_each_pool_has_a_daemonset_and_a_policy_without_parts_has_the_plain_one() -> None:
-    assert sorted(daemonsets(objects(policy()))) == ["kae-driver-tls"]
-    assert sorted(daemonsets(objects(policy([OLD, NEW], [CANARY])))) == [
-        "kae-driver-tls--canary--new",
-        "kae-driver-tls--canary--old",
-        "kae-driver-tls--rest--new",
-        "kae-driver-tls--rest--old",
-    ]
-
-
-def test_a_daemonset_runs_where_the_label_says_its_pool_and_its_image_is_the_pools() -> None:
-    daemon_set = daemonsets(objects(policy(waves=[CANARY]), node("a")))["kae-driver-tls--canary"]
-
-    pod = daemon_set["spec"]["template"]
-    terms = pod["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
-    wanted = {"key": "openfuyao.com/kae.pool.tls", "operator": "In", "values": ["canary"]}
-    assert all(wanted in term["matchExpressions"] for term in terms["nodeSelectorTerms"])
-    assert pod["spec"]["containers"][0]["image"].endswith(":2.4.0")
-    assert daemon_set["spec"]["selector"]["matchLabels"]["device.openfuyao.com/pool"] == "canary"
-
-
-def test_a_daemonset_of_a_policy_without_parts_asks_for_no_pool() -> None:
-    text = builders.files([policy()])["driver/daemonset-kae-driver-tls.yaml"]
-
-    assert "kae.pool" not in text
-
-
-def rules(item: definitions.Policy, *nodes: snapshot.Node) -> list[dict[str, Any]]:
-    """The rules that give the policy's nodes the label of their pool."""
-    division: list[dict[str, Any]] = objects(item, *nodes)[RULES]["spec"]["rules"]
-    return division
-
-
-def expressions(rule: dict[str, Any], feature: str) -> Any:
-    """Return the expressions of a rule for a feature; None where it has none."""
-    return next((term["matchExpressions"] for term in rule["matchFeatures"] if term["feature"] == feature), None)
-
-
 def test_a_policy_without_parts_has_no_rules() -> None:
-    assert RULES not in objects(policy())
-    assert RULES not in objects(policy([OLD], enabled=False))
-
-
-def test_groups_are_told_by_the_names_of_nodes_and_the_first_keeps_a_node() -> None:
-    written = rules(policy(waves=[CANARY], frozen=[SICK]), node("a"), node("b"))
-
-    answers = [rule for rule in written if "vars" in rule]
-    assert [rule["vars"]["kae.tls.group"] for rule in answers] == ["sick", "canary", "rest"]
-    assert [expressions(rule, "system.name")["nodename"] for rule in answers] == [
-        {"op": "In", "value": ["b"]},
-        {"op": "In", "value": ["a"]},
-        {"op": "Exists"},
-    ]
-    unanswered = {"kae.tls.group": {"op": "DoesNotExist"}}
-    assert [expressions(rule, "rule.matched") for rule in answers] == [None, unanswered, unanswered]
-
-
-def test_kernels_are_told_in_the_order_of_the_mappings_and_the_first_keeps_one() -> None:
-    literal = {"name": "one", "literal": f"{SP4}+"}
-
-    written = [rule for rule in rules(policy([literal, LISTED, OLD])) if "vars" in rule]
-
-    assert [(rule["vars"]["kae.tls.kernel"], expressions(rule, "kernel.version")["full"]) for rule in written] == [
-        ("one", {"op": "In", "value": [SP4]}),
-        (f"new--{hashed(OE2403)}", {"op": "In", "value": [OE2403]}),
-        # Its other kernels have no pool, and no later mapping takes them.
-        ("new", {"op": "InRegexp", "value": ["oe2403"]}),
-        ("old", {"op": "InRegexp", "value": ["oe2203"]}),
-    ]
-    unanswered = {"kae.tls.kernel": {"op": "DoesNotExist"}}
-    assert [expressions(rule, "rule.matched") for rule in written] == [None, *[unanswered] * 3]
-
-
-def test_a_pool_is_a_pair_of_answers_on_a_node_with_devices() -> None:
-    written = [rule for rule in rules(policy([OLD, LISTED], [CANARY]), node("a")) if "labels" in rule]
-
-    assert [rule["labels"]["openfuyao.com/kae.pool.tls"] for rule in written] == [
-        "canary--old",
-        f"canary--new--{hashed(OE2403)}",
-        "rest--old",
-        f"rest--new--{hashed(OE2403)}",
-    ]
-    assert expressions(written[0], "rule.matched") == {
-        "kae.tls.group": {"op": "In", "value": ["canary"]},
-        "kae.tls.kernel": {"op": "In", "value": ["old"]},
-    }
-    assert all(expressions(rule, "pci.device")["vendor"]["value"] == ["19e5"] for rule in written)
+    assert RULES not in builders.objects([policy()])
+    assert RULES not in builders.objects([policy([OLD], enabled=False)])
 
 
 def test_a_group_without_nodes_has_no_rule() -> None:
     selector = {"matchLabels": {"zone": "lab"}}
+    item = policy(waves=[{"name": "lab", "inventorySelector": selector, "version": "2.4.0"}])
 
-    written = rules(policy(waves=[{"name": "lab", "inventorySelector": selector, "version": "2.4.0"}]), node("a"))
+    rules = builders.objects([item], [node("a")])[RULES]["spec"]["rules"]
 
-    assert [rule["name"] for rule in written] == ["tls: group rest", "tls: pool rest"]
+    assert [rule["name"] for rule in rules] == ["tls: group rest", "tls: pool rest"]
 
 
 def test_two_policies_of_one_name_are_reported_and_keep_their_nodes_apart() -> None:

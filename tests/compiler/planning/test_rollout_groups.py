@@ -31,12 +31,10 @@ def taken(
 
 
 def wave(name: str, percent: float, **more: Any) -> dict[str, Any]:
-    """A wave that is a share."""
     return {"name": name, "percent": percent, **more}
 
 
 def share(percent: float) -> tuple[str, ...]:
-    """The nodes that stand below a bound."""
     return tuple(sorted(name for name in NAMES if rollout_groups.bucket(name) < percent * 100))
 
 
@@ -124,9 +122,7 @@ def test_an_inventory_selector_takes_the_nodes_that_it_matches() -> None:
     nodes = [builders.node("b", {"zone": "1"}), builders.node("a", {"zone": "1"}), builders.node("c", {"zone": "2"})]
     selector = {"matchExpressions": [{"key": "zone", "operator": "NotIn", "values": ["2"]}]}
 
-    groups = taken(nodes, waves=[{"name": "w", "inventorySelector": selector}])
-
-    assert groups["w"] == ("a", "b")
+    assert taken(nodes, waves=[{"name": "w", "inventorySelector": selector}])["w"] == ("a", "b")
     assert taken(nodes, waves=[{"name": "w", "inventorySelector": {}}])["w"] == ("a", "b", "c")
 
 
@@ -151,11 +147,7 @@ def test_why_a_node_is_in_its_group_is_told_by_what_took_it() -> None:
     node = builders.node("kp920-02", {"zone": "1"})
     rollout = {
         "frozen": [{"name": "f", "nodes": ["kp920-02"], "version": "1"}],
-        "waves": [
-            {"name": "s", "inventorySelector": {"matchLabels": {"zone": "1"}}},
-            wave("v", 84.74),
-            wave("w", 90),
-        ],
+        "waves": [{"name": "s", "inventorySelector": {"matchLabels": {"zone": "1"}}}, wave("v", 84.74), wave("w", 90)],
     }
     item = builders.policy(driver={"rollout": rollout})
     groups = rollout_groups.of(item, snapshot.ClusterName("east"), [node], lambda _: False)

@@ -21,14 +21,12 @@ def write(root: Path, *names: str) -> None:
 
 
 def names(root: Path, *folders: str) -> list[str]:
-    """The names of the files that are found, where nothing is wrong."""
     files, notes = document_files.find(folders or ("policies",), root)
     assert notes == []
     return [each.name for each in files]
 
 
 def refused(root: Path) -> list[diagnostics.Diagnostic]:
-    """Return the findings below policies/."""
     return document_files.find(("policies",), root)[1]
 
 

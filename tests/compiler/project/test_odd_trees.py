@@ -21,8 +21,6 @@ Make = Callable[[Path], object]
 
 
 def link(name: str, target: str) -> Make:
-    """Return the maker of a link."""
-
     def make(root: Path) -> None:
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).symlink_to(target.replace("ROOT", str(root)))
@@ -31,29 +29,24 @@ def link(name: str, target: str) -> Make:
 
 
 def files(*names: str) -> Make:
-    """Return the maker of files with a comment."""
     return lambda root: project.write(root, dict.fromkeys(names, "# A comment.\n"))
 
 
 def both(*makers: Make) -> Make:
-    """Return the maker of several things."""
     return lambda root: [make(root) for make in makers]
 
 
 def chain(length: int) -> Make:
-    """Return the maker of a link that leads to a file over other links."""
     steps = [link(f".steps/{number}", str(number + 1)) for number in range(length - 1)]
     return both(files(f".steps/{length - 1}"), *steps, link("policies/a.yaml", "../.steps/0"))
 
 
 def raw(root: Path, name: bytes) -> None:
-    """Write a file with any name."""
     path = os.fsencode(root / "policies") + b"/" + name
     Path(os.fsdecode(path)).write_bytes(b"# A comment.\n")
 
 
 def instead_of_policies(make: Make) -> Make:
-    """Return the maker of something in the place of policies/."""
     return both(lambda root: (root / "policies").rename(root / ".policies"), make)
 
 
@@ -116,7 +109,6 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def folder_of(repository: Path, name: str) -> Path:
-    """Return the project that holds this odd thing."""
     return repository / re.sub("[^a-zA-Z]", "-", name)
 
 
@@ -129,7 +121,6 @@ def odd(request: pytest.FixtureRequest, repository: Path, monkeypatch: pytest.Mo
 
 
 def outcome(find: Callable[[], tuple[object, object]]) -> object:
-    """Return what is found, or the error."""
     try:
         return find()
     except errors.WorldError as error:
@@ -140,13 +131,11 @@ FOLDERS = ("policies", "inventory")
 
 
 def on_disk() -> tuple[object, object]:
-    """Return the names of the documents and the findings in the working tree."""
     files, findings = document_files.find(FOLDERS)
     return [file.name for file in files], sorted(findings, key=lambda finding: finding.span)
 
 
 def in_git() -> tuple[object, object]:
-    """Return the names of the documents and the findings in the last commit."""
     with repositories.Repository() as repository:
         files, findings = repository.tree(repository.commit("HEAD"), FOLDERS).documents(FOLDERS)
     return [file.name for file in files], sorted(findings, key=lambda finding: finding.span)

@@ -19,12 +19,10 @@ Objects = dict[str, Any]
 
 
 def compiled(**cluster: Any) -> Objects:
-    """The objects of a cluster with one policy."""
     return builders.objects([builders.policy()], (), builders.cluster(watcher=WATCHER, **cluster))
 
 
 def pod(data: Any) -> Any:
-    """The pod spec of a workload."""
     return data["spec"]["template"]["spec"]
 
 
@@ -70,10 +68,6 @@ def test_a_watcher_of_a_cron_job_has_no_target_and_no_alert() -> None:
     assert "monitoring/podmonitor-kae.yaml" not in objects
     groups = objects["monitoring/prometheusrule-kae.yaml"]["spec"]["groups"]
     assert "kae-watcher" not in {group["name"] for group in groups}
-
-
-def test_elsewhere_than_on_openshift_nothing_is_said_to_it() -> None:
-    assert "openshift" not in builders.components(compiled())
 
 
 def uses(objects: Objects) -> dict[str, str]:

@@ -19,7 +19,6 @@ PRUNE = "kustomize.toolkit.fluxcd.io/prune"
 SUBSTITUTE = "kustomize.toolkit.fluxcd.io/substitute"
 APPLICATION = "bootstrap/application-kae-east.yaml"
 PROJECT = "bootstrap/appproject-kae-east.yaml"
-SOURCE = "bootstrap/gitrepository-kae-east.yaml"
 KUSTOMIZATION = "bootstrap/kustomization-kae-east.yaml"
 URL = "https://git.test/fleet.git"
 
@@ -46,13 +45,11 @@ def applied(engine: str, *policies: definitions.Policy, **cluster: Any) -> dict[
 
 
 def annotations(data: Any, prefixes: tuple[str, ...] = ("argocd.argoproj.io", "kustomize.toolkit")) -> dict[str, str]:
-    """The annotations that an object carries for an engine."""
     every = data["metadata"].get("annotations", {})
     return {key: value for key, value in every.items() if key.startswith(prefixes)}
 
 
 def bootstrap(**spec: Any) -> dict[str, Any]:
-    """The objects that point an engine at the output."""
     objects = builders.objects((), (), builders.cluster(gitops=spec))
     return {path: data for path, data in objects.items() if path.startswith("bootstrap/")}
 
@@ -78,11 +75,6 @@ def test_what_others_need_comes_first() -> None:
     waves = {data["kind"]: int(annotations(data).get(WAVE, "0")) for data in applied("argocd").values()}
 
     assert waves["Namespace"] < waves["CustomResourceDefinition"] < waves["NodeFeatureRule"] < waves["DaemonSet"]
-
-
-def test_no_object_is_a_hook() -> None:
-    for data in applied("argocd").values():
-        assert not [key for key in annotations(data) if "hook" in key]
 
 
 def test_large_kinds_rights_and_the_guard_are_applied_by_the_server_and_no_others() -> None:
@@ -174,9 +166,7 @@ def test_each_engine_gets_its_own_annotations_only() -> None:
 def test_an_annotation_of_the_object_itself_stays() -> None:
     data = {"kind": "Namespace", "metadata": {"name": "x", "annotations": {"own": "1"}}}
 
-    annotated = gitops.annotated(data, "argocd", kept=True)
-
-    assert annotated["metadata"]["annotations"]["own"] == "1"
+    assert gitops.annotated(data, "argocd", kept=True)["metadata"]["annotations"]["own"] == "1"
     assert data["metadata"] == {"name": "x", "annotations": {"own": "1"}}
 
 
@@ -205,39 +195,6 @@ def test_the_destination_is_the_one_that_argo_cd_knows(destination: dict[str, st
 @pytest.mark.parametrize("engine", ["argocd", "flux"])
 def test_without_a_repository_there_is_no_bootstrap(engine: str) -> None:
     assert bootstrap(engine=engine) == {}
-
-
-def test_flux_gets_a_source_of_its_own_and_never_waits() -> None:
-    objects = bootstrap(engine="flux", repository={"url": URL}, flux={"secretRef": {"name": "git"}, "interval": "1m"})
-
-    source, applies = objects[SOURCE]["spec"], objects[KUSTOMIZATION]["spec"]
-    assert (source["url"], source["ref"], source["secretRef"]) == (URL, {"branch": "main"}, {"name": "git"})
-    assert applies["sourceRef"]["name"] == objects[SOURCE]["metadata"]["name"]
-    assert (applies["path"], applies["prune"], applies["wait"], applies["interval"]) == (
-        "./output/east",
-        True,
-        False,
-        "1m",
-    )
-
-
-def test_flux_takes_a_source_that_is_there_already() -> None:
-    reference = {"kind": "OCIRepository", "name": "fleet", "namespace": "sources"}
-
-    objects = bootstrap(engine="flux", flux={"sourceRef": reference})
-
-    assert set(objects) == {KUSTOMIZATION}
-    assert objects[KUSTOMIZATION]["spec"]["sourceRef"] == reference
-
-
-def test_flux_reaches_a_remote_cluster_by_its_kubeconfig() -> None:
-    objects = bootstrap(
-        engine="flux",
-        repository={"url": URL},
-        flux={"kubeConfig": {"secretRef": {"name": "east", "key": "value.yaml"}}},
-    )
-
-    assert objects[KUSTOMIZATION]["spec"]["kubeConfig"] == {"secretRef": {"name": "east", "key": "value.yaml"}}
 
 
 def test_a_path_of_the_repository_is_written_as_each_engine_wants_it() -> None:

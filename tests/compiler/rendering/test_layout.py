@@ -16,7 +16,6 @@ Component = tuple[str, dict[str, Any]]
 
 
 def compiled(*objects: Component, bootstrap: tuple[Component, ...] = ()) -> tree.Tree:
-    """The tree of these objects, which stand in for what the templates give."""
     made = ir.ClusterManifests(
         name="east",
         has_nodes=True,
@@ -35,14 +34,11 @@ def manifest(component: str, data: dict[str, Any]) -> ir.Manifest:
 
 
 def files(*objects: Component, bootstrap: tuple[Component, ...] = ()) -> dict[str, str]:
-    """The files of these objects."""
     return dict(compiled(*objects, bootstrap=bootstrap).files)
 
 
 def test_an_object_is_in_the_folder_of_its_component_by_kind_and_name() -> None:
-    texts = files(("driver", A))
-
-    assert yaml.safe_load(texts["driver/configmap-a.yaml"]) == A
+    assert yaml.safe_load(files(("driver", A))["driver/configmap-a.yaml"]) == A
 
 
 def test_the_files_are_sorted_by_path() -> None:

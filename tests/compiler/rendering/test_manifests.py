@@ -25,12 +25,10 @@ Objects = dict[str, Any]
 
 
 def compiled(*policies: definitions.Policy, **cluster: Any) -> Objects:
-    """The objects of a cluster without nodes."""
     return builders.objects(policies, (), builders.cluster(**cluster))
 
 
 def pod(objects: Objects, path: str) -> Any:
-    """The pod spec of a workload."""
     return objects[path]["spec"]["template"]["spec"]
 
 
@@ -90,15 +88,6 @@ def test_a_right_to_evict_comes_with_the_first_policy_that_drains() -> None:
     assert CLUSTER_ROLE in compiled(quiet, drains)
 
 
-def test_there_are_as_many_leases_as_hosts_that_may_swap_at_a_time() -> None:
-    policy = builders.policy("tls", driver={"rollout": {"maxParallel": 3}})
-
-    rules = compiled(policy)[ROLE]["rules"]
-
-    named = [rule["resourceNames"] for rule in rules if rule["resources"] == ["leases"] and "resourceNames" in rule]
-    assert named == [["kae-driver-tls-1", "kae-driver-tls-2", "kae-driver-tls-3"]]
-
-
 def test_the_leases_of_no_two_policies_are_the_same() -> None:
     one = builders.policy("a", nodeSelector={"matchLabels": {"pool": "a"}}, driver={"rollout": {"maxParallel": 12}})
     other = builders.policy("a-1", nodeSelector={"matchLabels": {"pool": "b"}}, driver={"rollout": {"maxParallel": 2}})
@@ -150,34 +139,6 @@ def test_each_program_of_nfd_has_the_priority_that_the_cluster_names() -> None:
     }
 
 
-def test_a_toleration_is_written_as_it_was_given() -> None:
-    given = [
-        {"operator": "Exists"},
-        {"key": "a", "operator": "Equal", "value": "1", "effect": "NoExecute", "tolerationSeconds": 0},
-    ]
-
-    objects = compiled(builders.policy("tls", daemonSets={"tolerations": given}))
-
-    assert pod(objects, DRIVER)["tolerations"] == given
-    assert pod(objects, PLUGIN)["tolerations"] == given
-
-
-def test_labels_of_people_are_on_pods_and_in_no_selector() -> None:
-    objects = compiled(builders.policy("tls", daemonSets={"labels": {"team": "edge"}}))
-
-    for path in (DRIVER, PLUGIN):
-        spec = objects[path]["spec"]
-        assert spec["template"]["metadata"]["labels"]["team"] == "edge"
-        assert "team" not in spec["selector"]["matchLabels"]
-        assert spec["selector"]["matchLabels"].items() <= spec["template"]["metadata"]["labels"].items()
-
-
-def test_every_policy_has_its_daemonsets_whether_a_node_matches_or_not() -> None:
-    objects = compiled(builders.selecting("tls", pool="nowhere"))
-
-    assert {DRIVER, PLUGIN} <= set(objects)
-
-
 def test_a_pod_template_names_no_node_and_no_fact_of_one() -> None:
     policy = builders.selecting("tls", pool="tls")
     nodes = [builders.node("kp920-77", {"pool": "tls"}), builders.node("x86", machine=builders.profile({}))]
@@ -196,72 +157,10 @@ def test_other_nodes_compile_to_the_same_bytes() -> None:
     assert builders.files(policies, some) == builders.files(policies, others)
 
 
-def test_the_terms_of_a_policy_are_joined_to_each_of_its_kinds() -> None:
-    policy = builders.policy(
-        "tls", nodeSelector={"matchLabels": {"pool": "tls"}}, operator={"enabledSEC": True, "enabledZIP": True}
-    )
+def test_a_new_driver_counts_after_the_seconds_that_the_policy_says() -> None:
+    policy = builders.policy("tls", driver={"rollout": {"minReadySeconds": 7}})
 
-    affinity = pod(compiled(policy), DRIVER)["affinity"]["nodeAffinity"]
-    terms = affinity["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
-
-    assert [term["matchExpressions"] for term in terms] == [
-        [
-            {"key": f"openfuyao.com/kae.{kind}.present", "operator": "In", "values": ["true"]},
-            {"key": "openfuyao.com/kae.deploy.driver", "operator": "NotIn", "values": ["false"]},
-            {"key": "pool", "operator": "In", "values": ["tls"]},
-        ]
-        for kind in ("hpre", "sec", "zip")
-    ]
-
-
-@pytest.mark.parametrize(
-    ("selector", "expression"),
-    [
-        ({"key": "a", "operator": "Exists"}, {"key": "a", "operator": "Exists"}),
-        ({"key": "a", "operator": "DoesNotExist"}, {"key": "a", "operator": "DoesNotExist"}),
-        ({"key": "a", "operator": "Gt", "values": ["3"]}, {"key": "a", "operator": "Gt", "values": ["3"]}),
-        (
-            {"key": "a", "operator": "NotIn", "values": ["c", "b"]},
-            {"key": "a", "operator": "NotIn", "values": ["b", "c"]},
-        ),
-    ],
-)
-def test_a_requirement_is_written_as_kubernetes_has_it(selector: dict[str, Any], expression: dict[str, Any]) -> None:
-    objects = compiled(builders.policy("tls", nodeSelector={"matchExpressions": [selector]}))
-
-    terms = pod(objects, PLUGIN)["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
-    assert terms["nodeSelectorTerms"][0]["matchExpressions"][2:] == [expression]
-
-
-def test_cleaning_up_has_more_time() -> None:
-    usual = pod(compiled(builders.policy("tls")), DRIVER)
-    cleaning = pod(compiled(builders.policy("tls", driver={"enabledCleanup": True})), DRIVER)
-
-    assert cleaning["terminationGracePeriodSeconds"] > usual["terminationGracePeriodSeconds"]
-
-
-def test_settings_of_an_image_and_its_pods_are_carried_over() -> None:
-    part = {
-        "version": "1.0",
-        "pullPolicy": "Always",
-        "pullSecrets": [{"name": "registry"}],
-        "resources": {"limits": {"memory": "1Gi", "cpu": 2}, "requests": {"cpu": "100m"}},
-    }
-    objects = compiled(
-        builders.policy("tls", driver=part, devicePlugin=part, daemonSets={"priorityClassName": "important"}),
-        namespace="kae",
-        images={"mirrors": [{"from": "cr.openfuyao.cn", "to": "registry.test"}]},
-    )
-
-    for path, image in ((DRIVER, "kae-driver-installer"), (PLUGIN, "kae-device-plugin")):
-        spec = pod(objects, path)
-        (container,) = spec["containers"]
-        assert container["image"] == f"registry.test/openfuyao/{image}:1.0"
-        assert container["imagePullPolicy"] == "Always"
-        assert container["resources"] == {"limits": {"cpu": "2", "memory": "1Gi"}, "requests": {"cpu": "100m"}}
-        assert spec["imagePullSecrets"] == [{"name": "registry"}]
-        assert spec["priorityClassName"] == "important"
-        assert objects[path]["metadata"]["namespace"] == "kae"
+    assert compiled(policy)[DRIVER]["spec"]["minReadySeconds"] == 7
 
 
 def test_both_programs_look_for_the_kubelet_where_the_policy_says() -> None:
@@ -291,33 +190,6 @@ def test_a_value_in_the_environment_is_what_the_policy_says(value: str) -> None:
     (container,) = pod(objects, DRIVER)["containers"]
     written = next(variable for variable in container["env"] if variable["name"] == "TEXT")
     assert expanded(written.get("value", "")) == value
-
-
-def test_the_pace_of_each_daemonset_is_the_policys() -> None:
-    policy = builders.policy(
-        "tls",
-        driver={"rollout": {"maxUnavailable": 2, "minReadySeconds": 7}},
-        devicePlugin={"maxUnavailable": "25%"},
-    )
-
-    objects = compiled(policy)
-
-    assert objects[DRIVER]["spec"]["minReadySeconds"] == 7
-    rolling = [objects[path]["spec"]["updateStrategy"]["rollingUpdate"] for path in (DRIVER, PLUGIN)]
-    assert rolling == [{"maxSurge": 0, "maxUnavailable": 2}, {"maxSurge": 0, "maxUnavailable": "25%"}]
-
-
-def test_everything_namespaced_is_in_the_clusters_namespace() -> None:
-    objects = compiled(builders.policy(), namespace="elsewhere", watcher=WATCHER, monitoring={"enabled": True})
-
-    assert {data["metadata"].get("namespace") for data in objects.values()} == {None, "elsewhere"}
-
-
-@pytest.mark.parametrize("enabled", [True, False])
-def test_a_privileged_namespace_is_labelled_where_pod_security_is_on(enabled: bool) -> None:
-    labels = compiled(psa={"enabled": enabled})["namespace/namespace-kae-operator.yaml"]["metadata"]["labels"]
-
-    assert ("pod-security.kubernetes.io/enforce" in labels) is enabled
 
 
 def test_monitoring_scrapes_what_serves_metrics() -> None:

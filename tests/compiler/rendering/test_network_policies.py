@@ -30,12 +30,6 @@ def allowed(name: str, *policies: definitions.Policy, **cluster: Any) -> tuple[s
     return tcp("ingress"), tcp("egress") - {53}
 
 
-def test_without_the_switch_there_are_none() -> None:
-    objects = builders.objects([builders.policy()], (), builders.cluster(watcher=WATCHER))
-
-    assert "network-policies" not in builders.components(objects)
-
-
 @pytest.mark.parametrize(
     ("url", "port"),
     [
@@ -166,5 +160,5 @@ def test_every_pod_of_ours_has_a_policy() -> None:
         for data in objects.values()
         if data["kind"] in ("DaemonSet", "Deployment")
     }
-    named = {data["metadata"]["name"] for data in objects.values() if data["kind"] == "NetworkPolicy"}
-    assert named == pods
+
+    assert {data["metadata"]["name"] for data in objects.values() if data["kind"] == "NetworkPolicy"} == pods

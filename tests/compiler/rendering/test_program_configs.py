@@ -66,7 +66,6 @@ CLUSTERS: tuple[dict[str, Any], ...] = (
 
 @cache
 def schema(name: str) -> Any:
-    """A schema that is shipped."""
     return json.loads((Path(__file__).parents[3] / "schemas" / f"{name}.json").read_text("utf-8"))
 
 
@@ -78,18 +77,15 @@ def config(objects: dict[str, Any], path: str, name: str) -> Any:
 
 
 def driver(operator: Mapping[str, bool] = EVERY_KIND, **spec: Any) -> Any:
-    """The driver's config in a policy of these kinds."""
     policy = builders.policy("tls", operator=dict(operator), driver=spec)
     return config(builders.objects([policy]), DRIVER, "driver-config")
 
 
 def plugin(policy: definitions.Policy) -> Any:
-    """The device plugin's config."""
     return config(builders.objects([policy]), PLUGIN, "device-plugin-config")
 
 
 def watcher(**spec: Any) -> Any:
-    """The watcher's config."""
     return config(builders.objects([], (), builders.cluster(**spec)), WATCHER, "watcher-config")
 
 
@@ -106,64 +102,11 @@ def test_the_watchers_config_meets_its_schema(spec: dict[str, Any]) -> None:
     assert watcher(**spec)["cluster"] == "east"
 
 
-def test_the_driver_is_told_its_own_names() -> None:
-    objects = builders.objects(
-        [builders.policy("tls", driver={"rollout": {"maxParallel": 2}})], (), builders.cluster(namespace="kae")
-    )
-
-    settings = config(objects, DRIVER, "driver-config")
-
-    assert settings["daemonSet"] == {"name": "kae-driver-tls", "namespace": "kae"}
-    assert settings["leases"] == {"names": ["kae-driver-tls-1", "kae-driver-tls-2"], "namespace": "kae"}
-    assert (settings["cluster"], settings["pool"], settings["version"]) == ("east", "tls", 1)
-
-
-@pytest.mark.parametrize(
-    ("operator", "modules"),
-    [
-        ({"enabledHPRE": True}, ["hisi_hpre"]),
-        (EVERY_KIND, ["hisi_hpre", "hisi_sec2", "hisi_zip"]),
-        ({"enabledHPRE": False, "enabledZIP": True}, ["hisi_zip"]),
-    ],
-)
-def test_modules_are_those_of_the_enabled_kinds_from_the_base_up(operator: dict[str, bool], modules: list[str]) -> None:
-    settings = driver(operator)
-
-    assert settings["modules"] == ["uacce", "hisi_qm", *modules]
-    assert sorted(settings["moduleParameters"]) == modules
-
-
-def test_the_driver_is_told_every_kind_as_it_has_to_unload_their_modules() -> None:
-    assert [kind["name"] for kind in driver()["kinds"]] == ["hpre", "sec", "zip"]
-
-
-@pytest.mark.parametrize(("source", "mode"), [("build", 2), ("prebuilt", 2), ("inTree", 1)])
-def test_the_kernels_own_modules_share_virtual_addresses(source: str, mode: int) -> None:
-    parameters = driver(source={source: {}})["moduleParameters"]
-
-    assert {name: value["uacce_mode"] for name, value in parameters.items()} == dict.fromkeys(parameters, mode)
-
-
-def test_a_parameter_of_the_policy_replaces_the_default_of_its_module_alone() -> None:
-    parameters = driver(moduleParameters={"hisi_zip": {"pf_q_num": 512, "perf_mode": 1}})["moduleParameters"]
-
-    assert parameters == {
-        "hisi_hpre": {"pf_q_num": 256, "uacce_mode": 2},
-        "hisi_sec2": {"pf_q_num": 256, "uacce_mode": 2},
-        "hisi_zip": {"perf_mode": 1, "pf_q_num": 512, "uacce_mode": 2},
-    }
-
-
 def test_nothing_is_told_of_parameters_and_virtual_functions_of_a_kind_that_is_not_enabled() -> None:
     settings = driver({}, moduleParameters={"hisi_zip": {"pf_q_num": 512}}, sriov={"hpre": 4, "zip": 8})
 
     assert settings["moduleParameters"] == {"hisi_hpre": {"pf_q_num": 256, "uacce_mode": 2}}
     assert settings["sriov"] == {"hpre": 4}
-
-
-def test_virtual_functions_are_told_for_the_kinds_that_the_policy_names() -> None:
-    assert driver(sriov={"hpre": 4, "zip": 0})["sriov"] == {"hpre": 4, "zip": 0}
-    assert driver()["sriov"] == {}
 
 
 @pytest.mark.parametrize(
@@ -177,32 +120,6 @@ def test_virtual_functions_are_told_for_the_kinds_that_the_policy_names() -> Non
 )
 def test_the_version_of_the_driver_is_that_of_its_image(spec: dict[str, Any], version: str) -> None:
     assert driver(**spec)["driverVersion"] == version
-
-
-@pytest.mark.parametrize(
-    ("env", "policy"),
-    [([], "IfNotPresent"), ([{"name": "INSTALL_POLICY", "value": "Always"}], "Always")],
-)
-def test_a_foreign_driver_is_kept_unless_the_policy_says_always(env: list[dict[str, str]], policy: str) -> None:
-    assert driver(env=env)["installPolicy"] == policy
-
-
-def test_the_device_plugin_is_told_the_kinds_that_the_policy_serves() -> None:
-    settings = plugin(
-        builders.policy(
-            "tls", operator={"enabledHPRE": False, "enabledSEC": True}, devicePlugin={"sharing": {"sec": 2}}
-        )
-    )
-
-    assert [kind["resource"] for kind in settings["kinds"]] == ["openfuyao.com/kae.sec"]
-    assert settings["sharing"] == {"sec": 2}
-
-
-def test_metrics_are_served_where_they_are_asked_for() -> None:
-    assert "metrics" not in driver()
-    assert driver(metrics={"enabled": True, "port": 1234})["metrics"] == {"port": 1234}
-    assert "metrics" not in watcher(**CLUSTERS[0])
-    assert "metrics" in watcher(**CLUSTERS[1])
 
 
 @pytest.mark.parametrize(

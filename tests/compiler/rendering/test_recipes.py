@@ -50,7 +50,6 @@ def compiled(*policies: definitions.Policy, **cluster: Any) -> Objects:
 
 
 def named(objects: Objects, folder: str) -> list[str]:
-    """The names of the files in a folder."""
     return [path.rpartition("/")[2] for path in objects if path.startswith(f"{folder}/")]
 
 
@@ -63,80 +62,10 @@ def labels(objects: Objects, *present: tuple[str, str, str], **flags: dict[str, 
     return nfd_rules.labels(rules, nfd_rules.Features(attributes=attributes, instances={"pci.device": functions}))
 
 
-def test_the_programs_of_a_recipe_are_in_a_folder_of_its_name_and_named_after_it() -> None:
-    objects = compiled(builders.device_policy("desk", ONLOAD))
-
-    assert named(objects, "onload") == [
-        "clusterrole-onload-driver.yaml",
-        "clusterrolebinding-onload-driver.yaml",
-        "daemonset-onload-device-plugin-desk.yaml",
-        "daemonset-onload-driver-desk.yaml",
-        "role-onload-driver.yaml",
-        "rolebinding-onload-driver.yaml",
-        "serviceaccount-onload-device-plugin.yaml",
-        "serviceaccount-onload-driver.yaml",
-    ]
-    assert {path: data for path, data in compiled().items() if path not in objects} == {}
-
-
 def test_the_objects_of_kae_are_as_without_other_recipes() -> None:
     alone, beside = compiled(), compiled(builders.device_policy("desk", ONLOAD), builders.device_policy("lab", KMOD))
 
     assert {path: beside[path] for path in alone} == alone
-
-
-@pytest.mark.parametrize("program", ["driver", "device-plugin"])
-def test_a_daemon_set_of_a_recipe_has_its_own_labels_and_account(program: str) -> None:
-    daemon_set = compiled(builders.device_policy("desk", ONLOAD))[f"onload/daemonset-onload-{program}-desk.yaml"]
-    template = daemon_set["spec"]["template"]
-    (first, *_) = template["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"][
-        "nodeSelectorTerms"
-    ]
-
-    assert daemon_set["spec"]["selector"]["matchLabels"].items() <= template["metadata"]["labels"].items()
-    assert daemon_set["spec"]["selector"]["matchLabels"]["app.kubernetes.io/name"] == f"onload-{program}"
-    assert template["spec"]["serviceAccountName"] == f"onload-{program}"
-    assert first["matchExpressions"] == [
-        {"key": "openfuyao.com/onload.sfc.present", "operator": "In", "values": ["true"]},
-        {"key": f"openfuyao.com/onload.deploy.{program}", "operator": "NotIn", "values": ["false"]},
-    ]
-
-
-def test_the_device_plugin_of_a_recipe_has_host_folders_of_its_own() -> None:
-    spec = compiled(builders.device_policy("desk", ONLOAD))["onload/daemonset-onload-device-plugin-desk.yaml"]["spec"][
-        "template"
-    ]["spec"]
-
-    paths = {volume["name"]: volume["hostPath"]["path"] for volume in spec["volumes"] if "hostPath" in volume}
-    mounted = {mount["name"]: mount["mountPath"] for mount in spec["containers"][0]["volumeMounts"]}
-    for name, path in (
-        ("run-kae", "/run/kae/recipes/onload"),
-        ("plugins-registry", "/var/lib/kubelet/plugins_registry/onload"),
-    ):
-        assert paths[name] == mounted[name] == path
-
-
-def test_an_installer_of_a_recipe_takes_leases_of_its_own_and_is_guarded_by_its_own_account() -> None:
-    objects = compiled(builders.device_policy("desk", ONLOAD))
-
-    (held,) = (rule for rule in objects["onload/role-onload-driver.yaml"]["rules"] if "update" in rule["verbs"])
-    assert held["resourceNames"] == ["onload-driver-desk-1"]
-    assert objects["onload/rolebinding-onload-driver.yaml"]["subjects"][0]["name"] == "onload-driver"
-    for name in ("onload-driver", "onload-driver-leases"):
-        guard = objects[f"guard/validatingadmissionpolicy-{name}.yaml"]["spec"]
-        binding = objects[f"guard/validatingadmissionpolicybinding-{name}.yaml"]["spec"]
-        assert binding["policyName"] == name
-        assert guard["matchConditions"][0]["expression"].endswith(
-            "== 'system:serviceaccount:kae-operator:onload-driver'"
-        )
-        assert "kae-driver" not in str(guard)
-    assert "startsWith('onload-driver-')" in str(objects["guard/validatingadmissionpolicy-onload-driver-leases.yaml"])
-
-
-def test_a_role_that_cleans_up_is_named_after_its_recipe_and_policy() -> None:
-    objects = compiled(builders.device_policy("desk", ONLOAD, driver={"enabledCleanup": True}))
-
-    assert objects["onload/role-onload-driver-desk.yaml"]["rules"][-1]["resourceNames"] == ["onload-driver-desk"]
 
 
 def test_pci_functions_are_labelled_by_vendor_class_and_device_and_counted() -> None:
@@ -197,31 +126,6 @@ def test_a_recipe_without_rules_of_ours_needs_none_where_nfd_is_somebody_elses()
     objects = compiled(builders.device_policy("desk", ONLOAD), nfd={"enabled": False})
 
     assert named(objects, "node-feature-rule") == []
-
-
-def test_each_program_of_a_recipe_has_its_network_policy_and_its_constraints() -> None:
-    objects = compiled(builders.device_policy("desk", ONLOAD), platform="openshift", networkPolicies={"enabled": True})
-
-    for name in ("onload-driver", "onload-device-plugin"):
-        selected = objects[f"network-policies/networkpolicy-{name}.yaml"]["spec"]["podSelector"]
-        assert selected == {"matchLabels": {"app.kubernetes.io/name": name}}
-    assert [name for name in named(objects, "openshift") if "onload" in name] == [
-        "role-onload-device-plugin-constraints.yaml",
-        "rolebinding-onload-device-plugin-constraints.yaml",
-        "rolebinding-onload-driver-privileged.yaml",
-        "securitycontextconstraints-onload-device-plugin.yaml",
-    ]
-
-
-def test_metrics_of_recipes_are_scraped_and_alerts_look_at_their_pods() -> None:
-    desk = builders.device_policy("desk", ONLOAD, driver={"metrics": {"enabled": True}})
-    objects = compiled(desk, monitoring={"enabled": True})
-
-    (names,) = objects["monitoring/podmonitor-kae.yaml"]["spec"]["selector"]["matchExpressions"]
-    assert names["values"] == ["onload-driver"]
-    rules = str(objects["monitoring/prometheusrule-kae.yaml"])
-    assert 'pod=~"(kae|onload)-driver-.+"' in rules
-    assert "KAE driver" not in rules
 
 
 def test_the_index_names_the_recipe_of_a_workload_but_for_kae() -> None:

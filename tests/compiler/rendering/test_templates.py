@@ -11,7 +11,6 @@ from tests import builders, effort
 
 
 def rendered(template: str, value: object) -> object:
-    """Return the object that a template makes of a value."""
     make = templates.renderer({"test/x.yaml": template})
     return make(ir.Manifest(component="test", template="x.yaml", value=value))
 

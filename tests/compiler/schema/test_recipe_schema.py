@@ -130,24 +130,14 @@ def wave(**more: Any) -> dict[str, Any]:
             "2 is not a whole number from 0 to 1.",
             "",
         ),
-        (
-            {"driver": {"sriov": {"nic": 2}}},
-            "unknown-field",
-            "'sriov' is not a field of 'spec.driver'.",
-            "",
-        ),
+        ({"driver": {"sriov": {"nic": 2}}}, "unknown-field", "'sriov' is not a field of 'spec.driver'.", ""),
         (
             {"driver": {"source": {"inTree": {}}}},
             "unknown-field",
             "'inTree' is not a field of 'spec.driver.source'.",
             "Its fields are prebuilt.",
         ),
-        (
-            wave(driver={"modules": ["net"]}),
-            "invalid-value",
-            "'net' is not one of net_core and net_extra.",
-            "",
-        ),
+        (wave(driver={"modules": ["net"]}), "invalid-value", "'net' is not one of net_core and net_extra.", ""),
     ],
 )
 def test_a_mistake_in_what_a_policy_says_of_its_recipe_is_explained(

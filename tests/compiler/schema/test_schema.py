@@ -85,9 +85,6 @@ def only(data: Any, positions: documents.Positions | None = None) -> diagnostics
     return one
 
 
-# Documents that are fine.
-
-
 @pytest.mark.parametrize(
     ("data", "kind"),
     [
@@ -112,9 +109,6 @@ def test_a_number_or_a_percentage_of_pods_may_be_unavailable(value: Any) -> None
 @pytest.mark.parametrize("value", [2, 0.5, "500m", "1Gi", "1e3"])
 def test_a_quantity_is_a_number_or_a_string(value: Any) -> None:
     assert findings(policy(driver={"resources": {"limits": {"cpu": value}}})) == []
-
-
-# Which language it is.
 
 
 @pytest.mark.parametrize(
@@ -143,32 +137,9 @@ def test_without_a_kind_of_ours_nothing_else_is_said(data: Any, code: str) -> No
     assert (one.code, one.span.file) == (code, "kind")
 
 
-def test_a_misspelt_kind_is_answered_with_the_kind_that_was_meant() -> None:
-    assert only({"kind": "KaePolicy"}).hint == "Did you mean 'KAEPolicy'?"
-
-
-def test_a_single_node_is_answered_with_the_command_that_lists_nodes() -> None:
-    one = only({"apiVersion": "v1", "kind": "Node"})
-
-    assert one.code == "unknown-kind"
-    assert "kubectl get nodes -o json" in one.hint
-
-
-def test_a_policy_of_the_operator_is_answered_with_the_command_that_imports_it() -> None:
-    one = only({"apiVersion": "device.openfuyao.com/v1", "kind": "KAEPolicy", "spec": {"foo": 1}})
-
-    assert (one.code, one.span.file) == ("unknown-version", "apiVersion")
-    assert one.hint.startswith(f"Write apiVersion: {API_VERSION}, or ")
-    assert "kae import" in one.hint
-
-
 @pytest.mark.parametrize(
     ("kind", "version", "right"),
-    [
-        ("KAECluster", "device.openfuyao.com/v1", API_VERSION),
-        ("KAEPolicy", "v1", API_VERSION),
-        ("List", "v2", "v1"),
-    ],
+    [("KAECluster", "device.openfuyao.com/v1", API_VERSION), ("KAEPolicy", "v1", API_VERSION), ("List", "v2", "v1")],
 )
 def test_an_unknown_version_is_answered_with_the_version_to_write(kind: str, version: str, right: str) -> None:
     one = only({"apiVersion": version, "kind": kind})
@@ -184,40 +155,6 @@ def test_a_missing_version_is_one_finding_beside_the_others() -> None:
         ("missing-field", "apiVersion"),
         ("unknown-field", "spec/foo:"),
     ]
-
-
-def test_a_list_of_other_objects_than_nodes_is_of_no_kind_of_ours() -> None:
-    data = node_list()
-    data["items"] += [{"kind": "Pod"}, {"kind": "Secret"}]
-
-    kind, (one,) = JUDGE.judge(document(data))
-
-    assert kind is None
-    assert (one.code, one.span.file) == ("unknown-kind", "items/1/kind")
-
-
-def test_a_list_of_nodes_is_refused_where_lists_have_no_place() -> None:
-    kind, (one,) = JUDGE.judge(document(node_list()), lists=False)
-
-    assert kind is None
-    assert (one.code, one.span.file) == ("unknown-kind", "kind")
-
-
-# What is wrong with it.
-
-
-def test_an_unknown_field_is_told_at_its_key_with_the_field_that_was_meant() -> None:
-    one = only(policy(operator={"enabledHpre": True}))
-
-    assert (one.code, one.span.file) == ("unknown-field", "spec/operator/enabledHpre:")
-    assert one.message == "'enabledHpre' is not a field of 'spec.operator'."
-    assert one.hint == "Did you mean 'enabledHPRE'?"
-
-
-def test_an_unknown_field_that_resembles_none_is_told_with_the_few_that_there_are() -> None:
-    one = only(policy(devicePlugin={"sharing": {"gpu": 2}}))
-
-    assert one.hint == "Its fields are hpre, sec and zip."
 
 
 @pytest.mark.parametrize(
@@ -250,19 +187,7 @@ def test_a_field_that_several_mappings_have_is_told_with_the_fields_that_there_a
 
 
 def test_a_field_where_there_can_be_none_is_told() -> None:
-    one = only(policy(driver={"source": {"inTree": {"version": "1"}}}))
-
-    assert one.hint == "Write {}: it has no fields."
-
-
-def test_a_missing_field_is_told_with_what_belongs_there() -> None:
-    data = policy()
-    data["metadata"] = {}
-
-    one = only(data)
-
-    assert (one.code, one.span.file) == ("missing-field", "metadata/name")
-    assert one.hint == "Add name: a DNS label of at most 30 characters without '--'."
+    assert only(policy(driver={"source": {"inTree": {"version": "1"}}})).hint == "Write {}: it has no fields."
 
 
 def test_a_misspelt_field_is_not_told_again_as_a_missing_one() -> None:
@@ -288,21 +213,6 @@ def test_a_misspelt_field_of_a_foreign_object_is_told_as_missing() -> None:
     ("spec", "message", "hint"),
     [
         (
-            {"default": "yes"},
-            "Expected true or false, found the string 'yes' in 'spec.default'.",
-            "Write true, without quotes.",
-        ),
-        (
-            {"driver": {"rollout": {"maxParallel": "5"}}},
-            "Expected a whole number, found the string '5' in 'spec.driver.rollout.maxParallel'.",
-            "Write 5, without quotes.",
-        ),
-        (
-            {"clusters": "east"},
-            "Expected a list, found the string 'east' in 'spec.clusters'.",
-            "Write a list, even of one: [east].",
-        ),
-        (
             {"nodeSelector": {"matchLabels": {"example.com/a": True}}},
             "Expected a string, found true in 'spec.nodeSelector.matchLabels[example.com/a]'.",
             'Put it in quotes: "true".',
@@ -321,11 +231,6 @@ def test_a_misspelt_field_of_a_foreign_object_is_told_as_missing() -> None:
             {"daemonSets": {"labels": ["a"]}},
             "Expected a mapping, found a list in 'spec.daemonSets.labels'.",
             "Write each entry as 'key: value', without '- '.",
-        ),
-        (
-            {"driver": {"rollout": {"waves": {"name": "early"}}}},
-            "Expected a list, found a mapping in 'spec.driver.rollout.waves'.",
-            "Begin each item of the list with '- '.",
         ),
         (
             {"driver": {"env": {"A": True, "B": "c"}}},
@@ -363,7 +268,6 @@ def test_a_misspelt_field_of_a_foreign_object_is_told_as_missing() -> None:
             "",
         ),
         ({"default": None}, "'spec.default' has no value.", "Remove the key, or give it a value."),
-        ({"driver": None}, "'spec.driver' has no value.", "Remove the key, or write {}."),
         ({"clusters": [None]}, "'spec.clusters[0]' has no value.", "Remove the item, or give it a value."),
         (
             {"driver": {"resources": {"limits": {"cpu": float("inf")}}}},
@@ -379,9 +283,7 @@ def test_a_wrong_type_is_told_in_the_words_of_yaml(spec: dict[str, Any], message
 
 
 def test_a_number_for_a_string_is_put_in_quotes_as_the_document_spells_it() -> None:
-    one = only(cluster(kubernetesVersion=1.3), Text("1.30  # the newest"))
-
-    assert one.hint == 'Put it in quotes: "1.30".'
+    assert only(cluster(kubernetesVersion=1.3), Text("1.30  # the newest")).hint == 'Put it in quotes: "1.30".'
 
 
 def test_a_key_that_is_no_string_is_told_at_the_key() -> None:
@@ -401,29 +303,12 @@ def test_a_key_that_is_no_string_is_told_at_the_key() -> None:
             "Did you mean 'a-b'?",
         ),
         (
-            {"driver": {"state": "present"}},
-            "spec/driver/state",
-            "'present' is not one of Present and Absent.",
-            "Did you mean 'Present'?",
-        ),
-        (
-            {"driver": {"rollout": {"maxParallel": 0}}},
-            "spec/driver/rollout/maxParallel",
-            "0 is not a whole number from 1 to 1000.",
-            "",
-        ),
-        (
             {"driver": {"rollout": {"maxUnavailable": "120%"}}},
             "spec/driver/rollout/maxUnavailable",
             "'120%' is not a whole number, or a percentage such as \"10%\".",
             "",
         ),
-        (
-            {"clusters": []},
-            "spec/clusters",
-            "'spec.clusters' is empty.",
-            "Remove the key, or give the list an item.",
-        ),
+        ({"clusters": []}, "spec/clusters", "'spec.clusters' is empty.", "Remove the key, or give the list an item."),
         (
             {"nodeSelector": {"matchExpressions": [{"key": "a", "operator": "NotIn", "values": ["x"] * 257}]}},
             "spec/nodeSelector/matchExpressions/0/values",
@@ -462,12 +347,6 @@ def test_a_key_that_is_no_string_is_told_at_the_key() -> None:
             "spec/driver/rollout/maxUnavailable",
             "'10' is not a whole number, or a percentage such as \"10%\".",
             "Write 10, without quotes.",
-        ),
-        (
-            {"driver": {"rollout": {"waves": [{"name": "Rack_1"}]}}},
-            "spec/driver/rollout/waves/0/name",
-            "'Rack_1' is not a DNS label of at most 30 characters without '--'.",
-            "Did you mean 'rack-1'?",
         ),
     ],
 )
@@ -562,9 +441,6 @@ def test_what_the_quick_engine_cannot_read_is_left_to_the_other(strange: Any) ->
     assert len(findings(data)) == 1
 
 
-# The two engines.
-
-
 @pytest.mark.parametrize(
     ("pattern", "text", "matches"),
     [
@@ -599,7 +475,6 @@ VALUES = st.recursive(
 
 
 def inner_paths(data: Any, path: documents.Path = ()) -> list[documents.Path]:
-    """The paths to all values below the top."""
     steps = data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ()
     inner = [(*path, step) for step, _ in steps]
     return inner + [deep for step in inner for deep in inner_paths(data[step[-1]], step)]
@@ -652,9 +527,7 @@ STEMS = {"KAEPolicy": "kaepolicy", "KAECluster": "kaecluster", "NodeInventory": 
 )
 def test_both_engines_judge_every_document_alike(data: dict[str, Any]) -> None:
     for stem in [STEMS[kind]] if (kind := str(data.get("kind"))) in STEMS else STEMS.values():
-        quick = engines.quick(SCHEMAS[stem]).is_valid(data)
-
-        assert engines.thorough()(SCHEMAS[stem]).is_valid(data) is quick
+        assert engines.thorough()(SCHEMAS[stem]).is_valid(data) is engines.quick(SCHEMAS[stem]).is_valid(data)
 
 
 @settings(max_examples=effort.examples(gate=25, long=150), deadline=None)

@@ -26,12 +26,10 @@ CONTAINER: Path = (*SPEC, "containers", 0)
 
 
 def rendered(path: str) -> Any:
-    """Return an object of the example cluster east."""
     return yaml.load(trees.files("output/east")[path], yaml.CSafeLoader)
 
 
 def at(data: Any, path: Path) -> Any:
-    """Return the value at a path."""
     for key in path:
         data = data[key]
     return data

@@ -13,7 +13,6 @@ OLD = "r/kae-driver-installer:2.1.0"
 
 
 def wanted(*nodes: str) -> rollout.Wanted:
-    """A DaemonSet that is planned for these nodes."""
     planned = dict.fromkeys(nodes, IMAGE)
     return rollout.Wanted(
         namespace="kae-operator", name="kae-driver-tls", app="kae-driver", image=IMAGE, planned=planned
@@ -21,7 +20,6 @@ def wanted(*nodes: str) -> rollout.Wanted:
 
 
 def pod(node: str, **fields: Any) -> live_objects.Pod:
-    """A pod as planned."""
     fine = live_objects.Pod(
         name=f"kae-driver-tls-{node}",
         node=node,

@@ -112,9 +112,7 @@ def test_a_change_is_shown_with_both_values(wanted: object, live: object, text: 
 
 
 def test_the_words_of_a_cluster_cannot_repaint_the_terminal() -> None:
-    lines = shown(rollouts=(rolled_out(problem("a", "\x1b[2J")),))
-
-    assert "  kae-driver-tls on a: no pod: \\x1b[2J" in lines
+    assert "  kae-driver-tls on a: no pod: \\x1b[2J" in shown(rollouts=(rolled_out(problem("a", "\x1b[2J")),))
 
 
 @pytest.mark.parametrize(

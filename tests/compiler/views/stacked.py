@@ -22,9 +22,7 @@ NPU = builders.recipe(
     "npu-plugin",
     match={"all": {}},
     devicePlugin={
-        "resources": [
-            {"name": "example.com/npu", "class": "char", "groups": [{"paths": [{"path": "/dev/npu*"}]}]},
-        ]
+        "resources": [{"name": "example.com/npu", "class": "char", "groups": [{"paths": [{"path": "/dev/npu*"}]}]}]
     },
 )
 DESK = builders.device_policy(
@@ -49,5 +47,4 @@ NODES = [
 
 
 def view(*policies: Any) -> plan.Plan:
-    """The plans of these policies, by default of all."""
     return builders.view(policies or (TLS, DESK, LAB), NODES)[0]

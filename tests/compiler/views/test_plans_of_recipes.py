@@ -49,9 +49,7 @@ def test_nodes_with_kae_devices_and_no_policy_are_shown_beside_recipes() -> None
 
 
 def test_programs_get_the_stacks_as_documented(snapshot: SnapshotAssertion) -> None:
-    shown = view()
-
-    assert plan_data.data(shown, PRIVILEGES)["stacks"] == snapshot
+    assert plan_data.data(view(), PRIVILEGES)["stacks"] == snapshot
 
 
 @pytest.mark.parametrize("count", [1, 2, 5, 6])

@@ -20,7 +20,6 @@ def page(*views: plan.Plan) -> str:
 
 
 def facts(shown: plan.Plan) -> dict[str, dict[str, Any]]:
-    """The facts of each node, by its name."""
     report = json.loads(json.dumps(report_data.of_cluster("east", shown)))
     return {name: report["facts"][number] for name, number in zip(report["names"], report["alike"], strict=True)}
 

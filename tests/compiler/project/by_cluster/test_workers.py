@@ -140,7 +140,6 @@ def test_no_process_and_no_file_stays_behind() -> None:
 
 
 def open_files() -> int:
-    """The number of files that this process has open."""
     return len(list(Path("/proc/self/fd").iterdir()))
 
 
