@@ -1,9 +1,11 @@
 """The command of a campaign: how many trials, from which seed, by how many processes, and what there was in them."""
 
 import argparse
+import contextlib
 import functools
 import multiprocessing
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -12,12 +14,15 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent import futures
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeVar
+from typing import NoReturn, TypeVar
 
 import tabulate
 
 Work = TypeVar("Work")
 Outcome = TypeVar("Outcome")
+
+SECONDS = 20
+"""The time that a call may take."""
 
 
 @dataclass(kw_only=True)
@@ -42,6 +47,26 @@ def parser(name: str, description: str | None, count: int) -> argparse.ArgumentP
 def seeds(chosen: argparse.Namespace) -> range:
     """Return the seeds that were asked for."""
     return range(chosen.seed, chosen.seed + chosen.count)
+
+
+class HangError(Exception):
+    """A call that takes too long; no OSError, of which programs make sentences."""
+
+
+@contextlib.contextmanager
+def time_limit() -> Iterator[None]:
+    """Raise HangError where a call takes a hundred times as long as usual."""
+
+    def stop(_: int, __: object) -> NoReturn:
+        raise HangError(f"no answer within {SECONDS} seconds")
+
+    earlier = signal.signal(signal.SIGALRM, stop)
+    signal.alarm(SECONDS)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, earlier)
 
 
 def in_memory(tried: Callable[[Work, Path], Outcome], work: Work) -> Outcome:

@@ -3,18 +3,15 @@
 import atexit
 import contextlib
 import functools
-import io
 import json
 import random
 import shutil
-import signal
 import subprocess
 import tempfile
 import traceback
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from types import FrameType
 
 from tests import builders, in_process, project
 from tests.failures import projects
@@ -22,15 +19,9 @@ from tests.property import campaign
 from tests.property.hostile import acts
 
 SECRET = "hunter2-of-the-host"  # noqa: S105 - it is the one that no command prints
-SECONDS = 20
-"""The time that a command may take; the fleet compiles in a tenth of a second."""
 
 COMMANDS = (("compile", "--check"), ("plan",), ("diff",), ("compile",), ("compile", "--check", "--strict"))
 _FORMATS = ((), (), ("--format", "github"), ("-o", "json"), ("--format", "sarif"))
-
-
-class _SlowError(Exception):
-    """A command has not ended in its time."""
 
 
 def visit(seed: int, top: Path) -> campaign.Result:
@@ -86,23 +77,11 @@ def _run(command: tuple[str, ...], form: tuple[str, ...], top: Path, result: cam
 
 def _answer(folder: Path, command: tuple[str, ...]) -> tuple[in_process.Answer, str]:
     """Return the answer of a command, and how it failed to end; a command that hangs is interrupted."""
-
-    def stop(_: int, __: FrameType | None) -> None:
-        raise _SlowError
-
-    out = io.StringIO()
-    earlier = signal.signal(signal.SIGALRM, stop)
-    signal.alarm(SECONDS)
     try:
-        return in_process.kae(folder, *command), ""
-    except _SlowError:
-        return in_process.Answer(-1, "", ""), f"it does not end in {SECONDS} seconds"
+        with campaign.time_limit():
+            return in_process.kae(folder, *command), ""
     except Exception:
-        traceback.print_exc(limit=-4, file=out)
-        return in_process.Answer(-1, "", ""), out.getvalue()
-    finally:
-        signal.alarm(0)
-        signal.signal(signal.SIGALRM, earlier)
+        return in_process.Answer(-1, "", ""), traceback.format_exc(limit=-4)
 
 
 def _faults(answer: in_process.Answer, said: str) -> Iterator[str]:

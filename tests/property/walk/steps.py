@@ -121,9 +121,7 @@ def documents(folder: Path) -> dict[str, bytes]:
 def reverted(folder: Path, kept: Mapping[str, bytes]) -> None:
     for name in documents(folder).keys() - kept.keys():
         (folder / name).unlink()
-    for name, content in kept.items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_bytes(content)
+    project.write(folder, kept)
 
 
 def _stepped(draw: random.Random, folder: Path, result: campaign.Result, place: str, kept: Mapping[str, bytes]) -> str:
