@@ -5,7 +5,6 @@ import itertools
 import json
 import multiprocessing
 import random
-import re
 import shutil
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -15,12 +14,11 @@ from compiler.project.by_cluster import workers
 from tests import in_process, project
 from tests.property import campaign
 from tests.property.divided import fleet
+from tests.property.walk import steps
 
 FORMATS = ((), ("-o", "json"), ("--format", "json"), ("--format", "github"), ("--format", "sarif"))
 SECONDS = 60
 """The time that a call may take; it takes a twentieth of a second."""
-
-_SCOPE = re.compile(r"kae compile --accept ([^`]+)`")
 
 
 def judged(seed: int, top: Path, counts: Sequence[int] = (1, 2, 3, 5)) -> campaign.Result:
@@ -30,7 +28,7 @@ def judged(seed: int, top: Path, counts: Sequence[int] = (1, 2, 3, 5)) -> campai
     trial = _Trial(top, draw.choice(FORMATS), draw)
     faults = list(trial.faults((), counts))
     codes = [trial.plain.code]
-    if scopes := _SCOPE.findall(trial.findings.out):
+    if scopes := steps.SCOPE.findall(trial.findings.out):
         faults += trial.faults([part for scope in scopes for part in ("--accept", scope)], counts[-1:])
         codes.append(trial.plain.code)
     ends = Counter({"fleets": 1, f"exit codes {', '.join(map(str, codes))}": 1})

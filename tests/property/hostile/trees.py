@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests import builders, in_process, project
+from tests import builders, in_process, project, revisions
 from tests.failures import projects
 from tests.property import campaign
 from tests.property.hostile import acts
@@ -55,9 +55,7 @@ def _compiled() -> Path:
         project.write(folder, {f"policies/{name}.yaml": cluster, f"inventory/{name}.json": nodes})
     project.write(folder, {"policies/tls.yaml": projects.POLICY, "kae.yaml": "output: output\n"})
     assert in_process.kae(folder, "compile", "--no-cache").code == 0
-    identity = ("-c", "user.name=kae", "-c", "user.email=kae@example.com")
-    for command in (("init", "-q"), ("add", "-A"), (*identity, "commit", "-qm", "first")):
-        subprocess.run(("git", "-C", folder, *command), check=True)
+    revisions.commit(folder)
     # CI jobs keep the token of their checkout here: a link in the project may lead to it.
     with (folder / ".git/config").open("a") as config:
         config.write(f"[http]\n\textraheader = token: {SECRET}\n")

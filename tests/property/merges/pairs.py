@@ -2,7 +2,6 @@
 
 import os
 import random
-import re
 import shutil
 import subprocess
 from collections import Counter
@@ -15,7 +14,6 @@ from tests.property.revision_pairs import trial
 from tests.property.walk import files, steps
 
 _STYLES = ("merge", "diff3", "zdiff3")
-_SCOPE = re.compile(r"kae compile --accept ([^`]+)`")
 _DOCUMENTS = ("policies", "inventory")
 _SETTINGS = {"kae.yaml": "findings: {cluster-unknown: ignore}\n"}
 """A cluster may go although policies name it."""
@@ -81,7 +79,7 @@ def git(where: Path, *arguments: str, check: bool = True) -> str:
 def compiled(folder: Path) -> tuple[in_process.Answer, tuple[str, ...]]:
     """Compile, accepting the removals that a first compile stops at, and return these too."""
     said = in_process.kae(folder, "compile", "--no-cache")
-    asked = tuple(sorted(set(_SCOPE.findall(said.err))))
+    asked = tuple(sorted(set(steps.SCOPE.findall(said.err))))
     if said.code and asked:
         accepts = (part for scope in asked for part in ("--accept", scope))
         said = in_process.kae(folder, "compile", "--no-cache", *accepts)

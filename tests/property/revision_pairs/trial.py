@@ -1,5 +1,6 @@
 """A trial: two commits of a random fleet, their outputs, and the answer of `kae diff`."""
 
+import itertools
 import json
 import random
 import shutil
@@ -75,7 +76,8 @@ def trial(seed: int, folder: Path) -> campaign.Result:
             after = _clusters(work, folder / "after")
             answer = in_process.kae(repository, "diff", "HEAD~1", "--to", "HEAD", "-o", "json")
             faults = [answer.err] if answer.code else list(disagreements(json.loads(answer.out), before, after))
-            differs = any(_pods(name, before, after) for name in before.keys() | after.keys())
+            sides = ((known.get(name, judge.NOTHING) for known in (before, after)) for name in {**before, **after})
+            differs = any(itertools.starmap(judge.pods, sides))
             counts = Counter([*sorts, *["pairs that change pods"] * differs])
             return campaign.Result(seed=seed, acts=tuple(sorts), counts=counts, faults=faults)
         steps.reverted(work, kept)
@@ -117,10 +119,6 @@ def _clusters(work: Path, output: Path) -> dict[str, judge.Cluster]:
 def _nodes(work: Path, cluster: str) -> list[Any]:
     paths = [path for path in (work / "inventory").glob(f"{cluster}.*") if path.suffix in (".json", ".yaml", ".yml")]
     return [item for path in paths if path.read_text().strip() for item in json.loads(path.read_text())["items"]]
-
-
-def _pods(name: str, before: Mapping[str, judge.Cluster], after: Mapping[str, judge.Cluster]) -> Any:
-    return judge.pods(before.get(name, judge.NOTHING), after.get(name, judge.NOTHING))
 
 
 def disagreements(

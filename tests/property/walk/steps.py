@@ -20,7 +20,7 @@ _BEHIND = ("thaws-nodes", "removes-drivers", "removes-device-plugins", "moves-na
 LENGTH = 25
 """Edits from the example fleet on; then the next walk begins."""
 
-_SCOPE = re.compile(r"kae compile --accept ([^`]+)`")
+SCOPE = re.compile(r"kae compile --accept ([^`]+)`")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,7 +103,7 @@ def compiled(folder: Path, *accepted: str, output: str = "output") -> Said:
     answer = in_process.kae(folder, "compile", "--no-cache", "-o", "json", "--output-dir", output, *accepts)
     found = json.loads(answer.out)["diagnostics"]
     errors = [item for item in found if item["severity"] == "error"]
-    scopes = {scope[1] for item in errors if (scope := _SCOPE.search(item.get("hint") or ""))}
+    scopes = {scope[1] for item in errors if (scope := SCOPE.search(item.get("hint") or ""))}
     return Said(
         code=answer.code, removals=frozenset(scopes), faults=len(errors) > len(scopes), text=answer.out + answer.err
     )
