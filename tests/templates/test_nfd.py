@@ -62,9 +62,7 @@ def rendered(templates: Mapping[str, str]) -> Rendered:
     renders = template_rendering.renderer(templates)
 
     def objects(
-        minor: int,
-        tolerations: tuple[ir.Toleration, ...] = (),
-        worker_tolerations: tuple[ir.Toleration, ...] = (),
+        minor: int, tolerations: tuple[ir.Toleration, ...] = (), worker_tolerations: tuple[ir.Toleration, ...] = ()
     ) -> dict[str, Any]:
         value = cluster_values.Nfd(
             namespace=NAMESPACE,
@@ -173,11 +171,7 @@ def test_the_workers_may_write_reports_in_their_own_namespace_and_nothing_else(r
     assert found["kind"] == "Role"
     assert found["metadata"]["namespace"] == NAMESPACE
     assert found["rules"] == [
-        {
-            "apiGroups": ["nfd.k8s-sigs.io"],
-            "resources": ["nodefeatures"],
-            "verbs": ["create", "get", "update"],
-        },
+        {"apiGroups": ["nfd.k8s-sigs.io"], "resources": ["nodefeatures"], "verbs": ["create", "get", "update"]},
         {"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]},
     ]
 
@@ -237,10 +231,7 @@ def test_every_object_lies_in_the_namespace_or_has_a_name_of_its_own(rendered: R
 
 def test_every_object_says_whose_it_is_and_selectors_hold_names_alone(rendered: Rendered, device_rules: Any) -> None:
     for item in (*rendered(16).values(), device_rules):
-        assert item["metadata"]["labels"] == {
-            "app.kubernetes.io/part-of": "kae",
-            "app.kubernetes.io/managed-by": "kae",
-        }
+        assert item["metadata"]["labels"] == {"app.kubernetes.io/part-of": "kae", "app.kubernetes.io/managed-by": "kae"}
     for item in workloads(rendered(16)):
         labels = {"app.kubernetes.io/name": item["metadata"]["name"]}
         assert item["spec"]["selector"] == {"matchLabels": labels}

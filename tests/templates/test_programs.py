@@ -359,11 +359,7 @@ def test_a_watcher_is_an_ordinary_user_who_writes_to_scratch_folders_only(render
     (home,) = (variable["value"] for variable in container(made)["env"] if variable["name"] == "HOME")
     assert user["runAsNonRoot"] is True
     assert user["runAsUser"] > 0
-    assert own == {
-        "allowPrivilegeEscalation": False,
-        "capabilities": {"drop": ["ALL"]},
-        "readOnlyRootFilesystem": True,
-    }
+    assert own == {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}, "readOnlyRootFilesystem": True}
     assert writable == {"/run/program", home}
     folders = {volume["name"]: volume["emptyDir"] for volume in pod(made)["volumes"] if "emptyDir" in volume}
     assert folders == {"program": {"medium": "Memory", "sizeLimit": "8Mi"}, "scratch": {"sizeLimit": "1Gi"}}
