@@ -182,9 +182,7 @@ def view(
     """Return the plan of policies on a cluster's nodes, and the findings."""
     place = where or cluster()
     fleet = definitions.Fleet(
-        policies=tuple(policies),
-        clusters=(place,),
-        inventories={place.name: nodes_of(*nodes, name=place.name)},
+        policies=tuple(policies), clusters=(place,), inventories={place.name: nodes_of(*nodes, name=place.name)}
     )
     return pipeline.plan_cluster(fleet, place)
 

@@ -1,16 +1,16 @@
 """Folders of tests: written, read, and the expectations in them."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 
-def write(folder: Path, texts: dict[str, str]) -> Path:
+def write(folder: Path, files: Mapping[str, str | bytes]) -> Path:
     """Write files below a folder."""
-    for name, text in texts.items():
+    for name, content in files.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8", newline="\n")
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
     return folder
 
 

@@ -5,17 +5,13 @@ import pytest
 from tests import tools
 
 
-def test_a_test_without_its_program_is_skipped_with_the_package_that_has_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("KAE_REQUIRE_TOOLS", raising=False)
+@pytest.mark.parametrize(("required", "outcome"), [("0", pytest.skip.Exception), ("1", pytest.fail.Exception)])
+def test_a_test_without_its_program_is_skipped_or_fails_and_names_the_package(
+    required: str, outcome: type[Exception], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KAE_REQUIRE_TOOLS", required)
 
-    with pytest.raises(pytest.skip.Exception, match=r"^no-such-program is missing: apt-get install a-package$"):
-        tools.require("no-such-program", "a-package")
-
-
-def test_where_tools_are_required_a_test_without_its_program_fails(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("KAE_REQUIRE_TOOLS", "1")
-
-    with pytest.raises(pytest.fail.Exception, match=r"^no-such-program is missing: apt-get install a-package$"):
+    with pytest.raises(outcome, match=r"^no-such-program is missing: apt-get install a-package$"):
         tools.require("no-such-program", "a-package")
 
 

@@ -10,6 +10,8 @@ from typing import Any
 
 import yaml
 
+from tests import in_process, project
+
 ROOT = Path(__file__).resolve().parents[2]
 
 Layout = Callable[[Path], None]
@@ -22,16 +24,9 @@ def fleet() -> dict[str, bytes]:
     return {path.relative_to(ROOT).as_posix(): path.read_bytes() for path in found if path.is_file()}
 
 
-def _put(top: Path, files: Mapping[str, bytes]) -> None:
-    for name, content in files.items():
-        path = top / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content)
-
-
 def plain(top: Path) -> None:
     """As git writes it."""
-    _put(top, fleet())
+    project.write(top, fleet())
 
 
 def shuffled(seed: int) -> Layout:
@@ -40,19 +35,19 @@ def shuffled(seed: int) -> Layout:
     def put(top: Path) -> None:
         files = list(fleet().items())
         random.Random(seed).shuffle(files)  # noqa: S311 - repeatable is what it has to be
-        _put(top, dict(files))
+        project.write(top, dict(files))
 
     return put
 
 
 def crlf(top: Path) -> None:
     """As git writes it on Windows."""
-    _put(top, {name: content.replace(b"\n", b"\r\n") for name, content in fleet().items()})
+    project.write(top, {name: content.replace(b"\n", b"\r\n") for name, content in fleet().items()})
 
 
 def linked(top: Path) -> None:
     """The folders behind links, as some mounts have them."""
-    _put(top / "elsewhere", fleet())
+    project.write(top / "elsewhere", fleet())
     for name in ("policies", "inventory"):
         (top / name).symlink_to(top / "elsewhere" / name)
 
@@ -69,7 +64,7 @@ def one_file(top: Path) -> None:
     files = fleet()
     documents = [content for name, content in files.items() if name.endswith(".yaml")]
     rest = {name: content for name, content in files.items() if not name.endswith(".yaml")}
-    _put(top, {"policies/all.yml": b"---\n".join(reversed(documents)), **rest})
+    project.write(top, {"policies/all.yml": b"---\n".join(reversed(documents)), **rest})
 
 
 def reversed_keys(top: Path) -> None:
@@ -78,7 +73,7 @@ def reversed_keys(top: Path) -> None:
     for name, content in fleet().items():
         data = _reversed(yaml.load(content, Loader=yaml.CSafeLoader))
         files[name.removesuffix(".yaml").removesuffix(".json") + ".json"] = json.dumps(data, indent=3).encode()
-    _put(top, files)
+    project.write(top, files)
 
 
 def _reversed(value: Any) -> Any:
@@ -89,12 +84,11 @@ def _reversed(value: Any) -> Any:
 
 def over_other_output(top: Path) -> None:
     """Over what other documents were compiled to."""
-    from tests import in_process  # noqa: PLC0415 - this layout alone compiles
-
     files = fleet()
-    _put(top, {name: content.replace(b"1.4.1", b"1.3.0") for name, content in files.items() if "lab" not in name})
+    others = {name: content.replace(b"1.4.1", b"1.3.0") for name, content in files.items() if "lab" not in name}
+    project.write(top, others)
     assert in_process.kae(top, "compile").code == 0
-    _put(top, files)
+    project.write(top, files)
 
 
 SAME_PLACES: Mapping[str, Layout] = MappingProxyType(

@@ -2,8 +2,8 @@
 
 import argparse
 import collections
+import functools
 import itertools
-import multiprocessing
 import os
 import shutil
 import sys
@@ -14,7 +14,9 @@ from pathlib import Path
 
 import tabulate
 
-from tests.fuzz import batches, mutants, trial
+from tests import project
+from tests.fuzz import mutants, trial
+from tests.property import campaign
 
 _BATCH = 500
 """Documents that a process tries before it starts afresh with what it keeps from call to call."""
@@ -57,11 +59,8 @@ def _say(words: str) -> None:
 def _results(chosen: argparse.Namespace) -> Iterator[trial.Result]:
     numbers = range(chosen.first, chosen.first + chosen.count)
     work = [(chosen.seed, numbers[at : at + _BATCH]) for at in range(0, len(numbers), _BATCH)]
-    if chosen.processes == 1:
-        yield from itertools.chain.from_iterable(map(batches.batch, work))
-        return
-    with multiprocessing.get_context("spawn").Pool(chosen.processes) as pool:
-        yield from itertools.chain.from_iterable(pool.imap(batches.batch, work))
+    tried = functools.partial(campaign.in_memory, trial.batch)
+    return itertools.chain.from_iterable(campaign.results(chosen, tried, work))
 
 
 def kept(keep: Path, seed: int, result: trial.Result) -> Path:
@@ -69,13 +68,9 @@ def kept(keep: Path, seed: int, result: trial.Result) -> Path:
     mutant = mutants.mutant(seed, result.number)
     folder = keep / str(result.number)
     shutil.rmtree(folder, ignore_errors=True)
-    for name, content in mutant.files.items():
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content)
+    title = f"{result.number}: {mutant.origin}, {mutant.sort}"
     again = f"python -m tests.fuzz --seed {seed} --only {result.number}"
-    (folder / "fault.txt").write_text(f"{mutant.title()}\n{again}\n\n{result.fault}\n", encoding="utf-8")
-    return folder
+    return project.write(folder, {**mutant.files, "fault.txt": f"{title}\n{again}\n\n{result.fault}\n"})
 
 
 def table(results: Sequence[trial.Result], seed: int) -> str:

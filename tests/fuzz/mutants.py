@@ -23,10 +23,6 @@ class Mutant:
     sort: str
     files: Mapping[str, bytes]
 
-    def title(self) -> str:
-        """A line that says where it comes from."""
-        return f"{self.number}: {self.origin}, {self.sort}"
-
 
 def mutant(seed: int, number: int) -> Mutant:
     """The mutant of this number; the same for ever while the corpus and this package stay as they are."""

@@ -61,14 +61,8 @@ def _omit(chance: random.Random, data: Any, language: languages.Language) -> Non
 
 
 _NEAR: Sequence[Callable[[random.Random, Any, languages.Language], None]] = (
-    _replace,
-    _replace,
-    _add,
-    _add,
-    _append,
-    _omit,
+    *(_replace, _replace, _add, _add, _append, _omit),
 )
-
 
 Slot = tuple[Any, Any]
 """The parent of a member, and its key or index."""

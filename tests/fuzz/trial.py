@@ -1,26 +1,25 @@
 """One mutant compiled in this process, and the checks of its answer."""
 
-import contextlib
 import json
 import re
+import resource
 import shutil
-import signal
 import subprocess
 import traceback
-import types
 import warnings
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from compiler import diagnostics
 from compiler.output import index_file
 from tests import in_process, outside, project
 from tests.fuzz import mutants
+from tests.property import campaign
 
-LIMIT_S = 20
-"""Seconds after which a compile of a few kilobytes counts as hanging."""
+_ADDRESSES = 4 << 30
+"""Bytes that a process may address: what a few kilobytes make grow beyond them fails, rather than the machine."""
 
 REREAD, JUDGED = 100, 1000
 """Every how manieth document, where it compiles, is read back and checked, and is judged by outside tools."""
@@ -43,10 +42,6 @@ class Result:
     fault: str = ""
 
 
-class HangError(Exception):
-    """A compile that takes too long."""
-
-
 class Bench:
     """A folder in which mutants are tried one after the other, each as if it were the first."""
 
@@ -56,14 +51,15 @@ class Bench:
     def run(self, mutant: mutants.Mutant) -> Result:
         """The result of a mutant's trial."""
         here = self.folder / "project"
-        _lay_out(here, mutant)
+        shutil.rmtree(here, ignore_errors=True)
+        project.write(here, mutant.files)
         if mutant.number % 4 == 0:  # Something that must stay as it is where documents are wrong.
             project.write(here, {_PEOPLES: "a person's\n", "output/old/index.json": _OLD_INDEX})
         kind = "json"
         if mutant.number % _OTHER_FORMAT == 1:
             kind = _FORMATS[mutant.number // _OTHER_FORMAT % len(_FORMATS)]
         try:
-            with _time_limit(), warnings.catch_warnings(action="error"):
+            with campaign.time_limit(), warnings.catch_warnings(action="error"):
                 code, reported, fault = self._tried(here, mutant, kind)
         except Exception:  # The one place for it: an exception that escapes is what is looked for.
             return Result(mutant.number, mutant.sort, -1, frozenset(), traceback.format_exc())
@@ -91,14 +87,6 @@ _PEOPLES = "output/east/notes.txt"
 
 _OLD_INDEX = index_file.text(index_file.Index(files=()))
 """The index of a cluster that nothing declares any more, and whose output is removed."""
-
-
-def _lay_out(here: Path, mutant: mutants.Mutant) -> None:
-    shutil.rmtree(here, ignore_errors=True)
-    for name, content in mutant.files.items():
-        path = here / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content)
 
 
 def _state(folder: Path) -> dict[str, tuple[int, int, bytes]]:
@@ -171,15 +159,9 @@ def _refused(here: Path) -> str:
     return ""
 
 
-@contextlib.contextmanager
-def _time_limit() -> Iterator[None]:
-    def stop(_: int, __: types.FrameType | None) -> NoReturn:
-        raise HangError(f"no answer within {LIMIT_S} seconds")
-
-    earlier = signal.signal(signal.SIGALRM, stop)
-    signal.setitimer(signal.ITIMER_REAL, LIMIT_S)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, earlier)
+def batch(work: tuple[int, Sequence[int]], folder: Path) -> list[Result]:
+    """Return the results of some documents, tried in a folder of their own."""
+    seed, numbers = work
+    resource.setrlimit(resource.RLIMIT_AS, (_ADDRESSES, resource.getrlimit(resource.RLIMIT_AS)[1]))
+    bench = Bench(folder)
+    return [bench.run(mutants.mutant(seed, number)) for number in numbers]

@@ -6,7 +6,6 @@ Children are forked and end by SIGKILL, so that nothing of them can tidy up.
 import itertools
 import os
 import signal
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -194,22 +193,3 @@ def test_a_third_tree_heals_a_rewrite_of_which_it_knows_nothing(tmp_path: Path) 
         assert_healed(tmp_path, third, {})
 
     assert_healed(tmp_path, third, {})
-
-
-@pytest.mark.long
-def test_a_rewrite_that_is_killed_at_any_time_is_seen_and_healed(output: Path) -> None:
-    for number in range(50):
-        write.write_trees(output, [OLD])
-        process = child(lambda: write.write_trees(output, [NEW]))
-        time.sleep(number * 0.000_4)  # a rewrite takes some 10 ms; whatever this hits must be in order
-        os.kill(process, signal.SIGKILL)
-        os.waitpid(process, 0)
-        named_rightly(output, OLD, NEW)
-        assert_healed(output, NEW, FOREIGN)
-
-
-def test_a_lock_of_a_process_that_was_killed_is_free_again(output: Path) -> None:
-    killed = is_killed(child(lambda: write.write_trees(output, [NEW], disk=Deadly(20))))
-    assert_healed(output, NEW, FOREIGN)
-
-    assert killed

@@ -1,5 +1,6 @@
 """A compile by several processes that is killed or interrupted ends at once, and the next one heals its output."""
 
+import contextlib
 import os
 import random
 import shutil
@@ -97,8 +98,10 @@ def workers_of(process: "subprocess.Popen[str]") -> list[int]:
 def kill_worker(process: "subprocess.Popen[str]", draw: random.Random) -> bool:
     """Kill a worker; return whether there was one."""
     if own := workers_of(process):
-        os.kill(draw.choice(own), signal.SIGKILL)
-    return bool(own)
+        with contextlib.suppress(ProcessLookupError):  # It has just ended.
+            os.kill(draw.choice(own), signal.SIGKILL)
+            return True
+    return False
 
 
 def kill(process: "subprocess.Popen[str]", _: random.Random) -> bool:

@@ -8,6 +8,8 @@ component-helpers, and of `Toleration.ToleratesTaint` in k8s.io/api/core/v1.
 from collections.abc import Mapping
 from typing import Any
 
+from tests.property import selection
+
 ADDED = (
     ("node.kubernetes.io/not-ready", "NoExecute"),
     ("node.kubernetes.io/unreachable", "NoExecute"),
@@ -33,7 +35,7 @@ def runs_on(daemonset: Mapping[str, Any], node: Mapping[str, Any]) -> bool:
         *({"key": key, "operator": "Exists", "effect": effect} for key, effect in ADDED),
     ]
     return all(
-        taint["effect"] == "PreferNoSchedule" or any(_tolerates(item, taint) for item in tolerations)
+        taint["effect"] == "PreferNoSchedule" or any(selection.tolerates(item, taint) for item in tolerations)
         for taint in node["spec"].get("taints", [])
     )
 
@@ -43,39 +45,5 @@ def _term(term: Mapping[str, Any], node: Mapping[str, Any]) -> bool:
     fields = term.get("matchFields", [])
     requirements = term.get("matchExpressions", [])
     assert not fields, "no manifest of ours names a node"
-    return bool(requirements) and all(_requirement(one, node["metadata"].get("labels", {})) for one in requirements)
-
-
-def _requirement(requirement: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
-    key, operator, values = requirement["key"], requirement["operator"], requirement.get("values", [])
-    if operator == "In":
-        return key in labels and labels[key] in values
-    if operator == "NotIn":
-        return key not in labels or labels[key] not in values
-    if operator == "Exists":
-        return key in labels
-    if operator == "DoesNotExist":
-        return key not in labels
-    number = _parse_int(labels[key]) if key in labels else None
-    limit = _parse_int(values[0])
-    if number is None or limit is None:
-        return False
-    return number > limit if operator == "Gt" else number < limit
-
-
-def _parse_int(text: str) -> int | None:
-    digits = text[1:] if text[:1] in ("+", "-") else text
-    if not digits or any(digit not in "0123456789" for digit in digits):
-        return None
-    number = int(text)
-    return number if -(2**63) <= number < 2**63 else None
-
-
-def _tolerates(toleration: Mapping[str, Any], taint: Mapping[str, Any]) -> bool:
-    if toleration.get("effect") and toleration["effect"] != taint["effect"]:
-        return False
-    if toleration.get("key") and toleration["key"] != taint["key"]:
-        return False
-    if toleration.get("operator", "Equal") == "Exists":
-        return True
-    return bool(toleration.get("value", "") == taint.get("value", ""))
+    labels = node["metadata"].get("labels", {})
+    return bool(requirements) and all(selection.holds(one, labels.get(one["key"])) for one in requirements)

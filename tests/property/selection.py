@@ -1,4 +1,4 @@
-"""A second implementation of selectors and tolerations, for documents as people write them."""
+"""A second implementation of selectors and tolerations, for documents and for manifests."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -14,7 +14,7 @@ _LIFECYCLE = tuple(
 
 def selects(selector: Raw | None, labels: Mapping[str, str]) -> bool:
     """Return whether a node selector matches a node with these labels."""
-    return all(_holds(one, labels.get(one["key"])) for one in _requirements(selector))
+    return all(holds(one, labels.get(one["key"])) for one in _requirements(selector))
 
 
 def denies(selector: Raw | None, labels: Mapping[str, str]) -> bool:
@@ -26,7 +26,7 @@ def denies(selector: Raw | None, labels: Mapping[str, str]) -> bool:
     for one in _requirements(selector):
         value = labels.get(one["key"])
         sayable = one["operator"] not in ("Gt", "Lt") or value is None or _integer(value) is not None
-        if sayable and not _holds(one, value):
+        if sayable and not holds(one, value):
             return True
     return False
 
@@ -40,7 +40,7 @@ def witness(one: Raw | None, other: Raw | None) -> bool:
         around = {int(value) + step for value in named if _integer(value) is not None for step in (-1, 0, 1)}
         tried = {None, "unheard-of", *named, *(f"{number}" for number in around if number >= 0)}
         tried |= {f"0{value}" for value in tried if value and value.isdigit()}
-        if not any(all(_holds(requirement, value) for requirement in own) for value in tried):
+        if not any(all(holds(requirement, value) for requirement in own) for value in tried):
             return False
     return True
 
@@ -49,7 +49,7 @@ def bears(tolerations: Sequence[Raw], node: Raw) -> bool:
     """Return whether a DaemonSet's pod with these tolerations comes to a node in spite of its taints."""
     lasting = [taint for taint in node["spec"].get("taints", ()) if taint["key"] not in _LIFECYCLE]
     return all(
-        taint["effect"] == "PreferNoSchedule" or any(_tolerates(item, taint) for item in tolerations)
+        taint["effect"] == "PreferNoSchedule" or any(tolerates(item, taint) for item in tolerations)
         for taint in lasting
     )
 
@@ -63,7 +63,8 @@ def _requirements(selector: Raw | None) -> list[Raw]:
     ]
 
 
-def _holds(requirement: Raw, value: str | None) -> bool:
+def holds(requirement: Raw, value: str | None) -> bool:
+    """Return whether a label with this value, None for no label, meets a requirement."""
     operator: str = requirement["operator"]
     values: Sequence[str] = requirement.get("values", ())
     if operator in ("In", "NotIn"):
@@ -80,7 +81,8 @@ def _integer(text: str) -> int | None:
     return int(text) if int(text) < 2**63 else None
 
 
-def _tolerates(toleration: Raw, taint: Raw) -> bool:
+def tolerates(toleration: Raw, taint: Raw) -> bool:
+    """Return whether a pod with this toleration bears a taint."""
     if toleration.get("effect", taint["effect"]) != taint["effect"]:
         return False
     if toleration.get("key", taint["key"]) != taint["key"]:

@@ -7,13 +7,14 @@ import pytest
 
 from compiler.project import links
 from tests import effort
+from tests.property import campaign
 from tests.property.hostile import acts, trees
 
 
 @pytest.mark.seeded
 @pytest.mark.parametrize("seed", range(5, 5 + effort.examples(gate=3, long=20)))  # `make hostile` goes further
 def test_in_a_hostile_tree_every_command_ends_in_a_sentence(seed: int) -> None:
-    assert trees.visited(seed).wrongs == []
+    assert campaign.in_memory(trees.visit, seed).faults == []
 
 
 def _link(_: random.Random, folder: Path) -> None:
@@ -24,4 +25,4 @@ def test_a_compiler_that_follows_links_is_noticed(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr(acts, "ACTS", {"link": _link})
     monkeypatch.setattr(links, "is_inside", lambda *_: True)
 
-    assert {wrong.rpartition(": ")[2] for wrong in trees.visit(1, tmp_path).wrongs} == {"it prints a secret"}
+    assert {fault.rpartition(": ")[2] for fault in trees.visit(1, tmp_path).faults} == {"it prints a secret"}

@@ -10,13 +10,13 @@ from tests.property.merges import pairs
 @pytest.mark.parametrize(
     "seed",
     [
-        pytest.param(42, id="merge, one removes a cluster"),
-        pytest.param(20, id="merge, indexes in conflict", marks=pytest.mark.long),
-        pytest.param(11, id="rebase, one removes a cluster", marks=pytest.mark.long),
+        pytest.param(109, id="rebase, one removes a cluster"),
+        pytest.param(112, id="merge, indexes in conflict", marks=pytest.mark.long),
+        pytest.param(228, id="merge, one removes a cluster", marks=pytest.mark.long),
     ],
 )  # `make merges` tries more
 def test_a_compile_ends_what_git_leaves_in_conflict(seed: int, tmp_path: Path) -> None:
     result = pairs.tried(seed, tmp_path)
 
-    assert result.conflicts
-    assert not result.fault
+    assert result.counts["with a conflict in output/"]
+    assert result.faults == []

@@ -8,8 +8,7 @@ import yaml
 from hypothesis import strategies as st
 
 from compiler import diagnostics
-from compiler.checks import assignment as checks
-from compiler.fleet import assignment, definitions
+from compiler.fleet import definitions
 from compiler.inventory import canonical_form, snapshot
 from compiler.planning import plan
 from tests import builders, effort
@@ -136,11 +135,6 @@ def viewed(chosen: list[definitions.Policy], nodes: tuple[snapshot.Node, ...]) -
     return seen
 
 
-def images(verdict: plan.Decision) -> dict[str, str | None]:
-    """The images that the plan promises, by component."""
-    return {"driver": verdict.driver.image, "device-plugin": verdict.device_plugin.image}
-
-
 @hypothesis.settings(max_examples=effort.examples(gate=12, long=80))
 @hypothesis.given(policies(), items())
 def test_the_plan_is_what_the_daemonset_controller_does(
@@ -154,7 +148,11 @@ def test_the_plan_is_what_the_daemonset_controller_does(
         if path.startswith(("driver/daemonset", "device-plugin/daemonset"))
     ]
 
-    promised = {name: images(verdict) for verdict in seen.decisions for name in verdict.names}
+    promised = {
+        name: {"driver": verdict.driver.image, "device-plugin": verdict.device_plugin.image}
+        for verdict in seen.decisions
+        for name in verdict.names
+    }
 
     for node in nodes:
         done: dict[str, list[str]] = {"driver": [], "device-plugin": []}
@@ -195,26 +193,10 @@ def test_kubectls_answer_and_its_canonical_form_come_to_the_same(
 
     one, other = viewed(chosen, raw.nodes), viewed(chosen, canonical.nodes)
 
-    assert [(verdict.names, said(verdict)) for verdict in by_name(one)] == [
-        (verdict.names, said(verdict)) for verdict in by_name(other)
-    ]
-    assert written(one) == written(other)
+    assert by_names(one) == by_names(other)
+    assert builders.compiled(one).files == builders.compiled(other).files
 
 
-def by_name(seen: plan.Plan) -> list[plan.Decision]:
-    """The verdicts in the order of their nodes."""
-    return sorted(seen.decisions, key=lambda verdict: verdict.names)
-
-
-def written(seen: plan.Plan) -> tuple[tuple[str, str], ...]:
-    """The files that a view compiles to."""
-    return builders.compiled(seen).files
-
-
-@hypothesis.settings(max_examples=effort.examples(gate=15, long=80))
-@hypothesis.given(policies(), st.dictionaries(st.sampled_from(KEYS), st.sampled_from((*VALUES, "x"))))
-def test_no_node_is_assigned_to_two_policies(chosen: list[definitions.Policy], labels: dict[str, str]) -> None:
-    assigned = assignment.assign(chosen)
-    hypothesis.assume(not diagnostics.has_errors(checks.findings(chosen, assigned, builders.nodes_of())))
-
-    assert len([item for item in assigned.policies if item.takes(labels.get)]) <= 1
+def by_names(seen: plan.Plan) -> dict[tuple[str, ...], tuple[object, ...]]:
+    """Everything that the verdicts say, by their nodes."""
+    return {tuple(verdict.names): said(verdict) for verdict in seen.decisions}

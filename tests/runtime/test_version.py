@@ -7,11 +7,7 @@ import pytest
 
 @pytest.mark.parametrize(
     ("package", "program"),
-    [
-        ("installer", "kae-driver-installer"),
-        ("device_plugin", "kae-device-plugin"),
-        ("watcher", "kae-watcher"),
-    ],
+    [("installer", "kae-driver-installer"), ("device_plugin", "kae-device-plugin"), ("watcher", "kae-watcher")],
 )
 def test_a_program_says_its_version_and_that_of_its_configs(
     package: str, program: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch

@@ -19,7 +19,6 @@ from tests.templates import clusters
 Rendered = Callable[[str, object], Any]
 
 VALUES = clusters.values("flux") | clusters.values("argocd")
-NAMESPACE = VALUES["namespace/namespace"]
 ACCESS = replace(
     VALUES["driver/role-kae-driver"],
     leases=("kae-driver-tls-1", "kae-driver-tls-2"),
@@ -30,7 +29,6 @@ PLUGIN = VALUES["device-plugin/daemonset"]
 WATCHER = VALUES["watcher/workload-kae-watcher"]
 GUARD = VALUES["guard/validatingadmissionpolicy-kae-driver"]
 ARGO = VALUES["bootstrap/application"]
-FLUX_SOURCE = VALUES["bootstrap/gitrepository"]
 FLUX = VALUES["bootstrap/kustomization"]
 
 LIBRARIES = ir.HostFolder(name="libraries", path="/opt")
@@ -101,16 +99,6 @@ def test_every_object_says_what_made_it(rendered: Rendered) -> None:
             assert labels["app.kubernetes.io/managed-by"] == "kae", template
 
 
-def test_a_namespace_is_labelled_as_privileged_only_when_asked(rendered: Rendered) -> None:
-    modes = {f"pod-security.kubernetes.io/{mode}" for mode in ("enforce", "audit", "warn")}
-
-    labels = rendered("namespace/namespace", replace(NAMESPACE, privileged=True))["metadata"]["labels"]
-    plain = rendered("namespace/namespace", replace(NAMESPACE, privileged=False))["metadata"]["labels"]
-
-    assert {labels[mode] for mode in modes} == {"privileged"}
-    assert not modes & set(plain)
-
-
 def test_an_installer_may_update_only_its_leases_and_look_only_at_its_daemonsets(rendered: Rendered) -> None:
     role = rendered("driver/role-kae-driver", ACCESS)
 
@@ -134,38 +122,6 @@ def test_outside_its_namespace_an_installer_may_only_ask_for_evictions(rendered:
     role = rendered("driver/clusterrole-kae-driver", ACCESS)
 
     assert grants(role) == {("create", "pods/eviction", ())}
-
-
-@pytest.mark.parametrize("kind", ["rolebinding", "clusterrolebinding"])
-def test_bindings_give_the_rights_to_the_installers_account_alone(rendered: Rendered, kind: str) -> None:
-    binding = rendered(f"driver/{kind}-kae-driver", ACCESS)
-
-    (subject,) = binding["subjects"]
-    assert subject == {"kind": "ServiceAccount", "name": "kae-driver", "namespace": "kae-operator"}
-    assert binding["roleRef"]["name"] == "kae-driver"
-
-
-@pytest.mark.parametrize(
-    ("template", "value", "expected"),
-    [
-        (
-            "driver/daemonset",
-            POOL,
-            {"name": "kae-driver", "policy": "tls", "pool": "canary"},
-        ),
-        ("device-plugin/daemonset", PLUGIN, {"name": "kae-device-plugin", "policy": "tls"}),
-    ],
-)
-def test_selectors_hold_program_policy_and_pool_and_never_the_users_labels(
-    rendered: Rendered, template: str, value: Any, expected: dict[str, str]
-) -> None:
-    prefixes = {"name": "app.kubernetes.io", "policy": "device.openfuyao.com", "pool": "device.openfuyao.com"}
-    wanted = {f"{prefixes[key]}/{key}": text for key, text in expected.items()}
-
-    spec = rendered(template, replace(value, labels=ir.mapping([("team", "crypto")])))["spec"]
-
-    assert spec["selector"]["matchLabels"] == wanted
-    assert spec["template"]["metadata"]["labels"] == wanted | {"team": "crypto"}
 
 
 @pytest.mark.parametrize(("template", "value"), WORKLOADS)
@@ -231,15 +187,6 @@ def test_a_program_that_hangs_is_restarted_but_an_installer_never_is(rendered: R
     assert "livenessProbe" not in installer
 
 
-@pytest.mark.parametrize(("template", "value"), WORKLOADS)
-def test_a_pod_has_a_metrics_port_only_where_metrics_are_served(rendered: Rendered, template: str, value: Any) -> None:
-    silent = container(rendered(template, value))
-    served = container(rendered(template, replace(value, metrics_port=9999)))
-
-    assert "ports" not in silent
-    assert served["ports"] == [{"name": "metrics", "containerPort": 9999, "protocol": "TCP"}]
-
-
 @pytest.mark.parametrize(("template", "value"), WORKLOADS[:2])
 def test_optional_parts_that_are_empty_are_left_out(rendered: Rendered, template: str, value: object) -> None:
     workload = rendered(template, value)
@@ -249,47 +196,6 @@ def test_optional_parts_that_are_empty_are_left_out(rendered: Rendered, template
     assert not [leaf for leaf in leaves(workload) if leaf in ({}, [], None)]
 
 
-@pytest.mark.parametrize(("template", "value"), WORKLOADS[:2])
-def test_optional_parts_that_are_given_are_written_as_kubernetes_knows_them(
-    rendered: Rendered, template: str, value: Any
-) -> None:
-    changes = {
-        "tolerations": (ir.Toleration(key="dedicated", operator="Exists", effect="NoSchedule"),),
-        "pull_secrets": (ir.Reference(name="registry"),),
-        "resources": ir.mapping([("limits", ir.mapping([("memory", "128Mi")]))]),
-    }
-
-    item = rendered(template, replace(value, **changes))
-
-    assert pod(item)["tolerations"] == [{"key": "dedicated", "operator": "Exists", "effect": "NoSchedule"}]
-    assert pod(item)["imagePullSecrets"] == [{"name": "registry"}]
-    assert pod(item)["priorityClassName"] == "system-node-critical"
-    assert container(item)["resources"] == {"limits": {"memory": "128Mi"}}
-
-
-@pytest.mark.parametrize(("template", "value"), WORKLOADS[:2])
-def test_the_nodes_of_a_daemonset_are_its_terms(rendered: Rendered, template: str, value: Any) -> None:
-    present = ir.Requirement(key="openfuyao.com/kae.hpre.present", operator="In", values=("true",))
-    workload = rendered(template, replace(value, terms=(ir.Term(matchExpressions=(present,)),)))
-
-    affinity = pod(workload)["affinity"]["nodeAffinity"]
-    (term,) = affinity["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
-    assert term["matchExpressions"] == [{"key": "openfuyao.com/kae.hpre.present", "operator": "In", "values": ["true"]}]
-
-
-@pytest.mark.parametrize(("template", "value"), WORKLOADS[:2])
-@pytest.mark.parametrize("limit", [3, "25%"])
-def test_pods_are_replaced_in_place_at_the_pace_that_was_asked_for(
-    rendered: Rendered, template: str, value: Any, limit: int | str
-) -> None:
-    spec = rendered(template, replace(value, max_unavailable=limit))["spec"]
-
-    assert spec["updateStrategy"] == {
-        "type": "RollingUpdate",
-        "rollingUpdate": {"maxSurge": 0, "maxUnavailable": limit},
-    }
-
-
 def test_an_installer_has_the_host_but_neither_its_network_nor_its_ipc(rendered: Rendered) -> None:
     workload = rendered("driver/daemonset", POOL)
 
@@ -297,30 +203,12 @@ def test_an_installer_has_the_host_but_neither_its_network_nor_its_ipc(rendered:
     assert host_paths(workload) == {"/": True}
     assert pod(workload)["hostPID"] is True
     assert not {"hostNetwork", "hostIPC"} & set(pod(workload))
+    (host,) = (mount for mount in container(workload)["volumeMounts"] if mount["name"] == "host")
+    # The host can unmount what an installer sees.
+    assert (host["mountPath"], host["mountPropagation"]) == ("/host", "HostToContainer")
     assert context["privileged"] is True
     assert context["runAsUser"] == 0
     assert context["readOnlyRootFilesystem"] is True
-
-
-def test_an_installer_lets_the_host_unmount_what_it_sees(rendered: Rendered) -> None:
-    mounts = container(rendered("driver/daemonset", POOL))["volumeMounts"]
-
-    (host,) = (mount for mount in mounts if mount["name"] == "host")
-    assert host["mountPath"] == "/host"
-    assert host["mountPropagation"] == "HostToContainer"
-
-
-def test_an_installer_is_given_its_time_and_its_environment(rendered: Rendered) -> None:
-    variable = ir.EnvVar(name="INSTALL_POLICY", value="Always")
-    pool = replace(POOL, env=(variable,), min_ready_seconds=45, grace_seconds=600)
-
-    workload = rendered("driver/daemonset", pool)
-
-    node, given = container(workload)["env"]
-    assert node["valueFrom"]["fieldRef"] == {"apiVersion": "v1", "fieldPath": "spec.nodeName"}
-    assert given == {"name": "INSTALL_POLICY", "value": "Always"}
-    assert workload["spec"]["minReadySeconds"] == 45
-    assert pod(workload)["terminationGracePeriodSeconds"] == 600
 
 
 def test_only_programs_that_speak_to_the_api_server_have_a_token(rendered: Rendered) -> None:
@@ -355,17 +243,6 @@ def test_a_device_plugin_writes_to_two_folders_of_the_host_and_reads_its_devices
     mounts = {mount["name"]: mount["mountPath"] for mount in container(workload)["volumeMounts"]}
     assert host_paths(workload) == {SOCKETS: True, "/run/kae": True, "/dev": False}
     assert command[command.index("--dev") + 1] == mounts["dev"]
-
-
-@pytest.mark.parametrize(("template", "value"), WORKLOADS[:2])
-def test_a_program_is_told_of_another_root_folder_of_the_kubelet(rendered: Rendered, template: str, value: Any) -> None:
-    usual = container(rendered(template, value))
-
-    workload = container(rendered(template, replace(value, kubelet_dir="/var/lib/k0s/kubelet")))
-
-    assert "args" not in usual
-    assert workload["args"] == ["--kubelet-dir", "/var/lib/k0s/kubelet"]
-    assert workload["command"] == usual["command"]
 
 
 def test_the_kubelet_finds_the_plugins_sockets_by_the_path_that_the_plugin_names(rendered: Rendered) -> None:
@@ -462,13 +339,6 @@ def test_there_is_one_watcher_at_a_time_and_it_may_run_anywhere(rendered: Render
     assert not {"affinity", "nodeSelector", "tolerations"} & set(pod(made))
 
 
-def test_the_folders_of_a_watcher_that_is_written_to_are_bounded(rendered: Rendered) -> None:
-    made = rendered("watcher/workload-kae-watcher", WATCHER)
-
-    folders = {volume["name"]: volume["emptyDir"] for volume in pod(made)["volumes"] if "emptyDir" in volume}
-    assert folders == {"program": {"medium": "Memory", "sizeLimit": "8Mi"}, "scratch": {"sizeLimit": "1Gi"}}
-
-
 def test_a_cron_job_starts_one_watcher_at_a_time_which_commits_once(rendered: Rendered) -> None:
     spec = rendered("watcher/workload-kae-watcher", replace(WATCHER, schedule="*/5 * * * *"))["spec"]
 
@@ -489,12 +359,11 @@ def test_a_watcher_is_an_ordinary_user_who_writes_to_scratch_folders_only(render
     (home,) = (variable["value"] for variable in container(made)["env"] if variable["name"] == "HOME")
     assert user["runAsNonRoot"] is True
     assert user["runAsUser"] > 0
-    assert own == {
-        "allowPrivilegeEscalation": False,
-        "capabilities": {"drop": ["ALL"]},
-        "readOnlyRootFilesystem": True,
-    }
+    assert own == {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}, "readOnlyRootFilesystem": True}
     assert writable == {"/run/program", home}
+    folders = {volume["name"]: volume["emptyDir"] for volume in pod(made)["volumes"] if "emptyDir" in volume}
+    assert folders == {"program": {"medium": "Memory", "sizeLimit": "8Mi"}, "scratch": {"sizeLimit": "1Gi"}}
+    assert pod(made)["shareProcessNamespace"] is True  # Its sandbox collects what git leaves behind.
     assert not host_paths(made)
 
 
@@ -507,25 +376,6 @@ def test_a_watchers_keys_are_readable_for_its_group_and_nobody_else(rendered: Re
     assert {secret["secretName"] for secret in secrets} == {"inventory-key", signing} - {None}
     assert {secret["defaultMode"] for secret in secrets} == {0o440}
     assert pod(made)["securityContext"]["fsGroup"] == pod(made)["securityContext"]["runAsGroup"]
-
-
-def test_what_git_leaves_behind_is_collected_by_the_sandbox(rendered: Rendered) -> None:
-    assert pod(rendered("watcher/workload-kae-watcher", WATCHER))["shareProcessNamespace"] is True
-
-
-def test_the_application_follows_the_output_and_waits_for_no_hook(rendered: Rendered) -> None:
-    item = rendered("bootstrap/application", replace(ARGO, prune=True, self_heal=False))
-
-    spec = item["spec"]
-    assert spec["source"] == {
-        "repoURL": "https://git.test/fleet.git",
-        "targetRevision": "main",
-        "path": "output/east",
-    }
-    assert spec["destination"] == {"namespace": "kae-operator", "server": "https://kubernetes.default.svc"}
-    assert spec["syncPolicy"]["automated"] == {"prune": True, "selfHeal": False}
-    assert not [option for option in spec["syncPolicy"]["syncOptions"] if option.startswith("PruneLast")]
-    assert "finalizers" not in item["metadata"]
 
 
 def test_a_failed_sync_gives_way_to_the_next_commit_within_minutes(rendered: Rendered) -> None:
@@ -556,17 +406,6 @@ def test_the_project_allows_one_repository_one_namespace_and_the_given_kinds(ren
     ]
 
 
-@pytest.mark.parametrize("secret", [None, "git-key"])
-def test_a_git_repository_names_its_branch_and_a_secret_where_there_is_one(
-    rendered: Rendered, secret: str | None
-) -> None:
-    spec = rendered("bootstrap/gitrepository", replace(FLUX_SOURCE, secret=secret))["spec"]
-
-    assert spec["url"] == "https://git.test/fleet.git"
-    assert spec["ref"] == {"branch": "main"}
-    assert spec.get("secretRef") == ({"name": secret} if secret else None)
-
-
 def test_flux_applies_the_output_and_never_waits_for_hardware(rendered: Rendered) -> None:
     spec = rendered("bootstrap/kustomization", FLUX)["spec"]
 
@@ -575,11 +414,3 @@ def test_flux_applies_the_output_and_never_waits_for_hardware(rendered: Rendered
     assert spec["wait"] is False
     assert spec["prune"] is True
     assert "kubeConfig" not in spec
-
-
-def test_flux_reaches_a_remote_cluster_by_its_kubeconfig(rendered: Rendered) -> None:
-    remote = ir.mapping([("secretRef", ir.mapping([("name", "east-kubeconfig")]))])
-
-    spec = rendered("bootstrap/kustomization", replace(FLUX, kube_config=remote))["spec"]
-
-    assert spec["kubeConfig"] == {"secretRef": {"name": "east-kubeconfig"}}

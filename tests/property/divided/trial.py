@@ -5,55 +5,34 @@ import itertools
 import json
 import multiprocessing
 import random
-import re
 import shutil
-import tempfile
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from compiler.project.by_cluster import workers
 from tests import in_process, project
+from tests.property import campaign
 from tests.property.divided import fleet
+from tests.property.walk import steps
 
 FORMATS = ((), ("-o", "json"), ("--format", "json"), ("--format", "github"), ("--format", "sarif"))
 SECONDS = 60
 """The time that a call may take; it takes a twentieth of a second."""
 
-_SCOPE = re.compile(r"kae compile --accept ([^`]+)`")
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Result:
-    """The ends of a project's compiles, and where one of them differs."""
-
-    seed: int
-    acts: tuple[str, ...]
-    codes: tuple[int, ...]
-    digest: str
-    """Of the output of one process, its exit codes, and what it says."""
-    faults: tuple[str, ...]
-
-
-def tried(seed: int) -> Result:
-    """Make the project of a seed in a temporary folder, in memory if there is one, and compile it in all ways."""
-    memory = Path("/dev/shm")  # noqa: S108 - in it, each project has a folder of its own
-    with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None) as folder:
-        return judged(seed, Path(folder))
-
-
-def judged(seed: int, top: Path, counts: Sequence[int] = (1, 2, 3, 5)) -> Result:
+def judged(seed: int, top: Path, counts: Sequence[int] = (1, 2, 3, 5)) -> campaign.Result:
     """Make the project of a seed in an empty folder, and compile it in all ways, by these numbers of shards."""
     acts = fleet.prepare(seed, top / "project")
     draw = random.Random(seed)  # noqa: S311 - a test's choice
     trial = _Trial(top, draw.choice(FORMATS), draw)
     faults = list(trial.faults((), counts))
     codes = [trial.plain.code]
-    if scopes := _SCOPE.findall(trial.findings.out):
+    if scopes := steps.SCOPE.findall(trial.findings.out):
         faults += trial.faults([part for scope in scopes for part in ("--accept", scope)], counts[-1:])
         codes.append(trial.plain.code)
-    digest = hashlib.sha256(repr((trial.plain, trial.again, _tree(trial.one))).encode()).hexdigest()
-    return Result(seed=seed, acts=tuple(acts), codes=tuple(codes), digest=digest, faults=tuple(faults))
+    ends = Counter({"fleets": 1, f"exit codes {', '.join(map(str, codes))}": 1})
+    return campaign.Result(seed=seed, acts=tuple(acts), counts=ends, faults=faults)
 
 
 def called(folder: Path, *arguments: str) -> in_process.Answer:

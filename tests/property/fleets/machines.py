@@ -81,10 +81,7 @@ class Machine:
             for _ in range(count)
         ]
         return nfd_rules.Features(
-            attributes={
-                "kernel.version": {"full": matcher.clean(self.kernel)},
-                "system.name": {"nodename": self.name},
-            },
+            attributes={"kernel.version": {"full": matcher.clean(self.kernel)}, "system.name": {"nodename": self.name}},
             instances={"pci.device": (*devices, *self.others, *self._cards)},
         )
 

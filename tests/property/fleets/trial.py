@@ -6,7 +6,7 @@ import itertools
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,8 +15,8 @@ from compiler.inventory import reduction
 from compiler.model import driver
 from compiler.planning import plan
 from tests import builders
+from tests.property import campaign, matcher, nfd_rules, selection
 from tests.property import daemonset_controller as controller
-from tests.property import matcher, nfd_rules, selection
 from tests.property.fleets import fleet as fleets
 from tests.property.fleets import machines, stacks
 
@@ -40,33 +40,24 @@ class Compiled:
     plugins: tuple[Object, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Result:
-    """The counts of a fleet, and every disagreement."""
-
-    seed: int
-    counts: Counter[str]
-    faults: tuple[str, ...]
+def of_kae(seed: int) -> campaign.Result:
+    """Try the fleet of a seed."""
+    return _tried(seed, fleets.drawn(seed))
 
 
-def batch(seeds: Sequence[int], fleet_of: Callable[[int], fleets.Fleet] = fleets.drawn) -> list[Result]:
-    """Try the fleets of some seeds, then empty the caches."""
-    found = [tried(seed, fleet_of(seed)) for seed in seeds]
-    builders.renderer.cache_clear()
-    return found
+def of_recipes(seed: int) -> campaign.Result:
+    """Try the fleet of a seed with policies of several recipes."""
+    return _tried(seed, fleets.with_recipes(seed))
 
 
-def of_recipes(seeds: Sequence[int]) -> list[Result]:
-    """Try the fleets of some seeds with policies of several recipes."""
-    return batch(seeds, fleets.with_recipes)
-
-
-def tried(seed: int, fleet: fleets.Fleet) -> Result:
+def _tried(seed: int, fleet: fleets.Fleet) -> campaign.Result:
     """Compile a fleet and judge it; policies that must be refused are removed first."""
+    if seed % BATCH == 0:
+        builders.renderer.cache_clear()
     counts: Counter[str] = Counter(fleets=1)
     while True:
         view, errors = viewed(fleet)
-        faults = tuple(unexpected(fleet, errors))
+        faults = list(unexpected(fleet, errors))
         if faults or not errors:
             break
         codes = Counter(error.code for error in errors)
@@ -78,8 +69,8 @@ def tried(seed: int, fleet: fleets.Fleet) -> Result:
     for recipe in (None, *recipes_of(fleet)) if not faults else ():
         done, answers = compiled(view, recipe), expected(fleet, recipe)
         counts.update(counted(fleet, done, answers))
-        faults = (*faults, *disagreements(fleet, done, answers))
-    return Result(seed=seed, counts=counts, faults=faults)
+        faults += disagreements(fleet, done, answers)
+    return campaign.Result(seed=seed, counts=counts, faults=faults)
 
 
 def _defaults(fleet: fleets.Fleet) -> set[str]:

@@ -171,18 +171,8 @@ def damage(draw: random.Random, folder: Path) -> None:
         content = path.read_bytes()
         at = draw.randrange(len(content) + 1)
         changes = (
-            *(
-                b"",
-                b"\0",
-                b"\xff\xfe",
-                b"[" * 20_000,
-                b"{" * 500,
-                b"a: &a [*a]\n",
-                b"%YAML 1.3\n---\n",
-                b"\r",
-                b"- " * 3000,
-            ),
-            *(content[:at], content[:at] + draw.randbytes(9) + content[at:], content * 2, b"x" * 300_000),
+            *(b"", b"\0", b"\xff\xfe", b"[" * 20_000, b"{" * 500, b"a: &a [*a]\n", b"%YAML 1.3\n---\n", b"\r"),
+            *(b"- " * 3000, content[:at], content[:at] + draw.randbytes(9) + content[at:], content * 2, b"x" * 300_000),
         )
         path.write_bytes(draw.choice(changes))
 
@@ -211,22 +201,9 @@ def remove(draw: random.Random, folder: Path) -> None:
 
 def project_file(draw: random.Random, folder: Path) -> None:
     texts = (
-        *(
-            "output: policies\n",
-            "output: .\n",
-            "policies: inventory\n",
-            "inventory: [absent]\n",
-            "a: [",
-            "policies: /proc\n",
-        ),
-        *(
-            "output: output/east\n",
-            "findings: {foreign-file: ignore}\n",
-            "output: .git\n",
-            "policies: .git\n",
-            "\0",
-            "",
-        ),
+        *("output: policies\n", "output: .\n", "policies: inventory\n", "inventory: [absent]\n", "a: ["),
+        *("policies: /proc\n", "output: output/east\n", "findings: {foreign-file: ignore}\n", "output: .git\n"),
+        *("policies: .git\n", "\0", ""),
         *('output: "a\\u202eb"\n', "output: policies/tls.yaml\n", "output: .kae_cache\n"),
     )
     _emptied(folder / "kae.yaml").write_text(draw.choice(texts))

@@ -3,60 +3,28 @@
 import atexit
 import contextlib
 import functools
-import io
 import json
 import random
 import shutil
-import signal
 import subprocess
 import tempfile
 import traceback
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
-from types import FrameType
 
-from tests import builders, in_process, project
+from tests import builders, in_process, project, revisions
 from tests.failures import projects
+from tests.property import campaign
 from tests.property.hostile import acts
 
 SECRET = "hunter2-of-the-host"  # noqa: S105 - it is the one that no command prints
-SECONDS = 20
-"""The time that a command may take; the fleet compiles in a tenth of a second."""
 
 COMMANDS = (("compile", "--check"), ("plan",), ("diff",), ("compile",), ("compile", "--check", "--strict"))
 _FORMATS = ((), (), ("--format", "github"), ("-o", "json"), ("--format", "sarif"))
 
 
-class _SlowError(Exception):
-    """A command has not ended in its time."""
-
-
-@dataclass(kw_only=True)
-class Result:
-    """The commands' ends in a tree, and what they did that they must not."""
-
-    seed: int
-    acts: tuple[str, ...] = ()
-    ends: Counter[tuple[str, int]] = field(default_factory=Counter)
-    """By command and exit code."""
-    wrongs: list[str] = field(default_factory=list)
-
-
-def visited(seed: int) -> Result:
-    """Make the tree of a seed in a temporary folder, in memory if there is one, and run the commands in it."""
-    memory = Path("/dev/shm")  # noqa: S108 - in it, each tree has a folder of its own
-    top = Path(tempfile.mkdtemp(dir=memory if memory.is_dir() else None))
-    try:
-        return visit(seed, top)
-    finally:
-        # A tree may be deeper than Python removes.
-        subprocess.run(("chmod", "-R", "u+rwX", top), check=False, capture_output=True)
-        subprocess.run(("rm", "-rf", top), check=True)
-
-
-def visit(seed: int, top: Path) -> Result:
+def visit(seed: int, top: Path) -> campaign.Result:
     """Make the tree of a seed in an empty folder, and run the commands in it."""
     draw = random.Random(seed)  # noqa: S311 - trees are drawn again from their seed
     prepared(top)
@@ -64,7 +32,7 @@ def visit(seed: int, top: Path) -> Result:
     for name in names:
         with contextlib.suppress(OSError, IndexError, ValueError, RecursionError):  # An earlier act is in its way.
             acts.ACTS[name](draw, top / "project")
-    result = Result(seed=seed, acts=tuple(names))
+    result = campaign.Result(seed=seed, acts=tuple(names), counts=Counter(set(names)))
     for command in COMMANDS:
         _run(command, draw.choice(_FORMATS) if command[0] == "compile" else (), top, result)
     return result
@@ -87,46 +55,31 @@ def _compiled() -> Path:
         project.write(folder, {f"policies/{name}.yaml": cluster, f"inventory/{name}.json": nodes})
     project.write(folder, {"policies/tls.yaml": projects.POLICY, "kae.yaml": "output: output\n"})
     assert in_process.kae(folder, "compile", "--no-cache").code == 0
-    identity = ("-c", "user.name=kae", "-c", "user.email=kae@example.com")
-    for command in (("init", "-q"), ("add", "-A"), (*identity, "commit", "-qm", "first")):
-        subprocess.run(("git", "-C", folder, *command), check=True)
+    revisions.commit(folder)
     # CI jobs keep the token of their checkout here: a link in the project may lead to it.
     with (folder / ".git/config").open("a") as config:
         config.write(f"[http]\n\textraheader = token: {SECRET}\n")
     return folder
 
 
-def _run(command: tuple[str, ...], form: tuple[str, ...], top: Path, result: Result) -> None:
+def _run(command: tuple[str, ...], form: tuple[str, ...], top: Path, result: campaign.Result) -> None:
     before = surroundings(top, writes=command == ("compile",))
     answer, fault = _answer(top / "project", (*command, *form))
     said = answer.out + answer.err
-    result.ends[" ".join(command), answer.code] += 1
+    result.counts[f"kae {' '.join(command)}: {answer.code}"] += 1
     faults = [fault] if fault else list(_faults(answer, said))
     if surroundings(top, writes=command == ("compile",)) != before:
         faults.append("it wrote beside output/ and the cache")
-    place = f"seed {result.seed} ({', '.join(result.acts)}): kae {' '.join((*command, *form))}"
-    result.wrongs += [f"{place}: {fault}" for fault in faults]
+    result.faults += [f"kae {' '.join((*command, *form))}: {fault}" for fault in faults]
 
 
 def _answer(folder: Path, command: tuple[str, ...]) -> tuple[in_process.Answer, str]:
     """Return the answer of a command, and how it failed to end; a command that hangs is interrupted."""
-
-    def stop(_: int, __: FrameType | None) -> None:
-        raise _SlowError
-
-    out = io.StringIO()
-    earlier = signal.signal(signal.SIGALRM, stop)
-    signal.alarm(SECONDS)
     try:
-        return in_process.kae(folder, *command), ""
-    except _SlowError:
-        return in_process.Answer(-1, "", ""), f"it does not end in {SECONDS} seconds"
+        with campaign.time_limit():
+            return in_process.kae(folder, *command), ""
     except Exception:
-        traceback.print_exc(limit=-4, file=out)
-        return in_process.Answer(-1, "", ""), out.getvalue()
-    finally:
-        signal.alarm(0)
-        signal.signal(signal.SIGALRM, earlier)
+        return in_process.Answer(-1, "", ""), traceback.format_exc(limit=-4)
 
 
 def _faults(answer: in_process.Answer, said: str) -> Iterator[str]:

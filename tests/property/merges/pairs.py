@@ -2,23 +2,21 @@
 
 import os
 import random
-import re
 import shutil
 import subprocess
-import tempfile
-from dataclasses import dataclass
+from collections import Counter
 from pathlib import Path
-from typing import Literal
 
 from compiler.project import package_data
 from tests import in_process, project
-from tests.property.merges import fleet
-
-Way = Literal["merge", "rebase"]
+from tests.property import campaign
+from tests.property.revision_pairs import trial
+from tests.property.walk import files, steps
 
 _STYLES = ("merge", "diff3", "zdiff3")
-_SCOPE = re.compile(r"kae compile --accept ([^`]+)`")
 _DOCUMENTS = ("policies", "inventory")
+_SETTINGS = {"kae.yaml": "findings: {cluster-unknown: ignore}\n"}
+"""A cluster may go although policies name it."""
 _REDRAWS = 40
 
 _ENVIRONMENT = {
@@ -30,37 +28,32 @@ _ENVIRONMENT = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Result:
-    """The end of a pair."""
-
-    seed: int
-    way: Way
-    changes: tuple[str, str]
-    conflicts: tuple[str, ...]
-    """The paths below output/ that git leaves in conflict."""
-    is_current: bool
-    """True when what git makes of output/ is what the joined documents compile to."""
-    asked: tuple[str, ...]
-    """The removals that the compile of both changes stops at."""
-    fault: str = ""
-    """How it failed; empty if it did not."""
+def _remove_cluster(draw: random.Random, folder: Path) -> bool:
+    name = draw.choice(sorted(path.stem for path in folder.glob("policies/clusters/*")))
+    (folder / f"policies/clusters/{name}.yaml").unlink()
+    (folder / f"inventory/{name}.json").unlink()
+    return True
 
 
-def pair(seed: int) -> Result:
-    """Try a pair in a temporary folder in memory if there is one."""
-    memory = Path("/dev/shm")  # noqa: S108 - in it, each pair has a folder of its own
-    with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None) as folder:
-        return tried(seed, Path(folder))
+_DAMAGE = ("rename a file", "mistype a word", "empty a file", "truncate a file", "comment", "reorder")
+_LISTED = ("add a policy", "delete a file", "rename a policy", "add a wave", "remove a cluster")
+_CHANGES = {name: edit for name, edit in trial.SORTS.items() if name not in _DAMAGE} | {
+    "remove a cluster": _remove_cluster
+}
 
 
-def tried(seed: int, folder: Path) -> Result:
+def tried(seed: int, folder: Path) -> campaign.Result:
     """Try a pair in an empty folder; a pair whose documents are for people to join is drawn again."""
     draw = random.Random(seed)  # noqa: S311 - pairs are drawn again from their seed
-    way: Way = "rebase" if seed % 2 else "merge"
-    clone = folder / "clone"
-    clone.mkdir()
-    fleet.write(draw, clone)
+    way = "rebase" if seed % 2 else "merge"
+    work, clone = folder / "work", folder / "clone"
+    for path in (work, clone):
+        path.mkdir()
+    steps.prepared(draw, work)
+    for path in sorted(work.glob("policies/**/*.yaml")):
+        files.document(path, lambda _: None)  # As edits write it, so that they change single lines.
+    trial.brought(work, clone, is_canonical=True)
+    project.write(clone, _SETTINGS)
     assert in_process.kae(clone, "compile", "--no-cache").code == 0
     shutil.copy(package_data.folder("templates") / "init/.gitattributes", clone)
     git(clone, "init", "--quiet", "--initial-branch=base")
@@ -68,8 +61,8 @@ def tried(seed: int, folder: Path) -> Result:
     git(clone, "config", "core.hooksPath", os.devnull)
     _commit(clone, "Begin")
     for _ in range(_REDRAWS):
-        names = _branched(draw, clone, "main"), _branched(draw, clone, "topic")
-        if names[0] and names[1] and (result := _joined(seed, way, names, clone, folder / "fresh")):
+        names = tuple(_branched(draw, work, clone, branch) for branch in ("main", "topic"))
+        if all(names) and (result := _joined(seed, way, names, clone, folder / "fresh")):
             return result
     raise AssertionError(f"seed {seed}: every pair of changes needs a person")
 
@@ -86,7 +79,7 @@ def git(where: Path, *arguments: str, check: bool = True) -> str:
 def compiled(folder: Path) -> tuple[in_process.Answer, tuple[str, ...]]:
     """Compile, accepting the removals that a first compile stops at, and return these too."""
     said = in_process.kae(folder, "compile", "--no-cache")
-    asked = tuple(sorted(set(_SCOPE.findall(said.err))))
+    asked = tuple(sorted(set(steps.SCOPE.findall(said.err))))
     if said.code and asked:
         accepts = (part for scope in asked for part in ("--accept", scope))
         said = in_process.kae(folder, "compile", "--no-cache", *accepts)
@@ -98,14 +91,16 @@ def _commit(clone: Path, message: str) -> None:
     git(clone, "commit", "--quiet", "--allow-empty", "--message", message)
 
 
-def _branched(draw: random.Random, clone: Path, branch: str) -> str:
+def _branched(draw: random.Random, work: Path, clone: Path, branch: str) -> str:
     """Make a branch with a change that is compiled; return the name of the change, or nothing where it is refused."""
     git(clone, "switch", "--quiet", "--force-create", branch, "base")
-    weights = [weight for weight, _ in fleet.CHANGES.values()]
-    (name,) = draw.choices(list(fleet.CHANGES), weights)
-    fleet.CHANGES[name][1](draw, clone)
-    said, _ = compiled(clone)
-    if said.code:
+    # Half of the changes are of those that add or remove files of the output, whose lists conflict.
+    name = draw.choice(draw.choice((sorted(_CHANGES), _LISTED)))
+    edited = work.with_name("edited")
+    shutil.rmtree(edited, ignore_errors=True)
+    shutil.copytree(work, edited)
+    changed = _CHANGES[name](draw, edited) and trial.brought(edited, clone, is_canonical=True)
+    if not changed or compiled(clone)[0].code:
         git(clone, "reset", "--quiet", "--hard")
         git(clone, "clean", "--quiet", "--force", "-d")
         return ""
@@ -113,26 +108,26 @@ def _branched(draw: random.Random, clone: Path, branch: str) -> str:
     return name
 
 
-def _joined(seed: int, way: Way, names: tuple[str, str], clone: Path, fresh: Path) -> Result | None:
+def _joined(seed: int, way: str, names: tuple[str, ...], clone: Path, fresh: Path) -> campaign.Result | None:
     """Join the branches and judge; return None where the documents need a person."""
     # On the branch topic, as a person whose pull request is behind, or on main, as who merges it.
     git(clone, "switch", "--quiet", "topic" if way == "rebase" or seed % 4 else "main")
     git(clone, way, *(() if way == "rebase" else ("--no-edit",)), "main" if seed % 4 else "topic", check=False)
-    unmerged = set(git(clone, "diff", "--name-only", "--diff-filter=U").splitlines())
-    wrong = any(path.startswith(_DOCUMENTS) for path in unmerged) or not _is_sound(clone, fresh)
-    conflicts = tuple(sorted(unmerged))
-    if wrong:
+    conflicts = sorted(set(git(clone, "diff", "--name-only", "--diff-filter=U").splitlines()))
+    if any(path.startswith(_DOCUMENTS) for path in conflicts) or not _is_sound(clone, fresh):
         if conflicts:
             git(clone, way, "--abort")
         return None
     is_current = not in_process.kae(clone, "compile", "--check", "--no-cache").code
     said, asked = compiled(clone)
-    fault = "" if said.code == 0 else f"compile ends with {said.code}: {said.err}"
-    if not fault:
-        fault = _ended(clone, way, bool(conflicts)) or _compared(clone, fresh)
-    return Result(
-        seed=seed, way=way, changes=names, conflicts=conflicts, is_current=is_current, asked=asked, fault=fault
-    )
+    fault = f"compile ends with {said.code}: {said.err}" if said.code else ""
+    fault = fault or _ended(clone, way, bool(conflicts)) or _compared(clone, fresh)
+    counts = Counter(pairs=1, **dict.fromkeys(names, 1))
+    counts["with a conflict in output/"] = bool(conflicts)
+    counts["compiled by git alone"] = is_current
+    counts["asked for a removal"] = bool(asked)
+    counts.update(f"conflicts in {'DaemonSets' if 'daemonset-' in one else Path(one).name}" for one in conflicts)
+    return campaign.Result(seed=seed, acts=(way, *names), counts=counts, faults=[fault] if fault else [])
 
 
 def _is_sound(clone: Path, fresh: Path) -> bool:
@@ -141,10 +136,11 @@ def _is_sound(clone: Path, fresh: Path) -> bool:
     for name in _DOCUMENTS:
         if (clone / name).is_dir():
             shutil.copytree(clone / name, fresh / name)
+    project.write(fresh, _SETTINGS)
     return in_process.kae(fresh, "compile", "--no-cache").code == 0
 
 
-def _ended(clone: Path, way: Way, conflicts: bool) -> str:
+def _ended(clone: Path, way: str, conflicts: bool) -> str:
     """End the merge or the rebase as a person does after the compile."""
     git(clone, "add", "--all")
     if not conflicts:

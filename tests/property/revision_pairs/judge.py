@@ -4,7 +4,7 @@ It shares no code with the compiler, and reads nothing of index.json.
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -84,18 +84,15 @@ def _is_replaced(before: Cluster, after: Cluster, name: Workload) -> bool:
 
 def programs(side: Cluster, program: str) -> dict[str, Raw]:
     """Return the DaemonSet of a program that has a pod on each node: its name, image and config."""
-    return dict(_programs(side, program))
-
-
-def _programs(side: Cluster, program: str) -> Iterator[tuple[str, Raw]]:
+    found: dict[str, Raw] = {}
     for name, nodes in side.nodes.items():
         template = side.workloads[name]["spec"]["template"]
         if template["metadata"]["labels"]["app.kubernetes.io/name"] != program:
             continue
         config = json.loads(template["metadata"]["annotations"]["device.openfuyao.com/config"])
         item = {"name": name, "image": template["spec"]["containers"][0]["image"], "config": config}
-        for node in nodes:
-            yield node, item
+        found |= dict.fromkeys(nodes, item)
+    return found
 
 
 def fates(before: Cluster, after: Cluster, program: str) -> dict[str, str]:

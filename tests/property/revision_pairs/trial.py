@@ -1,35 +1,24 @@
 """A trial: two commits of a random fleet, their outputs, and the answer of `kae diff`."""
 
+import itertools
 import json
 import random
 import shutil
-import tempfile
+from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from compiler.inventory import canonical_form, reduction
 from compiler.inventory.snapshot import ClusterName
 from tests import in_process, revisions
+from tests.property import campaign
 from tests.property.revision_pairs import judge
 from tests.property.walk import edits, files, steps
 
 _EDITS = 3
 """The most edits between two commits."""
 _TRIES = 20
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Result:
-    """The disagreements of a trial."""
-
-    seed: int
-    sorts: tuple[str, ...]
-    """The edits between the two commits."""
-    differs: bool
-    """True where something happens to a pod."""
-    misses: tuple[str, ...]
 
 
 def _module_parameters(draw: random.Random, folder: Path) -> bool:
@@ -69,14 +58,7 @@ SORTS: Mapping[str, edits.Edit] = {
 }
 
 
-def run(seed: int) -> Result:
-    """Run a trial in a temporary folder, in memory if there is one."""
-    memory = Path("/dev/shm")  # noqa: S108 - in it, each trial has a folder of its own
-    with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None) as folder:
-        return trial(seed, Path(folder))
-
-
-def trial(seed: int, folder: Path) -> Result:
+def trial(seed: int, folder: Path) -> campaign.Result:
     """Make two commits in an empty folder, and compare what `kae diff` claims with their outputs."""
     draw = random.Random(seed)  # noqa: S311 - trials are drawn again from their seed
     work, repository = folder / "work", folder / "repository"
@@ -93,15 +75,26 @@ def trial(seed: int, folder: Path) -> Result:
         if any(made) and committed(work, repository, folder / "after", is_canonical=is_canonical):
             after = _clusters(work, folder / "after")
             answer = in_process.kae(repository, "diff", "HEAD~1", "--to", "HEAD", "-o", "json")
-            misses = tuple(disagreements(json.loads(answer.out), before, after)) if not answer.code else (answer.err,)
-            differs = any(_pods(name, before, after) for name in before.keys() | after.keys())
-            return Result(seed=seed, sorts=tuple(sorts), differs=differs, misses=misses)
+            faults = [answer.err] if answer.code else list(disagreements(json.loads(answer.out), before, after))
+            sides = ((known.get(name, judge.NOTHING) for known in (before, after)) for name in {**before, **after})
+            differs = any(itertools.starmap(judge.pods, sides))
+            counts = Counter([*sorts, *["pairs that change pods"] * differs])
+            return campaign.Result(seed=seed, acts=tuple(sorts), counts=counts, faults=faults)
         steps.reverted(work, kept)
-    return Result(seed=seed, sorts=(), differs=False, misses=("no edit compiles",))
+    return campaign.Result(seed=seed, faults=["no edit compiles"])
 
 
 def committed(work: Path, repository: Path, output: Path, *, is_canonical: bool) -> bool:
     """Commit the documents, compile them, and return whether they compile; if they do not, nothing is committed."""
+    shutil.rmtree(output, ignore_errors=True)
+    if not brought(work, repository, is_canonical=is_canonical) or steps.compiled(repository, output=str(output)).code:
+        return False
+    revisions.commit(repository)
+    return True
+
+
+def brought(work: Path, repository: Path, *, is_canonical: bool) -> bool:
+    """Copy the documents, with inventories as `kae inventory` writes them where they are canonical and can be read."""
     for name in ("policies", "inventory"):
         shutil.rmtree(repository / name, ignore_errors=True)
         shutil.copytree(work / name, repository / name)
@@ -113,10 +106,6 @@ def committed(work: Path, repository: Path, output: Path, *, is_canonical: bool)
         except ValueError:
             return False
         path.write_text(canonical_form.text(reduction.of_kubernetes(ClusterName(path.stem), path.name, items)))
-    shutil.rmtree(output, ignore_errors=True)
-    if steps.compiled(repository, output=str(output)).code:
-        return False
-    revisions.commit(repository)
     return True
 
 
@@ -130,10 +119,6 @@ def _clusters(work: Path, output: Path) -> dict[str, judge.Cluster]:
 def _nodes(work: Path, cluster: str) -> list[Any]:
     paths = [path for path in (work / "inventory").glob(f"{cluster}.*") if path.suffix in (".json", ".yaml", ".yml")]
     return [item for path in paths if path.read_text().strip() for item in json.loads(path.read_text())["items"]]
-
-
-def _pods(name: str, before: Mapping[str, judge.Cluster], after: Mapping[str, judge.Cluster]) -> Any:
-    return judge.pods(before.get(name, judge.NOTHING), after.get(name, judge.NOTHING))
 
 
 def disagreements(

@@ -4,17 +4,15 @@ import json
 import random
 import re
 import shutil
-import tempfile
-from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from tests import in_process, project
-from tests.property import matcher
+from tests.property import campaign, matcher
 from tests.property.walk import edits, judge
 
 ROOT = Path(__file__).parents[3]
@@ -22,18 +20,7 @@ _BEHIND = ("thaws-nodes", "removes-drivers", "removes-device-plugins", "moves-na
 LENGTH = 25
 """Edits from the example fleet on; then the next walk begins."""
 
-_SCOPE = re.compile(r"kae compile --accept ([^`]+)`")
-
-
-@dataclass(kw_only=True)
-class Result:
-    """The counts of a walk, and where compiler and judge disagree."""
-
-    seed: int
-    counts: Counter[tuple[str, str]] = field(default_factory=Counter)
-    """By sort of edit and outcome."""
-    misses: list[str] = field(default_factory=list)
-    alarms: list[str] = field(default_factory=list)
+SCOPE = re.compile(r"kae compile --accept ([^`]+)`")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,27 +35,21 @@ class Said:
     text: str
 
 
-def walk(chosen: tuple[int, int]) -> Result:
-    """Walk from a seed for a number of edits, in a temporary folder in memory if there is one."""
-    memory = Path("/dev/shm")  # noqa: S108 - in it, each walk has a folder of its own
-    with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None) as folder:
-        return walked(*chosen, Path(folder))
-
-
-def walked(seed: int, length: int, folder: Path) -> Result:
-    """Walk through an empty folder."""
+def walked(chosen: tuple[int, int], folder: Path) -> campaign.Result:
+    """Walk from a seed for a number of edits, through an empty folder."""
+    seed, length = chosen
     draw = random.Random(seed)  # noqa: S311 - walks are drawn again from their seed
     prepared(draw, folder)
-    result = Result(seed=seed)
+    result = campaign.Result(seed=seed)
     for number in range(length):
         sorts = edits.HARMLESS if draw.random() < 0.4 else edits.MISTAKES
         sort = draw.choice(sorted(sorts))
         kept = documents(folder)
         if sorts[sort](draw, folder):
-            outcome = _stepped(draw, folder, result, f"seed {seed}, edit {number} ({sort})", kept)
-            result.counts[sort, outcome] += 1
+            outcome = _stepped(draw, folder, result, f"edit {number} ({sort})", kept)
+            result.counts[f"{sort}: {outcome}"] += 1
             if outcome == "stopped" and sorts is edits.HARMLESS:
-                result.alarms.append(f"seed {seed}, edit {number} ({sort}): a harmless edit is stopped")
+                result.faults.append(f"edit {number} ({sort}): a harmless edit is stopped")
     return result
 
 
@@ -122,7 +103,7 @@ def compiled(folder: Path, *accepted: str, output: str = "output") -> Said:
     answer = in_process.kae(folder, "compile", "--no-cache", "-o", "json", "--output-dir", output, *accepts)
     found = json.loads(answer.out)["diagnostics"]
     errors = [item for item in found if item["severity"] == "error"]
-    scopes = {scope[1] for item in errors if (scope := _SCOPE.search(item.get("hint") or ""))}
+    scopes = {scope[1] for item in errors if (scope := SCOPE.search(item.get("hint") or ""))}
     return Said(
         code=answer.code, removals=frozenset(scopes), faults=len(errors) > len(scopes), text=answer.out + answer.err
     )
@@ -140,18 +121,16 @@ def documents(folder: Path) -> dict[str, bytes]:
 def reverted(folder: Path, kept: Mapping[str, bytes]) -> None:
     for name in documents(folder).keys() - kept.keys():
         (folder / name).unlink()
-    for name, content in kept.items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_bytes(content)
+    project.write(folder, kept)
 
 
-def _stepped(draw: random.Random, folder: Path, result: Result, place: str, kept: Mapping[str, bytes]) -> str:
+def _stepped(draw: random.Random, folder: Path, result: campaign.Result, place: str, kept: Mapping[str, bytes]) -> str:
     """Compile an edit and judge it; return what came of it."""
     output = project.tree(folder / "output")
     before = _states(kept, judge.outputs(folder / "output"))
     said = compiled(folder)
     if said.code and project.tree(folder / "output") != output:
-        result.misses.append(f"{place}: stopped, but it wrote")
+        result.faults.append(f"{place}: stopped, but it wrote")
     if said.faults:
         reverted(folder, kept)
         return "refused"
@@ -159,25 +138,23 @@ def _stepped(draw: random.Random, folder: Path, result: Result, place: str, kept
     shutil.rmtree(fresh, ignore_errors=True)
     empty = [scope for scope in said.removals if scope.startswith("inventory-empty")]
     if compiled(folder, *empty, output="fresh").code:
-        result.alarms.append(f"{place}: stopped without an output to lose: {said.text}")
+        result.faults.append(f"{place}: stopped without an output to lose: {said.text}")
         reverted(folder, kept)
         return "stopped"
     after = _states(documents(folder), judge.outputs(fresh))
     without_bytes = {Path(name).stem for name, text in documents(folder).items() if not text}
-    misses, alarms = _compared(said, before, after, without_bytes)
-    result.misses += [f"{place}: {miss}" for miss in misses]
-    result.alarms += [f"{place}: {alarm}" for alarm in alarms]
+    result.faults += [f"{place}: {fault}" for fault in _compared(said, before, after, without_bytes)]
     if said.code and draw.random() < 0.6:
         reverted(folder, kept)
         return "stopped"
     if said.code and compiled(folder, *_accepted(said.removals, before)).code:
-        result.alarms.append(f"{place}: still stopped although {sorted(said.removals)} are accepted")
+        result.faults.append(f"{place}: still stopped although {sorted(said.removals)} are accepted")
         reverted(folder, kept)
         return "stopped"
     for scope in empty:
         _restored(folder, scope.partition(":")[2])
     if project.tree(folder / "output") != project.tree(fresh):
-        result.misses.append(f"{place}: the output is not what a compile into an empty folder writes")
+        result.faults.append(f"{place}: the output is not what a compile into an empty folder writes")
     return "accepted" if said.code else "compiled"
 
 
@@ -219,11 +196,9 @@ def _states(files: Mapping[str, bytes], outputs: Mapping[str, judge.Output]) -> 
 
 def _compared(
     said: Said, before: Mapping[str, judge.State], after: Mapping[str, judge.State], empty: set[str]
-) -> tuple[list[str], list[str]]:
+) -> list[str]:
     """Return what a compile should have said, and what it should not; `empty` has the inventories of no bytes."""
-    removals: set[str] = set()
-    allowed: set[str] = set()
-    silent: set[str] = set()
+    removals, allowed, silent = set[str](), set[str](), set[str]()
     for cluster, state in before.items():
         verdict = judge.judged(cluster, state, after[cluster]) if cluster in after else judge.removed(cluster, state)
         removals |= verdict.removals
@@ -233,6 +208,5 @@ def _compared(
     early = {scope.partition(":")[2] for scope in said.removals if scope.startswith("inventory-empty:")} & empty
     removals |= {f"inventory-empty:{cluster}" for cluster in early}
     unsaid = set() if early else (removals - said.removals) | (set() if said.code else silent)
-    return [f"{scope} is not said" for scope in sorted(unsaid)], [
-        f"{scope} is said" for scope in sorted(said.removals - removals - allowed)
-    ]
+    false = said.removals - removals - allowed
+    return [*(f"{scope} is not said" for scope in sorted(unsaid)), *(f"{scope} is said" for scope in sorted(false))]
