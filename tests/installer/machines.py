@@ -41,11 +41,7 @@ class Machine:
     """A machine with no driver but the kernel's own, of which nothing is loaded yet; `reboot` loads what udev would."""
 
     def __init__(
-        self,
-        root: Path,
-        kernel: str = KERNEL,
-        os: str = "openEuler 22.03 (LTS-SP4)",
-        **options: Unpack[Options],
+        self, root: Path, kernel: str = KERNEL, os: str = "openEuler 22.03 (LTS-SP4)", **options: Unpack[Options]
     ) -> None:
         """Fills a folder, new or (with chroot) that of a root file system."""
         self.root = root

@@ -161,12 +161,7 @@ def test_a_number_that_the_kernel_refuses_brings_the_one_before_back(machine: Ma
     ],
 )
 def test_more_than_a_device_can_have_is_refused_before_anybody_is_disturbed(  # noqa: PLR0913 - a host and its users
-    most: int | None,
-    why: str,
-    machine: Machine,
-    server: ApiServer,
-    users: Users,
-    crew: Crew,
+    most: int | None, why: str, machine: Machine, server: ApiServer, users: Users, crew: Crew
 ) -> None:
     users.come(incidents.POD)
     limit(machine, HPRES[1], most)

@@ -289,11 +289,7 @@ def test_remove_removes_our_driver_and_says_so(
 ) -> None:
     code = cli.main(["remove", *options(machine, image)])
 
-    assert (code, *capsys.readouterr()) == (
-        0,
-        "Ready: No driver of KAE is installed, as the policy asks.\n",
-        "",
-    )
+    assert (code, *capsys.readouterr()) == (0, "Ready: No driver of KAE is installed, as the policy asks.\n", "")
     assert machine.loaded() == {}
 
 

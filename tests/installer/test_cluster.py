@@ -389,9 +389,7 @@ def test_an_unusable_kubeconfig_is_a_failure(tmp_path: Path) -> None:
     assert sentence == f"'{path}' is not a kubeconfig: it lists no clusters."
 
 
-def test_a_list_of_kubeconfigs_is_a_failure_that_asks_for_one_file(
-    server: ApiServer,
-) -> None:
+def test_a_list_of_kubeconfigs_is_a_failure_that_asks_for_one_file(server: ApiServer) -> None:
     files = f"{server.kubeconfig}:{server.kubeconfig}"
     api = cluster.Cluster(Path(files))
 

@@ -208,12 +208,7 @@ def test_absent_takes_ours_away() -> None:
             CHANGE,
             "A driver that others installed is at work; INSTALL_POLICY is Always, so it is unloaded.",
         ),
-        (
-            "IfNotPresent",
-            dead() | {"rule": False},
-            RIGHT,
-            "No driver of KAE is installed, as the policy asks.",
-        ),
+        ("IfNotPresent", dead() | {"rule": False}, RIGHT, "No driver of KAE is installed, as the policy asks."),
         ("Always", dead() | {"rule": False}, CHANGE, "A driver that others installed is at work; INSTALL_POLICY is Al"),
         ("Always", own(), RIGHT, "No driver of KAE is installed, as the policy asks."),
         (
@@ -222,12 +217,7 @@ def test_absent_takes_ours_away() -> None:
             CHANGE,
             "A driver that others installed is at work; INSTALL_POLICY is Always, so ",
         ),
-        (
-            "Always",
-            dead() | {"files": {}, "rule": False},
-            RIGHT,
-            "No driver of KAE is installed, as the policy asks.",
-        ),
+        ("Always", dead() | {"files": {}, "rule": False}, RIGHT, "No driver of KAE is installed, as the policy asks."),
         ("IfNotPresent", empty(), RIGHT, "No driver of KAE is installed, as the policy asks."),
         ("Always", empty(), RIGHT, "No driver of KAE is installed, as the policy asks."),
         ("IfNotPresent", empty() | {"has_rule": True}, CHANGE, "'/etc/udev/rules.d/70-kae.rules' was left behind."),

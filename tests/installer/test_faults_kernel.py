@@ -115,9 +115,7 @@ def test_a_process_that_mapped_a_device_is_waited_for(machine: Machine, users: U
     assert (shown.state, incidents.works(machine)) == ("Blocked", True)
 
 
-def test_a_mapped_device_is_seen_where_uacce_is_built_into_the_kernel(
-    machine: Machine,
-) -> None:
+def test_a_mapped_device_is_seen_where_uacce_is_built_into_the_kernel(machine: Machine) -> None:
     known = settings.config()
     functions = pci.functions(machine.host, known)
     entries = [function.entry for function in functions if function.entry is not None]

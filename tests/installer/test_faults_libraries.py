@@ -33,9 +33,7 @@ def content(machine: Machine) -> set[str]:
     return {name.removeprefix("opt/") for name in machine.files("opt")}
 
 
-def test_libraries_are_a_tree_to_which_a_link_leads_below_any_root(
-    machine: Machine,
-) -> None:
+def test_libraries_are_a_tree_to_which_a_link_leads_below_any_root(machine: Machine) -> None:
     installed = record.read(machine.host).installed
 
     assert installed is not None

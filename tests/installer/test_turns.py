@@ -150,11 +150,7 @@ def test_a_host_that_waits_for_another_pool_gives_its_lease_back(
     "again", ["a file of others", "an obstacle", "no answer", pytest.param("a user who stays", marks=pytest.mark.long)]
 )
 def test_a_failed_host_keeps_its_turn_when_a_later_try_ends_early(
-    again: str,
-    installed: Machine,
-    tmp_path: Path,
-    server: ApiServer,
-    boot: Boot,
+    again: str, installed: Machine, tmp_path: Path, server: ApiServer, boot: Boot
 ) -> None:
     machine = installed.copied(tmp_path / "failing")
     machine.add_image(tmp_path / "newer", "2.0.2")

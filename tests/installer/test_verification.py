@@ -140,8 +140,7 @@ def test_without_digests_of_sources_versions_tell_modules_apart() -> None:
 
 
 @pytest.mark.parametrize(
-    ("in_force", "was"),
-    [({"uacce_mode": "0", "pf_q_num": "256"}, "0"), ({"pf_q_num": "256"}, "unknown to it")],
+    ("in_force", "was"), [({"uacce_mode": "0", "pf_q_num": "256"}, "0"), ({"pf_q_num": "256"}, "unknown to it")]
 )
 def test_a_parameter_that_is_not_in_force_is_a_fault(in_force: dict[str, str], was: str) -> None:
     loaded = but_for("hisi_hpre", parameters=MappingProxyType(in_force))
