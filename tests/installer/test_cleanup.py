@@ -10,8 +10,8 @@ import pytest
 from installer import cli, config, paths
 from installer.host import chroot
 from runtime import logs, signals
+from tests.installer import incidents, settings
 from tests.installer import kernel as behind
-from tests.installer import settings
 from tests.installer.machines import Machine
 from tests.kube.apiserver import ApiServer
 
@@ -43,16 +43,8 @@ class Pod:
         return code
 
     def _await_ready(self, meanwhile: Callable[[], object]) -> None:
-        until((self.folder / "ready").exists)
+        incidents.until((self.folder / "ready").exists)
         meanwhile()
-
-
-def until(happened: Callable[[], object]) -> None:
-    """Waits until something has happened."""
-    deadline = time.monotonic() + DEADLINE_S
-    while not happened():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.005)
 
 
 @pytest.fixture
@@ -119,7 +111,7 @@ def test_the_next_signal_ends_a_cleanup_that_waits_for_holders(pod: Pod, machine
     def end_twice() -> None:
         machine.hold(4711, "hisi_hpre-0")
         pod.host.stop.set()
-        until(lambda: machine.host.path(paths.KAE.changing).exists())
+        incidents.until(lambda: machine.host.path(paths.KAE.changing).exists())
         pod.host.stop.set()
 
     code = pod.run(end_twice)

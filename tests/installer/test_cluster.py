@@ -21,12 +21,6 @@ LEASE = lease_objects.Lease(
 
 
 @pytest.fixture
-def server(tmp_path: Path) -> Iterator[ApiServer]:
-    with apiserver.serving(tmp_path) as serving:
-        yield serving
-
-
-@pytest.fixture
 def api(server: ApiServer) -> Iterator[cluster.Cluster]:
     found = cluster.Cluster(server.kubeconfig)
     yield found

@@ -2,18 +2,13 @@
 
 import itertools
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from installer.drain import cluster, device_holders, eviction, processes
-from installer.host import chroot
 from runtime import errors, process
-from tests.installer import podresources
-from tests.kube import apiserver
-from tests.kube.apiserver import ApiServer
 
 NGINX, REDIS = "default/nginx-0", "default/redis-0"
 STRANGER = processes.Process(text="process 4711 (openssl)", pid=4711, name="openssl")
@@ -392,39 +387,3 @@ def test_the_end_of_the_installer_is_noticed_within_a_pause() -> None:
         running.run()
 
     timer.join()
-
-
-@pytest.fixture
-def server(tmp_path: Path) -> Iterator[ApiServer]:
-    with apiserver.serving(tmp_path) as serving:
-        yield serving
-
-
-def test_a_kubelet_and_an_api_server_are_drained_together(server: ApiServer, tmp_path: Path) -> None:
-    server.put_pods(NGINX, REDIS)
-    server.state.budgets = {REDIS: "cache"}
-    api, host = cluster.Cluster(server.kubeconfig), chroot.Host(tmp_path)
-    now = itertools.count()
-    with podresources.serving(tmp_path) as kubelet:
-        for key in (NGINX, REDIS):
-            kubelet.give(key, "main", "openfuyao.com/kae.hpre", "0000:79:00.0")
-        server.state.when_evicted = kubelet.remove
-
-        def pause(_: float) -> None:
-            if NGINX not in kubelet.pods:
-                server.state.budgets.clear()
-
-        ended = eviction.Drain(
-            find=lambda: device_holders.find(host, ["openfuyao.com/kae.hpre"], ()),
-            evict=api.evict,
-            check=lambda: None,
-            deadline_s=1000,
-            enabled=True,
-            stop=host.stop,
-            clock=now.__next__,
-            pause=pause,
-        ).run()
-    api.close()
-
-    assert ended is None
-    assert server.state.evicted == [NGINX, REDIS]

@@ -35,7 +35,7 @@ def stolen(server: ApiServer) -> None:
     server.put_lease(settings.MINE, holderIdentity="kp920-2")
 
 
-def test_without_an_api_server_nobody_is_disturbed(machine: Machine, server: ApiServer, job: Job) -> None:
+def test_an_upgrade_waits_for_the_api_server_and_disturbs_nobody(machine: Machine, server: ApiServer, job: Job) -> None:
     server.down()
     machine.calls()
 
@@ -45,12 +45,6 @@ def test_without_an_api_server_nobody_is_disturbed(machine: Machine, server: Api
     assert job.shown.reason.startswith("No Lease can be taken, and devices are in use: The API server at ")
     assert (incidents.works(machine), settings.changes_made(machine)) == (True, [])
     assert record.read(machine.host).attempt is None
-    server.up()
-
-
-def test_once_the_api_server_is_back_the_upgrade_is_made(machine: Machine, server: ApiServer, job: Job) -> None:
-    server.down()
-    job.loop.cycle()
     server.up()
 
     job.settle()
@@ -92,18 +86,10 @@ def test_a_blocked_host_gives_its_lease_back_as_soon_as_it_can(
     assert record.read(machine.host).lease is None
 
 
-def test_an_api_server_that_goes_later_keeps_no_driver_away(machine: Machine, server: ApiServer, job: Job) -> None:
-    job.at("unload-modules", server.down)
-
-    job.settle()
-
-    assert (job.shown.state, incidents.works(machine, "2.0.2")) == ("Ready", True)
-    server.up()
-
-
 def test_a_lease_that_cannot_be_given_back_goes_back_later(machine: Machine, server: ApiServer, job: Job) -> None:
     job.at("unload-modules", server.down)
     job.settle()
+    assert (job.shown.state, incidents.works(machine, "2.0.2")) == ("Ready", True)
     assert (incidents.holder(server), record.read(machine.host).lease) == ("kp920-1", settings.MINE)
     server.up()
 
@@ -200,20 +186,15 @@ def test_who_evicted_in_vain_waits_for_ten_minutes(server: ApiServer, users: Use
     assert (job.shown.state, again.shown.state, users.evicted) == ("Queued", "Queued", [POD])
 
 
-def test_the_lease_is_kept_while_the_host_is_failed(machine: Machine, server: ApiServer, job: Job) -> None:
+def test_the_lease_of_a_failed_host_is_kept_also_over_a_restart(
+    machine: Machine, server: ApiServer, crew: Crew, job: Job
+) -> None:
     machine.fail("modprobe hisi_zip", "modprobe: ERROR: could not insert 'hisi_zip': No such device", times=1)
 
     job.settle()
 
     assert (job.shown.state, incidents.works(machine)) == ("Failed", True)
     assert (incidents.holder(server), job.parts.claim.is_safe()) == ("kp920-1", True)
-
-
-def test_an_installer_that_starts_again_keeps_the_lease_of_a_failed_host(
-    machine: Machine, server: ApiServer, crew: Crew, job: Job
-) -> None:
-    machine.fail("modprobe hisi_zip", "modprobe: ERROR: could not insert 'hisi_zip': No such device", times=1)
-    job.settle()
 
     again = crew.job()
     again.loop.cycle()
@@ -248,12 +229,10 @@ def test_a_record_that_cannot_be_written_keeps_no_lease(
     assert incidents.works(machine)
 
 
-@pytest.mark.parametrize("renewed", ["1970-01-01T00:00:00.000000Z", "2100-01-01T00:00:00.000000Z"])
-def test_a_clock_that_jumps_elsewhere_frees_no_lease(
-    renewed: str, machine: Machine, server: ApiServer, job: Job
-) -> None:
-    server.put_lease(settings.MINE, holderIdentity="kp920-2", leaseDurationSeconds=1, renewTime=renewed)
+def test_a_host_waits_while_another_one_has_the_lease(machine: Machine, server: ApiServer, job: Job) -> None:
+    stolen(server)
 
     job.settle()
 
+    assert job.shown.reason == "It is not this host's turn: The Lease kae-driver-tls-0 is held by kp920-2."
     assert (job.shown.state, incidents.holder(server), incidents.works(machine)) == ("Queued", "kp920-2", True)

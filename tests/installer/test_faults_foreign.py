@@ -1,12 +1,10 @@
 """Faults on hosts on which KAE has installed no driver, with and without a driver of others."""
 
-from pathlib import Path
-
 import pytest
 
 from installer import paths
 from installer.host import record
-from tests.installer import incidents, modulefiles, settings
+from tests.installer import incidents, settings
 from tests.installer.incidents import Crew
 from tests.installer.machines import Machine
 
@@ -90,18 +88,6 @@ def test_a_first_install_that_fails_leaves_no_traces(machine: Machine, crew: Cre
     assert not machine.host.path(paths.KAE.changing).exists()
 
 
-def test_a_copy_of_a_module_that_goes_before_ours_is_named(machine: Machine, crew: Crew) -> None:
-    machine.add_driver("2.0.1", "updates/dkms")
-    machine.calls()
-
-    shown = crew.job("2.0.1").settle()
-
-    theirs = f"/lib/modules/{machine.kernel}/updates/dkms"
-    assert shown.state == "Blocked"
-    assert f"uacce from '{theirs}' instead of the new driver: remove these files or their package" in shown.reason
-    assert (machine.loaded(), settings.changes_made(machine)) == ({}, [])
-
-
 def test_a_copy_of_a_module_that_comes_in_the_last_moment_is_named(machine: Machine, crew: Crew) -> None:
     job = crew.job("2.0.1")
     job.at("place-modules", lambda: machine.add_driver("2.0.1", "updates/dkms"))
@@ -123,15 +109,3 @@ def test_the_kernels_own_modules_out_of_an_initramfs_are_exchanged(machine: Mach
     shown = crew.job("2.0.1").settle()
 
     assert (shown.state, incidents.works(machine)) == ("Ready", True)
-
-
-def test_modules_of_another_kernel_in_a_wrong_folder_are_refused(machine: Machine, image: Path, crew: Crew) -> None:
-    stale = modulefiles.ModuleFile(name="hisi_zip", version="2.0.1", kernel=settings.OTHER_KERNEL)
-    (image / f"opt/lib/modules/{machine.kernel}/hisi_zip.ko").write_bytes(stale.elf())
-
-    shown = crew.job("2.0.1").settle()
-
-    assert (shown.state, machine.loaded()) == ("Failed", {})
-    assert (
-        shown.reason == f"'hisi_zip.ko' was built for kernel {settings.OTHER_KERNEL}; the node runs {machine.kernel}."
-    )

@@ -2,15 +2,14 @@
 
 import threading
 import time
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Iterator
 
 import pytest
 
 from compiler.kube import lease_objects
 from installer import config
 from installer.drain import cluster, leases
-from tests.kube import apiserver
+from tests.installer import incidents
 from tests.kube.apiserver import ApiServer
 
 NAMES = ("kae-driver-tls-1", "kae-driver-tls-2")
@@ -54,12 +53,6 @@ class Hosts:
 
 
 @pytest.fixture
-def server(tmp_path: Path) -> Iterator[ApiServer]:
-    with apiserver.serving(tmp_path) as serving:
-        yield serving
-
-
-@pytest.fixture
 def clock() -> Clock:
     return Clock()
 
@@ -76,14 +69,6 @@ def annotations(server: ApiServer) -> dict[str, str]:
     metadata = server.get("coordination.k8s.io/v1", "Lease", FIRST, "kae-operator")["metadata"]
     found: dict[str, str] = metadata.get("annotations") or {}
     return found
-
-
-def until(claim: Callable[[], object]) -> None:
-    """Waits until a claim holds."""
-    deadline = time.monotonic() + 10
-    while not claim():
-        assert time.monotonic() < deadline, "it did not come about"
-        time.sleep(0.005)
 
 
 def watch(right: leases.Claim, clock: Clock, seconds: float) -> bool:
@@ -531,7 +516,7 @@ def test_a_restarted_installer_asks_until_somebody_answers(server: ApiServer, ho
     assert not right.resume(FIRST)
     assert (right.name, right.is_safe()) == (FIRST, False)
     server.up()
-    until(right.is_safe)
+    incidents.until(right.is_safe)
 
 
 def test_what_cannot_be_given_back_now_is_given_back_later(server: ApiServer, hosts: Hosts) -> None:
@@ -542,7 +527,7 @@ def test_what_cannot_be_given_back_now_is_given_back_later(server: ApiServer, ho
     assert not right.give_back()
     assert (right.name, right.is_safe()) == (FIRST, False)
     server.up()
-    until(lambda: right.name is None)
+    incidents.until(lambda: right.name is None)
     assert "holderIdentity" not in server.lease(FIRST)
 
 
@@ -572,14 +557,14 @@ def test_a_thread_renews_through_an_outage(server: ApiServer, hosts: Hosts, capl
     right = hosts.right("node-1", renew_s=0.03)
     right.take()
     first = server.lease(FIRST)["renewTime"]
-    until(lambda: server.lease(FIRST)["renewTime"] != first)
+    incidents.until(lambda: server.lease(FIRST)["renewTime"] != first)
     server.down()
-    until(lambda: "cannot be written now" in caplog.text)
+    incidents.until(lambda: "cannot be written now" in caplog.text)
     second = server.lease(FIRST)["renewTime"]
     server.up()
 
-    until(lambda: server.lease(FIRST)["renewTime"] != second)
-    until(lambda: "can be written again" in caplog.text)
+    incidents.until(lambda: server.lease(FIRST)["renewTime"] != second)
+    incidents.until(lambda: "can be written again" in caplog.text)
     assert caplog.text.count("cannot be written now") == 1
 
 
@@ -588,8 +573,8 @@ def test_a_thread_notices_a_theft_and_ends(server: ApiServer, hosts: Hosts) -> N
     right.take()
     server.put_lease(FIRST, holderIdentity="node-2")
 
-    until(lambda: right.name is None)
-    until(lambda: not any(thread.name == "lease" for thread in threading.enumerate()))
+    incidents.until(lambda: right.name is None)
+    incidents.until(lambda: not any(thread.name == "lease" for thread in threading.enumerate()))
     assert server.lease(FIRST)["holderIdentity"] == "node-2"
 
 
@@ -612,7 +597,7 @@ def test_never_more_hosts_than_leases_have_the_right_and_everybody_has_it_once(s
     def swap(node: str) -> None:
         try:
             right = hosts.right(node)
-            until(right.take)
+            incidents.until(right.take)
             swapping.add(node)
             most.append(len(swapping))
             time.sleep(0.005)

@@ -367,7 +367,10 @@ def test_copies_of_modules_that_no_package_owns_obstruct_packages(folder: str, m
 
     (said,) = found(machine, image, source=source)
 
-    assert f"from '/lib/modules/{machine.kernel}/{folder}' instead of the new driver" in said
+    assert (
+        f"from '/lib/modules/{machine.kernel}/{folder}' instead of the new driver: remove these files or their package"
+        in said
+    )
 
 
 def test_what_comes_into_the_way_in_staging_stops_the_change(machine: Machine, crew: Crew, users: Users) -> None:

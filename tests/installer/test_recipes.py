@@ -457,10 +457,6 @@ STEPS = ("store-driver", "begin-change", "block-autoload", "unload-modules", "pl
 LATER = ("index-modules", "write-options", "load-modules", "prove-driver", "record-driver", "allow-autoload")
 
 
-class Killed(BaseException):
-    """The installer is killed."""
-
-
 @pytest.mark.parametrize(
     "step",
     [
@@ -478,14 +474,8 @@ def test_after_a_kill_the_next_installer_ends_the_change(
     settings.installed(machine, stacks.onload(tmp_path / "1", "8.1"), **stacks.ONLOAD)
     image = stacks.onload(tmp_path / "2", "8.2")
     changes = _without(stacks.ONLOAD, "driver_version") | {"state": wanted}
-    first = crew.job(image=image, version="8.2", **changes)
-
-    def kill() -> None:
-        raise Killed
-
-    first.at(step, kill)
-    with contextlib.suppress(Killed):
-        first.settle()
+    with contextlib.suppress(pytest.fail.Exception):  # A removal has fewer steps.
+        crew.job(image=image, version="8.2", **changes).end_after(step)
 
     shown = crew.job(image=image, version="8.2", **changes).settle()
 

@@ -191,16 +191,7 @@ def test_absent_that_meets_a_busy_module_leaves_the_driver_at_work(machine: Mach
 
 
 def test_absent_ends_what_a_killed_installer_began(machine: Machine, crew: Crew) -> None:
-    class Killed(BaseException):
-        """The end of everything."""
-
-    def kill() -> None:
-        raise Killed
-
-    job = crew.job()
-    job.at("place-modules", kill)
-    with pytest.raises(Killed):
-        job.settle()
+    crew.job().end_after("place-modules")
 
     shown = crew.job("2.0.1", state="Absent").settle()
 

@@ -58,74 +58,10 @@ def test_users_are_spared_also_after_a_look_that_saw_no_fault(
 
 
 @pytest.mark.usefixtures("installed")
-def test_an_upgrade_evicts_and_gives_the_lease_back(machine: Machine, newer: Path, server: ApiServer) -> None:
-    server.put_pods(POD)
-    with podresources.serving(machine.root) as kubelet:
-        kubelet.give(POD, "nginx", settings.kind("hpre").resource, "0000:79:00.0")
-        server.state.when_evicted = kubelet.remove
-        made = settings.installer(machine, newer, server.kubeconfig, driver_version="2.0.2")
-        made.settle()
-    made.parts.close()
-
-    assert (made.shown.state, settings.versions(machine)) == ("Ready", {"2.0.2"})
-    assert server.state.evicted == [POD]
-    assert not server.lease(settings.MINE).get("holderIdentity")
-    assert record.read(machine.host).lease is None
-
-
-@pytest.mark.usefixtures("installed")
-def test_holders_that_stay_until_the_deadline_block_the_upgrade(
-    machine: Machine, newer: Path, server: ApiServer
-) -> None:
-    machine.hold(4711, HPRE)
-    machine.calls()
-
-    made = settings.installer(machine, newer, server.kubeconfig, driver_version="2.0.2")
-    made.settle()
-    made.parts.close()
-
-    assert (made.shown.state, made.shown.ready, settings.versions(machine)) == ("Blocked", False, {"2.0.1"})
-    assert made.shown.reason.startswith("After 1 s a device is still held by process 4711 (openssl).")
-    assert made.shown.changes == {"succeeded": 0, "failed": 0, "abandoned": 1}
-    assert [call for call in settings.changes_made(machine) if call.startswith("modprobe")] == []
-    assert not machine.host.path(paths.KAE.changing).exists()
-    assert not server.lease(settings.MINE).get("holderIdentity")
-
-
-@pytest.mark.usefixtures("installed")
-def test_without_an_api_server_users_are_left_alone(machine: Machine, newer: Path, tmp_path: Path) -> None:
-    machine.hold(4711, HPRE)
-
-    made = settings.installer(machine, newer, tmp_path / "none", driver_version="2.0.2")
-    pause_s = made.loop.cycle()
-
-    assert (made.shown.state, made.shown.ready, settings.versions(machine)) == ("Queued", False, {"2.0.1"})
-    assert made.shown.reason.startswith("No Lease can be taken, and devices are in use: ")
-    assert 10 <= pause_s <= 15
-    assert (machine.host.path(paths.KAE.changing).exists(), record.read(machine.host).attempt) == (False, None)
-
-
-@pytest.mark.usefixtures("installed")
 def test_without_an_api_server_an_idle_host_is_upgraded(machine: Machine, newer: Path, tmp_path: Path) -> None:
     shown = settings.installer(machine, newer, tmp_path / "none", driver_version="2.0.2").settle()
 
     assert (shown.state, settings.versions(machine)) == ("Ready", {"2.0.2"})
-
-
-@pytest.mark.usefixtures("installed")
-def test_a_host_waits_while_another_one_has_the_lease(machine: Machine, newer: Path, server: ApiServer) -> None:
-    machine.hold(4711, HPRE)
-    server.put_lease(
-        settings.MINE, holderIdentity="kp920-2", leaseDurationSeconds=900, renewTime="2026-01-02T03:04:05Z"
-    )
-
-    made = settings.installer(machine, newer, server.kubeconfig, driver_version="2.0.2")
-    made.loop.cycle()
-    made.parts.close()
-
-    assert made.shown.state == "Queued"
-    assert made.shown.reason == "It is not this host's turn: The Lease kae-driver-tls-0 is held by kp920-2."
-    assert (settings.versions(machine), server.lease(settings.MINE)["holderIdentity"]) == ({"2.0.1"}, "kp920-2")
 
 
 @pytest.mark.parametrize("unfinished", [False, True])
