@@ -1,5 +1,6 @@
 """Requests to the API server, by the real client over real HTTP."""
 
+import contextlib
 import shutil
 import subprocess
 import sys
@@ -22,17 +23,15 @@ LEASE = lease_objects.Lease(
 
 @pytest.fixture
 def api(server: ApiServer) -> Iterator[cluster.Cluster]:
-    found = cluster.Cluster(server.kubeconfig)
-    yield found
-    found.close()
+    with contextlib.closing(cluster.Cluster(server.kubeconfig)) as api:
+        yield api
 
 
 @pytest.fixture
 def impatient(server: ApiServer) -> Iterator[cluster.Cluster]:
     """As `api`; but it waits for no more than a third of a second."""
-    found = cluster.Cluster(server.kubeconfig, timeout_s=0.3)
-    yield found
-    found.close()
+    with contextlib.closing(cluster.Cluster(server.kubeconfig, timeout_s=0.3)) as api:
+        yield api
 
 
 def failure(question: Callable[[], object], kind: type[Exception] = cluster.Unreachable) -> str:
@@ -40,6 +39,12 @@ def failure(question: Callable[[], object], kind: type[Exception] = cluster.Unre
     with pytest.raises(kind) as raised:
         question()
     return str(raised.value)
+
+
+def outcome(api: cluster.Cluster) -> cluster.Outcome:
+    """Ask once for an eviction, and close the connection."""
+    with contextlib.closing(api):
+        return api.evict("default", "nginx-0").outcome
 
 
 def test_an_eviction_is_accepted(server: ApiServer, api: cluster.Cluster) -> None:
@@ -271,10 +276,7 @@ def test_a_token_that_was_replaced_is_read_anew(server: ApiServer, tmp_path: Pat
     token.write_text("two")
     server.state.token = "two"  # noqa: S105 - of a stand-in
 
-    answer = api.evict("default", "nginx-0")
-    api.close()
-
-    assert answer.outcome is cluster.Outcome.GONE
+    assert outcome(api) is cluster.Outcome.GONE
 
 
 def test_a_token_that_nobody_knows_is_refused(server: ApiServer, api: cluster.Cluster) -> None:
@@ -291,12 +293,8 @@ def test_a_token_that_nobody_knows_is_refused(server: ApiServer, api: cluster.Cl
 
 def test_the_kubeconfig_of_the_environment_is_used(server: ApiServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KUBECONFIG", str(server.kubeconfig))
-    api = cluster.Cluster()
 
-    answer = api.evict("default", "nginx-0")
-    api.close()
-
-    assert answer.outcome is cluster.Outcome.GONE
+    assert outcome(cluster.Cluster()) is cluster.Outcome.GONE
 
 
 @pytest.fixture
@@ -329,12 +327,8 @@ def test_in_a_pod_the_proxy_for_mirrors_is_not_used(
 ) -> None:
     for name in ("HTTPS_PROXY", "https_proxy", "ALL_PROXY"):
         monkeypatch.setenv(name, "http://127.0.0.1:9")
-    api = cluster.Cluster(service_account=tmp_path)
 
-    answer = api.evict("default", "nginx-0")
-    api.close()
-
-    assert answer.outcome is cluster.Outcome.GONE
+    assert outcome(cluster.Cluster(service_account=tmp_path)) is cluster.Outcome.GONE
 
 
 def test_a_server_that_another_authority_vouches_for_is_not_trusted(tmp_path: Path) -> None:
@@ -394,12 +388,8 @@ def test_a_list_of_kubeconfigs_is_a_failure_that_asks_for_one_file(server: ApiSe
 
 def test_the_kubeconfigs_of_the_environment_may_be_several(server: ApiServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KUBECONFIG", f"nowhere:{server.kubeconfig}")
-    api = cluster.Cluster()
 
-    answer = api.evict("default", "nginx-0")
-    api.close()
-
-    assert answer.outcome is cluster.Outcome.GONE
+    assert outcome(cluster.Cluster()) is cluster.Outcome.GONE
 
 
 def test_the_client_is_imported_only_when_something_is_asked(repository_root: Path) -> None:

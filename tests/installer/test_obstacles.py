@@ -26,13 +26,9 @@ KERNEL_USES = "The kernel itself uses "
 
 
 @pytest.fixture
-def stranger(tmp_path: Path) -> Machine:
+def stranger(foreign: Machine, tmp_path: Path) -> Machine:
     """A host on which others have installed and loaded 2.0.0."""
-    machine = Machine(tmp_path / "stranger")
-    machine.add_driver("2.0.0")
-    machine.set_options(uacce_mode=2, pf_q_num=256)
-    machine.load()
-    return machine
+    return foreign.copied(tmp_path / "stranger")
 
 
 def put(machine: Machine, path: str, content: bytes = b"") -> str:

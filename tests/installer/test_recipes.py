@@ -14,7 +14,7 @@ from installer.decide import verification
 from installer.host import host_state, record
 from tests.installer import layouts, machines, modulefiles, settings, stacks
 from tests.installer.fakes import kernel
-from tests.installer.incidents import Crew, Users
+from tests.installer.incidents import Crew, Job, Users
 from tests.installer.machines import Machine
 
 HOME = f"/lib/modules/{machines.KERNEL}/updates/kae-simple-kmod"
@@ -337,9 +337,7 @@ def test_pods_with_a_resource_of_the_recipe_are_evicted(
     users.come("desk/fast", device="onload-3", resource=stacks.RESOURCES[1])
     users.come("shop/web", device="0000:79:00.0", resource="openfuyao.com/kae.hpre")
 
-    shown = crew.job(
-        image=stacks.onload(tmp_path / "2", "8.2"), version="8.2", **_without(stacks.ONLOAD, "driver_version")
-    ).settle()
+    shown = newer(crew, tmp_path).settle()
 
     assert shown.ready, shown.reason
     assert users.evicted == ["desk/fast"]
@@ -355,9 +353,7 @@ def test_a_process_with_the_node_open_blocks_the_change(
     (process / "fd").mkdir()
     (process / "fd/3").symlink_to("/dev/full")
 
-    shown = crew.job(
-        image=stacks.onload(tmp_path / "2", "8.2"), version="8.2", **_without(stacks.ONLOAD, "driver_version")
-    ).settle()
+    shown = newer(crew, tmp_path).settle()
 
     assert shown.state == "Blocked"
     assert "process 4711 (trader)" in shown.reason
@@ -368,9 +364,7 @@ def test_a_user_that_the_kernel_counts_blocks(crew: Crew, machine: Machine, user
     settings.installed(machine, stacks.onload(tmp_path / "1", "8.1"), **stacks.ONLOAD)
     machine.pin("onload")
 
-    shown = crew.job(
-        image=stacks.onload(tmp_path / "2", "8.2"), version="8.2", **_without(stacks.ONLOAD, "driver_version")
-    ).settle()
+    shown = newer(crew, tmp_path).settle()
 
     assert shown.state == "Blocked"
     assert "the module onload is in use 1 times more than by modules" in shown.reason
@@ -426,6 +420,12 @@ def test_a_driver_of_others_stays_unless_the_policy_says_always(machine: Machine
     assert settings.versions(machine) == {"1.0"}
 
 
+def newer(crew: Crew, folder: Path, **changes: str) -> Job:
+    """An installer of Onload 8.2."""
+    stated = _without(stacks.ONLOAD, "driver_version") | changes
+    return crew.job(image=stacks.onload(folder / "2", "8.2"), version="8.2", **stated)
+
+
 def _without(data: dict[str, object], name: str) -> dict[str, object]:
     return {key: value for key, value in data.items() if key != name}
 
@@ -472,12 +472,10 @@ def test_after_a_kill_the_next_installer_ends_the_change(
 ) -> None:
     stacks.add_own_sfc(machine)
     settings.installed(machine, stacks.onload(tmp_path / "1", "8.1"), **stacks.ONLOAD)
-    image = stacks.onload(tmp_path / "2", "8.2")
-    changes = _without(stacks.ONLOAD, "driver_version") | {"state": wanted}
     with contextlib.suppress(pytest.fail.Exception):  # A removal has fewer steps.
-        crew.job(image=image, version="8.2", **changes).end_after(step)
+        newer(crew, tmp_path, state=wanted).end_after(step)
 
-    shown = crew.job(image=image, version="8.2", **changes).settle()
+    shown = newer(crew, tmp_path, state=wanted).settle()
 
     assert shown.ready, shown.reason
     assert settings.versions(machine) == ({"8.2"} if wanted == "Present" else {None})

@@ -7,7 +7,7 @@ import pytest
 from installer import config, paths
 from installer.host import record
 from tests.installer import crashes, incidents, podresources, settings
-from tests.installer.incidents import Crew, Users
+from tests.installer.incidents import Crew, Job, Users
 from tests.installer.machines import Machine
 from tests.installer.settings import Boot
 from tests.kube.apiserver import ApiServer
@@ -82,78 +82,71 @@ def test_a_host_that_waits_for_another_pool_gives_its_lease_back(
     assert record.read(machine.host).lease == (settings.MINE if unfinished else None)
 
 
+@pytest.fixture
+def failed(machine: Machine, newer: Path, server: ApiServer, users: Users, crew: Crew) -> Job:
+    """An installer that has evicted a pod for a driver that does not load; the pod is back."""
+    crashes.spoil(newer, machine.kernel)
+    users.come(POD)
+    job = crew.job()
+    assert (job.settle().state, incidents.holder(server)) == ("Failed", "kp920-1")
+    users.come(POD)
+    return job
+
+
 @pytest.mark.parametrize(
     "again", ["a file of others", "an obstacle", "no answer", pytest.param("a user who stays", marks=pytest.mark.long)]
 )
+@pytest.mark.usefixtures("installed")
 def test_a_failed_host_keeps_its_turn_when_a_later_try_ends_early(
-    again: str, installed: Machine, tmp_path: Path, server: ApiServer, boot: Boot
+    again: str, boot: Boot, machine: Machine, failed: Job, server: ApiServer
 ) -> None:
-    machine = installed.copied(tmp_path / "failing")
-    machine.add_image(tmp_path / "newer", "2.0.2")
-    crashes.spoil(tmp_path / "newer", machine.kernel)
-    with podresources.serving(machine.root) as kubelet, Crew(machine, server) as crew:
-        users = Users(kubelet, server)
-        users.come(POD)
-        job = crew.job(image=tmp_path / "newer")
-        assert (job.settle().state, incidents.holder(server)) == ("Failed", "kp920-1")
-
-        users.come(POD)
-        if again == "an obstacle":
-            machine.pin("hisi_sec2", 5)
-        elif again == "no answer":
-            server.down()
-        elif again == "a user who stays":
-            machine.hold(4711, "hisi_hpre-0", comm="nginx")
-        else:
-            machine.host.write(f"{paths.LIBRARIES}/strange", "")
-        for _ in range(4):
-            boot.now_s += 7300
-            job.settle()
-
-        noted = record.read(machine.host)
-        assert noted.lease == job.parts.claim.name == settings.MINE
-        assert noted.attempt is not None
-        assert (noted.attempt.disturbed, users.evicted) == (1, [POD])
-        if again != "no answer":
-            assert incidents.holder(server) == "kp920-1"
-
-
-def test_a_failed_host_keeps_its_turn_when_a_device_is_opened_late(
-    installed: Machine, tmp_path: Path, server: ApiServer, boot: Boot
-) -> None:
-    machine = installed.copied(tmp_path / "failing")
-    machine.add_image(tmp_path / "newer", "2.0.2")
-    crashes.spoil(tmp_path / "newer", machine.kernel)
-    with podresources.serving(machine.root) as kubelet, Crew(machine, server) as crew:
-        users = Users(kubelet, server)
-        users.come(POD)
-        job = crew.job(image=tmp_path / "newer")
-        assert (job.settle().state, incidents.holder(server)) == ("Failed", "kp920-1")
-        users.come(POD)
+    if again == "an obstacle":
+        machine.pin("hisi_sec2", 5)
+    elif again == "no answer":
+        server.down()
+    elif again == "a user who stays":
+        machine.hold(4711, "hisi_hpre-0", comm="nginx")
+    else:
+        machine.host.write(f"{paths.LIBRARIES}/strange", "")
+    for _ in range(4):
         boot.now_s += 7300
-        job.at("begin-change", lambda: machine.hold(4711, "hisi_hpre-0"))
+        failed.settle()
 
-        shown = job.settle()
-
-        assert (shown.state, incidents.holder(server)) == ("Blocked", "kp920-1")
+    noted = record.read(machine.host)
+    assert noted.lease == failed.parts.claim.name == settings.MINE
+    assert noted.attempt is not None
+    assert (noted.attempt.disturbed, server.state.evicted) == (1, [POD])
+    if again != "no answer":
+        assert incidents.holder(server) == "kp920-1"
 
 
 @pytest.mark.usefixtures("installed")
-def test_a_host_that_was_installed_anew_frees_leases_of_its_name(machine: Machine, server: ApiServer) -> None:
+def test_a_failed_host_keeps_its_turn_when_a_device_is_opened_late(
+    boot: Boot, machine: Machine, failed: Job, server: ApiServer
+) -> None:
+    boot.now_s += 7300
+    failed.at("begin-change", lambda: machine.hold(4711, "hisi_hpre-0"))
+
+    shown = failed.settle()
+
+    assert (shown.state, incidents.holder(server)) == ("Blocked", "kp920-1")
+
+
+@pytest.mark.usefixtures("installed")
+def test_a_host_that_was_installed_anew_frees_leases_of_its_name(server: ApiServer, crew: Crew) -> None:
     server.put_lease(settings.MINE, holderIdentity="kp920-1")
-    with Crew(machine, server) as crew:
-        crew.job("2.0.1").settle()
+
+    crew.job("2.0.1").settle()
 
     assert incidents.holder(server) == ""
 
 
 @pytest.mark.usefixtures("installed")
-def test_the_lease_of_another_host_stays_and_is_looked_at_once(machine: Machine, server: ApiServer) -> None:
+def test_the_lease_of_another_host_stays_and_is_looked_at_once(server: ApiServer, crew: Crew) -> None:
     server.put_lease(settings.MINE, holderIdentity="kp920-2")
-    with Crew(machine, server) as crew:
-        job = crew.job("2.0.1")
-        for _ in range(3):
-            job.loop.cycle()
+    job = crew.job("2.0.1")
+    for _ in range(3):
+        job.loop.cycle()
 
     assert (incidents.holder(server), job.shown.state) == ("kp920-2", "Ready")
     assert [request.partition(" ")[0] for request in server.state.requests] == ["GET"]
