@@ -152,9 +152,20 @@ def until(happened: Callable[[], object]) -> None:
         time.sleep(0.005)
 
 
+def flip(path: Path) -> None:
+    """Change the last bit of a file, as a bad disk does."""
+    content = path.read_bytes()
+    path.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+
+
 def panic(machine: Machine, job: Job) -> None:
     """Let the driver 2.0.2 panic as the installer loads it, and boot."""
     machine.let_panic("2.0.2")
+    crash(machine, job)
+
+
+def crash(machine: Machine, job: settings.Installer) -> None:
+    """Let an installer work until the kernel panics, and boot."""
     with pytest.raises(kernel.Panic):
         job.settle()
     machine.reboot()

@@ -208,6 +208,10 @@ class Machine:
         failure = {"command": command, "text": text, "code": code, "times": times}
         self._disk.write("fake/failures.json", json.dumps([*self._disk.value("fake/failures.json", []), failure]))
 
+    def refuse(self, module: str = "hisi_zip", times: int | None = 1) -> None:
+        """Lets the kernel refuse a module when modprobe loads it, so many times or (None) always."""
+        self.fail(f"modprobe {module}", f"modprobe: ERROR: could not insert '{module}': No such device", times=times)
+
     def mend(self) -> None:
         """Nothing fails or panics any more, and no module is dead when it is loaded again."""
         self._disk.remove("fake/failures.json")

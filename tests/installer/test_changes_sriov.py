@@ -114,7 +114,7 @@ def test_a_bios_without_them_costs_the_devices_until_none_is_asked_for(machine: 
 
 def test_the_number_before_a_failed_change_is_also_that_of_the_next_boot(machine: Machine, crew: Crew) -> None:
     crew.job("2.0.1", sriov={"zip": 3}).settle()
-    machine.fail("modprobe hisi_zip", "modprobe: ERROR: could not insert 'hisi_zip': No such device", times=1)
+    machine.refuse()
 
     crew.job(sriov={"zip": 5}).settle()
     machine.reboot()

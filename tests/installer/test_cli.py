@@ -26,12 +26,6 @@ from tests.kube.apiserver import ApiServer
 ROOT = Path(__file__).parents[2]
 DEADLINE_S = 20
 
-MAIN = (
-    "import sys; from installer import cli; from installer.host import chroot; from tests.installer import kernel;"
-    " chroot.Host = kernel.Host; sys.exit(cli.main())"
-)
-"""The program as it is, save that the host's own programs run without chroot."""
-
 
 @pytest.fixture(autouse=True)
 def on_fake_hosts(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -58,7 +52,7 @@ def options(machine: Machine, image: Path, stated: config.Config | None = None) 
 
 def start(*arguments: str, before: tuple[str, ...] = ()) -> "subprocess.Popen[str]":
     """The program in a process of its own."""
-    command = [*before, sys.executable, "-c", MAIN, *arguments]
+    command = [*before, sys.executable, "-c", behind.MAIN, *arguments]
     return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 

@@ -10,7 +10,6 @@ import pytest
 from installer import config, paths
 from installer.host import record
 from tests.installer import incidents, settings
-from tests.installer.fakes import kernel
 from tests.installer.incidents import Crew
 from tests.installer.machines import Machine
 from tests.installer.settings import Boot
@@ -73,9 +72,7 @@ def test_the_old_wish_is_fulfilled_at_once_after_a_crash(machine: Machine, crew:
 
 def test_a_crash_on_the_way_back_leaves_the_host_alone_until_retry(machine: Machine, crew: Crew) -> None:
     machine.let_panic("2.0.1")
-    with pytest.raises(kernel.Panic):
-        crew.job().settle()
-    machine.reboot()
+    incidents.crash(machine, crew.job())
 
     job = crew.job()
     shown = job.settle()
@@ -110,7 +107,7 @@ def test_the_plan_after_a_crash_is_the_way_back(machine: Machine, crew: Crew) ->
 
 
 def test_a_way_back_that_fails_is_tried_again_after_a_pause(machine: Machine, crew: Crew, boot: Boot) -> None:
-    machine.fail("modprobe hisi_zip", "modprobe: ERROR: could not insert 'hisi_zip': No such device", times=1)
+    machine.refuse()
     job = crew.job()
     assert "The previous driver cannot be restored" in job.settle().reason
     boot.now_s += 600
@@ -130,9 +127,7 @@ def test_a_second_crash_after_retry_brings_the_driver_back(machine: Machine, cre
     job = crew.job()
     job.settle()
     machine.host.write(paths.KAE.retry, "")
-    with pytest.raises(kernel.Panic):
-        job.settle()
-    machine.reboot()
+    incidents.crash(machine, job)
 
     shown = crew.job().settle()
 
@@ -146,9 +141,7 @@ def test_a_second_crash_after_retry_brings_the_driver_back(machine: Machine, cre
 
 def test_a_driver_that_crashed_twice_on_request_is_left_alone(machine: Machine, crew: Crew) -> None:
     machine.let_panic("2.0.1")
-    with pytest.raises(kernel.Panic):
-        crew.job().settle()
-    machine.reboot()
+    incidents.crash(machine, crew.job())
     job = crew.job()
     job.settle()
     machine.let_panic("2.0.2")
@@ -182,9 +175,7 @@ def test_a_driver_that_crashed_does_not_end_the_change_to_another(reboots: bool,
 def test_a_way_back_that_crashes_is_not_begun_again_for_a_bad_wish(machine: Machine, crew: Crew) -> None:
     shutil.rmtree(machine.image("2.0.3") / "opt/lib")
     machine.let_panic("2.0.1")
-    with pytest.raises(kernel.Panic):
-        crew.job("2.0.3").settle()
-    machine.reboot()
+    incidents.crash(machine, crew.job("2.0.3"))
 
     shown = crew.job("2.0.3").settle()
 
@@ -193,7 +184,7 @@ def test_a_way_back_that_crashes_is_not_begun_again_for_a_bad_wish(machine: Mach
 
 
 def test_a_boot_after_a_way_back_that_failed_is_no_second_crash(machine: Machine, crew: Crew) -> None:
-    machine.fail("modprobe hisi_zip", "modprobe: ERROR: could not insert 'hisi_zip': No such device", times=1)
+    machine.refuse()
     assert "cannot be restored" in crew.job().settle().reason
     machine.reboot()
 
@@ -267,9 +258,7 @@ def test_after_the_loss_of_the_record_retry_notes_a_crash_again(machine: Machine
     job = crew.job()
     job.settle()
     machine.host.write(paths.KAE.retry, "")
-    with pytest.raises(kernel.Panic):
-        job.settle()
-    machine.reboot()
+    incidents.crash(machine, job)
 
     assert (crew.job().settle().reason, incidents.blocked(machine)) == (BACK, False)
     machine.reboot()
@@ -301,7 +290,7 @@ def test_a_first_driver_that_panics_crashes_the_host_once_and_leaves_none(bare: 
 
 
 def test_a_first_driver_that_fails_is_let_go_after_a_kill_at_its_end(bare: Machine) -> None:
-    bare.fail("modprobe hisi_zip", "modprobe: ERROR: could not insert 'hisi_zip': No such device", times=1)
+    bare.refuse()
     with Crew(bare) as crew:
         crew.job().end_after("record-old-driver")
         assert incidents.blocked(bare)

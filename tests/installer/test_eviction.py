@@ -23,6 +23,11 @@ def pod(key: str) -> processes.Holder:
     return processes.Holder(text=f"pod {key} (container web: 0000:79:00.0)", pod=key)
 
 
+def held(note: str) -> device_holders.Holders:
+    """The holders where the first pod stays, and why."""
+    return device_holders.Holders(holders=(pod(NGINX),), notes=(note,))
+
+
 class Node:
     """Holders, the API server's answers, and a clock that only pauses turn."""
 
@@ -130,9 +135,7 @@ def test_a_budget_that_never_allows_it_is_named_at_the_deadline() -> None:
 
     ended = node.drain(60)
 
-    assert ended == device_holders.Holders(
-        holders=(pod(NGINX),), notes=(f"The pod {NGINX} is not evicted: {BUDGET.reason}",)
-    )
+    assert ended == held(f"The pod {NGINX} is not evicted: {BUDGET.reason}")
     assert node.now_s == 60
     assert len([key for _, key in node.asked if key == NGINX]) == 12
 
@@ -144,9 +147,7 @@ def test_a_pod_that_may_not_be_evicted_is_asked_for_only_once() -> None:
     ended = node.drain(60)
 
     assert node.asked == [(0, NGINX)]
-    assert ended == device_holders.Holders(
-        holders=(pod(NGINX),), notes=(f"The pod {NGINX} is not evicted: {FORBIDDEN.reason}",)
-    )
+    assert ended == held(f"The pod {NGINX} is not evicted: {FORBIDDEN.reason}")
 
 
 def test_a_pod_that_may_not_be_evicted_is_still_waited_for() -> None:
@@ -224,8 +225,7 @@ def test_with_draining_off_the_deadline_says_so() -> None:
 
     ended = node.drain(60, enabled=False)
 
-    note = "No pod is evicted, as the policy's drain is not enabled."
-    assert ended == device_holders.Holders(holders=(pod(NGINX),), notes=(note,))
+    assert ended == held("No pod is evicted, as the policy's drain is not enabled.")
 
 
 def test_processes_of_the_host_are_only_waited_for() -> None:
@@ -290,9 +290,7 @@ def test_an_api_server_that_came_back_is_not_blamed_at_the_deadline() -> None:
 
     ended = node.drain(60)
 
-    assert ended == device_holders.Holders(
-        holders=(pod(NGINX),), notes=(f"The pod {NGINX} is not evicted: {BUDGET.reason}",)
-    )
+    assert ended == held(f"The pod {NGINX} is not evicted: {BUDGET.reason}")
 
 
 def test_what_the_api_server_cannot_do_is_tried_again() -> None:

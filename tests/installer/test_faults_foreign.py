@@ -9,7 +9,6 @@ from tests.installer.incidents import Crew
 from tests.installer.machines import Machine
 
 BACK = "The host is back in its previous state."
-NO_DEVICE = "modprobe: ERROR: could not insert 'hisi_hpre': No such device"
 BY_HAND = 'SUBSYSTEM=="uacce", GROUP="kaegroup", MODE="0660"\n'
 FOREIGN = "options hisi_hpre uacce_mode=2 pf_q_num=512 vfs_num=2\n"
 
@@ -25,11 +24,6 @@ def theirs(machine: Machine) -> Machine:
     return machine
 
 
-def refuse(machine: Machine) -> None:
-    """Lets the last module that is loaded refuse once."""
-    machine.fail("modprobe hisi_zip", "modprobe: ERROR: could not insert 'hisi_zip': No such device", times=1)
-
-
 def contents(machine: Machine) -> dict[str, str]:
     """The host's files without those of the store, by digest, and the modes of its device nodes."""
     files = machine.files("etc", "opt", "usr")
@@ -41,7 +35,7 @@ def contents(machine: Machine) -> dict[str, str]:
 def test_a_driver_of_others_comes_back_with_all_that_belongs_to_it(theirs: Machine, crew: Crew) -> None:
     before, vfs = contents(theirs), theirs.vfs(incidents.HPRE)
     assert (len(vfs), set(theirs.nodes().values())) == (2, {0o660})
-    refuse(theirs)
+    theirs.refuse()
 
     shown = crew.job("2.0.1", install_policy="Always").settle()
 
@@ -58,7 +52,7 @@ def test_nodes_that_others_opened_by_hand_are_open_again(machine: Machine, crew:
     machine.load()
     for name in machine.nodes():
         (machine.root / "dev" / name).chmod(0o666)
-    refuse(machine)
+    machine.refuse()
 
     shown = crew.job("2.0.1", install_policy="Always").settle()
 
@@ -78,7 +72,7 @@ def test_options_of_others_in_other_files_are_never_touched(machine: Machine, cr
 
 def test_a_first_install_that_fails_leaves_no_traces(machine: Machine, crew: Crew) -> None:
     before = set(machine.files("etc", "lib", "opt", "usr"))
-    machine.fail("modprobe hisi_hpre", NO_DEVICE, times=1)
+    machine.refuse("hisi_hpre")
 
     shown = crew.job("2.0.1").settle()
 

@@ -12,6 +12,7 @@ import pytest
 from installer import config, paths
 from installer.host import record
 from tests.installer import incidents, settings
+from tests.installer import kernel as behind
 from tests.installer.incidents import Crew
 from tests.installer.machines import Machine
 from tests.kube.apiserver import ApiServer
@@ -20,12 +21,6 @@ pytestmark = pytest.mark.usefixtures("installed")
 
 ROOT = Path(__file__).parents[2]
 DEADLINE_S = 30
-
-MAIN = (
-    "import sys; from installer import cli; from installer.host import chroot; from tests.installer import kernel;"
-    " chroot.Host = kernel.Host; sys.exit(cli.main())"
-)
-"""The program as it is, save that the host's own programs run without chroot."""
 
 
 class Pods:
@@ -50,9 +45,8 @@ class Pods:
         (self._folder / name).mkdir()
         options = {**self._options, "--program-dir": self._folder / name}
         words = [str(word) for pair in options.items() for word in pair]
-        started = subprocess.Popen(
-            [sys.executable, "-c", MAIN, *words], cwd=ROOT, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
+        command = [sys.executable, "-c", behind.MAIN, *words]
+        started = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self._running.append(started)
         return started
 

@@ -19,10 +19,6 @@ BACK = "The host is back in its previous state."
 NOT_BACK = "The previous driver cannot be restored:"
 
 
-def refuse(machine: Machine, module: str, times: int | None = 1) -> None:
-    machine.fail(f"modprobe {module}", f"modprobe: ERROR: could not insert '{module}': No such device", times=times)
-
-
 def obstruct(machine: Machine, name: str) -> None:
     """Put a folder with a file where a library of each driver in the store is to go; an empty one would make way."""
     for path in (machine.root / "var/lib/kae/drivers").iterdir():
@@ -55,7 +51,7 @@ def test_what_a_killed_installer_left_beside_the_good_files_goes(machine: Machin
 
 
 def test_a_rollback_that_fails_for_one_module_names_both_and_brings_others_back(machine: Machine, crew: Crew) -> None:
-    refuse(machine, "hisi_hpre", times=None)
+    machine.refuse("hisi_hpre", times=None)
 
     shown = crew.job().settle()
 
@@ -73,7 +69,7 @@ def test_a_rollback_that_fails_for_one_module_names_both_and_brings_others_back(
 def test_after_a_failed_rollback_the_next_try_ends_with_the_new_driver(
     machine: Machine, crew: Crew, boot: Boot
 ) -> None:
-    refuse(machine, "hisi_hpre", times=None)
+    machine.refuse("hisi_hpre", times=None)
     crew.job().settle()
     machine.mend()
     boot.now_s += 60
@@ -84,7 +80,7 @@ def test_after_a_failed_rollback_the_next_try_ends_with_the_new_driver(
 
 
 def test_after_a_rollback_that_failed_the_old_wish_ends_with_the_old_driver(machine: Machine, crew: Crew) -> None:
-    refuse(machine, "hisi_hpre", times=None)
+    machine.refuse("hisi_hpre", times=None)
     crew.job().settle()
     machine.mend()
 
@@ -96,7 +92,7 @@ def test_after_a_rollback_that_failed_the_old_wish_ends_with_the_old_driver(mach
 def test_a_store_without_the_old_driver_is_named_when_it_cannot_come_back(machine: Machine, crew: Crew) -> None:
     installed = record.read(machine.host).installed
     assert installed is not None
-    refuse(machine, "hisi_zip")
+    machine.refuse("hisi_zip")
     job = crew.job()
     job.at("begin-change", lambda: shutil.rmtree(machine.root / f"var/lib/kae/drivers/{installed.id}"))
 
@@ -183,7 +179,7 @@ def test_no_module_is_loaded_after_one_that_hangs(
 
 
 def test_a_depmod_that_hangs_ends_a_rollback(machine: Machine, crew: Crew, monkeypatch: pytest.MonkeyPatch) -> None:
-    refuse(machine, "hisi_zip", times=1)
+    machine.refuse("hisi_zip", times=1)
     calls = []
     index = kmod.index
 
@@ -201,8 +197,7 @@ def test_a_depmod_that_hangs_ends_a_rollback(machine: Machine, crew: Crew, monke
 def test_a_staged_driver_that_changes_before_the_swap_is_no_removal(machine: Machine, users: Users, crew: Crew) -> None:
     def flip() -> None:
         (path,) = machine.host.path(paths.KAE.drivers).glob("prebuilt-2.0.2-*/modules/hisi_zip.ko")
-        content = path.read_bytes()
-        path.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+        incidents.flip(path)
 
     users.come(incidents.POD)
     job = crew.job()

@@ -70,17 +70,6 @@ def test_a_host_whose_kernel_is_another_pools_waits_and_is_not_ready(machine: Ma
     assert (machine.files(), settings.changes_made(machine)) == (before, [])
 
 
-def test_a_host_that_is_to_be_without_driver_is_ready_when_it_is_clean(machine: Machine, image: Path) -> None:
-    before = set(machine.files("etc", "lib", "opt"))
-    settings.installed(machine, image)
-
-    shown = settings.installer(machine, image, state="Absent").settle()
-
-    assert (shown.state, shown.reason) == ("Ready", "No driver of KAE is installed, as the policy asks.")
-    assert machine.loaded() == {}
-    assert set(machine.files("etc", "lib", "opt")) == before
-
-
 @pytest.mark.usefixtures("installed")
 def test_what_an_interrupted_change_left_on_a_host_that_is_right_is_removed(machine: Machine, image: Path) -> None:
     machine.host.write(paths.KAE.changing, "{}\n")

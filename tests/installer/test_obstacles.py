@@ -12,7 +12,6 @@ import pytest
 
 from installer import config as shape
 from installer import paths
-from installer.decide import obstacles
 from installer.host import chroot, module_search, record, rpm
 from installer.sources import build
 from tests import tools
@@ -59,7 +58,8 @@ CASES: dict[str, tuple[Callable[[Machine], object], Callable[[Machine], object],
     "kernel-cryptography": (
         lambda machine: machine.pin("hisi_sec2", 3),
         lambda machine: machine.pin("hisi_sec2", 0),
-        f"{KERNEL_USES}hisi_sec2 (reference count 3), as dm-crypt, ",
+        f"{KERNEL_USES}hisi_sec2 (reference count 3), as dm-crypt, IPsec and kTLS do: end that use (/proc/crypto and"
+        " 'dmsetup table' on the host show it), or blacklist the module and reboot.",
     ),
     "options-elsewhere": (
         lambda machine: machine.host.write("/etc/modprobe.d/site.conf", "options hisi-zip pf_q_num=8\n"),
@@ -457,10 +457,6 @@ def test_as_many_compilers_run_as_the_quota_allows(
         layouts.put(tmp_path / "sys/fs/cgroup" / path, f"{text}\n".encode())
 
     assert build.jobs(tmp_path) == most
-
-
-def test_no_obstacle_is_found_where_nothing_is() -> None:
-    assert obstacles.find(settings.config(), settings.current(), replace=True) == ()
 
 
 def test_a_package_with_other_modules_is_not_erased(

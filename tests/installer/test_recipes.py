@@ -12,8 +12,7 @@ from installer import config, paths
 from installer.change import transaction
 from installer.decide import verification
 from installer.host import host_state, record
-from tests.installer import layouts, machines, modulefiles, settings, stacks
-from tests.installer.fakes import kernel
+from tests.installer import incidents, layouts, machines, modulefiles, settings, stacks
 from tests.installer.incidents import Crew, Job, Users
 from tests.installer.machines import Machine
 
@@ -489,9 +488,7 @@ def test_a_driver_that_crashes_the_host_is_not_tried_again(machine: Machine, tmp
     image = stacks.payload(tmp_path / "2", "modules", stacks.kmod_files("1.1"))
     machine.let_panic("1.1", "simple_kmod")
     newer = stacks.KMOD | {"driver_version": "1.1"}
-    with pytest.raises(kernel.Panic):
-        settings.installer(machine, image, **newer).settle()
-    machine.reboot()
+    incidents.crash(machine, settings.installer(machine, image, **newer))
 
     shown = settings.installer(machine, image, **newer).settle()
 
