@@ -1,7 +1,6 @@
 """enabledCleanup: the driver goes with its DaemonSet, and with nothing less."""
 
 import threading
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -66,11 +65,9 @@ def test_the_driver_goes_when_its_daemon_set_is_gone_or_going(
             server.put_daemon_set(DAEMON_SET, **daemon_set)
         pod.host.stop.set()
 
-    began = time.monotonic()
     code = pod.run(end)
 
     assert (code, machine.loaded()) == (0, {})
-    assert time.monotonic() - began < DEADLINE_S
     assert not machine.host.path(paths.KAE.changing).exists()
 
 

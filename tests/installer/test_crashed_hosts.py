@@ -58,16 +58,11 @@ def test_after_a_crash_retry_tries_the_driver_again(machine: Machine, crew: Crew
     assert (shown.state, incidents.works(machine, "2.0.2")) == ("Ready", True)
 
 
-def test_after_a_crash_a_new_wish_is_tried_at_once(machine: Machine, crew: Crew) -> None:
-    shown = crew.job("2.0.3").settle()
+@pytest.mark.parametrize("version", ["2.0.3", "2.0.1"], ids=["new", "old"])
+def test_after_a_crash_another_wish_is_fulfilled_at_once(version: str, machine: Machine, crew: Crew) -> None:
+    shown = crew.job(version).settle()
 
-    assert (shown.state, incidents.works(machine, "2.0.3"), incidents.blocked(machine)) == ("Ready", True, False)
-
-
-def test_the_old_wish_is_fulfilled_at_once_after_a_crash(machine: Machine, crew: Crew) -> None:
-    shown = crew.job("2.0.1").settle()
-
-    assert (shown.state, incidents.works(machine), incidents.blocked(machine)) == ("Ready", True, False)
+    assert (shown.state, incidents.works(machine, version), incidents.blocked(machine)) == ("Ready", True, False)
 
 
 def test_a_crash_on_the_way_back_leaves_the_host_alone_until_retry(machine: Machine, crew: Crew) -> None:
@@ -131,12 +126,8 @@ def test_a_second_crash_after_retry_brings_the_driver_back(machine: Machine, cre
 
     shown = crew.job().settle()
 
-    assert (shown.state, shown.reason, incidents.works(machine), incidents.blocked(machine)) == (
-        "Failed",
-        BACK,
-        True,
-        False,
-    )
+    assert (shown.state, shown.reason) == ("Failed", BACK)
+    assert (incidents.works(machine), incidents.blocked(machine)) == (True, False)
 
 
 def test_a_driver_that_crashed_twice_on_request_is_left_alone(machine: Machine, crew: Crew) -> None:
@@ -162,12 +153,8 @@ def test_a_driver_that_crashed_does_not_end_the_change_to_another(reboots: bool,
 
     shown = crew.job().settle()
 
-    assert (shown.state, shown.reason, incidents.works(machine), incidents.blocked(machine)) == (
-        "Failed",
-        BACK,
-        True,
-        False,
-    )
+    assert (shown.state, shown.reason) == ("Failed", BACK)
+    assert (incidents.works(machine), incidents.blocked(machine)) == (True, False)
     machine.reboot()
     assert (crew.job().settle().reason, incidents.works(machine)) == (BACK, True)
 

@@ -150,17 +150,10 @@ def test_a_pod_that_may_not_be_evicted_is_asked_for_only_once() -> None:
     assert ended == held(f"The pod {NGINX} is not evicted: {FORBIDDEN.reason}")
 
 
-def test_a_pod_that_may_not_be_evicted_is_still_waited_for() -> None:
+@pytest.mark.parametrize("answer", [FORBIDDEN, cluster.EvictionAnswer(outcome=cluster.Outcome.GONE)])
+def test_a_pod_that_may_not_be_evicted_or_is_gone_is_waited_for(answer: cluster.EvictionAnswer) -> None:
     node = Node(NGINX)
-    node.answers[NGINX] = lambda _: FORBIDDEN
-    node.leaves[NGINX] = 40
-
-    assert (node.drain(60), node.now_s) == (None, 40)
-
-
-def test_a_pod_whose_object_is_gone_holds_until_its_containers_have_ended() -> None:
-    node = Node(NGINX)
-    node.answers[NGINX] = lambda _: cluster.EvictionAnswer(outcome=cluster.Outcome.GONE)
+    node.answers[NGINX] = lambda _: answer
     node.leaves[NGINX] = 8
 
     assert (node.drain(), node.now_s) == (None, 8)
