@@ -6,7 +6,7 @@ import pytest
 
 from installer import config, paths
 from installer.host import record
-from tests.installer import crashes, incidents, podresources, settings
+from tests.installer import crashes, incidents, settings
 from tests.installer.incidents import Crew, Job, Users
 from tests.installer.machines import Machine
 from tests.installer.settings import Boot
@@ -18,17 +18,15 @@ POD = "shop/checkout"
 
 @pytest.mark.usefixtures("installed")
 def test_users_are_spared_a_repair_that_nobody_asked_for(
-    machine: Machine, image: Path, boot: Boot, server: ApiServer
+    machine: Machine, image: Path, boot: Boot, server: ApiServer, users: Users
 ) -> None:
-    server.put_pods(POD)
+    users.come(POD)
     settings.break_parameter(machine)
-    with podresources.serving(machine.root) as kubelet:
-        kubelet.give(POD, "nginx", settings.kind("hpre").resource, "0000:79:00.0")
-        machine.calls()
-        for _ in range(3):
-            made = settings.installer(machine, image, server.kubeconfig)
-            made.settle()
-            boot.now_s += 7200
+    machine.calls()
+    for _ in range(3):
+        made = settings.installer(machine, image, server.kubeconfig)
+        made.settle()
+        boot.now_s += 7200
 
     assert (made.shown.state, settings.changes_made(machine)) == ("Blocked", [])
     assert made.shown.reason == (
@@ -36,6 +34,7 @@ def test_users_are_spared_a_repair_that_nobody_asked_for(
         " the repair, which waits until no device is held: pod shop/checkout (container nginx: 0000:79:00.0)."
     )
     assert (server.state.requests, machine.host.path(paths.KAE.changing).exists()) == ([], False)
+    users.kubelet.remove(POD)
     assert settings.installer(machine, image).settle().state == "Ready"
 
 

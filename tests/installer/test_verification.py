@@ -12,12 +12,8 @@ from runtime import shapes
 from tests.installer import machines, modulefiles, settings
 
 HPRE, SEC, ZIP = "0000:79:00.0", "0000:76:00.0", "0000:75:00.0"
-LOAD, FILES, VFS, NODES = (
-    verification.Sort.LOAD,
-    verification.Sort.FILES,
-    verification.Sort.VFS,
-    verification.Sort.NODES,
-)
+Sort = verification.Sort
+LOAD, FILES, VFS, NODES = Sort.LOAD, Sort.FILES, Sort.VFS, Sort.NODES
 
 
 def faults(
