@@ -82,6 +82,11 @@ class Machine:
             layouts.put(self.root / f"lib/modules/{self.kernel}/{folder}/{name}", content)
         self._depmod(self.kernel)
 
+    def add_module(self, name: str, content: bytes) -> None:
+        """Adds a module file of others for the running kernel, and makes it known."""
+        layouts.put(self.root / f"lib/modules/{self.kernel}/extra/{name}.ko", content)
+        self._depmod(self.kernel)
+
     def set_options(self, **parameters: int) -> None:
         """Writes an options file for each kind's module."""
         text = " ".join(f"{name}={value}" for name, value in parameters.items())

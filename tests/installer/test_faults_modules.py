@@ -3,7 +3,7 @@
 import pytest
 
 from installer import paths
-from tests.installer import incidents, layouts, modulefiles, settings
+from tests.installer import incidents, modulefiles, settings
 from tests.installer.incidents import Crew
 from tests.installer.machines import Machine
 
@@ -16,8 +16,7 @@ STRANGER = "etc/modprobe.d/zz-tuning.conf"
 def load_migration(machine: Machine, more: bytes = b"") -> None:
     """Load a module of others that stands on hisi_qm; its file says more at its end."""
     file = modulefiles.ModuleFile(name="hisi_migration", version="2.0.1", kernel=machine.kernel)
-    layouts.put(machine.root / f"lib/modules/{machine.kernel}/extra/hisi_migration.ko", file.plain() + more)
-    machine.host.run("depmod", "-a", machine.kernel)
+    machine.add_module("hisi_migration", file.plain() + more)
     machine.load("hisi_migration")
 
 

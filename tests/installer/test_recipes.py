@@ -375,8 +375,7 @@ def test_two_recipes_and_kae_share_a_host(machine: Machine, image: Path, tmp_pat
     settings.installed(first, stacks.payload(tmp_path / "k", "modules", stacks.kmod_files("1.0")), **stacks.KMOD)
     settings.installed(second, stacks.onload(tmp_path / "o", "8.1"), **stacks.ONLOAD)
     above = modulefiles.driver("2.0.1", machines.KERNEL, "hisi_acc_vfio_pci")
-    layouts.put(machine.root / f"lib/modules/{machines.KERNEL}/extra/hisi-acc-vfio-pci.ko", *above.values())
-    machine.host.run("depmod", "-a", machines.KERNEL)
+    machine.add_module("hisi-acc-vfio-pci", *above.values())
     machine.load("hisi_acc_vfio_pci")
     every = set(machine.loaded())
 
@@ -404,8 +403,7 @@ def test_an_installer_waits_while_that_of_another_recipe_changes_the_host(machin
 
 def test_a_driver_of_others_stays_unless_the_policy_says_always(machine: Machine, tmp_path: Path) -> None:
     for name, content in stacks.kmod_files("0.9").items():
-        layouts.put(machine.root / f"lib/modules/{machines.KERNEL}/extra/{name}", content)
-    machine.host.run("depmod", "-a", machines.KERNEL)
+        machine.add_module(name.removesuffix(".ko"), content)
     machine.load("simple_kmod", "simple_procfs_kmod")
     image = stacks.payload(tmp_path, "modules", stacks.kmod_files("1.0"))
 
@@ -452,19 +450,14 @@ def test_a_module_that_others_need_is_proved_too(machine: Machine, tmp_path: Pat
     assert [fault.text.partition(" (")[0] for fault in found] == ["Module sfc_char was loaded from elsewhere"]
 
 
-STEPS = ("store-driver", "begin-change", "block-autoload", "unload-modules", "place-modules", "place-libraries")
-LATER = ("index-modules", "write-options", "load-modules", "prove-driver", "record-driver", "allow-autoload")
-
-
-@pytest.mark.parametrize(
-    "step",
-    [
-        step
-        if step in ("begin-change", "place-modules", "record-driver")
-        else pytest.param(step, marks=pytest.mark.long)
-        for step in STEPS + LATER
-    ],
+STEPS = ("begin-change", "place-modules", "record-driver")
+LATER = (
+    *("store-driver", "block-autoload", "unload-modules", "place-libraries", "index-modules", "write-options"),
+    *("load-modules", "prove-driver", "allow-autoload"),
 )
+
+
+@pytest.mark.parametrize("step", [*STEPS, *(pytest.param(step, marks=pytest.mark.long) for step in LATER)])
 @pytest.mark.parametrize("wanted", ["Present", "Absent"])
 def test_after_a_kill_the_next_installer_ends_the_change(
     step: str, wanted: str, crew: Crew, machine: Machine, tmp_path: Path
