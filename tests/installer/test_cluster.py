@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -72,38 +73,37 @@ def test_another_pod_of_the_name_is_not_evicted(server: ApiServer, api: cluster.
     assert server.state.evicted == []
 
 
-def test_a_pod_that_is_not_there_is_gone(api: cluster.Cluster) -> None:
-    answer = api.evict("default", "nginx-0")
+@pytest.mark.parametrize(
+    ("state", "outcome", "reason"),
+    [
+        ({}, cluster.Outcome.GONE, ""),
+        (
+            {"budgets": {"default/nginx-0": "web"}},
+            cluster.Outcome.NOT_NOW,
+            "The disruption budget web needs 2 healthy pods and has 2 currently.",
+        ),
+        (
+            {"broken": {"pods/default/nginx-0": (429, {"message": "Too many requests, please try again later."})}},
+            cluster.Outcome.NOT_NOW,
+            "Too many requests, please try again later.",
+        ),
+        (
+            {"forbidden": {"pods/default/nginx-0"}},
+            cluster.Outcome.FORBIDDEN,
+            'pods "nginx-0" is forbidden: User "kae-driver" cannot do that.',
+        ),
+    ],
+    ids=["gone", "budget", "under load", "not allowed"],
+)
+def test_an_eviction_that_does_not_happen_says_why(
+    state: dict[str, Any], outcome: cluster.Outcome, reason: str, server: ApiServer, api: cluster.Cluster
+) -> None:
+    if state:
+        server.put_pods("default/nginx-0")
+    for name, value in state.items():
+        setattr(server.state, name, value)
 
-    assert answer == cluster.EvictionAnswer(outcome=cluster.Outcome.GONE)
-
-
-def test_a_budget_that_forbids_an_eviction_is_named(server: ApiServer, api: cluster.Cluster) -> None:
-    server.put_pods("default/nginx-0")
-    server.state.budgets = {"default/nginx-0": "web"}
-
-    answer = api.evict("default", "nginx-0")
-
-    reason = "The disruption budget web needs 2 healthy pods and has 2 currently."
-    assert answer == cluster.EvictionAnswer(outcome=cluster.Outcome.NOT_NOW, reason=reason)
-
-
-def test_an_api_server_under_load_says_not_now_in_its_own_words(server: ApiServer, api: cluster.Cluster) -> None:
-    server.state.broken["pods/default/nginx-0"] = (429, {"message": "Too many requests, please try again later."})
-
-    answer = api.evict("default", "nginx-0")
-
-    reason = "Too many requests, please try again later."
-    assert answer == cluster.EvictionAnswer(outcome=cluster.Outcome.NOT_NOW, reason=reason)
-
-
-def test_an_eviction_that_is_not_allowed_says_why(server: ApiServer, api: cluster.Cluster) -> None:
-    server.state.forbidden = {"pods/default/nginx-0"}
-
-    answer = api.evict("default", "nginx-0")
-
-    reason = 'pods "nginx-0" is forbidden: User "kae-driver" cannot do that.'
-    assert answer == cluster.EvictionAnswer(outcome=cluster.Outcome.FORBIDDEN, reason=reason)
+    assert api.evict("default", "nginx-0") == cluster.EvictionAnswer(outcome=outcome, reason=reason)
 
 
 def test_a_created_answer_that_says_failure_is_no_eviction(server: ApiServer, api: cluster.Cluster) -> None:
