@@ -194,6 +194,19 @@ def test_while_a_dead_kubelet_cannot_say_who_holds_a_device_nothing_is_unloaded(
     assert settings.changes_made(machine) == []
 
 
+def test_in_a_pod_nothing_is_unloaded_while_the_kubelets_socket_is_missing(
+    machine: Machine, crew: Crew, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(device_holders.IN_POD, "10.96.0.1")
+    machine.calls()
+
+    shown = crew.job().settle()
+
+    assert (shown.state, shown.ready, incidents.works(machine)) == ("Failed", False, True)
+    assert shown.reason.startswith(f"The kubelet's socket '{SOCKET}' is not there, so it is unknown which pods hold")
+    assert settings.changes_made(machine) == []
+
+
 @pytest.mark.usefixtures("dead_kubelet")
 def test_an_announcement_does_not_outlast_a_dead_kubelet(machine: Machine, crew: Crew) -> None:
     machine.host.write(paths.KAE.changing, "{}\n")
