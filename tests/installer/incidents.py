@@ -1,5 +1,6 @@
 """Incidents: events at a chosen step of an installer's work, and the pods and processes that hold devices."""
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +21,8 @@ from tests.kube.apiserver import ApiServer
 POD = "shop/checkout"
 HPRE = "0000:79:00.0"
 """A physical function of two sockets, whose entry is the first."""
+
+_DEADLINE_S = 30
 
 PACE_S = 600
 """The least time between two tries that evict."""
@@ -141,9 +144,28 @@ class Users:
         return self._server.state.evicted
 
 
+def until(happened: Callable[[], object]) -> None:
+    """Wait until something has happened."""
+    deadline = time.monotonic() + _DEADLINE_S
+    while not happened():
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(0.005)
+
+
+def flip(path: Path) -> None:
+    """Change the last bit of a file, as a bad disk does."""
+    content = path.read_bytes()
+    path.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+
+
 def panic(machine: Machine, job: Job) -> None:
     """Let the driver 2.0.2 panic as the installer loads it, and boot."""
     machine.let_panic("2.0.2")
+    crash(machine, job)
+
+
+def crash(machine: Machine, job: settings.Installer) -> None:
+    """Let an installer work until the kernel panics, and boot."""
     with pytest.raises(kernel.Panic):
         job.settle()
     machine.reboot()

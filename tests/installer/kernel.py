@@ -15,6 +15,12 @@ from installer.host import chroot
 from runtime import process
 from tests.installer.fakes import calls, disk, kernel
 
+MAIN = (
+    "import sys; from installer import cli; from installer.host import chroot; from tests.installer import kernel;"
+    " chroot.Host = kernel.Host; sys.exit(cli.main())"
+)
+"""The installer's program as it is, save that the host's own programs run without chroot."""
+
 _PROGRAM = Path(calls.__file__).resolve().with_name("kmod.py")
 """The target of the links of the fake programs."""
 

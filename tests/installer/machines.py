@@ -41,11 +41,7 @@ class Machine:
     """A machine with no driver but the kernel's own, of which nothing is loaded yet; `reboot` loads what udev would."""
 
     def __init__(
-        self,
-        root: Path,
-        kernel: str = KERNEL,
-        os: str = "openEuler 22.03 (LTS-SP4)",
-        **options: Unpack[Options],
+        self, root: Path, kernel: str = KERNEL, os: str = "openEuler 22.03 (LTS-SP4)", **options: Unpack[Options]
     ) -> None:
         """Fills a folder, new or (with chroot) that of a root file system."""
         self.root = root
@@ -84,6 +80,11 @@ class Machine:
         """Adds a driver's module files for the running kernel, and makes them known, as its package or build does."""
         for name, content in modulefiles.driver(version, self.kernel).items():
             layouts.put(self.root / f"lib/modules/{self.kernel}/{folder}/{name}", content)
+        self._depmod(self.kernel)
+
+    def add_module(self, name: str, content: bytes) -> None:
+        """Adds a module file of others for the running kernel, and makes it known."""
+        layouts.put(self.root / f"lib/modules/{self.kernel}/extra/{name}.ko", content)
         self._depmod(self.kernel)
 
     def set_options(self, **parameters: int) -> None:
@@ -211,6 +212,10 @@ class Machine:
         """Lets calls that begin with these words fail, so many times or (None) always."""
         failure = {"command": command, "text": text, "code": code, "times": times}
         self._disk.write("fake/failures.json", json.dumps([*self._disk.value("fake/failures.json", []), failure]))
+
+    def refuse(self, module: str = "hisi_zip", times: int | None = 1) -> None:
+        """Lets the kernel refuse a module when modprobe loads it, so many times or (None) always."""
+        self.fail(f"modprobe {module}", f"modprobe: ERROR: could not insert '{module}': No such device", times=times)
 
     def mend(self) -> None:
         """Nothing fails or panics any more, and no module is dead when it is loaded again."""

@@ -202,11 +202,7 @@ def function(address: str = "0000:79:00.0", kind_name: str = "hpre", **changes: 
 
 def functions() -> tuple[pci.Function, ...]:
     """Return one working function of each kind."""
-    return (
-        function("0000:75:00.0", "zip"),
-        function("0000:76:00.0", "sec"),
-        function("0000:79:00.0", "hpre"),
-    )
+    return (function("0000:75:00.0", "zip"), function("0000:76:00.0", "sec"), function("0000:79:00.0", "hpre"))
 
 
 def current(**changes: Any) -> host_state.HostState:

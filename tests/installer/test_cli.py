@@ -26,12 +26,6 @@ from tests.kube.apiserver import ApiServer
 ROOT = Path(__file__).parents[2]
 DEADLINE_S = 20
 
-MAIN = (
-    "import sys; from installer import cli; from installer.host import chroot; from tests.installer import kernel;"
-    " chroot.Host = kernel.Host; sys.exit(cli.main())"
-)
-"""The program as it is, save that the host's own programs run without chroot."""
-
 
 @pytest.fixture(autouse=True)
 def on_fake_hosts(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -58,7 +52,7 @@ def options(machine: Machine, image: Path, stated: config.Config | None = None) 
 
 def start(*arguments: str, before: tuple[str, ...] = ()) -> "subprocess.Popen[str]":
     """The program in a process of its own."""
-    command = [*before, sys.executable, "-c", MAIN, *arguments]
+    command = [*before, sys.executable, "-c", behind.MAIN, *arguments]
     return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
@@ -283,25 +277,13 @@ def test_a_retry_without_a_pause_does_not_end_a_later_one(machine: Machine, imag
 # Removal.
 
 
+@pytest.mark.parametrize("blocked", [False, True])
 @pytest.mark.usefixtures("installed")
-def test_remove_removes_our_driver_and_says_so(
-    machine: Machine, image: Path, capsys: pytest.CaptureFixture[str]
+def test_remove_removes_our_driver_also_where_it_is_kept_from_udev(
+    blocked: bool, machine: Machine, image: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    code = cli.main(["remove", *options(machine, image)])
-
-    assert (code, *capsys.readouterr()) == (
-        0,
-        "Ready: No driver of KAE is installed, as the policy asks.\n",
-        "",
-    )
-    assert machine.loaded() == {}
-
-
-@pytest.mark.usefixtures("installed")
-def test_remove_removes_a_driver_that_is_kept_from_udev(
-    machine: Machine, image: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    machine.host.write(paths.KAE.blocked, "blacklist hisi_qm\n")
+    if blocked:
+        machine.host.write(paths.KAE.blocked, "blacklist hisi_qm\n")
 
     code = cli.main(["remove", *options(machine, image)])
 
@@ -319,11 +301,8 @@ def test_remove_answers_programs_with_the_host_after_it(
     assert (code, data["verdict"], data["installed"], data["steps"]) == (0, "right", None, [])
 
 
+@pytest.mark.usefixtures("foreign")
 def test_remove_leaves_a_driver_of_others(machine: Machine, image: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    machine.add_driver("2.0.0")
-    machine.set_options(uacce_mode=2)
-    machine.load()
-
     code = cli.main(["remove", *options(machine, image)])
 
     said = "Foreign: A driver that others installed is at work; we remove only what we installed.\n"

@@ -1,11 +1,13 @@
 """Requests to the API server, by the real client over real HTTP."""
 
+import contextlib
 import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,24 +23,16 @@ LEASE = lease_objects.Lease(
 
 
 @pytest.fixture
-def server(tmp_path: Path) -> Iterator[ApiServer]:
-    with apiserver.serving(tmp_path) as serving:
-        yield serving
-
-
-@pytest.fixture
 def api(server: ApiServer) -> Iterator[cluster.Cluster]:
-    found = cluster.Cluster(server.kubeconfig)
-    yield found
-    found.close()
+    with contextlib.closing(cluster.Cluster(server.kubeconfig)) as api:
+        yield api
 
 
 @pytest.fixture
 def impatient(server: ApiServer) -> Iterator[cluster.Cluster]:
     """As `api`; but it waits for no more than a third of a second."""
-    found = cluster.Cluster(server.kubeconfig, timeout_s=0.3)
-    yield found
-    found.close()
+    with contextlib.closing(cluster.Cluster(server.kubeconfig, timeout_s=0.3)) as api:
+        yield api
 
 
 def failure(question: Callable[[], object], kind: type[Exception] = cluster.Unreachable) -> str:
@@ -46,6 +40,12 @@ def failure(question: Callable[[], object], kind: type[Exception] = cluster.Unre
     with pytest.raises(kind) as raised:
         question()
     return str(raised.value)
+
+
+def outcome(api: cluster.Cluster) -> cluster.Outcome:
+    """Ask once for an eviction, and close the connection."""
+    with contextlib.closing(api):
+        return api.evict("default", "nginx-0").outcome
 
 
 def test_an_eviction_is_accepted(server: ApiServer, api: cluster.Cluster) -> None:
@@ -73,38 +73,37 @@ def test_another_pod_of_the_name_is_not_evicted(server: ApiServer, api: cluster.
     assert server.state.evicted == []
 
 
-def test_a_pod_that_is_not_there_is_gone(api: cluster.Cluster) -> None:
-    answer = api.evict("default", "nginx-0")
+@pytest.mark.parametrize(
+    ("state", "outcome", "reason"),
+    [
+        ({}, cluster.Outcome.GONE, ""),
+        (
+            {"budgets": {"default/nginx-0": "web"}},
+            cluster.Outcome.NOT_NOW,
+            "The disruption budget web needs 2 healthy pods and has 2 currently.",
+        ),
+        (
+            {"broken": {"pods/default/nginx-0": (429, {"message": "Too many requests, please try again later."})}},
+            cluster.Outcome.NOT_NOW,
+            "Too many requests, please try again later.",
+        ),
+        (
+            {"forbidden": {"pods/default/nginx-0"}},
+            cluster.Outcome.FORBIDDEN,
+            'pods "nginx-0" is forbidden: User "kae-driver" cannot do that.',
+        ),
+    ],
+    ids=["gone", "budget", "under load", "not allowed"],
+)
+def test_an_eviction_that_does_not_happen_says_why(
+    state: dict[str, Any], outcome: cluster.Outcome, reason: str, server: ApiServer, api: cluster.Cluster
+) -> None:
+    if state:
+        server.put_pods("default/nginx-0")
+    for name, value in state.items():
+        setattr(server.state, name, value)
 
-    assert answer == cluster.EvictionAnswer(outcome=cluster.Outcome.GONE)
-
-
-def test_a_budget_that_forbids_an_eviction_is_named(server: ApiServer, api: cluster.Cluster) -> None:
-    server.put_pods("default/nginx-0")
-    server.state.budgets = {"default/nginx-0": "web"}
-
-    answer = api.evict("default", "nginx-0")
-
-    reason = "The disruption budget web needs 2 healthy pods and has 2 currently."
-    assert answer == cluster.EvictionAnswer(outcome=cluster.Outcome.NOT_NOW, reason=reason)
-
-
-def test_an_api_server_under_load_says_not_now_in_its_own_words(server: ApiServer, api: cluster.Cluster) -> None:
-    server.state.broken["pods/default/nginx-0"] = (429, {"message": "Too many requests, please try again later."})
-
-    answer = api.evict("default", "nginx-0")
-
-    reason = "Too many requests, please try again later."
-    assert answer == cluster.EvictionAnswer(outcome=cluster.Outcome.NOT_NOW, reason=reason)
-
-
-def test_an_eviction_that_is_not_allowed_says_why(server: ApiServer, api: cluster.Cluster) -> None:
-    server.state.forbidden = {"pods/default/nginx-0"}
-
-    answer = api.evict("default", "nginx-0")
-
-    reason = 'pods "nginx-0" is forbidden: User "kae-driver" cannot do that.'
-    assert answer == cluster.EvictionAnswer(outcome=cluster.Outcome.FORBIDDEN, reason=reason)
+    assert api.evict("default", "nginx-0") == cluster.EvictionAnswer(outcome=outcome, reason=reason)
 
 
 def test_a_created_answer_that_says_failure_is_no_eviction(server: ApiServer, api: cluster.Cluster) -> None:
@@ -277,10 +276,7 @@ def test_a_token_that_was_replaced_is_read_anew(server: ApiServer, tmp_path: Pat
     token.write_text("two")
     server.state.token = "two"  # noqa: S105 - of a stand-in
 
-    answer = api.evict("default", "nginx-0")
-    api.close()
-
-    assert answer.outcome is cluster.Outcome.GONE
+    assert outcome(api) is cluster.Outcome.GONE
 
 
 def test_a_token_that_nobody_knows_is_refused(server: ApiServer, api: cluster.Cluster) -> None:
@@ -297,12 +293,8 @@ def test_a_token_that_nobody_knows_is_refused(server: ApiServer, api: cluster.Cl
 
 def test_the_kubeconfig_of_the_environment_is_used(server: ApiServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KUBECONFIG", str(server.kubeconfig))
-    api = cluster.Cluster()
 
-    answer = api.evict("default", "nginx-0")
-    api.close()
-
-    assert answer.outcome is cluster.Outcome.GONE
+    assert outcome(cluster.Cluster()) is cluster.Outcome.GONE
 
 
 @pytest.fixture
@@ -335,12 +327,8 @@ def test_in_a_pod_the_proxy_for_mirrors_is_not_used(
 ) -> None:
     for name in ("HTTPS_PROXY", "https_proxy", "ALL_PROXY"):
         monkeypatch.setenv(name, "http://127.0.0.1:9")
-    api = cluster.Cluster(service_account=tmp_path)
 
-    answer = api.evict("default", "nginx-0")
-    api.close()
-
-    assert answer.outcome is cluster.Outcome.GONE
+    assert outcome(cluster.Cluster(service_account=tmp_path)) is cluster.Outcome.GONE
 
 
 def test_a_server_that_another_authority_vouches_for_is_not_trusted(tmp_path: Path) -> None:
@@ -389,9 +377,7 @@ def test_an_unusable_kubeconfig_is_a_failure(tmp_path: Path) -> None:
     assert sentence == f"'{path}' is not a kubeconfig: it lists no clusters."
 
 
-def test_a_list_of_kubeconfigs_is_a_failure_that_asks_for_one_file(
-    server: ApiServer,
-) -> None:
+def test_a_list_of_kubeconfigs_is_a_failure_that_asks_for_one_file(server: ApiServer) -> None:
     files = f"{server.kubeconfig}:{server.kubeconfig}"
     api = cluster.Cluster(Path(files))
 
@@ -402,12 +388,8 @@ def test_a_list_of_kubeconfigs_is_a_failure_that_asks_for_one_file(
 
 def test_the_kubeconfigs_of_the_environment_may_be_several(server: ApiServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KUBECONFIG", f"nowhere:{server.kubeconfig}")
-    api = cluster.Cluster()
 
-    answer = api.evict("default", "nginx-0")
-    api.close()
-
-    assert answer.outcome is cluster.Outcome.GONE
+    assert outcome(cluster.Cluster()) is cluster.Outcome.GONE
 
 
 def test_the_client_is_imported_only_when_something_is_asked(repository_root: Path) -> None:

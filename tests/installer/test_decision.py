@@ -10,12 +10,8 @@ from installer.decide import decision, desired, verification
 from installer.host import host_state, record
 from tests.installer import machines, modulefiles, settings
 
-RIGHT, FOREIGN, WAIT, CHANGE = (
-    decision.Outcome.RIGHT,
-    decision.Outcome.FOREIGN,
-    decision.Outcome.WAIT,
-    decision.Outcome.CHANGE,
-)
+Outcome = decision.Outcome
+RIGHT, FOREIGN, WAIT, CHANGE = Outcome.RIGHT, Outcome.FOREIGN, Outcome.WAIT, Outcome.CHANGE
 NOBODYS = record.Record()
 """The record of a host on which we installed nothing."""
 
@@ -38,11 +34,6 @@ def dead() -> dict[str, Any]:
 def empty() -> dict[str, Any]:
     """No module, no entry."""
     return {"loaded": {}, "options": {}, "rule": False, "functions": (settings.function(entry=None, driver=None),)}
-
-
-def at_work() -> dict[str, Any]:
-    """A device that has an entry."""
-    return {"functions": (settings.function(),)}
 
 
 def own() -> dict[str, Any]:
@@ -208,26 +199,16 @@ def test_absent_takes_ours_away() -> None:
             CHANGE,
             "A driver that others installed is at work; INSTALL_POLICY is Always, so it is unloaded.",
         ),
-        (
-            "IfNotPresent",
-            dead() | {"rule": False},
-            RIGHT,
-            "No driver of KAE is installed, as the policy asks.",
-        ),
+        ("IfNotPresent", dead() | {"rule": False}, RIGHT, "No driver of KAE is installed, as the policy asks."),
         ("Always", dead() | {"rule": False}, CHANGE, "A driver that others installed is at work; INSTALL_POLICY is Al"),
         ("Always", own(), RIGHT, "No driver of KAE is installed, as the policy asks."),
         (
             "Always",
-            own() | at_work(),
+            own() | {"functions": (settings.function(),)},
             CHANGE,
             "A driver that others installed is at work; INSTALL_POLICY is Always, so ",
         ),
-        (
-            "Always",
-            dead() | {"files": {}, "rule": False},
-            RIGHT,
-            "No driver of KAE is installed, as the policy asks.",
-        ),
+        ("Always", dead() | {"files": {}, "rule": False}, RIGHT, "No driver of KAE is installed, as the policy asks."),
         ("IfNotPresent", empty(), RIGHT, "No driver of KAE is installed, as the policy asks."),
         ("Always", empty(), RIGHT, "No driver of KAE is installed, as the policy asks."),
         ("IfNotPresent", empty() | {"has_rule": True}, CHANGE, "'/etc/udev/rules.d/70-kae.rules' was left behind."),

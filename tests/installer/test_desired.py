@@ -56,11 +56,8 @@ def test_whatever_is_asked_for_differently_is_tried_at_once(changes: dict[str, A
     assert desired.asked(settings.config(**changes), "a") != desired.asked(settings.config(), "a")
 
 
-def test_a_config_that_is_read_again_is_the_same_wish() -> None:
+def test_the_same_config_is_another_wish_with_another_content_alone() -> None:
     assert desired.asked(settings.config(), "a") == desired.asked(settings.config(), "a")
-
-
-def test_another_content_under_the_same_config_is_another_wish() -> None:
     assert desired.asked(settings.config(), "a") != desired.asked(settings.config(), "b")
 
 

@@ -30,11 +30,13 @@ class Node:
 
 
 @pytest.mark.parametrize("state", driver_state.STATES)
-def test_the_state_is_one_and_all_others_are_zero(state: str) -> None:
+def test_the_state_is_one_and_all_others_are_zero_and_two_are_ready(state: str) -> None:
     node = Node()
     node.shown.update(state, "It is so.")
 
     assert node.states() == {name: int(name == state) for name in driver_state.STATES}
+    # Of ours as told, and of others that stays.
+    assert node.shown.ready is (state in ("Ready", "Foreign"))
 
 
 def test_before_the_first_look_no_state_is_claimed() -> None:
@@ -93,14 +95,6 @@ def test_only_a_new_state_or_reason_is_news() -> None:
     news = [shown.update(*each) for each in (("Ready", "a"), ("Ready", "a"), ("Ready", "b"), ("Failed", "b"))]
 
     assert news == [True, False, True, True]
-
-
-@pytest.mark.parametrize("state", driver_state.STATES)
-def test_ready_is_the_driver_as_told_and_one_of_others_that_stays(state: str) -> None:
-    shown = driver_state.DriverState()
-    shown.update(state, "It is so.")
-
-    assert shown.ready is (state in ("Ready", "Foreign"))
 
 
 def test_the_process_tells_of_itself() -> None:

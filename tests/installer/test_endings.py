@@ -3,7 +3,6 @@
 import contextlib
 import logging
 import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -12,22 +11,14 @@ import pytest
 from installer import config, loop, paths
 from installer.host import record
 from runtime import errors, state
+from tests.installer import incidents, settings
 from tests.installer import kernel as behind
-from tests.installer import settings
 from tests.installer.machines import Machine
 from tests.kube.apiserver import ApiServer
 
 HPRE = "hisi_hpre-0"
 NO_KEY = "modprobe: ERROR: could not insert 'uacce': Key was rejected by service"
 DEADLINE_S = 10
-
-
-def until(happened: Callable[[], object]) -> None:
-    """Waits until something has happened."""
-    deadline = time.monotonic() + DEADLINE_S
-    while not happened():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.005)
 
 
 @pytest.mark.usefixtures("installed")
@@ -37,7 +28,7 @@ def test_an_end_while_holders_are_waited_for_changes_nothing(machine: Machine, n
     made = settings.installer(machine, newer, server.kubeconfig, driver_version="2.0.2", drain=drain)
     looking = threading.Thread(target=made.loop.cycle)
     looking.start()
-    until(lambda: "announce-change" in made.shown.steps)
+    incidents.until(lambda: "announce-change" in made.shown.steps)
 
     machine.host.stop.set()
     looking.join(DEADLINE_S)
@@ -103,7 +94,7 @@ def start(machine: Machine, image: Path, tmp_path: Path) -> Iterator[Start]:
 
 def test_the_probe_hears_that_the_host_is_ready_until_the_installer_ends(start: Start) -> None:
     running = start("program")
-    until(lambda: running.says("ready"))
+    incidents.until(lambda: running.says("ready"))
     assert running.says("ready") == "The driver 2.0.1 is loaded and verified."
 
     how = running.stop()
@@ -115,7 +106,9 @@ def test_the_probe_hears_why_the_host_is_not_ready(machine: Machine, start: Star
     machine.fail("modprobe uacce", NO_KEY)
 
     running = start("program")
-    until(lambda: running.says("unready").startswith("Module uacce cannot be loaded: its signature is not trusted"))
+    incidents.until(
+        lambda: running.says("unready").startswith("Module uacce cannot be loaded: its signature is not trusted")
+    )
 
     assert (running.stop(), running.says("ready")) == ("as told", "")
 
@@ -123,13 +116,13 @@ def test_the_probe_hears_why_the_host_is_not_ready(machine: Machine, start: Star
 def test_of_two_installers_the_second_waits_and_then_works(start: Start, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.WARNING)
     first = start("first")
-    until(lambda: first.says("ready"))
+    incidents.until(lambda: first.says("ready"))
 
     second = start("second")
-    until(lambda: caplog.messages)
+    incidents.until(lambda: caplog.messages)
     waiting = (second.says("ready"), second.made.shown.state, tuple(caplog.messages))
     first.stop()
-    until(lambda: second.says("ready"))
+    incidents.until(lambda: second.says("ready"))
 
     assert waiting == ("", "", ("Another installer is at work on this host; waiting for its end.",))
     assert second.stop() == "as told"

@@ -2,18 +2,13 @@
 
 import itertools
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from installer.drain import cluster, device_holders, eviction, processes
-from installer.host import chroot
 from runtime import errors, process
-from tests.installer import podresources
-from tests.kube import apiserver
-from tests.kube.apiserver import ApiServer
 
 NGINX, REDIS = "default/nginx-0", "default/redis-0"
 STRANGER = processes.Process(text="process 4711 (openssl)", pid=4711, name="openssl")
@@ -26,6 +21,11 @@ FORBIDDEN = cluster.EvictionAnswer(outcome=cluster.Outcome.FORBIDDEN, reason="A 
 
 def pod(key: str) -> processes.Holder:
     return processes.Holder(text=f"pod {key} (container web: 0000:79:00.0)", pod=key)
+
+
+def held(note: str) -> device_holders.Holders:
+    """The holders where the first pod stays, and why."""
+    return device_holders.Holders(holders=(pod(NGINX),), notes=(note,))
 
 
 class Node:
@@ -135,9 +135,7 @@ def test_a_budget_that_never_allows_it_is_named_at_the_deadline() -> None:
 
     ended = node.drain(60)
 
-    assert ended == device_holders.Holders(
-        holders=(pod(NGINX),), notes=(f"The pod {NGINX} is not evicted: {BUDGET.reason}",)
-    )
+    assert ended == held(f"The pod {NGINX} is not evicted: {BUDGET.reason}")
     assert node.now_s == 60
     assert len([key for _, key in node.asked if key == NGINX]) == 12
 
@@ -149,22 +147,13 @@ def test_a_pod_that_may_not_be_evicted_is_asked_for_only_once() -> None:
     ended = node.drain(60)
 
     assert node.asked == [(0, NGINX)]
-    assert ended == device_holders.Holders(
-        holders=(pod(NGINX),), notes=(f"The pod {NGINX} is not evicted: {FORBIDDEN.reason}",)
-    )
+    assert ended == held(f"The pod {NGINX} is not evicted: {FORBIDDEN.reason}")
 
 
-def test_a_pod_that_may_not_be_evicted_is_still_waited_for() -> None:
+@pytest.mark.parametrize("answer", [FORBIDDEN, cluster.EvictionAnswer(outcome=cluster.Outcome.GONE)])
+def test_a_pod_that_may_not_be_evicted_or_is_gone_is_waited_for(answer: cluster.EvictionAnswer) -> None:
     node = Node(NGINX)
-    node.answers[NGINX] = lambda _: FORBIDDEN
-    node.leaves[NGINX] = 40
-
-    assert (node.drain(60), node.now_s) == (None, 40)
-
-
-def test_a_pod_whose_object_is_gone_holds_until_its_containers_have_ended() -> None:
-    node = Node(NGINX)
-    node.answers[NGINX] = lambda _: cluster.EvictionAnswer(outcome=cluster.Outcome.GONE)
+    node.answers[NGINX] = lambda _: answer
     node.leaves[NGINX] = 8
 
     assert (node.drain(), node.now_s) == (None, 8)
@@ -229,8 +218,7 @@ def test_with_draining_off_the_deadline_says_so() -> None:
 
     ended = node.drain(60, enabled=False)
 
-    note = "No pod is evicted, as the policy's drain is not enabled."
-    assert ended == device_holders.Holders(holders=(pod(NGINX),), notes=(note,))
+    assert ended == held("No pod is evicted, as the policy's drain is not enabled.")
 
 
 def test_processes_of_the_host_are_only_waited_for() -> None:
@@ -295,9 +283,7 @@ def test_an_api_server_that_came_back_is_not_blamed_at_the_deadline() -> None:
 
     ended = node.drain(60)
 
-    assert ended == device_holders.Holders(
-        holders=(pod(NGINX),), notes=(f"The pod {NGINX} is not evicted: {BUDGET.reason}",)
-    )
+    assert ended == held(f"The pod {NGINX} is not evicted: {BUDGET.reason}")
 
 
 def test_what_the_api_server_cannot_do_is_tried_again() -> None:
@@ -392,39 +378,3 @@ def test_the_end_of_the_installer_is_noticed_within_a_pause() -> None:
         running.run()
 
     timer.join()
-
-
-@pytest.fixture
-def server(tmp_path: Path) -> Iterator[ApiServer]:
-    with apiserver.serving(tmp_path) as serving:
-        yield serving
-
-
-def test_a_kubelet_and_an_api_server_are_drained_together(server: ApiServer, tmp_path: Path) -> None:
-    server.put_pods(NGINX, REDIS)
-    server.state.budgets = {REDIS: "cache"}
-    api, host = cluster.Cluster(server.kubeconfig), chroot.Host(tmp_path)
-    now = itertools.count()
-    with podresources.serving(tmp_path) as kubelet:
-        for key in (NGINX, REDIS):
-            kubelet.give(key, "main", "openfuyao.com/kae.hpre", "0000:79:00.0")
-        server.state.when_evicted = kubelet.remove
-
-        def pause(_: float) -> None:
-            if NGINX not in kubelet.pods:
-                server.state.budgets.clear()
-
-        ended = eviction.Drain(
-            find=lambda: device_holders.find(host, ["openfuyao.com/kae.hpre"], ()),
-            evict=api.evict,
-            check=lambda: None,
-            deadline_s=1000,
-            enabled=True,
-            stop=host.stop,
-            clock=now.__next__,
-            pause=pause,
-        ).run()
-    api.close()
-
-    assert ended is None
-    assert server.state.evicted == [NGINX, REDIS]

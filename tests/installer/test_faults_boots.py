@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from installer import paths
 from installer.host import record
 from tests.installer import incidents, machines, settings
 from tests.installer.incidents import Crew, Users
@@ -14,6 +13,12 @@ from tests.kube.apiserver import ApiServer
 pytestmark = pytest.mark.usefixtures("installed")
 
 OTHER = settings.OTHER_KERNEL
+
+
+def boot_other(machine: Machine) -> None:
+    """Install another kernel, and boot into it."""
+    machine.add_kernel(OTHER)
+    machine.reboot(OTHER)
 
 
 def test_a_driver_out_of_an_older_initramfs_is_exchanged(machine: Machine, newer: Path, crew: Crew) -> None:
@@ -30,20 +35,6 @@ def test_a_driver_out_of_an_older_initramfs_is_exchanged(machine: Machine, newer
     assert "copy-modules" not in job.shown.taken
 
 
-def test_why_a_driver_out_of_an_initramfs_is_exchanged_is_said(machine: Machine, newer: Path, crew: Crew) -> None:
-    machine.capture_initramfs()
-    settings.installed(machine, newer, driver_version="2.0.2")
-    machine.reboot()
-
-    reason = crew.job(image=newer).parts.report().decided.reasons[0]
-
-    place = paths.KAE.modules(machine.kernel)
-    assert reason == (
-        "Module uacce was loaded from elsewhere (it is 2.0.1), perhaps from the initramfs, not from"
-        f" '{place}/uacce.ko' (2.0.2)."
-    )
-
-
 def test_who_got_a_device_of_the_older_driver_after_a_boot_is_evicted(
     machine: Machine, newer: Path, crew: Crew, server: ApiServer, users: Users
 ) -> None:
@@ -58,9 +49,10 @@ def test_who_got_a_device_of_the_older_driver_after_a_boot_is_evicted(
     assert (users.evicted, incidents.holder(server)) == ([incidents.POD], "")
 
 
-def test_another_kernel_gets_a_driver_of_its_own(machine: Machine, image: Path, crew: Crew) -> None:
-    machine.add_kernel(OTHER)
-    machine.reboot(OTHER)
+def test_another_kernel_gets_a_driver_of_its_own_and_the_one_before_keeps_its(
+    machine: Machine, image: Path, crew: Crew
+) -> None:
+    boot_other(machine)
     machine.add_image(image, "2.0.1")
     job = crew.job("2.0.1", image=image)
 
@@ -72,13 +64,6 @@ def test_another_kernel_gets_a_driver_of_its_own(machine: Machine, image: Path, 
     assert installed is not None
     assert installed.kernel == OTHER
 
-
-def test_back_in_the_kernel_before_its_driver_is_there_again(machine: Machine, image: Path, crew: Crew) -> None:
-    machine.add_kernel(OTHER)
-    machine.reboot(OTHER)
-    machine.add_image(image, "2.0.1")
-    crew.job("2.0.1", image=image).settle()
-
     machine.reboot(machines.KERNEL)
 
     # By itself, even where no installer comes; it says so all the same.
@@ -87,8 +72,7 @@ def test_back_in_the_kernel_before_its_driver_is_there_again(machine: Machine, i
 
 
 def test_an_image_without_modules_for_the_new_kernel_touches_nothing(machine: Machine, image: Path, crew: Crew) -> None:
-    machine.add_kernel(OTHER)
-    machine.reboot(OTHER)
+    boot_other(machine)
     before, loaded = set(machine.files("etc", "lib", "opt", "usr")), machine.loaded()
 
     shown = crew.job("2.0.1", image=image).settle()
@@ -99,10 +83,9 @@ def test_an_image_without_modules_for_the_new_kernel_touches_nothing(machine: Ma
 
 
 def test_what_fails_in_a_new_kernel_leaves_the_driver_of_the_old_one(machine: Machine, image: Path, crew: Crew) -> None:
-    machine.add_kernel(OTHER)
-    machine.reboot(OTHER)
+    boot_other(machine)
     machine.add_image(image, "2.0.1")
-    machine.fail("modprobe hisi_sec2", "modprobe: ERROR: could not insert 'hisi_sec2': No such device", times=1)
+    machine.refuse("hisi_sec2")
     loaded = machine.loaded()
 
     shown = crew.job("2.0.1", image=image).settle()
@@ -118,18 +101,8 @@ def test_what_fails_in_a_new_kernel_leaves_the_driver_of_the_old_one(machine: Ma
 def test_a_boot_into_another_kernel_in_a_change_ends_with_its_driver(
     phase: str, machine: Machine, newer: Path, crew: Crew
 ) -> None:
-    class PowerCut(BaseException):
-        """The end of everything."""
-
-    def cut() -> None:
-        raise PowerCut
-
-    job = crew.job(image=newer)
-    job.at(phase, cut)
-    with pytest.raises(PowerCut):
-        job.settle()
-    machine.add_kernel(OTHER)
-    machine.reboot(OTHER)
+    crew.job(image=newer).end_after(phase)
+    boot_other(machine)
     machine.add_image(newer, "2.0.2")
 
     shown = crew.job(image=newer).settle()

@@ -25,17 +25,12 @@ def job(crew: Crew, users: Users) -> Job:
     return crew.job()
 
 
-def lost(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The time passes in which a Lease that is not renewed is safe."""
-    monkeypatch.setattr(leases, "MARGIN_S", leases.DURATION_S)
-
-
 def stolen(server: ApiServer) -> None:
     """Another host takes the Lease."""
     server.put_lease(settings.MINE, holderIdentity="kp920-2")
 
 
-def test_without_an_api_server_nobody_is_disturbed(machine: Machine, server: ApiServer, job: Job) -> None:
+def test_an_upgrade_waits_for_the_api_server_and_disturbs_nobody(machine: Machine, server: ApiServer, job: Job) -> None:
     server.down()
     machine.calls()
 
@@ -47,20 +42,14 @@ def test_without_an_api_server_nobody_is_disturbed(machine: Machine, server: Api
     assert record.read(machine.host).attempt is None
     server.up()
 
-
-def test_once_the_api_server_is_back_the_upgrade_is_made(machine: Machine, server: ApiServer, job: Job) -> None:
-    server.down()
-    job.loop.cycle()
-    server.up()
-
     job.settle()
 
     assert (job.shown.state, incidents.works(machine, "2.0.2")) == ("Ready", True)
     assert incidents.holder(server) == ""
 
 
-def test_an_api_server_that_goes_before_the_evictions_is_waited_for(
-    machine: Machine, server: ApiServer, users: Users, job: Job
+def test_who_loses_the_api_server_before_evictions_gives_the_lease_back_later(
+    machine: Machine, server: ApiServer, crew: Crew, job: Job
 ) -> None:
     job.at("drain-devices", server.down, event="begun")
 
@@ -71,17 +60,9 @@ def test_an_api_server_that_goes_before_the_evictions_is_waited_for(
         f"After 1 s a device is still held by pod {POD} (container nginx: 0000:79:00.0). The API server at "
     )
     assert job.shown.reason.endswith("Connection refused. The driver stays as it was.")
-    assert (users.evicted, incidents.works(machine)) == ([], True)
+    assert (server.state.evicted, incidents.works(machine)) == ([], True)
     server.up()
-
-
-def test_a_blocked_host_gives_its_lease_back_as_soon_as_it_can(
-    machine: Machine, server: ApiServer, crew: Crew, job: Job
-) -> None:
-    job.at("drain-devices", server.down, event="begun")
-    job.settle()
     job.parts.close()
-    server.up()
     assert incidents.holder(server) == "kp920-1"
 
     # Started again, it goes on with the Lease, and has no use for it.
@@ -92,18 +73,10 @@ def test_a_blocked_host_gives_its_lease_back_as_soon_as_it_can(
     assert record.read(machine.host).lease is None
 
 
-def test_an_api_server_that_goes_later_keeps_no_driver_away(machine: Machine, server: ApiServer, job: Job) -> None:
-    job.at("unload-modules", server.down)
-
-    job.settle()
-
-    assert (job.shown.state, incidents.works(machine, "2.0.2")) == ("Ready", True)
-    server.up()
-
-
 def test_a_lease_that_cannot_be_given_back_goes_back_later(machine: Machine, server: ApiServer, job: Job) -> None:
     job.at("unload-modules", server.down)
     job.settle()
+    assert (job.shown.state, incidents.works(machine, "2.0.2")) == ("Ready", True)
     assert (incidents.holder(server), record.read(machine.host).lease) == ("kp920-1", settings.MINE)
     server.up()
 
@@ -176,7 +149,7 @@ def test_a_lease_that_could_not_be_renewed_for_long_is_not_relied_upon(
 ) -> None:
     def outage() -> None:
         server.down()
-        lost(monkeypatch)
+        monkeypatch.setattr(leases, "MARGIN_S", leases.DURATION_S)  # The time passes in which it is safe.
 
     job.at("drain-devices", outage)
     machine.calls()
@@ -200,20 +173,15 @@ def test_who_evicted_in_vain_waits_for_ten_minutes(server: ApiServer, users: Use
     assert (job.shown.state, again.shown.state, users.evicted) == ("Queued", "Queued", [POD])
 
 
-def test_the_lease_is_kept_while_the_host_is_failed(machine: Machine, server: ApiServer, job: Job) -> None:
-    machine.fail("modprobe hisi_zip", "modprobe: ERROR: could not insert 'hisi_zip': No such device", times=1)
+def test_the_lease_of_a_failed_host_is_kept_also_over_a_restart(
+    machine: Machine, server: ApiServer, crew: Crew, job: Job
+) -> None:
+    machine.refuse()
 
     job.settle()
 
     assert (job.shown.state, incidents.works(machine)) == ("Failed", True)
     assert (incidents.holder(server), job.parts.claim.is_safe()) == ("kp920-1", True)
-
-
-def test_an_installer_that_starts_again_keeps_the_lease_of_a_failed_host(
-    machine: Machine, server: ApiServer, crew: Crew, job: Job
-) -> None:
-    machine.fail("modprobe hisi_zip", "modprobe: ERROR: could not insert 'hisi_zip': No such device", times=1)
-    job.settle()
 
     again = crew.job()
     again.loop.cycle()
@@ -224,7 +192,7 @@ def test_an_installer_that_starts_again_keeps_the_lease_of_a_failed_host(
 
 @pytest.mark.parametrize("repair", ["a better driver", "the driver before"])
 def test_a_repair_gives_the_lease_back(repair: str, machine: Machine, server: ApiServer, crew: Crew, job: Job) -> None:
-    machine.fail("modprobe hisi_zip", "modprobe: ERROR: could not insert 'hisi_zip': No such device", times=1)
+    machine.refuse()
     job.settle()
     better = repair == "a better driver"
 
@@ -248,12 +216,10 @@ def test_a_record_that_cannot_be_written_keeps_no_lease(
     assert incidents.works(machine)
 
 
-@pytest.mark.parametrize("renewed", ["1970-01-01T00:00:00.000000Z", "2100-01-01T00:00:00.000000Z"])
-def test_a_clock_that_jumps_elsewhere_frees_no_lease(
-    renewed: str, machine: Machine, server: ApiServer, job: Job
-) -> None:
-    server.put_lease(settings.MINE, holderIdentity="kp920-2", leaseDurationSeconds=1, renewTime=renewed)
+def test_a_host_waits_while_another_one_has_the_lease(machine: Machine, server: ApiServer, job: Job) -> None:
+    stolen(server)
 
     job.settle()
 
+    assert job.shown.reason == "It is not this host's turn: The Lease kae-driver-tls-0 is held by kp920-2."
     assert (job.shown.state, incidents.holder(server), incidents.works(machine)) == ("Queued", "kp920-2", True)

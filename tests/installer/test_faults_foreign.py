@@ -1,17 +1,14 @@
 """Faults on hosts on which KAE has installed no driver, with and without a driver of others."""
 
-from pathlib import Path
-
 import pytest
 
 from installer import paths
 from installer.host import record
-from tests.installer import incidents, modulefiles, settings
+from tests.installer import incidents, settings
 from tests.installer.incidents import Crew
 from tests.installer.machines import Machine
 
 BACK = "The host is back in its previous state."
-NO_DEVICE = "modprobe: ERROR: could not insert 'hisi_hpre': No such device"
 BY_HAND = 'SUBSYSTEM=="uacce", GROUP="kaegroup", MODE="0660"\n'
 FOREIGN = "options hisi_hpre uacce_mode=2 pf_q_num=512 vfs_num=2\n"
 
@@ -27,11 +24,6 @@ def theirs(machine: Machine) -> Machine:
     return machine
 
 
-def refuse(machine: Machine) -> None:
-    """Lets the last module that is loaded refuse once."""
-    machine.fail("modprobe hisi_zip", "modprobe: ERROR: could not insert 'hisi_zip': No such device", times=1)
-
-
 def contents(machine: Machine) -> dict[str, str]:
     """The host's files without those of the store, by digest, and the modes of its device nodes."""
     files = machine.files("etc", "opt", "usr")
@@ -43,7 +35,7 @@ def contents(machine: Machine) -> dict[str, str]:
 def test_a_driver_of_others_comes_back_with_all_that_belongs_to_it(theirs: Machine, crew: Crew) -> None:
     before, vfs = contents(theirs), theirs.vfs(incidents.HPRE)
     assert (len(vfs), set(theirs.nodes().values())) == (2, {0o660})
-    refuse(theirs)
+    theirs.refuse()
 
     shown = crew.job("2.0.1", install_policy="Always").settle()
 
@@ -60,7 +52,7 @@ def test_nodes_that_others_opened_by_hand_are_open_again(machine: Machine, crew:
     machine.load()
     for name in machine.nodes():
         (machine.root / "dev" / name).chmod(0o666)
-    refuse(machine)
+    machine.refuse()
 
     shown = crew.job("2.0.1", install_policy="Always").settle()
 
@@ -80,7 +72,7 @@ def test_options_of_others_in_other_files_are_never_touched(machine: Machine, cr
 
 def test_a_first_install_that_fails_leaves_no_traces(machine: Machine, crew: Crew) -> None:
     before = set(machine.files("etc", "lib", "opt", "usr"))
-    machine.fail("modprobe hisi_hpre", NO_DEVICE, times=1)
+    machine.refuse("hisi_hpre")
 
     shown = crew.job("2.0.1").settle()
 
@@ -88,18 +80,6 @@ def test_a_first_install_that_fails_leaves_no_traces(machine: Machine, crew: Cre
     assert set(machine.files("etc", "lib", "opt", "usr")) == before
     assert record.read(machine.host).installed is None
     assert not machine.host.path(paths.KAE.changing).exists()
-
-
-def test_a_copy_of_a_module_that_goes_before_ours_is_named(machine: Machine, crew: Crew) -> None:
-    machine.add_driver("2.0.1", "updates/dkms")
-    machine.calls()
-
-    shown = crew.job("2.0.1").settle()
-
-    theirs = f"/lib/modules/{machine.kernel}/updates/dkms"
-    assert shown.state == "Blocked"
-    assert f"uacce from '{theirs}' instead of the new driver: remove these files or their package" in shown.reason
-    assert (machine.loaded(), settings.changes_made(machine)) == ({}, [])
 
 
 def test_a_copy_of_a_module_that_comes_in_the_last_moment_is_named(machine: Machine, crew: Crew) -> None:
@@ -123,15 +103,3 @@ def test_the_kernels_own_modules_out_of_an_initramfs_are_exchanged(machine: Mach
     shown = crew.job("2.0.1").settle()
 
     assert (shown.state, incidents.works(machine)) == ("Ready", True)
-
-
-def test_modules_of_another_kernel_in_a_wrong_folder_are_refused(machine: Machine, image: Path, crew: Crew) -> None:
-    stale = modulefiles.ModuleFile(name="hisi_zip", version="2.0.1", kernel=settings.OTHER_KERNEL)
-    (image / f"opt/lib/modules/{machine.kernel}/hisi_zip.ko").write_bytes(stale.elf())
-
-    shown = crew.job("2.0.1").settle()
-
-    assert (shown.state, machine.loaded()) == ("Failed", {})
-    assert (
-        shown.reason == f"'hisi_zip.ko' was built for kernel {settings.OTHER_KERNEL}; the node runs {machine.kernel}."
-    )

@@ -33,9 +33,7 @@ def content(machine: Machine) -> set[str]:
     return {name.removeprefix("opt/") for name in machine.files("opt")}
 
 
-def test_libraries_are_a_tree_to_which_a_link_leads_below_any_root(
-    machine: Machine,
-) -> None:
+def test_libraries_are_a_tree_to_which_a_link_leads_below_any_root(machine: Machine) -> None:
     installed = record.read(machine.host).installed
 
     assert installed is not None
@@ -89,7 +87,7 @@ def test_of_the_trees_those_of_the_drivers_in_the_store_stay(machine: Machine, c
 def test_a_folder_that_an_earlier_release_filled_becomes_a_link(machine: Machine, crew: Crew, fails: bool) -> None:
     as_an_earlier_release(machine)
     if fails:
-        machine.fail("modprobe hisi_zip", "modprobe: ERROR: could not insert 'hisi_zip': No such device", times=1)
+        machine.refuse()
 
     shown = crew.job().settle()
 

@@ -3,45 +3,21 @@
 import pytest
 
 from installer import paths
-from tests.installer import incidents, layouts, modulefiles, settings
+from tests.installer import incidents, modulefiles, settings
 from tests.installer.incidents import Crew
 from tests.installer.machines import Machine
 
 pytestmark = pytest.mark.usefixtures("installed")
 
-NO_DEVICE = "modprobe: ERROR: could not insert 'hisi_hpre': No such device"
-INVALID = "modprobe: ERROR: could not insert 'hisi_hpre': Invalid argument"
 BACK = "The host is back in its previous state."
 STRANGER = "etc/modprobe.d/zz-tuning.conf"
-
-
-def fail(machine: Machine, crew: Crew, text: str) -> str:
-    """Lets the HPRE's module refuse once while the driver is upgraded; what people are told."""
-    machine.fail("modprobe hisi_hpre", text, times=1)
-    shown = crew.job().settle()
-    assert (shown.state, shown.ready) == ("Failed", False)
-    return shown.reason
 
 
 def load_migration(machine: Machine, more: bytes = b"") -> None:
     """Load a module of others that stands on hisi_qm; its file says more at its end."""
     file = modulefiles.ModuleFile(name="hisi_migration", version="2.0.1", kernel=machine.kernel)
-    layouts.put(machine.root / f"lib/modules/{machine.kernel}/extra/hisi_migration.ko", file.plain() + more)
-    machine.host.run("depmod", "-a", machine.kernel)
+    machine.add_module("hisi_migration", file.plain() + more)
     machine.load("hisi_migration")
-
-
-def test_a_module_that_the_kernel_uses_stops_the_upgrade(machine: Machine, crew: Crew) -> None:
-    machine.pin("hisi_hpre", 2)
-
-    shown = crew.job().settle()
-
-    assert shown.reason == (
-        "The kernel itself uses hisi_hpre (reference count 2), as dm-crypt, IPsec and kTLS do: end that use"
-        " (/proc/crypto and 'dmsetup table' on the host show it), or blacklist the module and reboot."
-    )
-    assert (shown.state, incidents.works(machine)) == ("Blocked", True)
-    assert settings.changes_made(machine) == []
 
 
 def test_a_module_that_the_kernel_uses_at_the_last_moment_comes_back(machine: Machine, crew: Crew) -> None:
@@ -99,36 +75,17 @@ def test_a_module_of_live_migration_is_loaded_again(fits: bool, machine: Machine
         assert shown.reason.endswith(BACK)
 
 
-def test_what_was_busy_is_exchanged_at_the_next_look(machine: Machine, crew: Crew) -> None:
-    machine.pin("hisi_hpre")
-    job = crew.job()
-    assert job.settle().state == "Blocked"
-    machine.pin("hisi_hpre", 0)
-
-    job.settle()
-
-    assert (job.shown.state, incidents.works(machine, "2.0.2")) == ("Ready", True)
-
-
-def test_an_engine_without_licence_is_told_and_the_driver_comes_back(machine: Machine, crew: Crew) -> None:
-    reason = fail(machine, crew, NO_DEVICE)
-
-    assert reason == (
-        "Module hisi_hpre cannot be loaded: no device answers to it: the licence is missing, or the engine is disabled"
-        f" in the BIOS. {BACK}"
-    )
-    assert incidents.works(machine)
-
-
 def test_a_value_that_a_module_does_not_know_is_told(machine: Machine, crew: Crew) -> None:
-    reason = fail(machine, crew, INVALID)
+    machine.fail("modprobe hisi_hpre", "modprobe: ERROR: could not insert 'hisi_hpre': Invalid argument", times=1)
 
-    assert reason == (
+    shown = crew.job().settle()
+
+    assert shown.reason == (
         "Module hisi_hpre cannot be loaded: it does not know a parameter's value (the kernel's own modules know"
         " uacce_mode 0 and 1 only), was built against another module than the one that is loaded, or in a virtual"
         f" machine its function was not passed in. {BACK}"
     )
-    assert incidents.works(machine)
+    assert (shown.state, shown.ready, incidents.works(machine)) == ("Failed", False, True)
 
 
 def test_a_driver_that_loads_and_gives_no_entries_is_not_taken_for_one(machine: Machine, crew: Crew) -> None:
@@ -144,18 +101,6 @@ def test_a_driver_that_loads_and_gives_no_entries_is_not_taken_for_one(machine: 
         f" 0000:b9:00.0 had an entry in /sys/class/uacce, and has none now. {BACK}"
     )
     assert (shown.state, incidents.works(machine)) == ("Failed", True)
-
-
-def test_another_file_that_sets_a_parameter_is_named(machine: Machine, crew: Crew) -> None:
-    (machine.root / STRANGER).write_text("# by hand\noptions hisi_hpre pf_q_num=64\n")
-
-    shown = crew.job().settle()
-
-    assert shown.reason == (
-        f"'/{STRANGER}' sets pf_q_num of module hisi_hpre to 64, over the 256 of the policy: remove that."
-    )
-    assert (shown.state, incidents.works(machine)) == ("Blocked", True)
-    assert settings.changes_made(machine) == []
 
 
 def test_another_file_that_sets_a_parameter_in_the_last_moment_is_named(machine: Machine, crew: Crew) -> None:

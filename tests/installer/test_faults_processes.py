@@ -4,7 +4,6 @@ import json
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -13,6 +12,7 @@ import pytest
 from installer import config, paths
 from installer.host import record
 from tests.installer import incidents, settings
+from tests.installer import kernel as behind
 from tests.installer.incidents import Crew
 from tests.installer.machines import Machine
 from tests.kube.apiserver import ApiServer
@@ -21,12 +21,6 @@ pytestmark = pytest.mark.usefixtures("installed")
 
 ROOT = Path(__file__).parents[2]
 DEADLINE_S = 30
-
-MAIN = (
-    "import sys; from installer import cli; from installer.host import chroot; from tests.installer import kernel;"
-    " chroot.Host = kernel.Host; sys.exit(cli.main())"
-)
-"""The program as it is, save that the host's own programs run without chroot."""
 
 
 class Pods:
@@ -51,9 +45,8 @@ class Pods:
         (self._folder / name).mkdir()
         options = {**self._options, "--program-dir": self._folder / name}
         words = [str(word) for pair in options.items() for word in pair]
-        started = subprocess.Popen(
-            [sys.executable, "-c", MAIN, *words], cwd=ROOT, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
+        command = [sys.executable, "-c", behind.MAIN, *words]
+        started = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self._running.append(started)
         return started
 
@@ -77,14 +70,6 @@ def pods(machine: Machine, newer: Path, tmp_path: Path, server: ApiServer) -> It
     made.end()
 
 
-def until(happened: Callable[[], object]) -> None:
-    """Waits until something has happened."""
-    deadline = time.monotonic() + DEADLINE_S
-    while not happened():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.01)
-
-
 def delay(machine: Machine, command: str, seconds: float) -> None:
     """Lets the next call of a command take its time, and do nothing."""
     failure = {"command": command, "text": "", "code": 0, "times": 1, "seconds": seconds}
@@ -105,21 +90,11 @@ def ended(pod: "subprocess.Popen[str]", number: int = signal.SIGTERM) -> int:
 
 
 @pytest.mark.long
-def test_sigterm_in_the_middle_of_a_look_is_an_end_like_any_other(machine: Machine, pods: Pods) -> None:
-    delay(machine, "modinfo -k", 60)
+@pytest.mark.parametrize("question", ["modinfo -k", "modinfo -F"], ids=["look", "staging"])
+def test_sigterm_in_a_look_or_a_staging_leaves_nothing(question: str, machine: Machine, pods: Pods) -> None:
+    delay(machine, question, 60)
     pod = pods.start("one")
-    until(called(machine, "modinfo -k"))
-
-    assert ended(pod) == 0
-
-    assert incidents.works(machine)
-
-
-@pytest.mark.long
-def test_sigterm_while_a_driver_is_staged_leaves_nothing_of_it(machine: Machine, pods: Pods) -> None:
-    delay(machine, "modinfo -F", 60)
-    pod = pods.start("one")
-    until(called(machine, "modinfo -F"))
+    incidents.until(called(machine, question))
 
     assert ended(pod) == 0
 
@@ -141,24 +116,12 @@ def test_sigterm_before_anything_is_disturbed_lets_nothing_begin(machine: Machin
     assert crew.job().settle().state == "Ready"
 
 
-def test_sigterm_while_holders_are_waited_for_leaves_the_old_driver(
-    machine: Machine, server: ApiServer, pods: Pods
-) -> None:
-    machine.hold(4711, "hisi_hpre-0")
-    pod = pods.start("one")
-    until(machine.host.path(paths.KAE.changing).exists)
-
-    assert ended(pod) == 0
-
-    assert (incidents.works(machine), incidents.holder(server)) == (True, "")
-
-
 @pytest.mark.long
 @pytest.mark.parametrize("step", ["rmmod hisi_zip", "depmod"])
 def test_sigterm_after_an_unloading_is_obeyed_with_a_whole_driver(step: str, machine: Machine, pods: Pods) -> None:
     delay(machine, step, 1)
     pod = pods.start("one")
-    until(called(machine, step))
+    incidents.until(called(machine, step))
 
     assert ended(pod) == 0
 
@@ -184,7 +147,7 @@ def test_after_the_unloading_no_question_to_the_host_is_broken_off(machine: Mach
 def test_of_two_installers_the_second_touches_nothing_until_the_first_is_killed(machine: Machine, pods: Pods) -> None:
     machine.hold(4711, "hisi_hpre-0")
     first = pods.start("first")
-    until(machine.host.path(paths.KAE.changing).exists)
+    incidents.until(machine.host.path(paths.KAE.changing).exists)
     second = pods.start("second")
     assert second.stderr is not None
     _, line = (json.loads(second.stderr.readline()) for _ in range(2))
@@ -194,7 +157,7 @@ def test_of_two_installers_the_second_touches_nothing_until_the_first_is_killed(
     assert ended(first, signal.SIGKILL) == -signal.SIGKILL
     waited = machine.calls()
     machine.release(4711)
-    until(lambda: pods.is_ready("second"))
+    incidents.until(lambda: pods.is_ready("second"))
 
     assert waited == []
     assert incidents.works(machine, "2.0.2")
@@ -204,14 +167,14 @@ def test_of_two_installers_the_second_touches_nothing_until_the_first_is_killed(
 def test_the_second_installer_goes_on_where_the_first_was_killed(machine: Machine, pods: Pods) -> None:
     delay(machine, "rmmod hisi_sec2", 3)
     first = pods.start("first")
-    until(called(machine, "rmmod hisi_sec2"))
+    incidents.until(called(machine, "rmmod hisi_sec2"))
     second = pods.start("second")
     assert second.stderr is not None
     _, waits = second.stderr.readline(), second.stderr.readline()
     assert "Another installer is at work" in waits
 
     ended(first, signal.SIGKILL)
-    until(lambda: pods.is_ready("second"))
+    incidents.until(lambda: pods.is_ready("second"))
 
     assert incidents.works(machine, "2.0.2")
     assert ended(second) == 0

@@ -129,7 +129,7 @@ def test_a_change_that_an_older_release_of_the_installer_began_is_put_back(machi
     known["change"] = {"kept": known["installed"], "loaded": list(machine.loaded()), "served": [incidents.HPRE]}
     machine.host.path(paths.KAE.record).write_text(json.dumps(known))
     machine.unload()
-    machine.fail("modprobe hisi_zip", "modprobe: ERROR: could not insert 'hisi_zip': No such device", times=1)
+    machine.refuse()
 
     shown = crew.job().settle()
 
@@ -143,16 +143,6 @@ def stored(machine: Machine, version: str) -> Path:
     return folder
 
 
-def flip(path: Path) -> None:
-    """Change the last bit of a file, as a bad disk does."""
-    content = path.read_bytes()
-    path.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
-
-
-def fail_to_load(machine: Machine) -> None:
-    machine.fail("modprobe hisi_zip", "modprobe: ERROR: could not insert 'hisi_zip': No such device", times=1)
-
-
 @pytest.mark.parametrize("name", ["modules/hisi_zip.ko", "libraries/lib/libwd.so.2"])
 def test_a_stored_driver_with_a_flipped_bit_is_staged_anew(
     name: str, machine: Machine, newer: Path, users: Users, crew: Crew
@@ -160,7 +150,7 @@ def test_a_stored_driver_with_a_flipped_bit_is_staged_anew(
     image = newer.with_name("older")
     machine.add_image(image, "2.0.1")
     crew.job().settle()
-    flip(stored(machine, "2.0.1") / name)
+    incidents.flip(stored(machine, "2.0.1") / name)
     users.come(incidents.POD)
     job = crew.job("2.0.1")
 
@@ -178,9 +168,9 @@ def test_a_damaged_way_back_is_stored_again_before_evictions(
         shutil.rmtree(machine.host.path(paths.KAE.drivers))
     else:
         names = {"module": "modules/hisi_zip.ko", "library": "libraries/lib/libwd.so.2"}
-        flip(stored(machine, "2.0.1") / names[damage])
+        incidents.flip(stored(machine, "2.0.1") / names[damage])
     users.come(incidents.POD)
-    fail_to_load(machine)
+    machine.refuse()
     job = crew.job()
 
     job.settle()
@@ -193,7 +183,7 @@ def test_a_damaged_way_back_is_stored_again_before_evictions(
 def test_a_lost_way_back_keeps_a_driver_whose_files_have_changed(machine: Machine, users: Users, crew: Crew) -> None:
     folder = stored(machine, "2.0.1")
     shutil.rmtree(folder)
-    flip(machine.host.path(f"{paths.KAE.modules(machine.kernel)}/hisi_zip.ko"))
+    incidents.flip(machine.host.path(f"{paths.KAE.modules(machine.kernel)}/hisi_zip.ko"))
     users.come(incidents.POD)
 
     shown = crew.job().settle()
@@ -208,7 +198,7 @@ def test_a_lost_way_back_keeps_a_driver_whose_files_have_changed(machine: Machin
 
 def test_a_lost_way_back_keeps_no_driver_from_its_removal(machine: Machine, crew: Crew) -> None:
     shutil.rmtree(stored(machine, "2.0.1"))
-    flip(machine.host.path(f"{paths.KAE.modules(machine.kernel)}/hisi_zip.ko"))
+    incidents.flip(machine.host.path(f"{paths.KAE.modules(machine.kernel)}/hisi_zip.ko"))
 
     removed = crew.job("2.0.1", state="Absent").settle()
 

@@ -2,15 +2,15 @@
 
 import threading
 import time
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Iterator
 
 import pytest
 
 from compiler.kube import lease_objects
 from installer import config
 from installer.drain import cluster, leases
-from tests.kube import apiserver
+from tests.installer import incidents
+from tests.installer.settings import Boot
 from tests.kube.apiserver import ApiServer
 
 NAMES = ("kae-driver-tls-1", "kae-driver-tls-2")
@@ -18,23 +18,10 @@ FIRST, SECOND = NAMES
 SWAP = lease_objects.SWAP
 
 
-class Clock:
-    """Stands still until it is turned."""
-
-    def __init__(self) -> None:
-        self.now_s = 1000.0
-
-    def __call__(self) -> float:
-        return self.now_s
-
-    def turn(self, seconds: float) -> None:
-        self.now_s += seconds
-
-
 class Hosts:
     """The installers of several hosts; every one has a connection of its own."""
 
-    def __init__(self, server: ApiServer, clock: Clock) -> None:
+    def __init__(self, server: ApiServer, clock: Boot) -> None:
         self._server = server
         self._clock = clock
         self._made: list[tuple[leases.Claim, cluster.Cluster]] = []
@@ -43,7 +30,7 @@ class Hosts:
         """The right of a host whose thread renews as good as never."""
         api = cluster.Cluster(self._server.kubeconfig, timeout_s=timeout_s)
         settings = config.Leases(namespace="kae-operator", names=names or NAMES)
-        right = leases.Claim(api, settings, node, clock=self._clock, renew_s=renew_s)
+        right = leases.Claim(api, settings, node, clock=lambda: self._clock.now_s, renew_s=renew_s)
         self._made.append((right, api))
         return right
 
@@ -54,21 +41,24 @@ class Hosts:
 
 
 @pytest.fixture
-def server(tmp_path: Path) -> Iterator[ApiServer]:
-    with apiserver.serving(tmp_path) as serving:
-        yield serving
+def clock() -> Boot:
+    """Stands still until it is turned."""
+    return Boot()
 
 
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
-@pytest.fixture
-def hosts(server: ApiServer, clock: Clock) -> Iterator[Hosts]:
+def hosts(server: ApiServer, clock: Boot) -> Iterator[Hosts]:
     made = Hosts(server, clock)
     yield made
     made.end()
+
+
+@pytest.fixture
+def held(hosts: Hosts) -> leases.Claim:
+    """The right of node-1, which has the first Lease."""
+    right = hosts.right("node-1")
+    right.take()
+    return right
 
 
 def annotations(server: ApiServer) -> dict[str, str]:
@@ -78,19 +68,11 @@ def annotations(server: ApiServer) -> dict[str, str]:
     return found
 
 
-def until(claim: Callable[[], object]) -> None:
-    """Waits until a claim holds."""
-    deadline = time.monotonic() + 10
-    while not claim():
-        assert time.monotonic() < deadline, "it did not come about"
-        time.sleep(0.005)
-
-
-def watch(right: leases.Claim, clock: Clock, seconds: float) -> bool:
+def watch(right: leases.Claim, clock: Boot, seconds: float) -> bool:
     """Asks for the right once a minute for so long; whether it was had at the end."""
     taken = right.take()
     for _ in range(int(seconds // 60)):
-        clock.turn(60)
+        clock.now_s += 60
         taken = right.take()
     return taken
 
@@ -162,22 +144,22 @@ def test_who_has_nothing_has_nothing_to_give_back(server: ApiServer, hosts: Host
     assert server.state.requests == []
 
 
-def test_a_lease_that_is_not_renewed_is_free_after_its_duration(hosts: Hosts, clock: Clock) -> None:
+def test_a_lease_that_is_not_renewed_is_free_after_its_duration(hosts: Hosts, clock: Boot) -> None:
     dead, waiting = hosts.right("node-1", FIRST), hosts.right("node-2", FIRST)
     dead.take()
 
     assert not watch(waiting, clock, leases.DURATION_S - 60)
-    clock.turn(60)
+    clock.now_s += 60
     assert waiting.take()
     assert waiting.is_safe()
 
 
-def test_a_lease_that_is_renewed_is_never_free(hosts: Hosts, clock: Clock) -> None:
+def test_a_lease_that_is_renewed_is_never_free(hosts: Hosts, clock: Boot) -> None:
     failed, waiting = hosts.right("node-1", FIRST), hosts.right("node-2", FIRST)
     failed.take()
 
     for _ in range(100):
-        clock.turn(60)
+        clock.now_s += 60
         failed.renew()
         assert not waiting.take()
     assert failed.is_safe()
@@ -185,35 +167,28 @@ def test_a_lease_that_is_renewed_is_never_free(hosts: Hosts, clock: Clock) -> No
 
 
 @pytest.mark.parametrize("moment", ["1970-01-01T00:00:00.000000Z", "2999-01-01T00:00:00.000000Z"])
-def test_the_times_in_a_lease_are_not_believed(server: ApiServer, hosts: Hosts, clock: Clock, moment: str) -> None:
-    server.put_lease(FIRST, holderIdentity="node-1", acquireTime=moment, renewTime=moment)
+def test_times_and_duration_in_a_lease_are_not_believed(
+    server: ApiServer, hosts: Hosts, clock: Boot, moment: str
+) -> None:
+    server.put_lease(FIRST, holderIdentity="node-1", leaseDurationSeconds=1, acquireTime=moment, renewTime=moment)
     right = hosts.right("node-2", FIRST)
 
     assert not watch(right, clock, leases.DURATION_S - 60)
-    clock.turn(60)
+    clock.now_s += 60
     assert right.take()
 
 
-def test_another_duration_in_a_lease_is_not_believed(server: ApiServer, hosts: Hosts, clock: Clock) -> None:
-    server.put_lease(FIRST, holderIdentity="node-1", leaseDurationSeconds=1)
-    right = hosts.right("node-2", FIRST)
-
-    assert not watch(right, clock, 600)
-
-
-def test_a_clock_that_jumps_over_the_whole_duration_frees_nothing(
-    server: ApiServer, hosts: Hosts, clock: Clock
-) -> None:
+def test_a_clock_that_jumps_over_the_whole_duration_frees_nothing(server: ApiServer, hosts: Hosts, clock: Boot) -> None:
     server.put_lease(FIRST, holderIdentity="node-1")
     right = hosts.right("node-2", FIRST)
     right.take()
-    clock.turn(86400)
+    clock.now_s += 86400
 
     assert not right.take()
     assert watch(right, clock, leases.DURATION_S)
 
 
-def test_an_outage_of_the_api_server_makes_nobody_a_dead_host(server: ApiServer, hosts: Hosts, clock: Clock) -> None:
+def test_an_outage_of_the_api_server_makes_nobody_a_dead_host(server: ApiServer, hosts: Hosts, clock: Boot) -> None:
     alive, waiting = hosts.right("node-1", FIRST), hosts.right("node-2", FIRST)
     alive.take()
     waiting.take()
@@ -221,7 +196,7 @@ def test_an_outage_of_the_api_server_makes_nobody_a_dead_host(server: ApiServer,
     for right in (alive.renew, waiting.take):
         with pytest.raises(cluster.Unreachable):
             right()
-    clock.turn(2 * leases.DURATION_S)
+    clock.now_s += 2 * leases.DURATION_S
     server.up()
 
     assert not waiting.take()
@@ -229,37 +204,35 @@ def test_an_outage_of_the_api_server_makes_nobody_a_dead_host(server: ApiServer,
     assert not watch(waiting, clock, 840)
 
 
-def test_a_lease_is_safe_no_longer_than_others_leave_it_alone(server: ApiServer, hosts: Hosts, clock: Clock) -> None:
-    right = hosts.right("node-1")
-    right.take()
+def test_a_lease_is_safe_no_longer_than_others_leave_it_alone(
+    server: ApiServer, held: leases.Claim, clock: Boot
+) -> None:
     server.down()
     safe = []
     for _ in range(15):
-        clock.turn(60)
+        clock.now_s += 60
         with pytest.raises(cluster.Unreachable):
-            right.renew()
-        safe.append(right.is_safe())
+            held.renew()
+        safe.append(held.is_safe())
     server.up()
-    right.renew()
+    held.renew()
 
     assert safe == [True] * 12 + [False] * 3
-    assert right.is_safe()
+    assert held.is_safe()
 
 
-def test_a_renewal_counts_from_its_beginning(server: ApiServer, hosts: Hosts, clock: Clock) -> None:
-    right = hosts.right("node-1")
-    right.take()
+def test_a_renewal_counts_from_its_beginning(server: ApiServer, held: leases.Claim, clock: Boot) -> None:
     # Somebody has touched it, so the first write meets a conflict, and the clock goes on meanwhile.
     server.put_lease(FIRST, holderIdentity="node-1")
     ticking = iter(range(0, 1000, 10))
-    right.clock = lambda: clock.now_s + next(ticking)
-    right.renew()
-    right.clock = clock
-    clock.turn(leases.DURATION_S - leases.MARGIN_S - 1)
+    held.clock = lambda: clock.now_s + next(ticking)
+    held.renew()
+    held.clock = lambda: clock.now_s
+    clock.now_s += leases.DURATION_S - leases.MARGIN_S - 1
 
-    assert right.is_safe()
-    clock.turn(1)
-    assert not right.is_safe()
+    assert held.is_safe()
+    clock.now_s += 1
+    assert not held.is_safe()
 
 
 def test_a_theft_is_noticed_at_the_next_renewal(server: ApiServer, hosts: Hosts) -> None:
@@ -274,38 +247,32 @@ def test_a_theft_is_noticed_at_the_next_renewal(server: ApiServer, hosts: Hosts)
     assert not right.take()
 
 
-def test_a_lease_that_somebody_freed_by_hand_is_lost(server: ApiServer, hosts: Hosts) -> None:
-    right = hosts.right("node-1")
-    right.take()
+def test_a_lease_that_somebody_freed_by_hand_is_lost(server: ApiServer, held: leases.Claim) -> None:
     server.put_lease(FIRST, holderIdentity=None)
 
-    right.renew()
+    held.renew()
 
-    assert (right.name, right.is_safe()) == (None, False)
-    assert right.take()
+    assert (held.name, held.is_safe()) == (None, False)
+    assert held.take()
 
 
-def test_a_lease_that_somebody_else_touched_is_still_ours(server: ApiServer, hosts: Hosts) -> None:
-    right = hosts.right("node-1")
-    right.take()
+def test_a_lease_that_somebody_else_touched_is_still_ours(server: ApiServer, held: leases.Claim) -> None:
     before = server.lease(FIRST)["renewTime"]
     server.put_lease(FIRST, strategy="OldestEmulationVersion")
 
-    right.renew()
+    held.renew()
 
-    assert right.is_safe()
+    assert held.is_safe()
     assert server.lease(FIRST)["renewTime"] > before
     assert server.lease(FIRST)["strategy"] == "OldestEmulationVersion"
 
 
-def test_a_lease_that_was_deleted_is_made_anew(server: ApiServer, hosts: Hosts) -> None:
-    right = hosts.right("node-1")
-    right.take()
+def test_a_lease_that_was_deleted_is_made_anew(server: ApiServer, held: leases.Claim) -> None:
     server.delete("coordination.k8s.io/v1", "Lease", FIRST, "kae-operator")
 
-    right.renew()
+    held.renew()
 
-    assert right.is_safe()
+    assert held.is_safe()
     assert server.lease(FIRST)["holderIdentity"] == "node-1"
 
 
@@ -362,18 +329,6 @@ def test_a_write_that_may_still_arrive_is_made_to_fail_by_a_second_one(server: A
     assert "holderIdentity" not in server.lease(FIRST)
 
 
-def test_an_api_server_that_is_gone_gives_no_right(server: ApiServer, hosts: Hosts) -> None:
-    right = hosts.right("node-1")
-    server.down()
-
-    with pytest.raises(cluster.Unreachable):
-        right.take()
-    server.up()
-
-    assert right.name is None
-    assert right.take()
-
-
 def test_a_lease_that_the_role_does_not_name_yet_is_passed_over(server: ApiServer, hosts: Hosts) -> None:
     server.state.forbidden = {f"leases/kae-operator/{FIRST}"}
     one, two = hosts.right("node-1"), hosts.right("node-2")
@@ -391,10 +346,10 @@ def test_leases_that_are_all_refused_are_a_failure(server: ApiServer, hosts: Hos
         hosts.right("node-1").take()
 
 
-def test_a_restarted_installer_goes_on_holding_its_lease(server: ApiServer, hosts: Hosts, clock: Clock) -> None:
+def test_a_restarted_installer_goes_on_holding_its_lease(server: ApiServer, hosts: Hosts, clock: Boot) -> None:
     hosts.right("node-1").take()
     transitions = server.lease(FIRST).get("leaseTransitions", 0)
-    clock.turn(5000)
+    clock.now_s += 5000
     right = hosts.right("node-1")
 
     assert right.resume(FIRST)
@@ -443,21 +398,19 @@ def test_a_former_lease_that_no_role_names_any_more_does_not_hinder(server: ApiS
     assert right.name == FIRST
 
 
-def test_a_held_lease_that_the_role_no_longer_allows_is_lost(server: ApiServer, hosts: Hosts) -> None:
-    right = hosts.right("node-1")
-    right.take()
+def test_a_held_lease_that_the_role_no_longer_allows_is_lost(server: ApiServer, held: leases.Claim) -> None:
     server.state.forbidden = {f"leases/kae-operator/{FIRST}"}
 
     with pytest.raises(cluster.Forbidden):
-        right.renew()
-    lost = right.is_safe()
+        held.renew()
+    lost = held.is_safe()
     server.state.forbidden = set()
-    right.renew()
+    held.renew()
 
-    assert (lost, right.is_safe()) == (False, True)
+    assert (lost, held.is_safe()) == (False, True)
 
 
-def test_a_lease_of_a_host_that_vanished_in_a_swap_stays_taken(server: ApiServer, hosts: Hosts, clock: Clock) -> None:
+def test_a_lease_of_a_host_that_vanished_in_a_swap_stays_taken(server: ApiServer, hosts: Hosts, clock: Boot) -> None:
     dead, waiting = hosts.right("node-1", FIRST), hosts.right("node-2", FIRST)
     dead.take()
     dead.renew(swap=True)
@@ -531,7 +484,7 @@ def test_a_restarted_installer_asks_until_somebody_answers(server: ApiServer, ho
     assert not right.resume(FIRST)
     assert (right.name, right.is_safe()) == (FIRST, False)
     server.up()
-    until(right.is_safe)
+    incidents.until(right.is_safe)
 
 
 def test_what_cannot_be_given_back_now_is_given_back_later(server: ApiServer, hosts: Hosts) -> None:
@@ -542,28 +495,24 @@ def test_what_cannot_be_given_back_now_is_given_back_later(server: ApiServer, ho
     assert not right.give_back()
     assert (right.name, right.is_safe()) == (FIRST, False)
     server.up()
-    until(lambda: right.name is None)
+    incidents.until(lambda: right.name is None)
     assert "holderIdentity" not in server.lease(FIRST)
 
 
-def test_what_is_still_to_be_given_back_can_be_taken_again(server: ApiServer, hosts: Hosts) -> None:
-    right = hosts.right("node-1")
-    right.take()
+def test_what_is_still_to_be_given_back_can_be_taken_again(server: ApiServer, held: leases.Claim) -> None:
     server.down()
-    right.give_back()
+    held.give_back()
     server.up()
 
-    assert right.take()
-    assert right.is_safe()
+    assert held.take()
+    assert held.is_safe()
     assert server.lease(FIRST)["holderIdentity"] == "node-1"
 
 
-def test_who_gives_back_what_another_one_has_meanwhile_leaves_it(server: ApiServer, hosts: Hosts) -> None:
-    right = hosts.right("node-1")
-    right.take()
+def test_who_gives_back_what_another_one_has_meanwhile_leaves_it(server: ApiServer, held: leases.Claim) -> None:
     server.put_lease(FIRST, holderIdentity="node-2")
 
-    assert right.give_back()
+    assert held.give_back()
     assert server.lease(FIRST)["holderIdentity"] == "node-2"
 
 
@@ -572,14 +521,14 @@ def test_a_thread_renews_through_an_outage(server: ApiServer, hosts: Hosts, capl
     right = hosts.right("node-1", renew_s=0.03)
     right.take()
     first = server.lease(FIRST)["renewTime"]
-    until(lambda: server.lease(FIRST)["renewTime"] != first)
+    incidents.until(lambda: server.lease(FIRST)["renewTime"] != first)
     server.down()
-    until(lambda: "cannot be written now" in caplog.text)
+    incidents.until(lambda: "cannot be written now" in caplog.text)
     second = server.lease(FIRST)["renewTime"]
     server.up()
 
-    until(lambda: server.lease(FIRST)["renewTime"] != second)
-    until(lambda: "can be written again" in caplog.text)
+    incidents.until(lambda: server.lease(FIRST)["renewTime"] != second)
+    incidents.until(lambda: "can be written again" in caplog.text)
     assert caplog.text.count("cannot be written now") == 1
 
 
@@ -588,8 +537,8 @@ def test_a_thread_notices_a_theft_and_ends(server: ApiServer, hosts: Hosts) -> N
     right.take()
     server.put_lease(FIRST, holderIdentity="node-2")
 
-    until(lambda: right.name is None)
-    until(lambda: not any(thread.name == "lease" for thread in threading.enumerate()))
+    incidents.until(lambda: right.name is None)
+    incidents.until(lambda: not any(thread.name == "lease" for thread in threading.enumerate()))
     assert server.lease(FIRST)["holderIdentity"] == "node-2"
 
 
@@ -612,7 +561,7 @@ def test_never_more_hosts_than_leases_have_the_right_and_everybody_has_it_once(s
     def swap(node: str) -> None:
         try:
             right = hosts.right(node)
-            until(right.take)
+            incidents.until(right.take)
             swapping.add(node)
             most.append(len(swapping))
             time.sleep(0.005)

@@ -61,18 +61,6 @@ def test_a_host_that_is_right_is_left_as_it_is(
     assert (made.shown.steps, made.shown.changes["succeeded"]) == ({}, 0)
 
 
-def test_a_driver_of_others_stays_and_its_host_is_ready(machine: Machine, image: Path) -> None:
-    machine.add_driver("2.0.0")
-    machine.set_options(uacce_mode=2)
-    machine.load()
-    before = machine.files()
-
-    shown = settings.installer(machine, image).settle()
-
-    assert (shown.state, shown.ready) == ("Foreign", True)
-    assert machine.files() == before
-
-
 def test_a_host_whose_kernel_is_another_pools_waits_and_is_not_ready(machine: Machine, image: Path) -> None:
     before = machine.files()
 
@@ -80,17 +68,6 @@ def test_a_host_whose_kernel_is_another_pools_waits_and_is_not_ready(machine: Ma
 
     assert (shown.state, shown.ready) == ("Waiting", False)
     assert (machine.files(), settings.changes_made(machine)) == (before, [])
-
-
-def test_a_host_that_is_to_be_without_driver_is_ready_when_it_is_clean(machine: Machine, image: Path) -> None:
-    before = set(machine.files("etc", "lib", "opt"))
-    settings.installed(machine, image)
-
-    shown = settings.installer(machine, image, state="Absent").settle()
-
-    assert (shown.state, shown.reason) == ("Ready", "No driver of KAE is installed, as the policy asks.")
-    assert machine.loaded() == {}
-    assert set(machine.files("etc", "lib", "opt")) == before
 
 
 @pytest.mark.usefixtures("installed")

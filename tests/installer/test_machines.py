@@ -2,7 +2,6 @@
 
 import errno
 import os
-import shutil
 import subprocess
 from concurrent import futures
 from pathlib import Path
@@ -12,7 +11,7 @@ import pytest
 from installer.host import chroot
 from runtime import errors
 from tests import tools
-from tests.installer import kernel, machines, modulefiles, sourcetrees
+from tests.installer import kernel, machines, modulefiles
 from tests.installer.machines import Machine
 
 PF, ENTRY = "0000:79:00.0", "hisi_hpre-0"
@@ -104,23 +103,3 @@ def test_the_real_depmod_and_the_fake_one_find_the_same(machine: Machine) -> Non
 
     assert said == ""
     assert sorted(known.read_text().splitlines()) == fake
-
-
-def test_a_compiled_driver_is_loaded_and_served(tmp_path: Path) -> None:
-    tools.require("gcc", "gcc")
-    make = tools.require("make", "make")
-    machine = Machine(tmp_path / "host")
-    source, build = machine.image("2.0.3") / "opt/src/kae", machine.root / "usr/src/kernels" / machine.kernel
-    sourcetrees.write_kernel_devel(build, machine.kernel)
-    command = [make, "-s", "-C", str(source), f"KERNEL_PATH={build}"]
-    subprocess.run(command, check=True, capture_output=True, timeout=60)
-    folder = machine.root / f"lib/modules/{machine.kernel}/updates/kae"
-    folder.mkdir(parents=True)
-    for path in source.glob("*.ko"):
-        shutil.copy(path, folder)
-    machine.host.run("depmod", "-a", machine.kernel)
-
-    machine.host.run("modprobe", "hisi_hpre", "uacce_mode=2")
-
-    assert machine.loaded()["hisi_hpre"][0] == "2.0.3"
-    assert list(machine.entries()) == ["hisi_hpre-0", "hisi_hpre-1"]

@@ -53,7 +53,7 @@ def test_they_are_installed_upgraded_and_brought_back(machine: Machine, drivers:
     assert crew.job("2.0.1", image=drivers["2.0.1"]).settle().state == "Ready"
     assert (running(machine), machine.loaded()["hisi_zip"]) == ({"2.0.1"}, (None, ""))
 
-    machine.fail("modprobe hisi_zip", "modprobe: ERROR: could not insert 'hisi_zip': No such device", times=1)
+    machine.refuse()
     job = crew.job(image=drivers["2.0.2"])
     assert job.settle().reason.endswith("The host is back in its previous state.")
     assert running(machine) == {"2.0.1"}
@@ -83,7 +83,7 @@ def test_a_driver_of_others_is_not_the_kernels_own_and_comes_back(
     nameless(machine.root / f"lib/modules/{machine.kernel}/extra")
     machine.set_options(uacce_mode=2, pf_q_num=256)
     machine.load()
-    machine.fail("modprobe hisi_zip", "modprobe: ERROR: could not insert 'hisi_zip': No such device", times=1)
+    machine.refuse()
 
     shown = crew.job(image=drivers["2.0.2"], install_policy="Always").settle()
 

@@ -9,6 +9,8 @@ from tests.installer import layouts, settings, stacks
 from tests.installer.machines import Machine
 
 NODE = "192.0.2.7"
+DEFAULT = ("00000000", "010200C0", "00000000")
+OWN = ("000200C0", "00000000", "00FFFFFF")
 HEAD = "Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\t\tMTU\tWindow\tIRTT\n"
 
 
@@ -23,7 +25,7 @@ def host(machine: Machine) -> Machine:
     """A host with the card eth0 of sfc, and eth1 of another module with the default route and the node's address."""
     for name, module in (("eth0", "sfc"), ("eth1", "virtio_net")):
         card(machine, name, module)
-    routes(machine, ("eth1", "00000000", "010200C0", "00000000"), ("eth1", "000200C0", "00000000", "00FFFFFF"))
+    routes(machine, ("eth1", *DEFAULT), ("eth1", *OWN))
     return machine
 
 
@@ -70,10 +72,6 @@ def said(machine: Machine) -> list[str]:
     """The sentences about Onload's modules, without what to do."""
     found = network.carrying(machine.host, settings.config(**stacks.ONLOAD))
     return [text.partition(": move the node's traffic")[0] for text in found]
-
-
-DEFAULT = ("00000000", "010200C0", "00000000")
-OWN = ("000200C0", "00000000", "00FFFFFF")
 
 
 def test_an_interface_beside_the_node_s_traffic_is_no_obstacle(host: Machine) -> None:

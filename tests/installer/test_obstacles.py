@@ -12,7 +12,6 @@ import pytest
 
 from installer import config as shape
 from installer import paths
-from installer.decide import obstacles
 from installer.host import chroot, module_search, record, rpm
 from installer.sources import build
 from tests import tools
@@ -26,23 +25,12 @@ KERNEL_USES = "The kernel itself uses "
 
 
 @pytest.fixture
-def stranger(tmp_path: Path) -> Machine:
+def stranger(foreign: Machine, tmp_path: Path) -> Machine:
     """A host on which others have installed and loaded 2.0.0."""
-    machine = Machine(tmp_path / "stranger")
-    machine.add_driver("2.0.0")
-    machine.set_options(uacce_mode=2, pf_q_num=256)
-    machine.load()
-    return machine
+    return foreign.copied(tmp_path / "stranger")
 
 
-def put(machine: Machine, path: str, content: bytes = b"") -> str:
-    """Write a file of the host, and have depmod look; return its path on the host."""
-    layouts.put(machine.root / path, content)
-    machine.host.run("depmod", "-a", machine.kernel)
-    return f"/{path}"
-
-
-def found(machine: Machine, image: Path, **changes: Any) -> tuple[str, ...]:
+def barred(machine: Machine, image: Path, **changes: Any) -> tuple[str, ...]:
     """Return what an installer of this host finds in its way."""
     return settings.wired(machine, image, **changes).report().decided.impossible
 
@@ -50,7 +38,7 @@ def found(machine: Machine, image: Path, **changes: Any) -> tuple[str, ...]:
 def load(machine: Machine, name: str) -> None:
     """Load one more module that uses hisi_qm."""
     file = modulefiles.ModuleFile(name=name, version="2.0.1", kernel=machine.kernel)
-    put(machine, f"lib/modules/{machine.kernel}/extra/{name}.ko", file.elf())
+    machine.add_module(name, file.elf())
     machine.load(name)
 
 
@@ -63,7 +51,8 @@ CASES: dict[str, tuple[Callable[[Machine], object], Callable[[Machine], object],
     "kernel-cryptography": (
         lambda machine: machine.pin("hisi_sec2", 3),
         lambda machine: machine.pin("hisi_sec2", 0),
-        f"{KERNEL_USES}hisi_sec2 (reference count 3), as dm-crypt, ",
+        f"{KERNEL_USES}hisi_sec2 (reference count 3), as dm-crypt, IPsec and kTLS do: end that use (/proc/crypto and"
+        " 'dmsetup table' on the host show it), or blacklist the module and reboot.",
     ),
     "options-elsewhere": (
         lambda machine: machine.host.write("/etc/modprobe.d/site.conf", "options hisi-zip pf_q_num=8\n"),
@@ -93,7 +82,7 @@ def test_nobody_is_evicted_for_a_change_that_cannot_succeed(
     assert (shown.state, shown.ready, shown.reason.startswith(reason)) == ("Blocked", False, True), shown.reason
     assert (users.evicted, job.shown.taken) == ([], [])
     assert (settings.versions(machine), len(machine.entries())) == ({"2.0.1"}, 6)
-    assert shown.reason in " ".join(found(machine, newer, driver_version="2.0.2"))
+    assert shown.reason in " ".join(barred(machine, newer, driver_version="2.0.2"))
 
     go(machine)
     assert job.settle().state == "Ready", job.shown.reason
@@ -114,7 +103,7 @@ def test_a_change_that_was_begun_ends_whatever_is_in_its_way(machine: Machine, n
         machine.host, change=record.Change(loaded=modulefiles.DRIVER, kept=record.read(machine.host).installed)
     )
 
-    assert found(machine, newer) == ()
+    assert barred(machine, newer) == ()
 
 
 @pytest.mark.parametrize("held", [1, 3])
@@ -122,11 +111,11 @@ def test_open_devices_are_no_use_by_the_kernel(held: int, machine: Machine, newe
     for pid in range(held):
         machine.hold(4711 + pid, "hisi_hpre-0")
 
-    assert found(machine, newer) == ()
+    assert barred(machine, newer) == ()
 
     # Each of them may have memory for DMA, which counts in the module of its device.
     machine.pin("hisi_sec2", held + 1)
-    assert found(machine, newer)[0].startswith(KERNEL_USES)
+    assert barred(machine, newer)[0].startswith(KERNEL_USES)
 
 
 def test_open_devices_of_the_kernels_own_modules_are_no_use_by_the_kernel_either(tmp_path: Path, image: Path) -> None:
@@ -135,22 +124,22 @@ def test_open_devices_of_the_kernels_own_modules_are_no_use_by_the_kernel_either
     machine.load()
     machine.hold(4711, "hisi_hpre-0")
     machine.pin("hisi_hpre")  # openEuler's own uacce counts memory for DMA as well.
-    assert found(machine, image, install_policy="Always") == ()
+    assert barred(machine, image, install_policy="Always") == ()
 
     machine.release(4711)
     machine.pin("hisi_hpre", 0)
     machine.pin("hisi_sec2")
 
-    assert found(machine, image, install_policy="Always")[0].startswith(f"{KERNEL_USES}hisi_sec2 (reference count 1)")
+    assert barred(machine, image, install_policy="Always")[0].startswith(f"{KERNEL_USES}hisi_sec2 (reference count 1)")
 
 
 def test_a_module_that_serves_virtual_machines_counts_as_well(machine: Machine, newer: Path) -> None:
     load(machine, "hisi_migration")
-    assert found(machine, newer) == ()
+    assert barred(machine, newer) == ()
 
     machine.pin("hisi_migration")
 
-    assert found(machine, newer)[0].startswith(f"{KERNEL_USES}hisi_migration")
+    assert barred(machine, newer)[0].startswith(f"{KERNEL_USES}hisi_migration")
 
 
 @pytest.mark.parametrize(
@@ -166,13 +155,13 @@ def test_a_module_that_serves_virtual_machines_counts_as_well(machine: Machine, 
 def test_options_that_do_not_win_are_in_nobodys_way(path: str, text: str, machine: Machine, newer: Path) -> None:
     machine.host.write(path, text)
 
-    assert found(machine, newer) == ()
+    assert barred(machine, newer) == ()
 
 
 def test_the_kernels_command_line_wins_over_every_file(machine: Machine, newer: Path) -> None:
     machine.host.write("/proc/cmdline", "quiet hisi_zip.pf_q_num=8 root=/dev/sda1\n")
 
-    assert found(machine, newer) == (
+    assert barred(machine, newer) == (
         "'/proc/cmdline' sets pf_q_num of module hisi_zip to 8, over the 256 of the policy: remove that.",
     )
 
@@ -194,11 +183,13 @@ def test_the_order_of_depmod_says_which_copy_obstructs(
 ) -> None:
     machine.host.write("/etc/depmod.d/dist.conf", lines)
     file = modulefiles.ModuleFile(name="hisi_zip", version="2.0.1", kernel=machine.kernel)
-    path = put(machine, f"lib/modules/{machine.kernel}/{folder}/hisi-zip.ko.xz", file.elf())
+    place = f"/lib/modules/{machine.kernel}/{folder}"
+    layouts.put(machine.root / f"{place[1:]}/hisi-zip.ko.xz", file.elf())
+    machine.host.run("depmod", "-a", machine.kernel)
 
-    said = found(machine, newer)
+    said = barred(machine, newer)
 
-    assert [path.rpartition("/")[0] in sentence for sentence in said] == [True] * obstructs
+    assert [place in sentence for sentence in said] == [True] * obstructs
 
 
 @pytest.mark.parametrize(
@@ -231,9 +222,8 @@ def test_the_real_depmod_takes_a_copy_elsewhere_where_one_obstructs(lines: str, 
 
 
 def test_for_the_kernels_own_modules_every_copy_that_hides_them_obstructs(stranger: Machine, image: Path) -> None:
-    said = found(stranger, image, source=settings.IN_TREE, install_policy="Always")
+    (sentence,) = barred(stranger, image, source=settings.IN_TREE, install_policy="Always")
 
-    (sentence,) = said
     assert sentence.startswith("modprobe may take ")
 
 
@@ -248,7 +238,7 @@ def test_a_driver_of_others_that_could_not_come_back_is_not_touched(
     if version:
         stranger.add_driver(version)
 
-    said = found(stranger, image, install_policy="Always")
+    said = barred(stranger, image, install_policy="Always")
 
     assert said == (
         "The loaded uacce, hisi_qm, hisi_hpre, hisi_sec2, hisi_zip of others came from no file that modprobe knows"
@@ -263,16 +253,16 @@ def test_a_dead_driver_without_files_is_replaced_as_nothing_is_lost(stranger: Ma
     stranger.load()
     stranger.host.remove_folder(f"/lib/modules/{stranger.kernel}/extra")
 
-    assert found(stranger, image) == ()
+    assert barred(stranger, image) == ()
 
 
 def test_a_removal_asks_for_no_parameter_and_no_copy(machine: Machine, newer: Path) -> None:
     machine.host.write("/etc/modprobe.d/site.conf", "options hisi_zip pf_q_num=8\n")
     machine.add_driver("2.0.0", "updates/site")
 
-    assert found(machine, newer, state="Absent") == ()
+    assert barred(machine, newer, state="Absent") == ()
     machine.pin("hisi_sec2")
-    assert found(machine, newer, state="Absent")[0].startswith(KERNEL_USES)
+    assert barred(machine, newer, state="Absent")[0].startswith(KERNEL_USES)
 
 
 def test_a_driver_of_others_of_which_a_kind_is_dead_is_not_ready_and_stays(stranger: Machine, image: Path) -> None:
@@ -353,11 +343,11 @@ def rpm_at_work(machine: Machine) -> Iterator[int]:
 def test_a_change_of_packages_waits_for_rpm_before_evictions(machine: Machine, image: Path) -> None:
     source = shape.Source(packages=shape.Packages(names=("kae-driver",)))
     with rpm_at_work(machine) as pid:
-        assert found(machine, image, source=source) == (
+        assert barred(machine, image, source=source) == (
             f"The change waits for process {pid} (dnf), which holds the lock of the host's rpm database.",
         )
-        assert found(machine, image, driver_version="2.0.2") == ()
-    assert found(machine, image, source=source) == ()
+        assert barred(machine, image, driver_version="2.0.2") == ()
+    assert barred(machine, image, source=source) == ()
 
 
 @pytest.mark.parametrize("folder", ["updates/site", "extra/site"])
@@ -365,9 +355,12 @@ def test_copies_of_modules_that_no_package_owns_obstruct_packages(folder: str, m
     machine.add_driver("1.9.9", folder)
     source = shape.Source(packages=shape.Packages(names=("kae-driver",)))
 
-    (said,) = found(machine, image, source=source)
+    (said,) = barred(machine, image, source=source)
 
-    assert f"from '/lib/modules/{machine.kernel}/{folder}' instead of the new driver" in said
+    assert (
+        f"from '/lib/modules/{machine.kernel}/{folder}' instead of the new driver: remove these files or their package"
+        in said
+    )
 
 
 def test_what_comes_into_the_way_in_staging_stops_the_change(machine: Machine, crew: Crew, users: Users) -> None:
@@ -460,21 +453,17 @@ def test_as_many_compilers_run_as_the_quota_allows(
     assert build.jobs(tmp_path) == most
 
 
-def test_no_obstacle_is_found_where_nothing_is() -> None:
-    assert obstacles.find(settings.config(), settings.current(), replace=True) == ()
-
-
 def test_a_package_with_other_modules_is_not_erased(
     stranger: Machine, image: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     brought = ["/lib/modules/5.10/extra/hisi_zip.ko.xz", "/lib/modules/5.10/extra/hisi-rde.ko", "/etc/bundle.conf"]
     monkeypatch.setattr(rpm, "owners", lambda _, files: dict.fromkeys(files, "bundle-1-1.aarch64"))
     monkeypatch.setattr(rpm, "_ask", lambda *_: "\n".join(brought))
-    assert found(stranger, image, install_policy="Always") == ()
+    assert barred(stranger, image, install_policy="Always") == ()
 
     brought.append("/lib/modules/5.10/extra/hns3.ko.xz")
 
-    assert found(stranger, image, install_policy="Always") == (
+    assert barred(stranger, image, install_policy="Always") == (
         "Package bundle-1-1.aarch64, which INSTALL_POLICY Always would erase, holds other modules, too (hns3): replace"
         " it by a package without the accelerators' driver, or set IfNotPresent.",
     )

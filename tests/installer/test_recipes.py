@@ -12,9 +12,8 @@ from installer import config, paths
 from installer.change import transaction
 from installer.decide import verification
 from installer.host import host_state, record
-from tests.installer import layouts, machines, modulefiles, settings, stacks
-from tests.installer.fakes import kernel
-from tests.installer.incidents import Crew, Users
+from tests.installer import incidents, layouts, machines, modulefiles, settings, stacks
+from tests.installer.incidents import Crew, Job, Users
 from tests.installer.machines import Machine
 
 HOME = f"/lib/modules/{machines.KERNEL}/updates/kae-simple-kmod"
@@ -337,9 +336,7 @@ def test_pods_with_a_resource_of_the_recipe_are_evicted(
     users.come("desk/fast", device="onload-3", resource=stacks.RESOURCES[1])
     users.come("shop/web", device="0000:79:00.0", resource="openfuyao.com/kae.hpre")
 
-    shown = crew.job(
-        image=stacks.onload(tmp_path / "2", "8.2"), version="8.2", **_without(stacks.ONLOAD, "driver_version")
-    ).settle()
+    shown = newer(crew, tmp_path).settle()
 
     assert shown.ready, shown.reason
     assert users.evicted == ["desk/fast"]
@@ -355,9 +352,7 @@ def test_a_process_with_the_node_open_blocks_the_change(
     (process / "fd").mkdir()
     (process / "fd/3").symlink_to("/dev/full")
 
-    shown = crew.job(
-        image=stacks.onload(tmp_path / "2", "8.2"), version="8.2", **_without(stacks.ONLOAD, "driver_version")
-    ).settle()
+    shown = newer(crew, tmp_path).settle()
 
     assert shown.state == "Blocked"
     assert "process 4711 (trader)" in shown.reason
@@ -368,9 +363,7 @@ def test_a_user_that_the_kernel_counts_blocks(crew: Crew, machine: Machine, user
     settings.installed(machine, stacks.onload(tmp_path / "1", "8.1"), **stacks.ONLOAD)
     machine.pin("onload")
 
-    shown = crew.job(
-        image=stacks.onload(tmp_path / "2", "8.2"), version="8.2", **_without(stacks.ONLOAD, "driver_version")
-    ).settle()
+    shown = newer(crew, tmp_path).settle()
 
     assert shown.state == "Blocked"
     assert "the module onload is in use 1 times more than by modules" in shown.reason
@@ -382,8 +375,7 @@ def test_two_recipes_and_kae_share_a_host(machine: Machine, image: Path, tmp_pat
     settings.installed(first, stacks.payload(tmp_path / "k", "modules", stacks.kmod_files("1.0")), **stacks.KMOD)
     settings.installed(second, stacks.onload(tmp_path / "o", "8.1"), **stacks.ONLOAD)
     above = modulefiles.driver("2.0.1", machines.KERNEL, "hisi_acc_vfio_pci")
-    layouts.put(machine.root / f"lib/modules/{machines.KERNEL}/extra/hisi-acc-vfio-pci.ko", *above.values())
-    machine.host.run("depmod", "-a", machines.KERNEL)
+    machine.add_module("hisi-acc-vfio-pci", *above.values())
     machine.load("hisi_acc_vfio_pci")
     every = set(machine.loaded())
 
@@ -411,8 +403,7 @@ def test_an_installer_waits_while_that_of_another_recipe_changes_the_host(machin
 
 def test_a_driver_of_others_stays_unless_the_policy_says_always(machine: Machine, tmp_path: Path) -> None:
     for name, content in stacks.kmod_files("0.9").items():
-        layouts.put(machine.root / f"lib/modules/{machines.KERNEL}/extra/{name}", content)
-    machine.host.run("depmod", "-a", machines.KERNEL)
+        machine.add_module(name.removesuffix(".ko"), content)
     machine.load("simple_kmod", "simple_procfs_kmod")
     image = stacks.payload(tmp_path, "modules", stacks.kmod_files("1.0"))
 
@@ -424,6 +415,12 @@ def test_a_driver_of_others_stays_unless_the_policy_says_always(machine: Machine
     )
     assert settings.installed(machine, image, **stacks.KMOD | {"install_policy": "Always"}).ready
     assert settings.versions(machine) == {"1.0"}
+
+
+def newer(crew: Crew, folder: Path, **changes: str) -> Job:
+    """An installer of Onload 8.2."""
+    stated = _without(stacks.ONLOAD, "driver_version") | changes
+    return crew.job(image=stacks.onload(folder / "2", "8.2"), version="8.2", **stated)
 
 
 def _without(data: dict[str, object], name: str) -> dict[str, object]:
@@ -453,41 +450,24 @@ def test_a_module_that_others_need_is_proved_too(machine: Machine, tmp_path: Pat
     assert [fault.text.partition(" (")[0] for fault in found] == ["Module sfc_char was loaded from elsewhere"]
 
 
-STEPS = ("store-driver", "begin-change", "block-autoload", "unload-modules", "place-modules", "place-libraries")
-LATER = ("index-modules", "write-options", "load-modules", "prove-driver", "record-driver", "allow-autoload")
-
-
-class Killed(BaseException):
-    """The installer is killed."""
-
-
-@pytest.mark.parametrize(
-    "step",
-    [
-        step
-        if step in ("begin-change", "place-modules", "record-driver")
-        else pytest.param(step, marks=pytest.mark.long)
-        for step in STEPS + LATER
-    ],
+STEPS = ("begin-change", "place-modules", "record-driver")
+LATER = (
+    *("store-driver", "block-autoload", "unload-modules", "place-libraries", "index-modules", "write-options"),
+    *("load-modules", "prove-driver", "allow-autoload"),
 )
+
+
+@pytest.mark.parametrize("step", [*STEPS, *(pytest.param(step, marks=pytest.mark.long) for step in LATER)])
 @pytest.mark.parametrize("wanted", ["Present", "Absent"])
 def test_after_a_kill_the_next_installer_ends_the_change(
     step: str, wanted: str, crew: Crew, machine: Machine, tmp_path: Path
 ) -> None:
     stacks.add_own_sfc(machine)
     settings.installed(machine, stacks.onload(tmp_path / "1", "8.1"), **stacks.ONLOAD)
-    image = stacks.onload(tmp_path / "2", "8.2")
-    changes = _without(stacks.ONLOAD, "driver_version") | {"state": wanted}
-    first = crew.job(image=image, version="8.2", **changes)
+    with contextlib.suppress(pytest.fail.Exception):  # A removal has fewer steps.
+        newer(crew, tmp_path, state=wanted).end_after(step)
 
-    def kill() -> None:
-        raise Killed
-
-    first.at(step, kill)
-    with contextlib.suppress(Killed):
-        first.settle()
-
-    shown = crew.job(image=image, version="8.2", **changes).settle()
+    shown = newer(crew, tmp_path, state=wanted).settle()
 
     assert shown.ready, shown.reason
     assert settings.versions(machine) == ({"8.2"} if wanted == "Present" else {None})
@@ -501,9 +481,7 @@ def test_a_driver_that_crashes_the_host_is_not_tried_again(machine: Machine, tmp
     image = stacks.payload(tmp_path / "2", "modules", stacks.kmod_files("1.1"))
     machine.let_panic("1.1", "simple_kmod")
     newer = stacks.KMOD | {"driver_version": "1.1"}
-    with pytest.raises(kernel.Panic):
-        settings.installer(machine, image, **newer).settle()
-    machine.reboot()
+    incidents.crash(machine, settings.installer(machine, image, **newer))
 
     shown = settings.installer(machine, image, **newer).settle()
 

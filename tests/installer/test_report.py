@@ -27,11 +27,10 @@ SECURE_BOOT = "sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e09
 Situation = Callable[[Path], Iterator[report.Report]]
 
 
-def made(folder: Path, version: str = "2.0.1") -> tuple[Machine, Path]:
+def made(folder: Path) -> tuple[Machine, Path]:
     """A host, and an image with a driver."""
-    machine, image = Machine(folder / "host"), folder / "image"
-    machine.add_image(image, version)
-    return machine, image
+    machine = Machine(folder / "host")
+    return machine, machine.image("2.0.1")
 
 
 def installed(folder: Path) -> tuple[Machine, Path]:
@@ -60,11 +59,10 @@ def already_right(folder: Path) -> Iterator[report.Report]:
 def upgrade(folder: Path) -> Iterator[report.Report]:
     """A new version, while a pod and a process hold devices."""
     machine, _ = installed(folder)
-    machine.add_image(folder / "newer", "2.0.2")
     machine.hold(4711, "hisi_zip-4", comm="gzip")
     with podresources.serving(machine.root) as kubelet:
         kubelet.give("shop/checkout-7c9f", "nginx", settings.kind("hpre").resource, A, B)
-        yield reported(machine, folder / "newer", driver_version="2.0.2", drain=config.Drain(timeout_seconds=300))
+        yield reported(machine, machine.image("2.0.2"), driver_version="2.0.2", drain=config.Drain(timeout_seconds=300))
 
 
 def foreign(folder: Path) -> Iterator[report.Report]:
@@ -99,14 +97,13 @@ def absent(folder: Path) -> Iterator[report.Report]:
 def failed(folder: Path) -> Iterator[report.Report]:
     """Secure boot refuses the modules of an upgrade, for the second time; the old driver is back."""
     machine, _ = installed(folder)
-    machine.add_image(folder / "newer", "2.0.2")
-    for module in (folder / "newer").rglob("*.ko"):
+    for module in machine.image("2.0.2").rglob("*.ko"):
         module.write_bytes(module.read_bytes() + b"~Module signature appended~\n")
     variable = machine.root / SECURE_BOOT
     variable.parent.mkdir(parents=True)
     variable.write_bytes(b"\x06\0\0\0\x01")
     machine.fail("modprobe uacce", "modprobe: ERROR: could not insert 'uacce': Key was rejected by service", times=1)
-    working = settings.installer(machine, folder / "newer", driver_version="2.0.2")
+    working = settings.installer(machine, machine.image("2.0.2"), driver_version="2.0.2")
     working.settle()
     attempt = record.read(machine.host).attempt
     assert attempt is not None

@@ -6,8 +6,8 @@ import pytest
 
 from installer import config, paths
 from installer.host import record
-from tests.installer import crashes, incidents, podresources, settings
-from tests.installer.incidents import Crew, Users
+from tests.installer import crashes, incidents, settings
+from tests.installer.incidents import Crew, Job, Users
 from tests.installer.machines import Machine
 from tests.installer.settings import Boot
 from tests.kube.apiserver import ApiServer
@@ -18,17 +18,15 @@ POD = "shop/checkout"
 
 @pytest.mark.usefixtures("installed")
 def test_users_are_spared_a_repair_that_nobody_asked_for(
-    machine: Machine, image: Path, boot: Boot, server: ApiServer
+    machine: Machine, image: Path, boot: Boot, server: ApiServer, users: Users
 ) -> None:
-    server.put_pods(POD)
+    users.come(POD)
     settings.break_parameter(machine)
-    with podresources.serving(machine.root) as kubelet:
-        kubelet.give(POD, "nginx", settings.kind("hpre").resource, "0000:79:00.0")
-        machine.calls()
-        for _ in range(3):
-            made = settings.installer(machine, image, server.kubeconfig)
-            made.settle()
-            boot.now_s += 7200
+    machine.calls()
+    for _ in range(3):
+        made = settings.installer(machine, image, server.kubeconfig)
+        made.settle()
+        boot.now_s += 7200
 
     assert (made.shown.state, settings.changes_made(machine)) == ("Blocked", [])
     assert made.shown.reason == (
@@ -36,6 +34,7 @@ def test_users_are_spared_a_repair_that_nobody_asked_for(
         " the repair, which waits until no device is held: pod shop/checkout (container nginx: 0000:79:00.0)."
     )
     assert (server.state.requests, machine.host.path(paths.KAE.changing).exists()) == ([], False)
+    users.kubelet.remove(POD)
     assert settings.installer(machine, image).settle().state == "Ready"
 
 
@@ -58,74 +57,10 @@ def test_users_are_spared_also_after_a_look_that_saw_no_fault(
 
 
 @pytest.mark.usefixtures("installed")
-def test_an_upgrade_evicts_and_gives_the_lease_back(machine: Machine, newer: Path, server: ApiServer) -> None:
-    server.put_pods(POD)
-    with podresources.serving(machine.root) as kubelet:
-        kubelet.give(POD, "nginx", settings.kind("hpre").resource, "0000:79:00.0")
-        server.state.when_evicted = kubelet.remove
-        made = settings.installer(machine, newer, server.kubeconfig, driver_version="2.0.2")
-        made.settle()
-    made.parts.close()
-
-    assert (made.shown.state, settings.versions(machine)) == ("Ready", {"2.0.2"})
-    assert server.state.evicted == [POD]
-    assert not server.lease(settings.MINE).get("holderIdentity")
-    assert record.read(machine.host).lease is None
-
-
-@pytest.mark.usefixtures("installed")
-def test_holders_that_stay_until_the_deadline_block_the_upgrade(
-    machine: Machine, newer: Path, server: ApiServer
-) -> None:
-    machine.hold(4711, HPRE)
-    machine.calls()
-
-    made = settings.installer(machine, newer, server.kubeconfig, driver_version="2.0.2")
-    made.settle()
-    made.parts.close()
-
-    assert (made.shown.state, made.shown.ready, settings.versions(machine)) == ("Blocked", False, {"2.0.1"})
-    assert made.shown.reason.startswith("After 1 s a device is still held by process 4711 (openssl).")
-    assert made.shown.changes == {"succeeded": 0, "failed": 0, "abandoned": 1}
-    assert [call for call in settings.changes_made(machine) if call.startswith("modprobe")] == []
-    assert not machine.host.path(paths.KAE.changing).exists()
-    assert not server.lease(settings.MINE).get("holderIdentity")
-
-
-@pytest.mark.usefixtures("installed")
-def test_without_an_api_server_users_are_left_alone(machine: Machine, newer: Path, tmp_path: Path) -> None:
-    machine.hold(4711, HPRE)
-
-    made = settings.installer(machine, newer, tmp_path / "none", driver_version="2.0.2")
-    pause_s = made.loop.cycle()
-
-    assert (made.shown.state, made.shown.ready, settings.versions(machine)) == ("Queued", False, {"2.0.1"})
-    assert made.shown.reason.startswith("No Lease can be taken, and devices are in use: ")
-    assert 10 <= pause_s <= 15
-    assert (machine.host.path(paths.KAE.changing).exists(), record.read(machine.host).attempt) == (False, None)
-
-
-@pytest.mark.usefixtures("installed")
 def test_without_an_api_server_an_idle_host_is_upgraded(machine: Machine, newer: Path, tmp_path: Path) -> None:
     shown = settings.installer(machine, newer, tmp_path / "none", driver_version="2.0.2").settle()
 
     assert (shown.state, settings.versions(machine)) == ("Ready", {"2.0.2"})
-
-
-@pytest.mark.usefixtures("installed")
-def test_a_host_waits_while_another_one_has_the_lease(machine: Machine, newer: Path, server: ApiServer) -> None:
-    machine.hold(4711, HPRE)
-    server.put_lease(
-        settings.MINE, holderIdentity="kp920-2", leaseDurationSeconds=900, renewTime="2026-01-02T03:04:05Z"
-    )
-
-    made = settings.installer(machine, newer, server.kubeconfig, driver_version="2.0.2")
-    made.loop.cycle()
-    made.parts.close()
-
-    assert made.shown.state == "Queued"
-    assert made.shown.reason == "It is not this host's turn: The Lease kae-driver-tls-0 is held by kp920-2."
-    assert (settings.versions(machine), server.lease(settings.MINE)["holderIdentity"]) == ({"2.0.1"}, "kp920-2")
 
 
 @pytest.mark.parametrize("unfinished", [False, True])
@@ -146,82 +81,71 @@ def test_a_host_that_waits_for_another_pool_gives_its_lease_back(
     assert record.read(machine.host).lease == (settings.MINE if unfinished else None)
 
 
+@pytest.fixture
+def failed(machine: Machine, newer: Path, server: ApiServer, users: Users, crew: Crew) -> Job:
+    """An installer that has evicted a pod for a driver that does not load; the pod is back."""
+    crashes.spoil(newer, machine.kernel)
+    users.come(POD)
+    job = crew.job()
+    assert (job.settle().state, incidents.holder(server)) == ("Failed", "kp920-1")
+    users.come(POD)
+    return job
+
+
 @pytest.mark.parametrize(
     "again", ["a file of others", "an obstacle", "no answer", pytest.param("a user who stays", marks=pytest.mark.long)]
 )
+@pytest.mark.usefixtures("installed")
 def test_a_failed_host_keeps_its_turn_when_a_later_try_ends_early(
-    again: str,
-    installed: Machine,
-    tmp_path: Path,
-    server: ApiServer,
-    boot: Boot,
+    again: str, boot: Boot, machine: Machine, failed: Job, server: ApiServer
 ) -> None:
-    machine = installed.copied(tmp_path / "failing")
-    machine.add_image(tmp_path / "newer", "2.0.2")
-    crashes.spoil(tmp_path / "newer", machine.kernel)
-    with podresources.serving(machine.root) as kubelet, Crew(machine, server) as crew:
-        users = Users(kubelet, server)
-        users.come(POD)
-        job = crew.job(image=tmp_path / "newer")
-        assert (job.settle().state, incidents.holder(server)) == ("Failed", "kp920-1")
-
-        users.come(POD)
-        if again == "an obstacle":
-            machine.pin("hisi_sec2", 5)
-        elif again == "no answer":
-            server.down()
-        elif again == "a user who stays":
-            machine.hold(4711, "hisi_hpre-0", comm="nginx")
-        else:
-            machine.host.write(f"{paths.LIBRARIES}/strange", "")
-        for _ in range(4):
-            boot.now_s += 7300
-            job.settle()
-
-        noted = record.read(machine.host)
-        assert noted.lease == job.parts.claim.name == settings.MINE
-        assert noted.attempt is not None
-        assert (noted.attempt.disturbed, users.evicted) == (1, [POD])
-        if again != "no answer":
-            assert incidents.holder(server) == "kp920-1"
-
-
-def test_a_failed_host_keeps_its_turn_when_a_device_is_opened_late(
-    installed: Machine, tmp_path: Path, server: ApiServer, boot: Boot
-) -> None:
-    machine = installed.copied(tmp_path / "failing")
-    machine.add_image(tmp_path / "newer", "2.0.2")
-    crashes.spoil(tmp_path / "newer", machine.kernel)
-    with podresources.serving(machine.root) as kubelet, Crew(machine, server) as crew:
-        users = Users(kubelet, server)
-        users.come(POD)
-        job = crew.job(image=tmp_path / "newer")
-        assert (job.settle().state, incidents.holder(server)) == ("Failed", "kp920-1")
-        users.come(POD)
+    if again == "an obstacle":
+        machine.pin("hisi_sec2", 5)
+    elif again == "no answer":
+        server.down()
+    elif again == "a user who stays":
+        machine.hold(4711, "hisi_hpre-0", comm="nginx")
+    else:
+        machine.host.write(f"{paths.LIBRARIES}/strange", "")
+    for _ in range(4):
         boot.now_s += 7300
-        job.at("begin-change", lambda: machine.hold(4711, "hisi_hpre-0"))
+        failed.settle()
 
-        shown = job.settle()
-
-        assert (shown.state, incidents.holder(server)) == ("Blocked", "kp920-1")
+    noted = record.read(machine.host)
+    assert noted.lease == failed.parts.claim.name == settings.MINE
+    assert noted.attempt is not None
+    assert (noted.attempt.disturbed, server.state.evicted) == (1, [POD])
+    if again != "no answer":
+        assert incidents.holder(server) == "kp920-1"
 
 
 @pytest.mark.usefixtures("installed")
-def test_a_host_that_was_installed_anew_frees_leases_of_its_name(machine: Machine, server: ApiServer) -> None:
+def test_a_failed_host_keeps_its_turn_when_a_device_is_opened_late(
+    boot: Boot, machine: Machine, failed: Job, server: ApiServer
+) -> None:
+    boot.now_s += 7300
+    failed.at("begin-change", lambda: machine.hold(4711, "hisi_hpre-0"))
+
+    shown = failed.settle()
+
+    assert (shown.state, incidents.holder(server)) == ("Blocked", "kp920-1")
+
+
+@pytest.mark.usefixtures("installed")
+def test_a_host_that_was_installed_anew_frees_leases_of_its_name(server: ApiServer, crew: Crew) -> None:
     server.put_lease(settings.MINE, holderIdentity="kp920-1")
-    with Crew(machine, server) as crew:
-        crew.job("2.0.1").settle()
+
+    crew.job("2.0.1").settle()
 
     assert incidents.holder(server) == ""
 
 
 @pytest.mark.usefixtures("installed")
-def test_the_lease_of_another_host_stays_and_is_looked_at_once(machine: Machine, server: ApiServer) -> None:
+def test_the_lease_of_another_host_stays_and_is_looked_at_once(server: ApiServer, crew: Crew) -> None:
     server.put_lease(settings.MINE, holderIdentity="kp920-2")
-    with Crew(machine, server) as crew:
-        job = crew.job("2.0.1")
-        for _ in range(3):
-            job.loop.cycle()
+    job = crew.job("2.0.1")
+    for _ in range(3):
+        job.loop.cycle()
 
     assert (incidents.holder(server), job.shown.state) == ("kp920-2", "Ready")
     assert [request.partition(" ")[0] for request in server.state.requests] == ["GET"]

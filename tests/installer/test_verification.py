@@ -12,12 +12,8 @@ from runtime import shapes
 from tests.installer import machines, modulefiles, settings
 
 HPRE, SEC, ZIP = "0000:79:00.0", "0000:76:00.0", "0000:75:00.0"
-LOAD, FILES, VFS, NODES = (
-    verification.Sort.LOAD,
-    verification.Sort.FILES,
-    verification.Sort.VFS,
-    verification.Sort.NODES,
-)
+Sort = verification.Sort
+LOAD, FILES, VFS, NODES = Sort.LOAD, Sort.FILES, Sort.VFS, Sort.NODES
 
 
 def faults(
@@ -38,6 +34,12 @@ def with_function(address: str, kind: str, **changes: Any) -> tuple[pci.Function
     """The functions as they should be, but for one."""
     others = tuple(found for found in settings.functions() if found.address != address)
     return (*others, settings.function(address, kind, **changes))
+
+
+def own() -> dict[str, Any]:
+    """The kernel's own modules, as they are loaded."""
+    builds = {name: modulefiles.identity(name, modulefiles.IN_TREE)[1] for name in modulefiles.DRIVER}
+    return {name: settings.module(name, version=None, build=build) for name, build in builds.items()}
 
 
 def test_a_host_that_is_right_has_no_fault() -> None:
@@ -71,16 +73,12 @@ def test_a_driver_of_packages_may_lie_where_its_packages_put_it() -> None:
 
 
 def test_a_module_before_the_kernels_own_is_a_fault_where_those_are_wanted() -> None:
-    own = {name: settings.file(name, f"kernel/drivers/{name}", modulefiles.IN_TREE) for name in modulefiles.DRIVER}
-    loaded = {
-        name: settings.module(name, version=None, build=modulefiles.identity(name, modulefiles.IN_TREE)[1])
-        for name in modulefiles.DRIVER
-    }
+    files = {name: settings.file(name, f"kernel/drivers/{name}", modulefiles.IN_TREE) for name in modulefiles.DRIVER}
     driver = settings.driver(source="inTree", modules={}, digests={})
-    shadowed = own | {"uacce": settings.file("uacce", "extra", modulefiles.IN_TREE)}
+    shadowed = files | {"uacce": settings.file("uacce", "extra", modulefiles.IN_TREE)}
 
-    assert faults(settings.current(files=own, loaded=loaded), driver) == []
-    assert faults(settings.current(files=shadowed, loaded=loaded), driver) == [
+    assert faults(settings.current(files=files, loaded=own()), driver) == []
+    assert faults(settings.current(files=shadowed, loaded=own()), driver) == [
         (FILES, f"'/lib/modules/{machines.KERNEL}/extra/uacce.ko' stands before the kernel's own module uacce.")
     ]
 
@@ -121,10 +119,7 @@ def test_a_module_that_an_initramfs_loaded_is_told_by_its_sources() -> None:
 def test_a_module_without_version_is_named_by_the_digest_of_its_sources() -> None:
     files = {name: settings.file(name, version=modulefiles.IN_TREE) for name in modulefiles.DRIVER}
     build = modulefiles.identity("uacce", modulefiles.IN_TREE)[1]
-    loaded = {
-        name: settings.module(name, version=None, build=modulefiles.identity(name, modulefiles.IN_TREE)[1])
-        for name in modulefiles.DRIVER
-    } | {"uacce": settings.module("uacce", version=None, build="1234")}
+    loaded = own() | {"uacce": settings.module("uacce", version=None, build="1234")}
 
     ((_, text),) = faults(settings.current(files=files, loaded=loaded), settings.driver(digests={}))
 
@@ -140,8 +135,7 @@ def test_without_digests_of_sources_versions_tell_modules_apart() -> None:
 
 
 @pytest.mark.parametrize(
-    ("in_force", "was"),
-    [({"uacce_mode": "0", "pf_q_num": "256"}, "0"), ({"pf_q_num": "256"}, "unknown to it")],
+    ("in_force", "was"), [({"uacce_mode": "0", "pf_q_num": "256"}, "0"), ({"pf_q_num": "256"}, "unknown to it")]
 )
 def test_a_parameter_that_is_not_in_force_is_a_fault(in_force: dict[str, str], was: str) -> None:
     loaded = but_for("hisi_hpre", parameters=MappingProxyType(in_force))
