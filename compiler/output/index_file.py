@@ -6,7 +6,7 @@ digests: git has every content, and a compile compares files with the tree that 
 
 import json
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -153,19 +153,24 @@ def sides(content: bytes) -> tuple[Index, ...]:
 
     A text that is no JSON is read line by line: whoever ends a conflict by hand forgets commas, or keeps lines twice.
     """
-    found = [parse(side) or _by_line(side) for side in conflict.sides(content)]
-    return tuple(index for index in found if index) if all(found) else ()
+    texts = conflict.sides(content)
+    indexes = [parse(side, joined=len(texts) > 1) or _by_line(side) for side in texts]
+    return tuple(index for index in indexes if index) if all(indexes) else ()
 
 
-def parse(content: bytes) -> Index | None:
-    """Return the index that a text states, in any layout; None where the text is damaged."""
+def parse(content: bytes, *, joined: bool = False) -> Index | None:
+    """Return the index that a text states, in any layout; None where the text is damaged.
+
+    Where git has joined the lists of two branches, and left other lines in conflict, one branch's removal took a file
+    from the list whose workload stands on the other's side: a joined side records the files of its workloads, too.
+    """
     try:
         data = json.loads(content, object_pairs_hook=_unique)
     except (ValueError, RecursionError):
         return None
     if not isinstance(data, dict) or type(data.get("version")) is not int:  # Python takes true and 1.0 for 1.
         return None
-    return _v1(data) if data["version"] == 1 else _v2(data)
+    return _v1(data) if data["version"] == 1 else _v2(data, joined=joined)
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -216,7 +221,7 @@ def _v1(data: Mapping[str, Any]) -> Index | None:
     return Index(files=tuple(sorted(files)), frozen=None, complete=complete, version=1)
 
 
-def _v2(data: Mapping[str, Any]) -> Index | None:
+def _v2(data: Mapping[str, Any], *, joined: bool = False) -> Index | None:
     if data.keys() | _LATER_FIELDS != _FIELDS or data["version"] != VERSION:
         return None
     data = {"declared": False, "frozen": None, **data}
@@ -225,7 +230,11 @@ def _v2(data: Mapping[str, Any]) -> Index | None:
         return None
     if not isinstance(files, list) or not all(isinstance(path, str) for path in files):
         return None
-    if not isinstance(workloads, list) or not all(is_workload(fields, files) for fields in workloads):
+    if not isinstance(workloads, list):
+        return None
+    if joined:
+        files = [*files, *_files(workloads)]
+    if not all(is_workload(fields, files) for fields in workloads):
         return None
     frozen = data["frozen"]
     if frozen is not None and not (isinstance(frozen, list) and all(map(_is_frozen, frozen))):
@@ -238,6 +247,12 @@ def _v2(data: Mapping[str, Any]) -> Index | None:
         frozen=None if frozen is None else tuple(sorted({Frozen(**fields) for fields in frozen})),
         complete=flags[0],
     )
+
+
+def _files(workloads: Iterable[Any]) -> Iterator[str]:
+    for fields in workloads:
+        if isinstance(fields, dict) and isinstance(fields.get("file"), str):
+            yield fields["file"]
 
 
 def _is_frozen(data: Any) -> bool:

@@ -104,6 +104,18 @@ def test_an_index_in_conflict_has_two_sides_and_records_what_either_does() -> No
     assert set(joined.workloads) == {*OURS.workloads, *THEIRS.workloads}
 
 
+def test_a_side_in_conflict_records_the_files_of_its_workloads() -> None:
+    text = index_file.text(with_workloads(a="Present", b="Present"))
+    files, kept = '    "a.yaml",\n    "b.yaml"\n', '    "a.yaml"\n'
+    (of_b,) = (line for line in text.splitlines(keepends=True) if '"policy": "b"' in line)
+    marked = text.replace(files, kept).replace(of_b, f"<<<<<<< HEAD\n{of_b}=======\n>>>>>>> main\n")
+
+    ours, theirs = index_file.sides(marked.encode())
+
+    assert (ours.files, theirs.files) == (("a.yaml", "b.yaml"), ("a.yaml",))
+    assert index_file.sides(text.replace(files, kept).encode()) == ()
+
+
 def test_one_damaged_side_damages_an_index_in_conflict() -> None:
     assert index_file.sides(in_conflict(index_file.text(OURS), "{\n")) == ()
 
