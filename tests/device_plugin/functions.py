@@ -17,11 +17,7 @@ NODES = (("null", "1:3"), ("zero", "1:5"), ("full", "1:7"), ("random", "1:8"), (
 """Device nodes that every machine has and anybody may open, with numbers; Documentation/admin-guide/devices.txt."""
 
 _CLASSES = {"hpre": "0x100000", "sec": "0x100000", "zip": "0x120000"}
-_ALGORITHMS = {
-    "hpre": ("rsa", "dh"),
-    "sec": ("cipher", "digest", "aead"),
-    "zip": ("zlib", "gzip"),
-}
+_ALGORITHMS = {"hpre": ("rsa", "dh"), "sec": ("cipher", "digest", "aead"), "zip": ("zlib", "gzip")}
 """Of queue management version 2, the Kunpeng 920's."""
 
 

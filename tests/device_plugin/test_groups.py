@@ -91,11 +91,7 @@ POINTS: Mapping[
         [[{"path": "/dev/a*"}, {"path": "/dev/b*"}]],
         [[("/dev/a0", "/dev/a0"), ("/dev/b0", "/dev/b0")], [("/dev/a1", "/dev/a1"), ("/dev/b1", "/dev/b1")]],
     ),
-    "without a match of one path there is no device": (
-        ["b0"],
-        [[{"path": "/dev/a0"}, {"path": "/dev/b0"}]],
-        [],
-    ),
+    "without a match of one path there is no device": (["b0"], [[{"path": "/dev/a0"}, {"path": "/dev/b0"}]], []),
     "an optional path without a match is left out": (
         ["b0"],
         [[{"path": "/dev/a0", "optional": True}, {"path": "/dev/b0", "optional": True}]],
@@ -207,10 +203,7 @@ def test_several_nodes_of_one_function_are_devices_of_their_own(tmp_path: Path) 
     node = settings.looked(host, char(entry({"path": "/dev/npu*"})))
 
     assert list(settings.told(node, NPU)) == [f"{FIRST}#npu0", f"{FIRST}#npu1"]
-    assert [inside for _, inside, _ in given(node, f"{FIRST}#npu0", f"{FIRST}#npu1")] == [
-        "/dev/npu0",
-        "/dev/npu1",
-    ]
+    assert [inside for _, inside, _ in given(node, f"{FIRST}#npu0", f"{FIRST}#npu1")] == ["/dev/npu0", "/dev/npu1"]
 
 
 def test_the_id_of_a_node_that_goes_does_not_pass_to_the_next_of_its_function(tmp_path: Path) -> None:

@@ -150,14 +150,10 @@ IDS = st.one_of(
     st.text(max_size=5),
 )
 REQUESTS = st.builds(
-    Request,
-    available=st.lists(IDS, max_size=12),
-    required=st.lists(IDS, max_size=4),
-    size=st.integers(-2, 20),
+    Request, available=st.lists(IDS, max_size=12), required=st.lists(IDS, max_size=4), size=st.integers(-2, 20)
 )
 LOADS = st.dictionaries(
-    st.sampled_from("abcdef"),
-    st.builds(Load, numa_node=st.none() | st.integers(0, 3), free_queues=st.integers(0, 3)),
+    st.sampled_from("abcdef"), st.builds(Load, numa_node=st.none() | st.integers(0, 3), free_queues=st.integers(0, 3))
 )
 
 

@@ -29,12 +29,7 @@ def answer(folder: Path, text: str) -> tuple[str, str]:
         "HOME": "/nonexistent",
     }
     done = subprocess.run(
-        ("bash", "-c", CALLS),
-        cwd=folder / "work",
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=True,
+        ("bash", "-c", CALLS), cwd=folder / "work", env=environment, capture_output=True, text=True, check=True
     )
     return done.stdout.replace(str(folder), ""), done.stderr.replace(str(folder), "")
 

@@ -135,12 +135,7 @@ class Remote:
         hook.chmod(0o755)
 
     def ours(
-        self,
-        *,
-        cluster: str = "east",
-        branch: str = "main",
-        url: str | None = None,
-        scratch: Path | None = None,
+        self, *, cluster: str = "east", branch: str = "main", url: str | None = None, scratch: Path | None = None
     ) -> repository.Repository:
         """Our side of it, with nothing in its Secret."""
         where = target(url or self.url, cluster=cluster, branch=branch)

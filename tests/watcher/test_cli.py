@@ -331,10 +331,7 @@ def test_it_works_until_sigterm_and_logs_lines_of_json(bench: Bench) -> None:
 
 
 def test_it_tells_what_fails_once_and_goes_on_when_the_cause_is_gone(
-    bench: Bench,
-    here: pytest.LogCaptureFixture,
-    stop: "queue.Queue[threading.Event]",
-    monkeypatch: pytest.MonkeyPatch,
+    bench: Bench, here: pytest.LogCaptureFixture, stop: "queue.Queue[threading.Event]", monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bench.server.put(builders.kubernetes_node("a"))
     bench.server.state.forbidden.add("list nodes")
@@ -364,10 +361,7 @@ def test_push_options_of_the_config_arrive_at_the_server(bench: Bench, here: pyt
 
 
 def test_metrics_are_served_where_they_are_asked_for(
-    bench: Bench,
-    here: pytest.LogCaptureFixture,
-    stop: "queue.Queue[threading.Event]",
-    monkeypatch: pytest.MonkeyPatch,
+    bench: Bench, here: pytest.LogCaptureFixture, stop: "queue.Queue[threading.Event]", monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bench.server.put(builders.kubernetes_node("a"))
     port = servers.free_port()
