@@ -116,10 +116,10 @@ def entry(host: hosts.Host, address: str) -> sysfs.Entry:
     return found
 
 
-def offered(host: hosts.Host, *, changing: bool = False) -> tuple[advertised.Device, ...]:
+def offered(host: hosts.Host) -> tuple[advertised.Device, ...]:
     """Return the advertised devices of a host."""
     return tuple(
-        advertised.Device(function=found, reasons=health.reasons(found, changing=changing))
+        advertised.Device(function=found, reasons=health.reasons(found, changing=False))
         for found in scanned(host).functions
         if health.withheld(found) is None
     )

@@ -91,17 +91,6 @@ def test_without_a_config_the_list_ends_with_1_and_a_line_for_people(
     assert err.count("\n") == 1
 
 
-@pytest.mark.parametrize("content", ["", "{", "[]", '{"version": 2}', '{"version": 1}'])
-def test_a_config_that_is_none_ends_the_list_with_1(
-    content: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    file = tmp_path / "config.json"
-    file.write_text(content)
-
-    assert cli.main(["list", "--config", str(file)]) == 1
-    assert str(file) in capsys.readouterr().err
-
-
 @pytest.mark.long
 def test_the_list_works_in_a_process_of_its_own_and_changes_nothing(tmp_path: Path) -> None:
     host = machines.bare_metal(tmp_path)
@@ -208,16 +197,3 @@ def test_options_mean_the_same_before_and_after_the_command(tmp_path: Path, caps
 
     assert capsys.readouterr().out == after
     assert len(json.loads(after)["devices"]) == 6
-
-
-@pytest.mark.long
-def test_a_run_folder_that_cannot_be_used_ends_the_program_with_1_and_its_name(tmp_path: Path) -> None:
-    host = machines.bare_metal(tmp_path)
-    host.run.rmdir()
-    host.run.write_text("no folder")
-
-    answer = run(*settings.options(host, tmp_path))
-
-    _, line = answer.stderr.splitlines()
-    assert answer.returncode == 1
-    assert json.loads(line)["message"] == f"'{host.run}/dev' cannot be changed: Not a directory."

@@ -219,17 +219,6 @@ def test_the_id_of_a_node_that_goes_does_not_pass_to_the_next_of_its_function(tm
     assert healthy == [f"{FIRST}#npu1", f"{FIRST}#npu2"]
 
 
-def test_no_numa_node_is_told_where_one_device_has_none(tmp_path: Path) -> None:
-    host = host_with(tmp_path, "npu0", "npu1")
-    known_by_pci(host, FIRST, 0)
-    node = settings.looked(host, char(entry({"path": "/dev/npu*"})))
-
-    assert [(each.id, each.numa_node) for each in node.device_lists[NPU].replicas] == [
-        (FIRST, None),
-        ("/dev/npu1", None),
-    ]
-
-
 def test_what_is_no_device_node_is_unhealthy(tmp_path: Path) -> None:
     host = host_with(tmp_path, "npu0")
     (host.dev / "npu1").write_text("")

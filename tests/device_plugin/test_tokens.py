@@ -57,18 +57,6 @@ def test_a_required_path_that_goes_takes_the_health_of_all_tokens_and_brings_it_
     assert set(settings.told(node, ONLOAD).values()) == {True}
 
 
-def test_a_required_path_that_goes_after_the_last_look_is_noticed_by_allocate(tmp_path: Path) -> None:
-    host = host_with_onload(tmp_path)
-    node = settings.looked(host, STATED)
-    (host.dev / "onload").unlink()
-
-    with pytest.raises(Refusal, match="/dev/onload of the host is not there"):
-        asyncio.run(node.allocate(ONLOAD, ["0"]))
-
-    assert set(settings.told(node, ONLOAD).values()) == {False}
-    assert node.allocations[ONLOAD, "failed"] == 1
-
-
 def test_a_link_is_followed_as_on_the_host(tmp_path: Path) -> None:
     host = host_with_onload(tmp_path)
     (tmp_path / "opt/onload").rename(tmp_path / "opt/onload-8.1")
@@ -112,13 +100,6 @@ def test_a_file_system_that_does_not_answer_takes_the_health_of_its_resource_alo
         asyncio.run(node.look())
 
     assert set(settings.told(node, LATENCY).values()) == {True}
-
-
-def test_a_token_that_was_never_told_is_refused(tmp_path: Path) -> None:
-    node = settings.looked(host_with_onload(tmp_path), STATED)
-
-    with pytest.raises(Refusal, match=r"Device 3 of amd\.com/onload is not there\."):
-        asyncio.run(node.allocate(ONLOAD, ["3"]))
 
 
 def test_the_log_has_one_line_for_all_tokens(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
