@@ -4,7 +4,6 @@ Shapes: Documentation/ABI/testing/sysfs-bus-pci and sysfs-driver-uacce of the Li
 kunpengcompute/KAE (attributes that only KAE has, flags 2 and 128), and listings in KAE's documents.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -96,29 +95,18 @@ def entry_files(function: Function, name: str, numbers: str) -> dict[str, str]:
     """The files of a function's entry in the class uacce."""
     major, _, minor = numbers.partition(":")
     own = {"dev": f"{numbers}\n", "uevent": f"MAJOR={major}\nMINOR={minor}\nDEVNAME={name}\n"}
-    attributes = _attributes(function)
+    # Bytes on a kernel with pages of 4 KiB: queue elements of 64 bytes in HPRE, 128 in SEC and ZIP.
+    regions = {"region_mmio_size": 8192, "region_dus_size": 86016 if function.kind.name == "hpre" else 151552}
+    attributes = {
+        "api": function.api,
+        "flags": function.flags,
+        "available_instances": function.queues,
+        "algorithms": "\n".join(function.algorithms or _ALGORITHMS.get(function.kind.name, ("none",))),
+        "node_id": function.numa,
+        "numa_distance": 10,
+        **({"id": 0, "dev_state": 0} if function.layout == "KAE 1" else regions),
+    }
     if function.isolate is not None:
-        attributes["isolate"] = str(function.isolate)
-        attributes["isolate_strategy"] = "0"
+        attributes |= {"isolate": function.isolate, "isolate_strategy": 0}
     folder = "attrs/" if function.layout == "KAE 1" else ""
     return own | {f"{folder}{key}": f"{value}\n" for key, value in attributes.items()}
-
-
-def _attributes(function: Function) -> dict[str, str]:
-    return {
-        "api": function.api,
-        "flags": str(function.flags),
-        "available_instances": str(function.queues),
-        "algorithms": "\n".join(function.algorithms or _ALGORITHMS.get(function.kind.name, ("none",))),
-        "node_id": str(function.numa),
-        "numa_distance": "10",
-        **_of_layout(function),
-    }
-
-
-def _of_layout(function: Function) -> Mapping[str, str]:
-    if function.layout == "KAE 1":
-        return {"id": "0", "dev_state": "0"}
-    # Bytes on a kernel with pages of 4 KiB: queue elements of 64 bytes in HPRE, 128 in SEC and ZIP.
-    queue_bytes = 86016 if function.kind.name == "hpre" else 151552
-    return {"region_mmio_size": "8192", "region_dus_size": str(queue_bytes)}

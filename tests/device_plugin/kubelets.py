@@ -145,13 +145,9 @@ class Kubelet:
         async with self._admission:
             return await self._allocate(container, resource, ids)
 
-    async def preferred(
-        self, resource: str, available: Sequence[str], must_include: Sequence[str], size: int
-    ) -> tuple[str, ...]:
+    async def preferred(self, resource: str, available: Sequence[str], size: int) -> tuple[str, ...]:
         """Which devices the plugin would take; RefusedError where it fails, as that fails the pod."""
-        wish = pb.ContainerPreferredAllocationRequest(
-            available_deviceIDs=available, must_include_deviceIDs=must_include, allocation_size=size
-        )
+        wish = pb.ContainerPreferredAllocationRequest(available_deviceIDs=available, allocation_size=size)
         request = pb.PreferredAllocationRequest(container_requests=[wish])
         response = await _answer(self._client(resource).plugin.GetPreferredAllocation(request))
         return tuple(response.container_responses[0].deviceIDs) if response.container_responses else ()
@@ -186,7 +182,7 @@ class Kubelet:
             raise containers.RefusedError(f"{count} of {resource} wanted, {len(available)} available")
         wished: tuple[str, ...] = ()
         if len(available) > count and self._client(resource).options.get_preferred_allocation_available:
-            wished = await self.preferred(resource, available, (), count)
+            wished = await self.preferred(resource, available, count)
         # A wish may be too long, too short, or for devices that are not free.
         order = [name for name in dict.fromkeys(wished) if name in available]
         return tuple(dict.fromkeys([*order, *available]))[:count]

@@ -42,8 +42,6 @@ class Event:
     """found, info, options, list, notified, ended, disconnected, vanished, failed"""
     socket: Path
     resource: str = ""
-    healthy: int | None = None
-    """Allocatable devices of the resource, once it is known."""
     detail: str = ""
 
 
@@ -57,8 +55,6 @@ class Resource:
     """Whom it asks; nobody until the first registration after a restart, and once the connection is lost."""
     stopped_s: float | None = None
     """When the connection was lost, by time.monotonic()."""
-    lists: int = 0
-    """How many lists came."""
 
     @property
     def healthy(self) -> frozenset[str]:
@@ -184,7 +180,7 @@ class Registrations:
     def _listed(self, client: connections.Client, socket: Path, message: pb.ListAndWatchResponse) -> None:
         resource = self.resources[client.resource]
         devices = {device.ID: device for device in message.devices}
-        self.resources[client.resource] = dataclasses.replace(resource, devices=devices, lists=resource.lists + 1)
+        self.resources[client.resource] = dataclasses.replace(resource, devices=devices)
         self._tell("list", socket, client.resource)
 
     async def _disconnect(self, client: connections.Client) -> None:
@@ -200,17 +196,7 @@ class Registrations:
         await client.channel.close()
 
     def _tell(self, what: str, socket: Path, resource: str = "", *, detail: str = "") -> None:
-        known = self.resources.get(resource)
-        self._told(
-            Event(
-                at_s=time.monotonic(),
-                what=what,
-                socket=socket,
-                resource=resource,
-                healthy=len(known.healthy) if known else None,
-                detail=detail,
-            )
-        )
+        self._told(Event(at_s=time.monotonic(), what=what, socket=socket, resource=resource, detail=detail))
 
 
 def _sockets(folder: Path) -> dict[Path, tuple[int, int]]:

@@ -54,7 +54,14 @@ def broken(root: Path) -> hosts.Host:
 
 
 MACHINES: dict[str, Machine] = {
-    **machines.MACHINES,
+    "bare-metal": machines.bare_metal,
+    "new-920": machines.new_920,
+    "virtual-machine": machines.virtual_machine,
+    "eight-vfs": machines.eight_vfs,
+    "kae-1": machines.kae_1,
+    "smmu-off": machines.smmu_off,
+    "nothing-loaded": machines.nothing_loaded,
+    "one-isolated": machines.one_isolated,
     "driver-changing": driver_changing,
     "passed-on": passed_on,
     "broken": broken,

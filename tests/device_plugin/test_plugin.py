@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from device_plugin import config, plugin
+from device_plugin import plugin
 from device_plugin.host import flap_damping, health
 from device_plugin.kubelet.service import Refusal
 from runtime import errors, files
@@ -29,11 +29,6 @@ class Clock:
 
     def __call__(self) -> float:
         return self.now
-
-
-def looked(host: hosts.Host, stated: config.Config | None = None, clock: Clock | None = None) -> plugin.Plugin:
-    """A plugin that has looked at the host once."""
-    return settings.looked(host, stated, clock=clock or Clock())
 
 
 def look(node: plugin.Plugin) -> None:
@@ -61,19 +56,19 @@ def refused(node: plugin.Plugin, *ids: str) -> str:
 
 
 def test_every_resource_has_its_list(tmp_path: Path) -> None:
-    node = looked(machines.bare_metal(tmp_path), settings.settings(sharing={"hpre": 1, "sec": 1, "zip": 2}))
+    node = settings.looked(machines.bare_metal(tmp_path), settings.settings(sharing={"hpre": 1, "sec": 1, "zip": 2}))
 
     assert settings.told(node) == {A: True, B: True}
     assert settings.told(node, "zip") == dict.fromkeys((ZIP, f"{ZIP}::1", "0000:b5:00.0", "0000:b5:00.0::1"), True)
 
 
 def test_a_resource_without_devices_has_an_empty_list(tmp_path: Path) -> None:
-    assert settings.told(looked(machines.virtual_machine(tmp_path)), "zip") == {}
+    assert settings.told(settings.looked(machines.virtual_machine(tmp_path)), "zip") == {}
 
 
 def test_virtual_functions_take_the_place_of_their_physical_one_and_give_it_back(tmp_path: Path) -> None:
     host = machines.bare_metal(tmp_path)
-    node = looked(host)
+    node = settings.looked(host)
 
     host.set_vfs(A, 2)
     look(node)
@@ -86,7 +81,7 @@ def test_virtual_functions_take_the_place_of_their_physical_one_and_give_it_back
 
 def test_everything_is_unhealthy_while_the_driver_is_changed(tmp_path: Path) -> None:
     host = machines.bare_metal(tmp_path)
-    node = looked(host)
+    node = settings.looked(host)
 
     host.set_driver_changing("upgrade")
     look(node)
@@ -100,11 +95,11 @@ def test_everything_is_unhealthy_while_the_driver_is_changed(tmp_path: Path) -> 
 
 
 def test_a_container_gets_the_nodes_of_its_devices(tmp_path: Path) -> None:
-    assert given(looked(machines.bare_metal(tmp_path)), B, A) == [A, B]
+    assert given(settings.looked(machines.bare_metal(tmp_path)), B, A) == [A, B]
 
 
 def test_two_shares_of_a_device_are_one_node(tmp_path: Path) -> None:
-    node = looked(machines.bare_metal(tmp_path), settings.settings(sharing={"hpre": 4, "sec": 1, "zip": 1}))
+    node = settings.looked(machines.bare_metal(tmp_path), settings.settings(sharing={"hpre": 4, "sec": 1, "zip": 1}))
 
     assert given(node, f"{A}::1", f"{A}::3") == [A]
     assert given(node, A, A) == [A]
@@ -113,7 +108,7 @@ def test_two_shares_of_a_device_are_one_node(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("unknown", ["0000:01:00.0", "", "::1", "../../dev/sda", "0000:79:00.0x", ZIP])
 def test_an_unknown_device_is_refused_by_name(unknown: str, tmp_path: Path) -> None:
-    node = looked(machines.bare_metal(tmp_path))
+    node = settings.looked(machines.bare_metal(tmp_path))
 
     sentence = refused(node, A, unknown)
 
@@ -122,7 +117,7 @@ def test_an_unknown_device_is_refused_by_name(unknown: str, tmp_path: Path) -> N
 
 def test_a_physical_function_with_virtual_ones_is_refused_with_the_reason(tmp_path: Path) -> None:
     host = machines.bare_metal(tmp_path)
-    node = looked(host)
+    node = settings.looked(host)
 
     host.set_vfs(A, 2)
 
@@ -144,7 +139,7 @@ def test_what_happened_without_any_event_is_seen_when_a_device_is_given(
     change: Callable[[hosts.Host], None], sentence: str, tmp_path: Path
 ) -> None:
     host = machines.bare_metal(tmp_path)
-    node = looked(host)
+    node = settings.looked(host)
     change(host)
 
     assert refused(node, A) == f"Device {A} of {HPRE} {sentence}"
@@ -154,7 +149,7 @@ def test_what_happened_without_any_event_is_seen_when_a_device_is_given(
 def test_a_device_that_came_without_any_event_can_be_given(tmp_path: Path) -> None:
     host = machines.bare_metal(tmp_path)
     host.unplug(A)
-    node = looked(host)
+    node = settings.looked(host)
 
     host.replug(A)
 
@@ -164,7 +159,7 @@ def test_a_device_that_came_without_any_event_can_be_given(tmp_path: Path) -> No
 
 def test_a_renumbered_device_leads_to_its_new_node_before_the_answer_is_out(tmp_path: Path) -> None:
     host = machines.bare_metal(tmp_path)
-    node = looked(host)
+    node = settings.looked(host)
 
     host.renumber()
     given(node, A)
@@ -174,7 +169,7 @@ def test_a_renumbered_device_leads_to_its_new_node_before_the_answer_is_out(tmp_
 
 def test_a_busy_device_is_no_reason_to_look_anew(tmp_path: Path) -> None:
     host = machines.bare_metal(tmp_path)
-    node = looked(host)
+    node = settings.looked(host)
     before = node.devices
 
     host.set_available_instances(A, 0)
@@ -185,7 +180,7 @@ def test_a_busy_device_is_no_reason_to_look_anew(tmp_path: Path) -> None:
 
 def test_a_device_that_fails_again_and_again_is_damped_and_comes_back(tmp_path: Path) -> None:
     host, clock = machines.bare_metal(tmp_path), Clock()
-    node = looked(host, clock=clock)
+    node = settings.looked(host, clock=clock)
     for isolated in (1, 0, 1, 0, 1, 0):
         clock.now += 10
         host.set_isolate(A, isolated)
@@ -202,7 +197,7 @@ def test_a_device_that_fails_again_and_again_is_damped_and_comes_back(tmp_path: 
 
 def test_changes_of_the_driver_damp_nothing(tmp_path: Path) -> None:
     host, clock = machines.bare_metal(tmp_path), Clock()
-    node = looked(host, clock=clock)
+    node = settings.looked(host, clock=clock)
 
     for _ in range(5):
         for change in (host.unload, host.load):
@@ -215,7 +210,7 @@ def test_changes_of_the_driver_damp_nothing(tmp_path: Path) -> None:
 
 def test_faults_count_together_though_the_device_is_away_in_between(tmp_path: Path) -> None:
     host, clock = machines.bare_metal(tmp_path), Clock()
-    node = looked(host, clock=clock)
+    node = settings.looked(host, clock=clock)
     changes: list[Callable[[], None]] = [lambda: host.set_isolate(A, 1), lambda: host.unplug(A), lambda: host.replug(A)]
     for _ in range(3):
         for change in changes:
@@ -239,14 +234,14 @@ def test_loads_are_those_of_one_resource(tmp_path: Path) -> None:
     host.set_available_instances(A, 3)
     host.unbind(B)
 
-    loads = looked(host).loads(HPRE)
+    loads = settings.looked(host).loads(HPRE)
 
     assert {name: (load.numa_node, load.free_queues) for name, load in loads.items()} == {A: (0, 3), B: (1, 0)}
 
 
 def test_what_changes_is_logged_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     host = machines.bare_metal(tmp_path)
-    node = looked(host)
+    node = settings.looked(host)
     caplog.set_level(logging.INFO)
     caplog.clear()
 
@@ -267,7 +262,7 @@ def test_what_changes_is_logged_once(tmp_path: Path, caplog: pytest.LogCaptureFi
 
 def test_renumbering_is_logged_for_every_device(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     host = machines.bare_metal(tmp_path)
-    node = looked(host)
+    node = settings.looked(host)
     caplog.set_level(logging.INFO)
     caplog.clear()
 
@@ -278,7 +273,7 @@ def test_renumbering_is_logged_for_every_device(tmp_path: Path, caplog: pytest.L
 
 
 def test_files_that_somebody_removes_come_back_with_the_next_look(tmp_path: Path) -> None:
-    node = looked(machines.bare_metal(tmp_path))
+    node = settings.looked(machines.bare_metal(tmp_path))
     before = sorted(path.relative_to(node.where.run) for path in node.where.run.rglob("*"))
     for folder in (node.where.openssl, node.where.shown.parent, node.where.links):
         shutil.rmtree(folder)
@@ -292,7 +287,7 @@ def test_a_report_that_cannot_be_written_is_told_once_and_no_older_one_stays(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     host = machines.bare_metal(tmp_path)
-    node = looked(host)
+    node = settings.looked(host)
     replaced = files.replaced
 
     def full(path: Path) -> contextlib.AbstractContextManager[Path]:
@@ -320,4 +315,4 @@ def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     host.run.write_text("no folder")
 
     with pytest.raises(errors.Failure, match=r"^'.*run/kae/dev' cannot be changed: Not a directory\.$"):
-        looked(host)
+        settings.looked(host)
