@@ -33,7 +33,7 @@ class Faults(fault_injection.FaultInjection):
         history = []
         with self.running():
             for fault, _ in zip(self._drawn(), range(count), strict=False):
-                name = fault.__name__.strip("_")
+                name = fault.__name__.removeprefix("fault_")
                 history.append(name)
                 try:
                     fault(self)

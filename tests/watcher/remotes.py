@@ -7,7 +7,7 @@ import subprocess
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
@@ -178,10 +178,3 @@ def before(verb: str, action: Callable[[], object], monkeypatch: pytest.MonkeyPa
         return real(self, *arguments)
 
     monkeypatch.setattr(tool.Git, verb, wrapper)
-
-
-def sound(folder: Path) -> Iterator[Remote]:
-    """A repository with a commit, in which fsck finds nothing at the end either; for a fixture."""
-    remote = Remote(folder / "remote.git")
-    yield remote
-    remote.assert_sound()

@@ -1,4 +1,4 @@
-"""Servers of repositories: git's own daemon, its CGI program behind a web server, and sshd.
+"""Servers of repositories: git's CGI program behind a web server, and sshd.
 
 A test sets by attributes how a server fails, also while it serves. All listen on loopback, if nobody says otherwise.
 """
@@ -8,7 +8,6 @@ import contextlib
 import functools
 import http.server
 import os
-import signal
 import socket
 import ssl
 import subprocess
@@ -34,21 +33,8 @@ def free_port() -> int:
 
 
 @contextlib.contextmanager
-def daemon(root: Path, *, writable: bool = True) -> Iterator[str]:
-    """git's own daemon over a folder of repositories; its URL."""
-    port = free_port()
-    words = ["--reuseaddr", "--listen=127.0.0.1", f"--port={port}", f"--base-path={root}", "--export-all"]
-    words += ["--informative-errors"]
-    words += ["--enable=receive-pack"] if writable else []
-    with _running(["git", "daemon", *words], remotes.ENVIRONMENT, port):
-        yield f"git://127.0.0.1:{port}"
-
-
-@contextlib.contextmanager
 def _running(command: Sequence[str], environment: Mapping[str, str], port: int) -> Iterator[None]:
-    process = subprocess.Popen(
-        command, env=environment, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True
-    )
+    process = subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE)
     try:
         deadline_s = time.monotonic() + _WAIT_S
         while process.poll() is None and not _listens(port):
@@ -59,9 +45,7 @@ def _running(command: Sequence[str], environment: Mapping[str, str], port: int) 
             raise AssertionError(f"{command[0]} has ended: {process.stderr.read().decode()}")
         yield
     finally:
-        # The command git has the daemon as its child.
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
+        process.kill()
         process.communicate()
 
 
@@ -76,8 +60,6 @@ class Rules:
 
     authorizations: frozenset[str] = frozenset()
     """Values of the header that are let in; none: everybody is."""
-    status: int | None = None
-    """The answer to every request."""
     deaf: bool = False
     """It takes requests and never answers."""
     requests: list[str] = field(default_factory=list)
@@ -119,8 +101,6 @@ class Web:
                     self.close_connection = True
                 elif rules.authorizations and self.headers.get("Authorization") not in rules.authorizations:
                     self.say(401, [("WWW-Authenticate", 'Basic realm="git"')], b"who are you?")
-                elif rules.status is not None:
-                    self.say(rules.status, [], b"so be it")
                 else:
                     self.say(*_backend(root, self))
 

@@ -192,63 +192,59 @@ def test_a_config_that_is_none_ends_with_1_and_a_line(
     assert message.startswith(f"The config '{file}' ")
 
 
+def failed(here: pytest.LogCaptureFixture, options: list[str]) -> str:
+    """Return the one line of a call that ends with 3."""
+    assert cli.main(options) == 3
+    (message,) = here.messages
+    return message
+
+
 def test_without_a_kubeconfig_it_ends_with_3(bench: Bench, here: pytest.LogCaptureFixture) -> None:
     bench.server.kubeconfig.unlink()
 
-    code = cli.main(bench.options("--once"))
+    said = failed(here, bench.options("--once"))
 
-    assert (code, here.messages) == (3, [f"'{bench.server.kubeconfig}' cannot be read: No such file or directory."])
+    assert said == f"'{bench.server.kubeconfig}' cannot be read: No such file or directory."
 
 
 def test_without_an_api_server_it_ends_with_3(bench: Bench, here: pytest.LogCaptureFixture) -> None:
     settings.kubeconfig(bench.folder, "http://127.0.0.1:1")
 
-    code = cli.main(bench.options("--once"))
+    said = failed(here, bench.options("--once"))
 
-    said = "the API server at http://127.0.0.1:1 cannot be reached: Connection refused."
-    assert (code, here.messages) == (3, [said])
+    assert said == "the API server at http://127.0.0.1:1 cannot be reached: Connection refused."
 
 
 def test_without_the_right_to_list_it_ends_with_3(bench: Bench, here: pytest.LogCaptureFixture) -> None:
     bench.server.state.forbidden.add("list nodes")
 
-    code = cli.main(bench.options("--once"))
-
-    (message,) = here.messages
-    assert code == 3
-    assert message.startswith(
+    assert failed(here, bench.options("--once")).startswith(
         f"the API server at {bench.server.address} did not list nodes, as the credentials do not allow it (403): "
     )
 
 
 def test_a_repository_that_is_not_there_ends_with_3(bench: Bench, here: pytest.LogCaptureFixture) -> None:
     bench.server.put(builders.kubernetes_node("a"))
+    url = f"file://{bench.folder}/none.git"
 
-    code = cli.main(bench.options("--once", url=f"file://{bench.folder}/none.git"))
-
-    (message,) = here.messages
-    assert code == 3
-    assert message.startswith(f"'git ls-remote' failed on 'file://{bench.folder}/none.git': ")
+    assert failed(here, bench.options("--once", url=url)).startswith(f"'git ls-remote' failed on '{url}': ")
 
 
 def test_a_program_folder_that_is_not_there_ends_with_3(bench: Bench, here: pytest.LogCaptureFixture) -> None:
     bench.program.rmdir()
 
-    code = cli.main(bench.options())
+    said = failed(here, bench.options())
 
-    (message,) = here.messages
-    assert code == 3
-    assert message.startswith(f"'{bench.program}/")
-    assert message.endswith("' cannot be changed: No such file or directory.")
+    assert said.startswith(f"'{bench.program}/")
+    assert said.endswith("' cannot be changed: No such file or directory.")
 
 
 def test_a_port_that_is_taken_ends_with_3(bench: Bench, here: pytest.LogCaptureFixture) -> None:
     with socket.create_server(("::", 0), family=socket.AF_INET6, dualstack_ipv6=True) as taken:
         port = taken.getsockname()[1]
-        code = cli.main(bench.options(metrics={"port": port}))
+        said = failed(here, bench.options(metrics={"port": port}))
 
-    said = f"Metrics cannot be served at port {port}: Address already in use."
-    assert (code, here.messages) == (3, [said])
+    assert said == f"Metrics cannot be served at port {port}: Address already in use."
 
 
 # Once.

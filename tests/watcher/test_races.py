@@ -16,7 +16,7 @@ PATH, PUSHED = remotes.PATH, remotes.PUSHED
 
 
 def test_a_branch_that_appears_meanwhile_is_not_overwritten(
-    remote: remotes.Remote, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    remote: remotes.Remote, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     remotes.before("push", lambda: remote.commit("inventory", {"a.txt": b"first\n"}), monkeypatch)
 
@@ -29,7 +29,7 @@ def test_a_branch_that_appears_meanwhile_is_not_overwritten(
 
 
 def test_the_caller_judges_the_very_bytes_that_are_replaced(
-    remote: remotes.Remote, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    remote: remotes.Remote, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     remotes.before("push", lambda: remote.commit("main", {PATH: b"theirs\n"}), monkeypatch)
     judged: list[bytes | None] = []
@@ -61,7 +61,7 @@ def test_a_branch_that_goes_back_between_fetch_and_push_stays_there(
 
 
 def test_a_branch_that_is_replaced_between_fetch_and_push_is_followed(
-    remote: remotes.Remote, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    remote: remotes.Remote, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = remote.tip()
     remote.commit("main", {PATH: b"old\n"})
@@ -74,7 +74,7 @@ def test_a_branch_that_is_replaced_between_fetch_and_push_is_followed(
 
 
 def test_races_that_are_lost_for_two_minutes_are_a_failure(
-    remote: remotes.Remote, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    remote: remotes.Remote, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     real, numbers = git.Git.push, iter(range(100))
 

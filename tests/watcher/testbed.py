@@ -1,7 +1,6 @@
 """A testbed: a watcher between a stand-in API server and a real repository behind a web server, and its checks."""
 
 import contextlib
-import json
 import os
 import random
 import shutil
@@ -11,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.watcher import api, branch_check, cluster, forkserver, processes, remotes, servers
+from tests.watcher import api, branch_check, cluster, forkserver, processes, remotes, servers, settings
 
 _LOOK_S = 0.02
 _LARGEST_SCRATCH = 3 << 20
@@ -77,7 +76,9 @@ class Testbed:
         with contextlib.ExitStack() as stack:
             self.has_disk = stack.enter_context(processes.small_disk(self.scratch))
             self.url = f"{stack.enter_context(servers.web(self.remote.path.parent)).url}/remote.git"
-            self._write_config()
+            waits = dict.fromkeys(("intervalSeconds", "quietSeconds", "removalQuietSeconds"), 1)
+            author = {"name": branch_check.AUTHOR, "email": "kae@example.com"}
+            settings.config(self.folder, self.url, author=author, **waits)
             self.api = stack.enter_context(api.serving(self.folder))
             self.cluster = cluster.Cluster(self.api, self.random)
             self.branch = branch_check.BranchCheck(self.remote, self.api, self.cluster.fleeting)
@@ -172,20 +173,6 @@ class Testbed:
         assert self.remote("fsck", "--full", "--strict", "--no-dangling") == ""
         self._measure()
         self._read_log()
-
-    def _write_config(self) -> None:
-        config = {
-            "cluster": "east",
-            "repository": {"url": self.url},
-            "intervalSeconds": 1,
-            "quietSeconds": 1,
-            "removalQuietSeconds": 1,
-            "minCommitSeconds": 0,
-            "maxLossPercent": 100,
-            "author": {"name": branch_check.AUTHOR, "email": "kae@example.com"},
-            "messageTemplate": "inventory({cluster}): {summary}",
-        }
-        (self.folder / "config.json").write_text(json.dumps(config))
 
     def _is_right(self) -> bool:
         if not (self.folder / "program/ready").exists():
