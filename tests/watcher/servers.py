@@ -8,6 +8,7 @@ import contextlib
 import functools
 import http.server
 import os
+import signal
 import socket
 import ssl
 import subprocess
@@ -34,7 +35,9 @@ def free_port() -> int:
 
 @contextlib.contextmanager
 def _running(command: Sequence[str], environment: Mapping[str, str], port: int) -> Iterator[None]:
-    process = subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    process = subprocess.Popen(
+        command, env=environment, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True
+    )
     try:
         deadline_s = time.monotonic() + _WAIT_S
         while process.poll() is None and not _listens(port):
@@ -45,7 +48,9 @@ def _running(command: Sequence[str], environment: Mapping[str, str], port: int) 
             raise AssertionError(f"{command[0]} has ended: {process.stderr.read().decode()}")
         yield
     finally:
-        process.kill()
+        # With the children that have its streams.
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
         process.communicate()
 
 
