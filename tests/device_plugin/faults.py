@@ -72,7 +72,6 @@ class Rig:
             await self.stop()
 
     async def start(self) -> None:
-        """Start a plugin."""
         directory = self._root / "program"
         directory.mkdir(exist_ok=True)
         node = plugin.Plugin(places_of(self.host), settings())
@@ -275,7 +274,6 @@ class Rig:
             await old
 
     def some_change(self) -> None:
-        """Change something small on the host."""
         changing = (self.host.run / "driver-changing").exists()
         self.host.set_driver_changing(None if changing else "a test")
 
@@ -289,7 +287,6 @@ FAULTS: tuple[Callable[[Rig], Awaitable[None]], ...] = tuple(
 
 
 def main() -> None:
-    """Inflict faults and print how many of which."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--count", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=0)

@@ -54,7 +54,6 @@ class Function:
 
     @property
     def device(self) -> str:
-        """The PCI device id."""
         return self.kind.pf if self.physical else self.kind.vf
 
     @property
@@ -80,7 +79,6 @@ def pci_files(function: Function) -> dict[str, str]:
 
 
 def pci_event(function: Function, driver: str | None) -> str:
-    """The text of a PCI function's attribute uevent."""
     lines = [f"DRIVER={driver}"] if driver else []
     number = _CLASSES.get(function.kind.name, "0x100000").removeprefix("0x")
     lines += [

@@ -147,7 +147,6 @@ class Host:
         self._tree.remove_folder("class/uacce")
 
     def load(self) -> None:
-        """Loads uacce and KAE's drivers again."""
         (self.sysfs / "class/uacce").mkdir()
         for address, state in self.states().items():
             if state.driver is None:
@@ -185,7 +184,6 @@ class Host:
                 self.set_isolate(vf, value)
 
     def set_available_instances(self, address: str, free: int) -> None:
-        """Leaves so many queues free."""
         self._write_attribute(address, "available_instances", free)
 
     @contextlib.contextmanager
@@ -223,16 +221,13 @@ class Host:
             (self.dev / "vfio/vfio").symlink_to("/dev/null")
 
     def share_group(self, address: str, group: int) -> None:
-        """Puts a foreign function into an IOMMU group."""
         self._tree.link(f"kernel/iommu_groups/{group}/devices/{address}", f"bus/pci/devices/{address}")
 
     def remove_node(self, address: str) -> None:
-        """Removes the device node alone."""
         self._kernel.remove_node(self._entry(address))
         self._change(address, node=False)
 
     def restore_node(self, address: str) -> None:
-        """Makes the device node again."""
         self._kernel.add_node(self._entry(address))
         self._change(address, node=True)
 

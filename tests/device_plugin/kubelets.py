@@ -27,7 +27,6 @@ class Kubelet:
     """
 
     def __init__(self, folder: Path, options: registrations.Options | None = None) -> None:
-        """A kubelet that does not run yet."""
         self.registry = folder / "plugins_registry"
         self.events: list[registrations.Event] = []
         self._options = options or registrations.Options()
@@ -39,14 +38,12 @@ class Kubelet:
         self._admission = asyncio.Lock()
 
     async def __aenter__(self) -> Self:
-        """Starts it."""
         self.start()
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Stops it."""
         await self.stop()
 
     def start(self) -> None:
@@ -68,7 +65,6 @@ class Kubelet:
         self._task = None
 
     async def restart(self) -> None:
-        """Stops and starts it."""
         await self.stop()
         self.start()
 
@@ -106,11 +102,9 @@ class Kubelet:
         return len(self.healthy(resource))
 
     def healthy(self, resource: str) -> frozenset[str]:
-        """The ids of the healthy devices."""
         return self.resources().get(resource, registrations.Resource()).healthy
 
     def used(self, resource: str) -> frozenset[str]:
-        """The ids of the devices that containers have."""
         given = [allocations[resource] for allocations in self._allocations.values() if resource in allocations]
         return frozenset(name for allocation in given for name in allocation.ids)
 

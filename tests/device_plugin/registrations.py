@@ -62,7 +62,6 @@ class Resource:
         return frozenset(name for name, device in self.devices.items() if device.health == "Healthy")
 
     def lost(self) -> "Resource":
-        """The resource without connection."""
         devices = {}
         for name, device in self.devices.items():
             devices[name] = pb.Device()

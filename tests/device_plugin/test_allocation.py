@@ -13,7 +13,6 @@ A, B, ZIP = "0000:79:00.0", "0000:b9:00.0", "0000:75:00.0"
 
 
 def answer(host: hosts.Host, *addresses: str, **inject: object) -> api.ContainerAllocateResponse:
-    """The answer for these devices."""
     known = {device.function.address: device for device in settings.offered(host)}
     told = config.Inject(**inject)  # type: ignore[arg-type]  # By name.
     return allocation.answer(settings.where(host), told, [known[address] for address in addresses])

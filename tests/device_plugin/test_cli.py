@@ -22,7 +22,6 @@ ROOT = Path(__file__).parents[2]
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """The program in a process of its own."""
     return subprocess.run(
         [sys.executable, "-m", "device_plugin", *arguments],
         cwd=ROOT,

@@ -29,7 +29,6 @@ _DEADLINE_S = 2.0
 
 
 def uevent(action: str, path: str, **values: str) -> bytes:
-    """A message of the kernel."""
     lines = [f"{action}@{path}", f"ACTION={action}", f"DEVPATH={path}", *(f"{k}={v}" for k, v in values.items())]
     return b"".join(line.encode() + b"\0" for line in lines)
 

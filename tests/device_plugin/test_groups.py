@@ -19,12 +19,10 @@ FIRST, SECOND = "0000:81:00.0", "0000:c1:00.0"
 
 
 def entry(*parts: Mapping[str, Any]) -> config.DeviceGroup:
-    """A group of paths."""
     return msgspec.convert({"paths": parts}, config.DeviceGroup)
 
 
 def char(*entries: config.DeviceGroup, **changes: Any) -> config.Config:
-    """A config with one resource of these groups."""
     return settings.recipe(config.Char(name=NPU, groups=entries, **changes))
 
 

@@ -1,6 +1,5 @@
 """A function is offered or not, healthy or not, and says why."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,18 +13,7 @@ VF = "0000:79:00.1"
 
 
 def codes(host: hosts.Host, *, changing: bool = False) -> list[str]:
-    """The codes of what is wrong with a function."""
     return [reason.code for reason in health.reasons(settings.function(host, HPRE), changing=changing)]
-
-
-@pytest.mark.parametrize("machine", [machines.bare_metal, machines.kae_1, machines.smmu_off, machines.new_920])
-def test_what_works_is_offered_and_healthy(machine: Callable[[Path], hosts.Host], tmp_path: Path) -> None:
-    found = settings.scanned(machine(tmp_path)).functions
-
-    assert found
-    assert {health.withheld(item) for item in found} == {None}
-    assert {health.reasons(item, changing=False) for item in found} == {()}
-    assert all(map(health.usable, found))
 
 
 @pytest.mark.parametrize("driver", ["vfio-pci", "hisi_acc_vfio_pci"])

@@ -22,7 +22,6 @@ NAME, OTHER = "hisi_hpre-30976", "hisi_hpre-47360"
 
 
 def publish(host: hosts.Host) -> paths.Paths:
-    """Publishes what is on the host now."""
     where = settings.where(host)
     host_links.prepare(where, settings.settings())
     host_links.publish(where, settings.offered(host))
@@ -358,7 +357,6 @@ def test_wrong_nodes_go_first_and_right_ones_come_last(tmp_path: Path) -> None:
 
 
 def owner(host: hosts.Host, node: str) -> str | None:
-    """The address of the device that has a node now."""
     try:
         return (host.sysfs / "class/uacce" / node / "device").resolve(strict=True).name
     except FileNotFoundError:

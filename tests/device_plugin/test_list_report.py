@@ -80,12 +80,10 @@ def expected(file: str, text: str) -> str:
 
 
 def reported(name: str, root: Path, stated: config.Config | None = None) -> report.Report:
-    """The report of a host by name."""
     return listed_now(settings.where(MACHINES[name](root)), stated or settings.settings())
 
 
 def listed_now(where: paths.Paths, stated: config.Config) -> report.Report:
-    """Return what `list` shows."""
     return asyncio.run(list_report.current(where, stated))
 
 
@@ -132,15 +130,6 @@ def test_without_masks_the_node_in_containers_has_the_kernels_name(tmp_path: Pat
     listed = json.loads(list_report.as_json(reported("kae-1", tmp_path, stated)))
 
     assert {device["containerNode"] for device in listed["devices"]} == {device["node"] for device in listed["devices"]}
-
-
-def test_shares_are_counted_in_capacity_and_not_listed_one_by_one(tmp_path: Path) -> None:
-    stated = settings.settings("hpre", sharing={"hpre": 16})
-
-    found = reported("one-isolated", tmp_path, stated)
-
-    assert found.offered == (("openfuyao.com/kae.hpre", 2, 16, 32, 16),)
-    assert len(found.rows) == 2
 
 
 def test_a_device_on_a_node_that_the_machine_does_not_have_is_told_with_its_node(tmp_path: Path) -> None:

@@ -32,12 +32,10 @@ class Clock:
 
 
 def look(node: plugin.Plugin) -> None:
-    """Have the plugin look at its host."""
     asyncio.run(node.look())
 
 
 def reasons(node: plugin.Plugin) -> list[str]:
-    """Return the codes of a device's faults."""
     (codes,) = ([reason.code for reason in each.reasons] for each in node.devices if each.function.address == A)
     return codes
 
@@ -49,7 +47,6 @@ def given(node: plugin.Plugin, *ids: str) -> list[str]:
 
 
 def refused(node: plugin.Plugin, *ids: str) -> str:
-    """Why a container does not get what it was given."""
     with pytest.raises(Refusal) as caught:
         asyncio.run(node.allocate(HPRE, ids))
     return str(caught.value)

@@ -15,7 +15,6 @@ BOTH = pytest.mark.parametrize("packed", [False, True], ids=["Balanced", "Packed
 
 
 def shares(*devices: str, count: int = 1) -> tuple[str, ...]:
-    """All shares of devices."""
     return tuple(advertised.replica_id(device, index) for device in devices for index in range(count))
 
 
@@ -33,7 +32,6 @@ def chosen(
 
 
 def nodes(**devices: int) -> dict[str, Load]:
-    """Devices on NUMA nodes."""
     return {device: Load(numa_node=node, free_queues=100) for device, node in devices.items()}
 
 

@@ -19,7 +19,6 @@ INJECT = config.ResourceInject(env={"MODE": "fast"})
 
 
 def looked(host: hosts.Host, *resources: config.AnyResource) -> plugin.Plugin:
-    """A plugin that has looked at the host once."""
     return settings.looked(host, settings.recipe(*resources, kinds=(KIND,)))
 
 

@@ -23,12 +23,10 @@ def token(inject: Mapping[str, Any], name: str = ONLOAD) -> config.Token:
 
 
 def looked(host: hosts.Host, *resources: config.AnyResource) -> plugin.Plugin:
-    """A plugin that has looked at the host once."""
     return settings.looked(host, settings.recipe(*resources))
 
 
 def answered(node: plugin.Plugin, *ids: str) -> api.ContainerAllocateResponse:
-    """Return the answer for a container."""
     return asyncio.run(node.allocate(ONLOAD, ids or ("0",)))
 
 

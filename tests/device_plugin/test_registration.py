@@ -58,19 +58,16 @@ class Offer:
         return sockets[0]
 
     async def told(self, path: Path, error: str = "") -> grpc.aio.Channel:
-        """Dial a socket and say how the registration went, without watching the resource."""
         channel = await connections.dialled(path, 30)
         await connections.notified(registration_rpc.RegistrationStub(channel), error)
         return channel
 
     async def watched(self, path: Path) -> grpc.aio.Channel:
-        """Dial a socket, take the resource, and watch it."""
         channel = await self.told(path)
         assert await rpc.DevicePluginStub(channel).ListAndWatch(pb.Empty()).read() == pb.ListAndWatchResponse()
         return channel
 
     async def removed(self, path: Path) -> None:
-        """Remove a socket, and wait for the next one."""
         path.unlink()
         self.registration.check()
         await self.socket(other_than=path)

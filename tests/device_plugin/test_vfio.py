@@ -16,14 +16,12 @@ STATED = settings.settings("hpre", kinds=(KIND,))
 
 
 async def looked(host: hosts.Host) -> plugin.Plugin:
-    """A plugin that has looked at the host once."""
     node = plugin.Plugin(settings.where(host), STATED)
     await node.look()
     return node
 
 
 def why(node: plugin.Plugin, address: str) -> list[str]:
-    """Return the codes of the reasons for which a function is unhealthy."""
     (device,) = (device for device in node.devices if device.function.address == address)
     return [reason.code for reason in device.reasons]
 

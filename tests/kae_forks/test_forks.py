@@ -20,7 +20,6 @@ kae plan -C nowhere </dev/null >report 2>&1; cat report
 
 
 def answer(folder: Path, text: str) -> tuple[str, str]:
-    """Return what the calls print with this text of `kae`."""
     project.write(folder, {"bin/kae": text, "work/.keep": ""})
     (folder / "bin/kae").chmod(0o755)
     environment = {

@@ -61,7 +61,6 @@ class Api(apiserver.ApiServer):
 
     @property
     def nodes(self) -> State:
-        """The present nodes."""
         return self.states[self.state.version]
 
     def put(self, *items: Node) -> int:
@@ -75,7 +74,6 @@ class Api(apiserver.ApiServer):
             return self.state.version
 
     def remove(self, name: str) -> None:
-        """Delete a node."""
         with self.condition:
             nodes = self.nodes
             self.delete("v1", "Node", name)
@@ -154,7 +152,6 @@ class _Handler(apiserver.Handler):
 
 @contextlib.contextmanager
 def serving(folder: Path) -> Iterator[Api]:
-    """Yield a server, and stop it at the end."""
     api = Api(folder)
     try:
         yield api

@@ -48,7 +48,6 @@ class BranchCheck:
         """The number of commits of the watcher."""
 
     def text(self) -> bytes:
-        """Return the inventory of the cluster as it is now."""
         nodes = tuple(node for _, node in sorted(self._nodes(self._server.nodes).items()))
         made = snapshot.Inventory(cluster=snapshot.ClusterName("east"), file="", nodes=nodes)
         return canonical_form.text(made).encode()

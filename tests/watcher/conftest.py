@@ -18,6 +18,5 @@ def remote(tmp_path: Path) -> Iterator[remotes.Remote]:
 
 @pytest.fixture
 def web(remote: remotes.Remote) -> Iterator[servers.Web]:
-    """A web server that has it as remote.git."""
     with servers.web(remote.path.parent) as server:
         yield server

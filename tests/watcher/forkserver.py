@@ -64,7 +64,6 @@ class ForkServer:
 
     @property
     def pid(self) -> int:
-        """The process id of the server."""
         return self._process.pid
 
     def start(self, *arguments: str, path: str, plain: bool = False) -> int:
@@ -108,7 +107,6 @@ class ForkServer:
 
 @contextlib.contextmanager
 def serving(folder: Path) -> Iterator[ForkServer]:
-    """Run a fork server until the context ends."""
     made = ForkServer(folder)
     try:
         yield made

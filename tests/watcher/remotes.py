@@ -144,7 +144,6 @@ class Remote:
         return repository.Repository(where, own, secrets(folder / "secrets"), threading.Event())
 
     def assert_sound(self) -> None:
-        """fsck finds nothing."""
         assert self("fsck", "--full", "--strict", "--no-dangling") == ""
 
 

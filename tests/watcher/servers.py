@@ -200,7 +200,6 @@ def _backend(root: Path, request: _Handler) -> tuple[int, list[tuple[str, str]],
 
 @contextlib.contextmanager
 def web(root: Path, context: ssl.SSLContext | None = None, address: str = "127.0.0.1") -> Iterator[Web]:
-    """Serves until the context ends."""
     server = Web(root, context, address)
     try:
         yield server

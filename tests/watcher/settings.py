@@ -24,7 +24,6 @@ def config(folder: Path, url: str, **changes: Any) -> Path:
 
 
 def kubeconfig(folder: Path, server: str, token: str = "any", authority: Path | None = None) -> Path:  # noqa: S107 - nobody's
-    """Writes a kubeconfig of somebody with a token."""
     cluster = {"server": server} | ({} if authority is None else {"certificate-authority": str(authority)})
     document = {
         "apiVersion": "v1",

@@ -52,7 +52,6 @@ class Bench:
 
     @property
     def program(self) -> Path:
-        """The folder of the probes."""
         return self.folder / "program"
 
     def subjects(self, branch: str = "main") -> list[str]:
@@ -114,7 +113,6 @@ def running(
 
 
 def until(probe: Callable[[], bool]) -> None:
-    """Wait for a condition."""
     deadline_s = time.monotonic() + HANG_S
     while not probe():
         assert time.monotonic() < deadline_s
@@ -122,7 +120,6 @@ def until(probe: Callable[[], bool]) -> None:
 
 
 def lines_of(text: str) -> list[dict[str, Any]]:
-    """The log's records."""
     return [json.loads(line) for line in text.splitlines()]
 
 
@@ -140,7 +137,6 @@ def is_ready(bench: Bench) -> bool:
 
 
 def told(bench: Bench) -> str:
-    """Why it is not ready."""
     file = bench.program / "unready"
     return file.read_text().strip() if file.exists() else ""
 
@@ -411,7 +407,6 @@ print(json.dumps({name: getattr(module, "__file__", None) for name, module in sy
 
 
 def imported(*programs: str) -> dict[str, str]:
-    """Return the files of the modules that programs import, by name."""
     done = subprocess.run((sys.executable, "-c", _IMPORTS, *programs), cwd=ROOT, capture_output=True, check=True)
     modules: dict[str, str] = json.loads(done.stdout)
     return modules

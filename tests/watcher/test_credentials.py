@@ -18,7 +18,6 @@ TOKEN = "hunter2-very-secret"  # noqa: S105 - a test's
 
 @pytest.fixture(scope="module")
 def authority(tmp_path_factory: pytest.TempPathFactory) -> servers.Authority:
-    """One for all tests of a worker."""
     return servers.authority(tmp_path_factory.mktemp("tls") / "authority")
 
 
@@ -251,7 +250,6 @@ def test_git_may_use_the_protocol_of_the_url_alone(
 
 @pytest.fixture(scope="module")
 def sshd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[servers.Sshd]:
-    """One for all tests of a worker."""
     with servers.sshd(tmp_path_factory.mktemp("ssh") / "d") as server:
         yield server
 

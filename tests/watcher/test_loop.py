@@ -154,7 +154,6 @@ class Bench:
         )
 
     def go(self, seconds: float) -> None:
-        """Let the loop work for so long."""
         end_s = self.clock.now_s + seconds
         while self.clock.now_s < end_s:
             before_s = self.clock.now_s
@@ -177,7 +176,6 @@ def many(count: int, **labels: str) -> list[snapshot.Node]:
 
 
 def settled(bench: Bench, *items: snapshot.Node) -> Bench:
-    """The repository has these nodes."""
     bench.source.put(*items)
     bench.go(QUIET_S + COMMIT_S)
     assert list(bench.store.nodes) == [item.name for item in items]
@@ -544,5 +542,4 @@ def test_what_a_person_commits_is_what_changes_are_judged_by(bench: Bench) -> No
 
 
 def word(bench: Bench) -> str:
-    """The word that the reason names."""
     return bench.said.partition("with the word ")[2].partition(".")[0]

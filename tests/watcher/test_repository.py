@@ -433,14 +433,12 @@ def test_a_scratch_folder_that_cannot_be_written_is_told(remote: remotes.Remote,
 
 
 def look(repo: repository.Repository) -> repository.Found:
-    """What the repository has."""
     seen: list[repository.Found] = []
     assert repo.publish(seen.append) is None
     return seen[-1]
 
 
 def messages(repo: repository.Repository) -> list[str]:
-    """The messages of the last day's commits of the file."""
     seen: list[list[str]] = []
     repo.publish(lambda found: seen.append(found.messages()))
     return [message.strip() for message in seen[-1] if message.strip()]
