@@ -28,7 +28,6 @@ class State:
     """The name of its entry, such as hisi_hpre-2."""
     node: bool = False
     """True when /dev has its device node."""
-    isolate: int | None = None
     vfs: tuple[str, ...] = ()
     """The addresses of its virtual functions."""
 
@@ -131,7 +130,7 @@ class Host:
         state = self._states[address]
         if state.entry:
             self._kernel.remove_entry(state.function, state.entry)
-            self._change(address, entry=None, node=False, isolate=None)
+            self._change(address, entry=None, node=False)
         if state.driver:
             self._kernel.detach(state.function, state.driver)
             self._change(address, driver=None)
@@ -178,7 +177,6 @@ class Host:
     def set_isolate(self, address: str, value: int) -> None:
         """Isolates a function (1) or not (0), or has the driver fail to tell (-1); VFs say what their PF says."""
         self._write_attribute(address, "isolate", value)
-        self._change(address, isolate=value)
         for vf in self._states[address].vfs:
             if self._states[vf].entry:
                 self.set_isolate(vf, value)
@@ -274,9 +272,8 @@ class Host:
         return function.address
 
     def _add_entry(self, address: str, number: int) -> None:
-        function = self._states[address].function
-        name = self._kernel.add_entry(function, number)
-        self._change(address, entry=name, node=True, isolate=function.isolate)
+        name = self._kernel.add_entry(self._states[address].function, number)
+        self._change(address, entry=name, node=True)
 
     def _free_number(self) -> int:
         taken = {kernel.number_of(state.entry) for state in self._states.values() if state.entry}

@@ -120,10 +120,7 @@ class Kubelet:
             await asyncio.sleep(0.005)
 
     async def admit(self, container: str, wanted: Mapping[str, int]) -> containers.Given:
-        """Gives a container so many devices of each resource, and the plugin the choice; RefusedError fails the pod.
-
-        A container that has been admitted gets the same again, and its plugin is not asked.
-        """
+        """Gives a container so many devices of each resource, by the plugin's choice; RefusedError fails the pod."""
         async with self._admission:
             for resource, count in wanted.items():
                 if resource not in self._allocations.get(container, {}):
@@ -131,11 +128,7 @@ class Kubelet:
         return self.given(container)
 
     async def allocate(self, container: str, resource: str, ids: Sequence[str]) -> pb.ContainerAllocateResponse:
-        """Gives a container these devices of a resource, by one call for this container alone.
-
-        The answer is kept: for the same container and resource it comes from the checkpoint ever after, also when
-        the kubelet has been restarted. RefusedError is what fails a pod with UnexpectedAdmissionError.
-        """
+        """Gives a container these devices, once: from then on, also after a restart, the checkpoint answers."""
         async with self._admission:
             return await self._allocate(container, resource, ids)
 

@@ -9,11 +9,12 @@ from pathlib import Path
 import grpc.aio
 import pytest
 
-from device_plugin import plugin
+from device_plugin import loop, plugin
 from device_plugin.api import deviceplugin_v1beta1_pb2 as pb
 from device_plugin.api import deviceplugin_v1beta1_pb2_grpc as rpc
 from device_plugin.api import pluginregistration_v1_pb2_grpc as registration_rpc
-from device_plugin.kubelet import registration, service
+from device_plugin.kubelet import registration
+from runtime import state
 from tests.device_plugin import connections, machines, settings
 
 REMOVED = "Its socket was removed or replaced."
@@ -42,13 +43,9 @@ class Offer:
     """A resource that is offered to a kubelet, and the sockets that a test dials in the kubelet's place."""
 
     def __init__(self, root: Path, timers: Timers) -> None:
-        stated = settings.settings("hpre")
-        node = plugin.Plugin(settings.where(machines.bare_metal(root)), stated)
-        (kind,) = stated.kinds
-        shown = node.device_lists[kind.resource]
-        answers = service.DevicePlugin(kind.resource, stated, shown, node)
+        node = plugin.Plugin(settings.where(machines.bare_metal(root)), settings.settings("hpre"))
         self.timers = timers
-        self.registration = registration.Registration(node.where, kind.name, kind.resource, answers, shown)
+        (self.registration,) = loop.Loop(node, state.ProgramDir(root), rescan_s=30).registrations
         self.folder = root / "kubelet/plugins_registry/kae"
 
     async def socket(self, *, other_than: Path | None = None) -> Path:

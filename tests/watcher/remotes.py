@@ -34,13 +34,13 @@ PUSHED = [f"100644 {PATH}"]
 """The changes of a commit of the watcher."""
 
 
-def git(*arguments: str, stdin: bytes = b"", environment: Mapping[str, str] | None = None) -> str:
+def git(*arguments: str, stdin: bytes = b"") -> str:
     """Run git as a person would and return its output."""
     ended = subprocess.run(
         ["git", *arguments],
         input=stdin,
         capture_output=True,
-        env={**ENVIRONMENT, **(environment or {})},
+        env=ENVIRONMENT,
         timeout=60,
         check=False,
     )
@@ -76,8 +76,8 @@ class Remote:
     def url(self) -> str:
         return f"file://{self.path}"
 
-    def __call__(self, *arguments: str, stdin: bytes = b"", environment: Mapping[str, str] | None = None) -> str:
-        return git("--git-dir", str(self.path), *arguments, stdin=stdin, environment=environment)
+    def __call__(self, *arguments: str, stdin: bytes = b"") -> str:
+        return git("--git-dir", str(self.path), *arguments, stdin=stdin)
 
     def configure(self, key: str, value: str) -> None:
         self("config", key, value)

@@ -8,6 +8,7 @@ import contextlib
 import functools
 import http.server
 import os
+import pwd
 import signal
 import socket
 import ssl
@@ -281,7 +282,7 @@ def sshd(folder: Path) -> Iterator[Sshd]:
     """OpenSSH's own server, as ourselves, with keys of its own."""
     program = tools.require("sshd", "openssh-server")
     folder.mkdir()
-    user = _user()
+    user = pwd.getpwuid(os.getuid()).pw_name
     if os.getuid() == 0:
         # sshd refuses to start as root without it; its service would have made it.
         Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)
@@ -306,13 +307,8 @@ def sshd(folder: Path) -> Iterator[Sshd]:
         yield Sshd(port=port, key=key.read_text(), known_hosts=f"[127.0.0.1]:{port} {public}", user=user)
 
 
-def ssh_key(path: Path, password: str = "") -> Path:
+def ssh_key(path: Path) -> Path:
     """A new key, and its public half beside it."""
-    command = ["ssh-keygen", "-q", "-t", "ed25519", "-N", password, "-C", "kae", "-f", str(path)]
+    command = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "kae", "-f", str(path)]
     subprocess.run(command, check=True, capture_output=True, timeout=60)
     return path
-
-
-def _user() -> str:
-    ended = subprocess.run(["id", "-un"], check=True, capture_output=True, text=True, timeout=10)
-    return ended.stdout.strip()

@@ -31,8 +31,6 @@ cd / && exec {git} "$@"
 """
 """The git of the watcher: it waits before the verb of a `stop-` file, and its wall clock can be wrong."""
 
-Condition = Callable[[], bool]
-
 
 @dataclass(slots=True)
 class Sizes:
@@ -83,7 +81,7 @@ class Testbed:
             self.api = stack.enter_context(api.serving(self.folder))
             self.cluster = cluster.Cluster(self.api, self.random)
             self.branch = branch_check.BranchCheck(self.remote, self.api, self.cluster.fleeting)
-            self.forkserver = stack.enter_context(forkserver.serving(self.folder))
+            self.forkserver = stack.enter_context(contextlib.closing(forkserver.ForkServer(self.folder)))
             self._ours = {*_descendants(os.getpid())}
             self.start(plain=True)
             self.settle()
@@ -138,7 +136,7 @@ class Testbed:
         """Wait for a random time, so that the next event falls on any step of the watcher."""
         time.sleep(self.random.uniform(0, longest_s))
 
-    def until(self, what: str, condition: Condition) -> None:
+    def until(self, what: str, condition: Callable[[], bool]) -> None:
         deadline_s = time.monotonic() + self.patience_s
         while not condition():
             assert time.monotonic() < deadline_s, f"never: {what}; {self._situation()}"
