@@ -9,7 +9,6 @@ import shutil
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Self, TypeVar
 
 import grpc.aio
@@ -26,10 +25,9 @@ class Kubelet:
     Sockets' paths must stay within 107 bytes, so `folder` wants a short path. `events` is all that happened so far.
     """
 
-    def __init__(self, folder: Path, options: registrations.Options | None = None) -> None:
+    def __init__(self, folder: Path) -> None:
         self.registry = folder / "plugins_registry"
         self.events: list[registrations.Event] = []
-        self._options = options or registrations.Options()
         self._slow_s = 0.0
         self._allocations: dict[str, dict[str, containers.Allocation]] = {}
         self._registrations = self._fresh({})
@@ -41,9 +39,7 @@ class Kubelet:
         self.start()
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.stop()
 
     def start(self) -> None:
@@ -88,7 +84,7 @@ class Kubelet:
         """All resources; those without connection for longer than the grace time are gone."""
         now = time.monotonic()
         for name, resource in list(self._registrations.resources.items()):
-            if resource.stopped_s is not None and now - resource.stopped_s > self._options.grace_s:
+            if resource.stopped_s is not None and now - resource.stopped_s > registrations.GRACE_S:
                 del self._registrations.resources[name]
         return dict(self._registrations.resources)
 
@@ -181,7 +177,7 @@ class Kubelet:
         return client
 
     def _fresh(self, resources: dict[str, registrations.Resource]) -> registrations.Registrations:
-        fresh = registrations.Registrations(self.registry, self._options, self.events.append)
+        fresh = registrations.Registrations(self.registry, self.events.append)
         fresh.resources |= resources
         fresh.slow_s = self._slow_s
         return fresh

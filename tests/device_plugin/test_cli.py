@@ -32,24 +32,13 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ["serve"],
-        ["list", "more"],
-        ["--no-such-option"],
-        ["--conf", "x"],
-        ["--config"],
-        ["--rescan-seconds", "often"],
-        ["list", "--output", "yaml"],
-        ["--output", "json"],
-    ],
-)
-def test_a_wrong_call_ends_with_2_and_how_it_would_be_right(
-    arguments: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
+CALLS = ("serve", "list more", "--no-such-option", "--conf x", "--config", "--rescan-seconds often", "--output json")
+
+
+@pytest.mark.parametrize("arguments", [*CALLS, "list --output yaml"])
+def test_a_wrong_call_ends_with_2_and_how_it_would_be_right(arguments: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as caught:
-        cli.main(arguments)
+        cli.main(arguments.split())
 
     out, err = capsys.readouterr()
     assert caught.value.code == 2

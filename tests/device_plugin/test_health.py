@@ -27,10 +27,12 @@ def test_what_is_passed_to_a_guest_is_not_offered(driver: str, tmp_path: Path) -
     assert health.withheld(settings.function(host, "0000:79:00.2")) is None
 
 
-def test_a_function_without_driver_is_unhealthy(tmp_path: Path) -> None:
+def test_a_function_without_driver_or_with_a_half_made_entry_is_unhealthy(tmp_path: Path) -> None:
     host = machines.bare_metal(tmp_path)
-    host.unbind(HPRE)
+    (host.sysfs / "class/uacce/hisi_hpre-2/flags").unlink()
+    assert codes(host) == ["EntryIncomplete"]
 
+    host.unbind(HPRE)
     assert codes(host) == ["NoDriver"]
     assert health.withheld(settings.function(host, HPRE)) is None
 
@@ -40,13 +42,6 @@ def test_a_driver_that_serves_the_kernel_alone_makes_an_unhealthy_device(tmp_pat
     host.add(Function(address=HPRE, kind=machines.KIND["hpre"], uacce=False))
 
     assert codes(host) == ["NoEntry"]
-
-
-def test_a_half_made_entry_is_unhealthy(tmp_path: Path) -> None:
-    host = machines.bare_metal(tmp_path)
-    (host.sysfs / "class/uacce/hisi_hpre-2/flags").unlink()
-
-    assert codes(host) == ["EntryIncomplete"]
 
 
 @pytest.mark.parametrize(("value", "code"), [(1, "Isolated"), (-1, "IsolationUnknown"), (2, "IsolationUnknown")])

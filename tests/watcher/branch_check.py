@@ -26,10 +26,7 @@ class BranchCheck:
     """The check of a branch against the states of a cluster; it reads every commit once."""
 
     def __init__(self, remote: remotes.Remote, server: api.Api, fleeting: Collection[int]) -> None:
-        """Start at the current tip of the branch; the repository must keep a reflog.
-
-        `fleeting` holds the versions of nodes that no commit may hold; the test adds to it.
-        """
+        """Start at the tip of a branch with a reflog; `fleeting` grows with versions that no commit may hold."""
         self._fleeting = fleeting
         self._remote = remote
         self._server = server

@@ -22,8 +22,6 @@ class FaultInjection(testbed.Testbed):
         self.interrupted: Counter[str] = Counter()
         """The number of ends of the watcher within each verb of git."""
 
-    # The API server.
-
     def fault_api_gone(self) -> None:
         self.cluster.change()
         self.api.down()
@@ -101,8 +99,6 @@ class FaultInjection(testbed.Testbed):
         self.cluster.vanish()
         self.cluster.flicker()
 
-    # The repository.
-
     def fault_race(self) -> None:
         with self.held_at("push"):
             self.others_commit()
@@ -151,8 +147,6 @@ class FaultInjection(testbed.Testbed):
         self.remote("repack", "-adq")
         self.remote("pack-refs", "--all")
 
-    # The watcher's own disk and clock.
-
     def fault_disk_full(self) -> None:
         if self.has_disk:
             self._fill(self.scratch / "filler")
@@ -194,8 +188,6 @@ class FaultInjection(testbed.Testbed):
         fresh.write_text(f"@{int(time.time()) + off_s} +0000\n")
         fresh.rename(self.folder / "bin/date")
         self.cluster.change()
-
-    # The watcher.
 
     def fault_killed(self) -> None:
         self.cluster.change()

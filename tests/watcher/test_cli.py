@@ -32,7 +32,7 @@ BEGINS = "kae-watcher of no release (config version 1) begins."
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bench:
-    """An API server, a repository, and what a watcher is told of them."""
+    """An API server with a node, a repository, and what a watcher is told of them."""
 
     folder: Path
     server: apiserver.ApiServer
@@ -65,6 +65,7 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
     (tmp_path / "program").mkdir()
     with apiserver.serving(tmp_path) as server:
         server.state.second_s = 0.1
+        server.put(builders.kubernetes_node("a"))
         yield Bench(folder=tmp_path, server=server, remote=remotes.Remote(tmp_path / "remote.git"))
 
 
@@ -141,9 +142,6 @@ def told(bench: Bench) -> str:
     return file.read_text().strip() if file.exists() else ""
 
 
-# Calls.
-
-
 @pytest.mark.parametrize(
     "arguments", [["serve"], ["--no-such-option"], ["--conf", "x"], ["--config"], ["--once", "more"], ["--once=1"]]
 )
@@ -167,9 +165,6 @@ def test_help_names_every_option_with_its_default(capsys: pytest.CaptureFixture[
     assert caught.value.code == 0
     assert all(f"(default: {value})" in out for value in defaults)
     assert "--once" in out
-
-
-# What is wrong.
 
 
 @pytest.mark.parametrize("mode", [[], ["--once"]])
@@ -220,7 +215,6 @@ def test_without_the_right_to_list_it_ends_with_3(bench: Bench, here: pytest.Log
 
 
 def test_a_repository_that_is_not_there_ends_with_3(bench: Bench, here: pytest.LogCaptureFixture) -> None:
-    bench.server.put(builders.kubernetes_node("a"))
     url = f"file://{bench.folder}/none.git"
 
     assert failed(here, bench.options("--once", url=url)).startswith(f"'git ls-remote' failed on '{url}': ")
@@ -243,11 +237,8 @@ def test_a_port_that_is_taken_ends_with_3(bench: Bench, here: pytest.LogCaptureF
     assert said == f"Metrics cannot be served at port {port}: Address already in use."
 
 
-# Once.
-
-
 def test_once_it_commits_what_there_is_and_ends(bench: Bench, here: pytest.LogCaptureFixture) -> None:
-    bench.server.put(builders.kubernetes_node("a"), builders.kubernetes_node("b"))
+    bench.server.put(builders.kubernetes_node("b"))
     options = bench.options("--once", quietSeconds=86400, minCommitSeconds=86400)
 
     codes = [cli.main(options), cli.main(options)]
@@ -263,7 +254,7 @@ def test_once_it_commits_what_there_is_and_ends(bench: Bench, here: pytest.LogCa
 def test_once_a_loss_that_is_too_large_is_refused_with_4_and_all_else_is_committed(
     bench: Bench, here: pytest.LogCaptureFixture
 ) -> None:
-    bench.server.put(*(builders.kubernetes_node(name) for name in "abcd"))
+    bench.server.put(*(builders.kubernetes_node(name) for name in "bcd"))
     options = bench.options("--once", maxLossPercent=49)
     first = cli.main(options)
     for name in "abc":
@@ -284,7 +275,7 @@ def test_once_a_page_that_is_forgotten_in_the_middle_commits_nothing(
     bench: Bench, here: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("compiler.kube.reader.PAGE", 1)
-    bench.server.put(builders.kubernetes_node("a"), builders.kubernetes_node("b"))
+    bench.server.put(builders.kubernetes_node("b"))
     bench.server.state.when_asked = lambda _: bench.server.forget()
 
     code = cli.main(bench.options("--once"))
@@ -294,11 +285,7 @@ def test_once_a_page_that_is_forgotten_in_the_middle_commits_nothing(
     assert bench.subjects() == []
 
 
-# The running program.
-
-
 def test_it_works_until_sigterm_and_logs_lines_of_json(bench: Bench) -> None:
-    bench.server.put(builders.kubernetes_node("a"))
     with started(*bench.options()) as process:
         until(lambda: is_ready(bench))
         bench.server.put(builders.kubernetes_node("b"))
@@ -325,7 +312,6 @@ def test_it_works_until_sigterm_and_logs_lines_of_json(bench: Bench) -> None:
 def test_it_tells_what_fails_once_and_goes_on_when_the_cause_is_gone(
     bench: Bench, here: pytest.LogCaptureFixture, stop: "queue.Queue[threading.Event]", monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    bench.server.put(builders.kubernetes_node("a"))
     bench.server.state.forbidden.add("list nodes")
     with running(stop, monkeypatch, bench.options()):
         until(lambda: "list nodes" in told(bench))
@@ -342,7 +328,6 @@ def test_it_tells_what_fails_once_and_goes_on_when_the_cause_is_gone(
 
 
 def test_push_options_of_the_config_arrive_at_the_server(bench: Bench, here: pytest.LogCaptureFixture) -> None:
-    bench.server.put(builders.kubernetes_node("a"))
     bench.remote.configure("receive.advertisePushOptions", "true")
     bench.remote.set_hook("pre-receive", 'echo "$GIT_PUSH_OPTION_COUNT $GIT_PUSH_OPTION_0 $GIT_PUSH_OPTION_1" > told')
 
@@ -355,7 +340,6 @@ def test_push_options_of_the_config_arrive_at_the_server(bench: Bench, here: pyt
 def test_metrics_are_served_where_they_are_asked_for(
     bench: Bench, here: pytest.LogCaptureFixture, stop: "queue.Queue[threading.Event]", monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    bench.server.put(builders.kubernetes_node("a"))
     port = servers.free_port()
     with running(stop, monkeypatch, bench.options(metrics={"port": port})):
         until(lambda: is_ready(bench))
@@ -368,7 +352,6 @@ def test_metrics_are_served_where_they_are_asked_for(
 
 @pytest.mark.long
 def test_sigterm_ends_it_while_git_gets_no_answer(bench: Bench) -> None:
-    bench.server.put(builders.kubernetes_node("a"))
     with servers.web(bench.folder) as web:
         web.rules.deaf = True
         with started(*bench.options(url=f"{web.url}/remote.git")) as process:
@@ -394,8 +377,6 @@ def test_a_failure_in_a_process_of_its_own_is_one_more_line_without_a_traceback(
     assert "Traceback" not in done.stderr
     assert list(bench.program.iterdir()) == []
 
-
-# The image.
 
 _IMPORTS = """
 import importlib, itertools, json, pathlib, sys
