@@ -34,7 +34,6 @@ class Deadline:
         self.failed = 0
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        """Count the tests."""
         self.left = len(session.items)
 
     @pytest.hookimpl(wrapper=True)

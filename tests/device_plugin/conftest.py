@@ -55,5 +55,4 @@ def reads_here(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.fixture
 def hangs(monkeypatch: pytest.MonkeyPatch) -> Hangs:
-    """Have reads hang without any loss of time."""
     return Hangs(monkeypatch)

@@ -1,7 +1,8 @@
 """The final content of a container: the kubelet's merge of the plugins' answers for it."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import Any
 
 from device_plugin.api import deviceplugin_v1beta1_pb2 as pb
 
@@ -22,14 +23,9 @@ class Allocation:
 class Given:
     """The merged answers."""
 
-    envs: Mapping[str, str] = field(default_factory=dict)
-    mounts: Mapping[str, pb.Mount] = field(default_factory=dict)
+    devices: Mapping[str, pb.DeviceSpec]
     """By path in the container."""
-    devices: Mapping[str, pb.DeviceSpec] = field(default_factory=dict)
-    """By path in the container."""
-    annotations: Mapping[str, str] = field(default_factory=dict)
-    cdi_devices: tuple[str, ...] = ()
-    conflicts: tuple[str, ...] = ()
+    conflicts: tuple[str, ...]
     """Conflicts of two answers. The kubelet takes either, in no order, and logs the other: a plugin's mistake."""
 
 
@@ -38,19 +34,16 @@ def merged(answers: Iterable[pb.ContainerAllocateResponse]) -> Given:
 
     The kubelet compares host paths alone; here any difference is a conflict, as it takes the answers in no order.
     """
-    taken: dict[str, dict[str, object]] = {"envs": {}, "mounts": {}, "devices": {}, "annotations": {}}
-    cdi: dict[str, None] = {}
+    taken: dict[str, dict[str, Any]] = {"envs": {}, "mounts": {}, "devices": {}}
     conflicts = []
     for answer in answers:
         for part, key, value in _items(answer):
             if taken[part].setdefault(key, value) != value:
                 conflicts.append(f"{part}: {key}")
-        cdi |= dict.fromkeys(device.name for device in answer.cdi_devices)
-    return Given(**taken, cdi_devices=tuple(cdi), conflicts=tuple(conflicts))  # type: ignore[arg-type]  # By part.
+    return Given(devices=taken["devices"], conflicts=tuple(conflicts))
 
 
 def _items(answer: pb.ContainerAllocateResponse) -> Iterable[tuple[str, str, object]]:
     yield from (("envs", key, value) for key, value in answer.envs.items())
     yield from (("mounts", mount.container_path, mount) for mount in answer.mounts)
     yield from (("devices", device.container_path, device) for device in answer.devices)
-    yield from (("annotations", key, value) for key, value in answer.annotations.items())

@@ -18,9 +18,9 @@ from pathlib import Path
 
 from compiler import devices
 from device_plugin import config, loop, plugin
-from device_plugin.host import paths
-from runtime import shapes, state
-from tests.device_plugin import containers, hosts, kubelets, machines
+from runtime import state
+from tests.device_plugin import containers, kubelets, machines
+from tests.device_plugin import settings as common
 
 QUIET_S = 2.0
 """Within so much quiet everything is right again."""
@@ -31,23 +31,10 @@ _RESCAN_S = 30.0
 
 def settings() -> config.Config:
     """A config that serves every kind, two shares of each SEC device."""
-    return config.Config(
-        cluster="east",
-        policy="tls",
-        vendor=devices.VENDOR,
-        kinds=tuple(
-            shapes.Kind(name=kind.name, resource=kind.resource, pf=kind.pf, vf=kind.vf, module=kind.module)
-            for kind in devices.KINDS
-        ),
-        sharing={"hpre": 1, "sec": 2, "zip": 1},
-        allocation_policy="Balanced",
-        inject=config.Inject(),
-    )
+    return common.settings(sharing={"hpre": 1, "sec": 2, "zip": 1})
 
 
-def places_of(host: hosts.Host) -> paths.Paths:
-    """The folders of a fake host."""
-    return paths.Paths(sysfs=host.sysfs, dev=host.dev, run=host.run, kubelet=host.kubelet)
+places_of = common.where
 
 
 class Rig:
@@ -74,7 +61,7 @@ class Rig:
             await self.settle()
             for _ in range(count):
                 fault = self.random.choice(FAULTS)
-                name = fault.__name__.strip("_")
+                name = fault.__name__.removeprefix("fault_")
                 self.counts[name] += 1
                 self._history.append(name)
                 await fault(self)
@@ -85,7 +72,6 @@ class Rig:
             await self.stop()
 
     async def start(self) -> None:
-        """Start a plugin."""
         directory = self._root / "program"
         directory.mkdir(exist_ok=True)
         node = plugin.Plugin(places_of(self.host), settings())
@@ -186,100 +172,98 @@ class Rig:
         if self._program is not None:
             self._program.wake()
 
-    # The faults.
-
-    async def _kubelet_restart(self) -> None:
+    async def fault_kubelet_restart(self) -> None:
         await self.kubelet.restart()
 
-    async def _kubelet_away(self) -> None:
+    async def fault_kubelet_away(self) -> None:
         await self.kubelet.stop()
         self.some_change()
         await asyncio.sleep(self.random.uniform(0, 0.3))
         self.kubelet.start()
 
-    async def _stream_cut(self) -> None:
+    async def fault_stream_cut(self) -> None:
         await self.kubelet.cut(self.random.choice(devices.KINDS).resource)
 
-    async def _socket_removed(self) -> None:
+    async def fault_socket_removed(self) -> None:
         for path in self._sockets()[:1]:
             path.unlink()
 
-    async def _socket_stolen(self) -> None:
+    async def fault_socket_stolen(self) -> None:
         for path in self._sockets()[:1]:
             path.unlink()
             with socket.socket(socket.AF_UNIX) as thief:
                 thief.bind(str(path))
             path.unlink(missing_ok=True)
 
-    async def _folder_for_socket(self) -> None:
+    async def fault_folder_for_socket(self) -> None:
         for path in self._sockets()[:1]:
             path.unlink()
             path.mkdir()
 
-    async def _folder_for_link(self) -> None:
+    async def fault_folder_for_link(self) -> None:
         name = self.random.choice(list(self.host.states()) or ["notes"])
         (self.host.run / f"dev/{name}").unlink(missing_ok=True)
         (self.host.run / f"dev/{name}/made-by-a-runtime").mkdir(parents=True, exist_ok=True)
         await self._look()
 
-    async def _file_for_folder(self) -> None:
+    async def fault_file_for_folder(self) -> None:
         (self.host.run / "uacce/given").rename(self.host.run / f"given-{self.random.randrange(10**6)}")
         (self.host.run / "uacce/given").write_text("in the way")
         await self._look()
 
-    async def _folder_wiped(self) -> None:
+    async def fault_folder_wiped(self) -> None:
         self.kubelet.wipe()
 
-    async def _unplug(self) -> None:
+    async def fault_unplug(self) -> None:
         if known := list(self.host.states()):
             address = self.random.choice(known)
             self.host.unplug(address)
             self._unplugged.append(address)
 
-    async def _replug(self) -> None:
+    async def fault_replug(self) -> None:
         if self._unplugged:
             self.host.replug(self._unplugged.pop(self.random.randrange(len(self._unplugged))))
 
-    async def _renumber(self) -> None:
+    async def fault_renumber(self) -> None:
         self.host.renumber()
 
-    async def _unbind(self) -> None:
+    async def fault_unbind(self) -> None:
         if bound := [address for address, state in self.host.states().items() if state.driver]:
             self.host.unbind(self.random.choice(bound))
 
-    async def _bind(self) -> None:
+    async def fault_bind(self) -> None:
         for address, found in self.host.states().items():
             if found.driver is None:
                 self.host.bind(address)
 
-    async def _slow_kubelet(self) -> None:
+    async def fault_slow_kubelet(self) -> None:
         self.kubelet.read_slowly(0.3)
         for _ in range(5):
             self.some_change()
             await asyncio.sleep(0.05)
         self.kubelet.read_slowly(0)
 
-    async def _driver_changing(self) -> None:
+    async def fault_driver_changing(self) -> None:
         self.host.set_driver_changing("a test")
 
-    async def _driver_changed(self) -> None:
+    async def fault_driver_changed(self) -> None:
         self.host.set_driver_changing(None)
 
-    async def _terminated_while_registering(self) -> None:
+    async def fault_terminated_while_registering(self) -> None:
         await self.stop()
         await self.start()
         await asyncio.sleep(self.random.uniform(0, 0.15))
         await self.stop()
         await self.start()
 
-    async def _killed(self) -> None:
+    async def fault_killed(self) -> None:
         await self.stop()
         with socket.socket(socket.AF_UNIX) as left:
             (self.host.kubelet / "plugins_registry/kae").mkdir(parents=True, exist_ok=True)
             left.bind(str(self.host.kubelet / f"plugins_registry/kae/hpre-{self.random.randrange(10**6)}.sock"))
         await self.start()
 
-    async def _overlap(self) -> None:
+    async def fault_overlap(self) -> None:
         old, earlier = self._task, self._program
         await self.start()
         await asyncio.sleep(self.random.uniform(0, 0.1))
@@ -290,7 +274,6 @@ class Rig:
             await old
 
     def some_change(self) -> None:
-        """Change something small on the host."""
         changing = (self.host.run / "driver-changing").exists()
         self.host.set_driver_changing(None if changing else "a test")
 
@@ -298,32 +281,12 @@ class Rig:
         return sorted(filter(Path.is_socket, (self.host.kubelet / "plugins_registry/kae").glob("*.sock")))
 
 
-FAULTS: tuple[Callable[[Rig], Awaitable[None]], ...] = (
-    Rig._kubelet_restart,
-    Rig._kubelet_away,
-    Rig._stream_cut,
-    Rig._socket_removed,
-    Rig._socket_stolen,
-    Rig._folder_for_socket,
-    Rig._folder_for_link,
-    Rig._file_for_folder,
-    Rig._folder_wiped,
-    Rig._unplug,
-    Rig._replug,
-    Rig._renumber,
-    Rig._unbind,
-    Rig._bind,
-    Rig._slow_kubelet,
-    Rig._driver_changing,
-    Rig._driver_changed,
-    Rig._terminated_while_registering,
-    Rig._killed,
-    Rig._overlap,
+FAULTS: tuple[Callable[[Rig], Awaitable[None]], ...] = tuple(
+    method for name, method in vars(Rig).items() if name.startswith("fault_")
 )
 
 
 def main() -> None:
-    """Inflict faults and print how many of which."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--count", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=0)

@@ -4,7 +4,6 @@ Shapes: Documentation/ABI/testing/sysfs-bus-pci and sysfs-driver-uacce of the Li
 kunpengcompute/KAE (attributes that only KAE has, flags 2 and 128), and listings in KAE's documents.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -17,11 +16,7 @@ NODES = (("null", "1:3"), ("zero", "1:5"), ("full", "1:7"), ("random", "1:8"), (
 """Device nodes that every machine has and anybody may open, with numbers; Documentation/admin-guide/devices.txt."""
 
 _CLASSES = {"hpre": "0x100000", "sec": "0x100000", "zip": "0x120000"}
-_ALGORITHMS = {
-    "hpre": ("rsa", "dh"),
-    "sec": ("cipher", "digest", "aead"),
-    "zip": ("zlib", "gzip"),
-}
+_ALGORITHMS = {"hpre": ("rsa", "dh"), "sec": ("cipher", "digest", "aead"), "zip": ("zlib", "gzip")}
 """Of queue management version 2, the Kunpeng 920's."""
 
 
@@ -59,7 +54,6 @@ class Function:
 
     @property
     def device(self) -> str:
-        """The PCI device id."""
         return self.kind.pf if self.physical else self.kind.vf
 
     @property
@@ -85,7 +79,6 @@ def pci_files(function: Function) -> dict[str, str]:
 
 
 def pci_event(function: Function, driver: str | None) -> str:
-    """The text of a PCI function's attribute uevent."""
     lines = [f"DRIVER={driver}"] if driver else []
     number = _CLASSES.get(function.kind.name, "0x100000").removeprefix("0x")
     lines += [
@@ -100,29 +93,18 @@ def entry_files(function: Function, name: str, numbers: str) -> dict[str, str]:
     """The files of a function's entry in the class uacce."""
     major, _, minor = numbers.partition(":")
     own = {"dev": f"{numbers}\n", "uevent": f"MAJOR={major}\nMINOR={minor}\nDEVNAME={name}\n"}
-    attributes = _attributes(function)
+    # Bytes on a kernel with pages of 4 KiB: queue elements of 64 bytes in HPRE, 128 in SEC and ZIP.
+    regions = {"region_mmio_size": 8192, "region_dus_size": 86016 if function.kind.name == "hpre" else 151552}
+    attributes = {
+        "api": function.api,
+        "flags": function.flags,
+        "available_instances": function.queues,
+        "algorithms": "\n".join(function.algorithms or _ALGORITHMS.get(function.kind.name, ("none",))),
+        "node_id": function.numa,
+        "numa_distance": 10,
+        **({"id": 0, "dev_state": 0} if function.layout == "KAE 1" else regions),
+    }
     if function.isolate is not None:
-        attributes["isolate"] = str(function.isolate)
-        attributes["isolate_strategy"] = "0"
+        attributes |= {"isolate": function.isolate, "isolate_strategy": 0}
     folder = "attrs/" if function.layout == "KAE 1" else ""
     return own | {f"{folder}{key}": f"{value}\n" for key, value in attributes.items()}
-
-
-def _attributes(function: Function) -> dict[str, str]:
-    return {
-        "api": function.api,
-        "flags": str(function.flags),
-        "available_instances": str(function.queues),
-        "algorithms": "\n".join(function.algorithms or _ALGORITHMS.get(function.kind.name, ("none",))),
-        "node_id": str(function.numa),
-        "numa_distance": "10",
-        **_of_layout(function),
-    }
-
-
-def _of_layout(function: Function) -> Mapping[str, str]:
-    if function.layout == "KAE 1":
-        return {"id": "0", "dev_state": "0"}
-    # Bytes on a kernel with pages of 4 KiB: queue elements of 64 bytes in HPRE, 128 in SEC and ZIP.
-    queue_bytes = 86016 if function.kind.name == "hpre" else 151552
-    return {"region_mmio_size": "8192", "region_dus_size": str(queue_bytes)}

@@ -28,7 +28,6 @@ class State:
     """The name of its entry, such as hisi_hpre-2."""
     node: bool = False
     """True when /dev has its device node."""
-    isolate: int | None = None
     vfs: tuple[str, ...] = ()
     """The addresses of its virtual functions."""
 
@@ -131,7 +130,7 @@ class Host:
         state = self._states[address]
         if state.entry:
             self._kernel.remove_entry(state.function, state.entry)
-            self._change(address, entry=None, node=False, isolate=None)
+            self._change(address, entry=None, node=False)
         if state.driver:
             self._kernel.detach(state.function, state.driver)
             self._change(address, driver=None)
@@ -147,7 +146,6 @@ class Host:
         self._tree.remove_folder("class/uacce")
 
     def load(self) -> None:
-        """Loads uacce and KAE's drivers again."""
         (self.sysfs / "class/uacce").mkdir()
         for address, state in self.states().items():
             if state.driver is None:
@@ -179,13 +177,11 @@ class Host:
     def set_isolate(self, address: str, value: int) -> None:
         """Isolates a function (1) or not (0), or has the driver fail to tell (-1); VFs say what their PF says."""
         self._write_attribute(address, "isolate", value)
-        self._change(address, isolate=value)
         for vf in self._states[address].vfs:
             if self._states[vf].entry:
                 self.set_isolate(vf, value)
 
     def set_available_instances(self, address: str, free: int) -> None:
-        """Leaves so many queues free."""
         self._write_attribute(address, "available_instances", free)
 
     @contextlib.contextmanager
@@ -223,16 +219,13 @@ class Host:
             (self.dev / "vfio/vfio").symlink_to("/dev/null")
 
     def share_group(self, address: str, group: int) -> None:
-        """Puts a foreign function into an IOMMU group."""
         self._tree.link(f"kernel/iommu_groups/{group}/devices/{address}", f"bus/pci/devices/{address}")
 
     def remove_node(self, address: str) -> None:
-        """Removes the device node alone."""
         self._kernel.remove_node(self._entry(address))
         self._change(address, node=False)
 
     def restore_node(self, address: str) -> None:
-        """Makes the device node again."""
         self._kernel.add_node(self._entry(address))
         self._change(address, node=True)
 
@@ -279,9 +272,8 @@ class Host:
         return function.address
 
     def _add_entry(self, address: str, number: int) -> None:
-        function = self._states[address].function
-        name = self._kernel.add_entry(function, number)
-        self._change(address, entry=name, node=True, isolate=function.isolate)
+        name = self._kernel.add_entry(self._states[address].function, number)
+        self._change(address, entry=name, node=True)
 
     def _free_number(self) -> int:
         taken = {kernel.number_of(state.entry) for state in self._states.values() if state.entry}

@@ -36,7 +36,6 @@ class Kernel:
     """Knows no state but what is in the folders; `tell` hears of every event after the change."""
 
     def __init__(self, tree: trees.Tree, dev: Path, *, mknod: bool, tell: Callable[[Event], None]) -> None:
-        """Works on a sysfs without devices, and a folder /dev."""
         self._tree = tree
         self._dev = dev
         self._mknod = mknod
@@ -108,7 +107,6 @@ class Kernel:
 
 
 def number_of(name: str) -> int:
-    """The number at the end of an entry's name."""
     return int(name.rpartition("-")[2])
 
 

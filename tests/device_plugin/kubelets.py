@@ -9,7 +9,6 @@ import shutil
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Self, TypeVar
 
 import grpc.aio
@@ -26,11 +25,9 @@ class Kubelet:
     Sockets' paths must stay within 107 bytes, so `folder` wants a short path. `events` is all that happened so far.
     """
 
-    def __init__(self, folder: Path, options: registrations.Options | None = None) -> None:
-        """A kubelet that does not run yet."""
+    def __init__(self, folder: Path) -> None:
         self.registry = folder / "plugins_registry"
         self.events: list[registrations.Event] = []
-        self._options = options or registrations.Options()
         self._slow_s = 0.0
         self._allocations: dict[str, dict[str, containers.Allocation]] = {}
         self._registrations = self._fresh({})
@@ -39,14 +36,10 @@ class Kubelet:
         self._admission = asyncio.Lock()
 
     async def __aenter__(self) -> Self:
-        """Starts it."""
         self.start()
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Stops it."""
+    async def __aexit__(self, *_: object) -> None:
         await self.stop()
 
     def start(self) -> None:
@@ -68,7 +61,6 @@ class Kubelet:
         self._task = None
 
     async def restart(self) -> None:
-        """Stops and starts it."""
         await self.stop()
         self.start()
 
@@ -92,7 +84,7 @@ class Kubelet:
         """All resources; those without connection for longer than the grace time are gone."""
         now = time.monotonic()
         for name, resource in list(self._registrations.resources.items()):
-            if resource.stopped_s is not None and now - resource.stopped_s > self._options.grace_s:
+            if resource.stopped_s is not None and now - resource.stopped_s > registrations.GRACE_S:
                 del self._registrations.resources[name]
         return dict(self._registrations.resources)
 
@@ -106,11 +98,9 @@ class Kubelet:
         return len(self.healthy(resource))
 
     def healthy(self, resource: str) -> frozenset[str]:
-        """The ids of the healthy devices."""
         return self.resources().get(resource, registrations.Resource()).healthy
 
     def used(self, resource: str) -> frozenset[str]:
-        """The ids of the devices that containers have."""
         given = [allocations[resource] for allocations in self._allocations.values() if resource in allocations]
         return frozenset(name for allocation in given for name in allocation.ids)
 
@@ -126,10 +116,7 @@ class Kubelet:
             await asyncio.sleep(0.005)
 
     async def admit(self, container: str, wanted: Mapping[str, int]) -> containers.Given:
-        """Gives a container so many devices of each resource, and the plugin the choice; RefusedError fails the pod.
-
-        A container that has been admitted gets the same again, and its plugin is not asked.
-        """
+        """Gives a container so many devices of each resource, by the plugin's choice; RefusedError fails the pod."""
         async with self._admission:
             for resource, count in wanted.items():
                 if resource not in self._allocations.get(container, {}):
@@ -137,21 +124,13 @@ class Kubelet:
         return self.given(container)
 
     async def allocate(self, container: str, resource: str, ids: Sequence[str]) -> pb.ContainerAllocateResponse:
-        """Gives a container these devices of a resource, by one call for this container alone.
-
-        The answer is kept: for the same container and resource it comes from the checkpoint ever after, also when
-        the kubelet has been restarted. RefusedError is what fails a pod with UnexpectedAdmissionError.
-        """
+        """Gives a container these devices, once: from then on, also after a restart, the checkpoint answers."""
         async with self._admission:
             return await self._allocate(container, resource, ids)
 
-    async def preferred(
-        self, resource: str, available: Sequence[str], must_include: Sequence[str], size: int
-    ) -> tuple[str, ...]:
+    async def preferred(self, resource: str, available: Sequence[str], size: int) -> tuple[str, ...]:
         """Which devices the plugin would take; RefusedError where it fails, as that fails the pod."""
-        wish = pb.ContainerPreferredAllocationRequest(
-            available_deviceIDs=available, must_include_deviceIDs=must_include, allocation_size=size
-        )
+        wish = pb.ContainerPreferredAllocationRequest(available_deviceIDs=available, allocation_size=size)
         request = pb.PreferredAllocationRequest(container_requests=[wish])
         response = await _answer(self._client(resource).plugin.GetPreferredAllocation(request))
         return tuple(response.container_responses[0].deviceIDs) if response.container_responses else ()
@@ -186,7 +165,7 @@ class Kubelet:
             raise containers.RefusedError(f"{count} of {resource} wanted, {len(available)} available")
         wished: tuple[str, ...] = ()
         if len(available) > count and self._client(resource).options.get_preferred_allocation_available:
-            wished = await self.preferred(resource, available, (), count)
+            wished = await self.preferred(resource, available, count)
         # A wish may be too long, too short, or for devices that are not free.
         order = [name for name in dict.fromkeys(wished) if name in available]
         return tuple(dict.fromkeys([*order, *available]))[:count]
@@ -198,7 +177,7 @@ class Kubelet:
         return client
 
     def _fresh(self, resources: dict[str, registrations.Resource]) -> registrations.Registrations:
-        fresh = registrations.Registrations(self.registry, self._options, self.events.append)
+        fresh = registrations.Registrations(self.registry, self.events.append)
         fresh.resources |= resources
         fresh.slow_s = self._slow_s
         return fresh

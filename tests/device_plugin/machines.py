@@ -115,19 +115,17 @@ def with_guests(root: Path) -> hosts.Host:
     return host
 
 
-MACHINES: Mapping[str, Callable[[Path], hosts.Host]] = MappingProxyType(
-    {
-        "bare-metal": bare_metal,
-        "new-920": new_920,
-        "virtual-machine": virtual_machine,
-        "eight-vfs": eight_vfs,
-        "kae-1": kae_1,
-        "smmu-off": smmu_off,
-        "nothing-loaded": nothing_loaded,
-        "one-isolated": one_isolated,
-    }
-)
-"""All of them by name, for tests that go through them."""
+def with_onload(root: Path) -> hosts.Host:
+    """A machine with device nodes and libraries of Onload, and things beside them."""
+    host = hosts.Host(root)
+    for name in ("onload", "onload_epoll"):
+        (host.dev / name).symlink_to("/dev/null")
+    (host.dev / "folder").mkdir()
+    libraries = root / "opt/onload/usr/lib64"
+    libraries.mkdir(parents=True)
+    for name in ("libonload.so", "libonload_ext.so.2", "libother.so", ".libonload.so.swp"):
+        (libraries / name).touch()
+    return host
 
 
 def _two_sockets(root: Path, differently: Mapping[str, Any], **options: Unpack[Options]) -> hosts.Host:

@@ -20,16 +20,12 @@ from device_plugin.api import deviceplugin_v1beta1_pb2 as pb
 from device_plugin.api import pluginregistration_v1_pb2_grpc as registration_rpc
 from tests.device_plugin import connections
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
-    """How a kubelet works; times in seconds, those of the real one behind."""
-
-    poll_s: float = 0.02
-    dial_s: float = 2.0  # 10
-    info_s: float = 1.0  # 1
-    retry_s: float = 0.05  # 0.5, doubled each time, as this one is
-    grace_s: float = 0.5  # 300
+# Times of a kubelet, those of the real one behind.
+_POLL_S = 0.02
+_DIAL_S = 2.0  # 10
+_INFO_S = 1.0  # 1
+_RETRY_S = 0.05  # 0.5, doubled each time, as this one is
+GRACE_S = 0.5  # 300
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,8 +38,6 @@ class Event:
     """found, info, options, list, notified, ended, disconnected, vanished, failed"""
     socket: Path
     resource: str = ""
-    healthy: int | None = None
-    """Allocatable devices of the resource, once it is known."""
     detail: str = ""
 
 
@@ -57,8 +51,6 @@ class Resource:
     """Whom it asks; nobody until the first registration after a restart, and once the connection is lost."""
     stopped_s: float | None = None
     """When the connection was lost, by time.monotonic()."""
-    lists: int = 0
-    """How many lists came."""
 
     @property
     def healthy(self) -> frozenset[str]:
@@ -66,7 +58,6 @@ class Resource:
         return frozenset(name for name, device in self.devices.items() if device.health == "Healthy")
 
     def lost(self) -> "Resource":
-        """The resource without connection."""
         devices = {}
         for name, device in self.devices.items():
             devices[name] = pb.Device()
@@ -78,12 +69,11 @@ class Resource:
 class Registrations:
     """Plugins found in a folder, and the resources they serve; `resources` is kept up while `run` runs."""
 
-    def __init__(self, folder: Path, options: Options, tell: Callable[[Event], None]) -> None:
+    def __init__(self, folder: Path, tell: Callable[[Event], None]) -> None:
         """`folder` need not exist yet."""
         self.resources: dict[str, Resource] = {}
         self.slow_s = 0.0
         self._folder = folder
-        self._options = options
         self._told = tell
         self._group = asyncio.TaskGroup()
         self._found: dict[Path, tuple[int, int]] = {}
@@ -99,7 +89,7 @@ class Registrations:
             async with self._group:
                 while True:
                     await self._reconcile()
-                    await asyncio.sleep(self._options.poll_s)
+                    await asyncio.sleep(_POLL_S)
         finally:
             for client in self._open:
                 await client.channel.close()
@@ -130,7 +120,7 @@ class Registrations:
             await self._disconnect(client)
 
     async def _register(self, socket: Path) -> None:
-        pause_s = self._options.retry_s
+        pause_s = _RETRY_S
         while socket not in self._registered:
             try:
                 await self._introduce(socket)
@@ -140,10 +130,10 @@ class Registrations:
             pause_s *= 2
 
     async def _introduce(self, socket: Path) -> None:
-        channel = await connections.dialled(socket, self._options.dial_s)
+        channel = await connections.dialled(socket, _DIAL_S)
         try:
             registration = registration_rpc.RegistrationStub(channel)
-            info = await connections.described(registration, self._options.info_s)
+            info = await connections.described(registration, _INFO_S)
             self._tell("info", socket, info.name)
             # From here on there is no second try, however this ends.
             self._registered[socket] = info.name
@@ -155,7 +145,7 @@ class Registrations:
 
     async def _connect(self, resource: str, socket: Path, endpoint: Path) -> str:
         try:
-            client = await connections.connected(resource, endpoint, self._options.dial_s)
+            client = await connections.connected(resource, endpoint, _DIAL_S)
         except (grpc.aio.AioRpcError, TimeoutError) as error:
             return _text(error)
         self._open.add(client)
@@ -184,7 +174,7 @@ class Registrations:
     def _listed(self, client: connections.Client, socket: Path, message: pb.ListAndWatchResponse) -> None:
         resource = self.resources[client.resource]
         devices = {device.ID: device for device in message.devices}
-        self.resources[client.resource] = dataclasses.replace(resource, devices=devices, lists=resource.lists + 1)
+        self.resources[client.resource] = dataclasses.replace(resource, devices=devices)
         self._tell("list", socket, client.resource)
 
     async def _disconnect(self, client: connections.Client) -> None:
@@ -200,17 +190,7 @@ class Registrations:
         await client.channel.close()
 
     def _tell(self, what: str, socket: Path, resource: str = "", *, detail: str = "") -> None:
-        known = self.resources.get(resource)
-        self._told(
-            Event(
-                at_s=time.monotonic(),
-                what=what,
-                socket=socket,
-                resource=resource,
-                healthy=len(known.healthy) if known else None,
-                detail=detail,
-            )
-        )
+        self._told(Event(at_s=time.monotonic(), what=what, socket=socket, resource=resource, detail=detail))
 
 
 def _sockets(folder: Path) -> dict[Path, tuple[int, int]]:

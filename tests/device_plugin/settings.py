@@ -78,7 +78,6 @@ def _without_absent(value: Any) -> Any:
 
 
 def looked(host: hosts.Host, stated: config.Config | None = None, **more: Any) -> plugin.Plugin:
-    """Return a plugin that has looked at the host once."""
     node = plugin.Plugin(where(host), stated or settings(), **more)
     asyncio.run(node.look())
     return node
@@ -91,12 +90,10 @@ def told(node: plugin.Plugin, name: str = "hpre") -> dict[str, bool]:
 
 
 def where(host: hosts.Host) -> paths.Paths:
-    """The places of a fake host."""
     return paths.Paths(sysfs=host.sysfs, dev=host.dev, run=host.run, kubelet=host.kubelet)
 
 
 def scanned(host: hosts.Host, *names: str) -> sysfs.Scan:
-    """Return a scan of the host for these kinds."""
     stated = settings(*names)
     places = where(host)
     addresses = pci.addresses(places.sysfs)
@@ -104,7 +101,6 @@ def scanned(host: hosts.Host, *names: str) -> sysfs.Scan:
 
 
 def function(host: hosts.Host, address: str) -> sysfs.Function:
-    """One function as a look at the host finds it."""
     (found,) = (item for item in scanned(host).functions if item.address == address)
     return found
 
@@ -116,10 +112,9 @@ def entry(host: hosts.Host, address: str) -> sysfs.Entry:
     return found
 
 
-def offered(host: hosts.Host, *, changing: bool = False) -> tuple[advertised.Device, ...]:
-    """Return the advertised devices of a host."""
+def offered(host: hosts.Host) -> tuple[advertised.Device, ...]:
     return tuple(
-        advertised.Device(function=found, reasons=health.reasons(found, changing=changing))
+        advertised.Device(function=found, reasons=health.reasons(found, changing=False))
         for found in scanned(host).functions
         if health.withheld(found) is None
     )

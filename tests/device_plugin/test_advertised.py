@@ -1,6 +1,5 @@
 """The devices that the kubelet gets for a resource."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -30,10 +29,6 @@ def pair(root: Path, numa: int) -> hosts.Host:
     return host
 
 
-def test_a_device_is_told_by_its_address(tmp_path: Path) -> None:
-    assert told(machines.bare_metal(tmp_path)) == {A: (True, 0), B: (True, 1)}
-
-
 def test_a_shared_device_is_told_once_for_each_share(tmp_path: Path) -> None:
     assert told(machines.bare_metal(tmp_path), 3) == {
         A: (True, 0),
@@ -43,12 +38,6 @@ def test_a_shared_device_is_told_once_for_each_share(tmp_path: Path) -> None:
         f"{B}::1": (True, 1),
         f"{B}::2": (True, 1),
     }
-
-
-def test_more_shares_keep_the_ids_that_were_given(tmp_path: Path) -> None:
-    host = machines.bare_metal(tmp_path)
-
-    assert told(host).keys() < told(host, 2).keys() < told(host, 128).keys()
 
 
 def test_every_share_of_an_unhealthy_device_is_unhealthy(tmp_path: Path) -> None:
@@ -72,22 +61,6 @@ def test_the_topology_of_one_resource_is_nothing_to_another(tmp_path: Path) -> N
     host.add(Function(address="0000:75:00.0", kind=machines.KIND["zip"], numa=1))
 
     assert told(host, resource=settings.kind("zip").resource) == {"0000:75:00.0": (True, 1)}
-
-
-def test_a_guest_whose_firmware_names_no_node_has_a_healthy_device_without(tmp_path: Path) -> None:
-    assert told(machines.virtual_machine(tmp_path)) == {"0000:02:00.0": (True, None)}
-
-
-@pytest.mark.parametrize("machine", [machines.virtual_machine, hosts.Host])
-def test_a_resource_without_any_device_has_an_empty_list(machine: Callable[[Path], hosts.Host], tmp_path: Path) -> None:
-    assert told(machine(tmp_path), resource=settings.kind("zip").resource) == {}
-
-
-def test_virtual_functions_are_told_in_place_of_their_physical_one(tmp_path: Path) -> None:
-    host = machines.bare_metal(tmp_path)
-    host.set_vfs(A, 2)
-
-    assert told(host) == {"0000:79:00.1": (True, 0), "0000:79:00.2": (True, 0), B: (True, 1)}
 
 
 @pytest.mark.parametrize("index", [0, 1, 127])

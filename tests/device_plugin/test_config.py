@@ -11,6 +11,8 @@ from runtime import errors, shapes
 from tests import mutations
 from tests.runtime.programs import DEVICE_PLUGIN, PLUGIN, PLUGIN_OF_RECIPE
 
+OF_KAE = "at $: A recipe needs `resources`; `vendor`, `sharing`, `inject` and `deviceNodes` are KAE's."
+
 
 @pytest.mark.parametrize(
     ("position", "value", "sentence"),
@@ -40,16 +42,8 @@ from tests.runtime.programs import DEVICE_PLUGIN, PLUGIN, PLUGIN_OF_RECIPE
             [{"path": "/etc/onload.conf"}],
             "A container would get two things at '/etc/onload.conf'.",
         ),
-        (
-            ("vendor",),
-            "1924",
-            "at $: A recipe needs `resources`; `vendor`, `sharing`, `inject` and `deviceNodes` are KAE's.",
-        ),
-        (
-            ("deviceNodes",),
-            {"mode": "0660"},
-            "at $: A recipe needs `resources`; `vendor`, `sharing`, `inject` and `deviceNodes` are KAE's.",
-        ),
+        (("vendor",), "1924", OF_KAE),
+        (("deviceNodes",), {"mode": "0660"}, OF_KAE),
         (
             ("resources", 0),
             {"name": "amd.com/onload", "class": "token", "count": 10000, "shares": 11},

@@ -22,7 +22,6 @@ WANTED = shapes.DeviceNodes(mode="0660", group=994)
 
 
 def modes(host: hosts.Host) -> set[tuple[int, int]]:
-    """Mode and group of all device nodes."""
     return {(node.lstat().st_mode & 0o7777, node.lstat().st_gid) for node in host.dev.iterdir()}
 
 

@@ -20,7 +20,6 @@ def rig(short_path: Path) -> faults.Rig:
 
 @contextlib.asynccontextmanager
 async def settled(rig: faults.Rig) -> AsyncIterator[None]:
-    """A kubelet and a plugin at work."""
     async with rig.kubelet:
         await rig.start()
         await rig.settle()

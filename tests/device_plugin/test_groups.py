@@ -19,12 +19,10 @@ FIRST, SECOND = "0000:81:00.0", "0000:c1:00.0"
 
 
 def entry(*parts: Mapping[str, Any]) -> config.DeviceGroup:
-    """A group of paths."""
     return msgspec.convert({"paths": parts}, config.DeviceGroup)
 
 
 def char(*entries: config.DeviceGroup, **changes: Any) -> config.Config:
-    """A config with one resource of these groups."""
     return settings.recipe(config.Char(name=NPU, groups=entries, **changes))
 
 
@@ -54,19 +52,24 @@ def given(node: plugin.Plugin, *ids: str) -> list[tuple[str, str, str]]:
     return [(device.host_path, device.container_path, device.permissions) for device in answer.devices]
 
 
+def same(*names: str) -> list[tuple[str, str]]:
+    """Device nodes of a device that have the same paths in containers."""
+    return [(f"/dev/{name}", f"/dev/{name}") for name in names]
+
+
+def optional(path: str) -> Mapping[str, Any]:
+    return {"path": path, "optional": True}
+
+
 # generic-device-plugin at 179b1fe, deviceplugin/path.go and README.md: what its users rely on, in our words.
 POINTS: Mapping[
     str, tuple[Sequence[str], Sequence[Sequence[Mapping[str, Any]]], Sequence[Sequence[tuple[str, str]]]]
 ] = {
-    "a path without a glob is one device": (
-        ["video0"],
-        [[{"path": "/dev/video0"}]],
-        [[("/dev/video0", "/dev/video0")]],
-    ),
+    "a path without a glob is one device": (["video0"], [[{"path": "/dev/video0"}]], [same("video0")]),
     "each match of a glob is a device, in the order of the names": (
         ["ttyUSB1", "ttyUSB0", "ttyUSB10"],
         [[{"path": "/dev/ttyUSB*"}]],
-        [[(f"/dev/{name}", f"/dev/{name}")] for name in ("ttyUSB0", "ttyUSB1", "ttyUSB10")],
+        [same("ttyUSB0"), same("ttyUSB1"), same("ttyUSB10")],
     ),
     "a path in the container may be another one, and is the same for each match": (
         ["ttyUSB0", "ttyUSB1"],
@@ -81,73 +84,59 @@ POINTS: Mapping[
     "paths of one group are given together, the n-th match of each": (
         ["snd/pcm0", "snd/pcm1", "snd/control0", "snd/control1"],
         [[{"path": "/dev/snd/pcm*"}, {"path": "/dev/snd/control*"}]],
-        [
-            [("/dev/snd/pcm0", "/dev/snd/pcm0"), ("/dev/snd/control0", "/dev/snd/control0")],
-            [("/dev/snd/pcm1", "/dev/snd/pcm1"), ("/dev/snd/control1", "/dev/snd/control1")],
-        ],
+        [same("snd/pcm0", "snd/control0"), same("snd/pcm1", "snd/control1")],
     ),
     "the shortest glob decides how many devices there are": (
         ["a0", "a1", "a2", "b0", "b1"],
         [[{"path": "/dev/a*"}, {"path": "/dev/b*"}]],
-        [[("/dev/a0", "/dev/a0"), ("/dev/b0", "/dev/b0")], [("/dev/a1", "/dev/a1"), ("/dev/b1", "/dev/b1")]],
+        [same("a0", "b0"), same("a1", "b1")],
     ),
-    "without a match of one path there is no device": (
-        ["b0"],
-        [[{"path": "/dev/a0"}, {"path": "/dev/b0"}]],
-        [],
-    ),
+    "without a match of one path there is no device": (["b0"], [[{"path": "/dev/a0"}, {"path": "/dev/b0"}]], []),
     "an optional path without a match is left out": (
         ["b0"],
-        [[{"path": "/dev/a0", "optional": True}, {"path": "/dev/b0", "optional": True}]],
-        [[("/dev/b0", "/dev/b0")]],
+        [[optional("/dev/a0"), optional("/dev/b0")]],
+        [same("b0")],
     ),
-    "of optional paths alone, none of which matches, there is no device": (
-        [],
-        [[{"path": "/dev/a0", "optional": True}]],
-        [],
-    ),
+    "of optional paths alone, none of which matches, there is no device": ([], [[optional("/dev/a0")]], []),
     "an optional path with matches counts as any other": (
         ["a0", "b0", "b1"],
-        [[{"path": "/dev/a*", "optional": True}, {"path": "/dev/b*"}]],
-        [[("/dev/a0", "/dev/a0"), ("/dev/b0", "/dev/b0")]],
+        [[optional("/dev/a*"), {"path": "/dev/b*"}]],
+        [same("a0", "b0")],
     ),
     "a node with a limit may be in so many devices": (
         ["a0", "b0", "b1", "b2"],
         [[{"path": "/dev/a0", "limit": 10}, {"path": "/dev/b*"}]],
-        [[("/dev/a0", "/dev/a0"), (f"/dev/b{number}", f"/dev/b{number}")] for number in range(3)],
+        [same("a0", "b0"), same("a0", "b1"), same("a0", "b2")],
     ),
     "several matches with a limit take turns": (
         ["a0", "a1", "b0", "b1", "b2"],
         [[{"path": "/dev/a*", "limit": 2}, {"path": "/dev/b*"}]],
-        [
-            [(f"/dev/a{number % 2}", f"/dev/a{number % 2}"), (f"/dev/b{number}", f"/dev/b{number}")]
-            for number in range(3)
-        ],
+        [same("a0", "b0"), same("a1", "b1"), same("a0", "b2")],
     ),
     "a limit makes no more devices than there are matches of some path": (
         ["a0"],
         [[{"path": "/dev/a0", "limit": 10}]],
-        [[("/dev/a0", "/dev/a0")]],
+        [same("a0")],
     ),
     "several groups are devices of one resource": (
         ["ttyUSB0", "ttyACM0"],
         [[{"path": "/dev/ttyUSB*"}], [{"path": "/dev/ttyACM*"}]],
-        [[("/dev/ttyUSB0", "/dev/ttyUSB0")], [("/dev/ttyACM0", "/dev/ttyACM0")]],
+        [same("ttyUSB0"), same("ttyACM0")],
     ),
     "a node that two groups find alike is one device": (
         ["ttyUSB0"],
         [[{"path": "/dev/ttyUSB*"}], [{"path": "/dev/tty*"}]],
-        [[("/dev/ttyUSB0", "/dev/ttyUSB0")]],
+        [same("ttyUSB0")],
     ),
     "globs know classes of characters, and single ones": (
         ["npu0", "npu1", "npu9", "npux"],
         [[{"path": "/dev/npu[0-1]"}], [{"path": "/dev/np?x"}]],
-        [[(f"/dev/{name}", f"/dev/{name}")] for name in ("npu0", "npu1", "npux")],
+        [same("npu0"), same("npu1"), same("npux")],
     ),
     "a glob may be in a folder's name": (
         ["card0/npu", "card1/npu"],
         [[{"path": "/dev/card*/npu"}]],
-        [[("/dev/card0/npu", "/dev/card0/npu")], [("/dev/card1/npu", "/dev/card1/npu")]],
+        [same("card0/npu"), same("card1/npu")],
     ),
 }
 
@@ -207,10 +196,7 @@ def test_several_nodes_of_one_function_are_devices_of_their_own(tmp_path: Path) 
     node = settings.looked(host, char(entry({"path": "/dev/npu*"})))
 
     assert list(settings.told(node, NPU)) == [f"{FIRST}#npu0", f"{FIRST}#npu1"]
-    assert [inside for _, inside, _ in given(node, f"{FIRST}#npu0", f"{FIRST}#npu1")] == [
-        "/dev/npu0",
-        "/dev/npu1",
-    ]
+    assert [inside for _, inside, _ in given(node, f"{FIRST}#npu0", f"{FIRST}#npu1")] == ["/dev/npu0", "/dev/npu1"]
 
 
 def test_the_id_of_a_node_that_goes_does_not_pass_to_the_next_of_its_function(tmp_path: Path) -> None:
@@ -224,17 +210,6 @@ def test_the_id_of_a_node_that_goes_does_not_pass_to_the_next_of_its_function(tm
 
     healthy = [name for name, is_healthy in settings.told(node, NPU).items() if is_healthy]
     assert healthy == [f"{FIRST}#npu1", f"{FIRST}#npu2"]
-
-
-def test_no_numa_node_is_told_where_one_device_has_none(tmp_path: Path) -> None:
-    host = host_with(tmp_path, "npu0", "npu1")
-    known_by_pci(host, FIRST, 0)
-    node = settings.looked(host, char(entry({"path": "/dev/npu*"})))
-
-    assert [(each.id, each.numa_node) for each in node.device_lists[NPU].replicas] == [
-        (FIRST, None),
-        ("/dev/npu1", None),
-    ]
 
 
 def test_what_is_no_device_node_is_unhealthy(tmp_path: Path) -> None:

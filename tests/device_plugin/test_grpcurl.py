@@ -51,11 +51,7 @@ def test_another_client_registers_lists_and_allocates(socket: Path) -> None:
     # Last: when a stream ends, the plugin offers itself at another socket.
     devices = asked(socket, "deviceplugin_v1beta1", "v1beta1.DevicePlugin/ListAndWatch")
 
-    assert info == {
-        "type": "DevicePlugin",
-        "name": "openfuyao.com/kae.hpre",
-        "supportedVersions": ["v1beta1"],
-    }
+    assert info == {"type": "DevicePlugin", "name": "openfuyao.com/kae.hpre", "supportedVersions": ["v1beta1"]}
     assert options == {"getPreferredAllocationAvailable": True}
     assert [device["ID"] for device in devices["devices"]] == ["0000:79:00.0", "0000:b9:00.0"]
     (given,) = answer["containerResponses"]

@@ -17,7 +17,6 @@ NOTHING = (
 
 
 def put(folder: Path, *names: str) -> None:
-    """Install libraries."""
     for name in names:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text("x")

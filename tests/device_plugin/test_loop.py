@@ -33,7 +33,6 @@ def node(host: hosts.Host) -> plugin.Plugin:
 
 @pytest.fixture
 def program(short_path: Path) -> Path:
-    """The folder of the program's state."""
     (short_path / "program").mkdir()
     return short_path / "program"
 

@@ -61,7 +61,6 @@ def written(folder: Path, variant: openssl.Variant, *, section: str = "", second
 
 
 def run(conf: Path, *arguments: str, engines: str = "/nowhere") -> subprocess.CompletedProcess[str]:
-    """A call of the command in a container's environment."""
     return subprocess.run(
         [tools.require("openssl", "openssl"), *arguments],
         env={"PATH": "/usr/bin:/bin", "OPENSSL_CONF": str(conf), "OPENSSL_ENGINES": engines},

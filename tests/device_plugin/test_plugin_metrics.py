@@ -8,8 +8,9 @@ import prometheus_client
 import pytest
 from prometheus_client import registry
 
-from device_plugin import plugin, plugin_metrics
-from device_plugin.kubelet import registration, service
+from device_plugin import loop, plugin, plugin_metrics
+from device_plugin.kubelet.service import Refusal
+from runtime import state
 from tests.device_plugin import hosts, machines, settings
 
 A, B = "0000:79:00.0", "0000:b9:00.0"
@@ -24,16 +25,7 @@ class Node:
         stated = settings.settings(sharing={"hpre": 3, "sec": 1, "zip": 1})
         self.plugin = plugin.Plugin(settings.where(host), stated)
         asyncio.run(self.plugin.look())
-        self.registrations = tuple(
-            registration.Registration(
-                self.plugin.where,
-                kind.name,
-                kind.resource,
-                service.DevicePlugin(kind.resource, stated, self.plugin.device_lists[kind.resource], self.plugin),
-                self.plugin.device_lists[kind.resource],
-            )
-            for kind in stated.kinds
-        )
+        self.registrations = loop.Loop(self.plugin, state.ProgramDir(host.run), rescan_s=30).registrations
         self.registry: registry.CollectorRegistry = plugin_metrics.registry_of(self.plugin, self.registrations)
 
     def value(self, name: str, **labels: str) -> float | None:
@@ -87,7 +79,7 @@ def test_free_queues_are_those_of_the_last_look(tmp_path: Path) -> None:
 def test_answers_are_counted_from_zero(tmp_path: Path) -> None:
     node = Node(machines.bare_metal(tmp_path))
     asyncio.run(node.plugin.allocate(HPRE, [A]))
-    with pytest.raises(service.Refusal):
+    with pytest.raises(Refusal):
         asyncio.run(node.plugin.allocate(HPRE, ["x"]))
 
     found = {

@@ -26,7 +26,6 @@ def host(tmp_path: Path) -> hosts.Host:
 
 @pytest.fixture
 def node(host: hosts.Host) -> plugin.Plugin:
-    """A plugin that has not looked at the host yet."""
     return plugin.Plugin(settings.where(host), settings.settings())
 
 
@@ -49,13 +48,11 @@ async def until_healthy(node: plugin.Plugin, address: str) -> None:
 
 
 def reading_threads() -> int:
-    """Return the number of threads of the process that reads."""
     process, _ = reader.other_process()
     return sum(1 for _ in Path(f"/proc/{process.pid}/task").iterdir())
 
 
 def exchange_numbers(host: hosts.Host) -> None:
-    """Give both devices of HPRE the number of the other."""
     numbers = [kernel.number_of(str(host.states()[address].entry)) for address in (B, A)]
     for address in (A, B):
         host.unbind(address)
@@ -64,7 +61,6 @@ def exchange_numbers(host: hosts.Host) -> None:
 
 
 def link_to(node: plugin.Plugin, address: str) -> Path:
-    """Return the link to a device of HPRE."""
     return node.where.links / paths.link_name(settings.kind("hpre"), address)
 
 

@@ -19,7 +19,6 @@ INJECT = config.ResourceInject(env={"MODE": "fast"})
 
 
 def looked(host: hosts.Host, *resources: config.AnyResource) -> plugin.Plugin:
-    """A plugin that has looked at the host once."""
     return settings.looked(host, settings.recipe(*resources, kinds=(KIND,)))
 
 
@@ -32,11 +31,7 @@ def test_virtual_functions_of_a_recipes_kind_are_offered_by_vfio(tmp_path: Path)
         ("/dev/vfio/vfio", "/dev/vfio/vfio"),
         ("/dev/vfio/41", str(node.where.links / "vfio-nic-30977")),
     ]
-    assert dict(answer.envs) == {
-        "MODE": "fast",
-        "PCIDEVICE_EXAMPLE_COM_VF": A,
-        "PCI_RESOURCE_EXAMPLE_COM_VF": A,
-    }
+    assert dict(answer.envs) == {"MODE": "fast", "PCIDEVICE_EXAMPLE_COM_VF": A, "PCI_RESOURCE_EXAMPLE_COM_VF": A}
     assert list(answer.mounts) == []
 
 
@@ -93,10 +88,7 @@ def test_a_function_with_an_entry_is_offered_by_uacce(tmp_path: Path) -> None:
     assert settings.told(node, QUEUE) == {name: True for pf in (PF, "0000:b9:00.0") for name in (pf, f"{pf}::1")}
     answer = asyncio.run(node.allocate(QUEUE, [PF]))
     assert [each.container_path for each in answer.devices] == ["/dev/nic-30976"]
-    assert {mount.container_path for mount in answer.mounts} == {
-        "/sys/class/uacce",
-        "/run/kae/uacce/given/nic-30976",
-    }
+    assert {mount.container_path for mount in answer.mounts} == {"/sys/class/uacce", "/run/kae/uacce/given/nic-30976"}
     assert dict(answer.envs) == {"MODE": "fast"}
 
 

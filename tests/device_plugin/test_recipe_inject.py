@@ -11,7 +11,7 @@ import pytest
 from device_plugin import config, plugin
 from device_plugin.api import deviceplugin_v1beta1_pb2 as api
 from device_plugin.kubelet.service import Refusal
-from tests.device_plugin import hosts, settings
+from tests.device_plugin import hosts, machines, settings
 
 ONLOAD = "amd.com/onload"
 LIBRARIES = "/opt/onload/usr/lib64"
@@ -22,26 +22,11 @@ def token(inject: Mapping[str, Any], name: str = ONLOAD) -> config.Token:
     return msgspec.convert({"class": "token", "name": name, "count": 2, "inject": inject}, config.Token)
 
 
-def host_with_onload(root: Path) -> hosts.Host:
-    """A machine with device nodes and libraries of Onload."""
-    host = hosts.Host(root)
-    for name in ("onload", "onload_epoll"):
-        (host.dev / name).symlink_to("/dev/null")
-    (host.dev / "folder").mkdir()
-    for name in ("libonload.so", "libonload_ext.so.2", "libother.so", ".libonload.so.swp"):
-        file = root / LIBRARIES.strip("/") / name
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.touch()
-    return host
-
-
 def looked(host: hosts.Host, *resources: config.AnyResource) -> plugin.Plugin:
-    """A plugin that has looked at the host once."""
     return settings.looked(host, settings.recipe(*resources))
 
 
 def answered(node: plugin.Plugin, *ids: str) -> api.ContainerAllocateResponse:
-    """Return the answer for a container."""
     return asyncio.run(node.allocate(ONLOAD, ids or ("0",)))
 
 
@@ -52,7 +37,7 @@ def mounts(answer: api.ContainerAllocateResponse) -> dict[str, tuple[str, bool]]
 
 def test_a_container_gets_nodes_mounts_variables_and_libraries_and_nothing_of_kae(tmp_path: Path) -> None:
     node = looked(
-        host_with_onload(tmp_path),
+        machines.with_onload(tmp_path),
         token(
             {
                 "nodes": [
@@ -89,7 +74,9 @@ def test_a_container_gets_nodes_mounts_variables_and_libraries_and_nothing_of_ka
 
 
 def test_globs_are_walked_for_each_container(tmp_path: Path) -> None:
-    node = looked(host_with_onload(tmp_path), token({"mounts": [{"path": f"{LIBRARIES}/libonload*", "as": "/lib/"}]}))
+    node = looked(
+        machines.with_onload(tmp_path), token({"mounts": [{"path": f"{LIBRARIES}/libonload*", "as": "/lib/"}]})
+    )
     assert set(mounts(answered(node))) == {"/lib/libonload.so", "/lib/libonload_ext.so.2"}
 
     (tmp_path / LIBRARIES.strip("/") / "libonload_zf.so").touch()
@@ -117,7 +104,7 @@ def test_globs_are_walked_for_each_container(tmp_path: Path) -> None:
     ],
 )
 def test_no_container_starts_without_its_files(tmp_path: Path, inject: Mapping[str, Any], sentence: str) -> None:
-    node = looked(host_with_onload(tmp_path), token(inject))
+    node = looked(machines.with_onload(tmp_path), token(inject))
 
     assert {replica.healthy for replica in node.device_lists[ONLOAD].replicas} == {False}
     with pytest.raises(Refusal, match=f"Device 0 of amd.com/onload is unhealthy: {sentence}"):
@@ -125,7 +112,7 @@ def test_no_container_starts_without_its_files(tmp_path: Path, inject: Mapping[s
 
 
 def test_a_file_that_goes_after_the_last_look_is_noticed_by_allocate(tmp_path: Path) -> None:
-    node = looked(host_with_onload(tmp_path), token({"mounts": [{"path": f"{LIBRARIES}/libonload.so"}]}))
+    node = looked(machines.with_onload(tmp_path), token({"mounts": [{"path": f"{LIBRARIES}/libonload.so"}]}))
     (tmp_path / LIBRARIES.strip("/") / "libonload.so").unlink()
 
     with pytest.raises(Refusal, match=r"libonload\.so of the host is not there\."):
@@ -134,7 +121,8 @@ def test_a_file_that_goes_after_the_last_look_is_noticed_by_allocate(tmp_path: P
 
 def test_files_of_a_recipe_lie_in_its_folder_and_come_back(tmp_path: Path) -> None:
     node = looked(
-        host_with_onload(tmp_path), token({"files": [{"name": "conf", "as": "/etc/onload.conf", "text": "fast = ü\n"}]})
+        machines.with_onload(tmp_path),
+        token({"files": [{"name": "conf", "as": "/etc/onload.conf", "text": "fast = ü\n"}]}),
     )
     ((host_path, read_only),) = mounts(answered(node)).values()
     assert (host_path, read_only) == (str(node.where.run / "files/conf"), True)
@@ -148,7 +136,7 @@ def test_files_of_a_recipe_lie_in_its_folder_and_come_back(tmp_path: Path) -> No
 
 
 def test_a_link_to_a_file_of_the_host_is_mounted_by_its_name(tmp_path: Path) -> None:
-    host = host_with_onload(tmp_path)
+    host = machines.with_onload(tmp_path)
     libraries = tmp_path / LIBRARIES.strip("/")
     (libraries / "libonload.so").rename(libraries / "libonload.so.8")
     (libraries / "libonload.so").symlink_to(f"{LIBRARIES}/libonload.so.8")

@@ -9,11 +9,12 @@ from pathlib import Path
 import grpc.aio
 import pytest
 
-from device_plugin import plugin
+from device_plugin import loop, plugin
 from device_plugin.api import deviceplugin_v1beta1_pb2 as pb
 from device_plugin.api import deviceplugin_v1beta1_pb2_grpc as rpc
 from device_plugin.api import pluginregistration_v1_pb2_grpc as registration_rpc
-from device_plugin.kubelet import registration, service
+from device_plugin.kubelet import registration
+from runtime import state
 from tests.device_plugin import connections, machines, settings
 
 REMOVED = "Its socket was removed or replaced."
@@ -42,13 +43,9 @@ class Offer:
     """A resource that is offered to a kubelet, and the sockets that a test dials in the kubelet's place."""
 
     def __init__(self, root: Path, timers: Timers) -> None:
-        stated = settings.settings("hpre")
-        node = plugin.Plugin(settings.where(machines.bare_metal(root)), stated)
-        (kind,) = stated.kinds
-        shown = node.device_lists[kind.resource]
-        answers = service.DevicePlugin(kind.resource, stated, shown, node)
+        node = plugin.Plugin(settings.where(machines.bare_metal(root)), settings.settings("hpre"))
         self.timers = timers
-        self.registration = registration.Registration(node.where, kind.name, kind.resource, answers, shown)
+        (self.registration,) = loop.Loop(node, state.ProgramDir(root), rescan_s=30).registrations
         self.folder = root / "kubelet/plugins_registry/kae"
 
     async def socket(self, *, other_than: Path | None = None) -> Path:
@@ -58,19 +55,16 @@ class Offer:
         return sockets[0]
 
     async def told(self, path: Path, error: str = "") -> grpc.aio.Channel:
-        """Dial a socket and say how the registration went, without watching the resource."""
         channel = await connections.dialled(path, 30)
         await connections.notified(registration_rpc.RegistrationStub(channel), error)
         return channel
 
     async def watched(self, path: Path) -> grpc.aio.Channel:
-        """Dial a socket, take the resource, and watch it."""
         channel = await self.told(path)
         assert await rpc.DevicePluginStub(channel).ListAndWatch(pb.Empty()).read() == pb.ListAndWatchResponse()
         return channel
 
     async def removed(self, path: Path) -> None:
-        """Remove a socket, and wait for the next one."""
         path.unlink()
         self.registration.check()
         await self.socket(other_than=path)

@@ -10,7 +10,7 @@ import pytest
 from device_plugin import config, list_report, plugin_metrics
 from device_plugin.host import reading_process
 from device_plugin.kubelet.service import Refusal
-from tests.device_plugin import hosts, settings
+from tests.device_plugin import machines, settings
 from tests.device_plugin.hangs import Hangs
 
 ONLOAD, LATENCY = "amd.com/onload", "amd.com/onload-latency"
@@ -20,18 +20,8 @@ STATED = settings.recipe(
 )
 
 
-def host_with_onload(root: Path) -> hosts.Host:
-    """A machine where Onload's module is loaded and its libraries are installed."""
-    host = hosts.Host(root)
-    (host.dev / "onload").symlink_to("/dev/null")
-    library = root / "opt/onload/usr/lib64/libonload.so"
-    library.parent.mkdir(parents=True)
-    library.touch()
-    return host
-
-
 def test_tokens_are_numbers_and_have_no_numa_node(tmp_path: Path) -> None:
-    node = settings.looked(host_with_onload(tmp_path), STATED)
+    node = settings.looked(machines.with_onload(tmp_path), STATED)
 
     assert settings.told(node, ONLOAD) == {"0": True, "1": True, "2": True}
     assert settings.told(node, LATENCY) == {"0": True, "0::1": True, "1": True, "1::1": True}
@@ -43,7 +33,7 @@ def test_tokens_are_numbers_and_have_no_numa_node(tmp_path: Path) -> None:
 def test_a_required_path_that_goes_takes_the_health_of_all_tokens_and_brings_it_back(
     tmp_path: Path, missing: str
 ) -> None:
-    node = settings.looked(host_with_onload(tmp_path), STATED)
+    node = settings.looked(machines.with_onload(tmp_path), STATED)
 
     (tmp_path / missing).rename(tmp_path / "gone")
     asyncio.run(node.look())
@@ -57,20 +47,8 @@ def test_a_required_path_that_goes_takes_the_health_of_all_tokens_and_brings_it_
     assert set(settings.told(node, ONLOAD).values()) == {True}
 
 
-def test_a_required_path_that_goes_after_the_last_look_is_noticed_by_allocate(tmp_path: Path) -> None:
-    host = host_with_onload(tmp_path)
-    node = settings.looked(host, STATED)
-    (host.dev / "onload").unlink()
-
-    with pytest.raises(Refusal, match="/dev/onload of the host is not there"):
-        asyncio.run(node.allocate(ONLOAD, ["0"]))
-
-    assert set(settings.told(node, ONLOAD).values()) == {False}
-    assert node.allocations[ONLOAD, "failed"] == 1
-
-
 def test_a_link_is_followed_as_on_the_host(tmp_path: Path) -> None:
-    host = host_with_onload(tmp_path)
+    host = machines.with_onload(tmp_path)
     (tmp_path / "opt/onload").rename(tmp_path / "opt/onload-8.1")
     (tmp_path / "opt/onload").symlink_to("/opt/onload-8.1")
     node = settings.looked(host, STATED)
@@ -83,7 +61,7 @@ def test_a_link_is_followed_as_on_the_host(tmp_path: Path) -> None:
 
 
 def test_no_token_is_healthy_while_the_installer_changes_the_driver(tmp_path: Path) -> None:
-    host = host_with_onload(tmp_path)
+    host = machines.with_onload(tmp_path)
     node = settings.looked(host, STATED)
 
     host.set_driver_changing("upgrade")
@@ -100,7 +78,7 @@ def test_no_token_is_healthy_while_the_installer_changes_the_driver(tmp_path: Pa
 def test_a_file_system_that_does_not_answer_takes_the_health_of_its_resource_alone(
     tmp_path: Path, hangs: Hangs
 ) -> None:
-    node = settings.looked(host_with_onload(tmp_path), STATED)
+    node = settings.looked(machines.with_onload(tmp_path), STATED)
 
     with hangs.of(reading_process.RESOURCE + ONLOAD):
         asyncio.run(node.look())
@@ -114,16 +92,9 @@ def test_a_file_system_that_does_not_answer_takes_the_health_of_its_resource_alo
     assert set(settings.told(node, LATENCY).values()) == {True}
 
 
-def test_a_token_that_was_never_told_is_refused(tmp_path: Path) -> None:
-    node = settings.looked(host_with_onload(tmp_path), STATED)
-
-    with pytest.raises(Refusal, match=r"Device 3 of amd\.com/onload is not there\."):
-        asyncio.run(node.allocate(ONLOAD, ["3"]))
-
-
 def test_the_log_has_one_line_for_all_tokens(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
-    host = host_with_onload(tmp_path)
+    host = machines.with_onload(tmp_path)
     node = settings.looked(host, STATED)
     (host.dev / "onload").unlink()
     asyncio.run(node.look())
@@ -138,7 +109,7 @@ def test_the_log_has_one_line_for_all_tokens(tmp_path: Path, caplog: pytest.LogC
 
 
 def test_the_metrics_count_tokens_and_name_what_keeps_them(tmp_path: Path) -> None:
-    host = host_with_onload(tmp_path)
+    host = machines.with_onload(tmp_path)
     (host.dev / "onload").unlink()
     registry = plugin_metrics.registry_of(settings.looked(host, STATED), ())
 
@@ -151,7 +122,7 @@ def test_the_metrics_count_tokens_and_name_what_keeps_them(tmp_path: Path) -> No
 
 
 def test_the_list_shows_the_tokens_and_what_is_missing(tmp_path: Path) -> None:
-    host = host_with_onload(tmp_path)
+    host = machines.with_onload(tmp_path)
     (host.dev / "onload").unlink()
 
     made = asyncio.run(list_report.current(settings.where(host), STATED))

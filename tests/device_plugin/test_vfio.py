@@ -16,14 +16,12 @@ STATED = settings.settings("hpre", kinds=(KIND,))
 
 
 async def looked(host: hosts.Host) -> plugin.Plugin:
-    """A plugin that has looked at the host once."""
     node = plugin.Plugin(settings.where(host), STATED)
     await node.look()
     return node
 
 
 def why(node: plugin.Plugin, address: str) -> list[str]:
-    """Return the codes of the reasons for which a function is unhealthy."""
     (device,) = (device for device in node.devices if device.function.address == address)
     return [reason.code for reason in device.reasons]
 
@@ -37,10 +35,6 @@ async def test_functions_that_are_bound_to_vfio_pci_are_offered_with_numa_nodes(
     withheld = {row.function.address: row.why for row in (await list_report.current(node.where, STATED)).rows}
     assert withheld[PF] == ("Its 3 virtual functions are offered in its place.",)
     assert withheld[OTHER] == ("It is bound to hisi_hpre; vfio offers functions of vfio-pci alone.",)
-
-
-async def test_the_resource_is_another_one_than_that_of_containers() -> None:
-    assert KIND.resource == "openfuyao.com/kae.hpre.vfio" == settings.kind("hpre").vfio_resource
 
 
 async def test_a_virtual_machine_gets_groups_and_addresses_and_nothing_of_inject(tmp_path: Path) -> None:
@@ -160,17 +154,6 @@ async def test_a_function_without_group_is_unhealthy(tmp_path: Path) -> None:
     node = await looked(host)
 
     assert (settings.told(node, KIND.resource), why(node, PF)) == ({PF: False}, ["NoGroup"])
-
-
-async def test_nobody_gets_a_function_while_the_driver_is_changed(tmp_path: Path) -> None:
-    host = machines.with_guests(tmp_path)
-    node = await looked(host)
-
-    host.set_driver_changing("upgrade")
-    await node.look()
-
-    assert settings.told(node, KIND.resource) == {A: False, B: False}
-    assert list(node.where.links.iterdir()) == []
 
 
 async def test_the_list_has_the_group(tmp_path: Path) -> None:

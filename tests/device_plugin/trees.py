@@ -50,7 +50,6 @@ class Tree:
         shutil.rmtree(gone)
 
     def remove_if_empty(self, path: str) -> None:
-        """Makes a folder disappear once nothing is in it."""
         if not any((self.root / path).iterdir()):
             (self.root / path).rmdir()
 

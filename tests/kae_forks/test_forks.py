@@ -20,7 +20,6 @@ kae plan -C nowhere </dev/null >report 2>&1; cat report
 
 
 def answer(folder: Path, text: str) -> tuple[str, str]:
-    """Return what the calls print with this text of `kae`."""
     project.write(folder, {"bin/kae": text, "work/.keep": ""})
     (folder / "bin/kae").chmod(0o755)
     environment = {
@@ -29,12 +28,7 @@ def answer(folder: Path, text: str) -> tuple[str, str]:
         "HOME": "/nonexistent",
     }
     done = subprocess.run(
-        ("bash", "-c", CALLS),
-        cwd=folder / "work",
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=True,
+        ("bash", "-c", CALLS), cwd=folder / "work", env=environment, capture_output=True, text=True, check=True
     )
     return done.stdout.replace(str(folder), ""), done.stderr.replace(str(folder), "")
 

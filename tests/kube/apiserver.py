@@ -8,19 +8,49 @@ import copy
 import http.server
 import json
 import select
+import socket
+import socketserver
 import ssl
 import subprocess
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 from urllib import parse
 
 from tests import tools
-from tests.kube import objects, transport
+from tests.kube import objects
 
 _LEASES = "coordination.k8s.io/v1"
+
+
+class _Server(socketserver.ThreadingMixIn, http.server.HTTPServer):
+    """A threading HTTP server on the loopback address that can drop its connections at any time."""
+
+    daemon_threads = False
+    block_on_close = True
+    request_queue_size = 128
+
+    def __init__(self, port: int, handler: Callable[..., http.server.BaseHTTPRequestHandler]) -> None:
+        super().__init__(("127.0.0.1", port), handler)
+        self._connections: set[socket.socket] = set()
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        self._connections.add(request)
+        super().process_request(request, client_address)
+
+    def shutdown_request(self, request: Any) -> None:
+        self._connections.discard(request)
+        super().shutdown_request(request)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Ignore connections that end in the middle of an answer; tests cause them."""
+
+    def drop(self) -> None:
+        for connection in tuple(self._connections):
+            with contextlib.suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
 
 
 class ApiServer:
@@ -30,7 +60,6 @@ class ApiServer:
     """A subclass of Handler, for failures of a test's own."""
 
     def __init__(self, folder: Path, *, tls: bool = False) -> None:
-        """Start to serve."""
         self.state = objects.State()
         self.kubeconfig = folder / "kubeconfig"
         self.authority: Path | None = _certificate(folder) if tls else None
@@ -40,7 +69,6 @@ class ApiServer:
 
     @property
     def address(self) -> str:
-        """The server's URL."""
         return f"{'https' if self.authority else 'http'}://127.0.0.1:{self.port}"
 
     def write_kubeconfig(self, authority: Path | None = None, **user: str) -> None:
@@ -91,7 +119,6 @@ class ApiServer:
             self.put(known | {"spec": {key: value for key, value in merged.items() if value is not None}})
 
     def lease(self, name: str, namespace: str = "kae-operator") -> dict[str, Any]:
-        """Return the spec of a Lease."""
         spec: dict[str, Any] = self.get(_LEASES, "Lease", name, namespace)["spec"]
         return spec
 
@@ -101,12 +128,10 @@ class ApiServer:
             return [f"{key[2]}/{key[3]}" for key in self.state.objects if key[1] == "Lease"]
 
     def delete(self, api_version: str, kind: str, name: str, namespace: str = "") -> None:
-        """Remove an object."""
         with self.state.condition:
             objects.happened(self.state, "DELETED", self.state.objects.pop((api_version, kind, namespace, name)))
 
     def get(self, api_version: str, kind: str, name: str, namespace: str = "") -> dict[str, Any]:
-        """Return a copy of an object."""
         with self.state.condition:
             return copy.deepcopy(self.state.objects[(api_version, kind, namespace, name)])
 
@@ -142,9 +167,9 @@ class ApiServer:
         """Serve again at the same address, with the same objects."""
         self._server = self._serve(self.port)
 
-    def _serve(self, port: int) -> transport.Server:
+    def _serve(self, port: int) -> _Server:
         self._released = threading.Event()
-        server = transport.Server(
+        server = _Server(
             port, type("BoundHandler", (self.handler or Handler,), {"api": self, "released": self._released})
         )
         if self.authority is not None:

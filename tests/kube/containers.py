@@ -37,7 +37,6 @@ class Handler(apiserver.Handler):
     """Also answers for containers."""
 
     def do_GET(self) -> None:  # noqa: N802 - http.server looks for this name
-        """Answer a GET."""
         url = parse.urlsplit(self.path)
         match = _PATH.fullmatch(url.path)
         containers: Containers = self.api.containers
@@ -111,6 +110,5 @@ class ApiServer(apiserver.ApiServer):
     handler = Handler
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
-        """Start to serve."""
         self.containers = Containers()
         super().__init__(*arguments, **options)

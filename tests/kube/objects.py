@@ -291,6 +291,5 @@ def refusal(code: int, message: str, reason: str = "") -> Answer:
 
 
 def key_of(item: Mapping[str, Any]) -> tuple[str, str, str, str]:
-    """Return the key of an object in `State.objects`."""
     metadata = item["metadata"]
     return item["apiVersion"], item["kind"], metadata.get("namespace", ""), metadata["name"]

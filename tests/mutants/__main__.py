@@ -85,11 +85,7 @@ def _tried(
 
 
 def _turns(mutant: places.Mutant, reaching: Sequence[str], reach: workspace.Reach) -> Iterable[Sequence[str]]:
-    """Yield the tests that come to a mutant's place, and then those that may live on what another test made there.
-
-    What a process makes once, and what a module's fixture makes, is reached by one test and believed by others: those
-    of the same files, and of the files that mirror the mutant's.
-    """
+    """Yield the tests that come to a mutant's place, and then those that may live on what another test made there."""
     yield reaching[:40]
     yield reaching[40:]
     known = set(reaching)

@@ -61,7 +61,6 @@ def picked(checkout: Path, count: int, seed: int) -> list[Mutant]:
 
 
 def every(checkout: Path) -> Iterator[Mutant]:
-    """Yield each mutant of each program."""
     for program in PROGRAMS:
         for path in sorted((checkout / program).rglob("*.py")):
             if not path.match("*_pb2*"):
@@ -69,7 +68,6 @@ def every(checkout: Path) -> Iterator[Mutant]:
 
 
 def of_file(file: str, content: bytes) -> Iterator[Mutant]:
-    """Yield the mutants of a file."""
     source = _Source(content)
     for function, node in _in_functions(ast.parse(content)):
         is_statement = isinstance(node, ast.stmt)
@@ -93,7 +91,6 @@ class _Source:
         return start, self._starts[(node.end_lineno or 0) - 1] + (node.end_col_offset or 0)
 
     def text(self, start: int, end: int) -> str:
-        """Return the text between two bytes."""
         return self._content[start:end].decode()
 
     def swapped(self, node: ast.expr, left: ast.expr, old: str, new: str) -> str:

@@ -32,8 +32,6 @@ class Mood:
     """The number of times that a list's version is gone before its rest is requested."""
     refusals: list[int] = field(default_factory=list)
     """The statuses with which the next requests are refused."""
-    refused_gets: int = 0
-    """The number of refused requests for single nodes."""
     blank: bool = False
     """Lists are complete and empty."""
 
@@ -49,7 +47,7 @@ class Api(apiserver.ApiServer):
         self.lists = 0
         """The number of lists that were begun."""
         self.told: dict[str, int] = {}
-        """The newest version of each node that a list or a get returned."""
+        """The newest version of each node that a list returned."""
         self.handler = _Handler
         super().__init__(folder)
         self.state.bookmark_s = _BOOKMARK_S
@@ -61,7 +59,6 @@ class Api(apiserver.ApiServer):
 
     @property
     def nodes(self) -> State:
-        """The present nodes."""
         return self.states[self.state.version]
 
     def put(self, *items: Node) -> int:
@@ -75,7 +72,6 @@ class Api(apiserver.ApiServer):
             return self.state.version
 
     def remove(self, name: str) -> None:
-        """Delete a node."""
         with self.condition:
             nodes = self.nodes
             self.delete("v1", "Node", name)
@@ -92,9 +88,8 @@ class Api(apiserver.ApiServer):
         """Note that these nodes went out to a client."""
         with self.condition:
             for metadata in (node["metadata"] for node in nodes):
-                # A list that began earlier may end after a get of a newer version.
-                newest = max(self.told.get(metadata["name"], 0), int(metadata["resourceVersion"]))
-                self.told[metadata["name"]] = newest
+                told = max(self.told.get(metadata["name"], 0), int(metadata["resourceVersion"]))
+                self.told[metadata["name"]] = told
             self.condition.notify_all()
 
 
@@ -106,9 +101,6 @@ class _Handler(apiserver.Handler):
         query = dict(parse.parse_qsl(target.query))
         if mood.refusals:
             self._refuse(mood.refusals.pop(0))
-        elif target.path != NODES and mood.refused_gets:
-            mood.refused_gets -= 1
-            self._refuse(500)
         elif target.path == NODES and query.get("watch") != "true":
             self._list(query)
         else:
@@ -141,12 +133,6 @@ class _Handler(apiserver.Handler):
             api.note(*nodes.values())
         return None
 
-    def _say(self, status: int, text: str, headers: Mapping[str, str], *, cut: bool = False) -> None:
-        super()._say(status, text, headers, cut=cut)
-        body = json.loads(text)
-        if body["kind"] == "Node":
-            self.api.note(body)
-
     def _refuse(self, status: int) -> None:
         _, body = objects.refusal(status, "as the test asks")
         self._say(status, json.dumps(body), {"Retry-After": "0"} if status == 429 else {})
@@ -154,7 +140,6 @@ class _Handler(apiserver.Handler):
 
 @contextlib.contextmanager
 def serving(folder: Path) -> Iterator[Api]:
-    """Yield a server, and stop it at the end."""
     api = Api(folder)
     try:
         yield api

@@ -26,10 +26,7 @@ class BranchCheck:
     """The check of a branch against the states of a cluster; it reads every commit once."""
 
     def __init__(self, remote: remotes.Remote, server: api.Api, fleeting: Collection[int]) -> None:
-        """Start at the current tip of the branch; the repository must keep a reflog.
-
-        `fleeting` holds the versions of nodes that no commit may hold; the test adds to it.
-        """
+        """Start at the tip of a branch with a reflog; `fleeting` grows with versions that no commit may hold."""
         self._fleeting = fleeting
         self._remote = remote
         self._server = server
@@ -48,7 +45,6 @@ class BranchCheck:
         """The number of commits of the watcher."""
 
     def text(self) -> bytes:
-        """Return the inventory of the cluster as it is now."""
         nodes = tuple(node for _, node in sorted(self._nodes(self._server.nodes).items()))
         made = snapshot.Inventory(cluster=snapshot.ClusterName("east"), file="", nodes=nodes)
         return canonical_form.text(made).encode()

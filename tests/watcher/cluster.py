@@ -19,7 +19,6 @@ class Cluster:
     """Lets things happen to the nodes of an API server."""
 
     def __init__(self, server: api.Api, chance: random.Random) -> None:
-        """Makes the first nodes."""
         self.fleeting: set[int] = set()
         """Versions of nodes that nobody could see for long enough."""
         self._api = server
@@ -29,7 +28,6 @@ class Cluster:
             self._api.put(self._node(f"node-{number:02}"))
 
     def change(self) -> None:
-        """Something happens to a node."""
         names = sorted(self._api.nodes)
         if len(names) < _MOST and self._random.random() < 0.2:
             free = [name for number in range(_MOST) if (name := f"node-{number:02}") not in names]

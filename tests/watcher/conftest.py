@@ -11,11 +11,12 @@ from tests.watcher import remotes, servers
 @pytest.fixture
 def remote(tmp_path: Path) -> Iterator[remotes.Remote]:
     """A repository with a commit, in which fsck finds nothing at the end either."""
-    yield from remotes.sound(tmp_path)
+    made = remotes.Remote(tmp_path / "remote.git")
+    yield made
+    made.assert_sound()
 
 
 @pytest.fixture
 def web(remote: remotes.Remote) -> Iterator[servers.Web]:
-    """A web server that has it as remote.git."""
     with servers.web(remote.path.parent) as server:
         yield server

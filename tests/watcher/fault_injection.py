@@ -22,9 +22,7 @@ class FaultInjection(testbed.Testbed):
         self.interrupted: Counter[str] = Counter()
         """The number of ends of the watcher within each verb of git."""
 
-    # The API server.
-
-    def _api_gone(self) -> None:
+    def fault_api_gone(self) -> None:
         self.cluster.change()
         self.api.down()
         self.cluster.change()
@@ -32,28 +30,28 @@ class FaultInjection(testbed.Testbed):
         self.cluster.change()
         self.api.up()
 
-    def _connections_broken(self) -> None:
+    def fault_connections_broken(self) -> None:
         self.cluster.change()
         self.api.drop()
         self.cluster.change()
 
-    def _api_refuses(self) -> None:
+    def fault_api_refuses(self) -> None:
         self.api.mood.refusals = [self.random.choice((401, 403, 429, 500, 503)) for _ in range(4)]
         self.api.drop()
         self.cluster.change()
 
-    def _list_forgotten(self) -> None:
+    def fault_list_forgotten(self) -> None:
         self.api.mood.stale_pages = self.random.randint(1, 2)
         self.api.drop()
         self.cluster.change()
         self.until("the list was forgotten", lambda: not self.api.mood.stale_pages)
 
-    def _watch_forgotten(self) -> None:
+    def fault_watch_forgotten(self) -> None:
         self.cluster.change()
         self.api.forget(late=self.random.random() < 0.5)
         self.cluster.change()
 
-    def _slow_list(self) -> None:
+    def fault_slow_list(self) -> None:
         self.api.mood.page_s = self.random.uniform(0.02, 0.1)
         self.api.drop()
         for _ in range(3):
@@ -61,7 +59,7 @@ class FaultInjection(testbed.Testbed):
             self.pause(0.15)
         self.api.mood.page_s = 0
 
-    def _slow_list_beside_the_watch(self) -> None:
+    def fault_slow_list_beside_the_watch(self) -> None:
         self.api.mood.page_s = self.random.uniform(0.05, 0.2)
         before = self.api.lists
         self.until("nodes are listed", lambda: self.api.lists > before)
@@ -70,13 +68,13 @@ class FaultInjection(testbed.Testbed):
             self.pause(0.15)
         self.api.mood.page_s = 0
 
-    def _page_broken_off(self) -> None:
+    def fault_page_broken_off(self) -> None:
         self.api.mood.cut_pages = self.random.randint(1, 3)
         self.api.drop()
         self.cluster.change()
         self.until("pages broke off", lambda: not self.api.mood.cut_pages)
 
-    def _watch_hangs(self) -> None:
+    def fault_watch_hangs(self) -> None:
         with self.api.condition:
             self.api.state.hung = True
             self.api.condition.notify_all()
@@ -84,11 +82,11 @@ class FaultInjection(testbed.Testbed):
         self.pause(0.3)
         self.api.state.hung = False
 
-    def _event_broken_off(self) -> None:
+    def fault_event_broken_off(self) -> None:
         self.api.state.cut_events = 1
         self.cluster.change()
 
-    def _empty_list(self) -> None:
+    def fault_empty_list(self) -> None:
         before = self.remote.tip()
         self.api.mood.blank = True
         self.api.drop()
@@ -97,35 +95,33 @@ class FaultInjection(testbed.Testbed):
         self.api.mood.blank = False
         self.api.drop()
 
-    def _flicker(self) -> None:
+    def fault_flicker(self) -> None:
         self.cluster.vanish()
         self.cluster.flicker()
 
-    # The repository.
-
-    def _race(self) -> None:
+    def fault_race(self) -> None:
         with self.held_at("push"):
             self.others_commit()
 
-    def _race_that_goes_on(self) -> None:
+    def fault_race_that_goes_on(self) -> None:
         self.cluster.change()
         for _ in range(4):
             self.others_commit()
             self.pause(0.1)
 
-    def _second_watcher(self) -> None:
+    def fault_second_watcher(self) -> None:
         west = self.remote.ours(cluster="west", scratch=self.folder / "west")
         for number in range(2):
             self.cluster.change()
             remotes.publish(west, b"%d %d\n" % (time.monotonic_ns(), number))
 
-    def _push_rejected(self) -> None:
+    def fault_push_rejected(self) -> None:
         self.remote.set_hook("pre-receive", "echo 'the branch is frozen' >&2", "exit 1")
         self.cluster.change()
         self.until_unready("the branch is frozen")
         (self.remote.path / "hooks/pre-receive").unlink()
 
-    def _forced_back(self) -> None:
+    def fault_forced_back(self) -> None:
         old = self._old_tip()
         remotes.git(
             "--git-dir", str(self.remote.path), "push", "--quiet", "--force", self.url, f"{old}:refs/heads/main"
@@ -134,26 +130,24 @@ class FaultInjection(testbed.Testbed):
         if self.random.random() < 0.5:
             self.cluster.change()
 
-    def _replaced(self) -> None:
+    def fault_replaced(self) -> None:
         old = self._old_tip()
         self.branch.drop_others(old)
         self.remote.commit("main", {"others/replaced.txt": b"%d\n" % time.monotonic_ns()}, onto=old)
         self.cluster.change()
 
-    def _repository_away(self) -> None:
+    def fault_repository_away(self) -> None:
         away = self.remote.path.rename(self.remote.path.with_name("away"))
         self.cluster.change()
         self.until_unready("remote.git")
         away.rename(self.remote.path)
 
-    def _repacked(self) -> None:
+    def fault_repacked(self) -> None:
         self.cluster.change()
         self.remote("repack", "-adq")
         self.remote("pack-refs", "--all")
 
-    # The watcher's own disk and clock.
-
-    def _disk_full(self) -> None:
+    def fault_disk_full(self) -> None:
         if self.has_disk:
             self._fill(self.scratch / "filler")
             self.cluster.change()
@@ -167,7 +161,7 @@ class FaultInjection(testbed.Testbed):
         self.scratch.unlink()
         aside.rename(self.scratch)
 
-    def _clone_damaged(self) -> None:
+    def fault_clone_damaged(self) -> None:
         harm = self.random.choice(("folder", "HEAD", "objects", "lock"))
         with contextlib.suppress(OSError):
             for clone in self.scratch.glob("clone-*/git"):
@@ -185,7 +179,7 @@ class FaultInjection(testbed.Testbed):
         self.others_commit()  # Which has to be fetched into it.
         self.cluster.change()
 
-    def _clock_jump(self) -> None:
+    def fault_clock_jump(self) -> None:
         """Shift the wall clock of the watcher and of git; it stays wrong until the next shift."""
         off_s = self.random.choice((-1, 1)) * self.random.randint(0, _YEARS_S)
         self.cluster.change()
@@ -195,15 +189,13 @@ class FaultInjection(testbed.Testbed):
         fresh.rename(self.folder / "bin/date")
         self.cluster.change()
 
-    # The watcher.
-
-    def _killed(self) -> None:
+    def fault_killed(self) -> None:
         self.cluster.change()
         self.pause(0.5)
         self.kill()
         self.start()
 
-    def _killed_in_git(self) -> None:
+    def fault_killed_in_git(self) -> None:
         verb = self._next_verb()
         with self.held_at(verb):
             if self.random.random() < 0.5:
@@ -213,7 +205,7 @@ class FaultInjection(testbed.Testbed):
         self.kill()
         self.start()
 
-    def _killed_with_all(self) -> None:
+    def fault_killed_with_all(self) -> None:
         with self.held_at(self._next_verb()):
             if self.random.random() < 0.5:
                 self.kill(with_all=True)
@@ -222,7 +214,7 @@ class FaultInjection(testbed.Testbed):
         self.cluster.change()
         self.start()
 
-    def _terminated(self) -> None:
+    def fault_terminated(self) -> None:
         if self.random.random() < 0.5:
             self.cluster.change()
             self.pause(0.3)
@@ -233,7 +225,7 @@ class FaultInjection(testbed.Testbed):
         self.cluster.change()
         self.start()
 
-    def _frozen(self) -> None:
+    def fault_frozen(self) -> None:
         self.cluster.change()
         self.pause(0.2)
         self.signal(signal.SIGSTOP)
@@ -256,33 +248,6 @@ class FaultInjection(testbed.Testbed):
                 file.write(bytes(4096))
 
 
-FAULTS: tuple[Callable[[FaultInjection], None], ...] = (
-    FaultInjection._api_gone,
-    FaultInjection._connections_broken,
-    FaultInjection._api_refuses,
-    FaultInjection._list_forgotten,
-    FaultInjection._watch_forgotten,
-    FaultInjection._slow_list,
-    FaultInjection._slow_list_beside_the_watch,
-    FaultInjection._page_broken_off,
-    FaultInjection._watch_hangs,
-    FaultInjection._event_broken_off,
-    FaultInjection._empty_list,
-    FaultInjection._flicker,
-    FaultInjection._race,
-    FaultInjection._race_that_goes_on,
-    FaultInjection._second_watcher,
-    FaultInjection._push_rejected,
-    FaultInjection._forced_back,
-    FaultInjection._replaced,
-    FaultInjection._repository_away,
-    FaultInjection._repacked,
-    FaultInjection._disk_full,
-    FaultInjection._clone_damaged,
-    FaultInjection._clock_jump,
-    FaultInjection._killed,
-    FaultInjection._killed_in_git,
-    FaultInjection._killed_with_all,
-    FaultInjection._terminated,
-    FaultInjection._frozen,
+FAULTS: tuple[Callable[[FaultInjection], None], ...] = tuple(
+    method for name, method in vars(FaultInjection).items() if name.startswith("fault_")
 )

@@ -33,7 +33,7 @@ class Faults(fault_injection.FaultInjection):
         history = []
         with self.running():
             for fault, _ in zip(self._drawn(), range(count), strict=False):
-                name = fault.__name__.strip("_")
+                name = fault.__name__.removeprefix("fault_")
                 history.append(name)
                 try:
                     fault(self)
@@ -50,7 +50,6 @@ class Faults(fault_injection.FaultInjection):
 
 
 def table(testbed: Faults) -> Iterator[str]:
-    """Yield a table of the faults and their recovery, line by line."""
     yield "fault                 count  slowest recovery"
     for name, count in sorted(testbed.counts.items()):
         yield f"{name:20} {count:6}  {testbed.slowest[name]:8.2f} s"
@@ -66,7 +65,6 @@ def table(testbed: Faults) -> Iterator[str]:
 
 
 def main() -> None:
-    """Inflict faults, and print the number of each."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--count", type=int, default=500)
     parser.add_argument("--seed", type=int, default=0)

@@ -48,7 +48,7 @@ T = TypeVar("T", bound=msgspec.Struct)
 
 
 class ForkServer:
-    """A client of the fork server; `serving` makes one."""
+    """A client of the fork server."""
 
     def __init__(self, folder: Path) -> None:
         """Start the server; `folder` gets the log and the wall clock of the watchers."""
@@ -64,7 +64,6 @@ class ForkServer:
 
     @property
     def pid(self) -> int:
-        """The process id of the server."""
         return self._process.pid
 
     def start(self, *arguments: str, path: str, plain: bool = False) -> int:
@@ -104,16 +103,6 @@ class ForkServer:
         line, _, self._rest = self._rest.partition(b"\n")
         words: dict[str, Any] = json.loads(line)
         return words
-
-
-@contextlib.contextmanager
-def serving(folder: Path) -> Iterator[ForkServer]:
-    """Run a fork server until the context ends."""
-    made = ForkServer(folder)
-    try:
-        yield made
-    finally:
-        made.close()
 
 
 def main(log: str, clock: str) -> None:

@@ -7,7 +7,7 @@ import subprocess
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
@@ -34,13 +34,13 @@ PUSHED = [f"100644 {PATH}"]
 """The changes of a commit of the watcher."""
 
 
-def git(*arguments: str, stdin: bytes = b"", environment: Mapping[str, str] | None = None) -> str:
+def git(*arguments: str, stdin: bytes = b"") -> str:
     """Run git as a person would and return its output."""
     ended = subprocess.run(
         ["git", *arguments],
         input=stdin,
         capture_output=True,
-        env={**ENVIRONMENT, **(environment or {})},
+        env=ENVIRONMENT,
         timeout=60,
         check=False,
     )
@@ -76,8 +76,8 @@ class Remote:
     def url(self) -> str:
         return f"file://{self.path}"
 
-    def __call__(self, *arguments: str, stdin: bytes = b"", environment: Mapping[str, str] | None = None) -> str:
-        return git("--git-dir", str(self.path), *arguments, stdin=stdin, environment=environment)
+    def __call__(self, *arguments: str, stdin: bytes = b"") -> str:
+        return git("--git-dir", str(self.path), *arguments, stdin=stdin)
 
     def configure(self, key: str, value: str) -> None:
         self("config", key, value)
@@ -135,12 +135,7 @@ class Remote:
         hook.chmod(0o755)
 
     def ours(
-        self,
-        *,
-        cluster: str = "east",
-        branch: str = "main",
-        url: str | None = None,
-        scratch: Path | None = None,
+        self, *, cluster: str = "east", branch: str = "main", url: str | None = None, scratch: Path | None = None
     ) -> repository.Repository:
         """Our side of it, with nothing in its Secret."""
         where = target(url or self.url, cluster=cluster, branch=branch)
@@ -149,7 +144,6 @@ class Remote:
         return repository.Repository(where, own, secrets(folder / "secrets"), threading.Event())
 
     def assert_sound(self) -> None:
-        """fsck finds nothing."""
         assert self("fsck", "--full", "--strict", "--no-dangling") == ""
 
 
@@ -183,10 +177,3 @@ def before(verb: str, action: Callable[[], object], monkeypatch: pytest.MonkeyPa
         return real(self, *arguments)
 
     monkeypatch.setattr(tool.Git, verb, wrapper)
-
-
-def sound(folder: Path) -> Iterator[Remote]:
-    """A repository with a commit, in which fsck finds nothing at the end either; for a fixture."""
-    remote = Remote(folder / "remote.git")
-    yield remote
-    remote.assert_sound()

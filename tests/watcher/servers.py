@@ -1,4 +1,4 @@
-"""Servers of repositories: git's own daemon, its CGI program behind a web server, and sshd.
+"""Servers of repositories: git's CGI program behind a web server, and sshd.
 
 A test sets by attributes how a server fails, also while it serves. All listen on loopback, if nobody says otherwise.
 """
@@ -8,6 +8,7 @@ import contextlib
 import functools
 import http.server
 import os
+import pwd
 import signal
 import socket
 import ssl
@@ -34,17 +35,6 @@ def free_port() -> int:
 
 
 @contextlib.contextmanager
-def daemon(root: Path, *, writable: bool = True) -> Iterator[str]:
-    """git's own daemon over a folder of repositories; its URL."""
-    port = free_port()
-    words = ["--reuseaddr", "--listen=127.0.0.1", f"--port={port}", f"--base-path={root}", "--export-all"]
-    words += ["--informative-errors"]
-    words += ["--enable=receive-pack"] if writable else []
-    with _running(["git", "daemon", *words], remotes.ENVIRONMENT, port):
-        yield f"git://127.0.0.1:{port}"
-
-
-@contextlib.contextmanager
 def _running(command: Sequence[str], environment: Mapping[str, str], port: int) -> Iterator[None]:
     process = subprocess.Popen(
         command, env=environment, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True
@@ -59,7 +49,7 @@ def _running(command: Sequence[str], environment: Mapping[str, str], port: int) 
             raise AssertionError(f"{command[0]} has ended: {process.stderr.read().decode()}")
         yield
     finally:
-        # The command git has the daemon as its child.
+        # With the children that have its streams.
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         process.communicate()
@@ -76,8 +66,6 @@ class Rules:
 
     authorizations: frozenset[str] = frozenset()
     """Values of the header that are let in; none: everybody is."""
-    status: int | None = None
-    """The answer to every request."""
     deaf: bool = False
     """It takes requests and never answers."""
     requests: list[str] = field(default_factory=list)
@@ -119,8 +107,6 @@ class Web:
                     self.close_connection = True
                 elif rules.authorizations and self.headers.get("Authorization") not in rules.authorizations:
                     self.say(401, [("WWW-Authenticate", 'Basic realm="git"')], b"who are you?")
-                elif rules.status is not None:
-                    self.say(rules.status, [], b"so be it")
                 else:
                     self.say(*_backend(root, self))
 
@@ -215,7 +201,6 @@ def _backend(root: Path, request: _Handler) -> tuple[int, list[tuple[str, str]],
 
 @contextlib.contextmanager
 def web(root: Path, context: ssl.SSLContext | None = None, address: str = "127.0.0.1") -> Iterator[Web]:
-    """Serves until the context ends."""
     server = Web(root, context, address)
     try:
         yield server
@@ -297,7 +282,7 @@ def sshd(folder: Path) -> Iterator[Sshd]:
     """OpenSSH's own server, as ourselves, with keys of its own."""
     program = tools.require("sshd", "openssh-server")
     folder.mkdir()
-    user = _user()
+    user = pwd.getpwuid(os.getuid()).pw_name
     if os.getuid() == 0:
         # sshd refuses to start as root without it; its service would have made it.
         Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)
@@ -322,13 +307,8 @@ def sshd(folder: Path) -> Iterator[Sshd]:
         yield Sshd(port=port, key=key.read_text(), known_hosts=f"[127.0.0.1]:{port} {public}", user=user)
 
 
-def ssh_key(path: Path, password: str = "") -> Path:
+def ssh_key(path: Path) -> Path:
     """A new key, and its public half beside it."""
-    command = ["ssh-keygen", "-q", "-t", "ed25519", "-N", password, "-C", "kae", "-f", str(path)]
+    command = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "kae", "-f", str(path)]
     subprocess.run(command, check=True, capture_output=True, timeout=60)
     return path
-
-
-def _user() -> str:
-    ended = subprocess.run(["id", "-un"], check=True, capture_output=True, text=True, timeout=10)
-    return ended.stdout.strip()

@@ -32,7 +32,7 @@ BEGINS = "kae-watcher of no release (config version 1) begins."
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bench:
-    """An API server, a repository, and what a watcher is told of them."""
+    """An API server with a node, a repository, and what a watcher is told of them."""
 
     folder: Path
     server: apiserver.ApiServer
@@ -52,7 +52,6 @@ class Bench:
 
     @property
     def program(self) -> Path:
-        """The folder of the probes."""
         return self.folder / "program"
 
     def subjects(self, branch: str = "main") -> list[str]:
@@ -66,6 +65,7 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
     (tmp_path / "program").mkdir()
     with apiserver.serving(tmp_path) as server:
         server.state.second_s = 0.1
+        server.put(builders.kubernetes_node("a"))
         yield Bench(folder=tmp_path, server=server, remote=remotes.Remote(tmp_path / "remote.git"))
 
 
@@ -114,7 +114,6 @@ def running(
 
 
 def until(probe: Callable[[], bool]) -> None:
-    """Wait for a condition."""
     deadline_s = time.monotonic() + HANG_S
     while not probe():
         assert time.monotonic() < deadline_s
@@ -122,7 +121,6 @@ def until(probe: Callable[[], bool]) -> None:
 
 
 def lines_of(text: str) -> list[dict[str, Any]]:
-    """The log's records."""
     return [json.loads(line) for line in text.splitlines()]
 
 
@@ -140,12 +138,8 @@ def is_ready(bench: Bench) -> bool:
 
 
 def told(bench: Bench) -> str:
-    """Why it is not ready."""
     file = bench.program / "unready"
     return file.read_text().strip() if file.exists() else ""
-
-
-# Calls.
 
 
 @pytest.mark.parametrize(
@@ -173,9 +167,6 @@ def test_help_names_every_option_with_its_default(capsys: pytest.CaptureFixture[
     assert "--once" in out
 
 
-# What is wrong.
-
-
 @pytest.mark.parametrize("mode", [[], ["--once"]])
 @pytest.mark.parametrize("content", [None, "", "{", "[]", '{"version": 2}', '{"version": 1}'])
 def test_a_config_that_is_none_ends_with_1_and_a_line(
@@ -192,70 +183,62 @@ def test_a_config_that_is_none_ends_with_1_and_a_line(
     assert message.startswith(f"The config '{file}' ")
 
 
+def failed(here: pytest.LogCaptureFixture, options: list[str]) -> str:
+    """Return the one line of a call that ends with 3."""
+    assert cli.main(options) == 3
+    (message,) = here.messages
+    return message
+
+
 def test_without_a_kubeconfig_it_ends_with_3(bench: Bench, here: pytest.LogCaptureFixture) -> None:
     bench.server.kubeconfig.unlink()
 
-    code = cli.main(bench.options("--once"))
+    said = failed(here, bench.options("--once"))
 
-    assert (code, here.messages) == (3, [f"'{bench.server.kubeconfig}' cannot be read: No such file or directory."])
+    assert said == f"'{bench.server.kubeconfig}' cannot be read: No such file or directory."
 
 
 def test_without_an_api_server_it_ends_with_3(bench: Bench, here: pytest.LogCaptureFixture) -> None:
     settings.kubeconfig(bench.folder, "http://127.0.0.1:1")
 
-    code = cli.main(bench.options("--once"))
+    said = failed(here, bench.options("--once"))
 
-    said = "the API server at http://127.0.0.1:1 cannot be reached: Connection refused."
-    assert (code, here.messages) == (3, [said])
+    assert said == "the API server at http://127.0.0.1:1 cannot be reached: Connection refused."
 
 
 def test_without_the_right_to_list_it_ends_with_3(bench: Bench, here: pytest.LogCaptureFixture) -> None:
     bench.server.state.forbidden.add("list nodes")
 
-    code = cli.main(bench.options("--once"))
-
-    (message,) = here.messages
-    assert code == 3
-    assert message.startswith(
+    assert failed(here, bench.options("--once")).startswith(
         f"the API server at {bench.server.address} did not list nodes, as the credentials do not allow it (403): "
     )
 
 
 def test_a_repository_that_is_not_there_ends_with_3(bench: Bench, here: pytest.LogCaptureFixture) -> None:
-    bench.server.put(builders.kubernetes_node("a"))
+    url = f"file://{bench.folder}/none.git"
 
-    code = cli.main(bench.options("--once", url=f"file://{bench.folder}/none.git"))
-
-    (message,) = here.messages
-    assert code == 3
-    assert message.startswith(f"'git ls-remote' failed on 'file://{bench.folder}/none.git': ")
+    assert failed(here, bench.options("--once", url=url)).startswith(f"'git ls-remote' failed on '{url}': ")
 
 
 def test_a_program_folder_that_is_not_there_ends_with_3(bench: Bench, here: pytest.LogCaptureFixture) -> None:
     bench.program.rmdir()
 
-    code = cli.main(bench.options())
+    said = failed(here, bench.options())
 
-    (message,) = here.messages
-    assert code == 3
-    assert message.startswith(f"'{bench.program}/")
-    assert message.endswith("' cannot be changed: No such file or directory.")
+    assert said.startswith(f"'{bench.program}/")
+    assert said.endswith("' cannot be changed: No such file or directory.")
 
 
 def test_a_port_that_is_taken_ends_with_3(bench: Bench, here: pytest.LogCaptureFixture) -> None:
     with socket.create_server(("::", 0), family=socket.AF_INET6, dualstack_ipv6=True) as taken:
         port = taken.getsockname()[1]
-        code = cli.main(bench.options(metrics={"port": port}))
+        said = failed(here, bench.options(metrics={"port": port}))
 
-    said = f"Metrics cannot be served at port {port}: Address already in use."
-    assert (code, here.messages) == (3, [said])
-
-
-# Once.
+    assert said == f"Metrics cannot be served at port {port}: Address already in use."
 
 
 def test_once_it_commits_what_there_is_and_ends(bench: Bench, here: pytest.LogCaptureFixture) -> None:
-    bench.server.put(builders.kubernetes_node("a"), builders.kubernetes_node("b"))
+    bench.server.put(builders.kubernetes_node("b"))
     options = bench.options("--once", quietSeconds=86400, minCommitSeconds=86400)
 
     codes = [cli.main(options), cli.main(options)]
@@ -271,7 +254,7 @@ def test_once_it_commits_what_there_is_and_ends(bench: Bench, here: pytest.LogCa
 def test_once_a_loss_that_is_too_large_is_refused_with_4_and_all_else_is_committed(
     bench: Bench, here: pytest.LogCaptureFixture
 ) -> None:
-    bench.server.put(*(builders.kubernetes_node(name) for name in "abcd"))
+    bench.server.put(*(builders.kubernetes_node(name) for name in "bcd"))
     options = bench.options("--once", maxLossPercent=49)
     first = cli.main(options)
     for name in "abc":
@@ -292,7 +275,7 @@ def test_once_a_page_that_is_forgotten_in_the_middle_commits_nothing(
     bench: Bench, here: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("compiler.kube.reader.PAGE", 1)
-    bench.server.put(builders.kubernetes_node("a"), builders.kubernetes_node("b"))
+    bench.server.put(builders.kubernetes_node("b"))
     bench.server.state.when_asked = lambda _: bench.server.forget()
 
     code = cli.main(bench.options("--once"))
@@ -302,11 +285,7 @@ def test_once_a_page_that_is_forgotten_in_the_middle_commits_nothing(
     assert bench.subjects() == []
 
 
-# The running program.
-
-
 def test_it_works_until_sigterm_and_logs_lines_of_json(bench: Bench) -> None:
-    bench.server.put(builders.kubernetes_node("a"))
     with started(*bench.options()) as process:
         until(lambda: is_ready(bench))
         bench.server.put(builders.kubernetes_node("b"))
@@ -331,12 +310,8 @@ def test_it_works_until_sigterm_and_logs_lines_of_json(bench: Bench) -> None:
 
 
 def test_it_tells_what_fails_once_and_goes_on_when_the_cause_is_gone(
-    bench: Bench,
-    here: pytest.LogCaptureFixture,
-    stop: "queue.Queue[threading.Event]",
-    monkeypatch: pytest.MonkeyPatch,
+    bench: Bench, here: pytest.LogCaptureFixture, stop: "queue.Queue[threading.Event]", monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    bench.server.put(builders.kubernetes_node("a"))
     bench.server.state.forbidden.add("list nodes")
     with running(stop, monkeypatch, bench.options()):
         until(lambda: "list nodes" in told(bench))
@@ -353,7 +328,6 @@ def test_it_tells_what_fails_once_and_goes_on_when_the_cause_is_gone(
 
 
 def test_push_options_of_the_config_arrive_at_the_server(bench: Bench, here: pytest.LogCaptureFixture) -> None:
-    bench.server.put(builders.kubernetes_node("a"))
     bench.remote.configure("receive.advertisePushOptions", "true")
     bench.remote.set_hook("pre-receive", 'echo "$GIT_PUSH_OPTION_COUNT $GIT_PUSH_OPTION_0 $GIT_PUSH_OPTION_1" > told')
 
@@ -364,12 +338,8 @@ def test_push_options_of_the_config_arrive_at_the_server(bench: Bench, here: pyt
 
 
 def test_metrics_are_served_where_they_are_asked_for(
-    bench: Bench,
-    here: pytest.LogCaptureFixture,
-    stop: "queue.Queue[threading.Event]",
-    monkeypatch: pytest.MonkeyPatch,
+    bench: Bench, here: pytest.LogCaptureFixture, stop: "queue.Queue[threading.Event]", monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    bench.server.put(builders.kubernetes_node("a"))
     port = servers.free_port()
     with running(stop, monkeypatch, bench.options(metrics={"port": port})):
         until(lambda: is_ready(bench))
@@ -382,7 +352,6 @@ def test_metrics_are_served_where_they_are_asked_for(
 
 @pytest.mark.long
 def test_sigterm_ends_it_while_git_gets_no_answer(bench: Bench) -> None:
-    bench.server.put(builders.kubernetes_node("a"))
     with servers.web(bench.folder) as web:
         web.rules.deaf = True
         with started(*bench.options(url=f"{web.url}/remote.git")) as process:
@@ -409,8 +378,6 @@ def test_a_failure_in_a_process_of_its_own_is_one_more_line_without_a_traceback(
     assert list(bench.program.iterdir()) == []
 
 
-# The image.
-
 _IMPORTS = """
 import importlib, itertools, json, pathlib, sys
 for path in itertools.chain(*(pathlib.Path(program).rglob("*.py") for program in sys.argv[1:])):
@@ -421,7 +388,6 @@ print(json.dumps({name: getattr(module, "__file__", None) for name, module in sy
 
 
 def imported(*programs: str) -> dict[str, str]:
-    """Return the files of the modules that programs import, by name."""
     done = subprocess.run((sys.executable, "-c", _IMPORTS, *programs), cwd=ROOT, capture_output=True, check=True)
     modules: dict[str, str] = json.loads(done.stdout)
     return modules

@@ -18,7 +18,6 @@ TOKEN = "hunter2-very-secret"  # noqa: S105 - a test's
 
 @pytest.fixture(scope="module")
 def authority(tmp_path_factory: pytest.TempPathFactory) -> servers.Authority:
-    """One for all tests of a worker."""
     return servers.authority(tmp_path_factory.mktemp("tls") / "authority")
 
 
@@ -251,7 +250,6 @@ def test_git_may_use_the_protocol_of_the_url_alone(
 
 @pytest.fixture(scope="module")
 def sshd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[servers.Sshd]:
-    """One for all tests of a worker."""
     with servers.sshd(tmp_path_factory.mktemp("ssh") / "d") as server:
         yield server
 
@@ -290,13 +288,6 @@ def test_ssh_to_a_server_that_is_not_known_is_refused(
 
     with pytest.raises(errors.Failure, match=r"[Hh]ost key"):
         fetch(sshd.url(remote.path), secret, tmp_path / "scratch")
-
-
-def test_ssh_to_a_repository_that_is_gone_says_so(remote: remotes.Remote, sshd: servers.Sshd, tmp_path: Path) -> None:
-    secret = remotes.secrets(tmp_path / "s", identity=sshd.key, known_hosts=sshd.known_hosts).repository
-
-    with pytest.raises(errors.Failure):
-        fetch(sshd.url(remote.path.parent / "gone.git"), secret, tmp_path / "scratch")
 
 
 @pytest.mark.parametrize("url", ["git@git.example.com:a.git", "ssh://git@git.example.com/a.git"])

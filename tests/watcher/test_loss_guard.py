@@ -71,8 +71,8 @@ def test_a_label_that_all_nodes_lose_is_refused_although_no_node_is_gone() -> No
 @pytest.mark.parametrize(
     ("new", "items"),
     [
-        (fleet.node("a", hpre=1), {"openfuyao.com/kae.hpre.pf=2>1"}),
-        (fleet.node("a", hpre=2, discovered=False), {"nfd.node.kubernetes.io/feature-labels"}),
+        (fleet.node("a", hpre=1, labels={"x": "1"}), {"openfuyao.com/kae.hpre.pf=2>1"}),
+        (fleet.node("a", discovered=False, labels={"x": "1"}), {"nfd.node.kubernetes.io/feature-labels"}),
         (fleet.node("a", hpre=3, labels={"x": "2", "y": "1"}), set()),
         (fleet.node("a", hpre=2, kernel_version="6.6", labels={"x": ""}), set()),
         (
@@ -86,18 +86,7 @@ def test_a_label_that_all_nodes_lose_is_refused_although_no_node_is_gone() -> No
     ],
 )
 def test_devices_and_labels_and_the_node_itself_can_be_lost(new: snapshot.Node | None, items: set[str]) -> None:
-    old = fleet.node("a", hpre=2, labels={"x": "1"})
-    if new is not None and "x" not in new.labels:
-        new = fleet.node(
-            "a",
-            hpre=int(new.profile.labels["openfuyao.com/kae.hpre.pf"]),
-            labels={"x": "1"},
-            discovered=new.profile.discovered,
-        )
-
-    losses = loss_guard.lost(old, new)
-
-    assert losses == items
+    assert loss_guard.lost(fleet.node("a", labels={"x": "1"}), new) == items
 
 
 def test_devices_of_every_recipe_are_counted() -> None:
@@ -108,19 +97,6 @@ def test_devices_of_every_recipe_are_counted() -> None:
     )
 
     assert loss_guard.lost(old, new) == {"openfuyao.com/onload.sfc.pf=4>3", "openfuyao.com/onload.sfc.vf=8>3"}
-
-
-def test_nine_percent_every_two_minutes_is_refused_at_the_second_time() -> None:
-    nodes, messages, refused = many(100), list[str](), []
-    for _ in range(4):
-        fewer = without(nodes, 9)
-        judgement = judge(nodes, fewer, messages)
-        refused.append(judgement.refused)
-        if not judgement.refused:
-            messages.insert(0, f"subject\n\n{judgement.trailer}\n")
-            nodes = fewer
-
-    assert refused == [False, True, True, True]
 
 
 def test_a_hundred_losses_of_one_node_are_one_large_loss() -> None:
@@ -223,11 +199,3 @@ def test_a_message_that_somebody_made_up_does_no_harm(line: str) -> None:
     old = many(100)
 
     assert not judge(old, without(old, 1), [f"Kae-Watcher: east; x\n{line}"]).refused
-
-
-def test_the_code_is_of_one_loss_alone() -> None:
-    old = many(10)
-
-    codes = {judge(old, without(old, lost)).code for lost in (3, 3, 4)}
-
-    assert len(codes) == 2

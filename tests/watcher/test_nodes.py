@@ -23,7 +23,6 @@ def server(tmp_path: Path) -> Iterator[api.Api]:
 
 
 def follow(server: api.Api, *labels: str) -> nodes.Nodes:
-    """The nodes, listed once."""
     followed = nodes.Nodes(reader.Cluster(server.kubeconfig), reduction.Reducer((), labels))
     followed.list(lambda: None)
     return followed

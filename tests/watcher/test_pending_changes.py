@@ -114,15 +114,6 @@ def test_a_node_that_comes_back_in_time_was_never_gone() -> None:
     assert shown.due_s() is None
 
 
-def test_labels_that_nfd_takes_away_stay_for_the_longer_time() -> None:
-    shown = published(fleet.node("a"))
-
-    shown.see(fleet.unlabelled("a"), 100)
-
-    assert shown.settled(699)["a"] == fleet.node("a")
-    assert shown.settled(700)["a"] == fleet.unlabelled("a")
-
-
 def test_what_differs_when_the_watcher_starts_waits_from_then_on() -> None:
     shown = pending_changes.PendingChanges(QUIET_S, REMOVAL_S)
     shown.publish([fleet.node("a"), fleet.node("gone")], 1000)

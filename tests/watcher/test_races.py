@@ -3,7 +3,6 @@
 import contextlib
 import multiprocessing
 import threading
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,7 +15,7 @@ PATH, PUSHED = remotes.PATH, remotes.PUSHED
 
 
 def test_a_branch_that_appears_meanwhile_is_not_overwritten(
-    remote: remotes.Remote, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    remote: remotes.Remote, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     remotes.before("push", lambda: remote.commit("inventory", {"a.txt": b"first\n"}), monkeypatch)
 
@@ -29,7 +28,7 @@ def test_a_branch_that_appears_meanwhile_is_not_overwritten(
 
 
 def test_the_caller_judges_the_very_bytes_that_are_replaced(
-    remote: remotes.Remote, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    remote: remotes.Remote, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     remotes.before("push", lambda: remote.commit("main", {PATH: b"theirs\n"}), monkeypatch)
     judged: list[bytes | None] = []
@@ -61,7 +60,7 @@ def test_a_branch_that_goes_back_between_fetch_and_push_stays_there(
 
 
 def test_a_branch_that_is_replaced_between_fetch_and_push_is_followed(
-    remote: remotes.Remote, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    remote: remotes.Remote, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = remote.tip()
     remote.commit("main", {PATH: b"old\n"})
@@ -74,7 +73,7 @@ def test_a_branch_that_is_replaced_between_fetch_and_push_is_followed(
 
 
 def test_races_that_are_lost_for_two_minutes_are_a_failure(
-    remote: remotes.Remote, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    remote: remotes.Remote, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     real, numbers = git.Git.push, iter(range(100))
 
@@ -89,18 +88,13 @@ def test_races_that_are_lost_for_two_minutes_are_a_failure(
         remotes.publish(remote.ours(), b"new\n")
 
 
-def test_a_stop_ends_the_pause_between_two_tries(
-    remote: remotes.Remote, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    stop = threading.Event()
+def test_a_stop_ends_the_pause_between_two_tries(remote: remotes.Remote, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(repository, "_PAUSE_S", (3600.0, 3600.0))
-    repo = repository.Repository(
-        remotes.target(remote.url), tmp_path / "s", remotes.secrets(tmp_path / "secrets"), stop
-    )
+    repo = remote.ours()
 
     def lose() -> None:
         remote.commit("main", {"other.txt": b"moved\n"})
-        threading.Timer(0.3, stop.set).start()
+        threading.Timer(0.3, repo._stop.set).start()
 
     remotes.before("push", lose, monkeypatch)
 
@@ -108,20 +102,18 @@ def test_a_stop_ends_the_pause_between_two_tries(
         remotes.publish(repo, b"new\n")
 
 
-def hammer(where: repository.Target, scratch: Path, count: int) -> None:
+def hammer(remote: remotes.Remote, cluster: str, count: int) -> None:
     """Another process's writer."""
-    secrets = remotes.secrets(scratch.parent / "secrets")
-    repo = repository.Repository(where, scratch, secrets, threading.Event())
+    repo = remote.ours(cluster=cluster)
     for number in range(count):
-        remotes.publish(repo, f"{number}\n".encode(), f"{Path(where.path).stem} {number}")
+        remotes.publish(repo, f"{number}\n".encode(), f"{cluster} {number}")
 
 
 @pytest.mark.long
-def test_writers_that_meet_all_the_time_lose_nothing(remote: remotes.Remote, tmp_path: Path) -> None:
+def test_writers_that_meet_all_the_time_lose_nothing(remote: remotes.Remote) -> None:
     count, foreign = 10, 80
     context = multiprocessing.get_context("spawn")
-    places = [(remotes.target(remote.url, cluster=name), tmp_path / f"scratch-{name}") for name in ("east", "west")]
-    writers = [context.Process(target=hammer, args=(*place, count)) for place in places]
+    writers = [context.Process(target=hammer, args=(remote, name, count)) for name in ("east", "west")]
 
     for writer in writers:
         writer.start()

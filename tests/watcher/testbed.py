@@ -1,17 +1,17 @@
 """A testbed: a watcher between a stand-in API server and a real repository behind a web server, and its checks."""
 
 import contextlib
-import json
 import os
 import random
 import shutil
 import signal
+import subprocess
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.watcher import api, branch_check, cluster, forkserver, processes, remotes, servers
+from tests.watcher import api, branch_check, cluster, forkserver, remotes, servers, settings
 
 _LOOK_S = 0.02
 _LARGEST_SCRATCH = 3 << 20
@@ -30,8 +30,6 @@ fi
 cd / && exec {git} "$@"
 """
 """The git of the watcher: it waits before the verb of a `stop-` file, and its wall clock can be wrong."""
-
-Condition = Callable[[], bool]
 
 
 @dataclass(slots=True)
@@ -75,14 +73,16 @@ class Testbed:
     def running(self) -> Iterator[None]:
         """Run the servers and a watcher; the first one starts as `python -m watcher` does."""
         with contextlib.ExitStack() as stack:
-            self.has_disk = stack.enter_context(processes.small_disk(self.scratch))
+            self.has_disk = stack.enter_context(_small_disk(self.scratch))
             self.url = f"{stack.enter_context(servers.web(self.remote.path.parent)).url}/remote.git"
-            self._write_config()
+            waits = dict.fromkeys(("intervalSeconds", "quietSeconds", "removalQuietSeconds"), 1)
+            author = {"name": branch_check.AUTHOR, "email": "kae@example.com"}
+            settings.config(self.folder, self.url, author=author, **waits)
             self.api = stack.enter_context(api.serving(self.folder))
             self.cluster = cluster.Cluster(self.api, self.random)
             self.branch = branch_check.BranchCheck(self.remote, self.api, self.cluster.fleeting)
-            self.forkserver = stack.enter_context(forkserver.serving(self.folder))
-            self._ours = {*processes.descendants(os.getpid())}
+            self.forkserver = stack.enter_context(contextlib.closing(forkserver.ForkServer(self.folder)))
+            self._ours = {*_descendants(os.getpid())}
             self.start(plain=True)
             self.settle()
             self.terminate()
@@ -93,7 +93,6 @@ class Testbed:
             self.until("everything has ended", lambda: not self._strangers())
 
     def start(self, *, plain: bool = False) -> None:
-        """Start a watcher."""
         self.ended = False
         folders = ("scratch", "program-dir", "secrets", "signing")
         places = dict(zip(folders, ("scratch", "program", "secrets", "secrets"), strict=True))
@@ -110,7 +109,7 @@ class Testbed:
         self.ended = True
         self.signal(signal.SIGSTOP if with_all else signal.SIGKILL)
         if with_all:
-            for pid in (self.watcher, *processes.descendants(self.watcher)):
+            for pid in (self.watcher, *_descendants(self.watcher)):
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
         assert self.forkserver.status(self.watcher) == -signal.SIGKILL
@@ -124,7 +123,7 @@ class Testbed:
 
     def signal(self, number: signal.Signals) -> None:
         """Send a signal to the watcher, but not to a process that reuses its id."""
-        assert self.watcher in processes.descendants(self.forkserver.pid), "the watcher has ended by itself"
+        assert self.watcher in _descendants(self.forkserver.pid), "the watcher has ended by itself"
         os.kill(self.watcher, number)
 
     def others_commit(self) -> None:
@@ -137,8 +136,7 @@ class Testbed:
         """Wait for a random time, so that the next event falls on any step of the watcher."""
         time.sleep(self.random.uniform(0, longest_s))
 
-    def until(self, what: str, condition: Condition) -> None:
-        """Wait for a condition; raise AssertionError after the patience."""
+    def until(self, what: str, condition: Callable[[], bool]) -> None:
         deadline_s = time.monotonic() + self.patience_s
         while not condition():
             assert time.monotonic() < deadline_s, f"never: {what}; {self._situation()}"
@@ -173,20 +171,6 @@ class Testbed:
         self._measure()
         self._read_log()
 
-    def _write_config(self) -> None:
-        config = {
-            "cluster": "east",
-            "repository": {"url": self.url},
-            "intervalSeconds": 1,
-            "quietSeconds": 1,
-            "removalQuietSeconds": 1,
-            "minCommitSeconds": 0,
-            "maxLossPercent": 100,
-            "author": {"name": branch_check.AUTHOR, "email": "kae@example.com"},
-            "messageTemplate": "inventory({cluster}): {summary}",
-        }
-        (self.folder / "config.json").write_text(json.dumps(config))
-
     def _is_right(self) -> bool:
         if not (self.folder / "program/ready").exists():
             return False
@@ -210,20 +194,20 @@ class Testbed:
 
     def _strangers(self) -> list[str]:
         """Return processes, also dead ones, beside the servers and the watcher; a git at work is gone soon."""
-        alive = processes.descendants(os.getpid())
+        alive = _descendants(os.getpid())
         return [f"{pid} {name}" for pid, name in alive.items() if pid not in {*self._ours, self.watcher}]
 
     def _leftovers(self) -> list[str]:
         places = (self.remote.path, self.scratch)
-        locks = [path for place in places for path in processes.files(place) if path.suffix == ".lock"]
+        locks = [path for place in places for path in _files(place) if path.suffix == ".lock"]
         incoming = [*self.remote.path.glob("objects/*incoming*")]
         clones = sorted(self.scratch.glob("clone-*"))[1:]
         return [str(path) for path in (*locks, *incoming, *clones)]
 
     def _measure(self) -> None:
-        memory = processes.memory_of(self.watcher)
+        memory = _memory_of(self.watcher)
         self._first_memory = memory if self._first_memory is None else self._first_memory
-        size = processes.size(self.scratch)
+        size = _size(self.scratch)
         files = len(os.listdir(f"/proc/{self.watcher}/fd"))  # noqa: PTH208 - of which only the number counts
         seen = self.sizes
         seen.memory, seen.growth = max(seen.memory, memory), max(seen.growth, memory - self._first_memory)
@@ -248,3 +232,53 @@ class Testbed:
     def _situation(self) -> str:
         log = self.forkserver.log.read_text()[-1500:]
         return f"unready: {self._told()!r}; strangers: {self._strangers()}; leftovers: {self._leftovers()}; log: {log}"
+
+
+@contextlib.contextmanager
+def _small_disk(folder: Path) -> Iterator[bool]:
+    """A disk of its own for a folder, where we may mount one; whether it is."""
+    mount = ["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", str(folder)]
+    mounted = os.getuid() == 0 and subprocess.run(mount, capture_output=True, check=False).returncode == 0
+    try:
+        yield mounted
+    finally:
+        if mounted:
+            subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+def _descendants(top: int) -> dict[int, str]:
+    """The processes that a process has started, and those that they have: numbers and names."""
+    names, parents = {}, {}
+    for path in Path("/proc").iterdir():
+        if path.name.isdecimal():
+            with contextlib.suppress(OSError):
+                name, _, rest = (path / "stat").read_text().rpartition(")")
+                names[int(path.name)] = f"{name.partition('(')[2]} {rest.split()[0]}"
+                parents[int(path.name)] = int(rest.split()[1])
+    below: dict[int, str] = {}
+    above = {top}
+    while above:
+        above = {pid for pid, parent in parents.items() if parent in above}
+        below |= {pid: names[pid] for pid in above}
+    return below
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    """The files below a folder, of which any may go at any moment."""
+    # pathlib raises where a folder goes meanwhile.
+    return (Path(place, name) for place, _, names in os.walk(folder) for name in names)
+
+
+def _size(folder: Path) -> int:
+    """Of all files below a folder, in bytes."""
+    sizes = 0
+    for path in _files(folder):
+        with contextlib.suppress(FileNotFoundError):
+            sizes += path.stat().st_size
+    return sizes
+
+
+def _memory_of(pid: int) -> int:
+    """Return the memory that a process has for itself, in bytes."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    return next(int(line.split()[1]) << 10 for line in status.splitlines() if line.startswith("RssAnon"))
