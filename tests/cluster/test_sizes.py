@@ -44,7 +44,7 @@ def applied(plane: control_planes.ControlPlane, item: Any) -> Any:
     return plane.api.apply(path, json.dumps(item), "kae")
 
 
-def test_the_controller_copies_the_template_of_the_largest_daemonset_but_of_no_larger(
+def test_the_controller_copies_the_template_of_the_largest_daemonset_but_no_larger(
     control_plane: control_planes.ControlPlane, namespace: pods.Namespace
 ) -> None:
     item = largest("none", 1536 << 10, namespace.name)

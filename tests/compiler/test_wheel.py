@@ -66,9 +66,7 @@ def sources(folder: Path) -> set[str]:
 
 
 @pytest.mark.long
-def test_the_wheel_holds_the_compiler_with_its_templates_and_schemas_and_nothing_else(
-    wheel: Path, checkout: Path
-) -> None:
+def test_the_wheel_holds_the_compiler_with_its_templates_and_schemas_alone(wheel: Path, checkout: Path) -> None:
     expected = {
         f"{place}/{name}"
         for folder, place in (

@@ -270,7 +270,7 @@ def test_a_module_of_a_package_that_somebody_exchanged_is_installed_again(
 
 
 @pytest.mark.parametrize("names", [NAMES, ("kae-driver",)])
-def test_copies_of_modules_obstruct_packages_unless_the_change_replaces_their_package(
+def test_copies_of_modules_obstruct_packages_unless_their_package_is_replaced(
     names: tuple[str, ...], machine: machines.Machine, tmp_path: Path
 ) -> None:
     rpm.install(machine.host, (file("kae-driver-2.0.1-1"),))

@@ -109,7 +109,7 @@ def test_a_rollback_gives_the_nodes_back_to_whom_they_belonged(machine: Machine,
 
 @pytest.mark.parametrize("smmu", [True, False])
 @pytest.mark.parametrize("mode", ["0660", "0666"])
-def test_status_warns_of_nodes_that_are_open_to_everybody_where_no_iommu_confines_the_devices(
+def test_status_warns_of_nodes_open_to_everybody_where_no_iommu_confines_the_devices(
     tmp_path: Path, smmu: bool, mode: str
 ) -> None:
     machine = Machine(tmp_path / "host", smmu=smmu)

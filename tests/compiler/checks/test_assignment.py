@@ -27,7 +27,7 @@ def test_a_name_may_return_in_clusters_that_are_not_shared() -> None:
         assert judged(*assignment.in_cluster(policies, cluster)) == []
 
 
-def test_a_name_that_returns_in_a_shared_cluster_is_reported_once_and_not_as_an_overlap() -> None:
+def test_a_name_that_returns_in_a_shared_cluster_is_reported_once_and_no_overlap() -> None:
     policies = [builders.policy("tls", clusters=["east"]), builders.policy("tls", clusters=["*"])]
 
     assert judged(*assignment.in_cluster(policies, "east")) == ["duplicate-policy"]

@@ -188,7 +188,7 @@ def test_variables_of_the_watcher_hold_no_credentials_and_are_set_once(
 
 
 @pytest.mark.parametrize("value", ["http://proxy.test:65536", "http://[proxy.test", "proxy.test:abc", "http://"])
-def test_a_proxy_without_a_port_that_can_be_is_an_error_also_where_network_policies_name_it(value: str) -> None:
+def test_a_proxy_without_a_possible_port_is_an_error_also_in_network_policies(value: str) -> None:
     watcher = WATCHER | {"env": [{"name": "HTTPS_PROXY", "value": value}]}
 
     assert codes(watcher=watcher, networkPolicies={"enabled": True}) == ["proxy-url"]

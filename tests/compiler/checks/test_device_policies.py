@@ -123,7 +123,7 @@ def test_a_mistake_is_told_at_its_place(spec: dict[str, Any], code: str, line: s
     assert told_of(lab(**spec)) == [(code, POLICY, line)]
 
 
-def test_packages_that_are_named_after_the_driver_need_a_release_of_the_image_that_counts() -> None:
+def test_packages_named_after_the_driver_need_a_release_of_the_image_that_counts() -> None:
     packages = {"source": {"packages": {"names": ["kmod-${DRIVER_VERSION}"]}}}
     digest = "sha256:" + "0123456789abcdef" * 4
 
@@ -155,7 +155,7 @@ def test_no_selector_asks_for_what_a_policy_of_any_recipe_changes(label: str, is
         assert builders.codes(findings(policy)) == (["selector-on-effect"] if is_effect else [])
 
 
-def test_the_device_plugin_of_a_recipe_with_a_long_name_has_a_name_that_a_label_can_hold() -> None:
+def test_a_label_can_hold_the_name_of_a_device_plugin_whose_recipe_has_a_long_name() -> None:
     recipe = builders.recipe("r" * 20, devicePlugin=OFFERING)
 
     (fits, beyond) = (findings(builders.device_policy("p" * length, recipe)) for length in (28, 29))

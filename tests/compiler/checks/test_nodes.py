@@ -132,7 +132,7 @@ def test_a_label_that_is_compared_is_an_integer() -> None:
         ("v1.31.4", {"drain": {"enabled": True}}, "1.29", ["kubernetes-version-outdated", "unguarded-eviction"]),
     ],
 )
-def test_evictions_that_nothing_confines_are_agreed_to_by_a_stated_release_and_in_the_policy(
+def test_unconfined_evictions_are_agreed_to_by_a_stated_release_and_in_the_policy(
     kubelet: str, policy: dict[str, Any], stated: str | None, expected: list[str]
 ) -> None:
     item = builders.kubernetes_node()

@@ -56,7 +56,7 @@ def test_a_default_alone_takes_every_node() -> None:
     assert assigned.terms == ((),)
 
 
-def test_a_label_that_is_no_integer_belongs_neither_to_a_comparison_nor_to_its_negation() -> None:
+def test_a_label_that_is_no_integer_fits_neither_a_comparison_nor_its_negation() -> None:
     newer = {"matchExpressions": [{"key": "gen", "operator": "Gt", "values": ["3"]}]}
     policies = [builders.policy("new", nodeSelector=newer), builders.policy("rest", default=True)]
 

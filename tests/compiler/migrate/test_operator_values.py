@@ -53,7 +53,7 @@ def live(spec: object, **metadata: object) -> str:
     return json.dumps(document)
 
 
-def test_values_that_say_nothing_become_the_smallest_documents_that_somebody_wants_to_read() -> None:
+def test_values_that_say_nothing_become_the_smallest_documents() -> None:
     policy, cluster = documents_of("{}")
 
     assert policy["metadata"] == {"name": "kae"}

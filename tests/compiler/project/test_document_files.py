@@ -103,9 +103,7 @@ OUTSIDE = ("../../outside.yaml", "/proc/self/environ", "/dev/null", "/nowhere", 
 
 
 @pytest.mark.parametrize("target", OUTSIDE)
-def test_a_link_to_a_file_outside_of_the_project_is_refused_whether_the_file_exists_or_not(
-    tmp_path: Path, target: str
-) -> None:
+def test_a_link_out_of_the_project_is_refused_whether_its_target_exists_or_not(tmp_path: Path, target: str) -> None:
     write(tmp_path, "outside.yaml", "project/policies/x.yaml", "project/.git/config")
     for name in ("a.yaml", "readme"):
         (tmp_path / "project/policies" / name).symlink_to(target)

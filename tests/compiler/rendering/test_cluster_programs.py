@@ -85,7 +85,7 @@ def uses(objects: Objects) -> dict[str, str]:
     return result
 
 
-def test_on_openshift_only_the_node_programs_may_use_more_than_the_platform_gives_all() -> None:
+def test_on_openshift_node_programs_alone_may_use_more_than_the_platform_gives_all() -> None:
     assert uses(compiled(platform="openshift")) == {
         "kae-driver": "system:openshift:scc:privileged",
         "kae-device-plugin": "kae-device-plugin",
@@ -169,7 +169,7 @@ def test_the_constraints_of_a_program_admit_its_pods_and_those_of_all_do_not(pat
 
 
 @pytest.mark.parametrize("path", [DEPLOYMENT, NFD[1], NFD[2]])
-def test_the_constraints_of_all_admit_the_programs_that_leave_their_user_to_the_platform(path: str) -> None:
+def test_the_constraints_of_all_admit_programs_whose_user_the_platform_chooses(path: str) -> None:
     spec = pod(compiled(platform="openshift")[path])
 
     assert admitted(RESTRICTED, spec)

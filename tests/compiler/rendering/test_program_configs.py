@@ -102,7 +102,7 @@ def test_the_watchers_config_meets_its_schema(spec: dict[str, Any]) -> None:
     assert watcher(**spec)["cluster"] == "east"
 
 
-def test_nothing_is_told_of_parameters_and_virtual_functions_of_a_kind_that_is_not_enabled() -> None:
+def test_a_kind_that_is_not_enabled_has_no_parameters_and_no_virtual_functions() -> None:
     settings = driver({}, moduleParameters={"hisi_zip": {"pf_q_num": 512}}, sriov={"hpre": 4, "zip": 8})
 
     assert settings["moduleParameters"] == {"hisi_hpre": {"pf_q_num": 256, "uacce_mode": 2}}

@@ -118,7 +118,7 @@ def test_modules_that_a_policy_does_not_load_have_no_parameters_and_no_rules() -
     assert (settings["networkForce"], settings["installPolicy"]) == (True, "Always")
 
 
-def test_each_path_of_a_payload_is_copied_by_an_init_container_out_of_the_kernels_image() -> None:
+def test_init_containers_copy_each_path_of_a_payload_out_of_the_kernels_image() -> None:
     mirrors = [{"from": "registry.test", "to": "mirror.test"}]
     spec = {**DESK, "pullPolicy": "Always", "pullSecrets": [{"name": "registry"}]}
     spec_of_pod = pod(daemon_set("driver", ONLOAD, spec, images={"mirrors": mirrors}))
@@ -166,7 +166,7 @@ def test_the_real_cp_copies_a_payload_to_where_the_installer_looks_twice(tmp_pat
     assert (payload / "user/opt/onload").is_dir()
 
 
-def test_the_device_plugin_of_a_recipe_gets_resources_without_conditions_and_profiles(tmp_path: Path) -> None:
+def test_a_recipes_device_plugin_gets_resources_without_conditions_and_profiles(tmp_path: Path) -> None:
     item = daemon_set("device-plugin", ONLOAD, DESK)
     settings = config(item)
 

@@ -182,7 +182,7 @@ def strict() -> Sequence[str]:
     return [path for path, kind in kinds.items() if path.endswith(".yaml") and defaults.of_kind(kind) is not None]
 
 
-def test_guard_rights_rules_and_workloads_are_compared_in_every_field_and_nothing_else_is() -> None:
+def test_guard_rights_rules_and_workloads_alone_are_compared_in_every_field() -> None:
     kinds = {rendered(path)["kind"] for path in strict()}
 
     assert kinds == {
