@@ -24,7 +24,8 @@ MOMENTS = int(os.environ.get("KAE_MOMENTS", "2"))
 """How many random moments of each kind; `make kills` takes more."""
 
 KAE = """
-import os, pathlib, sys, time
+import os, pathlib, signal, sys, time
+signal.signal(signal.SIGINT, signal.default_int_handler)  # A shell has its background jobs ignore it.
 from compiler import __main__ as entry
 from compiler.project.by_cluster import workers
 
