@@ -156,6 +156,17 @@ async def test_a_function_without_group_is_unhealthy(tmp_path: Path) -> None:
     assert (settings.told(node, KIND.resource), why(node, PF)) == ({PF: False}, ["NoGroup"])
 
 
+async def test_nobody_gets_a_function_while_the_driver_is_changed(tmp_path: Path) -> None:
+    host = machines.with_guests(tmp_path)
+    node = await looked(host)
+
+    host.set_driver_changing("upgrade")
+    await node.look()
+
+    assert settings.told(node, KIND.resource) == {A: False, B: False}
+    assert list(node.where.links.iterdir()) == []
+
+
 async def test_the_list_has_the_group(tmp_path: Path) -> None:
     node = await looked(machines.with_guests(tmp_path))
 

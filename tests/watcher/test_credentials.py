@@ -290,6 +290,13 @@ def test_ssh_to_a_server_that_is_not_known_is_refused(
         fetch(sshd.url(remote.path), secret, tmp_path / "scratch")
 
 
+def test_ssh_to_a_repository_that_is_gone_says_so(remote: remotes.Remote, sshd: servers.Sshd, tmp_path: Path) -> None:
+    secret = remotes.secrets(tmp_path / "s", identity=sshd.key, known_hosts=sshd.known_hosts).repository
+
+    with pytest.raises(errors.Failure):
+        fetch(sshd.url(remote.path.parent / "gone.git"), secret, tmp_path / "scratch")
+
+
 @pytest.mark.parametrize("url", ["git@git.example.com:a.git", "ssh://git@git.example.com/a.git"])
 @pytest.mark.parametrize("missing", ["identity", "known_hosts"])
 def test_ssh_needs_both_a_key_and_known_hosts(tmp_path: Path, url: str, missing: str) -> None:

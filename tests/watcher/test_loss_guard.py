@@ -199,3 +199,11 @@ def test_a_message_that_somebody_made_up_does_no_harm(line: str) -> None:
     old = many(100)
 
     assert not judge(old, without(old, 1), [f"Kae-Watcher: east; x\n{line}"]).refused
+
+
+def test_the_code_is_of_one_loss_alone() -> None:
+    old = many(10)
+
+    codes = {judge(old, without(old, lost)).code for lost in (3, 3, 4)}
+
+    assert len(codes) == 2
