@@ -116,12 +116,7 @@ def unready(item: dict[str, Any], reason: Mapping[str, str] | None = None, since
 
 def lease(name: str, holder: str, acquired: str, renewed: str) -> dict[str, Any]:
     """A Lease that a host holds for 15 minutes."""
-    spec = {
-        "holderIdentity": holder,
-        "acquireTime": acquired,
-        "renewTime": renewed,
-        "leaseDurationSeconds": 900,
-    }
+    spec = {"holderIdentity": holder, "acquireTime": acquired, "renewTime": renewed, "leaseDurationSeconds": 900}
     metadata = {"name": name, "namespace": NAMESPACE}
     return {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": metadata, "spec": spec}
 

@@ -239,10 +239,7 @@ def test_a_check_shows_the_difference_and_writes_nothing(small: Path, snapshot: 
 @pytest.mark.parametrize(
     ("damage", "state"),
     [
-        (
-            lambda folder: (folder / IMAGES).write_text("x\n"),
-            "east: output is not what the documents compile to",
-        ),
+        (lambda folder: (folder / IMAGES).write_text("x\n"), "east: output is not what the documents compile to"),
         (lambda folder: (folder / IMAGES).unlink(), "east: output was edited by hand"),
         (lambda folder: (folder / "output/east/index.json").unlink(), "east: output was edited by hand"),
         (lambda folder: shutil.rmtree(folder / "output/east"), "east: output is not what the documents compile to"),
@@ -505,9 +502,7 @@ def test_a_policy_without_nodes_is_told_again_where_one_of_its_clusters_is_uncha
     assert "policy-matches-nothing" not in served.err
 
 
-def test_a_policy_that_matches_nothing_in_one_of_its_clusters_is_compiled_there(
-    tmp_path: Path,
-) -> None:
+def test_a_policy_that_matches_nothing_in_one_of_its_clusters_is_compiled_there(tmp_path: Path) -> None:
     folder = project.write(
         tmp_path,
         {

@@ -237,10 +237,7 @@ def test_another_wheel_is_pinned_in_a_repository_that_exists(tmp_path: Path) -> 
 
     after = project.tree(tmp_path / "fleet")
     assert answer.code == 0, answer.err
-    assert {name for name in after if after[name] != before.get(name)} == {
-        "ci/requirements.txt",
-        f"ci/{wheel.NAME}",
-    }
+    assert {name for name in after if after[name] != before.get(name)} == {"ci/requirements.txt", f"ci/{wheel.NAME}"}
 
 
 def test_jobs_without_a_wheel_fail_and_say_how_to_pin_one(world: World) -> None:

@@ -243,10 +243,7 @@ def test_clusters_without_a_selected_node_are_left_out(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (
-            ("--policy", "tl"),
-            "kae: there is no policy 'tl'.\nhint: Did you mean 'tls'? Policies are rest and tls.\n",
-        ),
+        (("--policy", "tl"), "kae: there is no policy 'tl'.\nhint: Did you mean 'tls'? Policies are rest and tls.\n"),
         (("--policy", "tls", "--cluster", "west"), "kae: there is no policy 'tls'.\nhint: Policies are rest.\n"),
         (
             ("--node", "kp92-01"),

@@ -216,11 +216,7 @@ def hostile(content: bytes, *, link: str = "") -> bytes:
 
 @pytest.mark.parametrize(
     "content",
-    [
-        hostile(b"[" * 100_000),
-        hostile(b"", link="manifest.json"),
-        gzip.compress(hostile(b"[]" * 10_000))[:100],
-    ],
+    [hostile(b"[" * 100_000), hostile(b"", link="manifest.json"), gzip.compress(hostile(b"[]" * 10_000))[:100]],
     ids=["nested", "link to itself", "cut"],
 )
 def test_a_hostile_archive_is_refused_in_a_sentence(folder: Path, content: bytes) -> None:

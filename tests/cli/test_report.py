@@ -388,11 +388,7 @@ def test_the_risks_of_a_change_are_on_the_page_errors_first_and_accepted_ones_la
 
     page = changed(rollout, "--accept", "large-step:east/tls")
 
-    assert risks(page) == [
-        ("error", "driver-downgrade"),
-        ("warning", "registry-changed"),
-        ("accepted", "large-step"),
-    ]
+    assert risks(page) == [("error", "driver-downgrade"), ("warning", "registry-changed"), ("accepted", "large-step")]
     assert "Driver of policy 'tls' in cluster 'east' comes from mirror.example.com, and did not before." in " ".join(
         page.text("span")
     )

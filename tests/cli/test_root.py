@@ -35,9 +35,7 @@ def test_paths_in_findings_stay_relative_to_the_root(tmp_path: Path) -> None:
     assert answer.err.startswith("policies/sub/broken.yaml:1:5: error[yaml-syntax]")
 
 
-def test_the_search_begins_in_the_folder_of_c_and_includes_the_repository_itself(
-    tmp_path: Path,
-) -> None:
+def test_the_search_begins_in_the_folder_of_c_and_includes_the_repository_itself(tmp_path: Path) -> None:
     below(tmp_path / "fleet")
     (tmp_path / "fleet/.git").mkdir()
 

@@ -255,8 +255,7 @@ def test_a_trailer_counts_for_a_shard_below_the_commits_of_others(world: World, 
     text = policy.read_text("utf-8").replace("enabledSEC: false", "enabledSEC: true")
     policy.write_text(text.replace("spec:\n", f"spec:\n  clusters: [{others}]\n", 1), "utf-8")
     world.push(
-        clone,
-        f"Leave one out\n\nKae-Accept: removes-drivers:{removed}\nKae-Accept: removes-device-plugins:{removed}",
+        clone, f"Leave one out\n\nKae-Accept: removes-drivers:{removed}\nKae-Accept: removes-device-plugins:{removed}"
     )
 
     done = [job(world, shard) for shard in reversed(SHARDS)]

@@ -298,8 +298,7 @@ def test_a_cluster_without_a_verdict_or_with_two_is_refused(small: Path, finding
 
 
 @pytest.mark.parametrize(
-    "place",
-    ["policies/f.json", "policies/tls.yaml", "inventory/east.json", "output/f.json", "kae.yaml", "link/f.json"],
+    "place", ["policies/f.json", "policies/tls.yaml", "inventory/east.json", "output/f.json", "kae.yaml", "link/f.json"]
 )
 def test_findings_replace_no_document_and_no_output(place: str, small: Path) -> None:
     (small / "link").symlink_to("policies")

@@ -113,11 +113,7 @@ def test_on_openshift_the_platform_chooses_the_user(folder: Path) -> None:
 
 def test_what_the_plugin_needs_to_run_on_a_node_the_pod_has_too(folder: Path) -> None:
     change(folder, "    version: 1.4.1\n", "    version: 1.4.1\n    pullSecrets: [{name: registry}]\n")
-    change(
-        folder,
-        "  driver:\n",
-        "  daemonSets:\n    tolerations: [{key: dedicated, operator: Exists}]\n  driver:\n",
-    )
+    change(folder, "  driver:\n", "  daemonSets:\n    tolerations: [{key: dedicated, operator: Exists}]\n  driver:\n")
 
     (_, tls) = jobs(folder)
 

@@ -71,7 +71,7 @@ def test_programs_get_exactly_the_fields_that_are_promised(compiled: Path, serve
     assert (found["version"], found["cluster"]["asPlanned"]) == (1, True)
     assert {item["code"] for item in found["diagnostics"]} >= {"node-unknown"}
     assert set(found["cluster"]) == {
-        *("name", "server", "asPlanned", "output", "nodes", "daemonSets", "deployments", "leases", "objects", "skews"),
+        *("name", "server", "asPlanned", "output", "nodes", "daemonSets", "deployments", "leases", "objects", "skews")
     }
     assert daemon_set(found["cluster"], DRIVER) == {
         "namespace": "kae-operator",
