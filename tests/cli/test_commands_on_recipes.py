@@ -8,6 +8,7 @@ import pytest
 
 from tests import builders, in_process, project
 from tests.cli import fleet
+from tests.cli.answers import refused
 
 KERNEL = "5.14.0-427.el9_4.x86_64"
 RECIPE = """\
@@ -140,10 +141,9 @@ def test_a_node_without_a_policy_of_a_recipe_is_shown_among_its_nodes(folder: Pa
 
 @pytest.mark.parametrize("command", [("plan",), ("explain", "t-1")])
 def test_a_recipe_that_no_policy_is_of_is_not_known(command: tuple[str, ...], folder: Path) -> None:
-    answer = in_process.kae(folder, *command, "--recipe", "onlaod")
+    said = refused(3, folder, *command, "--recipe", "onlaod")
 
-    assert answer.code == 3
-    assert answer.err.startswith("kae: there is no recipe 'onlaod'.\nhint: Did you mean 'onload'? Recipes are kae and ")
+    assert said.startswith("kae: there is no recipe 'onlaod'.\nhint: Did you mean 'onload'? Recipes are kae and ")
 
 
 def test_a_preflight_lists_the_payloads_of_recipes(folder: Path) -> None:
@@ -224,20 +224,14 @@ def test_a_version_that_serves_one_kernel_is_told_and_the_old_one_is_the_policys
 
 
 def test_a_version_that_makes_no_image_is_not_written(folder: Path) -> None:
-    answer = in_process.kae(folder, "bump", "desk", "--image", "plugin", "--version", "a:b")
-
-    assert answer.code == 1
-    assert "error[image-reference]" in answer.err
+    assert "error[image-reference]" in refused(1, folder, "bump", "desk", "--image", "plugin", "--version", "a:b")
     assert (folder / "policies/desk.yaml").read_text() == DESK
 
 
 def test_a_policy_of_a_recipe_that_is_not_there_is_not_changed(folder: Path) -> None:
     (folder / "recipes/onload/recipe.yaml").unlink()
 
-    answer = in_process.kae(folder, "bump", "desk", "--image", "plugin", "--version", "2")
-
-    assert answer.code == 1
-    assert "error[unknown-recipe]" in answer.err
+    assert "error[unknown-recipe]" in refused(1, folder, "bump", "desk", "--image", "plugin", "--version", "2")
 
 
 @pytest.mark.parametrize(

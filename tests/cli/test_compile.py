@@ -14,6 +14,7 @@ from syrupy.assertion import SnapshotAssertion
 from compiler.output import cache, tree
 from tests import in_process, project
 from tests.cli import fleet
+from tests.cli.answers import refused
 
 ROOT = Path(__file__).parents[2]
 IMAGES = "output/east/images.txt"
@@ -124,10 +125,7 @@ def test_a_mistake_writes_nothing_and_ends_with_1(small: Path) -> None:
     before = project.tree(small / "output")
     project.write(small, {"policies/tls.yaml": fleet.POLICY.replace("version: 1.4.1", "verison: 1.4.2")})
 
-    answer = in_process.kae(small, "compile")
-
-    assert (answer.code, answer.out) == (1, "")
-    assert "error[unknown-field]" in answer.err
+    assert "error[unknown-field]" in refused(1, small, "compile")
     assert project.tree(small / "output") == before
 
 
@@ -178,11 +176,10 @@ def test_a_world_that_is_not_as_it_was_said_to_be_ends_with_3_and_a_hint(
 ) -> None:
     before = project.tree(small)
 
-    answer = in_process.kae(small, *arguments)
+    said = refused(3, small, *arguments)
 
-    assert (answer.code, answer.out) == (3, "")
-    assert answer.err.startswith("kae: ")
-    assert "\nhint: " in answer.err
+    assert said.startswith("kae: ")
+    assert "\nhint: " in said
     assert project.tree(small) == before
 
 
@@ -218,10 +215,7 @@ def test_a_misspelt_cluster_is_answered_with_the_nearest_one(small: Path) -> Non
 
 
 def test_a_folder_without_documents_ends_with_3(tmp_path: Path) -> None:
-    answer = in_process.kae(tmp_path, "compile")
-
-    assert answer.code == 3
-    assert "`kae init`" in answer.err
+    assert "`kae init`" in refused(3, tmp_path, "compile")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -352,10 +346,9 @@ def test_yaml_is_the_same_answer(small: Path) -> None:
 
 
 def test_two_programs_cannot_read_one_stream(small: Path) -> None:
-    answer = in_process.kae(small, "compile", "-o", "json", "--format", "sarif")
+    said = refused(2, small, "compile", "-o", "json", "--format", "sarif")
 
-    assert (answer.code, answer.out) == (2, "")
-    assert "-o json and --format sarif both print to standard output" in answer.err
+    assert "-o json and --format sarif both print to standard output" in said
 
 
 def test_one_cluster_is_compiled_alone(small: Path) -> None:
@@ -401,10 +394,7 @@ def test_an_inventory_folder_cannot_bring_a_policy_in(small: Path) -> None:
     before = project.tree(small / "output")
     stolen = project.write(small / "checkout", {"east.json": fleet.listed(), "x.yaml": fleet.REST})
 
-    answer = in_process.kae(small, "compile", "--inventory", str(stolen))
-
-    assert answer.code == 1
-    assert "error[unknown-kind]" in answer.err
+    assert "error[unknown-kind]" in refused(1, small, "compile", "--inventory", str(stolen))
     assert project.tree(small / "output") == before
 
 
@@ -477,11 +467,10 @@ def test_nothing_is_said_of_nodes_that_a_file_which_cannot_be_read_may_govern(tm
     folder = fleet.small(tmp_path)
     (folder / "policies/tls.yaml").write_text("a: b: c\n")
 
-    answer = in_process.kae(folder, "compile")
+    said = refused(1, folder, "compile")
 
-    assert answer.code == 1
-    assert "error[yaml-syntax]" in answer.err
-    assert "node-without-policy" not in answer.err
+    assert "error[yaml-syntax]" in said
+    assert "node-without-policy" not in said
 
 
 def test_a_policy_without_nodes_is_told_again_where_one_of_its_clusters_is_unchanged(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests import in_process, project
+from tests.cli.answers import refused
 from tests.property.merges import pairs
 
 HEAD = "apiVersion: device.openfuyao.com/v1alpha1\n"
@@ -173,10 +174,7 @@ def test_a_driver_of_either_branch_that_the_joined_documents_lack_is_asked_for(
     (both / f"policies/{lost}.yaml").unlink()
     before = project.tree(both / "output")
 
-    answer = in_process.kae(both, "compile")
-
-    assert answer.code == 1
-    assert f"--accept removes-drivers:east/{lost}`" in answer.err
+    assert f"--accept removes-drivers:east/{lost}`" in refused(1, both, "compile")
     assert project.tree(both / "output") == before
 
 

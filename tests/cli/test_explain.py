@@ -8,6 +8,7 @@ from syrupy.assertion import SnapshotAssertion
 
 from tests import in_process, project
 from tests.cli import fleet
+from tests.cli.answers import refused
 
 
 @pytest.fixture(scope="module")
@@ -70,10 +71,7 @@ def test_a_name_that_stands_in_two_clusters_is_told_apart(arguments: tuple[str, 
     ],
 )
 def test_a_node_that_is_not_the_one_node_ends_with_3(arguments: tuple[str, ...], words: str, folder: Path) -> None:
-    answer = in_process.kae(folder, "explain", *arguments)
-
-    assert (answer.code, answer.out) == (3, "")
-    assert words in answer.err
+    assert words in refused(3, folder, "explain", *arguments)
 
 
 def test_a_misspelt_node_is_answered_with_the_nearest_one(folder: Path) -> None:

@@ -10,6 +10,7 @@ import pytest
 from compiler.output import foreign
 from tests import in_process, project, revisions
 from tests.cli import fleet
+from tests.cli.answers import refused
 
 SOURCE = "kustomize:\n  images: [cr.openfuyao.cn/openfuyao/kae-driver-installer=registry.test/evil:1]\n"
 READING = (
@@ -318,7 +319,4 @@ def test_a_project_that_is_reached_by_a_link_is_compiled(small: Path) -> None:
 
 @pytest.mark.parametrize("words", [("--output-dir", "."), ("--output-dir", "policies/..")])
 def test_an_output_folder_that_holds_the_documents_is_refused(words: tuple[str, ...], small: Path) -> None:
-    answer = in_process.kae(small, "compile", *words)
-
-    assert answer.code == 3
-    assert "Name a folder outside of the documents' folders." in answer.err
+    assert "Name a folder outside of the documents' folders." in refused(3, small, "compile", *words)

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests import in_process, project
+from tests.cli.answers import refused
 
 VALUES = """\
 operator:
@@ -63,10 +64,7 @@ def test_what_has_no_meaning_is_said_with_its_place_and_fails_nothing(tmp_path: 
 def test_of_a_file_with_mistakes_nothing_is_printed(tmp_path: Path, text: str, words: str) -> None:
     project.write(tmp_path, {"values.yaml": text})
 
-    answer = in_process.kae(tmp_path, "import", "values.yaml")
-
-    assert (answer.code, answer.out) == (1, "")
-    assert words in answer.err
+    assert words in refused(1, tmp_path, "import", "values.yaml")
 
 
 def test_an_empty_pipe_is_refused(tmp_path: Path, piped: Callable[[str], None]) -> None:
@@ -108,10 +106,9 @@ def test_names_are_taken_from_the_command_line(tmp_path: Path) -> None:
 def test_a_name_that_its_document_cannot_bear_is_refused(tmp_path: Path, option: str, name: str) -> None:
     project.write(tmp_path, {"values.yaml": VALUES})
 
-    answer = in_process.kae(tmp_path, "import", "values.yaml", option, name)
+    said = refused(2, tmp_path, "import", "values.yaml", option, name)
 
-    assert (answer.code, answer.out) == (2, "")
-    assert f"argument {option}: '{name}' is not the name of a {option.removeprefix('--')}; use" in answer.err
+    assert f"argument {option}: '{name}' is not the name of a {option.removeprefix('--')}; use" in said
 
 
 def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
@@ -157,10 +154,7 @@ def test_a_finding_that_the_project_makes_an_error_writes_nothing(tmp_path: Path
     texts = {"values.yaml": VALUES, "kae.yaml": "findings:\n  operator-image: error\n"}
     project.write(tmp_path, texts)
 
-    answer = in_process.kae(tmp_path, "import", "values.yaml", "-o", "new.yaml")
-
-    assert (answer.code, answer.out) == (1, "")
-    assert "error[operator-image]" in answer.err
+    assert "error[operator-image]" in refused(1, tmp_path, "import", "values.yaml", "-o", "new.yaml")
     assert not (tmp_path / "new.yaml").exists()
 
 
@@ -175,7 +169,4 @@ def test_the_file_to_write_is_relative_to_where_the_command_runs(tmp_path: Path)
 
 
 def test_a_file_that_is_not_there_is_the_worlds_fault(tmp_path: Path) -> None:
-    answer = in_process.kae(tmp_path, "import", "values.yaml")
-
-    assert answer.code == 3
-    assert "'values.yaml'" in answer.err
+    assert "'values.yaml'" in refused(3, tmp_path, "import", "values.yaml")

@@ -20,6 +20,7 @@ from compiler.commands import wheel
 from compiler.project import package_data
 from tests import builders, in_process, project
 from tests.cli import jobs
+from tests.cli.answers import refused
 from tests.cli.jobs import World
 
 PROGRAMS = ("kae-driver-installer", "kae-device-plugin")
@@ -65,20 +66,14 @@ def test_a_name_that_yaml_takes_for_a_number_is_still_a_name(tmp_path: Path) -> 
 def test_no_file_is_overwritten_and_none_is_written_beside_it(tmp_path: Path) -> None:
     project.write(tmp_path, {"README.md": "mine\n"})
 
-    answer = in_process.kae(tmp_path, "init")
-
-    assert answer.code == 3
-    assert "README.md" in answer.err
+    assert "README.md" in refused(3, tmp_path, "init")
     assert project.tree(tmp_path) == {"README.md": b"mine\n"}
 
 
 def test_a_folder_that_cannot_be_made_is_the_worlds_fault(tmp_path: Path) -> None:
     project.write(tmp_path, {"taken": ""})
 
-    answer = in_process.kae(tmp_path, "init", "taken/fleet")
-
-    assert answer.code == 3
-    assert "taken" in answer.err
+    assert "taken" in refused(3, tmp_path, "init", "taken/fleet")
 
 
 def test_editors_get_the_languages_that_the_documents_name(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from compiler import cli, diagnostics
 from compiler.project import project_file
 from tests import builders, in_process, project
 from tests.cli import fleet
+from tests.cli.answers import refused
 
 LATEST = fleet.POLICY.replace("2.2.0", "latest")
 """A policy with the warning mutable-tag."""
@@ -74,10 +75,9 @@ def test_a_policy_in_a_named_folder_of_inventories_is_refused(tmp_path: Path) ->
         fleet.small(tmp_path), {"kae.yaml": "inventory: [inventory, more]\n", "more/p.yaml": fleet.REST}
     )
 
-    answer = in_process.kae(folder, "compile")
+    said = refused(1, folder, "compile")
 
-    assert answer.code == 1
-    assert "more/p.yaml:2:7: error[unknown-kind]: A KAEPolicy is not read from an inventory folder." in answer.err
+    assert "more/p.yaml:2:7: error[unknown-kind]: A KAEPolicy is not read from an inventory folder." in said
 
 
 def test_the_command_line_goes_before_the_file(tmp_path: Path) -> None:
@@ -161,10 +161,7 @@ def test_a_folder_in_the_place_of_the_file_is_said(tmp_path: Path) -> None:
 def test_a_warning_that_is_made_an_error_stops_the_compile(tmp_path: Path) -> None:
     folder = with_settings(tmp_path, "findings: {mutable-tag: error}\n")
 
-    answer = in_process.kae(folder, "compile")
-
-    assert (answer.code, answer.out) == (1, "")
-    assert "policies/tls.yaml:11:14: error[mutable-tag]" in answer.err
+    assert "policies/tls.yaml:11:14: error[mutable-tag]" in refused(1, folder, "compile")
     assert not (folder / "output").exists()
 
 
@@ -334,10 +331,9 @@ def test_a_named_folder_that_vanishes_is_an_error_in_an_unchanged_project_too(tm
     assert in_process.kae(folder, "compile").code == 0
     (folder / "more").rmdir()
 
-    answer = in_process.kae(folder, "compile")
+    said = refused(1, folder, "compile")
 
-    assert answer.code == 1
-    assert answer.err.startswith("kae.yaml:1:24: error[project-settings]: There is no folder 'more'.")
+    assert said.startswith("kae.yaml:1:24: error[project-settings]: There is no folder 'more'.")
 
 
 def test_files_that_are_nearly_documents_are_named(tmp_path: Path) -> None:
@@ -394,10 +390,9 @@ def test_a_project_whose_documents_are_all_misnamed_is_not_compiled_to_nothing(t
         path.rename(path.with_suffix(path.suffix.upper()))
     before = project.tree(folder / "output")
 
-    answer = in_process.kae(folder, "compile")
+    said = refused(3, folder, "compile")
 
-    assert answer.code == 3
-    assert answer.err.endswith("hint: For 'inventory/east.JSON': Rename it to east.json, or remove it.\n")
+    assert said.endswith("hint: For 'inventory/east.JSON': Rename it to east.json, or remove it.\n")
     assert project.tree(folder / "output") == before
 
 

@@ -11,6 +11,7 @@ import pytest
 from compiler.formats import decode
 from compiler.project import package_data
 from tests import in_process, project
+from tests.cli.answers import refused
 
 SHIPPED = sorted(package_data.recipes())
 
@@ -120,10 +121,9 @@ def test_no_recipe_is_written_where_its_example_cannot_be(fleet: Path) -> None:
     shutil.rmtree(fleet / "policies")
     (fleet / "policies").write_text("a file\n")
 
-    answer = in_process.kae(fleet, "recipe", "add", "onload")
+    said = refused(3, fleet, "recipe", "add", "onload")
 
-    assert (answer.code, answer.out) == (3, "")
-    assert "'policies/onload.yaml' cannot be made: 'policies' is no folder that kae may write to." in answer.err
+    assert "'policies/onload.yaml' cannot be made: 'policies' is no folder that kae may write to." in said
     assert not (fleet / "recipes").exists()
 
 

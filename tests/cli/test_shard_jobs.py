@@ -13,6 +13,7 @@ import yaml
 from compiler.commands import init
 from tests import in_process, project
 from tests.cli import jobs, sharded
+from tests.cli.answers import refused
 from tests.cli.jobs import ACTIONS, World, commands, inventory
 
 COUNT = 3
@@ -60,10 +61,9 @@ def test_with_shards_no_mark_of_a_template_is_left() -> None:
 
 @pytest.mark.parametrize("number", ["0", "1", "201", "-2", "2.0", "two"])
 def test_a_number_of_shards_that_no_code_host_runs_is_refused(tmp_path: Path, number: str) -> None:
-    answer = in_process.kae(tmp_path, "init", f"--shards={number}")
+    said = refused(2, tmp_path, "init", f"--shards={number}")
 
-    assert answer.code == 2
-    assert f"'{number}' is not a number of shards; use a number from 2 to 200." in answer.err
+    assert f"'{number}' is not a number of shards; use a number from 2 to 200." in said
     assert project.tree(tmp_path) == {}
 
 
