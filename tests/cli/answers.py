@@ -1,4 +1,4 @@
-"""What `kae` says where it does not do what it was asked for."""
+"""What `kae` says, by how it ends."""
 
 from pathlib import Path
 
@@ -9,4 +9,18 @@ def refused(code: int, folder: Path, *arguments: str) -> str:
     """Return what is said on standard error by a call that ends with a code and prints nothing on standard output."""
     answer = in_process.kae(folder, *arguments)
     assert (answer.code, answer.out) == (code, ""), answer.err
+    return answer.err
+
+
+def told(folder: Path, *arguments: str) -> str:
+    """Return what is printed on standard output by a call that ends with 0."""
+    answer = in_process.kae(folder, *arguments)
+    assert answer.code == 0, answer.err
+    return answer.out
+
+
+def warned(folder: Path, *arguments: str) -> str:
+    """Return what is said on standard error by a call that ends with 0."""
+    answer = in_process.kae(folder, *arguments)
+    assert answer.code == 0, answer.err
     return answer.err

@@ -13,7 +13,7 @@ import compiler
 from compiler.cli import findings
 from tests import imagefiles, in_process, project
 from tests.cli import fleet
-from tests.cli.answers import refused
+from tests.cli.answers import refused, told
 
 ROOT = Path(__file__).parents[2]
 COMMANDS = (
@@ -135,10 +135,7 @@ def test_an_option_of_an_earlier_release_or_another_tool_names_the_one_of_today(
 def test_another_folder_is_named_before_the_command_or_after_it(arguments: tuple[str, ...], tmp_path: Path) -> None:
     fleet.small(tmp_path / "fleet")
 
-    answer = in_process.kae(tmp_path, *arguments)
-
-    assert answer.code == 0
-    assert "\ncluster east: 1 node, " in answer.out
+    assert "\ncluster east: 1 node, " in told(tmp_path, *arguments)
 
 
 @pytest.mark.parametrize("command", [("compile",), ("plan",), ("explain", "x"), ("schema",), ("completion", "bash")])
