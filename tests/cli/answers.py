@@ -19,6 +19,13 @@ def told(folder: Path, *arguments: str) -> str:
     return answer.out
 
 
+def answered(folder: Path, *arguments: str) -> str:
+    """Return what is printed on standard output by a call that ends with 0 and says nothing on standard error."""
+    answer = in_process.kae(folder, *arguments)
+    assert (answer.code, answer.err) == (0, "")
+    return answer.out
+
+
 def warned(folder: Path, *arguments: str) -> str:
     """Return what is said on standard error by a call that ends with 0."""
     answer = in_process.kae(folder, *arguments)

@@ -10,7 +10,7 @@ import pytest
 
 from tests import in_process, project
 from tests.cli import fleet
-from tests.cli.answers import refused
+from tests.cli.answers import answered, refused
 
 ROOT = Path(__file__).parents[2]
 BUMP = ("bump", "tls", "--version", "2.3.0")
@@ -98,10 +98,7 @@ def test_each_version_of_a_policy_is_changed_in_its_own_line(
 def test_programs_get_the_same_answer(tmp_path: Path) -> None:
     folder = written(tmp_path)
 
-    answer = in_process.kae(folder, "bump", "tls", "--wave", "canary", "--version", "2.3.0", "-o", "json")
-
-    assert (answer.code, answer.err) == (0, "")
-    assert json.loads(answer.out) == {
+    assert json.loads(answered(folder, "bump", "tls", "--wave", "canary", "--version", "2.3.0", "-o", "json")) == {
         "version": 1,
         "diagnostics": [],
         "policy": "tls",

@@ -13,7 +13,7 @@ from compiler.inventory import canonical_form
 from compiler.kube import reader
 from tests import builders, in_process, project
 from tests.cli import fleet
-from tests.cli.answers import refused
+from tests.cli.answers import answered, refused
 from tests.kube import apiserver
 
 
@@ -26,10 +26,7 @@ def test_what_kubectl_prints_in_json_or_yaml_becomes_canonical(
     assert callable(dump)
     piped(dump())
 
-    answer = in_process.kae(tmp_path, "inventory", "--cluster", "east")
-
-    assert (answer.code, answer.err) == (0, "")
-    assert answer.out == canonical_form.text(builders.reduced(*fleet.NODES))
+    assert answered(tmp_path, "inventory", "--cluster", "east") == canonical_form.text(builders.reduced(*fleet.NODES))
 
 
 def test_an_inventory_passes_through_unchanged(tmp_path: Path, piped: Callable[[str], None]) -> None:

@@ -13,7 +13,7 @@ import pytest
 from installer import paths
 from tests import imagefiles, in_process, project
 from tests.cli import fleet
-from tests.cli.answers import refused
+from tests.cli.answers import answered, refused
 
 IMAGE = "cr.openfuyao.cn/openfuyao/kae-driver-installer:2.2.0"
 KERNEL = fleet.NODES[0]["status"]["nodeInfo"]["kernelVersion"]
@@ -31,10 +31,7 @@ def folder(tmp_path: Path) -> Path:
 def test_an_oci_archive_with_all_that_its_policy_needs_is_fine(folder: Path) -> None:
     imagefiles.write_oci(folder / "driver.tar", IMAGE, LABELS)
 
-    answer = in_process.kae(folder, "preflight", "--image", "driver.tar")
-
-    assert (answer.code, answer.err) == (0, "")
-    assert answer.out.splitlines() == [
+    assert answered(folder, "preflight", "--image", "driver.tar").splitlines() == [
         IMAGE,
         "  driver   2.2.0",
         "  sources  build, prebuilt",
