@@ -126,6 +126,7 @@ def test_a_compile_of_all_compiles_what_a_compile_of_one_has_left(tmp_path: Path
 @pytest.mark.parametrize("command", ["plan", "explain", "compile", "status", "smoke"])
 def test_a_cluster_that_no_inventory_and_no_document_names_is_refused(command: str, folder: Path) -> None:
     arguments = ("explain", "north/kp920-01") if command == "explain" else (command, "--cluster", "north")
+
     assert refused(3, folder, *arguments).startswith("kae: there is no cluster 'north'.")
 
 
@@ -151,18 +152,12 @@ def test_an_empty_inventory_that_a_person_accepts_counts_as_none(tmp_path: Path)
 
 def test_an_empty_inventory_without_a_kaecluster_is_told_where_it_is_read(tmp_path: Path) -> None:
     folder = project.write(fleet.small(tmp_path), {"inventory/south.json": ""})
-    shards = [
-        in_process.kae(folder, "compile", "--shard", f"{index}/4", "--findings", f"{index}.json") for index in range(4)
-    ]
-    accepted = [
-        in_process.kae(
-            folder, "compile", "--shard", f"{index}/4", "--findings", f"{index}.json", "--accept", "inventory-empty"
-        )
-        for index in range(4)
-    ]
+    shards = [("compile", "--shard", f"{index}/4", "--findings", f"{index}.json") for index in range(4)]
+    codes = [in_process.kae(folder, *shard).code for shard in shards]
+    accepted = [in_process.kae(folder, *shard, "--accept", "inventory-empty").code for shard in shards]
 
-    assert sorted(answer.code for answer in shards) == [0, 0, 0, 1]
-    assert [answer.code for answer in accepted] == [0] * 4
+    assert sorted(codes) == [0, 0, 0, 1]
+    assert accepted == [0] * 4
     assert in_process.kae(folder, "merge-findings", *(f"{index}.json" for index in range(4))).code == 0
     assert in_process.kae(folder, "plan", "--cluster", "east").code == 0
     assert in_process.kae(folder, "plan").code == 1
