@@ -64,17 +64,22 @@ class World:
         self, where: Path, *command: str, stdin: str | None = None, **more: str
     ) -> subprocess.CompletedProcess[str]:
         """Run a program and return what it gave."""
-        environment = self.environment | more
         return subprocess.run(
             command,
             cwd=where,
-            env=environment,
+            env=self.environment | more,
             input=stdin,
             capture_output=True,
             text=True,
             timeout=_HANG_S,
             check=False,
         )
+
+    def ended(self, code: int, where: Path, *command: str, **more: str) -> subprocess.CompletedProcess[str]:
+        """Run a program, which must end with a code, and return what it gave."""
+        done = self.run(where, *command, **more)
+        assert done.returncode == code, done.stdout + done.stderr
+        return done
 
     def begin(self, *options: str, inventory: str = "") -> Path:
         """Make the bare repository, with one commit of a new fleet and its output, and return it."""

@@ -16,6 +16,8 @@ from tests.golden import trees
 from tests.kube import apiserver
 
 NAMESPACE = "kae-operator"
+TIME = "2024-11-05T03:00:00Z"
+"""When everything of the stand-in was as it is."""
 _APP = "app.kubernetes.io/name"
 _REVISION = "controller-revision-hash"
 
@@ -92,7 +94,7 @@ def pod(daemon_set: Mapping[str, Any], node: str, number: int = 1, suffix: str =
     """A pod that is ready, of the DaemonSet's template, on a node."""
     template = copy.deepcopy(daemon_set["spec"]["template"])
     name = f"{daemon_set['metadata']['name']}-{node}{suffix}"
-    conditions = [{"type": "Ready", "status": "True", "lastTransitionTime": "2024-11-05T03:00:00Z"}]
+    conditions = [{"type": "Ready", "status": "True", "lastTransitionTime": TIME}]
     running = [{"name": template["spec"]["containers"][0]["name"], "ready": True, "state": {"running": {}}}]
     return {
         "apiVersion": "v1",
@@ -116,14 +118,16 @@ def unready(item: dict[str, Any], reason: Mapping[str, str] | None = None, since
 
 def lease(name: str, holder: str, acquired: str, renewed: str) -> dict[str, Any]:
     """A Lease that a host holds for 15 minutes."""
-    spec = {
-        "holderIdentity": holder,
-        "acquireTime": acquired,
-        "renewTime": renewed,
-        "leaseDurationSeconds": 900,
-    }
+    spec = {"holderIdentity": holder, "acquireTime": acquired, "renewTime": renewed, "leaseDurationSeconds": 900}
     metadata = {"name": name, "namespace": NAMESPACE}
     return {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": metadata, "spec": spec}
+
+
+def event(name: str, pod: str, **more: str) -> dict[str, Any]:
+    """An event of a pod."""
+    metadata = {"name": name, "namespace": NAMESPACE}
+    involved = {"kind": "Pod", "name": pod}
+    return {"apiVersion": "v1", "kind": "Event", "metadata": metadata, "involvedObject": involved, **more}
 
 
 def _belonging(daemon_set: Mapping[str, Any], name: str, mark: str) -> dict[str, Any]:

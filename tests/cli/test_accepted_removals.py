@@ -46,8 +46,7 @@ def compiled(world: World, clone: Path) -> tuple[int, str]:
     return done.returncode, done.stderr
 
 
-def test_without_a_trailer_the_job_fails_and_shows_what_lets_the_removal_pass(world: World) -> None:
-    clone = world.clone("a")
+def test_without_a_trailer_the_job_fails_and_shows_what_lets_the_removal_pass(world: World, clone: Path) -> None:
     remove_policy(world, clone, "Remove the policy")
 
     code, said = compiled(world, clone)
@@ -69,8 +68,7 @@ def test_without_a_trailer_the_job_fails_and_shows_what_lets_the_removal_pass(wo
     assert world.subjects()[-1] == "Compile default"
 
 
-def test_the_output_may_be_in_a_folder_of_another_name(world: World) -> None:
-    clone = world.clone("a")
+def test_the_output_may_be_in_a_folder_of_another_name(world: World, clone: Path) -> None:
     (clone / "kae.yaml").write_text("{output: deploy}  # what Argo CD applies\n", encoding="utf-8")
     world.git(clone, "mv", "output", "deploy")
     restrict_pods(clone)
@@ -83,8 +81,7 @@ def test_the_output_may_be_in_a_folder_of_another_name(world: World) -> None:
     assert world.git(world.bare, "ls-tree", "--name-only", "main", "output") == ""
 
 
-def test_the_commit_that_removes_may_accept_it(world: World) -> None:
-    clone = world.clone("a")
+def test_the_commit_that_removes_may_accept_it(world: World, clone: Path) -> None:
     remove_policy(world, clone, f"Remove the policy\n\n{TRAILERS.replace('/kae', '').lower()}")
 
     code, said = compiled(world, clone)
@@ -95,19 +92,16 @@ def test_the_commit_that_removes_may_accept_it(world: World) -> None:
     assert "daemonset-kae-driver-kae" not in world.text("output/default/kustomization.yaml")
 
 
-def test_each_removal_needs_its_own_trailer(world: World) -> None:
-    clone = world.clone("a")
+def test_each_removal_needs_its_own_trailer(world: World, clone: Path) -> None:
     remove_policy(world, clone, f"Remove the policy\n\nKae-Accept: {SCOPES[0]}")
 
     code, said = compiled(world, clone)
 
     assert code == 1
-    assert f"-m 'Kae-Accept: {SCOPES[1]}'" in said
-    assert f"-m 'Kae-Accept: {SCOPES[0]}'" not in said
+    assert [f"-m 'Kae-Accept: {scope}'" in said for scope in SCOPES] == [False, True]
 
 
-def test_a_trailer_on_a_branch_older_than_the_last_compile_counts_once_merged(world: World) -> None:
-    clone = world.clone("a")
+def test_a_trailer_on_a_branch_older_than_the_last_compile_counts_once_merged(world: World, clone: Path) -> None:
     world.git(clone, "switch", "--quiet", "--create", "removal")
     remove_policy(world, clone, f"Remove the policy\n\n{TRAILERS}")
     world.git(clone, "switch", "--quiet", "main")
@@ -123,9 +117,7 @@ def test_a_trailer_on_a_branch_older_than_the_last_compile_counts_once_merged(wo
     assert code == 0, said
 
 
-@pytest.mark.long
-def test_a_squash_keeps_a_trailer_only_at_its_end(world: World) -> None:
-    clone = world.clone("a")
+def test_a_squash_keeps_a_trailer_only_at_its_end(world: World, clone: Path) -> None:
     world.git(clone, "switch", "--quiet", "--create", "removal")
     remove_policy(world, clone, f"Remove the policy\n\n{TRAILERS}")
     world.git(clone, "switch", "--quiet", "main")
@@ -143,8 +135,7 @@ def test_a_squash_keeps_a_trailer_only_at_its_end(world: World) -> None:
     assert kept == 0, more
 
 
-def test_a_trailer_from_before_the_last_compiled_commit_does_not_count(world: World) -> None:
-    clone = world.clone("a")
+def test_a_trailer_from_before_the_last_compiled_commit_does_not_count(world: World, clone: Path) -> None:
     restrict_pods(clone)
     world.commit(clone, f"Restrict pods\n\n{TRAILERS}")
     assert compiled(world, clone)[0] == 0
@@ -157,9 +148,7 @@ def test_a_trailer_from_before_the_last_compiled_commit_does_not_count(world: Wo
     assert f"-m 'Kae-Accept: {SCOPES[0]}'" in said
 
 
-@pytest.mark.long
-def test_a_trailer_of_the_commit_that_changed_output_does_not_count_either(world: World) -> None:
-    clone = world.clone("a")
+def test_a_trailer_of_the_commit_that_changed_output_does_not_count_either(world: World, clone: Path) -> None:
     restrict_pods(clone)
     in_process.kae(clone, "compile")
     world.commit(clone, f"Restrict pods, compiled\n\n{TRAILERS}")
@@ -168,23 +157,18 @@ def test_a_trailer_of_the_commit_that_changed_output_does_not_count_either(world
     assert compiled(world, clone)[0] == 1
 
 
-@pytest.mark.long
-def test_a_shallow_clone_finds_trailers_in_older_commits(world: World) -> None:
-    clone = world.clone("a")
+def test_a_shallow_clone_finds_trailers_in_older_commits(world: World, clone: Path) -> None:
     remove_policy(world, clone, f"Remove the policy\n\n{TRAILERS}")
     for subject in ("One", "Two", "Three"):
         world.git(clone, "commit", "--quiet", "--allow-empty", "--message", subject)
     world.git(clone, "push", "--quiet", "origin", "main")
     world.git(world.folder, "clone", "--quiet", "--depth=1", f"file://{world.bare}", "shallow")
 
-    done = world.run(world.folder / "shallow", "ci/compile.sh", "main")
-
-    assert done.returncode == 0, done.stderr
+    world.ended(0, world.folder / "shallow", "ci/compile.sh", "main")
 
 
-def test_trailers_that_are_wrong_are_named_and_the_removal_stays_refused(world: World) -> None:
+def test_trailers_that_are_wrong_are_named_and_the_removal_stays_refused(world: World, clone: Path) -> None:
     values = ("removes-driver:default/kae", "$(touch broken) `touch broken` '; touch broken # *", "--help")
-    clone = world.clone("a")
     remove_policy(world, clone, "Remove the policy\n\n" + "\n".join(f"Kae-Accept: {value}" for value in values))
 
     code, said = compiled(world, clone)
@@ -198,8 +182,7 @@ def test_trailers_that_are_wrong_are_named_and_the_removal_stays_refused(world: 
     assert not (clone / "broken").exists()
 
 
-def test_a_trailer_that_is_wrong_stops_no_other_change(world: World) -> None:
-    clone = world.clone("a")
+def test_a_trailer_that_is_wrong_stops_no_other_change(world: World, clone: Path) -> None:
     restrict_pods(clone)
     world.commit(clone, "Restrict pods\n\nKae-Accept: everything")
 

@@ -10,6 +10,7 @@ import pytest
 
 from tests import in_process, project
 from tests.cli import fleet
+from tests.cli.answers import answered, refused
 
 ROOT = Path(__file__).parents[2]
 BUMP = ("bump", "tls", "--version", "2.3.0")
@@ -97,10 +98,7 @@ def test_each_version_of_a_policy_is_changed_in_its_own_line(
 def test_programs_get_the_same_answer(tmp_path: Path) -> None:
     folder = written(tmp_path)
 
-    answer = in_process.kae(folder, "bump", "tls", "--wave", "canary", "--version", "2.3.0", "-o", "json")
-
-    assert (answer.code, answer.err) == (0, "")
-    assert json.loads(answer.out) == {
+    assert json.loads(answered(folder, "bump", "tls", "--wave", "canary", "--version", "2.3.0", "-o", "json")) == {
         "version": 1,
         "diagnostics": [],
         "policy": "tls",
@@ -237,11 +235,10 @@ def test_a_policy_that_stands_twice_in_one_file_is_not_guessed(tmp_path: Path) -
     folder = written(tmp_path, f"{fleet.POLICY}---\n{fleet.POLICY.replace('east', 'west')}")
     before = project.tree(folder)
 
-    answer = in_process.kae(folder, *BUMP, "--file", "policies/tls.yaml")
+    said = refused(1, folder, *BUMP, "--file", "policies/tls.yaml")
 
-    assert (answer.code, answer.out) == (1, "")
-    assert "'tls' is written 2 times: policies/tls.yaml:4 and policies/tls.yaml:20.\n" in answer.err
-    assert "hint: Give each document a file of its own.\n" in answer.err
+    assert "'tls' is written 2 times: policies/tls.yaml:4 and policies/tls.yaml:20.\n" in said
+    assert "hint: Give each document a file of its own.\n" in said
     assert project.tree(folder) == before
 
 
@@ -260,12 +257,11 @@ def test_a_version_that_is_not_one_place_is_refused(spec: str, place: str, words
     head = fleet.POLICY.partition("  clusters")[0]
     folder = written(tmp_path, head + spec)
 
-    answer = in_process.kae(folder, *BUMP)
+    said = refused(1, folder, *BUMP)
 
-    assert (answer.code, answer.out) == (1, "")
-    assert answer.err.startswith(f"kae: policies/tls.yaml:{place}: 'spec.driver.version' ")
-    assert words in answer.err
-    assert "\nhint: " in answer.err
+    assert said.startswith(f"kae: policies/tls.yaml:{place}: 'spec.driver.version' ")
+    assert words in said
+    assert "\nhint: " in said
     assert text_of(folder) == head + spec
 
 
@@ -329,10 +325,7 @@ def test_documents_that_cannot_be_understood_are_left_alone(texts: dict[str, str
     folder = project.write(written(tmp_path), texts)
     before = project.tree(folder)
 
-    answer = in_process.kae(folder, "bump", "tls", "--wave", "canary", "--version", "2.3.0")
-
-    assert (answer.code, answer.out) == (1, "")
-    assert f"error[{code}]" in answer.err
+    assert f"error[{code}]" in refused(1, folder, "bump", "tls", "--wave", "canary", "--version", "2.3.0")
     assert project.tree(folder) == before
 
 
@@ -376,10 +369,9 @@ def test_a_disk_that_takes_no_more_leaves_the_file_as_it_was(tmp_path: Path) -> 
 def test_a_file_that_is_no_document_of_policies_ends_with_3(tmp_path: Path) -> None:
     folder = fleet.small(tmp_path)
 
-    answer = in_process.kae(folder, *BUMP, "--file", "inventory/east.json")
+    said = refused(3, folder, *BUMP, "--file", "inventory/east.json")
 
-    assert (answer.code, answer.out) == (3, "")
-    assert "'inventory/east.json' is no document file of policies/." in answer.err
+    assert "'inventory/east.json' is no document file of policies/." in said
 
 
 @pytest.mark.parametrize(
@@ -395,7 +387,4 @@ def test_a_file_that_is_no_document_of_policies_ends_with_3(tmp_path: Path) -> N
 def test_what_cannot_be_said_ends_with_2(arguments: tuple[str, ...], tmp_path: Path) -> None:
     folder = written(tmp_path)
 
-    answer = in_process.kae(folder, "bump", *arguments)
-
-    assert (answer.code, answer.out) == (2, "")
-    assert "usage: kae bump" in answer.err
+    assert "usage: kae bump" in refused(2, folder, "bump", *arguments)

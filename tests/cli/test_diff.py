@@ -11,6 +11,7 @@ from syrupy.assertion import SnapshotAssertion
 from compiler.fleet import examples
 from tests import in_process, revisions
 from tests.cli import diffs, fleet
+from tests.cli.answers import refused
 
 
 def many(folder: Path) -> Path:
@@ -204,10 +205,9 @@ def test_a_project_file_with_mistakes_is_told_of_either_side(rollout: Path) -> N
 
 @pytest.mark.parametrize("revision", ["nowhere", "--exec=true", "", "HEAD:policies"])
 def test_a_revision_that_git_does_not_know_is_an_io_error(rollout: Path, revision: str) -> None:
-    answer = in_process.kae(rollout, "diff", "--to", "HEAD", "--", revision)
+    said = refused(3, rollout, "diff", "--to", "HEAD", "--", revision)
 
-    assert answer.code == 3
-    assert answer.err.startswith(f"kae: git knows no revision '{revision}'.")
+    assert said.startswith(f"kae: git knows no revision '{revision}'.")
 
 
 @pytest.mark.parametrize(
@@ -219,10 +219,7 @@ def test_a_revision_that_git_does_not_know_is_an_io_error(rollout: Path, revisio
     ],
 )
 def test_a_range_of_revisions_is_answered_with_the_words_for_it(rollout: Path, revision: str, hint: str) -> None:
-    answer = in_process.kae(rollout, "diff", revision)
-
-    assert answer.code == 3
-    assert f"hint: Write `{hint}`.\n" in answer.err
+    assert f"hint: Write `{hint}`.\n" in refused(3, rollout, "diff", revision)
 
 
 def test_a_project_without_a_commit_has_nothing_to_compare_with(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from syrupy.assertion import SnapshotAssertion
 
 from tests import in_process, project
 from tests.cli import fleet
+from tests.cli.answers import refused, told
 
 
 @pytest.fixture(scope="module")
@@ -19,10 +20,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("name", ["kp920-02", "kp920-03", "kp920-04", "new-01", "x86-01"])
 def test_each_fate_is_explained_down_to_its_label(name: str, folder: Path, snapshot: SnapshotAssertion) -> None:
-    answer = in_process.kae(folder, "explain", name)
-
-    assert answer.code == 0
-    assert answer.out == snapshot
+    assert told(folder, "explain", name) == snapshot
 
 
 def test_people_and_programs_get_the_same_findings(folder: Path) -> None:
@@ -50,10 +48,7 @@ def test_programs_get_the_same_answer(folder: Path) -> None:
 
 @pytest.mark.parametrize("arguments", [("east/kp920-01",), ("kp920-01", "--cluster", "east")])
 def test_a_name_that_stands_in_two_clusters_is_told_apart(arguments: tuple[str, ...], folder: Path) -> None:
-    answer = in_process.kae(folder, "explain", *arguments)
-
-    assert answer.code == 0
-    assert answer.out.startswith("node east/kp920-01\n")
+    assert told(folder, "explain", *arguments).startswith("node east/kp920-01\n")
 
 
 @pytest.mark.parametrize(
@@ -70,10 +65,7 @@ def test_a_name_that_stands_in_two_clusters_is_told_apart(arguments: tuple[str, 
     ],
 )
 def test_a_node_that_is_not_the_one_node_ends_with_3(arguments: tuple[str, ...], words: str, folder: Path) -> None:
-    answer = in_process.kae(folder, "explain", *arguments)
-
-    assert (answer.code, answer.out) == (3, "")
-    assert words in answer.err
+    assert words in refused(3, folder, "explain", *arguments)
 
 
 def test_a_misspelt_node_is_answered_with_the_nearest_one(folder: Path) -> None:

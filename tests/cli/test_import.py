@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests import in_process, project
+from tests.cli.answers import refused, told, warned
 
 VALUES = """\
 operator:
@@ -42,11 +43,10 @@ def test_what_is_printed_compiles_in_a_repository_that_init_made(tmp_path: Path)
 def test_what_has_no_meaning_is_said_with_its_place_and_fails_nothing(tmp_path: Path) -> None:
     project.write(tmp_path, {"values.yaml": VALUES})
 
-    answer = in_process.kae(tmp_path, "import", "values.yaml")
+    answer = warned(tmp_path, "import", "values.yaml")
 
-    assert answer.code == 0
-    assert "values.yaml:2:3: warning[import-dropped]: 'operator.image' is not carried over." in answer.err
-    assert "values.yaml:3:3: warning[import-differs]" in answer.err
+    assert "values.yaml:2:3: warning[import-dropped]: 'operator.image' is not carried over." in answer
+    assert "values.yaml:3:3: warning[import-differs]" in answer
 
 
 @pytest.mark.parametrize(
@@ -63,10 +63,7 @@ def test_what_has_no_meaning_is_said_with_its_place_and_fails_nothing(tmp_path: 
 def test_of_a_file_with_mistakes_nothing_is_printed(tmp_path: Path, text: str, words: str) -> None:
     project.write(tmp_path, {"values.yaml": text})
 
-    answer = in_process.kae(tmp_path, "import", "values.yaml")
-
-    assert (answer.code, answer.out) == (1, "")
-    assert words in answer.err
+    assert words in refused(1, tmp_path, "import", "values.yaml")
 
 
 def test_an_empty_pipe_is_refused(tmp_path: Path, piped: Callable[[str], None]) -> None:
@@ -87,10 +84,7 @@ def test_a_pipe_may_bring_json_or_yaml(
 ) -> None:
     piped(text)
 
-    answer = in_process.kae(tmp_path, "import", *arguments)
-
-    assert answer.code == 0
-    assert "version: v2.1" in answer.out
+    assert "version: v2.1" in told(tmp_path, "import", *arguments)
 
 
 def test_names_are_taken_from_the_command_line(tmp_path: Path) -> None:
@@ -108,10 +102,9 @@ def test_names_are_taken_from_the_command_line(tmp_path: Path) -> None:
 def test_a_name_that_its_document_cannot_bear_is_refused(tmp_path: Path, option: str, name: str) -> None:
     project.write(tmp_path, {"values.yaml": VALUES})
 
-    answer = in_process.kae(tmp_path, "import", "values.yaml", option, name)
+    said = refused(2, tmp_path, "import", "values.yaml", option, name)
 
-    assert (answer.code, answer.out) == (2, "")
-    assert f"argument {option}: '{name}' is not the name of a {option.removeprefix('--')}; use" in answer.err
+    assert f"argument {option}: '{name}' is not the name of a {option.removeprefix('--')}; use" in said
 
 
 def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
@@ -134,10 +127,7 @@ def test_options_at_the_operators_defaults_are_not_missed(tmp_path: Path) -> Non
     values = {"operator": {**operator, "upgradeCRD": False, "cleanupCRD": False, "enabledSEC": False}}
     project.write(tmp_path, {"values.json": json.dumps(values)})
 
-    answer = in_process.kae(tmp_path, "import", "values.json")
-
-    assert answer.code == 0
-    assert "import-" not in answer.err
+    assert "import-" not in warned(tmp_path, "import", "values.json")
 
 
 def test_a_policy_with_the_images_of_the_operator_is_told_by_import_and_by_compile(tmp_path: Path) -> None:
@@ -157,10 +147,7 @@ def test_a_finding_that_the_project_makes_an_error_writes_nothing(tmp_path: Path
     texts = {"values.yaml": VALUES, "kae.yaml": "findings:\n  operator-image: error\n"}
     project.write(tmp_path, texts)
 
-    answer = in_process.kae(tmp_path, "import", "values.yaml", "-o", "new.yaml")
-
-    assert (answer.code, answer.out) == (1, "")
-    assert "error[operator-image]" in answer.err
+    assert "error[operator-image]" in refused(1, tmp_path, "import", "values.yaml", "-o", "new.yaml")
     assert not (tmp_path / "new.yaml").exists()
 
 
@@ -175,7 +162,4 @@ def test_the_file_to_write_is_relative_to_where_the_command_runs(tmp_path: Path)
 
 
 def test_a_file_that_is_not_there_is_the_worlds_fault(tmp_path: Path) -> None:
-    answer = in_process.kae(tmp_path, "import", "values.yaml")
-
-    assert answer.code == 3
-    assert "'values.yaml'" in answer.err
+    assert "'values.yaml'" in refused(3, tmp_path, "import", "values.yaml")

@@ -13,6 +13,7 @@ from compiler.inventory import canonical_form
 from compiler.kube import reader
 from tests import builders, in_process, project
 from tests.cli import fleet
+from tests.cli.answers import answered, refused
 from tests.kube import apiserver
 
 
@@ -25,10 +26,7 @@ def test_what_kubectl_prints_in_json_or_yaml_becomes_canonical(
     assert callable(dump)
     piped(dump())
 
-    answer = in_process.kae(tmp_path, "inventory", "--cluster", "east")
-
-    assert (answer.code, answer.err) == (0, "")
-    assert answer.out == canonical_form.text(builders.reduced(*fleet.NODES))
+    assert answered(tmp_path, "inventory", "--cluster", "east") == canonical_form.text(builders.reduced(*fleet.NODES))
 
 
 def test_an_inventory_passes_through_unchanged(tmp_path: Path, piped: Callable[[str], None]) -> None:
@@ -95,10 +93,7 @@ def test_no_inventory_is_taken_while_a_document_may_say_which_labels_it_leaves_o
     project.write(tmp_path, {f"policies/{name}.yaml": text + policies.get(name, "") for name, text in texts.items()})
     piped(fleet.listed())
 
-    answer = in_process.kae(tmp_path, "inventory", "--cluster", "east", "-o", "inventory/east.json")
-
-    assert (answer.code, answer.out) == (1, "")
-    assert f"error[{code}]" in answer.err
+    assert f"error[{code}]" in refused(1, tmp_path, "inventory", "--cluster", "east", "-o", "inventory/east.json")
 
 
 def test_a_first_inventory_is_taken_for_a_cluster_that_a_policy_names(
@@ -152,10 +147,7 @@ def test_what_is_no_list_of_nodes_prints_nothing_and_says_why(
 ) -> None:
     piped(text)
 
-    answer = in_process.kae(tmp_path, "inventory", "--cluster", "east")
-
-    assert (answer.code, answer.out) == (code, "")
-    assert words in answer.err
+    assert words in refused(code, tmp_path, "inventory", "--cluster", "east")
 
 
 def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path, piped: Callable[[str], None]) -> None:
@@ -190,10 +182,7 @@ def test_a_new_file_has_the_mode_of_any_new_file(tmp_path: Path, piped: Callable
 def test_a_file_that_cannot_be_written_ends_with_3(file: str, tmp_path: Path, piped: Callable[[str], None]) -> None:
     piped(fleet.listed())
 
-    answer = in_process.kae(tmp_path, "inventory", "--cluster", "east", "-o", file)
-
-    assert (answer.code, answer.out) == (3, "")
-    assert answer.err.startswith(f"kae: '{file}' ")
+    assert refused(3, tmp_path, "inventory", "--cluster", "east", "-o", file).startswith(f"kae: '{file}' ")
 
 
 @pytest.mark.parametrize("name", ["East", "a/b", "..", ""])
@@ -213,10 +202,7 @@ def test_at_a_terminal_the_cluster_of_kubectl_is_asked(tmp_path: Path, monkeypat
     monkeypatch.setattr(sys, "stdin", Terminal(io.BytesIO()))
     monkeypatch.setenv("KUBECONFIG", "nowhere")
 
-    answer = in_process.kae(tmp_path, "inventory", "--cluster", "east")
-
-    assert answer.code == 3
-    assert "'nowhere' does not exist" in answer.err
+    assert "'nowhere' does not exist" in refused(3, tmp_path, "inventory", "--cluster", "east")
 
 
 def test_a_live_cluster_gives_what_kubectls_answer_gives(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

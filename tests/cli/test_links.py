@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests import in_process, project
+from tests.cli.answers import refused
 from tests.failures import projects
 from tests.property.hostile import acts
 
@@ -88,10 +89,7 @@ def test_a_new_repository_is_not_made_through_a_link(tmp_path: Path) -> None:
     (tmp_path / "new").mkdir()
     (tmp_path / "new/policies").symlink_to("../outside")
 
-    answer = in_process.kae(tmp_path, "init", "new", "--cluster", "east")
-
-    assert answer.code == 3
-    assert "is a link that leads out of the project." in answer.err
+    assert "is a link that leads out of the project." in refused(3, tmp_path, "init", "new", "--cluster", "east")
     assert project.tree(tmp_path) == {}
 
 

@@ -13,6 +13,7 @@ import compiler
 from compiler.cli import findings
 from tests import imagefiles, in_process, project
 from tests.cli import fleet
+from tests.cli.answers import refused, told
 
 ROOT = Path(__file__).parents[2]
 COMMANDS = (
@@ -71,10 +72,7 @@ def test_the_version_is_the_packages(tmp_path: Path) -> None:
     [("unknown",), ("compile", "--unknown"), ("compile", "extra"), ("plan", "--format", "sarif"), ("explain",)],
 )
 def test_what_cannot_be_said_ends_with_2(arguments: tuple[str, ...], tmp_path: Path) -> None:
-    answer = in_process.kae(tmp_path, *arguments)
-
-    assert (answer.code, answer.out) == (2, "")
-    assert answer.err.startswith("usage: kae")
+    assert refused(2, tmp_path, *arguments).startswith("usage: kae")
 
 
 @pytest.mark.parametrize(
@@ -104,10 +102,7 @@ def test_what_cannot_be_said_ends_with_2(arguments: tuple[str, ...], tmp_path: P
     ],
 )
 def test_a_misspelt_word_is_answered_with_the_nearest_one(arguments: tuple[str, ...], end: str, tmp_path: Path) -> None:
-    answer = in_process.kae(tmp_path, *arguments)
-
-    assert (answer.code, answer.out) == (2, "")
-    assert answer.err.endswith(end)
+    assert refused(2, tmp_path, *arguments).endswith(end)
 
 
 @pytest.mark.parametrize(
@@ -140,10 +135,7 @@ def test_an_option_of_an_earlier_release_or_another_tool_names_the_one_of_today(
 def test_another_folder_is_named_before_the_command_or_after_it(arguments: tuple[str, ...], tmp_path: Path) -> None:
     fleet.small(tmp_path / "fleet")
 
-    answer = in_process.kae(tmp_path, *arguments)
-
-    assert answer.code == 0
-    assert "\ncluster east: 1 node, " in answer.out
+    assert "\ncluster east: 1 node, " in told(tmp_path, *arguments)
 
 
 @pytest.mark.parametrize("command", [("compile",), ("plan",), ("explain", "x"), ("schema",), ("completion", "bash")])
@@ -153,11 +145,10 @@ def test_a_folder_that_cannot_be_entered_ends_with_3_in_a_sentence(
 ) -> None:
     (tmp_path / "file").write_text("x")
 
-    answer = in_process.kae(tmp_path, "-C", folder, *command)
+    said = refused(3, tmp_path, "-C", folder, *command)
 
-    assert (answer.code, answer.out) == (3, "")
-    assert answer.err.startswith(f"kae: '{folder}' cannot be entered: ")
-    assert answer.err.count("\n") == 1
+    assert said.startswith(f"kae: '{folder}' cannot be entered: ")
+    assert said.count("\n") == 1
 
 
 @pytest.mark.parametrize(
@@ -263,10 +254,7 @@ def test_no_document_can_repaint_the_terminal(tmp_path: Path) -> None:
         {"policies/evil.json": evil, "policies/more.yaml": fleet.REST.replace("default:", '"\\e[2J\\a":')},
     )
 
-    answer = in_process.kae(folder, "compile")
-
-    assert answer.code == 1
-    assert all(character.isprintable() for character in answer.err.replace("\n", ""))
+    assert all(character.isprintable() for character in refused(1, folder, "compile").replace("\n", ""))
 
 
 @pytest.mark.parametrize(
@@ -288,8 +276,5 @@ def test_documents_with_mistakes_are_shown_and_nothing_else_is_answered(
     folder = fleet.small(tmp_path)
     project.write(folder, {"policies/more.yaml": fleet.REST.replace("name: rest", "name: a"), "page.html": "earlier"})
 
-    answer = in_process.kae(folder, *command)
-
-    assert (answer.code, answer.out) == (1, "")
-    assert "error[two-defaults]" in answer.err
+    assert "error[two-defaults]" in refused(1, folder, *command)
     assert (folder / "page.html").read_text() == "earlier"

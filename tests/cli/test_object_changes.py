@@ -54,10 +54,7 @@ def test_what_goes_and_what_comes_is_listed(small: Path) -> None:
 
     found = changes(small)
 
-    assert named(found["created"]) == [
-        "DaemonSet kae-device-plugin-web",
-        "DaemonSet kae-driver-web",
-    ]
+    assert named(found["created"]) == ["DaemonSet kae-device-plugin-web", "DaemonSet kae-driver-web"]
     assert named(found["deleted"]) == ["DaemonSet kae-device-plugin-tls", "DaemonSet kae-driver-tls"]
     assert (found["restarts"], found["nodes"]) == ([], ["kp920-01", "kp920-09"])
 
@@ -82,9 +79,7 @@ def test_a_node_that_another_policy_serves_is_touched(small: Path) -> None:
 
     assert found["nodes"] == ["kp920-01", "kp920-09"]
     # A node affinity is part of a pod template, so the pod that stays restarts too.
-    assert [(item["name"], item["nodes"]) for item in found["restarts"]] == [
-        ("kae-device-plugin-rest", ["kp920-09"]),
-    ]
+    assert [(item["name"], item["nodes"]) for item in found["restarts"]] == [("kae-device-plugin-rest", ["kp920-09"])]
 
 
 def test_pods_that_remove_a_driver_count(small: Path) -> None:

@@ -7,6 +7,7 @@ import pytest
 from compiler.project import document_files
 from tests import in_process, project
 from tests.cli import fleet
+from tests.cli.answers import refused
 
 ASKED = (
     ("plan", "--cluster", "east"),
@@ -83,18 +84,14 @@ def test_a_name_that_is_written_with_escapes_is_found(file: str, name: str, fold
 
 
 def test_a_name_that_is_not_utf_8_is_no_node(folder: Path) -> None:
-    answer = in_process.kae(folder, "explain", "\udcff")
-
-    assert answer.code == 3
-    assert answer.err.startswith("kae: no inventory holds a node ")
+    assert refused(3, folder, "explain", "\udcff").startswith("kae: no inventory holds a node ")
 
 
 def test_a_node_and_a_shard_are_not_chosen_together(folder: Path) -> None:
     """The node may be in another shard, whose inventories are not searched."""
-    answer = in_process.kae(folder, "plan", "--node", "kp920-01", "--shard", "0/2")
+    said = refused(2, folder, "plan", "--node", "kp920-01", "--shard", "0/2")
 
-    assert answer.code == 2
-    assert "--node and --shard both choose clusters." in answer.err
+    assert "--node and --shard both choose clusters." in said
 
 
 @pytest.mark.parametrize("command", [("plan", "--node"), ("explain",)], ids=" ".join)
@@ -103,10 +100,7 @@ def test_a_node_that_a_damaged_inventory_may_have_lost_is_not_said_to_be_missing
 ) -> None:
     text = (folder / "inventory/west.json").read_text()
     project.write(folder, {"inventory/west.json": text[: text.index('"kp920-04"')]})
-    answer = in_process.kae(folder, *command, "kp920-04")
-
-    assert answer.code == 1
-    assert answer.err.startswith("inventory/west.json:")
+    assert refused(1, folder, *command, "kp920-04").startswith("inventory/west.json:")
 
 
 def test_a_compile_of_all_takes_over_what_a_compile_of_one_has_made(folder: Path, decoded: list[str]) -> None:
@@ -132,18 +126,13 @@ def test_a_compile_of_all_compiles_what_a_compile_of_one_has_left(tmp_path: Path
 @pytest.mark.parametrize("command", ["plan", "explain", "compile", "status", "smoke"])
 def test_a_cluster_that_no_inventory_and_no_document_names_is_refused(command: str, folder: Path) -> None:
     arguments = ("explain", "north/kp920-01") if command == "explain" else (command, "--cluster", "north")
-    answer = in_process.kae(folder, *arguments)
 
-    assert answer.code == 3
-    assert answer.err.startswith("kae: there is no cluster 'north'.")
+    assert refused(3, folder, *arguments).startswith("kae: there is no cluster 'north'.")
 
 
 @pytest.mark.parametrize("command", ["status", "smoke"])
 def test_of_several_clusters_one_has_to_be_named(command: str, folder: Path) -> None:
-    answer = in_process.kae(folder, command)
-
-    assert (answer.code, answer.out) == (3, "")
-    assert "the documents name east and west." in answer.err
+    assert "the documents name east and west." in refused(3, folder, command)
 
 
 def test_an_empty_inventory_that_a_person_accepts_counts_as_none(tmp_path: Path) -> None:
@@ -163,18 +152,12 @@ def test_an_empty_inventory_that_a_person_accepts_counts_as_none(tmp_path: Path)
 
 def test_an_empty_inventory_without_a_kaecluster_is_told_where_it_is_read(tmp_path: Path) -> None:
     folder = project.write(fleet.small(tmp_path), {"inventory/south.json": ""})
-    shards = [
-        in_process.kae(folder, "compile", "--shard", f"{index}/4", "--findings", f"{index}.json") for index in range(4)
-    ]
-    accepted = [
-        in_process.kae(
-            folder, "compile", "--shard", f"{index}/4", "--findings", f"{index}.json", "--accept", "inventory-empty"
-        )
-        for index in range(4)
-    ]
+    shards = [("compile", "--shard", f"{index}/4", "--findings", f"{index}.json") for index in range(4)]
+    codes = [in_process.kae(folder, *shard).code for shard in shards]
+    accepted = [in_process.kae(folder, *shard, "--accept", "inventory-empty").code for shard in shards]
 
-    assert sorted(answer.code for answer in shards) == [0, 0, 0, 1]
-    assert [answer.code for answer in accepted] == [0] * 4
+    assert sorted(codes) == [0, 0, 0, 1]
+    assert accepted == [0] * 4
     assert in_process.kae(folder, "merge-findings", *(f"{index}.json" for index in range(4))).code == 0
     assert in_process.kae(folder, "plan", "--cluster", "east").code == 0
     assert in_process.kae(folder, "plan").code == 1

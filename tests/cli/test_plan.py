@@ -1,7 +1,6 @@
 """`kae plan`: node by node, what each gets, and a reason for everything that it does not get."""
 
 import json
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ from syrupy.assertion import SnapshotAssertion
 from compiler.views import plan_data
 from tests import builders, in_process, project
 from tests.cli import fleet
+from tests.cli.answers import answered, refused, told
 
 FIELDS = {"name", "policy", "pool", "driver", "devicePlugin", "resources", "reasons"}
 
@@ -24,10 +24,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def planned(folder: Path) -> dict[str, Any]:
     """The plan as programs read it."""
-    answer = in_process.kae(folder, "plan", "-o", "json")
-    assert answer.code == 0
-    found: dict[str, Any] = json.loads(answer.out)
-    return found
+    read: dict[str, Any] = json.loads(told(folder, "plan", "-o", "json"))
+    return read
 
 
 def nodes(planned: dict[str, Any]) -> dict[str, Any]:
@@ -37,18 +35,23 @@ def nodes(planned: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_people_get_a_summary_and_then_a_reason_for_every_gap(folder: Path, snapshot: SnapshotAssertion) -> None:
+    before = project.tree(folder)
+
     answer = in_process.kae(folder, "plan")
 
     assert answer.code == 0
     assert answer.out == snapshot
     assert "warning[node-unknown]" in answer.err
+    assert project.tree(folder) == before
 
 
-def test_programs_get_exactly_the_fields_that_are_promised(planned: dict[str, Any]) -> None:
+def test_programs_get_exactly_the_fields_that_are_promised_by_name(planned: dict[str, Any]) -> None:
     assert set(planned) == {"version", "diagnostics", "clusters"}
     assert planned["version"] == 1
     assert [set(cluster) for cluster in planned["clusters"]] == [{"name", "nodes", "pools", "images"}] * 2
     assert all(set(node) == FIELDS for node in nodes(planned).values())
+    assert list(nodes(planned)) == sorted(nodes(planned))
+    assert [cluster["name"] for cluster in planned["clusters"]] == ["east", "west"]
 
 
 def test_a_plan_in_json_is_indented_as_every_answer_is(folder: Path, planned: dict[str, Any]) -> None:
@@ -60,12 +63,12 @@ def test_a_plan_is_whole_in_whatever_pieces_it_is_written(
     count: int, folder: Path, planned: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(plan_data, "_CHUNK", count)
+
     lines = in_process.kae(folder, "plan", "-o", "ndjson").out.splitlines()
 
     assert json.loads(in_process.kae(folder, "plan", "-o", "json").out) == planned
-    assert sum(json.loads(line)["kind"] == "node" for line in lines) == len(
-        [node for cluster in planned["clusters"] for node in cluster["nodes"]]
-    )
+    nodes = sum(len(cluster["nodes"]) for cluster in planned["clusters"])
+    assert sum(json.loads(line)["kind"] == "node" for line in lines) == nodes
 
 
 def test_a_plan_in_lines_of_json_holds_what_the_plan_in_json_does(folder: Path, planned: dict[str, Any]) -> None:
@@ -85,18 +88,25 @@ def test_a_plan_in_lines_of_json_holds_what_the_plan_in_json_does(folder: Path, 
     assert "warning[node-unknown]" in answer.err
 
 
-def test_a_plan_in_lines_of_documents_with_mistakes_is_their_findings_alone(folder: Path, tmp_path: Path) -> None:
-    wrong = project.write(shutil.copytree(folder, tmp_path / "wrong"), {"policies/tls.yaml": "kind: Nothing\n"})
-    answer = in_process.kae(wrong, "plan", "-o", "ndjson")
+@pytest.mark.parametrize(
+    ("name", "text", "code"),
+    [
+        ("policies/tls.yaml", "kind: Nothing\n", "unknown-kind"),
+        ("kae.yaml", "findings: {nope: error}\n", "invalid-value"),
+    ],
+)
+def test_a_plan_in_lines_of_documents_with_mistakes_is_their_findings_alone(
+    name: str, text: str, code: str, tmp_path: Path
+) -> None:
+    answer = in_process.kae(project.write(fleet.full(tmp_path), {name: text}), "plan", "-o", "ndjson")
 
-    assert answer.code == 1
-    assert [json.loads(line)["code"] for line in answer.out.splitlines()] == ["unknown-kind"]
+    assert (answer.code, [json.loads(line)["code"] for line in answer.out.splitlines()]) == (1, [code])
 
 
-def test_a_plan_in_lines_says_how_many_findings_the_project_ignores(folder: Path, tmp_path: Path) -> None:
-    some = project.write(shutil.copytree(folder, tmp_path / "some"), {"kae.yaml": "findings: {node-unknown: ignore}\n"})
+def test_a_plan_in_lines_says_how_many_findings_the_project_ignores(tmp_path: Path) -> None:
+    folder = project.write(fleet.full(tmp_path), {"kae.yaml": "findings: {node-unknown: ignore}\n"})
 
-    assert in_process.kae(some, "plan", "-o", "ndjson").err.endswith("ignored as kae.yaml says: 1 node-unknown\n")
+    assert in_process.kae(folder, "plan", "-o", "ndjson").err.endswith("ignored as kae.yaml says: 1 node-unknown\n")
 
 
 def test_a_quiet_plan_for_programs_is_whole_in_lines_too(folder: Path, planned: dict[str, Any]) -> None:
@@ -107,12 +117,10 @@ def test_a_quiet_plan_for_programs_is_whole_in_lines_too(folder: Path, planned: 
 
 
 @pytest.mark.parametrize("text", [f"{fleet.POLICY}  x: 1\n", fleet.POLICY.replace("[east]", "[south]")])
-def test_a_policy_with_a_mistake_is_not_said_to_be_missing(text: str, folder: Path, tmp_path: Path) -> None:
-    wrong = project.write(shutil.copytree(folder, tmp_path / "wrong"), {"policies/tls.yaml": text})
-    answer = in_process.kae(wrong, "plan", "--policy", "tls")
+def test_a_policy_with_a_mistake_is_not_said_to_be_missing(text: str, tmp_path: Path) -> None:
+    wrong = project.write(fleet.full(tmp_path), {"policies/tls.yaml": text})
 
-    assert answer.code == 1
-    assert answer.err.startswith("policies/tls.yaml:")
+    assert refused(1, wrong, "plan", "--policy", "tls").startswith("policies/tls.yaml:")
 
 
 def test_a_node_that_gets_everything_has_no_null(planned: dict[str, Any]) -> None:
@@ -162,17 +170,11 @@ def test_a_node_without_a_policy_gets_nothing_and_is_told_why(tmp_path: Path) ->
     assert all(noun in reason for noun in ("policy", "pool", "driver", "device plugin"))
 
 
-def test_the_nodes_come_by_name(planned: dict[str, Any]) -> None:
-    assert list(nodes(planned)) == sorted(nodes(planned))
-    assert [cluster["name"] for cluster in planned["clusters"]] == ["east", "west"]
-
-
 def test_a_cluster_can_be_chosen(folder: Path) -> None:
-    answer = in_process.kae(folder, "plan", "--cluster", "west")
+    answer = answered(folder, "plan", "--cluster", "west")
 
-    assert (answer.code, answer.err) == (0, "")
-    assert answer.out.startswith("cluster west: 0 nodes\n")
-    assert "cluster east" not in answer.out
+    assert answer.startswith("cluster west: 0 nodes\n")
+    assert "cluster east" not in answer
 
 
 def test_nodes_that_are_alike_share_a_line(tmp_path: Path) -> None:
@@ -241,35 +243,28 @@ def test_clusters_without_a_selected_node_are_left_out(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "words"),
+    ("options", "code", "words"),
     [
-        (
-            ("--policy", "tl"),
-            "kae: there is no policy 'tl'.\nhint: Did you mean 'tls'? Policies are rest and tls.\n",
-        ),
-        (("--policy", "tls", "--cluster", "west"), "kae: there is no policy 'tls'.\nhint: Policies are rest.\n"),
+        (("--policy", "tl"), 3, "there is no policy 'tl'.\nhint: Did you mean 'tls'? Policies are rest and tls.\n"),
+        (("--policy", "tls", "--cluster", "west"), 3, "kae: there is no policy 'tls'.\nhint: Policies are rest.\n"),
         (
             ("--node", "kp92-01"),
+            3,
             "kae: no inventory holds a node 'kp92-01'.\n"
             "hint: Did you mean 'kp920-01'? `kae plan -o json` lists all nodes.\n",
         ),
-        (("--node", "eats/kp920-01"), "kae: there is no cluster 'eats'.\n"),
+        (("--node", "kp920-01", "--node", "kp920-99"), 3, "kae: no inventory holds a node 'kp920-99'."),
+        (("--node", "eats/kp920-01"), 3, "kae: there is no cluster 'eats'.\n"),
+        (("-l", "pool in tls"), 2, "argument -l/--selector: 'pool in tls' is no requirement on a label."),
     ],
 )
-def test_a_name_that_does_not_exist_ends_with_3_and_the_nearest_one(
-    options: tuple[str, ...], words: str, folder: Path
+def test_a_restriction_that_cannot_be_met_is_refused_with_the_nearest_name(
+    options: tuple[str, ...], code: int, words: str, folder: Path
 ) -> None:
-    answer = in_process.kae(folder, "plan", *options)
+    before = project.tree(folder)
 
-    assert (answer.code, answer.out) == (3, "")
-    assert words in answer.err
-
-
-def test_a_selector_that_cannot_be_read_ends_with_2(folder: Path) -> None:
-    answer = in_process.kae(folder, "plan", "-l", "pool in tls")
-
-    assert (answer.code, answer.out) == (2, "")
-    assert "argument -l/--selector: 'pool in tls' is no requirement on a label." in answer.err
+    assert words in refused(code, folder, "plan", *options)
+    assert project.tree(folder) == before
 
 
 def test_a_warning_ends_with_0_and_where_that_is_wanted_with_1(folder: Path) -> None:
@@ -277,33 +272,6 @@ def test_a_warning_ends_with_0_and_where_that_is_wanted_with_1(folder: Path) -> 
 
     assert (usual.code, strict.code, strict.out) == (0, 1, "")
     assert strict.err == usual.err.removesuffix("\n") + "; --strict treats warnings as errors\n"
-
-
-def test_a_plan_writes_nothing(tmp_path: Path) -> None:
-    folder = fleet.full(tmp_path)
-    before = project.tree(folder)
-
-    in_process.kae(folder, "plan")
-
-    assert project.tree(folder) == before
-
-
-def test_each_named_node_has_to_be_there(tmp_path: Path) -> None:
-    folder = project.write(
-        tmp_path, {"policies/tls.yaml": fleet.POLICY, "inventory/east.json": fleet.listed(fleet.NODES[:1])}
-    )
-    answer = in_process.kae(folder, "plan", "--node", "kp920-01", "--node", "kp920-99")
-
-    assert (answer.code, answer.out) == (3, "")
-    assert answer.err.startswith("kae: no inventory holds a node 'kp920-99'.")
-
-
-def test_a_wrong_project_file_is_a_line_of_json_too(tmp_path: Path) -> None:
-    folder = project.write(tmp_path, {"policies/tls.yaml": fleet.POLICY, "kae.yaml": "findings: {nope: error}\n"})
-    answer = in_process.kae(folder, "plan", "-o", "ndjson")
-
-    assert answer.code == 1
-    assert [json.loads(line)["code"] for line in answer.out.splitlines()] == ["invalid-value"]
 
 
 def test_several_processes_plan_what_one_does(folder: Path) -> None:

@@ -9,6 +9,7 @@ from syrupy.assertion import SnapshotAssertion
 
 from tests import builders, in_process, project
 from tests.cli import fleet
+from tests.cli.answers import refused, told
 
 OLD, NEW, UNKNOWN = "5.10.0-216.oe2203sp4.aarch64", "6.6.0-28.oe2403.aarch64", "4.19.90-2112.el7.aarch64"
 POLICY = """\
@@ -73,10 +74,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_the_plan_counts_pools_and_names_the_images_to_build(folder: Path, snapshot: SnapshotAssertion) -> None:
-    answer = in_process.kae(folder, "plan", "--cluster", "east")
-
-    assert answer.code == 0
-    assert answer.out == snapshot
+    assert told(folder, "plan", "--cluster", "east") == snapshot
 
 
 def test_programs_get_pools_and_images_too(folder: Path) -> None:
@@ -92,10 +90,7 @@ def test_programs_get_pools_and_images_too(folder: Path) -> None:
 
 @pytest.mark.parametrize("name", ["node-03", "node-04", "node-05", "node-07", "node-06"])
 def test_the_pool_of_a_node_is_explained(name: str, folder: Path, snapshot: SnapshotAssertion) -> None:
-    answer = in_process.kae(folder, "explain", name)
-
-    assert answer.code == 0
-    assert answer.out == snapshot
+    assert told(folder, "explain", name) == snapshot
 
 
 def test_a_node_that_was_drafted_into_a_wave_is_told_why(tmp_path: Path) -> None:
@@ -155,10 +150,9 @@ def test_modules_of_the_kernel_itself_need_no_support_by_kaes_driver(tmp_path: P
 
 @pytest.mark.parametrize("kernel", ["", " ", "5.10 0", "x" * 64])
 def test_preflight_takes_only_what_can_be_a_kernel(folder: Path, kernel: str) -> None:
-    answer = in_process.kae(folder, "preflight", "--kernel", kernel)
+    said = refused(2, folder, "preflight", "--kernel", kernel)
 
-    assert (answer.code, answer.out) == (2, "")
-    assert "is not a kernel's full version; use the output of `uname -r`." in answer.err
+    assert "is not a kernel's full version; use the output of `uname -r`." in said
 
 
 def test_preflight_tells_programs_which_image_each_pool_would_take(folder: Path) -> None:

@@ -9,6 +9,7 @@ from compiler import cli, diagnostics
 from compiler.project import project_file
 from tests import builders, in_process, project
 from tests.cli import fleet
+from tests.cli.answers import refused, warned
 
 LATEST = fleet.POLICY.replace("2.2.0", "latest")
 """A policy with the warning mutable-tag."""
@@ -74,10 +75,9 @@ def test_a_policy_in_a_named_folder_of_inventories_is_refused(tmp_path: Path) ->
         fleet.small(tmp_path), {"kae.yaml": "inventory: [inventory, more]\n", "more/p.yaml": fleet.REST}
     )
 
-    answer = in_process.kae(folder, "compile")
+    said = refused(1, folder, "compile")
 
-    assert answer.code == 1
-    assert "more/p.yaml:2:7: error[unknown-kind]: A KAEPolicy is not read from an inventory folder." in answer.err
+    assert "more/p.yaml:2:7: error[unknown-kind]: A KAEPolicy is not read from an inventory folder." in said
 
 
 def test_the_command_line_goes_before_the_file(tmp_path: Path) -> None:
@@ -161,10 +161,7 @@ def test_a_folder_in_the_place_of_the_file_is_said(tmp_path: Path) -> None:
 def test_a_warning_that_is_made_an_error_stops_the_compile(tmp_path: Path) -> None:
     folder = with_settings(tmp_path, "findings: {mutable-tag: error}\n")
 
-    answer = in_process.kae(folder, "compile")
-
-    assert (answer.code, answer.out) == (1, "")
-    assert "policies/tls.yaml:11:14: error[mutable-tag]" in answer.err
+    assert "policies/tls.yaml:11:14: error[mutable-tag]" in refused(1, folder, "compile")
     assert not (folder / "output").exists()
 
 
@@ -235,10 +232,7 @@ def test_a_guard_on_the_nodes_of_a_cluster_does_not_stop_its_rendering(
     text = "findings: {drain-unstated: warning, unguarded-eviction: ignore}\n"
     folder = project.write(with_settings(tmp_path, text, fleet.POLICY), {"policies/east.yaml": old})
 
-    answer = in_process.kae(folder, "compile")
-
-    assert answer.code == 0
-    assert "warning[drain-unstated]" in answer.err
+    assert "warning[drain-unstated]" in warned(folder, "compile")
     assert (folder / "output/east/driver").is_dir()
 
 
@@ -262,11 +256,10 @@ def test_the_settings_hold_for_an_import(tmp_path: Path) -> None:
     texts = {"kae.yaml": "findings: {import-dropped: ignore}\n", "values.yaml": "operator:\n  upgradeCRD: true\n"}
     folder = project.write(tmp_path, texts)
 
-    answer = in_process.kae(folder, "import", "values.yaml")
+    answer = warned(folder, "import", "values.yaml")
 
-    assert answer.code == 0
-    assert "import-dropped]" not in answer.err
-    assert answer.err.endswith("ignored as kae.yaml says: 1 import-dropped\n")
+    assert "import-dropped]" not in answer
+    assert answer.endswith("ignored as kae.yaml says: 1 import-dropped\n")
 
 
 def test_limits_and_severities_are_values_for_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -334,10 +327,9 @@ def test_a_named_folder_that_vanishes_is_an_error_in_an_unchanged_project_too(tm
     assert in_process.kae(folder, "compile").code == 0
     (folder / "more").rmdir()
 
-    answer = in_process.kae(folder, "compile")
+    said = refused(1, folder, "compile")
 
-    assert answer.code == 1
-    assert answer.err.startswith("kae.yaml:1:24: error[project-settings]: There is no folder 'more'.")
+    assert said.startswith("kae.yaml:1:24: error[project-settings]: There is no folder 'more'.")
 
 
 def test_files_that_are_nearly_documents_are_named(tmp_path: Path) -> None:
@@ -373,10 +365,7 @@ def test_other_files_beside_documents_are_none_of_its_business(tmp_path: Path) -
     names = ("README.md", ".gitkeep", ".east.yaml.swp", "yaml", "notes.txt", "east.yamllint")
     folder = project.write(fleet.small(tmp_path), {f"policies/{name}": "x" for name in names})
 
-    answer = in_process.kae(folder, "compile")
-
-    assert answer.code == 0
-    assert answer.err == ""
+    assert warned(folder, "compile") == ""
 
 
 def test_another_nearly_document_is_shown_in_place_of_an_earlier_one(tmp_path: Path) -> None:
@@ -394,10 +383,9 @@ def test_a_project_whose_documents_are_all_misnamed_is_not_compiled_to_nothing(t
         path.rename(path.with_suffix(path.suffix.upper()))
     before = project.tree(folder / "output")
 
-    answer = in_process.kae(folder, "compile")
+    said = refused(3, folder, "compile")
 
-    assert answer.code == 3
-    assert answer.err.endswith("hint: For 'inventory/east.JSON': Rename it to east.json, or remove it.\n")
+    assert said.endswith("hint: For 'inventory/east.JSON': Rename it to east.json, or remove it.\n")
     assert project.tree(folder / "output") == before
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests import in_process, project
+from tests.cli.answers import refused
 
 CLUSTER = """\
 apiVersion: device.openfuyao.com/v1alpha1
@@ -44,8 +45,8 @@ def folder(tmp_path: Path, repository_root: Path) -> Path:
     """A project with a DevicePolicy, a cluster that takes it and one that refuses it."""
     recipe = (repository_root / "templates/recipes/simple-kmod/recipe.yaml").read_text("utf-8")
     files = {"policies/lab.yaml": POLICY, "recipes/simple-kmod/recipe.yaml": recipe}
-    for name, refused in (("east", "hostPath: /etc*"), ("west", "hostPath: * rw")):
-        files[f"policies/{name}.yaml"] = CLUSTER.replace("NAME", name).replace("REFUSED", refused)
+    for name, refusal in (("east", "hostPath: /etc*"), ("west", "hostPath: * rw")):
+        files[f"policies/{name}.yaml"] = CLUSTER.replace("NAME", name).replace("REFUSED", refusal)
     return project.write(tmp_path, files)
 
 
@@ -69,7 +70,6 @@ def test_a_cluster_that_refuses_something_else_is_compiled(folder: Path) -> None
 def test_a_refusal_that_is_not_written_as_a_line_of_privileges_is_a_mistake(folder: Path) -> None:
     project.write(folder, {"policies/west.yaml": CLUSTER.replace("NAME", "west").replace("REFUSED", "hostNetowrk")})
 
-    answer = in_process.kae(folder, "compile")
+    said = refused(1, folder, "compile")
 
-    assert answer.code == 1
-    assert "policies/west.yaml:8:27: error[invalid-value]: 'hostNetowrk' is not a line of privileges.txt" in answer.err
+    assert "policies/west.yaml:8:27: error[invalid-value]: 'hostNetowrk' is not a line of privileges.txt" in said

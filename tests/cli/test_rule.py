@@ -7,13 +7,11 @@ import pytest
 
 from compiler import diagnostics
 from tests import in_process
+from tests.cli.answers import answered
 
 
 def test_a_rule_is_shown_with_its_example_and_its_fix(tmp_path: Path) -> None:
-    answer = in_process.kae(tmp_path, "rule", "policy-overlap")
-
-    assert (answer.code, answer.err) == (0, "")
-    head, _, example = answer.out.partition("\n\nAn example, with its fix:\n\n")
+    head, _, example = answered(tmp_path, "rule", "policy-overlap").partition("\n\nAn example, with its fix:\n\n")
     assert head == "error[policy-overlap]: No node can match two policies that it cannot both have."
     assert "error[policy-overlap]: " in example
     assert "\n  hint: " in example

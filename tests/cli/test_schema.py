@@ -7,15 +7,13 @@ import pytest
 
 from compiler import names
 from tests import in_process, outside, project
+from tests.cli.answers import refused, told
 
 ROOT = Path(__file__).parents[2]
 
 
 def test_the_schemas_are_listed_by_name(tmp_path: Path) -> None:
-    answer = in_process.kae(tmp_path, "schema")
-
-    assert answer.code == 0
-    assert answer.out.split() == sorted(path.stem for path in (ROOT / "schemas").glob("*.json"))
+    assert told(tmp_path, "schema").split() == sorted(path.stem for path in (ROOT / "schemas").glob("*.json"))
 
 
 def test_each_schema_is_printed_as_it_is_shipped(tmp_path: Path) -> None:
@@ -43,20 +41,14 @@ def test_what_init_wrote_is_written_anew_and_nothing_else(tmp_path: Path) -> Non
 
 
 def test_a_schema_that_there_is_not_ends_with_3(tmp_path: Path) -> None:
-    answer = in_process.kae(tmp_path, "schema", "kaepolicies")
-
-    assert (answer.code, answer.out) == (3, "")
-    assert "kaepolicy" in answer.err
+    assert "kaepolicy" in refused(3, tmp_path, "schema", "kaepolicies")
 
 
 @pytest.mark.parametrize("folder", ["file", "file/below"])
 def test_a_folder_that_cannot_be_written_ends_with_3(folder: str, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
 
-    answer = in_process.kae(tmp_path, "schema", "--write", folder)
-
-    assert answer.code == 3
-    assert answer.err.startswith("kae: '")
+    assert refused(3, tmp_path, "schema", "--write", folder).startswith("kae: '")
 
 
 def test_the_definitions_are_ones_that_every_api_server_accepts(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from tests import in_process, project
 from tests.cli import fleet
+from tests.cli.answers import refused
 
 NORTH = fleet.EAST.replace("east", "north")
 NOWHERE = (
@@ -28,12 +29,12 @@ def small(tmp_path: Path) -> Path:
 
 def shards(folder: Path, count: int, *arguments: str) -> list[in_process.Answer]:
     """The answers of all shards, each of which leaves its findings in a file."""
-    return [
-        in_process.kae(
-            folder, "compile", "--shard", f"{index}/{count}", "--findings", f"shard-{index}.json", *arguments
-        )
-        for index in range(count)
-    ]
+    return [shard(folder, f"{index}/{count}", f"shard-{index}.json", *arguments) for index in range(count)]
+
+
+def shard(folder: Path, which: str, file: str, *arguments: str) -> in_process.Answer:
+    """The answer of a shard that leaves its findings in a file."""
+    return in_process.kae(folder, "compile", "--shard", which, "--findings", file, *arguments)
 
 
 def merged(folder: Path, count: int, *arguments: str) -> in_process.Answer:
@@ -142,7 +143,7 @@ def test_a_shard_calls_no_folder_of_another_one_strange(small: Path) -> None:
 
 def test_files_that_are_not_those_of_all_shards_give_no_verdict(small: Path) -> None:
     shards(small, 2)
-    in_process.kae(small, "compile", "--shard", "1/3", "--findings", "other.json")
+    shard(small, "1/3", "other.json")
     project.write(small, {"list.json": "[]"})
 
     for files, said in (
@@ -192,7 +193,7 @@ def test_one_shard_of_other_documents_is_one_too_many(small: Path) -> None:
     shards(small, 2)
     before = (small / "policies/tls.yaml").read_text()
     project.write(small, {"policies/tls.yaml": before.replace("2.2.0", "2.3.0")})
-    in_process.kae(small, "compile", "--shard", "0/2", "--findings", "shard-0.json")
+    shard(small, "0/2", "shard-0.json")
     project.write(small, {"policies/tls.yaml": before})
 
     assert merged(small, 2).err.startswith("kae: a shard has compiled other policies")
@@ -219,18 +220,9 @@ def test_a_plan_of_a_shard_is_of_its_clusters(small: Path) -> None:
 
 
 RECORD = {
-    "code": "no-cluster",
-    "severity": "warning",
-    "message": "One.",
-    "file": "policies/tls.yaml",
-    "line": 1,
-    "column": 1,
-    "notes": ["A note."],
-    "hint": "",
-    "text": "kind: KAEPolicy",
+    **{"code": "no-cluster", "severity": "warning", "message": "One.", "file": "policies/tls.yaml"},
+    **{"line": 1, "column": 1, "notes": ["A note."], "hint": "", "text": "kind: KAEPolicy"},
 }
-
-
 REFUSED = "kae: 'shard-0.json' is not what `kae compile --findings` of this version writes."
 
 
@@ -273,13 +265,8 @@ def test_a_finding_that_no_shard_writes_is_refused(kind: str, small: Path, findi
 
 def test_a_file_of_another_version_or_shape_is_refused(small: Path, findings: dict[str, Any]) -> None:
     wrong: tuple[dict[str, Any], ...] = (
-        {"release": "0.0.1"},
-        {"check": 1},
-        {"clusters": {}},
-        {"findings": [{}]},
-        {"removed": ["a\nb"]},
-        {"shard": "0/\u0661"},
-        {"more": 1},
+        *({"release": "0.0.1"}, {"check": 1}, {"clusters": {}}, {"findings": [{}]}),
+        *({"removed": ["a\nb"]}, {"shard": "0/\u0661"}, {"more": 1}),
     )
     for changed in wrong:
         answer = verdict_on(small, findings | changed)
@@ -298,26 +285,31 @@ def test_a_cluster_without_a_verdict_or_with_two_is_refused(small: Path, finding
 
 
 @pytest.mark.parametrize(
-    "place",
-    ["policies/f.json", "policies/tls.yaml", "inventory/east.json", "output/f.json", "kae.yaml", "link/f.json"],
+    "place", ["policies/f.json", "policies/tls.yaml", "inventory/east.json", "output/f.json", "kae.yaml", "link/f.json"]
 )
 def test_findings_replace_no_document_and_no_output(place: str, small: Path) -> None:
     (small / "link").symlink_to("policies")
     project.write(small, {"kae.yaml": "limits: {removedPercent: 30}\n"})
     before = project.tree(small)
-    answer = in_process.kae(small, "compile", "--findings", place)
+    said = refused(1, small, "compile", "--findings", place)
 
-    assert answer.code == 1
-    assert answer.err.startswith(f"kae: '{place}' is in a folder of documents or of output, or is kae.yaml.")
+    assert said.startswith(f"kae: '{place}' is in a folder of documents or of output, or is kae.yaml.")
     assert project.tree(small) == before
 
 
-@pytest.mark.parametrize("place", ["", ".", "nowhere/f.json"])
-def test_findings_that_have_no_place_stop_a_shard_before_it_writes(place: str, small: Path) -> None:
-    answer = in_process.kae(small, "compile", "--findings", place)
+@pytest.mark.parametrize(
+    ("place", "words"),
+    [
+        *((place, f"no file can be written to '{place}'.") for place in ("", ".", "nowhere/f.json")),
+        ("pipe", "'pipe' is not a regular file."),
+        ("away", "'away' is a link that leads out of the project."),
+    ],
+)
+def test_findings_that_have_no_place_stop_a_shard_before_it_writes(place: str, words: str, small: Path) -> None:
+    os.mkfifo(small / "pipe")
+    (small / "away").symlink_to("/tmp/shard-0.json")  # noqa: S108 - it is never made
 
-    assert answer.code == 3
-    assert answer.err.startswith(f"kae: no file can be written to '{place}'.")
+    assert refused(3, small, "compile", "--findings", place).startswith(f"kae: {words}")
     assert not (small / "output").exists()
 
 
@@ -332,8 +324,8 @@ def test_warnings_that_stop_a_shard_stop_the_verdict(small: Path) -> None:
 
 
 def test_shards_that_compile_and_shards_that_check_give_no_verdict(small: Path) -> None:
-    in_process.kae(small, "compile", "--shard", "0/2", "--findings", "shard-0.json")
-    in_process.kae(small, "compile", "--check", "--shard", "1/2", "--findings", "shard-1.json")
+    shard(small, "0/2", "shard-0.json")
+    shard(small, "1/2", "shard-1.json", "--check")
     answer = merged(small, 2)
 
     assert (answer.code, answer.out) == (1, "")
@@ -343,24 +335,8 @@ def test_shards_that_compile_and_shards_that_check_give_no_verdict(small: Path) 
 def test_a_shard_that_changes_nothing_names_its_clusters_alone(tmp_path: Path) -> None:
     declared = [fleet.EAST.replace("east", name) for name in ("east", "north", "west")]
     folder = project.write(tmp_path, {f"policies/{number}.yaml": text for number, text in enumerate(declared)})
-    names: list[str] = []
-    for index in range(2):
-        for _ in range(2):
-            answer = in_process.kae(folder, "compile", "--shard", f"{index}/2", "-o", "json")
-        names += [cluster["name"] for cluster in json.loads(answer.out)["clusters"]]
+    shards(folder, 2)
 
-    assert sorted(names) == ["east", "north", "west"]
+    clusters = [cluster for answer in shards(folder, 2, "-o", "json") for cluster in json.loads(answer.out)["clusters"]]
 
-
-@pytest.mark.parametrize(
-    ("place", "said"),
-    [("pipe", "'pipe' is not a regular file."), ("away", "'away' is a link that leads out of the project.")],
-)
-def test_findings_that_cannot_be_written_stop_a_shard_before_it_writes(place: str, said: str, small: Path) -> None:
-    os.mkfifo(small / "pipe")
-    (small / "away").symlink_to("/tmp/shard-0.json")  # noqa: S108 - it is never made
-    answer = in_process.kae(small, "compile", "--findings", place)
-
-    assert answer.code == 3
-    assert answer.err.startswith(f"kae: {said}")
-    assert not (small / "output").exists()
+    assert sorted(cluster["name"] for cluster in clusters) == ["east", "north", "west"]

@@ -14,6 +14,7 @@ from compiler.kube import lease_objects
 from compiler.status import cluster_status
 from tests import builders, in_process, project
 from tests.cli import fleet, livecluster
+from tests.cli.answers import refused
 from tests.golden import trees
 from tests.kube import apiserver
 
@@ -35,22 +36,32 @@ def status(folder: Path, server: apiserver.ApiServer, *more: str) -> in_process.
 
 def data(folder: Path, server: apiserver.ApiServer) -> dict[str, Any]:
     """The same, as programs read it; always not as planned."""
+    cluster = cluster_of(folder, server, 4)
+    assert cluster["asPlanned"] is False
+    return cluster
+
+
+def cluster_of(folder: Path, server: apiserver.ApiServer, code: int = 0) -> dict[str, Any]:
+    """The same, of an answer that ends with a code."""
     answer = status(folder, server, "-o", "json")
-    assert answer.code == 4
-    read: dict[str, Any] = json.loads(answer.out)
-    assert read["cluster"]["asPlanned"] is False
-    found: dict[str, Any] = read["cluster"]
-    return found
+    assert answer.code == code
+    cluster: dict[str, Any] = json.loads(answer.out)["cluster"]
+    return cluster
 
 
-def daemon_set(found: dict[str, Any], name: str) -> dict[str, Any]:
-    (one,) = (item for item in found["daemonSets"] if item["name"] == name)
-    assert isinstance(one, dict)
+def daemon_set(cluster: dict[str, Any], name: str) -> dict[str, Any]:
+    one: dict[str, Any]
+    (one,) = (item for item in cluster["daemonSets"] if item["name"] == name)
     return one
 
 
 def live(server: apiserver.ApiServer, name: str) -> dict[str, Any]:
     return server.get("apps/v1", "DaemonSet", name, livecluster.NAMESPACE)
+
+
+def states(cluster: dict[str, Any]) -> list[tuple[str, str]]:
+    """State and kind of each object that is told."""
+    return [(item["state"], item["kind"]) for item in cluster["objects"]]
 
 
 def test_a_cluster_as_planned_ends_with_0(
@@ -66,24 +77,16 @@ def test_a_cluster_as_planned_ends_with_0(
 def test_programs_get_exactly_the_fields_that_are_promised(compiled: Path, server: apiserver.ApiServer) -> None:
     answer = status(compiled, server, "-o", "json")
 
-    found = json.loads(answer.out)
+    read = json.loads(answer.out)
     assert answer.code == 0
-    assert (found["version"], found["cluster"]["asPlanned"]) == (1, True)
-    assert {item["code"] for item in found["diagnostics"]} >= {"node-unknown"}
-    assert set(found["cluster"]) == {
-        *("name", "server", "asPlanned", "output", "nodes", "daemonSets", "deployments", "leases", "objects", "skews"),
+    assert (read["version"], read["cluster"]["asPlanned"]) == (1, True)
+    assert {item["code"] for item in read["diagnostics"]} >= {"node-unknown"}
+    assert set(read["cluster"]) == {
+        *("name", "server", "asPlanned", "output", "nodes", "daemonSets", "deployments", "leases", "objects", "skews")
     }
-    assert daemon_set(found["cluster"], DRIVER) == {
-        "namespace": "kae-operator",
-        "name": DRIVER,
-        "found": True,
-        "observed": True,
-        "planned": 1,
-        "pods": 1,
-        "ready": 1,
-        "current": 1,
-        "heldUpBy": [],
-        "problems": [],
+    assert daemon_set(read["cluster"], DRIVER) == {
+        **{"namespace": "kae-operator", "name": DRIVER, "found": True, "observed": True},
+        **{"planned": 1, "pods": 1, "ready": 1, "current": 1, "heldUpBy": [], "problems": []},
     }
 
 
@@ -141,53 +144,29 @@ def test_everything_that_is_wrong_is_told_to_people(
 def test_a_pod_that_is_missing_is_named_by_its_node(compiled: Path, server: apiserver.ApiServer) -> None:
     server.delete("v1", "Pod", f"{DRIVER}-kp920-01", livecluster.NAMESPACE)
 
-    (found,) = daemon_set(data(compiled, server), DRIVER)["problems"]
-
-    assert found == {
-        "kind": "missing",
-        "node": "kp920-01",
-        "pod": None,
-        "reason": "",
-        "since": None,
-        "image": None,
-        "plannedImage": "cr.openfuyao.cn/openfuyao/kae-driver-installer:2.2.0",
-    }
+    image = "cr.openfuyao.cn/openfuyao/kae-driver-installer:2.2.0"
+    pod = {"kind": "missing", "node": "kp920-01", "pod": None, "reason": "", "since": None}
+    assert daemon_set(data(compiled, server), DRIVER)["problems"] == [pod | {"image": None, "plannedImage": image}]
 
 
 def test_the_plan_is_that_of_the_nodes_as_they_are_now(compiled: Path, server: apiserver.ApiServer) -> None:
     server.put(builders.kubernetes_node("kp920-09", fleet.HPRE | {"pool": "tls"}))
 
-    found = data(compiled, server)
+    cluster = data(compiled, server)
 
-    assert [item["node"] for item in daemon_set(found, DRIVER)["problems"]] == ["kp920-09"]
-    assert found["nodes"]["notInInventory"] == ["kp920-09"]
+    assert [item["node"] for item in daemon_set(cluster, DRIVER)["problems"]] == ["kp920-09"]
+    assert cluster["nodes"]["notInInventory"] == ["kp920-09"]
 
 
 def test_what_the_probe_of_a_driver_says_is_the_reason(compiled: Path, server: apiserver.ApiServer) -> None:
     item = livecluster.unready(livecluster.pod(live(server, DRIVER), "kp920-01"))
-    name = item["metadata"]["name"]
-    event = {
-        "apiVersion": "v1",
-        "kind": "Event",
-        "metadata": {"name": "e1", "namespace": livecluster.NAMESPACE},
-        "involvedObject": {"kind": "Pod", "name": name},
-        "reason": "Unhealthy",
-        "message": "Readiness probe failed: hisi_hpre is used by process 4711",
-        "lastTimestamp": "2024-11-05T03:00:00Z",
-    }
-    server.put(item, event)
+    said = "Readiness probe failed: hisi_hpre is used by process 4711"
+    pod = item["metadata"]["name"]
+    server.put(item, livecluster.event("e1", pod, reason="Unhealthy", message=said, lastTimestamp=livecluster.TIME))
 
-    (found,) = daemon_set(data(compiled, server), DRIVER)["problems"]
+    (problem,) = daemon_set(data(compiled, server), DRIVER)["problems"]
 
-    assert (found["kind"], found["reason"]) == ("not-ready", "hisi_hpre is used by process 4711")
-
-
-def test_events_are_read_only_where_a_probe_says_no(compiled: Path, server: apiserver.ApiServer) -> None:
-    server.state.requests.clear()
-
-    status(compiled, server)
-
-    assert not [request for request in server.state.requests if "/events" in request]
+    assert (problem["kind"], problem["reason"]) == ("not-ready", "hisi_hpre is used by process 4711")
 
 
 def test_a_rollout_under_way_shows_who_is_old_and_who_holds_it_up(compiled: Path, server: apiserver.ApiServer) -> None:
@@ -196,22 +175,15 @@ def test_a_rollout_under_way_shows_who_is_old_and_who_holds_it_up(compiled: Path
     item["status"] = {"observedGeneration": 1, "desiredNumberScheduled": 3}
     old = livecluster.pod(item, "kp920-08")
     old["spec"]["containers"][0] = old["spec"]["containers"][0] | {"image": "cr.openfuyao.cn/openfuyao/old:1"}
-    server.put(
-        item,
-        livecluster.revision(item, 2),
-        livecluster.pod(item, "kp920-01", 2),
-        old,
-        livecluster.unready(livecluster.pod(item, "kp920-09", 2)),
-    )
+    unready = livecluster.unready(livecluster.pod(item, "kp920-09", 2))
+    server.put(item, livecluster.revision(item, 2), livecluster.pod(item, "kp920-01", 2), old, unready)
 
-    found = daemon_set(data(compiled, server), DRIVER)
+    driver = daemon_set(data(compiled, server), DRIVER)
 
-    assert [(problem["node"], problem["kind"]) for problem in found["problems"]] == [
-        ("kp920-08", "old"),
-        ("kp920-09", "not-ready"),
-    ]
-    assert (found["pods"], found["ready"], found["current"]) == (3, 2, 2)
-    assert found["heldUpBy"] == ["kp920-09"]
+    problems = [(problem["node"], problem["kind"]) for problem in driver["problems"]]
+    assert problems == [("kp920-08", "old"), ("kp920-09", "not-ready")]
+    assert (driver["pods"], driver["ready"], driver["current"]) == (3, 2, 2)
+    assert driver["heldUpBy"] == ["kp920-09"]
 
 
 def test_a_change_that_no_controller_has_seen_is_not_as_planned(compiled: Path, server: apiserver.ApiServer) -> None:
@@ -219,9 +191,7 @@ def test_a_change_that_no_controller_has_seen_is_not_as_planned(compiled: Path, 
     item["metadata"]["generation"] = 2
     server.put(item)
 
-    found = data(compiled, server)
-
-    assert daemon_set(found, DRIVER)["observed"] is False
+    assert daemon_set(data(compiled, server), DRIVER)["observed"] is False
 
 
 def test_pods_of_others_are_no_matter(compiled: Path, server: apiserver.ApiServer) -> None:
@@ -238,13 +208,11 @@ def test_whoever_holds_a_lease_is_named_with_the_time(compiled: Path, server: ap
     free = livecluster.lease("kae-driver-tls-2", "", *times)
     server.put(livecluster.lease("kae-driver-tls-1", "kp920-01", *times), free)
 
-    answer = status(compiled, server, "-o", "json")
+    (lease,) = cluster_of(compiled, server)["leases"]  # A host at work is as planned.
 
-    (found,) = json.loads(answer.out)["cluster"]["leases"]
-    assert answer.code == 0  # A host at work is as planned.
-    assert (found["name"], found["holder"], found["expired"]) == ("kae-driver-tls-1", "kp920-01", False)
-    assert 700 <= found["heldSeconds"] < 760
-    assert 20 <= found["renewedSecondsAgo"] < 80
+    assert (lease["name"], lease["holder"], lease["expired"]) == ("kae-driver-tls-1", "kp920-01", False)
+    assert 700 <= lease["heldSeconds"] < 760
+    assert 20 <= lease["renewedSecondsAgo"] < 80
 
 
 def test_a_lease_of_a_swap_never_expires_and_the_command_that_frees_it_is_shown(
@@ -255,10 +223,10 @@ def test_a_lease_of_a_swap_never_expires_and_the_command_that_frees_it_is_shown(
     lease["metadata"]["annotations"] = {lease_objects.SWAP: "2026-01-02T03:04:05Z"}
     server.put(lease)
 
-    (found,) = json.loads(status(compiled, server, "-o", "json").out)["cluster"]["leases"]
+    (read,) = cluster_of(compiled, server)["leases"]
     shown = status(compiled, server).out
 
-    assert (found["expired"], found["swapSince"]) == (False, "2026-01-02T03:04:05Z")
+    assert (read["expired"], read["swapSince"]) == (False, "2026-01-02T03:04:05Z")
     assert "in a swap since 2026-01-02T03:04:05Z. The host has vanished in it" in shown
     assert "kubectl delete lease -n kae-operator kae-driver-tls-1\n" in shown
 
@@ -267,25 +235,17 @@ def test_a_lease_of_a_swap_never_expires_and_the_command_that_frees_it_is_shown(
 def test_a_lease_without_sound_times_counts_as_expired(when: str, compiled: Path, server: apiserver.ApiServer) -> None:
     server.put(livecluster.lease("kae-driver-tls-1", "kp920-01", when, when))
 
-    (found,) = json.loads(status(compiled, server, "-o", "json").out)["cluster"]["leases"]
+    (lease,) = cluster_of(compiled, server)["leases"]
 
-    assert (found["heldSeconds"], found["expired"]) == (None, True)
+    assert (lease["heldSeconds"], lease["expired"]) == (None, True)
 
 
 def test_an_object_that_is_missing_is_named_by_its_file(compiled: Path, server: apiserver.ApiServer) -> None:
     server.delete("v1", "ServiceAccount", "kae-driver", livecluster.NAMESPACE)
 
-    (found,) = data(compiled, server)["objects"]
-
-    assert found == {
-        "state": "missing",
-        "apiVersion": "v1",
-        "kind": "ServiceAccount",
-        "namespace": "kae-operator",
-        "name": "kae-driver",
-        "file": "driver/serviceaccount-kae-driver.yaml",
-        "changes": [],
-    }
+    account = {"apiVersion": "v1", "kind": "ServiceAccount", "namespace": "kae-operator", "name": "kae-driver"}
+    file = "driver/serviceaccount-kae-driver.yaml"
+    assert data(compiled, server)["objects"] == [account | {"state": "missing", "file": file, "changes": []}]
 
 
 def test_a_field_that_was_changed_by_hand_is_named_by_its_path(compiled: Path, server: apiserver.ApiServer) -> None:
@@ -293,21 +253,19 @@ def test_a_field_that_was_changed_by_hand_is_named_by_its_path(compiled: Path, s
     role["rules"][0]["verbs"].append("delete")
     server.put(role)
 
-    (found,) = data(compiled, server)["objects"]
+    (item,) = data(compiled, server)["objects"]
 
-    assert (found["state"], found["kind"]) == ("changed", "Role")
+    assert (item["state"], item["kind"]) == ("changed", "Role")
     count = len(role["rules"][0]["verbs"]) - 1
-    assert found["changes"] == [{"path": f"rules[0].verbs[{count}]", "wanted": None, "live": "delete"}]
+    assert item["changes"] == [{"path": f"rules[0].verbs[{count}]", "wanted": None, "live": "delete"}]
 
 
 def test_an_object_that_is_being_deleted_is_told(compiled: Path, server: apiserver.ApiServer) -> None:
     item = server.get("v1", "Namespace", livecluster.NAMESPACE)
-    item["metadata"]["deletionTimestamp"] = "2024-11-05T03:00:00Z"
+    item["metadata"]["deletionTimestamp"] = livecluster.TIME
     server.put(item)
 
-    (found,) = data(compiled, server)["objects"]
-
-    assert (found["state"], found["kind"]) == ("ending", "Namespace")
+    assert states(data(compiled, server)) == [("ending", "Namespace")]
 
 
 def test_objects_of_ours_that_output_does_not_have_are_found(compiled: Path, server: apiserver.ApiServer) -> None:
@@ -320,9 +278,9 @@ def test_objects_of_ours_that_output_does_not_have_are_found(compiled: Path, ser
         {"apiVersion": "v1", "kind": "ConfigMap", "metadata": left | {"name": "foreign", "labels": {}}},
     )
 
-    (found,) = data(compiled, server)["objects"]
+    (item,) = data(compiled, server)["objects"]
 
-    assert (found["state"], found["kind"], found["name"], found["file"]) == ("extra", "ConfigMap", "kae-old", None)
+    assert (item["state"], item["kind"], item["name"], item["file"]) == ("extra", "ConfigMap", "kae-old", None)
 
 
 def test_what_is_never_pruned_is_shown_and_is_as_planned(compiled: Path, server: apiserver.ApiServer) -> None:
@@ -333,31 +291,22 @@ def test_what_is_never_pruned_is_shown_and_is_as_planned(compiled: Path, server:
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kae-before", "labels": labels}},
     )
 
-    answer = status(compiled, server, "-o", "json")
-
-    found = json.loads(answer.out)["cluster"]["objects"]
-    assert answer.code == 0
-    assert [(item["state"], item["kind"]) for item in found] == [
-        ("kept", "CustomResourceDefinition"),
-        ("kept", "Namespace"),
-    ]
+    assert states(cluster_of(compiled, server)) == [("kept", "CustomResourceDefinition"), ("kept", "Namespace")]
 
 
 def test_kinds_that_the_cluster_does_not_know_are_missing(compiled: Path, server: apiserver.ApiServer) -> None:
     server.state.unknown.add("nfd.k8s-sigs.io/v1alpha1")
 
-    (found,) = data(compiled, server)["objects"]
-
-    assert (found["state"], found["kind"]) == ("missing", "NodeFeatureRule")
+    assert states(data(compiled, server)) == [("missing", "NodeFeatureRule")]
 
 
 def test_an_empty_cluster_lacks_everything(compiled: Path, tmp_path: Path) -> None:
     with apiserver.serving(tmp_path) as server:
-        found = data(compiled, server)
+        cluster = data(compiled, server)
 
-    assert {item["state"] for item in found["objects"]} == {"missing"}
-    assert not any(item["found"] for item in (*found["daemonSets"], *found["deployments"]))
-    assert found["nodes"]["onlyInInventory"] == sorted(node["metadata"]["name"] for node in fleet.NODES)
+    assert {item["state"] for item in cluster["objects"]} == {"missing"}
+    assert not any(item["found"] for item in (*cluster["daemonSets"], *cluster["deployments"]))
+    assert cluster["nodes"]["onlyInInventory"] == sorted(node["metadata"]["name"] for node in fleet.NODES)
 
 
 def test_an_output_that_is_not_compiled_is_told(server: apiserver.ApiServer, tmp_path: Path) -> None:
@@ -371,19 +320,20 @@ def test_an_output_that_is_not_compiled_is_told(server: apiserver.ApiServer, tmp
     assert "The output is not what the documents compile to" in answer.out
 
 
-def test_nothing_is_written_anywhere(compiled: Path, server: apiserver.ApiServer) -> None:
+def test_nothing_is_written_anywhere_and_no_event_is_read_without_need(
+    compiled: Path, server: apiserver.ApiServer
+) -> None:
     before = project.tree(compiled)
 
     status(compiled, server)
 
     assert project.tree(compiled) == before
-    assert all(request.startswith("GET ") for request in server.state.requests)
+    assert all(request.startswith("GET ") and "/events" not in request for request in server.state.requests)
 
 
 def test_every_kind_of_the_examples_is_looked_for() -> None:
-    rendered = {
-        (item["apiVersion"], item["kind"]) for files in trees.every().values() for item in livecluster.parsed(files)
-    }
+    items = [item for files in trees.every().values() for item in livecluster.parsed(files)]
+    rendered = {(item["apiVersion"], item["kind"]) for item in items}
 
     assert rendered <= set(cluster_status.KINDS)
     assert len(rendered) > 10
@@ -447,10 +397,7 @@ def test_without_a_kubeconfig_it_says_how_to_name_one(
     monkeypatch.delenv("KUBECONFIG", raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
 
-    answer = in_process.kae(compiled, "status", "--cluster", "east")
-
-    assert (answer.code, answer.out) == (3, "")
-    assert answer.err == (
+    assert refused(3, compiled, "status", "--cluster", "east") == (
         f"kae: there is no kubeconfig: '{tmp_path}/.kube/config' does not exist.\n"
         "hint: Name one with --kubeconfig FILE, or set KUBECONFIG.\n"
     )

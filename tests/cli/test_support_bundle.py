@@ -7,7 +7,7 @@ import re
 import signal
 import stat
 import tarfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from compiler.kube import client, pods, reader
 from compiler.support import archive, collection
 from tests import builders, in_process
 from tests.cli import fleet, livecluster
+from tests.cli.answers import refused
 from tests.kube import containers
 
 SECRET = "hunter2hunter2"  # noqa: S105 - planted
@@ -92,13 +93,6 @@ def pod_of(server: containers.ApiServer, name: str) -> dict[str, Any]:
     return server.get("v1", "Pod", name, livecluster.NAMESPACE)
 
 
-def event(name: str, pod: str, **more: str) -> Mapping[str, Any]:
-    """Return an event of a pod."""
-    metadata = {"name": name, "namespace": livecluster.NAMESPACE}
-    involved = {"kind": "Pod", "name": pod}
-    return {"apiVersion": "v1", "kind": "Event", "metadata": metadata, "involvedObject": involved, **more}
-
-
 @pytest.fixture(scope="module")
 def whole(
     compiled: Path, tmp_path_factory: pytest.TempPathFactory
@@ -155,7 +149,7 @@ def test_a_file_that_exists_is_left_as_it_is(compiled: Path, server: containers.
     answer = kae(compiled, server.kubeconfig)
 
     assert answer.code == 3
-    assert "'" + str(target) + "' exists already." in answer.err
+    assert f"'{target}' exists already." in answer.err
     assert target.read_text() == "an earlier one"
     assert server.state.requests == []
 
@@ -164,7 +158,8 @@ def test_planted_secrets_are_nowhere_in_it(compiled: Path, server: containers.Ap
     folder = fleet.full(tmp_path / "fleet")
     env = f"\n  devicePlugin:\n    inject:\n      env: {{KAE_TOKEN: {SECRET}}}\n"
     policy = (folder / "policies/tls.yaml").read_text().replace("\n  devicePlugin:\n", env, 1)
-    (folder / "policies/tls.yaml").write_text(policy.replace("  driver:\n", planted_driver(), 1))
+    driver = f"  driver:\n    env: [{{name: DRIVER_PASSWORD, value: {SECRET}}}, {{name: LEVEL, value: info}}]\n"
+    (folder / "policies/tls.yaml").write_text(policy.replace("  driver:\n", driver, 1))
     assert in_process.kae(folder, "compile").code == 0
     server.write_kubeconfig(token=SECRET)
     plant(server)
@@ -172,8 +167,7 @@ def test_planted_secrets_are_nowhere_in_it(compiled: Path, server: containers.Ap
     answer, packed = bundle(folder, server)
 
     assert answer.code == 0
-    every = {path: text for path, text in packed.items() if SECRET in text}
-    assert every == {}
+    assert {path: text for path, text in packed.items() if SECRET in text} == {}
     assert SECRET not in answer.out + answer.err
     assert SECRET.encode() not in gzip.decompress(server.kubeconfig.with_name("bundle.tar.gz").read_bytes())
     # The neighbours of secrets are readable.
@@ -182,12 +176,6 @@ def test_planted_secrets_are_nowhere_in_it(compiled: Path, server: containers.Ap
     assert "(masked)" in difference
     assert "git.example.com/fleet.git" in packed["objects/Deployment.json"]
     assert "cloning https://" in packed[f"logs/{ON_DRIVER}/installer.log"]
-
-
-def planted_driver() -> str:
-    return (
-        f"  driver:\n    env:\n    - {{name: DRIVER_PASSWORD, value: {SECRET}}}\n    - {{name: LEVEL, value: info}}\n"
-    )
 
 
 def plant(server: containers.ApiServer) -> None:
@@ -205,7 +193,7 @@ def plant(server: containers.ApiServer) -> None:
     server.put(
         daemon_set,
         {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": watcher, "spec": {"template": template}},
-        event("e1", ON_DRIVER, reason="Unhealthy", message=message),
+        livecluster.event("e1", ON_DRIVER, reason="Unhealthy", message=message),
     )
     log = (
         f"cloning https://bot:{SECRET}@git.example.com/fleet.git\n"
@@ -345,11 +333,7 @@ def test_a_pod_that_no_node_has_yet_has_its_log_asked_for_and_no_program(server:
     everywhere, elsewhere = collected(server), collected(server, [NODE])
 
     assert f"logs/{ON_PLUGIN}/device-plugin.log" in everywhere.texts
-    assert [
-        lack
-        for lack in everywhere.missing
-        if lack.endswith(f"/{ON_PLUGIN}-device-plugin-list.txt: its pod does not run.")
-    ]
+    assert f"/{ON_PLUGIN}-device-plugin-list.txt: its pod does not run.\n" in "\n".join([*everywhere.missing, ""])
     assert f"logs/{ON_PLUGIN}/device-plugin.log" not in elsewhere.texts
     assert " no node " in elsewhere.missing[0]
 
@@ -359,10 +343,10 @@ def test_events_of_pods_and_of_those_that_were_replaced_are_in_it_by_time(server
     named["metadata"]["name"] = "renamed"
     server.put(
         named,
-        event("a-third", "renamed", lastTimestamp="2024-11-05T03:00:00Z"),
-        event("b-first", f"{DRIVER}-replaced", lastTimestamp="2024-11-05T01:00:00Z"),
-        event("c-second", "renamed", eventTime="2024-11-05T02:00:00Z"),
-        event("other", "a-pod-of-others", lastTimestamp="2024-11-05T02:00:00Z"),
+        livecluster.event("a-third", "renamed", lastTimestamp="2024-11-05T03:00:00Z"),
+        livecluster.event("b-first", f"{DRIVER}-replaced", lastTimestamp="2024-11-05T01:00:00Z"),
+        livecluster.event("c-second", "renamed", eventTime="2024-11-05T02:00:00Z"),
+        livecluster.event("other", "a-pod-of-others", lastTimestamp="2024-11-05T02:00:00Z"),
     )
 
     events = json.loads(collected(server).texts["events.json"])
@@ -372,7 +356,7 @@ def test_events_of_pods_and_of_those_that_were_replaced_are_in_it_by_time(server
 
 def test_of_very_many_events_the_first_are_read(server: containers.ApiServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(collection, "_MOST_EVENTS", 2)
-    server.put(*(event(name, ON_PLUGIN) for name in ("a", "b", "c")))
+    server.put(*(livecluster.event(name, ON_PLUGIN) for name in ("a", "b", "c")))
 
     made = collected(server)
 
@@ -390,28 +374,22 @@ def test_a_program_that_fails_is_told_with_its_output(server: containers.ApiServ
     assert made.missing == [f"{path}: exit code 1 of 'python -m installer status'."]
 
 
-def test_a_long_log_keeps_its_end_from_a_whole_line_on(server: containers.ApiServer) -> None:
+def test_a_long_log_keeps_its_end_from_a_whole_line_on_and_a_long_answer_its_beginning(
+    server: containers.ApiServer,
+) -> None:
     lines = "".join(f"{number} {'x' * 1000}\n" for number in range(2000))
     server.containers.logs[ON_DRIVER, "installer", False] = lines
+    server.containers.answers[ON_DRIVER, "installer"] = (lines, 0)
+    log, answer = f"logs/{ON_DRIVER}/installer.log", f"nodes/{NODE}/{ON_DRIVER}-installer-status.txt"
 
     made = collected(server, [NODE])
 
-    log = made.texts[path := f"logs/{ON_DRIVER}/installer.log"]
-    first, *_, last = log.splitlines()
+    first, *_, last = made.texts[log].splitlines()
     assert last.startswith("1999 ")
     assert first.split()[0].isdecimal()
-    assert f"{path}: only its last 1 MiB, from a whole line on." in made.missing
-
-
-def test_a_long_answer_keeps_its_beginning(server: containers.ApiServer) -> None:
-    output = "".join(f"{number} {'x' * 1000}\n" for number in range(2000))
-    server.containers.answers[ON_DRIVER, "installer"] = (output, 0)
-
-    made = collected(server, [NODE])
-
-    path = f"nodes/{NODE}/{ON_DRIVER}-installer-status.txt"
-    assert made.texts[path].startswith("0 x")
-    assert f"{path}: only the first 1 MiB of 'python -m installer status'." in made.missing
+    assert f"{log}: only its last 1 MiB, from a whole line on." in made.missing
+    assert made.texts[answer].startswith("0 x")
+    assert f"{answer}: only the first 1 MiB of 'python -m installer status'." in made.missing
 
 
 @pytest.mark.parametrize(("fault", "said"), [("deaf", "cannot be reached"), ("unreached", "i/o timeout")])
@@ -453,10 +431,8 @@ def test_a_command_that_never_ends_ends_in_time(server: containers.ApiServer, mo
 
     made = collected(server, [NODE])
 
-    assert any(
-        "did not run 'python -m device_plugin list' in" in lack and "within 0.1 seconds" in lack
-        for lack in made.missing
-    )
+    (lack, *_) = (lack for lack in made.missing if "did not run 'python -m device_plugin list' in" in lack)
+    assert "within 0.1 seconds" in lack
 
 
 def test_of_many_nodes_those_in_trouble_come_first_and_the_rest_is_named(
@@ -472,10 +448,8 @@ def test_of_many_nodes_those_in_trouble_come_first_and_the_rest_is_named(
     first = collected(server)
     named = collected(server, [NODE, "nowhere"])
 
-    assert {path.split("/")[1] for path in first.texts if path.startswith("logs/")} == {
-        f"{PLUGIN}-zz-01",
-        f"{PLUGIN}-zz-02",
-    }
+    pods = {path.split("/")[1] for path in first.texts if path.startswith("logs/")}
+    assert pods == {f"{PLUGIN}-zz-01", f"{PLUGIN}-zz-02"}
     (left_out,) = first.missing
     assert "were not asked for; name a node by --node" in left_out
     assert f"logs/{ON_DRIVER}/installer.log" in named.texts
@@ -527,9 +501,7 @@ def test_a_server_that_is_no_api_server_is_told_by_the_exit_code(
 def test_where_pods_cannot_be_listed_the_exit_code_says_so(compiled: Path, server: containers.ApiServer) -> None:
     server.state.forbidden.add("list pods")
 
-    answer, _ = bundle(compiled, server)
-
-    assert answer.code == 3
+    assert kae(compiled, server.kubeconfig).code == 3
 
 
 @pytest.mark.parametrize(
@@ -537,10 +509,7 @@ def test_where_pods_cannot_be_listed_the_exit_code_says_so(compiled: Path, serve
     [("-", 2, "a bundle is a file."), (".", 3, "'.' is a folder.\nhint: Name a file in it.")],
 )
 def test_what_is_no_file_is_refused(target: str, code: int, words: str, compiled: Path) -> None:
-    answer = in_process.kae(compiled, "support-bundle", "--cluster", "east", "-o", target)
-
-    assert answer.code == code
-    assert words in answer.err
+    assert words in refused(code, compiled, "support-bundle", "--cluster", "east", "-o", target)
 
 
 def test_an_archive_that_cannot_be_finished_is_removed(
