@@ -14,6 +14,7 @@ from runtime import errors, state
     ("acts", "left"),
     [
         ([("ready", "3 resources are registered")], {"ready": "3 resources are registered\n"}),
+        ([("ready", "It is loaded."), ("unready", ""), ("unready", "")], {}),
         ([("ready", ""), ("unready", "No driver is loaded.")], {"unready": "No driver is loaded.\n"}),
         ([("unready", "No driver is loaded."), ("unready", "The disk is full.")], {"unready": "The disk is full.\n"}),
         ([("unready", "No driver is loaded."), ("ready", "It is loaded.")], {"ready": "It is loaded.\n"}),
