@@ -67,21 +67,15 @@ def run(*arguments: str, before: tuple[str, ...] = ()) -> subprocess.CompletedPr
 
 
 @pytest.mark.parametrize(
-    "arguments",
+    "call",
     [
-        ["serve"],
-        ["plan", "more"],
-        ["--no-such-option"],
-        ["--conf", "x"],
-        ["--config"],
-        ["plan", "--output", "yaml"],
-        ["--output", "json"],
-        ["remove", "--force"],
+        *("serve", "plan more", "remove --force"),
+        *("--no-such-option", "--conf x", "--config", "plan --output yaml", "--output json"),
     ],
 )
-def test_a_wrong_call_ends_with_2_and_the_usage(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_wrong_call_ends_with_2_and_the_usage(call: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as caught:
-        cli.main(arguments)
+        cli.main(call.split())
 
     out, err = capsys.readouterr()
     assert (caught.value.code, out) == (2, "")

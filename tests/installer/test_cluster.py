@@ -48,20 +48,15 @@ def outcome(api: cluster.Cluster) -> cluster.Outcome:
         return api.evict("default", "nginx-0").outcome
 
 
-def test_an_eviction_is_accepted(server: ApiServer, api: cluster.Cluster) -> None:
-    server.put_pods("default/nginx-0")
-
-    answer = api.evict("default", "nginx-0")
-
-    assert answer == cluster.EvictionAnswer(outcome=cluster.Outcome.ACCEPTED)
-    assert server.state.evicted == ["default/nginx-0"]
-
-
-def test_a_pod_with_the_uid_is_evicted(server: ApiServer, api: cluster.Cluster) -> None:
+@pytest.mark.parametrize("known", [False, True], ids=["by-name", "by-uid"])
+def test_an_eviction_is_accepted(known: bool, server: ApiServer, api: cluster.Cluster) -> None:
     server.put_pods("default/nginx-0")
     uid = server.get("v1", "Pod", "nginx-0", "default")["metadata"].get("uid", "")
 
-    assert api.evict("default", "nginx-0", uid).outcome is cluster.Outcome.ACCEPTED
+    answer = api.evict("default", "nginx-0", uid if known else "")
+
+    assert answer == cluster.EvictionAnswer(outcome=cluster.Outcome.ACCEPTED)
+    assert server.state.evicted == ["default/nginx-0"]
 
 
 def test_another_pod_of_the_name_is_not_evicted(server: ApiServer, api: cluster.Cluster) -> None:

@@ -12,6 +12,9 @@ from tests.installer import machines, modulefiles, settings
 
 Outcome = decision.Outcome
 RIGHT, FOREIGN, WAIT, CHANGE = Outcome.RIGHT, Outcome.FOREIGN, Outcome.WAIT, Outcome.CHANGE
+INSTALLED = f"The installed driver is prebuilt 2.0.1 for kernel {machines.KERNEL}"
+REPLACED = "A driver that others installed is at work; INSTALL_POLICY is Always, so "
+LOADED = "Modules are loaded (uacce, hisi_qm, hisi_hpre, hisi_sec2, hisi_zip), but no "
 NOBODYS = record.Record()
 """The record of a host on which we installed nothing."""
 
@@ -53,19 +56,9 @@ def test_our_driver_that_is_proved_is_right() -> None:
     ("policy", "state", "outcome", "reason"),
     [
         ("IfNotPresent", {}, FOREIGN, "A driver that others installed serves 3 devices; "),
-        (
-            "Always",
-            {},
-            CHANGE,
-            "A driver that others installed is at work; INSTALL_POLICY is Always, so it is replaced.",
-        ),
-        (
-            "IfNotPresent",
-            dead(),
-            CHANGE,
-            "Modules are loaded (uacce, hisi_qm, hisi_hpre, hisi_sec2, hisi_zip), but no ",
-        ),
-        ("Always", dead(), CHANGE, "Modules are loaded (uacce, hisi_qm, hisi_hpre, hisi_sec2, hisi_zip), but no "),
+        ("Always", {}, CHANGE, f"{REPLACED}it is replaced."),
+        ("IfNotPresent", dead(), CHANGE, LOADED),
+        ("Always", dead(), CHANGE, LOADED),
         ("IfNotPresent", empty(), CHANGE, "No driver is loaded."),
         ("Always", empty(), CHANGE, "No driver is loaded."),
     ],
@@ -90,27 +83,21 @@ def test_a_foreign_driver_is_kept_whatever_its_parameters_and_permissions_are() 
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        (
-            {"driver_version": "2.0.2"},
-            f"The installed driver is prebuilt 2.0.1 for kernel {machines.KERNEL}; the policy asks for prebuilt 2.0.2"
-            f" for kernel {machines.KERNEL}.",
-        ),
-        (
-            {"source": settings.BUILD},
-            f"The installed driver is prebuilt 2.0.1 for kernel {machines.KERNEL}; the policy asks for build 2.0.1 for"
-            f" kernel {machines.KERNEL}.",
-        ),
-        (
-            {},
-            f"The installed driver is prebuilt 2.0.1 for kernel {machines.KERNEL} too, but its content is another one.",
-        ),
+        ({"driver_version": "2.0.2"}, f"; the policy asks for prebuilt 2.0.2 for kernel {machines.KERNEL}."),
+        ({"source": settings.BUILD}, f"; the policy asks for build 2.0.1 for kernel {machines.KERNEL}."),
+        ({}, " too, but its content is another one."),
     ],
     ids=["version", "source", "content"],
 )
 def test_ours_follows_the_policy_under_each_install_policy(policy: str, changes: dict[str, Any], reason: str) -> None:
     found = judge(settings.current(), "another", install_policy=policy, **changes)
 
-    assert (found.outcome, found.reasons, found.replace, found.disturbs) == (CHANGE, (reason,), True, True)
+    assert (found.outcome, found.reasons, found.replace, found.disturbs) == (
+        CHANGE,
+        (f"{INSTALLED}{reason}",),
+        True,
+        True,
+    )
 
 
 def test_ours_for_another_kernel_is_replaced_after_a_boot() -> None:
@@ -193,21 +180,11 @@ def test_absent_takes_ours_away() -> None:
     ("policy", "state", "outcome", "reason"),
     [
         ("IfNotPresent", {}, FOREIGN, "A driver that others installed is at work; we remove only what we installed."),
-        (
-            "Always",
-            {},
-            CHANGE,
-            "A driver that others installed is at work; INSTALL_POLICY is Always, so it is unloaded.",
-        ),
+        ("Always", {}, CHANGE, f"{REPLACED}it is unloaded."),
         ("IfNotPresent", dead() | {"rule": False}, RIGHT, "No driver of KAE is installed, as the policy asks."),
-        ("Always", dead() | {"rule": False}, CHANGE, "A driver that others installed is at work; INSTALL_POLICY is Al"),
+        ("Always", dead() | {"rule": False}, CHANGE, REPLACED),
         ("Always", own(), RIGHT, "No driver of KAE is installed, as the policy asks."),
-        (
-            "Always",
-            own() | {"functions": (settings.function(),)},
-            CHANGE,
-            "A driver that others installed is at work; INSTALL_POLICY is Always, so ",
-        ),
+        ("Always", own() | {"functions": (settings.function(),)}, CHANGE, REPLACED),
         ("Always", dead() | {"files": {}, "rule": False}, RIGHT, "No driver of KAE is installed, as the policy asks."),
         ("IfNotPresent", empty(), RIGHT, "No driver of KAE is installed, as the policy asks."),
         ("Always", empty(), RIGHT, "No driver of KAE is installed, as the policy asks."),

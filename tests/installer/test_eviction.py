@@ -129,25 +129,23 @@ def test_a_budget_that_refuses_is_asked_again_every_five_seconds_until_it_allows
     assert node.asked == [(0, NGINX), (0, REDIS), (5, NGINX), (10, NGINX), (15, NGINX)]
 
 
-def test_a_budget_that_never_allows_it_is_named_at_the_deadline() -> None:
-    node = Node(NGINX, REDIS)
-    node.answers[NGINX] = lambda _: BUDGET
-
-    ended = node.drain(60)
-
-    assert ended == held(f"The pod {NGINX} is not evicted: {BUDGET.reason}")
-    assert node.now_s == 60
-    assert len([key for _, key in node.asked if key == NGINX]) == 12
-
-
-def test_a_pod_that_may_not_be_evicted_is_asked_for_only_once() -> None:
+@pytest.mark.parametrize(
+    ("answer", "reason", "times"),
+    [
+        (lambda _: BUDGET, BUDGET.reason, 12),
+        (lambda _: FORBIDDEN, FORBIDDEN.reason, 1),
+        (lambda now_s: unreachable(now_s) if now_s < 22 else BUDGET, BUDGET.reason, 12),
+    ],
+    ids=["budget", "forbidden", "unreachable-before"],
+)
+def test_the_last_answer_is_named_at_the_deadline(
+    answer: Callable[[float], cluster.EvictionAnswer], reason: str, times: int
+) -> None:
     node = Node(NGINX)
-    node.answers[NGINX] = lambda _: FORBIDDEN
+    node.answers[NGINX] = answer
 
-    ended = node.drain(60)
-
-    assert node.asked == [(0, NGINX)]
-    assert ended == held(f"The pod {NGINX} is not evicted: {FORBIDDEN.reason}")
+    assert node.drain(60) == held(f"The pod {NGINX} is not evicted: {reason}")
+    assert (node.now_s, len(node.asked)) == (60, times)
 
 
 @pytest.mark.parametrize("answer", [FORBIDDEN, cluster.EvictionAnswer(outcome=cluster.Outcome.GONE)])
@@ -205,28 +203,34 @@ def test_a_drain_whose_lease_is_lost_ends_while_it_waits() -> None:
     assert node.now_s == 20
 
 
-def test_with_draining_off_nobody_is_asked_and_all_are_waited_for() -> None:
+@pytest.mark.parametrize(
+    ("leaves_s", "ended"), [(50, None), (1000, held("No pod is evicted, as the policy's drain is not enabled."))]
+)
+def test_with_draining_off_nobody_is_asked_and_all_are_waited_for(
+    leaves_s: float, ended: device_holders.Holders | None
+) -> None:
     node = Node(NGINX)
-    node.leaves[NGINX] = 50
+    node.leaves[NGINX] = leaves_s
 
-    assert (node.drain(enabled=False), node.now_s) == (None, 50)
-    assert node.asked == []
-
-
-def test_with_draining_off_the_deadline_says_so() -> None:
-    node = Node(NGINX)
-
-    ended = node.drain(60, enabled=False)
-
-    assert ended == held("No pod is evicted, as the policy's drain is not enabled.")
+    assert (node.drain(60, enabled=False), node.now_s, node.asked) == (ended, min(leaves_s, 60), [])
 
 
-def test_processes_of_the_host_are_only_waited_for() -> None:
-    node = Node(STRANGER)
+@pytest.mark.parametrize(
+    ("holders", "asked", "ended_s"),
+    [
+        ([STRANGER], [], 20),
+        ([STRANGER, NGINX], [(20, NGINX)], 21),
+        ([replace(STRANGER, uid="0a1b2c3d-1111-2222-3333-444455556666"), NGINX], [(0, NGINX)], 20),
+    ],
+    ids=["alone", "beside-a-pod", "of-a-nameless-pod"],
+)
+def test_processes_are_waited_for_and_those_of_the_host_keep_pods_from_eviction(
+    holders: list[str | processes.Process], asked: list[tuple[float, str]], ended_s: float
+) -> None:
+    node = Node(*holders)
     node.leaves["4711"] = 20
 
-    assert (node.drain(), node.now_s) == (None, 20)
-    assert node.asked == []
+    assert (node.drain(), node.now_s, node.asked) == (None, ended_s, asked)
 
 
 @pytest.mark.parametrize("holder", [STRANGER, processes.Holder(text="a user that is not seen in /proc")])
@@ -240,20 +244,6 @@ def test_while_a_holder_is_no_pod_nobody_is_evicted(holder: processes.Holder) ->
     assert ended == device_holders.Holders(
         holders=(holder, pod(NGINX)), notes=("No pod is evicted while a holder is no pod: end that one first.",)
     )
-
-
-def test_pods_are_evicted_as_soon_as_no_other_holder_is_left() -> None:
-    node = Node(STRANGER, NGINX)
-    node.leaves["4711"] = 20
-
-    assert (node.drain(), node.asked) == (None, [(20, NGINX)])
-
-
-def test_a_process_of_a_pod_without_a_known_name_keeps_nobody_from_being_evicted() -> None:
-    node = Node(replace(STRANGER, uid="0a1b2c3d-1111-2222-3333-444455556666"), NGINX)
-    node.leaves["4711"] = 20
-
-    assert (node.drain(), node.asked) == (None, [(0, NGINX)])
 
 
 def test_without_api_server_the_drain_waits_and_says_so() -> None:
@@ -275,15 +265,6 @@ def test_an_api_server_that_comes_back_is_asked_for_all() -> None:
 
     assert (node.drain(), node.now_s) == (None, 26)
     assert node.asked[-2:] == [(25, NGINX), (25, REDIS)]
-
-
-def test_an_api_server_that_came_back_is_not_blamed_at_the_deadline() -> None:
-    node = Node(NGINX)
-    node.answers[NGINX] = lambda now_s: unreachable(now_s) if now_s < 22 else BUDGET
-
-    ended = node.drain(60)
-
-    assert ended == held(f"The pod {NGINX} is not evicted: {BUDGET.reason}")
 
 
 def test_what_the_api_server_cannot_do_is_tried_again() -> None:
@@ -346,17 +327,6 @@ def test_a_deadline_of_less_than_a_look_is_kept() -> None:
     node.drain(0.5)
 
     assert node.pauses == [0.5]
-
-
-def test_the_end_of_the_installer_breaks_the_drain_off() -> None:
-    node = Node(NGINX)
-    node.grace_s = 100
-    node.pause = lambda seconds: node.stop.set()  # type: ignore[method-assign]
-
-    with pytest.raises(process.Cancelled):
-        node.drain()
-
-    assert node.asked == [(0, NGINX)]
 
 
 def test_the_end_of_the_installer_is_noticed_within_a_pause() -> None:

@@ -66,14 +66,7 @@ def test_they_are_installed_upgraded_and_brought_back(machine: Machine, drivers:
     assert " 2.0.2 from prebuilt, installed by us at " in status
     row = re.search(r"^hisi_zip .*$", status, re.MULTILINE)
     assert row is not None
-    assert row[0].split() == [
-        "hisi_zip",
-        "unknown",
-        "pf_q_num=256",
-        "uacce_mode=2",
-        "unknown",
-        "updates/kae/hisi_zip.ko",
-    ]
+    assert " ".join(row[0].split()) == "hisi_zip unknown pf_q_num=256 uacce_mode=2 unknown updates/kae/hisi_zip.ko"
 
 
 def test_a_driver_of_others_is_not_the_kernels_own_and_comes_back(

@@ -267,17 +267,7 @@ DRIVER: Data = {
     "policy": "tls",
     "pool": "tls",
     "vendor": "19e5",
-    "kinds": [
-        {"name": "hpre", "resource": "openfuyao.com/kae.hpre", "pf": "a258", "vf": "a259", "module": "hisi_hpre"},
-        {
-            "name": "zip",
-            "resource": "openfuyao.com/kae.zip",
-            "pf": "a250",
-            "vf": "a251",
-            "module": "hisi_zip",
-            "mode": "vfio",
-        },
-    ],
+    "kinds": PLUGIN["kinds"],
     "daemonSet": {"namespace": "kae-operator", "name": "kae-driver-tls"},
     "state": "Present",
     "driverVersion": "2.0.1",
@@ -442,11 +432,7 @@ WATCHER = Program(
     keys=("x", "", "interval_seconds", "Version", "secretName"),
     nullable=(("signing",), ("metrics",)),
     integers=(("version",), ("quietSeconds",), ("intervalSeconds",), ("metrics", "port")),
-    definitions={
-        "Author": [("author",)],
-        "MetricsEndpoint": [("metrics",)],
-        "WatcherRepository": [("repository",)],
-    },
+    definitions={"Author": [("author",)], "MetricsEndpoint": [("metrics",)], "WatcherRepository": [("repository",)]},
     written=_watchers,
     file="deployment-kae-watcher.yaml",
 )

@@ -43,35 +43,26 @@ def test_an_old_beat_and_one_of_another_boot_are_not(
     assert capsys.readouterr().out == said
 
 
-def test_no_beat_is_not_life(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert probe.main(["alive", "--program-dir", str(tmp_path)]) == 1
-
-    assert (
-        capsys.readouterr().out == f"The last beat in '{tmp_path}/alive' cannot be read: No such file or directory.\n"
-    )
-
-
-def test_a_beat_that_is_no_number_is_not_life(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "alive").write_text("soon")
+@pytest.mark.parametrize(
+    ("beat", "said"), [(None, "cannot be read: No such file or directory"), ("soon", "is no number")]
+)
+def test_what_is_no_beat_is_not_life(
+    beat: str | None, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if beat is not None:
+        (tmp_path / "alive").write_text(beat)
 
     assert probe.main(["alive", "--program-dir", str(tmp_path)]) == 1
 
-    assert capsys.readouterr().out == f"The last beat in '{tmp_path}/alive' is no number.\n"
+    assert capsys.readouterr().out == f"The last beat in '{tmp_path}/alive' {said}.\n"
 
 
 @pytest.mark.parametrize(
-    "arguments",
-    [
-        [],
-        ["dead"],
-        ["alive", "--seconds"],
-        ["alive", "--seconds", "soon"],
-        ["alive", "--second", "1"],
-        ["alive", "--seconds", "1", "--seconds", "2"],
-    ],
+    "call",
+    ["", "dead", "alive --seconds", "alive --seconds soon", "alive --second 1", "alive --seconds 1 --seconds 2"],
 )
-def test_a_wrong_call_says_how_to_call(capsys: pytest.CaptureFixture[str], arguments: list[str]) -> None:
-    assert probe.main(arguments) == 2
+def test_a_wrong_call_says_how_to_call(capsys: pytest.CaptureFixture[str], call: str) -> None:
+    assert probe.main(call.split()) == 2
 
     assert capsys.readouterr().out.startswith("usage: python -m runtime.probe alive")
 

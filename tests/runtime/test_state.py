@@ -10,12 +10,25 @@ import pytest
 from runtime import errors, state
 
 
-def test_a_ready_program_has_its_file_and_a_reason_in_it(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("acts", "left"),
+    [
+        ([("ready", "3 resources are registered")], {"ready": "3 resources are registered\n"}),
+        ([("ready", "It is loaded."), ("unready", ""), ("unready", "")], {}),
+        ([("ready", ""), ("unready", "No driver is loaded.")], {"unready": "No driver is loaded.\n"}),
+        ([("unready", "No driver is loaded."), ("unready", "The disk is full.")], {"unready": "The disk is full.\n"}),
+        ([("unready", "No driver is loaded."), ("ready", "It is loaded.")], {"ready": "It is loaded.\n"}),
+    ],
+)
+def test_a_program_that_is_ready_or_not_has_one_file_with_the_last_reason(
+    acts: list[tuple[str, str]], left: dict[str, str], tmp_path: Path
+) -> None:
     folder = state.ProgramDir(tmp_path)
 
-    folder.set_ready("3 resources are registered")
+    for name, reason in acts:
+        {"ready": folder.set_ready, "unready": folder.set_unready}[name](reason)
 
-    assert (tmp_path / "ready").read_text() == "3 resources are registered\n"
+    assert {path.name: path.read_text() for path in tmp_path.iterdir() if path.name != "alive"} == left
 
 
 def test_a_program_that_is_no_longer_ready_has_no_file(tmp_path: Path) -> None:
@@ -26,34 +39,6 @@ def test_a_program_that_is_no_longer_ready_has_no_file(tmp_path: Path) -> None:
     folder.set_unready()
 
     assert not (tmp_path / "ready").exists()
-
-
-def test_a_program_that_is_not_ready_says_why(tmp_path: Path) -> None:
-    folder = state.ProgramDir(tmp_path)
-    folder.set_ready()
-
-    folder.set_unready("No driver is loaded.")
-
-    assert (tmp_path / "unready").read_text() == "No driver is loaded.\n"
-    assert not (tmp_path / "ready").exists()
-
-
-def test_the_last_reason_is_the_one_that_is_told(tmp_path: Path) -> None:
-    folder = state.ProgramDir(tmp_path)
-    folder.set_unready("No driver is loaded.")
-
-    folder.set_unready("The disk of '/lib/modules' on the host is full.")
-
-    assert (tmp_path / "unready").read_text() == "The disk of '/lib/modules' on the host is full.\n"
-
-
-def test_a_program_that_is_ready_no_longer_says_why_it_was_not(tmp_path: Path) -> None:
-    folder = state.ProgramDir(tmp_path)
-    folder.set_unready("No driver is loaded.")
-
-    folder.set_ready("The driver is loaded.")
-
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["alive", "ready"]
 
 
 @pytest.mark.parametrize("name", ["ready", "unready"])

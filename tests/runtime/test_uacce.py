@@ -32,15 +32,13 @@ def test_a_queue_is_given_a_context_and_started(monkeypatch: pytest.MonkeyPatch)
     assert driver.asked == [(0xC004480A, bytes(4)), (0x5700, 0)]
 
 
-@pytest.mark.parametrize("number", [errno.ENOTTY, errno.EINVAL])
-def test_a_driver_without_the_ioctl_of_a_context_refuses_nothing(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    Driver(monkeypatch, context=number)
-
-    assert uacce.outcome("/dev/null") == 0
-
-
-def test_what_is_no_device_of_uacce_refuses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    Driver(monkeypatch, context=errno.ENOTTY, start=errno.ENOTTY)
+@pytest.mark.parametrize(
+    "answers",
+    [{"context": errno.ENOTTY}, {"context": errno.EINVAL}, {"context": errno.ENOTTY, "start": errno.ENOTTY}],
+    ids=["no-context", "invalid", "no-uacce"],
+)
+def test_what_lacks_the_ioctls_refuses_nothing(answers: dict[str, int], monkeypatch: pytest.MonkeyPatch) -> None:
+    Driver(monkeypatch, **answers)
 
     assert uacce.outcome("/dev/null") == 0
 
@@ -54,13 +52,9 @@ def test_a_device_without_a_free_queue_refuses_nothing(monkeypatch: pytest.Monke
     assert uacce.outcome("/dev/null") == 0
 
 
-def test_a_mailbox_that_is_busy_for_ever_refuses_the_start_of_a_queue(monkeypatch: pytest.MonkeyPatch) -> None:
-    Driver(monkeypatch, start=errno.EBUSY)
-
-    assert uacce.outcome("/dev/null") == errno.EBUSY
-
-
-@pytest.mark.parametrize("answers", [{"context": errno.EIO}, {"start": errno.EIO}, {"start": errno.EINVAL}])
+@pytest.mark.parametrize(
+    "answers", [{"context": errno.EIO}, *({"start": number} for number in (errno.EIO, errno.EINVAL, errno.EBUSY))]
+)
 def test_what_else_the_driver_answers_is_the_refusal(answers: dict[str, int], monkeypatch: pytest.MonkeyPatch) -> None:
     Driver(monkeypatch, **answers)
 
