@@ -37,13 +37,24 @@ def label_assets(folder: Path) -> None:
     inventory.write_text(json.dumps(known))
 
 
+def lose_a_node(folder: Path) -> None:
+    """Take a node out of the inventory."""
+    inventory = folder / "inventory/east.json"
+    known = json.loads(inventory.read_text())
+    del known["spec"]["nodes"][1]
+    inventory.write_text(json.dumps(known))
+
+
 def shown(folder: Path, *arguments: str) -> str:
     """Return the answer and its findings without the commit's id."""
     answer = in_process.kae(folder, "diff", *arguments)
     assert answer.code == 0
-    return f"{answer.out}{answer.err}".replace(
-        revisions.git(folder, "rev-parse", "--short=12", "HEAD").strip(), "COMMIT"
-    )
+    return anonymous(folder, f"{answer.out}{answer.err}")
+
+
+def anonymous(folder: Path, text: str) -> str:
+    """Return a text without the commit's id."""
+    return text.replace(revisions.git(folder, "rev-parse", "--short=12", "HEAD").strip(), "COMMIT")
 
 
 def data(folder: Path, *arguments: str) -> Any:

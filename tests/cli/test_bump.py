@@ -8,12 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from tests import in_process, project
+from tests import builders, in_process, project
 from tests.cli import fleet
-from tests.cli.answers import answered, refused
+from tests.cli.answers import answered, refused, told, warned
 
 ROOT = Path(__file__).parents[2]
 BUMP = ("bump", "tls", "--version", "2.3.0")
+WAVES = "spec.driver.rollout.waves holds canary and half."
 POLICY = """\
 # +argocd:skip-file-rendering
 # TLS front ends.
@@ -73,12 +74,7 @@ def after(folder: Path, before: str) -> in_process.Answer:
         ((), "10: tls driver: version 2.2.0", "version: 2.2.0   #", "version: 2.3.0   #"),
         (("--mapping", "lts"), "14: tls mapping lts: version 2.2.0", '"2.2.0"', '"2.3.0"'),
         (("--wave", "half"), "20: tls wave half: version 2.2.1", "'2.2.1'", "'2.3.0'"),
-        (
-            ("--wave", "canary"),
-            "19: tls wave canary: version unset",
-            "canary\n",
-            "canary\n              version: 2.3.0\n",
-        ),
+        (("--wave", "canary"), "19: tls wave canary: version unset", "canary\n", f"canary\n{' ' * 14}version: 2.3.0\n"),
         (("--frozen", "sick"), "24: tls frozen group sick: version 2.1.0", "2.1.0", "2.3.0"),
         (("--device-plugin",), "25: tls device plugin: version 1.4.1", "1.4.1", "2.3.0"),
     ],
@@ -96,44 +92,36 @@ def test_each_version_of_a_policy_is_changed_in_its_own_line(
 
 
 def test_programs_get_the_same_answer(tmp_path: Path) -> None:
-    folder = written(tmp_path)
+    answer = answered(written(tmp_path), "bump", "tls", "--wave", "canary", "--version", "2.3.0", "-o", "json")
 
-    assert json.loads(answered(folder, "bump", "tls", "--wave", "canary", "--version", "2.3.0", "-o", "json")) == {
-        "version": 1,
-        "diagnostics": [],
-        "policy": "tls",
-        "file": "policies/tls.yaml",
-        "line": 19,
-        "path": "spec.driver.rollout.waves[0].version",
-        "old": None,
-        "new": "2.3.0",
+    assert json.loads(answer) == {
+        **{"version": 1, "diagnostics": [], "policy": "tls", "file": "policies/tls.yaml", "line": 19},
+        **{"path": "spec.driver.rollout.waves[0].version", "old": None, "new": "2.3.0"},
     }
 
 
 def test_what_is_written_compiles(tmp_path: Path) -> None:
     folder = fleet.small(tmp_path)
 
-    bumped = in_process.kae(tmp_path, "bump", "tls", "--version", "2.10")
-    compiled = in_process.kae(folder, "compile")
+    told(folder, "bump", "tls", "--version", "2.10")
+    told(folder, "compile")
 
-    assert (bumped.code, compiled.code) == (0, 0), compiled.err
     assert '    version: "2.10"\n' in text_of(folder)
     assert "kae-driver-installer:2.10\n" in text_of(folder, "output/east/images.txt")
 
 
 def test_a_version_that_is_there_already_touches_nothing(tmp_path: Path) -> None:
     folder = written(tmp_path)
-    before = (folder / "policies/tls.yaml").stat()
 
-    answer = in_process.kae(folder, "bump", "tls", "--version", "2.2.0")
-    after = (folder / "policies/tls.yaml").stat()
+    def state() -> tuple[int, int, int]:
+        stat = (folder / "policies/tls.yaml").stat()
+        return stat.st_ino, stat.st_mtime_ns, stat.st_ctime_ns
 
-    assert answer == in_process.Answer(0, "policies/tls.yaml:10: tls driver: version is 2.2.0 already\n", "")
-    assert (after.st_ino, after.st_mtime_ns, after.st_ctime_ns) == (
-        before.st_ino,
-        before.st_mtime_ns,
-        before.st_ctime_ns,
-    )
+    before = state()
+
+    answer = answered(folder, "bump", "tls", "--version", "2.2.0")
+
+    assert (answer, state()) == ("policies/tls.yaml:10: tls driver: version is 2.2.0 already\n", before)
 
 
 def test_line_breaks_of_windows_and_an_end_without_one_are_kept(tmp_path: Path) -> None:
@@ -153,23 +141,21 @@ def test_a_policy_among_others_in_its_file_is_the_only_one_that_changes(tmp_path
     text = f"---\n---\n{fleet.CLUSTER}---\n{fleet.REST}---\n{fleet.POLICY}...\n"
     folder = project.write(tmp_path, {"policies/all.yml": text})
 
-    answer = in_process.kae(folder, "bump", "rest", "--device-plugin", "--version", "1.4.2")
+    answer = told(folder, "bump", "rest", "--device-plugin", "--version", "1.4.2")
 
-    assert (answer.code, answer.out) == (0, "policies/all.yml:19: rest device plugin: version 1.4.1 -> 1.4.2\n")
+    assert answer == "policies/all.yml:19: rest device plugin: version 1.4.1 -> 1.4.2\n"
     assert text_of(folder, "policies/all.yml") == text.replace("1.4.1", "1.4.2", 1)
 
 
 def test_a_policy_may_be_json(tmp_path: Path) -> None:
-    spec = {"driver": {"rollout": {"waves": [{"name": "canary", "percent": 5}]}}}
-    head = {"apiVersion": "device.openfuyao.com/v1alpha1", "kind": "KAEPolicy", "metadata": {"name": "tls"}}
-    text = json.dumps(head | {"spec": spec}, indent=4)
-    folder = project.write(tmp_path, {"policies/tls.json": text})
+    wave = {"name": "canary", "percent": 5}
+    policy = builders.raw("KAEPolicy", "tls", {"driver": {"rollout": {"waves": [wave]}}})
+    folder = project.write(tmp_path, {"policies/tls.json": json.dumps(policy, indent=4)})
 
-    answer = in_process.kae(folder, "bump", "tls", "--wave", "canary", "--version", "2.10")
+    answered(folder, "bump", "tls", "--wave", "canary", "--version", "2.10")
 
-    assert (answer.code, answer.err) == (0, "")
-    spec["driver"]["rollout"]["waves"] = [{"name": "canary", "version": "2.10", "percent": 5}]
-    assert text_of(folder, "policies/tls.json") == json.dumps(head | {"spec": spec}, indent=4)
+    policy["spec"]["driver"]["rollout"]["waves"] = [{"name": "canary", "version": "2.10", "percent": 5}]
+    assert text_of(folder, "policies/tls.json") == json.dumps(policy, indent=4)
 
 
 @pytest.mark.parametrize(
@@ -177,16 +163,8 @@ def test_a_policy_may_be_json(tmp_path: Path) -> None:
     [
         (("tlss",), "there is no policy 'tlss'.", "Did you mean 'tls'? policies/ holds rest and tls."),
         (("nothing-like-it",), "there is no policy 'nothing-like-it'.", "policies/ holds rest and tls."),
-        (
-            ("tls", "--wave", "cannary"),
-            "policy 'tls' has no wave 'cannary'.",
-            "Did you mean 'canary'? spec.driver.rollout.waves holds canary and half.",
-        ),
-        (
-            ("tls", "--wave", "sick"),
-            "policy 'tls' has no wave 'sick'.",
-            "spec.driver.rollout.waves holds canary and half.",
-        ),
+        (("tls", "--wave", "cannary"), "policy 'tls' has no wave 'cannary'.", f"Did you mean 'canary'? {WAVES}"),
+        (("tls", "--wave", "sick"), "policy 'tls' has no wave 'sick'.", WAVES),
         (
             ("rest", "--frozen", "a"),
             "policy 'rest' has no frozen group 'a'.",
@@ -201,32 +179,27 @@ def test_a_name_that_is_not_there_is_answered_with_those_that_are(
     folder = project.write(written(tmp_path), {"policies/rest.yaml": fleet.REST})
     before = project.tree(folder)
 
-    answer = in_process.kae(folder, "bump", *arguments, "--version", "2.3.0")
-
-    assert answer == in_process.Answer(1, "", f"kae: {message}\nhint: {hint}\n")
+    assert refused(1, folder, "bump", *arguments, "--version", "2.3.0") == f"kae: {message}\nhint: {hint}\n"
     assert project.tree(folder) == before
 
 
 def test_a_folder_without_policies_says_so(tmp_path: Path) -> None:
-    answer = in_process.kae(tmp_path, *BUMP)
+    said = "kae: there is no policy 'tls'.\nhint: `kae -C DIR` works in another folder.\n"
 
-    assert answer == in_process.Answer(
-        1, "", "kae: there is no policy 'tls'.\nhint: `kae -C DIR` works in another folder.\n"
-    )
+    assert refused(1, tmp_path, *BUMP) == said
 
 
 def test_a_policy_of_several_files_is_changed_in_the_one_that_is_named(tmp_path: Path) -> None:
     west = fleet.POLICY.replace("east", "west")
     folder = project.write(tmp_path, {"policies/east.yaml": fleet.POLICY, "policies/west/tls.yaml": west})
-
-    unclear = in_process.kae(folder, *BUMP)
     before = project.tree(folder)
-    clear = in_process.kae(folder, *BUMP, "--file", "./policies/west/tls.yaml")
+
+    unclear = refused(1, folder, *BUMP)
+    clear = told(folder, *BUMP, "--file", "./policies/west/tls.yaml")
 
     places = "policies/east.yaml:4 and policies/west/tls.yaml:4"
-    hint = "Choose a file with --file."
-    assert unclear == in_process.Answer(1, "", f"kae: policy 'tls' is written 2 times: {places}.\nhint: {hint}\n")
-    assert (clear.code, clear.out) == (0, "policies/west/tls.yaml:11: tls driver: version 2.2.0 -> 2.3.0\n")
+    assert unclear == f"kae: policy 'tls' is written 2 times: {places}.\nhint: Choose a file with --file.\n"
+    assert clear == "policies/west/tls.yaml:11: tls driver: version 2.2.0 -> 2.3.0\n"
     changed = {"policies/west/tls.yaml": west.replace("2.2.0", "2.3.0").encode()}
     assert project.tree(folder) == before | changed
 
@@ -280,24 +253,21 @@ def test_a_version_that_would_not_compile_gets_the_words_of_a_compile(
     text = fleet.POLICY.replace("  driver:\n", "  driver:\n    repository: cr.example.com/kae\n")
     folder = project.write(fleet.small(tmp_path), {"policies/tls.yaml": text})
 
-    bumped = in_process.kae(folder, "bump", "tls", "--version", version)
+    said = refused(1, folder, "bump", "tls", "--version", version)
 
-    assert (bumped.code, bumped.out, text_of(folder)) == (1, "", text)
+    assert text_of(folder) == text
+    assert f"error[{code}]" in said
     project.write(folder, {"policies/tls.yaml": text.replace("2.2.0", by_hand)})
-    compiled = in_process.kae(folder, "compile", "--no-cache")
-    assert f"error[{code}]" in bumped.err
-    assert bumped.err == compiled.err
+    assert said == refused(1, folder, "compile", "--no-cache")
 
 
 def test_only_the_warnings_that_a_version_brings_are_shown(tmp_path: Path) -> None:
     folder = written(tmp_path, POLICY.replace("version: 2.2.0 ", "image: kae "))
 
-    fine = in_process.kae(folder, "bump", "tls", "--wave", "half", "--version", "2.3.0")
-    mutable = in_process.kae(folder, "bump", "tls", "--device-plugin", "--version", "latest")
-
-    assert (fine.code, fine.err) == (0, "")
-    assert (mutable.code, mutable.err.count("warning[")) == (0, 1)
-    assert "warning[mutable-tag]: 'cr.openfuyao.cn/openfuyao/kae-device-plugin:latest'" in mutable.err
+    assert warned(folder, "bump", "tls", "--wave", "half", "--version", "2.3.0") == ""
+    mutable = warned(folder, "bump", "tls", "--device-plugin", "--version", "latest")
+    assert mutable.count("warning[") == 1
+    assert "warning[mutable-tag]: 'cr.openfuyao.cn/openfuyao/kae-device-plugin:latest'" in mutable
 
 
 def test_a_version_that_would_not_compile_is_a_diagnostic_for_programs(tmp_path: Path) -> None:
@@ -305,10 +275,10 @@ def test_a_version_that_would_not_compile_is_a_diagnostic_for_programs(tmp_path:
 
     answer = in_process.kae(folder, "bump", "tls", "--version", "a b", "-o", "json")
 
-    (found,) = json.loads(answer.out)["diagnostics"]
+    (finding,) = json.loads(answer.out)["diagnostics"]
     assert answer.code == 1
     assert "error[invalid-value]" in answer.err
-    assert (found["code"], found["file"], found["line"]) == ("invalid-value", "policies/tls.yaml", 10)
+    assert (finding["code"], finding["file"], finding["line"]) == ("invalid-value", "policies/tls.yaml", 10)
     assert text_of(folder) == POLICY
 
 
@@ -333,9 +303,7 @@ def test_mistakes_elsewhere_do_not_stand_in_the_way(tmp_path: Path) -> None:
     folder = project.write(written(tmp_path), {"policies/rest.yaml": fleet.REST.replace("default", "defualt")})
     project.write(folder, {"policies/broken.yaml": "a: b: c\n", "inventory/east.json": "{"})
 
-    answer = in_process.kae(folder, *BUMP, "--file", "policies/tls.yaml")
-
-    assert (answer.code, answer.err) == (0, "")
+    assert warned(folder, *BUMP, "--file", "policies/tls.yaml") == ""
 
 
 def test_a_link_stays_a_link_and_its_target_keeps_its_mode(tmp_path: Path) -> None:

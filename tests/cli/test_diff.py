@@ -1,6 +1,5 @@
 """`kae diff`: what the change between two revisions does."""
 
-import json
 import re
 import shutil
 from pathlib import Path
@@ -94,10 +93,7 @@ def test_an_installer_that_has_removed_its_driver_keeps_none(rollout: Path) -> N
 
 
 def test_a_node_that_leaves_does_not_hide_what_others_lose(rollout: Path) -> None:
-    inventory = rollout / "inventory/east.json"
-    known = json.loads(inventory.read_text())
-    del known["spec"]["nodes"][1]
-    inventory.write_text(json.dumps(known))
+    diffs.lose_a_node(rollout)
     diffs.change(rollout, "absent")
 
     assert "1 node leaves the inventory. 23 nodes lose the driver." in diffs.shown(rollout)
@@ -132,12 +128,11 @@ def test_two_commits_are_compared_without_a_checkout(rollout: Path) -> None:
     shutil.rmtree(rollout / "inventory")
     diffs.change(rollout, "sharing")
 
-    found = diffs.data(rollout, before, "--to", "HEAD")
+    compared = diffs.data(rollout, before, "--to", "HEAD")
 
-    assert [field["path"] for item in found["intent"] for field in item["fields"]] == [
-        "spec.driver.rollout.waves[canary].version"
-    ]
-    assert [(effect["nodes"], effect["driver"]) for effect in found["effects"]] == [(["kp920-rack3-05"], "swaps")]
+    paths = [field["path"] for item in compared["intent"] for field in item["fields"]]
+    assert paths == ["spec.driver.rollout.waves[canary].version"]
+    assert [(effect["nodes"], effect["driver"]) for effect in compared["effects"]] == [(["kp920-rack3-05"], "swaps")]
 
 
 def test_the_effect_names_the_line_that_causes_it(rollout: Path) -> None:
@@ -161,10 +156,10 @@ def test_the_folders_are_those_of_the_revisions_own_project_file(rollout: Path) 
     (rollout / "policies").rename(rollout / "rules")
     (rollout / "kae.yaml").write_text("policies: rules\n")
 
-    found = diffs.data(rollout)
+    compared = diffs.data(rollout)
 
-    assert [(item["kind"], item["action"]) for item in found["intent"]] == [("kae.yaml", "added")]
-    assert found["effects"] == []
+    assert [(item["kind"], item["action"]) for item in compared["intent"]] == [("kae.yaml", "added")]
+    assert compared["effects"] == []
 
 
 def test_links_are_followed_inside_of_the_repository_only(rollout: Path) -> None:
@@ -173,9 +168,7 @@ def test_links_are_followed_inside_of_the_repository_only(rollout: Path) -> None
     (rollout / "inventory").rename(rollout / "nodes")
     (rollout / "inventory").symlink_to("nodes")
     revisions.commit(rollout)
-
     assert diffs.shown(rollout) == ""
-
     (rollout / "policies/other.yaml").symlink_to("/etc/hostname")
     revisions.commit(rollout)
     (rollout / "policies/other.yaml").unlink()
@@ -225,13 +218,9 @@ def test_a_range_of_revisions_is_answered_with_the_words_for_it(rollout: Path, r
 def test_a_project_without_a_commit_has_nothing_to_compare_with(tmp_path: Path) -> None:
     fleet.small(tmp_path)
 
-    outside = in_process.kae(tmp_path, "diff")
+    assert refused(3, tmp_path, "diff").startswith("kae: git says: not a git repository")
     revisions.git(tmp_path, "init", "--quiet")
-    inside = in_process.kae(tmp_path, "diff")
-
-    assert (outside.code, inside.code) == (3, 3)
-    assert outside.err.startswith("kae: git says: not a git repository")
-    assert "hint: The repository has no commit yet: make one first.\n" in inside.err
+    assert "hint: The repository has no commit yet: make one first.\n" in refused(3, tmp_path, "diff")
 
 
 def test_the_exit_code_says_whether_something_differs_if_it_is_asked_for(rollout: Path) -> None:

@@ -2,7 +2,6 @@
 
 import json
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import hypothesis
@@ -13,26 +12,20 @@ from syrupy.assertion import SnapshotAssertion
 
 from compiler.views.review import escapes, markdown
 from tests import builders, in_process, project, revisions
-from tests.cli import diffs
+from tests.cli import diffs, fleet
+from tests.cli.answers import told
 
 
 def comment(folder: Path, *arguments: str) -> str:
     """Return the comment on a change."""
-    answer = in_process.kae(folder, "diff", "-o", "markdown", *arguments)
-    assert answer.code == 0, answer.err
-    return answer.out
-
-
-def anonymous(folder: Path, text: str) -> str:
-    """Return a text without the commit's id."""
-    return text.replace(revisions.git(folder, "rev-parse", "--short=12", "HEAD").strip(), "COMMIT")
+    return told(folder, "diff", "-o", "markdown", *arguments)
 
 
 @pytest.mark.parametrize("name", ["canary", "absent", "rename", "virtual functions", "drain", "another selector"])
 def test_a_change_is_a_comment_with_a_table_on_top(rollout: Path, name: str, snapshot: SnapshotAssertion) -> None:
     diffs.change(rollout, name)
 
-    assert anonymous(rollout, comment(rollout)) == snapshot
+    assert diffs.anonymous(rollout, comment(rollout)) == snapshot
 
 
 def test_what_takes_most_away_is_first(rollout: Path) -> None:
@@ -46,18 +39,13 @@ def test_what_takes_most_away_is_first(rollout: Path) -> None:
 
 
 def test_a_node_that_leaves_is_counted_among_those_that_the_cluster_had(rollout: Path) -> None:
-    inventory = rollout / "inventory/east.json"
-    known = json.loads(inventory.read_text())
-    del known["spec"]["nodes"][1]
-    inventory.write_text(json.dumps(known))
+    diffs.lose_a_node(rollout)
 
     text = comment(rollout)
 
     assert text.startswith("### 1 of 24 nodes in cluster east is affected\n")
-    assert (
-        "**On the other 23 nodes neither driver nor device plugin changes. 1 node leaves the inventory. No other"
-        in text
-    )
+    said = "**On the other 23 nodes neither driver nor device plugin changes. 1 node leaves the inventory. No other"
+    assert said in text
 
 
 def test_a_change_that_does_nothing_gives_no_comment(rollout: Path) -> None:
@@ -68,40 +56,27 @@ def test_a_change_that_does_nothing_gives_no_comment(rollout: Path) -> None:
     assert in_process.kae(rollout, "diff", "--format", "github").out == ""
 
 
-def test_what_does_not_compile_is_said_in_the_comment(rollout: Path) -> None:
+def test_what_does_not_compile_is_an_error_in_every_format(rollout: Path) -> None:
     diffs.edit(rollout, ("maxParallel: 2", "maxParallel: two"))
+    calls = {
+        **{form: ("--format", form) for form in ("json", "github", "sarif")},
+        **{"markdown": ("-o", "markdown"), "data": ("-o", "json"), "quiet": ("--quiet",), "text": ()},
+    }
 
-    answer = in_process.kae(rollout, "diff", "-o", "markdown")
+    answers = {name: in_process.kae(rollout, "diff", *options) for name, options in calls.items()}
 
-    assert answer.code == 1
-    assert answer.out.startswith("### What does not compile has no effect that could be shown\n")
-    assert "policies/tls.yaml:17:20: error&#91;wrong-type&#93;" in answer.out
-
-
-@pytest.mark.parametrize("form", ["json", "github", "sarif"])
-def test_what_does_not_compile_is_an_error_in_the_formats_of_programs(rollout: Path, form: str) -> None:
-    diffs.edit(rollout, ("maxParallel: 2", "maxParallel: two"))
-
-    answer = in_process.kae(rollout, "diff", "--format", form)
-
-    assert answer.code == 1
-    if form == "github":
-        assert answer.out.startswith("::error file=policies/tls.yaml,title=wrong-type,line=17,col=20::Expected")
-    elif form == "sarif":
-        (result,) = json.loads(answer.out)["runs"][0]["results"]
-        assert (result["ruleId"], result["level"]) == ("wrong-type", "error")
-    else:
-        (finding,) = json.loads(answer.out)["diagnostics"]
+    assert {answer.code for answer in answers.values()} == {1}
+    github, comment = answers["github"].out, answers["markdown"].out
+    assert github.startswith("::error file=policies/tls.yaml,title=wrong-type,line=17,col=20::Expected")
+    (result,) = json.loads(answers["sarif"].out)["runs"][0]["results"]
+    assert (result["ruleId"], result["level"]) == ("wrong-type", "error")
+    for name in ("json", "data"):
+        (finding,) = json.loads(answers[name].out)["diagnostics"]
         assert (finding["code"], finding["severity"], finding["line"]) == ("wrong-type", "error", 17)
-
-
-def test_what_does_not_compile_is_an_error_when_quiet_and_for_programs_too(rollout: Path) -> None:
-    diffs.edit(rollout, ("maxParallel: 2", "maxParallel: two"))
-
-    assert "policies/tls.yaml:17:20: error[wrong-type]" in in_process.kae(rollout, "diff", "--quiet").err
-    assert in_process.kae(rollout, "diff").err == ""
-    (finding,) = json.loads(in_process.kae(rollout, "diff", "-o", "json").out)["diagnostics"]
-    assert finding["code"] == "wrong-type"
+    assert comment.startswith("### What does not compile has no effect that could be shown\n")
+    assert "policies/tls.yaml:17:20: error&#91;wrong-type&#93;" in comment
+    assert "policies/tls.yaml:17:20: error[wrong-type]" in answers["quiet"].err
+    assert answers["text"].err == ""
 
 
 def test_what_did_not_compile_before_the_change_is_a_notice(rollout: Path) -> None:
@@ -119,29 +94,34 @@ def test_what_did_not_compile_before_the_change_is_a_notice(rollout: Path) -> No
 
 
 def test_risks_are_below_the_table_with_those_that_are_accepted(rollout: Path) -> None:
-    diffs.change(rollout, "no waves")
-    revisions.commit(rollout)
-    diffs.edit(rollout, ("version: 2.2.0", "version: 2.1.0"))
+    downgrade(rollout)
 
-    text = comment(rollout, "--accept", "large-step")
+    top, _, folded = comment(rollout, "--accept", "large-step").partition("<details>")
 
-    top, _, folded = text.partition("<details>")
     assert "**Risks**" not in folded
-    listed = re.findall(r"^- \*\*(\w+)\*\* `([\w:/-]+)`", top[top.index("**Risks**") :], re.MULTILINE)
-    assert ("warning", "driver-downgrade") in listed
-    assert listed[-1] == ("accepted", "large-step:east/tls")
+    risks = listed(top[top.index("**Risks**") :])
+    assert ("warning", "driver-downgrade") in risks
+    assert risks[-1] == ("accepted", "large-step:east/tls")
+
+
+def downgrade(folder: Path) -> None:
+    """Take a driver without waves back to an earlier version."""
+    diffs.change(folder, "no waves")
+    revisions.commit(folder)
+    diffs.edit(folder, ("version: 2.2.0", "version: 2.1.0"))
+
+
+def listed(text: str) -> list[tuple[str, str]]:
+    """Return the state and the scope of each risk."""
+    return re.findall(r"^- \*\*(\w+)\*\* `([\w:/-]+)`", text, re.MULTILINE)
 
 
 def test_a_risk_that_is_an_error_is_before_the_warnings(rollout: Path) -> None:
-    diffs.change(rollout, "no waves")
-    revisions.commit(rollout)
-    diffs.edit(rollout, ("version: 2.2.0", "version: 2.1.0"))
+    downgrade(rollout)
 
     answer = in_process.kae(rollout, "diff", "-o", "markdown", "--fail-on", "large-step")
 
-    assert answer.code == 1
-    listed = re.findall(r"^- \*\*(\w+)\*\* `([\w:/-]+)`", answer.out, re.MULTILINE)
-    assert listed[0] == ("error", "large-step")
+    assert (answer.code, listed(answer.out)[0]) == (1, ("error", "large-step"))
 
 
 def test_privileges_that_objects_gain_are_told(rollout: Path) -> None:
@@ -155,9 +135,8 @@ def test_privileges_that_objects_gain_are_told(rollout: Path) -> None:
     assert re.search(r"^  - `\+` .*pods/eviction", folded, re.MULTILINE)
 
 
-HOSTILE = (
-    "a|b <script>alert(1)</script> `c` ``d @team #1 !2 ~3 [x](http://y.z) www.w.v **bold** _it_ </details>\n/close\n"
-)
+LINK = "[x](http://y.z) www.w.v"
+HOSTILE = f"a|b <script>alert(1)</script> `c` ``d @team #1 !2 ~3 {LINK} **bold** _it_ </details>\n/close\n"
 
 
 def test_no_value_of_a_document_is_markup_or_a_mention(rollout: Path) -> None:
@@ -203,13 +182,11 @@ def large(folder: Path, nodes: int, clusters: int) -> Path:
     """Write a fleet of nodes with long names, as committed, and change what each of them gets."""
     policies = []
     for number in range(clusters):
-        name = f"cluster-{number:03}-{'c' * 20}"
-        known = [
+        known = tuple(
             builders.kubernetes_node(f"{number:03}-{index:05}-{'n' * 50}", builders.HPRE | {"pool": f"p{index % 7}"})
             for index in range(nodes)
-        ]
-        listed = json.dumps({"apiVersion": "v1", "kind": "List", "items": known})
-        project.write(folder, {f"inventory/{name}.json": listed})
+        )
+        project.write(folder, {f"inventory/cluster-{number:03}-{'c' * 20}.json": fleet.listed(known)})
     for pool in range(7):
         spec = {"nodeSelector": {"matchLabels": {"pool": f"p{pool}"}}, **builders.PINNED}
         policies.append(builders.raw("KAEPolicy", f"policy-{pool}-{'p' * 20}", spec))
@@ -226,31 +203,23 @@ def test_a_comment_is_never_longer_than_code_hosts_take_and_says_what_it_leaves_
     assert 50_000 < len(text.encode()) <= markdown.LIMIT < 65_536
     assert text.startswith("### 3600 of 3600 nodes in 12 clusters are affected\n")
     named = len(re.findall(r"^- `cluster-", text, re.MULTILINE))
-    found = re.search(r"^… and (\d+) more nodes; `kae diff HEAD` shows all\.$", text, re.MULTILINE)
+    (more,) = re.findall(r"^… and (\d+) more nodes; `kae diff HEAD` shows all\.$", text, re.MULTILINE)
     assert named
-    assert found
     shown = sum(line.count("`, `") + 1 for line in re.findall(r"^- (`cluster-.*)$", text, re.MULTILINE))
-    assert shown + int(found[1]) == 3600
+    assert shown + int(more) == 3600
     assert text.count("</details>") == text.count("<details>")
-
-
-def annotations(text: str) -> Iterator[str]:
-    """Yield the notices of an answer for GitHub."""
-    return (line for line in text.splitlines() if line.startswith("::notice"))
 
 
 def test_an_effect_is_a_notice_at_the_line_that_causes_it(rollout: Path) -> None:
     diffs.change(rollout, "canary")
     diffs.edit(rollout, ("version: 1.4.1", "version: 1.5.0"))
 
-    first, second = annotations(in_process.kae(rollout, "diff", "--format", "github").out)
+    lines = in_process.kae(rollout, "diff", "--format", "github").out.splitlines()
 
-    assert first.startswith(
-        "::notice file=policies/tls.yaml,title=effect,line=21,col=20::1 node of policy tls goes from driver 2.2.0"
-    )
-    assert second.startswith(
-        "::notice file=policies/tls.yaml,title=effect,line=26,col=14::23 nodes of policy tls go from"
-    )
+    first, second = (line for line in lines if line.startswith("::notice"))
+    head = "::notice file=policies/tls.yaml,title=effect,line="
+    assert first.startswith(f"{head}21,col=20::1 node of policy tls goes from driver 2.2.0")
+    assert second.startswith(f"{head}26,col=14::23 nodes of policy tls go from")
 
 
 def test_effects_are_notes_of_sarif(rollout: Path) -> None:
@@ -265,6 +234,4 @@ def test_effects_are_notes_of_sarif(rollout: Path) -> None:
 
 
 def test_a_comment_and_annotations_are_two_answers(rollout: Path) -> None:
-    answer = in_process.kae(rollout, "diff", "-o", "markdown", "--format", "github")
-
-    assert answer.code == 2
+    assert in_process.kae(rollout, "diff", "-o", "markdown", "--format", "github").code == 2

@@ -26,22 +26,21 @@ UNKNOWN = "### What this pull request does is not known"
 @pytest.fixture(params=["github", "gitlab"])
 def host(request: pytest.FixtureRequest) -> Iterator[CodeHost]:
     """A code host with a pull request."""
-    with codehosts.serving(request.param) as found:
-        yield found
+    with codehosts.serving(request.param) as host:
+        yield host
 
 
 @pytest.fixture
 def world(tmp_path: Path, repository_root: Path) -> World:
     """An environment with kae, and a clone of the example of docs/rollouts.md in it with the scripts of the jobs."""
-    found = World(tmp_path, repository_root)
-    made = tmp_path / "made"
-    shutil.copytree(diffs.EXAMPLE, made)
+    world = World(tmp_path, repository_root)
+    made = shutil.copytree(diffs.EXAMPLE, tmp_path / "made")
     shutil.copytree(SCRIPTS, made / "ci")
     (made / "ci/review.sh").chmod(0o755)
     revisions.commit(made)
-    found.git(tmp_path, "clone", "--quiet", "--bare", "made", "fleet.git")
-    found.clone("a")
-    return found
+    world.git(tmp_path, "clone", "--quiet", "--bare", "made", "fleet.git")
+    world.clone("a")
+    return world
 
 
 @functools.cache
@@ -139,8 +138,7 @@ def test_a_job_without_a_review_updates_the_comment_to_say_so(host: CodeHost, tm
 def test_an_empty_difference_makes_no_comment(host: CodeHost, tmp_path: Path) -> None:
     comment(host, tmp_path, "")
 
-    assert host.writes() == []
-    assert host.comments == []
+    assert (host.writes(), host.comments) == ([], [])
 
 
 def test_an_earlier_comment_is_updated_when_nothing_is_left_of_the_change(host: CodeHost, tmp_path: Path) -> None:
@@ -200,33 +198,35 @@ def test_the_script_prints_what_it_does_and_ends_with_1_at_an_error(tmp_path: Pa
             for environment in environments
         )
 
-    assert fine.returncode == 0
-    assert fine.stdout == "Commented.\n"
-    assert wrong.returncode == 1
+    assert (fine.returncode, fine.stdout, wrong.returncode) == (0, "Commented.\n", 1)
     assert ": 404 Not Found" in wrong.stderr
     assert "Traceback" not in wrong.stderr
 
 
-def propose(world: World, *trailers: str, edit: str = "canary") -> Path:
-    """Commit a change on a branch, and check out what GitHub does; return the clone."""
-    clone = world.folder / "a"
+@pytest.fixture
+def clone(world: World) -> Path:
+    """The clone in the environment."""
+    return world.folder / "a"
+
+
+def propose(world: World, clone: Path, edit: str = "canary") -> None:
+    """Commit a change on a branch, and check out what GitHub does."""
     world.git(clone, "checkout", "--quiet", "-b", "change")
     if edit:
         diffs.change(clone, edit)
     (clone / "notes.txt").write_text("a note\n")
-    world.git(clone, "add", "--all")
-    messages = [part for trailer in ("Change", *trailers) for part in ("--message", trailer)]
-    world.git(clone, "commit", "--quiet", *messages)
-    world.merge(clone)
-    return clone
+    world.propose(clone, "Change")
 
 
-def test_a_review_has_the_comment_the_page_the_summary_and_annotations(world: World) -> None:
-    clone = propose(world)
+def summarised(world: World) -> dict[str, str]:
+    """The variables of a job of GitHub that writes a summary."""
+    return jobs.ACTIONS | {"GITHUB_STEP_SUMMARY": str(world.folder / "summary")}
 
-    done = world.ended(
-        0, clone, "ci/review.sh", GITHUB_ACTIONS="true", GITHUB_STEP_SUMMARY=str(world.folder / "summary")
-    )
+
+def test_a_review_has_the_comment_the_page_the_summary_and_annotations(world: World, clone: Path) -> None:
+    propose(world, clone)
+
+    done = world.ended(0, clone, "ci/review.sh", **summarised(world))
 
     text = (clone / "review/comment.md").read_text()
     assert text.startswith("### 1 of 24 nodes in cluster east is affected\n")
@@ -236,14 +236,13 @@ def test_a_review_has_the_comment_the_page_the_summary_and_annotations(world: Wo
     assert [one.startswith("notice 1 node of policy tls goes from driver 2.2.0 to 2.3.0") for one in said] == [True]
 
 
-def test_no_line_of_a_review_is_a_workflow_command(world: World) -> None:
-    diffs.edit(world.folder / "a", ("version: 1.4.1", "version: 1.4.1\n    priorityClassName: '##[add-mask]the'"))
-    diffs.edit(
-        world.folder / "a", ("  driver:\n", '  driver:\n    env: [{name: X, value: "a\\n::error::b ##[add-mask]c"}]\n')
-    )
-    clone = propose(world)
+def test_no_line_of_a_review_is_a_workflow_command(world: World, clone: Path) -> None:
+    priority = ("version: 1.4.1", "version: 1.4.1\n    priorityClassName: '##[add-mask]the'")
+    env = ("  driver:\n", '  driver:\n    env: [{name: X, value: "a\\n::error::b ##[add-mask]c"}]\n')
+    diffs.edit(clone, priority, env)
+    propose(world, clone)
 
-    done = world.run(clone, "ci/review.sh", GITHUB_ACTIONS="true")
+    done = world.run(clone, "ci/review.sh", **jobs.ACTIONS)
 
     assert "##[add-mask]" in done.stdout
     said = [one.split()[0] for one in jobs.commands(done.stdout + done.stderr)]
@@ -251,8 +250,7 @@ def test_no_line_of_a_review_is_a_workflow_command(world: World) -> None:
     assert said.count("stop-commands") == 2  # The difference, and why there is no page of the fleet.
 
 
-def test_a_review_of_gitlab_compares_with_the_base_of_the_merge_request(world: World) -> None:
-    clone = world.folder / "a"
+def test_a_review_of_gitlab_compares_with_the_base_of_the_merge_request(world: World, clone: Path) -> None:
     base = world.git(clone, "rev-parse", "HEAD")
     diffs.change(clone, "canary")
     world.commit(clone, "One")
@@ -265,18 +263,17 @@ def test_a_review_of_gitlab_compares_with_the_base_of_the_merge_request(world: W
     assert (clone / "review/comment.md").read_text().startswith("### 24 of 24 nodes in cluster east are affected\n")
 
 
-def test_a_review_of_a_change_that_does_nothing_has_an_empty_comment(world: World) -> None:
-    clone = propose(world, edit="")
+def test_a_review_of_a_change_that_does_nothing_has_an_empty_comment(world: World, clone: Path) -> None:
+    propose(world, clone, edit="")
 
-    done = world.run(clone, "ci/review.sh", GITHUB_ACTIONS="true", GITHUB_STEP_SUMMARY=str(world.folder / "summary"))
+    done = world.run(clone, "ci/review.sh", **summarised(world))
 
     assert (done.returncode, done.stdout) == (0, "")
     assert (clone / "review/comment.md").read_bytes() == b""
     assert (world.folder / "summary").read_text() == "The pull request does nothing to any node.\n"
 
 
-def test_a_review_of_wrong_documents_fails_and_says_so_in_the_comment(world: World) -> None:
-    clone = world.folder / "a"
+def test_a_review_of_wrong_documents_fails_and_says_so_in_the_comment(world: World, clone: Path) -> None:
     diffs.edit(clone, ("maxParallel: 2", "maxParallel: two"))
     world.commit(clone, "Change")
 
@@ -285,27 +282,24 @@ def test_a_review_of_wrong_documents_fails_and_says_so_in_the_comment(world: Wor
     assert (clone / "review/comment.md").read_text().startswith("### What does not compile")
 
 
-def test_a_risk_that_is_an_error_fails_the_review_until_a_commit_accepts_it(world: World) -> None:
-    clone = world.folder / "a"
+def test_a_risk_that_is_an_error_fails_the_review_until_a_commit_accepts_it(world: World, clone: Path) -> None:
     (clone / "kae.yaml").write_text("findings: {large-step: error}\n")
     diffs.change(clone, "no waves")
     world.commit(clone, "Begin")
     diffs.edit(clone, ("version: 2.2.0", "version: 2.3.0"))
     world.commit(clone, "Go")
-    first = world.run(clone, "ci/review.sh", "HEAD~1")
-    told = (clone / "review/comment.md").read_text()
+    world.ended(1, clone, "ci/review.sh", "HEAD~1")
+    assert "- **error** `large-step`" in (clone / "review/comment.md").read_text()
     world.git(clone, "commit", "--quiet", "--allow-empty", "-m", "Accept", "-m", "Kae-Accept: large-step:east/tls")
 
-    second = world.run(clone, "ci/review.sh", "HEAD~2")
+    world.ended(0, clone, "ci/review.sh", "HEAD~2")
 
-    assert (first.returncode, second.returncode) == (1, 0), second.stderr
-    assert "- **error** `large-step`" in told
     assert "- **accepted** `large-step:east/tls`" in (clone / "review/comment.md").read_text()
     assert "It is accepted as large-step:east/tls." in (clone / "review/fleet.html").read_text()
 
 
-def test_a_review_writes_through_no_link_of_the_repository(world: World) -> None:
-    clone = propose(world)
+def test_a_review_writes_through_no_link_of_the_repository(world: World, clone: Path) -> None:
+    propose(world, clone)
     outside = world.folder / "outside"
     outside.mkdir()
     (clone / "review").symlink_to(outside)
@@ -315,35 +309,31 @@ def test_a_review_writes_through_no_link_of_the_repository(world: World) -> None
     assert project.tree(outside) == {}
 
 
-def test_a_clone_without_the_base_reviews_nothing_and_fails(world: World) -> None:
-    done = world.ended(1, world.folder / "a", "ci/review.sh", "0" * 40)
+def test_a_clone_without_the_base_reviews_nothing_and_fails(world: World, clone: Path) -> None:
+    done = world.ended(1, clone, "ci/review.sh", "0" * 40)
 
     assert "so what the pull request does is not known." in done.stderr
-    told = (world.folder / "a/review/comment.md").read_text()
+    told = (clone / "review/comment.md").read_text()
     assert told == f"{UNKNOWN}\n\nThis clone has no commit '{'0' * 40}'.\n"
 
 
-def review(world: World) -> tuple[int, str, str]:
+def review(world: World, clone: Path) -> tuple[int, str, str]:
     """Review the last commit, as GitHub does; return the exit code, the comment and the log."""
-    summary = world.folder / "summary"
-    done = world.run(
-        world.folder / "a", "ci/review.sh", "HEAD~1", GITHUB_ACTIONS="true", GITHUB_STEP_SUMMARY=str(summary)
-    )
-    told = (world.folder / "a/review/comment.md").read_text()
-    assert summary.read_text() == (told or "The pull request does nothing to any node.\n")
+    done = world.run(clone, "ci/review.sh", "HEAD~1", **summarised(world))
+    told = (clone / "review/comment.md").read_text()
+    assert (world.folder / "summary").read_text() == (told or "The pull request does nothing to any node.\n")
     return done.returncode, told, done.stdout + done.stderr
 
 
-def test_a_wrong_kae_yaml_leaves_unknown_what_the_pull_request_does(world: World) -> None:
-    clone = world.folder / "a"
+def test_a_wrong_kae_yaml_leaves_unknown_what_the_pull_request_does(world: World, clone: Path) -> None:
     (clone / "kae.yaml").write_text("findngs: {}\n")
     world.commit(clone, "Change")
 
-    code, told, _ = review(world)
+    code, told, _ = review(world, clone)
 
     assert code == 1
-    assert told.startswith(f"{UNKNOWN}\n\nkae diff ended with 1 and gave no answer.\n\n    kae.yaml:1:1: error")
-    assert "    kae.yaml:1:1: error[unknown-field]" in told
+    said = "kae diff ended with 1 and gave no answer.\n\n    kae.yaml:1:1: error[unknown-field]"
+    assert told.startswith(f"{UNKNOWN}\n\n{said}")
 
 
 @pytest.mark.parametrize(
@@ -355,28 +345,27 @@ def test_a_wrong_kae_yaml_leaves_unknown_what_the_pull_request_does(world: World
     ],
 )
 def test_a_failure_of_kae_diff_leaves_unknown_what_the_pull_request_does(
-    world: World, code: int, said: str, quoted: str
+    world: World, clone: Path, code: int, said: str, quoted: str
 ) -> None:
-    propose(world)
+    propose(world, clone)
     world.install(world.folder / "bin/kae", f"printf {said} >&2; exit {code}")
 
-    ended, told, log = review(world)
+    ended, told, log = review(world, clone)
 
     assert ended == code
     assert told == f"{UNKNOWN}\n\nkae diff ended with {code} and gave no answer.\n" + (quoted and f"\n{quoted}")
     assert f"There is no page of the fleet, as kae report ended with {code}:\n" in log
 
 
-def test_a_report_that_fails_is_said_in_the_log_and_fails_the_job(world: World) -> None:
-    propose(world)
+def test_a_report_that_fails_is_said_in_the_log_and_fails_the_job(world: World, clone: Path) -> None:
+    propose(world, clone)
     kae = shutil.which("kae", path=world.environment["PATH"])
     words = "[ $1 != report ] || { echo 'no space left ##[add-mask]the' >&2; exit 3; }"
     own = world.folder / "own"
-    own.mkdir()
     world.install(own / "kae", f'{words}; exec {kae} "$@"')
     world.environment["PATH"] = f"{own}:{world.environment['PATH']}"
 
-    code, told, log = review(world)
+    code, told, log = review(world, clone)
 
     assert code == 3
     assert told.startswith("### 1 of 24 nodes")
