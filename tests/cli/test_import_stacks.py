@@ -17,16 +17,11 @@ def source(case: str) -> str:
     return (CASES / case / "source.yaml").read_text(encoding="utf-8")
 
 
-def changed(text: str, old: str, new: str) -> str:
-    """Return a source with a part replaced, which it has."""
-    assert old in text
-    return text.replace(old, new)
-
-
 MODULE, SPECIAL, ONLOAD = map(source, ("module-of-one-kernel", "special-resource", "onload"))
+RECIPE = "recipes/simple-kmod/recipe.yaml"
 IMAGE = "          containerImage: drivers/simple-kmod\n"
 KMODS = "kmodNames: [simple-kmod, simple-procfs-kmod]"
-LONG = changed(MODULE, "  name: simple-kmod", "  name: a-module-with-a-long-name")
+LONG = MODULE.replace("  name: simple-kmod", "  name: a-module-with-a-long-name")
 
 
 @pytest.mark.parametrize("case", sorted(path.name for path in CASES.iterdir()))
@@ -65,10 +60,7 @@ def test_a_recipe_is_written_to_its_own_folder_and_the_policy_to_the_named_file(
         ({}, "cannot be "),
         ({"policies": "a file\n"}, "cannot be "),
         ({"recipes/.schemas": "a file\n", "policies/README.md": ""}, "cannot be "),
-        (
-            {"recipes/simple-kmod/recipe.yaml": "mine\n", "policies/README.md": ""},
-            "' exists, and would be overwritten.",
-        ),
+        ({RECIPE: "mine\n", "policies/README.md": ""}, f"'{RECIPE}' exists, and would be overwritten."),
     ],
 )
 def test_neither_is_written_where_one_of_them_cannot_be(in_the_way: dict[str, str], said: str, tmp_path: Path) -> None:
@@ -92,35 +84,49 @@ def test_recipe_and_policy_have_the_names_of_the_call(tmp_path: Path) -> None:
 
 
 def test_a_name_that_is_too_long_for_a_recipe_asks_for_another(tmp_path: Path) -> None:
-    assert "hint: Choose another one by --recipe NAME." in imported(tmp_path, LONG).err
+    answer = imported(tmp_path, LONG)
+
+    said = "source.yaml:4:9: error[import-source]: 'a-module-with-a-long-name' cannot be the name of a recipe"
+    assert (answer.code, answer.out) == (1, "")
+    assert said in answer.err
+    assert "hint: Choose another one by --recipe NAME." in answer.err
     assert imported(tmp_path, LONG, "--recipe", "kmod").code == 0
+    reserved = imported(tmp_path, MODULE, "--recipe", "npu")
+    assert (reserved.code, reserved.out) == (1, "")
+    assert "error[recipe-name]: A recipe cannot be named 'npu'." in reserved.err
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "old", "new", "said"),
     [
-        (changed(MODULE, "moduleLoader:", "devicePlugin:"), "import-source]: The Module loads no module"),
+        (MODULE, "moduleLoader:", "devicePlugin:", "error[import-source]: The Module loads no module"),
         (
-            changed(MODULE, "moduleName: simple-kmod", "rawArgs: {load: [x]}"),
-            "import-source]: The Module names no module.",
+            MODULE,
+            "moduleName: simple-kmod",
+            "rawArgs: {load: [x]}",
+            "error[import-source]: The Module names no module.",
         ),
-        (changed(MODULE, IMAGE, ""), "import-source]: The mapping has no image."),
-        (changed(MODULE, "literal: 6.1.0-50-amd64", "literal: 6"), "wrong-type]: Expected a text in"),
-        (changed(MODULE, IMAGE.strip(), "containerImage: a/B:${X}"), "import-source]: No kernel has an"),
+        (MODULE, IMAGE, "", "error[import-source]: The mapping has no image."),
+        (MODULE, "literal: 6.1.0-50-amd64", "literal: 6", "error[wrong-type]: Expected a text in"),
+        (MODULE, IMAGE.strip(), "containerImage: a/B:${X}", "error[import-source]: No kernel has an"),
         (
-            changed(MODULE, "selector: {}", "selector: []"),
-            "wrong-type]: Expected a mapping in 'spec.selector', found a list.",
+            MODULE,
+            "selector: {}",
+            "selector: []",
+            "error[wrong-type]: Expected a mapping in 'spec.selector', found a list.",
         ),
-        (changed(MODULE, "selector: {}", "selector: {a: 'b c'}"), "source.yaml:6:17: error[invalid-value]: "),
-        (LONG, "source.yaml:4:9: error[import-source]: 'a-module-with-a-long-name' cannot be the name of a recipe"),
-        (changed(SPECIAL, KMODS, "other: 1"), "import-source]: 'spec.set.kmodNames' names no kernel module"),
-        (f"{MODULE}---\n{MODULE}", "import-source]: The file holds more than one document."),
-        (changed(ONLOAD, "setPreload: false", "setPreload: true"), "source.yaml:38:17: error[values-exclusive]: "),
-        (changed(MODULE, "name: simple-kmod", "name: npu"), "recipe-name]: A recipe cannot be named 'npu'."),
+        (MODULE, "selector: {}", "selector: {a: 'b c'}", "source.yaml:6:17: error[invalid-value]: "),
+        (MODULE, MODULE, f"{MODULE}---\n{MODULE}", "error[import-source]: The file holds more than one document."),
+        (SPECIAL, KMODS, "other: 1", "error[import-source]: 'spec.set.kmodNames' names no kernel module"),
+        (ONLOAD, "setPreload: false", "setPreload: true", "source.yaml:38:17: error[values-exclusive]: "),
     ],
 )
-def test_what_cannot_be_imported_is_an_error_at_its_place(tmp_path: Path, text: str, said: str) -> None:
-    answer = imported(tmp_path, text)
+def test_what_cannot_be_imported_is_an_error_at_its_place(
+    tmp_path: Path, text: str, old: str, new: str, said: str
+) -> None:
+    assert old in text
+
+    answer = imported(tmp_path, text.replace(old, new))
 
     assert (answer.code, answer.out) == (1, "")
     assert said in answer.err
