@@ -5,23 +5,34 @@ from pathlib import Path
 import pytest
 
 from tests import in_process, project
+from tests.cli.answers import told
 
 CASES = Path(__file__).parent / "imports"
 MODULE = (CASES / "module-of-one-kernel/source.yaml").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("case", sorted(path.name for path in CASES.iterdir()))
+def source(case: str) -> str:
+    """Return the source of a case."""
+    return (CASES / case / "source.yaml").read_text(encoding="utf-8")
+
+
+MODULE, SPECIAL, ONLOAD = map(source, ("module-of-one-kernel", "special-resource", "onload"))
+RECIPE = "recipes/simple-kmod/recipe.yaml"
+IMAGE = "          containerImage: drivers/simple-kmod\n"
+KMODS = "kmodNames: [simple-kmod, simple-procfs-kmod]"
+LONG = MODULE.replace("  name: simple-kmod", "  name: a-module-with-a-long-name")
+
+
+@pytest.mark.parametrize("case", sorted(path.name for path in CASES.iterdir()))
 def test_a_source_becomes_exactly_these_documents_and_every_loss_is_said(case: str, tmp_path: Path) -> None:
-    folder = CASES / case
-    project.write(tmp_path, {"source.yaml": (folder / "source.yaml").read_text(encoding="utf-8")})
+    answer = imported(tmp_path, source(case), "--cluster", "east")
 
-    answer = in_process.kae(tmp_path, "import", "source.yaml", "--cluster", "east")
-
-    found = {"documents.yaml": answer.out, "findings.txt": answer.err}
+    made = {"documents.yaml": answer.out, "findings.txt": answer.err}
     if project.accepting():
-        project.write(folder, found)
+        project.write(CASES / case, made)
     assert answer.code == 0
-    assert found == {name: (folder / name).read_text(encoding="utf-8") for name in found}
+    assert made == {name: (CASES / case / name).read_text(encoding="utf-8") for name in made}
 
 
 def imported(folder: Path, text: str, *options: str) -> in_process.Answer:
@@ -32,14 +43,9 @@ def imported(folder: Path, text: str, *options: str) -> in_process.Answer:
 
 def test_a_recipe_is_written_to_its_own_folder_and_the_policy_to_the_named_file(tmp_path: Path) -> None:
     in_process.kae(tmp_path, "init")
-    below = tmp_path / "policies"
+    below = project.write(tmp_path / "policies", {"../source.yaml": MODULE})
 
-    answer = in_process.kae(
-        project.write(below, {"../source.yaml": MODULE}), "import", "../source.yaml", "-o", "kmod.yaml"
-    )
-
-    assert answer.code == 0
-    assert answer.out == (
+    assert told(below, "import", "../source.yaml", "-o", "kmod.yaml") == (
         "recipes/simple-kmod/recipe.yaml: a Recipe\npolicies/kmod.yaml: a DevicePolicy\n"
         "recipes/.schemas/devicepolicy.json: a schema for editors\nrecipes/.schemas/recipe.json: a schema for editors\n"
     )
@@ -48,27 +54,23 @@ def test_a_recipe_is_written_to_its_own_folder_and_the_policy_to_the_named_file(
     assert "\nkind: DevicePolicy\n" in (below / "kmod.yaml").read_text()
 
 
-def test_neither_is_written_where_one_of_them_exists(tmp_path: Path) -> None:
-    project.write(tmp_path, {"recipes/simple-kmod/recipe.yaml": "mine\n"})
-
-    answer = imported(tmp_path, MODULE, "-o", "kmod.yaml")
-
-    assert (answer.code, answer.out) == (3, "")
-    assert "'recipes/simple-kmod/recipe.yaml' exists, and would be overwritten." in answer.err
-    assert not (tmp_path / "kmod.yaml").exists()
-
-
-@pytest.mark.parametrize("in_the_way", ["", "policies", "recipes/.schemas"])
-def test_neither_is_written_where_one_of_them_cannot_be(in_the_way: str, tmp_path: Path) -> None:
-    project.write(tmp_path, {in_the_way: "a file\n"} if in_the_way else {})
-    if in_the_way != "policies" and in_the_way:
-        (tmp_path / "policies").mkdir()
+@pytest.mark.parametrize(
+    ("in_the_way", "said"),
+    [
+        ({}, "cannot be "),
+        ({"policies": "a file\n"}, "cannot be "),
+        ({"recipes/.schemas": "a file\n", "policies/README.md": ""}, "cannot be "),
+        ({RECIPE: "mine\n", "policies/README.md": ""}, f"'{RECIPE}' exists, and would be overwritten."),
+    ],
+)
+def test_neither_is_written_where_one_of_them_cannot_be(in_the_way: dict[str, str], said: str, tmp_path: Path) -> None:
+    project.write(tmp_path, in_the_way)
 
     answer = imported(tmp_path, MODULE, "-o", "policies/kmod.yaml")
 
     assert (answer.code, answer.out) == (3, "")
-    assert "cannot be " in answer.err
-    assert not (tmp_path / "recipes/simple-kmod").exists()
+    assert said in answer.err
+    assert project.tree(tmp_path).keys() == {"source.yaml", *in_the_way}
 
 
 def test_recipe_and_policy_have_the_names_of_the_call(tmp_path: Path) -> None:
@@ -82,42 +84,56 @@ def test_recipe_and_policy_have_the_names_of_the_call(tmp_path: Path) -> None:
 
 
 def test_a_name_that_is_too_long_for_a_recipe_asks_for_another(tmp_path: Path) -> None:
-    long = MODULE.replace("  name: simple-kmod", "  name: a-module-with-a-long-name")
+    answer = imported(tmp_path, LONG)
 
-    answer = imported(tmp_path, long)
-
+    said = "source.yaml:4:9: error[import-source]: 'a-module-with-a-long-name' cannot be the name of a recipe"
     assert (answer.code, answer.out) == (1, "")
-    assert (
-        "source.yaml:4:9: error[import-source]: 'a-module-with-a-long-name' cannot be the name of a recipe"
-        in answer.err
-    )
+    assert said in answer.err
     assert "hint: Choose another one by --recipe NAME." in answer.err
-    assert imported(tmp_path, long, "--recipe", "kmod").code == 0
+    assert imported(tmp_path, LONG, "--recipe", "kmod").code == 0
+    reserved = imported(tmp_path, MODULE, "--recipe", "npu")
+    assert (reserved.code, reserved.out) == (1, "")
+    assert "error[recipe-name]: A recipe cannot be named 'npu'." in reserved.err
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "found"),
+    ("text", "old", "new", "said"),
     [
-        ("moduleLoader:", "devicePlugin:", "error[import-source]: The Module loads no module"),
-        ("moduleName: simple-kmod", "rawArgs: {load: [x]}", "error[import-source]: The Module names no module."),
-        ("          containerImage: drivers/simple-kmod\n", "", "error[import-source]: The mapping has no image."),
-        ("literal: 6.1.0-50-amd64", "literal: 6", "error[wrong-type]: Expected a text in"),
-        ("containerImage: drivers/simple-kmod", "containerImage: a/B:${X}", "error[import-source]: No kernel has an"),
-        ("selector: {}", "selector: []", "error[wrong-type]: Expected a mapping in 'spec.selector', found a list."),
-        ("selector: {}", "selector: {a: 'b c'}", "source.yaml:6:17: error[invalid-value]: "),
+        (MODULE, "moduleLoader:", "devicePlugin:", "error[import-source]: The Module loads no module"),
+        (
+            MODULE,
+            "moduleName: simple-kmod",
+            "rawArgs: {load: [x]}",
+            "error[import-source]: The Module names no module.",
+        ),
+        (MODULE, IMAGE, "", "error[import-source]: The mapping has no image."),
+        (MODULE, "literal: 6.1.0-50-amd64", "literal: 6", "error[wrong-type]: Expected a text in"),
+        (MODULE, IMAGE.strip(), "containerImage: a/B:${X}", "error[import-source]: No kernel has an"),
+        (
+            MODULE,
+            "selector: {}",
+            "selector: []",
+            "error[wrong-type]: Expected a mapping in 'spec.selector', found a list.",
+        ),
+        (MODULE, "selector: {}", "selector: {a: 'b c'}", "source.yaml:6:17: error[invalid-value]: "),
+        (MODULE, MODULE, f"{MODULE}---\n{MODULE}", "error[import-source]: The file holds more than one document."),
+        (SPECIAL, KMODS, "other: 1", "error[import-source]: 'spec.set.kmodNames' names no kernel module"),
+        (ONLOAD, "setPreload: false", "setPreload: true", "source.yaml:38:17: error[values-exclusive]: "),
     ],
 )
-def test_what_cannot_be_imported_is_an_error_at_its_place(tmp_path: Path, old: str, new: str, found: str) -> None:
-    assert old in MODULE
+def test_what_cannot_be_imported_is_an_error_at_its_place(
+    tmp_path: Path, text: str, old: str, new: str, said: str
+) -> None:
+    assert old in text
 
-    answer = imported(tmp_path, MODULE.replace(old, new))
+    answer = imported(tmp_path, text.replace(old, new))
 
     assert (answer.code, answer.out) == (1, "")
-    assert found in answer.err
+    assert said in answer.err
 
 
-def test_the_only_object_of_a_list_is_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    onload = (CASES / "onload-with-names-of-samples/source.yaml").read_text(encoding="utf-8")
+def test_the_only_object_of_a_list_is_imported(tmp_path: Path) -> None:
+    onload = source("onload-with-names-of-samples")
     plain = imported(tmp_path, onload)
     text = f"apiVersion: v1\nkind: List\nitems:\n- {onload.strip().replace(chr(10), chr(10) + '  ')}\n"
 
@@ -128,29 +144,11 @@ def test_the_only_object_of_a_list_is_imported(tmp_path: Path, monkeypatch: pyte
 
 
 def test_no_finding_shows_the_line_of_a_secret(tmp_path: Path) -> None:
-    source = (CASES / "special-resource/source.yaml").read_text(encoding="utf-8")
-
-    answer = imported(tmp_path, source)
+    answer = imported(tmp_path, SPECIAL)
 
     assert "'spec.set.pull_secret_creds' is not carried over." in answer.err
-    assert "bm90IGEgc2VjcmV0" in source
+    assert "bm90IGEgc2VjcmV0" in SPECIAL
     assert "bm90IGEgc2VjcmV0" not in answer.out + answer.err
-
-
-def test_a_special_resource_without_modules_has_no_recipe(tmp_path: Path) -> None:
-    source = (CASES / "special-resource/source.yaml").read_text(encoding="utf-8")
-
-    answer = imported(tmp_path, source.replace("kmodNames: [simple-kmod, simple-procfs-kmod]", "other: 1"))
-
-    assert (answer.code, answer.out) == (1, "")
-    assert "error[import-source]: 'spec.set.kmodNames' names no kernel module" in answer.err
-
-
-def test_two_objects_of_operators_in_one_file_are_refused(tmp_path: Path) -> None:
-    answer = imported(tmp_path, f"{MODULE}---\n{MODULE}")
-
-    assert (answer.code, answer.out) == (1, "")
-    assert "error[import-source]: The file holds more than one document." in answer.err
 
 
 @pytest.mark.parametrize("case", sorted(path.name for path in CASES.iterdir()))
@@ -158,28 +156,11 @@ def test_what_is_written_compiles_in_a_project(case: str, tmp_path: Path) -> Non
     in_process.kae(tmp_path, "init")
     in_process.kae(tmp_path, "recipe", "add", "onload")
     (tmp_path / "policies/onload.yaml").unlink()
-    source = (CASES / case / "source.yaml").read_text(encoding="utf-8")
 
-    written = imported(tmp_path, source, "-o", "policies/imported.yaml")
-    compiled = in_process.kae(tmp_path, "compile")
+    written = imported(tmp_path, source(case), "-o", "policies/imported.yaml")
 
-    assert (written.code, compiled.code) == (0, 0), written.err + compiled.err
-
-
-def test_values_that_exclude_each_other_are_an_error_at_the_operators_field(tmp_path: Path) -> None:
-    source = (CASES / "onload/source.yaml").read_text(encoding="utf-8")
-
-    answer = imported(tmp_path, source.replace("setPreload: false", "setPreload: true"))
-
-    assert (answer.code, answer.out) == (1, "")
-    assert "source.yaml:38:17: error[values-exclusive]: " in answer.err
-
-
-def test_a_name_that_other_programs_have_is_refused(tmp_path: Path) -> None:
-    answer = imported(tmp_path, MODULE, "--recipe", "npu")
-
-    assert (answer.code, answer.out) == (1, "")
-    assert "error[recipe-name]: A recipe cannot be named 'npu'." in answer.err
+    assert written.code == 0, written.err
+    assert told(tmp_path, "compile")
 
 
 def test_a_namespace_of_the_call_that_no_document_takes_is_said(tmp_path: Path) -> None:
