@@ -61,8 +61,8 @@ def test_who_loses_the_api_server_before_evictions_gives_the_lease_back_later(
     )
     assert job.shown.reason.endswith("Connection refused. The driver stays as it was.")
     assert (server.state.evicted, incidents.works(machine)) == ([], True)
-    server.up()
     job.parts.close()
+    server.up()
     assert incidents.holder(server) == "kp920-1"
 
     # Started again, it goes on with the Lease, and has no use for it.
