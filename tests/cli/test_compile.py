@@ -4,7 +4,6 @@ import json
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -54,15 +53,6 @@ def test_the_file_that_accepts_a_loss_for_the_watcher_is_none_of_the_compilers(s
 
     assert (answer.code, answer.out, answer.err) == (0, "east: unchanged\nwest: unchanged\n", "")
     assert project.tree(small / "output") == before
-
-
-def test_an_index_that_alone_is_rewritten_is_said(small: Path) -> None:
-    _take_back_to_version_1(small / "output/east")
-
-    answers = [in_process.kae(small, "compile") for _ in range(2)]
-
-    assert answers[0].out == "east: index.json rewritten\nwest: unchanged\n"
-    assert answers[1].out == "east: unchanged\nwest: unchanged\n"
 
 
 def test_a_file_of_no_cluster_is_reported_until_it_goes(small: Path) -> None:
@@ -368,29 +358,6 @@ def test_an_inventory_folder_cannot_bring_a_policy_in(small: Path) -> None:
     assert project.tree(small / "output") == before
 
 
-HARMS: dict[str, Callable[[bytes], bytes]] = {
-    "spoilt": lambda _: b"\x00{]",
-    "cut": lambda text: text[:-20],
-    "forged": lambda text: text.replace(b"2.2.0", b"6.6.6").replace(b"east", b"wset"),
-}
-
-
-@pytest.mark.parametrize("harm", [*HARMS, "lost", "replaced by a file"])
-def test_a_cache_that_is_lost_or_damaged_changes_nothing(harm: str, small: Path) -> None:
-    before, path = project.tree(small / "output"), small / cache.FOLDER / "results.json"
-    if harm in HARMS:
-        path.write_bytes(HARMS[harm](path.read_bytes()))
-    else:
-        shutil.rmtree(small / cache.FOLDER)
-    if harm == "replaced by a file":
-        (small / cache.FOLDER).write_text("a file\n")
-
-    answer = in_process.kae(small, "compile")
-
-    assert (answer.code, answer.out, answer.err) == (0, "east: unchanged\nwest: unchanged\n", "")
-    assert project.tree(small / "output") == before
-
-
 def test_without_a_cache_none_is_left(tmp_path: Path) -> None:
     folder = fleet.small(tmp_path)
 
@@ -459,16 +426,3 @@ def test_a_policy_without_nodes_is_told_again_where_one_of_its_clusters_is_uncha
         assert answer.err.count("warning[policy-matches-nothing]: Policy 'tls' matches no node.") == 1
         assert answer.err.count("note: No node has the label pool=tsl; did you mean 'tls'?") == 1
     assert "policy-matches-nothing" not in served.err
-
-
-def test_a_policy_that_matches_nothing_in_one_of_its_clusters_is_compiled_there(tmp_path: Path) -> None:
-    texts = {
-        "policies/tls.yaml": fleet.POLICY.replace("[east]", "[east, west]"),
-        "inventory/east.json": fleet.listed(fleet.NODES[:1]),
-        "inventory/west.json": fleet.listed(fleet.NODES[2:3]),
-        "kae.yaml": "findings: {policy-matches-nothing: error, node-without-policy: ignore}\n",
-    }
-    folder = project.write(tmp_path, texts)
-
-    assert warned(folder, "compile") == "ignored as kae.yaml says: 1 node-without-policy\n"
-    assert (folder / "output/west/index.json").exists()

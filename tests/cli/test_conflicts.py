@@ -315,9 +315,3 @@ def test_a_check_names_line_ends_that_git_has_changed(clone: Path) -> None:
     assert checked.out.startswith("east: the output has the line ends of Windows, as git writes with core.autocrlf\n")
     assert compiled.code == 0
     assert project.tree(clone / "output") == wanted
-
-
-def test_output_outside_of_a_repository_has_no_conflict(tmp_path: Path) -> None:
-    project.write(tmp_path, {"policies/east.yaml": EAST, "policies/tls.yaml": policy("tls")})
-
-    assert [in_process.kae(tmp_path, "compile", "--no-cache").code for _ in range(2)] == [0, 0]

@@ -247,16 +247,6 @@ def test_an_option_for_colour_is_stronger_than_the_environment(
     assert before == after
 
 
-def test_no_document_can_repaint_the_terminal(tmp_path: Path) -> None:
-    evil = '{"apiVersion": "v1", "kind": "List", "items": [], "\\u001b[2Jx": {}, "metadata": {"name": "\\u009b2J"}}'
-    folder = project.write(
-        fleet.small(tmp_path),
-        {"policies/evil.json": evil, "policies/more.yaml": fleet.REST.replace("default:", '"\\e[2J\\a":')},
-    )
-
-    assert all(character.isprintable() for character in refused(1, folder, "compile").replace("\n", ""))
-
-
 @pytest.mark.parametrize(
     "command",
     [

@@ -103,12 +103,6 @@ def test_a_folder_outside_of_the_project_can_be_named_from_below(tmp_path: Path)
     assert "cluster east: 2 nodes" in answer.out
 
 
-def test_a_values_file_is_imported_from_where_the_command_runs(tmp_path: Path) -> None:
-    folder = project.write(below(tmp_path), {"values.yaml.in": "operator: {}\n"})
-
-    assert in_process.kae(folder, "import", "values.yaml.in").code == 0
-
-
 def test_init_makes_a_project_where_it_runs(tmp_path: Path) -> None:
     folder = below(tmp_path, "apart")
 
