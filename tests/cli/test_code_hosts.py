@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 import yaml
 
-from tests import in_process, project, revisions
+from tests import project, revisions
 from tests.cli import codehosts, diffs
+from tests.cli.answers import told
 from tests.cli.jobs import World
 
 
@@ -37,9 +38,9 @@ def test_the_action_runs_scripts_that_are_there_and_pastes_no_word_into_them(rep
 
 
 def test_only_the_step_that_comments_has_the_token(repository_root: Path) -> None:
-    assert [name for name, step in steps(repository_root).items() if "token" in str(step.get("env")).lower()] == [
-        "Comment"
-    ]
+    named = [name for name, step in steps(repository_root).items() if "token" in str(step.get("env")).lower()]
+
+    assert named == ["Comment"]
 
 
 @pytest.fixture
@@ -47,11 +48,11 @@ def world(tmp_path: Path, repository_root: Path) -> World:
     """An environment with kae, and a clone with what GitHub checks out of a pull request, in a folder of it."""
     world = World(tmp_path, repository_root)
     clone = world.folder / "a"
-    shutil.copytree(diffs.EXAMPLE, clone / "fleet")
-    assert in_process.kae(clone / "fleet", "compile").code == 0
+    folder = shutil.copytree(diffs.EXAMPLE, clone / "fleet")
+    told(folder, "compile")
     revisions.commit(clone)
-    diffs.change(clone / "fleet", "canary")
-    assert in_process.kae(clone / "fleet", "compile").code == 0
+    diffs.change(folder, "canary")
+    told(folder, "compile")
     world.git(clone, "checkout", "--quiet", "-b", "change")
     revisions.commit(clone)
     world.git(clone, "checkout", "--quiet", "main")
@@ -90,11 +91,9 @@ def test_the_action_installs_kae_beside_the_jobs_own_python(tmp_path: Path, repo
         "PYTHONPATH": str(tmp_path / "site"),
         "RUNNER_TEMP": str(tmp_path),
     }
-    script = repository_root / "ci/install-action.sh"
+    script = ("bash", str(repository_root / "ci/install-action.sh"))
 
-    done = subprocess.run(
-        ("bash", str(script)), env=environment, capture_output=True, text=True, timeout=60, check=False
-    )
+    done = subprocess.run(script, env=environment, capture_output=True, text=True, timeout=60, check=False)
 
     assert done.returncode == 0, done.stderr
     assert "--require-hashes" in done.stdout

@@ -118,7 +118,3 @@ def test_no_shell_runs_what_a_name_holds(folder: Path, tmp_path: Path) -> None:
     asked("bash", "kae explain west/", tmp_path, folder / "bin")
 
     assert not (tmp_path / "x").exists()
-
-
-def test_another_shell_is_a_matter_of_usage(tmp_path: Path) -> None:
-    assert in_process.kae(tmp_path, "completion", "tcsh").code == 2

@@ -9,7 +9,9 @@ import pytest
 import yaml
 
 from tests import builders, in_process, project, revisions
+from tests.cli import diffs
 from tests.cli.answers import told
+from tests.cli.fleet import listed
 
 CLUSTERS = 12
 POLICY = builders.raw(
@@ -30,9 +32,8 @@ def fleet(tmp_path: Path) -> Path:
     project.write(tmp_path, {"policies/tls.yaml": yaml.safe_dump(POLICY)})
     for number in range(CLUSTERS):
         names = [f"{number:02}-{index}" for index in range(4 if number == 0 else 2)]
-        known = [builders.kubernetes_node(name, builders.HPRE | {"pool": "tls"}) for name in names]
-        listed = json.dumps({"apiVersion": "v1", "kind": "List", "items": known})
-        project.write(tmp_path, {f"inventory/c{number:02}.json": listed})
+        nodes = tuple(builders.kubernetes_node(name, builders.HPRE | {"pool": "tls"}) for name in names)
+        project.write(tmp_path, {f"inventory/c{number:02}.json": listed(nodes)})
     revisions.commit(tmp_path)
     return tmp_path
 
@@ -45,11 +46,7 @@ def changed(fleet: Path) -> Path:
 
 def edit(folder: Path, *replacements: tuple[str, str]) -> Path:
     """Replace texts in the policy."""
-    text = (folder / "policies/tls.yaml").read_text("utf-8")
-    for old, new in replacements:
-        assert old in text
-        text = text.replace(old, new)
-    (folder / "policies/tls.yaml").write_text(text, encoding="utf-8")
+    diffs.edit(folder, *replacements)
     return folder
 
 
@@ -90,12 +87,9 @@ def test_a_risk_of_many_clusters_is_one_finding_that_counts_them(changed: Path) 
 def test_the_nodes_of_a_risk_are_named_with_their_clusters(fleet: Path) -> None:
     edit(fleet, ("  driver:\n", "  driver:\n    state: Absent\n"))
 
-    answer = in_process.kae(fleet, "diff")
-
-    assert (
-        "The driver of policy 'tls' is removed from 26 nodes (c00/00-0, c00/00-1, c00/00-2, c00/00-3, c01/01-0 and 21 "
-        "more) of 12 clusters.\n" in answer.err
-    )
+    nodes = "c00/00-0, c00/00-1, c00/00-2, c00/00-3, c01/01-0 and 21 more"
+    said = f"The driver of policy 'tls' is removed from 26 nodes ({nodes}) of 12 clusters.\n"
+    assert said in in_process.kae(fleet, "diff").err
 
 
 def test_a_comment_is_as_long_for_many_clusters_as_for_one(changed: Path) -> None:
@@ -108,11 +102,10 @@ def test_a_comment_is_as_long_for_many_clusters_as_for_one(changed: Path) -> Non
 
 
 def test_a_line_has_one_annotation_of_a_code(changed: Path) -> None:
-    notices = [
-        line for line in in_process.kae(changed, "diff", "--format", "github").out.splitlines() if "line=" in line
-    ]
+    lines = in_process.kae(changed, "diff", "--format", "github").out.splitlines()
     (run,) = data(changed, "--format", "sarif")["runs"]
 
+    notices = [line for line in lines if "line=" in line]
     assert sorted(line.partition(" ")[0] for line in notices) == ["::notice", "::warning", "::warning"]
     assert all("12 clusters" in line for line in notices)
     assert sorted(result["ruleId"] for result in run["results"]) == ["effect", "large-step", "registry-changed"]
@@ -134,12 +127,12 @@ def test_several_risks_of_a_code_at_a_line_are_one_annotation(fleet: Path) -> No
 
 
 def test_programs_read_each_cluster(changed: Path) -> None:
-    found = data(changed, "-o", "json")
+    read = data(changed, "-o", "json")
 
     scopes = [f"large-step:c{number:02}/tls" for number in range(CLUSTERS)]
-    assert [risk["scope"] for risk in found["risks"] if risk["code"] == "large-step"] == scopes
-    assert len(found["diagnostics"]) == len(data(changed, "--format", "json")["diagnostics"]) == 2 * CLUSTERS
-    assert len(found["effects"]) == len(found["privileges"]) == CLUSTERS
+    assert [risk["scope"] for risk in read["risks"] if risk["code"] == "large-step"] == scopes
+    assert len(read["diagnostics"]) == len(data(changed, "--format", "json")["diagnostics"]) == 2 * CLUSTERS
+    assert len(read["effects"]) == len(read["privileges"]) == CLUSTERS
 
 
 def test_the_code_accepts_a_risk_of_all_clusters(changed: Path) -> None:

@@ -21,8 +21,8 @@ MONITORING = "spec:\n  monitoring: {enabled: true}\n"
 
 def objects(text: str) -> str:
     """Return the part of an answer on objects."""
-    found = text.partition("\nobjects:\n")[2].splitlines(keepends=True)
-    return "".join(itertools.takewhile(lambda line: line.startswith("  "), found))
+    lines = text.partition("\nobjects:\n")[2].splitlines(keepends=True)
+    return "".join(itertools.takewhile(lambda line: line.startswith("  "), lines))
 
 
 @pytest.fixture
@@ -51,17 +51,13 @@ def test_objects_that_go_are_in_every_format(monitored: Path) -> None:
 def test_a_changed_object_has_its_fields_and_a_config_is_data(rollout: Path) -> None:
     diffs.change(rollout, "drain")
 
-    (found,) = [item for item in diffs.data(rollout)["objects"] if item["name"] == "kae-driver-tls--canary"]
+    (item,) = [item for item in diffs.data(rollout)["objects"] if item["name"] == "kae-driver-tls--canary"]
 
     config = "spec.template.metadata.annotations[device.openfuyao.com/config]"
-    assert {key: found[key] for key in ("cluster", "change", "kind", "namespace", "path")} == {
-        "cluster": "east",
-        "change": "changed",
-        "kind": "DaemonSet",
-        "namespace": "kae-operator",
-        "path": "driver/daemonset-kae-driver-tls--canary.yaml",
-    }
-    assert {"path": f"{config}.drain.timeoutSeconds", "old": 300, "new": 60} in found["fields"]
+    path = "driver/daemonset-kae-driver-tls--canary.yaml"
+    told = {"cluster": "east", "change": "changed", "kind": "DaemonSet", "namespace": "kae-operator", "path": path}
+    assert told.items() <= {key: value for key, value in item.items() if key != "fields"}.items()
+    assert {"path": f"{config}.drain.timeoutSeconds", "old": 300, "new": 60} in item["fields"]
     assert f"    {config}.drain.timeoutSeconds: 300 -> 60\n" in diffs.shown(rollout)
     comment = in_process.kae(rollout, "diff", "-o", "markdown").out
     assert f"  - {escapes.prose(f'{config}.drain.timeoutSeconds: 300 -> 60')}\n" in comment
@@ -123,9 +119,7 @@ def test_only_the_order_of_variables_is_said_to_be_one(rollout: Path) -> None:
     revisions.commit(rollout)
     diffs.edit(rollout, (f"{one}, {other}", f"{other}, {one}"))
 
-    found = [item for item in diffs.data(rollout)["objects"] if item["kind"] == "DaemonSet"]
-
-    assert [item["fields"] for item in found] == [[], [], []]
+    assert [item["fields"] for item in diffs.data(rollout)["objects"] if item["kind"] == "DaemonSet"] == [[], [], []]
     assert "    only the order of items\n" in diffs.shown(rollout)
 
 

@@ -16,6 +16,8 @@ from tests.cli import fleet
 from tests.cli.answers import answered, refused
 from tests.kube import apiserver
 
+KUBECONFIG = ("--kubeconfig", "kubeconfig")
+
 
 @pytest.mark.parametrize(
     "dump", [fleet.listed, lambda: f"\n{fleet.listed()}", lambda: yaml.safe_dump(json.loads(fleet.listed()))]
@@ -58,7 +60,7 @@ def test_labels_that_the_project_leaves_out_never_enter(
     project.write(tmp_path, {"policies/east.yaml": watching(setting)})
     piped(fleet.listed())
 
-    answer = taken(tmp_path, live=live)
+    answer = taken(tmp_path, *(KUBECONFIG if live else ()))
 
     assert answer.code == 0
     assert '"pool"' not in answer.out
@@ -69,13 +71,11 @@ def watching(setting: str) -> str:
     return fleet.CLUSTER.replace("west", "east") + f"  watcher:\n    {setting}\n"
 
 
-def taken(folder: Path, *, live: bool) -> in_process.Answer:
+def taken(folder: Path, *more: str) -> in_process.Answer:
     """Return the inventory of east: that of standard input, or of the cluster itself."""
     with apiserver.serving(folder) as server:
-        server.put(*fleet.NODES)
-        return in_process.kae(
-            folder, "inventory", "--cluster", "east", *(("--kubeconfig", "kubeconfig") if live else ())
-        )
+        server.put(*reversed(fleet.NODES))
+        return in_process.kae(folder, "inventory", "--cluster", "east", *more)
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,7 @@ def test_no_inventory_is_taken_without_a_label_that_decides(
     project.write(tmp_path, {"policies/east.yaml": watching(setting), "policies/rest.yaml": selecting})
     piped(fleet.listed())
 
-    answer = taken(tmp_path, live=live)
+    answer = taken(tmp_path, *(KUBECONFIG if live else ()))
 
     assert (answer.code, answer.out) == (1, "")
     assert f"policies/east.yaml:{said}" in answer.err
@@ -128,26 +128,26 @@ def test_no_inventory_is_taken_without_a_label_that_decides(
 
 
 @pytest.mark.parametrize(
-    ("text", "code", "words"),
+    ("text", "words"),
     [
-        ("", 1, "kae: standard input is empty: the command before the pipe printed nothing.\nhint: Run: kubectl"),
-        (" \n", 1, "standard input is empty"),
-        (fleet.POLICY, 1, "one list of nodes"),
-        (f"{fleet.listed()}\n---\n{fleet.listed()}".replace("{", " {", 1), 1, "stdin.json"),
-        (canonical_form.text(builders.reduced()).replace('"east"', '"west"'), 1, "of cluster 'west', not of 'east'"),
-        ("The connection to the server localhost:8080 was refused\n", 1, "stdin.yaml:1:1: error"),
-        ('{"kind":', 1, "stdin.json:1:9: error[json-syntax]"),
-        (fleet.listed((fleet.NODES[0], fleet.NODES[0])), 1, "error[duplicate-node]"),
-        ('{"apiVersion": "v1", "kind": "List", "items": [{"kind": "Pod"}]}', 1, "holds a list of Pods, not of Nodes."),
-        ('{"apiVersion": "v1", "kind": "PodList", "items": []}', 1, "holds a list of Pods, not of Nodes."),
+        ("", "kae: standard input is empty: the command before the pipe printed nothing.\nhint: Run: kubectl"),
+        (" \n", "standard input is empty"),
+        (fleet.POLICY, "one list of nodes"),
+        (f"{fleet.listed()}\n---\n{fleet.listed()}".replace("{", " {", 1), "stdin.json"),
+        (canonical_form.text(builders.reduced()).replace('"east"', '"west"'), "of cluster 'west', not of 'east'"),
+        ("The connection to the server localhost:8080 was refused\n", "stdin.yaml:1:1: error"),
+        ('{"kind":', "stdin.json:1:9: error[json-syntax]"),
+        (fleet.listed((fleet.NODES[0], fleet.NODES[0])), "error[duplicate-node]"),
+        ('{"apiVersion": "v1", "kind": "List", "items": [{"kind": "Pod"}]}', "holds a list of Pods, not of Nodes."),
+        ('{"apiVersion": "v1", "kind": "PodList", "items": []}', "holds a list of Pods, not of Nodes."),
     ],
 )
 def test_what_is_no_list_of_nodes_prints_nothing_and_says_why(
-    text: str, code: int, words: str, tmp_path: Path, piped: Callable[[str], None]
+    text: str, words: str, tmp_path: Path, piped: Callable[[str], None]
 ) -> None:
     piped(text)
 
-    assert words in refused(code, tmp_path, "inventory", "--cluster", "east")
+    assert words in refused(1, tmp_path, "inventory", "--cluster", "east")
 
 
 def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path, piped: Callable[[str], None]) -> None:
@@ -189,9 +189,7 @@ def test_a_file_that_cannot_be_written_ends_with_3(file: str, tmp_path: Path, pi
 def test_a_cluster_has_a_name_that_its_file_can_have(name: str, tmp_path: Path, piped: Callable[[str], None]) -> None:
     piped(fleet.listed())
 
-    answer = in_process.kae(tmp_path, "inventory", "--cluster", name)
-
-    assert (answer.code, answer.out) == (2, "")
+    refused(2, tmp_path, "inventory", "--cluster", name)
 
 
 def test_at_a_terminal_the_cluster_of_kubectl_is_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -207,28 +205,26 @@ def test_at_a_terminal_the_cluster_of_kubectl_is_asked(tmp_path: Path, monkeypat
 
 def test_a_live_cluster_gives_what_kubectls_answer_gives(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reader, "PAGE", 4)
-    with apiserver.serving(tmp_path) as server:
-        server.put(*reversed(fleet.NODES))
-        answer = in_process.kae(tmp_path, "inventory", "--cluster", "east", "--kubeconfig", str(server.kubeconfig))
+
+    answer = taken(tmp_path, *KUBECONFIG)
 
     assert (answer.code, answer.err) == (0, "")
     assert answer.out == canonical_form.text(builders.reduced(*fleet.NODES))
 
 
 @pytest.mark.parametrize(
-    ("more", "code", "words"),
+    ("more", "words"),
     [
-        (["--kubeconfig", "nowhere"], 3, "'nowhere' cannot be read"),
-        (["--kubeconfig", "kubeconfig", "--context", "other"], 3, "Its contexts are bare, test."),
+        (("--kubeconfig", "nowhere"), "'nowhere' cannot be read"),
+        ((*KUBECONFIG, "--context", "other"), "Its contexts are bare, test."),
     ],
 )
 def test_a_cluster_that_cannot_be_asked_prints_nothing_and_says_why(
-    more: list[str], code: int, words: str, tmp_path: Path
+    more: tuple[str, ...], words: str, tmp_path: Path
 ) -> None:
-    with apiserver.serving(tmp_path):
-        answer = in_process.kae(tmp_path, "inventory", "--cluster", "east", *more)
+    answer = taken(tmp_path, *more)
 
-    assert (answer.code, answer.out) == (code, "")
+    assert (answer.code, answer.out) == (3, "")
     assert words in answer.err
 
 
@@ -239,20 +235,15 @@ def test_a_list_that_breaks_off_prints_nothing(tmp_path: Path, monkeypatch: pyte
         server.state.when_asked = lambda _: server.state.forbidden.update(
             ["list nodes"] if server.state.requests[1:] else []
         )
-        answer = in_process.kae(tmp_path, "inventory", "--cluster", "east", "--kubeconfig", str(server.kubeconfig))
+        said = refused(3, tmp_path, "inventory", "--cluster", "east", *KUBECONFIG)
 
-    assert (answer.code, answer.out) == (3, "")
-    assert "did not list nodes, as the credentials do not allow it (403): " in answer.err
+    assert "did not list nodes, as the credentials do not allow it (403): " in said
 
 
 def test_a_file_of_another_cluster_is_not_replaced(tmp_path: Path, piped: Callable[[str], None]) -> None:
     project.write(tmp_path, {"inventory/east.json": "before\n"})
     piped(fleet.listed())
 
-    answer = in_process.kae(tmp_path, "inventory", "--cluster", "west", "-o", "inventory/east.json")
-
-    assert (answer.code, answer.out) == (2, "")
-    assert (
-        "'inventory/east.json' is not named after cluster 'west'.\nhint: Write -o inventory/west.json.\n" in answer.err
-    )
+    said = "'inventory/east.json' is not named after cluster 'west'.\nhint: Write -o inventory/west.json.\n"
+    assert said in refused(2, tmp_path, "inventory", "--cluster", "west", "-o", "inventory/east.json")
     assert project.tree(tmp_path) == {"inventory/east.json": b"before\n"}

@@ -26,14 +26,14 @@ def small(tmp_path: Path) -> Path:
 
 def changes(folder: Path, *words: str) -> dict[str, Any]:
     """Return the changes of the one cluster that a check finds."""
-    (found,) = json.loads(in_process.kae(folder, "compile", "--check", "-o", "json", *words).out)["changes"]
-    assert isinstance(found, dict)
-    return found
+    told: dict[str, Any]
+    (told,) = json.loads(in_process.kae(folder, "compile", "--check", "-o", "json", *words).out)["changes"]
+    return told
 
 
-def named(found: list[dict[str, str]]) -> list[str]:
+def named(items: list[dict[str, str]]) -> list[str]:
     """Return kind and name of each object."""
-    return [f"{item['kind']} {item['name']}" for item in found]
+    return [f"{item['kind']} {item['name']}" for item in items]
 
 
 def test_objects_and_nodes_come_before_the_difference_and_the_files(small: Path) -> None:
@@ -52,11 +52,11 @@ def test_objects_and_nodes_come_before_the_difference_and_the_files(small: Path)
 def test_what_goes_and_what_comes_is_listed(small: Path) -> None:
     project.write(small, {"policies/tls.yaml": fleet.POLICY.replace("name: tls", "name: web")})
 
-    found = changes(small)
+    told = changes(small)
 
-    assert named(found["created"]) == ["DaemonSet kae-device-plugin-web", "DaemonSet kae-driver-web"]
-    assert named(found["deleted"]) == ["DaemonSet kae-device-plugin-tls", "DaemonSet kae-driver-tls"]
-    assert (found["restarts"], found["nodes"]) == ([], ["kp920-01", "kp920-09"])
+    assert named(told["created"]) == ["DaemonSet kae-device-plugin-web", "DaemonSet kae-driver-web"]
+    assert named(told["deleted"]) == ["DaemonSet kae-device-plugin-tls", "DaemonSet kae-driver-tls"]
+    assert (told["restarts"], told["nodes"]) == ([], ["kp920-01", "kp920-09"])
 
 
 def test_an_object_without_pods_touches_no_node(small: Path) -> None:
@@ -69,17 +69,16 @@ def test_an_object_without_pods_touches_no_node(small: Path) -> None:
 
 
 def test_a_node_that_another_policy_serves_is_touched(small: Path) -> None:
-    one = fleet.listed((fleet.NODES[0], builders.kubernetes_node("kp920-09", fleet.HPRE | {"pool": "web"})))
-    project.write(small, {"inventory/east.json": one})
+    other = builders.kubernetes_node("kp920-09", fleet.HPRE | {"pool": "web"})
+    project.write(small, {"inventory/east.json": fleet.listed((fleet.NODES[0], other))})
     in_process.kae(small, "compile")
-    text = fleet.POLICY.replace("      pool: tls", "      kernel: rt")
-    project.write(small, {"policies/tls.yaml": text})
+    project.write(small, {"policies/tls.yaml": fleet.POLICY.replace("      pool: tls", "      kernel: rt")})
 
-    found = changes(small)
+    told = changes(small)
 
-    assert found["nodes"] == ["kp920-01", "kp920-09"]
+    assert told["nodes"] == ["kp920-01", "kp920-09"]
     # A node affinity is part of a pod template, so the pod that stays restarts too.
-    assert [(item["name"], item["nodes"]) for item in found["restarts"]] == [("kae-device-plugin-rest", ["kp920-09"])]
+    assert [(item["name"], item["nodes"]) for item in told["restarts"]] == [("kae-device-plugin-rest", ["kp920-09"])]
 
 
 def test_pods_that_remove_a_driver_count(small: Path) -> None:
@@ -102,13 +101,10 @@ def test_the_nodes_are_those_whose_images_the_plan_changes(tmp_path: Path) -> No
     answer = json.loads(in_process.kae(tmp_path, "compile", "--check", "-o", "json").out)
 
     after = _images(tmp_path)
-    expected = {node for node in before if before[node] != after[node]}
     touched = {(item["cluster"], name) for item in answer["changes"] for name in item["nodes"]}
-    assert touched == expected != set()
-    restarting = {
-        (item["cluster"], name) for item in answer["changes"] for row in item["restarts"] for name in row["nodes"]
-    }
-    assert restarting == expected
+    restarts = [(item["cluster"], row["nodes"]) for item in answer["changes"] for row in item["restarts"]]
+    restarting = {(cluster, name) for cluster, names in restarts for name in names}
+    assert touched == restarting == {node for node in before if before[node] != after[node]} != set()
 
 
 def _images(folder: Path) -> dict[tuple[str, str], list[str | None]]:
@@ -130,24 +126,17 @@ def test_an_edited_object_is_replaced_whatever_it_holds_now(small: Path) -> None
     text = "apiVersion: v1\nkind: ServiceAccount\nmetadata: {namespace: [a], labels: {}}\n"
     project.write(small / "output/east", {"driver/serviceaccount-kae-driver.yaml": text})
 
-    found = changes(small)
+    told = changes(small)
 
-    assert named(found["created"]) == ["ServiceAccount kae-driver"]
-    assert named(found["deleted"]) == ["ServiceAccount "]
+    assert named(told["created"]) == ["ServiceAccount kae-driver"]
+    assert named(told["deleted"]) == ["ServiceAccount "]
 
 
 def test_many_objects_are_counted_and_those_that_go_are_listed_first() -> None:
-    refs = [objects.Ref(kind="Role", namespace="kae", name=f"r{number:02}") for number in range(30)]
-    one = objects.Objects(
-        cluster="east",
-        created=tuple(refs[:15]),
-        replaced=tuple(refs[15:20]),
-        deleted=tuple(refs[20:]),
-        restarts={},
-        nodes=(),
-    )
+    refs = tuple(objects.Ref(kind="Role", namespace="kae", name=f"r{number:02}") for number in range(30))
+    sorts: dict[str, Any] = {"created": refs[:15], "replaced": refs[15:20], "deleted": refs[20:]}
 
-    said = object_changes.said(one, for_programs=False)
+    said = object_changes.said(objects.Objects(cluster="east", restarts={}, nodes=(), **sorts), for_programs=False)
     assert said is not None
     first, *lines = object_changes.lines([said] * 12)
 

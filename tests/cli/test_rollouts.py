@@ -59,9 +59,7 @@ def test_the_five_commits_are_what_git_shows(tmp_path: Path) -> None:
 def test_the_canary_of_the_readme_is_a_commit_of_eight_lines(tmp_path: Path) -> None:
     text, heading = pages.text_of(README), "A canary"
     folder = copy_of_the_fleet(tmp_path / "fleet")
-    run(
-        folder, "git init --quiet --initial-branch=main; git add policies inventory output; git commit --quiet -m Begin"
-    )
+    run(folder, "git init -q --initial-branch=main; git add policies inventory output; git commit -q -m Begin")
 
     run(folder, pages.command_lines(pages.section(text, heading)))
 
@@ -99,20 +97,14 @@ def edited(folder: Path, old: str, new: str, name: str = TLS) -> dict[str, list[
     assert old in text
     project.write(folder, {name: text.replace(old, new, 1)})
     after = project.tree(compiled(folder) / "output")
-    return {
-        path: [
-            line
-            for line in difflib.unified_diff(
-                before.get(path, b"").decode().splitlines(),
-                after.get(path, b"").decode().splitlines(),
-                lineterm="",
-                n=0,
-            )
-            if not line.startswith(("+++", "---", "@@"))
-        ]
-        for path in sorted(before | after)
-        if before.get(path) != after.get(path)
-    }
+    changed = sorted(path for path in before | after if before.get(path) != after.get(path))
+    return {path: lines(before.get(path, b""), after.get(path, b"")) for path in changed}
+
+
+def lines(before: bytes, after: bytes) -> list[str]:
+    """The removed and added lines of a file."""
+    difference = difflib.unified_diff(before.decode().splitlines(), after.decode().splitlines(), lineterm="", n=0)
+    return [line for line in difference if not line.startswith(("+++", "---", "@@"))]
 
 
 @pytest.mark.parametrize(
@@ -127,10 +119,7 @@ def edited(folder: Path, old: str, new: str, name: str = TLS) -> dict[str, list[
 def test_a_node_that_changes_its_pool_changes_the_rule_and_no_daemonset(
     old: str, new: str, moved: list[str], fleet: Path
 ) -> None:
-    changed = edited(fleet, old, new)
-
-    assert sorted(changed) == [RULE]
-    assert changed[RULE] == moved
+    assert edited(fleet, old, new) == {RULE: moved}
 
 
 def test_a_node_that_joins_changes_the_rule_of_its_wave_alone(fleet: Path) -> None:
@@ -139,8 +128,7 @@ def test_a_node_that_joins_changes_the_rule_of_its_wave_alone(fleet: Path) -> No
 
     changed = edited(fleet, known, f"{known}{label}{known.replace('08', '09', 1)}", "inventory/east.json")
 
-    assert sorted(changed) == [RULE]
-    assert changed[RULE] == ["+          - kp920-rack1-09"]
+    assert changed == {RULE: ["+          - kp920-rack1-09"]}
 
 
 def test_another_version_of_a_wave_changes_one_daemonset(fleet: Path) -> None:

@@ -9,9 +9,11 @@ import yaml
 from syrupy.assertion import SnapshotAssertion
 
 from tests import in_process
-from tests.cli import fleet
-from tests.cli.answers import refused
+from tests.cli import diffs, fleet
+from tests.cli.answers import refused, told
 
+SMOKE = ("smoke", "--cluster", "east")
+NOBODY = {"runAsNonRoot": True, "runAsUser": 65532, "runAsGroup": 65532}
 VERSIONS = ("1.25", kubernetes_validate.latest_version())
 
 
@@ -22,13 +24,11 @@ def folder(tmp_path: Path) -> Path:
 
 def jobs(folder: Path, *arguments: str) -> list[dict[str, Any]]:
     """Return the Jobs of cluster east, after the schemas of Kubernetes took them."""
-    answer = in_process.kae(folder, "smoke", "--cluster", "east", *arguments)
-    assert answer.code == 0, answer.err
-    found = list(yaml.load_all(answer.out, Loader=yaml.CSafeLoader))
-    for job in found:
+    made = list(yaml.load_all(told(folder, *SMOKE, *arguments), Loader=yaml.CSafeLoader))
+    for job in made:
         for version in VERSIONS:
             kubernetes_validate.validate(job, version, strict=True)
-    return found
+    return made
 
 
 def pod(job: dict[str, Any]) -> dict[str, Any]:
@@ -37,15 +37,13 @@ def pod(job: dict[str, Any]) -> dict[str, Any]:
 
 
 def change(folder: Path, old: str, new: str, file: str = "policies/tls.yaml") -> None:
-    path = folder / file
-    assert old in path.read_text()
-    path.write_text(path.read_text().replace(old, new, 1))
+    diffs.edit(folder, (old, new), file=file)
 
 
 def test_each_policy_and_resource_has_a_job_on_any_node_of_the_policy(
     folder: Path, snapshot: SnapshotAssertion
 ) -> None:
-    answer = in_process.kae(folder, "smoke", "--cluster", "east")
+    answer = in_process.kae(folder, *SMOKE)
 
     assert answer.code == 0
     assert (answer.out, answer.err) == snapshot
@@ -80,11 +78,8 @@ def test_the_pods_pass_the_restricted_standard(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("nodes", "expected"),
     [
-        ("", {"runAsNonRoot": True, "runAsUser": 65532, "runAsGroup": 65532}),
-        (
-            "    deviceNodes: {mode: '0660', group: 1500}\n",
-            {"runAsNonRoot": True, "runAsUser": 65532, "runAsGroup": 65532, "supplementalGroups": [1500]},
-        ),
+        ("", NOBODY),
+        ("    deviceNodes: {mode: '0660', group: 1500}\n", NOBODY | {"supplementalGroups": [1500]}),
         ("    deviceNodes: {mode: '0660'}\n", {"runAsUser": 0}),
     ],
 )
@@ -127,14 +122,14 @@ def test_functions_for_virtual_machines_are_not_tried_and_that_is_said(folder: P
     change(folder, "    sharing:\n      hpre: 8\n", "    mode: {hpre: vfio}\n")
     change(folder, "  driver:\n    version: 2.2.0\n", "  driver:\n    enabled: false\n")
 
-    answer = in_process.kae(folder, "smoke", "--cluster", "east")
+    answer = in_process.kae(folder, *SMOKE)
 
     assert "kae-smoke-tls" not in answer.out
     assert "not tried: openfuyao.com/kae.hpre.vfio, which is for virtual machines" in answer.err
 
 
 def test_a_named_node_without_a_device_is_told_and_nothing_is_printed(folder: Path) -> None:
-    said = refused(3, folder, "smoke", "--cluster", "east", "--node", "x86-01")
+    said = refused(3, folder, *SMOKE, "--node", "x86-01")
 
     assert "not tried: x86-01: " in said
     assert "has no device that a pod could try" in said

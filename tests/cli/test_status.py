@@ -379,18 +379,6 @@ def test_the_default_kubeconfig_is_that_of_kubectl(
     assert answer == named
 
 
-def test_the_kubeconfigs_of_the_environment_count_as_one(
-    compiled: Path, server: apiserver.ApiServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    other = {"clusters": [], "contexts": [{"name": "admin", "context": {"cluster": "test", "user": "test"}}]}
-    (tmp_path / "other").write_text(json.dumps(other))
-    monkeypatch.setenv("KUBECONFIG", f"{tmp_path}/other:nowhere:{server.kubeconfig}")
-
-    answer = in_process.kae(compiled, "status", "--cluster", "east", "--context", "admin")
-
-    assert answer == status(compiled, server)
-
-
 def test_without_a_kubeconfig_it_says_how_to_name_one(
     compiled: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
