@@ -32,9 +32,8 @@ def request(world: World, name: str, *, compiled: bool) -> Path:
     """Return a clone with a pull request that adds a policy to the main line as it is."""
     clone = world.clone(name)
     text = (clone / "policies/a.yaml").read_text(encoding="utf-8")
-    (clone / f"policies/{name}.yaml").write_text(
-        text.replace("name: a\n", f"name: {name}\n").replace("pool: a\n", f"pool: {name}\n"), encoding="utf-8"
-    )
+    policy = text.replace("name: a\n", f"name: {name}\n").replace("pool: a\n", f"pool: {name}\n")
+    (clone / f"policies/{name}.yaml").write_text(policy, encoding="utf-8")
     if compiled:
         assert in_process.kae(clone, "compile").code == 0
     world.commit(clone, f"Add {name}")
@@ -100,8 +99,7 @@ def test_a_request_with_output_conflicts_with_what_the_job_has_compiled(world: W
     assert_compiled(world)
 
 
-def test_the_job_mends_a_conflict_that_was_committed(world: World) -> None:
-    clone = world.clone("a")
+def test_the_job_mends_a_conflict_that_was_committed(world: World, clone: Path) -> None:
     path = clone / "output/default/kustomization.yaml"
     text = path.read_text(encoding="utf-8")
     path.write_text(f"<<<<<<< HEAD\n{text}=======\n{text}>>>>>>> main\n", encoding="utf-8")
