@@ -78,9 +78,8 @@ def test_the_plan_counts_pools_and_names_the_images_to_build(folder: Path, snaps
 
 
 def test_programs_get_pools_and_images_too(folder: Path) -> None:
-    answer = in_process.kae(folder, "plan", "--cluster", "east", "-o", "json")
+    (east,) = json.loads(told(folder, "plan", "--cluster", "east", "-o", "json"))["clusters"]
 
-    (east,) = json.loads(answer.out)["clusters"]
     by_pool = {pool["pool"]: pool["nodes"] for pool in east["pools"]}
     assert sum(by_pool.values()) == sum(node["pool"] is not None for node in east["nodes"])
     assert by_pool["sick--oe2203"] == 1
@@ -97,18 +96,13 @@ def test_a_node_that_was_drafted_into_a_wave_is_told_why(tmp_path: Path) -> None
     policy = POLICY.replace("percent: 10", "percent: 5")
     project.write(tmp_path, {"policies/all.yaml": policy, "inventory/east.json": fleet.listed((_node(3),))})
 
-    answer = in_process.kae(tmp_path, "explain", "node-03")
-
-    assert (
-        "  group 'canary': no node below 5 % gets a driver, so the lowest one that does is drafted: "
-        "this one, at 8.87 %\n"
-    ) in answer.out
+    said = "no node below 5 % gets a driver, so the lowest one that does is drafted: this one, at 8.87 %\n"
+    assert f"  group 'canary': {said}" in in_process.kae(tmp_path, "explain", "node-03").out
 
 
 def test_programs_get_the_reasons_of_a_pool(folder: Path) -> None:
-    answer = in_process.kae(folder, "explain", "node-07", "-o", "json")
+    pool = json.loads(told(folder, "explain", "node-07", "-o", "json"))["pool"]
 
-    pool = json.loads(answer.out)["pool"]
     assert (pool["name"], pool["label"]) == ("sick--oe2203", "openfuyao.com/kae.pool.tls")
     assert pool["reasons"] == ["group 'sick': the group names it", f"mapping 'oe2203': its kernel '{OLD}' matches"]
 
@@ -138,9 +132,9 @@ def test_a_kernel_that_no_node_runs_is_answered_for(
 
 
 def test_modules_of_the_kernel_itself_need_no_support_by_kaes_driver(tmp_path: Path) -> None:
-    policy = "  driver: {source: {inTree: {}}, version: 2.2.0}\n  devicePlugin: {version: 1.4.1}\n"
-    head = "apiVersion: device.openfuyao.com/v1alpha1\nkind: KAEPolicy\nmetadata: {name: own}\nspec:\n"
-    project.write(tmp_path, {"policies/own.yaml": head + policy, "inventory/east.json": fleet.listed((_node(3),))})
+    spec = {"driver": {"source": {"inTree": {}}, "version": "2.2.0"}, "devicePlugin": {"version": "1.4.1"}}
+    policy = json.dumps(builders.raw("KAEPolicy", "own", spec))
+    project.write(tmp_path, {"policies/own.json": policy, "inventory/east.json": fleet.listed((_node(3),))})
 
     answer = in_process.kae(tmp_path, "preflight", "--kernel", "5.11.0.oe2203", "--os", "Debian 13")
 
@@ -156,11 +150,10 @@ def test_preflight_takes_only_what_can_be_a_kernel(folder: Path, kernel: str) ->
 
 
 def test_preflight_tells_programs_which_image_each_pool_would_take(folder: Path) -> None:
-    answer = in_process.kae(folder, "preflight", "--kernel", NEW, "--cluster", "east", "-o", "json")
+    read = json.loads(told(folder, "preflight", "--kernel", NEW, "--cluster", "east", "-o", "json"))
 
-    found = json.loads(answer.out)
-    (policy,) = found["clusters"][0]["policies"]
-    assert (found["served"], policy["policy"], policy["mapping"]) == (True, "tls", "oe2403")
+    (policy,) = read["clusters"][0]["policies"]
+    assert (read["served"], policy["policy"], policy["mapping"]) == (True, "tls", "oe2403")
     tags = {pool["pool"].partition("--")[0]: pool["image"].rpartition(":")[2] for pool in policy["pools"]}
     assert tags == {"sick": "2.1.0", "canary": "2.3.0", "chosen": "2.3.0", "rest": f"2.2.0-{NEW}"}
     assert {pool["source"] for pool in policy["pools"]} == {"prebuilt"}
