@@ -4,6 +4,7 @@ import json
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,10 +14,12 @@ from syrupy.assertion import SnapshotAssertion
 from compiler.output import cache, tree
 from tests import in_process, project
 from tests.cli import fleet
-from tests.cli.answers import refused, warned
+from tests.cli.answers import answered, refused, told, warned
 
 ROOT = Path(__file__).parents[2]
 IMAGES = "output/east/images.txt"
+STALE = "east: output is not what the documents compile to"
+CUT = "east: a compile was interrupted and left output incomplete"
 
 
 def test_a_sound_project_is_compiled_and_then_unchanged(tmp_path: Path, snapshot: SnapshotAssertion) -> None:
@@ -33,15 +36,12 @@ def test_a_change_writes_what_it_concerns(small: Path) -> None:
     before = project.tree(small / "output")
     project.write(small, {"policies/tls.yaml": fleet.POLICY.replace("1.4.1", "1.4.2")})
 
-    answer = in_process.kae(small, "compile")
-
-    after = project.tree(small / "output")
-    changed = {path for path in after if after[path] != before.get(path)}
-    assert answer.out == (
+    assert told(small, "compile") == (
         "east: 1 object replaced; 1 node (kp920-01) touched\n"
         "  replaced  DaemonSet kae-operator/kae-device-plugin-tls, whose pods restart on 1 node\n"
         "east: 2 files written, 0 removed\nwest: unchanged\n"
     )
+    changed = {path for path, text in project.tree(small / "output").items() if text != before.get(path)}
     assert changed == {"east/device-plugin/daemonset-kae-device-plugin-tls.yaml", "east/images.txt"}
 
 
@@ -49,9 +49,7 @@ def test_the_file_that_accepts_a_loss_for_the_watcher_is_none_of_the_compilers(s
     before = project.tree(small / "output")
     project.write(small, {"inventory/east.accept": "3f2a9c1d77e0\n"})
 
-    answer = in_process.kae(small, "compile")
-
-    assert (answer.code, answer.out, answer.err) == (0, "east: unchanged\nwest: unchanged\n", "")
+    assert answered(small, "compile") == "east: unchanged\nwest: unchanged\n"
     assert project.tree(small / "output") == before
 
 
@@ -88,21 +86,15 @@ def test_an_index_that_a_person_changed_is_said_and_rewritten(damage: str | None
 def test_the_compile_that_replaces_version_1_warns_of_a_driver_left_behind(state: str, small: Path) -> None:
     project.write(small, {"policies/tls.yaml": fleet.POLICY.replace("2.2.0", f"2.2.0\n    state: {state}")})
     in_process.kae(small, "compile")
-    _take_back_to_version_1(small / "output/east")
+    index = small / "output/east/index.json"
+    digests = {path: tree.digest((index.parent / path).read_bytes()) for path in json.loads(index.read_text())["files"]}
+    index.write_text(json.dumps({"version": 1, "files": digests}))
     (small / "policies/tls.yaml").unlink()
 
-    answer = in_process.kae(small, "compile", "--accept", "removes-drivers", "--accept", "removes-device-plugins")
+    warnings = warned(small, "compile", "--accept", "removes-drivers", "--accept", "removes-device-plugins")
 
-    assert answer.code == 0
-    assert ("output/east/driver/daemonset-kae-driver-tls.yaml: warning[driver-left-behind]" in answer.err) is (
-        state == "Present"
-    )
-
-
-def _take_back_to_version_1(folder: Path) -> None:
-    paths = json.loads((folder / "index.json").read_text())["files"]
-    digests = {path: tree.digest((folder / path).read_bytes()) for path in paths}
-    (folder / "index.json").write_text(json.dumps({"version": 1, "files": digests}))
+    said = "output/east/driver/daemonset-kae-driver-tls.yaml: warning[driver-left-behind]"
+    assert (said in warnings) is (state == "Present")
 
 
 def test_other_nodes_of_the_same_kinds_change_no_output(small: Path) -> None:
@@ -166,28 +158,19 @@ def test_a_world_that_is_not_as_it_was_said_to_be_ends_with_3_and_a_hint(
 
 
 def test_the_last_line_counts_the_findings_and_says_what_follows(small: Path) -> None:
-    wrong = fleet.POLICY.replace("spec:", "spce:")
-    assert in_process.kae(small, "compile").err == ""
+    project.write(small, {"policies/tls.yaml": fleet.POLICY.replace("spec:", "spce:")})
 
-    project.write(small, {"policies/tls.yaml": wrong})
-    compiled, checked = in_process.kae(small, "compile"), in_process.kae(small, "compile", "--check")
-    planned = in_process.kae(small, "plan")
-
-    assert compiled.err.splitlines()[-1] == "1 error; nothing written"
-    assert checked.err.splitlines()[-1] == planned.err.splitlines()[-1] == "1 error"
+    for words, last in (("compile", "1 error; nothing written"), ("compile --check", "1 error"), ("plan", "1 error")):
+        assert refused(1, small, *words.split()).splitlines()[-1] == last
 
 
 def test_quiet_leaves_what_stops_and_the_exit_code(tmp_path: Path) -> None:
     folder = fleet.full(tmp_path)
 
-    missing = in_process.kae(folder, "compile", "--check", "-q")
-    fine = in_process.kae(folder, "compile", "--quiet")
-    strict = in_process.kae(folder, "compile", "--quiet", "--strict")
-
-    assert (missing.code, missing.out, missing.err) == (4, "", "")
-    assert (fine.code, fine.out, fine.err) == (0, "", "")
-    assert (strict.code, strict.out) == (1, "")
-    assert strict.err == in_process.kae(folder, "compile", "--strict").err
+    assert refused(4, folder, "compile", "--check", "-q") == ""
+    assert answered(folder, "compile", "--quiet") == ""
+    strict = refused(1, folder, "compile", "--quiet", "--strict")
+    assert strict == in_process.kae(folder, "compile", "--strict").err
 
 
 def test_a_misspelt_cluster_is_answered_with_the_nearest_one(small: Path) -> None:
@@ -215,30 +198,25 @@ def test_a_check_shows_the_difference_and_writes_nothing(small: Path, snapshot: 
 @pytest.mark.parametrize(
     ("damage", "state"),
     [
-        (lambda folder: (folder / IMAGES).write_text("x\n"), "east: output is not what the documents compile to"),
+        (lambda folder: (folder / IMAGES).write_text("x\n"), STALE),
         (lambda folder: (folder / IMAGES).unlink(), "east: output was edited by hand"),
-        (lambda folder: shutil.rmtree(folder / "output/east"), "east: output is not what the documents compile to"),
-        (
-            lambda folder: (folder / f"{IMAGES}.kae-tmp").write_text("x\n"),
-            "east: a compile was interrupted and left output incomplete",
-        ),
-        (
-            lambda folder: (folder / "output/east/index.json.kae-tmp").write_text("x\n"),
-            "east: a compile was interrupted and left output incomplete",
-        ),
+        (lambda folder: shutil.rmtree(folder / "output/east"), STALE),
+        (lambda folder: (folder / f"{IMAGES}.kae-tmp").write_text("x\n"), CUT),
+        (lambda folder: (folder / "output/east/index.json.kae-tmp").write_text("x\n"), CUT),
         (lambda folder: (folder / "policies/west.yaml").unlink(), "west: output exists, but the cluster is"),
     ],
 )
-def test_a_check_finds_every_damage_and_a_compile_repairs_it(damage: object, state: str, small: Path) -> None:
-    assert callable(damage)
+def test_a_check_finds_every_damage_and_a_compile_repairs_it(
+    damage: Callable[[Path], object], state: str, small: Path
+) -> None:
     damage(small)
 
     checked = in_process.kae(small, "compile", "--check")
 
     assert checked.code == 4
     assert state in checked.out
-    assert in_process.kae(small, "compile", *fleet.ACCEPT_WEST).code == 0
-    assert in_process.kae(small, "compile", "--check").code == 0
+    told(small, "compile", *fleet.ACCEPT_WEST)
+    told(small, "compile", "--check")
 
 
 def test_the_difference_is_a_patch_that_makes_output_what_a_compile_makes_it(small: Path) -> None:
@@ -258,7 +236,7 @@ def test_a_check_that_fails_says_so_in_every_format(form: str, stream: str, smal
     answer = in_process.kae(small, "compile", "--check", "--format", form)
 
     assert answer.code == 4
-    assert "east: output is not what the documents compile to\n" in getattr(answer, stream)
+    assert f"{STALE}\n" in getattr(answer, stream)
 
 
 @pytest.mark.parametrize(
@@ -344,9 +322,7 @@ def test_output_of_a_cluster_that_is_gone_is_removed_and_said(small: Path) -> No
 def test_a_cluster_asked_for_alone_takes_no_other_away(small: Path) -> None:
     (small / "policies/west.yaml").unlink()
 
-    answer = in_process.kae(small, "compile", "--cluster", "east")
-
-    assert (answer.code, answer.err) == (0, "")
+    assert warned(small, "compile", "--cluster", "east") == ""
     assert (small / "output/west").is_dir()
 
 
