@@ -1,11 +1,12 @@
 """`kae config` prints a setting of the project, now or at a revision."""
 
+import json
 from pathlib import Path
 
 import pytest
 
-from tests import in_process, project, revisions
-from tests.cli.answers import refused
+from tests import builders, in_process, project, revisions
+from tests.cli.answers import refused, told
 
 
 def committed(root: Path, settings: str, name: str = "") -> None:
@@ -48,9 +49,8 @@ def test_other_mistakes_in_the_settings_of_a_revision_do_not_matter(tmp_path: Pa
 def test_settings_that_may_name_any_folder_are_an_error(tmp_path: Path, settings: str) -> None:
     committed(tmp_path, settings)
 
-    said = refused(3, tmp_path, "config", "output", "HEAD")
-
-    assert said.startswith("kae: kae.yaml of 'HEAD' cannot be read, and may name a folder of outputs.\n")
+    said = "kae: kae.yaml of 'HEAD' cannot be read, and may name a folder of outputs.\n"
+    assert refused(3, tmp_path, "config", "output", "HEAD").startswith(said)
 
 
 def test_a_folder_that_has_become_a_link_is_an_error(tmp_path: Path) -> None:
@@ -61,16 +61,13 @@ def test_a_folder_that_has_become_a_link_is_an_error(tmp_path: Path) -> None:
 
 
 def test_of_each_cluster_the_inventory_and_the_branch_of_its_watcher_are_printed(tmp_path: Path) -> None:
-    watcher = "{enabled: true, secretName: git, repository: {url: git@git.test:a, branch: b/west, path: .}}"
-    head = "apiVersion: device.openfuyao.com/v1alpha1\nkind: KAECluster\n"
-    clusters = {"east": "{}", "west": f"{{watcher: {watcher}}}"}
-    for name, spec in clusters.items():
-        project.write(tmp_path, {f"policies/{name}.yaml": f"{head}metadata: {{name: {name}}}\nspec: {spec}"})
+    where = {"url": "git@git.test:a", "branch": "b/west", "path": "."}
+    specs = {"east": {}, "west": {"watcher": {"enabled": True, "secretName": "git", "repository": where}}}
+    for name, spec in specs.items():
+        project.write(tmp_path, {f"policies/{name}.json": json.dumps(builders.raw("KAECluster", name, spec))})
     project.write(tmp_path, {"inventory/east.yaml": ""})
 
-    answer = in_process.kae(tmp_path, "config", "inventories")
-
-    assert answer.out.splitlines() == [
+    assert told(tmp_path, "config", "inventories").splitlines() == [
         "east\tinventory/east.yaml\tinventory/east\tinventory/east.json\t",
         "west\tinventory/west.json\tb/west\twest.json\twatcher",
     ]

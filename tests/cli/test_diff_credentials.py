@@ -1,6 +1,5 @@
 """`kae diff` and `kae report` print no password of a URL, whatever the format: a comment is posted for all to read."""
 
-import json
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
@@ -30,15 +29,11 @@ WAYS: dict[str, Sequence[str]] = {
 def committed(committed_rollout: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A project whose last commit holds passwords: in a value, in a list and where values are cut."""
     folder = shutil.copytree(committed_rollout, tmp_path_factory.mktemp("revealing") / "fleet")
-    diffs.edit(
-        folder,
-        (
-            "  driver:\n",
-            "  driver:\n    env:\n"
-            f"      - {{name: HTTP_PROXY, value: 'http://bob:{HIDDEN}@proxy.example.com:3128'}}\n"
-            f"      - {{name: HTTPS_PROXY, value: 'http://{FAR}:{HIDDEN * 3}@proxy.example.com:3128'}}\n",
-        ),
+    env = (
+        f"      - {{name: HTTP_PROXY, value: 'http://bob:{HIDDEN}@proxy.example.com:3128'}}\n"
+        f"      - {{name: HTTPS_PROXY, value: 'http://{FAR}:{HIDDEN * 3}@proxy.example.com:3128'}}\n"
     )
+    diffs.edit(folder, ("  driver:\n", f"  driver:\n    env:\n{env}"))
     revisions.commit(folder)
     return folder
 
@@ -71,15 +66,12 @@ def test_no_format_of_a_change_holds_a_password(changed: Path, way: str) -> None
 
 
 def test_the_fields_beside_a_password_are_still_told(revealing: Path) -> None:
-    diffs.edit(
-        revealing, ("proxy.example.com:3128'}\n      - {name: HTTPS", "other.example.com:3128'}\n      - {name: HTTPS")
-    )
+    behind = "'}\n      - {name: HTTPS"
+    diffs.edit(revealing, (f"proxy.example.com:3128{behind}", f"other.example.com:3128{behind}"))
 
-    (document,) = json.loads(in_process.kae(revealing, "diff", "-o", "json").out)["intent"]
+    (document,) = diffs.data(revealing)["intent"]
 
     (field,) = document["fields"]
     assert field["path"] == "spec.driver.env[HTTP_PROXY].value"
-    assert (field["old"], field["new"]) == (
-        "http://************@proxy.example.com:3128",
-        "http://************@other.example.com:3128",
-    )
+    hidden = "http://************@{}.example.com:3128"
+    assert (field["old"], field["new"]) == (hidden.format("proxy"), hidden.format("other"))

@@ -111,11 +111,7 @@ def test_the_privileges_that_objects_gain_and_lose_are_shown(rollout: Path) -> N
 
     (first, *_) = diffs.data(rollout)["privileges"]
 
-    assert (first["kind"], first["name"], first["new"], first["gone"]) == (
-        "DaemonSet",
-        "kae-driver-tls--canary",
-        False,
-        False,
-    )
+    told = {"kind": "DaemonSet", "name": "kae-driver-tls--canary", "new": False, "gone": False}
+    assert {key: first[key] for key in told} == told
     assert first["gained"] == ["images from registry.example.com"]
     assert first["lost"] == ["images from cr.openfuyao.cn"]
