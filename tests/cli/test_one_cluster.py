@@ -9,16 +9,6 @@ from tests import in_process, project
 from tests.cli import fleet
 from tests.cli.answers import refused
 
-ASKED = (
-    ("plan", "--cluster", "east"),
-    ("plan", "--node", "east/kp920-01"),
-    ("explain", "east/kp920-01"),
-    ("explain", "kp920-01"),
-    ("preflight", "--cluster", "east", "--kernel", "6.6.0-28.0.0.34.oe2403.aarch64"),
-    ("compile", "--cluster", "east"),
-    ("compile", "--cluster", "east", "--check"),
-)
-
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
@@ -43,7 +33,19 @@ def decoded(folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return names
 
 
-@pytest.mark.parametrize("arguments", ASKED, ids=" ".join)
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("plan", "--cluster", "east"),
+        ("plan", "--node", "east/kp920-01"),
+        ("explain", "east/kp920-01"),
+        ("explain", "kp920-01"),
+        ("preflight", "--cluster", "east", "--kernel", "6.6.0-28.0.0.34.oe2403.aarch64"),
+        ("compile", "--cluster", "east"),
+        ("compile", "--cluster", "east", "--check"),
+    ],
+    ids=" ".join,
+)
 def test_the_inventory_of_another_cluster_is_not_decoded_and_stops_nothing(
     arguments: tuple[str, ...], folder: Path, decoded: list[str]
 ) -> None:

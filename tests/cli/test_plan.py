@@ -205,18 +205,18 @@ def test_a_policy_without_nodes_is_named(tmp_path: Path) -> None:
     assert "\npolicies without nodes: tsl\n" in answer.out
 
 
-RESTRICTIONS = [
-    (("--policy", "tls"), ["kp920-01", "kp920-02", "kp920-04", "new-01"]),
-    (("--policy", "tls", "--policy", "rest", "-l", "pool!=tls"), ["kp920-03", "x86-01"]),
-    (("--node", "kp920-01", "--node", "east/x86-01"), ["kp920-01", "x86-01"]),
-    (("-l", "pool in (tls),!openfuyao.com/kae.deploy.driver"), ["kp920-01", "kp920-04", "new-01"]),
-    (("--selector", "pool=web"), []),
-    (("--problems",), ["kp920-02", "kp920-04", "new-01"]),
-    (("--problems", "--policy", "rest"), []),
-]
-
-
-@pytest.mark.parametrize(("options", "names"), RESTRICTIONS)
+@pytest.mark.parametrize(
+    ("options", "names"),
+    [
+        (("--policy", "tls"), ["kp920-01", "kp920-02", "kp920-04", "new-01"]),
+        (("--policy", "tls", "--policy", "rest", "-l", "pool!=tls"), ["kp920-03", "x86-01"]),
+        (("--node", "kp920-01", "--node", "east/x86-01"), ["kp920-01", "x86-01"]),
+        (("-l", "pool in (tls),!openfuyao.com/kae.deploy.driver"), ["kp920-01", "kp920-04", "new-01"]),
+        (("--selector", "pool=web"), []),
+        (("--problems",), ["kp920-02", "kp920-04", "new-01"]),
+        (("--problems", "--policy", "rest"), []),
+    ],
+)
 def test_a_plan_is_of_the_nodes_that_meet_every_restriction(
     options: tuple[str, ...], names: list[str], folder: Path
 ) -> None:
