@@ -14,9 +14,9 @@ from tests.cli.answers import refused
 def folder(tmp_path: Path) -> Path:
     """Two clusters with inventories, both compiled."""
     west = fleet.listed(fleet.NODES[2:4])
-    found = project.write(fleet.small(tmp_path), {"inventory/west.json": west})
-    assert in_process.kae(found, "compile").code == 0
-    return found
+    made = project.write(fleet.small(tmp_path), {"inventory/west.json": west})
+    assert in_process.kae(made, "compile").code == 0
+    return made
 
 
 @pytest.fixture
@@ -25,9 +25,9 @@ def decoded(folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     names: list[str] = []
     real = document_files.read
 
-    def read(found: document_files.Input) -> bytes:
-        names.append(found.name)
-        return real(found)
+    def read(file: document_files.Input) -> bytes:
+        names.append(file.name)
+        return real(file)
 
     monkeypatch.setattr(document_files, "read", read)
     return names
