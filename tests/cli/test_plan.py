@@ -45,7 +45,7 @@ def test_people_get_a_summary_and_then_a_reason_for_every_gap(folder: Path, snap
     assert project.tree(folder) == before
 
 
-def test_programs_get_exactly_the_fields_that_are_promised_by_name(planned: dict[str, Any]) -> None:
+def test_programs_get_exactly_the_fields_that_are_promised(planned: dict[str, Any]) -> None:
     assert set(planned) == {"version", "diagnostics", "clusters"}
     assert planned["version"] == 1
     assert [set(cluster) for cluster in planned["clusters"]] == [{"name", "nodes", "pools", "images"}] * 2

@@ -374,7 +374,7 @@ def test_a_program_that_fails_is_told_with_its_output(server: containers.ApiServ
     assert made.missing == [f"{path}: exit code 1 of 'python -m installer status'."]
 
 
-def test_a_long_log_keeps_its_end_from_a_whole_line_on_and_a_long_answer_its_beginning(
+def test_a_long_log_keeps_its_end_of_whole_lines_and_a_long_answer_its_beginning(
     server: containers.ApiServer,
 ) -> None:
     lines = "".join(f"{number} {'x' * 1000}\n" for number in range(2000))
