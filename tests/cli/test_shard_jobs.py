@@ -101,7 +101,7 @@ def test_the_verdict_waits_for_every_shard_and_is_never_skipped_when_one_fails(v
     assert step.replace("--format github ", "") == merge
 
 
-def test_only_jobs_that_push_may_write_and_no_shard_of_a_pull_request_has_a_secret() -> None:
+def test_only_the_jobs_that_push_may_write_and_no_shard_of_a_pull_request_has_a_secret() -> None:
     workflow, gitlab = template(".github/workflows/kae.yaml"), template(".gitlab-ci.yml")
     jobs = workflow["jobs"]
 
