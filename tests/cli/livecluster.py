@@ -18,7 +18,6 @@ from tests.kube import apiserver
 NAMESPACE = "kae-operator"
 TIME = "2024-11-05T03:00:00Z"
 """When everything of the stand-in was as it is."""
-_APP = "app.kubernetes.io/name"
 _REVISION = "controller-revision-hash"
 
 

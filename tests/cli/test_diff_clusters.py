@@ -14,22 +14,17 @@ from tests.cli.answers import told
 from tests.cli.fleet import listed
 
 CLUSTERS = 12
-POLICY = builders.raw(
-    "KAEPolicy",
-    "tls",
-    {
-        "nodeSelector": {"matchLabels": {"pool": "tls"}},
-        "driver": {"version": "2.2.0", "repository": "registry.example.com/kae"},
-        "devicePlugin": {"version": "1.4.1"},
-    },
-)
-CHANGED = (("2.2.0", "2.3.0"), ("registry.example.com", "mirror.example.com"))
+SPEC = {
+    "nodeSelector": {"matchLabels": {"pool": "tls"}},
+    "driver": {"version": "2.2.0", "repository": "registry.example.com/kae"},
+    "devicePlugin": {"version": "1.4.1"},
+}
 
 
 @pytest.fixture
 def fleet(tmp_path: Path) -> Path:
     """Return a committed fleet of clusters with two nodes each, but for one that has four."""
-    project.write(tmp_path, {"policies/tls.yaml": yaml.safe_dump(POLICY)})
+    project.write(tmp_path, {"policies/tls.yaml": yaml.safe_dump(builders.raw("KAEPolicy", "tls", SPEC))})
     for number in range(CLUSTERS):
         names = [f"{number:02}-{index}" for index in range(4 if number == 0 else 2)]
         nodes = tuple(builders.kubernetes_node(name, builders.HPRE | {"pool": "tls"}) for name in names)
@@ -41,7 +36,7 @@ def fleet(tmp_path: Path) -> Path:
 @pytest.fixture
 def changed(fleet: Path) -> Path:
     """Return the fleet with another driver from another registry, everywhere."""
-    return edit(fleet, *CHANGED)
+    return edit(fleet, ("2.2.0", "2.3.0"), ("registry.example.com", "mirror.example.com"))
 
 
 def edit(folder: Path, *replacements: tuple[str, str]) -> Path:

@@ -20,6 +20,7 @@ def source(case: str) -> str:
 MODULE, SPECIAL, ONLOAD = map(source, ("module-of-one-kernel", "special-resource", "onload"))
 RECIPE = "recipes/simple-kmod/recipe.yaml"
 IMAGE = "          containerImage: drivers/simple-kmod\n"
+LIST = "error[wrong-type]: Expected a mapping in 'spec.selector', found a list."
 KMODS = "kmodNames: [simple-kmod, simple-procfs-kmod]"
 LONG = MODULE.replace("  name: simple-kmod", "  name: a-module-with-a-long-name")
 
@@ -100,21 +101,11 @@ def test_a_name_that_is_too_long_for_a_recipe_asks_for_another(tmp_path: Path) -
     ("text", "old", "new", "said"),
     [
         (MODULE, "moduleLoader:", "devicePlugin:", "error[import-source]: The Module loads no module"),
-        (
-            MODULE,
-            "moduleName: simple-kmod",
-            "rawArgs: {load: [x]}",
-            "error[import-source]: The Module names no module.",
-        ),
+        (MODULE, "moduleName: simple-kmod", "rawArgs: {load: [x]}", "error[import-source]: The Module names no module"),
         (MODULE, IMAGE, "", "error[import-source]: The mapping has no image."),
         (MODULE, "literal: 6.1.0-50-amd64", "literal: 6", "error[wrong-type]: Expected a text in"),
         (MODULE, IMAGE.strip(), "containerImage: a/B:${X}", "error[import-source]: No kernel has an"),
-        (
-            MODULE,
-            "selector: {}",
-            "selector: []",
-            "error[wrong-type]: Expected a mapping in 'spec.selector', found a list.",
-        ),
+        (MODULE, "selector: {}", "selector: []", LIST),
         (MODULE, "selector: {}", "selector: {a: 'b c'}", "source.yaml:6:17: error[invalid-value]: "),
         (MODULE, MODULE, f"{MODULE}---\n{MODULE}", "error[import-source]: The file holds more than one document."),
         (SPECIAL, KMODS, "other: 1", "error[import-source]: 'spec.set.kmodNames' names no kernel module"),

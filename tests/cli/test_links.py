@@ -22,17 +22,18 @@ def folder(tmp_path: Path) -> Path:
     return project.write(tmp_path / "project", texts)
 
 
-READING = (
-    ("compile",),
-    ("compile", "--check"),
-    ("plan",),
-    ("bump", "tls", "--version", "2.3.0"),
-    ("bump", "tls", "--version", "2.3.0", "--file", "policies/linked.yaml"),
-    ("import", "policies/linked.yaml"),
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("compile",),
+        ("compile", "--check"),
+        ("plan",),
+        ("bump", "tls", "--version", "2.3.0"),
+        ("bump", "tls", "--version", "2.3.0", "--file", "policies/linked.yaml"),
+        ("import", "policies/linked.yaml"),
+    ],
+    ids=" ".join,
 )
-
-
-@pytest.mark.parametrize("command", READING, ids=" ".join)
 def test_a_linked_document_outside_of_the_project_is_not_read(folder: Path, command: tuple[str, ...]) -> None:
     (folder / "policies/linked.yaml").symlink_to("../../secret")
 
@@ -41,6 +42,12 @@ def test_a_linked_document_outside_of_the_project_is_not_read(folder: Path, comm
     assert answer.code in (1, 3)
     assert "'policies/linked.yaml' is a link that leads out of the project." in answer.err
     assert "hunter2" not in answer.out + answer.err
+
+
+def test_an_environment_is_not_printed(folder: Path) -> None:
+    (folder / "policies/env.yaml").symlink_to("/proc/self/environ")
+
+    assert "PATH=" not in refused(1, folder, "compile")
 
 
 @pytest.mark.parametrize("target", ["../secret", "/proc/kmsg"])

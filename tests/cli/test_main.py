@@ -172,6 +172,36 @@ def test_a_reader_that_goes_away_ends_a_command_as_sigpipe_does_and_silently(tmp
     assert process.returncode == 141
 
 
+WITHOUT_LIBYAML = """
+import sys
+sys.modules["yaml._yaml"] = None
+from compiler import cli
+for words in sys.argv[1:]:
+    print(cli.main(words.split()))
+"""
+
+
+def test_without_libyaml_commands_say_so_and_write_nothing(tmp_path: Path) -> None:
+    before = project.tree(fleet.small(tmp_path))
+
+    done = subprocess.run(
+        (sys.executable, "-B", "-c", WITHOUT_LIBYAML, "compile", "plan", "bump tls --version 2.3.0"),
+        cwd=tmp_path,
+        env={"PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=600,
+    )
+
+    said = (
+        "kae: documents cannot be read: PyYAML is installed without libyaml.\n"
+        "hint: Install a wheel of it: pip install --force-reinstall --only-binary pyyaml pyyaml.\n"
+    )
+    assert (done.stdout, done.stderr) == ("3\n3\n3\n", 3 * said)
+    assert project.tree(tmp_path) == before
+
+
 @pytest.mark.parametrize(
     "command",
     [

@@ -9,24 +9,14 @@ from tests import in_process, project
 from tests.cli import fleet
 from tests.cli.answers import refused
 
-ASKED = (
-    ("plan", "--cluster", "east"),
-    ("plan", "--node", "east/kp920-01"),
-    ("explain", "east/kp920-01"),
-    ("explain", "kp920-01"),
-    ("preflight", "--cluster", "east", "--kernel", "6.6.0-28.0.0.34.oe2403.aarch64"),
-    ("compile", "--cluster", "east"),
-    ("compile", "--cluster", "east", "--check"),
-)
-
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """Two clusters with inventories, both compiled."""
     west = fleet.listed(fleet.NODES[2:4])
-    found = project.write(fleet.small(tmp_path), {"inventory/west.json": west})
-    assert in_process.kae(found, "compile").code == 0
-    return found
+    made = project.write(fleet.small(tmp_path), {"inventory/west.json": west})
+    assert in_process.kae(made, "compile").code == 0
+    return made
 
 
 @pytest.fixture
@@ -35,15 +25,27 @@ def decoded(folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     names: list[str] = []
     real = document_files.read
 
-    def read(found: document_files.Input) -> bytes:
-        names.append(found.name)
-        return real(found)
+    def read(file: document_files.Input) -> bytes:
+        names.append(file.name)
+        return real(file)
 
     monkeypatch.setattr(document_files, "read", read)
     return names
 
 
-@pytest.mark.parametrize("arguments", ASKED, ids=" ".join)
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("plan", "--cluster", "east"),
+        ("plan", "--node", "east/kp920-01"),
+        ("explain", "east/kp920-01"),
+        ("explain", "kp920-01"),
+        ("preflight", "--cluster", "east", "--kernel", "6.6.0-28.0.0.34.oe2403.aarch64"),
+        ("compile", "--cluster", "east"),
+        ("compile", "--cluster", "east", "--check"),
+    ],
+    ids=" ".join,
+)
 def test_the_inventory_of_another_cluster_is_not_decoded_and_stops_nothing(
     arguments: tuple[str, ...], folder: Path, decoded: list[str]
 ) -> None:

@@ -143,10 +143,10 @@ def test_a_kernel_without_modules_is_an_error_for_programs(folder: Path, piped: 
 
     answer = in_process.kae(folder, "preflight", "--image", IMAGE, "-o", "json")
 
-    found = json.loads(answer.out)
+    read = json.loads(answer.out)
     assert answer.code == 1
-    assert [item["code"] for item in found["diagnostics"]] == ["image-driver-kernel"]
-    assert found["uses"] == [
+    assert [item["code"] for item in read["diagnostics"]] == ["image-driver-kernel"]
+    assert read["uses"] == [
         {"cluster": "east", "policy": "tls", "pool": "tls", "source": "prebuilt", "nodes": {KERNEL: 1}}
     ]
 

@@ -184,9 +184,7 @@ def test_a_guard_stops_the_compile_unless_it_is_lowered(severity: str, code: int
     policy = fleet.POLICY.replace("[east]", "[east, north]")
     folder = with_settings(tmp_path, f"findings: {{cluster-unknown: {severity}}}\n", policy)
 
-    answer = in_process.kae(folder, "compile")
-
-    assert answer.code == code
+    assert in_process.kae(folder, "compile").code == code
     assert (folder / "output/east/index.json").is_file() == (code == 0)
 
 
@@ -238,18 +236,16 @@ def test_limits_and_severities_are_values_for_commands(tmp_path: Path, monkeypat
     assert severities == {"mutable-tag": "error", "yaml-syntax": "error", "no-cluster": "warning"}
 
 
-REMOVALS = ("removes-drivers", "removes-device-plugins")
-
-
-@pytest.mark.parametrize(("settings", "code"), [("", 1), (f"findings: {{{': ignore, '.join(REMOVALS)}: ignore}}\n", 0)])
+@pytest.mark.parametrize(
+    ("settings", "code"),
+    [("", 1), ("findings: {removes-drivers: ignore, removes-device-plugins: ignore}\n", 0)],
+)
 def test_a_removal_stops_the_compile_unless_the_project_ignores_it(settings: str, code: int, tmp_path: Path) -> None:
     folder = with_settings(tmp_path, settings, fleet.POLICY)
-    assert in_process.kae(folder, "compile").code == 0
+    told(folder, "compile")
     (folder / "policies/tls.yaml").unlink()
 
-    answer = in_process.kae(folder, "compile")
-
-    assert answer.code == code
+    assert in_process.kae(folder, "compile").code == code
     assert (folder / "output/east/driver").exists() == (code == 1)
 
 

@@ -28,13 +28,6 @@ def begun(tmp_path_factory: pytest.TempPathFactory, repository_root: Path) -> Pa
     return World(folder, repository_root).begin("--wheel", str(jobs.a_wheel(folder / "wheel")))
 
 
-def set_variable(clone: Path, value: str) -> None:
-    """Give the driver's builds a variable, whose text is then a part of the output."""
-    text = (clone / POLICY).read_text(encoding="utf-8")
-    variable = f"  driver:\n    env:\n    - name: X\n      value: {value}\n"
-    (clone / POLICY).write_text(text.replace("  driver:\n", variable), encoding="utf-8")
-
-
 def begin_again(world: World, clone: Path, settings: str, folder: str) -> None:
     """Give the main line a kae.yaml, and the folder of outputs the name that it says; then begin a branch."""
     (clone / folder).parent.mkdir(exist_ok=True)
@@ -61,7 +54,8 @@ def test_the_runner_is_imitated() -> None:
 
 
 def test_no_line_of_a_difference_is_a_workflow_command(world: World, clone: Path) -> None:
-    set_variable(clone, r'"a\n::error::hello\n##[add-mask]the\n"')
+    variable = r'"a\n::error::hello\n##[add-mask]the\n"'
+    jobs.edit(clone, POLICY, "  driver:\n", f"  driver:\n    env: [{{name: X, value: {variable}}}]\n")
     world.propose(clone, "Set a variable")
 
     done = world.ended(4, clone, "ci/check.sh", **ACTIONS)

@@ -18,7 +18,6 @@ from tests.cli import fleet, removals
 Edit = Callable[[Path], object]
 
 GONE = ("removes-drivers:east/tls", "thaws-nodes:east/tls")
-MOVED = ("moves-namespace:east", "drops-protection:east")
 
 
 def deleted(*names: str) -> Edit:
