@@ -8,10 +8,8 @@ from tests import in_process, project
 from tests.cli.answers import told
 
 CASES = Path(__file__).parent / "imports"
-MODULE = (CASES / "module-of-one-kernel/source.yaml").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("case", sorted(path.name for path in CASES.iterdir()))
 def source(case: str) -> str:
     """Return the source of a case."""
     return (CASES / case / "source.yaml").read_text(encoding="utf-8")
