@@ -19,23 +19,20 @@ from tests.kube import apiserver
 KUBECONFIG = ("--kubeconfig", "kubeconfig")
 
 
+CANONICAL = canonical_form.text(builders.reduced(*fleet.NODES))
+
+
 @pytest.mark.parametrize(
-    "dump", [fleet.listed, lambda: f"\n{fleet.listed()}", lambda: yaml.safe_dump(json.loads(fleet.listed()))]
+    "text",
+    [fleet.listed(), f"\n{fleet.listed()}", yaml.safe_dump(json.loads(fleet.listed())), CANONICAL],
+    ids=["json", "json below an empty line", "yaml", "an inventory"],
 )
-def test_what_kubectl_prints_in_json_or_yaml_becomes_canonical(
-    dump: object, tmp_path: Path, piped: Callable[[str], None]
+def test_what_kubectl_prints_becomes_canonical_and_an_inventory_stays_so(
+    text: str, tmp_path: Path, piped: Callable[[str], None]
 ) -> None:
-    assert callable(dump)
-    piped(dump())
-
-    assert answered(tmp_path, "inventory", "--cluster", "east") == canonical_form.text(builders.reduced(*fleet.NODES))
-
-
-def test_an_inventory_passes_through_unchanged(tmp_path: Path, piped: Callable[[str], None]) -> None:
-    text = canonical_form.text(builders.reduced(*fleet.NODES))
     piped(text)
 
-    assert in_process.kae(tmp_path, "inventory", "--cluster", "east").out == text
+    assert answered(tmp_path, "inventory", "--cluster", "east") == CANONICAL
 
 
 def test_the_file_compiles_to_what_kubectls_answer_compiles_to(tmp_path: Path, piped: Callable[[str], None]) -> None:
@@ -164,7 +161,7 @@ def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path, piped: Callable[[
     answer = in_process.kae(tmp_path, *call)
 
     assert (answer.code, answer.out, answer.err) == (0, f"inventory/east.json: {len(fleet.NODES)} nodes\n", "")
-    assert path.read_text() == canonical_form.text(builders.reduced(*fleet.NODES))
+    assert path.read_text() == CANONICAL
     assert path.stat().st_mode & 0o777 == 0o640
     assert list(project.tree(tmp_path)) == ["inventory/east.json"]
 
@@ -206,10 +203,7 @@ def test_at_a_terminal_the_cluster_of_kubectl_is_asked(tmp_path: Path, monkeypat
 def test_a_live_cluster_gives_what_kubectls_answer_gives(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reader, "PAGE", 4)
 
-    answer = taken(tmp_path, *KUBECONFIG)
-
-    assert (answer.code, answer.err) == (0, "")
-    assert answer.out == canonical_form.text(builders.reduced(*fleet.NODES))
+    assert taken(tmp_path, *KUBECONFIG) == in_process.Answer(0, CANONICAL, "")
 
 
 @pytest.mark.parametrize(
