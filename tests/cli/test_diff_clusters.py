@@ -36,13 +36,8 @@ def fleet(tmp_path: Path) -> Path:
 @pytest.fixture
 def changed(fleet: Path) -> Path:
     """Return the fleet with another driver from another registry, everywhere."""
-    return edit(fleet, ("2.2.0", "2.3.0"), ("registry.example.com", "mirror.example.com"))
-
-
-def edit(folder: Path, *replacements: tuple[str, str]) -> Path:
-    """Replace texts in the policy."""
-    diffs.edit(folder, *replacements)
-    return folder
+    diffs.edit(fleet, ("2.2.0", "2.3.0"), ("registry.example.com", "mirror.example.com"))
+    return fleet
 
 
 def declare(folder: Path, spec: dict[str, Any], most: int = CLUSTERS) -> None:
@@ -80,7 +75,7 @@ def test_a_risk_of_many_clusters_is_one_finding_that_counts_them(changed: Path) 
 
 
 def test_the_nodes_of_a_risk_are_named_with_their_clusters(fleet: Path) -> None:
-    edit(fleet, ("  driver:\n", "  driver:\n    state: Absent\n"))
+    diffs.edit(fleet, ("  driver:\n", "  driver:\n    state: Absent\n"))
 
     nodes = "c00/00-0, c00/00-1, c00/00-2, c00/00-3, c01/01-0 and 21 more"
     said = f"The driver of policy 'tls' is removed from 26 nodes ({nodes}) of 12 clusters.\n"
