@@ -15,6 +15,7 @@ HEAD = "apiVersion: device.openfuyao.com/v1alpha1\n"
 EAST = f'{HEAD}kind: KAECluster\nmetadata:\n  name: east\nspec:\n  kubernetesVersion: "1.31"\n'
 INDEX = "output/east/index.json"
 KUSTOMIZATION = "output/east/kustomization.yaml"
+DRIVER = "output/east/driver/daemonset-kae-driver-vm.yaml"
 
 
 def policy(name: str) -> str:
@@ -176,23 +177,17 @@ def test_a_driver_of_either_branch_that_the_joined_documents_lack_is_asked_for(
 
 
 @pytest.mark.parametrize("branches", [("main", "topic"), ("topic", "main")])
-def test_a_removal_that_one_branch_has_accepted_is_not_asked_for_again(branches: tuple[str, str], clone: Path) -> None:
+@pytest.mark.parametrize(("other", "conflict"), [(adding("web"), INDEX), (label, DRIVER)], ids=["index", "driver"])
+def test_what_one_branch_removed_and_accepted_goes_and_is_not_asked_for_again(
+    branches: tuple[str, str], other: Callable[[Path], object], conflict: str, clone: Path
+) -> None:
     change(clone, branches[0], removing("vm"), "removes-drivers", "removes-device-plugins")
-    change(clone, branches[1], adding("web"))
-    assert INDEX in join(clone, "merge", "main")
+    change(clone, branches[1], other)
+    assert f"{conflict}\n" in join(clone, "merge", "main")
 
     ended(clone)
 
-
-@pytest.mark.parametrize("branches", [("main", "topic"), ("topic", "main")])
-def test_a_file_that_one_branch_removed_and_the_other_changed_goes(branches: tuple[str, str], clone: Path) -> None:
-    change(clone, branches[0], removing("vm"), "removes-drivers", "removes-device-plugins")
-    change(clone, branches[1], label)
-    assert "output/east/driver/daemonset-kae-driver-vm.yaml\n" in join(clone, "merge", "main")
-
-    ended(clone)
-
-    assert not (clone / "output/east/driver/daemonset-kae-driver-vm.yaml").exists()
+    assert not (clone / DRIVER).exists()
 
 
 GONE = ("removes-drivers:west", "removes-device-plugins:west")
@@ -270,11 +265,10 @@ def test_a_file_of_a_person_in_conflict_stays(path: str, settings: str, removes:
 
 
 def test_a_daemon_set_that_both_branches_record_and_nobody_has_is_missed(conflicting: Path) -> None:
-    driver = "output/east/driver/daemonset-kae-driver-vm.yaml"
-    (conflicting / driver).unlink()
+    (conflicting / DRIVER).unlink()
     (conflicting / "policies/vm.yaml").unlink()
 
-    assert f"error[output-unreadable]: '{driver}'" in refused(1, conflicting, "compile")
+    assert f"error[output-unreadable]: '{DRIVER}'" in refused(1, conflicting, "compile")
 
 
 def test_an_index_that_was_cut_off_is_restored_by_the_command_that_the_compile_shows(clone: Path) -> None:
