@@ -89,13 +89,6 @@ def test_a_name_that_is_not_utf_8_is_no_node(folder: Path) -> None:
     assert refused(3, folder, "explain", "\udcff").startswith("kae: no inventory holds a node ")
 
 
-def test_a_node_and_a_shard_are_not_chosen_together(folder: Path) -> None:
-    """The node may be in another shard, whose inventories are not searched."""
-    said = refused(2, folder, "plan", "--node", "kp920-01", "--shard", "0/2")
-
-    assert "--node and --shard both choose clusters." in said
-
-
 @pytest.mark.parametrize("command", [("plan", "--node"), ("explain",)], ids=" ".join)
 def test_a_node_that_a_damaged_inventory_may_have_lost_is_not_said_to_be_missing(
     command: tuple[str, ...], folder: Path

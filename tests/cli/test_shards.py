@@ -207,10 +207,13 @@ def test_findings_are_left_by_a_shard_that_changes_nothing_too(small: Path) -> N
     assert merged(small, 1).code == 0
 
 
-def test_a_cluster_and_a_shard_are_not_chosen_together(small: Path) -> None:
+def test_a_cluster_or_a_node_is_not_chosen_together_with_a_shard(small: Path) -> None:
     for command in ("compile", "plan"):
         assert in_process.kae(small, command, "--cluster", "east", "--shard", "0/2").code == 2
     assert in_process.kae(small, "compile", "--cluster", "east", "--findings", "east.json").code == 2
+    # The node may be in another shard, whose inventories are not searched.
+    said = refused(2, small, "plan", "--node", "kp920-01", "--shard", "0/2")
+    assert "--node and --shard both choose clusters." in said
 
 
 def test_a_plan_of_a_shard_is_of_its_clusters(small: Path) -> None:
@@ -240,6 +243,13 @@ def verdict_on(folder: Path, findings: dict[str, Any]) -> in_process.Answer:
     return merged(folder, 1)
 
 
+def assert_refused(folder: Path, findings: dict[str, Any], changed: dict[str, Any]) -> None:
+    """Assert that there is no verdict on these findings, in which something was changed."""
+    answer = verdict_on(folder, findings)
+    assert answer.code == 1, changed
+    assert answer.err.startswith(REFUSED), changed
+
+
 @pytest.mark.parametrize("kind", ["onInventories", "onPolicies", "onNodes"])
 def test_a_finding_that_no_shard_writes_is_refused(kind: str, small: Path, findings: dict[str, Any]) -> None:
     findings["clusters"][0][kind] = [RECORD]
@@ -257,10 +267,7 @@ def test_a_finding_that_no_shard_writes_is_refused(kind: str, small: Path, findi
         {"more": 1},
     ):
         findings["clusters"][0][kind] = [RECORD | changed]
-        answer = verdict_on(small, findings)
-
-        assert answer.code == 1, changed
-        assert answer.err.startswith(REFUSED), changed
+        assert_refused(small, findings, changed)
 
 
 def test_a_file_of_another_version_or_shape_is_refused(small: Path, findings: dict[str, Any]) -> None:
@@ -269,10 +276,7 @@ def test_a_file_of_another_version_or_shape_is_refused(small: Path, findings: di
         *({"removed": ["a\nb"]}, {"shard": "0/\u0661"}, {"more": 1}),
     )
     for changed in wrong:
-        answer = verdict_on(small, findings | changed)
-
-        assert answer.code == 1, changed
-        assert answer.err.startswith(REFUSED), changed
+        assert_refused(small, findings | changed, changed)
 
 
 def test_a_cluster_without_a_verdict_or_with_two_is_refused(small: Path, findings: dict[str, Any]) -> None:
