@@ -56,27 +56,24 @@ def test_a_risk_ends_with_exit_code_1_if_it_is_an_error_and_nobody_accepts_it(
 
 
 @pytest.mark.parametrize(
-    ("settings", "code", "shown"),
+    ("settings", "arguments", "code", "shown"),
     [
-        ("findings: {large-step: error}", 1, "error[large-step]"),
-        ("findings: {large-step: ignore}", 0, "1 large-step"),
-        ("limits: {stepPercent: 100}", 0, ""),
+        ("findings: {large-step: error}", (), 1, "error[large-step]"),
+        ("findings: {large-step: ignore}", (), 0, "1 large-step"),
+        ("findings: {large-step: ignore}", ("--fail-on", "large-step"), 1, "error[large-step]"),
+        ("limits: {stepPercent: 100}", (), 0, ""),
     ],
 )
-def test_the_project_decides_over_risks(step: Path, settings: str, code: int, shown: str) -> None:
+def test_the_project_decides_over_risks_unless_the_command_line_fails_on_them(
+    step: Path, settings: str, arguments: tuple[str, ...], code: int, shown: str
+) -> None:
     project.write(step, {"kae.yaml": f"{settings}\n"})
 
-    answer = in_process.kae(step, "diff")
+    answer = in_process.kae(step, "diff", *arguments)
 
     assert answer.code == code
     assert shown in answer.err
     assert ("large-step" in answer.err) == bool(shown)
-
-
-def test_what_the_command_line_fails_on_is_an_error_though_the_project_ignores_it(step: Path) -> None:
-    project.write(step, {"kae.yaml": "findings: {large-step: ignore}\n"})
-
-    assert in_process.kae(step, "diff", "--fail-on", "large-step").code == 1
 
 
 def test_an_accepted_risk_stays_visible(stepping: Path) -> None:
