@@ -111,12 +111,8 @@ def test_an_image_of_several_platforms_is_read_where_all_hold_the_same(folder: P
     imagefiles.write_index(folder / "same.tar", IMAGE, LABELS, LABELS)
     imagefiles.write_index(folder / "other.tar", IMAGE, LABELS, LABELS | {f"{imagefiles.DRIVER}kernels": "6.6"})
 
-    same, other = (in_process.kae(folder, "preflight", "--image", name) for name in ("same.tar", "other.tar"))
-
-    assert (same.code, same.err) == (0, "")
-    assert same.out.splitlines()[0] == IMAGE
-    assert other.code == 1
-    assert "other.tar is no archive of one image." in other.err
+    assert answered(folder, "preflight", "--image", "same.tar").splitlines()[0] == IMAGE
+    assert "other.tar is no archive of one image." in refused(1, folder, "preflight", "--image", "other.tar")
 
 
 @pytest.mark.parametrize(
@@ -133,9 +129,7 @@ def test_what_programs_say_of_an_image_is_read_from_standard_input(
 ) -> None:
     piped(json.dumps(said))
 
-    answer = in_process.kae(folder, "preflight", "--image", IMAGE)
-
-    assert (answer.code, answer.err) == (0, "")
+    assert answered(folder, "preflight", "--image", IMAGE)
 
 
 def test_a_kernel_without_modules_is_an_error_for_programs(folder: Path, piped: Callable[[str], None]) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from tests import in_process, project, revisions
 from tests.cli import fleet
-from tests.cli.answers import refused, told
+from tests.cli.answers import answered, refused, told
 
 RECIPE = """\
 apiVersion: device.openfuyao.com/v1alpha1
@@ -74,9 +74,7 @@ def plugin(folder: Path) -> str:
 
 
 def test_a_policy_of_a_recipe_compiles_to_objects_with_its_values(small: Path) -> None:
-    answer = in_process.kae(small, "compile")
-
-    assert (answer.code, answer.err) == (0, "")
+    assert answered(small, "compile")
     assert '"count": 40' in plugin(small)
     assert not (small / "output/west/net").exists()
 
