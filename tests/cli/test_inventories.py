@@ -14,8 +14,7 @@ Files = dict[str, str]
 
 def compiled(world: World, name: str = "job", **more: str) -> str:
     """Run the compile job in a new clone; return what it said."""
-    done = world.run(world.clone(name), "ci/compile.sh", "main", **more)
-    assert done.returncode == 0, done.stderr
+    done = world.ended(0, world.clone(name), "ci/compile.sh", "main", **more)
     return done.stdout + done.stderr
 
 
