@@ -95,8 +95,14 @@ def test_programs_get_the_same_answer(tmp_path: Path) -> None:
     answer = answered(written(tmp_path), "bump", "tls", "--wave", "canary", "--version", "2.3.0", "-o", "json")
 
     assert json.loads(answer) == {
-        **{"version": 1, "diagnostics": [], "policy": "tls", "file": "policies/tls.yaml", "line": 19},
-        **{"path": "spec.driver.rollout.waves[0].version", "old": None, "new": "2.3.0"},
+        "version": 1,
+        "diagnostics": [],
+        "policy": "tls",
+        "file": "policies/tls.yaml",
+        "line": 19,
+        "path": "spec.driver.rollout.waves[0].version",
+        "old": None,
+        "new": "2.3.0",
     }
 
 

@@ -79,18 +79,30 @@ def folder(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     "call",
     [
-        *(("plan",), ("plan", "-o", "yaml"), ("plan", "-o", "ndjson"), ("plan", "--recipe", "kae")),
-        *(("explain", "t-1"), ("explain", "t-1", "-o", "json"), ("preflight", "--kernel", KERNEL)),
-        *(("smoke", "--cluster", "east"), ("compile",), ("config", "inventories"), ("config", "output")),
-        *(("report", "--html", "page.html"), ("bump", "desk", "--image", "plugin", "--version", "2")),
-        *(("inventory", "--cluster", "east"), ("schema", "devicepolicy"), ("rule", "policy-overlap")),
-        *(("preflight", "--image", "x.tar"), ("status", "--cluster", "east", "--kubeconfig", "none")),
-        ("support-bundle", "--cluster", "east", "--kubeconfig", "none", "-o", "bundle.tar.gz"),
-        ("init",),
+        "plan",
+        "plan -o yaml",
+        "plan -o ndjson",
+        "plan --recipe kae",
+        "explain t-1",
+        "explain t-1 -o json",
+        f"preflight --kernel {KERNEL}",
+        "preflight --image x.tar",
+        "smoke --cluster east",
+        "compile",
+        "config inventories",
+        "config output",
+        "report --html page.html",
+        "bump desk --image plugin --version 2",
+        "inventory --cluster east",
+        "schema devicepolicy",
+        "rule policy-overlap",
+        "status --cluster east --kubeconfig none",
+        "support-bundle --cluster east --kubeconfig none -o bundle.tar.gz",
+        "init",
     ],
 )
-def test_no_command_ends_with_a_traceback(call: tuple[str, ...], folder: Path) -> None:
-    answer = in_process.kae(folder, *call)
+def test_no_command_ends_with_a_traceback(call: str, folder: Path) -> None:
+    answer = in_process.kae(folder, *call.split())
 
     assert "Traceback" not in answer.err
     assert answer.code in (0, 1, 3), answer.err

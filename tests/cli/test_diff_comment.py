@@ -59,8 +59,13 @@ def test_a_change_that_does_nothing_gives_no_comment(rollout: Path) -> None:
 def test_what_does_not_compile_is_an_error_in_every_format(rollout: Path) -> None:
     diffs.edit(rollout, ("maxParallel: 2", "maxParallel: two"))
     calls = {
-        **{form: ("--format", form) for form in ("json", "github", "sarif")},
-        **{"markdown": ("-o", "markdown"), "data": ("-o", "json"), "quiet": ("--quiet",), "text": ()},
+        "json": ("--format", "json"),
+        "github": ("--format", "github"),
+        "sarif": ("--format", "sarif"),
+        "markdown": ("-o", "markdown"),
+        "data": ("-o", "json"),
+        "quiet": ("--quiet",),
+        "text": (),
     }
 
     answers = {name: in_process.kae(rollout, "diff", *options) for name, options in calls.items()}

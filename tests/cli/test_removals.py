@@ -157,8 +157,12 @@ def test_each_removal_of_several_is_accepted_by_itself(name: str, folder: Path) 
 @pytest.mark.parametrize(
     ("scope", "code"),
     [
-        *((f"removes-drivers{which}", 0) for which in ("", ":east", ":east/tls")),
-        *((f"removes-drivers{which}", 1) for which in (":west", ":east/rest", ":west/tls")),
+        ("removes-drivers", 0),
+        ("removes-drivers:east", 0),
+        ("removes-drivers:east/tls", 0),
+        ("removes-drivers:west", 1),
+        ("removes-drivers:east/rest", 1),
+        ("removes-drivers:west/tls", 1),
         ("removes-device-plugins", 1),
     ],
 )

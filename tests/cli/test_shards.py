@@ -223,8 +223,15 @@ def test_a_plan_of_a_shard_is_of_its_clusters(small: Path) -> None:
 
 
 RECORD = {
-    **{"code": "no-cluster", "severity": "warning", "message": "One.", "file": "policies/tls.yaml"},
-    **{"line": 1, "column": 1, "notes": ["A note."], "hint": "", "text": "kind: KAEPolicy"},
+    "code": "no-cluster",
+    "severity": "warning",
+    "message": "One.",
+    "file": "policies/tls.yaml",
+    "line": 1,
+    "column": 1,
+    "notes": ["A note."],
+    "hint": "",
+    "text": "kind: KAEPolicy",
 }
 REFUSED = "kae: 'shard-0.json' is not what `kae compile --findings` of this version writes."
 
@@ -272,8 +279,13 @@ def test_a_finding_that_no_shard_writes_is_refused(kind: str, small: Path, findi
 
 def test_a_file_of_another_version_or_shape_is_refused(small: Path, findings: dict[str, Any]) -> None:
     wrong: tuple[dict[str, Any], ...] = (
-        *({"release": "0.0.1"}, {"check": 1}, {"clusters": {}}, {"findings": [{}]}),
-        *({"removed": ["a\nb"]}, {"shard": "0/\u0661"}, {"more": 1}),
+        {"release": "0.0.1"},
+        {"check": 1},
+        {"clusters": {}},
+        {"findings": [{}]},
+        {"removed": ["a\nb"]},
+        {"shard": "0/\u0661"},
+        {"more": 1},
     )
     for changed in wrong:
         assert_refused(small, findings | changed, changed)
@@ -304,7 +316,9 @@ def test_findings_replace_no_document_and_no_output(place: str, small: Path) -> 
 @pytest.mark.parametrize(
     ("place", "words"),
     [
-        *((place, f"no file can be written to '{place}'.") for place in ("", ".", "nowhere/f.json")),
+        ("", "no file can be written to ''."),
+        (".", "no file can be written to '.'."),
+        ("nowhere/f.json", "no file can be written to 'nowhere/f.json'."),
         ("pipe", "'pipe' is not a regular file."),
         ("away", "'away' is a link that leads out of the project."),
     ],

@@ -85,8 +85,16 @@ def test_programs_get_exactly_the_fields_that_are_promised(compiled: Path, serve
         *("name", "server", "asPlanned", "output", "nodes", "daemonSets", "deployments", "leases", "objects", "skews")
     }
     assert daemon_set(read["cluster"], DRIVER) == {
-        **{"namespace": "kae-operator", "name": DRIVER, "found": True, "observed": True},
-        **{"planned": 1, "pods": 1, "ready": 1, "current": 1, "heldUpBy": [], "problems": []},
+        "namespace": "kae-operator",
+        "name": DRIVER,
+        "found": True,
+        "observed": True,
+        "planned": 1,
+        "pods": 1,
+        "ready": 1,
+        "current": 1,
+        "heldUpBy": [],
+        "problems": [],
     }
 
 

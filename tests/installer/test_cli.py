@@ -69,8 +69,14 @@ def run(*arguments: str, before: tuple[str, ...] = ()) -> subprocess.CompletedPr
 @pytest.mark.parametrize(
     "call",
     [
-        *("serve", "plan more", "remove --force"),
-        *("--no-such-option", "--conf x", "--config", "plan --output yaml", "--output json"),
+        "serve",
+        "plan more",
+        "remove --force",
+        "--no-such-option",
+        "--conf x",
+        "--config",
+        "plan --output yaml",
+        "--output json",
     ],
 )
 def test_a_wrong_call_ends_with_2_and_the_usage(call: str, capsys: pytest.CaptureFixture[str]) -> None:

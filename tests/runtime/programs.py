@@ -187,7 +187,10 @@ DEVICE_PLUGIN = Program(
     ),
     keys=("x", "", "mask_sysfs", "Version"),
     nullable=(
-        *(("metrics",), ("deviceNodes",), ("deviceNodes", "group"), ("kinds", 1, "mode")),
+        ("metrics",),
+        ("deviceNodes",),
+        ("deviceNodes", "group"),
+        ("kinds", 1, "mode"),
         *(("inject", name) for name in ("librariesPath", "opensslConf", "opensslSettings", "env", "mounts")),
         *(("resources", 0, "inject", part, 0, "as") for part in ("nodes", "mounts")),
         ("resources", 1, "groups", 0, "paths", 0, "as"),
@@ -337,11 +340,18 @@ INSTALLER = Program(
     ),
     keys=("x", "", "driver_version", "Version", "gpgCheck"),
     nullable=(
-        *(("kernels",), ("metrics",), ("presentWhen",), ("deviceNodes", "group"), ("kinds", 1, "mode")),
+        ("kernels",),
+        ("metrics",),
+        ("presentWhen",),
+        ("deviceNodes", "group"),
+        ("kinds", 1, "mode"),
         *(("source", name, "credentialsSecret") for name in ("packages", "build")),
     ),
     integers=(
-        *(("version",), ("sriov", "hpre"), ("metrics", "port"), ("drain", "timeoutSeconds")),
+        ("version",),
+        ("sriov", "hpre"),
+        ("metrics", "port"),
+        ("drain", "timeoutSeconds"),
         ("deviceNodes", "group"),
     ),
     definitions={

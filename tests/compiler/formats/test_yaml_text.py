@@ -38,7 +38,9 @@ def document(text: str) -> documents.Document:
 @pytest.mark.parametrize(
     ("text", "other"),
     [
-        *[("yes", "true for the boolean"), ("n", "false for the boolean"), ("19e5", "1900000 for the number")],
+        ("yes", "true for the boolean"),
+        ("n", "false for the boolean"),
+        ("19e5", "1900000 for the number"),
         *[(text, "") for text in ("1:20", "2001-01-01", "=", "<<", "9007199254740993000")],
     ],
 )

@@ -14,7 +14,12 @@ if TYPE_CHECKING:
     from typing import Any
 
 STAND_INS = (
-    *(("null", "1:3"), ("zero", "1:5"), ("full", "1:7"), ("random", "1:8"), ("urandom", "1:9"), ("ptmx", "5:2")),
+    ("null", "1:3"),
+    ("zero", "1:5"),
+    ("full", "1:7"),
+    ("random", "1:8"),
+    ("urandom", "1:9"),
+    ("ptmx", "5:2"),
 )
 """Device nodes that every machine has, with numbers, for entries 0 to 5 and again: admin-guide/devices.txt of Linux.
 
