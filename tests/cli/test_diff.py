@@ -143,6 +143,18 @@ def test_the_effect_names_the_line_that_causes_it(rollout: Path) -> None:
     assert (effect["cause"]["file"], effect["cause"]["line"]) == ("policies/tls.yaml", 21)
 
 
+def test_of_a_mappings_change_and_an_earlier_one_the_mapping_is_the_cause(rollout: Path) -> None:
+    (rollout / "policies/tls.yaml").write_text((rollout / "policies/tls.yaml").read_text().partition("    rollout:")[0])
+    mapping = "    kernelMappings:\n      - {name: all, regexp: '.', version: 2.2.0}\n"
+    diffs.edit(rollout, ("    source:\n      prebuilt: {}\n", mapping))
+    revisions.commit(rollout)
+    diffs.edit(rollout, ("version: 2.2.0\n", "version: 2.3.0\n"), ("'.', version: 2.2.0", "'.', version: 2.3.0"))
+
+    (effect,) = diffs.data(rollout)["effects"]
+
+    assert effect["cause"]["line"] == 15
+
+
 def test_a_project_in_a_folder_of_the_repository_is_compared(tmp_path: Path) -> None:
     shutil.copytree(diffs.EXAMPLE, tmp_path / "clusters/fleet")
     revisions.commit(tmp_path)

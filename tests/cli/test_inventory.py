@@ -124,6 +124,17 @@ def test_no_inventory_is_taken_without_a_label_that_decides(
     assert "note: A selector uses 'pool' at policies/rest.yaml:6:32." in answer.err
 
 
+def test_of_many_uses_of_a_label_the_first_five_are_shown(tmp_path: Path, piped: Callable[[str], None]) -> None:
+    uses = "\n      - ".join(["    matchExpressions:", *["{key: pool, operator: Exists}"] * 6])
+    selecting = fleet.REST.replace("default: true", f"nodeSelector:\n{uses}")
+    project.write(tmp_path, {"policies/east.yaml": watching("ignoreLabels: [po*]"), "policies/rest.yaml": selecting})
+    piped(fleet.listed())
+
+    said = taken(tmp_path).err
+    assert said.count("note: A selector uses 'pool' at policies/rest.yaml:") == 5
+    assert "note: 1 more use of such labels." in said
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [

@@ -220,7 +220,7 @@ def _lost(
         f"'{cluster.name}': {wording.listed(keys, most=_MOST)}.",
         notes=(
             *places[:_MOST],
-            *((f"{more} more uses are like these.",) if more > 0 else ()),
+            *((f"{wording.counted(more, 'more use')} of such labels.",) if more > 0 else ()),
             *(("Every policy decides by labels of devices and by opt-outs.",) if len(places) < len(lost) else ()),
         ),
         hint=hint,

@@ -14,6 +14,17 @@ def texts(**pod: Any) -> list[str]:
     return [item.text for item in sorted(privileges.of_object(data)) if item.sort in ("secret", "node")]
 
 
+def test_a_destination_of_argo_cd_is_said_by_its_name_or_its_server() -> None:
+    places = [{"name": "prod", "namespace": "kae"}, {"server": "https://k8s.example.com", "namespace": "kae"}]
+
+    assert sorted(
+        item.text for item in privileges.of_object({"kind": "AppProject", "spec": {"destinations": places}})
+    ) == [
+        "Argo CD may apply to https://k8s.example.com, namespace kae",
+        "Argo CD may apply to prod, namespace kae",
+    ]
+
+
 SECRET = {"name": "TOKEN", "valueFrom": {"secretKeyRef": {"name": "forge", "key": "token"}}}
 
 

@@ -46,6 +46,11 @@ def with_parameter(schema: dict[str, Any], **more: Any) -> dict[str, Any]:
     return {**spec, **more}
 
 
+def nested(levels: int) -> dict[str, Any]:
+    """The schema of lists of lists, with texts in the innermost."""
+    return {"type": "array", "maxItems": 2, "items": nested(levels - 1)} if levels else {"type": "string"}
+
+
 def test_the_smallest_recipe_and_policy_have_no_mistake() -> None:
     assert judged(RECIPE, {}) == []
     assert judged(with_parameter({"type": "string", "pattern": "^[a-z]*$", "maxLength": 3, "default": "a"})) == []
@@ -77,6 +82,7 @@ def test_the_smallest_recipe_and_policy_have_no_mistake() -> None:
             "'default' is not a keyword of parameters.",
         ),
         ({"type": "array", "maxItems": 2, "default": []}, "A list of a parameter has items."),
+        (nested(4) | {"default": []}, "A parameter has at most 4 levels."),
         (
             {"type": "array", "maxItems": 300, "items": {"type": "string"}, "default": []},
             "'300' is not a whole number from 0 to 256.",
@@ -89,6 +95,10 @@ def test_the_smallest_recipe_and_policy_have_no_mistake() -> None:
         (
             {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["b"], "default": {}},
             "'b' is not one of the properties.",
+        ),
+        (
+            {"type": "object", "properties": {"a": {"type": "string"}}, "required": [1], "default": {}},
+            "[1] is not a list of names.",
         ),
         (
             {"type": "integer", "default": 1},

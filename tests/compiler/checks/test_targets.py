@@ -1,6 +1,7 @@
 """Each KAECluster is for a Kubernetes cluster and a folder of its own."""
 
 import dataclasses
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from compiler.checks.clusters import targets
 from tests import builders
 
 URL = "https://git.example.com/fleet.git"
+FLEET = {"name": "fleet"}
 
 
 def argocd(path: str | None = None, url: str = URL, **destination: str) -> dict[str, Any]:
@@ -21,8 +23,8 @@ def in_namespace(namespace: str, **destination: str) -> dict[str, Any]:
     return {**argocd(), "argocd": {"namespace": namespace, "destination": destination}}
 
 
-def flux(secret: str, namespace: str = "flux-system", source: str = "fleet") -> dict[str, Any]:
-    settings = {"namespace": namespace, "sourceRef": {"name": source}, "kubeConfig": {"secretRef": {"name": secret}}}
+def flux(secret: str, namespace: str = "flux-system", source: Mapping[str, str] = FLEET) -> dict[str, Any]:
+    settings = {"namespace": namespace, "sourceRef": source, "kubeConfig": {"secretRef": {"name": secret}}}
     return {"engine": "flux", "flux": settings}
 
 
@@ -38,6 +40,7 @@ def messages(one: dict[str, Any], other: dict[str, Any]) -> list[str]:
         (argocd(server="https://K8S.example.com:443"), argocd(server="https://k8s.example.com")),
         (argocd(name="prod"), argocd(name="prod")),
         (flux("remote"), flux("remote")),
+        (flux("remote"), flux("remote", source=FLEET | {"namespace": "flux-system"})),
     ],
 )
 def test_one_destination_of_two_clusters_is_one_kubernetes_cluster(one: dict[str, Any], other: dict[str, Any]) -> None:
@@ -55,7 +58,8 @@ def test_one_destination_of_two_clusters_is_one_kubernetes_cluster(one: dict[str
         (in_namespace("argocd-eu", name="gpu"), in_namespace("argocd-us", name="gpu")),
         (argocd(server="https://10.0.0.1:6443"), argocd(server="https://10.0.0.2:6443")),
         (flux("remote"), flux("remote", namespace="other")),
-        (flux("remote"), flux("remote", source="other")),
+        (flux("remote"), flux("remote", source={"name": "other"})),
+        (flux("remote"), flux("remote", source=FLEET | {"namespace": "other"})),
         (argocd(path="fleet/output/east"), argocd(path="fleet/output/west")),
         (argocd(path="output"), argocd(url="https://git.example.com/other.git")),
     ],
