@@ -248,6 +248,11 @@ def test_a_misspelt_field_of_a_foreign_object_is_told_as_missing() -> None:
             "Write {name: regcred}.",
         ),
         (
+            {"driver": {"pullSecrets": [["regcred"]]}},
+            "Expected a mapping, found a list in 'spec.driver.pullSecrets[0]'.",
+            "Its fields are name.",
+        ),
+        (
             {"driver": {"pullSecrets": "regcred"}},
             "Expected a list, found the string 'regcred' in 'spec.driver.pullSecrets'.",
             "Write a list, even of one: [{name: regcred}].",
