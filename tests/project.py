@@ -31,3 +31,11 @@ def cases(folder: Path, mark: str) -> Iterator[Path]:
 def accepting() -> bool:
     """Return whether tests write their expectations anew (ACCEPT=1)."""
     return os.environ.get("ACCEPT") == "1"
+
+
+def expected(path: Path, text: str) -> str:
+    """Return the content of a file of expectations; write the text to it first where new results are accepted."""
+    if accepting():
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text, "utf-8")
+    return path.read_text("utf-8")

@@ -1,10 +1,9 @@
 """`make quick`: style, types, and the tests of what changed since the main line, within a minute.
 
 What changed is known from git: the commits that the branch's upstream lacks (or BASE), and what is not committed. Of a
-changed module run the tests that mirror its path, then those that import it; of a changed test module, that.
+changed module run the tests that mirror its path, then the nearest ones that import it; of a changed test module, that.
 """
 
-import ast
 import functools
 import subprocess
 import sys
@@ -12,13 +11,14 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
+import grimp
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 SECONDS = 60
 """No further test begins after it."""
 
-_PROGRAMS = ("compiler", "device_plugin", "installer", "runtime", "watcher")
+PROGRAMS = ("compiler", "device_plugin", "installer", "runtime", "watcher")
 _APART = ("browser", "cluster", "host", "images", "vm")
 """Folders of tests that want root, a browser or built programs."""
 
@@ -91,18 +91,21 @@ def tests_of(paths: Iterable[str]) -> Iterator[str]:
     files = list(paths)
     for path in map(Path, files):
         folder, name = path.parts[0], path.name
-        if folder in _PROGRAMS and path.suffix == ".py":
+        if folder in PROGRAMS and path.suffix == ".py":
             yield from _there(Path("tests", path.parent, f"test_{name}"))
             if folder != "compiler":
                 yield from _there(Path("tests", folder, f"test_{name}"))
+            elif path.parent.name == "commands":
+                yield from _there(Path("tests/cli", f"test_{name}"))
         elif folder == "tests" and path.parts[1] not in _APART and name.startswith("test_") and path.suffix == ".py":
             yield from _there(path)
         elif folder in ("policies", "templates", "schemas"):
             yield from ("tests/golden", "tests/templates")
         elif folder in ("docs", ".github", ".ci", "ci") or path.suffix == ".md":
             yield "tests/documentation"
-    modules = {".".join(Path(file).with_suffix("").parts) for file in files if file.endswith(".py")}
-    yield from (path for path, imported in importers().items() if imported & modules)
+    for file in files:
+        if file.endswith(".py"):
+            yield from nearest(_module(file))
 
 
 def _there(path: Path) -> Iterator[str]:
@@ -110,23 +113,45 @@ def _there(path: Path) -> Iterator[str]:
         yield str(path)
 
 
+def _module(file: str) -> str:
+    return ".".join(Path(file).with_suffix("").parts).removesuffix(".__init__")
+
+
+def nearest(module: str) -> Iterable[str]:
+    """Return the test modules that import a module, or else those that import what imports it, and so on."""
+    graph, seen, level = imports(), {module}, {module}
+    while (
+        level := {
+            importer for one in level & graph.modules for importer in graph.find_modules_that_directly_import(one)
+        }
+        - seen
+    ):
+        seen |= level
+        if tests := [one for one in sorted(level) if one.rpartition(".")[2].startswith("test_")]:
+            return [f"{one.replace('.', '/')}.py" for one in tests]
+    return ()
+
+
 @functools.cache
-def importers() -> dict[str, frozenset[str]]:
-    """Return the modules that each test module imports, and those that its folder's conftest imports, by its path."""
-    return {
-        str(path.relative_to(ROOT)): frozenset(_imported(path))
-        for path in sorted((ROOT / "tests").rglob("test_*.py"))
-        if path.relative_to(ROOT).parts[1] not in _APART
-    }
-
-
-def _imported(path: Path) -> Iterator[str]:
-    for node in ast.walk(ast.parse(path.read_bytes())):
-        if isinstance(node, ast.ImportFrom) and node.module:
-            yield node.module
-            yield from (f"{node.module}.{name.name}" for name in node.names)
-        elif isinstance(node, ast.Import):
-            yield from (name.name for name in node.names)
+def imports() -> grimp.ImportGraph:
+    """Return which module imports which, of the programs and their tests, with what pytest and kae import by name."""
+    graph = grimp.build_graph(*PROGRAMS, "tests", cache_dir=None)
+    for one in graph.modules:
+        folder, _, name = one.rpartition(".")
+        if one.startswith(tuple(f"tests.{apart}." for apart in _APART)):
+            graph.remove_module(one)
+        elif name.startswith("test_"):
+            while folder:
+                if f"{folder}.conftest" in graph.modules:
+                    graph.add_import(importer=one, imported=f"{folder}.conftest")
+                folder = folder.rpartition(".")[0]
+    for path in (ROOT / "tests/cli").glob("test_*.py"):
+        text = path.read_text("utf-8")
+        for command in (ROOT / "compiler/commands").glob("*.py"):
+            words = command.stem.strip("_").split("_")
+            if f'"{words[0]}"' in text or f'"{"-".join(words)}"' in text:
+                graph.add_import(importer=f"tests.cli.{path.stem}", imported=f"compiler.commands.{command.stem}")
+    return graph
 
 
 def _say(words: str) -> None:

@@ -342,19 +342,6 @@ git -C '{theirs}' push --quiet"""
     assert "openfuyao.com/kae.zip" in world.text(DEVICE_PLUGIN)
 
 
-@pytest.mark.long
-def test_a_push_that_is_refused_for_another_reason_is_not_tried_again(world: World, clone: Path) -> None:
-    jobs.serve_sec(clone)
-    world.push(clone, "Serve SEC")
-    (world.bare / "hooks").mkdir(exist_ok=True)
-    world.install(world.bare / "hooks/pre-receive", "exit 1")
-
-    done = world.ended(1, clone, "ci/compile.sh", "main")
-
-    assert "has not moved" in done.stderr
-    assert "attempt" not in done.stderr
-
-
 def test_documents_that_are_wrong_are_not_committed(world: World, clone: Path) -> None:
     jobs.edit(clone, "policies/policy.yaml", "enabledSEC: false", "enabledSEC: perhaps")
     world.push(clone, "Guess")

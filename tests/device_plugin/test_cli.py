@@ -8,14 +8,14 @@ import socket
 import stat
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from device_plugin import cli
 from runtime import files
+from tests import waits
 from tests.device_plugin import hosts, machines, settings
 
 ROOT = Path(__file__).parents[2]
@@ -30,30 +30,6 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
         timeout=30,
         check=False,
     )
-
-
-CALLS = ("serve", "list more", "--no-such-option", "--conf x", "--config", "--rescan-seconds often", "--output json")
-
-
-@pytest.mark.parametrize("arguments", [*CALLS, "list --output yaml"])
-def test_a_wrong_call_ends_with_2_and_how_it_would_be_right(arguments: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as caught:
-        cli.main(arguments.split())
-
-    out, err = capsys.readouterr()
-    assert caught.value.code == 2
-    assert out == ""
-    assert err.startswith("usage: python -m device_plugin")
-
-
-def test_help_names_every_option_and_its_default(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as caught:
-        cli.main(["--help"])
-
-    out, _ = capsys.readouterr()
-    assert caught.value.code == 0
-    for default in ("/etc/kae/config.json", "/sys", "/run/kae", "/var/lib/kubelet", "/run/program", "30"):
-        assert f"(default: {default})" in " ".join(out.split())
 
 
 def test_without_a_config_the_program_ends_with_1_and_says_why_in_its_log(tmp_path: Path) -> None:
@@ -117,9 +93,9 @@ def hanging(short_path: Path) -> Iterator[tuple[subprocess.Popen[bytes], hosts.H
     with contextlib.ExitStack() as stack:
         process = stack.enter_context(subprocess.Popen(command, cwd=ROOT, stderr=subprocess.DEVNULL))
         stack.callback(process.kill)
-        until(lambda: len(sockets(host)) == 3)
+        waits.until(lambda: len(sockets(host)) == 3)
         pipe = stack.enter_context(host.hanging("0000:79:00.0"))
-        until(pipe.is_read)
+        waits.until(pipe.is_read)
         yield process, host
 
 
@@ -133,14 +109,6 @@ def has_ended(process: int) -> bool:
         return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
     except FileNotFoundError:
         return True
-
-
-def until(claim: Callable[[], bool]) -> None:
-    """Wait for something; the limit is for what never comes."""
-    end_s = time.monotonic() + 60
-    while not claim():
-        assert time.monotonic() < end_s
-        time.sleep(0.005)
 
 
 def test_a_plugin_ends_when_told_while_a_read_hangs(hanging: tuple[subprocess.Popen[bytes], hosts.Host]) -> None:
@@ -167,13 +135,13 @@ def test_a_plugin_killed_while_a_read_hangs_lets_go_of_its_lock_and_sockets(
 
         assert kept == {"socket", "/dev/null"}
         with contextlib.closing(files.Lock(host.run / "device-plugin.lock")) as lock:
-            until(lock.acquire)
+            waits.until(lock.acquire)
         for path in sockets(host):
             with socket.socket(socket.AF_UNIX) as kubelet, pytest.raises(ConnectionRefusedError):
                 kubelet.connect(str(path))
     finally:
         os.kill(reading, signal.SIGCONT)
-    until(lambda: has_ended(reading))
+    waits.until(lambda: has_ended(reading))
 
 
 def test_options_mean_the_same_before_and_after_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -70,15 +70,6 @@ MACHINES: dict[str, Machine] = {
 EVERY = pytest.mark.parametrize("name", MACHINES)
 
 
-def expected(file: str, text: str) -> str:
-    """Return the content of a file in listings/; write the file first where new results are accepted."""
-    path = HERE / file
-    if project.accepting():
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(text, "utf-8")
-    return path.read_text("utf-8")
-
-
 def reported(name: str, root: Path, stated: config.Config | None = None) -> report.Report:
     return listed_now(settings.where(MACHINES[name](root)), stated or settings.settings())
 
@@ -103,8 +94,8 @@ def test_people_get_a_table_and_programs_get_json(name: str, tmp_path: Path) -> 
         f"{text.replace(str(tmp_path), '')}\n" for text in (list_report.as_table(made), list_report.as_json(made))
     )
 
-    assert table == expected(f"{name}.txt", table)
-    assert data == expected(f"{name}.json", data)
+    assert table == project.expected(HERE / f"{name}.txt", table)
+    assert data == project.expected(HERE / f"{name}.json", data)
     assert all(line == line.rstrip() for line in table.splitlines())
 
 

@@ -32,12 +32,8 @@ def test_the_documents_of_a_code_earn_exactly_its_text(code: str, tmp_path: Path
     *lines, summary = answer.err.splitlines(keepends=True)
     shown = "".join(lines)
     assert summary.split()[1].strip(",;s") in ("error", "warning")
-    expected = HERE / code / "expected.txt"
-    if project.accepting():
-        expected.parent.mkdir(exist_ok=True)
-        expected.write_text(shown, encoding="utf-8")
     severity = diagnostics.CODES[code].severity
-    assert shown == expected.read_text(encoding="utf-8")
+    assert shown == project.expected(HERE / code / "expected.txt", shown)
     assert f"{severity}[{code}]" in answer.err
     assert answer.code == (1 if "error[" in answer.err else 0)
     if answer.code:

@@ -73,18 +73,6 @@ def test_an_exception_that_escapes_is_a_failure(tmp_path: Path, monkeypatch: pyt
     assert "KeyError: 'a bug'" in result.fault
 
 
-def test_wrong_documents_are_not_rendered(tmp_path: Path) -> None:
-    text = "apiVersion: device.openfuyao.com/v1alpha1\nkind: {}\nmetadata: {{name: east}}\n"
-    labels = "spec: {daemonSets: {labels: {app.kubernetes.io/name: mine}}}\n"
-    texts = {"a.yaml": text.format("KAEPolicy") + labels, "b.yaml": text.format("KAECluster")}
-    project.write(tmp_path / "policies", texts)
-
-    answer = in_process.kae(tmp_path, "compile")
-
-    assert answer.code == 1
-    assert "error[reserved-label]" in answer.err
-
-
 def test_the_longest_names_can_be_written(tmp_path: Path) -> None:
     head = "apiVersion: device.openfuyao.com/v1alpha1\n"
     argocd = f"argocd: {{project: {'p' * 100}}}, repository: {{url: 'https://a'}}"

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.images import inputs, stores
+from tests.kube import apiserver
 from tests.watcher import remotes, servers, settings
 
 IMAGE = stores.named("kae-watcher")
@@ -63,14 +64,15 @@ def publish(
 def test_without_an_api_server_it_ends_with_3_and_one_clear_line(
     store: stores.Store, remote: remotes.Remote, tmp_path: Path
 ) -> None:
-    config, kubeconfig = settings.config(tmp_path, remote.url), settings.kubeconfig(tmp_path, "https://127.0.0.1:1")
-    before = remote.branches()
+    with apiserver.serving(tmp_path) as gone:
+        gone.write_kubeconfig()
+    config, before = settings.config(tmp_path, remote.url), remote.branches()
 
-    arguments = ("-m", "watcher", "--once", f"--config={config}", f"--kubeconfig={kubeconfig}")
+    arguments = ("-m", "watcher", "--once", f"--config={config}", f"--kubeconfig={gone.kubeconfig}")
     done = store.run(IMAGE, "python", *arguments, folder=tmp_path, options=as_in_a_pod(ANY))
 
     _, line = done.stderr.splitlines()
-    said = "the API server at https://127.0.0.1:1 cannot be reached: Connection refused."
+    said = f"the API server at {gone.address} cannot be reached: Connection refused."
     assert (done.returncode, done.stdout) == (3, "")
     assert (json.loads(line)["level"], json.loads(line)["message"]) == ("critical", said)
     assert remote.branches() == before

@@ -1,6 +1,5 @@
 """Incidents: events at a chosen step of an installer's work, and the pods and processes that hold devices."""
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +21,6 @@ POD = "shop/checkout"
 HPRE = "0000:79:00.0"
 """A physical function of two sockets, whose entry is the first."""
 
-_DEADLINE_S = 30
 
 PACE_S = 600
 """The least time between two tries that evict."""
@@ -142,14 +140,6 @@ class Users:
     def evicted(self) -> list[str]:
         """The evicted pods."""
         return self._server.state.evicted
-
-
-def until(happened: Callable[[], object]) -> None:
-    """Wait until something has happened."""
-    deadline = time.monotonic() + _DEADLINE_S
-    while not happened():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.005)
 
 
 def flip(path: Path) -> None:

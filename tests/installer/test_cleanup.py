@@ -9,8 +9,9 @@ import pytest
 from installer import cli, config, paths
 from installer.host import chroot
 from runtime import logs, signals
-from tests.installer import incidents, settings
+from tests import waits
 from tests.installer import kernel as behind
+from tests.installer import settings
 from tests.installer.machines import Machine
 from tests.kube.apiserver import ApiServer
 
@@ -42,7 +43,7 @@ class Pod:
         return code
 
     def _await_ready(self, meanwhile: Callable[[], object]) -> None:
-        incidents.until((self.folder / "ready").exists)
+        waits.until((self.folder / "ready").exists)
         meanwhile()
 
 
@@ -108,7 +109,7 @@ def test_the_next_signal_ends_a_cleanup_that_waits_for_holders(pod: Pod, machine
     def end_twice() -> None:
         machine.hold(4711, "hisi_hpre-0")
         pod.host.stop.set()
-        incidents.until(lambda: machine.host.path(paths.KAE.changing).exists())
+        waits.until(lambda: machine.host.path(paths.KAE.changing).exists())
         pod.host.stop.set()
 
     code = pod.run(end_twice)

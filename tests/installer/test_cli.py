@@ -66,41 +66,6 @@ def run(*arguments: str, before: tuple[str, ...] = ()) -> subprocess.CompletedPr
 # Calls.
 
 
-@pytest.mark.parametrize(
-    "call",
-    [
-        "serve",
-        "plan more",
-        "remove --force",
-        "--no-such-option",
-        "--conf x",
-        "--config",
-        "plan --output yaml",
-        "--output json",
-    ],
-)
-def test_a_wrong_call_ends_with_2_and_the_usage(call: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as caught:
-        cli.main(call.split())
-
-    out, err = capsys.readouterr()
-    assert (caught.value.code, out) == (2, "")
-    assert err.startswith("usage: python -m installer")
-
-
-def test_help_names_every_command_and_option_with_its_default(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as caught:
-        cli.main(["--help"])
-
-    out = " ".join(capsys.readouterr().out.split())
-    assert caught.value.code == 0
-    assert all(f" {command} " in out for command in ("plan", "status", "retry", "remove"))
-    assert all(
-        f"(default: {value})" in out
-        for value in ("/etc/kae/config.json", "/host", "/", "/run/program", "/var/lib/kubelet")
-    )
-
-
 @pytest.mark.parametrize("command", ["plan", "status", "remove"])
 def test_options_mean_the_same_before_and_after_the_command(
     command: str, machine: Machine, image: Path, capsys: pytest.CaptureFixture[str]

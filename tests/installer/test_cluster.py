@@ -214,15 +214,6 @@ def test_the_daemon_set_is_unknown_without_an_answer_of_kubernetes(server: ApiSe
     assert answers == [None] * 8
 
 
-def test_an_api_server_that_is_gone_is_named_in_a_sentence(server: ApiServer, api: cluster.Cluster) -> None:
-    server.down()
-
-    sentence = failure(lambda: api.evict("default", "nginx-0"))
-    server.up()
-
-    assert sentence == f"The API server at {server.address} cannot be reached: Connection refused."
-
-
 def test_an_api_server_that_comes_back_is_asked_again(server: ApiServer, api: cluster.Cluster) -> None:
     api.evict("default", "nginx-0")
     server.down()
@@ -261,37 +252,6 @@ def test_what_is_no_json_is_refused_with_its_first_words(server: ApiServer, api:
     assert len(sentence) < 600
 
 
-def test_a_token_that_was_replaced_is_read_anew(server: ApiServer, tmp_path: Path) -> None:
-    token = tmp_path / "token"
-    token.write_text("one")
-    server.state.token = "one"  # noqa: S105 - of a stand-in
-    server.write_kubeconfig(tokenFile=str(token))
-    api = cluster.Cluster(server.kubeconfig)
-    api.evict("default", "nginx-0")
-    token.write_text("two")
-    server.state.token = "two"  # noqa: S105 - of a stand-in
-
-    assert outcome(api) is cluster.Outcome.GONE
-
-
-def test_a_token_that_nobody_knows_is_refused(server: ApiServer, api: cluster.Cluster) -> None:
-    server.state.token = "another"  # noqa: S105 - of a stand-in
-
-    sentence = failure(lambda: api.evict("default", "nginx-0"), cluster.Refused)
-
-    assert sentence == (
-        f"The API server at {server.address} did not evict the pod default/nginx-0, "
-        "as it does not accept the credentials (401): Unauthorized."
-    )
-    assert api.daemon_set_is_going(NAMESPACE, "kae-driver-tls") is None
-
-
-def test_the_kubeconfig_of_the_environment_is_used(server: ApiServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("KUBECONFIG", str(server.kubeconfig))
-
-    assert outcome(cluster.Cluster()) is cluster.Outcome.GONE
-
-
 @pytest.fixture
 def pod(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ApiServer]:
     """A server, and the environment and files that the kubelet would give to a pod; the token is `first`."""
@@ -317,39 +277,6 @@ def test_in_a_pod_its_service_account_is_used(pod: ApiServer, tmp_path: Path) ->
     assert answers == [cluster.EvictionAnswer(outcome=cluster.Outcome.GONE)] * 2
 
 
-def test_in_a_pod_the_proxy_for_mirrors_is_not_used(
-    pod: ApiServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name in ("HTTPS_PROXY", "https_proxy", "ALL_PROXY"):
-        monkeypatch.setenv(name, "http://127.0.0.1:9")
-
-    assert outcome(cluster.Cluster(service_account=tmp_path)) is cluster.Outcome.GONE
-
-
-def test_a_server_that_another_authority_vouches_for_is_not_trusted(tmp_path: Path) -> None:
-    others = tmp_path / "others"
-    others.mkdir()
-    with apiserver.serving(tmp_path, tls=True) as server, apiserver.serving(others, tls=True) as other:
-        server.write_kubeconfig(other.authority, token="secret")  # noqa: S106 - of a stand-in
-        api = cluster.Cluster(server.kubeconfig)
-
-        sentence = failure(lambda: api.evict("default", "nginx-0"))
-        api.close()
-
-        assert sentence.startswith(f"The certificate of {server.address} is not trusted: self-signed certificate")
-        assert server.state.requests == []
-
-
-def test_a_pod_whose_token_is_taken_away_says_so(pod: ApiServer, tmp_path: Path) -> None:
-    (tmp_path / "token").unlink()
-    api = cluster.Cluster(service_account=tmp_path)
-
-    sentence = failure(lambda: api.evict("default", "nginx-0"))
-
-    assert sentence == "The pod's service account cannot be used: service token file does not exist."
-    assert pod.state.requests == []
-
-
 def test_outside_of_a_pod_and_without_kubeconfig_there_is_no_way(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -360,16 +287,6 @@ def test_outside_of_a_pod_and_without_kubeconfig_there_is_no_way(
     sentence = failure(lambda: api.evict("default", "nginx-0"))
 
     assert sentence == "The pod's service account cannot be used: service host/port is not set."
-
-
-def test_an_unusable_kubeconfig_is_a_failure(tmp_path: Path) -> None:
-    path = tmp_path / "kubeconfig"
-    path.write_text("{clusters: 1}")
-    api = cluster.Cluster(path)
-
-    sentence = failure(lambda: api.evict("default", "nginx-0"))
-
-    assert sentence == f"'{path}' is not a kubeconfig: it lists no clusters."
 
 
 def test_a_list_of_kubeconfigs_is_a_failure_that_asks_for_one_file(server: ApiServer) -> None:

@@ -1,14 +1,12 @@
 """Metrics say how the host stands, under the names that alerts and dashboards use."""
 
-import re
-from pathlib import Path
-
 import prometheus_client
 import pytest
 from prometheus_client import registry
 
 from installer.host import host_state, record
 from installer.report import driver_metrics, driver_state
+from tests import metrics
 from tests.installer import machines, settings
 
 
@@ -104,19 +102,8 @@ def test_the_process_tells_of_itself() -> None:
     assert "python_gc" not in text
 
 
-def test_every_name_and_label_that_alerts_and_dashboards_use_is_there(repository_root: Path) -> None:
+def test_every_name_and_label_that_alerts_and_dashboards_use_is_there() -> None:
     node = Node(settings.current())
     node.shown.step("load-modules", "failed", 1)
-    shown: dict[str, set[str]] = {}
-    for family in node.registry.collect():
-        for sample in family.samples:
-            shown.setdefault(sample.name, set()).update(sample.labels)
 
-    texts = [path.read_text("utf-8") for path in (repository_root / "templates/monitoring").iterdir()]
-    used = {match for text in texts for match in re.findall(r"(kae_driver_\w+)(?:\{([^}]*)\})?", text)}
-
-    assert len({name for name, _ in used}) >= 3
-    for name, labels in used:
-        # The PodMonitor adds these three.
-        asked = set(re.findall(r"\w+(?==|,|$)", re.sub(r'\\?"[^"]*"', "", labels))) - {"policy", "pool", "node"}
-        assert asked <= shown[name], (name, labels)
+    metrics.assert_known(node.registry, "kae_driver", {"policy", "pool", "node"})

@@ -11,8 +11,9 @@ import pytest
 from installer import config, loop, paths
 from installer.host import record
 from runtime import errors, state
-from tests.installer import incidents, settings
+from tests import waits
 from tests.installer import kernel as behind
+from tests.installer import settings
 from tests.installer.machines import Machine
 from tests.kube.apiserver import ApiServer
 
@@ -28,7 +29,7 @@ def test_an_end_while_holders_are_waited_for_changes_nothing(machine: Machine, n
     made = settings.installer(machine, newer, server.kubeconfig, driver_version="2.0.2", drain=drain)
     looking = threading.Thread(target=made.loop.cycle)
     looking.start()
-    incidents.until(lambda: "announce-change" in made.shown.steps)
+    waits.until(lambda: "announce-change" in made.shown.steps)
 
     machine.host.stop.set()
     looking.join(DEADLINE_S)
@@ -94,7 +95,7 @@ def start(machine: Machine, image: Path, tmp_path: Path) -> Iterator[Start]:
 
 def test_the_probe_hears_that_the_host_is_ready_until_the_installer_ends(start: Start) -> None:
     running = start("program")
-    incidents.until(lambda: running.says("ready"))
+    waits.until(lambda: running.says("ready"))
     assert running.says("ready") == "The driver 2.0.1 is loaded and verified."
 
     how = running.stop()
@@ -106,7 +107,7 @@ def test_the_probe_hears_why_the_host_is_not_ready(machine: Machine, start: Star
     machine.fail("modprobe uacce", NO_KEY)
 
     running = start("program")
-    incidents.until(
+    waits.until(
         lambda: running.says("unready").startswith("Module uacce cannot be loaded: its signature is not trusted")
     )
 
@@ -116,13 +117,13 @@ def test_the_probe_hears_why_the_host_is_not_ready(machine: Machine, start: Star
 def test_of_two_installers_the_second_waits_and_then_works(start: Start, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.WARNING)
     first = start("first")
-    incidents.until(lambda: first.says("ready"))
+    waits.until(lambda: first.says("ready"))
 
     second = start("second")
-    incidents.until(lambda: caplog.messages)
+    waits.until(lambda: caplog.messages)
     waiting = (second.says("ready"), second.made.shown.state, tuple(caplog.messages))
     first.stop()
-    incidents.until(lambda: second.says("ready"))
+    waits.until(lambda: second.says("ready"))
 
     assert waiting == ("", "", ("Another installer is at work on this host; waiting for its end.",))
     assert second.stop() == "as told"

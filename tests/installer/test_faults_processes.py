@@ -11,6 +11,7 @@ import pytest
 
 from installer import config, paths
 from installer.host import record
+from tests import waits
 from tests.installer import incidents, settings
 from tests.installer import kernel as behind
 from tests.installer.incidents import Crew
@@ -94,7 +95,7 @@ def ended(pod: "subprocess.Popen[str]", number: int = signal.SIGTERM) -> int:
 def test_sigterm_in_a_look_or_a_staging_leaves_nothing(question: str, machine: Machine, pods: Pods) -> None:
     delay(machine, question, 60)
     pod = pods.start("one")
-    incidents.until(called(machine, question))
+    waits.until(called(machine, question))
 
     assert ended(pod) == 0
 
@@ -121,7 +122,7 @@ def test_sigterm_before_anything_is_disturbed_lets_nothing_begin(machine: Machin
 def test_sigterm_after_an_unloading_is_obeyed_with_a_whole_driver(step: str, machine: Machine, pods: Pods) -> None:
     delay(machine, step, 1)
     pod = pods.start("one")
-    incidents.until(called(machine, step))
+    waits.until(called(machine, step))
 
     assert ended(pod) == 0
 
@@ -147,7 +148,7 @@ def test_after_the_unloading_no_question_to_the_host_is_broken_off(machine: Mach
 def test_of_two_installers_the_second_touches_nothing_until_the_first_is_killed(machine: Machine, pods: Pods) -> None:
     machine.hold(4711, "hisi_hpre-0")
     first = pods.start("first")
-    incidents.until(machine.host.path(paths.KAE.changing).exists)
+    waits.until(machine.host.path(paths.KAE.changing).exists)
     second = pods.start("second")
     assert second.stderr is not None
     _, line = (json.loads(second.stderr.readline()) for _ in range(2))
@@ -157,7 +158,7 @@ def test_of_two_installers_the_second_touches_nothing_until_the_first_is_killed(
     assert ended(first, signal.SIGKILL) == -signal.SIGKILL
     waited = machine.calls()
     machine.release(4711)
-    incidents.until(lambda: pods.is_ready("second"))
+    waits.until(lambda: pods.is_ready("second"))
 
     assert waited == []
     assert incidents.works(machine, "2.0.2")
@@ -167,14 +168,14 @@ def test_of_two_installers_the_second_touches_nothing_until_the_first_is_killed(
 def test_the_second_installer_goes_on_where_the_first_was_killed(machine: Machine, pods: Pods) -> None:
     delay(machine, "rmmod hisi_sec2", 3)
     first = pods.start("first")
-    incidents.until(called(machine, "rmmod hisi_sec2"))
+    waits.until(called(machine, "rmmod hisi_sec2"))
     second = pods.start("second")
     assert second.stderr is not None
-    _, waits = second.stderr.readline(), second.stderr.readline()
-    assert "Another installer is at work" in waits
+    _, told = second.stderr.readline(), second.stderr.readline()
+    assert "Another installer is at work" in told
 
     ended(first, signal.SIGKILL)
-    incidents.until(lambda: pods.is_ready("second"))
+    waits.until(lambda: pods.is_ready("second"))
 
     assert incidents.works(machine, "2.0.2")
     assert ended(second) == 0

@@ -9,7 +9,7 @@ import pytest
 from compiler.kube import lease_objects
 from installer import config
 from installer.drain import cluster, leases
-from tests.installer import incidents
+from tests import waits
 from tests.installer.settings import Boot
 from tests.kube.apiserver import ApiServer
 
@@ -478,7 +478,7 @@ def test_a_restarted_installer_asks_until_somebody_answers(server: ApiServer, ho
     assert not right.resume(FIRST)
     assert (right.name, right.is_safe()) == (FIRST, False)
     server.up()
-    incidents.until(right.is_safe)
+    waits.until(right.is_safe)
 
 
 def test_what_cannot_be_given_back_now_is_given_back_later(server: ApiServer, hosts: Hosts) -> None:
@@ -489,7 +489,7 @@ def test_what_cannot_be_given_back_now_is_given_back_later(server: ApiServer, ho
     assert not right.give_back()
     assert (right.name, right.is_safe()) == (FIRST, False)
     server.up()
-    incidents.until(lambda: right.name is None)
+    waits.until(lambda: right.name is None)
     assert "holderIdentity" not in server.lease(FIRST)
 
 
@@ -515,14 +515,14 @@ def test_a_thread_renews_through_an_outage(server: ApiServer, hosts: Hosts, capl
     right = hosts.right("node-1", renew_s=0.03)
     right.take()
     first = server.lease(FIRST)["renewTime"]
-    incidents.until(lambda: server.lease(FIRST)["renewTime"] != first)
+    waits.until(lambda: server.lease(FIRST)["renewTime"] != first)
     server.down()
-    incidents.until(lambda: "cannot be written now" in caplog.text)
+    waits.until(lambda: "cannot be written now" in caplog.text)
     second = server.lease(FIRST)["renewTime"]
     server.up()
 
-    incidents.until(lambda: server.lease(FIRST)["renewTime"] != second)
-    incidents.until(lambda: "can be written again" in caplog.text)
+    waits.until(lambda: server.lease(FIRST)["renewTime"] != second)
+    waits.until(lambda: "can be written again" in caplog.text)
     assert caplog.text.count("cannot be written now") == 1
 
 
@@ -531,8 +531,8 @@ def test_a_thread_notices_a_theft_and_ends(server: ApiServer, hosts: Hosts) -> N
     right.take()
     server.put_lease(FIRST, holderIdentity="node-2")
 
-    incidents.until(lambda: right.name is None)
-    incidents.until(lambda: not any(thread.name == "lease" for thread in threading.enumerate()))
+    waits.until(lambda: right.name is None)
+    waits.until(lambda: not any(thread.name == "lease" for thread in threading.enumerate()))
     assert server.lease(FIRST)["holderIdentity"] == "node-2"
 
 
@@ -555,7 +555,7 @@ def test_never_more_hosts_than_leases_have_the_right_and_everybody_has_it_once(s
     def swap(node: str) -> None:
         try:
             right = hosts.right(node)
-            incidents.until(right.take)
+            waits.until(right.take)
             swapping.add(node)
             most.append(len(swapping))
             time.sleep(0.005)

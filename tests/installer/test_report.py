@@ -127,15 +127,6 @@ PROGRAMS = "upgrade"
 """The one of which the JSON is kept, too."""
 
 
-def expected(file: str, text: str) -> str:
-    """Return the content of a file in reports/; write the file first where new results are accepted."""
-    path = HERE / file
-    if project.accepting():
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(text, "utf-8")
-    return path.read_text("utf-8")
-
-
 @pytest.mark.parametrize("name", SITUATIONS)
 def test_people_are_told_what_is_and_what_would_be(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KAE_VERSION", "0.2.0")  # As the image sets it.
@@ -145,7 +136,7 @@ def test_people_are_told_what_is_and_what_would_be(name: str, tmp_path: Path, mo
             texts[f"{name}.json"] = report.as_json(found)
 
     for file, text in texts.items():
-        assert f"{text}\n" == expected(file, f"{text}\n")
+        assert f"{text}\n" == project.expected(HERE / file, f"{text}\n")
         assert all(line == line.rstrip() for line in text.splitlines())
         assert str(tmp_path) not in text
 

@@ -4,15 +4,15 @@ import itertools
 import os
 import signal
 import threading
-import time
 import types
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 
 import pytest
 
 from runtime import process
+from tests import waits
 
 # It starts another program, and says the numbers of both.
 FAMILY = 'sleep 600 & echo $$ $! > "$NUMBERS.new"; mv "$NUMBERS.new" "$NUMBERS"; wait'
@@ -52,13 +52,6 @@ def late(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     clock = types.SimpleNamespace(monotonic=lambda: float(next(hours)) if file.exists() else 0.0)
     monkeypatch.setattr(process, "time", clock)
     return file
-
-
-def until(probe: Callable[[], bool]) -> None:
-    deadline_s = time.monotonic() + 60
-    while not probe():
-        assert time.monotonic() < deadline_s
-        time.sleep(0.01)
 
 
 def state(number: int) -> str:
@@ -111,7 +104,7 @@ def test_a_program_that_takes_too_long_ends_with_all_that_it_started(late: Path)
     ours, theirs = map(int, late.read_text().split())
     assert state(ours) == ""
     # The grandchild's collector is the init process, whose matter zombies are.
-    until(lambda: state(theirs) in ("", "Z"))
+    waits.until(lambda: state(theirs) in ("", "Z"))
 
 
 def test_a_stop_breaks_a_program_off(tmp_path: Path) -> None:
@@ -119,7 +112,7 @@ def test_a_stop_breaks_a_program_off(tmp_path: Path) -> None:
     stop = threading.Event()
 
     def end() -> None:
-        until(numbers.exists)
+        waits.until(numbers.exists)
         stop.set()
 
     thread = threading.Thread(target=end)
@@ -131,7 +124,7 @@ def test_a_stop_breaks_a_program_off(tmp_path: Path) -> None:
 
     ours, theirs = map(int, numbers.read_text().split())
     assert state(ours) == ""
-    until(lambda: state(theirs) in ("", "Z"))
+    waits.until(lambda: state(theirs) in ("", "Z"))
 
 
 def test_a_program_that_leaves_its_group_does_not_hold_us_up(late: Path) -> None:
@@ -173,7 +166,7 @@ def test_a_child_of_a_program_that_has_ended_ends_too_and_makes_no_success_a_tim
     ended = run(f"sleep 600 & echo $! > {number}; exit 3")
 
     assert ended.code == 3
-    until(lambda: state(int(number.read_text())) in ("", "Z"))
+    waits.until(lambda: state(int(number.read_text())) in ("", "Z"))
 
 
 def test_a_program_that_waits_in_the_kernel_is_left_behind_and_named(

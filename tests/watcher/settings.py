@@ -1,4 +1,4 @@
-"""Files that configure the watcher: a config, and access to an API server."""
+"""The file that configures the watcher."""
 
 import json
 from pathlib import Path
@@ -20,18 +20,4 @@ def config(folder: Path, url: str, **changes: Any) -> Path:
     }
     path = folder / "config.json"
     path.write_text(json.dumps(stated | changes))
-    return path
-
-
-def kubeconfig(folder: Path, server: str) -> Path:
-    document = {
-        "apiVersion": "v1",
-        "kind": "Config",
-        "current-context": "test",
-        "clusters": [{"name": "test", "cluster": {"server": server}}],
-        "users": [{"name": "test", "user": {"token": "any"}}],
-        "contexts": [{"name": "test", "context": {"cluster": "test", "user": "test"}}],
-    }
-    path = folder / "kubeconfig"
-    path.write_text(json.dumps(document))
     return path

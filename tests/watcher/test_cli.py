@@ -10,9 +10,8 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,7 @@ from typing import Any
 import pytest
 
 from runtime import logs, signals
-from tests import builders
+from tests import builders, waits
 from tests.kube import apiserver
 from tests.watcher import remotes, servers, settings
 from watcher import cli, loop
@@ -113,13 +112,6 @@ def running(
         assert ended.result() == 0
 
 
-def until(probe: Callable[[], bool]) -> None:
-    deadline_s = time.monotonic() + HANG_S
-    while not probe():
-        assert time.monotonic() < deadline_s
-        time.sleep(0.02)
-
-
 def lines_of(text: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in text.splitlines()]
 
@@ -140,31 +132,6 @@ def is_ready(bench: Bench) -> bool:
 def told(bench: Bench) -> str:
     file = bench.program / "unready"
     return file.read_text().strip() if file.exists() else ""
-
-
-@pytest.mark.parametrize(
-    "arguments", [["serve"], ["--no-such-option"], ["--conf", "x"], ["--config"], ["--once", "more"], ["--once=1"]]
-)
-def test_a_wrong_call_ends_with_2_and_how_it_would_be_right(
-    arguments: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
-    with pytest.raises(SystemExit) as caught:
-        cli.main(arguments)
-
-    out, err = capsys.readouterr()
-    assert (caught.value.code, out) == (2, "")
-    assert err.startswith("usage: python -m watcher")
-
-
-def test_help_names_every_option_with_its_default(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as caught:
-        cli.main(["--help"])
-
-    out = " ".join(capsys.readouterr().out.split())
-    defaults = ("/etc/kae/config.json", "/run/secrets/git", "/run/secrets/signing", "/run/program", "as a pod does")
-    assert caught.value.code == 0
-    assert all(f"(default: {value})" in out for value in defaults)
-    assert "--once" in out
 
 
 @pytest.mark.parametrize("mode", [[], ["--once"]])
@@ -199,11 +166,11 @@ def test_without_a_kubeconfig_it_ends_with_3(bench: Bench, here: pytest.LogCaptu
 
 
 def test_without_an_api_server_it_ends_with_3(bench: Bench, here: pytest.LogCaptureFixture) -> None:
-    settings.kubeconfig(bench.folder, "http://127.0.0.1:1")
+    bench.server.down()
 
     said = failed(here, bench.options("--once"))
 
-    assert said == "the API server at http://127.0.0.1:1 cannot be reached: Connection refused."
+    assert said == f"the API server at {bench.server.address} cannot be reached: Connection refused."
 
 
 def test_without_the_right_to_list_it_ends_with_3(bench: Bench, here: pytest.LogCaptureFixture) -> None:
@@ -287,11 +254,11 @@ def test_once_a_page_that_is_forgotten_in_the_middle_commits_nothing(
 
 def test_it_works_until_sigterm_and_logs_lines_of_json(bench: Bench) -> None:
     with started(*bench.options()) as process:
-        until(lambda: is_ready(bench))
+        waits.until(lambda: is_ready(bench))
         bench.server.put(builders.kubernetes_node("b"))
-        until(lambda: len(bench.subjects()) == 2)
+        waits.until(lambda: len(bench.subjects()) == 2)
         asked = len(bench.server.state.requests)
-        until(lambda: len(bench.server.state.requests) > asked)  # The push has ended for the watcher as well.
+        waits.until(lambda: len(bench.server.state.requests) > asked)  # The push has ended for the watcher as well.
 
         log = terminated(process)
 
@@ -314,12 +281,12 @@ def test_it_tells_what_fails_once_and_goes_on_when_the_cause_is_gone(
 ) -> None:
     bench.server.state.forbidden.add("list nodes")
     with running(stop, monkeypatch, bench.options()):
-        until(lambda: "list nodes" in told(bench))
+        waits.until(lambda: "list nodes" in told(bench))
         said = told(bench)
         before = len(bench.server.state.requests)
-        until(lambda: len(bench.server.state.requests) > before + 1)
+        waits.until(lambda: len(bench.server.state.requests) > before + 1)
         bench.server.state.forbidden.clear()
-        until(lambda: is_ready(bench))
+        waits.until(lambda: is_ready(bench))
 
     assert "did not list nodes, as the credentials do not allow it (403): " in said
     assert [record.message for record in here.records if record.levelname == "ERROR"] == [said]
@@ -342,7 +309,7 @@ def test_metrics_are_served_where_they_are_asked_for(
 ) -> None:
     port = servers.free_port()
     with running(stop, monkeypatch, bench.options(metrics={"port": port})):
-        until(lambda: is_ready(bench))
+        waits.until(lambda: is_ready(bench))
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=HANG_S) as answer:
             text = answer.read().decode()
 
@@ -355,7 +322,7 @@ def test_sigterm_ends_it_while_git_gets_no_answer(bench: Bench) -> None:
     with servers.web(bench.folder) as web:
         web.rules.deaf = True
         with started(*bench.options(url=f"{web.url}/remote.git")) as process:
-            until(lambda: bool(web.rules.requests))
+            waits.until(lambda: bool(web.rules.requests))
 
             log = terminated(process)
 
@@ -364,7 +331,7 @@ def test_sigterm_ends_it_while_git_gets_no_answer(bench: Bench) -> None:
 
 @pytest.mark.long
 def test_a_failure_in_a_process_of_its_own_is_one_more_line_without_a_traceback(bench: Bench) -> None:
-    settings.kubeconfig(bench.folder, "http://127.0.0.1:1")
+    bench.server.down()
 
     command = (sys.executable, "-m", "watcher", *bench.options("--once"))
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)

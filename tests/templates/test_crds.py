@@ -2,56 +2,27 @@
 
 import copy
 from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 import jsonschema
 import pytest
 
-from compiler.rendering import cluster_values, ir, node_feature_rules, templates
-from tests import builders, mutations
-
-GROUP = "nfd.k8s-sigs.io"
+from tests import mutations, outside
+from tests.templates.conftest import Rendered
 
 
-@pytest.fixture(scope="module")
-def renders(repository_root: Path) -> Callable[[ir.Manifest], Any]:
-    paths = (
-        path for folder in ("crds", "node-feature-rule") for path in (repository_root / "templates" / folder).iterdir()
-    )
-    return templates.renderer({f"{path.parent.name}/{path.name}": path.read_text(encoding="utf-8") for path in paths})
+@pytest.fixture
+def definition(rendered: Rendered) -> Callable[[str], Any]:
+    return lambda plural: rendered(16)[f"customresourcedefinition-{plural}.nfd.k8s-sigs.io"]
 
 
-@pytest.fixture(scope="module")
-def definition(renders: Callable[[ir.Manifest], Any]) -> Callable[..., Any]:
-    def defined(plural: str, minor: int = 16) -> Any:
-        value = cluster_values.Nfd(
-            namespace="kae-operator",
-            image="registry.example/nfd:v1",
-            pull_policy="Always",
-            minor=minor,
-            tolerations=(),
-            worker_tolerations=(),
-            pull_secrets=(),
-            terms=(),
-            master=cluster_values.NfdPod(priority_class="system-cluster-critical", resources=None),
-            worker=cluster_values.NfdPod(priority_class="system-node-critical", resources=None),
-            gc=cluster_values.NfdPod(priority_class=None, resources=None),
-            fixed_user=True,
-        )
-        template = f"customresourcedefinition-{plural}.{GROUP}.yaml"
-        return renders(ir.Manifest(component="crds", template=template, value=value))
-
-    return defined
-
-
-@pytest.fixture(scope="module")
-def refusal(definition: Callable[..., Any]) -> Callable[[str, Any], str | None]:
+@pytest.fixture
+def refusal(definition: Callable[[str], Any]) -> Callable[[str, Any], str | None]:
     """Why the API server refuses an object under strict field validation, or None."""
 
     def judged(plural: str, candidate: Any) -> str | None:
-        schema = closed(open_schema(definition(plural)))
-        worst = jsonschema.exceptions.best_match(jsonschema.Draft202012Validator(schema).iter_errors(candidate))
+        judge = jsonschema.Draft202012Validator(outside.schema_of(definition(plural)))
+        worst = jsonschema.exceptions.best_match(judge.iter_errors(candidate))
         return None if worst is None else worst.message
 
     return judged
@@ -60,16 +31,6 @@ def refusal(definition: Callable[..., Any]) -> Callable[[str, Any], str | None]:
 def open_schema(definition: Mapping[str, Any]) -> Any:
     (version,) = definition["spec"]["versions"]
     return version["schema"]["openAPIV3Schema"]
-
-
-def closed(schema: Any) -> Any:
-    """The schema with unknown fields refused wherever it lists the fields."""
-    if isinstance(schema, list):
-        return [closed(item) for item in schema]
-    if not isinstance(schema, dict):
-        return schema
-    shut = {key: closed(value) for key, value in schema.items()}
-    return {**shut, "additionalProperties": False} if isinstance(schema.get("properties"), dict) else shut
 
 
 def places(schema: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -82,14 +43,13 @@ def places(schema: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Map
 
 
 @pytest.fixture
-def rule(renders: Callable[[ir.Manifest], Any]) -> Any:
+def rule(device_rules: Any) -> Any:
     """The compiler's own NodeFeatureRule, to spoil."""
-    (manifest,) = node_feature_rules.of_cluster(builders.cluster(), ())
-    return copy.deepcopy(renders(manifest))
+    return copy.deepcopy(device_rules)
 
 
 @pytest.mark.parametrize("plural", ["nodefeatures", "nodefeaturerules", "nodefeaturegroups"])
-def test_a_schema_is_structural_and_keeps_no_unknown_field(definition: Callable[..., Any], plural: str) -> None:
+def test_a_schema_is_structural_and_keeps_no_unknown_field(definition: Callable[[str], Any], plural: str) -> None:
     defined = definition(plural)
 
     assert "preserveUnknownFields" not in defined["spec"]
@@ -170,7 +130,7 @@ def test_a_worker_s_report_is_accepted(refusal: Callable[[str, Any], str | None]
 
 
 def test_the_members_of_a_group_are_told_apart_by_name(
-    refusal: Callable[[str, Any], str | None], definition: Callable[..., Any]
+    refusal: Callable[[str, Any], str | None], definition: Callable[[str], Any]
 ) -> None:
     spec = {"featureGroupRules": [{"name": "a", "matchFeatures": [{"feature": "cpu.cpuid"}]}]}
     nodes = open_schema(definition("nodefeaturegroups"))["properties"]["status"]["properties"]["nodes"]
