@@ -145,9 +145,7 @@ def test_a_warning_ends_with_0_and_where_that_is_wanted_with_1(tmp_path: Path) -
         ("compile", "--output-dir", "policies/tls.yaml/x"),
     ],
 )
-def test_a_world_that_is_not_as_it_was_said_to_be_ends_with_3_and_a_hint(
-    arguments: tuple[str, ...], small: Path
-) -> None:
+def test_a_world_that_is_not_as_it_was_said_ends_with_3_and_a_hint(arguments: tuple[str, ...], small: Path) -> None:
     before = project.tree(small)
 
     said = refused(3, small, *arguments)

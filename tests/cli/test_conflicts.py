@@ -165,9 +165,7 @@ def test_lines_that_a_person_kept_of_both_branches_end_as_well(conflicting: Path
 
 @pytest.mark.parametrize("command", ["merge", "rebase"])
 @pytest.mark.parametrize("lost", ["mail", "queue"])
-def test_a_driver_of_either_branch_that_the_joined_documents_lack_is_asked_for(
-    command: str, lost: str, both: Path
-) -> None:
+def test_a_driver_of_either_branch_that_joined_documents_lack_is_asked_for(command: str, lost: str, both: Path) -> None:
     assert INDEX in join(both, command, "main")
     (both / f"policies/{lost}.yaml").unlink()
     before = project.tree(both / "output")

@@ -110,9 +110,7 @@ def test_a_name_that_is_too_long_for_a_recipe_asks_for_another(tmp_path: Path) -
         (ONLOAD, "setPreload: false", "setPreload: true", "source.yaml:38:17: error[values-exclusive]: "),
     ],
 )
-def test_what_cannot_be_imported_is_an_error_at_its_place(
-    tmp_path: Path, text: str, old: str, new: str, said: str
-) -> None:
+def test_what_cannot_be_imported_is_told_at_its_place(tmp_path: Path, text: str, old: str, new: str, said: str) -> None:
     assert old in text
 
     answer = imported(tmp_path, text.replace(old, new))

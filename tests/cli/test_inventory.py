@@ -93,9 +93,7 @@ def test_no_inventory_is_taken_while_a_document_may_say_which_labels_it_leaves_o
     assert f"error[{code}]" in refused(1, tmp_path, "inventory", "--cluster", "east", "-o", "inventory/east.json")
 
 
-def test_a_first_inventory_is_taken_for_a_cluster_that_a_policy_names(
-    tmp_path: Path, piped: Callable[[str], None]
-) -> None:
+def test_a_first_inventory_is_taken_for_a_cluster_of_a_policy(tmp_path: Path, piped: Callable[[str], None]) -> None:
     project.write(tmp_path, {"policies/tls.yaml": fleet.POLICY, "policies/west.yaml": fleet.CLUSTER})
     piped(fleet.listed())
 

@@ -174,9 +174,7 @@ def test_a_folder_that_cannot_be_entered_ends_with_3_in_a_sentence(
         (("compile", "-C", "nowhere"), ("", "kae: 'nowhere' cannot be entered: No such file or directory.\n", 3)),
     ],
 )
-def test_the_program_ends_as_its_commands_do(
-    call: tuple[str, ...], ended: tuple[str, str, int], tmp_path: Path
-) -> None:
+def test_the_program_ends_as_its_commands(call: tuple[str, ...], ended: tuple[str, str, int], tmp_path: Path) -> None:
     process = started(*call, folder=tmp_path)
 
     assert (*process.communicate(timeout=600), process.returncode) == ended

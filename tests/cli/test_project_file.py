@@ -102,9 +102,7 @@ def test_a_file_that_says_nothing_changes_nothing(text: str, tmp_path: Path) -> 
         ("a: b: c\n", "1:5", "error[yaml-syntax]: A key and its ':' are not allowed here."),
     ],
 )
-def test_a_mistake_is_shown_at_its_place_and_nothing_is_written(
-    text: str, place: str, said: str, tmp_path: Path
-) -> None:
+def test_a_mistake_is_shown_at_its_place_and_nothing_written(text: str, place: str, said: str, tmp_path: Path) -> None:
     folder = with_settings(tmp_path, text)
 
     for command in (("compile",), ("plan",), ("explain", "kp920-01")):
@@ -151,9 +149,7 @@ def test_ignored_findings_are_counted_for_a_question_about_one_node_or_kernel(tm
 
 
 @pytest.mark.parametrize("severity", ["error", "ignore"])
-def test_every_format_shows_the_severity_of_the_project_and_counts_what_is_ignored(
-    severity: str, tmp_path: Path
-) -> None:
+def test_every_format_shows_the_projects_severity_and_counts_what_is_ignored(severity: str, tmp_path: Path) -> None:
     folder = with_settings(tmp_path, f"findings: {{mutable-tag: {severity}}}\n")
 
     answers = [in_process.kae(folder, "compile", "--format", form) for form in ("json", "github", "sarif")]

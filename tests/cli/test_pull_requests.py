@@ -146,9 +146,7 @@ def test_the_folder_that_engines_apply_is_checked_whatever_kae_yaml_names(world:
 
 @pytest.mark.long
 @pytest.mark.parametrize("settings", ["{output: the gen}\n", '"output" : the gen/\n'])
-def test_the_base_names_the_folder_that_engines_apply_in_any_form_of_yaml(
-    world: World, clone: Path, settings: str
-) -> None:
+def test_the_base_names_the_folder_that_engines_apply_in_any_yaml(world: World, clone: Path, settings: str) -> None:
     begin_again(world, clone, settings, "the gen")
     shutil.copytree(clone / "the gen", clone / "gen")
     (clone / "kae.yaml").write_text("output: gen\n", encoding="utf-8")

@@ -51,9 +51,7 @@ def folder(tmp_path: Path, repository_root: Path) -> Path:
 
 
 @pytest.mark.parametrize("flags", [(), ("--check",), ("--cluster", "west")])
-def test_a_refused_privilege_is_an_error_at_the_refusal_and_nothing_is_written(
-    folder: Path, flags: tuple[str, ...]
-) -> None:
+def test_a_refused_privilege_is_told_at_the_refusal_and_nothing_written(folder: Path, flags: tuple[str, ...]) -> None:
     answer = in_process.kae(folder, "compile", *flags)
 
     assert (answer.code, answer.err.replace("1 error; nothing written", "1 error")) == (1, REFUSED)

@@ -116,9 +116,7 @@ def compiling(folder: Path, *scopes: str, cached: bool = False) -> in_process.An
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_what_goes_by_a_mistake_is_said_and_nothing_is_written(
-    name: str, folder: Path, snapshot: SnapshotAssertion
-) -> None:
+def test_what_goes_by_mistake_is_said_and_nothing_written(name: str, folder: Path, snapshot: SnapshotAssertion) -> None:
     CASES[name][0](folder)
     before = project.tree(folder / "output")
 

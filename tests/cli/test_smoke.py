@@ -40,9 +40,7 @@ def change(folder: Path, old: str, new: str, file: str = "policies/tls.yaml") ->
     diffs.edit(folder, (old, new), file=file)
 
 
-def test_each_policy_and_resource_has_a_job_on_any_node_of_the_policy(
-    folder: Path, snapshot: SnapshotAssertion
-) -> None:
+def test_each_policy_and_resource_has_a_job_on_any_of_its_nodes(folder: Path, snapshot: SnapshotAssertion) -> None:
     answer = in_process.kae(folder, *SMOKE)
 
     assert answer.code == 0

@@ -328,9 +328,7 @@ def test_an_output_that_is_not_compiled_is_told(server: apiserver.ApiServer, tmp
     assert "The output is not what the documents compile to" in answer.out
 
 
-def test_nothing_is_written_anywhere_and_no_event_is_read_without_need(
-    compiled: Path, server: apiserver.ApiServer
-) -> None:
+def test_nothing_is_written_and_no_event_is_read_without_need(compiled: Path, server: apiserver.ApiServer) -> None:
     before = project.tree(compiled)
 
     status(compiled, server)
@@ -347,9 +345,7 @@ def test_every_kind_of_the_examples_is_looked_for() -> None:
     assert len(rendered) > 10
 
 
-def test_documents_that_are_wrong_end_with_1_before_anybody_is_asked(
-    server: apiserver.ApiServer, tmp_path: Path
-) -> None:
+def test_wrong_documents_end_with_1_before_anybody_is_asked(server: apiserver.ApiServer, tmp_path: Path) -> None:
     folder = fleet.small(tmp_path / "fleet")
     project.write(folder, {"policies/more.yaml": fleet.REST.replace("name: rest", "name: a")})
 

@@ -186,9 +186,7 @@ def test_two_resources_in_one_container_give_both(deployed: Deployed, debian: st
     assert both["env"] == {"EF_NAME": "onload", "EF_POLL_USEC": "100000"}
 
 
-def test_device_nodes_are_given_by_groups_and_shared(
-    deployed: Deployed, debian: str, namespace: pods.Namespace
-) -> None:
+def test_device_nodes_are_given_by_group_and_shared(deployed: Deployed, debian: str, namespace: pods.Namespace) -> None:
     all_of_them = {"npu0": "1:5", "npu1": "1:7", "npu2": "1:8", "npu-control": "1:9"}
 
     one = view(namespace, debian, "one", NPU)["nodes"]

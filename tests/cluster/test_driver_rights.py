@@ -105,9 +105,7 @@ def test_an_installer_evicts_no_pod_of_another_node(installers: Installers, work
     assert installers.on_b.api.evict(workload.name, "on-b").outcome is cluster.Outcome.ACCEPTED
 
 
-def test_a_pod_of_another_node_is_guarded_whatever_its_labels_are(
-    installers: Installers, workload: pods.Namespace
-) -> None:
+def test_a_pod_of_another_node_is_guarded_whatever_its_labels(installers: Installers, workload: pods.Namespace) -> None:
     labels = (
         "device.openfuyao.com/none=",
         "device.openfuyao.com/none=true",

@@ -94,9 +94,7 @@ async def test_a_plugin_whose_mounted_folder_of_sockets_was_deleted_ends(rig: fa
     os.close(mounted)
 
 
-async def test_a_socket_that_is_removed_while_it_is_made_is_replaced(
-    rig: faults.Rig, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_socket_removed_while_it_is_made_is_replaced(rig: faults.Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[aio.Server] = []
 
     def server() -> aio.Server:

@@ -247,9 +247,7 @@ IN_THE_WAY = (
 )
 
 
-def test_folders_in_the_place_of_links_and_files_are_moved_away(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_folders_in_place_of_links_and_files_are_moved_away(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     host = machines.bare_metal(tmp_path)
     for place in IN_THE_WAY:
         # As a container runtime makes one of a host path that is not there.

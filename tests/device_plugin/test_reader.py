@@ -164,9 +164,7 @@ async def test_many_devices_that_hang_take_hardly_more_time_than_one_and_a_threa
     assert hangs.now_s < 2 * reader.PATIENCE_S
 
 
-async def test_what_else_changed_is_told_while_a_look_waits(
-    host: hosts.Host, node: plugin.Plugin, hangs: Hangs
-) -> None:
+async def test_other_changes_are_told_while_a_look_waits(host: hosts.Host, node: plugin.Plugin, hangs: Hangs) -> None:
     await node.look()
 
     with host.hanging(A), hangs.of(A, "less"):

@@ -111,9 +111,7 @@ async def test_a_kubelet_may_take_its_time_before_it_watches(
     assert reasons(caplog) == [REMOVED]
 
 
-async def test_a_kubelet_that_does_not_watch_the_resource_is_asked_ever_more_slowly(
-    short_path: Path, timers: Timers
-) -> None:
+async def test_a_kubelet_that_watches_no_resource_is_asked_ever_more_slowly(short_path: Path, timers: Timers) -> None:
     path = None
     async with offered(short_path, timers) as offer:
         for _ in range(12):

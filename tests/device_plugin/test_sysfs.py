@@ -90,9 +90,7 @@ def test_isolation_is_told_as_the_kernel_tells_it(stated: int | None, tmp_path: 
 
 
 @pytest.mark.parametrize("replace", [Path.touch, Path.mkdir])
-def test_something_else_at_the_place_of_the_device_node_is_known(
-    replace: Callable[[Path], None], tmp_path: Path
-) -> None:
+def test_something_else_at_the_place_of_a_device_node_is_known(replace: Callable[[Path], None], tmp_path: Path) -> None:
     host = machines.bare_metal(tmp_path)
     host.node(HPRE).unlink()
     replace(host.node(HPRE))

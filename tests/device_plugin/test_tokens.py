@@ -30,9 +30,7 @@ def test_tokens_are_numbers_and_have_no_numa_node(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("missing", ["dev/onload", "opt/onload/usr/lib64/libonload.so"])
-def test_a_required_path_that_goes_takes_the_health_of_all_tokens_and_brings_it_back(
-    tmp_path: Path, missing: str
-) -> None:
+def test_a_required_path_that_goes_takes_all_tokens_health_and_brings_it_back(tmp_path: Path, missing: str) -> None:
     node = settings.looked(machines.with_onload(tmp_path), STATED)
 
     (tmp_path / missing).rename(tmp_path / "gone")
@@ -75,9 +73,7 @@ def test_no_token_is_healthy_while_the_installer_changes_the_driver(tmp_path: Pa
     assert set(settings.told(node, ONLOAD).values()) | set(settings.told(node, LATENCY).values()) == {True}
 
 
-def test_a_file_system_that_does_not_answer_takes_the_health_of_its_resource_alone(
-    tmp_path: Path, hangs: Hangs
-) -> None:
+def test_a_file_system_without_an_answer_takes_the_health_of_its_resource_alone(tmp_path: Path, hangs: Hangs) -> None:
     node = settings.looked(machines.with_onload(tmp_path), STATED)
 
     with hangs.of(reading_process.RESOURCE + ONLOAD):

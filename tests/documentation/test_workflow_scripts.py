@@ -84,9 +84,7 @@ def test_the_last_job_of_a_release_attests_each_image_and_publishes_every_file(r
 
 
 @pytest.mark.parametrize("changes", [True, False])
-def test_new_locks_become_a_branch_and_a_pull_request_and_no_change_becomes_nothing(
-    runner: Path, changes: bool
-) -> None:
+def test_new_locks_become_a_branch_and_a_pull_request_and_no_change_is_nothing(runner: Path, changes: bool) -> None:
     checkout, origin = runner / "checkout", runner / "origin.git"
     (checkout / "requirements.lock").write_text("a==1\n")
     revisions.commit(checkout)

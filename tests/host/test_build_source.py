@@ -33,9 +33,7 @@ def refusal(machine: machines.Machine, image: Path, *repositories: str) -> str:
     return shown.reason
 
 
-def test_the_driver_is_compiled_against_the_headers_of_the_running_kernel(
-    machine: machines.Machine, image: Path
-) -> None:
+def test_the_driver_is_compiled_against_the_running_kernels_headers(machine: machines.Machine, image: Path) -> None:
     settings.installed(machine, image, source=from_source(BOTH))
 
     assert settings.versions(machine) == {"2.0.1"}

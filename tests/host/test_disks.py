@@ -126,9 +126,7 @@ def test_a_disk_that_gets_full_while_the_driver_is_staged_gets_its_room_back(
         assert not (folder / "drivers/.new").exists()
 
 
-def test_a_disk_without_any_room_makes_no_crash_loop(
-    machine: machines.Machine, newer: Path, crew: incidents.Crew
-) -> None:
+def test_a_disk_without_room_makes_no_crash_loop(machine: machines.Machine, newer: Path, crew: incidents.Crew) -> None:
     with disk(machine, "/var/lib/kae", 80) as folder:
         fill(folder)
         job = crew.job(image=newer)

@@ -297,9 +297,7 @@ def test_a_driver_that_does_not_load_goes_and_the_old_one_is_back(machine: machi
     assert {known for known, _ in machine.loaded().values()} == {"2.0.1"}
 
 
-def test_what_an_older_driver_brought_stays_where_the_new_one_needs_it(
-    machine: machines.Machine, tmp_path: Path
-) -> None:
+def test_what_an_older_driver_brought_stays_where_a_new_one_needs_it(machine: machines.Machine, tmp_path: Path) -> None:
     first = from_packages("kae-driver-3.8-1", asked=(ODD,))
     second = from_packages("kae-driver-3.8-1", "kae-zip-3.1-1", asked=(ODD,))
     settings.installed(machine, tmp_path, source=first, driver_version="3.8")

@@ -272,9 +272,7 @@ def test_libraries_are_left_out_where_they_are_not_wanted(store: stores.Store, l
     assert "kae" not in listed
 
 
-def test_libraries_that_the_checkout_does_not_have_end_the_build(
-    store: stores.Store, kae: Path, autotools: str
-) -> None:
+def test_libraries_that_the_checkout_lacks_end_the_build(store: stores.Store, kae: Path, autotools: str) -> None:
     with pytest.raises(AssertionError, match="There is no folder uadk in the checkout of KAE"):
         store.build_driver(kae / "checkout", "2.0.5", (), (), autotools, "LIBRARIES=uadk")
 

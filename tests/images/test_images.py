@@ -59,9 +59,7 @@ def test_an_image_runs_its_program_as_its_user_from_its_own_folder(store: stores
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_an_image_holds_its_program_and_what_it_shares_with_others_and_nothing_else(
-    store: stores.Store, name: str
-) -> None:
+def test_an_image_holds_its_program_and_what_it_shares_and_nothing_else(store: stores.Store, name: str) -> None:
     expected = inputs.shipped(inputs.folders()[name])
 
     done = store.run(stores.named(name), "python", "-c", _FILES)

@@ -199,9 +199,7 @@ def test_a_look_does_not_wait_for_a_driver_whose_remove_waits(command: str, mach
     assert run(command, *options(machine, image)).returncode == 0
 
 
-def test_status_and_plan_tell_programs_the_same(
-    machine: Machine, image: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_status_and_plan_tell_programs_alike(machine: Machine, image: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = [*options(machine, image), "-o", "json"]
 
     assert [cli.main([command, *arguments]) for command in ("status", "plan")] == [0, 0]
@@ -213,9 +211,7 @@ def test_status_and_plan_tell_programs_the_same(
 # A repair.
 
 
-def test_retry_ends_the_pause_after_a_failure(
-    machine: Machine, image: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_retry_ends_the_pause_of_a_failure(machine: Machine, image: Path, capsys: pytest.CaptureFixture[str]) -> None:
     machine.fail("depmod", "depmod: ERROR: No space left on device", times=1)
     made = settings.installer(machine, image)
     for _ in range(2):

@@ -277,9 +277,7 @@ def test_in_a_pod_its_service_account_is_used(pod: ApiServer, tmp_path: Path) ->
     assert answers == [cluster.EvictionAnswer(outcome=cluster.Outcome.GONE)] * 2
 
 
-def test_outside_of_a_pod_and_without_kubeconfig_there_is_no_way(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_outside_a_pod_and_without_kubeconfig_there_is_no_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("KUBECONFIG", raising=False)
     monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
     api = cluster.Cluster(service_account=tmp_path)

@@ -88,9 +88,7 @@ def test_pods_that_hold_a_device_of_the_resources_are_named(host: chroot.Host, k
     assert found.notes == ()
 
 
-def test_a_pod_that_is_listed_twice_holds_what_either_entry_says(
-    host: chroot.Host, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_pod_listed_twice_holds_what_either_entry_says(host: chroot.Host, monkeypatch: pytest.MonkeyPatch) -> None:
     listed = podresources.Kubelet.listed
 
     def twice(self: podresources.Kubelet, *arguments: Any) -> Any:

@@ -203,9 +203,7 @@ def test_a_repair_gives_the_lease_back(repair: str, machine: Machine, server: Ap
     assert (incidents.holder(server), record.read(machine.host).lease) == ("", None)
 
 
-def test_a_record_that_cannot_be_written_keeps_no_lease(
-    machine: Machine, server: ApiServer, users: Users, job: Job
-) -> None:
+def test_an_unwritable_record_keeps_no_lease(machine: Machine, server: ApiServer, users: Users, job: Job) -> None:
     in_the_way = machine.root / "var/lib/kae/.driver.json.new"
     job.at("take-lease", lambda: (in_the_way / "in the way").mkdir(parents=True), event="begun")
 

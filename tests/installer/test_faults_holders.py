@@ -38,9 +38,7 @@ def dead_kubelet(machine: Machine) -> None:
     (machine.root / str(SOCKET).lstrip("/")).touch()
 
 
-def test_a_budget_that_allows_no_eviction_is_named_with_its_pod(
-    machine: Machine, server: ApiServer, blocked: Job
-) -> None:
+def test_a_budget_without_evictions_is_named_with_its_pod(machine: Machine, server: ApiServer, blocked: Job) -> None:
     assert blocked.shown.reason == (
         f"After 1 s a device is still held by pod {POD} (container nginx: 0000:79:00.0). The pod {POD} is not evicted:"
         f" The disruption budget {BUDGET} needs 2 healthy pods and has 2 currently. The driver stays as it was."
@@ -83,9 +81,7 @@ def test_a_pod_that_was_given_a_function_for_its_guest_holds_it_too(machine: Mac
     assert (shown.state, incidents.works(machine, "2.0.2"), users.evicted) == ("Ready", True, [POD])
 
 
-def test_a_driver_that_fails_evicts_again_after_ten_minutes(
-    machine: Machine, users: Users, crew: Crew, boot: Boot
-) -> None:
+def test_failing_drivers_evict_again_after_ten_minutes(machine: Machine, users: Users, crew: Crew, boot: Boot) -> None:
     machine.refuse()
     users.come(POD)
     crew.job().settle()
@@ -242,9 +238,7 @@ def test_a_host_that_waits_for_users_counts_its_tries_over_restarts(
     assert (attempt.state, attempt.failures, attempt.until_s - boot.now_s) == ("Blocked", 2, 2 * incidents.PACE_S)
 
 
-def test_who_ends_after_an_eviction_leaves_its_turn(
-    machine: Machine, server: ApiServer, users: Users, crew: Crew
-) -> None:
+def test_who_ends_after_eviction_leaves_its_turn(machine: Machine, server: ApiServer, users: Users, crew: Crew) -> None:
     users.come(POD)
     job = crew.job()
     job.at("drain-devices", machine.host.stop.set)

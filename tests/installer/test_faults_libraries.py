@@ -53,9 +53,7 @@ def test_a_container_keeps_the_libraries_that_it_began_with_over_an_upgrade(mach
     os.close(mounted)
 
 
-def test_the_link_to_the_libraries_is_always_there(
-    machine: Machine, crew: Crew, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_link_to_libraries_is_always_there(machine: Machine, crew: Crew, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[bool] = []
 
     def watched(act: Callable[..., None]) -> Callable[..., None]:

@@ -36,9 +36,7 @@ def keep_from_writing(machine: Machine) -> Path:
     ],
     ids=["empty", "half", "zeros", "of a later release", "of another shape", "no record"],
 )
-def test_a_damaged_record_is_a_failure_that_touches_nothing(
-    content: str, why: str, machine: Machine, newer: Path
-) -> None:
+def test_a_damaged_record_fails_and_touches_nothing(content: str, why: str, machine: Machine, newer: Path) -> None:
     machine.host.path(paths.KAE.record).write_text(content)
     before, loaded = machine.files(), machine.loaded()
     made = settings.installer(machine, newer, driver_version="2.0.2")

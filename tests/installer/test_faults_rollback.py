@@ -152,9 +152,7 @@ def test_an_error_on_the_way_back_is_told_with_the_first(
     assert not machine.host.path(paths.KAE.changing).exists()
 
 
-def test_no_module_is_loaded_after_one_that_hangs(
-    machine: Machine, crew: Crew, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_module_is_loaded_after_a_hanging_one(machine: Machine, crew: Crew, monkeypatch: pytest.MonkeyPatch) -> None:
     job, loads = crew.job(), []
 
     def hanging(host: chroot.Host, name: str) -> None:

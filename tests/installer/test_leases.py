@@ -198,9 +198,7 @@ def test_an_outage_of_the_api_server_makes_nobody_a_dead_host(server: ApiServer,
     assert not watch(waiting, clock, 840)
 
 
-def test_a_lease_is_safe_no_longer_than_others_leave_it_alone(
-    server: ApiServer, held: leases.Claim, clock: Boot
-) -> None:
+def test_a_lease_is_safe_as_long_as_others_leave_it_alone(server: ApiServer, held: leases.Claim, clock: Boot) -> None:
     server.down()
     safe = []
     for _ in range(15):

@@ -41,9 +41,7 @@ def test_what_a_plan_shows_is_what_is_done(machine: Machine, image: Path) -> Non
 
 
 @pytest.mark.usefixtures("installed")
-def test_a_host_that_is_right_is_left_as_it_is(
-    machine: Machine, image: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_host_that_is_right_stays_as_it_is(machine: Machine, image: Path, capsys: pytest.CaptureFixture[str]) -> None:
     machine.hold(4711, HPRE)
     machine.calls()
     files, runs = machine.files(), machine.files("run")

@@ -228,9 +228,7 @@ def test_for_the_kernels_own_modules_every_copy_that_hides_them_obstructs(strang
 
 
 @pytest.mark.parametrize("version", ["", "2.0.3"], ids=["no-file", "another-file"])
-def test_a_driver_of_others_that_could_not_come_back_is_not_touched(
-    version: str, stranger: Machine, image: Path
-) -> None:
+def test_a_driver_of_others_that_could_not_come_back_is_untouched(version: str, stranger: Machine, image: Path) -> None:
     place = f"/lib/modules/{stranger.kernel}"
     stranger.host.remove_folder(f"{place}/extra")
     stranger.host.remove_folder(f"{place}/kernel")

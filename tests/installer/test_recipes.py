@@ -332,9 +332,7 @@ def test_a_link_that_leads_out_of_its_payload_is_not_followed(machine: Machine, 
     assert not (machine.root / "opt/onload").exists()
 
 
-def test_pods_with_a_resource_of_the_recipe_are_evicted(
-    crew: Crew, machine: Machine, users: Users, tmp_path: Path
-) -> None:
+def test_pods_with_a_recipes_resource_are_evicted(crew: Crew, machine: Machine, users: Users, tmp_path: Path) -> None:
     settings.installed(machine, stacks.onload(tmp_path / "1", "8.1"), **stacks.ONLOAD)
     users.come("desk/fast", device="onload-3", resource=stacks.RESOURCES[1])
     users.come("shop/web", device="0000:79:00.0", resource="openfuyao.com/kae.hpre")

@@ -261,9 +261,7 @@ def test_a_missing_udev_rule_is_a_fault_that_disturbs_nobody() -> None:
         (0o777, None),
     ],
 )
-def test_a_device_node_is_there_and_for_everybody(
-    mode: int | None, fault: tuple[verification.Sort, str] | None
-) -> None:
+def test_a_device_node_is_there_for_everybody(mode: int | None, fault: tuple[verification.Sort, str] | None) -> None:
     functions = with_function(HPRE, "hpre", entry=pci.Entry(name="hisi_hpre-0", numbers="1:3", mode=mode))
 
     assert faults(settings.current(functions=functions)) == ([fault] if fault is not None else [])

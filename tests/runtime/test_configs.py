@@ -83,9 +83,7 @@ def test_the_schema_and_the_decoder_agree_on_every_change_of_a_full_config(
 @pytest.mark.parametrize(
     ("program", "position"), [(program, position) for program in PROGRAMS for position in program.integers]
 )
-def test_a_whole_number_with_a_point_is_whole_for_the_schema_alone(
-    program: Program, position: mutations.Position
-) -> None:
+def test_a_whole_number_with_a_point_is_whole_for_schemas_alone(program: Program, position: mutations.Position) -> None:
     # JSON Schema calls 1.0 an integer; the compiler never writes it, and the decoder is strict.
     data = mutations.changed(program.fulls[0][0], position, 1.0)
 

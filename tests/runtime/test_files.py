@@ -39,9 +39,7 @@ def test_a_lock_whose_file_was_removed_is_that_of_the_file_of_its_name(tmp_path:
 
 
 @pytest.mark.parametrize("left", [Path.touch, lambda path: path.symlink_to("/nowhere")])
-def test_a_file_is_replaced_whatever_a_killed_program_left_beside_it(
-    left: Callable[[Path], None], tmp_path: Path
-) -> None:
+def test_a_file_is_replaced_whatever_a_killed_program_left_beside(left: Callable[[Path], None], tmp_path: Path) -> None:
     path = tmp_path / "driver.json"
     path.write_text("old")
     left(tmp_path / ".driver.json.new")

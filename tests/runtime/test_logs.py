@@ -39,9 +39,7 @@ def capture(capsys: pytest.CaptureFixture[str]) -> Any:
     return lambda: [json.loads(line) for line in capsys.readouterr().err.splitlines()]
 
 
-def test_a_record_is_a_line_of_json_with_the_fields_of_the_program(
-    monkeypatch: pytest.MonkeyPatch, capture: Any
-) -> None:
+def test_a_record_is_a_line_of_json_with_the_programs_fields(monkeypatch: pytest.MonkeyPatch, capture: Any) -> None:
     monkeypatch.setenv("NODE_NAME", "kp920-01")
     logs.start("device-plugin")
 

@@ -144,9 +144,7 @@ def test_a_program_that_cannot_be_started_is_named(program: str, words: str) -> 
         process.run(command, LIMITS)
 
 
-def test_a_daemon_that_keeps_the_pipes_makes_no_success_a_timeout(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_daemon_that_keeps_pipes_makes_no_success_a_timeout(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(process, "_DRAIN_S", 0.05)
     number = tmp_path / "number"
     daemon = f"setsid sh -c 'echo $$ > {number}; exec sleep 600' & until test -s {number}; do :; done"
@@ -169,9 +167,7 @@ def test_a_child_of_a_program_that_has_ended_ends_too_and_makes_no_success_a_tim
     waits.until(lambda: state(int(number.read_text())) in ("", "Z"))
 
 
-def test_a_program_that_waits_in_the_kernel_is_left_behind_and_named(
-    monkeypatch: pytest.MonkeyPatch, late: Path
-) -> None:
+def test_a_program_that_waits_in_the_kernel_is_left_and_named(monkeypatch: pytest.MonkeyPatch, late: Path) -> None:
     monkeypatch.setattr(process, "_KILLED_S", 0.05)
     monkeypatch.setattr(os, "killpg", lambda *_: None)  # As a kill has no effect on a process in state D.
 

@@ -45,9 +45,7 @@ def test_a_config_of_the_right_shape_is_decoded(tmp_path: Path) -> None:
         (b"", "is empty; in a pod it is the annotation device.openfuyao.com/config"),
     ],
 )
-def test_a_wrong_config_is_named_with_the_place_and_what_was_expected(
-    tmp_path: Path, content: bytes, said: str
-) -> None:
+def test_a_wrong_config_is_named_with_place_and_what_was_expected(tmp_path: Path, content: bytes, said: str) -> None:
     file = tmp_path / "config.json"
     file.write_bytes(content)
 

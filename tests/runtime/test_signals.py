@@ -83,9 +83,7 @@ def line(child: "subprocess.Popen[str]") -> str:
 
 
 @signalled(slow=False)
-def test_the_first_signal_lets_the_program_end_by_itself(
-    child: "subprocess.Popen[str]", number: signal.Signals
-) -> None:
+def test_the_first_signal_lets_a_program_end_by_itself(child: "subprocess.Popen[str]", number: signal.Signals) -> None:
     os.kill(child.pid, number)
 
     assert line(child) == "stops\n"

@@ -103,9 +103,7 @@ def test_every_probe_asks_a_port_that_its_container_declares(rendered: Rendered,
     [(minor, ["nodefeatures", "nodefeaturerules", "nodefeaturegroups"]) for minor in (16, 17, 18)]
     + [(19, ["nodefeatures", "nodefeaturerules"])],
 )
-def test_the_master_may_patch_nodes_and_read_what_its_release_reads(
-    rendered: Rendered, minor: int, read: list[str]
-) -> None:
+def test_masters_patch_nodes_and_read_what_their_release_reads(rendered: Rendered, minor: int, read: list[str]) -> None:
     found = rendered(minor)["clusterrole-kae-nfd-master"]
 
     assert found["rules"] == [

@@ -255,9 +255,7 @@ def sshd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[servers.Sshd]:
 
 
 @pytest.mark.long
-def test_ssh_lets_the_key_in_and_nothing_of_it_stays(
-    remote: remotes.Remote, sshd: servers.Sshd, tmp_path: Path
-) -> None:
+def test_ssh_lets_the_key_in_and_nothing_stays(remote: remotes.Remote, sshd: servers.Sshd, tmp_path: Path) -> None:
     # A Secret made of a variable often lacks the last line break, without which ssh cannot read a key.
     secret = remotes.secrets(tmp_path / "my s", identity=sshd.key.strip(), known_hosts=sshd.known_hosts).repository
     (secret / "identity").chmod(0o444)

@@ -82,9 +82,7 @@ def test_a_label_that_is_kept_wakes(server: api.Api) -> None:
     assert followed.changed(1) == {"a"}
 
 
-def test_a_watch_that_breaks_off_is_repeated_and_no_change_is_missed(
-    server: api.Api, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_broken_watch_is_repeated_and_no_change_is_missed(server: api.Api, monkeypatch: pytest.MonkeyPatch) -> None:
     server.put(node("a"), node("b"))
     followed = follow(server)
     server.put(node("a", x="1"), node("b", x="1"))
@@ -103,9 +101,7 @@ def test_a_watch_that_breaks_off_is_repeated_and_no_change_is_missed(
 
 
 @pytest.mark.parametrize("node", [{}, {"metadata": None}, {"metadata": {"labels": {}}}, {"metadata": {"name": 7}}])
-def test_an_event_without_a_name_is_none(
-    server: api.Api, monkeypatch: pytest.MonkeyPatch, node: dict[str, Any]
-) -> None:
+def test_an_event_without_name_is_none(server: api.Api, monkeypatch: pytest.MonkeyPatch, node: dict[str, Any]) -> None:
     followed = follow(server)
     line = json.dumps({"type": "ADDED", "object": node}).encode()
     monkeypatch.setattr(node_watch.Watch, "_lines", lambda *_: [line])

@@ -14,9 +14,7 @@ from watcher.git import git, repository
 PATH, PUSHED = remotes.PATH, remotes.PUSHED
 
 
-def test_a_branch_that_appears_meanwhile_is_not_overwritten(
-    remote: remotes.Remote, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_branch_that_appears_meanwhile_is_kept(remote: remotes.Remote, monkeypatch: pytest.MonkeyPatch) -> None:
     remotes.before("push", lambda: remote.commit("inventory", {"a.txt": b"first\n"}), monkeypatch)
 
     repo = remote.ours(branch="inventory")
@@ -27,9 +25,7 @@ def test_a_branch_that_appears_meanwhile_is_not_overwritten(
     assert remote.read("inventory", "a.txt") == b"first\n"
 
 
-def test_the_caller_judges_the_very_bytes_that_are_replaced(
-    remote: remotes.Remote, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_caller_judges_the_bytes_that_are_replaced(remote: remotes.Remote, monkeypatch: pytest.MonkeyPatch) -> None:
     remotes.before("push", lambda: remote.commit("main", {PATH: b"theirs\n"}), monkeypatch)
     judged: list[bytes | None] = []
 
@@ -72,9 +68,7 @@ def test_a_branch_that_is_replaced_between_fetch_and_push_is_followed(
     assert len(remote.history()) == 3
 
 
-def test_races_that_are_lost_for_two_minutes_are_a_failure(
-    remote: remotes.Remote, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_races_lost_for_two_minutes_are_a_failure(remote: remotes.Remote, monkeypatch: pytest.MonkeyPatch) -> None:
     real, numbers = git.Git.push, iter(range(100))
 
     def push(self: git.Git, *what: Any) -> None:

@@ -64,9 +64,7 @@ def test_a_hook_that_refuses_is_quoted_and_tried_again_later(remote: remotes.Rem
     assert repo.races == 0
 
 
-def test_a_look_reads_both_files_and_fetches_nothing_while_the_tip_stays(
-    remote: remotes.Remote, web: servers.Web
-) -> None:
+def test_looks_read_both_files_and_fetch_nothing_while_the_tip_stays(remote: remotes.Remote, web: servers.Web) -> None:
     remote.commit("main", {PATH: b"old\n", "inventory/east.accept": b"word\n"})
     repo = remote.ours(url=f"{web.url}/remote.git")
 

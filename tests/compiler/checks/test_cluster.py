@@ -181,9 +181,7 @@ def test_amounts_of_the_watcher_and_of_nfd_are_those_that_the_api_server_takes(p
         ([{"name": "HOME", "value": "/"}], ["duplicate-name"]),
     ],
 )
-def test_variables_of_the_watcher_hold_no_credentials_and_are_set_once(
-    env: list[dict[str, str]], code: list[str]
-) -> None:
+def test_watcher_variables_hold_no_credentials_and_are_set_once(env: list[dict[str, str]], code: list[str]) -> None:
     assert codes(watcher={"env": env}) == code
 
 

@@ -125,9 +125,7 @@ PACKAGES = {"packages": {"names": ["kae-tools", "kae-${DRIVER_VERSION}"]}}
         ({"version": SHA, "rollout": {"waves": [WAVE | {"source": PACKAGES}]}}, "driver.version"),
     ],
 )
-def test_a_package_is_shown_where_it_stands_with_the_version_that_is_no_release(
-    driver: dict[str, Any], field: str
-) -> None:
+def test_a_package_is_shown_where_it_stands_with_what_is_no_release(driver: dict[str, Any], field: str) -> None:
     (diagnostic,) = findings(**driver)
 
     assert diagnostic.code == "driver-version"

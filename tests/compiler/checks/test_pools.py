@@ -318,9 +318,7 @@ def test_a_wave_without_a_driver_is_told_however_it_chooses(chosen: dict[str, An
     ],
     ids=["one-of-two-is-driven", "not-labelled-yet", "no-device-in-the-cluster"],
 )
-def test_a_wave_on_which_a_driver_runs_or_may_run_is_sound(
-    waves: list[dict[str, Any]], nodes: list[snapshot.Node]
-) -> None:
+def test_a_wave_whose_driver_runs_or_may_run_is_sound(waves: list[dict[str, Any]], nodes: list[snapshot.Node]) -> None:
     assert said(policy(waves), *nodes) == []
 
 

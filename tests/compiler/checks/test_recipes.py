@@ -142,9 +142,7 @@ def test_a_policy_of_a_refused_recipe_is_no_policy() -> None:
         ({}, 1),
     ],
 )
-def test_a_frozen_group_names_a_version_of_every_image_that_its_driver_comes_from(
-    frozen: dict[str, Any], count: int
-) -> None:
+def test_a_frozen_group_names_a_version_of_every_image_of_its_driver(frozen: dict[str, Any], count: int) -> None:
     policy = {"rollout": {"frozen": [{"name": "colo", "nodes": ["t-17"], **frozen}]}}
 
     assert [code for code, _ in messages(RECIPE, policy)] == ["frozen-unpinned"] * count

@@ -81,9 +81,7 @@ BIG_STEP = spec("2.3.0")
         pytest.param(None, PLAIN, set(), id="first install"),
     ],
 )
-def test_more_than_half_of_the_nodes_in_one_step_is_a_large_step(
-    before: Spec | None, after: Spec, codes: set[str]
-) -> None:
+def test_more_than_half_of_the_nodes_at_once_is_a_large_step(before: Spec | None, after: Spec, codes: set[str]) -> None:
     assert risks(before, after).keys() & {"large-step"} == codes
 
 
@@ -114,9 +112,7 @@ def test_one_node_is_never_a_large_step(count: int, codes: set[str]) -> None:
         ),
     ],
 )
-def test_a_driver_comes_to_a_wave_before_it_comes_to_those_after_it(
-    before: Spec, after: Spec, *, skipped: bool
-) -> None:
+def test_a_driver_comes_to_a_wave_before_those_after_it(before: Spec, after: Spec, *, skipped: bool) -> None:
     assert ("waves-skipped" in risks(before, after)) == skipped
 
 

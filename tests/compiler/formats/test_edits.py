@@ -124,9 +124,7 @@ def test_an_edit_changes_one_place_and_one_line(file: tuple[str, int], value: st
         ("", '""', "''", '""'),
     ],
 )
-def test_quotes_stay_and_new_ones_come_where_a_reader_could_err(
-    value: str, plain: str, single: str, double: str
-) -> None:
+def test_quotes_stay_and_new_ones_come_where_readers_may_err(value: str, plain: str, single: str, double: str) -> None:
     results = [edited(f"spec: {{driver: {{version: {old}}}}}\n", value) for old in ("1.0.0", "'1.0.0'", '"1.0.0"')]
 
     assert results == [f"spec: {{driver: {{version: {new}}}}}\n" for new in (plain, single, double)]

@@ -293,9 +293,7 @@ def test_what_was_closed_can_be_asked_again(server: apiserver.ApiServer) -> None
     assert next(cluster.pages()) == first
 
 
-def test_several_kubeconfigs_count_as_one_and_the_first_of_a_name_counts(
-    server: apiserver.ApiServer, tmp_path: Path
-) -> None:
+def test_kubeconfigs_count_as_one_and_the_first_of_a_name_counts(server: apiserver.ApiServer, tmp_path: Path) -> None:
     document = json.loads(server.kubeconfig.read_text())
     (tmp_path / "token").write_text("of-another-folder")
     other = tmp_path / "other/config"

@@ -298,9 +298,7 @@ def test_a_disk_that_refuses_is_named_and_the_next_compile_heals(tmp_path: Path,
 
 
 @pytest.mark.parametrize("is_current", [False, True])
-def test_a_failure_says_that_the_next_compile_completes_another_clusters_begin(
-    is_current: bool, tmp_path: Path
-) -> None:
+def test_a_failure_says_that_the_next_compile_completes_a_clusters_begin(is_current: bool, tmp_path: Path) -> None:
     other = tree.Tree.of("west", {"a.yaml": "a\n"})
     write.write_trees(tmp_path, [OLD, other] if is_current else [OLD])
     # The first cluster's tree is written completely, or is there already; the second one's first write fails.

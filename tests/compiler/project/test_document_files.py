@@ -223,9 +223,7 @@ def test_more_folders_than_any_fleet_has_are_a_failure(tmp_path: Path, monkeypat
         names(tmp_path)
 
 
-def test_a_linked_folder_that_may_not_be_looked_at_is_not_entered(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_linked_folder_that_may_not_be_seen_is_not_entered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(tmp_path, "policies/x.yaml")
     (tmp_path / "policies/cwd").symlink_to("/nowhere")
     stat = Path.stat

@@ -102,9 +102,7 @@ def test_on_openshift_node_programs_alone_may_use_more_than_the_platform_gives_a
         (None, False, set()),
     ],
 )
-def test_a_program_that_is_not_there_may_use_nothing(
-    policy: dict[str, Any] | None, nfd: bool, accounts: set[str]
-) -> None:
+def test_a_program_that_is_absent_may_use_nothing(policy: dict[str, Any] | None, nfd: bool, accounts: set[str]) -> None:
     policies = [] if policy is None else [builders.policy(**policy)]
 
     objects = builders.objects(policies, (), builders.cluster(platform="openshift", nfd={"enabled": nfd}))

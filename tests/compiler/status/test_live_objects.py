@@ -76,9 +76,7 @@ ENDED = {"terminated": {"exitCode": 3, "reason": "Error", "message": "no such\n 
         ),
     ],
 )  # fmt: skip
-def test_a_pod_that_is_not_ready_says_why_in_the_clusters_words(
-    status: dict[str, Any], reason: str, probed: bool
-) -> None:
+def test_an_unready_pod_says_why_in_the_clusters_words(status: dict[str, Any], reason: str, probed: bool) -> None:
     seen = live_objects.pod(raw_pod(**status))
 
     assert (seen.ready, seen.reason, seen.probed) == (False, reason, probed)

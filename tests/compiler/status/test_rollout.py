@@ -91,9 +91,7 @@ def test_a_daemonset_that_is_not_there_has_nothing_else_to_be_said_of() -> None:
         ([pod("a"), pod("b", image=OLD)], [("b", "image")]),
     ],
 )
-def test_each_node_that_is_not_as_planned_is_named(
-    pods: list[live_objects.Pod], expected: list[tuple[str, str]]
-) -> None:
+def test_a_node_that_is_not_as_planned_is_named(pods: list[live_objects.Pod], expected: list[tuple[str, str]]) -> None:
     assert kinds(judged(wanted("a", "b"), pods)) == expected
 
 
