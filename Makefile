@@ -95,10 +95,10 @@ demo: $(READY) ## Play with a fleet on this machine, from git to a device, until
 
 .PHONY: test-vm test-vm-short
 test-vm: $(READY) ## Run the installer and the device plugin on a real kernel, in QEMU; needs root
-	$(BIN)/python -m pytest -rs tests/vm
+	$(BIN)/python -m pytest -rsR tests/vm
 
 test-vm-short: $(READY) ## Run the tests of test-vm that every change must pass (five minutes without KVM)
-	$(BIN)/python -m pytest -rs -m short tests/vm
+	$(BIN)/python -m pytest -rsR -m short tests/vm
 
 .PHONY: faults
 faults: $(READY) ## Inflict seeded faults on the device plugin (COUNT=1000 SEED=0)

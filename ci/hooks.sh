@@ -8,6 +8,7 @@ if [[ -e $hook ]] && ! grep -qxF "$mark" "$hook"; then
     exit 1
 fi
 mkdir -p "$(dirname "$hook")"
-printf '#!/bin/sh\n%s\nexec make --no-print-directory quick </dev/null\n' "$mark" >"$hook"
+# git names the repository of a linked worktree in variables, which the tests' own repositories must not get.
+printf '#!/bin/sh\n%s\nunset $(git rev-parse --local-env-vars)\nexec make --no-print-directory quick </dev/null\n' "$mark" >"$hook"
 chmod +x "$hook"
 echo "git runs 'make quick' before each push, by '$hook'; 'git push --no-verify' leaves it out."

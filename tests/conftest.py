@@ -30,6 +30,9 @@ def pytest_configure(config: pytest.Config) -> None:
     is not run unless it is named makes device nodes and whole root file systems; it stays with the disk.
     """
     config.option.update_snapshots |= project.accepting()
+    # Those of a hook of git would have the tests' own repositories be the one that is pushed.
+    for name in [name for name in os.environ if name.startswith("GIT_")]:
+        del os.environ[name]
     apart = [_ROOT / folder for folder in config.getini("norecursedirs")]
     named = [(config.invocation_params.dir / argument.partition("::")[0]).resolve() for argument in config.args]
     if "TMPDIR" in os.environ or any(path.is_relative_to(folder) for path in named for folder in apart):

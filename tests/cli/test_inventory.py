@@ -195,7 +195,7 @@ def test_a_file_that_cannot_be_written_ends_with_3(file: str, tmp_path: Path, pi
 def test_a_cluster_has_a_name_that_its_file_can_have(name: str, tmp_path: Path, piped: Callable[[str], None]) -> None:
     piped(fleet.listed())
 
-    refused(2, tmp_path, "inventory", "--cluster", name)
+    assert "argument --cluster: " in refused(2, tmp_path, "inventory", "--cluster", name)
 
 
 def test_at_a_terminal_the_cluster_of_kubectl_is_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,6 +25,8 @@ def test_what_is_passed_to_a_guest_is_not_offered(driver: str, tmp_path: Path) -
 
     assert health.withheld(settings.function(host, VF)) == f"It is bound to {driver}, for a virtual machine."
     assert health.withheld(settings.function(host, "0000:79:00.2")) is None
+    host.unbind(VF)
+    assert [reason.code for reason in health.reasons(settings.function(host, VF), changing=False)] == ["NoDriver"]
 
 
 def test_a_function_without_driver_or_with_a_half_made_entry_is_unhealthy(tmp_path: Path) -> None:

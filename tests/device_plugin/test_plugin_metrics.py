@@ -78,7 +78,8 @@ def test_free_queues_are_those_of_the_last_look(tmp_path: Path) -> None:
 
 def test_answers_are_counted_from_zero(tmp_path: Path) -> None:
     node = Node(machines.bare_metal(tmp_path))
-    asyncio.run(node.plugin.allocate(HPRE, [A]))
+    for device in (A, B):
+        asyncio.run(node.plugin.allocate(HPRE, [device]))
     with pytest.raises(Refusal):
         asyncio.run(node.plugin.allocate(HPRE, ["x"]))
 
@@ -87,7 +88,7 @@ def test_answers_are_counted_from_zero(tmp_path: Path) -> None:
         for resource in (HPRE, ZIP)
         for result in ("succeeded", "failed")
     }
-    assert found == {(HPRE, "succeeded"): 1, (HPRE, "failed"): 1, (ZIP, "succeeded"): 0, (ZIP, "failed"): 0}
+    assert found == {(HPRE, "succeeded"): 2, (HPRE, "failed"): 1, (ZIP, "succeeded"): 0, (ZIP, "failed"): 0}
 
 
 def test_registrations_are_told_for_every_resource(tmp_path: Path) -> None:

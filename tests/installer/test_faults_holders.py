@@ -163,6 +163,28 @@ def test_a_pod_that_gets_a_device_before_the_announcement_is_evicted(
     assert any("leases" in line for line in server.state.requests)
 
 
+def test_a_pod_that_the_kubelet_had_admitted_before_the_announcement_is_evicted(
+    machine: Machine, users: Users, crew: Crew, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    link = machine.root / paths.KAE.links.lstrip("/") / incidents.HPRE
+    link.parent.mkdir(parents=True)
+    link.symlink_to("/dev/hisi_hpre-0")
+
+    def meanwhile(seconds: float) -> bool:
+        """The plugin withdraws the device; then the container starts that the kubelet had admitted."""
+        if seconds == prepare._ADMITTED_S:
+            users.come(POD)
+        else:
+            link.unlink(missing_ok=True)
+        return False
+
+    monkeypatch.setattr(machine.host.stop, "wait", meanwhile)
+
+    shown = crew.job().settle()
+
+    assert (shown.state, users.evicted) == ("Ready", [POD])
+
+
 def test_a_dead_device_plugin_holds_nothing_up(machine: Machine, crew: Crew, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(prepare, "_WITHDRAWN_S", 0.1)
     monkeypatch.setattr(prepare, "_ADMITTED_S", 0.0)
