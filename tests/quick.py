@@ -19,8 +19,14 @@ SECONDS = 60
 """No further test begins after it."""
 
 PROGRAMS = ("compiler", "device_plugin", "installer", "runtime", "watcher")
-_APART = ("browser", "cluster", "host", "images", "vm")
+APART = ("browser", "cluster", "host", "images", "vm")
 """Folders of tests that want root, a browser or built programs."""
+
+_OF_FOLDERS = dict.fromkeys(
+    ("policies", "inventory", "output", "templates", "schemas"),
+    ("tests/golden", "tests/determinism", "tests/templates"),
+) | {"benchmarks": ("tests/benchmarks",)}
+"""The tests of folders beside the programs and the tests; those of what is not here are the documentation's."""
 
 
 class Deadline:
@@ -54,8 +60,15 @@ def main(arguments: Sequence[str]) -> int:
     """Return 0 where everything that ran has passed."""
     ends_s = time.monotonic() + SECONDS
     commands = (("ruff", "check", "--quiet"), ("ruff", "format", "--check", "--quiet"), ("mypy", "--no-error-summary"))
-    for command in commands:
-        done = subprocess.run((str(Path(sys.executable).with_name(command[0])), *command[1:]), cwd=ROOT, check=False)
+    for program, *options in commands:
+        command = (str(Path(sys.executable).with_name(program)), *options)
+        try:
+            done = subprocess.run(command, cwd=ROOT, check=False, timeout=ends_s - time.monotonic())
+        except subprocess.TimeoutExpired:
+            _say(
+                f"'{program}' had not ended after {SECONDS} seconds, and no test ran: 'make lint types test' runs all."
+            )
+            return 0
         if done.returncode:
             return done.returncode
     tests = list(dict.fromkeys(tests_of(changed(arguments[0] if arguments else base()))))
@@ -90,22 +103,38 @@ def tests_of(paths: Iterable[str]) -> Iterator[str]:
     """Yield the test modules and folders of changed files, those that mirror them first; some come more than once."""
     files = list(paths)
     for path in map(Path, files):
-        folder, name = path.parts[0], path.name
-        if folder in PROGRAMS and path.suffix == ".py":
-            yield from _there(Path("tests", path.parent, f"test_{name}"))
-            if folder != "compiler":
-                yield from _there(Path("tests", folder, f"test_{name}"))
-            elif path.parent.name == "commands":
-                yield from _there(Path("tests/cli", f"test_{name}"))
-        elif folder == "tests" and path.parts[1] not in _APART and name.startswith("test_") and path.suffix == ".py":
-            yield from _there(path)
-        elif folder in ("policies", "templates", "schemas"):
-            yield from ("tests/golden", "tests/templates")
-        elif folder in ("docs", ".github", ".ci", "ci") or path.suffix == ".md":
-            yield "tests/documentation"
+        folder = path.parts[0]
+        if folder in PROGRAMS:
+            yield from _mirrors(path)
+        elif folder == "tests":
+            yield from _of_tests(path)
+        else:
+            yield from _OF_FOLDERS.get(folder, ("tests/documentation",))
     for file in files:
         if file.endswith(".py"):
             yield from nearest(_module(file))
+
+
+def _mirrors(path: Path) -> Iterator[str]:
+    """Yield the test module that mirrors a program's module."""
+    program, name = path.parts[0], f"test_{path.name}"
+    yield from _there(Path("tests", path.parent, name))
+    if program != "compiler":
+        yield from _there(Path("tests", program, name))
+    elif path.parent.name == "commands":
+        yield from _there(Path("tests/cli", name))
+
+
+def _of_tests(path: Path) -> Iterator[str]:
+    """Yield the tests of a file of tests/ that is no helper."""
+    if path.parts[1] in APART:
+        return
+    if path.suffix == ".ambr":
+        yield from _there(path.parents[1] / f"{path.stem}.py")
+    elif path.suffix != ".py" and len(path.parts) > 2:
+        yield f"tests/{path.parts[1]}"
+    elif path.name.startswith("test_"):
+        yield from _there(path)
 
 
 def _there(path: Path) -> Iterator[str]:
@@ -138,7 +167,7 @@ def imports() -> grimp.ImportGraph:
     graph = grimp.build_graph(*PROGRAMS, "tests", cache_dir=None)
     for one in graph.modules:
         folder, _, name = one.rpartition(".")
-        if one.startswith(tuple(f"tests.{apart}." for apart in _APART)):
+        if one.startswith(tuple(f"tests.{apart}." for apart in APART)):
             graph.remove_module(one)
         elif name.startswith("test_"):
             while folder:

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from tests import tools
+from tests import quick, tools
 
 ROOT = Path(__file__).parents[1]
-APART = ("browser", "cluster", "host", "images", "vm")
+APART = quick.APART
 """Folders whose programs other parts of .ci/run install."""
 
 
