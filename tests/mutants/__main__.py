@@ -24,18 +24,21 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=60, help="when no further mutant is tried")
     parser.add_argument("--suite", choices=(*workspace.SUITES, "both"), default="both")
     parser.add_argument("--checkout", type=Path, default=_ROOT, help="another checkout, which is set up")
-    parser.add_argument("--among", type=Path, metavar="FILE", help="only mutants that this file names, one a line")
+    parser.add_argument("--among", type=Path, metavar="FILE", help="those mutants that this file names, one a line")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--as-root", action="store_true", help="on a machine that may be thrown away")
     chosen = parser.parse_args()
     if os.geteuid() == 0 and not chosen.as_root:
         parser.error("a mutant of a program that changes hosts may change this one: run as another user, or --as-root")
     ends_s = time.monotonic() + 60 * chosen.minutes
-    mutants = places.picked(chosen.checkout, chosen.count, chosen.seed)
     if chosen.among:
-        named = set(chosen.among.read_text().splitlines())
-        mutants = [mutant for mutant in mutants if str(mutant) in named]
-    _say(f"{len(mutants)} mutants of seed {chosen.seed}")
+        try:
+            mutants = places.named(chosen.checkout, chosen.among.read_text().splitlines())
+        except KeyError as error:
+            parser.error(f"{chosen.among}: no mutant is {error}")
+    else:
+        mutants = places.picked(chosen.checkout, chosen.count, chosen.seed)
+    _say(f"{len(mutants)} mutants{'' if chosen.among else f' of seed {chosen.seed}'}")
     with tempfile.TemporaryDirectory(prefix="kae-mutants-") as folder:
         spaces = [workspace.Workspace(chosen.checkout, Path(folder, str(number))) for number in range(chosen.jobs)]
         alive: Sequence[places.Mutant] = mutants

@@ -1,9 +1,11 @@
 """Faults that a program can have: one changed operator, number or statement, in a function's body."""
 
 import ast
+import dataclasses
 import hashlib
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -42,22 +44,35 @@ class Mutant:
     before: str
     after: str
     is_statement: bool
+    number: int = 1
+    """Which one it is of those in its function that are alike."""
 
     def __str__(self) -> str:
         """Return the place and the change."""
-        before, after = (" ".join(text.split()) for text in (self.before, self.after))
-        return f"{self.file}:{self.line} ({self.function}): {before} -> {after}"
+        return self.name.replace(" (", f":{self.line} (", 1)
 
-    def key(self, seed: int) -> str:
-        """Return where the mutant stands in the order of a seed, whatever else changes in the checkout."""
-        # Its line and its offset are left out, so that the same mutants are picked before and after another edit.
-        return hashlib.sha256("\0".join((str(seed), self.file, self.function, str(self))).encode()).hexdigest()
+    @property
+    def name(self) -> str:
+        """The place and the change without the line: the same one before and after an edit elsewhere."""
+        before, after = (" ".join(text.split()) for text in (self.before, self.after))
+        number = f" #{self.number}" if self.number > 1 else ""
+        return f"{self.file} ({self.function}): {before} -> {after}{number}"
 
 
 def picked(checkout: Path, count: int, seed: int) -> list[Mutant]:
-    """Return mutants of all programs, of each by its share of the places."""
-    chosen = sorted(every(checkout), key=lambda mutant: mutant.key(seed))[:count]
+    """Return mutants of all programs, of each by its share of the places; edits elsewhere pick the same ones."""
+
+    def order(mutant: Mutant) -> str:
+        return hashlib.sha256(f"{seed}\0{mutant.name}".encode()).hexdigest()
+
+    chosen = sorted(every(checkout), key=order)[:count]
     return sorted(chosen, key=lambda mutant: (mutant.file, mutant.start))
+
+
+def named(checkout: Path, lines: Iterable[str]) -> list[Mutant]:
+    """Return the mutants that were printed as these lines; raise KeyError with one that is none of the checkout's."""
+    known = {mutant.name: mutant for mutant in every(checkout)}
+    return [known[re.sub(r":[0-9]+ \(", " (", line, count=1)] for line in lines]
 
 
 def every(checkout: Path) -> Iterator[Mutant]:
@@ -68,12 +83,14 @@ def every(checkout: Path) -> Iterator[Mutant]:
 
 
 def of_file(file: str, content: bytes) -> Iterator[Mutant]:
-    source = _Source(content)
+    source, alike = _Source(content), Counter[str]()
     for function, node in _in_functions(ast.parse(content)):
         is_statement = isinstance(node, ast.stmt)
         start, end = source.span(node)
         for after in _statements(node) if isinstance(node, ast.stmt) else _expressions(node, source):
-            yield Mutant(file, function, node.lineno, start, end, source.text(start, end), after, is_statement)
+            made = Mutant(file, function, node.lineno, start, end, source.text(start, end), after, is_statement)
+            alike[made.name] += 1
+            yield dataclasses.replace(made, number=alike[made.name])
 
 
 class _Source:

@@ -48,7 +48,7 @@ class Workspace:
             (folder / path).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(checkout / path, folder / path, follow_symlinks=False)
         subprocess.run(("git", "-C", str(folder), "reset", "--quiet"), check=True)
-        self._environment(checkout / ".venv")
+        self._environment((checkout / ".venv").resolve())
 
     def _environment(self, origin: Path) -> None:
         venv = self.folder / ".venv"
@@ -87,7 +87,8 @@ class Workspace:
         for number, test in self._records("hits"):
             if test in seconds and test not in failed:
                 tests.setdefault(number, set()).add(test)
-        return Reach({number: sorted(names, key=seconds.__getitem__) for number, names in tests.items()}, seconds)
+        passed = {test: duration for test, duration in seconds.items() if test not in failed}
+        return Reach({number: sorted(names, key=passed.__getitem__) for number, names in tests.items()}, passed)
 
     def _records(self, name: str) -> Iterator[list[Any]]:
         path = self.records / name
