@@ -21,6 +21,7 @@ import yaml
 
 from compiler import diagnostics
 from compiler.cli import commands
+from tests import quick
 
 ROOT = Path(__file__).resolve().parents[2]
 TESTS = ROOT / "tests"
@@ -33,7 +34,8 @@ KINDS: Mapping[str, str] = {
 }
 """The kind of the documents that a schema is for; the project file has none."""
 
-Paths = Set[tuple[str, ...]]
+Names = tuple[str, ...]
+Paths = Set[Names]
 
 _HELP = ("-h", "--help")
 _WORD = re.compile(r"-{0,2}[A-Za-z][\w-]*")
@@ -70,8 +72,12 @@ def every() -> Iterator[Behaviour]:
     yield from _commands()
     for stem in KINDS:
         schema = json.loads((ROOT / f"schemas/{stem}.json").read_text("utf-8"))
-        for path in sorted(_paths(schema, schema)):
-            yield Behaviour("field", f"{stem} {'.'.join(path)}", _test_of_field(stem, path))
+        paths = _paths(schema, schema)
+        tests = {path: _test_of_field(stem, path) for path in sorted(paths)}
+        for path, test in tests.items():
+            # A field of a definition is one piece of code wherever the definition stands.
+            alike = (tests[other] for other in tests if paths[other] == paths[path])
+            yield Behaviour("field", f"{stem} {'.'.join(path)}", test or next(filter(None, alike), None))
 
 
 def _commands() -> Iterator[Behaviour]:
@@ -94,18 +100,24 @@ def _commands() -> Iterator[Behaviour]:
         yield Behaviour("command", name, next(tests, None))
 
 
-def _paths(schema: Mapping[str, Any], whole: Mapping[str, Any], known: frozenset[str] = frozenset()) -> Paths:
-    """Return the names that lead to each field of a schema; entries of lists and maps have none of their own."""
-    paths: set[tuple[str, ...]] = set()
+def _paths(schema: Mapping[str, Any], whole: Mapping[str, Any], known: tuple[str, ...] = ()) -> dict[Names, Names]:
+    """Return the names that lead to each field of a schema, with the last definition on the way and those from there.
+
+    Entries of lists and maps have no names of their own.
+    """
+    paths: dict[Names, Names] = {}
     reference = schema.get("$ref", "")
     if reference and reference not in known:
-        paths |= _paths(whole["$defs"][reference.rpartition("/")[2]], whole, known | {reference})
-    inner = [part for key in ("anyOf", "oneOf", "allOf") for part in schema.get(key, ())]
-    for part in (*inner, schema.get("items"), schema.get("additionalProperties")):
+        inner = _paths(whole["$defs"][reference.rpartition("/")[2]], whole, (*known, reference))
+        paths |= {path: place if "$defs" in place[0] else (reference, *path) for path, place in inner.items()}
+    parts = [part for key in ("anyOf", "oneOf", "allOf") for part in schema.get(key, ())]
+    for part in (*parts, schema.get("items"), schema.get("additionalProperties")):
         if isinstance(part, dict):
             paths |= _paths(part, whole, known)
     for name, value in schema.get("properties", {}).items():
-        paths |= {(name,), *((name, *rest) for rest in _paths(value, whole, known))}
+        paths[name,] = (name,)
+        for rest, place in _paths(value, whole, known).items():
+            paths[name, *rest] = place if "$defs" in place[0] else (name, *place)
     return paths
 
 
@@ -113,7 +125,7 @@ def _test_of_field(stem: str, path: tuple[str, ...]) -> str | None:
     for project, fields in projects(stem):
         if any(_leads(path, field) for field in fields):
             return project
-    names = set(path[-2:])
+    names = set(path) - {"spec"}
     return next((function.name for function in functions() if names <= function.words), None)
 
 
@@ -160,13 +172,15 @@ def _leads(path: Sequence[str], written: Sequence[str]) -> bool:
 
 @functools.cache
 def functions() -> tuple[Function, ...]:
-    """Return every test of the suite."""
-    return tuple(function for path in sorted(TESTS.rglob("test_*.py")) for function in _of_module(path))
+    """Return every test that needs no part of .ci/run of its own."""
+    modules = (path for path in sorted(TESTS.rglob("test_*.py")) if path.relative_to(TESTS).parts[0] not in quick.APART)
+    return tuple(function for path in modules for function in _of_module(path))
 
 
 def _of_module(path: Path) -> Iterator[Function]:
     tree = ast.parse(path.read_bytes())
-    tests = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")]
+    kinds = ast.FunctionDef | ast.AsyncFunctionDef
+    tests = [node for node in ast.walk(tree) if isinstance(node, kinds) and node.name.startswith("test_")]
     shared = {word for node in tree.body if node not in tests for word in _words(node)}
     for node in tests:
         yield Function(f"{path.relative_to(ROOT)}::{node.name}", {*_words(node), *shared})

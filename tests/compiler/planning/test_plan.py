@@ -186,11 +186,11 @@ def test_a_node_offers_its_devices_times_their_replicas(
 
 
 def test_a_kind_for_virtual_machines_has_a_resource_of_its_own() -> None:
-    policy = builders.policy(devicePlugin={"mode": {"hpre": "vfio"}})
+    policy = builders.policy(operator={"enabledSEC": True}, devicePlugin={"mode": {"hpre": "vfio", "sec": "vfio"}})
 
-    decided = decision(policy, builders.node(machine=counted(hpre_pf="2", hpre_vf="6")))
+    decided = decision(policy, builders.node(machine=counted(hpre_pf="2", hpre_vf="6", sec_pf="2", sec_vf="3")))
 
-    assert dict(decided.resources) == {"openfuyao.com/kae.hpre.vfio": 6}
+    assert dict(decided.resources) == {"openfuyao.com/kae.hpre.vfio": 6, "openfuyao.com/kae.sec.vfio": 3}
 
 
 @pytest.mark.parametrize(

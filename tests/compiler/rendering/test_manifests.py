@@ -110,7 +110,7 @@ def test_a_policy_that_cleans_up_has_a_role_whose_names_stay_when_it_goes() -> N
 
 
 def test_workers_of_nfd_tolerate_what_any_policy_tolerates() -> None:
-    own = {"key": "own", "operator": "Exists"}
+    own = {"key": "own", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 60}
     theirs = {"key": "dedicated", "value": "tls", "effect": "NoSchedule"}
     tolerations = {"tolerations": [theirs]}
     policies = [
