@@ -100,9 +100,7 @@ def test_both_code_hosts_call_the_same_scripts_and_install_nothing_else(tmp_path
 
 
 @pytest.mark.parametrize("more", [(), ("--registry", "registry.example.com:5000/team/")])
-def test_a_new_repository_compiles_at_once_without_a_word_and_is_clean_after_it(
-    more: tuple[str, ...], tmp_path: Path
-) -> None:
+def test_a_new_repository_compiles_without_a_word_and_is_clean_after_it(more: tuple[str, ...], tmp_path: Path) -> None:
     in_process.kae(tmp_path, "init", "fleet", "--cluster", "east", *more)
 
     assert warned(tmp_path / "fleet", "compile", "--strict") == ""

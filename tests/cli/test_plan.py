@@ -216,9 +216,7 @@ def test_a_policy_without_nodes_is_named(tmp_path: Path) -> None:
         (("--problems", "--policy", "rest"), []),
     ],
 )
-def test_a_plan_is_of_the_nodes_that_meet_every_restriction(
-    options: tuple[str, ...], names: list[str], folder: Path
-) -> None:
+def test_a_plan_is_of_nodes_in_every_restriction(options: tuple[str, ...], names: list[str], folder: Path) -> None:
     told = in_process.kae(folder, "plan", "--cluster", "east", *options)
     answer = in_process.kae(folder, "plan", "--cluster", "east", *options, "-o", "json")
 

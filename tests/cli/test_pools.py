@@ -122,9 +122,7 @@ def test_programs_get_the_reasons_of_a_pool(folder: Path) -> None:
         (("--kernel", "5.11.0.oe2203"), 0, "not known to support the kernel '5.11.0.oe2203'"),
     ],
 )
-def test_a_kernel_that_no_node_runs_is_answered_for(
-    arguments: tuple[str, ...], code: int, words: str, folder: Path
-) -> None:
+def test_a_kernel_of_no_node_is_answered_for(arguments: tuple[str, ...], code: int, words: str, folder: Path) -> None:
     answer = in_process.kae(folder, "preflight", *arguments)
 
     assert (answer.code, answer.err) == (code, "")

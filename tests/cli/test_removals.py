@@ -196,9 +196,7 @@ MIRRORS = "  images:\n    mirrors:\n      - {from: cr.openfuyao.cn, to: registry
     ],
     ids=["an edited entry", "a mirror", "an entry of names in any inventory"],
 )
-def test_nobody_is_asked_about_a_thaw_that_is_none_or_is_written_down(
-    before: str | None, edit: Edit, folder: Path
-) -> None:
+def test_nobody_is_asked_of_a_thaw_that_is_none_or_written_down(before: str | None, edit: Edit, folder: Path) -> None:
     if before:
         edited("tls", before)(folder)
         assert compiling(folder).code == 0

@@ -16,9 +16,7 @@ def test_the_node_is_ready_and_runs_the_pinned_kubelet(node: nodes.Node) -> None
     assert node.allocatable("example.com/none") is None
 
 
-def test_a_pod_has_a_network_is_probed_by_exec_reaches_the_api_and_has_a_log(
-    debian: str, namespace: pods.Namespace
-) -> None:
+def test_a_pod_has_a_network_is_probed_by_exec_reaches_the_api_and_logs(debian: str, namespace: pods.Namespace) -> None:
     ask = "import os, socket; socket.create_connection((os.environ['KUBERNETES_SERVICE_HOST'], 443), 30)"
     command = ["python3", "-c", f"{ask}; print('there', flush=True); import time; time.sleep(600)"]
     probe = {"exec": {"command": ["cat", "/etc/hostname"]}, "periodSeconds": 1}

@@ -196,9 +196,7 @@ def test_device_nodes_are_given_by_group_and_shared(deployed: Deployed, debian: 
     assert view(namespace, debian, "three", NPU, count=3)["nodes"] == all_of_them
 
 
-def test_tokens_go_with_what_they_require_and_come_back(
-    deployed: Deployed, debian: str, namespace: pods.Namespace
-) -> None:
+def test_tokens_go_with_what_they_need_and_return(deployed: Deployed, debian: str, namespace: pods.Namespace) -> None:
     library = deployed.files / "libonload.so"
     deployed.remove("onload")
     deployed.wait_for(onload=0, latency=0, npu=6, other=2)

@@ -381,9 +381,7 @@ def test_an_object_that_was_deleted_and_one_that_is_left_over_are_named(
     ]
 
 
-def test_without_the_rights_nothing_is_said_of_the_cluster(
-    control_plane: control_planes.ControlPlane, tmp_path: Path
-) -> None:
+def test_without_rights_nothing_is_said_of_clusters(control_plane: control_planes.ControlPlane, tmp_path: Path) -> None:
     path = access.kubeconfig(control_plane, tmp_path, token=access.token_of(control_plane, "default"))
 
     answer = in_process.kae(ROOT, "status", "--cluster", "lab", "--kubeconfig", str(path))

@@ -80,9 +80,7 @@ def by_node(placed: Collection[placements.Placement]) -> Mapping[str, set[str]]:
     return recipes
 
 
-def test_the_pods_of_several_recipes_are_where_the_plan_says(
-    stage: stages.Stage, planned: list[placements.Placement]
-) -> None:
+def test_pods_of_recipes_are_where_the_plan_says(stage: stages.Stage, planned: list[placements.Placement]) -> None:
     placed = stage.placed()
 
     assert placed == planned

@@ -89,9 +89,7 @@ async def test_a_node_that_the_host_keeps_as_it_is_makes_its_device_unhealthy_an
     assert modes(host) == {(0o660, 994), (0o600, 994)}
 
 
-async def test_a_node_is_permitted_before_the_kubelet_hears_of_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_node_is_permitted_before_kubelets_hear_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     host = machines.bare_metal(tmp_path, mknod=True)
     node = plugin.Plugin(settings.where(host), settings.settings(device_nodes=WANTED))
     told: list[set[tuple[int, int]]] = []

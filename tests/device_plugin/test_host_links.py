@@ -140,9 +140,7 @@ def wrong_node(host: hosts.Host) -> None:
         lambda host: host.remove_node(HPRE),
     ],
 )
-def test_a_device_that_no_container_can_use_has_no_link_to_a_node(
-    fault: Callable[[hosts.Host], None], tmp_path: Path
-) -> None:
+def test_a_device_that_no_container_can_use_has_no_link(fault: Callable[[hosts.Host], None], tmp_path: Path) -> None:
     host = machines.bare_metal(tmp_path)
     publish(host)
 

@@ -249,9 +249,7 @@ def test_a_driver_of_the_installer_asks_for_nothing_more(machine: machines.Machi
     assert machine.files("etc", "lib", "opt", "usr/local", "var/lib") == before
 
 
-def test_a_module_of_a_package_that_somebody_exchanged_is_installed_again(
-    machine: machines.Machine, tmp_path: Path
-) -> None:
+def test_a_packaged_module_that_somebody_exchanged_is_installed_anew(machine: machines.Machine, tmp_path: Path) -> None:
     settings.installed(machine, tmp_path, source=from_packages())
     installed = record.read(machine.host).installed
     assert installed is not None

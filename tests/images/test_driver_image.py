@@ -257,9 +257,7 @@ def test_an_engine_for_another_openssl_ends_the_build_and_can_be_left_out(
         ("zlib", "LIBRARIES is 'zlib': give 'uadk engine', 'uadk' or 'none'"),
     ],
 )
-def test_libraries_that_cannot_be_compiled_end_the_build(
-    store: stores.Store, libraries: Path, given: str, said: str
-) -> None:
+def test_libraries_that_do_not_compile_end_a_build(store: stores.Store, libraries: Path, given: str, said: str) -> None:
     with pytest.raises(AssertionError, match=said):
         store.build_driver(libraries, "2.0.5", (), (), f"LIBRARIES={given}")
 

@@ -48,9 +48,7 @@ def test_a_budget_without_evictions_is_named_with_its_pod(machine: Machine, serv
     assert (incidents.works(machine), incidents.holder(server)) == (True, "")
 
 
-def test_after_a_deadline_the_next_try_comes_in_ten_minutes(
-    server: ApiServer, crew: Crew, blocked: Job, boot: Boot
-) -> None:
+def test_after_a_deadline_a_try_comes_in_ten_minutes(server: ApiServer, crew: Crew, blocked: Job, boot: Boot) -> None:
     reason, asked = blocked.shown.reason, len(server.state.requests)
     boot.now_s += incidents.PACE_S - 1
 

@@ -159,9 +159,7 @@ def test_a_stored_driver_with_a_flipped_bit_is_staged_anew(
 
 
 @pytest.mark.parametrize("damage", ["all gone", "module", "library"])
-def test_a_damaged_way_back_is_stored_again_before_evictions(
-    damage: str, machine: Machine, users: Users, crew: Crew
-) -> None:
+def test_a_damaged_way_back_is_stored_before_evictions(damage: str, machine: Machine, users: Users, crew: Crew) -> None:
     if damage == "all gone":
         shutil.rmtree(machine.host.path(paths.KAE.drivers))
     else:

@@ -343,9 +343,7 @@ def test_pods_with_a_recipes_resource_are_evicted(crew: Crew, machine: Machine, 
     assert users.evicted == ["desk/fast"]
 
 
-def test_a_process_with_the_node_open_blocks_the_change(
-    crew: Crew, machine: Machine, users: Users, tmp_path: Path
-) -> None:
+def test_processes_with_an_open_node_block_changes(crew: Crew, machine: Machine, users: Users, tmp_path: Path) -> None:
     settings.installed(machine, stacks.onload(tmp_path / "1", "8.1"), **stacks.ONLOAD)
     process = machine.root / "proc/4711"
     layouts.put(process / "comm", b"trader\n")

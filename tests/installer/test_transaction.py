@@ -214,9 +214,7 @@ def test_present_after_absent_installs_again(machine: Machine, crew: Crew) -> No
 # The end of the power.
 
 
-def test_every_file_is_on_the_disk_before_the_next_step(
-    machine: Machine, crew: Crew, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_files_are_on_disk_before_the_next_step(machine: Machine, crew: Crew, monkeypatch: pytest.MonkeyPatch) -> None:
     job, synced = crew.job(), dict[str, list[str]]()
 
     def sync(descriptor: int) -> None:

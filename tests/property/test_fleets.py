@@ -14,7 +14,7 @@ from tests.property.fleets import trial
 
 @pytest.mark.seeded
 @pytest.mark.parametrize("tried", [trial.of_kae, trial.of_recipes], ids=["kae", "recipes"])
-def test_plan_rules_and_daemonsets_of_a_random_fleet_are_what_the_judges_say(
+def test_plan_rules_and_daemonsets_of_a_fleet_are_what_the_judges_say(
     tried: Callable[[int], campaign.Result],
 ) -> None:
     results = [tried(seed) for seed in range(5, 5 + effort.examples(gate=3, long=20))]  # `make fleets` goes further

@@ -165,9 +165,7 @@ def test_the_plan_is_what_the_daemonset_controller_does(
 
 @hypothesis.settings(max_examples=effort.examples(gate=8, long=60))
 @hypothesis.given(policies(), items())
-def test_nodes_judged_together_are_judged_as_one_by_one(
-    chosen: list[definitions.Policy], nodes: list[dict[str, Any]]
-) -> None:
+def test_nodes_judged_together_are_as_one_by_one(chosen: list[definitions.Policy], nodes: list[dict[str, Any]]) -> None:
     reduced = builders.reduced(*nodes)
 
     together = viewed(chosen, reduced.nodes).decisions

@@ -243,9 +243,7 @@ def test_a_driver_that_fails_on_a_host_without_one_leaves_the_kernels_own_loaded
     assert onload_files(shared) == []
 
 
-def test_another_kernel_gets_its_own_modules_which_go_with_the_policy(
-    shared: host.Host, parts: artifacts.Artifacts
-) -> None:
+def test_another_kernel_gets_modules_which_go_with_the_policy(shared: host.Host, parts: artifacts.Artifacts) -> None:
     have_simple(shared, "1.1")
     shared.boot_kernel(other_kernel(parts))
     assert shared.loaded(SIMPLE) == {}

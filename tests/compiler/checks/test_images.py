@@ -107,9 +107,7 @@ WHOLE = {"repository": "", "version": "", "image": "r.test/x:1"}
         ({"rollout": {"waves": [WAVE | {"repository": ""}]}}, "image-reference", 'repository: ""'),
     ],
 )
-def test_the_image_of_a_part_of_the_nodes_is_judged_where_it_is_written(
-    driver: dict[str, Any], code: str, shown: str
-) -> None:
+def test_the_image_of_some_nodes_is_judged_where_it_is_written(driver: dict[str, Any], code: str, shown: str) -> None:
     (diagnostic,) = findings(**driver)
 
     assert (diagnostic.code, diagnostic.span.text.strip(" -")) == (code, shown)

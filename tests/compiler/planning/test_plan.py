@@ -177,9 +177,7 @@ def test_the_reason_for_a_policy_is_what_its_selector_says() -> None:
         ({"hpre_pf": "none"}, {}, 0),
     ],
 )
-def test_a_node_offers_its_devices_times_their_replicas(
-    counts: dict[str, str], spec: dict[str, Any], offered: int
-) -> None:
+def test_a_node_offers_its_devices_times_replicas(counts: dict[str, str], spec: dict[str, Any], offered: int) -> None:
     decided = decision(builders.policy(**spec), builders.node(machine=counted(**counts)))
 
     assert dict(decided.resources) == ({"openfuyao.com/kae.hpre": offered} if offered else {})

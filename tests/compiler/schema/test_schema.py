@@ -355,9 +355,7 @@ def test_a_key_that_is_no_string_is_told_at_the_key() -> None:
         ),
     ],
 )
-def test_a_value_out_of_bounds_is_told_with_its_bounds(
-    spec: dict[str, Any], place: str, message: str, hint: str
-) -> None:
+def test_a_value_out_of_bounds_is_told_with_them(spec: dict[str, Any], place: str, message: str, hint: str) -> None:
     one = only(policy(**spec))
 
     assert (one.code, one.span.file, one.message, one.hint) == ("invalid-value", place, message, hint)

@@ -74,15 +74,13 @@ def test_progress_is_told_once_for_each_item_in_order() -> None:
     ],
     ids=["no groups", "no quota", "of its own", "of the group around it"],
 )
-def test_the_quotas_of_control_groups_of_version_2_count(
-    files: dict[str, str], quotas: list[float], tmp_path: Path
-) -> None:
+def test_quotas_of_version_2_control_groups_count(files: dict[str, str], quotas: list[float], tmp_path: Path) -> None:
     written(tmp_path, files | {"proc/self/cgroup": "0::/jobs/one\n"})
 
     assert list(workers.quotas(tmp_path)) == quotas
 
 
-def test_the_quotas_of_control_groups_of_version_1_count(tmp_path: Path) -> None:
+def test_quotas_of_version_1_control_groups_count(tmp_path: Path) -> None:
     group = "sys/fs/cgroup/cpu,cpuacct"
     written(
         tmp_path,
