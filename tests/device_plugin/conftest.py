@@ -29,6 +29,16 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     return True
 
 
+@pytest.fixture(scope="session", autouse=True)
+def reads() -> Iterator[None]:
+    """End the process that reads sysfs with the tests, as it ends with a device plugin."""
+    yield
+    if reader.other_process.cache_info().currsize:
+        process, connection = reader.other_process()
+        connection.close()
+        process.wait()
+
+
 @pytest.fixture
 def short_path() -> Iterator[Path]:
     """An empty folder like tmp_path; but the path of a socket in it stays within the 107 bytes that unix(7) allows."""
