@@ -117,6 +117,10 @@ fleets: $(READY) ## Compare the plans of random fleets with slow judges (COUNT=2
 hostile: $(READY) ## Compile hostile projects, and look for what is read or written outside of them (COUNT=1000 SEED=0)
 	$(BIN)/python -m tests.property.hostile --count $(or $(COUNT),1000) --seed $(SEED)
 
+.PHONY: determinism
+determinism: $(READY) ## Compile the example fleet under many conditions, by each Python that is there, and compare the bytes
+	$(BIN)/python -m tests.determinism
+
 .PHONY: walk
 walk: $(READY) ## Edit the example fleet at random, and judge what each compile takes away (COUNT=500 SEED=0)
 	$(BIN)/python -m tests.property.walk --count $(or $(COUNT),500) --seed $(SEED)

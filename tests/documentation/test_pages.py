@@ -11,13 +11,11 @@ from pathlib import Path
 import pytest
 
 from compiler import cli, diagnostics
-from compiler.migrate import operator_options
 from docs import reference
 from tests import in_process
 from tests.documentation import behaviours
 from tests.documentation.pages import FENCE, OURS, PAGES, ROOT, blocks, name, text_of
 from tests.installer import machines
-from tests.table1 import test_table1
 
 _CODE = re.compile(r"`([^`\n]+)`")
 _LINK = re.compile(r"\[[^\]\n]+\]\(([^)\s]+)\)")
@@ -190,19 +188,6 @@ def test_the_tour_names_nothing_of_the_machine_that_it_was_recorded_on() -> None
 
     assert set(re.findall(r"\bkernel (\d[^\s,]*)", text)) == {machines.KERNEL}
     assert re.findall(r"\b198\.1[89]\.\S*|(?<![\w.~])/(?:tmp|root|home|dev/shm|var/lib/kae-cluster)\b\S*", text) == []
-
-
-def test_each_row_of_table_1_says_where_the_option_goes() -> None:
-    page = text_of(ROOT / "docs/migration.md")
-    rows = dict(re.findall(r"^\| `([\w.-]+)` \| `[^|]+` \| (.*) \|$", page, re.MULTILINE))
-
-    assert list(rows) == [option for option, _ in test_table1.TABLE]
-    for option, here in rows.items():
-        known = operator_options.OPTIONS[tuple(option.split("."))]
-        if known.kind is None:
-            assert here.startswith("nothing: ")
-        else:
-            assert here.startswith(f"{known.kind} `{'.'.join(map(str, known.target[1:]))}`")
 
 
 def test_the_diff_of_a_made_up_kind_stands_where_the_code_still_is() -> None:

@@ -5,6 +5,8 @@ Where an option has no meaning here, a test shows what `kae import` says instead
 
 import functools
 import json
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -308,3 +310,16 @@ def test_psa_labels_the_namespace_as_privileged() -> None:
 
     levels = {labels[f"pod-security.kubernetes.io/{mode}"] for mode in ("enforce", "audit", "warn")}
     assert levels == {"privileged"}
+
+
+def test_each_row_of_table_1_says_where_the_option_goes(repository_root: Path) -> None:
+    page = (repository_root / "docs/migration.md").read_text()
+    rows = dict(re.findall(r"^\| `([\w.-]+)` \| `[^|]+` \| (.*) \|$", page, re.MULTILINE))
+
+    assert list(rows) == [option for option, _ in TABLE]
+    for option, here in rows.items():
+        known = operator_options.OPTIONS[tuple(option.split("."))]
+        if known.kind is None:
+            assert here.startswith("nothing: ")
+        else:
+            assert here.startswith(f"{known.kind} `{'.'.join(map(str, known.target[1:]))}`")
