@@ -9,6 +9,11 @@ if [[ -e $hook ]] && ! grep -qxF "$mark" "$hook"; then
 fi
 mkdir -p "$(dirname "$hook")"
 # git names the repository of a linked worktree in variables, which the tests' own repositories must not get.
-printf '#!/bin/sh\n%s\nunset $(git rev-parse --local-env-vars)\nexec make --no-print-directory quick </dev/null\n' "$mark" >"$hook"
+cat >"$hook" <<END
+#!/bin/sh
+$mark
+unset \$(git rev-parse --local-env-vars)
+exec make --no-print-directory quick </dev/null
+END
 chmod +x "$hook"
 echo "git runs 'make quick' before each push, by '$hook'; 'git push --no-verify' leaves it out."
