@@ -59,6 +59,19 @@ async def test_a_lock_that_is_removed_is_taken_anew(rig: faults.Rig, short_path:
         await rig.settle()
 
 
+async def test_a_plugin_whose_lock_cannot_be_made_anew_ends(rig: faults.Rig, short_path: Path) -> None:
+    lock = short_path / "run/kae/device-plugin.lock"
+
+    async with rig.kubelet:
+        await rig.start()
+        await rig.settle()
+        lock.unlink()
+        lock.mkdir()
+        rig.some_change()
+        with pytest.raises(errors.Failure, match=r"device-plugin.lock' cannot be made: Is a directory\.$"):
+            await rig.kubelet.until(rig.ended)
+
+
 async def test_a_plugin_whose_lock_another_one_has_taken_ends(rig: faults.Rig, short_path: Path) -> None:
     lock = short_path / "run/kae/device-plugin.lock"
 

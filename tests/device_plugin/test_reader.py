@@ -71,6 +71,15 @@ def wrong_links(host: hosts.Host, node: plugin.Plugin) -> list[str]:
     return [name for name, link in links.items() if link.is_symlink() and str(link.readlink()) != entries[name]]
 
 
+async def test_the_first_look_shows_nothing_before_all_is_read(host: hosts.Host, hangs: Hangs) -> None:
+    reading = reader.Reader(settings.where(host), settings.settings())
+
+    with hangs.at(host, A):
+        scans = [scan async for scan in reading.look()]
+
+    assert len(scans) == 1
+
+
 async def test_a_device_whose_read_hangs_is_unhealthy_until_it_ends(
     host: hosts.Host, node: plugin.Plugin, hangs: Hangs, caplog: pytest.LogCaptureFixture
 ) -> None:

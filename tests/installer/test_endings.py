@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from installer import config, loop, paths
-from installer.host import record
-from runtime import errors, state
+from installer.host import chroot, record
+from runtime import errors, process, state
 from tests import waits
 from tests.installer import kernel as behind
 from tests.installer import settings
@@ -39,6 +39,16 @@ def test_an_end_while_holders_are_waited_for_changes_nothing(machine: Machine, n
     assert not machine.host.path(paths.KAE.changing).exists()
     assert not server.lease(settings.MINE).get("holderIdentity")
     assert record.read(machine.host).attempt is None
+
+
+def test_an_end_ends_a_program_unless_that_would_be_half_a_change() -> None:
+    host = chroot.Host(Path("/"), enter=())
+    host.stop.set()
+
+    with pytest.raises(process.Cancelled):
+        host.run("sleep", "600")
+    with host.finishing():
+        assert host.run("echo", "done") == "done\n"
 
 
 class Running:
