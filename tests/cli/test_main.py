@@ -156,9 +156,7 @@ def test_another_folder_is_named_before_the_command_or_after_it(arguments: tuple
 
 @pytest.mark.parametrize("command", [("compile",), ("plan",), ("explain", "x"), ("schema",), ("completion", "bash")])
 @pytest.mark.parametrize("folder", ["nowhere", "file", ""])
-def test_a_folder_that_cannot_be_entered_ends_with_3_in_a_sentence(
-    command: tuple[str, ...], folder: str, tmp_path: Path
-) -> None:
+def test_a_folder_that_cannot_be_entered_ends_with_3(command: tuple[str, ...], folder: str, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
 
     said = refused(3, tmp_path, "-C", folder, *command)

@@ -90,9 +90,7 @@ def test_a_name_that_is_not_utf_8_is_no_node(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("command", [("plan", "--node"), ("explain",)], ids=" ".join)
-def test_a_node_that_a_damaged_inventory_may_have_lost_is_not_said_to_be_missing(
-    command: tuple[str, ...], folder: Path
-) -> None:
+def test_a_node_that_a_damaged_inventory_lost_is_not_called_missing(command: tuple[str, ...], folder: Path) -> None:
     text = (folder / "inventory/west.json").read_text()
     project.write(folder, {"inventory/west.json": text[: text.index('"kp920-04"')]})
     assert refused(1, folder, *command, "kp920-04").startswith("inventory/west.json:")

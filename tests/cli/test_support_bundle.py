@@ -481,9 +481,7 @@ def test_what_is_no_file_is_refused(target: str, code: int, words: str, compiled
     assert words in answer.err
 
 
-def test_an_archive_that_cannot_be_finished_is_removed(
-    compiled: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_unfinished_archive_is_removed(compiled: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 

@@ -338,9 +338,7 @@ def test_a_pod_that_is_missing_is_named(lab: control_planes.ControlPlane, reader
     assert problems(told, WORKER) == []
 
 
-def test_a_field_that_was_changed_by_hand_shows_as_such_and_as_a_rollout(
-    lab: control_planes.ControlPlane, reader: Path
-) -> None:
+def test_a_field_changed_by_hand_shows_as_such_and_as_a_rollout(lab: control_planes.ControlPlane, reader: Path) -> None:
     container = {"name": "worker", "image": "example.com/nfd:1"}
     template = {"spec": {"containers": [container]}}
     patch = json.dumps({"spec": {"template": template}, "metadata": {"labels": {"mine": "too"}}})
@@ -364,9 +362,7 @@ def old_pods(reader: Path) -> dict[str, Any]:
     return told if "old" in [kind for kind, _ in problems(told, WORKER)] else {}
 
 
-def test_an_object_that_was_deleted_and_one_that_is_left_over_are_named(
-    lab: control_planes.ControlPlane, reader: Path
-) -> None:
+def test_a_deleted_object_and_one_left_over_are_named(lab: control_planes.ControlPlane, reader: Path) -> None:
     lab.kubectl("delete", "nodefeaturerule", "kae")
     left = {"name": "kae-left", "namespace": NAMESPACE, "labels": {"app.kubernetes.io/part-of": "kae"}}
     lab.api.ask("POST", f"/api/v1/namespaces/{NAMESPACE}/configmaps", {"metadata": left})

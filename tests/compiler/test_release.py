@@ -83,9 +83,7 @@ def test_a_new_repository_names_no_device_plugin_and_so_takes_that_of_the_releas
     assert "Set the registry and the version of your image with a driver in policies/policy.yaml." in answer.out
 
 
-def test_a_registry_that_is_named_holds_all_images_of_a_new_repository(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_named_registry_holds_all_images_of_a_new_repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(release, "REGISTRY", REGISTRY)
 
     in_process.kae(tmp_path, "init", "fleet", "--registry", "registry.example.com/mine")

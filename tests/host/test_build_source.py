@@ -42,9 +42,7 @@ def test_the_driver_is_compiled_against_the_running_kernels_headers(machine: mac
     assert built.read_bytes().startswith(b"\x7fELF")
 
 
-def test_headers_of_another_kernel_are_refused_whatever_their_package_is_called(
-    machine: machines.Machine, image: Path
-) -> None:
+def test_headers_of_another_kernel_are_refused_whatever_their_package(machine: machines.Machine, image: Path) -> None:
     assert "is installed, and still" in refusal(machine, image, ODD)
 
 

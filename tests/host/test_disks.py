@@ -174,9 +174,7 @@ def test_a_disk_that_gets_full_while_files_are_placed_brings_the_old_driver_back
         assert index(machine) == before
 
 
-def test_read_only_modules_are_refused_before_anybody_is_evicted(
-    machine: machines.Machine, newer: Path, tmp_path: Path
-) -> None:
+def test_read_only_modules_are_refused_before_evictions(machine: machines.Machine, newer: Path, tmp_path: Path) -> None:
     with disk(machine, "/usr/lib/modules", 40) as folder, used(machine, tmp_path) as (users, crew), read_only(folder):
         machine.calls()
 

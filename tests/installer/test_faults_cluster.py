@@ -86,9 +86,7 @@ def test_a_lease_that_cannot_be_given_back_goes_back_later(machine: Machine, ser
     assert record.read(machine.host).lease is None
 
 
-def test_nobody_is_evicted_any_more_once_the_lease_is_stolen(
-    machine: Machine, server: ApiServer, users: Users, job: Job
-) -> None:
+def test_nobody_is_evicted_once_a_lease_is_stolen(machine: Machine, server: ApiServer, users: Users, job: Job) -> None:
     def steal() -> None:
         stolen(server)
         job.parts.claim.renew()  # As the thread does within a minute.

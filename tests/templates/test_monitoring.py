@@ -100,9 +100,7 @@ def test_nothing_holds_what_flux_would_substitute(rendered: Rendered, name: str)
         (replace(MONITORING, scraped=()), ["kae-watcher"]),
     ],
 )
-def test_each_program_that_serves_metrics_is_scraped_once(
-    rendered: Rendered, value: ir.Monitoring, expected: list[str]
-) -> None:
+def test_programs_with_metrics_are_scraped_once(rendered: Rendered, value: ir.Monitoring, expected: list[str]) -> None:
     spec = rendered("podmonitor-kae", value)["spec"]
 
     (requirement,) = spec["selector"]["matchExpressions"]

@@ -349,9 +349,7 @@ def test_a_server_that_knows_protocol_0_alone_is_read_and_written(
     assert messages(repo) == ["first", "somebody"]
 
 
-def test_a_file_that_could_not_be_read_once_is_read_the_next_time(
-    remote: remotes.Remote, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_that_was_unreadable_once_is_read_later(remote: remotes.Remote, monkeypatch: pytest.MonkeyPatch) -> None:
     remote.commit("main", {PATH: b"old\n"})
     repo = remote.ours()
 

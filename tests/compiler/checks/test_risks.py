@@ -325,9 +325,7 @@ PLUGIN_ONLY = spec(enabled=False)
         pytest.param(PLAIN, spec(repository="registry.example.com/kae"), {}, None, id="a registry"),
     ],
 )
-def test_a_privilege_that_a_component_did_not_have_is_told(
-    before: Spec, after: Spec, cluster: Spec, gained: str | None
-) -> None:
+def test_a_new_privilege_of_a_component_is_told(before: Spec, after: Spec, cluster: Spec, gained: str | None) -> None:
     risk = risks(before, after, cluster=cluster).get("privilege-gained")
 
     assert risk is None if gained is None else risk is not None and gained in "\n".join(risk.finding.notes)

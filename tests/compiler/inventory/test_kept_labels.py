@@ -24,9 +24,7 @@ def node(**more: str) -> dict[str, Any]:
         (("topology.kubernetes.io",), set()),
     ],
 )
-def test_an_allow_list_keeps_keys_and_their_beginnings_and_always_the_hosts_name(
-    kept: tuple[str, ...], left: set[str]
-) -> None:
+def test_an_allow_list_keeps_keys_their_beginnings_and_the_hosts_name(kept: tuple[str, ...], left: set[str]) -> None:
     made = reduction.Reducer((), kept).node(node())
 
     assert {*made.labels, *made.profile.labels} == left

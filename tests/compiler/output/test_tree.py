@@ -36,9 +36,7 @@ def test_paths_of_manifests_are_paths(path: str) -> None:
         ("east", (("a", ""), ("a", ""))),
     ],
 )
-def test_a_tree_that_could_leave_its_folder_or_its_order_cannot_be_made(
-    cluster: str, files: tuple[tuple[str, str], ...]
-) -> None:
+def test_a_tree_outside_its_folder_or_order_cannot_be_made(cluster: str, files: tuple[tuple[str, str], ...]) -> None:
     with pytest.raises(ValueError, match="paths"):
         tree.Tree(cluster, files)
 
