@@ -246,7 +246,7 @@ def test_while_a_holder_is_no_pod_nobody_is_evicted(holder: processes.Holder) ->
     )
 
 
-def test_without_api_server_the_drain_waits_and_says_so() -> None:
+def test_without_api_server_the_drain_waits_and_says_so(caplog: pytest.LogCaptureFixture) -> None:
     node = Node(NGINX, REDIS)
     node.answers = {NGINX: unreachable, REDIS: unreachable}
 
@@ -257,6 +257,7 @@ def test_without_api_server_the_drain_waits_and_says_so() -> None:
     )
     # Each question may take its time, so there is one every five seconds, however many pods there are.
     assert [moment for moment, _ in node.asked] == list(range(0, 60, 5))
+    assert [record.message for record in caplog.records] == ["The API server cannot be asked for evictions."]
 
 
 def test_an_api_server_that_comes_back_is_asked_for_all() -> None:
