@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from installer import paths
+from installer.change import prepare
 from runtime import errors, files
 from tests.installer.incidents import Crew
 from tests.installer.machines import Machine
@@ -28,7 +29,10 @@ def test_no_file_gets_a_mode_that_the_announcement_names(machine: Machine, crew:
     assert not machine.host.path(paths.KAE.changing).exists()
 
 
-def test_a_link_in_place_of_the_folder_of_links_leads_to_no_removal(machine: Machine, crew: Crew) -> None:
+def test_a_link_in_place_of_the_folder_of_links_leads_to_no_removal(
+    machine: Machine, crew: Crew, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(prepare, "_WITHDRAWN_S", 0.1)
     other = machine.host.path("/etc/other")
     other.mkdir()
     (other / "passwd").write_text("x")
