@@ -2,6 +2,7 @@
 
 import gc
 import os
+import signal
 import tempfile
 from pathlib import Path
 
@@ -30,6 +31,9 @@ def pytest_configure(config: pytest.Config) -> None:
     is not run unless it is named makes device nodes and whole root file systems; it stays with the disk.
     """
     config.option.update_snapshots |= project.accepting()
+    # A shell has its background jobs ignore Ctrl-C, which some tests press.
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     # Those of a hook of git would have the tests' own repositories be the one that is pushed.
     for name in [name for name in os.environ if name.startswith("GIT_")]:
         del os.environ[name]

@@ -22,7 +22,6 @@ import pathlib, signal, subprocess
 from tests.cluster.local import cgroups, ownership, instances, processes, waiting
 from tests.cluster.nodes import plugin_node
 
-signal.signal(signal.SIGINT, signal.default_int_handler)  # A shell has its background jobs ignore it.
 instance = instances.configured()
 with ownership.of(instance), processes.Program(instance, "sleep", ["sleep", "600"]):
     (instance.state / "mounted").mkdir()

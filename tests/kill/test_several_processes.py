@@ -24,8 +24,7 @@ MOMENTS = int(os.environ.get("KAE_MOMENTS", "2"))
 """How many random moments of each kind; `make kills` takes more."""
 
 KAE = """
-import os, pathlib, signal, sys, time
-signal.signal(signal.SIGINT, signal.default_int_handler)  # A shell has its background jobs ignore it.
+import os, pathlib, sys, time
 from compiler import __main__ as entry
 from compiler.project.by_cluster import workers
 
