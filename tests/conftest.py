@@ -23,7 +23,7 @@ _ROOM_BYTES = 2 << 30
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Have syrupy write its snapshots where ACCEPT=1 says so, and put temporary files in memory.
+    """Have ACCEPT=1 accept snapshots, take the ways of the shell and of git away, and put temporary files in memory.
 
     In memory if it has space and allows programs, unless TMPDIR is set.
 

@@ -14,11 +14,12 @@ from pathlib import Path
 import grimp
 import pytest
 
+from tests.mutants.places import PROGRAMS
+
 ROOT = Path(__file__).resolve().parents[1]
 SECONDS = 60
 """No further test begins after it."""
 
-PROGRAMS = ("compiler", "device_plugin", "installer", "runtime", "watcher")
 APART = ("browser", "cluster", "host", "images", "vm")
 """Folders of tests that want root, a browser or built programs."""
 
@@ -149,15 +150,12 @@ def _module(file: str) -> str:
 def nearest(module: str) -> Iterable[str]:
     """Return the test modules that import a module, or else those that import what imports it, and so on."""
     graph, seen, level = imports(), {module}, {module}
-    while (
-        level := {
-            importer for one in level & graph.modules for importer in graph.find_modules_that_directly_import(one)
-        }
-        - seen
-    ):
-        seen |= level
+    while level:
+        nearer = level & graph.modules
+        level = {importer for one in nearer for importer in graph.find_modules_that_directly_import(one)} - seen
         if tests := [one for one in sorted(level) if one.rpartition(".")[2].startswith("test_")]:
             return [f"{one.replace('.', '/')}.py" for one in tests]
+        seen |= level
     return ()
 
 

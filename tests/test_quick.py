@@ -7,13 +7,14 @@ from pathlib import Path
 import pytest
 
 from tests import quick, revisions
+from tests.mutants import places
 
 
 @pytest.mark.long
 def test_a_change_of_any_module_of_the_programs_is_tried() -> None:
     modules = [
         str(path.relative_to(quick.ROOT))
-        for program in quick.PROGRAMS
+        for program in places.PROGRAMS
         for path in (quick.ROOT / program).rglob("*.py")
         if not path.name.startswith("_")
     ]

@@ -10,8 +10,6 @@ import pytest
 from tests import quick, tools
 
 ROOT = Path(__file__).parents[1]
-APART = quick.APART
-"""Folders whose programs other parts of .ci/run install."""
 
 
 @pytest.mark.parametrize(("required", "outcome"), [("0", pytest.skip.Exception), ("1", pytest.fail.Exception)])
@@ -43,7 +41,7 @@ def test_ci_installs_what_any_test_of_the_gate_asks_for() -> None:
     asked = {
         package
         for path in (ROOT / "tests").rglob("*.py")
-        if path.relative_to(ROOT).parts[1] not in (*APART, "test_tools.py")
+        if path.relative_to(ROOT).parts[1] not in (*quick.APART, "test_tools.py")
         for package in re.findall(r'tools\.require\("[^"]+", "([^"]+)"\)', path.read_text())
     }
 

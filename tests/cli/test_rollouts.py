@@ -50,9 +50,7 @@ def test_the_five_commits_are_what_git_shows(tmp_path: Path) -> None:
         expected = pages.with_block(expected, heading, "diff", run(folder, show))
         expected = pages.with_block(expected, heading, "text", pools(folder))
 
-    if project.accepting():
-        PAGE.write_text(expected, "utf-8")
-    assert pages.text_of(PAGE) == expected
+    assert project.expected(PAGE, expected) == expected
     assert run(folder, "git status --short -- policies output") == ""
 
 

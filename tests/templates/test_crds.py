@@ -8,7 +8,7 @@ import jsonschema
 import pytest
 
 from tests import mutations, outside
-from tests.templates.conftest import Rendered
+from tests.templates.nfd import Rendered
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import pytest
 from compiler import devices
 from compiler.rendering import ir
 from tests.property import nfd_rules
-from tests.templates.conftest import NAMESPACE, Rendered
+from tests.templates.nfd import NAMESPACE, Rendered
 
 MINORS = (16, 17, 18, 19)
 

@@ -1,0 +1,44 @@
+"""NFD's objects and its definitions, as the templates render them."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from compiler.rendering import cluster_values, ir
+from compiler.rendering import templates as template_rendering
+
+NAMESPACE = "kae-operator"
+
+Rendered = Callable[..., dict[str, Any]]
+"""Takes a minor release and tolerations, and returns the objects by template name without its ending."""
+
+
+def rendered(templates: Mapping[str, str]) -> Rendered:
+    """Return what renders the objects of NFD and its definitions, of the texts of templates by their paths."""
+    renders = template_rendering.renderer(templates)
+
+    def objects(
+        minor: int, tolerations: tuple[ir.Toleration, ...] = (), worker_tolerations: tuple[ir.Toleration, ...] = ()
+    ) -> dict[str, Any]:
+        value = cluster_values.Nfd(
+            namespace=NAMESPACE,
+            image="registry.example/nfd:v1",
+            pull_policy="IfNotPresent",
+            minor=minor,
+            tolerations=tolerations,
+            worker_tolerations=worker_tolerations,
+            pull_secrets=(),
+            terms=(),
+            master=cluster_values.NfdPod(priority_class="system-cluster-critical", resources=None),
+            worker=cluster_values.NfdPod(priority_class="system-node-critical", resources=None),
+            gc=cluster_values.NfdPod(priority_class=None, resources=None),
+            fixed_user=True,
+        )
+        found = {}
+        for name in sorted(templates):
+            component, _, template = name.partition("/")
+            if component != "node-feature-rule":
+                manifest = ir.Manifest(component=component, template=template, value=value)
+                found[template.removesuffix(".yaml")] = renders(manifest)
+        return found
+
+    return objects
