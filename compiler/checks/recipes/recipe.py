@@ -37,7 +37,8 @@ def findings(recipe: definitions.Recipe, schema: phrases.Schema) -> Iterator[Dia
     yield from resources.classes(recipe.source)
     # What a recipe is filled with is known of its policies alone where these have to give a value.
     stated = recipe.source.data["spec"].get("parameters", {})
-    is_filled = all("default" in stated["properties"].get(name, {}) for name in stated.get("required", ()))
+    properties = stated.get("properties", {})
+    is_filled = all("default" in properties.get(name, {}) for name in stated.get("required", ()))
     if not faults and is_filled:
         filled = recipe_values.filled(recipe, {})
         yield from exclusive(recipe.source, filled)
