@@ -21,7 +21,7 @@ from typing import Any
 import msgspec
 import tabulate
 
-from compiler import devices
+from compiler import kae
 from device_plugin import loop, plugin
 from device_plugin.api import deviceplugin_v1beta1_pb2 as api
 from device_plugin.kubelet import advertised, service
@@ -31,7 +31,7 @@ from tests.device_plugin import faults, hosts, kernel, kubelets, machines
 SAMPLES = int(os.environ.get("SAMPLES", "300"))
 IDLE_S = float(os.environ.get("IDLE_S", "60"))
 RESCAN_S = 30.0
-HPRE = devices.KINDS[0].resource
+HPRE = kae.KINDS[0].resource
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,7 @@ def many_functions(root: Path, **options: Any) -> hosts.Host:
     """A machine with 768 functions: twelve devices with 63 virtual functions each."""
     host = machines.new_920(root, **options)
     for address in tuple(host.states()):
-        host.set_vfs(address, devices.MAX_VFS)
+        host.set_vfs(address, kae.MAX_VFS)
     return host
 
 
@@ -179,7 +179,7 @@ async def start_times(root: Path) -> Times:
         with process(root / str(turn), metrics=False) as running:
             # The kubelet is there long before the plugin has even imported what it needs.
             async with kubelets.Kubelet(root / str(turn) / "kubelet") as kubelet:
-                await kubelet.until(lambda: all(kubelet.allocatable(kind.resource) for kind in devices.KINDS))
+                await kubelet.until(lambda: all(kubelet.allocatable(kind.resource) for kind in kae.KINDS))
                 seconds.append(time.time() - _started(running.pid))
     return Times(seconds)
 
@@ -190,7 +190,7 @@ def idle(root: Path, *, metrics: bool) -> tuple[float, float]:
     async def watched() -> tuple[float, float]:
         with process(root, metrics=metrics) as running:
             async with kubelets.Kubelet(root / "kubelet") as kubelet:
-                await kubelet.until(lambda: all(kubelet.allocatable(kind.resource) for kind in devices.KINDS))
+                await kubelet.until(lambda: all(kubelet.allocatable(kind.resource) for kind in kae.KINDS))
                 await asyncio.sleep(3)
                 before = _processor_s(running.pid)
                 await asyncio.sleep(IDLE_S)

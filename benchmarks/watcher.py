@@ -93,7 +93,7 @@ def api() -> Iterator[Api]:
 def watcher(root: Path, port: int) -> Iterator[subprocess.Popen[bytes]]:
     """The watcher, which commits to `git` in the folder."""
     settings = {
-        "version": 1,
+        "version": 2,
         "cluster": "east",
         "repository": {"url": f"file://{root / 'git'}", "branch": "main", "path": "inventory"},
         "intervalSeconds": INTERVAL_S,

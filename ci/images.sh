@@ -63,7 +63,7 @@ compiler_context() {
     if [[ -n ${WHEEL:-} ]]; then
         cp "$WHEEL" "$context"
     else
-        cp -R LICENSE README.md pyproject.toml ci compiler schemas templates "$context"
+        cp -R LICENSE README.md pyproject.toml ci compiler runtime schemas templates "$context"
         find "$context" -name __pycache__ -prune -exec rm -rf {} +
     fi
 }

@@ -130,11 +130,6 @@ def lines(found: Iterable[Diagnostic]) -> Iterator[str]:
     return (line({"kind": "diagnostic", **as_json(finding)}) for finding in found)
 
 
-def json_text(found: Iterable[Diagnostic], ignored: Mapping[str, int] = _NONE) -> str:
-    """Return findings as one JSON object."""
-    return "".join(answer("json", found, ignored))
-
-
 def answer(shape: str, found: Iterable[Diagnostic], ignored: Mapping[str, int] = _NONE, **result: Any) -> Iterator[str]:
     """Yield a command's answer, its findings and the number of ignored ones as one object, in JSON or YAML.
 

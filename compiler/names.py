@@ -62,6 +62,9 @@ POOL_LABEL = "device.openfuyao.com/pool"
 RESERVED_LABELS = (APP_LABEL, POLICY_LABEL, POOL_LABEL)
 """The labels by which DaemonSets select their pods; templates/ sets them."""
 
+RENDERED = "app.kubernetes.io/part-of=kae"
+"""The label of every rendered object, as a selector."""
+
 CONFIG = "device.openfuyao.com/config"
 """The annotation of a pod template that holds the program's config."""
 

@@ -18,11 +18,12 @@ from compiler.checks.clusters import cluster as cluster_checks
 from compiler.checks.clusters import refusals
 from compiler.checks.clusters import targets as target_checks
 from compiler.checks.output import changes, removals
-from compiler.fleet import assignment, definitions, parse
+from compiler.fleet import assignment, definitions
 from compiler.formats import documents
 from compiler.inventory import snapshot
 from compiler.output import tree
 from compiler.planning import plan
+from compiler.read import fleet as reader
 from compiler.rendering import gitops, ir, layout, manifests
 from compiler.settings import Settings
 
@@ -41,11 +42,13 @@ class Documents:
     nodes: tuple[documents.Document, ...]
     """The NodeInventories and the lists of nodes."""
     findings: diagnostics.Findings
+    complete: reader.Complete
+    """As the judge of the documents has it."""
 
     @property
     def inventories(self) -> tuple[Place, ...]:
         """The place of every inventory among them."""
-        return tuple((document.file, parse.inventory_cluster(document)) for document in self.nodes)
+        return tuple((document.file, reader.inventory_cluster(document)) for document in self.nodes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,33 +87,30 @@ def judged(
     """Return documents with the findings on them; `files` are the names of all files of the project."""
     found = tuple(found)
     read = _judge_recipes([document for document in found if settings.is_recipe_file(document.file)], judge, settings)
-    recipes = {recipe.name: recipe for item in read if (recipe := _recipe(item)) is not None}
-    judge = judge.knowing({name: recipe.source.data["spec"] for name, recipe in recipes.items()})
+    sound = (item.document for item in read if item.kind == "Recipe" and not item.findings)
+    recipes = {document.data["metadata"]["name"]: document for document in sound}
+    judge = judge.knowing({name: document.data["spec"] for name, document in recipes.items()})
     every = [
         _judge_one(document, judge, settings, files) for document in found if not settings.is_recipe_file(document.file)
     ]
     refused = _refused((*unread, *(fault for item in read for fault in item.findings)), settings)
-    every = [_of_recipe(item, refused, recipes) if item.kind == "DevicePolicy" else item for item in every]
+    every = [
+        _of_recipe(item, refused, recipes, judge.complete) if item.kind == "DevicePolicy" else item for item in every
+    ]
     accepted = [item for item in every if not item.findings]
     return Documents(
-        policies=tuple(_policy(item, recipes) for item in accepted if item.kind in names.POLICY_KINDS),
-        clusters=tuple(parse.cluster_of(item.document) for item in accepted if item.kind == "KAECluster"),
+        policies=tuple(
+            reader.policy_of(item.document, judge.complete, recipes)
+            for item in accepted
+            if item.kind in names.POLICY_KINDS
+        ),
+        clusters=tuple(
+            reader.cluster_of(item.document, judge.complete) for item in accepted if item.kind == "KAECluster"
+        ),
         nodes=tuple(item.document for item in accepted if item.kind in ("NodeInventory", "NodeList")),
         findings=(*unread, *(finding for item in (*read, *every) for finding in item.findings)),
+        complete=judge.complete,
     )
-
-
-def _recipe(item: _Judged) -> definitions.Recipe | None:
-    """Return the recipe in an accepted document."""
-    if item.findings or item.kind != "Recipe":
-        return None
-    return definitions.Recipe(name=item.document.data["metadata"]["name"], source=item.document)
-
-
-def _policy(item: _Judged, recipes: Mapping[str, definitions.Recipe]) -> definitions.Policy:
-    if item.kind == "KAEPolicy":
-        return parse.policy_of(item.document)
-    return parse.device_policy_of(item.document, recipes[item.document.data["spec"]["recipe"]])
 
 
 def fleet_of(
@@ -118,13 +118,17 @@ def fleet_of(
 ) -> tuple[definitions.Fleet, diagnostics.Findings]:
     """Return the fleet of judged documents, and the findings on them; `known` are places of other inventories."""
     known = tuple(known)
-    fleet = parse.fleet_of(read.policies, read.clusters, read.nodes, [name for _, name in known])
+    fleet = reader.fleet_of(read.policies, read.clusters, read.nodes, [name for _, name in known], read.complete)
     inventories = [(name, file) for file, name in (*known, *read.inventories)]
     findings = (
         *read.findings,
         *(finding for policy in read.policies for finding in policy_checks.findings(policy)),
         *(finding for cluster in read.clusters for finding in cluster_checks.findings(cluster, settings.applied)),
-        *(finding for cluster in read.clusters for finding in cluster_checks.ignored_labels(read.policies, cluster)),
+        *(
+            finding
+            for cluster in read.clusters
+            for finding in cluster_checks.ignored_labels(read.policies, fleet.builtin, cluster)
+        ),
         *fleet_checks.findings(fleet, read.clusters, inventories),
         *target_checks.findings(fleet.clusters, settings.applied),
     )
@@ -151,7 +155,7 @@ def _files(found: Iterable[documents.Document]) -> frozenset[str]:
 
 def inventory_of(cluster: definitions.Cluster, read: Documents) -> snapshot.Inventory | None:
     """Return the inventory of a cluster among judged documents, the last if there are several; None without one."""
-    return parse.inventory_of(read.nodes[-1], cluster.spec) if read.nodes else None
+    return reader.inventory_of(read.nodes[-1], cluster.spec) if read.nodes else None
 
 
 def _no_nodes(cluster: definitions.Cluster, file: str) -> snapshot.Inventory:
@@ -191,8 +195,7 @@ def _judge_recipe(document: documents.Document, judge: schema.Judge, settings: S
     kind, findings = judge.judge(document, lists=False)
     findings = [*findings, *recipe_checks.misplaced(document, kind, settings.recipes, settings.policies)]
     if not findings:
-        recipe = definitions.Recipe(name=document.data["metadata"]["name"], source=document)
-        findings = list(recipe_checks.findings(recipe, judge.schema_of("Recipe")))
+        findings = list(recipe_checks.findings(document, judge.schema_of("Recipe"), judge.complete))
     return _Judged(document=document, kind=kind, findings=tuple(findings))
 
 
@@ -205,7 +208,12 @@ def _refused(found: Iterable[diagnostics.Diagnostic], settings: Settings) -> Map
     return {fault.span.file.split("/")[-2]: fault.code for fault in found if settings.is_recipe_file(fault.span.file)}
 
 
-def _of_recipe(item: _Judged, refused: Mapping[str, str], recipes: Mapping[str, definitions.Recipe]) -> _Judged:
+def _of_recipe(
+    item: _Judged,
+    refused: Mapping[str, str],
+    recipes: Mapping[str, documents.Document],
+    complete: reader.Complete,
+) -> _Judged:
     """Return a DevicePolicy with the findings on what it says of its recipe, or without a kind if that is refused."""
     from compiler.checks.recipes import values  # noqa: PLC0415 - only projects with recipes need it
 
@@ -214,7 +222,7 @@ def _of_recipe(item: _Judged, refused: Mapping[str, str], recipes: Mapping[str, 
     if not isinstance(name, str):
         return item
     if name in recipes:
-        found = () if item.findings else tuple(values.findings(item.document, recipes[name]))
+        found = () if item.findings else tuple(values.findings(item.document, recipes[name], complete))
         return replace(item, findings=(*item.findings, *found))
     if refused.get(name, _EMPTY) != _EMPTY:
         return replace(item, kind=None)
@@ -242,7 +250,7 @@ def plan_policies(
     policies = assignment.in_cluster(fleet.policies, cluster.name)
     inventory = inventory or fleet.inventory(cluster)
     assigned = assignment.assign(policies)
-    planned = plan.of_cluster(cluster, assigned.policies, inventory)
+    planned = plan.of_cluster(cluster, assigned.policies, inventory, fleet.builtin)
     return planned, tuple(assignment_checks.findings(policies, assigned, inventory))
 
 
@@ -266,14 +274,13 @@ def render_cluster(
 def manifests_of(planned: plan.Plan, output: str = names.OUTPUT) -> ir.ClusterManifests:
     """Return everything that the output of a planned cluster is made from."""
     spec = planned.cluster.spec
-    divisions = planned.all_divisions
     return ir.ClusterManifests(
         name=planned.cluster.name,
         has_nodes=bool(planned.inventory.nodes),
         declared=planned.cluster.source is not None,
-        frozen=tuple(manifests.frozen_groups(divisions)),
+        frozen=tuple(manifests.frozen_groups(planned.divisions)),
         engine=spec.gitops.engine,
-        manifests=manifests.of_cluster(planned.cluster, divisions),
+        manifests=manifests.of_plan(planned),
         bootstrap=tuple(gitops.bootstrap(planned.cluster, output)),
     )
 

@@ -1,10 +1,12 @@
-"""A recipe as the compiler's line sees it: the nodes with its hardware, and the names of its labels and objects.
-
-KAE is the built-in recipe (`devices.KAE`); the others are documents of a project.
-"""
+"""A recipe as a value: the nodes with its hardware, its modules, and the names of its labels and objects."""
 
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from runtime import shapes
 
 DOMAIN = "openfuyao.com"
 """Prefix of the node labels, and of KAE's resources."""
@@ -17,6 +19,8 @@ _MACHINE = re.compile(rf"{_STEM}\.(present|[a-z0-9-]+\.(present|pf|vf))")
 _POOL = re.compile(rf"{_STEM}\.pool\..+")
 _COUNT = re.compile(rf"{_STEM}\.[a-z0-9-]+\.(pf|vf)")
 
+Rank = tuple[bool, str]
+"""The place of a recipe among others: False for the built-in one, and its name."""
 Labels = tuple[tuple[str, tuple[str, ...]], ...]
 """Keys of node labels, each with the values that a node may have."""
 
@@ -36,8 +40,7 @@ def is_count(key: str) -> bool:
     return _COUNT.fullmatch(key) is not None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Condition:
+class Condition(msgspec.Struct, frozen=True, kw_only=True):
     """A condition on an attribute of a feature (MatchExpression of NFD)."""
 
     attribute: str
@@ -49,11 +52,20 @@ Features = tuple[tuple[str, tuple[Condition, ...]], ...]
 """Features of NFD, such as `cpu.cpuid`, each with its conditions; all of them hold."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Kind:
+class Queues(msgspec.Struct, frozen=True, kw_only=True):
+    """The queues of a device, which its physical function and its virtual functions share."""
+
+    number: int
+    kept: int
+    """Those that a physical function keeps unless the policy says otherwise."""
+    parameter: str
+    """The module's parameter that says so."""
+
+
+class Kind(msgspec.Struct, frozen=True, kw_only=True):
     """A kind of PCI devices of a recipe: NFD labels the nodes that have one, and counts the functions."""
 
-    recipe: str = "kae"
+    recipe: str
     name: str
     vendor: str
     """PCI vendor id, as device ids four hexadecimal digits."""
@@ -63,6 +75,10 @@ class Kind:
     """PCI device ids of virtual functions."""
     classes: tuple[str, ...] = ()
     """PCI classes that its functions have; none: any."""
+    module: str = ""
+    """The module of its devices; empty if the recipe does not say."""
+    queues: Queues | None = None
+    """None where virtual functions need none."""
 
     @property
     def stem(self) -> str:
@@ -85,18 +101,83 @@ class Kind:
         return f"{self.stem}.vf"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Recipe:
+class Module(msgspec.Struct, frozen=True, kw_only=True):
+    """A kernel module of a recipe."""
+
+    name: str
+    kind: str | None = None
+    """The kind whose policies load it; None: all do."""
+    optional: bool = False
+    """A policy may leave it out."""
+    replaces: tuple[str, ...] = ()
+    """Modules of the kernel that are unloaded before it is loaded, and come back where it goes."""
+    network: bool = False
+    """Network interfaces hang on it."""
+    parameters: Mapping[str, Mapping[str, Any]] = {}
+    """The JSON Schema of each of its parameters, perhaps with a default."""
+    in_tree: Mapping[str, Mapping[str, Any]] = {}
+    """The keywords of these schemas that are others where the module is the kernel's own."""
+
+
+class Support(msgspec.Struct, frozen=True, kw_only=True):
+    """The nodes that a recipe's driver is known to support."""
+
+    systems: tuple[str, ...]
+    """Beginnings of the names of operating systems."""
+    kernels: tuple[str, ...]
+    """Beginnings of the versions of kernels."""
+    refused: str
+    """A part of the versions of kernels that it does not support."""
+
+    def has_system(self, os_image: str) -> bool:
+        """Return whether it supports an operating system, given as a node's status names it."""
+        return os_image.startswith(self.systems)
+
+    def has_kernel(self, version: str) -> bool:
+        """Return whether it supports a kernel, given as `uname -r` prints it."""
+        return version.startswith(self.kernels) and self.refused not in version
+
+
+class Words(msgspec.Struct, frozen=True, kw_only=True):
+    """How sentences name a recipe and its parts."""
+
+    software: str
+    """The stack itself, such as `KAE`."""
+    devices: str
+    """Its devices, such as `KAE devices`."""
+    device: str
+    """One of them, such as `a KAE device`."""
+    installer: str
+    """The beginning of sentences about one of its driver installers."""
+    suffix: str
+    """What follows a noun that could be of another recipe: ` of recipe 'x'`, or nothing."""
+
+
+class Recipe(msgspec.Struct, frozen=True, kw_only=True):
     """A stack of software for certain nodes, and the names that its labels and objects have."""
 
     name: str
-    devices: str
-    """Its devices in sentences, such as `KAE devices`."""
+    words: Words
+    home: shapes.Home
+    """The places of its programs on the host."""
+    builtin: bool = False
+    """True for the recipe that is part of the compiler: it comes first, and answers and files need not name it."""
     kinds: tuple[Kind, ...] = ()
     labels: Labels = ()
     """Without kinds: the labels that all nodes with its hardware have; none: every node is one."""
     features: Features = ()
     """Without kinds: the features by which NFD knows its hardware, and labels it as present."""
+    support: Support | None = None
+    """None: any node with its hardware."""
+    modules: tuple[Module, ...] = ()
+    """The modules whose parameters a policy may set, where the schema of its policies does not know them."""
+    operator_images: tuple[str, ...] = ()
+    """The images of the operator that brought its software to nodes before, which have no program of this project."""
+
+    @property
+    def rank(self) -> Rank:
+        """Its place among other recipes: the built-in one first, then by name."""
+        return (not self.builtin, self.name)
 
     @property
     def is_everywhere(self) -> bool:
@@ -127,11 +208,6 @@ class Recipe:
     def opt_out_device_plugin(self) -> str:
         """The node label with which people keep the device plugin away (value "false"); we never set it."""
         return f"{DOMAIN}/{self.name}.deploy.device-plugin"
-
-    @property
-    def run_dir(self) -> str:
-        """The host's folder for what its programs share until the next boot."""
-        return "/run/kae" if self.name == "kae" else f"/run/kae/recipes/{self.name}"
 
     @property
     def hardware(self) -> Labels:

@@ -10,6 +10,9 @@ from types import MappingProxyType
 REGISTRY = ""
 """Registry and path before the images' names."""
 
+OPERATOR_REPOSITORY = "cr.openfuyao.cn/openfuyao"
+"""Where the KAE Operator publishes its images, which have the names of this project's."""
+
 DIGESTS: Mapping[str, str] = MappingProxyType(
     {
         "kae-device-plugin": "",
@@ -18,6 +21,10 @@ DIGESTS: Mapping[str, str] = MappingProxyType(
     }
 )
 """The digest of each image, for all its platforms."""
+
+
+REPOSITORY = REGISTRY or OPERATOR_REPOSITORY
+"""Where images are taken from by default."""
 
 
 def version(name: str) -> str:

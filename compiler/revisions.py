@@ -1,9 +1,10 @@
 """The comparison of a cluster in two revisions of the documents, each planned by the pipeline, and the risks of it."""
 
-import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
+
+import msgspec
 
 from compiler import names, pipeline
 from compiler.changes import objects
@@ -14,6 +15,7 @@ from compiler.fleet import examples
 from compiler.planning import plan
 from compiler.rendering import ir, layout
 from compiler.settings import Settings
+from runtime import driver_config
 
 _DEFAULTS = Settings()
 
@@ -48,7 +50,7 @@ def made(planned: plan.Plan, output: str = names.OUTPUT) -> Made:
         if isinstance(value, ir.DriverPool | ir.DevicePlugin):
             pool = value.pool if isinstance(value, ir.DriverPool) else ""
             key = ("driver" if pool else "device-plugin", value.policy, pool)
-            config = json.loads(value.config)
+            config = msgspec.json.decode(value.config, type=driver_config.Config) if pool else None
             ref = objects.Ref(kind="DaemonSet", namespace=value.namespace, name=value.name)
             daemon_sets[key] = pods.DaemonSet(ref=ref, config=config)
     values = (manifest.value for manifest in manifests_made.manifests)
@@ -82,7 +84,7 @@ def _rendered(
         return {}
     # The engine's annotations are no part of a manifest.
     known = {*other.manifests, *other.bootstrap} if other is not None and other.engine == side.engine else set()
-    own = replace(
+    own = msgspec.structs.replace(
         side,
         manifests=tuple(item for item in side.manifests if item not in known),
         bootstrap=tuple(item for item in side.bootstrap if item not in known),
@@ -96,7 +98,7 @@ def _rendered_once(manifest: ir.Manifest, render: layout.Render) -> Mapping[str,
     value = manifest.value
     if not isinstance(value, ir.Pod):
         return render(manifest)
-    data = render(replace(manifest, value=replace(value, config="")))
+    data = render(msgspec.structs.replace(manifest, value=msgspec.structs.replace(value, config="")))
     spec, template = data["spec"], data["spec"]["template"]
     metadata = template["metadata"]
     annotations = {**metadata["annotations"], names.CONFIG: value.config}
@@ -133,7 +135,7 @@ def _held(
     """Return the privileges of all objects of some components."""
     own = [item for item in made.manifests if item.component in components]
     bootstrap = made.bootstrap if names.BOOTSTRAP in components else ()
-    found = layout.objects(replace(made, manifests=tuple(own), bootstrap=bootstrap), render)
+    found = layout.objects(msgspec.structs.replace(made, manifests=tuple(own), bootstrap=bootstrap), render)
     return {
         component: frozenset().union(
             *(privileges.of_object(item.data) for item in found if item.component == component)

@@ -1,4 +1,4 @@
-"""Phrases that messages share: quoted words, lists, counts, paths, and escapes for what a terminal cannot show."""
+"""Phrases that messages share: quoted words, lists, tables, counts, paths; escapes for what terminals cannot show."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -97,6 +97,14 @@ def inflected(noun: str, number: int) -> str:
 def nodes(names: Sequence[str]) -> str:
     """Return the number of nodes and the first five names, sorted: '3 nodes (a, b and c)'."""
     return f"{counted(len(names), 'node')} ({listed(sorted(names), most=5)})"
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """Return the lines of a table for people: aligned columns below a head, as kubectl prints them."""
+    import tabulate  # noqa: PLC0415 - only people's tables need it
+
+    drawn = tabulate.tabulate(rows, headers=head, tablefmt="plain", disable_numparse=True)
+    return [line.rstrip() for line in drawn.splitlines()]
 
 
 def nearest(word: object, known: Iterable[str]) -> str | None:

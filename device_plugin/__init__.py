@@ -1,4 +1,4 @@
-"""The device plugin: reports a node's KAE devices to its kubelet and hands them to containers.
+"""The device plugin: reports a node's devices to its kubelet and hands them to containers.
 
 One asyncio process for all kinds, and one that reads sysfs for it, root without any capability, without an API token.
 It knows its node only: `sysfs` reads the devices, `health` judges them, `host_links` keeps the host paths that answers

@@ -8,13 +8,13 @@ import os
 import sys
 from pathlib import Path
 
-from device_plugin import config
 from device_plugin.host import paths
+from runtime import device_plugin_config as config
 from runtime import errors, logs, shapes, termination, version
 
 LOG = logging.getLogger(__name__)
 
-_RUN = Path("/run/kae")
+_PROGRAM = "kae-device-plugin"
 
 _MOUNTED_DEV = Path("/host/dev")
 """The path at which the DaemonSet mounts the host's /dev; a container has its own at /dev."""
@@ -26,7 +26,7 @@ def main(arguments: list[str] | None = None) -> int:
     if options.command == "list":
         return _list(options)
     logs.start("device-plugin")
-    version.log(config.Config)
+    version.log(_PROGRAM)
     try:
         settings = shapes.load(options.config, config.Config)
         asyncio.run(_serve(options, _paths(options, settings), settings))
@@ -39,14 +39,12 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _paths(options: argparse.Namespace, settings: config.Config) -> paths.Paths:
-    """Return the folders of the host; those of a recipe have its name."""
-    own = _RUN if settings.recipe is None else _RUN / "recipes" / settings.recipe
     return paths.Paths(
         sysfs=options.sysfs,
         dev=options.dev,
-        run=options.run_dir or own,
+        run=options.run_dir or Path(settings.home.run),
         kubelet=options.kubelet_dir,
-        stack=settings.recipe or "kae",
+        recipe=settings.recipe,
     )
 
 
@@ -85,7 +83,7 @@ def _list(options: argparse.Namespace) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m device_plugin", description=__doc__, allow_abbrev=False)
-    parser.add_argument("--version", action="version", version=version.words(config.Config))
+    parser.add_argument("--version", action="version", version=version.words(_PROGRAM))
     _add_places(parser, defaults=True)
     parser.set_defaults(command="serve")
     commands = parser.add_subparsers(metavar="")
@@ -125,7 +123,7 @@ def _add_places(parser: argparse.ArgumentParser, *, defaults: bool) -> None:
         type=Path,
         metavar="DIR",
         default=None if defaults else argparse.SUPPRESS,
-        help=f"files kept on the host until it boots; those of a recipe below it (default: {_RUN})",
+        help="files kept on the host until it boots; those of a recipe below it (default: /run/kae)",
     )
     parser.add_argument(
         "--rescan-seconds",

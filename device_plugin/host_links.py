@@ -15,9 +15,9 @@ import secrets
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from device_plugin import config
 from device_plugin.host import health, paths, selinux, sysfs
 from device_plugin.kubelet import advertised, openssl
+from runtime import device_plugin_config as config
 from runtime import files, pci, readings
 
 LOG = logging.getLogger(__name__)
@@ -28,33 +28,32 @@ def prepare(where: paths.Paths, settings: config.Config) -> None:
     if os.path.lexists(where.lock) and not _is_file(where.lock):
         _move_away(where, where.lock)
     keep(where, settings)
-    for folder in _mounted(where, settings):
+    for folder in _mounted(where):
         selinux.let_containers_read(folder)
 
 
 def keep(where: paths.Paths, settings: config.Config) -> None:
     """Create the folders and the files that do not depend on devices, where somebody removed or changed them."""
-    missing = [folder for folder in _mounted(where, settings) if not folder.is_dir()]
+    missing = [folder for folder in _mounted(where) if not folder.is_dir()]
     for folder in (where.links, where.shown, where.given):
         _make_folder(where, folder)
-    for path, text in _texts(where, settings):
+    for path, text in dict(_texts(where, settings)).items():
         _make_folder(where, path.parent)
         _replace(where, path, text.encode())
     for folder in missing:
         selinux.let_containers_read(folder)
 
 
-def _mounted(where: paths.Paths, settings: config.Config) -> tuple[Path, ...]:
-    return where.shown.parent, where.openssl if settings.recipe is None else where.files
+def _mounted(where: paths.Paths) -> tuple[Path, ...]:
+    return where.shown.parent, where.openssl, where.files
 
 
 def _texts(where: paths.Paths, settings: config.Config) -> Iterator[tuple[Path, str]]:
-    """Yield the files that containers mount, with their texts: every openssl.cnf, or those of a recipe."""
-    if settings.recipe is None:
-        for variant in openssl.variants():
-            text = openssl.text(variant, settings.inject.openssl_settings or {})
-            yield where.openssl / variant.name / "openssl.cnf", text
+    """Yield the files that containers mount, with their texts."""
     for resource in settings.resources:
+        if (stated := resource.inject.openssl) is not None:
+            for variant in openssl.variants():
+                yield where.openssl / variant.name / "openssl.cnf", openssl.text(variant, stated.settings)
         for file in resource.inject.files:
             yield where.files / file.name, file.text
 
@@ -118,7 +117,7 @@ def _node_link(where: paths.Paths, device: advertised.Device) -> Iterator[tuple[
     if usable and sysfs.is_current(where, device.function):
         name = paths.link_name(device.function.kind, device.function.address)
         yield f"{where.links}/{name}", f"/dev/{device.function.node}"
-        if device.function.kind.mode is None:
+        if not device.function.kind.vfio:
             # Answers of release 0.1 name the address alone. That link leads to the link of the first kind there.
             path = f"{where.links}/{device.function.address}"
             yield path, _link_of_first_kind(path) or name
@@ -139,7 +138,7 @@ def _link_of_first_kind(path: str) -> str | None:
 def _entry_links(shown: str, given: str, function: sysfs.Function) -> Iterator[tuple[str, str]]:
     if function.entry is None:
         return
-    name = paths.published_name(function.kind.module, function.address)
+    name = paths.published_name(function.kind.stem, function.address)
     yield f"{given}/{name}/device", f"/sys/{function.entry.folder}"
     yield f"{shown}/{name}", f"{paths.CONTAINER_RUN}/uacce/given/{name}/device"
 

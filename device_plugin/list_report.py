@@ -2,12 +2,14 @@
 
 import dataclasses
 import json
+from typing import Any
 
 import msgspec
 
-from device_plugin import config, report
+from device_plugin import report
 from device_plugin.host import paths, reader
-from device_plugin.kubelet import advertised
+from device_plugin.kubelet import advertised, allocation
+from runtime import device_plugin_config as config
 from runtime import files, version
 
 _NOTHING = "-"
@@ -35,11 +37,7 @@ async def current(where: paths.Paths, settings: config.Config, patience_s: float
     devices, withheld = advertised.split(
         scan.functions, lambda function: advertised.reasons(function, on_host, changing=changing)
     )
-    units = [
-        unit
-        for resource in settings.resources
-        for unit in advertised.units(resource, on_host[resource.name], (), changing=changing)
-    ]
+    units = advertised.units(settings, on_host, (), changing=changing)
     made = report.of(where, settings, scan, (devices, units, withheld), read.lacking_libraries)
     return dataclasses.replace(made, notes=(note, *made.notes))
 
@@ -53,7 +51,7 @@ def as_json(made: report.Report) -> str:
             dict(zip(("name", "devices", "shares", "capacity", "allocatable"), values, strict=True))
             for values in made.offered
         ],
-        "devices": [*map(_json_row, made.rows), *map(_json_unit, made.units)],
+        "devices": [*map(_function, made.rows), *map(_unit, made.units)],
         "notes": list(made.notes),
     }
     return json.dumps(data, indent=2, ensure_ascii=False)
@@ -65,73 +63,17 @@ def as_table(made: report.Report) -> str:
     from tabulate import tabulate  # noqa: PLC0415 - see above
 
     parts = []
-    if made.rows or made.units:
+    if rows := [*map(_cells, map(_function, made.rows)), *map(_cells, map(_unit, made.units))]:
         header = ("DEVICE", "RESOURCE", "TYPE", "DRIVER", "ENTRY", "NUMA", "FREE QUEUES", "HEALTH", "WHY")
-        parts.append(
-            tabulate(
-                [*map(_cells, made.rows), *map(_unit_cells, made.units)],
-                headers=header,
-                tablefmt="plain",
-                disable_numparse=True,
-            )
-        )
+        parts.append(tabulate(rows, headers=header, tablefmt="plain", disable_numparse=True))
     parts.append(
         tabulate(made.offered, headers=("RESOURCE", "DEVICES", "SHARES", "CAPACITY", "ALLOCATABLE"), tablefmt="plain")
     )
-    parts.append("\n".join((*made.notes, version.words(config.Config))))
+    parts.append("\n".join((*made.notes, version.words("kae-device-plugin"))))
     return "\n\n".join(parts)
 
 
-def _cells(row: report.Row) -> tuple[str, ...]:
-    function, entry = row.function, row.function.entry
-    return (
-        function.address,
-        function.kind.resource,
-        "VF" if function.virtual else "PF",
-        function.driver or _NOTHING,
-        entry.name if entry else function.node or _NOTHING,
-        _cell(function.numa_node),
-        _cell(entry.free_queues if entry else None),
-        row.health,
-        " ".join(row.why),
-    )
-
-
-def _unit_cells(unit: report.UnitRow) -> tuple[str, ...]:
-    return (
-        _unit_name(unit),
-        unit.resource,
-        _unit_type(unit),
-        _NOTHING,
-        " ".join(unit.nodes or ()) or _NOTHING,
-        _cell(unit.numa_node),
-        _NOTHING,
-        unit.health,
-        " ".join(unit.why),
-    )
-
-
-def _unit_name(unit: report.UnitRow) -> str:
-    return unit.ids[0] if len(unit.ids) == 1 else f"{unit.ids[0]}-{unit.ids[-1]}"
-
-
-def _unit_type(unit: report.UnitRow) -> str:
-    return "token" if unit.nodes is None else "char"
-
-
-def _json_unit(unit: report.UnitRow) -> dict[str, object]:
-    return {
-        "id": _unit_name(unit),
-        "resource": unit.resource,
-        "type": _unit_type(unit),
-        "nodes": list(unit.nodes or ()),
-        "numaNode": unit.numa_node,
-        "health": unit.health,
-        "reasons": list(unit.why),
-    }
-
-
-def _json_row(row: report.Row) -> dict[str, object]:
+def _function(row: report.Row) -> dict[str, Any]:
     function, entry = row.function, row.function.entry
     return {
         "id": function.address,
@@ -140,7 +82,7 @@ def _json_row(row: report.Row) -> dict[str, object]:
         "driver": function.driver,
         "entry": entry.name if entry else None,
         "node": f"/dev/{function.node}" if function.node else None,
-        "containerNode": row.container_node,
+        "containerNode": allocation.container_node(function),
         "api": entry.api if entry else None,
         "algorithms": list(entry.algorithms) if entry else [],
         "numaNode": function.numa_node,
@@ -150,5 +92,21 @@ def _json_row(row: report.Row) -> dict[str, object]:
     }
 
 
-def _cell(value: int | None) -> str:
-    return _NOTHING if value is None else str(value)
+def _unit(unit: advertised.Unit) -> dict[str, Any]:
+    return {
+        "id": unit.ids[0] if len(unit.ids) == 1 else f"{unit.ids[0]}-{unit.ids[-1]}",
+        "resource": unit.resource,
+        "type": "token" if unit.group is None else "char",
+        "nodes": list(unit.nodes or ()),
+        "numaNode": unit.numa_node,
+        "health": report.health_of(unit),
+        "reasons": list(unit.why),
+    }
+
+
+def _cells(device: dict[str, Any]) -> list[str]:
+    node = (device.get("node") or "").removeprefix("/dev/")
+    place = " ".join(device.get("nodes", ())) or device.get("entry") or node
+    first = (device["id"], device["resource"], device["type"], device.get("driver"), place)
+    cells = [*first, device["numaNode"], device.get("freeQueues"), device["health"]]
+    return [*(_NOTHING if cell in (None, "") else str(cell) for cell in cells), " ".join(device["reasons"])]

@@ -9,6 +9,7 @@ from pathlib import Path
 from device_plugin import host_links, plugin
 from device_plugin.host import events
 from device_plugin.kubelet import registration, service
+from runtime import device_plugin_config as config
 from runtime import errors, files, state
 
 LOG = logging.getLogger(__name__)
@@ -33,7 +34,7 @@ class Loop:
         node.surprised = self.wake
         self._ready = False
         self.registrations: Sequence[registration.Registration] = tuple(
-            self._registration(resource, name) for resource, name in node.settings.sockets.items()
+            self._registration(resource) for resource in node.settings.resources
         )
 
     def wake(self) -> None:
@@ -121,10 +122,11 @@ class Loop:
             self._directory.beat()
             await asyncio.sleep(_BEAT_S)
 
-    def _registration(self, resource: str, name: str) -> registration.Registration:
-        shown = self._node.device_lists[resource]
-        answers = service.DevicePlugin(resource, self._node.settings, shown, self._node)
-        each = registration.Registration(self._node.where, name, resource, answers, shown)
+    def _registration(self, resource: config.AnyResource) -> registration.Registration:
+        shown = self._node.device_lists[resource.name]
+        packed = self._node.settings.allocation_policy == "Packed"
+        answers = service.DevicePlugin(resource.name, shown, self._node, packed=packed)
+        each = registration.Registration(self._node.where, resource, answers, shown)
         each.changed = self._registrations_changed
         return each
 

@@ -2,18 +2,18 @@
 
 import logging
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
 import msgspec
 
-from device_plugin import change_log, config, host_links, report
+from device_plugin import change_log, host_links, report
 from device_plugin.api import deviceplugin_v1beta1_pb2 as api
-from device_plugin.host import device_nodes, flap_damping, health, paths, reader, sysfs
-from device_plugin.host.recipe import host_files, resources
+from device_plugin.host import device_nodes, flap_damping, health, host_files, paths, reader, resources, sysfs
 from device_plugin.kubelet import advertised, allocation, device_list, preferred_allocation
 from device_plugin.kubelet.service import Refusal
+from runtime import device_plugin_config as config
 from runtime import errors
 
 LOG = logging.getLogger(__name__)
@@ -35,25 +35,25 @@ class Plugin:
         self.where = where
         self.settings = settings
         self.device_lists: Mapping[str, device_list.DeviceList] = MappingProxyType(
-            {resource: device_list.DeviceList() for resource in settings.shares}
+            {resource.name: device_list.DeviceList() for resource in settings.resources}
         )
-        self.allocations = {(resource, result): 0 for resource in settings.shares for result in ("succeeded", "failed")}
+        self.allocations = {(name, result): 0 for name in self.device_lists for result in ("succeeded", "failed")}
         """The number of answered containers, by resource and result."""
         self.devices: tuple[advertised.Device, ...] = ()
         """The PCI functions."""
         self.units: tuple[advertised.Unit, ...] = ()
-        """The groups of device nodes and the tokens of a recipe."""
+        """The groups of device nodes, and the tokens."""
         self.surprised: Callable[[], None] = lambda: None
         """Called when Allocate found a device otherwise than the last look: others may have changed, too."""
         self._reader = reader.Reader(where, settings, patience_s)
-        self._recipe = {resource.name: resource for resource in settings.resources}
-        self._on_host: Mapping[str, resources.OnHost] = {}
+        self._on_host = self._reader.on_host()
+        self._resources = {resource.name: resource for resource in settings.resources}
         self._functions: Mapping[str, sysfs.Function] = {}
         self._changing = False
         self._clock = clock
         self._withheld: Mapping[str, str] = {}
         self._histories: dict[str, flap_damping.History] = {}
-        self._lacks_libraries: str | None = None
+        self._lacks_libraries: Sequence[str] = ()
         self._no_report: str | None = None
         _written(host_links.prepare, where, settings)
 
@@ -71,21 +71,22 @@ class Plugin:
     def _apply(self, scan: sysfs.Scan) -> None:
         self._functions = {function.address: function for function in scan.functions}
         lacks = self._reader.lacking_libraries
-        if lacks is not None and lacks != self._lacks_libraries:
-            LOG.warning("%s", lacks)
+        for lack in lacks:
+            if lack not in self._lacks_libraries:
+                LOG.warning("%s", lack)
         self._lacks_libraries = lacks
         self._changing = self.where.changing.exists()
         self._on_host = self._reader.on_host()
         devices, withheld = advertised.split(scan.functions, self._reasons)
-        units = tuple(self._units())
+        units = tuple(advertised.units(self.settings, self._on_host, self.units, changing=self._changing))
         change_log.of_devices((self.devices, self._withheld), (devices, withheld))
         change_log.of_units(self.units, units)
         self.devices, self.units, self._withheld = devices, units, withheld
         self._forget_histories()
         _written(host_links.publish, self.where, devices, units)
-        offered = advertised.by_resource(self.offered)
-        for resource, shares in self.settings.shares.items():
-            self.device_lists[resource].show(advertised.replicas(offered.get(resource, ()), shares, scan.numa_nodes))
+        for name, resource in self._resources.items():
+            offered = [device for device in self.offered if device.resource == name]
+            self.device_lists[name].show(advertised.replicas(offered, resource.shares, scan.numa_nodes))
         made = report.of(self.where, self.settings, scan, (devices, units, withheld), lacks)
         no_report = host_links.write_report(self.where, msgspec.json.encode(made))
         if no_report is not None and no_report != self._no_report:
@@ -135,26 +136,17 @@ class Plugin:
             if not known[name].healthy:
                 raise Refusal(f"Device {name} of {resource} is unhealthy: {known[name].reasons[0].text}")
         devices = [known[name] for name in wanted]
-        functions = [device for device in devices if isinstance(device, advertised.Device)]
-        answer = api.ContainerAllocateResponse()
-        if functions:
-            answer = allocation.answer(self.where, self.settings.inject, functions)
-        if (stated := self._recipe.get(resource)) is not None:
-            groups = [device.group for device in devices if isinstance(device, advertised.Unit) and device.group]
-            twice = allocation.add(answer, self.where, stated, (groups, self._on_host[resource]))
-            if twice is not None:
-                raise Refusal(f"{twice} of the container would be two things of {resource}: ask for one device only.")
+        answer = allocation.answer(self.where, self._resources[resource], devices, self._on_host[resource])
+        if (place := allocation.crowded(answer)) is not None:
+            raise Refusal(f"{place} of the container would be two things of {resource}: ask for one device only.")
         return answer
 
     async def _read_again(self, resource: str, wanted: Sequence[str]) -> None:
-        changed = self._changing != self.where.changing.exists()
-        if resource in self._recipe:
-            changed |= await self._reader.read_resource(resource) != self._on_host.get(resource)
-        if any(kind.resource == resource for kind in self.settings.functions):
-            known = {device.function.address: device.companions for device in self.devices}
-            found = await self._reader.read([*wanted, *(each for name in wanted for each in known.get(name, ()))])
-            changed |= any(function != self._functions.get(address) for address, function in found.items())
-        if changed:
+        known = {device.function.address: device.companions for device in self.devices}
+        companions = [each for name in wanted for each in known.get(name, ())]
+        on_host, found = await self._reader.read(resource, [*wanted, *companions])
+        changed = self._changing != self.where.changing.exists() or on_host != self._on_host[resource]
+        if changed or any(function != self._functions.get(address) for address, function in found.items()):
             self._apply(self._reader.scan())
             self.surprised()
 
@@ -163,20 +155,14 @@ class Plugin:
 
         Other folders may be on a file system that does not answer, which the next scan asks.
         """
-        if self.settings.recipe is None:
-            # /dev is busy: terminals come and go.
-            return {self.where.dev: ["hisi"]}
-        found: dict[Path, list[str]] = {self.where.dev: ["vfio"]}
+        # /dev is busy: terminals come and go. The node hisi_sec-0 is of the module hisi_sec2.
+        modules = {kind.module.partition("_")[0] for kind in self.settings.kinds if kind.module}
+        found: dict[Path, list[str]] = {self.where.dev: ["vfio", *sorted(modules)]}
         for resource in self.settings.resources:
             for glob in resources.device_globs(resource):
                 for folder, beginning in host_files.watched(glob):
                     found.setdefault(self.where.on_host(folder), []).append(beginning)
         return found
-
-    def _units(self) -> Iterator[advertised.Unit]:
-        for name, resource in self._recipe.items():
-            known = [unit for unit in self.units if unit.resource == name]
-            yield from advertised.units(resource, self._on_host[name], known, changing=self._changing)
 
     def _reasons(self, function: sysfs.Function) -> tuple[health.Reason, ...]:
         reasons = (
@@ -193,9 +179,10 @@ class Plugin:
 
     def _not_permitted(self, function: sysfs.Function) -> tuple[health.Reason, ...]:
         """Give the function's device node its mode and group, where the policy states them."""
-        if self.settings.device_nodes is None or self._changing:
+        resource = self._resources[function.kind.resource]
+        if not isinstance(resource, config.Uacce) or resource.device_nodes is None or self._changing:
             return ()
-        why = device_nodes.permit(self.where, function, self.settings.device_nodes)
+        why = device_nodes.permit(self.where, function, resource.device_nodes)
         return () if why is None else (health.Reason(code="NodeNotPermitted", text=why),)
 
     def _forget_histories(self) -> None:

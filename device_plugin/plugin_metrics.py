@@ -24,7 +24,7 @@ class Collector(registry.Collector):
         """Yield the metric families."""
         devices = self._node.devices
         offered = self._node.offered
-        yield _devices(list(self._node.settings.shares), offered)
+        yield _devices([resource.name for resource in self._node.settings.resources], offered)
         yield _reasons(offered)
         yield _free_queues(devices)
         yield from self._results()

@@ -3,9 +3,10 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from device_plugin import config
+from device_plugin import served
 from device_plugin.host import health, paths, sysfs
-from device_plugin.kubelet import advertised, allocation
+from device_plugin.kubelet import advertised
+from runtime import device_plugin_config as config
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -13,23 +14,8 @@ class Row:
     """One function: advertised (healthy or not) or withheld, and why."""
 
     function: sysfs.Function
-    container_node: str
-    """The path of its node in containers."""
     health: str
     """Healthy, Unhealthy or Withheld."""
-    why: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UnitRow:
-    """One group of device nodes, or the tokens of a resource."""
-
-    resource: str
-    ids: tuple[str, ...]
-    nodes: tuple[str, ...] | None
-    """On the host; None of tokens."""
-    numa_node: int | None
-    health: str
     why: tuple[str, ...]
 
 
@@ -41,7 +27,7 @@ class Report:
     offered: tuple[tuple[str, int, int, int, int], ...]
     """Resource, devices, shares of each, capacity and allocatable."""
     notes: tuple[str, ...]
-    units: tuple[UnitRow, ...] = ()
+    units: tuple[advertised.Unit, ...]
 
 
 def of(
@@ -49,61 +35,49 @@ def of(
     settings: config.Config,
     scan: sysfs.Scan,
     split: tuple[Iterable[advertised.Device], Iterable[advertised.Unit], Mapping[str, str]],
-    lacks: str | None,
+    lacks: Sequence[str],
 ) -> Report:
     """Return the report on a scan: its devices, and why others are withheld; `lacks` is what host libraries lack."""
     devices, units, withheld = split
-    unit_rows = tuple(map(_unit_row, units))
+    kinds, of_units = served.kinds(settings), tuple(units)
     known = {device.function.address: device for device in devices}
-    rows = tuple(_row(settings.inject, function, known.get(function.address), withheld) for function in scan.functions)
+    rows = tuple(_row(function, known.get(function.address), withheld) for function in scan.functions)
     return Report(
         rows=rows,
-        offered=tuple(_offered(resource, shares, rows, unit_rows) for resource, shares in settings.shares.items()),
-        notes=(*_notes(where, settings, scan), *([lacks] if lacks else []), *_notes_on_numa(settings, scan)),
-        units=unit_rows,
+        offered=tuple(_offered(each.name, each.shares, rows, of_units) for each in settings.resources),
+        notes=(*_notes(where, settings, kinds, scan), *lacks, *_notes_on_numa(kinds, scan)),
+        units=of_units,
     )
 
 
-def _row(
-    inject: config.Inject, function: sysfs.Function, device: advertised.Device | None, withheld: Mapping[str, str]
-) -> Row:
-    path = allocation.container_node(inject, function)
+def health_of(device: advertised.AnyDevice) -> str:
+    """Return the health of what is advertised, in a word."""
+    return "Healthy" if device.healthy else "Unhealthy"
+
+
+def _row(function: sysfs.Function, device: advertised.Device | None, withheld: Mapping[str, str]) -> Row:
     if device is None:
-        return Row(function=function, container_node=path, health="Withheld", why=(withheld[function.address],))
-    return Row(
-        function=function,
-        container_node=path,
-        health="Healthy" if device.healthy else "Unhealthy",
-        why=tuple(reason.text for reason in device.reasons),
-    )
-
-
-def _unit_row(unit: advertised.Unit) -> UnitRow:
-    return UnitRow(
-        resource=unit.resource,
-        ids=unit.ids,
-        nodes=tuple(node.path for node in unit.group.nodes) if unit.group is not None else None,
-        numa_node=unit.numa_node,
-        health="Healthy" if unit.healthy else "Unhealthy",
-        why=tuple(reason.text for reason in unit.reasons),
-    )
+        return Row(function=function, health="Withheld", why=(withheld[function.address],))
+    return Row(function=function, health=health_of(device), why=device.why)
 
 
 def _offered(
-    resource: str, shares: int, rows: Sequence[Row], units: Sequence[UnitRow]
+    resource: str, shares: int, rows: Sequence[Row], units: Sequence[advertised.Unit]
 ) -> tuple[str, int, int, int, int]:
     health = [row.health for row in rows if row.function.kind.resource == resource and row.health != "Withheld"]
-    health += [unit.health for unit in units if unit.resource == resource for _ in unit.ids]
+    health += [health_of(unit) for unit in units if unit.resource == resource for _ in unit.ids]
     return resource, len(health), shares, len(health) * shares, health.count("Healthy") * shares
 
 
-def _notes(where: paths.Paths, settings: config.Config, scan: sysfs.Scan) -> Iterator[str]:
-    if settings.functions and not scan.functions and not scan.silent:
+def _notes(
+    where: paths.Paths, settings: config.Config, kinds: Sequence[served.Kind], scan: sysfs.Scan
+) -> Iterator[str]:
+    if kinds and not scan.functions and not scan.silent:
         yield (
             f"No device of a served kind is on the PCI bus below '{where.sysfs}'."
             " Is the accelerator licensed and enabled in the BIOS, or passed to this guest?"
         )
-    elif not scan.uacce and any(kind.mode is None for kind in settings.functions):
+    elif not scan.uacce and not all(kind.vfio for kind in kinds):
         yield "/sys/class/uacce is not there: the module uacce is not loaded."
     if where.changing.exists():
         yield f"'{where.changing}' is there: the driver installer is changing the driver."
@@ -117,13 +91,13 @@ def _notes(where: paths.Paths, settings: config.Config, scan: sysfs.Scan) -> Ite
         )
     for stranger in scan.strangers:
         yield (
-            f"{stranger.address} ({settings.vendor}:{stranger.device}, {stranger.entry})"
+            f"{stranger.address} ({stranger.vendor}:{stranger.device}, {stranger.entry})"
             f" is of no kind that policy '{settings.policy}' serves."
         )
 
 
-def _notes_on_numa(settings: config.Config, scan: sysfs.Scan) -> Iterator[str]:
-    for kind in settings.functions:
+def _notes_on_numa(kinds: Sequence[served.Kind], scan: sysfs.Scan) -> Iterator[str]:
+    for kind in kinds:
         ours = [function for function in scan.functions if function.kind == kind and health.withheld(function) is None]
         reasons = [_without_node(function) for function in ours if function.numa_node not in scan.numa_nodes]
         if reasons:

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from compiler import devices, diagnostic_formats, diagnostics, schema
+from compiler import diagnostic_formats, diagnostics, kae, keywords, schema
 from compiler.formats import decode
 from compiler.migrate import drafts, operator_values
-from compiler.model import base, driver, json_schemas
+from compiler.model import driver, json_schemas
 from compiler.project import package_data
 from docs import tour
 
@@ -127,20 +127,25 @@ def _import_text(values: str) -> str:
     return diagnostic_formats.text(diagnostics.merged(more), colour=False)
 
 
+def _range(parameter: Schema) -> str:
+    even = ", even" if parameter.get("multipleOf") == 2 else ""
+    return f"{parameter['minimum']} to {parameter['maximum']}{even}"
+
+
 def _devices() -> str:
     rows = (
         (kind.name, f"`{kind.resource}`", f"{kind.name.upper()} ({kind.use})", kind.pf, kind.vf, kind.module)
-        for kind in devices.KINDS
+        for kind in kae.KINDS
     )
     head = ("kind", "resource", "work", "PCI id of a physical function", "of a virtual function", "module")
     parameters = (
-        (f"`{kind.module}.{name}`", f"{limits.least} to {limits.most}{', even' if limits.step == 2 else ''}")
-        for kind in devices.KINDS
-        for name, limits in kind.parameters.items()
+        (f"`{module.name}.{name}`", _range(parameter))
+        for module in kae.RECIPE.modules
+        for name, parameter in module.parameters.items()
     )
     ranges = _table(("parameter", "range"), parameters)
     return (
-        f"\n## Device kinds\n\nThe vendor of all of them is `{devices.VENDOR}`.\n\n{_table(head, rows)}"
+        f"\n## Device kinds\n\nThe vendor of all of them is `{kae.VENDOR}`.\n\n{_table(head, rows)}"
         f"\n### Module parameters\n\nWhat `driver.moduleParameters` takes.\n\n{ranges}"
     )
 
@@ -155,7 +160,7 @@ class _Language:
     def text(self) -> str:
         """Return the kind's part of the page."""
         metadata, spec = (self._resolved(self.schema["properties"][field]) for field in ("metadata", "spec"))
-        form = metadata["properties"]["name"][base.FORM]
+        form = metadata["properties"]["name"][keywords.FORM]
         text = f"\n## {self.name}\n\n{self.schema['description']} `metadata.name` is {form}.\n"
         sections: dict[str, list[Row]] = {}
         for row in self._fields(spec, ""):
@@ -235,8 +240,8 @@ class _Language:
         """Return the type in words."""
         if "enum" in field:
             return ", ".join(f"`{value}`" for value in field["enum"])
-        if base.FORM in field:
-            short, rule = _form(field[base.FORM])
+        if keywords.FORM in field:
+            short, rule = _form(field[keywords.FORM])
             return f"[{short}](#forms)" if rule else short
         kind = field.get("type", "any value")
         if kind == "array":
@@ -264,8 +269,8 @@ def _forms(schemas: Iterable[Schema]) -> str:
 
 def _form_texts(value: Any) -> Iterator[str]:
     if isinstance(value, Mapping):
-        if isinstance(value.get(base.FORM), str):
-            yield value[base.FORM]
+        if isinstance(value.get(keywords.FORM), str):
+            yield value[keywords.FORM]
         for below in value.values():
             yield from _form_texts(below)
     elif isinstance(value, list):

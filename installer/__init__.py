@@ -1,4 +1,4 @@
-"""The driver installer brings the KAE driver of its own host to the state that its config names, and verifies it.
+"""The driver installer brings the driver of its own host to the state that its config names, and verifies it.
 
 It reads the state of the host (host/), decides (decide/, pure), stages a complete driver without touching the running
 one (sources/, store), and then swaps it (drain/, change/): Lease, announcement, eviction, unload, files, load,

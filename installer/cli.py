@@ -5,16 +5,17 @@ import contextlib
 import logging
 import os
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
 
-from installer import config, loop, paths, wiring
+from installer import loop, paths, wiring
 from installer.drain import device_holders
 from installer.host import chroot, host_state, record
 from installer.report import report
-from runtime import errors, logs, process, shapes, signals, termination, version
+from runtime import driver_config, errors, logs, process, signals, termination, version
 
 LOG = logging.getLogger(__name__)
 
@@ -24,16 +25,17 @@ _KUBECONFIG = "KUBECONFIG, else the pod's service account"
 def main(arguments: list[str] | None = None) -> int:
     """Run a command; return 0 after a signal or an answer, 1 for a bad config, 2 for a usage error, 3 for a failure."""
     options = _parser().parse_args(arguments)
-    host = chroot.Host(options.host_root)
-    signals.set_on_signals(host.stop)
+    stop = threading.Event()
+    signals.set_on_signals(stop)
     serves = options.command == "serve"
     if serves:
         logs.start("installer")
-        version.log(config.Config)
+        version.log(report.PROGRAM)
     try:
-        settings = shapes.load(options.config, config.Config)
-        host.own = paths.Own(settings.recipe)
-        _check_recipe(options.recipe, host)
+        settings = driver_config.load(options.config)
+        host = chroot.Host(options.host_root, paths.Own(settings.home))
+        host.stop = stop
+        _check_recipe(options.recipe, host, settings)
         return (_serve if serves else _answer)(options, host, settings)
     except errors.Failure as failure:
         if serves:
@@ -44,7 +46,7 @@ def main(arguments: list[str] | None = None) -> int:
         return 1 if isinstance(failure, errors.ConfigError) else 3
 
 
-def _serve(options: argparse.Namespace, host: chroot.Host, settings: config.Config) -> int:
+def _serve(options: argparse.Namespace, host: chroot.Host, settings: driver_config.Config) -> int:
     # gRPC's own log lines are no JSON, and the installer logs what matters of them.
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     from runtime import metrics, state  # noqa: PLC0415 - the other commands need neither
@@ -71,7 +73,7 @@ def _serve(options: argparse.Namespace, host: chroot.Host, settings: config.Conf
     return 0
 
 
-def _clean_up(options: argparse.Namespace, host: chroot.Host, settings: config.Config) -> None:
+def _clean_up(options: argparse.Namespace, host: chroot.Host, settings: driver_config.Config) -> None:
     LOG.info("The DaemonSet is deleted and enabledCleanup is set, so the driver is removed.")
     host.stop.clear()  # The next signal interrupts the removal; the one after that kills.
     with contextlib.suppress(process.Cancelled), _absent(options, host, settings) as parts:
@@ -82,7 +84,7 @@ def _clean_up(options: argparse.Namespace, host: chroot.Host, settings: config.C
             host.stop.wait(pause_s)
 
 
-def _answer(options: argparse.Namespace, host: chroot.Host, settings: config.Config) -> int:
+def _answer(options: argparse.Namespace, host: chroot.Host, settings: driver_config.Config) -> int:
     if options.command == "retry":
         host_state.kernel(host)  # It raises a failure for a folder that is no host.
         host.write(host.own.retry, "")
@@ -97,7 +99,7 @@ def _answer(options: argparse.Namespace, host: chroot.Host, settings: config.Con
     return 0
 
 
-def _remove(options: argparse.Namespace, host: chroot.Host, settings: config.Config) -> int:
+def _remove(options: argparse.Namespace, host: chroot.Host, settings: driver_config.Config) -> int:
     _check_name()
     with _absent(options, host, settings, wait=False) as parts:
         while parts.loop.cycle() == 0 and not host.stop.is_set():
@@ -109,7 +111,7 @@ def _remove(options: argparse.Namespace, host: chroot.Host, settings: config.Con
 
 @contextlib.contextmanager
 def _absent(
-    options: argparse.Namespace, host: chroot.Host, settings: config.Config, *, wait: bool = True
+    options: argparse.Namespace, host: chroot.Host, settings: driver_config.Config, *, wait: bool = True
 ) -> Iterator[wiring.Wiring]:
     """Return a context with the parts that remove the driver, under the lock of the host's only installer."""
     parts = _connect(options, host, msgspec.structs.replace(settings, state="Absent"))
@@ -118,18 +120,17 @@ def _absent(
         yield parts
 
 
-def _connect(options: argparse.Namespace, host: chroot.Host, settings: config.Config) -> wiring.Wiring:
+def _connect(options: argparse.Namespace, host: chroot.Host, settings: driver_config.Config) -> wiring.Wiring:
     folders = wiring.Folders(options.image_root, options.payload_dir, options.kubelet_dir)
     return wiring.Wiring(host, settings, folders, options.kubeconfig)
 
 
-def _check_recipe(named: str | None, host: chroot.Host) -> None:
-    own = host.own.recipe or paths.KAE_NAME
-    if named not in (None, own):
+def _check_recipe(named: str | None, host: chroot.Host, settings: driver_config.Config) -> None:
+    if named not in (None, settings.recipe):
         present = ", ".join(record.every(host)) or "none"
         raise errors.Failure(
-            f"The config is that of recipe {own}, not of {named}: call the installer in a pod of {named}-driver."
-            f" Drivers on this host: {present}."
+            f"The config is that of recipe {settings.recipe}, not of {named}: call the installer in a pod of"
+            f" {named}-driver. Drivers on this host: {present}."
         )
 
 
@@ -140,7 +141,7 @@ def _check_name() -> None:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m installer", description=__doc__, allow_abbrev=False)
-    parser.add_argument("--version", action="version", version=version.words(config.Config))
+    parser.add_argument("--version", action="version", version=version.words(report.PROGRAM))
     _add_paths(parser, defaults=True)
     # For tests with a fleet on one machine, where the default would be too slow.
     parser.add_argument("--turn-seconds", type=float, default=loop.TURN_S, help=argparse.SUPPRESS)
@@ -150,7 +151,7 @@ def _parser() -> argparse.ArgumentParser:
         ("plan", "show the steps of a change and their reasons, without making it"),
         ("status", "show what is on the host"),
         ("retry", "after a repair: try again without waiting"),
-        ("remove", "remove the driver that KAE installed, with the steps of driver.state Absent"),
+        ("remove", "remove the driver that we installed, with the steps of driver.state Absent"),
     ):
         command = commands.add_parser(name, help=meaning, allow_abbrev=False)
         _add_paths(command, defaults=False)

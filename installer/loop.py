@@ -5,18 +5,18 @@ import logging
 import os
 import time
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import msgspec
 
-from installer import config, paths
+from installer import paths
 from installer.change import prepare, rollback, transaction, tries
 from installer.decide import change_steps, decision
 from installer.drain import device_users
 from installer.host import chroot, host_state, kmod, record
-from installer.report import advice, driver_state
-from runtime import errors, files, process, state
+from installer.report import driver_state
+from runtime import driver_config, errors, files, process, state
 
 LOG = logging.getLogger(__name__)
 
@@ -30,7 +30,7 @@ _SETTLED_S = 30.0
 """The time in which the kernel finishes loading or unloading a module, as udev has it do at boot."""
 
 _AGAIN_S = 5.0
-"""The pause between two looks at a host that the installer of another stack is changing."""
+"""The pause between two looks at a host that the installer of another recipe is changing."""
 
 _NOT_ALONE = (
     "Another recipe's installer is changing this host, or one of an earlier release holds its lock; this one waits for"
@@ -46,7 +46,7 @@ class Loop:
     """The loop of one installer."""
 
     _host: chroot.Host
-    _settings: config.Config
+    _settings: driver_config.Config
     _changer: transaction.Changer
     _digest: str
     """That of the desired driver."""
@@ -81,28 +81,26 @@ class Loop:
         if stuck := self._stuck():
             return self._publish("Stuck", stuck, _STUCK_S)
         with self._turn() as mine:
-            return self._act() if mine else self._look()
+            current = host_state.read(self._host, self._settings)
+            self._published.host = current
+            return self._act(current) if mine else self._look(current)
 
     @contextlib.contextmanager
     def _turn(self) -> Iterator[bool]:
-        """Return a context with the lock of the host, which is true if no other stack's installer has it."""
+        """Return a context with the lock of the host, which is true if no other recipe's installer has it."""
         with chroot.changing(paths.LOCK):
             shared = files.Lock(self._host.path(paths.LOCK))
         with contextlib.closing(shared):
             yield shared.acquire()
 
-    def _look(self) -> float:
-        """Publish the state of a host that the installer of another stack is changing; change nothing."""
-        current = host_state.read(self._host, self._settings)
-        self._published.host = current
+    def _look(self, current: host_state.HostState) -> float:
+        """Publish the state of a host that the installer of another recipe is changing; change nothing."""
         decided = decision.decide(self._settings, current, self._digest)
         if decided.outcome is decision.Outcome.CHANGE:
             return self._publish("Queued", _NOT_ALONE, _AGAIN_S)
         return self._settled(decided) if decided.outcome is not decision.Outcome.WAIT else _AGAIN_S
 
-    def _act(self) -> float:
-        current = host_state.read(self._host, self._settings)
-        self._published.host = current
+    def _act(self, current: host_state.HostState) -> float:
         if self._changer.allow(current):
             return 0
         if self._host.path(self._host.own.retry).exists():
@@ -135,7 +133,7 @@ class Loop:
                 users: tuple[str, ...] = ()
                 with contextlib.suppress(errors.Failure):
                     users = self._changer.preparation.devices.openers()
-                return advice.stuck(states, users)
+                return _stuck(states, users)
         return ""
 
     def _change(self, current: host_state.HostState, decided: decision.Decision) -> float:
@@ -248,9 +246,22 @@ class Loop:
             LOG.info("The step %s is %s.", step.name, event, extra=fields)
 
 
+def _stuck(states: Mapping[str, str], users: Sequence[str]) -> str:
+    """Return a sentence about modules that the kernel does not end to load or unload, and what helps."""
+    name, state = next(iter(states.items()))
+    if state == "coming":
+        return (
+            f"The kernel does not finish loading module {name}: its start hangs, or a kernel oops ended it (see dmesg"
+            " on the host). Only a reboot helps; then call 'python -m installer retry'."
+        )
+    who = f" It waits for {', '.join(users)}: end that, or reboot." if users else " Reboot the host."
+    who += " After a reboot call 'python -m installer retry'."
+    return f"The kernel does not finish unloading module {name}, as rmmod hangs in it.{who}"
+
+
 @contextlib.contextmanager
 def lock(host: chroot.Host, *, wait: bool = True) -> Iterator[None]:
-    """Hold the lock of this stack's only installer: after a forced deletion a pod starts beside the previous one.
+    """Hold the lock of this recipe's only installer: after a forced deletion a pod starts beside the previous one.
 
     Raises:
         errors.Failure: Another installer holds the lock and `wait` is false, or the lock file cannot be created.

@@ -21,7 +21,7 @@ _SIGNED = b"~Module signature appended~\n"
 
 
 class Store:
-    """The folders below /var/lib/kae/drivers."""
+    """The folders of the home's drivers."""
 
     def __init__(self, context: sources.Context, source: sources.Source) -> None:
         self._context = context
@@ -37,11 +37,11 @@ class Store:
             with contextlib.suppress(OSError, msgspec.DecodeError):
                 driver = msgspec.json.decode(path.read_bytes(), type=record.Driver, strict=True)
                 known = (driver.digest, driver.id) == (digest, path.parent.name)
-                # A kind may have been enabled since.
-                modules = {*self._context.settings.modules}
+                # A kind may have been enabled since; what is dropped takes along others.
+                modules = {*self._context.settings.names}
                 lacks = driver.wanted and not modules.issubset(driver.wanted)
-                if self._context.settings.recipe:
-                    lacks = modules != {*driver.wanted}  # One may have been dropped, too.
+                if self._context.settings.brings_along:
+                    lacks = modules != {*driver.wanted}
                 if known and not lacks and self.has(driver):
                     return msgspec.structs.replace(driver, options=desired.options(self._context.settings))
         return None
@@ -149,7 +149,7 @@ class Store:
         version = re.sub(r"[^A-Za-z0-9._-]", "_", settings.driver_version)[:40]
         ours = self._host.own.modules(context.kernel)
         # A driver with other modules of the same content gets another folder: a rollback may need the previous one.
-        identity = hashlib.sha256(f"{digest} {' '.join(settings.modules)}".encode()).hexdigest()
+        identity = hashlib.sha256(f"{digest} {' '.join(settings.names)}".encode()).hexdigest()
         self._close(
             record.Driver(
                 id=f"{settings.source.name}-{version}-{identity[:8]}",
@@ -163,7 +163,7 @@ class Store:
                 packages=tuple(path.stem for path in packages),
                 libraries=self._store_libraries(),
                 files=tuple(file.to for file in settings.files),
-                wanted=settings.modules,
+                wanted=settings.names,
                 options=desired.options(settings),
             )
         )
@@ -183,9 +183,11 @@ class Store:
     def _store_libraries(self) -> dict[str, str]:
         stored = {}
         for part, folders in self._context.brought.items():
-            if part and len(folders) != 1:
+            if len(folders) != 1:
                 held = f"is in several payloads ({', '.join(map(str, folders))})" if folders else "is in no payload"
-                raise errors.Failure(f"The folder for '/opt/{part}' of the host {held}: it has to be in exactly one.")
+                raise errors.Failure(
+                    f"The folder for '{self._host.own.library(part)}' of the host {held}: it has to be in exactly one."
+                )
             for path in digests.files(folders[0]):
                 name = str(part / path.relative_to(folders[0]))
                 self._stage(path, f"libraries/{name}")

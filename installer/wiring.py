@@ -5,14 +5,14 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from installer import config, loop, paths, sources, store
+from installer import loop, sources, store
 from installer.change import prepare, transaction
 from installer.decide import decision, desired
 from installer.drain import cluster, device_holders, device_users, leases
 from installer.host import chroot, digests, host_state, record
 from installer.report import driver_state, report
 from installer.sources import build, intree, packages, prebuilt
-from runtime import errors
+from runtime import driver_config, errors
 
 NODE = "NODE_NAME"
 """The environment variable with the node's name, in which the host holds a Lease."""
@@ -35,7 +35,7 @@ class Wiring:
     def __init__(
         self,
         host: chroot.Host,
-        settings: config.Config,
+        settings: driver_config.Config,
         folders: Folders,
         kubeconfig: Path | None,
     ) -> None:
@@ -90,7 +90,7 @@ class Wiring:
             steps=steps,
             holders=held,
             unserved=tuple(_unserved(self._context)),
-            others=tuple(_others(self.host)),
+            others=tuple(_others(self.host, self.settings)),
         )
 
     def is_going(self) -> bool:
@@ -104,10 +104,10 @@ class Wiring:
         self._api.close()
 
 
-def _others(host: chroot.Host) -> Iterator[str]:
+def _others(host: chroot.Host, settings: driver_config.Config) -> Iterator[str]:
     """Return sentences about the drivers that the installers of other recipes have put on the host."""
     for recipe, driver in record.every(host).items():
-        if recipe != (host.own.recipe or paths.KAE_NAME):
+        if recipe != settings.recipe:
             yield f"{recipe}: {driver.version} from {driver.source}." if driver else f"{recipe}: its record is damaged."
 
 

@@ -1,4 +1,4 @@
-"""Find the PCI functions of a vendor in sysfs.
+"""Find the PCI functions of kinds of devices, and others of their vendors, in sysfs.
 
 Attributes: Documentation/ABI/testing/sysfs-bus-pci of the Linux kernel. A function may vanish between two reads.
 
@@ -24,7 +24,7 @@ _ENTRY = re.compile(r"[a-z][a-z0-9_]*-[0-9]+")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Function:
-    """A PCI function of the vendor."""
+    """A PCI function of a vendor of the kinds."""
 
     address: str
     folder: Path
@@ -49,27 +49,27 @@ def addresses(sysfs: Path) -> list[str]:
     return sorted(readings.names(sysfs / "bus/pci/devices"))
 
 
-def scan(sysfs: Path, vendor: str, kinds: Sequence[shapes.Kind]) -> Iterator[Function]:
-    """Yield every function of the vendor, sorted by address."""
+def scan(sysfs: Path, kinds: Sequence[shapes.Kind]) -> Iterator[Function]:
+    """Yield every function of the kinds' vendors, sorted by address."""
     for address in addresses(sysfs):
-        if (function := read(sysfs, vendor, kinds, address)) is not None:
+        if (function := read(sysfs, kinds, address)) is not None:
             yield function
 
 
-def read(sysfs: Path, vendor: str, kinds: Sequence[shapes.Kind], address: str) -> Function | None:
-    """Return the function at an address; None when neither the vendor nor a kind's own vendor has one there."""
+def read(sysfs: Path, kinds: Sequence[shapes.Kind], address: str) -> Function | None:
+    """Return the function at an address; None when none of the kinds' vendors has one there."""
     folder = sysfs / "bus/pci/devices" / address
     if not ADDRESS.fullmatch(address):
         return None
-    own = readings.hexadecimal(folder / "vendor")
-    if own is None or own not in (vendor, *(kind.vendor for kind in kinds)):
+    vendor = readings.hexadecimal(folder / "vendor")
+    if vendor is None or vendor not in [kind.vendor for kind in kinds]:
         return None
     device = readings.hexadecimal(folder / "device")
     if device is None:
         return None
     # PCI_CLASS of linux/pci_ids.h: base class and subclass; the programming interface follows.
     of_class = (readings.hexadecimal(folder / "class") or "")[:4] if any(kind.classes for kind in kinds) else ""
-    kind = next((kind for kind in kinds if kind.has(own, device, of_class)), None)
+    kind = next((kind for kind in kinds if kind.has(vendor, device, of_class)), None)
     entries = sorted(name for name in readings.names(folder / "uacce") if _ENTRY.fullmatch(name))
     return Function(
         address=address,
@@ -87,4 +87,4 @@ def _is_virtual(folder: Path, kind: shapes.Kind | None, device: str) -> bool:
     if kind is None:
         return False
     # Not in a virtual machine: a virtual function has the link physfn only beside its physical one.
-    return device == kind.vf or device in kind.virtual or (bool(kind.vendor) and (folder / "physfn").is_symlink())
+    return device in kind.virtual or (folder / "physfn").is_symlink()

@@ -1,17 +1,19 @@
 """The configs of the programs, as the compiler writes them: the shapes they share, and how to read one."""
 
 import contextlib
-from collections.abc import Sequence
+import functools
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Final, Literal, TypeVar
 
 import msgspec
 
 from runtime import errors
 
-T = TypeVar("T", bound=msgspec.Struct)
+T = TypeVar("T")
 
 _NEWER = "a newer kae compiled it: give the program the image of that release, or compile with the release of this one"
+_OLDER = "an older kae compiled it: compile with the release of this program"
 _ORIGIN = "in a pod it is the annotation device.openfuyao.com/config, projected to /etc/kae/config.json"
 
 
@@ -19,10 +21,14 @@ class Shape(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="cam
     """An object of a config: its keys are in camel case, and unknown keys are errors."""
 
 
-class _Head(msgspec.Struct):
-    """The field by which a config tells its format; its other fields may be of a later one."""
+VERSION: Final = 2
+"""The version of the configs: an older or a newer one is of another release of kae."""
 
-    version: int = 1
+
+class _Head(msgspec.Struct):
+    """The field by which a config tells its format; its other fields may be of another one."""
+
+    version: int = 0
 
 
 _HOST = r"([^-@/:\x00-\x20\x7f][^@/:\x00-\x20\x7f]*|\[[0-9A-Fa-f:.]+\])(:[0-9]+)?"
@@ -37,8 +43,6 @@ Name = Annotated[str, msgspec.Meta(pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?\Z", 
 Module = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9_]+\Z", max_length=55)]
 
 RecipeName = Annotated[str, msgspec.Meta(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*\Z", max_length=20)]
-Resource = Annotated[str, msgspec.Meta(pattern=r"^[a-z0-9.-]+/[a-z0-9.-]+\Z", max_length=317)]
-"""An extended resource of KAE."""
 ExtendedResource = Annotated[
     str,
     msgspec.Meta(
@@ -47,59 +51,56 @@ ExtendedResource = Annotated[
         max_length=200,
     ),
 ]
-"""An extended resource of a recipe, such as example.com/device."""
+"""An extended resource, such as example.com/device."""
+
+_PATH = r"(/[A-Za-z0-9_-][A-Za-z0-9._:+,@-]*)+\Z"
+HostPath = Annotated[str, msgspec.Meta(pattern=f"^{_PATH}", max_length=200)]
+"""An absolute path without a part that is '.' or '..'."""
+DevicePath = Annotated[str, msgspec.Meta(pattern=f"^/dev{_PATH}", max_length=200)]
+OptPath = Annotated[str, msgspec.Meta(pattern=f"^/opt{_PATH}", max_length=200)]
 
 
-class Kind(Shape, frozen=True, kw_only=True, omit_defaults=True):
-    """A device kind: of KAE, with the first fields, or of a recipe, with `vendor` and those below it."""
+class Home(Shape, frozen=True, kw_only=True):
+    """The places of a recipe on the host: its programs write there, and nowhere else."""
+
+    state: HostPath
+    """The folder of what outlives a boot: the record of the driver, and the store of drivers."""
+    run: HostPath
+    """The folder of what lives until the next boot, which the programs share."""
+    prefix: Name
+    """The beginning of the names of its files in folders of the system, such as /etc/udev/rules.d."""
+    tree: Annotated[str, msgspec.Meta(pattern=r"^\.[a-z0-9.-]+[~-]\Z", max_length=40)]
+    """The beginning of the names of its trees of user-space files below /opt; that of no recipe begins another's."""
+    options: Annotated[str, msgspec.Meta(pattern=r"^([a-z0-9-]+-)?\Z", max_length=40)] = ""
+    """The beginning of the names of modules' options files in /etc/modprobe.d."""
+    files: Annotated[str, msgspec.Meta(pattern=r"^/opt(/[A-Za-z0-9_-][A-Za-z0-9._:+,@-]*)*\Z", max_length=200)] = "/opt"
+    """The folder that the names of its user-space files are relative to."""
+
+
+class Kind(Shape, frozen=True, kw_only=True):
+    """A kind of PCI devices."""
 
     name: Name
-    resource: Resource = ""
-    """The extended resource that a pod asks for."""
-    pf: PciId = ""
-    """The PCI device id of the physical function."""
-    vf: PciId = ""
-    """The PCI device id of the virtual function."""
-    module: Module = ""
-    """The kernel module, which is also the name of its PCI driver."""
-    mode: Literal["vfio"] | None = None
-    """vfio: the device plugin offers its functions that are bound to vfio-pci, as IOMMU groups."""
-    vendor: PciId = ""
-    """The PCI vendor id of a recipe's kind; KAE's is the config's."""
+    vendor: PciId
+    """The PCI vendor id."""
     devices: tuple[PciId, ...] = ()
-    """The PCI device ids of its functions."""
+    """The PCI device ids of its physical functions; with none, every device of the classes."""
     virtual: tuple[PciId, ...] = ()
-    """The PCI device ids of its virtual functions."""
+    """The PCI device ids of its virtual functions; others are known by their physical function."""
     classes: tuple[PciId, ...] = ()
     """The first four digits of the PCI classes of its functions; with none, every class."""
+    module: Annotated[str, msgspec.Meta(pattern=r"^([A-Za-z0-9_]+)?\Z", max_length=55)] = ""
+    """The kernel module of its devices, which is also the name of their PCI driver; empty if it is not known."""
 
-    @property
-    def vfio_resource(self) -> str:
-        """Return the extended resource of a uacce kind's functions where they are offered by vfio."""
-        return f"{self.resource}.vfio"
+    def __post_init__(self) -> None:
+        """Raise ValueError for a kind that would be every device of its vendor."""
+        if not self.devices and not self.classes:
+            raise ValueError(f"Kind '{self.name}' needs `devices` or `classes`")
 
     def has(self, vendor: str, device: str, pci_class: str) -> bool:
-        """Return whether a function of the config's or the kind's vendor is of this kind."""
-        if not self.vendor:
-            return device in (self.pf, self.vf)
+        """Return whether a function is of this kind."""
         listed = not self.devices or device in self.devices or device in self.virtual
         return vendor == self.vendor and listed and (not self.classes or pci_class in self.classes)
-
-
-def require_kinds(kinds: Sequence[Kind], *, recipe: bool) -> None:
-    """Raise ValueError where a kind is not one of KAE, or not one of a recipe."""
-    for kind in kinds:
-        of_kae = (kind.resource, kind.pf, kind.vf, kind.module)
-        if recipe and (not kind.vendor or any(of_kae) or kind.mode):
-            raise ValueError(f"Kind '{kind.name}' of a recipe needs `vendor`, and has no field of a kind of KAE")
-        if recipe and not kind.devices and not kind.classes:
-            raise ValueError(f"Kind '{kind.name}' needs `devices` or `classes`")
-        if not recipe and (not all(of_kae) or kind.vendor or kind.devices or kind.virtual or kind.classes):
-            raise ValueError(
-                f"Kind '{kind.name}' needs `resource`, `pf`, `vf` and `module`, and has no field of a recipe's kind"
-            )
-    if not recipe and not kinds:
-        raise ValueError("Expected a kind")
 
 
 class DeviceNodes(Shape, frozen=True, kw_only=True):
@@ -116,13 +117,53 @@ class MetricsEndpoint(Shape, frozen=True, kw_only=True):
     port: Annotated[int, msgspec.Meta(ge=1, le=65535)]
 
 
-def known_version(shape: type[Any]) -> int:
-    """Return the version of the configs of this shape."""
-    return int(next((field.default for field in msgspec.structs.fields(shape) if field.name == "version"), 1))
+class Config(Shape, frozen=True, kw_only=True):
+    """The head of the configs of both programs on a node."""
+
+    version: Literal[2]
+    """The config's own format."""
+    cluster: str
+    policy: str
+    recipe: RecipeName
+    home: Home
+    kinds: tuple[Kind, ...] = ()
+    """The kinds of the recipe's devices; a recipe may have none."""
+    metrics: MetricsEndpoint | None = None
+    """Nothing is served without it."""
+
+
+def stated(value: Any) -> Any:
+    """Return a shape as plain data, as the compiler writes it for people: without what is empty or has its default."""
+    if isinstance(value, Mapping):
+        return {key: stated(part) for key, part in value.items()}
+    if isinstance(value, tuple):
+        return [stated(part) for part in value]
+    if not isinstance(value, Shape):
+        return value
+    shape = value.__struct_config__
+    data = {shape.tag_field: shape.tag} if shape.tag_field else {}
+    for name, key, default in _fields(type(value)):
+        part = getattr(value, name)
+        if part != default:
+            data[key] = stated(part)
+    return data
+
+
+@functools.cache
+def _fields(shape: type[Shape]) -> tuple[tuple[str, str, Any], ...]:
+    """Return the name, the key and the default of each field; to ask msgspec takes longer than to write a config."""
+    return tuple(
+        (
+            field.name,
+            field.encode_name,
+            field.default if field.default_factory is msgspec.NODEFAULT else field.default_factory(),
+        )
+        for field in msgspec.structs.fields(shape)
+    )
 
 
 def load(path: Path, shape: type[T]) -> T:
-    """Return the config in a JSON file, which must have exactly this shape.
+    """Return the config in a JSON file, which must have exactly this shape, or one of a union of shapes.
 
     Raises `errors.ConfigError`, which names the file, the position and the expected value, or says that a newer kae
     wrote it.
@@ -135,7 +176,7 @@ def load(path: Path, shape: type[T]) -> T:
         # The kubelet writes an empty file for an annotation that the pod does not have.
         raise errors.ConfigError(f"The config '{path}' is empty; {_ORIGIN}.")
     try:
-        _require_known_version(path, content, shape)
+        _require_known_version(path, content)
         return msgspec.json.decode(content, type=shape, strict=True)
     except msgspec.ValidationError as error:
         expected, _, place = str(error).partition(" - at ")
@@ -148,11 +189,12 @@ def load(path: Path, shape: type[T]) -> T:
         raise errors.ConfigError(f"The config '{path}' is no JSON: {error}.") from error
 
 
-def _require_known_version(path: Path, content: bytes, shape: type[Any]) -> None:
-    """Raise ConfigError for a config of a later version; what is no config is left to the decoder of the shape."""
+def _require_known_version(path: Path, content: bytes) -> None:
+    """Raise ConfigError for a config of another version; what is no config is left to the decoder of the shape."""
     with contextlib.suppress(msgspec.ValidationError):
-        found, known = msgspec.json.decode(content, type=_Head).version, known_version(shape)
-        if found > known:
+        found = msgspec.json.decode(content, type=_Head).version
+        if found not in (0, VERSION):
+            why = _NEWER if found > VERSION else _OLDER
             raise errors.ConfigError(
-                f"The config '{path}' has version {found}, and this program reads version {known}: {_NEWER}."
+                f"The config '{path}' has version {found}, and this program reads version {VERSION}: {why}."
             )

@@ -2,7 +2,6 @@
 
 import logging
 import os
-from typing import Any
 
 from runtime import shapes
 
@@ -16,11 +15,11 @@ def of_program() -> str | None:
     return os.environ.get(_VARIABLE) or None
 
 
-def words(config: type[Any]) -> str:
-    """Return the name of the program of these configs, its version, and that of the configs."""
-    return f"{config.PROGRAM} {of_program() or 'of no release'} (config version {shapes.known_version(config)})"
+def words(program: str) -> str:
+    """Return the name of a program, which is that of its image, its version, and that of the configs that it reads."""
+    return f"{program} {of_program() or 'of no release'} (config version {shapes.VERSION})"
 
 
-def log(config: type[Any]) -> None:
+def log(program: str) -> None:
     """Write the first line of a program's log."""
-    LOG.info("%s begins.", words(config))
+    LOG.info("%s begins.", words(program))

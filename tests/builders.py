@@ -7,13 +7,14 @@ from typing import Any
 
 import yaml
 
-from compiler import API_VERSION, diagnostics, pipeline, schema
-from compiler.fleet import definitions, parse
+from compiler import API_VERSION, diagnostics, kae, pipeline, schema
+from compiler.fleet import definitions
 from compiler.formats import canonical, decode, documents
 from compiler.inventory import reduction, snapshot
 from compiler.output import tree
 from compiler.planning import overrides, plan
 from compiler.project import package_data
+from compiler.read import fleet as reader
 from compiler.rendering import layout, templates
 
 PINNED: Mapping[str, Any] = {"driver": {"version": "2.2.0"}, "devicePlugin": {"version": "1.4.1"}}
@@ -38,7 +39,7 @@ def raw(kind: str, name: str, spec: Mapping[str, Any]) -> dict[str, Any]:
 
 def policy(name: str = "tls", **spec: Any) -> definitions.Policy:
     """Return a policy; without a spec it matches every node."""
-    return parse.policy_of(document(raw("KAEPolicy", name, spec), f"policies/{name}.yaml"))
+    return reader.policy_of(document(raw("KAEPolicy", name, spec), f"policies/{name}.yaml"), judge().complete, {})
 
 
 IMAGES: Mapping[str, Any] = {
@@ -48,16 +49,17 @@ IMAGES: Mapping[str, Any] = {
 """The images of a recipe that has no payloads."""
 
 
-def recipe(name: str = "onload", **spec: Any) -> definitions.Recipe:
+def recipe(name: str = "onload", **spec: Any) -> documents.Document:
     """Return a recipe; without a spec it is for every node, and has neither driver nor device plugin."""
     data = {"title": name, "match": {"all": {}}, "images": dict(IMAGES)} | spec
-    return definitions.Recipe(name=name, source=document(raw("Recipe", name, data), f"recipes/{name}/recipe.yaml"))
+    return document(raw("Recipe", name, data), f"recipes/{name}/recipe.yaml")
 
 
-def device_policy(name: str, of: definitions.Recipe, **spec: Any) -> definitions.Policy:
+def device_policy(name: str, of: documents.Document, **spec: Any) -> definitions.Policy:
     """Return a policy of a recipe; without a spec it matches every node."""
-    data = raw("DevicePolicy", name, {"recipe": of.name} | spec)
-    return parse.device_policy_of(document(data, f"policies/{name}.yaml"), of)
+    recipe_name = of.data["metadata"]["name"]
+    data = raw("DevicePolicy", name, {"recipe": recipe_name} | spec)
+    return reader.policy_of(document(data, f"policies/{name}.yaml"), judge().complete, {recipe_name: of})
 
 
 def variants(item: definitions.Policy) -> tuple[overrides.Variant, ...]:
@@ -87,7 +89,9 @@ def excluding(size: int) -> list[definitions.Policy]:
 
 def cluster(name: str = "east", **spec: Any) -> definitions.Cluster:
     """Return a cluster; without a spec it has every default."""
-    return parse.cluster_of(document(raw("KAECluster", name, spec), f"policies/clusters/{name}.yaml"))
+    return reader.cluster_of(
+        document(raw("KAECluster", name, spec), f"policies/clusters/{name}.yaml"), judge().complete
+    )
 
 
 def profile(
@@ -182,7 +186,10 @@ def view(
     """Return the plan of policies on a cluster's nodes, and the findings."""
     place = where or cluster()
     fleet = definitions.Fleet(
-        policies=tuple(policies), clusters=(place,), inventories={place.name: nodes_of(*nodes, name=place.name)}
+        policies=tuple(policies),
+        clusters=(place,),
+        inventories={place.name: nodes_of(*nodes, name=place.name)},
+        builtin=(kae.RECIPE,),
     )
     return pipeline.plan_cluster(fleet, place)
 

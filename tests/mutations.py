@@ -6,7 +6,7 @@ import functools
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 import msgspec
 import yaml
@@ -18,7 +18,6 @@ ROOT = Path(__file__).parents[1]
 ANNOTATION = "device.openfuyao.com/config"
 
 Position = tuple[str | int, ...]
-T = TypeVar("T")
 
 
 def positions(data: Any, here: Position = ()) -> Iterator[Position]:
@@ -74,10 +73,10 @@ def rendered(pattern: str) -> Iterator[tuple[str, str]]:
             yield f"{title}/{path}", workload["spec"]["template"]["metadata"]["annotations"][ANNOTATION]
 
 
-class Language(Generic[T]):
+class Language:
     """The config of a program, as its schema and its decoder understand it."""
 
-    def __init__(self, stem: str, shape: type[T]) -> None:
+    def __init__(self, stem: str, shape: Any) -> None:
         """`stem` is the name of the schema's file without .json, `shape` what the program decodes to."""
         self.schema: Any = json.loads((ROOT / "schemas" / f"{stem}.json").read_text("utf-8"))
         """The schema that is shipped."""
@@ -86,7 +85,7 @@ class Language(Generic[T]):
         """A validator of the schema."""
         self._shape = shape
 
-    def decoded(self, data: Any) -> T | None:
+    def decoded(self, data: Any) -> Any:
         """Return the decoded config, or None when the program refuses it."""
         try:
             return msgspec.json.decode(json.dumps(data), type=self._shape, strict=True)

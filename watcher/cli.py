@@ -11,10 +11,13 @@ from compiler import errors as compiler_errors
 from compiler.inventory import reduction
 from compiler.kube import reader
 from runtime import errors, logs, metrics, shapes, signals, state, termination, version
-from watcher import config, loop, nodes, watcher_state
+from runtime import watcher_config as config
+from watcher import loop, nodes, watcher_state
 from watcher.git import credentials, repository
 
 LOG = logging.getLogger(__name__)
+
+_PROGRAM = "kae-watcher"
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -25,13 +28,13 @@ def main(arguments: list[str] | None = None) -> int:
     """
     options = _parser().parse_args(arguments)
     logs.start("watcher")
-    version.log(config.Config)
+    version.log(_PROGRAM)
     stop = threading.Event()
     signals.set_on_signals(stop)
     try:
         settings = shapes.load(options.config, config.Config)
         store = _store(options, settings, stop)
-        with contextlib.closing(reader.Cluster(options.kubeconfig, agent="kae-watcher")) as cluster:
+        with contextlib.closing(reader.Cluster(options.kubeconfig, agent=_PROGRAM)) as cluster:
             source = nodes.Nodes(cluster, reduction.Reducer(settings.ignore_labels, settings.labels))
             running = loop.Loop(settings, source, store, stop)
             return _once(running) if options.once else _serve(options, settings, running)
@@ -74,7 +77,7 @@ def _store(options: argparse.Namespace, settings: config.Config, stop: threading
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m watcher", description=__doc__, allow_abbrev=False)
-    parser.add_argument("--version", action="version", version=version.words(config.Config))
+    parser.add_argument("--version", action="version", version=version.words(_PROGRAM))
     for name, default, metavar, meaning in (
         ("--config", Path("/etc/kae/config.json"), "FILE", "the config that the compiler rendered"),
         ("--secrets", Path("/run/secrets/git"), "DIR", "the repository's credentials"),

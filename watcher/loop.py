@@ -13,7 +13,8 @@ from compiler import errors as compiler_errors
 from compiler.inventory import canonical_form, reduction, snapshot
 from compiler.kube import client
 from runtime import errors, process, state
-from watcher import commit_message, config, inventory_file, loss_guard, nodes, pending_changes, watcher_state
+from runtime import watcher_config as config
+from watcher import commit_message, inventory_file, loss_guard, nodes, pending_changes, watcher_state
 from watcher.git import repository
 
 LOG = logging.getLogger(__name__)

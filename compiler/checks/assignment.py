@@ -3,7 +3,7 @@
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
 
-from compiler import devices, repeats, wording
+from compiler import repeats, wording
 from compiler.checks import injections
 from compiler.diagnostics import Diagnostic, Span
 from compiler.fleet import assignment, claims, definitions, overlap
@@ -40,14 +40,15 @@ def second_defaults(policies: Iterable[definitions.Policy]) -> Iterator[Diagnost
     """A cluster has at most one default policy of a recipe."""
     first: dict[str, definitions.Policy] = {}
     for policy in policies:
-        if not policy.spec.default:
+        if not policy.is_default:
             continue
         earlier = first.setdefault(policy.recipe.name, policy)
         if earlier is not policy:
             yield Diagnostic(
                 code="two-defaults",
                 span=policy.source.span("spec", "default"),
-                message=f"Policies '{earlier.name}' and '{policy.name}' are both the default{_of_recipe(policy)}.",
+                message=f"Policies '{earlier.name}' and '{policy.name}' are both the default"
+                f"{policy.recipe.words.suffix}.",
                 notes=(f"The first default is at {earlier.source.span('spec', 'default')}.",),
                 hint="Give one of them a nodeSelector instead, or give them different clusters.",
             )
@@ -71,7 +72,6 @@ def _on_both(meeting: claims.Meeting, policies: Iterable[assignment.Assigned], i
 
 def _overlap(meeting: claims.Meeting, *more: str) -> Diagnostic:
     one, other = meeting.one, meeting.other
-    is_kae = one.recipe is other.recipe is devices.KAE
     hint = "Give the two selectors different values of one key"
     return Diagnostic(
         code="policy-overlap",
@@ -79,8 +79,8 @@ def _overlap(meeting: claims.Meeting, *more: str) -> Diagnostic:
         message=f"Policies '{one.name}' and '{other.name}' can both match one node.",
         notes=(
             f"Both match a node with {wording.labels(meeting.labels)}.",
-            # There is no KAEPolicy without KAE.
-            *(() if is_kae else (meeting.why,)),
+            # Every policy that names no recipe runs the built-in one.
+            *(() if one.recipe.builtin and other.recipe.builtin else (meeting.why,)),
             f"The other selector is at {_selector_span(one)}.",
             *filter(None, more),
         ),
@@ -91,7 +91,7 @@ def _overlap(meeting: claims.Meeting, *more: str) -> Diagnostic:
 def defaults(policies: Iterable[definitions.Policy], assigned: assignment.Assignment) -> Iterator[Diagnostic]:
     """The nodes of a default policy can be described by few selector terms, and there can be such nodes."""
     for policy in policies:
-        rest = assigned.rests[policy.recipe.name] if policy.spec.default else None
+        rest = assigned.rests[policy.recipe.name] if policy.is_default else None
         if isinstance(rest, overlap.TooComplex):
             yield _too_complex(policy, rest)
         elif rest == ():
@@ -99,7 +99,8 @@ def defaults(policies: Iterable[definitions.Policy], assigned: assignment.Assign
             yield Diagnostic(
                 code="selector-never-matches",
                 span=policy.source.span("spec", "default"),
-                message=f"The other policies{_of_recipe(policy)} leave no node to the default policy '{policy.name}'.",
+                message=f"The other policies{policy.recipe.words.suffix} leave no node to the default policy "
+                f"'{policy.name}'.",
                 notes=("Together they match every possible node.",),
                 hint="Remove the default policy from the cluster, or narrow the other policies.",
             )
@@ -111,21 +112,16 @@ def _too_complex(policy: definitions.Policy, rest: overlap.TooComplex) -> Diagno
         span=policy.source.span("spec", "default"),
         message=f"The nodes of the default policy '{policy.name}' need more than {overlap.MOST_TERMS} selector terms.",
         notes=(
-            f"The default policy compiles to the negation of all other nodeSelectors{_of_recipe(policy)}.",
+            f"The default policy compiles to the negation of all other nodeSelectors{policy.recipe.words.suffix}.",
             f"Together they use {len(rest.keys)} keys; the most common ones are {wording.listed(rest.keys[:3])}.",
         ),
         hint="Let all policies select by one shared key, such as `pool`.",
     )
 
 
-def _of_recipe(policy: definitions.Policy) -> str:
-    """Return the words that limit a rule to the policies of a recipe; none for KAEPolicies, which have no other."""
-    return "" if policy.recipe is devices.KAE else f" of recipe '{policy.recipe.name}'"
-
-
 def _selector_span(policy: definitions.Policy) -> Span:
     """Return the position of the key that selects nodes, or of the name of a policy that selects every node."""
-    key = "default" if policy.spec.default else "nodeSelector"
-    if not policy.spec.default and policy.spec.nodeSelector is None:
+    key = "default" if policy.is_default else "nodeSelector"
+    if not policy.is_default and policy.selector is None:
         return policy.source.span("metadata", "name")
     return policy.source.key_span("spec", key)

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from compiler import repeats, wording
 from compiler.diagnostics import Diagnostic
-from compiler.formats import documents
-from compiler.model import base, repositories
+from compiler.fleet import pods
+from compiler.formats import documents, urls
 
 _LARGEST = Fraction(2**63 - 1, 1000)
 """The API server counts thousandths in 64-bit integers (`MilliValue` in apimachinery's pkg/api/resource)."""
@@ -32,7 +32,7 @@ class _Fault(NamedTuple):
 
 
 def pull_secrets(
-    source: documents.Document, path: documents.Path, secrets: Iterable[base.LocalObjectReference]
+    source: documents.Document, path: documents.Path, secrets: Iterable[pods.Reference]
 ) -> Iterator[Diagnostic]:
     """A component names a pull secret once, as server-side apply merges them by name."""
     for _, (index, secret) in repeats.of(enumerate(secrets), key=lambda pair: pair[1].name):
@@ -45,7 +45,7 @@ def pull_secrets(
 
 
 def variables(
-    source: documents.Document, path: documents.Path, env: Iterable[base.EnvVar], reserved: Collection[str]
+    source: documents.Document, path: documents.Path, env: Iterable[pods.EnvVar], reserved: Collection[str]
 ) -> Iterator[Diagnostic]:
     """Variables are unique and not the compiler's; those such as HTTPS_PROXY have URLs, without credentials."""
     seen: set[str] = set()
@@ -61,7 +61,7 @@ def variables(
         seen.add(variable.name)
         hint = "Use a proxy that needs none, or one that knows the hosts by their addresses."
         yield from credentials(source, (*path, "env", index, "value"), variable.name, variable.value, hint)
-        if variable.names_proxy and repositories.port(variable.value, default=1) is None:
+        if variable.names_proxy and urls.port(variable.value, default=1) is None:
             yield Diagnostic(
                 code="proxy-url",
                 span=source.span(*path, "env", index, "value"),
@@ -83,9 +83,7 @@ def credentials(
         )
 
 
-def amounts(
-    source: documents.Document, component: documents.Path, resources: base.ResourceRequirements
-) -> Iterator[Diagnostic]:
+def amounts(source: documents.Document, component: documents.Path, resources: pods.Resources) -> Iterator[Diagnostic]:
     """The API server takes each amount without a warning, and stores it unchanged.
 
     See `ValidateContainerResourceRequirements` in Kubernetes' core validation, and `warningsForPodSpec`.
@@ -94,7 +92,7 @@ def amounts(
     path: documents.Path = (*component, "resources")
     for side, given in (("limits", limits), ("requests", requests)):
         for name, amount in sorted(given.items()):
-            fault = _of_name(name) or _alone(name, base.amount_of(amount))
+            fault = _of_name(name) or _alone(name, pods.amount_of(amount))
             fault = fault or (_without_memory(name, {*limits, *requests}) if side == "limits" else None)
             fault = fault or (_beside(name, amount, limits) if side == "requests" else None)
             if fault:
@@ -134,7 +132,7 @@ def _alone(name: str, value: Fraction | None) -> _Fault | None:
 
 
 def _of_pages(name: str, value: Fraction) -> _Fault | None:
-    size = base.amount_of(name.removeprefix(_PAGES))
+    size = pods.amount_of(name.removeprefix(_PAGES))
     if not size or size > _LARGEST:
         return _Fault("has no valid page size", "Name the size of the pages, such as hugepages-2Mi.")
     if (value / size).denominator > 1:
@@ -154,7 +152,7 @@ def _beside(name: str, amount: object, limits: Mapping[str, object]) -> _Fault |
     if name not in limits:
         predicate = "has no limit, but a resource that is never shared needs one"
         return None if is_shared else _Fault(predicate, f"Write limits: {{{name}: {amount}}} too.")
-    request, limit = base.amount_of(amount), base.amount_of(limits[name])
+    request, limit = pods.amount_of(amount), pods.amount_of(limits[name])
     if request is None or limit is None or request == limit:
         return None
     if not is_shared:

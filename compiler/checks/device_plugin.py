@@ -1,50 +1,57 @@
-"""Rules for the device plugin of a KAEPolicy."""
+"""Rules for what a policy says of its device plugin, and of what containers get from it."""
 
 from collections.abc import Iterator
+from typing import Any
 
-from compiler import devices, wording
+from compiler import wording
 from compiler.checks import containers
 from compiler.diagnostics import Diagnostic
 from compiler.fleet import definitions
 from compiler.formats import documents
+from runtime import device_plugin_config
 
 _OWN = ("/dev", "/proc", "/run/kae", "/sys")
 """Paths in a container that the runtime or the device plugin fills."""
 
 
 def findings(policy: definitions.Policy) -> Iterator[Diagnostic]:
-    """Yield the mistakes in the device plugin of a policy; a DevicePolicy has no such settings."""
-    if policy.recipe is not devices.KAE:
+    """Yield the mistakes in the device plugin of a policy."""
+    if policy.plugin is None:
         return
-    for path, message, hint in (*_idle(policy), *_shared_groups(policy), *_covered(policy)):
+    for path, message, hint in (*_idle(policy, policy.plugin), *_shared_groups(policy.plugin), *_covered(policy)):
         yield Diagnostic(
             code="device-plugin-settings",
             span=policy.source.span("spec", "devicePlugin", *path),
             message=message,
             hint=hint,
         )
-    for name, value in (policy.spec.devicePlugin.inject.env or {}).items():
+    for name, value in (_given(policy, "inject", "env") or {}).items():
         hint = "Let each pod take it from a Secret: a pod's own variable wins."
         place = ("spec", "devicePlugin", "inject", "env", name)
         yield from containers.credentials(policy.source, place, name, value, hint)
 
 
-def _idle(policy: definitions.Policy) -> Iterator[tuple[documents.Path, str, str]]:
+def _given(policy: definitions.Policy, *field: str) -> Any:
+    """Return the value that a policy itself gives a field of its device plugin; None without one."""
+    path = ("spec", "devicePlugin", *field)
+    return policy.source.value(path) if policy.source.has(path) else None
+
+
+def _idle(policy: definitions.Policy, plugin: definitions.Plugin) -> Iterator[tuple[documents.Path, str, str]]:
     """Yield the settings that are for another one, which is off."""
-    inject, driver = policy.spec.devicePlugin.inject, policy.spec.driver
-    if inject.librariesPath is not None and not inject.libraries:
+    if _given(policy, "inject", "librariesPath") is not None and not _given(policy, "inject", "libraries"):
         yield (
             ("inject", "librariesPath"),
             "No container gets the libraries of librariesPath, as 'libraries' is false.",
             "Set libraries: true, or remove librariesPath.",
         )
-    if inject.opensslSettings is not None and inject.opensslConf is None:
+    if _given(policy, "inject", "opensslSettings") is not None and _given(policy, "inject", "opensslConf") is None:
         yield (
             ("inject", "opensslSettings"),
             "No container gets an openssl.cnf with these settings, as 'opensslConf' is not set.",
             'Set opensslConf to "1.1" or "3.0", or remove opensslSettings.',
         )
-    if policy.spec.devicePlugin.deviceNodes is not None and driver.enabled:
+    if plugin.device_nodes is not None and policy.installed is not None:
         yield (
             ("deviceNodes",),
             "The driver installer sets mode and group of the device nodes, too.",
@@ -52,21 +59,19 @@ def _idle(policy: definitions.Policy) -> Iterator[tuple[documents.Path, str, str
         )
 
 
-def _shared_groups(policy: definitions.Policy) -> Iterator[tuple[documents.Path, str, str]]:
-    spec = policy.spec.devicePlugin
-    for kind in policy.kinds:
-        if getattr(spec.mode, kind.name) == "vfio" and getattr(spec.sharing, kind.name) > 1:
+def _shared_groups(plugin: definitions.Plugin) -> Iterator[tuple[documents.Path, str, str]]:
+    for resource in plugin.resources:
+        if isinstance(resource, device_plugin_config.Vfio) and resource.shares > 1:
             yield (
-                ("sharing", kind.name),
+                ("sharing", resource.kind),
                 "An IOMMU group can be opened by one virtual machine alone, so vfio has no shares.",
-                f"Remove sharing.{kind.name}, or set mode.{kind.name} to uacce.",
+                f"Remove sharing.{resource.kind}, or set mode.{resource.kind} to uacce.",
             )
 
 
 def _covered(policy: definitions.Policy) -> Iterator[tuple[documents.Path, str, str]]:
-    inject = policy.spec.devicePlugin.inject
-    own = (*_OWN, "/opt/kae") if inject.libraries else _OWN
-    for place in inject.mounts or {}:
+    own = (*_OWN, "/opt/kae") if _given(policy, "inject", "libraries") else _OWN
+    for place in _given(policy, "inject", "mounts") or {}:
         within = any(f"{place}/".startswith(f"{folder}/") for folder in own)
         # The runtime would make the folder in that of the host, which the mount shows.
         if within or any(folder.startswith(f"{place}/") for folder in own):

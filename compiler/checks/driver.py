@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from compiler import devices, wording
+from compiler import recipes, wording
 from compiler.checks import containers
 from compiler.diagnostics import Diagnostic
 from compiler.fleet import definitions
@@ -14,41 +14,45 @@ _INSTALL_POLICIES = ("IfNotPresent", "Always")
 
 def findings(policy: definitions.Policy, variants: Sequence[overrides.Variant]) -> Iterator[Diagnostic]:
     """Yield the mistakes in the driver of a policy and in its variants, judged without any nodes."""
+    if policy.driver is None:
+        return
     yield from driver_version(policy, variants)
-    yield from driver_environment(policy)
+    yield from driver_environment(policy, policy.driver)
     yield from repository_credentials(policy, variants)
-    yield from module_parameters(policy, variants)
-    yield from virtual_functions(policy)
-    yield from cleanup(policy)
+    if policy.recipe.modules:
+        yield from module_parameters(policy, policy.driver, variants)
+    yield from virtual_functions(policy, policy.driver)
+    yield from cleanup(policy, policy.driver)
 
 
 def driver_version(policy: definitions.Policy, variants: Iterable[overrides.Variant]) -> Iterator[Diagnostic]:
     """Package names with ${DRIVER_VERSION} have a release to fill in; a digest and `latest` are not releases."""
     for variant in variants:
-        packages, version = variant.driver.source.packages, variant.driver.version
+        packages, version = variant.driver.source.packages, variant.driver.parts["version"]
         if version not in ("", "latest") and not version.startswith(images.DIGEST):
             continue
-        field = wording.dotted(variant.paths["version"][1:])
+        _, path = variant.counting.place("version")
+        field = wording.dotted(path[1:])
         for index, name in enumerate(packages.names if packages else ()):
             if "${DRIVER_VERSION}" in name:
                 yield Diagnostic(
                     code="driver-version",
-                    span=policy.source.span(*variant.paths["source"], "packages", "names", index),
+                    span=policy.source.span(*variant.source, "packages", "names", index),
                     message=f"'{name}' needs a release of the driver, but {field} is '{version}'.",
                     hint=f"Set {field} to the release of the packages, or write it into the package name.",
                 )
 
 
-def driver_environment(policy: definitions.Policy) -> Iterator[Diagnostic]:
+def driver_environment(policy: definitions.Policy, driver: definitions.Driver) -> Iterator[Diagnostic]:
     """INSTALL_POLICY is IfNotPresent or Always."""
-    yield from containers.variables(policy.source, ("spec", "driver"), policy.spec.driver.env, ("NODE_NAME",))
-    for index, variable in enumerate(policy.spec.driver.env):
-        if variable.name == "INSTALL_POLICY" and variable.value not in _INSTALL_POLICIES:
+    yield from containers.variables(policy.source, ("spec", "driver"), driver.container.env, ("NODE_NAME",))
+    for index, variable in enumerate(driver.container.env):
+        if variable.name == policy.written.install_policy and variable.value not in _INSTALL_POLICIES:
             near = wording.nearest(variable.value, _INSTALL_POLICIES)
             yield Diagnostic(
                 code="install-policy",
                 span=policy.source.span("spec", "driver", "env", index, "value"),
-                message=f"{wording.quoted(variable.value)} is not a value of INSTALL_POLICY.",
+                message=f"{wording.quoted(variable.value)} is not a value of {variable.name}.",
                 hint=f"Did you mean '{near}'?"
                 if near
                 else "Write IfNotPresent to keep a foreign driver that works, or Always to replace it.",
@@ -60,39 +64,43 @@ def repository_credentials(policy: definitions.Policy, variants: Iterable[overri
     for variant in variants:
         for name in ("build", "packages"):
             source = getattr(variant.driver.source, name)
-            if source is not None and source.credentialsSecret is not None and not source.repositories:
+            if source is not None and source.credentials_secret is not None and not source.repositories:
                 yield Diagnostic(
                     code="credentials-without-repositories",
-                    span=policy.source.span(*variant.paths["source"], name, "credentialsSecret"),
-                    message=f"The Secret '{source.credentialsSecret}' is for repositories, and none is named.",
+                    span=policy.source.span(*variant.source, name, "credentialsSecret"),
+                    message=f"The Secret '{source.credentials_secret}' is for repositories, and none is named.",
                     hint="Name them in repositories; the nodes' own have their credentials in /etc/yum.repos.d.",
                 )
 
 
-def module_parameters(policy: definitions.Policy, variants: Iterable[overrides.Variant]) -> Iterator[Diagnostic]:
-    """The KAE modules know each module parameter, and its value is in their range."""
-    known = {kind.module: kind for kind in devices.KINDS}
-    in_tree = any(variant.driver.source.inTree is not None for variant in variants)
-    for module, parameters in sorted(policy.spec.driver.moduleParameters.items()):
+def module_parameters(
+    policy: definitions.Policy, driver: definitions.Driver, variants: Iterable[overrides.Variant]
+) -> Iterator[Diagnostic]:
+    """The modules of the recipe know each module parameter, and its value is in their range."""
+    known = {module.name: module for module in policy.recipe.modules}
+    in_tree = any(variant.driver.source.in_tree is not None for variant in variants)
+    for module, parameters in sorted(driver.parameters.items()):
         path: documents.Path = ("spec", "driver", "moduleParameters", module)
         if module not in known:
-            yield _unknown(policy, path, f"{wording.quoted(module)} is not a module of KAE.", known)
+            message = f"{wording.quoted(module)} is not a module of {policy.recipe.words.software}."
+            yield _unknown(policy, path, message, known)
             continue
         for name, value in sorted(parameters.items()):
-            limits = known[module].parameters.get(name)
-            if limits is None:
+            schema = known[module].parameters.get(name)
+            if schema is None:
                 message = f"Module '{module}' has no parameter {wording.quoted(name)}."
                 yield _unknown(policy, (*path, name), message, known[module].parameters)
                 continue
-            most = 1 if in_tree and name == "uacce_mode" else limits.most
-            if not limits.least <= value <= most or value % limits.step:
-                even = "an even" if limits.step > 1 else "a"
-                in_tree_only = "; the in-tree modules know no other" if most < limits.most else ""
+            limits = {**schema, **known[module].in_tree.get(name, {})} if in_tree else schema
+            least, most, step = limits["minimum"], limits["maximum"], limits.get("multipleOf", 1)
+            if not least <= int(value) <= most or int(value) % step:
+                even = "an even" if step > 1 else "a"
+                in_tree_only = "; the in-tree modules know no other" if most < schema["maximum"] else ""
                 yield Diagnostic(
                     code="module-parameter",
                     span=policy.source.span(*path, name),
                     message=f"'{name}' of module '{module}' is {value}, which is out of its range.",
-                    hint=f"Write {even} number from {limits.least} to {most}{in_tree_only}.",
+                    hint=f"Write {even} number from {least} to {most}{in_tree_only}.",
                 )
 
 
@@ -102,39 +110,43 @@ def _unknown(policy: definitions.Policy, path: documents.Path, message: str, kno
     return Diagnostic(code="module-parameter", span=span, message=message, hint=hint)
 
 
-def virtual_functions(policy: definitions.Policy) -> Iterator[Diagnostic]:
+def virtual_functions(policy: definitions.Policy, driver: definitions.Driver) -> Iterator[Diagnostic]:
     """The installed driver sets up virtual functions, and each gets a queue that its physical function leaves."""
-    driver = policy.spec.driver
-    for kind, count in driver.sriov.model_dump(exclude_none=True).items():
+    for name, count in driver.sriov.items():
         if not driver.enabled:
             yield Diagnostic(
                 code="sriov-without-driver",
-                span=policy.source.span("spec", "driver", "sriov", kind),
+                span=policy.source.span("spec", "driver", "sriov", name),
                 message=f"Policy '{policy.name}' asks for virtual functions, but installs no driver to set them up.",
                 hint="Remove driver.sriov, or set driver.enabled: true.",
             )
         else:
-            yield from _queues(policy, next(one for one in devices.KINDS if one.name == kind), count)
+            kind = next(kind for kind in policy.recipe.kinds if kind.name == name)
+            yield from _queues(policy, driver, kind, count)
 
 
-def _queues(policy: definitions.Policy, kind: devices.Kind, count: int) -> Iterator[Diagnostic]:
-    kept = policy.spec.driver.moduleParameters.get(kind.module, {}).get("pf_q_num", devices.PF_QUEUES)
-    left = devices.DEVICE_QUEUES - kept
+def _queues(
+    policy: definitions.Policy, driver: definitions.Driver, kind: recipes.Kind, count: int
+) -> Iterator[Diagnostic]:
+    queues = kind.queues
+    if queues is None:
+        return
+    kept = int(driver.parameters.get(kind.module, {}).get(queues.parameter, queues.kept))
+    left = queues.number - kept
     if count and left < count:
         yield Diagnostic(
             code="sriov-over-hardware",
             span=policy.source.span("spec", "driver", "sriov", kind.name),
             message=f"{wording.counted(count, 'virtual function')} of {kind.name} "
             f"{'needs' if count == 1 else 'need'} a queue each, but only {left} {'is' if left == 1 else 'are'} left.",
-            notes=(f"The physical function keeps {kept} of {devices.DEVICE_QUEUES} queues (pf_q_num).",),
-            hint=f"Lower moduleParameters.{kind.module}.pf_q_num, or ask for fewer virtual functions.",
+            notes=(f"The physical function keeps {kept} of {queues.number} queues ({queues.parameter}).",),
+            hint=f"Lower moduleParameters.{kind.module}.{queues.parameter}, or ask for fewer virtual functions.",
         )
 
 
-def cleanup(policy: definitions.Policy) -> Iterator[Diagnostic]:
+def cleanup(policy: definitions.Policy, driver: definitions.Driver) -> Iterator[Diagnostic]:
     """A policy that cleans up after its DaemonSet has no pools: their DaemonSets go while the nodes stay."""
-    driver = policy.spec.driver
-    if driver.enabledCleanup and (driver.kernelMappings or driver.rollout.waves or driver.rollout.frozen):
+    if driver.cleans_up and (policy.mappings or policy.groups):
         yield Diagnostic(
             code="cleanup-with-pools",
             span=policy.source.span("spec", "driver", "enabledCleanup"),

@@ -175,7 +175,7 @@ def certain(findings: Iterable[Diagnostic]) -> Iterator[Diagnostic]:
 def unmatched_policies(policies: Iterable[definitions.Policy], nodes: Sequence[snapshot.Node]) -> Iterator[Diagnostic]:
     """The nodeSelector of a policy matches one of the nodes that are known."""
     for policy in policies:
-        if policy.spec.nodeSelector and nodes and not any(selectors.term_matches(policy.term, n.label) for n in nodes):
+        if policy.selector and nodes and not any(selectors.term_matches(policy.term, n.label) for n in nodes):
             yield Diagnostic(
                 code=_DISPUTABLE,
                 span=selector_span(policy),
@@ -192,7 +192,7 @@ def selector_span(policy: definitions.Policy) -> Span:
 
 def _globs(policy: definitions.Policy) -> Iterator[tuple[documents.Path, int, str]]:
     """Yield every item of the lists of clusters in a policy, with the path of its list and its index."""
-    groups = (((*path, "clusters"), group.clusters) for path, group in policy.groups)
-    for path, globs in ((("spec", "clusters"), policy.spec.clusters), *groups):
+    groups = (((*group.path, "clusters"), group.clusters) for group in policy.groups)
+    for path, globs in ((("spec", "clusters"), policy.clusters), *groups):
         for index, glob in enumerate(globs or ()):
             yield path, index, glob

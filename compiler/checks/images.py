@@ -1,14 +1,12 @@
 """Rules for image references: their form, and the pinning of their versions."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from types import MappingProxyType
+from collections.abc import Iterable, Iterator
 
 from compiler import wording
 from compiler.diagnostics import Diagnostic
 from compiler.fleet import definitions
 from compiler.formats import documents
-from compiler.model import base
 from compiler.planning import images, kernels, overrides
 
 _NAME = r"[a-z0-9]+([._-]+[a-z0-9]+)*(:[0-9]+)?(/[a-z0-9]+([._-]+[a-z0-9]+)*)*"
@@ -20,15 +18,6 @@ _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _A_KERNEL = "5.10.0-1.oe2203.aarch64"
 """An example, to fill into images that are named after kernels."""
 
-_MODULES: Mapping[str, str] = MappingProxyType(
-    {"the driver's image": "installer", "the device plugin's image": "device_plugin"}
-)
-"""The program of each component of KAE."""
-
-_OPERATOR = "kae-operator"
-_OPERATORS = frozenset(f"{base.OPERATOR_REPOSITORY}/{name}" for name in ("kae-driver-installer", "kae-device-plugin"))
-"""The images of the KAE Operator, and where it publishes those of its components."""
-
 
 def of_driver(variants: Iterable[overrides.Variant]) -> Iterator[Diagnostic]:
     """In every pool, repository, image and version make a valid reference, and the image is pinned."""
@@ -39,13 +28,13 @@ def of_driver(variants: Iterable[overrides.Variant]) -> Iterator[Diagnostic]:
 
 def of_device_plugin(policy: definitions.Policy) -> Iterator[Diagnostic]:
     """Repository, image and version make a valid reference, the image is pinned, and is one for all kernels."""
-    if not policy.spec.devicePlugin.enabled:
+    if policy.offered is None:
         return
-    image = overrides.of_device_plugin(policy)
+    image = overrides.of_plugin(policy, policy.offered)
     yield from _image(image)
     for part, text in image.parts.items():
         if "$" in text:
-            source, path = image.places[part]
+            source, path = image.place(part)
             yield Diagnostic(
                 code="kernel-placeholder",
                 span=source.setting_span(*path),
@@ -55,13 +44,13 @@ def of_device_plugin(policy: definitions.Policy) -> Iterator[Diagnostic]:
 
 
 def _image(image: overrides.Image) -> Iterator[Diagnostic]:
-    parts, places = image.parts, image.places
-    reference = images.joined(parts)
+    parts = image.parts
+    reference = images.reference(parts)
     noun = image.noun[:1].upper() + image.noun[1:]
     is_whole = not parts["repository"] and not parts["version"]
     if not is_whole and not (parts["repository"] and parts["version"]):
         given, absent = ("version", "repository") if parts["version"] else ("repository", "version")
-        source, path = places[absent]
+        source, path = image.place(absent)
         yield Diagnostic(
             code="image-reference",
             span=source.setting_span(*path),
@@ -69,27 +58,29 @@ def _image(image: overrides.Image) -> Iterator[Diagnostic]:
             hint="Set both, or leave both empty and write the whole reference into image.",
         )
     elif not _is_reference(reference):
-        yield _malformed(*places[_misspelt(parts)], reference, noun)
+        yield _malformed(*image.place(_misspelt(parts)), reference, noun)
     else:
         if images.tag(reference) == "latest":
-            yield mutable_tag(*places["image" if is_whole else "version"], reference, image.noun)
-        if image.noun in _MODULES:
-            yield from _of_operator(*places["image" if is_whole else "repository"], reference, image.noun)
+            yield mutable_tag(*image.place("image" if is_whole else "version"), reference, image.noun)
+        yield from _of_operator(image, "image" if is_whole else "repository", reference)
 
 
-def _of_operator(source: documents.Document, path: documents.Path, reference: str, noun: str) -> Iterator[Diagnostic]:
+def _of_operator(image: overrides.Image, part: str, reference: str) -> Iterator[Diagnostic]:
     """No component has an image of the KAE Operator, which the manifests cannot start.
 
     The operator's images have the default names of this project's: its guide, table 1. So only a document that writes
     the registry out, as `kae import` does, means the operator's.
     """
-    name = images.name(reference)
-    if images.unqualified(name) == _OPERATOR or (name in _OPERATORS and source.has(path)):
+    name, known = images.name(reference), image.policy.recipe.operator_images
+    source, path = image.place(part)
+    if images.unqualified(name) in known or (name in known and source.has(path)):
+        driver = image.policy.driver
+        program = "installer" if driver is not None and image.name == driver.installer else "device_plugin"
         yield Diagnostic(
             code="operator-image",
             span=source.setting_span(*path),
-            message=f"'{reference}', {noun}, is the KAE Operator's own.",
-            notes=(f"It does not hold `python -m {_MODULES[noun]}`, which the manifests start.",),
+            message=f"'{reference}', {image.noun}, is the KAE Operator's own.",
+            notes=(f"It does not hold `python -m {program}`, which the manifests start.",),
             hint=f"Build this project's images with `make images`, push them, and set {wording.dotted(path[1:])} to "
             "theirs.",
         )

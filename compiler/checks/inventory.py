@@ -4,8 +4,8 @@ from collections.abc import Collection, Iterator
 
 from compiler import names, repeats, wording
 from compiler.diagnostics import Diagnostic, Span
-from compiler.fleet import parse
 from compiler.formats import documents
+from compiler.read import fleet
 
 
 def findings(document: documents.Document) -> Iterator[Diagnostic]:
@@ -60,7 +60,7 @@ def misnamed(document: documents.Document, files: Collection[str]) -> Iterator[D
 
     `files` are the names of all files of the project.
     """
-    name, expected = parse.inventory_cluster(document), names.stem(document.file)
+    name, expected = fleet.inventory_cluster(document), names.stem(document.file)
     if document.data["kind"] == "NodeInventory" and name != expected:
         yield Diagnostic(
             code="inventory-name",

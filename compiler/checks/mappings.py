@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from compiler import devices, wording
+from compiler import wording
 from compiler.diagnostics import Diagnostic, Span
 from compiler.fleet import assignment, definitions
 from compiler.formats import documents
@@ -13,7 +13,7 @@ from compiler.planning import images, kernels, overrides, pools
 
 def path_of(policy: definitions.Policy) -> documents.Path:
     """Return the path of the mappings of a policy."""
-    return (*policy.path, "kernelMappings")
+    return (*policy.written.rollout, "kernelMappings")
 
 
 def findings(policy: definitions.Policy, variants: Sequence[overrides.Variant]) -> Iterator[Diagnostic]:
@@ -28,13 +28,13 @@ def findings(policy: definitions.Policy, variants: Sequence[overrides.Variant]) 
 
 def patterns(policy: definitions.Policy) -> Iterator[Diagnostic]:
     """NFD can use a mapping's pattern: else it would skip the mapping, and take the next one."""
-    for path, mapping in policy.mappings:
+    for mapping in policy.mappings:
         fault = kernels.fault(mapping.regexp) if mapping.regexp is not None else None
         if fault:
             reason, _, part = fault.partition(": ")  # The part is the user's text and may hold anything.
             yield Diagnostic(
                 code="kernel-pattern",
-                span=policy.source.span(*path, "regexp"),
+                span=policy.source.span(*mapping.path, "regexp"),
                 message=f"{wording.quoted(mapping.regexp or '')} is not a pattern of RE2: {reason}"
                 f"{f' in {wording.quoted(part)}' if part else ''}.",
                 hint="See https://github.com/google/re2/wiki/Syntax; RE2 has no look-ahead.",
@@ -43,22 +43,22 @@ def patterns(policy: definitions.Policy) -> Iterator[Diagnostic]:
 
 def shadowed(policy: definitions.Policy) -> Iterator[Diagnostic]:
     """No earlier mapping takes every kernel that a mapping could take."""
-    mappings, path = policy.spec.driver.kernelMappings, path_of(policy)
+    mappings = policy.mappings
     for later, earlier in kernels.shadowed(mappings):
         field = "regexp" if mappings[later].regexp is not None else "literal"
         yield Diagnostic(
             code="mapping-never-wins",
-            span=policy.source.span(*path, later, field),
+            span=policy.source.span(*mappings[later].path, field),
             message=f"Mapping '{mappings[later].name}' takes no kernel: the earlier mapping "
             f"'{mappings[earlier].name}' takes them all.",
-            notes=(f"The earlier mapping is at {policy.source.span(*path, earlier, 'name')}.",),
+            notes=(f"The earlier mapping is at {policy.source.span(*mappings[earlier].path, 'name')}.",),
             hint="Put the narrower mapping first, or remove this one.",
         )
 
 
 def unused_kernels(policy: definitions.Policy) -> Iterator[Diagnostic]:
     """A mapping takes every kernel that it lists; the image for another kernel would never be used."""
-    mappings, path = policy.spec.driver.kernelMappings, path_of(policy)
+    mappings = policy.mappings
     for index, mapping in enumerate(mappings):
         is_reported_elsewhere = not (mapping.regexp or mapping.literal) or kernels.fault(kernels.pattern(mapping))
         for position, version in enumerate(() if is_reported_elsewhere else mapping.kernels or ()):
@@ -73,7 +73,7 @@ def unused_kernels(policy: definitions.Policy) -> Iterator[Diagnostic]:
                 reason = "Its literal is another kernel."
             yield Diagnostic(
                 code="mapping-never-wins",
-                span=policy.source.span(*path, index, "kernels", position),
+                span=policy.source.span(*mapping.path, "kernels", position),
                 message=f"Mapping '{mapping.name}' lists the kernel '{version}', but never takes it.",
                 notes=(reason,),
                 hint="Remove the kernel from the list, or change the mapping so that it takes the kernel.",
@@ -82,17 +82,19 @@ def unused_kernels(policy: definitions.Policy) -> Iterator[Diagnostic]:
 
 def placeholders(policy: definitions.Policy, variants: Iterable[overrides.Variant]) -> Iterator[Diagnostic]:
     """Images are named after kernels only in policies with mappings; only such mappings list kernels."""
-    is_used = policy.recipe is devices.KAE or policy.spec.driver.enabled
-    named = variants if is_used and not policy.mappings else ()
-    for image in (image for variant in named for image in variant.images):
+    for image in (image for variant in variants for image in variant.images if not policy.mappings):
         for part, text in image.parts.items():
-            if "$" in text:  # DriverImagePart allows it in placeholders only.
-                yield _without_mappings(policy, text, *image.places[part])
-    for path, mapping in policy.mappings:
+            if "$" not in text:  # DriverImagePart allows it in placeholders only.
+                continue
+            source, path = image.place(part)
+            # The recipe may name an image so that a pre-installed driver does not need.
+            if policy.installed is not None or source is policy.source:
+                yield _without_mappings(policy, text, source, path)
+    for mapping in policy.mappings:
         if mapping.kernels is not None and not overrides.is_per_kernel(policy, mapping):
             yield Diagnostic(
                 code="kernel-placeholder",
-                span=policy.source.key_span(*path, "kernels"),
+                span=policy.source.key_span(*mapping.path, "kernels"),
                 message=f"Mapping '{mapping.name}' lists kernels, but none of its images is named after them.",
                 hint=f"Write {kernels.FULL_VERSION} or {kernels.XYZ} into its version or image, or remove the list.",
             )
@@ -116,11 +118,11 @@ def shared_images(policy: definitions.Policy, variants: Sequence[overrides.Varia
     """If an image of a mapping is named after kernels, it is so in every wave and frozen group."""
     per_kernel = _per_kernel(variants)
     for variant, image in ((one, image) for one in variants for image in one.images):
-        is_shared = (id(variant.mapping), image.noun) in per_kernel and not _is_named(image)
+        is_shared = (id(variant.mapping), image.name) in per_kernel and not _is_named(image)
         if variant.mapping is None or not is_shared or variant.driver.state == "Absent":
             continue
-        source, path = image.places["version"]
-        whose = "" if policy.recipe is devices.KAE else f" of {image.noun}"
+        source, path = image.place("version")
+        whose = f" of {image.noun}" if policy.written.names_images else ""
         yield Diagnostic(
             code="kernel-not-in-image",
             span=source.setting_span(*path),
@@ -135,28 +137,27 @@ def lost_placeholders(policy: definitions.Policy, variants: Sequence[overrides.V
     """An image that the recipe names after kernels is so in the policy too; `shared_images` tells of single groups."""
     told = _per_kernel(variants)
     for variant in variants:
-        stack = definitions.stack(variant.driver)
-        if stack is None or variant.driver.state == "Absent":
-            continue
-        for name, image in zip(stack.used, variant.images, strict=True):
-            own = stack.filled.images.get(name)
-            if own is None or _is_named(image) or (id(variant.mapping), image.noun) in told:
+        for image in variant.images if variant.driver.state != "Absent" else ():
+            own = variant.driver.defaults.get(image.name)
+            if own is None or _is_named(image) or (id(variant.mapping), image.name) in told:
                 continue
-            for part, default in own.model_dump().items():
-                source, path = image.places[part]
-                if "$" in default and not _is_of_one_kernel(policy, path):
-                    yield _lost(source.setting_span(*path), image, part, default)
+            for part in overrides.PARTS:
+                source, path = image.place(part)
+                if "$" in own[part] and not _is_of_one_kernel(policy, path):
+                    yield _lost(source.setting_span(*path), image, part, own[part])
 
 
 def _per_kernel(variants: Iterable[overrides.Variant]) -> set[tuple[int, str]]:
-    """Return the mappings and the nouns of the images that a variant of the mapping names after kernels."""
+    """Return the mappings and the names of the images that a variant of the mapping names after kernels."""
     found = ((variant.mapping, image) for variant in variants if variant.mapping for image in variant.images)
-    return {(id(mapping), image.noun) for mapping, image in found if _is_named(image)}
+    return {(id(mapping), image.name) for mapping, image in found if _is_named(image)}
 
 
 def _is_of_one_kernel(policy: definitions.Policy, place: documents.Path) -> bool:
     """Return whether a place belongs to a mapping of one kernel, whose image may be written in full."""
-    return any(place[: len(path)] == path and mapping.literal is not None for path, mapping in policy.mappings)
+    return any(
+        mapping.literal is not None and place[: len(mapping.path)] == mapping.path for mapping in policy.mappings
+    )
 
 
 def _lost(span: Span, image: overrides.Image, part: str, default: str) -> Diagnostic:
@@ -179,7 +180,7 @@ def _is_named(image: overrides.Image) -> bool:
 
 def uncovered(division: pools.Division, inventory: snapshot.Inventory) -> Iterator[Diagnostic]:
     """A mapping has a driver for the kernel of every node with the hardware."""
-    if not division.policy.spec.driver.kernelMappings:
+    if not division.policy.mappings:
         return
     by_kernel: dict[str, list[str]] = {}
     for node in division.nodes:
@@ -191,15 +192,14 @@ def uncovered(division: pools.Division, inventory: snapshot.Inventory) -> Iterat
 
 
 def _uncovered(policy: definitions.Policy, kernel: str, where: str) -> Diagnostic:
-    mappings = policy.spec.driver.kernelMappings
-    mapping = kernels.first(mappings, kernel)
+    mapping = kernels.first(policy.mappings, kernel)
     what = f"the kernel {wording.quoted(kernel or '(unknown)')} of {where}"
     if mapping is None:
         message = f"No mapping of policy '{policy.name}' covers {what}."
         path, hint = path_of(policy), "Add a mapping for the kernel once there is a driver for it."
     else:
         message = f"Mapping '{mapping.name}' of policy '{policy.name}' lists no image for {what}."
-        path = (*path_of(policy), mappings.index(mapping), "kernels")
+        path = (*mapping.path, "kernels")
         hint = "Add the kernel to the list once there is an image for it."
     return Diagnostic(
         code="kernel-not-covered",

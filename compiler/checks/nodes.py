@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from compiler import devices, recipes, wording
+from compiler import recipes, wording
 from compiler.checks import fleet as fleet_checks
 from compiler.checks import pools as pool_checks
 from compiler.checks import sizes
@@ -10,7 +10,7 @@ from compiler.checks.clusters import kubernetes
 from compiler.diagnostics import Diagnostic, Span
 from compiler.fleet import assignment, definitions, selectors, taints
 from compiler.inventory import snapshot
-from compiler.planning import amounts, plan, pools, supported
+from compiler.planning import amounts, plan, pools
 
 _OTHER_SOURCES = tuple(f"feature.node.kubernetes.io/{source}-" for source in ("cpu", "memory", "network", "storage"))
 """Labels that NFD makes by default, and that the NFD in output/ does not make (see its -label-sources)."""
@@ -24,13 +24,13 @@ def findings(planned: plan.Plan) -> Iterator[Diagnostic]:
     yield from nfd_already_running(planned, span)
     yield from rules_missing(planned)
     yield from unknown_nodes(planned, span)
-    for stack in planned.every:
-        yield from unassigned_nodes(stack.recipe, stack.decisions, span)
-        without = (division.policy for division in stack.divisions if not division.nodes)
+    for one in planned.recipes:
+        yield from unassigned_nodes(one.recipe, one.decisions, span)
+        without = (division.policy for division in one.divisions if not division.nodes)
         yield from fleet_checks.unmatched_policies(without, planned.inventory.nodes)
-        for division in stack.divisions:
-            own = [decision for decision in stack.decisions if decision.division is division]
-            yield from _of_division(stack, division, own)
+        for division in one.divisions:
+            own = [decision for decision in one.decisions if decision.division is division]
+            yield from _of_division(planned, division, own)
 
 
 def _of_division(planned: plan.Plan, division: pools.Division, own: Sequence[plan.Decision]) -> Iterator[Diagnostic]:
@@ -50,9 +50,9 @@ def nfd_already_running(planned: plan.Plan, span: Span) -> Iterator[Diagnostic]:
     cluster, nodes = planned.cluster, planned.inventory.nodes
     if not cluster.spec.nfd.enabled:
         return
-    labels = {key for decision in planned.decisions for key in decision.node.profile.labels}
+    labels = {key for decision in _of_every_node(planned) for key in decision.node.profile.labels}
     # Without devices, the NFD in output/ leaves no label of its rules either; but it has few sources of labels.
-    own = {stack.recipe.present for stack in planned.every if stack.recipe.has_rules}
+    own = {one.recipe.present for one in planned.recipes if one.recipe.has_rules}
     if own.isdisjoint(labels) and any(key.startswith(_OTHER_SOURCES) for key in labels):
         yield Diagnostic(
             code="nfd-already-running",
@@ -66,9 +66,9 @@ def nfd_already_running(planned: plan.Plan, span: Span) -> Iterator[Diagnostic]:
 
 def rules_missing(planned: plan.Plan) -> Iterator[Diagnostic]:
     """The labels that policies need are made by NodeFeatureRules in the cluster."""
-    cluster, stacks = planned.cluster, [stack for stack in planned.every if stack.divisions]
-    found = next((stack.recipe for stack in stacks if stack.recipe.has_rules), None)
-    pooled = [division.policy.name for stack in stacks for division in stack.divisions if division.label is not None]
+    cluster, used = planned.cluster, [one.recipe for one in planned.recipes if one.divisions]
+    found = next((recipe for recipe in used if recipe.has_rules), None)
+    pooled = [division.policy.name for division in planned.divisions if division.label is not None]
     if (found or pooled) and not cluster.spec.nfd.enabled and not cluster.spec.nfd.nodefeaturerules:
         label = found and (found.kinds[0].present if found.kinds else found.present)
         yield Diagnostic(
@@ -83,13 +83,18 @@ def rules_missing(planned: plan.Plan) -> Iterator[Diagnostic]:
         )
 
 
+def _of_every_node(planned: plan.Plan) -> Sequence[plan.Decision]:
+    """Return the decisions under the first recipe: every recipe has one for each node."""
+    return planned.recipes[0].decisions if planned.recipes else ()
+
+
 def unknown_nodes(planned: plan.Plan, span: Span) -> Iterator[Diagnostic]:
     """NFD has labelled every node; the devices of other nodes are unknown, not absent."""
-    nodes = _nodes(planned.decisions, lambda decision: not decision.node.profile.discovered)
+    nodes = _nodes(_of_every_node(planned), lambda decision: not decision.node.profile.discovered)
     unknown = list(_unknown(planned))
     if nodes and unknown:
         its, it = ("their", "them") if len(nodes) > 1 else ("its", "it")
-        nothing = "nothing for them runs" if planned.stacks else "nothing runs"
+        nothing = "nothing for them runs" if len(planned.recipes) > 1 else "nothing runs"
         yield Diagnostic(
             code="node-unknown",
             span=span,
@@ -101,10 +106,10 @@ def unknown_nodes(planned: plan.Plan, span: Span) -> Iterator[Diagnostic]:
 
 def _unknown(planned: plan.Plan) -> Iterator[str]:
     """Yield the words for everything that the policies of a cluster need to know of a node from NFD."""
-    for stack in planned.every:
-        if stack.recipe.has_rules and (stack.divisions or not planned.stacks):
-            yield stack.recipe.devices
-    if any(division.label for stack in planned.stacks for division in stack.divisions if not stack.recipe.has_rules):
+    for one in planned.recipes:
+        if one.recipe.has_rules and (one.divisions or len(planned.recipes) == 1):
+            yield one.recipe.words.devices
+    if any(division.label for division in planned.divisions if not division.policy.recipe.has_rules):
         yield "pools"
 
 
@@ -117,7 +122,7 @@ def unassigned_nodes(recipe: recipes.Recipe, decisions: Iterable[plan.Decision],
         yield Diagnostic(
             code="node-without-policy",
             span=span,
-            message=f"No policy matches {wording.nodes(nodes)} with {recipe.devices}.",
+            message=f"No policy matches {wording.nodes(nodes)} with {recipe.words.devices}.",
             hint="Widen a policy's nodeSelector, or add a policy with `default: true`.",
         )
 
@@ -132,13 +137,11 @@ def opted_out(
 ) -> Iterator[Diagnostic]:
     """A node of a policy has not opted out."""
     parts = (
-        ("driver", "driver", policy.recipe.opt_out_driver),
-        ("devicePlugin", "device plugin", policy.recipe.opt_out_device_plugin),
+        (policy.installed, "driver", policy.recipe.opt_out_driver),
+        (policy.offered, "device plugin", policy.recipe.opt_out_device_plugin),
     )
-    for field, noun, label in parts:
-        if not getattr(policy.spec, field).enabled:
-            continue
-        nodes = _nodes(own, _refuses(policy.recipe, label))
+    for part, noun, label in parts:
+        nodes = _nodes(own, _refuses(policy.recipe, label)) if part is not None else []
         if nodes:
             yield Diagnostic(
                 code="node-opted-out",
@@ -160,7 +163,7 @@ def untolerated(
     cluster: definitions.Cluster, policy: definitions.Policy, own: Sequence[plan.Decision]
 ) -> Iterator[Diagnostic]:
     """A policy tolerates the taints of its nodes."""
-    tolerations = policy.spec.daemonSets.tolerations
+    tolerations = policy.pods.tolerations
     by_taint: dict[str, list[plan.Decision]] = {}
     for decision in own:
         if assignment.is_present(policy, decision.node):
@@ -179,19 +182,20 @@ def untolerated(
 def unsupported(
     cluster: definitions.Cluster, policy: definitions.Policy, own: Sequence[plan.Decision]
 ) -> Iterator[Diagnostic]:
-    """KAE's driver supports the operating system and the kernel of the nodes that it is installed on."""
-    if policy.recipe is not devices.KAE:
+    """The driver supports the operating system and the kernel of the nodes that it is installed on."""
+    support = policy.recipe.support
+    if support is None:
         return
     systems: dict[str, list[plan.Decision]] = {}
     kernels: dict[str, list[plan.Decision]] = {}
     for decision in own:
         profile = decision.node.profile
         driver = decision.pool.driver if decision.pool else None
-        if driver is None or driver.source.inTree is not None or driver.state == "Absent":
+        if driver is None or driver.source.in_tree is not None or driver.state == "Absent":
             continue
-        if not supported.is_system(profile.os_image):
+        if not support.has_system(profile.os_image):
             systems.setdefault(profile.os_image, []).append(decision)
-        elif not supported.is_kernel(profile.kernel_version):
+        elif not support.has_kernel(profile.kernel_version):
             kernels.setdefault(profile.kernel_version, []).append(decision)
     kinds = (("unsupported-os", "operating system", systems), ("unsupported-kernel", "kernel", kernels))
     for code, noun, by_name in kinds:
@@ -199,8 +203,8 @@ def unsupported(
             yield Diagnostic(
                 code=code,
                 span=policy.source.span("metadata", "name"),
-                message=f"KAE's driver is not known to support the {noun} {wording.quoted(name)} "
-                f"of {_listed(cluster, _nodes(decisions))}.",
+                message=f"{policy.recipe.words.software}'s driver is not known to support the {noun} "
+                f"{wording.quoted(name)} of {_listed(cluster, _nodes(decisions))}.",
                 notes=(f"Policy '{policy.name}' installs it there.",),
                 hint="Exclude such nodes from the policy, or give them a policy with driver.enabled: false.",
             )
@@ -210,15 +214,14 @@ def guests_without_driver(
     cluster: definitions.Cluster, policy: definitions.Policy, own: Sequence[plan.Decision]
 ) -> Iterator[Diagnostic]:
     """Virtual functions that are advertised have a driver in their own node."""
-    driver = policy.spec.driver
 
     def lacks(decision: plan.Decision) -> bool:
         counts = [amounts.functions(kind, decision.node) for kind in policy.kinds]
         is_guest = any(vf for _, vf in counts) and not any(pf for pf, _ in counts)
         is_served = decision.pool is not None and decision.pool.driver.state == "Present"
-        return is_guest and driver.enabled and decision.device_plugin.image is not None and not is_served
+        return is_guest and decision.device_plugin.image is not None and not is_served
 
-    nodes = _nodes(own, lacks)
+    nodes = _nodes(own, lacks) if policy.installed is not None else []
     if nodes:
         yield Diagnostic(
             code="vf-without-driver",
@@ -234,8 +237,7 @@ def uncompared(
     cluster: definitions.Cluster, policy: definitions.Policy, nodes: Sequence[snapshot.Node]
 ) -> Iterator[Diagnostic]:
     """A label that is compared with Gt or Lt is an integer; a node with another value matches nothing."""
-    selector = policy.spec.nodeSelector
-    for index, requirement in enumerate(selector.matchExpressions if selector else ()):
+    for index, requirement in enumerate(policy.selector.matchExpressions if policy.selector else ()):
         if requirement.operator not in ("Gt", "Lt"):
             continue
         odd = [node.name for node in nodes if _is_odd(policy.recipe, node, requirement.key)]

@@ -2,15 +2,12 @@
 
 from collections.abc import Iterator
 
-from compiler import devices, diagnostics, names, recipes, wording
+from compiler import diagnostics, names, recipes, wording
 from compiler.checks import containers, device_plugin, driver, images, pools
 from compiler.diagnostics import Diagnostic
-from compiler.fleet import definitions, overlap, selectors
+from compiler.fleet import definitions, overlap, pods, selectors
 from compiler.formats import documents
-from compiler.model import base
 from compiler.planning import overrides
-
-_COMPONENTS = ("driver", "devicePlugin")
 
 
 def findings(policy: definitions.Policy) -> Iterator[Diagnostic]:
@@ -18,36 +15,42 @@ def findings(policy: definitions.Policy) -> Iterator[Diagnostic]:
     yield from no_kind_enabled(policy)
     yield from default_with_selector(policy)
     yield from selector_values(policy)
-    yield from tolerations(policy.source, ("spec", "daemonSets", "tolerations"), policy.spec.daemonSets.tolerations)
+    yield from tolerations(policy.source, ("spec", "daemonSets", "tolerations"), policy.pods.tolerations)
     yield from reserved_labels(policy)
     variants = tuple(overrides.variants(policy))
     yield from images.of_driver(variants)
     yield from images.of_device_plugin(policy)
-    for name in _COMPONENTS:
-        component: base.Component = getattr(policy.spec, name)
-        pulls: documents.Path = ("spec", name) if policy.recipe is devices.KAE else ("spec",)
-        yield from containers.pull_secrets(policy.source, pulls, component.pullSecrets)
-        yield from containers.amounts(policy.source, ("spec", name), component.resources)
+    yield from component(policy, "driver", policy.driver)
+    yield from component(policy, "devicePlugin", policy.plugin)
     yield from driver.findings(policy, variants)
     yield from pools.findings(policy, variants)
     yield from unavailable(policy)
     yield from device_plugin.findings(policy)
 
 
+def component(
+    policy: definitions.Policy, name: definitions.Component, part: definitions.Driver | definitions.Plugin | None
+) -> Iterator[Diagnostic]:
+    """The API server takes the pull secrets and the amounts of a component."""
+    if part is not None:
+        yield from containers.pull_secrets(policy.source, policy.written.pulls[name], part.container.pull_secrets)
+        yield from containers.amounts(policy.source, ("spec", name), part.container.resources)
+
+
 def no_kind_enabled(policy: definitions.Policy) -> Iterator[Diagnostic]:
-    """A KAEPolicy serves at least one kind of device."""
-    if policy.recipe is devices.KAE and not policy.kinds:
+    """A policy that chooses kinds of devices serves at least one."""
+    if policy.written.switches and not policy.kinds:
         yield Diagnostic(
             code="no-kind-enabled",
             span=policy.source.setting_span("spec", "operator"),
             message=f"Policy '{policy.name}' enables no kind of device.",
-            hint=f"Set one of {wording.listed(kind.switch for kind in devices.KINDS)} to true, or delete the policy.",
+            hint=f"Set one of {wording.listed(policy.written.switches)} to true, or delete the policy.",
         )
 
 
 def default_with_selector(policy: definitions.Policy) -> Iterator[Diagnostic]:
     """The default policy has no nodeSelector of its own."""
-    if policy.spec.default and policy.spec.nodeSelector is not None:
+    if policy.is_default and policy.selector is not None:
         yield Diagnostic(
             code="default-with-selector",
             span=policy.source.setting_span("spec", "nodeSelector"),
@@ -59,17 +62,14 @@ def default_with_selector(policy: definitions.Policy) -> Iterator[Diagnostic]:
 
 def selector_values(policy: definitions.Policy) -> Iterator[Diagnostic]:
     """The requirements of every selector are well formed, ask for no effect and do not contradict each other."""
-    own: tuple[documents.Path, base.NodeSelector | None] = (("spec", "nodeSelector"), policy.spec.nodeSelector)
-    for path, given in (
-        own,
-        *(((*path, "inventorySelector"), group.inventorySelector) for path, group in policy.groups),
-    ):
+    own: tuple[documents.Path, selectors.Selector | None] = (("spec", "nodeSelector"), policy.selector)
+    for path, given in (own, *(((*group.path, "inventorySelector"), group.selector) for group in policy.groups)):
         if given is not None:
             yield from selector(policy.source, path, given, f"policy '{policy.name}'")
 
 
 def selector(
-    source: documents.Document, path: documents.Path, given: base.NodeSelector, owner: str
+    source: documents.Document, path: documents.Path, given: selectors.Selector, owner: str
 ) -> Iterator[Diagnostic]:
     """The requirements of a selector are well formed, ask for no effect and do not contradict each other."""
     term = selectors.of(given)
@@ -85,7 +85,7 @@ def selector(
             )
     is_sound = True
     for index, expression in enumerate(given.matchExpressions):
-        misuse = selectors.misuse(selectors.Requirement(expression.key, expression.operator, expression.values))
+        misuse = selectors.misuse(expression)
         if misuse:
             is_sound = False
             yield Diagnostic(
@@ -105,7 +105,7 @@ def selector(
 
 
 def _key_span(
-    source: documents.Document, path: documents.Path, selector: base.NodeSelector, key: str
+    source: documents.Document, path: documents.Path, selector: selectors.Selector, key: str
 ) -> diagnostics.Span:
     """Return the position of a label in a selector."""
     if key in selector.matchLabels:
@@ -115,7 +115,7 @@ def _key_span(
 
 
 def tolerations(
-    source: documents.Document, path: documents.Path, given: tuple[base.Toleration, ...]
+    source: documents.Document, path: documents.Path, given: tuple[pods.Toleration, ...]
 ) -> Iterator[Diagnostic]:
     """The API server accepts each toleration (`ValidateTolerations` in Kubernetes' core validation)."""
     for index, toleration in enumerate(given):
@@ -135,7 +135,7 @@ def tolerations(
 
 def reserved_labels(policy: definitions.Policy) -> Iterator[Diagnostic]:
     """The labels for pods replace none that the compiler sets."""
-    for key in sorted(policy.spec.daemonSets.labels):
+    for key in sorted(policy.pods.labels):
         if key in names.RESERVED_LABELS:
             yield Diagnostic(
                 code="reserved-label",
@@ -148,12 +148,12 @@ def reserved_labels(policy: definitions.Policy) -> Iterator[Diagnostic]:
 
 def unavailable(policy: definitions.Policy) -> Iterator[Diagnostic]:
     """A DaemonSet may replace at least one pod at a time, as its maxSurge is 0."""
-    fields: tuple[tuple[documents.Path, int | str], ...] = (
-        ((*policy.path, "rollout", "maxUnavailable"), policy.spec.driver.rollout.maxUnavailable),
-        (("spec", "devicePlugin", "maxUnavailable"), policy.spec.devicePlugin.maxUnavailable),
+    fields: tuple[tuple[documents.Path, definitions.Driver | definitions.Plugin | None], ...] = (
+        ((*policy.written.rollout, "rollout", "maxUnavailable"), policy.driver),
+        (("spec", "devicePlugin", "maxUnavailable"), policy.plugin),
     )
-    for path, value in fields:
-        if value in (0, "0%"):
+    for path, part in fields:
+        if part is not None and part.max_unavailable in (0, "0%"):
             yield Diagnostic(
                 code="unavailable-zero",
                 span=policy.source.span(*path),

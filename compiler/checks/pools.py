@@ -1,19 +1,15 @@
 """Rules for waves and frozen groups, and for the names of pools."""
 
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from compiler import devices, repeats, wording
+from compiler import repeats, wording
 from compiler.checks import mappings
 from compiler.diagnostics import Diagnostic
 from compiler.fleet import assignment, definitions
-from compiler.formats import documents
 from compiler.inventory import snapshot
-from compiler.model import driver as drivers
 from compiler.planning import overrides, plan, pools, rollout_groups
 
-_NODES = ("percent", "nodes", "inventorySelector")
-_KERNELS = ("regexp", "literal")
 _LONGEST = 63
 """Characters of a DaemonSet's name, as labels of its pods hold the name."""
 _LARGEST = 1_400_000
@@ -24,96 +20,124 @@ def findings(policy: definitions.Policy, variants: Sequence[overrides.Variant]) 
     """Yield the mistakes in the groups and mappings of a policy, judged without any nodes."""
     yield from choices(policy)
     yield from group_names(policy)
-    yield from frozen_fields(policy)
-    yield from bounds(policy, ((path, group) for path, group in policy.groups if group.clusters is None))
+    yield from pinned(policy)
+    yield from bounds(policy, (group for group in policy.groups if group.clusters is None))
     yield from mappings.findings(policy, variants)
     yield from long_names(policy)
 
 
 def choices(policy: definitions.Policy) -> Iterator[Diagnostic]:
     """A group selects its nodes in one way, and a mapping its kernels."""
-    for path, group in policy.groups:
-        fields = _NODES if isinstance(group, drivers.Wave) else _NODES[1:]
-        yield from _choice(policy, path, group, _noun(group), ("nodes", fields))
-    for path, mapping in policy.mappings:
-        yield from _choice(policy, path, mapping, "Mapping", ("kernels", _KERNELS))
+    for group in policy.groups:
+        share = {} if group.is_frozen else {"percent": group.percent}
+        ways = {**share, "nodes": group.nodes, "inventorySelector": group.selector}
+        yield from _choice(policy, group, _noun(group), "nodes", ways)
+    for mapping in policy.mappings:
+        patterns = {"regexp": mapping.regexp, "literal": mapping.literal}
+        yield from _choice(policy, mapping, "Mapping", "kernels", patterns)
 
 
 def _choice(
-    policy: definitions.Policy, path: documents.Path, one: drivers.Named, noun: str, choice: tuple[str, tuple[str, ...]]
+    policy: definitions.Policy, one: overrides.Declared, noun: str, what: str, ways: Mapping[str, object]
 ) -> Iterator[Diagnostic]:
-    what, fields = choice
-    given = [field for field in fields if getattr(one, field) is not None]
+    given = [field for field, value in ways.items() if value is not None]
     if len(given) != 1:
         predicate = f"selects its {what} by {wording.listed(given)}" if given else f"does not select any {what}"
         yield Diagnostic(
             code="choose-one",
-            span=policy.source.key_span(*path, given[1]) if given else policy.source.span(*path, "name"),
+            span=policy.source.key_span(*one.path, given[1]) if given else policy.source.span(*one.path, "name"),
             message=f"{noun} '{one.name}' {predicate}.",
-            hint=f"Set exactly one of {wording.listed(fields)}.",
+            hint=f"Set exactly one of {wording.listed(ways)}.",
         )
 
 
-def _noun(group: drivers.Frozen | drivers.Wave) -> str:
-    return "Wave" if isinstance(group, drivers.Wave) else "Frozen group"
+def _noun(group: definitions.NodeGroup) -> str:
+    return "Frozen group" if group.is_frozen else "Wave"
 
 
 def group_names(policy: definitions.Policy) -> Iterator[Diagnostic]:
     """Frozen groups and waves have unique names, mappings have unique names, and none is `rest`."""
-    groups_by_line = sorted(policy.groups, key=lambda pair: policy.source.span(*pair[0], "name"))
-    declared: tuple[Sequence[tuple[documents.Path, drivers.Named]], ...] = (groups_by_line, policy.mappings)
+    groups_by_line = sorted(policy.groups, key=lambda group: policy.source.span(*group.path, "name"))
+    declared: tuple[Sequence[overrides.Declared], ...] = (groups_by_line, policy.mappings)
     for named in declared:
-        for (earlier, _), (path, second) in repeats.of(named, key=lambda pair: pair[1].name):
+        for earlier, second in repeats.of(named, key=lambda one: one.name):
             yield Diagnostic(
                 code="duplicate-name",
-                span=policy.source.span(*path, "name"),
+                span=policy.source.span(*second.path, "name"),
                 message=f"The name '{second.name}' is used twice.",
-                notes=(f"Its first use is at {policy.source.span(*earlier, 'name')}.",),
+                notes=(f"Its first use is at {policy.source.span(*earlier.path, 'name')}.",),
                 hint="Rename one of the two: pools are named after them.",
             )
-        for path, one in named:
+        for one in named:
             if one.name == rollout_groups.REST:
                 yield Diagnostic(
                     code="reserved-name",
-                    span=policy.source.span(*path, "name"),
+                    span=policy.source.span(*one.path, "name"),
                     message=f"The name '{one.name}' is reserved for the nodes that no wave and no frozen group takes.",
                     hint="Choose another name.",
                 )
 
 
-def frozen_fields(policy: definitions.Policy) -> Iterator[Diagnostic]:
-    """A frozen group of a KAEPolicy has its own version: otherwise a new version of the policy would reach it."""
-    for path, group in policy.groups if policy.recipe is devices.KAE else ():
-        is_whole = group.version == "" and group.image is not None
-        if isinstance(group, drivers.Frozen) and group.state != "Absent" and not group.version and not is_whole:
-            part, more = ("version", "") if policy.spec.driver.version else ("image", ' and `version: ""`')
-            yield Diagnostic(
-                code="frozen-unpinned",
-                span=policy.source.span(*path, "name"),
-                message=f"Frozen group '{group.name}' has no version of its own, so it would follow the policy.",
-                hint=f"Write the {part} that these nodes stay on{more}.",
-            )
+def pinned(policy: definitions.Policy) -> Iterator[Diagnostic]:
+    """A frozen group has a version of its own for every image that the driver is taken from.
+
+    Otherwise a new version of the policy would reach it.
+    """
+    if policy.driver is None:
+        return
+    needed = dict.fromkeys((policy.driver.counting, *policy.driver.payloads))
+    for group in policy.groups:
+        if group.is_frozen and group.overrides.state != "Absent":
+            given = group.overrides.images
+            absent = [name for name in needed if not _is_pinned(policy, given.get(name, {}))]
+            if absent:
+                yield _unpinned(policy, policy.driver, group, absent)
 
 
-def bounds(
-    policy: definitions.Policy, declared: Iterable[tuple[documents.Path, drivers.Frozen | drivers.Wave | None]]
-) -> Iterator[Diagnostic]:
+def _is_pinned(policy: definitions.Policy, given: definitions.ImageParts) -> bool:
+    """Return whether a group names a version; where a component has one image, it may be a whole reference."""
+    is_whole = given.get("version") == "" and "image" in given and not policy.written.names_images
+    return bool(given.get("version")) or is_whole
+
+
+def _unpinned(
+    policy: definitions.Policy, driver: definitions.Driver, group: definitions.NodeGroup, absent: Sequence[str]
+) -> Diagnostic:
+    span, lacks = policy.source.span(*group.path, "name"), f"Frozen group '{group.name}' has no version of its own"
+    if policy.written.names_images:
+        return Diagnostic(
+            code="frozen-unpinned",
+            span=span,
+            message=f"{lacks} for {wording.listed(absent)}.",
+            notes=("With those of the policy, its nodes would move at the next change of these.",),
+            hint=f"Set images.{absent[0]}.version there to what its nodes run now.",
+        )
+    part, more = ("version", "") if driver.parts["version"] else ("image", ' and `version: ""`')
+    return Diagnostic(
+        code="frozen-unpinned",
+        span=span,
+        message=f"{lacks}, so it would follow the policy.",
+        hint=f"Write the {part} that these nodes stay on{more}.",
+    )
+
+
+def bounds(policy: definitions.Policy, groups: Iterable[definitions.NodeGroup | None]) -> Iterator[Diagnostic]:
     """The percentages of waves in one cluster rise, as each is an upper bound."""
-    waves = ((path, group) for path, group in declared if isinstance(group, drivers.Wave))
-    shares = [(path, wave, wave.percent) for path, wave in waves if wave.percent is not None]
-    for path, wave, percent in shares:
+    waves = (group for group in groups if group is not None and not group.is_frozen)
+    shares = [(wave, wave.percent) for wave in waves if wave.percent is not None]
+    for wave, percent in shares:
         if round(percent, 2) != percent:
             yield Diagnostic(
                 code="wave-bounds",
-                span=policy.source.span(*path, "percent"),
+                span=policy.source.span(*wave.path, "percent"),
                 message=f"Wave '{wave.name}' ends at {percent} %, which is finer than a hundredth of a per cent.",
                 hint="Write at most two decimals.",
             )
-    for (_, earlier, bound), (path, wave, percent) in itertools.pairwise(shares):
+    for (earlier, bound), (wave, percent) in itertools.pairwise(shares):
         if percent <= bound:
             yield Diagnostic(
                 code="wave-bounds",
-                span=policy.source.span(*path, "percent"),
+                span=policy.source.span(*wave.path, "percent"),
                 message=f"Wave '{wave.name}' ends at {percent:g} %, but the earlier '{earlier.name}' at {bound:g} %.",
                 notes=("Percentages are upper bounds: waves of 5, 50 and 100 take 5 %, 45 % and 50 % of the nodes.",),
                 hint="Raise the percentage, or limit each wave to its `clusters`.",
@@ -136,13 +160,13 @@ def long_names(policy: definitions.Policy) -> Iterator[Diagnostic]:
 
 def _longest_names(policy: definitions.Policy) -> Iterator[str]:
     """Yield the longest name of each component's DaemonSets."""
-    if policy.spec.devicePlugin.enabled:
+    if policy.offered is not None:
         yield f"{policy.recipe.device_plugin}-{policy.name}"
-    if policy.spec.driver.enabled:
-        declared = [group.name for _, group in policy.groups]
+    if policy.installed is not None:
+        declared = [group.name for group in policy.groups]
         by_kernel = [
             f"{mapping.name}--{'0' * pools.DIGITS}" if overrides.is_per_kernel(policy, mapping) else mapping.name
-            for _, mapping in policy.mappings
+            for mapping in policy.mappings
         ]
         parts = [[*declared, rollout_groups.REST] if declared else [], by_kernel]
         longest = (max(part, key=len) for part in parts if part)
@@ -153,9 +177,9 @@ def in_cluster(
     division: pools.Division, inventory: snapshot.Inventory, decisions: Iterable[plan.Decision]
 ) -> Iterator[Diagnostic]:
     """Yield the findings on the groups and mappings of a policy in one cluster; `decisions` are those of its nodes."""
-    if not division.policy.spec.driver.enabled:
+    if division.policy.installed is None:
         return
-    yield from bounds(division.policy, ((group.path, group.declared) for group in division.groups))
+    yield from bounds(division.policy, (group.declared for group in division.groups))
     yield from size(division, inventory.cluster)
     yield from strangers(division, inventory)
     yield from empty_groups(division, inventory)
@@ -170,7 +194,7 @@ def size(division: pools.Division, cluster: str) -> Iterator[Diagnostic]:
         count = sum(len(group.nodes) for group in division.groups)
         yield Diagnostic(
             code="pool-rules-too-large",
-            span=division.policy.source.setting_span(*division.policy.path, "rollout"),
+            span=division.policy.source.setting_span(*division.policy.written.rollout, "rollout"),
             message=f"The waves and frozen groups of policy '{division.policy.name}' list {count} nodes of cluster "
             f"'{cluster}' by name, {amount / 1e6:.1f} MB.",
             notes=("One NodeFeatureRule holds them, and the API server takes objects of at most 1.5 MB.",),
@@ -180,14 +204,14 @@ def size(division: pools.Division, cluster: str) -> Iterator[Diagnostic]:
 
 def strangers(division: pools.Division, inventory: snapshot.Inventory) -> Iterator[Diagnostic]:
     """Every node that a group names is in the cluster, and is assigned to the policy."""
-    declared = [(group.path, group.declared) for group in division.groups if group.declared is not None]
-    named = [(path, group, group.nodes) for path, group in declared if group.nodes]
+    declared = [group.declared for group in division.groups if group.declared is not None]
+    named = [(group, group.nodes) for group in declared if group.nodes]
     if not named or not inventory.nodes:
         return
     known, own = {node.name for node in inventory.nodes}, {node.name for node in division.nodes}
     where = f"cluster '{inventory.cluster}'"
-    for group_path, group, listed in named:
-        path, noun = (*group_path, "nodes"), f"{_noun(group)} '{group.name}'"
+    for group, listed in named:
+        path, noun = (*group.path, "nodes"), f"{_noun(group)} '{group.name}'"
         if len(listed) > 1 and own.isdisjoint(listed):
             yield Diagnostic(
                 code="group-stranger",
@@ -223,7 +247,7 @@ def empty_groups(division: pools.Division, inventory: snapshot.Inventory) -> Ite
         if named or declared.nodes is None:  # `strangers` reports names that are not nodes of the policy.
             yield Diagnostic(
                 code="group-empty",
-                span=division.policy.source.span(*group.path, "name"),
+                span=division.policy.source.span(*declared.path, "name"),
                 message=f"{_noun(declared)} '{group.name}' takes no node of cluster '{inventory.cluster}' today.",
                 notes=("Earlier groups take the nodes that it names.",) if named else (),
                 hint="Widen it, or keep it for nodes that join later.",
@@ -235,13 +259,17 @@ def undriven_waves(division: pools.Division, cluster: str, decisions: Iterable[p
 
     If no node of the policy has a device, there is no driver to try.
     """
-    waves = [group for group in division.groups if isinstance(group.declared, drivers.Wave)]
+    waves = [
+        (group.declared.path, group)
+        for group in division.groups
+        if group.declared is not None and not group.declared.is_frozen
+    ]
     decisions = tuple(decisions) if waves else ()
     if not any(assignment.is_served(division.policy, decision.node) for decision in decisions):
         return
     driven = {name for decision in decisions if division.is_driven(decision.node) for name in decision.names}
     reasons = {name: decision.driver.reason for decision in decisions for name in decision.names}
-    for group in waves:
+    for path, group in waves:
         own = [name for name in group.nodes if name in reasons]
         if not own or not driven.isdisjoint(own):
             continue
@@ -250,7 +278,7 @@ def undriven_waves(division: pools.Division, cluster: str, decisions: Iterable[p
             by_reason.setdefault(reasons[name], []).append(name)
         yield Diagnostic(
             code="wave-without-driver",
-            span=division.policy.source.span(*group.path, "name"),
+            span=division.policy.source.span(*path, "name"),
             message=f"Wave '{group.name}' has no node in cluster '{cluster}' on which the driver runs.",
             notes=tuple(f"{wording.nodes(names)}: {reason}." for reason, names in sorted(by_reason.items())),
             hint="Add a node with a driver to the wave, or let the driver run on its nodes.",

@@ -29,7 +29,7 @@ def daemonsets(cluster: definitions.Cluster, division: pools.Division) -> Iterat
     size, name, terms = max((_bytes(terms), name, terms) for name, terms in (("", ()), *_affinities(division)))
     if size > limit:
         values = sum(len(requirement.values) for term in terms for requirement in term)
-        is_default, kinds = policy.spec.default, len(assignment.presence(policy))
+        is_default, kinds = policy.is_default, len(assignment.presence(policy))
         yield Diagnostic(
             code="object-too-large",
             span=policy.source.key_span("spec", "default" if is_default else "nodeSelector"),

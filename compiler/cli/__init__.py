@@ -1,6 +1,6 @@
 """The command line of `kae`: it parses the arguments, runs the command and returns the exit code.
 
-Only the imports of every call are here; each command module imports the rest.
+Only the imports of every call are here; the module of the command imports the rest.
 """
 
 import argparse
@@ -8,11 +8,11 @@ import importlib
 import os
 import sys
 from collections.abc import Sequence
-from typing import NoReturn
+from typing import TextIO
 
 from compiler import errors, wording
-from compiler.cli import commands
-from compiler.project import project_file, root
+from compiler.cli import parsing
+from compiler.project import project_file
 
 FINE, WRONG, USAGE, WORLD, DIFFERS, INTERRUPTED = 0, 1, 2, 3, 4, 130
 """Exit codes: fine, documents wrong, usage, I/O error, output or the cluster differs, Ctrl-C as shells count it."""
@@ -20,22 +20,19 @@ FINE, WRONG, USAGE, WORLD, DIFFERS, INTERRUPTED = 0, 1, 2, 3, 4, 130
 _READER_GONE = 141
 """The exit code that shells give a program that SIGPIPE ends: 128 and the signal's number."""
 
-_OUTSIDE = ("complete", "completion", "help", "init", "rule", "schema")
-"""The commands that work in no project."""
-
-parser = commands.parser
+parser = parsing.parser
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
-    chosen = _parsed(arguments)
     # Pydantic would look through all installed packages for plugins, at every start.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
+    chosen = _parsed(arguments)
     command = importlib.import_module(f"compiler.commands.{chosen.module}")
     try:
         _enter(chosen.directory)
-        if chosen.module not in _OUTSIDE:
-            root.enter(chosen)
+        if chosen.in_project:
+            project_file.enter(chosen)
         code: int = command.run(chosen)
         sys.stdout.flush()
     except project_file.WrongFileError as refused:
@@ -56,13 +53,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stderr.write(f"kae: standard output cannot be written: {error.strerror}.\n")
         return WORLD
     except KeyboardInterrupt:
-        return _interrupted()
+        sys.stderr.write("\n")
+        raise SystemExit(INTERRUPTED) from None  # The index of an interrupted output says so itself.
     return code
 
 
 def _parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
     words = sys.argv[1:] if arguments is None else arguments
-    top = commands.parser_for(words)
+    top = parsing.parser_for(words)
     chosen = top.parse_args(words)
     shape, form = getattr(chosen, "shape", "text"), getattr(chosen, "format", "text")
     if shape != "text" and form not in ("text", "json"):
@@ -77,7 +75,15 @@ def _enter(directory: str) -> None:
         raise errors.WorldError(f"'{directory}' cannot be entered: {error.strerror}.") from error
 
 
-def _interrupted() -> NoReturn:
-    """End with the exit code of Ctrl-C; the index of an interrupted output says so itself."""
-    sys.stderr.write("\n")
-    raise SystemExit(INTERRUPTED)
+def piped(hint: str) -> tuple[str, bytes]:
+    """Return a file name and the bytes of standard input; they are JSON if the first byte that is no space is '{'.
+
+    Raises RefusedError with the hint where standard input is closed or empty.
+    """
+    source: TextIO | None = sys.stdin  # None where the caller closed it
+    if source is None:
+        raise errors.RefusedError("standard input is closed.", hint=hint)
+    found = source.buffer.read()
+    if not found.strip():
+        raise errors.RefusedError("standard input is empty: the command before the pipe printed nothing.", hint=hint)
+    return ("stdin.json" if found.lstrip()[:1] == b"{" else "stdin.yaml"), found

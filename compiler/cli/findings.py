@@ -9,12 +9,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from compiler import cli, diagnostic_formats, diagnostics, wording
-from compiler.project import project_file
+from compiler.project import package_data, project_file
 
 if TYPE_CHECKING:
     from compiler.changes.acceptance import Acceptable
-
-_WRITING = ("bump", "compile")
 
 
 def concluded(arguments: argparse.Namespace, found: Iterable[diagnostics.Diagnostic]) -> bool:
@@ -73,13 +71,10 @@ def show(
     elif form == "text":
         sys.stdout.writelines(pieces)
     else:
-        is_sarif = form == "sarif"
-        text = (
-            diagnostic_formats.sarif(shown, _examples(), ignored, notes)
-            if is_sarif
-            else diagnostic_formats.json_text(shown, ignored)
-        )
-        sys.stdout.write(text)
+        if form == "sarif":
+            sys.stdout.write(diagnostic_formats.sarif(shown, package_data.examples(), ignored, notes))
+        else:
+            sys.stdout.writelines(diagnostic_formats.answer("json", shown, ignored))
         sys.stderr.writelines(pieces)
     sys.stdout.flush()
     if form == "text":
@@ -91,12 +86,6 @@ def tell_unused(accepted: Iterable[str], kind: "type[Acceptable]", found: Sequen
     for scope in accepted:
         if scope.partition(":")[0] in kind.codes and not any(item.is_accepted([scope]) for item in found):
             sys.stderr.write(f"--accept {wording.escaped(scope)} lets nothing pass: {kind.unused}.\n")
-
-
-def _examples() -> Mapping[str, str]:
-    from compiler.project import package_data  # noqa: PLC0415 - needed here only
-
-    return package_data.examples()
 
 
 def report(arguments: argparse.Namespace, found: diagnostics.Findings) -> None:
@@ -118,7 +107,8 @@ def _summary(arguments: argparse.Namespace, found: Iterable[diagnostics.Diagnost
         parts.append(diagnostic_formats.ignored_text(ignored))
     if getattr(arguments, "strict", False) and counts["warning"] and not counts["error"]:
         parts.append("--strict treats warnings as errors")
-    if concluded(arguments, found) and arguments.module in _WRITING and not getattr(arguments, "check", False):
+    writes = getattr(arguments, "writes", False) and not getattr(arguments, "check", False)
+    if writes and concluded(arguments, found):
         parts.append("nothing written")
     return f"{'; '.join(parts)}\n"
 

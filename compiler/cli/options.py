@@ -1,54 +1,43 @@
-"""Options that several commands have, and the making of a command."""
+"""Options that several commands have, and the types of their arguments.
+
+argparse reports each ArgumentTypeError with the option, and exits with 2.
+"""
 
 import argparse
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
-from compiler import diagnostic_formats
-from compiler.cli import arguments, parsing
+from compiler import diagnostic_formats, diagnostics, names, wording
+from compiler.cli import parsing
 from compiler.project.by_cluster import shards
 
-COLORS = ("auto", "always", "never")
+_MOST_JOBS = 1024
 _SHAPE = (
     "Write -o json: -o is the shape of an answer, and --format that of the findings of `kae compile` and `kae diff`."
 )
 OUTPUT_FOLDER = "It is now --output-dir DIR; -o is the shape of the answer."
 
-Commands: TypeAlias = "argparse._SubParsersAction[parsing.Parser]"  # argparse has no public name for this type
-Container: TypeAlias = "argparse._ActionsContainer"  # nor for this one, a parser or a group of its options
-
-
-def command(commands: Commands, name: str, text: str, *examples: str) -> parsing.Parser:
-    """Add a command with its help and examples."""
-    module = {"import": "import_"}.get(name, name.replace("-", "_"))
-    shown = "\n  ".join(("examples:", *examples)) if examples else None
-    command = commands.add_parser(name, help=text, description=text, epilog=shown)
-    # After the command too, as git's users and kubectl's expect of each other's tools.
-    command.add_argument("-C", dest="directory", metavar="DIR", default=argparse.SUPPRESS, help="run as if in DIR")
-    command.add_argument("--color", choices=COLORS, default=argparse.SUPPRESS, help="colour findings (default: auto)")
-    command.set_defaults(module=module)
-    return command
+Container: TypeAlias = "argparse._ActionsContainer"  # argparse has no public name for a parser or a group of options
 
 
 def sources(command: parsing.Parser, *, by_shard: bool = False) -> None:
     """Add the options that choose clusters and inventories; `by_shard` adds --shard, which takes the place of names."""
     choice = command.add_mutually_exclusive_group()
-    choice.add_argument("--cluster", action="append", default=[], metavar="NAME", help="only this cluster; repeatable")
+    repeatable(choice, "--cluster", "NAME", "only this cluster")
     if by_shard:
         shard(choice)
-    command.add_argument(
-        "--inventory",
-        action="append",
-        default=[],
-        metavar="DIR",
-        help="read inventories from DIR instead of inventory/; repeatable",
-    )
+    repeatable(command, "--inventory", "DIR", "read inventories from DIR instead of inventory/")
+
+
+def repeatable(command: Container, name: str, metavar: str, text: str, **settings: Any) -> None:
+    """Add an option that a call may give several times."""
+    command.add_argument(name, action="append", default=[], metavar=metavar, help=f"{text}; repeatable", **settings)
 
 
 def shard(command: Container) -> None:
     """Add --shard."""
     command.add_argument(
         "--shard",
-        type=arguments.shard,
+        type=_shard,
         default=shards.Shard(),
         metavar="I/N",
         help="only the clusters of part I of N, with I from 0, for one of several machines",
@@ -59,15 +48,24 @@ def jobs(command: parsing.Parser) -> None:
     """Add --jobs."""
     command.add_argument(
         "--jobs",
-        type=arguments.jobs,
+        type=_jobs,
         metavar="N",
         help="the most processes at a time (default: the cores that kae may use); small fleets take one",
     )
 
 
-def recipe(command: parsing.Parser, text: str) -> None:
-    """Add --recipe with its help."""
-    command.add_argument("--recipe", action="append", default=[], dest="recipes", metavar="NAME", help=text)
+def accept(command: parsing.Parser, text: str) -> None:
+    """Add --accept with its help."""
+    repeatable(command, "--accept", "CODE[:CLUSTER[/POLICY]]", text, type=_scope)
+
+
+def verdict(command: parsing.Parser, *, has_formats: bool = False) -> None:
+    """Add the options of an answer that comes with findings."""
+    strict(command)
+    answer(command)
+    if has_formats:
+        finding_format(command)
+    quiet(command)
 
 
 def strict(command: parsing.Parser) -> None:
@@ -104,13 +102,56 @@ def finding_format(command: parsing.Parser) -> None:
     )
 
 
-def whole_file(command: argparse.ArgumentParser) -> None:
+def whole_file(command: parsing.Parser) -> None:
     """Add the option that names the file to write."""
     text = "write FILE whole or not at all, instead of printing"
     command.add_argument("-o", "--output-file", dest="target", metavar="FILE", help=text)
 
 
-def access(command: parsing.Parser) -> None:
-    """Add the options that name a live cluster, as in kubectl."""
-    command.add_argument("--kubeconfig", metavar="FILE", help="ask the cluster that FILE leads to")
-    command.add_argument("--context", metavar="NAME", help="the context of the kubeconfig (default: its current one)")
+def cluster(text: str) -> str:
+    """Return the name of a cluster."""
+    form = f"lower-case letters, digits, '-' and '.', at most {names.CLUSTER_LENGTH}"
+    return matching(text, names.is_cluster(text), "the name of a cluster", form)
+
+
+def utf8(text: str) -> str:
+    """Return an argument that can be written to a document."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise argparse.ArgumentTypeError("it is not UTF-8") from error
+    return text
+
+
+def number(text: str, least: int, most: int, noun: str) -> int:
+    """Return a number from `least` to `most`."""
+    is_number = text.isascii() and text.isdigit() and least <= int(text) <= most
+    return int(matching(text, is_number, f"a number of {noun}", f"a number from {least} to {most}"))
+
+
+def matching(text: str, is_valid: bool, noun: str, form: str) -> str:
+    """Return an argument that is valid. Raises ArgumentTypeError with the form of one."""
+    if not is_valid:
+        raise argparse.ArgumentTypeError(f"'{text}' is not {noun}; use {form}.")
+    return text
+
+
+def _jobs(text: str) -> int:
+    return number(text, 1, _MOST_JOBS, "processes")
+
+
+def _shard(text: str) -> shards.Shard:
+    try:
+        return shards.parse(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+
+
+def _scope(text: str) -> str:
+    """Return the scope of what a person accepts: CODE[:CLUSTER[/POLICY]]."""
+    code = text.partition(":")[0]
+    if code not in diagnostics.ACCEPTABLE:
+        near = wording.nearest(code, diagnostics.ACCEPTABLE)
+        hint = f"did you mean '{near}'?" if near else f"it is one of {wording.listed(diagnostics.ACCEPTABLE)}"
+        raise argparse.ArgumentTypeError(f"'{code}' is no code that can be accepted; {hint}")
+    return text

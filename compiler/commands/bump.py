@@ -4,9 +4,9 @@ import argparse
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-from compiler import cli, devices, diagnostics, errors, names, pipeline, schema, wording
+from compiler import cli, diagnostics, errors, names, pipeline, schema, wording
 from compiler.checks import policy as policy_checks
-from compiler.cli import findings
+from compiler.cli import findings, options, parsing
 from compiler.fleet import definitions
 from compiler.formats import decode, documents, edits
 from compiler.project import atomic, document_files, package_data, project_file
@@ -18,6 +18,27 @@ _LISTS = {
     "frozen": ("frozen group", ("rollout", "frozen")),
 }
 """The noun of the entries with versions of their own, and the end of their path, by option."""
+
+
+def declare(command: parsing.Parser) -> None:
+    """Declare the options of `kae bump`."""
+    command.examples(
+        "kae bump tls --version 2.3.0",
+        "kae bump tls --wave canary --version 2.3.0",
+        "kae bump tls --device-plugin --version 1.5.0",
+        "kae bump desk --image modules --wave canary --version '8.2-${KERNEL_FULL_VERSION}'",
+    )
+    command.set_defaults(writes=True)
+    command.add_argument("policy", metavar="POLICY", help="the policy's name")
+    part = command.add_mutually_exclusive_group()
+    part.add_argument("--wave", metavar="NAME", help="the version of this wave instead of the driver's")
+    part.add_argument("--mapping", metavar="NAME", help="the version of this kernel mapping")
+    part.add_argument("--frozen", metavar="NAME", help="the version of this frozen group")
+    part.add_argument("--device-plugin", action="store_true", help="the version of the device plugin")
+    command.add_argument("--image", metavar="NAME", help="the image of the recipe, which a DevicePolicy needs")
+    command.add_argument("--version", required=True, type=options.utf8, metavar="V", help="the new version")
+    command.add_argument("--file", metavar="FILE", help="the file, where several hold a policy of this name")
+    options.answer(command)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -135,19 +156,19 @@ def _judge(settings: Settings, document: documents.Document) -> _Judge:
 def _part(arguments: argparse.Namespace, policy: definitions.Policy) -> tuple[str, documents.Path]:
     """Return the selected part of a policy in words, and the path of its version."""
     of_image: documents.Path = ()
-    if policy.recipe is devices.KAE and arguments.image is not None:
+    if policy.recipe.builtin and arguments.image is not None:
         raise errors.RefusedError(
             f"policy '{policy.name}' is a KAEPolicy, whose images have no names.",
             hint="Leave --image out; --device-plugin is for the version of the device plugin.",
         )
-    if policy.recipe is not devices.KAE:
+    if not policy.recipe.builtin:
         of_image = ("images", _image(arguments.image, policy))
     words = f"image {arguments.image}" if of_image else ""
     for option, (title, end) in _LISTS.items():
         wanted = getattr(arguments, option)
         if wanted is None:
             continue
-        path = (*policy.path, *end)
+        path = (*policy.written.rollout, *end)
         known = [entry["name"] for entry in _value(policy.source.data, path) or ()]
         if wanted not in known:
             field = wording.dotted(path)
@@ -163,7 +184,7 @@ def _part(arguments: argparse.Namespace, policy: definitions.Policy) -> tuple[st
 
 def _image(wanted: str | None, policy: definitions.Policy) -> str:
     """Return the name of an image of a policy's recipe. Raises RefusedError where it is none, or not given."""
-    known = sorted(definitions.images(policy))
+    known = sorted(policy.written.images)
     if wanted is None:
         raise errors.RefusedError(
             f"policy '{policy.name}' is of recipe '{policy.recipe.name}', and each image of it has a version.",
@@ -176,11 +197,12 @@ def _image(wanted: str | None, policy: definitions.Policy) -> str:
 
 
 def _inherited(policy: definitions.Policy, image: str | None) -> str | None:
-    """Return the version of a recipe's image that the whole policy has, its own or the recipe's; None for KAE."""
-    stack, offer = definitions.stack(policy.spec.driver), definitions.offer(policy.spec.devicePlugin)
-    if stack is not None and image is not None:
-        return stack.images[image]["version"]
-    return offer.version if offer is not None else None
+    """Return the version of an image that the whole policy has, its own or the recipe's; None without its name."""
+    if image is None or policy.recipe.builtin:
+        return None
+    if policy.driver is not None and image in policy.driver.images:
+        return policy.driver.images[image]["version"]
+    return policy.plugin.parts["version"] if policy.plugin is not None else None
 
 
 def _hint(wanted: str, known: Sequence[str], lead: str) -> str:

@@ -1,41 +1,64 @@
 """`kae compile`: compile policies/ and inventory/ into output/, or with --check compare output/ with the documents.
 
-The cache answers the whole call where nothing changed, and otherwise the clusters whose documents and output are
-unchanged. Heavy modules are imported only when something has to be compiled.
+The cache answers the whole call where nothing changed; `compile_anew`, which imports all that compiles, does the rest.
 """
 
 import argparse
-import functools
-import itertools
-import sys
-from collections.abc import Collection, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from compiler import cli, diagnostics, wording
+from compiler import cli, diagnostic_formats, diagnostics, wording
 from compiler.checks.output import foreign as foreign_checks
-from compiler.cli import findings
-from compiler.commands import compile_answer
+from compiler.cli import findings, options, parsing
 from compiler.output import foreign, scan
-from compiler.project import compile_call, package_data, project_file
+from compiler.packing import Packed
+from compiler.project import compile_call
 
 if TYPE_CHECKING:
-    from compiler.fleet import definitions
-    from compiler.output import write
-    from compiler.project.by_cluster import planned
+    from compiler.views import object_changes
+
+_STATES = {
+    "old": "output is not what the documents compile to",
+    "incomplete": "a compile was interrupted and left output incomplete",
+    "conflict": "a merge left files of the output in conflict",
+    "line-ends": "the output has the line ends of Windows, as git writes with core.autocrlf",
+    "edited": "output was edited by hand",
+    "foreign": "output holds files that the compiler did not write",
+    "removed": "output exists, but the cluster is no longer declared",
+}
 
 
-class _Compiled(NamedTuple):
-    """The clusters of a call, and the findings on all documents and outputs."""
+class Done(NamedTuple):
+    """The result for output/: states of clusters, findings on others' files in them and beside them, and changes."""
 
-    fleet: "definitions.Fleet"
-    asked: Sequence["planned.Planned[compile_call.Outcome]"]
-    """Also those that turned out to have no inventory and no KAECluster."""
-    outcomes: Sequence[compile_call.Outcome]
-    """Without clusters with errors."""
-    findings: diagnostics.Findings
-    """Those on documents and clusters."""
-    on_output: diagnostics.Findings
+    rows: list[tuple[str, str]]
+    foreign: diagnostics.Findings
+    diffs: Sequence[Packed[str]] = ()
+    changes: Sequence["object_changes.Said"] = ()
+    strangers: diagnostics.Findings = ()
+
+
+def declare(command: parsing.Parser) -> None:
+    """Declare the options of `kae compile`."""
+    command.examples(
+        "kae compile",
+        "kae compile --check > output.patch    show what a compile would change, and write nothing",
+        "kae compile --check --format github   annotate a pull request",
+        "kae compile --shard 0/4 --findings shard-0.json    on the first of four machines",
+    )
+    command.set_defaults(writes=True)
+    options.sources(command, by_shard=True)
+    options.verdict(command, has_formats=True)
+    options.jobs(command)
+    command.add_argument(
+        "--findings", dest="findings_file", metavar="FILE", help="write what `kae merge-findings` needs of the shard"
+    )
+    command.add_argument("--check", action="store_true", help="write nothing; fail where output/ differs")
+    options.accept(command, "let a removal pass, such as removes-drivers:east/tls")
+    command.add_argument("--output-dir", metavar="DIR", help="write to DIR instead of output/")
+    command.add_argument("--no-cache", action="store_true", help="neither read nor write .kae_cache/")
+    command.renamed = {**command.renamed, "--output": options.OUTPUT_FOLDER, "--dry-run": "Write --check."}
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -50,7 +73,11 @@ def run(arguments: argparse.Namespace) -> int:
         shard_files.require_place(arguments.findings_file, call.settings, call.output)
         shard_files.forget(Path(arguments.findings_file))
     code = None if leaves_findings else _unchanged(call)  # The cache keeps the findings of all clusters together.
-    return _compiled(call) if code is None else code
+    if code is not None:
+        return code
+    from compiler.commands import compile_anew  # noqa: PLC0415 - only here is there something to compile
+
+    return compile_anew.run(call)
 
 
 def _unchanged(call: compile_call.Call) -> int | None:
@@ -69,190 +96,55 @@ def _unchanged(call: compile_call.Call) -> int | None:
     if call.cache.digests.changed:
         call.save(call.cache)
     rows = [(name, "fine" if call.arguments.check else "unchanged") for name in wanted]
-    done = compile_answer.Done(rows, (), strangers=compile_answer.strangers(call, rows))
-    return compile_answer.end(call, compile_call.recorded(overall), done)
+    done = Done(rows, (), strangers=strangers(call, rows))
+    return end(call, compile_call.recorded(overall), done)
 
 
-def _compiled(call: compile_call.Call) -> int:
-    """Read the documents that changed, compile their clusters, and return the exit code."""
-    from compiler.commands import compile_cluster  # noqa: PLC0415 - only here is there something to compile
-
-    made = _made(call, frozenset(filter(call.is_current, call.inventories_of)))
-    stale, on_stale = _stale(call, made.fleet)
-    found = diagnostics.merged([*made.findings, *made.on_output, *on_stale])
-    on_changes = _on_changes(call, made, stale, found)
-    shown = diagnostics.merged([*found, *on_changes])
-    if findings.concluded(call.arguments, shown):
-        _leave_findings(call, made, [*on_stale, *on_changes], [])
-        findings.show(call.arguments, shown, clusters=[], changes=[], foreign=[], extra=[])
+def end(call: compile_call.Call, found: Iterable[diagnostics.Diagnostic], done: Done) -> int:
+    """Print the result and return the exit code."""
+    extra = foreign.extra_folders(call.output, call.settings.extra)
+    found = diagnostics.merged([*found, *done.strangers])
+    findings.show(
+        call.arguments,
+        found,
+        _text(call, done, extra),
+        clusters=[{"name": name, "state": state} for name, state in done.rows],
+        changes=diagnostic_formats.Items([change.data.value()] for change in done.changes if change.data),
+        foreign=[finding.span.file for finding in (*done.foreign, *done.strangers)],
+        extra=[{"folder": item.folder, "files": item.files} for item in extra],
+    )
+    if findings.concluded(call.arguments, found):
         return cli.WRONG
-    gone = compile_cluster.removed_objects(call, stale)
-    done = (_check if call.arguments.check else _write)(call, made.outcomes, stale)
-    done = done._replace(
-        changes=[*(item.objects for item in made.outcomes if item.objects), *gone],
-        strangers=compile_answer.strangers(call, done.rows),
-    )
-    _remember(call, made, found, done)
-    _leave_findings(call, made, [*on_stale, *on_changes, *done.foreign, *done.strangers], done.rows)
-    return compile_answer.end(call, [*shown, *done.foreign], done)
+    differs = done.strangers or any(state != "fine" for _, state in done.rows)
+    return cli.DIFFERS if call.arguments.check and differs else cli.FINE
 
 
-def _on_changes(
-    call: compile_call.Call, made: _Compiled, stale: Collection[str], found: diagnostics.Findings
-) -> list[diagnostics.Diagnostic]:
-    """Return the removals that nobody accepts; if none of them stops the call, also the findings on other changes."""
-    from compiler.changes import acceptance  # noqa: PLC0415 - only where something has to be compiled
-    from compiler.commands import compile_cluster  # noqa: PLC0415
-
-    removals = [
-        *compile_cluster.removed_policies(call, stale),
-        *(removal for item in made.outcomes for removal in item.removals),
-    ]
-    if not call.settings.has_errors(found):
-        findings.tell_unused(call.arguments.accept, acceptance.Removal, removals)
-    # A check has nothing to ask: the output that it compares with has been accepted.
-    asked = () if call.arguments.check else removals
-    refused = [item.told() for item in asked if not item.is_accepted(call.arguments.accept)]
-    if call.settings.has_errors(refused):
-        return refused
-    return [*refused, *(finding for item in made.outcomes for finding in item.changes)]
-
-
-def _remember(call: compile_call.Call, made: _Compiled, found: diagnostics.Findings, done: compile_answer.Done) -> None:
-    """Save the results for the next call if output/ is as they say."""
-    # The cache must not answer for an empty inventory, which a check lets pass and a compile asks for each time.
-    accepted = {file for each in made.asked for file, _ in each.inventories}
-    is_whole = not call.arguments.accept and all(item.name in accepted for item in call.inventories)
-    if is_whole and (not call.arguments.check or all(state == "fine" for _, state in done.rows)):
-        call.remember(made.outcomes, found)
-
-
-def _leave_findings(
-    call: compile_call.Call, made: _Compiled, others: Sequence[diagnostics.Diagnostic], rows: Sequence[tuple[str, str]]
-) -> None:
-    """Write the file for `kae merge-findings` if the call names one; `rows` are the states of the clusters."""
-    if call.arguments.findings_file is None:
-        return
-    from compiler.project.by_cluster import shard_files  # noqa: PLC0415 - only a shard writes it
-
-    states = dict(rows)
-    asked = {each.name for each in made.asked}
-    found = shard_files.Found(
-        shard=call.shard,
-        documents=call.documents,
-        is_check=call.arguments.check,
-        files=frozenset(item.name for item in call.inventories),
-        clusters=[each.with_answer(states.get(each.name)) for each in made.asked],
-        removed=[name for name, _ in rows if name not in asked],
-        others=(*made.on_output, *others),
-    )
-    shard_files.write(Path(call.arguments.findings_file), found)
-
-
-def _stale(call: compile_call.Call, fleet: "definitions.Fleet") -> tuple[tuple[str, ...], list[diagnostics.Diagnostic]]:
-    """Return the clusters of the call that have output and are no longer declared, and the findings on them."""
+def strangers(call: compile_call.Call, rows: Iterable[tuple[str, str]]) -> diagnostics.Findings:
+    """Return the findings on what is in output/ beside the folders of clusters; each shard looks at its part."""
     if call.arguments.cluster:
-        return (), []
-    from compiler.checks.output import changes as change_checks  # noqa: PLC0415 - only where something is compiled
-
-    declared = [cluster.name for cluster in fleet.clusters]
-    every = call.shard.of(scan.stale_clusters(call.output, declared, call.unmerged))
-    stale = tuple(name for name in every if name not in call.settings.extra)
-    removed = (change_checks.removed_cluster(call.settings.output, name) for name in stale)
-    return stale, [*project_file.of_outputs(call.settings, every), *removed]
-
-
-def _made(call: compile_call.Call, clean: Collection[str]) -> _Compiled:
-    """Return the clusters of the call; those that are `clean` are as the cache says."""
-    from compiler.commands import compile_cluster  # noqa: PLC0415 - only where something has to be compiled
-    from compiler.project import load  # noqa: PLC0415
-    from compiler.project.by_cluster import planned, workers  # noqa: PLC0415
-    from compiler.rendering import templates  # noqa: PLC0415
-
-    # A check has nothing to ask.
-    accepted = ["inventory-empty"] if call.arguments.check else call.arguments.accept
-    project = load.project(call.settings, (call.inputs, call.findings), accepted)
-    load.require_clusters(call.arguments.cluster, project.fleet.clusters)
-    _ask_git(call)
-    chosen = [item for item in project.fleet.clusters if call.takes(item.name)]
-    render = templates.renderer(package_data.templates(), package_data.bytecode())
-    total, shown = len(chosen), itertools.count(len(clean) + 1)
-    run = planned.of_clusters(
-        project,
-        [item for item in chosen if item.name not in clean],
-        functools.partial(compile_cluster.outcome, call, project.fleet.policies, render),
-        workers.Crew(call.arguments.jobs, lambda name: _progress(next(shown), total, name)),
-        [_recorded(call, name) for name in sorted(clean)],
-    )
-    _progress(0, 0, "")
-    skipped = {*clean, *(item.name for item in run.fleet.clusters if not call.shard.takes(item.name))}
-    on_output = load.on_output(call.settings, run.fleet, skipped, lambda: call.unmerged)
-    return _Compiled(
-        fleet=run.fleet,
-        asked=run.asked,
-        outcomes=run.answers,
-        findings=run.findings,
-        on_output=on_output,
+        return ()
+    entries = foreign.entries(call.output, [name for name, _ in rows], call.settings.extra)
+    return tuple(
+        foreign_checks.files(str(call.output), [name for name in entries if call.shard.takes(name.rstrip("/"))])
     )
 
 
-def _recorded(call: compile_call.Call, name: str) -> "planned.Planned[compile_call.Outcome]":
-    """Return a cluster that is as the cache records it."""
-    from compiler.project.by_cluster import planned  # noqa: PLC0415 - only where something has to be compiled
+def _text(call: compile_call.Call, done: Done, extra: Iterable[foreign.Extra]) -> Iterator[str]:
+    """Yield the answer for people; `patch` and `git apply` skip what stands before and after the diff."""
+    check = call.arguments.check
+    lines = [f"{name}: {text_of(state) if check else state}" for name, state in done.rows]
+    if done.strangers and check:
+        files = wording.listed((finding.span.file for finding in done.strangers), most=5)
+        lines.append(f"{files}: not written by the compiler")
+    lines += [f"{item.folder}: {wording.counted(item.files, 'file')} of your own, not compiled" for item in extra]
+    if done.changes:
+        from compiler.views import object_changes  # noqa: PLC0415 - only where something changes
 
-    record = call.cache.clusters[name]
-    found = compile_call.recorded(record)
-    return planned.Planned(
-        name=name,
-        inventories=tuple((item.name, name) for item in call.inventories_of[name]),
-        on_policies=found,
-        answer=compile_call.Outcome(name=name, key=call.cluster_key(name), digest=record.tree, findings=found),
-    )
-
-
-def _ask_git(call: compile_call.Call) -> None:
-    """Ask git what each cluster needs to know before processes are started, which would all ask the same."""
-    _ = call.tracked, call.unmerged
+        yield from (f"{line}\n" for line in object_changes.lines(done.changes))
+    yield from (diff.value() for diff in done.diffs)
+    yield "".join(f"{line}\n" for line in lines)
 
 
-def _progress(number: int, total: int, name: str) -> None:
-    """Show the progress through a fleet in one line, on terminals only; the last call clears it."""
-    if sys.stderr.isatty() and total != 1:
-        sys.stderr.write(f"\r\x1b[Kcompiling {number}/{total} {name}" if total else "\r\x1b[K")
-        sys.stderr.flush()
-
-
-def _write(
-    call: compile_call.Call, outcomes: Sequence[compile_call.Outcome], stale: Collection[str]
-) -> compile_answer.Done:
-    from compiler.output import write  # noqa: PLC0415 - a check does not write
-    from compiler.project.by_cluster import workers  # noqa: PLC0415
-
-    crew = workers.Crew(call.arguments.jobs)
-    trees = [item.compiled for item in outcomes if item.compiled]
-    written = write.write_trees(call.output, [*trees, *stale], unmerged=call.unmerged, each=crew.each)
-    changes = {item.cluster: item for item in written}
-    rows = []
-    for item in outcomes:
-        change = changes.get(item.name)
-        rows.append((item.name, _written(change) if change else "unchanged"))
-    rows.extend((name, "removed") for name in stale)
-    others = [foreign_checks.files(f"{call.output}/{item.cluster}", item.foreign) for item in written]
-    return compile_answer.Done(rows, tuple(finding for found in others for finding in found))
-
-
-def _written(change: "write.Written") -> str:
-    if change.written or change.removed:
-        return f"{wording.counted(len(change.written), 'file')} written, {len(change.removed)} removed"
-    return "index.json rewritten" if change.new_index else "unchanged"
-
-
-def _check(
-    call: compile_call.Call, outcomes: Sequence[compile_call.Outcome], stale: Collection[str]
-) -> compile_answer.Done:
-    rows = [(item.name, item.checked.state if item.checked else "fine") for item in outcomes]
-    rows.extend((name, "removed") for name in stale)
-    checked = [(item.name, item.checked) for item in outcomes if item.checked]
-    others = [foreign_checks.files(f"{call.output}/{name}", each.foreign) for name, each in checked]
-    strangers = tuple(finding for found in others for finding in found)
-    return compile_answer.Done(rows, strangers, tuple(each.diff for _, each in checked))
+def text_of(state: str) -> str:
+    """Return what the state of a cluster's output in a check is, for people."""
+    return _STATES.get(state, state)

@@ -7,17 +7,18 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from compiler import cli, devices, diagnostics, errors, names
+from compiler import cli, diagnostics, errors, names
+from compiler.cli import parsing
 from compiler.fleet import definitions
-from compiler.project import document_files, load, project_file, root
-from compiler.project.by_cluster import nodes
+from compiler.project import document_files, load, project_file
+from compiler.read import fleet as reader
 from compiler.settings import Settings
 
 
 class _Typed(NamedTuple):
     """A command line before the word at the cursor."""
 
-    parser: argparse.ArgumentParser
+    parser: parsing.Parser
     """The parser of its command, or of the whole command line."""
     option: argparse.Action | None
     """The option whose value the next word is."""
@@ -25,6 +26,12 @@ class _Typed(NamedTuple):
     """The last value of each option and argument, by destination."""
     arguments: int
     """How many arguments were typed that are no options."""
+
+
+def declare(command: parsing.Parser) -> None:
+    """Declare the options of `kae __complete`."""
+    command.set_defaults(in_project=False)
+    command.add_argument("line")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -39,31 +46,24 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _typed(words: Sequence[str]) -> _Typed:
-    parser: argparse.ArgumentParser = cli.parser()
+    parser = cli.parser()
     option, values, count = None, dict[str, str](), 0
     for word in words:
-        subparsers = _commands(parser)
+        commands = parser.commands()
         if option is not None:
             values[option.dest], option = word, None
         elif word.startswith("-"):
             found = parser._option_string_actions.get(word)
             option = found if found is not None and found.nargs != 0 else None
-        elif word in subparsers:
-            parser = subparsers[word]
+        elif word in commands:
+            parser = commands[word].declared()
         else:
             action = _argument(parser, count)
             values[action.dest if action else ""], count = word, count + 1
     return _Typed(parser, option, values, count)
 
 
-def _commands(parser: argparse.ArgumentParser) -> Mapping[str, argparse.ArgumentParser]:
-    for action in parser._actions:
-        if isinstance(action, argparse._SubParsersAction):
-            return {name: command for name, command in action.choices.items() if not name.startswith("_")}
-    return {}
-
-
-def _argument(parser: argparse.ArgumentParser, number: int) -> argparse.Action | None:
+def _argument(parser: parsing.Parser, number: int) -> argparse.Action | None:
     """Return the argument of a command by its position."""
     actions = [action for action in parser._actions if not action.option_strings]
     return actions[number] if number < len(actions) else None
@@ -72,7 +72,7 @@ def _argument(parser: argparse.ArgumentParser, number: int) -> argparse.Action |
 def _candidates(typed: _Typed, word: str) -> Iterable[str]:
     if typed.option is None and word.startswith("-"):
         return [name for name in typed.parser._option_string_actions if name.startswith("--") or len(word) == 1]
-    if typed.option is None and (verbs := _commands(typed.parser)):
+    if typed.option is None and (verbs := typed.parser.commands()):
         return verbs
     action = typed.option or _argument(typed.parser, typed.arguments)
     if action is None:
@@ -80,7 +80,7 @@ def _candidates(typed: _Typed, word: str) -> Iterable[str]:
     if action.choices is not None:
         return map(str, action.choices)
     os.chdir(typed.values.get("directory", "."))
-    root.enter(argparse.Namespace())
+    project_file.enter(argparse.Namespace())
     known = _KNOWN.get(action.dest)
     return known(typed.values) if known else ()
 
@@ -100,35 +100,32 @@ def _settings() -> Settings:
     return project_file.of(argparse.Namespace())
 
 
-def _policies(_: Mapping[str, str]) -> Iterable[str]:
-    return sorted(policy.name for policy in _documents().policies)
-
-
 def _nodes(_: Mapping[str, str]) -> Iterable[str]:
     project = load.project(_settings())
-    return (f"{cluster.name}/{name}" for cluster in project.fleet.clusters for name in nodes.names(project, cluster))
+    return (f"{cluster}/{name}" for cluster, name in load.nodes(project, project.fleet.clusters))
 
 
 def _parts(field: str) -> Callable[[Mapping[str, str]], Iterable[str]]:
     """Return the function that names the waves, frozen groups or mappings of the policy on the command line."""
 
     def named(values: Mapping[str, str]) -> Iterable[str]:
-        chosen = [policy.spec.driver for policy in _documents().policies if policy.name == values.get("policy")]
-        groups = {"wave": "waves", "frozen": "frozen"}
-        for driver in chosen:
-            entries = getattr(driver.rollout, groups[field]) if field in groups else driver.kernelMappings
-            yield from (entry.name for entry in entries)
+        for policy in _documents().policies:
+            if policy.name == values.get("policy"):
+                groups = (group.name for group in policy.groups if group.sort == field)
+                yield from groups if field in ("wave", "frozen") else (mapping.name for mapping in policy.mappings)
 
     return named
 
 
 def _images(values: Mapping[str, str]) -> Iterable[str]:
     chosen = [policy for policy in _documents().policies if policy.name == values.get("policy")]
-    return sorted({name for policy in chosen for name in definitions.images(policy)})
+    return sorted({name for policy in chosen if not policy.recipe.builtin for name in policy.written.images})
 
 
 def _recipes(_: Mapping[str, str]) -> Iterable[str]:
-    return sorted({devices.KAE.name, *(policy.recipe.name for policy in _documents().policies)})
+    return sorted(
+        {*(recipe.name for recipe in reader.BUILTIN), *(policy.recipe.name for policy in _documents().policies)}
+    )
 
 
 def _known_recipes(_: Mapping[str, str]) -> Iterable[str]:
@@ -159,12 +156,12 @@ _KNOWN: Mapping[str, Callable[[Mapping[str, str]], Iterable[str]]] = {
     "mapping": _parts("mapping"),
     "name": _schemas,
     "node": _nodes,
-    "policy": _policies,
+    "policy": lambda _: sorted(policy.name for policy in _documents().policies),
     "recipe": _known_recipes,
     "recipes": _recipes,
     "revision": _revisions,
     "to": _revisions,
-    "topic": lambda _: _commands(cli.parser()),
+    "topic": lambda _: cli.parser().commands(),
     "wave": _parts("wave"),
 }
 """The names that an option or an argument takes, by its destination."""

@@ -4,6 +4,7 @@ import argparse
 import sys
 
 from compiler import cli
+from compiler.cli import parsing
 
 # No shell expands an answer, as names come from documents.
 _BASH = """\
@@ -29,6 +30,17 @@ complete --command kae --no-files --arguments '(__kae_complete)'
 complete --command kae --condition 'not __kae_complete | string length --quiet' --force-files
 """
 _SCRIPTS = {"bash": _BASH, "fish": _FISH, "zsh": _ZSH}
+
+
+def declare(command: parsing.Parser) -> None:
+    """Declare the options of `kae completion`."""
+    command.examples(
+        'eval "$(kae completion bash)"                             in ~/.bashrc',
+        'eval "$(kae completion zsh)"                              in ~/.zshrc, below compinit',
+        "kae completion fish > ~/.config/fish/completions/kae.fish",
+    )
+    command.set_defaults(in_project=False)
+    command.add_argument("shell", choices=("bash", "fish", "zsh"))
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -5,8 +5,26 @@ import sys
 from dataclasses import replace
 
 from compiler import cli, diagnostics, names
+from compiler.cli import options, parsing
 from compiler.project import project_file
 from compiler.settings import Settings
+
+
+def declare(command: parsing.Parser) -> None:
+    """Declare the options of `kae config`."""
+    command.examples(
+        "kae config output",
+        "kae config output main    as kae.yaml of this branch says",
+        "kae config inventories",
+    )
+    command.add_argument(
+        "setting",
+        choices=("output", "inventories"),
+        help="output: the folder of outputs, refused where it is a link; inventories: a line for each cluster, with "
+        "tabs between its name, its file, the branch of its watcher, the path there, and `watcher` where it has one",
+    )
+    command.add_argument("revision", nargs="?", metavar="REV", help="as kae.yaml of this commit, branch or tag says")
+    options.shard(command)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -15,15 +33,14 @@ def run(arguments: argparse.Namespace) -> int:
         return _inventories(arguments)
     if arguments.shard.count > 1:
         cli.parser().error("the folder of outputs is one for all shards.", "Leave --shard out.")
-    settings = project_file.of(arguments) if arguments.revision is None else _earlier(arguments.revision)
+    if arguments.revision is None:
+        settings = project_file.of(arguments)
+    else:
+        from compiler.project.history import repository  # noqa: PLC0415 - only where git is asked
+
+        settings = replace(Settings(), output=repository.output(arguments.revision))
     sys.stdout.write(f"{project_file.output(settings)}\n")
     return cli.FINE
-
-
-def _earlier(revision: str) -> Settings:
-    from compiler.project.history import earlier_settings  # noqa: PLC0415 - only where git is asked
-
-    return replace(Settings(), output=earlier_settings.output(revision))
 
 
 def _inventories(arguments: argparse.Namespace) -> int:

@@ -4,27 +4,39 @@ import argparse
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
-from compiler import cli, devices, errors, recipes, wording
-from compiler.cli import findings
+from compiler import cli, errors, recipes, wording
+from compiler.cli import findings, options, parsing
 from compiler.fleet import assignment, selectors, taints
 from compiler.inventory import snapshot
 from compiler.planning import amounts, plan, pools
 from compiler.project import load, project_file
-from compiler.project.by_cluster import nodes, planned
+from compiler.project.by_cluster import planned
 from compiler.views import plan_data, plan_text, selection
+
+
+def declare(command: parsing.Parser) -> None:
+    """Declare the options of `kae explain`."""
+    command.examples(
+        "kae explain east/kp920-rack1-03",
+        "kae explain kp920-rack1-03 -o json    the cluster is not needed where one node has the name",
+    )
+    command.add_argument("node", metavar="CLUSTER/NODE", help="the node; CLUSTER/ may go where one node has the name")
+    options.repeatable(command, "--recipe", "NAME", "only what this recipe brings to the node", dest="recipes")
+    options.sources(command)
+    options.verdict(command)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the reasons for every component of one node."""
     project = load.project(project_file.of(arguments))
-    chosen = nodes.clusters(project, arguments.node, arguments.cluster)
+    chosen = load.clusters_with(project, arguments.node, arguments.cluster)
     run = planned.of_project(project, chosen, lambda view, _: view)
     found = run.findings
     if findings.concluded(arguments, found):
         findings.show(arguments, found)
         return cli.WRONG
     view, node = _found(run.answers, arguments.node)
-    selection.require("recipe", "Recipes", arguments.recipes, [each.recipe.name for each in view.every])
+    selection.require("recipe", "Recipes", arguments.recipes, [each.recipe.name for each in view.recipes])
     if arguments.shape != "text":
         findings.show(arguments, found, **data(view, node, arguments.recipes))
     else:
@@ -36,36 +48,40 @@ def _found(views: Sequence[plan.Plan], wanted: str) -> tuple[plan.Plan, snapshot
     """Return the node that `wanted` names, with the plan of its cluster. Raises WorldError without just one."""
     name = wanted.rpartition("/")[2]
     matches = [
-        (view, node) for view in views for decision in view.decisions for node in decision.nodes if node.name == name
+        (view, node)
+        for view in views
+        for decision in view.builtin.decisions
+        for node in decision.nodes
+        if node.name == name
     ]
     if not matches:
-        nodes.require(views[0], wanted)
+        load.require_node(views[0], wanted)
     if len(matches) > 1:
         clusters = wording.listed(view.cluster.name for view, _ in matches)
         raise errors.WorldError(f"clusters {clusters} have a node '{name}'.", hint="Write CLUSTER/NODE.")
     return matches[0]
 
 
-def _decision(view: plan.Plan, node: snapshot.Node) -> plan.Decision:
+def _decision(view: plan.RecipePlan, node: snapshot.Node) -> plan.Decision:
     return next(decision for decision in view.decisions if node in decision.nodes)
 
 
 def lines(view: plan.Plan, node: snapshot.Node, named: Collection[str] = ()) -> Iterator[str]:
     """Yield the explanation for people, line by line; that of all recipes where none is named."""
-    shown = [each for each in view.every if each.recipe.name in named] or plan_text.shown(view)
+    shown = [each for each in view.recipes if each.recipe.name in named] or plan_text.shown(view)
     profile = node.profile
     yield f"node {view.cluster.name}/{node.name}"
     yield f"  {profile.architecture}, {profile.os_image}, kernel {profile.kernel_version}"
     yield f"  taints: {', '.join(taints.text(taint) for taint in profile.taints) or 'none'}"
     for each in shown:
-        if each.recipe is not devices.KAE:
+        if not each.recipe.builtin:
             yield from ("", f"recipe {each.recipe.name}")
         if each.recipe.kinds:
             yield f"  devices: {_devices(each.recipe.kinds, node)}"
         yield from _of_recipe(each, _decision(each, node), node)
 
 
-def _of_recipe(view: plan.Plan, decision: plan.Decision, node: snapshot.Node) -> Iterator[str]:
+def _of_recipe(view: plan.RecipePlan, decision: plan.Decision, node: snapshot.Node) -> Iterator[str]:
     yield ""
     yield "policies"
     for entry in view.divisions:
@@ -84,7 +100,7 @@ def _of_recipe(view: plan.Plan, decision: plan.Decision, node: snapshot.Node) ->
         yield ""
         yield f"{title}: {landing.image or 'not here'}"
         yield f"  because {landing.reason}"
-        if title == "driver" and decision.pool:
+        if title == "driver" and decision.pool and not decision.recipe.builtin:
             yield from (f"  image {name}: {image}" for name, image in decision.pool.images)
         # A pre-installed component has no DaemonSet, and so no affinity.
         for term in terms:
@@ -146,17 +162,17 @@ def _devices(kinds: Sequence[recipes.Kind], node: snapshot.Node) -> str:
 
 
 def data(view: plan.Plan, node: snapshot.Node, named: Collection[str] = ()) -> dict[str, Any]:
-    """Return the explanation for programs: that of KAE, and of all other recipes where none is named."""
+    """Return the explanation for programs: that of the built-in recipe, and of all others where none is named."""
     stacks = [
         {"recipe": stack.recipe.name, **_data(stack, node), "images": plan_data.images(_decision(stack, node))}
-        for stack in view.stacks
+        for stack in view.others
         if stack.recipe.name in named or not named
     ]
     head = {"cluster": view.cluster.name, "node": node.name}
-    return {**head, **_data(view, node), **({"stacks": stacks} if view.stacks else {})}
+    return {**head, **_data(view.builtin, node), **({"stacks": stacks} if view.others else {})}
 
 
-def _data(view: plan.Plan, node: snapshot.Node) -> dict[str, Any]:
+def _data(view: plan.RecipePlan, node: snapshot.Node) -> dict[str, Any]:
     decision = _decision(view, node)
     return {
         "policy": decision.policy.name if decision.policy else None,
@@ -170,7 +186,7 @@ def _data(view: plan.Plan, node: snapshot.Node) -> dict[str, Any]:
 
 
 def _pool(division: pools.Division | None, node: snapshot.Node) -> dict[str, Any] | None:
-    if division is None or not division.policy.spec.driver.enabled:
+    if division is None or division.policy.installed is None:
         return None
     found = division.pool(node)
     return {"name": found.name if found else None, "label": division.label, "reasons": list(division.reasons(node))}

@@ -4,6 +4,14 @@ import argparse
 import sys
 
 from compiler import cli
+from compiler.cli import parsing
+
+
+def declare(command: parsing.Parser) -> None:
+    """Declare the options of `kae help`."""
+    command.examples("kae help compile")
+    command.set_defaults(in_project=False)
+    command.add_argument("topic", nargs="?", metavar="COMMAND", help="the command; all of them by default")
 
 
 def run(arguments: argparse.Namespace) -> int:

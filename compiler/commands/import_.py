@@ -2,22 +2,69 @@
 
 import argparse
 import os
+import re
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from compiler import cli, diagnostics, errors, schema, wording
-from compiler.cli import findings, piped
+from compiler import cli, diagnostics, errors, names, schema, wording
+from compiler.cli import findings, options, parsing
 from compiler.formats import decode
 from compiler.migrate import drafts, stacks
 from compiler.project import atomic, document_files, links, package_data, project_file
-from compiler.project.recipes import copies, schemas
+from compiler.project.recipes import copies
 from compiler.settings import Settings
 
 _NAMING = {"Recipe", "DevicePolicy"}
 """The kinds whose files name a schema in the folder of the recipes."""
 
 _HINT = "Run: kubectl get kaepolicy NAME -o yaml | kae import --cluster NAME"
+
+
+def declare(command: parsing.Parser) -> None:
+    """Declare the options of `kae import`."""
+    command.examples(
+        "kae import values.yaml --cluster east -o policies/east.yaml",
+        "kubectl get kaepolicy kae -o yaml | kae import --cluster east -o policies/east.yaml",
+        "kae import module.yaml --cluster east -o policies/kmod.yaml    a Module of KMM: also recipes/NAME/recipe.yaml",
+    )
+    command.add_argument(
+        "file",
+        nargs="?",
+        default="-",
+        help="values of a chart, a KAEPolicy, a Module of KMM, an Onload or a SpecialResource; - reads standard input",
+    )
+    command.add_argument(
+        "--cluster",
+        default="default",
+        type=options.cluster,
+        metavar="NAME",
+        help="the cluster's name (default: default)",
+    )
+    command.add_argument(
+        "--policy", type=_policy, metavar="NAME", help="the policy's name (default: the live object's, or kae)"
+    )
+    command.add_argument(
+        "--recipe", type=_policy, metavar="NAME", help="the recipe's name (default: that of the object)"
+    )
+    command.add_argument(
+        "--namespace", type=_namespace, metavar="NAME", help="the namespace of all objects (default: kae-operator)"
+    )
+    options.whole_file(command)
+
+
+def _policy(text: str) -> str:
+    """Return the name of a policy."""
+    form = f"lower-case letters, digits and '-', at most {names.POLICY_LENGTH}, and no '--'"
+    is_policy = len(text) <= names.POLICY_LENGTH and re.fullmatch(names.POLICY_PATTERN, text) is not None
+    return options.matching(text, is_policy, "the name of a policy", form)
+
+
+def _namespace(text: str) -> str:
+    """Return the name of a namespace."""
+    is_label = len(text) <= names.LABEL_LENGTH and re.fullmatch(names.LABEL_PATTERN, text) is not None
+    form = f"lower-case letters, digits and '-', at most {names.LABEL_LENGTH}"
+    return options.matching(text, is_label, "the name of a namespace", form)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -56,22 +103,23 @@ def _printed(places: Mapping[str | None, stacks.Made]) -> str:
 
 def _written(places: Mapping[str, stacks.Made], settings: Settings) -> str:
     """Write the documents with the schemas that they name, and return a line for each file. Raises WorldError."""
-    named = schemas.files(settings) if any(_NAMING & {*each.kinds} for each in places.values()) else ()
+    named = copies.schema_files(settings) if any(_NAMING & {*each.kinds} for each in places.values()) else ()
     for file, each in places.items():
         _require_new(file)
-        _require_folder(Path(file), made=bool(each.recipe))
+        if not each.recipe:  # The folder of a recipe is made.
+            _require_folder(Path(file))
     atomic.require_room(map(Path, (*places, *named)))
     for file, each in places.items():
         (atomic.write_with_folders if each.recipe else atomic.write_file)(Path(file), each.text)
     said = {file: wording.listed(f"a {kind}" for kind in each.kinds) for file, each in places.items()}
     if named:
-        said |= dict.fromkeys(schemas.write(settings), "a schema for editors")
+        said |= dict.fromkeys(copies.write_schemas(settings), "a schema for editors")
     return "".join(f"{wording.file_name(file)}: {what}\n" for file, what in said.items())
 
 
-def _require_folder(path: Path, *, made: bool) -> None:
-    """Raise WorldError where the folder of a named file is not there; that of a recipe is `made`."""
-    if not made and not os.path.lexists(path.parent):
+def _require_folder(path: Path) -> None:
+    """Raise WorldError where the folder of a named file is not there."""
+    if not os.path.lexists(path.parent):
         folder = wording.file_name(str(path.parent))
         raise errors.WorldError(
             f"'{wording.file_name(str(path))}' cannot be written: there is no folder '{folder}'.",
@@ -91,6 +139,6 @@ def _require_new(target: str | None) -> None:
 def _content(name: str) -> tuple[str, bytes]:
     """Return the name and the bytes of the source."""
     if name == "-":
-        return piped.content(_HINT)
+        return cli.piped(_HINT)
     links.require_inside(name, hint="Name the file itself.")
     return name, document_files.read(document_files.Input(name, Path(name)))

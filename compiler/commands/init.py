@@ -1,21 +1,31 @@
 """`kae init`: a new GitOps repository that compiles at once."""
 
 import argparse
+import hashlib
 import os
 import re
 import sys
+import urllib.error
+import urllib.parse
+import urllib.request
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 from compiler import __version__, cli, errors, names, release, wording
 from compiler.checks import images
-from compiler.commands import wheel
+from compiler.cli import options, parsing
 from compiler.inventory import canonical_form, snapshot
 from compiler.project import atomic, links, package_data
 
 _REQUIREMENTS = "ci/requirements.txt"
 _INSTALL = "ci/install.sh"
 """The pinned wheel of the CI jobs with what it needs, and the script that installs them."""
+
+WHEEL = f"kae_compiler-{__version__}-py3-none-any.whl"
+"""The requirements beside the wheel are those of this release, so it is the only one that fits."""
+
+_DOWNLOAD_S = 30
 
 _REGISTRY = "registry.example.com/team"
 """Stands for the registry that a person has not named; no image can be pulled from it."""
@@ -34,11 +44,59 @@ _BLOCK = re.compile(r"^ *#@shards\n(.*?)(?:^ *#@without\n(.*?))?^ *#@end\n", re.
 """Lines of a template that a repository with shards has, and behind `#` those that others have in their place."""
 
 
+class Wheel(NamedTuple):
+    """A wheel that jobs install."""
+
+    requirement: str
+    """The line of a requirements file."""
+    name: str = ""
+    """The path of the copy in the repository; empty where none is needed."""
+    content: bytes = b""
+
+
+def declare(command: parsing.Parser) -> None:
+    """Declare the options of `kae init`."""
+    command.examples(
+        "kae init",
+        "kae init fleet --cluster east --registry registry.example.com/team",
+        "kae init fleet --wheel dist/kae_compiler-VERSION-py3-none-any.whl",
+        "kae init --wheel https://example.com/kae_compiler-VERSION-py3-none-any.whl    also where a repository is",
+        "kae init fleet --shards 8",
+    )
+    command.set_defaults(in_project=False)
+    command.add_argument("path", nargs="?", default=".", metavar="DIR", help="where; the current folder by default")
+    command.add_argument(
+        "--cluster",
+        default="default",
+        type=options.cluster,
+        metavar="NAME",
+        help="the first cluster (default: default)",
+    )
+    command.add_argument("--registry", metavar="REGISTRY", help="where the images of the first policy are")
+    command.add_argument(
+        "--wheel",
+        metavar="URL|PATH",
+        help="the wheel of kae that the CI jobs install, pinned by its sha256; a file is copied into the repository",
+    )
+    command.add_argument(
+        "--shards", type=_shards, metavar="N", help="have N CI jobs share out the clusters, each on a machine"
+    )
+
+
+def _shards(text: str) -> int:
+    """Return a number of shards, of which a matrix of jobs has at most 200 on GitLab, and 256 on GitHub.
+
+    https://docs.gitlab.com/ci/yaml/#parallelmatrix
+    https://docs.github.com/actions/reference/limits
+    """
+    return options.number(text, 2, 200, "shards")
+
+
 def run(arguments: argparse.Namespace) -> int:
     """Make the files of a new repository, and print the next steps."""
     folder = Path(arguments.path)
     try:
-        pinned = wheel.of(arguments.wheel, folder) if arguments.wheel else None
+        pinned = _wheel(arguments.wheel, folder) if arguments.wheel else None
         if pinned:
             _require_inside(folder, (_REQUIREMENTS, pinned.name))
         is_made = all((folder / name).exists() for name in (_REQUIREMENTS, _INSTALL))
@@ -69,7 +127,7 @@ def _registry(registry: str | None) -> str | None:
     return None if registry is None else registry.rstrip("/")
 
 
-def _renew(folder: Path, pinned: wheel.Wheel) -> int:
+def _renew(folder: Path, pinned: Wheel) -> int:
     """Pin the wheel of this release in a repository that exists, and leave everything else in it."""
     atomic.write(folder / _REQUIREMENTS, _requirements(pinned))
     _copy(folder, pinned)
@@ -78,19 +136,19 @@ def _renew(folder: Path, pinned: wheel.Wheel) -> int:
     return cli.FINE
 
 
-def _requirements(pinned: wheel.Wheel | None) -> str:
+def _requirements(pinned: Wheel | None) -> str:
     """Return the requirements of the CI jobs: a wheel of kae, and what it needs."""
     needed = (Path(package_data.folder("templates")) / "init" / _REQUIREMENTS).read_text(encoding="utf-8")
     return (pinned.requirement if pinned else "") + needed
 
 
-def _copy(folder: Path, pinned: wheel.Wheel | None) -> None:
+def _copy(folder: Path, pinned: Wheel | None) -> None:
     if pinned and pinned.name:
         (folder / pinned.name).write_bytes(pinned.content)
 
 
 def texts(
-    cluster: str, registry: str | None = None, pinned: wheel.Wheel | None = None, shards: int | None = None
+    cluster: str, registry: str | None = None, pinned: Wheel | None = None, shards: int | None = None
 ) -> Mapping[str, str]:
     """Return every file of a new repository by its path, for a first cluster of this name.
 
@@ -176,3 +234,67 @@ def _missing(arguments: argparse.Namespace) -> Iterable[str]:
         yield f"Set the registry and the {of_person} in policies/policy.yaml."
     if arguments.wheel is None:
         yield "The CI jobs fail until `kae init --wheel URL|PATH` has pinned the wheel of kae that they install."
+
+
+def _wheel(place: str, folder: Path) -> Wheel:
+    """Return the wheel at a URL or a path, for a repository in `folder`. Raises WorldError."""
+    if "://" in place:
+        return _at_url(place)
+    path = Path(place)
+    _require_name(path.name, place)
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise errors.WorldError(
+            f"'{wording.file_name(place)}' cannot be read: {error.strerror or error}.",
+            hint="Build it with `make wheel`, or name the URL of a published one.",
+        ) from error
+    name = f"ci/{WHEEL}"
+    if path.resolve().is_relative_to(folder.resolve()):
+        return Wheel(_requirement(f"./{path.resolve().relative_to(folder.resolve()).as_posix()}", _digest(content)))
+    return Wheel(_requirement(f"./{name}", _digest(content)), name, content)
+
+
+def _at_url(place: str) -> Wheel:
+    """Return the wheel at a URL, which is downloaded once unless the URL ends with its digest."""
+    url, _, fragment = place.partition("#")
+    parts = urllib.parse.urlsplit(url)
+    if parts.scheme not in ("https", "http") or "@" in parts.netloc or re.search(r"\s", url):
+        raise errors.WorldError(
+            f"'{wording.escaped(place)}' is not the URL of a wheel.",
+            hint="Write https://HOST/PATH without a password, as the URL is committed.",
+        )
+    _require_name(urllib.parse.unquote(parts.path.rpartition("/")[2]), place)
+    if fragment and not re.fullmatch("sha256=[0-9a-f]{64}", fragment):
+        raise errors.WorldError(
+            f"'#{wording.escaped(fragment)}' is not a digest.", hint="Write #sha256= and 64 hexadecimal digits."
+        )
+    digest = fragment.removeprefix("sha256=") or _digest(_downloaded(url))
+    return Wheel(_requirement(f"kae-compiler @ {url}", digest))
+
+
+def _downloaded(url: str) -> bytes:
+    try:
+        with urllib.request.urlopen(url, timeout=_DOWNLOAD_S) as answer:  # noqa: S310 - the scheme is judged before
+            content: bytes = answer.read()
+            return content
+    except (urllib.error.URLError, OSError) as error:
+        raise errors.WorldError(
+            f"'{wording.escaped(url)}' cannot be downloaded: {getattr(error, 'reason', error)}.",
+            hint=f"Name the URL with its digest, {wording.escaped(url)}#sha256=HEX, or the path of the wheel.",
+        ) from error
+
+
+def _require_name(name: str, place: str) -> None:
+    if name != WHEEL:
+        raise errors.WorldError(
+            f"'{wording.escaped(place)}' is not the wheel of kae {__version__}.", hint=f"Its name is {WHEEL}."
+        )
+
+
+def _requirement(source: str, digest: str) -> str:
+    return f"{source} --hash=sha256:{digest}\n"
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()

@@ -9,17 +9,28 @@ from pathlib import Path
 from compiler import cli, diagnostics, errors, schema, wording
 from compiler.checks import inventory
 from compiler.checks.clusters import cluster as cluster_checks
-from compiler.cli import findings, live, piped
-from compiler.fleet import parse
+from compiler.cli import findings, live, options, parsing
+from compiler.fleet import clusters
 from compiler.formats import decode, documents
 from compiler.inventory import canonical_form, reduction, snapshot
-from compiler.model import cluster
 from compiler.project import atomic, links, load, package_data, project_file
+from compiler.read import fleet as reader
 
 _KINDS = ("List", "NodeList", "NodeInventory")
 _OF_CLUSTERS = ("cluster-undeclared", "cluster-unknown")
 """Errors that a first inventory may end."""
 _HINT = "Run: kubectl get nodes -o json | kae inventory --cluster NAME"
+
+
+def declare(command: parsing.Parser) -> None:
+    """Declare the options of `kae inventory`."""
+    command.examples(
+        "kubectl get nodes -o json | kae inventory --cluster east -o inventory/east.json",
+        "kae inventory --cluster east --context east-admin -o inventory/east.json",
+    )
+    command.add_argument("--cluster", required=True, type=options.cluster, metavar="NAME", help="the cluster's name")
+    options.whole_file(command)
+    live.options(command)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -61,19 +72,19 @@ def _is_live(arguments: argparse.Namespace) -> bool:
     return arguments.kubeconfig is not None or arguments.context is not None or bool(sys.stdin and sys.stdin.isatty())
 
 
-def _live(arguments: argparse.Namespace, spec: cluster.KAEClusterSpec) -> snapshot.Inventory:
+def _live(arguments: argparse.Namespace, spec: clusters.Spec) -> snapshot.Inventory:
     """Return the inventory of the nodes that the API server lists."""
     reducer = reduction.Reducer(spec.watcher.ignoreLabels, spec.watcher.inventory.labels)
     nodes = sorted(live.cluster(arguments).snapshot(reducer.node), key=lambda node: node.name)
     return snapshot.Inventory(cluster=snapshot.ClusterName(arguments.cluster), file="", nodes=tuple(nodes))
 
 
-def _piped(arguments: argparse.Namespace, spec: cluster.KAEClusterSpec) -> snapshot.Inventory | None:
+def _piped(arguments: argparse.Namespace, spec: clusters.Spec) -> snapshot.Inventory | None:
     """Return the inventory of the list on standard input; None where that is wrong, after printing the findings."""
     name = arguments.cluster
-    found, unreadable = decode.decode(*piped.content(_HINT))
+    found, unreadable = decode.decode(*cli.piped(_HINT))
     _require_nodes(found)
-    judge = schema.Judge(package_data.schemas())
+    judge = _judge()
     judged = [(document, *judge.judge(document)) for document in found]
     nodes = [document for document, kind, faults in judged if kind in _KINDS and not faults]
     faults = [*unreadable, *(fault for _, _, faults in judged for fault in faults)]
@@ -85,7 +96,7 @@ def _piped(arguments: argparse.Namespace, spec: cluster.KAEClusterSpec) -> snaps
     if diagnostics.has_errors(shown) or not nodes:
         return None
     # A list of nodes belongs to the cluster that its file is named after; this one has the name from the call.
-    read = parse.inventory_of(dataclasses.replace(nodes[0], file=f"{name}.json"), spec)
+    read = reader.inventory_of(dataclasses.replace(nodes[0], file=f"{name}.json"), spec)
     if read.cluster != name:
         raise errors.RefusedError(f"standard input holds the inventory of cluster '{read.cluster}', not of '{name}'.")
     return read
@@ -102,15 +113,23 @@ def _require_nodes(found: Sequence[documents.Document]) -> None:
             raise errors.RefusedError(f"standard input holds a list of {wording.cut(held)}s, not of Nodes.", hint=_HINT)
 
 
-def _settings(arguments: argparse.Namespace) -> tuple[cluster.KAEClusterSpec, diagnostics.Findings]:
+def _settings(arguments: argparse.Namespace) -> tuple[clusters.Spec, diagnostics.Findings]:
     """Return the settings of the cluster, defaults if it is not declared, and the errors that leave its labels open.
 
     Such are labels that it must not ignore, and documents that may say which it ignores, and cannot be read.
     """
     name, settings = arguments.cluster, project_file.of(arguments)
     declared, found = load.policies(settings)
-    own = next((item for item in declared.clusters if item.name == name), parse.default_cluster(name))
+    own = next(
+        (item for item in declared.clusters if item.name == name), reader.default_cluster(name, _judge().complete)
+    )
     if own.source is not None and not own.spec.watcher.ignoreLabels and not own.spec.watcher.inventory.labels:
         return own.spec, ()
     faults = (item for item in found if item.code not in _OF_CLUSTERS and settings.has_errors([item]))
-    return own.spec, diagnostics.merged([*faults, *cluster_checks.ignored_labels(declared.policies, own)])
+    return own.spec, diagnostics.merged(
+        [*faults, *cluster_checks.ignored_labels(declared.policies, reader.BUILTIN, own)]
+    )
+
+
+def _judge() -> schema.Judge:
+    return schema.Judge(package_data.schemas())

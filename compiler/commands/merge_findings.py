@@ -5,11 +5,23 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from compiler import cli, diagnostics, errors, wording
-from compiler.cli import findings
-from compiler.commands import compile_answer
+from compiler.cli import findings, options, parsing
+from compiler.commands import compile as compile_
 from compiler.output import cache
 from compiler.project import compile_call, document_files, load, project_file
 from compiler.project.by_cluster import planned, shard_files
+
+
+def declare(command: parsing.Parser) -> None:
+    """Declare the options of `kae merge-findings`."""
+    command.examples(
+        "kae merge-findings shard-*.json",
+        "kae merge-findings --format github shard-0.json shard-1.json",
+    )
+    command.add_argument(
+        "files", nargs="+", metavar="FILE", help="what `kae compile --shard I/N --findings` has written"
+    )
+    options.verdict(command, has_formats=True)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -48,5 +60,5 @@ def run(arguments: argparse.Namespace) -> int:
 def _lines(found: Sequence[shard_files.Found], rows: Sequence[tuple[str, str]], *, is_check: bool) -> Iterator[str]:
     """Yield the clusters that are not as they should be, and the number of all."""
     if is_check:
-        yield from (f"{name}: {compile_answer.text_of(state)}" for name, state in rows if state != "fine")
+        yield from (f"{name}: {compile_.text_of(state)}" for name, state in rows if state != "fine")
     yield f"{wording.counted(len(rows), 'cluster')} in {wording.counted(len(found), 'shard')}"

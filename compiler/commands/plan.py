@@ -4,13 +4,13 @@ import argparse
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from compiler import cli, devices, diagnostic_formats, diagnostics, pipeline
-from compiler.cli import findings
+from compiler import cli, diagnostic_formats, diagnostics, pipeline, recipes
+from compiler.cli import findings, options, parsing
 from compiler.fleet import assignment, definitions, label_selector
 from compiler.packing import Packed
 from compiler.planning import plan
 from compiler.project import load, package_data, project_file
-from compiler.project.by_cluster import nodes, planned, workers
+from compiler.project.by_cluster import planned, workers
 from compiler.rendering import layout, templates
 from compiler.views import plan_data, plan_text, selection
 
@@ -20,7 +20,7 @@ class _Part:
     """The printed text of a cluster, small enough to be kept for every cluster of a fleet."""
 
     name: str
-    counts: Mapping[str, plan_text.Counts]
+    counts: Mapping[recipes.Rank, plan_text.Counts]
     """By recipe."""
     named: frozenset[tuple[str, str]] = frozenset()
     """The nodes that the call names and the cluster has."""
@@ -28,6 +28,44 @@ class _Part:
     details: tuple[str, ...] = ()
     nodes: Packed[tuple[plan_data.Nodes, ...]] | None = None
     """None for people."""
+
+
+def declare(command: parsing.Parser) -> None:
+    """Declare the options of `kae plan`."""
+    command.examples(
+        "kae plan | less",
+        "kae plan --problems",
+        "kae plan --policy tls -l 'zone in (a, b),!gpu'",
+        "kae plan --cluster east -o json",
+        "kae plan -o ndjson    a line for each node, for programs that read large fleets",
+    )
+    options.sources(command, by_shard=True)
+    options.repeatable(command, "--policy", "NAME", "only the nodes of this policy")
+    text = "only the plan of this recipe, of which kae is the one of KAEPolicies"
+    options.repeatable(command, "--recipe", "NAME", text, dest="recipes")
+    options.repeatable(command, "--node", "NODE", "only this node, or CLUSTER/NODE")
+    command.add_argument(
+        "-l",
+        "--selector",
+        type=_labels,
+        default="",
+        metavar="SELECTOR",
+        help="only nodes with these labels, in kubectl's syntax: a=b, a!=b, 'a in (b, c)', a, '!a'",
+    )
+    command.add_argument("--problems", action="store_true", help="only nodes without what their policy promises")
+    options.strict(command)
+    options.answer(command, "ndjson")
+    options.jobs(command)
+    options.quiet(command)
+
+
+def _labels(text: str) -> str:
+    """Return a label selector that parses."""
+    try:
+        label_selector.parse(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{error}.") from error
+    return text
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -53,7 +91,9 @@ def _clusters(arguments: argparse.Namespace, project: load.Project) -> Sequence[
     if arguments.node and arguments.shard.count > 1:
         cli.parser().error("--node and --shard both choose clusters.", "Leave one of them out.")
     load.require_clusters(arguments.cluster, project.fleet.clusters)
-    holding = {cluster.name for node in arguments.node for cluster in nodes.clusters(project, node, arguments.cluster)}
+    holding = {
+        cluster.name for node in arguments.node for cluster in load.clusters_with(project, node, arguments.cluster)
+    }
     chosen = [item for item in project.fleet.selected(arguments.cluster) if arguments.shard.takes(item.name)]
     return [item for item in chosen if item.name in holding] if arguments.node else chosen
 
@@ -65,7 +105,10 @@ def _selection(
         here = [policy for cluster in chosen for policy in assignment.in_cluster(project.fleet.policies, cluster.name)]
         selection.require("policy", "Policies", arguments.policy, {policy.name for policy in here})
         selection.require(
-            "recipe", "Recipes", arguments.recipes, {devices.KAE.name, *(policy.recipe.name for policy in here)}
+            "recipe",
+            "Recipes",
+            arguments.recipes,
+            {recipe.name for recipe in (*project.fleet.builtin, *(policy.recipe for policy in here))},
         )
     named = [node.rpartition("/") for node in arguments.node]
     return selection.Selection(
@@ -100,16 +143,16 @@ def _part(arguments: argparse.Namespace, whole: plan.Plan, wanted: selection.Sel
 
 def privileges(view: plan.Plan) -> plan_data.Privileges:
     """Return what the programs of each recipe may do in a cluster, as privileges.txt has it."""
-    if not view.stacks:
+    if not view.others:
         return {}
     render = templates.renderer(package_data.templates(), package_data.bytecode())
     found = layout.privileges(pipeline.render_cluster(view, render)[1])
     programs = {
         program: stack.recipe.name
-        for stack in view.stacks
+        for stack in view.others
         for program in (stack.recipe.driver, stack.recipe.device_plugin)
     }
-    by_recipe: dict[str, list[str]] = {stack.recipe.name: [] for stack in view.stacks}
+    by_recipe: dict[str, list[str]] = {stack.recipe.name: [] for stack in view.others}
     for privilege in found:
         by_recipe[programs[privilege.program]].append(str(privilege))
     return by_recipe
@@ -158,4 +201,4 @@ def _require_nodes(
     for wanted in named:
         stated, _, name = wanted.rpartition("/")
         if not any(name == own and stated in ("", cluster) for cluster, own in known):
-            raise nodes.unknown(wanted, nodes.full_names(project, chosen, is_full=bool(stated)))
+            raise load.unknown_node(wanted, load.nodes(project, chosen))

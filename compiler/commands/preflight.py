@@ -1,20 +1,70 @@
-"""`kae preflight`: the policies and images that would serve a kernel that no node runs yet."""
+"""`kae preflight`: the policies and images that would serve a kernel that no node runs yet.
+
+With --image, whether an image holds the driver that its policies put on nodes.
+"""
 
 import argparse
+import json
+import re
+import sys
+import tarfile
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from compiler import cli, devices
-from compiler.cli import findings
-from compiler.commands import preflight_image
-from compiler.planning import plan, preflight, supported
+from compiler import cli, errors, names, recipes, wording
+from compiler.checks import driver_images
+from compiler.cli import findings, options, parsing
+from compiler.planning import driver_image, images, plan, preflight
 from compiler.project import project_file
 from compiler.project.by_cluster import planned, workers
 
-Answers = Mapping[str, Sequence[preflight.Answer]]
-"""The answers of a cluster's policies by recipe, KAE's first."""
+Answers = Sequence[tuple[recipes.Recipe, Sequence[preflight.Answer]]]
+"""The answers of a cluster's policies by recipe, the built-in one's first."""
 Answered = Sequence[tuple[str, Answers]]
 """The answers of each cluster."""
+_Uses = Sequence[tuple[str, driver_image.Use]]
+"""The pools that take an image, each with its cluster's name."""
+
+_BYTES = 4 << 20
+"""The most that a registry must take of a manifest: https://github.com/opencontainers/distribution-spec."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Labelled:
+    """An image's labels, with its names where they are known."""
+
+    names: tuple[str, ...]
+    labels: Mapping[str, str]
+
+
+def declare(command: parsing.Parser) -> None:
+    """Declare the options of `kae preflight`."""
+    command.examples(
+        "kae preflight --kernel 5.10.0-216.0.0.115.oe2203sp4.aarch64",
+        "kae preflight --kernel 6.6.0-28.0.0.34.oe2403.aarch64 --os 'openEuler 24.03 (LTS)' --cluster east",
+        "skopeo inspect docker://IMAGE | kae preflight --image IMAGE",
+        "kae preflight --image driver.tar    as `podman save --format oci-archive -o driver.tar IMAGE` writes it",
+    )
+    subject = command.add_mutually_exclusive_group(required=True)
+    subject.add_argument("--kernel", type=_kernel, metavar="VERSION", help="the kernel, as `uname -r` prints it")
+    subject.add_argument(
+        "--image",
+        type=options.utf8,
+        metavar="IMAGE|FILE",
+        help="an image with a driver, inspected on standard input, or an archive of it: what do its labels lack?",
+    )
+    command.add_argument("--os", metavar="NAME", help="the operating system, as a Node's osImage says it")
+    options.sources(command)
+    options.answer(command)
+    options.quiet(command)
+
+
+def _kernel(text: str) -> str:
+    """Return the version of a kernel."""
+    is_kernel = len(text) <= names.KERNEL_LENGTH and re.fullmatch(names.KERNEL_PATTERN, text) is not None
+    return options.matching(text, is_kernel, "a kernel's full version", "the output of `uname -r`")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -22,7 +72,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.image is not None:
         if arguments.os is not None:
             cli.parser().error("--os is about --kernel.", "Leave it out: the labels of an image name no system.")
-        return preflight_image.run(arguments)
+        return _of_image(arguments)
     run = planned.of_settings(
         project_file.of(arguments),
         arguments.cluster,
@@ -45,26 +95,26 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _answers(view: plan.Plan, kernel: str) -> Answers:
-    return {
-        each.recipe.name: [preflight.answer(division, kernel, view.cluster.spec) for division in each.divisions]
-        for each in view.every
-    }
+    return [
+        (each.recipe, [preflight.answer(division, kernel, view.cluster.spec) for division in each.divisions])
+        for each in view.recipes
+    ]
 
 
 def _is_served(answered: Answered) -> bool:
-    return any(answer.is_served for _, every in answered for answers in every.values() for answer in answers)
+    return any(answer.is_served for _, every in answered for _, answers in every for answer in answers)
 
 
 def lines(arguments: argparse.Namespace, answered: Answered) -> Iterator[str]:
     """Yield the lines of the answer for people."""
     yield f"kernel {arguments.kernel}" + (f", {arguments.os}" if arguments.os else "")
     for name, every in answered:
-        for recipe, answers in every.items():
-            if recipe == devices.KAE.name:
+        for recipe, answers in every:
+            if recipe.builtin:
                 yield f"cluster {name}"
-                yield from () if answers or every.keys() - {recipe} else ("  no policy holds here",)
+                yield from () if answers or len(every) > 1 else ("  no policy holds here",)
             else:
-                yield f"cluster {name}, recipe {recipe}"
+                yield f"cluster {name}, recipe {recipe.name}"
             for answer in answers:
                 yield from _lines(answer)
     if not _is_served(answered):
@@ -84,7 +134,7 @@ def _remarks(arguments: argparse.Namespace, answered: Answered) -> Iterator[str]
     every = [
         (recipe, offer)
         for _, by_recipe in answered
-        for recipe, answers in by_recipe.items()
+        for recipe, answers in by_recipe
         for answer in answers
         for offer in answer.offers
     ]
@@ -92,11 +142,13 @@ def _remarks(arguments: argparse.Namespace, answered: Answered) -> Iterator[str]
         yield f"{image} has to hold the modules, below /opt/lib/modules/{arguments.kernel}/."
     for image in sorted({image for _, offer in every for image in offer.named}):
         yield f"{image} has to be there: it is named after the kernel."
-    if any(offer.source != "inTree" for recipe, offer in every if recipe == devices.KAE.name):
-        if arguments.os and not supported.is_system(arguments.os):
-            yield f"KAE's driver is not known to support '{arguments.os}'."
-        if not supported.is_kernel(arguments.kernel):
-            yield f"KAE's driver is not known to support the kernel '{arguments.kernel}'."
+    brought = {recipe.name: recipe for recipe, offer in every if offer.source != "inTree"}
+    for recipe in brought.values():
+        support, whose = recipe.support, f"{recipe.words.software}'s driver is not known to support"
+        if support and arguments.os and not support.has_system(arguments.os):
+            yield f"{whose} '{arguments.os}'."
+        if support and not support.has_kernel(arguments.kernel):
+            yield f"{whose} the kernel '{arguments.kernel}'."
 
 
 def data(arguments: argparse.Namespace, answered: Answered, remarks: list[str]) -> dict[str, Any]:
@@ -111,9 +163,9 @@ def data(arguments: argparse.Namespace, answered: Answered, remarks: list[str]) 
 
 
 def _cluster(name: str, every: Answers) -> dict[str, Any]:
-    policies = {recipe: [_answer(answer) for answer in answers] for recipe, answers in every.items()}
-    stacks = [{"recipe": recipe, "policies": own} for recipe, own in policies.items() if recipe != devices.KAE.name]
-    return {"name": name, "policies": policies[devices.KAE.name], **({"stacks": stacks} if stacks else {})}
+    (_, first), *others = ((recipe.name, [_answer(answer) for answer in answers]) for recipe, answers in every)
+    stacks = [{"recipe": recipe, "policies": own} for recipe, own in others]
+    return {"name": name, "policies": first, **({"stacks": stacks} if stacks else {})}
 
 
 def _answer(answer: preflight.Answer) -> dict[str, Any]:
@@ -132,3 +184,188 @@ def _answer(answer: preflight.Answer) -> dict[str, Any]:
             for offer in answer.offers
         ],
     }
+
+
+def _of_image(arguments: argparse.Namespace) -> int:
+    """Print where an image would be used; return 1 where it lacks something there, or no policy takes it."""
+    image, content = _image(arguments)
+    run = planned.of_settings(
+        project_file.of(arguments),
+        arguments.cluster,
+        lambda view, _: (
+            [(view.cluster.name, use) for use in driver_image.uses(view, image)],
+            driver_image.recipes_of(view, image),
+        ),
+    )
+    # Warnings are about the nodes of today, and the question is about the image.
+    found = findings.without_warnings(arguments, run.findings)
+    if findings.concluded(arguments, found):
+        findings.show(arguments, found)
+        return cli.WRONG
+    used = [use for uses, _ in run.answers for use in uses]
+    recipes = sorted({recipe for _, others in run.answers for recipe in others})
+    if not used and recipes:
+        raise errors.RefusedError(
+            f"'{wording.escaped(image)}' is an image of recipe '{recipes[0]}', and only images of KAE's driver have "
+            "labels that tell their kernels.",
+            hint="`kae preflight --kernel VERSION` lists the images that a kernel needs.",
+        )
+    if not used:
+        raise errors.RefusedError(
+            f"no policy installs a driver from '{wording.escaped(image)}'.",
+            hint="Name it as output/CLUSTER/images.txt does; an archive has the name that it was saved by.",
+        )
+    found = findings.with_severities(
+        arguments, [item for name, use in used for item in driver_images.findings(image, content, name, use)]
+    )
+    findings.show(arguments, found, "".join(_image_lines(image, content, used)), **_image_data(image, content, used))
+    return findings.exit_code(arguments, found)
+
+
+def _image(arguments: argparse.Namespace) -> tuple[str, driver_image.Content]:
+    """Return the name and the content of the image that the call names; raise RefusedError without labels."""
+    image = arguments.image
+    if Path(image).is_file():
+        labelled = _of_archive(Path(image))
+        if len(labelled.names) != 1:
+            said = f"has the names {wording.listed(labelled.names)}" if labelled.names else "has no name"
+            raise errors.RefusedError(
+                f"the image in {wording.file_name(image)} {said}.",
+                hint="Save it by the one name that policies give it.",
+            )
+        (image,), labels = labelled.names, labelled.labels
+    else:
+        hint = f"Run: skopeo inspect docker://{wording.escaped(image)} | kae preflight --image {wording.escaped(image)}"
+        if sys.stdin is not None and sys.stdin.isatty():
+            raise errors.RefusedError(f"{wording.file_name(image)} is no file, and nothing is piped.", hint=hint)
+        inspected = _of_inspection(cli.piped(hint)[1])
+        known = sorted({images.name(name) for name in inspected.names})
+        if known and images.name(image) not in known:
+            other = wording.listed(map(wording.escaped, known), most=1)
+            raise errors.RefusedError(
+                f"standard input is about {other}, and not about '{wording.escaped(image)}'.", hint=hint
+            )
+        labels = inspected.labels
+    content = driver_image.content(labels)
+    if content is None:
+        raise errors.RefusedError(
+            f"the image '{wording.escaped(image)}' has no label {driver_image.LABEL}version.",
+            hint="Build it as docs/driver-image.md says.",
+        )
+    return image, content
+
+
+def _image_lines(image: str, content: driver_image.Content, used: _Uses) -> Iterator[str]:
+    """Yield the lines of the answer for people."""
+    yield f"{wording.escaped(image)}\n"
+    yield f"  driver   {wording.escaped(content.version)}\n"
+    yield f"  sources  {wording.escaped(', '.join(sorted(content.sources)) or 'none')}\n"
+    yield f"  kernels  {', '.join(sorted(content.kernels)) or 'none'}\n"
+    for cluster, use in used:
+        counts = wording.counted(sum(use.nodes.values()), "node")
+        yield f"  cluster {cluster}, policy {use.policy.name}, pool {use.pool.name}: {counts} by {use.source}\n"
+
+
+def _image_data(image: str, content: driver_image.Content, used: _Uses) -> dict[str, Any]:
+    """Return the answer for programs."""
+    return {
+        "image": image,
+        "driver": content.version,
+        "sources": sorted(content.sources),
+        "kernels": sorted(content.kernels),
+        "uses": [
+            {
+                "cluster": cluster,
+                "policy": use.policy.name,
+                "pool": use.pool.name,
+                "source": use.source,
+                "nodes": dict(use.nodes),
+            }
+            for cluster, use in used
+        ],
+    }
+
+
+def _of_archive(path: Path) -> _Labelled:
+    """Return the labels of an archive, as `podman save` and `docker save` write it.
+
+    Formats: https://github.com/opencontainers/image-spec/blob/main/image-layout.md, and manifest.json of Docker's
+    archives. Raises RefusedError where a file is none of these, or holds several images.
+    """
+    try:
+        with tarfile.open(path) as archive:
+            return _of_docker(archive) if "manifest.json" in archive.getnames() else _of_layout(archive)
+    except (tarfile.TarError, EOFError, LookupError, TypeError, AttributeError, ValueError, RecursionError) as error:
+        raise errors.RefusedError(
+            f"{wording.file_name(str(path))} is no archive of one image.",
+            hint="Write it by `podman save --format oci-archive -o FILE IMAGE`.",
+        ) from error
+
+
+def _of_inspection(text: bytes) -> _Labelled:
+    """Return the labels in the answer of `skopeo inspect`, `podman image inspect`, `docker image inspect` or their kin.
+
+    The names are those in the answer; skopeo's has no tag.
+
+    Raises RefusedError where it is none of these.
+    """
+    try:
+        data = json.loads(text)
+        (image,) = data if isinstance(data, list) else (data,)
+        # In skopeo's answer RepoTags are bare tags.
+        names = (image["Name"],) if image.get("Name") else (*_list(image, "RepoTags"), *_list(image, "RepoDigests"))
+        return _Labelled(names=tuple(map(str, names)), labels=_labels(image))
+    except (TypeError, AttributeError, ValueError, RecursionError) as error:
+        raise errors.RefusedError(
+            "standard input is not what a program says of one image.", hint="Pipe the JSON of `skopeo inspect`."
+        ) from error
+
+
+def _list(image: Mapping[str, Any], key: str) -> Sequence[Any]:
+    return image.get(key) or ()
+
+
+def _of_docker(archive: tarfile.TarFile) -> _Labelled:
+    (image,) = _json(archive, "manifest.json")
+    names = tuple(map(str, image.get("RepoTags") or ()))
+    return _Labelled(names=names, labels=_labels(_json(archive, image["Config"])))
+
+
+def _of_layout(archive: tarfile.TarFile) -> _Labelled:
+    (entry,) = _json(archive, "index.json")["manifests"]
+    said = entry.get("annotations") or {}
+    # Where containerd or BuildKit write the first, the second is the tag alone.
+    name = said.get("io.containerd.image.name") or said.get("org.opencontainers.image.ref.name")
+    first, *others = [_labels(_blob(archive, manifest["config"])) for manifest in _manifests(archive, entry)]
+    if any(labels != first for labels in others):
+        raise ValueError("the images of several platforms hold different drivers")
+    return _Labelled(names=(str(name),) if name else (), labels=first)
+
+
+def _manifests(archive: tarfile.TarFile, entry: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """Yield the manifest of an image, or of each platform of an index; BuildKit's attestations are for none."""
+    manifest = _blob(archive, entry)
+    if "config" in manifest:
+        yield manifest
+        return
+    for part in manifest["manifests"]:
+        if (part.get("platform") or {}).get("architecture") != "unknown":
+            yield _blob(archive, part)
+
+
+def _blob(archive: tarfile.TarFile, descriptor: Mapping[str, Any]) -> Any:
+    return _json(archive, f"blobs/{descriptor['digest'].replace(':', '/')}")
+
+
+def _json(archive: tarfile.TarFile, name: str) -> Any:
+    file = archive.extractfile(name)
+    if file is None:
+        raise ValueError(f"{name} is no file")
+    return json.loads(file.read(_BYTES))
+
+
+def _labels(image: Mapping[str, Any]) -> Mapping[str, str]:
+    """Return the labels in an image's config, or in what a program says of an image."""
+    inner = image.get("Config") or image.get("config") or {}
+    labels = image.get("Labels") or inner.get("Labels") or {}
+    return {str(key): str(value) for key, value in labels.items()}

@@ -1,30 +1,76 @@
 """`kae recipe`: the recipes that kae ships as copies to take, and those of the project."""
 
 import argparse
+import os
+import sys
 from collections.abc import Iterable
+from pathlib import Path
 
-from compiler import diagnostics, errors, tables, wording
-from compiler.cli import findings
-from compiler.commands import recipe_add
-from compiler.project import project_file
+from compiler import cli, diagnostics, errors, wording
+from compiler.cli import findings, options, parsing
+from compiler.project import atomic, package_data, project_file
 from compiler.project.recipes import copies, trial
 from compiler.views import recipe as view
 
+_ELSEWHERE = {
+    **dict.fromkeys(("validate", "verify", "lint"), "`kae recipe check` does that."),
+    **dict.fromkeys(("describe", "get"), "`kae recipe show` does that."),
+    **dict.fromkeys(("new", "create", "init"), "`kae recipe add` does that for a recipe that kae ships."),
+    **dict.fromkeys(
+        ("rm", "delete", "remove"), "Set driver.state: Absent in its policies, wait, delete them, and then its folder."
+    ),
+}
+"""The hint for each verb of other tools that people try."""
+
 _Row = tuple[str, str, int]
 _UNTRIED = "not tried: it has a parameter without a default"
+_SCHEMA = "# yaml-language-server: $schema={}\n"
+"""The comment that names the schema for editors."""
+
+
+def declare(command: parsing.Parser) -> None:
+    """Declare the verbs of `kae recipe`, and their options."""
+    command.examples("kae recipe list", "kae recipe add onload")
+    command.elsewhere = _ELSEWHERE
+    verbs = command.add_subparsers(title="verbs", metavar="VERB", required=True)
+
+    verb = parsing.added(verbs, "list", "list the recipes that kae ships, and those of the project")
+    verb.examples("kae recipe list")
+    verb.set_defaults(verb=_list)
+    options.verdict(verb)
+
+    text = "show a recipe: its nodes, parameters, images, modules, resources, and what its pods may do"
+    verb = parsing.added(verbs, "show", text)
+    verb.examples("kae recipe show onload", "kae recipe show onload -o yaml")
+    verb.set_defaults(verb=_show)
+    verb.add_argument("recipe", metavar="NAME", help="a recipe of the project, or one that kae ships")
+    options.verdict(verb)
+
+    text = "copy a recipe that kae ships into recipes/, with an example of a policy; overwrite nothing"
+    verb = parsing.added(verbs, "add", text)
+    verb.examples("kae recipe add onload")
+    verb.set_defaults(verb=_add)
+    verb.add_argument("recipe", metavar="NAME", help="a recipe that `kae recipe list` shows as shipped")
+
+    text = "check the project's recipes alone, and try each on a made-up node, with every value of its enums"
+    verb = parsing.added(verbs, "check", text)
+    verb.examples("kae recipe check", "kae recipe check npu --format github")
+    verb.set_defaults(verb=_check)
+    verb.add_argument("recipe", nargs="?", metavar="NAME", help="a recipe of the project; all of them by default")
+    options.verdict(verb, has_formats=True)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the verb of the call, and return the exit code."""
-    verbs = {"add": recipe_add.run, "check": _check, "list": _list, "show": _show}
-    return verbs[arguments.verb](arguments)
+    code: int = arguments.verb(arguments)
+    return code
 
 
 def _list(arguments: argparse.Namespace) -> int:
     """Print the recipes that kae ships, and those of the project."""
     known = copies.known(project_file.of(arguments))
     rows = [(each.name, each.version or "-", each.state, each.title or "-") for each in known]
-    body = "".join(f"{line}\n" for line in tables.plain(("NAME", "VERSION", "STATE", "TITLE"), rows))
+    body = "".join(f"{line}\n" for line in wording.table(("NAME", "VERSION", "STATE", "TITLE"), rows))
     data = [{"name": each.name, "version": each.version, "state": each.state, "title": each.title} for each in known]
     found = diagnostics.merged(finding for each in known for finding in each.findings)
     findings.show(arguments, found, body, recipes=data)
@@ -34,8 +80,8 @@ def _list(arguments: argparse.Namespace) -> int:
 def _show(arguments: argparse.Namespace) -> int:
     """Print what a recipe of the project, or else a shipped one, says and may do."""
     settings = project_file.of(arguments)
-    (chosen,) = _chosen(copies.known(settings), [arguments.recipe])
-    recipe, found = trial.judged(chosen, settings)
+    chosen = _named(copies.known(settings), arguments.recipe)
+    recipe, found = copies.judged(chosen, settings)
     told = diagnostics.merged([*chosen.findings, *found])
     if recipe is None:
         findings.show(arguments, told)
@@ -49,28 +95,88 @@ def _check(arguments: argparse.Namespace) -> int:
     """Print every finding on the project's recipes, and what each makes of a node with the values of its parameters."""
     settings = project_file.of(arguments)
     own = [each for each in copies.known(settings) if each.state != "shipped"]
-    chosen = _chosen(own, [arguments.recipe]) if arguments.recipe else own
+    chosen = [_named(own, arguments.recipe)] if arguments.recipe else own
     found: list[diagnostics.Diagnostic] = []
     rows: list[_Row] = []
     for each in chosen:
-        recipe, faults = trial.judged(each, settings)
+        recipe, faults = copies.judged(each, settings)
         found += [*each.findings, *faults]
         if recipe is not None:
             tried = trial.every(recipe, settings)
             found += [fault for one in tried for fault in trial.faults(one)]
             rows += [(each.name, one.said, len(one.objects)) for one in tried] or [(each.name, _UNTRIED, 0)]
-    lines = tables.plain(("RECIPE", "VALUES", "OBJECTS"), [(name, said, str(count)) for name, said, count in rows])
+    lines = wording.table(("RECIPE", "VALUES", "OBJECTS"), [(name, said, str(count)) for name, said, count in rows])
     data = [{"recipe": name, "values": said, "objects": count} for name, said, count in rows]
     told = diagnostics.merged(found)
     findings.show(arguments, told, "".join(f"{line}\n" for line in lines) if rows else "", trials=data)
     return findings.exit_code(arguments, told)
 
 
-def _chosen(known: Iterable[copies.Known], wanted: Iterable[str]) -> list[copies.Known]:
-    """Return the recipes of these names. Raises WorldError for a name that none has."""
+def _named(known: Iterable[copies.Known], name: str) -> copies.Known:
+    """Return the recipe of this name. Raises WorldError where none has it."""
     by_name = {each.name: each for each in known}
-    for name in wanted:
-        if name not in by_name:
-            hint = f"{wording.did_you_mean(name, by_name)} Known are {wording.listed(by_name)}.".lstrip()
-            raise errors.WorldError(f"there is no recipe '{wording.escaped(name)}'.", hint=hint)
-    return [by_name[name] for name in wanted]
+    if name not in by_name:
+        hint = f"{wording.did_you_mean(name, by_name)} Known are {wording.listed(by_name)}.".lstrip()
+        raise errors.WorldError(f"there is no recipe '{wording.escaped(name)}'.", hint=hint)
+    return by_name[name]
+
+
+def _add(arguments: argparse.Namespace) -> int:
+    """Write the recipe, and the example where its file is not there; overwrite nothing. Raises WorldError."""
+    name = arguments.recipe
+    _require_known(name)
+    if project_file.root(Path.cwd()) is None:
+        raise errors.WorldError(
+            "this folder holds no project.", hint="Run `kae init` first, or choose one with -C DIR."
+        )
+    settings = project_file.of(arguments)
+    recipe, example = copies.file(name, settings), f"{settings.policies}/{name}.yaml"
+    if os.path.lexists(recipe):
+        raise errors.WorldError(
+            f"'{recipe}' exists, and would be overwritten.",
+            hint="`kae recipe list` says whether kae ships another version of it.",
+        )
+    made = {recipe: _SCHEMA.format("../.schemas/recipe.json") + copies.marked(name)}
+    if not os.path.lexists(example):
+        schema = os.path.relpath(f"{settings.recipes}/.schemas/devicepolicy.json", Path(example).parent)
+        made[example] = _SCHEMA.format(schema) + copies.text(name, "policy.yaml")
+    atomic.require_room(Path(file) for file in (*made, *copies.schema_files(settings)))
+    for file, text in made.items():
+        _write(Path(file), text)
+    sys.stdout.write(_said(recipe, example, [*made, *copies.write_schemas(settings)]))
+    return cli.FINE
+
+
+def _require_known(name: str) -> None:
+    """Raise WorldError for a name that no shipped recipe has."""
+    shipped = package_data.recipes()
+    if name not in shipped:
+        hint = f"{wording.did_you_mean(name, shipped)} kae ships {wording.listed(shipped)}.".lstrip()
+        raise errors.WorldError(f"kae ships no recipe '{wording.escaped(name)}'.", hint=hint)
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("x", encoding="utf-8", newline="\n") as file:
+            file.write(text)
+    except OSError as error:
+        raise errors.WorldError(f"'{wording.file_name(str(path))}' cannot be made: {error.strerror}.") from error
+
+
+def _said(recipe: str, example: str, made: list[str]) -> str:
+    """Return the files that were made, and what to do with them."""
+    kept = [] if example in made else [f"'{wording.file_name(example)}' was there, and stays as it is."]
+    return "\n".join(
+        [
+            "Made:",
+            *(f"  {wording.file_name(file)}" for file in made),
+            *kept,
+            "",
+            "Next:",
+            f"  Name your images in {recipe}, which is yours from now on.",
+            f"  Choose the nodes in {wording.file_name(example)}.",
+            "  kae compile && kae plan",
+            "",
+        ]
+    )

@@ -5,13 +5,30 @@ from pathlib import Path
 
 from compiler import wording
 from compiler.changes.acceptance import Risk
-from compiler.cli import findings
+from compiler.cli import findings, options, parsing
 from compiler.project import atomic, package_data, project_file
 from compiler.project.by_cluster import planned
 from compiler.project.history import comparison
 from compiler.views.report import changes as report_changes
 from compiler.views.report import page as report_page
 from compiler.views.report import tables as report_tables
+
+
+def declare(command: parsing.Parser) -> None:
+    """Declare the options of `kae report`."""
+    command.examples(
+        "kae report --html fleet.html",
+        "kae report --html change.html HEAD    with what the edits since HEAD do to each node",
+        "kae report --html east.html --cluster east",
+    )
+    command.add_argument(
+        "revision", nargs="?", metavar="REV", help="show the change since this commit, branch or tag of git too"
+    )
+    command.add_argument("--html", required=True, dest="target", metavar="FILE", help="write the page to FILE")
+    options.accept(command, "show a risk of the change as accepted, such as large-step:east/tls")
+    options.sources(command)
+    options.strict(command)
+    options.quiet(command)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -24,7 +41,7 @@ def run(arguments: argparse.Namespace) -> int:
     judged = findings.with_severities(arguments, found)
     texts = report_page.text(views, judged, package_data.report(), _changes(arguments))
     atomic.write_file(Path(arguments.target), texts)
-    size = f"{wording.counted(report_tables.count(views), 'node')} in {wording.counted(len(views), 'cluster')}"
+    size = f"{wording.counted(report_tables.count([view.builtin for view in views]), 'node')} in {wording.counted(len(views), 'cluster')}"
     findings.show(arguments, found, f"{wording.file_name(arguments.target)}: {size}\n")
     return findings.exit_code(arguments, found)
 

@@ -5,8 +5,16 @@ from collections.abc import Mapping
 from typing import Any
 
 from compiler import cli, diagnostics, errors, wording
-from compiler.cli import findings
+from compiler.cli import findings, options, parsing
 from compiler.project import package_data
+
+
+def declare(command: parsing.Parser) -> None:
+    """Declare the options of `kae rule`."""
+    command.examples("kae rule policy-overlap", "kae rule    list all of them")
+    command.set_defaults(in_project=False)
+    command.add_argument("code", nargs="?", metavar="CODE", help="the code in the finding's brackets")
+    options.answer(command)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -6,10 +6,32 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from compiler import cli, errors, names, wording
+from compiler.cli import parsing
 from compiler.formats import canonical
 from compiler.model import json_schemas
-from compiler.project import project_file, root
-from compiler.project.recipes import schemas
+from compiler.project import project_file
+from compiler.project.recipes import copies
+
+
+def declare(command: parsing.Parser) -> None:
+    """Declare the options of `kae schema`."""
+    command.examples(
+        "kae schema",
+        "kae schema kaepolicy > kaepolicy.json",
+        "kae schema devicepolicy --recipe onload",
+        "kae schema --crd | kubectl apply -f -",
+    )
+    command.set_defaults(in_project=False)
+    command.add_argument("name", nargs="?", default=None, help="one schema, such as kaepolicy; all by default")
+    command.add_argument("--recipe", metavar="NAME", help="the schema of this recipe's DevicePolicies")
+    command.add_argument("--crd", action="store_true", help="print custom resource definitions, as YAML")
+    command.add_argument(
+        "--write",
+        nargs="?",
+        metavar="DIR",
+        const="schemas",
+        help="write the schemas for editors to DIR, by default schemas/, as `kae init` does, and those of recipes/",
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -24,7 +46,7 @@ def run(arguments: argparse.Namespace) -> int:
         _write(Path(arguments.write), {f"{name}.json": json_schemas.text(found[name]) for name in names.EDITED_SCHEMAS})
         settings = project_file.of(arguments)
         if Path(settings.recipes).is_dir():
-            schemas.write(settings)
+            copies.write_schemas(settings)
         return cli.FINE
     if arguments.name is None:
         sys.stdout.writelines(f"{name}\n" for name in sorted(found))
@@ -45,9 +67,9 @@ def _of_recipe(arguments: argparse.Namespace) -> int:
         cli.parser().error(
             "--recipe is for the schema of DevicePolicies.", "Write `kae schema devicepolicy --recipe NAME`."
         )
-    root.enter(arguments)
+    project_file.enter(arguments)
     settings = project_file.of(arguments)
-    found = schemas.of_recipe(arguments.recipe, settings)
+    found = copies.schema_of(arguments.recipe, settings)
     if found is None:
         raise errors.WorldError(
             f"there is no recipe '{wording.escaped(arguments.recipe)}' without mistakes.",

@@ -4,19 +4,29 @@ import argparse
 import sys
 
 from compiler import cli, errors, wording
-from compiler.cli import findings
+from compiler.cli import findings, options, parsing
 from compiler.formats import canonical
 from compiler.planning import plan
-from compiler.project import package_data, project_file
-from compiler.project.by_cluster import nodes, planned
+from compiler.project import load, package_data, project_file
+from compiler.project.by_cluster import planned
 from compiler.rendering import templates
 from compiler.views import smoke
+
+
+def declare(command: parsing.Parser) -> None:
+    """Declare the options of `kae smoke`."""
+    command.examples(
+        "kae smoke --cluster east | kubectl apply -f -",
+        "kae smoke --cluster east --node kp920-rack1-03 | kubectl apply -f -",
+    )
+    options.sources(command)
+    options.repeatable(command, "--node", "NODE", "a Job for each resource of this node")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Print a Job for each resource of the cluster's plan; say on standard error what none of them tries."""
     run, view = planned.of_one(project_file.of(arguments), arguments.cluster)
-    named = [nodes.require(view, node) for node in arguments.node]
+    named = [load.require_node(view, node) for node in arguments.node]
     # Warnings are about the fleet; `kae compile` shows them.
     found = findings.without_warnings(arguments, run.findings)
     if findings.concluded(arguments, found):

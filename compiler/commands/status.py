@@ -8,29 +8,31 @@ from pathlib import Path
 from typing import Any
 
 from compiler import cli, diagnostics, names, pipeline
-from compiler.cli import findings, live
+from compiler.cli import findings, live, options, parsing
 from compiler.fleet import definitions
 from compiler.inventory import reduction, snapshot
 from compiler.kube import lease_objects, reader
-from compiler.output import scan, tree
+from compiler.output import scan
 from compiler.planning import plan
 from compiler.project import package_data, project_file
 from compiler.project.by_cluster import planned
-from compiler.rendering import layout, templates
+from compiler.rendering import templates
 from compiler.settings import Settings
 from compiler.status import cluster_status, drift, live_objects, rollout
 from compiler.status import text as status_text
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class _Wanted:
-    """The desired state of the cluster, from the documents."""
-
-    fleet: definitions.Fleet
-    cluster: definitions.Cluster
-    nodes: tuple[snapshot.Node, ...]
-    compiled: tree.Tree
-    objects: tuple[layout.Object, ...]
+def declare(command: parsing.Parser) -> None:
+    """Declare the options of `kae status`."""
+    command.examples(
+        "kae status --cluster east",
+        "kae status --cluster east --kubeconfig ~/.kube/config --context east-admin -o json",
+    )
+    options.sources(command)
+    options.verdict(command)
+    live.options(command)
+    command.add_argument("--output-dir", metavar="DIR", help="compare with DIR instead of output/")
+    command.renamed = {**command.renamed, "--output": options.OUTPUT_FOLDER}
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -54,14 +56,7 @@ def of_cluster(
     asked: reader.Cluster, fleet: definitions.Fleet, view: plan.Plan, settings: Settings
 ) -> tuple[cluster_status.ClusterStatus, diagnostics.Findings]:
     """Return the status of a live cluster, and the findings on its nodes as they are now. Raises WorldError."""
-    return _Look(asked, _wanted(fleet, view, settings.applied)).taken(Path(settings.output))
-
-
-def _wanted(fleet: definitions.Fleet, view: plan.Plan, output: str) -> _Wanted:
-    render = templates.renderer(package_data.templates(), package_data.bytecode())
-    compiled, objects = pipeline.render_cluster(view, render, output)
-    applied = tuple(item for item in objects if item.component != names.BOOTSTRAP)
-    return _Wanted(fleet=fleet, cluster=view.cluster, nodes=view.inventory.nodes, compiled=compiled, objects=applied)
+    return _Look(asked, fleet, view, settings.applied).taken(Path(settings.output))
 
 
 def age_s(time: str) -> int | None:
@@ -75,35 +70,36 @@ def age_s(time: str) -> int | None:
 class _Look:
     """One comparison: the desired state, and the live objects."""
 
-    def __init__(self, cluster: reader.Cluster, wanted: _Wanted) -> None:
-        self._cluster = cluster
-        self._wanted = wanted
+    def __init__(self, asked: reader.Cluster, fleet: definitions.Fleet, view: plan.Plan, output: str) -> None:
+        render = templates.renderer(package_data.templates(), package_data.bytecode())
+        self._compiled, objects = pipeline.render_cluster(view, render, output)
+        self._objects = tuple(item for item in objects if item.component != names.BOOTSTRAP)
+        self._asked, self._fleet, self._view = asked, fleet, view
         self._found: dict[cluster_status.Ref, Mapping[str, Any] | None] = {}
 
     def taken(self, output: Path) -> tuple[cluster_status.ClusterStatus, diagnostics.Findings]:
         """Return the status of the cluster, and the findings on its nodes as they are now."""
-        wanted, cluster = self._wanted, self._wanted.cluster
-        compared = scan.state(output, wanted.compiled)
+        cluster = self._view.cluster
+        compared = scan.state(output, self._compiled)
         reducer = reduction.Reducer(cluster.spec.watcher.ignoreLabels, cluster.spec.watcher.inventory.labels)
         pairs = sorted(
-            self._cluster.snapshot(lambda raw: (reducer.node(raw), live_objects.node_state(raw))),
+            self._asked.snapshot(lambda raw: (reducer.node(raw), live_objects.node_state(raw))),
             key=lambda pair: pair[0].name,
         )
         nodes = tuple(node for node, _ in pairs)
         states = {state.name: state for _, state in pairs}
-        known = {node.name for node in wanted.nodes}
+        known = {node.name for node in self._view.inventory.nodes}
         now = snapshot.Inventory(cluster=cluster.name, file="", nodes=nodes)
-        view, on_nodes = pipeline.plan_cluster(
-            dataclasses.replace(wanted.fleet, inventories={cluster.name: now}), cluster
-        )
-        for item in wanted.objects:
+        fleet = dataclasses.replace(self._fleet, inventories={cluster.name: now})
+        view, on_nodes = pipeline.plan_cluster(fleet, cluster)
+        for item in self._objects:
             ref = cluster_status.ref_of(item.data)
-            self._found[ref] = self._cluster.object(ref.api_version, ref.kind, ref.name, ref.namespace)
-        objects = [item.data for item in wanted.objects]
-        daemon_sets = cluster_status.wanted_daemon_sets(objects, view.all_decisions, nodes)
+            self._found[ref] = self._asked.object(ref.api_version, ref.kind, ref.name, ref.namespace)
+        objects = [item.data for item in self._objects]
+        daemon_sets = cluster_status.wanted_daemon_sets(objects, view.decisions, nodes)
         return cluster_status.ClusterStatus(
             cluster=cluster.name,
-            server=self._cluster.host,
+            server=self._asked.host,
             output=compared.kind,
             nodes=tuple(states.values()),
             unknown=tuple(sorted(states.keys() - known)),
@@ -118,11 +114,11 @@ class _Look:
     def _rollouts(
         self, wanted: Sequence[rollout.Wanted], states: Mapping[str, live_objects.NodeState]
     ) -> tuple[rollout.Rollout, ...]:
-        namespace = self._wanted.cluster.spec.namespace
+        namespace = self._view.cluster.spec.namespace
         labels = f"app.kubernetes.io/name in ({','.join(sorted({item.app for item in wanted}))})"
-        pods = [live_objects.pod(raw) for raw in self._cluster.objects("v1", "Pod", namespace, labels=labels)]
+        pods = [live_objects.pod(raw) for raw in self._asked.objects("v1", "Pod", namespace, labels=labels)]
         revisions = live_objects.newest_revisions(
-            self._cluster.objects("apps/v1", "ControllerRevision", namespace, labels=labels)
+            self._asked.objects("apps/v1", "ControllerRevision", namespace, labels=labels)
         )
         pods = self._with_probes(pods, namespace)
         found = []
@@ -140,7 +136,7 @@ class _Look:
         """Return the pods, with the last probe message of those that only their probe keeps from being ready."""
         if not any(pod.probed for pod in pods):
             return list(pods)
-        events = self._cluster.objects("v1", "Event", namespace, fields="reason=Unhealthy,involvedObject.kind=Pod")
+        events = self._asked.objects("v1", "Event", namespace, fields="reason=Unhealthy,involvedObject.kind=Pod")
         said = live_objects.probe_words(events)
         return [dataclasses.replace(pod, reason=said[pod.name]) if pod.name in said else pod for pod in pods]
 
@@ -155,13 +151,13 @@ class _Look:
                 yield ref.name, live_objects.template_image(raw)
 
     def _leases(self) -> Iterator[cluster_status.Held]:
-        for raw in self._cluster.objects("coordination.k8s.io/v1", "Lease", self._wanted.cluster.spec.namespace):
+        for raw in self._asked.objects("coordination.k8s.io/v1", "Lease", self._view.cluster.spec.namespace):
             lease = lease_objects.parse(raw)
             if cluster_status.is_lease(lease.name) and lease.holder:
                 yield cluster_status.Held(lease=lease, held_s=age_s(lease.acquired), renewed_s=age_s(lease.renewed))
 
     def _drifts(self) -> Iterator[cluster_status.Drift]:
-        for item in self._wanted.objects:
+        for item in self._objects:
             ref = cluster_status.ref_of(item.data)
             raw = self._found[ref]
             changes = drift.changes(item.data, raw) if raw is not None else ()
@@ -172,12 +168,12 @@ class _Look:
 
     def _extras(self) -> Iterable[cluster_status.Drift]:
         """Return the objects that carry KAE's label, have no owner, and are not in output/."""
-        spec = self._wanted.cluster.spec
+        spec = self._view.cluster.spec
         kept = {"Namespace"} if spec.crd.cleanup else {"Namespace", "CustomResourceDefinition"}
         found = []
         for api_version, kind in cluster_status.KINDS:
             state: cluster_status.State = "kept" if kind in kept else "extra"
-            for raw in self._cluster.metadata(api_version, kind, spec.namespace, labels=cluster_status.OURS):
+            for raw in self._asked.metadata(api_version, kind, spec.namespace, labels=names.RENDERED):
                 ref = cluster_status.ref_of({"apiVersion": api_version, "kind": kind, "metadata": raw["metadata"]})
                 if ref not in self._found and not raw["metadata"].get("ownerReferences"):
                     found.append(cluster_status.Drift(ref=ref, state=state, file="", changes=()))

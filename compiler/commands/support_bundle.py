@@ -4,18 +4,22 @@ import argparse
 import contextlib
 import dataclasses
 import functools
+import gzip
 import http
+import io
+import os
 import platform
 import re
 import signal
 import sys
+import tarfile
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from compiler import __version__, cli, diagnostic_formats, diagnostics, errors, wording
-from compiler.cli import findings, live
+from compiler.cli import findings, live, options, parsing
 from compiler.commands import plan as plan_command
 from compiler.commands import status
 from compiler.fleet import definitions
@@ -25,8 +29,12 @@ from compiler.project import project_file
 from compiler.project.by_cluster import planned
 from compiler.status import cluster_status
 from compiler.status import text as status_text
-from compiler.support import archive, collection, masking
+from compiler.support import collection, masking
 from compiler.views import plan_data, plan_text
+
+FOLDER = "kae-support-bundle"
+"""The folder that holds everything, so that an archive is never unpacked over other files."""
+
 
 _TIMEOUTS = client.Timeouts(connect_s=10, read_s=20, answer_s=60)
 """A cluster in trouble answers late or never, and the bundle is wanted now."""
@@ -35,6 +43,26 @@ _ADVICE = (
     "It names nodes, images and policies, and masks passwords, tokens and keys by their names and forms.\n"
     "Look through it before you send it."
 )
+
+
+def declare(command: parsing.Parser) -> None:
+    """Declare the options of `kae support-bundle`."""
+    command.examples(
+        "kae support-bundle --cluster east -o ../east.tar.gz",
+        "kae support-bundle --cluster east --node kp920-rack1-03 --kubeconfig ~/.kube/config -o ../east.tar.gz",
+    )
+    options.sources(command)
+    live.options(command)
+    command.add_argument(
+        "-o",
+        "--output-file",
+        dest="target",
+        required=True,
+        metavar="FILE",
+        help="the archive to make; it may not exist",
+    )
+    text = "the logs and answers of this node, instead of those of 20 nodes, those not ready first"
+    options.repeatable(command, "--node", "NODE", text)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -47,7 +75,7 @@ def run(arguments: argparse.Namespace) -> int:
         cli.parser().error("a bundle is a file.", "Name it: -o ../bundle.tar.gz.")
     run, view = planned.of_one(project_file.of(arguments), arguments.cluster)
     made = collection.Bundle()
-    with _ended_as_by_ctrl_c(), archive.opened(target) as file:
+    with _ended_as_by_ctrl_c(), opened(target) as file:
         is_sound = _local(arguments, view, run.findings, made)
         try:
             code = _remote(arguments, run.fleet, view, made, is_sound=is_sound)
@@ -56,7 +84,7 @@ def run(arguments: argparse.Namespace) -> int:
             made.lack("the rest: it was interrupted")
             code = cli.INTERRUPTED
         made.add("errors.txt", "".join(f"{line}\n" for line in made.missing) or "Nothing is missing.\n")
-        archive.write(file, made.texts, int(time.time()))
+        write(file, made.texts, int(time.time()))
     for sentence in made.missing:
         sys.stderr.write(f"missing: {wording.escaped(sentence)}\n")
     sys.stdout.write(f"{wording.file_name(arguments.target)}: {wording.counted(len(made.texts), 'file')}\n{_ADVICE}\n")
@@ -72,6 +100,46 @@ def _ended_as_by_ctrl_c() -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+@contextlib.contextmanager
+def opened(path: Path) -> Iterator[BinaryIO]:
+    """Yield a new file that only its owner may read; remove it where what follows fails.
+
+    Raises WorldError where it exists or cannot be made: a bundle of an earlier look is never lost.
+    """
+    name = wording.file_name(str(path))
+    try:
+        # O_EXCL follows no link (open(2)).
+        file = os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb")
+    except FileExistsError as error:
+        if path.is_dir():
+            raise errors.WorldError(f"'{name}' is a folder.", hint="Name a file in it.") from error
+        raise errors.WorldError(f"'{name}' exists already.", hint="Remove it, or name another file.") from error
+    except OSError as error:
+        raise errors.WorldError(f"'{name}' cannot be written: {error.strerror}.") from error
+    try:
+        with file:
+            yield file
+    except OSError as error:
+        path.unlink(missing_ok=True)
+        raise errors.WorldError(f"'{name}' cannot be written: {error.strerror}.") from error
+    except BaseException:
+        path.unlink(missing_ok=True)
+        raise
+
+
+def write(target: BinaryIO, texts: Mapping[str, str], time_s: int) -> None:
+    """Write texts by path as a .tar.gz, sorted by path, each masked once more; the same texts give the same bytes."""
+    with (
+        gzip.GzipFile(filename="", mode="wb", fileobj=target, mtime=time_s) as packed,
+        tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as archive,
+    ):
+        for path in sorted(texts):
+            content = masking.text(texts[path]).encode("utf-8", "backslashreplace")
+            entry = tarfile.TarInfo(f"{FOLDER}/{path}")
+            entry.size, entry.mtime, entry.mode = len(content), time_s, 0o600
+            archive.addfile(entry, io.BytesIO(content))
 
 
 def _local(
@@ -129,7 +197,7 @@ def _remote(
         if is_sound:
             made.attempt("status", lambda: _status(arguments, asked, fleet, view, made))
         nodes = [name.rpartition("/")[2] for name in arguments.node]
-        known = [each.recipe for each in view.every]
+        known = [each.recipe for each in view.recipes]
         collection.Collection(asked, view.cluster.spec.namespace, made, known).collect(nodes)
     return cli.FINE if collection.PODS in made.texts else cli.WORLD
 

@@ -73,7 +73,7 @@ def is_served(policy: definitions.Policy, node: snapshot.Node) -> bool:
 
 def holds_in(policy: definitions.Policy, cluster: str) -> bool:
     """Return whether the policy names the cluster, or names none."""
-    return names.globs_match(policy.spec.clusters, cluster)
+    return names.globs_match(policy.clusters, cluster)
 
 
 def in_cluster(policies: Iterable[definitions.Policy], cluster: str) -> tuple[definitions.Policy, ...]:
@@ -86,18 +86,18 @@ def assign(policies: Sequence[definitions.Policy]) -> Assignment:
 
     A default policy takes what the others of its recipe leave.
     """
-    recipes = dict.fromkeys(policy.recipe.name for policy in policies if policy.spec.default)
+    recipes = dict.fromkeys(policy.recipe.name for policy in policies if policy.is_default)
     rests = {recipe: _rest(policy for policy in policies if policy.recipe.name == recipe) for recipe in recipes}
     assigned = []
     for policy in policies:
-        terms = rests[policy.recipe.name] if policy.spec.default else (policy.term,)
+        terms = rests[policy.recipe.name] if policy.is_default else (policy.term,)
         if isinstance(terms, tuple):
             assigned.append(Assigned(policy=policy, terms=terms))
     return Assignment(policies=tuple(sorted(assigned, key=lambda one: one.policy.name)), rests=rests)
 
 
 def _rest(policies: Iterable[definitions.Policy]) -> Rest:
-    return overlap.complement(policy.term for policy in policies if not policy.spec.default)
+    return overlap.complement(policy.term for policy in policies if not policy.is_default)
 
 
 def shares(policies: Sequence[Assigned], nodes: Iterable[snapshot.Node], keys: Iterable[str] = ()) -> Shares:

@@ -8,16 +8,12 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import TYPE_CHECKING
 
-from compiler import devices, wording
+from compiler import wording
 from compiler.fleet import assignment, definitions, overlap
 
-if TYPE_CHECKING:  # Projects without DevicePolicies need none of its models.
-    from compiler.fleet import stacks
-
-Claim = tuple[str, str]
-"""Its sort, one of `_SENTENCES`, and its name."""
+Claim = definitions.Claim
+"""Its sort is one of `_SENTENCES`."""
 
 _SENTENCES: Mapping[str, str] = {
     "recipe": "Both run recipe {}, which a node can have once.",
@@ -46,47 +42,26 @@ class Meeting:
 
 def of(policy: definitions.Policy) -> frozenset[Claim]:
     """Return everything that a policy claims on its nodes, over all of its mappings, waves and frozen groups."""
-    more = _of_kae(policy) if policy.recipe is devices.KAE else _of_stack(policy)
-    return frozenset((("recipe", policy.recipe.name), *more))
+    return frozenset((("recipe", policy.recipe.name), *_of_driver(policy), *_of_plugin(policy), *policy.claims))
 
 
-def _of_kae(policy: definitions.Policy) -> Iterator[Claim]:
-    kinds = [kind for kind in policy.kinds if isinstance(kind, devices.Kind)]
-    for name in (*devices.BASE_MODULES, *(kind.module for kind in kinds)) if policy.spec.driver.enabled else ():
-        yield from (("load", name), ("module", name))
-    for kind in kinds if policy.spec.devicePlugin.enabled else ():
-        is_uacce = getattr(policy.spec.devicePlugin.mode, kind.name) == "uacce"
-        yield "resource", kind.resource if is_uacce else kind.vfio_resource
+def _of_driver(policy: definitions.Policy) -> Iterator[Claim]:
+    if policy.installed is None:
+        return
+    groups = (*(group.overrides for group in policy.groups), definitions.Overrides())
+    mappings = tuple(mapping.overrides for mapping in policy.mappings) or (definitions.Overrides(),)
+    drivers = [policy.installed.overridden(layers) for layers in product(mappings, groups)]
+    for module in dict.fromkeys(module.name for driver in drivers for module in driver.modules):
+        yield from (("load", module), ("module", module))
+    for driver in drivers:
+        yield from (("module", name) for module in driver.modules for name in module.replaces)
+    # Every driver of KAE may bring its libraries, and no other recipe can.
+    yield from (("path", file.to) for file in policy.installed.files)
 
 
-def _of_stack(policy: definitions.Policy) -> Iterator[Claim]:
-    from compiler.fleet import offers  # noqa: PLC0415 - projects without DevicePolicies need none of its models
-
-    driver, plugin = definitions.stack(policy.spec.driver), definitions.offer(policy.spec.devicePlugin)
-    if driver is not None and driver.enabled:
-        chosen = frozenset(_modules(policy, driver))
-        for module in driver.own.modules:
-            if module.name in chosen:
-                yield from (("load", module.name), ("module", module.name))
-                yield from (("module", name) for name in module.replaces)
-        yield from (("path", file.to) for file in driver.own.files)
-    yield from (("resource", offer.name) for offer in offers.of(policy))
-    part = driver or plugin
-    yield from map(_stated, part.filled.claims if part else ())
-
-
-def _modules(policy: definitions.Policy, driver: "stacks.Driver") -> Iterator[str]:
-    """Yield the modules that a policy loads on any of its nodes."""
-    groups = (*(group for _, group in policy.groups), None)
-    mappings = tuple(mapping for _, mapping in policy.mappings) or (None,)
-    for mapping, group in product(mappings, groups):
-        yield from (module.name for module in driver.overridden((mapping, group)).modules)
-
-
-def _stated(claim: str) -> Claim:
-    """Return a claim that a recipe states: `path:` or `socket:` and a path, or a resource."""
-    sort, colon, name = claim.partition(":")
-    return (sort, name) if colon else ("resource", claim)
+def _of_plugin(policy: definitions.Policy) -> Iterator[Claim]:
+    plugin = policy.offered
+    yield from (("resource", resource.name) for resource in (plugin.resources if plugin else ()))
 
 
 def common(one: frozenset[Claim], other: frozenset[Claim]) -> str | None:
@@ -111,7 +86,7 @@ def overlaps(policies: Sequence[assignment.Assigned]) -> Iterator[Meeting]:
     for assigned in policies:
         by_recipe[assigned.policy.recipe.name].append(assigned)
     for _, own in sorted(by_recipe.items()):
-        yield from _within(tuple(assigned.policy for assigned in own if not assigned.policy.spec.default))
+        yield from _within(tuple(assigned.policy for assigned in own if not assigned.policy.is_default))
     if len(by_recipe) > 1:
         yield from _between(by_recipe)
 

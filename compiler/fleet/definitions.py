@@ -1,100 +1,256 @@
-"""Policies, clusters and the fleet as values; each policy and cluster keeps the document that it was read from."""
+"""Policies, clusters and the fleet as values.
+
+A policy is what a KAEPolicy or a DevicePolicy means: nothing above the readers knows which of the two it was. Each
+policy and cluster keeps the document that it was read from, and `Written` tells where a value stands in it.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, NewType, cast
+from typing import Literal, NewType
 
-from compiler import devices, diagnostics, recipes
-from compiler.fleet import selectors
+import msgspec
+
+from compiler import diagnostics, recipes
+from compiler.fleet import clusters, pods, selectors
 from compiler.formats import documents
 from compiler.inventory import snapshot
-from compiler.model import cluster, driver, policy
-
-if TYPE_CHECKING:  # Projects without DevicePolicies need none of its models.
-    from compiler.fleet import stacks
-
-ImageParts = Mapping[str, str]
-"""The parts of a reference to an image: repository, image and version, or those of them that differ."""
+from runtime import device_plugin_config, driver_config, shapes
 
 PolicyName = NewType("PolicyName", str)
+ImageParts = Mapping[str, str]
+"""The parts of a reference to an image: repository, image and version, or those of them that differ."""
+State = Literal["Present", "Absent"]
+Component = Literal["driver", "devicePlugin"]
+Parameter = bool | int | str
+"""The value of a module's parameter."""
+Claim = tuple[str, str]
+"""Something that a node has only once: its sort, such as `module` or `path`, and its name."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Recipe:
-    """A Recipe that its schema accepts."""
+class Overrides(msgspec.Struct, frozen=True, kw_only=True):
+    """The parts of a driver that some nodes of a policy have instead; what is None or empty is not said."""
 
+    images: Mapping[str, ImageParts] = {}
+    """Parts of images, by the images' names in the recipe."""
+    source: driver_config.Source | None = None
+    state: State | None = None
+    modules: tuple[str, ...] | None = None
+
+
+class KernelMapping(msgspec.Struct, frozen=True, kw_only=True):
+    """Nodes with certain kernels; the first mapping that matches takes a node."""
+
+    path: documents.Path
+    """The path of its declaration."""
     name: str
-    source: documents.Document
+    regexp: str | None
+    """RE2, unanchored, against the kernel's full version."""
+    literal: str | None
+    """The kernel's full version."""
+    kernels: tuple[str, ...] | None
+    """The kernels that there are images for, where images are named after them; None: those of the inventory."""
+    overrides: Overrides
 
-    def span(self, *path: str | int) -> diagnostics.Span:
-        """Return the position of a value in the recipe."""
-        return self.source.span(*path)
+
+class NodeGroup(msgspec.Struct, frozen=True, kw_only=True):
+    """Nodes of a policy that a compile fixes by name: a wave changes earlier than the rest, a frozen group not at all."""
+
+    path: documents.Path
+    """The path of its declaration."""
+    sort: Literal["frozen", "wave"]
+    name: str
+    nodes: tuple[str, ...] | None
+    selector: selectors.Selector | None
+    """Labels of nodes of the inventory."""
+    percent: float | None
+    """The share of the policy's nodes that is in this wave or in one before it."""
+    clusters: tuple[str, ...] | None
+    """Names or shell globs of clusters in which it holds; None: every cluster of the policy."""
+    overrides: Overrides
+    entry: str
+    """A digest of the declaration, which changes when a person edits it."""
+
+    @property
+    def is_frozen(self) -> bool:
+        """True for a frozen group."""
+        return self.sort == "frozen"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Policy:
-    """A KAEPolicy or DevicePolicy that its schema accepts."""
+class Driver(msgspec.Struct, frozen=True, kw_only=True):
+    """The driver that a policy brings to hosts, or to those of one pool, and how."""
+
+    enabled: bool
+    """False where it is pre-installed, and nothing touches it."""
+    has_entries: bool
+    """True where its devices have entries in /sys/class/uacce."""
+    images: Mapping[str, ImageParts]
+    """The images of its pods by their names in the recipe: the installer's first, then those with payloads."""
+    installer: str
+    """The name of the image of the installer."""
+    counting: str
+    """The name of the image whose version is that of the driver."""
+    defaults: Mapping[str, ImageParts] = {}
+    """The parts that the recipe itself names of these images."""
+    source: driver_config.Source
+    state: State
+    install_policy: Literal["IfNotPresent", "Always"]
+    present_when: Literal["Serving", "Loaded"] = "Serving"
+    declared: tuple[recipes.Module, ...]
+    """The modules of the recipe that the policy may load, in the order of loading."""
+    chosen: tuple[str, ...] | None = None
+    """Those that the policy names; None for all that are not optional."""
+    parameters: Mapping[str, Mapping[str, Parameter]]
+    """Module, parameter and value, as the policy gives them."""
+    above: tuple[str, ...] = ()
+    related: tuple[str, ...] = ()
+    """As in the installer's config."""
+    payloads: Mapping[str, tuple[str, ...]] = {}
+    """The paths that its pods take out of images, by the image's name."""
+    files: tuple[driver_config.HostFiles, ...] = ()
+    nodes: tuple[str, ...] = ()
+    """Device nodes that are there when the driver is loaded."""
+    resources: tuple[str, ...] = ()
+    """The extended resources whose holders are drained."""
+    network_force: bool = False
+    sriov: Mapping[str, int] = {}
+    """Kind and virtual functions of each physical one."""
+    device_nodes: shapes.DeviceNodes = shapes.DeviceNodes()
+    cleans_up: bool
+    """True where the driver is removed when its DaemonSet is deleted."""
+    drain: driver_config.Drain
+    max_parallel: int
+    """Hosts of the policy that may swap their driver at a time."""
+    max_unavailable: int | str
+    min_ready_seconds: int
+    container: pods.Container
+
+    @property
+    def parts(self) -> ImageParts:
+        """The image whose version is that of the driver."""
+        return self.images[self.counting]
+
+    @property
+    def modules(self) -> tuple[recipes.Module, ...]:
+        """The modules that its nodes get, in the order of loading."""
+        chosen = self.chosen
+        return tuple(
+            module for module in self.declared if (not module.optional if chosen is None else module.name in chosen)
+        )
+
+    def parameters_of(self, module: recipes.Module) -> Mapping[str, Parameter]:
+        """Return the parameters of a module: the policy's over the defaults of the recipe."""
+        in_tree = module.in_tree if self.source.in_tree is not None else {}
+        schemas = {name: {**schema, **in_tree.get(name, {})} for name, schema in module.parameters.items()}
+        defaults = {name: schema["default"] for name, schema in schemas.items() if "default" in schema}
+        return {**defaults, **self.parameters.get(module.name, {})}
+
+    def overridden(self, layers: Sequence[Overrides]) -> "Driver":
+        """Return the driver with overrides, the strongest last."""
+        driver = self
+        for layer in layers:
+            images = {name: {**parts, **layer.images.get(name, {})} for name, parts in driver.images.items()}
+            driver = msgspec.structs.replace(
+                driver,
+                images=images,
+                source=layer.source or driver.source,
+                state=layer.state or driver.state,
+                chosen=driver.chosen if layer.modules is None else layer.modules,
+            )
+        return driver
+
+
+class Plugin(msgspec.Struct, frozen=True, kw_only=True):
+    """The device plugin of a policy: what a node offers, and to whom."""
+
+    enabled: bool
+    """False where one is pre-installed, and none of ours runs."""
+    image: str
+    """The name of its image in the recipe."""
+    parts: ImageParts
+    resources: tuple[device_plugin_config.AnyResource, ...]
+    allocation_policy: Literal["Balanced", "Packed"]
+    max_unavailable: int | str
+    device_nodes: shapes.DeviceNodes | None = None
+    """Who may open the device nodes of a pre-installed driver; None: they stay as they are."""
+    container: pods.Container
+
+
+class Written(msgspec.Struct, frozen=True, kw_only=True):
+    """Where the language of a policy has its values, and what it calls them."""
+
+    rollout: documents.Path
+    """The object that has `rollout` and `kernelMappings`."""
+    below: documents.Path
+    """Where a mapping, a wave or a frozen group has fields of the driver, below its own path."""
+    images: Mapping[str, documents.Path]
+    """The object with the parts of each image."""
+    overrides: Mapping[str, documents.Path]
+    """The object with the parts of each image, below the path of a mapping, a wave or a frozen group."""
+    nouns: Mapping[str, str]
+    """Each image in sentences."""
+    pulls: Mapping[Component, documents.Path]
+    """The object with `pullSecrets` of each component."""
+    install_policy: str
+    """The setting that says what becomes of a driver that others installed."""
+    switches: tuple[str, ...] = ()
+    """The fields of `spec.operator` that enable kinds; empty where a policy serves all kinds of its recipe."""
+
+    @property
+    def names_images(self) -> bool:
+        """True where the language has images by their names; otherwise each component has one."""
+        return any(self.overrides.values())
+
+
+class Policy(msgspec.Struct, frozen=True, kw_only=True):
+    """The nodes of some clusters, and what they get of a recipe."""
 
     name: PolicyName
-    recipe: recipes.Recipe = devices.KAE
-    """The stack that its nodes get."""
-    spec: policy.KAEPolicySpec
-    """The spec of a KAEPolicy; that of a DevicePolicy in the same terms (see `stacks`)."""
+    recipe: recipes.Recipe
+    kinds: tuple[recipes.Kind, ...]
+    """The kinds of devices that it serves, in the order of its recipe."""
+    clusters: tuple[str, ...] | None
+    """Names or shell globs of clusters; None: every cluster."""
+    is_default: bool
+    """True for a policy that takes the nodes that no other policy of its recipe matches."""
+    selector: selectors.Selector | None
+    """Its nodeSelector; None: every node."""
     term: selectors.Term
-    """Its nodeSelector; without one, the term that matches every node."""
+    """The same as a term; without a selector, the one that matches every node."""
+    pods: pods.Settings
+    driver: Driver | None
+    """None where the recipe has none."""
+    plugin: Plugin | None
+    """None where the recipe has none."""
+    mappings: tuple[KernelMapping, ...] = ()
+    """In the order in which they take kernels."""
+    groups: tuple[NodeGroup, ...] = ()
+    """The frozen groups, then the waves, in the order in which they take nodes."""
+    claims: frozenset[Claim] = frozenset()
+    """What its recipe claims beside modules, files and resources."""
     source: documents.Document
+    recipe_source: documents.Document | None = None
+    """The document of its recipe; None for the built-in one."""
+    written: Written
 
     @property
-    def path(self) -> documents.Path:
-        """The path of `rollout` and `kernelMappings` in the document."""
-        return ("spec", "driver") if self.recipe is devices.KAE else ("spec",)
+    def meaning(self) -> tuple[object, ...]:
+        """The policy without the documents that it is written in: equal ones make equal output."""
+        written_in = ("source", "recipe_source")
+        return tuple(getattr(self, name) for name in self.__struct_fields__ if name not in written_in)
 
     @property
-    def kinds(self) -> tuple[recipes.Kind, ...]:
-        """The kinds of devices that it serves, in the order of its recipe."""
-        if self.recipe is not devices.KAE:
-            return self.recipe.kinds
-        return tuple(kind for kind in devices.KINDS if getattr(self.spec.operator, kind.switch))
+    def installed(self) -> Driver | None:
+        """The driver where an installer brings one; None where the recipe has none or it is pre-installed."""
+        return self.driver if self.driver is not None and self.driver.enabled else None
+
+    def has_none(self, component: Component) -> bool:
+        """Return whether the recipe has no such component, which the policy then cannot enable."""
+        return (self.driver if component == "driver" else self.plugin) is None
 
     @property
-    def groups(self) -> tuple[tuple[documents.Path, driver.Frozen | driver.Wave], ...]:
-        """The frozen groups, then the waves, in the order in which they take nodes, each with its path."""
-        rollout = self.spec.driver.rollout
-        path = (*self.path, "rollout")
-        frozen = (((*path, "frozen", index), group) for index, group in enumerate(rollout.frozen))
-        waves = (((*path, "waves", index), wave) for index, wave in enumerate(rollout.waves))
-        return (*frozen, *waves)
-
-    @property
-    def mappings(self) -> tuple[tuple[documents.Path, driver.KernelMapping], ...]:
-        """The kernel mappings, in the order in which they take kernels, each with its path."""
-        path = (*self.path, "kernelMappings")
-        return tuple(((*path, index), mapping) for index, mapping in enumerate(self.spec.driver.kernelMappings))
-
-
-def stack(spec: driver.Driver) -> "stacks.Driver | None":
-    """Return a driver with the fields that only one of a DevicePolicy has; None for that of a KAEPolicy."""
-    return None if type(spec) is driver.Driver else cast("stacks.Driver", spec)
-
-
-def offer(spec: policy.DevicePlugin) -> "stacks.DevicePlugin | None":
-    """Return a device plugin with the fields that only one of a DevicePolicy has; None for that of a KAEPolicy."""
-    return None if type(spec) is policy.DevicePlugin else cast("stacks.DevicePlugin", spec)
-
-
-def has_none(owner: Policy, component: Literal["driver", "devicePlugin"]) -> bool:
-    """Return whether the recipe of a policy has no such component, which the policy then cannot enable."""
-    found = stack(owner.spec.driver) if component == "driver" else offer(owner.spec.devicePlugin)
-    return owner.recipe is not devices.KAE and found is None
-
-
-def images(owner: Policy) -> frozenset[str]:
-    """Return the names of the images of a policy's recipe; none for a KAEPolicy."""
-    known = stack(owner.spec.driver) or offer(owner.spec.devicePlugin)
-    if known is None:
-        return frozenset()
-    parts = (known.filled.driver, known.filled.devicePlugin)
-    return frozenset((*known.filled.images, *(part.image for part in parts if part)))
+    def offered(self) -> Plugin | None:
+        """The device plugin where one runs; None where the recipe has none or one is pre-installed."""
+        return self.plugin if self.plugin is not None and self.plugin.enabled else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,7 +258,7 @@ class Cluster:
     """The settings of a cluster: those of its KAECluster, or the defaults if it has none."""
 
     name: snapshot.ClusterName
-    spec: cluster.KAEClusterSpec
+    spec: clusters.Spec
     source: documents.Document | None
 
     def span(self, *path: str | int) -> diagnostics.Span:
@@ -121,6 +277,8 @@ class Fleet:
     policies: tuple[Policy, ...]
     clusters: tuple[Cluster, ...]
     inventories: Mapping[str, snapshot.Inventory]
+    builtin: tuple[recipes.Recipe, ...] = ()
+    """The recipes that are planned in every cluster, be it without policies."""
     sound: bool = True
     """True when no document was refused; a refused one may explain a finding about nodes, so none is made then."""
 

@@ -8,14 +8,14 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import pydantic_core
+import msgspec
 
-from compiler import devices, names
+from compiler import names, recipes
 from compiler.fleet import definitions
 from compiler.inventory import snapshot
 
-_RELEVANT = (*devices.DECIDING, "kubernetes.io/os")
-"""Labels that count beside those that policies select by, as a node's own: most are part of its profile."""
+_SYSTEM = "kubernetes.io/os"
+"""A label that counts beside those that policies select by."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,15 +36,15 @@ class Examples:
         return sum(self.members[name].count(" ") + 1 for name in chosen)
 
 
-def keys(policies: Iterable[definitions.Policy], cluster: str) -> frozenset[str]:
+def keys(policies: Iterable[definitions.Policy], builtin: Iterable[recipes.Recipe], cluster: str) -> frozenset[str]:
     """Return the labels by which the nodes of a cluster with these policies differ; none where names count."""
     policies = tuple(policies)
     own = {requirement.key for policy in policies for requirement in policy.term}
-    deciding = {key for policy in policies for key in policy.recipe.deciding}
-    groups = (group for policy in policies for _, group in policy.groups)
+    deciding = {key for recipe in (*builtin, *(policy.recipe for policy in policies)) for key in recipe.deciding}
+    groups = (group for policy in policies for group in policy.groups)
     if snapshot.HOSTNAME in own or any(names.globs_match(group.clusters, cluster) for group in groups):
         return frozenset()
-    return frozenset((*own, *deciding, *_RELEVANT))
+    return frozenset((*own, *deciding, _SYSTEM))
 
 
 def examples(content: bytes, keys: frozenset[str]) -> Examples | None:
@@ -53,7 +53,7 @@ def examples(content: bytes, keys: frozenset[str]) -> Examples | None:
     None stands for content that is no canonical NodeInventory, or one with mistakes.
     """
     try:
-        data = pydantic_core.from_json(content, allow_inf_nan=False, cache_strings="keys")
+        data = msgspec.json.decode(content)
         if data["kind"] != "NodeInventory":
             return None
         found = _sorts(data["spec"]["nodes"], keys)
@@ -65,7 +65,7 @@ def examples(content: bytes, keys: frozenset[str]) -> Examples | None:
             {"name": own[0], "profile": profile, "labels": dict(labels)} for (profile, *labels), own in found.items()
         ]
         text = json.dumps(data | {"spec": {**data["spec"], "nodes": nodes}})
-    except (AttributeError, KeyError, TypeError, ValueError, RecursionError):
+    except (AttributeError, KeyError, TypeError, ValueError, RecursionError, msgspec.DecodeError):
         return None
     return Examples(text.encode(), {own[0]: " ".join(own) for own in found.values()})
 

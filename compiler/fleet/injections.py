@@ -1,17 +1,13 @@
 """Everything that the resources of a policy set in a container: its environment variables, and its paths."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING
 
-from compiler import devices
 from compiler.fleet import definitions
 from compiler.formats import documents
-
-if TYPE_CHECKING:  # Projects without DevicePolicies need none of its models.
-    from compiler.model.stacks import resources
+from runtime import device_plugin_config
 
 _LIBRARIES, _RUN = "/opt/kae", "/run/kae"
 """The folders of KAE in containers (device_plugin/host/paths.py)."""
@@ -46,70 +42,67 @@ def _folder(value: str) -> str:
     return str(PurePosixPath(value).parent)
 
 
+Part = tuple[documents.Path, device_plugin_config.Inject]
+"""Something that a resource injects, and its place in the resource."""
+
+
 def of(policy: definitions.Policy) -> frozenset[Setting]:
-    """Return the settings of all resources of a policy; KAE's device nodes have names that no other has."""
-    if policy.recipe is devices.KAE:
-        return frozenset(_of_kae(policy))
-    return frozenset(_of_stack(policy))
+    """Return the settings of all resources of a policy; device nodes of the class uacce have names that no other has."""
+    plugin = policy.offered
+    return frozenset(
+        Setting(resource=resource.name, target=target, value=value)
+        for resource in (plugin.resources if plugin else ())
+        for target, value in _of_resource(resource, policy.recipe.home.run).items()
+    )
 
 
-def _of_kae(policy: definitions.Policy) -> Iterator[Setting]:
-    """Yield what KAE's device plugin sets (`answer` of device_plugin/kubelet/allocation.py)."""
-    plugin = policy.spec.devicePlugin
-    inject, found = plugin.inject, dict[str, str]()
-    if inject.maskSysfs:
-        found[_UACCE] = _RUN
-    if inject.libraries:
-        place = _LIBRARIES if inject.librariesPath is None else f"{_LIBRARIES}/lib"
-        found |= {place: inject.librariesPath or _LIBRARIES, "LD_LIBRARY_PATH": f"{_LIBRARIES}/lib"}
-    if inject.opensslConf is not None:
-        found |= {f"{_RUN}/openssl": inject.opensslConf, "OPENSSL_CONF": f"{_RUN}/openssl/openssl.cnf"}
-    found |= {**(inject.mounts or {}), **(inject.env or {})}
-    for kind in policy.kinds if plugin.enabled else ():
-        if isinstance(kind, devices.Kind) and getattr(plugin.mode, kind.name) == "uacce":
-            for target, value in found.items():
-                place = f"{value} r" if target.startswith("/") else value
-                yield Setting(resource=kind.resource, target=target, value=place)
+def _of_resource(resource: device_plugin_config.AnyResource, run: str) -> dict[str, str]:
+    """Return what the device plugin sets in a container (device_plugin/kubelet/allocation.py), by target."""
+    found = dict[str, str]()
+    if isinstance(resource, device_plugin_config.Uacce):
+        if resource.mask_sysfs:
+            found[_UACCE] = f"{run} r"
+        found |= _of_libraries(resource.inject)
+    groups = resource.groups if isinstance(resource, device_plugin_config.Char) else ()
+    return found | {target: value for _, target, value in set_by(groups, [((), resource.inject)])}
 
 
-def _of_stack(policy: definitions.Policy) -> Iterator[Setting]:
-    from compiler.fleet import offers  # noqa: PLC0415 - projects without DevicePolicies need none of its models
-
-    for offer in offers.of(policy):
-        # A variable of a profile replaces one of its resource.
-        found = {target: value for _, target, value in set_by(offer.resource, offer.injections)}
-        if offer.resource.class_ == "uacce":
-            found[_UACCE] = f"{_RUN}/recipes/{policy.recipe.name} r"
-        for target, value in found.items():
-            yield Setting(resource=offer.name, target=target, value=value)
+def _of_libraries(inject: device_plugin_config.Inject) -> dict[str, str]:
+    found = dict[str, str]()
+    if inject.libraries is not None:
+        path = inject.libraries.path
+        place = _LIBRARIES if path is None else f"{_LIBRARIES}/lib"
+        found |= {place: f"{path or _LIBRARIES} r", "LD_LIBRARY_PATH": f"{_LIBRARIES}/lib"}
+    if inject.openssl is not None and inject.openssl.conf is not None:
+        found |= {f"{_RUN}/openssl": f"{inject.openssl.conf} r", "OPENSSL_CONF": f"{_RUN}/openssl/openssl.cnf"}
+    return found
 
 
 def set_by(
-    resource: "resources.RecipeResource", injections: "Sequence[resources.RecipeInjection]"
+    groups: Iterable[device_plugin_config.DeviceGroup], parts: Sequence[Part]
 ) -> Iterator[tuple[documents.Path, str, str]]:
-    """Yield the place in a resource, the target and the value of everything that it sets with these injections."""
-    for index, group in enumerate(resource.groups or ()):
+    """Yield the place in a resource, the target and the value of everything that its devices and its parts set."""
+    for index, group in enumerate(groups):
         for number, path in enumerate(group.paths):
             place: documents.Path = ("groups", index, "paths", number)
             yield place, _target(path.path, path.as_), f"{path.path} {path.permissions}"
-    held = [(("inject", index), injection) for index, injection in enumerate(injections) if injection.when]
-    for path_of, injection in held:
-        for target, value, *at in injected(injection):
+    for path_of, part in parts:
+        for target, value, *at in injected(part):
             yield (*path_of, *at), target, value
-    preloading = [path_of for path_of, injection in held if injection.preload]
+    preloading = [path_of for path_of, part in parts if part.preload]
     if preloading:
-        libraries = (library for _, injection in held for library in injection.preload)
+        libraries = (library for _, part in parts for library in part.preload)
         yield (*preloading[-1], "preload"), PRELOAD, ":".join(libraries)
 
 
-def injected(injection: "resources.RecipeInjection") -> Iterator[tuple[str, str, str, str | int]]:
+def injected(part: device_plugin_config.Inject) -> Iterator[tuple[str, str, str, str | int]]:
     """Yield target and value of everything but libraries, each with its field and its place there."""
-    yield from ((name, value, "env", name) for name, value in injection.env.items())
-    for index, node in enumerate(injection.nodes):
+    yield from ((name, value, "env", name) for name, value in part.env.items())
+    for index, node in enumerate(part.nodes):
         yield _target(node.path, node.as_), f"{node.path} {node.permissions}", "nodes", index
-    for index, mount in enumerate(injection.mounts):
-        yield _target(mount.path, mount.as_), f"{mount.path} {'r' if mount.readOnly else 'rw'}", "mounts", index
-    for index, file in enumerate(injection.files):
+    for index, mount in enumerate(part.mounts):
+        yield _target(mount.path, mount.as_), f"{mount.path} {'r' if mount.read_only else 'rw'}", "mounts", index
+    for index, file in enumerate(part.files):
         yield file.as_, file.text, "files", index
 
 

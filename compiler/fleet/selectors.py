@@ -8,10 +8,9 @@ same meaning as in a node affinity: see `Requirement.Matches` in k8s.io/apimachi
 import itertools
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Literal
 
-from compiler.model import base
+import msgspec
 
 Operator = Literal["In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"]
 Label = Callable[[str], str | None]
@@ -25,8 +24,7 @@ _INTEGER = re.compile(r"([+-]?)0*([0-9]{1,19})")
 _LABEL_VALUE = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Requirement:
+class Requirement(msgspec.Struct, frozen=True, order=True):
     """A requirement on one label of a node."""
 
     key: str
@@ -37,7 +35,14 @@ class Requirement:
 Term = tuple[Requirement, ...]
 
 
-def of(selector: base.NodeSelector | None) -> Term:
+class Selector(msgspec.Struct, frozen=True, kw_only=True):
+    """A selector as documents write it: labels with exactly these values, and requirements."""
+
+    matchLabels: Mapping[str, str] = {}
+    matchExpressions: tuple[Requirement, ...] = ()
+
+
+def of(selector: Selector | None) -> Term:
     """Return a selector as a term: each requirement once, sorted, with sorted values; None selects every node."""
     if selector is None:
         return ()
@@ -127,8 +132,7 @@ def bound(requirement: Requirement) -> int | None:
     return integer(requirement.values[0]) if len(requirement.values) == 1 else None
 
 
-@dataclass(frozen=True, slots=True)
-class Allowed:
+class Allowed(msgspec.Struct, frozen=True):
     """The values that a term allows for one label, and whether it allows the label to be absent.
 
     The values are those listed, or else all that are not barred and, with a range, are integers in it. Values that no

@@ -2,18 +2,18 @@
 
 from collections.abc import Iterable
 
+from compiler.fleet import pods
 from compiler.inventory import snapshot
-from compiler.model import base
 
 
-def tolerates(toleration: base.Toleration, taint: snapshot.Taint) -> bool:
+def tolerates(toleration: pods.Toleration, taint: snapshot.Taint) -> bool:
     """Return whether a toleration tolerates a taint (`Toleration.ToleratesTaint` in k8s.io/api/core/v1)."""
     if toleration.effect not in (None, taint.effect) or toleration.key not in (None, taint.key):
         return False
     return toleration.operator == "Exists" or (toleration.value or "") == taint.value
 
 
-def untolerated(tolerations: Iterable[base.Toleration], taints: Iterable[snapshot.Taint]) -> tuple[snapshot.Taint, ...]:
+def untolerated(tolerations: Iterable[pods.Toleration], taints: Iterable[snapshot.Taint]) -> tuple[snapshot.Taint, ...]:
     """Return the taints that keep the pod of a DaemonSet away; PreferNoSchedule never does."""
     known = tuple(tolerations)
     return tuple(

@@ -4,7 +4,7 @@ import codecs
 import re
 
 from compiler import diagnostics
-from compiler.formats import documents, json_text, lines, yaml_text
+from compiler.formats import documents, json_text, yaml_text
 
 YAML_BYTES = 32 * 1024 * 1024
 """The largest size of a YAML file; larger lists of nodes are read as JSON, which is much quicker."""
@@ -22,11 +22,8 @@ _NOT_YAML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\ufeff\u
 _SIDES = ("<" * 7, ">" * 7)
 _SIDE = re.compile(f"^(?:{'|'.join(_SIDES)})(?= |\r?$)", re.MULTILINE)
 
-Reading = tuple[list[documents.Document], list[diagnostics.Diagnostic]]
-"""The documents of a file, and its mistakes."""
 
-
-def decode(name: str, content: bytes) -> Reading:
+def decode(name: str, content: bytes) -> documents.Reading:
     """Return the documents of a file, and its mistakes.
 
     A caller that keeps no reference to the bytes, as in decode(name, read(path)), saves their memory during parsing.
@@ -43,26 +40,28 @@ def decode(name: str, content: bytes) -> Reading:
     # Plain searches first, of one character before seven: the expression tries every line of a large inventory.
     conflict = _SIDE.search(text) if any(side[0] in text and side in text for side in _SIDES) else None
     if conflict:
-        return [], [_conflict(lines.Lines(name, text), conflict, is_json)]
+        code, message = "json-syntax" if is_json else "yaml-syntax", "The file holds the marks of a merge conflict."
+        hint = "Keep one side, and remove the lines that begin with <<<<<<<, ======= and >>>>>>>."
+        return [], [documents.Lines(name, text).finding(conflict.start(), code, message, hint)]
     return _json(text, name) if is_json else _yaml(text, name)
 
 
-def _json(text: str, name: str) -> Reading:
+def _json(text: str, name: str) -> documents.Reading:
     if not text or text.isspace():
         return [], [_empty(name)]
-    document, findings = json_text.document(text, name)
+    read, findings = json_text.read(text, name)
     # The JSON scanner refuses raw controls itself; this search only gives the better message.
     forbidden = _CONTROL.search(text) if findings else None
     if forbidden:
-        return [], [_forbidden(lines.Lines(name, text), forbidden)]
-    return [document] if document else [], findings
+        return [], [_forbidden(documents.Lines(name, text), forbidden)]
+    return read, findings
 
 
-def _yaml(text: str, name: str) -> Reading:
+def _yaml(text: str, name: str) -> documents.Reading:
     forbidden = _NOT_YAML.search(text)
     if forbidden:
-        return [], [_forbidden(lines.Lines(name, text), forbidden)]
-    read, findings = yaml_text.documents(text, name)
+        return [], [_forbidden(documents.Lines(name, text), forbidden)]
+    read, findings = yaml_text.read(text, name)
     return read, findings if read or findings else [_empty(name)]
 
 
@@ -89,31 +88,16 @@ def _refused(name: str, content: bytes, is_json: bool) -> diagnostics.Diagnostic
 def _not_utf8(name: str, error: UnicodeDecodeError) -> diagnostics.Diagnostic:
     content, start = error.object, error.start
     position = len(content[:start].decode("utf-8"))
-    return diagnostics.Diagnostic(
-        code="bad-encoding",
-        span=lines.Lines(name, content.decode("utf-8", "replace")).span(position),
-        message=f"The byte 0x{content[start]:02x} is not UTF-8.",
-        hint="Save the file as UTF-8.",
-    )
+    text = documents.Lines(name, content.decode("utf-8", "replace"))
+    message = f"The byte 0x{content[start]:02x} is not UTF-8."
+    return text.finding(position, "bad-encoding", message, "Save the file as UTF-8.")
 
 
-def _conflict(text: lines.Lines, match: re.Match[str], is_json: bool) -> diagnostics.Diagnostic:
-    return diagnostics.Diagnostic(
-        code="json-syntax" if is_json else "yaml-syntax",
-        span=text.span(match.start()),
-        message="The file holds the marks of a merge conflict.",
-        hint="Keep one side, and remove the lines that begin with <<<<<<<, ======= and >>>>>>>.",
-    )
-
-
-def _forbidden(text: lines.Lines, match: re.Match[str]) -> diagnostics.Diagnostic:
+def _forbidden(text: documents.Lines, match: re.Match[str]) -> diagnostics.Diagnostic:
     code = ord(match.group())
-    return diagnostics.Diagnostic(
-        code="forbidden-character",
-        span=text.span(match.start()),
-        message=f"A document cannot hold the character U+{code:04X}.",
-        hint="Remove it." if code < 0x80 else f'Remove it, or write "\\u{code:04x}" in double quotes.',
-    )
+    message = f"A document cannot hold the character U+{code:04X}."
+    hint = "Remove it." if code < 0x80 else f'Remove it, or write "\\u{code:04x}" in double quotes.'
+    return text.finding(match.start(), "forbidden-character", message, hint)
 
 
 def _empty(name: str) -> diagnostics.Diagnostic:

@@ -7,14 +7,14 @@ its data differs in that one string only.
 import itertools
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import yaml
 
 from compiler import errors, wording
-from compiler.formats import canonical, decode, documents, json_positions, libyaml, yaml_text
+from compiler.formats import canonical, decode, documents, json_text, yaml_text
 
 _BREAK = re.compile(r"\r\n|\n|\r")
 _ANCHORED = re.compile(r"&[\w-]+[ \t]+(?=[^\s#])")
@@ -47,7 +47,12 @@ def written(source: Source, index: int, path: documents.Path, value: str) -> Sou
     start, end, piece = splice
     text = source.text[:start] + piece + source.text[end:]
     after, findings = decode.decode(source.name, text.encode())
-    if findings or _plain_data(after) != _desired_data(source, index, path, value):
+    desired = json.loads(_plain_data(source.documents))  # Aliased values are separate copies now.
+    inside = desired[index]
+    for step in path[:-1]:
+        inside = inside.setdefault(step, {}) if isinstance(step, str) else inside[step]
+    inside[path[-1]] = value
+    if findings or _plain_data(after) != json.dumps(desired, sort_keys=True):
         raise _misfit(where)
     return Source(name=source.name, text=text, documents=tuple(after))
 
@@ -56,36 +61,26 @@ def _misfit(where: str) -> errors.RefusedError:
     return errors.RefusedError(f"{where} cannot be changed without other changes.", hint="Write it by hand.")
 
 
-def _plain_data(read: list[documents.Document]) -> list[str]:
+def _plain_data(read: Iterable[documents.Document]) -> str:
     """Return documents as JSON: 1, 1.0 and true differ there, and the order of keys does not count."""
-    return [json.dumps(document.data, sort_keys=True) for document in read]
-
-
-def _desired_data(source: Source, index: int, path: documents.Path, value: str) -> list[str]:
-    """Return the documents after the edit, as JSON."""
-    data = [json.loads(text) for text in _plain_data(list(source.documents))]  # Aliased values are separate copies now.
-    inside = data[index]
-    for step in path[:-1]:
-        inside = inside.setdefault(step, {}) if isinstance(step, str) else inside[step]
-    inside[path[-1]] = value
-    return [json.dumps(document, sort_keys=True) for document in data]
+    return json.dumps([document.data for document in read], sort_keys=True)
 
 
 def _json_splice(text: str, path: documents.Path, value: str) -> Splice:
-    at = json_positions.top(text)
+    at = json_text.after_space(text, 0)
     for depth, step in enumerate(path):
-        members = {name: (key_at, value_at) for name, key_at, value_at in json_positions.members(text, at)}
+        members = {name: (key_at, value_at) for name, key_at, value_at in json_text.members(text, at)}
         if step not in members:
-            return _json_addition(text, at, members, _nested(path[depth:], json.dumps(value)))
+            return _json_addition(text, at, members, _nested(path[depth:], json.dumps(value), '"'))
         at = members[step][1]
     return at, _json_end(text, at), json.dumps(value)
 
 
-def _nested(path: documents.Path, value: str) -> tuple[str, str]:
-    """Return a key and its value, which holds the rest of the path."""
+def _nested(path: documents.Path, value: str, quote: str = "") -> tuple[str, str]:
+    """Return a key and its value, which holds the rest of the path in braces."""
     for step in reversed(path[1:]):
-        value = f'{{"{step}": {value}}}'
-    return f'"{path[0]}"', value
+        value = f"{{{quote}{step}{quote}: {value}}}"
+    return f"{quote}{path[0]}{quote}", value
 
 
 def _json_addition(text: str, at: int, members: dict[Any, tuple[int, int]], member: tuple[str, str]) -> Splice:
@@ -116,7 +111,7 @@ class _Yaml:
         self.document = source.documents[index]
         self.where = where
         try:
-            nodes = [node for node in yaml.compose_all(source.text, Loader=libyaml.loader()) if not _is_empty(node)]
+            nodes = [node for node in yaml.compose_all(source.text, Loader=yaml_text.loader()) if not _is_empty(node)]
         except yaml.YAMLError as error:
             # PyYAML's composer refuses a second anchor of the same name, which YAML allows.
             message = f"{where} cannot be changed: an anchor of the file is defined twice."
@@ -135,18 +130,15 @@ class _Yaml:
             else:
                 head_before, (head, inner) = head, _own(node, step)
                 if inner is None:
-                    self._refuse_merged(path[: depth + 1])
+                    if self.document.has(path[: depth + 1]):
+                        message = f"{self.where} comes from a merge ('<<'), which other mappings may share."
+                        raise errors.RefusedError(message, hint=f"Write '{step}:' into the mapping itself.")
                     return self._addition(node, head_before, path[depth:], value)
             if inner in self.shared:
                 message = f"{self.where} is shared by an anchor and its aliases."
                 raise errors.RefusedError(message, hint="Write the value out at this position.")
             node = inner
         return self._replacement(node, value, is_flow=is_flow)
-
-    def _refuse_merged(self, path: documents.Path) -> None:
-        if self.document.has(path):
-            message = f"{self.where} comes from a merge ('<<'), which other mappings may share."
-            raise errors.RefusedError(message, hint=f"Write '{path[-1]}:' into the mapping itself.")
 
     def _replacement(self, node: Any, value: str, *, is_flow: bool) -> Splice:
         """Return the splice that replaces a scalar, but not its anchor, with the quotes that it had."""
@@ -177,10 +169,7 @@ class _Yaml:
         return self._lines(self._last(node), column, path, value)
 
     def _flow_addition(self, node: Any, named: Any, path: documents.Path, value: str) -> Splice:
-        piece = _scalar(value, is_flow=True)
-        for step in reversed(path[1:]):
-            piece = f"{{{step}: {piece}}}"
-        piece = f"{path[0]}: {piece}"
+        piece = ": ".join(_nested(path, _scalar(value, is_flow=True)))
         if named is not None:
             at, piece = named.end_mark.index, f", {piece}"
         elif node.value:
@@ -256,6 +245,6 @@ def _own(node: Any, key: str) -> tuple[Any, Any]:
 def _scalar(value: str, *, is_flow: bool) -> str:
     """Return the text of a new scalar: plain where the reader takes it for the same string, otherwise quoted."""
     form = "{{k: {}}}" if is_flow else "k: {}"
-    read, findings = yaml_text.documents(form.format(value), "")
+    read, findings = yaml_text.read(form.format(value), "")
     is_plain = not findings and [document.data for document in read] == [{"k": value}]
     return value if is_plain else canonical.quoted(value)

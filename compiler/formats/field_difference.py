@@ -35,15 +35,17 @@ class _Place:
     text: str
     was: documents.Path
     now: documents.Path
+    with_order: bool
 
     def member(self, key: str) -> "_Place":
         """Return the place of a value in a mapping."""
-        return _Place(below(self.text, wording.dotted((key,))), (*self.was, key), (*self.now, key))
+        text = below(self.text, wording.dotted((key,)))
+        return _Place(text, (*self.was, key), (*self.now, key), self.with_order)
 
     def item(self, name: str | int, was: int | None, now: int | None) -> "_Place":
         """Return the place of an item of a list, which has one of the indexes at least."""
         path_was, path_now = ((*path, index or 0) for path, index in ((self.was, was), (self.now, now)))
-        return _Place(f"{self.text}[{wording.cut(name)}]", path_was, path_now)
+        return _Place(f"{self.text}[{wording.cut(name)}]", path_was, path_now, self.with_order)
 
     def changed(self, old: Any, new: Any) -> Field:
         return Field(text=self.text, was=self.was, now=self.now, old=old, new=new)
@@ -57,7 +59,7 @@ class _Place:
 
 def fields(old: Any, new: Any, *, with_order: bool = False) -> Iterator[Field]:
     """Yield the fields that differ; `with_order` also the lists whose named items have another order."""
-    yield from _compared(old, new, _Place("", (), ()), with_order=with_order)
+    yield from _compared(old, new, _Place("", (), (), with_order))
 
 
 def below(text: str, inner: str) -> str:
@@ -75,22 +77,22 @@ def _tells_apart(key: str, items: Sequence[Any]) -> bool:
     return all(isinstance(name, str) for name in names) and len(set(names)) == len(names)
 
 
-def _compared(old: Any, new: Any, at: _Place, *, with_order: bool) -> Iterator[Field]:
+def _compared(old: Any, new: Any, at: _Place) -> Iterator[Field]:
     if old is new:
         return
     if isinstance(old, Mapping) and isinstance(new, Mapping):
-        yield from _members(old, new, at, with_order=with_order)
+        yield from _members(old, new, at)
     elif isinstance(old, list) and isinstance(new, list):
         key = naming_key(old, new)
         if key is not None:
-            yield from _named_items(old, new, key, at, with_order=with_order)
+            yield from _named_items(old, new, key, at)
         else:
-            yield from _sequence(old, new, at, with_order=with_order)
+            yield from _sequence(old, new, at)
     elif old != new or isinstance(old, bool) is not isinstance(new, bool):
         yield at.changed(old, new)
 
 
-def _members(old: Mapping[str, Any], new: Mapping[str, Any], at: _Place, *, with_order: bool) -> Iterator[Field]:
+def _members(old: Mapping[str, Any], new: Mapping[str, Any], at: _Place) -> Iterator[Field]:
     for key in {**new, **old}:
         below = at.member(key)
         if key not in old:
@@ -98,13 +100,13 @@ def _members(old: Mapping[str, Any], new: Mapping[str, Any], at: _Place, *, with
         elif key not in new:
             yield below.removed(old[key])
         else:
-            yield from _compared(old[key], new[key], below, with_order=with_order)
+            yield from _compared(old[key], new[key], below)
 
 
-def _named_items(old: Sequence[Any], new: Sequence[Any], key: str, at: _Place, *, with_order: bool) -> Iterator[Field]:
+def _named_items(old: Sequence[Any], new: Sequence[Any], key: str, at: _Place) -> Iterator[Field]:
     ours, theirs = ({item[key]: index for index, item in enumerate(items)} for items in (old, new))
     kept_before, kept_after = [name for name in ours if name in theirs], [name for name in theirs if name in ours]
-    if with_order and kept_before != kept_after:
+    if at.with_order and kept_before != kept_after:
         yield at.changed(list(ours), list(theirs))
     for name in {**theirs, **ours}:
         was, now = ours.get(name), theirs.get(name)
@@ -112,10 +114,10 @@ def _named_items(old: Sequence[Any], new: Sequence[Any], key: str, at: _Place, *
         if was is None or now is None:
             yield below.added(new[now]) if now is not None else below.removed(old[was or 0])
         else:
-            yield from _compared(old[was], new[now], below, with_order=with_order)
+            yield from _compared(old[was], new[now], below)
 
 
-def _sequence(old: Sequence[Any], new: Sequence[Any], at: _Place, *, with_order: bool) -> Iterator[Field]:
+def _sequence(old: Sequence[Any], new: Sequence[Any], at: _Place) -> Iterator[Field]:
     ours, theirs = ([json.dumps(item, sort_keys=True) for item in items] for items in (old, new))
     import difflib  # noqa: PLC0415 - only where something differs
 
@@ -126,7 +128,7 @@ def _sequence(old: Sequence[Any], new: Sequence[Any], at: _Place, *, with_order:
             continue
         if len(was) == len(now):
             for index, other in zip(was, now, strict=True):
-                yield from _compared(old[index], new[other], at.item(other, index, other), with_order=with_order)
+                yield from _compared(old[index], new[other], at.item(other, index, other))
         else:
             yield from (at.item(index, index, None).removed(old[index]) for index in was)
             yield from (at.item(other, None, other).added(new[other]) for other in now)

@@ -1,4 +1,4 @@
-"""JSON documents, read by the scanner of the standard library."""
+"""JSON documents, read by the scanner of the standard library, with the positions of their values."""
 
 import itertools
 import json
@@ -8,36 +8,29 @@ from collections.abc import Iterator
 from typing import Any
 
 from compiler import diagnostics, wording
-from compiler.formats import documents, json_positions, lines, scalars
-
-DEPTH = 64
-"""The largest depth of a document, as in the rule of nesting-too-deep."""
-
-FINDINGS = 1000
-"""Findings after which the search of a file ends."""
+from compiler.formats import documents, scalars
 
 _STRING = r'"(?:[^"\\]++|\\.)*+"'
 _BRACKET = re.compile(rf"{_STRING}|([\[{{]|[\]}}])", re.DOTALL)
 _NUMBER = re.compile(rf"{_STRING}|(-?(?:Infinity|NaN|[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?))", re.DOTALL)
 # A pair of surrogates is a character; an unpaired one matches the group. Every backslash begins an escape.
 _SURROGATE = re.compile(r"\\(?:u[dD][89abAB]..\\u[dD][c-fC-F]..|(u[dD][89a-fA-F]..)|.)")
+_SPACE = re.compile(r"[ \t\n\r]*")
+_DECODER = json.JSONDecoder()
 
-Reading = tuple[documents.Document | None, list[diagnostics.Diagnostic]]
-"""The document of a file, or its mistakes."""
 
-
-def document(text: str, file: str) -> Reading:
+def read(text: str, file: str) -> documents.Reading:
     """Return the one document of a file, or all its mistakes."""
-    where = lines.Lines(file, text)
+    where = documents.Lines(file, text)
     counts = _Oddities()
     try:
         data = counts.decoder.decode(text)
     except json.JSONDecodeError as error:
-        return None, [_syntax(where, error)]
+        return [], [_syntax(where, error)]
     except RecursionError:
-        return None, [_too_deep(where)]
-    if _height(data) > DEPTH:
-        return None, [_too_deep(where)]
+        return [], [_too_deep(where)]
+    if _height(data) > documents.DEPTH:
+        return [], [_too_deep(where)]
     findings: list[diagnostics.Diagnostic] = []
     if counts.duplicates:
         del data  # The search decodes values again, which takes as much memory as the first time.
@@ -46,7 +39,7 @@ def document(text: str, file: str) -> Reading:
         findings += _first(_numbers(where))
     if "\\" in text and "\\u" in text:  # The search of one character is many times quicker.
         findings += _first(_unpaired_surrogates(where))
-    return (None, findings) if findings else (documents.Document(file, data, json_positions.Positions(where)), [])
+    return ([], findings) if findings else ([documents.Document(file, data, _Positions(where))], [])
 
 
 class _Oddities:
@@ -85,7 +78,7 @@ class _Oddities:
 
 
 def _first(findings: Iterator[diagnostics.Diagnostic]) -> list[diagnostics.Diagnostic]:
-    return list(itertools.islice(findings, FINDINGS))
+    return list(itertools.islice(findings, documents.FINDINGS))
 
 
 _BRANCHES = frozenset({dict, list})
@@ -105,7 +98,7 @@ def _height(data: Any) -> int:
     return height
 
 
-def _too_deep(where: lines.Lines) -> diagnostics.Diagnostic:
+def _too_deep(where: documents.Lines) -> diagnostics.Diagnostic:
     """Return the finding at the first bracket that opens a level too many."""
     depth = 0
     position = 0
@@ -113,30 +106,26 @@ def _too_deep(where: lines.Lines) -> diagnostics.Diagnostic:
         bracket = match[1]
         if bracket:
             depth += 1 if bracket in "[{" else -1
-        if depth > DEPTH:
+        if depth > documents.DEPTH:
             position = match.start()
             break
-    message = f"The document nests more than {DEPTH} levels deep."
-    return diagnostics.Diagnostic(code="nesting-too-deep", span=where.span(position), message=message)
+    message = f"The document nests more than {documents.DEPTH} levels deep."
+    return where.finding(position, "nesting-too-deep", message)
 
 
-def _duplicates(where: lines.Lines, counts: _Oddities) -> Iterator[diagnostics.Diagnostic]:
+def _duplicates(where: documents.Lines, counts: _Oddities) -> Iterator[diagnostics.Diagnostic]:
     """Yield a finding for each key that its object already has; only values that hold such a key are searched."""
     text = where.text
-    search = [json_positions.top(text)]
+    search = [after_space(text, 0)]
     for branch in search:  # The loop appends to it.
         first: dict[str | int, int] = {}
-        for step, key_at, at in json_positions.members(text, branch):
+        for step, key_at, at in members(text, branch):
             earlier = first.setdefault(step, key_at)
             if earlier != key_at:
-                yield diagnostics.Diagnostic(
-                    code="duplicate-key",
-                    span=where.span(key_at),
-                    message=f"The key {wording.quoted(str(step))} appears twice in its object.",
-                    notes=(f"It first appears at {where.span(earlier)}.",),
-                    hint="Keep one of the two.",
-                )
-            if text[at] in "[{" and len(search) < FINDINGS:
+                message = f"The key {wording.quoted(str(step))} appears twice in its object."
+                note = f"It first appears at {where.span(earlier)}."
+                yield where.finding(key_at, "duplicate-key", message, "Keep one of the two.", (note,))
+            if text[at] in "[{" and len(search) < documents.FINDINGS:
                 before = counts.duplicates
                 counts.decoder.raw_decode(text, at)
                 if counts.duplicates > before:
@@ -157,24 +146,19 @@ def _number_problem(number: str) -> tuple[str, str, str] | None:
     return "json-syntax", f"{wording.quoted(number)} is larger than any number that JSON readers hold.", ""
 
 
-def _numbers(where: lines.Lines) -> Iterator[diagnostics.Diagnostic]:
+def _numbers(where: documents.Lines) -> Iterator[diagnostics.Diagnostic]:
     for match in _NUMBER.finditer(where.text):
         problem = _number_problem(match[1]) if match[1] else None
         if problem:
-            code, message, hint = problem
-            span = where.span(match.start())
-            yield diagnostics.Diagnostic(code=code, span=span, message=message, hint=hint)
+            yield where.finding(match.start(), *problem)
 
 
-def _unpaired_surrogates(where: lines.Lines) -> Iterator[diagnostics.Diagnostic]:
+def _unpaired_surrogates(where: documents.Lines) -> Iterator[diagnostics.Diagnostic]:
     for match in _SURROGATE.finditer(where.text):
         if match[1]:
-            yield diagnostics.Diagnostic(
-                code="forbidden-character",
-                span=where.span(match.start()),
-                message=f"The escape {wording.quoted(match[0])} is an unpaired surrogate.",
-                hint="Write the character itself, or both surrogates of its pair.",
-            )
+            message = f"The escape {wording.quoted(match[0])} is an unpaired surrogate."
+            hint = "Write the character itself, or both surrogates of its pair."
+            yield where.finding(match.start(), "forbidden-character", message, hint)
 
 
 _SYNTAX: tuple[tuple[str, str, str], ...] = (
@@ -190,26 +174,26 @@ _SYNTAX: tuple[tuple[str, str, str], ...] = (
 )
 
 
-def _syntax(where: lines.Lines, error: json.JSONDecodeError) -> diagnostics.Diagnostic:
+def _syntax(where: documents.Lines, error: json.JSONDecodeError) -> diagnostics.Diagnostic:
     """Return the finding for the scanner's error, in words that are the same for every version of Python."""
     text, position = where.text, error.pos
     message, hint = next(
         (entry[1:] for entry in _SYNTAX if error.msg.startswith(entry[0])), ("The file is not JSON.", "")
     )
-    start = json_positions.top(text)
+    start = after_space(text, 0)
     comma = _trailing_comma(text, position)
     if comma is not None:
         message, hint, position = "A closing bracket follows this ','.", "Remove it.", comma
     elif position == start and not text.startswith(("{", "["), start):
         message, hint = "The file is not JSON.", "Name a YAML file .yaml."
-    elif json_positions.after_space(text, position) == len(text):
+    elif after_space(text, position) == len(text):
         message, hint = "The file ends before its JSON value does.", "Write it anew: its end is lost."
     elif error.msg.startswith("Invalid control") and text[position] in "\r\n":
         message, hint = "The string does not close on its line.", "Close it, or write '\\n' for a line break."
     elif text[position] in "/#":
         is_inside = text.endswith('"', 0, position)
         hint = "Check that the string before it ends where it should." if is_inside else "JSON has no comments."
-    return diagnostics.Diagnostic(code="json-syntax", span=where.span(position), message=message, hint=hint)
+    return where.finding(position, "json-syntax", message, hint)
 
 
 def _trailing_comma(text: str, position: int) -> int | None:
@@ -220,6 +204,65 @@ def _trailing_comma(text: str, position: int) -> int | None:
             comma -= 1
     else:
         comma = position
-        if not text.startswith(("]", "}"), json_positions.after_space(text, min(position + 1, len(text)))):
+        if not text.startswith(("]", "}"), after_space(text, min(position + 1, len(text)))):
             return None
     return comma if text.startswith(",", comma) else None
+
+
+def members(text: str, at: int) -> Iterator[tuple[str | int, int, int]]:
+    """Yield each key or index of the object or list at a position, with the positions of key and value.
+
+    The text is well-formed. A value is scanned only when the member after it is requested.
+    """
+    if text[at] not in "[{":
+        return
+    keyed = text[at] == "{"
+    position = after_space(text, at + 1)
+    index = 0
+    while text[position] not in "]}":
+        step: str | int = index
+        start = position
+        if keyed:
+            step, position = _DECODER.raw_decode(text, position)
+            position = after_space(text, after_space(text, position) + 1)  # Past the colon.
+        yield step, start, position
+        _, position = _DECODER.raw_decode(text, position)
+        position = after_space(text, position)
+        if text[position] == ",":
+            position = after_space(text, position + 1)
+        index += 1
+
+
+def after_space(text: str, position: int) -> int:
+    """Return the position of the first character that is no white space."""
+    match = _SPACE.match(text, position)
+    return match.end() if match else position
+
+
+class _Positions:
+    """Positions of the values of a file's one document, found by scanning each branch only as far as needed."""
+
+    __slots__ = ("_branches", "_lines")
+
+    def __init__(self, text: documents.Lines) -> None:
+        self._lines = text
+        self._branches: dict[int, tuple[dict[str | int, tuple[int, int]], Iterator[tuple[str | int, int, int]]]] = {}
+
+    def span(self, path: documents.Path, *, key: bool = False) -> diagnostics.Span:
+        """Return the span of a value or its key, or of the nearest value around one that is absent."""
+        key_at = at = after_space(self._lines.text, 0)
+        for step in path:
+            member = self._member(at, step)
+            if member is None:
+                return self._lines.span(at)
+            key_at, at = member
+        return self._lines.span(key_at if key else at)
+
+    def _member(self, branch: int, step: str | int) -> tuple[int, int] | None:
+        """Return the positions of a member's key and value; None where the object or list has no such member."""
+        known, rest = self._branches.setdefault(branch, ({}, members(self._lines.text, branch)))
+        while step not in known:
+            if (member := next(rest, None)) is None:
+                return None
+            known[member[0]] = member[1:]
+        return known[step]

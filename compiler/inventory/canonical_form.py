@@ -13,18 +13,15 @@ from compiler.inventory import snapshot
 def of_document(file: str, data: Mapping[str, Any]) -> snapshot.Inventory:
     """Return the inventory of a NodeInventory document in which every profile exists."""
     profiles = {name: _profile_of(raw) for name, raw in data["spec"].get("profiles", {}).items()}
-    nodes = []
-    for raw in data["spec"].get("nodes", ()):
-        name = raw["name"]
-        hostname = raw.get("hostname", name)
-        nodes.append(
-            snapshot.Node(
-                name=name,
-                profile=profiles[raw["profile"]],
-                hostname=hostname or None,
-                labels=raw.get("labels", _NO_LABELS),
-            )
+    nodes = [
+        snapshot.Node(
+            name=raw["name"],
+            profile=profiles[raw["profile"]],
+            hostname=raw.get("hostname", raw["name"]) or None,
+            labels=raw.get("labels", _NO_LABELS),
         )
+        for raw in data["spec"].get("nodes", ())
+    ]
     nodes.sort(key=operator.attrgetter("name"))
     cluster = snapshot.ClusterName(data["metadata"]["name"])
     return snapshot.Inventory(cluster=cluster, file=file, nodes=tuple(nodes))

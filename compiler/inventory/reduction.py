@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from compiler import devices, recipes
+from compiler import kae, recipes
 from compiler.inventory import snapshot
 
 _TOLERATED_TAINTS = frozenset(
@@ -39,7 +39,7 @@ _PASSING_TAINTS = frozenset(
 _MACHINE_DOMAINS = (".feature.node.kubernetes.io", ".profile.node.kubernetes.io", ".beta.kubernetes.io")
 _MACHINE_KEYS = frozenset({"kubernetes.io/arch", "kubernetes.io/os", "node.kubernetes.io/instance-type"})
 NFD_ANNOTATION = "nfd.node.kubernetes.io/feature-labels"
-_KAE = f"{devices.DOMAIN}/kae."
+_KAE = f"{recipes.DOMAIN}/{kae.NAME}."
 _DISCOVERED = ("feature.node.kubernetes.io/", _KAE)
 
 _KEYS = 10_000
@@ -56,7 +56,7 @@ def is_machine_label(key: str) -> bool:
 
 def _is_opt_out(key: str) -> bool:
     """Return whether people set a label of KAE's to keep a component away from a node."""
-    return key in (devices.OPT_OUT_DRIVER, devices.OPT_OUT_DEVICE_PLUGIN)
+    return key in (kae.RECIPE.opt_out_driver, kae.RECIPE.opt_out_device_plugin)
 
 
 def is_ignored(key: str, pattern: str) -> bool:

@@ -55,11 +55,6 @@ def default_files() -> tuple[Path, ...]:
     return tuple(path for path in named if path.exists()) or (named[0],)
 
 
-def of_file(path: Path, context: str | None = None) -> Load:
-    """Return the loader of a kubeconfig; without a context, of its current one."""
-    return of_files((path,), context)
-
-
 def of_files(paths: Sequence[Path], context: str | None = None) -> Load:
     """Return the loader of kubeconfigs that count as one; of several entries of a name, the first counts."""
     names = os.pathsep.join(map(str, paths))

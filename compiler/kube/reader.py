@@ -1,16 +1,25 @@
 """Read a live cluster: its nodes by page and as they change, and objects of any kind."""
 
 import http
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
-from compiler.kube import client, credentials, node_watch, pods
+from compiler.kube import client, credentials, pods
 
 PAGE = 100
 """Items per page: 100 real nodes are some megabytes."""
 
+WATCH_S = 120
+"""The duration of a watch, which the server is asked to keep."""
+
+MARGIN_S = 10
+"""The server ends a watch in time; one that is silent for so much longer has lost its server."""
+
+_NODES = "/api/v1/nodes"
+_METADATA = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 _METADATA_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 
 T = TypeVar("T")
@@ -24,6 +33,67 @@ class Page:
     """Objects as the API server prints them."""
     resource_version: str
     """The version that all pages of the list show, and from which a watch continues."""
+
+
+class Event(NamedTuple):
+    """An ADDED, MODIFIED or DELETED object; a BOOKMARK has a newer resourceVersion and nothing else."""
+
+    type: str
+    object: Mapping[str, Any]
+
+
+class Watch:
+    """An iterator of the events after a resourceVersion; it can be iterated once.
+
+    It ends when the server ends the watch, which is usual. It raises `client.Gone` where the server no longer has the
+    resourceVersion, `client.Unreachable` where the connection breaks, and `client.Refused` otherwise.
+    """
+
+    def __init__(self, connection: client.Connection, resource_version: str, timeout_s: int) -> None:
+        self.resource_version = resource_version
+        """The version of the last event that the caller has finished with; the next watch starts from it."""
+        self._connection = connection
+        self._timeout_s = timeout_s
+
+    def __iter__(self) -> Iterator[Event]:
+        query = {
+            "watch": "true",
+            "allowWatchBookmarks": "true",
+            "resourceVersion": self.resource_version,
+            "timeoutSeconds": str(self._timeout_s),
+        }
+        request = client.Request(action="watch nodes", path=_NODES, query=query, accept=_METADATA)
+        for line in self._lines(request):
+            event = self._event(line)
+            yield event
+            metadata = event.object.get("metadata") or {}
+            self.resource_version = metadata.get("resourceVersion") or self.resource_version
+
+    def _lines(self, request: client.Request) -> Iterator[bytes]:
+        with self._connection.opened(request, self._timeout_s + MARGIN_S) as response:
+            if response.status >= http.HTTPStatus.BAD_REQUEST:
+                refusal = client.Answer.of(response.status, response.read())
+                raise self._connection.refusal(request.action, refusal)
+            rest = b""
+            for part in response.stream(None, decode_content=True):
+                *lines, rest = (rest + part).split(b"\n")
+                yield from lines
+        if rest:
+            host = self._connection.host
+            raise client.Unreachable(f"the API server at {host} ended the connection in the middle of an event.")
+
+    def _event(self, line: bytes) -> Event:
+        body = client.parsed(line)
+        kind, node = body.get("type"), body.get("object")
+        if not isinstance(kind, str) or not isinstance(node, dict):
+            raise client.Unreachable(f"the server at {self._connection.host} does not send watch events.")
+        if kind == "ERROR":
+            refusal = client.Answer.of(_status(node), json.dumps(node).encode())
+            raise self._connection.refusal("continue to watch nodes", refusal)
+        metadata = node.get("metadata")
+        if not isinstance(metadata, dict) or not isinstance("" if kind == "BOOKMARK" else metadata.get("name"), str):
+            raise client.Unreachable(f"the server at {self._connection.host} does not send watch events.")
+        return Event(kind, node)
 
 
 class Cluster:
@@ -49,8 +119,7 @@ class Cluster:
         if kubeconfig is None:
             load = credentials.of_pod(service_account)
         else:
-            files = [kubeconfig] if isinstance(kubeconfig, Path) else kubeconfig
-            load = credentials.of_files(files, context)
+            load = credentials.of_files([kubeconfig] if isinstance(kubeconfig, Path) else kubeconfig, context)
         self._connection = client.Connection(load, agent, timeouts)
         self._kinds: dict[str, Mapping[str, tuple[str, bool]]] = {}
         self.pods = pods.Pods(self._connection)
@@ -74,7 +143,7 @@ class Cluster:
         Raises:
             client.Gone: The server dropped that version in between: discard the pages and start again.
         """
-        request = client.Request(action="list nodes", path=node_watch.NODES)
+        request = client.Request(action="list nodes", path=_NODES)
         return self._pages(request, size or PAGE)
 
     def snapshot(self, reduce: Callable[[Mapping[str, Any]], T]) -> tuple[T, ...]:
@@ -91,9 +160,9 @@ class Cluster:
                     raise
         raise AssertionError("the last attempt returns or raises")
 
-    def watch(self, resource_version: str, timeout_s: int = node_watch.WATCH_S) -> node_watch.Watch:
+    def watch(self, resource_version: str, timeout_s: int = WATCH_S) -> Watch:
         """Return a watch of the Nodes' metadata after a resourceVersion; its iteration sends the request."""
-        return node_watch.Watch(self._connection, resource_version, timeout_s)
+        return Watch(self._connection, resource_version, timeout_s)
 
     def object(self, api_version: str, kind: str, name: str, namespace: str = "") -> Mapping[str, Any] | None:
         """Return an object as it is now; None where it or its kind does not exist in the cluster."""
@@ -107,25 +176,25 @@ class Cluster:
         self, api_version: str, kind: str, namespace: str = "", *, labels: str = "", fields: str = ""
     ) -> Iterator[Mapping[str, Any]]:
         """Yield a kind's objects that match the selectors, one page in memory at a time; none of unknown kinds."""
-        request = self._request("list", api_version, kind, namespace, query=_selectors(labels, fields))
-        if request is not None:
-            for page in self._pages(request, PAGE):
-                yield from page.items
+        selectors = {"labelSelector": labels, "fieldSelector": fields}
+        yield from self._items(self._request("list", api_version, kind, namespace), selectors, client.JSON)
 
     def metadata(
         self, api_version: str, kind: str, namespace: str = "", *, labels: str = ""
     ) -> Iterator[Mapping[str, Any]]:
         """Yield the same objects as `objects`, reduced to their metadata."""
-        request = self._request(
-            "list", api_version, kind, namespace, query=_selectors(labels, ""), accept=_METADATA_LIST
-        )
+        request = self._request("list", api_version, kind, namespace)
+        yield from self._items(request, {"labelSelector": labels}, _METADATA_LIST)
+
+    def _items(
+        self, request: client.Request | None, selectors: Mapping[str, str], accept: str
+    ) -> Iterator[Mapping[str, Any]]:
+        query = {name: value for name, value in selectors.items() if value}
         if request is not None:
-            for page in self._pages(request, PAGE):
+            for page in self._pages(replace(request, query=query, accept=accept), PAGE):
                 yield from page.items
 
-    def _request(
-        self, verb: str, api_version: str, kind: str, namespace: str, name: str = "", **more: Any
-    ) -> client.Request | None:
+    def _request(self, verb: str, api_version: str, kind: str, namespace: str, name: str = "") -> client.Request | None:
         known = self._known(api_version).get(kind)
         if known is None:
             return None
@@ -138,7 +207,6 @@ class Cluster:
             action=f"{verb} {resource}{f' {name}' if name else ''}{where}",
             path=f"{_root(api_version)}/{inside}{'/{name}' if name else ''}",
             names={"namespace": namespace, "name": name},
-            **more,
         )
 
     def _known(self, api_version: str) -> Mapping[str, tuple[str, bool]]:
@@ -181,11 +249,11 @@ def _root(api_version: str) -> str:
     return f"/apis/{api_version}" if "/" in api_version else f"/api/{api_version}"
 
 
-def _selectors(labels: str, fields: str) -> Mapping[str, str]:
-    selectors = {"labelSelector": labels, "fieldSelector": fields}
-    return {name: value for name, value in selectors.items() if value}
-
-
 def _is_named(data: object) -> bool:
     metadata = data.get("metadata") if isinstance(data, dict) else None
     return isinstance(metadata, dict) and isinstance(metadata.get("name"), str)
+
+
+def _status(status: Mapping[str, Any]) -> int:
+    code = status.get("code")
+    return code if isinstance(code, int) else http.HTTPStatus.INTERNAL_SERVER_ERROR

@@ -1,13 +1,21 @@
-"""Documents that an import makes: the names that a call wants, the values, and their positions in the source."""
+"""Documents that an import makes: the names that a call wants, the values, their positions in the source, the text."""
 
 import itertools
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from compiler import API_VERSION, diagnostics, wording
-from compiler.formats import documents
-from compiler.migrate import operator_source
+from compiler.formats import canonical, documents
+
+_SCHEMAS = {
+    "DevicePolicy": "../recipes/.schemas/devicepolicy.json",
+    "KAECluster": "../schemas/kaecluster.json",
+    "KAEPolicy": "../schemas/kaepolicy.json",
+    "Recipe": "../.schemas/recipe.json",
+}
+"""The schema of each kind for editors, by its path in a repository that `kae init` made."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,7 +29,7 @@ class Names:
 
 
 @dataclass(frozen=True, slots=True)
-class Origins:
+class _Origins:
     """The positions of a translated document: those of what was translated."""
 
     positions: documents.Positions
@@ -38,28 +46,13 @@ class Origins:
         """Return the position in the imported file."""
         return self.positions.span(self.origin(path), key=key)
 
-    def reworded(self, finding: diagnostics.Diagnostic) -> diagnostics.Diagnostic:
-        """Return a finding with the source's own names for its fields."""
-        for target in sorted(self.of, key=len, reverse=True):
-            ours, theirs = wording.dotted(target), operator_source.name(self.of[target])
-            if f"'{ours}" in finding.message:
-                return replace(finding, message=finding.message.replace(f"'{ours}", f"'{theirs}"))
-        return finding
-
-
-@dataclass(frozen=True, slots=True)
-class Imported:
-    """A translated document, and the source positions of its values."""
-
-    document: documents.Document
-    origins: Origins
-
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A document in the making."""
+    """A document in the making, which is translated from a source."""
 
     kind: str
+    source: documents.Document
     data: dict[str, Any] = field(default_factory=dict)
     of: dict[documents.Path, documents.Path] = field(default_factory=dict)
 
@@ -84,8 +77,29 @@ class Draft:
         else:
             inside[path[-1]] = value
 
-    def imported(self, source: documents.Document) -> Imported:
-        """Return the document with the positions of its source."""
-        origins = Origins(source.positions, self.of)
+    @property
+    def document(self) -> documents.Document:
+        """The document, with the positions of its source."""
         data = {"apiVersion": API_VERSION, "kind": self.kind, **self.data}
-        return Imported(documents.Document(source.file, data, origins), origins)
+        return documents.Document(self.source.file, data, _Origins(self.source.positions, self.of))
+
+    def reworded(self, finding: diagnostics.Diagnostic) -> diagnostics.Diagnostic:
+        """Return a finding with the source's own names for its fields."""
+        for target in sorted(self.of, key=len, reverse=True):
+            ours, theirs = wording.dotted(target), option(self.of[target])
+            if f"'{ours}" in finding.message:
+                return replace(finding, message=finding.message.replace(f"'{ours}", f"'{theirs}"))
+        return finding
+
+
+def option(at: documents.Path) -> str:
+    """Return an option as the guide of its operator writes it; a chart's keys often have a hyphen."""
+    return re.sub(r"^\[([A-Za-z][\w-]*)\]", r"\1", wording.dotted(at))
+
+
+def text(objects: Iterable[Mapping[str, Any]]) -> str:
+    """Return documents as the text of a file; a directory Application of Argo CD passes over it for its first line."""
+    parts = (
+        f"# yaml-language-server: $schema={_SCHEMAS[data['kind']]}\n{canonical.dump_yaml(data)}" for data in objects
+    )
+    return "# +argocd:skip-file-rendering\n" + "---\n".join(parts)

@@ -1,4 +1,4 @@
-"""Kernel mappings of other operators, and an image for each of them."""
+"""Kernel mappings of other operators, an image for each of them, and the parts that a reference to one has."""
 
 import itertools
 import re
@@ -6,7 +6,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from compiler.formats import documents
-from compiler.migrate import drafts, image_references, reading
+from compiler.migrate import drafts, reading
+
+_PLACEHOLDER = re.compile(r"\$\{(\w+)\}")
+_KERNEL = ("KERNEL_FULL_VERSION", "KERNEL_XYZ")
+"""The placeholders that images have here."""
+
+_XYZ = "${KERNEL_X}.${KERNEL_Y}.${KERNEL_Z}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,8 +70,8 @@ def _served(source: reading.Reading, fields: Fields, index: int) -> _Served | No
     if reference is None:
         source.wrong("The mapping has no image.", *at, hint=f"Name one in '{fields.image}'.", code="import-source")
         return None
-    known = {**fields.known, **(image_references.numbers(literal) if literal else {})}
-    text, unknown = image_references.filled(reference, known)
+    known = {**fields.known, **(_numbers(literal) if literal else {})}
+    text, unknown = _filled(reference, known)
     if unknown:
         source.drop(
             f"No image is named after ${{{unknown[0]}}} here, only after ${{KERNEL_FULL_VERSION}} and ${{KERNEL_XYZ}}: "
@@ -73,7 +79,37 @@ def _served(source: reading.Reading, fields: Fields, index: int) -> _Served | No
             *at,
         )
         return None
-    return _Served(index, literal, regexp, image_references.parts(text))
+    return _Served(index, literal, regexp, parts(text))
+
+
+def parts(reference: str) -> dict[str, str]:
+    """Return repository, image and version of a reference, with the registry and the tag that a runtime takes.
+
+    A reference without a registry is one of docker.io, and without a tag one of `latest`
+    (https://github.com/distribution/reference, `ParseNormalizedNamed` and `TagNameOnly`). A digest decides over a tag.
+    """
+    name, _, digest = reference.partition("@")
+    path, colon, tag = name.rpartition(":")
+    if not colon or "/" in tag:
+        path, tag = name, "latest"
+    host, slash, _ = path.partition("/")
+    if not slash or not (host == "localhost" or "." in host or ":" in host):
+        path = f"docker.io/{path}" if slash else f"docker.io/library/{path}"
+    repository, _, image = path.rpartition("/")
+    return {"repository": repository, "image": image, "version": digest or tag}
+
+
+def _filled(reference: str, known: Mapping[str, str]) -> tuple[str, list[str]]:
+    """Return a reference with the values of placeholders that are `known`, and the placeholders that none is for."""
+    text = reference.replace(_XYZ, "${KERNEL_XYZ}")
+    text = _PLACEHOLDER.sub(lambda found: known.get(found[1], found[0]), text)
+    return text, sorted({name for name in _PLACEHOLDER.findall(text) if name not in _KERNEL})
+
+
+def _numbers(kernel: str) -> dict[str, str]:
+    """Return the placeholders for the first three numbers of a kernel (internal/utils/replaceStrings.go of KMM)."""
+    found = re.match(r"(\d+)\.(\d+)\.(\d+)", kernel)
+    return dict(zip(("KERNEL_X", "KERNEL_Y", "KERNEL_Z"), found.groups(), strict=True)) if found else {}
 
 
 def _names(texts: Iterable[str]) -> list[str]:

@@ -1,4 +1,9 @@
-"""A Module of the Kernel Module Management Operator (api/v1beta1/module_types.go) as a Recipe and a DevicePolicy."""
+"""Kernel modules of two operators as a Recipe and a DevicePolicy.
+
+The one is the Kernel Module Management Operator, with its Module (api/v1beta1/module_types.go); the other the Special
+Resource Operator before it, with its SpecialResource or values of its chart, for charts in the shape of simple-kmod.
+The charts' templates are not read. Sources: charts/example/simple-kmod-0.0.1 and api/v1beta1 of the operator.
+"""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -17,7 +22,7 @@ _MAPPINGS = (*_CONTAINER, "kernelMappings")
 _TLS = "The container runtime of a node pulls images, and its settings name registries without TLS."
 _ARGUMENTS = "The driver installer loads and unloads modules without further arguments."
 
-REASONS: reading.Reasons = MappingProxyType(
+MODULE: reading.Reasons = MappingProxyType(
     {
         ("devicePlugin",): _PLUGIN,
         ("dra",): "A DRA driver is not run: keep its DaemonSet and its DeviceClasses.",
@@ -33,12 +38,44 @@ REASONS: reading.Reasons = MappingProxyType(
         (*_MAPPINGS, reading.ITEM, "registryTLS"): _TLS,
     }
 )
-"""The fields that nothing takes."""
+"""The fields of a Module that nothing takes."""
+
+_CHART = "Templates of charts are not read: driver and devices of a recipe are its fields."
+_PUSHED = (
+    "The modules come from an image for each kernel, below /lib/modules: the one that the chart's build has pushed."
+)
+_UNNAMED = "The modules come from an image for each kernel, below /lib/modules: name yours in the recipe."
+_REGISTRY = "image-registry.openshift-image-registry.svc:5000"
+"""OpenShift's own registry, to which the chart's BuildConfig pushes an image for each kernel."""
+
+_VALUES = {
+    "buildArgs": reading.BUILT,
+    "kind": "",  # The operator wants these two in every `set`.
+    "apiVersion": "",
+    reading.ANY: "It is a value for the chart's templates, which are not read.",
+}
+
+SPECIAL_RESOURCE: reading.Reasons = MappingProxyType(
+    {
+        ("chart",): _CHART,
+        ("debug",): "",
+        ("dependencies",): "A recipe has no others that come before it: bring them by documents of their own.",
+        ("driverContainer",): reading.BUILT,
+        ("forceUpgrade",): "A changed image or version is an upgrade, and nothing else is.",
+        ("managementState",): "Nothing manages objects in the cluster: what is in git is applied.",
+        ("namespace",): reading.NAMESPACE,
+        **{("set", name): why for name, why in _VALUES.items()},
+    }
+)
+"""The fields of a SpecialResource that nothing takes."""
+
+VALUES: reading.Reasons = MappingProxyType({(name,): why for name, why in _VALUES.items()})
+"""Those of values alone."""
 
 
-def drafted(source: reading.Reading, wanted: drafts.Names) -> tuple[drafts.Draft, ...]:
+def of_module(source: reading.Reading, wanted: drafts.Names) -> tuple[drafts.Draft, ...]:
     """Return the recipe and the policy of a Module; what cannot be said is among the findings of the reading."""
-    recipe, policy = begun(source, wanted, "Modules of the KMM Module")
+    recipe, policy = _begun(source, wanted, "Modules of the KMM Module")
     source.selection(policy, "selector")
     if source.get(dict, "moduleLoader") is None:
         source.wrong(
@@ -53,12 +90,45 @@ def drafted(source: reading.Reading, wanted: drafts.Names) -> tuple[drafts.Draft
         mappings=_MAPPINGS, image="containerImage", usual=(*_CONTAINER, "containerImage"), known=_known(source)
     )
     image, _ = kernel_mappings.put(source, policy, fields)
-    driver(recipe, image, f"{(source.get(str, *_MODPROBE, 'dirName') or '/opt').rstrip('/')}/lib/modules")
+    _put_driver(recipe, image, f"{(source.get(str, *_MODPROBE, 'dirName') or '/opt').rstrip('/')}/lib/modules")
     source.stays("The operator unloads them with its Module.")
     return recipe, policy
 
 
-def driver(recipe: drafts.Draft, image: Mapping[str, str] | None, folder: str) -> None:
+def of_special_resource(source: reading.Reading, wanted: drafts.Names) -> tuple[drafts.Draft, ...]:
+    """Return the recipe and the policy of a SpecialResource or of its chart's values, as `of_module` does."""
+    values: documents.Path = ("set",) if source.source.identity else ()
+    modules = source.texts(*values, "kmodNames")
+    if not modules:
+        source.wrong(
+            f"{source.name(*values, 'kmodNames')} names no kernel module, and templates of charts are not read.",
+            *values,
+            "kmodNames",
+            hint="Write a recipe: docs/recipes.md begins with one.",
+            code="import-source",
+        )
+        return ()
+    recipe, policy = _begun(source, wanted, "Modules of the SpecialResource", modules[0])
+    source.selection(policy, "nodeSelector")
+    _put_modules(recipe, source, reading.numbered(modules, *values, "kmodNames"))
+    source.differs(_PUSHED if source.source.identity else _UNNAMED, *values, "kmodNames")
+    _pushed_image(source, recipe)
+    policy.put(("spec", "kernelMappings"), [{"name": "kernels", "regexp": ".+"}])
+    if source.source.identity:
+        source.stays("The operator's driver container unloads them when it stops.")
+    return recipe, policy
+
+
+def _pushed_image(source: reading.Reading, recipe: drafts.Draft) -> None:
+    """Put the image that the chart's build has pushed; values alone do not name it."""
+    namespace = source.source.options.get("namespace") if source.source.identity else None
+    repository = f"{_REGISTRY}/{namespace}" if isinstance(namespace, str) else "registry.example.com/drivers"
+    name = source.source.metadata.get("name", recipe.data["metadata"]["name"])
+    image = {"repository": repository, "image": f"{name}-driver-container", "version": "v${KERNEL_FULL_VERSION}"}
+    _put_driver(recipe, image, "/lib/modules")
+
+
+def _put_driver(recipe: drafts.Draft, image: Mapping[str, str] | None, folder: str) -> None:
     """Put the images of a recipe, and its driver but for the modules, which lie in a folder of the image."""
     if image is not None:
         recipe.put(("spec", "images", "modules"), dict(image))
@@ -66,17 +136,17 @@ def driver(recipe: drafts.Draft, image: Mapping[str, str] | None, folder: str) -
     recipe.put(("spec", "driver", "payloads"), [{"image": "modules", "paths": [folder]}])
 
 
-def put_modules(recipe: drafts.Draft, source: reading.Reading, names: Iterable[tuple[str, documents.Path]]) -> None:
+def _put_modules(recipe: drafts.Draft, source: reading.Reading, names: Iterable[tuple[str, documents.Path]]) -> None:
     """Put modules in the order of loading, each with the path that names it; the kernel writes `_` for `-`."""
     for index, (name, path) in enumerate(names):
         recipe.put(("spec", "driver", "modules", index, "name"), name.replace("-", "_"), source.origin(*path))
 
 
-def begun(
+def _begun(
     source: reading.Reading, wanted: drafts.Names, title: str, otherwise: str = ""
 ) -> tuple[drafts.Draft, drafts.Draft]:
     """Return a recipe for every node, and a policy of it, with their names; `otherwise` is for a source without one."""
-    recipe, policy = drafts.Draft("Recipe"), drafts.Draft("DevicePolicy")
+    recipe, policy = (drafts.Draft(kind, source.source.document) for kind in ("Recipe", "DevicePolicy"))
     name, origin = source.title(wanted, "recipe", otherwise)
     recipe.put(("metadata", "name"), name, origin)
     recipe.put(("spec", "title"), f"{title} {name}")
@@ -89,11 +159,8 @@ def begun(
 
 def _pods(source: reading.Reading, policy: drafts.Draft) -> None:
     """Put what all pods of the policy have."""
-    for ours, kind, path in (
-        (("pullPolicy",), str, (*_CONTAINER, "imagePullPolicy")),
-        (("daemonSets", "tolerations"), list, ("tolerations",)),
-    ):
-        policy.put(("spec", *ours), source.get(kind, *path), source.origin(*path))
+    source.carry(policy, ("spec", "pullPolicy"), str, *_CONTAINER, "imagePullPolicy")
+    source.carry(policy, ("spec", "daemonSets", "tolerations"), list, "tolerations")
     secret = source.get(dict, "imageRepoSecret")
     if secret:
         policy.put(("spec", "pullSecrets", 0), secret, source.origin("imageRepoSecret"))
@@ -108,7 +175,7 @@ def _modules(source: reading.Reading, recipe: drafts.Draft, policy: drafts.Draft
         source.wrong("The Module names no module.", *_MODPROBE, hint="Name it in moduleName.", code="import-source")
         return
     loaded = paths[::-1] or [(main, (*_MODPROBE, "moduleName"))]
-    put_modules(recipe, source, loaded)
+    _put_modules(recipe, source, loaded)
     replaced = _replaced(source)
     for name in replaced:
         same = [index for index, (own, _) in enumerate(loaded) if own.replace("-", "_") == name]

@@ -2,7 +2,7 @@
 
 from types import MappingProxyType
 
-from compiler.migrate import drafts, image_references, kernel_mappings, reading
+from compiler.migrate import drafts, kernel_mappings, reading
 
 _PLUGIN = "devicePlugin"
 _MAPPINGS = ("onload", "kernelMappings")
@@ -30,7 +30,7 @@ _WRONG = {"preload": "setPreload", "libMountPath": "libMounthPath"}
 
 def drafted(source: reading.Reading, wanted: drafts.Names) -> tuple[drafts.Draft, ...]:
     """Return the policy of an Onload; what cannot be said is among the findings of the reading."""
-    policy = drafts.Draft("DevicePolicy")
+    policy = drafts.Draft("DevicePolicy", source.source.document)
     policy.put(("spec", "recipe"), wanted.recipe or "onload")
     policy.put(("metadata", "name"), *source.title(wanted, "policy"))
     policy.put(("spec", "clusters"), [wanted.cluster])
@@ -49,7 +49,7 @@ def _values(source: reading.Reading, policy: drafts.Draft) -> None:
         ("setPreload", bool, "setPreload"),
         ("mountOnload", bool, "mountOnload"),
     ):
-        policy.put(("spec", "values", ours), source.get(kind, _PLUGIN, theirs), source.origin(_PLUGIN, theirs))
+        source.carry(policy, ("spec", "values", ours), kind, _PLUGIN, theirs)
     for name, usual in _USUAL.items():
         if source.get(str, _PLUGIN, name) not in (None, *usual):
             source.drop(_PLACES, _PLUGIN, name)
@@ -72,7 +72,7 @@ def _images(source: reading.Reading, policy: drafts.Draft) -> None:
     """Put the images: that of user space, and one of the modules by kernel."""
     user = source.get(str, "onload", "userImage")
     if user is not None:
-        policy.put(("spec", "images", "user"), image_references.parts(user), source.origin("onload", "userImage"))
+        policy.put(("spec", "images", "user"), kernel_mappings.parts(user), source.origin("onload", "userImage"))
     fields = kernel_mappings.Fields(mappings=_MAPPINGS, image="kernelModuleImage")
     image, served = kernel_mappings.put(source, policy, fields)
     policy.put(("spec", "images", "modules"), image)

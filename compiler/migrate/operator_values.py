@@ -1,26 +1,113 @@
-"""Translate the KAE Operator's chart values, or its live KAEPolicy, to documents of the compiler."""
+"""Translate the KAE Operator's chart values, or its live KAEPolicy, to documents of the compiler.
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+`OPTIONS` has the options of the operator (its guide, table 1), and the fields that take them.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
-from typing import Any
+from types import MappingProxyType
+from typing import Any, Literal
 
-import pydantic
-
-from compiler import API_VERSION, diagnostics, schema, wording
+from compiler import API_VERSION, diagnostics, release, schema, wording
 from compiler.checks import policy as policy_checks
 from compiler.checks.clusters import cluster as cluster_checks
-from compiler.fleet import definitions, parse
-from compiler.formats import canonical, documents
-from compiler.migrate import drafts, operator_options, operator_source
-from compiler.model import base, cluster, policy
+from compiler.formats import documents
+from compiler.migrate import drafts, reading
+from compiler.read import fleet as reader
 
-ARGOCD = "# +argocd:skip-file-rendering"
-"""A directory Application of Argo CD passes over a file that holds this in a line."""
+Kind = Literal["KAEPolicy", "KAECluster"]
 
-_SCHEMA = "# yaml-language-server: $schema=../schemas/{}.json"
-"""The comment that names the schema for editors, by its path in a repository that `kae init` made."""
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Option:
+    """An option of the operator: the field that takes its value, or the reason why none does."""
+
+    kind: Kind | None = None
+    """The document that takes the value; None where none does."""
+    target: documents.Path = ()
+    """The field that takes the value."""
+    default: Any = None
+    """The operator's default; a value that equals it and that no field takes is dropped without a finding."""
+    why: str = ""
+    """The reason why no field takes the value."""
+    differs: str = ""
+    """The effect of `true` here, where it differs from the operator's."""
+
+
+def _carried(kind: Kind, *fields: str) -> dict[documents.Path, Option]:
+    """Return options that go to fields of the same name."""
+    paths = [tuple(field.split(".")) for field in fields]
+    return {path: Option(kind=kind, target=("spec", *path)) for path in paths}
+
+
+def _image(section: str) -> tuple[str, ...]:
+    names = ("enabled", "repository", "image", "version", "pullPolicy", "pullSecrets", "resources")
+    return tuple(f"{section}.{name}" for name in names)
+
+
+def _served(kind: str) -> Option:
+    name = f"enabled{kind}"
+    return Option(
+        kind="KAEPolicy",
+        target=("spec", "operator", name),
+        differs=f"The operator reserved it; here {kind} devices are offered as openfuyao.com/kae.{kind.lower()}.",
+    )
+
+
+_NO_CONTROLLER = "There is no controller in the cluster: the compiler runs where the repository is built."
+
+OPTIONS: Mapping[documents.Path, Option] = MappingProxyType(
+    {
+        **_carried("KAECluster", "nfd.enabled", "nfd.nodefeaturerules"),
+        **{
+            ("node-feature-discovery", "image", name): Option(kind="KAECluster", target=("spec", "nfd", "image", name))
+            for name in ("repository", "pullPolicy", "tag")
+        },
+        **_carried("KAEPolicy", "operator.enabledHPRE"),
+        ("operator", "enabledSEC"): _served("SEC"),
+        ("operator", "enabledZIP"): _served("ZIP"),
+        ("operator", "upgradeCRD"): Option(
+            default=False,
+            why="Definitions are manifests here: a commit brings those of a new release, as it brings the rest.",
+        ),
+        ("operator", "cleanupCRD"): Option(
+            kind="KAECluster",
+            target=("spec", "crd", "cleanup"),
+            differs="It becomes 'crd.cleanup', which lets the GitOps engine delete NFD's definitions; "
+            "there are no others.",
+        ),
+        ("operator", "image"): Option(default="cr.openfuyao.cn/openfuyao/kae-operator", why=_NO_CONTROLLER),
+        ("operator", "version"): Option(default="latest", why=_NO_CONTROLLER),
+        ("operator", "pullPolicy"): Option(default="IfNotPresent", why=_NO_CONTROLLER),
+        **_carried("KAEPolicy", "daemonSets.labels", "daemonSets.tolerations", "daemonSets.priorityClassName"),
+        **_carried("KAEPolicy", *_image("driver"), "driver.enabledCleanup", "driver.env"),
+        **_carried("KAEPolicy", *_image("devicePlugin")),
+        **_carried("KAECluster", "psa.enabled"),
+    }
+)
+"""Every option of table 1, and those that Kubernetes' own names suggest, by its path in the chart's values."""
+
+_SECTIONS: frozenset[documents.Path] = frozenset(path[:length] for path in OPTIONS for length in range(len(path)))
+"""The mappings that hold options."""
+
+_SELECTION = "A policy chooses its nodes by its own nodeSelector, which this does not say in the same way."
+_BY_NAME: Mapping[str, str] = MappingProxyType(
+    {
+        "affinity": _SELECTION,
+        "nodeSelector": _SELECTION,
+        "hook": "Nothing runs as a hook of Helm.",
+        "hooks": "Nothing runs as a hook of Helm.",
+        "nameOverride": "Objects have names of their own, which never change.",
+        "fullnameOverride": "Objects have names of their own, which never change.",
+        "namespaceOverride": "The namespace is the KAECluster's; --namespace sets it.",
+    }
+)
+_BY_SECTION: Mapping[str, str] = MappingProxyType(
+    {
+        "operator": _NO_CONTROLLER,
+        "node-feature-discovery": "NFD is rendered by the compiler's own templates rather than by its chart.",
+    }
+)
 
 _COMPONENTS = ("driver", "devicePlugin")
 
@@ -29,7 +116,7 @@ _COMPONENTS = ("driver", "devicePlugin")
 class _Carried:
     """A value to translate: the document and the field that take it, and its position in the source."""
 
-    kind: operator_options.Kind
+    kind: Kind
     target: documents.Path
     origin: documents.Path
     value: Any
@@ -39,36 +126,30 @@ class _Carried:
 Step = _Carried | diagnostics.Diagnostic
 
 
-_KINDS: tuple[operator_options.Kind, ...] = ("KAEPolicy", "KAECluster")
-
 Translation = tuple[tuple[dict[str, Any], ...], list[diagnostics.Diagnostic]]
 """A KAEPolicy and a KAECluster, or nothing where there are errors; and the findings."""
 
 
 def translated(read: Sequence[documents.Document], names: drafts.Names, judge: schema.Judge) -> Translation:
     """Return the documents that are equal to one values file or one live KAEPolicy, and the findings."""
-    source = operator_source.of(read)
+    source = reading.of(read)
     if isinstance(source, diagnostics.Diagnostic):
         return (), [source]
     # What the source states replaces the registries.
     steps = [*_named(source, names), *_registries(source), *_walk(source, source.root, source.options)]
-    notes = [step for step in steps if isinstance(step, diagnostics.Diagnostic)]
-    carried = [step for step in steps if isinstance(step, _Carried)]
-    for_policy, for_cluster = (_imported(source, kind, carried) for kind in _KINDS)
-    notes.extend(chain(_faults(for_policy, judge), _faults(for_cluster, judge)))
-    if diagnostics.has_errors(notes):
-        return (), [note for note in notes if note.code != "operator-image"]
-    objects = (_policy(parse.policy_of(for_policy.document)), _cluster(parse.cluster_of(for_cluster.document)))
-    return objects, notes
+    found = [step for step in steps if isinstance(step, diagnostics.Diagnostic)]
+    for_policy, for_cluster = (drafts.Draft(kind, source.document) for kind in ("KAEPolicy", "KAECluster"))
+    for step in steps:
+        if isinstance(step, _Carried):
+            draft = for_policy if step.kind == "KAEPolicy" else for_cluster
+            draft.put(step.target, step.value, step.origin)
+    found += [*_faults(for_policy, judge), *_faults(for_cluster, judge)]
+    if diagnostics.has_errors(found):
+        return (), [finding for finding in found if finding.code != "operator-image"]
+    return (_policy(for_policy.document, judge.complete), _cluster(for_cluster.document, judge.complete)), found
 
 
-def text(objects: Iterable[Mapping[str, Any]]) -> str:
-    """Return the documents as the text of a file in policies/."""
-    parts = [f"{_SCHEMA.format(data['kind'].lower())}\n{canonical.dump_yaml(data)}" for data in objects]
-    return f"{ARGOCD}\n" + "---\n".join(parts)
-
-
-def _named(source: operator_source.Source, names: drafts.Names) -> Iterator[_Carried]:
+def _named(source: reading.Source, names: drafts.Names) -> Iterator[_Carried]:
     """Yield the names of the two documents, and the namespace."""
 
     def with_origin(stated: str | None, field: str) -> tuple[documents.Path, Any]:
@@ -85,49 +166,51 @@ def _named(source: operator_source.Source, names: drafts.Names) -> Iterator[_Car
         yield _Carried("KAECluster", ("spec", "namespace"), origin, namespace)
 
 
-def _registries(source: operator_source.Source) -> Iterator[_Carried]:
+def _registries(source: reading.Source) -> Iterator[_Carried]:
     """Yield the operator's registry for each component: it holds other images than those of the same names here."""
     for name in _COMPONENTS:
         origin = (*source.root, name) if name in source.options else source.root
-        yield _Carried("KAEPolicy", ("spec", name, "repository"), origin, base.OPERATOR_REPOSITORY)
+        yield _Carried("KAEPolicy", ("spec", name, "repository"), origin, release.OPERATOR_REPOSITORY)
 
 
-def _walk(source: operator_source.Source, here: documents.Path, section: Mapping[Any, Any]) -> Iterator[Step]:
+def _walk(source: reading.Source, here: documents.Path, section: Mapping[Any, Any]) -> Iterator[Step]:
     """Yield every option of a section, and a finding for every key that is none."""
     for key, value in section.items():
         at = (*here, key)
         path = at[len(source.root) :]
-        option = operator_options.OPTIONS.get(path)
+        option = OPTIONS.get(path)
         if option is not None:
             yield from _taken(source, option, at, value)
-        elif path not in operator_options.SECTIONS:
+        elif path not in _SECTIONS:
             hint = _meant(path)
-            yield operator_source.dropped(source, at, "" if hint else operator_options.why_unknown(path), hint)
+            yield reading.dropped(source, at, "" if hint else _why_unknown(path), hint)
         elif isinstance(value, dict):
             yield from _walk(source, at, value)
         elif value is not None:
-            yield operator_source.not_a_mapping(source.document, at, value)
+            yield reading.not_a_mapping(source.document, at, value)
 
 
-def _taken(
-    source: operator_source.Source, option: operator_options.Option, at: documents.Path, value: Any
-) -> Iterator[Step]:
+def _why_unknown(path: documents.Path) -> str:
+    """Return the reason why a path that is no option of table 1 is dropped."""
+    by_name = _BY_NAME.get(str(path[-1]))
+    return by_name or _BY_SECTION.get(str(path[0]), "The compiler has nothing that it could mean.")
+
+
+def _taken(source: reading.Source, option: Option, at: documents.Path, value: Any) -> Iterator[Step]:
     if option.kind is None:
         if value != option.default:
-            yield operator_source.dropped(source, at, option.why)
+            yield reading.dropped(source, at, option.why)
     elif value is None:
-        yield operator_source.dropped(source, at, "It has no value; the default holds.")
+        yield reading.dropped(source, at, "It has no value; the default holds.")
     elif option.target[-1] == "env":
         yield from _environment(option.kind, option.target, at, value)
     else:
         yield _Carried(option.kind, option.target, at, value)
     if option.differs and value is True:
-        yield operator_source.differs(source, at, option.differs)
+        yield reading.differs(source, at, option.differs)
 
 
-def _environment(
-    kind: operator_options.Kind, target: documents.Path, at: documents.Path, value: Any
-) -> Iterator[_Carried]:
+def _environment(kind: Kind, target: documents.Path, at: documents.Path, value: Any) -> Iterator[_Carried]:
     """Yield variables from a list, a mapping by name, or the value of INSTALL_POLICY alone."""
     if value in ("IfNotPresent", "Always"):
         yield _Carried(kind, target, at, [{"name": "INSTALL_POLICY", "value": value}])
@@ -144,57 +227,49 @@ def _meant(path: documents.Path) -> str:
     """Return a hint for an option that is misspelt or written with dots; otherwise an empty one."""
     *above, last = path
     dotted = tuple(str(last).split("."))
-    if len(dotted) > 1 and (*above, *dotted) in operator_options.OPTIONS:
+    if len(dotted) > 1 and (*above, *dotted) in OPTIONS:
         return f"Write it as '{dotted[0]}:' with '{'.'.join(dotted[1:])}:' below it."
-    known = {*operator_options.OPTIONS, *operator_options.SECTIONS}
+    known = {*OPTIONS, *_SECTIONS}
     siblings = {str(other[-1]) for other in known if other and list(other[:-1]) == above}
-    near = wording.nearest(last, sorted(siblings))
-    return f"Did you mean '{near}'?" if near else ""
+    return wording.did_you_mean(last, sorted(siblings))
 
 
-def _imported(
-    source: operator_source.Source, kind: operator_options.Kind, carried: Iterable[_Carried]
-) -> drafts.Imported:
-    draft = drafts.Draft(kind)
-    for step in carried:
-        if step.kind == kind:
-            draft.put(step.target, step.value, step.origin)
-    return draft.imported(source.document)
-
-
-def _faults(imported: drafts.Imported, judge: schema.Judge) -> list[diagnostics.Diagnostic]:
+def _faults(draft: drafts.Draft, judge: schema.Judge) -> list[diagnostics.Diagnostic]:
     """Return the mistakes of a document and the operator's images, with the names and positions of its source."""
-    kind, findings = judge.judge(imported.document)
-    if not findings and kind == "KAEPolicy":
-        findings = list(policy_checks.findings(parse.policy_of(imported.document)))
+    document = draft.document
+    findings = judge.judge(document)[1]
+    if not findings and draft.kind == "KAEPolicy":
+        findings = list(policy_checks.findings(reader.policy_of(document, judge.complete, {})))
     elif not findings:
-        findings = list(cluster_checks.findings(parse.cluster_of(imported.document)))
+        findings = list(cluster_checks.findings(reader.cluster_of(document, judge.complete)))
     # Other warnings come with every compile.
     told = (fault for fault in findings if fault.severity == "error" or fault.code == "operator-image")
-    return [imported.origins.reworded(fault) for fault in told]
+    return [draft.reworded(fault) for fault in told]
 
 
-def _policy(parsed: definitions.Policy) -> dict[str, Any]:
+def _policy(document: documents.Document, complete: reader.Complete) -> dict[str, Any]:
     """Return the fields that differ from the defaults, the device kinds, and the images, which should be replaced."""
-    data = _changed(parsed.spec, policy.KAEPolicySpec())
-    data["operator"] = parsed.spec.operator.model_dump(mode="json")
+    spec, data = _changed(document, complete)
+    data["operator"] = spec["operator"]
     for name in _COMPONENTS:
-        component: base.Component = getattr(parsed.spec, name)
-        if component.enabled:
-            data[name] = {"repository": component.repository, "version": component.version, **data.get(name, {})}
-    return _written("KAEPolicy", parsed.name, data)
+        component = spec[name]
+        if component["enabled"]:
+            data[name] = {"repository": component["repository"], "version": component["version"], **data.get(name, {})}
+    return _written(document, data)
 
 
-def _cluster(parsed: definitions.Cluster) -> dict[str, Any]:
+def _cluster(document: documents.Document, complete: reader.Complete) -> dict[str, Any]:
     """Return the fields that differ from the defaults, and nfd.enabled."""
-    data = _changed(parsed.spec, cluster.KAEClusterSpec())
-    data["nfd"] = {"enabled": parsed.spec.nfd.enabled, **data.get("nfd", {})}
-    return _written("KAECluster", parsed.name, data)
+    spec, data = _changed(document, complete)
+    data["nfd"] = {"enabled": spec["nfd"]["enabled"], **data.get("nfd", {})}
+    return _written(document, data)
 
 
-def _changed(spec: pydantic.BaseModel, defaults: pydantic.BaseModel) -> dict[str, Any]:
-    stated, usual = (each.model_dump(mode="json", by_alias=True, exclude_none=True) for each in (spec, defaults))
-    return _difference(stated, usual)
+def _changed(document: documents.Document, complete: reader.Complete) -> tuple[Mapping[str, Any], dict[str, Any]]:
+    """Return the whole spec of a document, and the fields of it that differ from the defaults."""
+    kind = document.data["kind"]
+    spec = complete(kind, document.data)["spec"]
+    return spec, _difference(spec, complete(kind, {"spec": {}})["spec"])
 
 
 def _difference(stated: Mapping[str, Any], usual: Mapping[str, Any]) -> dict[str, Any]:
@@ -211,8 +286,10 @@ def _difference(stated: Mapping[str, Any], usual: Mapping[str, Any]) -> dict[str
     return changed
 
 
-def _written(kind: str, name: str, spec: Mapping[str, Any]) -> dict[str, Any]:
-    return {"apiVersion": API_VERSION, "kind": kind, "metadata": {"name": name}, "spec": _plain(spec)}
+def _written(document: documents.Document, spec: Mapping[str, Any]) -> dict[str, Any]:
+    data = document.data
+    name = data["metadata"]["name"]
+    return {"apiVersion": API_VERSION, "kind": data["kind"], "metadata": {"name": name}, "spec": _plain(spec)}
 
 
 def _plain(value: Any) -> Any:

@@ -1,14 +1,28 @@
-"""The fields of an operator's object: those that an import takes, and a sentence for each other one."""
+"""The source of an import: which options it holds, which of them a translation takes, and findings on the others."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any
 
-from compiler import diagnostics, names, wording
+from compiler import API_VERSION, diagnostics, names, wording
 from compiler.formats import documents
-from compiler.migrate import drafts, operator_source
+from compiler.migrate import drafts
 from compiler.schema import phrases
+
+GROUPS: Mapping[str, str] = MappingProxyType(
+    {
+        "KAEPolicy": API_VERSION.partition("/")[0],
+        "Module": "kmm.sigs.x-k8s.io",
+        "Onload": "onload.amd.com",
+        "SpecialResource": "sro.openshift.io",
+    }
+)
+"""The API group of each kind of object that is imported; no version of one takes part in what its fields mean."""
+
+_SRO_VALUES = ("Values", GROUPS["SpecialResource"])
+"""What the Special Resource Operator wants `spec.set` to call itself, and what values for its charts may."""
 
 ITEM, ANY = "[]", "*"
 """Any item of a list, and any field that nothing else takes, in the path of a reason."""
@@ -27,10 +41,128 @@ _SECRET = re.compile("auth|cert|cred|key|pass|secret|token", re.IGNORECASE)
 _TYPES: Mapping[type, str] = {bool: "true or false", dict: "a mapping", int: "a whole number", list: "a list"}
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """Settings of an operator, as a document holds them."""
+
+    kind: str
+    """The object's kind; for values of a chart, that of the operator's object, and `identity` is empty."""
+    document: documents.Document
+    root: documents.Path
+    """The path of the options: empty in values, spec in a live object."""
+    options: Mapping[Any, Any]
+    identity: documents.Path
+    """The path of a live object's metadata."""
+    metadata: Mapping[Any, Any]
+    """Empty for values, which have none."""
+    others: tuple[documents.Document, ...] = ()
+    """The other objects of its file, such as accounts."""
+
+
+def of(read: Sequence[documents.Document]) -> Source | diagnostics.Diagnostic:
+    """Return the options in a file, or the finding that says why there are none.
+
+    Beside an object of an operator of other stacks, the file may hold the accounts and rights of this operator.
+    """
+    others: tuple[documents.Document, ...] = ()
+    if len(read) > 1:
+        wanted = [document for document in read if _kind(document.data) in GROUPS.keys() - {"KAEPolicy"}]
+        others = tuple(document for document in read if document not in wanted)
+        if len(wanted) != 1:
+            return _refused(read[1], (), "The file holds more than one document.")
+        read = wanted
+    document = read[0]
+    data: Any = document.data
+    root: documents.Path = ()
+    if isinstance(data, dict) and str(data.get("kind", "")).endswith("List"):
+        items = data.get("items")
+        if not isinstance(items, list) or len(items) != 1:
+            return _refused(document, ("items",), "The list does not hold exactly one object.")
+        data, root = items[0], ("items", 0)
+    if not isinstance(data, dict):
+        return _refused(document, root, f"Expected a mapping, found {phrases.value(data)}.")
+    is_object = ("kind" in data or "apiVersion" in data) and (data.get("kind"), _group(data)) != _SRO_VALUES
+    if is_object:
+        return _live(document, root, data, others)
+    kind = "SpecialResource" if "kmodNames" in data or "kind" in data else "KAEPolicy"
+    return Source(kind=kind, document=document, root=root, options=data, identity=(), metadata={})
+
+
+def _kind(data: Any) -> str | None:
+    """Return the kind of an object that is imported; None for any other."""
+    kind = data.get("kind") if isinstance(data, dict) else None
+    return kind if isinstance(kind, str) and GROUPS.get(kind) == _group(data) else None
+
+
+def _group(data: Mapping[Any, Any]) -> str:
+    return str(data.get("apiVersion")).partition("/")[0]
+
+
+def _live(
+    document: documents.Document, root: documents.Path, data: Mapping[Any, Any], others: tuple[documents.Document, ...]
+) -> Source | diagnostics.Diagnostic:
+    kind = _kind(data)
+    if kind is None:
+        found, version = (wording.quoted(data.get(field)) for field in ("kind", "apiVersion"))
+        return _refused(document, (*root, "kind"), f"This is a {found} of {version}, which is not imported.")
+    for field in ("metadata", "spec"):
+        if not isinstance(data.get(field, {}), dict):
+            return not_a_mapping(document, (*root, field), data[field])
+    return Source(
+        kind=kind,
+        document=document,
+        root=(*root, "spec"),
+        options=data.get("spec", {}),
+        identity=(*root, "metadata"),
+        metadata=data.get("metadata", {}),
+        others=others,
+    )
+
+
+def dropped(source: Source, at: documents.Path, why: str, hint: str = "") -> diagnostics.Diagnostic:
+    """Every option has a meaning here."""
+    return diagnostics.Diagnostic(
+        code="import-dropped",
+        span=source.document.key_span(*at),
+        message=f"'{drafts.option(at)}' is not carried over.",
+        notes=(why,) if why else (),
+        hint=hint,
+    )
+
+
+def differs(source: Source, at: documents.Path, how: str) -> diagnostics.Diagnostic:
+    """An option does here what it did there."""
+    return diagnostics.Diagnostic(
+        code="import-differs",
+        span=source.document.key_span(*at),
+        message=f"'{drafts.option(at)}' means something else here.",
+        notes=(how,),
+    )
+
+
+def not_a_mapping(document: documents.Document, at: documents.Path, value: Any) -> diagnostics.Diagnostic:
+    """A section is a mapping."""
+    return diagnostics.Diagnostic(
+        code="wrong-type",
+        span=document.span(*at),
+        message=f"Expected a mapping in '{drafts.option(at)}', found {phrases.value(value)}.",
+    )
+
+
+def _refused(document: documents.Document, at: documents.Path, message: str) -> diagnostics.Diagnostic:
+    return diagnostics.Diagnostic(
+        code="import-source",
+        span=document.span(*at),
+        message=message,
+        hint=f"Import 'kubectl get KIND NAME -o yaml', where KIND is one of {wording.listed(sorted(GROUPS))}, or the "
+        "values of a chart of the KAE Operator or the Special Resource Operator.",
+    )
+
+
 class Reading:
     """The fields of a source that were asked for, with the findings on them."""
 
-    def __init__(self, source: operator_source.Source, reasons: Reasons) -> None:
+    def __init__(self, source: Source, reasons: Reasons) -> None:
         self.source = source
         self.found: list[diagnostics.Diagnostic] = []
         self._reasons = reasons
@@ -58,7 +190,7 @@ class Reading:
 
     def name(self, *path: str | int) -> str:
         """Return the name of a field in quotes."""
-        return f"'{operator_source.name(self.origin(*path))}'"
+        return f"'{drafts.option(self.origin(*path))}'"
 
     def texts(self, *path: str | int) -> list[str]:
         """Return a list of texts, which is taken; without it, an empty one."""
@@ -77,7 +209,7 @@ class Reading:
 
     def differs(self, how: str, *path: str | int) -> None:
         """Say that a field means something else here."""
-        self.found.append(operator_source.differs(self.source, self.origin(*path), how))
+        self.found.append(differs(self.source, self.origin(*path), how))
 
     def stays(self, there: str) -> None:
         """Say that a driver stays where its policy goes, unlike `there`."""
@@ -110,6 +242,10 @@ class Reading:
                 )
             )
         return name, () if wanted else at
+
+    def carry(self, draft: drafts.Draft, target: documents.Path, kind: type, *path: str | int) -> None:
+        """Put a field of this type where the draft has it."""
+        draft.put(target, self.get(kind, *path), self.origin(*path))
 
     def selection(self, draft: drafts.Draft, *path: str) -> None:
         """Put the selector of a policy's nodes, which are all of them without labels."""
@@ -157,7 +293,7 @@ class Reading:
         return self._dropped(self.origin(*at), "" if hint else "The operator has no such field.", hint)
 
     def _dropped(self, at: documents.Path, why: str, hint: str = "") -> diagnostics.Diagnostic:
-        found = operator_source.dropped(self.source, at, why, hint)
+        found = dropped(self.source, at, why, hint)
         if any(_SECRET.search(str(step)) for step in at):
             return replace(found, span=replace(found.span, text=""))
         return found

@@ -1,18 +1,10 @@
 """What the models share: strict frozen objects, and the Kubernetes types that documents borrow."""
 
-import re
-from fractions import Fraction
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
-from compiler import names, release
-
-OPERATOR_REPOSITORY = "cr.openfuyao.cn/openfuyao"
-"""Where the KAE Operator publishes its images, which have the names of this project's."""
-
-REPOSITORY = release.REGISTRY or OPERATOR_REPOSITORY
-"""Where images are taken from by default."""
+from compiler import keywords, names, release
 
 
 class Model(BaseModel):
@@ -27,29 +19,9 @@ def defaults(**given: Any) -> Any:
     return Field(default_factory=lambda: given, validate_default=True)
 
 
-FORM = "x-kae-form"
-"""The schema keyword with the meaning of a pattern, in words that continue "'x' is not …"."""
-
-
 def form(words: str) -> dict[str, JsonValue]:
     """Return the schema keyword with the meaning of a pattern, for messages about values that do not match it."""
-    return {FORM: words}
-
-
-def amount_of(quantity: object) -> Fraction | None:
-    """Return the exact value of a quantity; None for other text and for exponents of more than three digits.
-
-    https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/quantity/
-    """
-    match = _QUANTITY.fullmatch(str(quantity))
-    if match is None:
-        return None
-    number, suffix, exponent = Fraction(match[1]), match[2] or "", match[3]
-    if exponent is not None:
-        return number * Fraction(10) ** int(exponent)
-    if suffix in _DECIMAL:
-        return number * Fraction(1000) ** (_DECIMAL.index(suffix) - _DECIMAL.index(""))
-    return number * Fraction(1024) ** _BINARY.index(suffix)
+    return {keywords.FORM: words}
 
 
 _NAME = r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
@@ -121,9 +93,6 @@ Quantity = Annotated[
     Field(json_schema_extra=form("a quantity, such as 2, 500m or 1Gi")),
 ]
 """https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/quantity/"""
-_QUANTITY = re.compile(r"([+-]?[0-9]+(?:\.[0-9]*)?|[+-]?\.[0-9]+)(?:([numkMGTPE]|[KMGTPE]i)|[eE]([+-]?[0-9]{1,3}))?")
-_DECIMAL = ("n", "u", "m", "", "k", "M", "G", "T", "P", "E")
-_BINARY = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
 ResourceName = Annotated[
     str,
     Field(
@@ -214,12 +183,6 @@ class EnvVar(Model):
     value: Annotated[str, Field(max_length=4096)] = ""
     """Its value, taken literally."""
 
-    @property
-    def names_proxy(self) -> bool:
-        """Whether the variable names a proxy to programs such as git and dnf: curl(1), ENVIRONMENT."""
-        name = self.name.lower()
-        return name.endswith("_proxy") and name != "no_proxy" and bool(self.value)
-
 
 class Requirement(Model):
     """A node selector requirement (NodeSelectorRequirement v1 core)."""
@@ -273,7 +236,7 @@ class Container(Model):
 class Component(Container):
     """An image and how it is pulled and run."""
 
-    repository: ImagePart = REPOSITORY
+    repository: ImagePart = release.REPOSITORY
     """Registry and path before the image's name."""
     image: ImagePart
     """The image's name; the whole reference where repository and version are both empty."""

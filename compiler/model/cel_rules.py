@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
-from compiler import devices, names
+from compiler import kae, names
 from compiler.model import policy
 
 
@@ -58,22 +58,22 @@ _IMAGE = Rule(
 def _kinds() -> str:
     """Return the condition that a policy serves a kind of device."""
     fields = policy.Operator.model_fields
-    return " || ".join(_is(kind.switch, default=fields[kind.switch].default) for kind in devices.KINDS)
+    return " || ".join(_is(kind.switch, default=fields[kind.switch].default) for kind in kae.KINDS)
 
 
-def _queues(kind: devices.Kind) -> Rule:
+def _queues(kind: kae.Kind) -> Rule:
     """Return the rule that the queues of a device suffice for its physical and virtual functions."""
     wanted, kept = f"self.sriov.{kind.name}", f"self.moduleParameters['{kind.module}']"
     asks = f"{_has(f'sriov.{kind.name}')} && {wanted} > 0"
     keeps = f"has(self.moduleParameters) && '{kind.module}' in self.moduleParameters && 'pf_q_num' in {kept}"
     return Rule(
-        f"!({asks} && {keeps}) || {wanted} <= {devices.DEVICE_QUEUES} - {kept}['pf_q_num']",
+        f"!({asks} && {keeps}) || {wanted} <= {kae.QUEUES.number} - {kept}['pf_q_num']",
         f"Each virtual function of {kind.name} needs a queue that pf_q_num of {kind.module} leaves "
-        f"of {devices.DEVICE_QUEUES}.",
+        f"of {kae.QUEUES.number}.",
     )
 
 
-def _whole_groups(kind: devices.Kind) -> Rule:
+def _whole_groups(kind: kae.Kind) -> Rule:
     """Return the rule that a kind that is offered by vfio has no shares."""
     shares = f"sharing.{kind.name}"
     return Rule(
@@ -90,7 +90,7 @@ def _one_of(*fields: str) -> Rule:
 
 _NAME = Rule("self.name != 'rest'", "The name 'rest' is that of all nodes that no wave and no frozen group takes.")
 _PARTS = ("kernelMappings", "rollout.waves", "rollout.frozen")
-_COUNTS = ", ".join(f"'{kind.vf_count}'" for kind in devices.KINDS)
+_COUNTS = ", ".join(f"'{kind.vf_count}'" for kind in kae.RECIPE.kinds)
 _EFFECT = "A selector asks for no label that follows from what policies do."
 _DEFAULT = Rule(
     f"!{_is('default')} || !has(self.nodeSelector)",
@@ -99,7 +99,7 @@ _DEFAULT = Rule(
 _SELECTOR = Rule(
     f"!({_has('nodeSelector.matchLabels')}) || "
     f"!self.nodeSelector.matchLabels.exists("
-    f"key, key.startsWith('{devices.POOL_PREFIX}') || key in [{_COUNTS}])",
+    f"key, key.startsWith('{kae.RECIPE.pool_prefix}') || key in [{_COUNTS}])",
     _EFFECT,
 )
 _RISING = Rule(
@@ -126,7 +126,7 @@ RULES: Mapping[str, tuple[Rule, ...]] = MappingProxyType(
                 "(has(self.values) && size(self.values) == 1 && int(self.values[0]) >= 0)",
                 "Operators Gt and Lt need exactly one integer that a label can have.",
             ),
-            Rule(f"!self.key.startsWith('{devices.POOL_PREFIX}') && !(self.key in [{_COUNTS}])", _EFFECT),
+            Rule(f"!self.key.startsWith('{kae.RECIPE.pool_prefix}') && !(self.key in [{_COUNTS}])", _EFFECT),
         ),
         "Toleration": (
             Rule(
@@ -176,10 +176,10 @@ RULES: Mapping[str, tuple[Rule, ...]] = MappingProxyType(
         "Driver": (
             _IMAGE,
             Rule(
-                f"{_is('enabled', default=True)} || !({_any(f'sriov.{kind.name}' for kind in devices.KINDS)})",
+                f"{_is('enabled', default=True)} || !({_any(f'sriov.{kind.name}' for kind in kae.KINDS)})",
                 "Virtual functions are set up by the driver installer alone.",
             ),
-            *map(_queues, devices.KINDS),
+            *map(_queues, kae.KINDS),
             Rule(
                 f"({_has('kernelMappings')} && size(self.kernelMappings) > 0) || "
                 "![has(self.image) ? self.image : '', has(self.version) ? self.version : '']"
@@ -213,7 +213,7 @@ RULES: Mapping[str, tuple[Rule, ...]] = MappingProxyType(
         "StackRollout": (_UNAVAILABLE, _RISING),
         "StackPlugin": (_UNAVAILABLE,),
         "DevicePolicySpec": (_DEFAULT, _SELECTOR),
-        "DevicePlugin": (_IMAGE, _UNAVAILABLE, *map(_whole_groups, devices.KINDS)),
+        "DevicePlugin": (_IMAGE, _UNAVAILABLE, *map(_whole_groups, kae.KINDS)),
         "KAEClusterSpec": (
             Rule(
                 "!has(self.kubernetesVersion) || int(self.kubernetesVersion.split('.')[1]) >= 25",

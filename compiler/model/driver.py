@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 from pydantic import ConfigDict, Field
 
 from compiler import names
+from compiler.formats import urls
 from compiler.model import base, kinds, repositories
 from compiler.model.base import Model
 
@@ -19,7 +20,7 @@ class DriverMetrics(base.Metrics):
 Repository = Annotated[
     str,
     repositories.url(
-        f"{repositories.HTTP_URL}|{repositories.FILE_URL}",
+        f"{urls.HTTP}|{urls.FILE}",
         "the URL of a package repository (https://, http:// or file:///)",
         "Remove the URL; without repositories, those of the hosts' /etc/yum.repos.d are used, with their credentials.",
     ),

@@ -4,6 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from compiler.formats import urls
 from compiler.model import base, repositories
 from compiler.model.base import Model
 
@@ -31,7 +32,7 @@ class Destination(Model):
         Annotated[
             str,
             repositories.url(
-                repositories.HTTP_URL,
+                urls.HTTP,
                 "the URL of an API server, such as https://10.0.0.1:6443",
                 "Remove them; Argo CD reads them from its Secret of the cluster.",
             ),

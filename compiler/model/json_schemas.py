@@ -1,4 +1,4 @@
-"""JSON Schemas and custom resource definitions, made from the models.
+"""JSON Schemas and custom resource definitions, made from the models, and the schemas of the programs' configs.
 
 The files of schemas/ hold the output of `schemas`, written by `text`; a test compares them. The schema stage, editors
 and other programs read those files, and nothing else reads the shape of the models.
@@ -9,35 +9,42 @@ import functools
 import inspect
 import itertools
 import json
-from collections.abc import Iterator, Mapping
-from types import MappingProxyType
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType, ModuleType
 from typing import Any
 
+import msgspec
 from pydantic import BaseModel
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaMode, JsonSchemaValue, NoDefault
 from pydantic_core import core_schema
 
 from compiler import API_VERSION
-from compiler.model import base, cel_rules, cluster, config, driver, gitops, inventory, policy, project
+from compiler.model import base, cel_rules, cluster, driver, gitops, inventory, policy, project
 from compiler.model.stacks import device_policy, recipe, resources
 from compiler.model.stacks import driver as recipe_drivers
+from runtime import device_plugin_config, driver_config, shapes, watcher_config
 
 Schema = dict[str, Any]
 
 _MODELS: Mapping[str, type[BaseModel]] = MappingProxyType(
     {
-        "device-plugin-config": config.DevicePluginConfig,
         "devicepolicy": device_policy.DevicePolicy,
-        "driver-config": config.DriverConfig,
         "kaecluster": cluster.KAECluster,
         "kaepolicy": policy.KAEPolicy,
         "kaeproject": project.ProjectFile,
         "nodeinventory": inventory.NodeInventory,
         "nodelist": inventory.NodeList,
         "recipe": recipe.Recipe,
-        "watcher-config": config.WatcherConfig,
     }
 )
+_CONFIGS: Mapping[str, ModuleType] = MappingProxyType(
+    {
+        "device-plugin-config": device_plugin_config,
+        "driver-config": driver_config,
+        "watcher-config": watcher_config,
+    }
+)
+"""The modules with the configs of the programs, each named Config."""
 
 # The keywords that a structural schema takes unchanged:
 # https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/
@@ -59,7 +66,8 @@ _CARRIED = (
 
 def schemas() -> Mapping[str, Schema]:
     """Return the JSON Schema (draft 2020-12) of each kind of document, by the name of its file without `.json`."""
-    return {stem: _schema(stem, model) for stem, model in _MODELS.items()}
+    documents = {stem: _schema(stem, model) for stem, model in _MODELS.items()}
+    return documents | {stem: _schema_of_config(stem, module) for stem, module in _CONFIGS.items()}
 
 
 def text(schema: Mapping[str, Any]) -> str:
@@ -111,14 +119,18 @@ class _Generator(GenerateJsonSchema):
         }
 
     def get_union_of_schemas(self, schemas: list[JsonSchemaValue]) -> JsonSchemaValue:
-        """Return one schema for scalars of several types; each keyword applies to one type only."""
-        types = {schema["type"] for schema in schemas}
-        if "number" in types:
-            types.discard("integer")
-        merged = {key: value for schema in schemas for key, value in schema.items()}
-        if any(merged[key] != value for schema in schemas for key, value in schema.items() if key != "type"):
-            raise TypeError(f"a union whose members contradict each other: {schemas}")
-        return {**merged, "type": sorted(types)}
+        return _of_scalars(schemas)
+
+
+def _of_scalars(schemas: Sequence[Schema]) -> Schema:
+    """Return one schema for scalars of several types; each keyword applies to one type only."""
+    types = {schema["type"] for schema in schemas}
+    if "number" in types:
+        types.discard("integer")
+    merged = {key: value for schema in schemas for key, value in schema.items()}
+    if any(merged[key] != value for schema in schemas for key, value in schema.items() if key != "type"):
+        raise TypeError(f"a union whose members contradict each other: {schemas}")
+    return {**merged, "type": sorted(types)}
 
 
 def _schema(stem: str, model: type[BaseModel]) -> Schema:
@@ -126,8 +138,12 @@ def _schema(stem: str, model: type[BaseModel]) -> Schema:
     for name, definition in {**found.get("$defs", {}), model.__name__: found}.items():
         for field, meaning in _meanings()[name].items():
             definition["properties"][field]["description"] = meaning
+    return _named(stem, found)
+
+
+def _named(stem: str, schema: Schema) -> Schema:
     version = API_VERSION.rpartition("/")[2]
-    return {**found, "$schema": _Generator.schema_dialect, "$id": f"urn:kae:{version}:{stem}"}
+    return {**schema, "$schema": _Generator.schema_dialect, "$id": f"urn:kae:{version}:{stem}"}
 
 
 @functools.cache
@@ -138,7 +154,7 @@ def _meanings() -> Mapping[str, Mapping[str, str]]:
     """
     written: dict[str, dict[str, str]] = {}
     stacks = (recipe_drivers, resources, recipe, device_policy)
-    for module in (base, driver, policy, gitops, cluster, inventory, config, project, *stacks):
+    for module in (base, driver, policy, gitops, cluster, inventory, project, *stacks):
         for node in ast.parse(inspect.getsource(module)).body:
             if isinstance(node, ast.ClassDef):
                 written[node.name] = dict(_field_texts(node))
@@ -164,6 +180,67 @@ def _inherited(model: type[base.Model], written: Mapping[str, Mapping[str, str]]
     for ancestor in reversed(model.__mro__):
         for name, text in written.get(ancestor.__name__, {}).items():
             found[model.model_fields[name].alias or name] = text
+    return found
+
+
+_CHECKED: Mapping[str, Schema] = MappingProxyType(
+    {
+        "Kind": {
+            "anyOf": [{"required": [name], "properties": {name: {"minItems": 1}}} for name in ("devices", "classes")]
+        },
+        "Source": {"minProperties": 1, "maxProperties": 1},
+    }
+)
+"""The keywords for what shapes of configs check themselves; only their programs look up names in other places."""
+
+
+def _schema_of_config(stem: str, module: ModuleType) -> Schema:
+    """Return the schema of a program's config."""
+    found = _of_shape(json.loads(msgspec.json.encode(msgspec.json.schema(module.Config))))
+    shape_classes = {**vars(shapes), **vars(module)}
+    for name, definition in found["$defs"].items():
+        definition.update(_CHECKED.get(name, {}))
+        for field, meaning in _shape_texts(shape_classes[name]).items():
+            definition["properties"][field]["description"] = meaning
+    root = found.pop("$ref", "").removeprefix("#/$defs/")
+    return _named(stem, {**found["$defs"].pop(root, {}), **found})
+
+
+def _of_shape(schema: Schema) -> Schema:
+    """Return a schema of msgspec as pydantic's are here: an optional field may be absent, but not null."""
+    found = {name: value for name, value in schema.items() if name not in ("title", "discriminator")}
+    if found.get("required") == []:
+        del found["required"]
+    for key in found.keys() & {"$defs", "properties"}:
+        found[key] = {name: _of_shape(value) for name, value in found[key].items()}
+    for key in found.keys() & {"items", "propertyNames", "additionalProperties"}:
+        found[key] = _of_shape(found[key]) if isinstance(found[key], dict) else found[key]
+    if "pattern" in found:
+        # The end is `\Z` for Python alone.
+        found["pattern"] = found["pattern"].replace(r"\Z", "$")
+    if len(found.get("enum", ())) == 1:
+        found["const"] = found.pop("enum")[0]
+    default = found.pop("default", None)
+    if isinstance(default, dict):
+        default = {name: value for name, value in default.items() if value is not None}
+    if default not in (None, ""):
+        found["default"] = default
+    choices = [_of_shape(choice) for choice in found.pop("anyOf", ()) if choice != {"type": "null"}]
+    if len(choices) > 1:
+        # Those with fields have different classes.
+        return found | ({"oneOf": choices} if "$ref" in choices[0] else _of_scalars(choices))
+    return found | (choices[0] if choices else {})
+
+
+def _shape_texts(shape: type[msgspec.Struct]) -> dict[str, str]:
+    """Return the docstrings of the fields of a shape, by the field's name in configs."""
+    keys = {field.name: field.encode_name for field in msgspec.structs.fields(shape)}
+    found: dict[str, str] = {}
+    for ancestor in reversed(shape.__mro__):
+        if issubclass(ancestor, shapes.Shape):
+            for node in ast.parse(inspect.getsource(ancestor)).body:
+                if isinstance(node, ast.ClassDef):
+                    found |= {keys[name]: text for name, text in _field_texts(node) if name in keys}
     return found
 
 

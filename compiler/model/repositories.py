@@ -1,43 +1,24 @@
-"""Fields that name a repository: its URL, which holds no credentials, its port, and paths and branches in git."""
+"""Fields that name a repository: its URL, which holds no credentials, and paths and branches in git."""
 
-import re
 from typing import Annotated, Any
 
 from pydantic import Field
 
+from compiler import keywords
+from compiler.formats import urls
 from compiler.model import base
-
-CREDENTIALS = "x-kae-credentials"
-"""The schema keyword of a URL with the way that credentials take instead."""
-
-_BLANK = r"\x00-\x20\x7f"
-_PORT = "6553[0-5]|655[0-2][0-9]|65[0-4][0-9]{2}|6[0-4][0-9]{3}|[1-5][0-9]{4}|[1-9][0-9]{0,3}"
-_HOST = rf"([^-@/:{_BLANK}][^@/:{_BLANK}]*|\[[0-9A-Fa-f:.]+\])(:({_PORT}))?"
-_REST = rf"(/[^{_BLANK}]*)?"
-HTTP_URL = rf"https?://{_HOST}{_REST}"
-"""A pattern of URLs without a user: git, dnf and Argo CD take what stands before an @ as a name and a password."""
-FILE_URL = rf"file:///[^{_BLANK}]+"
-_GIT_URL = rf"ssh://([^-@:/{_BLANK}][^@:/{_BLANK}]*@)?{_HOST}{_REST}|[a-z0-9_][a-z0-9._-]*@[^-{_BLANK}][^{_BLANK}]*"
-
-_ANY_URL = re.compile(rf"([a-z0-9.+-]+://)?([^@/]*@)?(\[[^]/]*\]|[^][@:/]+)(:(?P<port>{_PORT}))?(/.*)?", re.IGNORECASE)
-
-
-def port(url: str, default: int) -> int | None:
-    """Return the port of a URL, with or without a scheme; None for what is no URL, or has a port that cannot be."""
-    match = _ANY_URL.fullmatch(url)
-    return match and int(match["port"] or default)
 
 
 def url(patterns: str, words: str, credentials: str) -> Any:
     """Return the field of a URL: its patterns, its meaning in words, and the place of credentials in a sentence."""
-    more = base.form(words) | {CREDENTIALS: credentials}
+    more = base.form(words) | {keywords.CREDENTIALS: credentials}
     return Field(pattern=f"^({patterns})$", max_length=500, json_schema_extra=more)
 
 
 def git_url(credentials: str) -> Any:
     """Return the field of the URL of a git repository."""
     words = "the URL of a git repository, such as https://git.example.com/fleet.git"
-    return url(f"{HTTP_URL}|{FILE_URL}|{_GIT_URL}", words, credentials)
+    return url(f"{urls.HTTP}|{urls.FILE}|{urls.GIT}", words, credentials)
 
 
 _PATH_PART = r"\.{0,2}[A-Za-z0-9_][A-Za-z0-9._-]*"
@@ -53,7 +34,7 @@ GitPath = Annotated[
 ]
 
 
-_REFERENCE = rf"[^{_BLANK}~^:?*\[\\/.{{"
+_REFERENCE = rf"[^{urls.BLANK}~^:?*\[\\/.{{"
 """The beginning of a class of characters: those of a reference's name but dot and slash."""
 _DOTTED = rf"(\.{_REFERENCE}]+)*"
 Branch = Annotated[

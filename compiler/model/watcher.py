@@ -116,7 +116,7 @@ class Watcher(base.PodPlacement):
 
     enabled: bool = False
     """Run it in the cluster."""
-    image: base.ImagePart = release.reference("kae-watcher", base.REPOSITORY)
+    image: base.ImagePart = release.reference("kae-watcher", release.REPOSITORY)
     """Its whole image reference."""
     repository: WatcherRepository | None = None
     """Where the inventory is kept."""

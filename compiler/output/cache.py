@@ -12,13 +12,13 @@ import os
 import stat
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import compiler
-from compiler.output import index_file, tree
+from compiler.output import index_file, scan, tree
 
 FOLDER = ".kae_cache"
 """The cache's folder in the project's root; it hides itself from git and from backups."""
@@ -86,8 +86,7 @@ class Digests:
         return digest
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Record:
+class Record(NamedTuple):
     """The result of a compile: digest of the input, findings, and digest of the output."""
 
     key: str
@@ -128,7 +127,13 @@ def load(root: Path, now: Callable[[], int] = time.time_ns) -> Cache:
 
 def save(root: Path, cache: Cache) -> None:
     """Replace the project's cache atomically; do nothing where it cannot be written."""
-    _save(root / FOLDER, _RESULTS, _json(_data(cache)))
+    data = {
+        "files": [[path, *stamp, digest] for path, (stamp, digest) in cache.digests.worth_keeping().items()],
+        "overall": cache.overall,
+        "clusters": cache.clusters,
+        "settings": cache.settings,
+    }
+    _save(root / FOLDER, _RESULTS, data)
 
 
 def examples(root: Path) -> dict[str, Any]:
@@ -142,11 +147,12 @@ def examples(root: Path) -> dict[str, Any]:
 
 def save_examples(root: Path, found: Mapping[str, Any]) -> None:
     """Replace the examples of inventories in the cache; do nothing where it cannot be written."""
-    _save(root / FOLDER, _EXAMPLES, _json(found))
+    _save(root / FOLDER, _EXAMPLES, found)
 
 
-def _save(folder: Path, name: str, body: str) -> None:
+def _save(folder: Path, name: str, data: Mapping[str, Any]) -> None:
     """Replace a file of the cache atomically, with a header by which it is believed."""
+    body = _json(data)
     temporary = folder / f"{name}.{os.getpid()}"
     with contextlib.suppress(OSError):
         if folder.is_symlink():
@@ -171,7 +177,7 @@ def fingerprint(digests: Digests, folders: Iterable[Path]) -> str:
     files = [
         [place, name, digests.of(f"{folder}/{name}")]
         for place, folder in enumerate(map(Path.resolve, folders))
-        for name in sorted(path for path, entry in _entries_below(folder, without="__pycache__") if entry.is_file())
+        for name in sorted(path for path, entry in scan.files_below(folder, without="__pycache__") if entry.is_file())
     ]
     return key(files, compiler.__version__, sys.version, sorted(_distributions()))
 
@@ -187,7 +193,11 @@ def verify(digests: Digests, folder: Path, record: Record) -> bool:
     try:
         if folder.is_symlink():
             return False
-        on_disk = {name: digests.of(str(folder / name)) for name in _files_below(folder)}
+        on_disk = {}
+        for name, entry in scan.files_below(folder):
+            if not entry.is_file(follow_symlinks=False):  # Neither a file nor a folder.
+                return False
+            on_disk[name] = digests.of(str(folder / name))
     except OSError:
         return False
     return key(on_disk) == record.tree
@@ -204,37 +214,12 @@ def _is_settled(stamp: Stamp, now: int) -> bool:
     return max(mtime, ctime) + tick <= now
 
 
-def _files_below(folder: Path) -> Iterator[str]:
-    """Yield the paths of all files below a folder. Raises OSError for anything that is neither file nor folder."""
-    for path, entry in _entries_below(folder):
-        if not entry.is_file(follow_symlinks=False):
-            raise OSError(f"neither a file nor a folder: {entry.path}")
-        yield path
-
-
-def _entries_below(folder: Path, without: str = "") -> Iterator[tuple[str, os.DirEntry[str]]]:
-    """Yield all but folders below a folder, by path, and enter no folder of the name `without`. Raises OSError."""
-    pending = [("", folder)]
-    while pending:
-        prefix, inner = pending.pop()
-        for entry in _entries(inner):
-            if not entry.is_dir(follow_symlinks=False):
-                yield prefix + entry.name, entry
-            elif entry.name != without:
-                pending.append((f"{prefix}{entry.name}/", Path(entry.path)))
-
-
-def _entries(folder: Path) -> list[os.DirEntry[str]]:
-    with os.scandir(folder) as entries:
-        return list(entries)
-
-
 def _distributions() -> set[str]:
     """Return the installed packages with versions from the folders of sys.path; importlib.metadata is much slower."""
     distributions: set[str] = set()
     for folder in sys.path:
         with contextlib.suppress(OSError):
-            distributions.update(entry.name for entry in _entries(Path(folder)) if entry.name.endswith(".dist-info"))
+            distributions.update(name for name in os.listdir(folder or ".") if name.endswith(".dist-info"))  # noqa: PTH208
     return distributions
 
 
@@ -255,19 +240,6 @@ def _header(folder: Path, body: str) -> dict[str, Any]:
     # Inode and change time of a file that is made once: they cannot be chosen, and no copy keeps them.
     place = (folder / _TAG).lstat()
     return {"version": 1, "place": [place.st_ino, place.st_ctime_ns], "sha256": tree.digest(body.encode())}
-
-
-def _data(cache: Cache) -> dict[str, Any]:
-    return {
-        "files": [[path, *stamp, digest] for path, (stamp, digest) in cache.digests.worth_keeping().items()],
-        "overall": _fields(cache.overall) if cache.overall else None,
-        "clusters": {name: _fields(record) for name, record in cache.clusters.items()},
-        "settings": cache.settings,
-    }
-
-
-def _fields(record: Record) -> list[Any]:
-    return [record.key, list(record.diagnostics), record.tree]
 
 
 def _record(fields: list[Any]) -> Record:

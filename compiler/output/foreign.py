@@ -54,7 +54,7 @@ def engine_files(
             path
             for entry in _entries(output)
             if entry.name not in left_out and not _is_extra(entry, extra)
-            for path in _engine_files(entry, entry.name, clusters)
+            for path in _engine_files(entry, clusters)
         ]
     return tuple(map(wording.file_name, paths))
 
@@ -78,26 +78,20 @@ def extra_folders(output: Path, extra: Collection[str]) -> tuple[Extra, ...]:
         return ()
     with scan.io_errors("read", output):
         return tuple(
-            Extra(folder=f"{output}/{wording.file_name(entry.name)}", files=_count(entry))
+            Extra(
+                folder=f"{output}/{wording.file_name(entry.name)}",
+                files=sum(1 for _ in scan.files_below(Path(entry.path))),
+            )
             for entry in _entries(output)
             if _is_extra(entry, extra)
         )
 
 
-def _engine_files(entry: os.DirEntry[str], path: str, clusters: Collection[str]) -> list[str]:
+def _engine_files(entry: os.DirEntry[str], clusters: Collection[str]) -> list[str]:
     if not entry.is_dir(follow_symlinks=False):
-        return [path] if is_engine_file(entry.name) else []
-    found, folders = [], [(path, entry.path)]
-    while folders:  # Without sorting, as thousands of files are looked at for each call.
-        prefix, folder = folders.pop()
-        with os.scandir(folder) as inner:
-            for one in inner:
-                name = f"{prefix}/{one.name}"
-                if one.is_dir(follow_symlinks=False):
-                    folders.append((name, one.path))
-                elif is_engine_file(one.name) and not _is_place(one, name, clusters):
-                    found.append(name)
-    return sorted(found)
+        return [entry.name] if is_engine_file(entry.name) else []
+    below = ((f"{entry.name}/{inner}", one) for inner, one in scan.files_below(Path(entry.path)))
+    return sorted(name for name, one in below if is_engine_file(one.name) and not _is_place(one, name, clusters))
 
 
 def _is_place(entry: os.DirEntry[str], path: str, clusters: Collection[str]) -> bool:
@@ -106,18 +100,6 @@ def _is_place(entry: os.DirEntry[str], path: str, clusters: Collection[str]) -> 
     if name != _PLACE or not entry.is_file(follow_symlinks=False):
         return False
     return cluster in clusters or scan.is_ours(Path(entry.path).parent)
-
-
-def _count(entry: os.DirEntry[str]) -> int:
-    """Return the number of files below an entry, itself included."""
-    pending, count = [entry], 0
-    while pending:
-        inner = pending.pop()
-        if inner.is_dir(follow_symlinks=False):
-            pending += scan.entries(Path(inner.path))
-        else:
-            count += 1
-    return count
 
 
 def _is_harmless(entry: os.DirEntry[str]) -> bool:

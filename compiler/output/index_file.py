@@ -2,15 +2,18 @@
 
 While a rewrite is under way it names every file of the old and of the new tree and is marked incomplete. It holds no
 digests: git has every content, and a compile compares files with the tree that it wants.
+
+A merge may leave files in conflict, in git's styles merge, diff3 and zdiff3. A mark is seven characters long
+(gitattributes(5), conflict-marker-size); in the ancestor that diff3 shows, marks of an earlier conflict are longer.
 """
 
 import json
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, NamedTuple, get_args
 
-from compiler.output import conflict
+from compiler import names
 
 NAME = "index.json"
 """The name of the file; it does not list itself."""
@@ -25,6 +28,16 @@ _LATER_FIELDS = frozenset({"declared", "frozen"})
 """Fields of version 2 that its first indexes lack."""
 _FIELDS = frozenset({"version", "complete", "hasNodes", "files", "workloads"}) | _LATER_FIELDS
 _V1_FIELDS = frozenset({"version", "complete", "files"})
+
+_Part = Literal["both", "ours", "ancestor", "theirs"]
+
+_NEXT: dict[tuple[_Part, bytes], _Part] = {
+    ("both", b"<<<<<<<"): "ours",
+    ("ours", b"|||||||"): "ancestor",
+    ("ours", b"======="): "theirs",
+    ("ancestor", b"======="): "theirs",
+    ("theirs", b">>>>>>>"): "both",
+}
 
 
 class Owner(NamedTuple):
@@ -148,12 +161,36 @@ def _fields(workload: Workload) -> dict[str, Any]:
     return fields if workload.recipe != "kae" else {name: fields[name] for name in fields.keys() - {"recipe"}}
 
 
-def sides(content: bytes) -> tuple[Index, ...]:
+def sides(content: bytes) -> tuple[bytes, ...]:
+    """Return our and their side of a file in conflict; the content alone if it is in none."""
+    if b"<<<<<<<" not in content:
+        return (content,)
+    ours, theirs = bytearray(), bytearray()
+    part: _Part = "both"
+    marks = 0
+    for line in content.splitlines(keepends=True):
+        following = _NEXT.get((part, line[:7])) if line[7:8] in b" \r\n" else None
+        if following:
+            part, marks = following, marks + 1
+            continue
+        if part in ("both", "ours"):
+            ours += line
+        if part in ("both", "theirs"):
+            theirs += line
+    return (bytes(ours), bytes(theirs)) if marks and part == "both" else (content,)
+
+
+def is_marked(content: bytes) -> bool:
+    """Return whether a file is in conflict."""
+    return len(sides(content)) > 1
+
+
+def read(content: bytes) -> tuple[Index, ...]:
     """Return the index, or the two of a merge conflict; nothing where one of them is damaged.
 
     A text that is no JSON is read line by line: whoever ends a conflict by hand forgets commas, or keeps lines twice.
     """
-    texts = conflict.sides(content)
+    texts = sides(content)
     indexes = [parse(side, joined=len(texts) > 1) or _by_line(side) for side in texts]
     return tuple(index for index in indexes if index) if all(indexes) else ()
 
@@ -277,13 +314,38 @@ def is_workload(data: Any, files: Collection[str]) -> bool:
     )
 
 
+def corrected(index: Index, contents: Mapping[str, bytes]) -> Index:
+    """Return the index with the workloads that these files deploy, whatever it says of them.
+
+    Version 1 records no workloads. Of version 2, a workload may be cut out by hand, or said to be Absent, so that
+    nobody is asked for its removal.
+    """
+    stated = [item for item in deployed(contents) if item.state != "Absent" or index.version == 1]
+    told = {item.file for item in stated}
+    return replace(index, workloads=(*(item for item in index.workloads if item.file not in told), *stated))
+
+
+def deployed(contents: Mapping[str, bytes]) -> Iterator[Workload]:
+    """Yield the workloads in the files of DaemonSets, without those that were edited beyond reading."""
+    from compiler.formats import yaml_text  # noqa: PLC0415 - needed for few outputs
+
+    for path, content in contents.items():
+        try:
+            daemon_set: Any = yaml_text.single(content.decode(), path)
+            config = json.loads(daemon_set["spec"]["template"]["metadata"]["annotations"][names.CONFIG])
+            recipe, component = program(path) or ("", "")
+            stated = {field: config[field] if component == "driver" else None for field in ("pool", "state")}
+            own = {"policy": config["policy"], "recipe": recipe}
+            fields = {"file": path, "component": component, **own, **stated}
+        except (ValueError, KeyError, TypeError, RecursionError):
+            continue
+        if is_workload(fields, contents):
+            yield Workload(**fields)
+
+
 def _sorted(workloads: Iterable[Workload]) -> tuple[Workload, ...]:
-    return tuple(sorted(workloads, key=_order))
-
-
-def _order(workload: Workload) -> tuple[str, ...]:
     # An interim index may hold a file twice, with the old and with the new state.
-    return workload.file, workload.recipe, workload.policy, workload.pool or "", workload.state or ""
+    return tuple(sorted(workloads, key=lambda one: (one.file, one.recipe, one.policy, one.pool or "", one.state or "")))
 
 
 def _lines(values: Iterable[Any]) -> str:

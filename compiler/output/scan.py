@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from compiler import errors, wording
-from compiler.output import conflict, index_file, tree
+from compiler.output import index_file, tree
 
 if TYPE_CHECKING:
     from compiler.output import diff
@@ -55,9 +55,33 @@ def look(output: Path, cluster: str, wanted: Iterable[str], unmerged: Collection
 
     `unmerged` has the paths below output/ that git has in conflict.
     """
-    own = {path.removeprefix(f"{cluster}/") for path in unmerged if path.startswith(f"{cluster}/")}
+    from compiler.output import diff  # noqa: PLC0415
+
+    folder = output / cluster
+    below = (path.removeprefix(f"{cluster}/") for path in unmerged if path.startswith(f"{cluster}/"))
+    left = set(filter(tree.is_path, below))
     with io_errors("read", output):
-        return _look(output, cluster, wanted, frozenset(filter(tree.is_path, own)))
+        try:
+            mode = folder.lstat().st_mode
+        except FileNotFoundError:
+            return diff.Observed()
+        if not stat.S_ISDIR(mode):
+            raise errors.WorldError(f"'{folder}' is not a folder.", hint="Delete it, and compile again.")
+        index = _index(folder)
+        sides = _recorded(folder, index)
+        recorded = index_file.union(sides)
+        walk = _Scan({*wanted, *left, *(recorded.files if recorded else ())})
+        walk.visit(folder, "")
+    return diff.Observed(
+        index=index,
+        sides=sides,
+        files=walk.files,
+        conflicts=left | {path for path, content in walk.files.items() if index_file.is_marked(content)},
+        odd=frozenset(walk.odd),
+        folders=frozenset(walk.seen_folders),
+        leftovers=tuple(sorted(walk.leftovers)),
+        foreign=tuple(sorted(map(wording.file_name, walk.foreign))),
+    )
 
 
 @contextlib.contextmanager
@@ -67,33 +91,6 @@ def io_errors(verb: str, output: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise errors.WorldError(f"'{error.filename or output}' cannot be {verb}: {error.strerror}.") from error
-
-
-def _look(output: Path, cluster: str, wanted: Iterable[str], unmerged: frozenset[str]) -> "diff.Observed":
-    from compiler.output import diff  # noqa: PLC0415
-
-    folder = output / cluster
-    try:
-        mode = folder.lstat().st_mode
-    except FileNotFoundError:
-        return diff.Observed()
-    if not stat.S_ISDIR(mode):
-        raise errors.WorldError(f"'{folder}' is not a folder.", hint="Delete it, and compile again.")
-    index = _index(folder)
-    sides = _recorded(folder, index)
-    recorded = index_file.union(sides)
-    walk = _Scan({*wanted, *unmerged, *(recorded.files if recorded else ())})
-    walk.visit(folder, "")
-    return diff.Observed(
-        index=index,
-        sides=sides,
-        files=walk.files,
-        conflicts=unmerged | {path for path, content in walk.files.items() if conflict.is_marked(content)},
-        odd=frozenset(walk.odd),
-        folders=frozenset(walk.seen_folders),
-        leftovers=tuple(sorted(walk.leftovers)),
-        foreign=tuple(sorted(map(wording.file_name, walk.foreign))),
-    )
 
 
 class _Scan:
@@ -158,6 +155,22 @@ def entries(folder: Path) -> list[os.DirEntry[str]]:
         return sorted(found, key=lambda entry: entry.name)
 
 
+def files_below(folder: Path, without: str = "") -> Iterator[tuple[str, os.DirEntry[str]]]:
+    """Yield all but folders below a folder, by path, and enter no folder of the name `without`. Raises OSError.
+
+    They are not sorted, as thousands of files are looked at for each call.
+    """
+    pending = [("", str(folder))]
+    while pending:
+        prefix, inner = pending.pop()
+        with os.scandir(inner) as found:
+            for entry in found:
+                if not entry.is_dir(follow_symlinks=False):
+                    yield prefix + entry.name, entry
+                elif entry.name != without:
+                    pending.append((f"{prefix}{entry.name}/", entry.path))
+
+
 def _index(folder: Path) -> bytes | None:
     path = folder / index_file.NAME
     try:
@@ -171,7 +184,7 @@ def _index(folder: Path) -> bytes | None:
 
 def _recorded(folder: Path, content: bytes | None) -> tuple[index_file.Index, ...]:
     """Return the index, or the two of a merge conflict; nothing where it is absent or damaged."""
-    sides = index_file.sides(content) if content is not None else ()
+    sides = index_file.read(content) if content is not None else ()
     for path in {path for index in sides for path in index.files}:
         if not tree.is_path(path):
             raise errors.WorldError(
@@ -188,9 +201,7 @@ def _corrected(folder: Path, index: index_file.Index) -> index_file.Index:
     doubtful = [path for path in index.files if index_file.is_daemon_set(path) and path not in sure]
     if not doubtful:
         return index
-    from compiler.output import workloads  # noqa: PLC0415 - needed for few outputs
-
-    return workloads.corrected(index, {path: _content(folder / path) for path in doubtful if _is_file(folder / path)})
+    return index_file.corrected(index, {path: _content(folder / path) for path in doubtful if _is_file(folder / path)})
 
 
 def _is_file(path: Path) -> bool:
@@ -203,7 +214,7 @@ def _is_file(path: Path) -> bool:
 def is_ours(folder: Path) -> bool:
     """Return whether a folder holds an index of the compiler. Raises OSError and WorldError."""
     index = _index(folder)
-    return index is not None and bool(index_file.sides(index))
+    return index is not None and bool(index_file.read(index))
 
 
 def _content(path: Path) -> bytes:

@@ -115,23 +115,19 @@ def _performed(output: Path, wanted: Iterable[Wanted], rewrites: Iterable[Writte
         done.extend(rewrites)
     except errors.WorldError as error:
         began = any(item.new_index or item.removed for item in done)
-        if began or any(_is_incomplete(output, _cluster(item)) for item in wanted):
+        if began or any(_is_incomplete(output, item) for item in wanted):
             error.hint = "Nothing is lost: the next compile completes this one."
         raise
     return tuple(done)
-
-
-def _cluster(item: Wanted) -> str:
-    return item if isinstance(item, str) else _tree(item).cluster
 
 
 def _tree(item: tree.Tree | Packed[tree.Tree]) -> tree.Tree:
     return item.value() if isinstance(item, Packed) else item
 
 
-def _is_incomplete(output: Path, cluster: str) -> bool:
+def _is_incomplete(output: Path, item: Wanted) -> bool:
     with contextlib.suppress(errors.WorldError):
-        recorded = scan.recorded(output, cluster)
+        recorded = scan.recorded(output, item if isinstance(item, str) else _tree(item).cluster)
         return recorded is not None and not recorded.complete
     return False
 
@@ -145,7 +141,10 @@ class _Plan:
 
 def _planned(output: Path, item: Wanted, unmerged: Collection[str]) -> _Plan:
     if isinstance(item, str):
-        return _planned_removal(output, item, unmerged)
+        if not tree.is_name(item):
+            raise ValueError(f"no name of a cluster: {item!r}")
+        seen = scan.look(output, item, (), unmerged)
+        return _Plan(item, diff.removal(seen), seen.foreign)
     wanted = _tree(item)
     seen = scan.look(output, wanted.cluster, (path for path, _ in wanted.files), unmerged)
     blocked = diff.blocked(wanted, seen)
@@ -160,13 +159,6 @@ def _planned(output: Path, item: Wanted, unmerged: Collection[str]) -> _Plan:
             else f"'{folder}/{index_file.NAME}' is missing or damaged: restore it from git.",
         )
     return _Plan(wanted.cluster, diff.rewrite(wanted, seen), seen.foreign)
-
-
-def _planned_removal(output: Path, cluster: str, unmerged: Collection[str]) -> _Plan:
-    if not tree.is_name(cluster):
-        raise ValueError(f"no name of a cluster: {cluster!r}")
-    seen = scan.look(output, cluster, (), unmerged)
-    return _Plan(cluster, diff.removal(seen), seen.foreign)
 
 
 def _perform(output: Path, plan: _Plan, disk: Disk) -> Written:

@@ -2,16 +2,16 @@
 
 from collections.abc import Iterator
 
-from compiler import devices, recipes
+from compiler import recipes
 from compiler.fleet import definitions
 from compiler.inventory import snapshot
-from compiler.model import driver as drivers
+from runtime import device_plugin_config
 
 Resources = tuple[tuple[str, int | None], ...]
 """Each with its amount; None where only the node itself knows it."""
 
 
-def of(policy: definitions.Policy, node: snapshot.Node, driven: drivers.Driver | None) -> Resources:
+def of(policy: definitions.Policy, node: snapshot.Node, driven: definitions.Driver | None) -> Resources:
     """Return the resources of a node of a policy: devices times the containers that may share one.
 
     `driven` is the driver that is installed on the node, None if there is none. A driver of state Absent leaves no
@@ -19,32 +19,24 @@ def of(policy: definitions.Policy, node: snapshot.Node, driven: drivers.Driver |
     """
     if driven is not None and driven.state == "Absent":
         return ()
-    found = _of_recipe(policy, node) if definitions.offer(policy.spec.devicePlugin) else _of_kae(policy, node, driven)
-    return tuple((name, amount) for name, amount in found if amount != 0)
+    return tuple((name, amount) for name, amount in _of_plugin(policy, node, driven) if amount != 0)
 
 
-def _of_kae(
-    policy: definitions.Policy, node: snapshot.Node, driven: drivers.Driver | None
+def _of_plugin(
+    policy: definitions.Policy, node: snapshot.Node, driven: definitions.Driver | None
 ) -> Iterator[tuple[str, int | None]]:
-    plugin = policy.spec.devicePlugin
-    for kind in policy.kinds:
-        if isinstance(kind, devices.Kind):
-            name = kind.resource if getattr(plugin.mode, kind.name) == "uacce" else kind.vfio_resource
-            wanted = getattr(driven.sriov, kind.name) if driven is not None else None
-            yield name, _usable(kind, node, wanted) * getattr(plugin.sharing, kind.name)
-
-
-def _of_recipe(policy: definitions.Policy, node: snapshot.Node) -> Iterator[tuple[str, int | None]]:
-    from compiler.fleet import offers  # noqa: PLC0415 - projects without DevicePolicies need none of its models
-
     kinds = {kind.name: kind for kind in policy.kinds}
-    for offer in offers.of(policy):
-        resource = offer.resource
-        # The paths of class char are on the node alone.
-        count = resource.count if resource.class_ == "token" else None
-        if resource.kind in kinds and resource.class_ in ("uacce", "vfio"):
-            count = _usable(kinds[resource.kind], node, None)
-        yield offer.name, count * resource.shares if count is not None else None
+    for resource in policy.offered.resources if policy.offered else ():
+        match resource:
+            case device_plugin_config.Token():
+                yield resource.name, resource.count * resource.shares
+            case device_plugin_config.Char():
+                yield resource.name, None  # Its paths are on the node alone.
+            case _ if resource.kind in kinds:
+                wanted = driven.sriov.get(resource.kind) if driven is not None else None
+                yield resource.name, _usable(kinds[resource.kind], node, wanted) * resource.shares
+            case _:
+                yield resource.name, None
 
 
 def _usable(kind: recipes.Kind, node: snapshot.Node, wanted: int | None) -> int:

@@ -7,10 +7,9 @@ setting that leaves labels out of inventories, or lets few in, is judged by this
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from compiler import devices, diagnostics, names
-from compiler.fleet import assignment, definitions
+from compiler import diagnostics, names, recipes
+from compiler.fleet import assignment, definitions, selectors
 from compiler.formats import documents
-from compiler.model import base
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,7 +21,9 @@ class Deciding:
     """The position of the key in a selector; None where every policy decides by the label."""
 
 
-def of_cluster(policies: Iterable[definitions.Policy], cluster: str) -> Iterator[Deciding]:
+def of_cluster(
+    policies: Iterable[definitions.Policy], builtin: Iterable[recipes.Recipe], cluster: str
+) -> Iterator[Deciding]:
     """Yield every label that decides over the nodes of a cluster, each place of a selector by itself.
 
     Kernels, operating systems and architectures are no labels here: the inventory has them from the kubelet. Neither is
@@ -30,16 +31,16 @@ def of_cluster(policies: Iterable[definitions.Policy], cluster: str) -> Iterator
     """
     here = assignment.in_cluster(policies, cluster)
     for policy in here:
-        if policy.spec.nodeSelector is not None:
-            yield from _of_selector(policy, ("spec", "nodeSelector"), policy.spec.nodeSelector)
-        for path, group in policy.groups:
-            if group.inventorySelector is not None and names.globs_match(group.clusters, cluster):
-                yield from _of_selector(policy, (*path, "inventorySelector"), group.inventorySelector)
-    deciding = {*devices.DECIDING, *(key for policy in here for key in policy.recipe.deciding)}
+        if policy.selector is not None:
+            yield from _of_selector(policy, ("spec", "nodeSelector"), policy.selector)
+        for group in policy.groups:
+            if group.selector is not None and names.globs_match(group.clusters, cluster):
+                yield from _of_selector(policy, (*group.path, "inventorySelector"), group.selector)
+    deciding = {key for recipe in (*builtin, *(policy.recipe for policy in here)) for key in recipe.deciding}
     yield from (Deciding(key=key) for key in sorted(deciding))
 
 
-def _of_selector(policy: definitions.Policy, path: documents.Path, selector: base.NodeSelector) -> Iterator[Deciding]:
+def _of_selector(policy: definitions.Policy, path: documents.Path, selector: selectors.Selector) -> Iterator[Deciding]:
     for key in selector.matchLabels:
         yield Deciding(key=key, span=policy.source.key_span(*path, "matchLabels", key))
     for index, expression in enumerate(selector.matchExpressions):

@@ -67,18 +67,18 @@ def uses(view: plan.Plan, image: str) -> Iterator[Use]:
     counts = image_matrix.counted(view.decisions)
     for division in view.divisions:
         for pool in division.pools:
-            if pool.image == image and pool.driver.state == "Present":
+            if division.policy.recipe.builtin and pool.image == image and pool.driver.state == "Present":
                 listed = {pool.kernels.kernel: 0} if pool.kernels and pool.kernels.kernel else {}
                 nodes = listed | counts[division.policy.name, pool.name]
                 yield Use(policy=division.policy, pool=pool, nodes=dict(sorted(nodes.items())))
 
 
 def recipes_of(view: plan.Plan, image: str) -> frozenset[str]:
-    """Return the recipes beside KAE whose drivers take an image in a cluster."""
+    """Return the recipes but the built-in one whose drivers take an image in a cluster."""
     return frozenset(
-        stack.recipe.name
-        for stack in view.stacks
-        for division in stack.divisions
+        division.policy.recipe.name
+        for division in view.divisions
+        if not division.policy.recipe.builtin
         for pool in division.pools
         if image in dict(pool.images).values()
     )

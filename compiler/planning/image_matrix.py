@@ -4,13 +4,9 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import TYPE_CHECKING
 
 from compiler.fleet import definitions
 from compiler.planning import kernels, overrides, plan, pools
-
-if TYPE_CHECKING:  # Projects without DevicePolicies need none of its models.
-    from compiler.fleet import stacks
 
 _MODULES = "/opt/lib/modules"
 """The folder of an image with a folder of modules for each kernel, as images of the Kernel Module Management operator
@@ -62,28 +58,24 @@ def holding_modules(policy: definitions.Policy, pool: pools.Pool) -> Sequence[st
     """Return the images of a pool that have to hold modules for its kernels, or are named after them."""
     if pool.driver.state == "Absent":
         return ()
-    stack = definitions.stack(pool.driver)
-    if stack is not None:
-        built = {*with_modules(stack), *_named(policy, pool, stack)}
-        return [image for name, image in pool.images if name in built]
-    is_one_kernels = pool.kernels is not None and pool.kernels.kernel is not None
-    return (pool.image,) if pool.driver.source.prebuilt is not None or is_one_kernels else ()
+    built = {*with_modules(pool.driver), *_named(policy, pool)}
+    return [image for name, image in pool.images if name in built]
 
 
-def _named(policy: definitions.Policy, pool: pools.Pool, stack: "stacks.Driver") -> Iterator[str]:
+def _named(policy: definitions.Policy, pool: pools.Pool) -> Iterator[str]:
     """Yield the names of the images of a recipe that are named after kernels in the documents."""
-    mapping = pool.kernels.mapping if pool.kernels else None
-    group = pool.group.declared if pool.group else None
-    unfilled = definitions.stack(overrides.effective(policy.spec.driver, mapping, group))
-    yield from (name for name in stack.used if unfilled and kernels.is_named(unfilled.images[name]))
+    if policy.driver is not None:
+        mapping = pool.kernels.mapping if pool.kernels else None
+        unfilled = overrides.effective(policy.driver, mapping, pool.group.declared if pool.group else None)
+        yield from (name for name, _ in pool.images if kernels.is_named(unfilled.images[name]))
 
 
-def with_modules(stack: "stacks.Driver") -> Collection[str]:
+def with_modules(driver: definitions.Driver) -> Collection[str]:
     """Return the names of the images of a recipe whose modules are loaded; none where the source makes them."""
-    if stack.source.prebuilt is None:
+    if driver.source.prebuilt is None:
         return ()
-    payloads = {payload.image for payload in stack.own.payloads if any(map(_reaches_modules, payload.paths))}
-    return payloads or {stack.own.image}
+    payloads = {name for name, paths in driver.payloads.items() if any(map(_reaches_modules, paths))}
+    return payloads or {driver.installer}
 
 
 def _reaches_modules(path: str) -> bool:

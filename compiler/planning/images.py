@@ -2,36 +2,30 @@
 
 from collections.abc import Sequence
 
-from compiler.fleet import definitions
-from compiler.model import base, cluster
+from compiler.fleet import clusters, definitions
 
 DIGEST = "sha256:"
 
 
-def reference(component: base.Component) -> str:
+def reference(parts: definitions.ImageParts) -> str:
     """Return repository/image:version, with @ before a digest; `image` alone if the other two are empty."""
-    return joined({"repository": component.repository, "image": component.image, "version": component.version})
-
-
-def joined(parts: definitions.ImageParts) -> str:
-    """Return the reference that these parts make up, as `reference` does."""
     repository, image, version = parts["repository"], parts["image"], parts["version"]
     if not repository and not version:
         return image
     return f"{repository.rstrip('/')}/{image}{'@' if version.startswith(DIGEST) else ':'}{version}"
 
 
-def of_parts(parts: definitions.ImageParts, mirrors: Sequence[cluster.Mirror]) -> str:
+def of(parts: definitions.ImageParts, mirrors: Sequence[clusters.Mirror]) -> str:
     """Return the image that a cluster with these mirrors pulls for the parts of a reference."""
-    return mirrored(joined(parts), mirrors)
+    return mirrored(reference(parts), mirrors)
 
 
-def of_nfd(image: cluster.NfdImage) -> str:
+def of_nfd(image: clusters.NfdImage) -> str:
     """Return repository:tag, with the digest where one is given: the kubelet then pulls that, and ignores the tag."""
     return f"{image.repository}:{image.tag}{f'@{image.digest}' if image.digest else ''}"
 
 
-def mirrored(image: str, mirrors: Sequence[cluster.Mirror]) -> str:
+def mirrored(image: str, mirrors: Sequence[clusters.Mirror]) -> str:
     """Return the image at the mirror with the longest matching prefix; a prefix matches whole parts of the path."""
     for mirror in sorted(mirrors, key=lambda mirror: -len(mirror.from_)):
         prefix = mirror.from_.rstrip("/")
@@ -39,11 +33,6 @@ def mirrored(image: str, mirrors: Sequence[cluster.Mirror]) -> str:
         if rest != image and rest[:1] in ("/", ":", "@", ""):
             return mirror.to.rstrip("/") + rest
     return image
-
-
-def of(component: base.Component, mirrors: Sequence[cluster.Mirror]) -> str:
-    """Return the image that a cluster with these mirrors pulls for a component."""
-    return mirrored(reference(component), mirrors)
 
 
 def unqualified(image: str) -> str:

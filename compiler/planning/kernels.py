@@ -9,7 +9,6 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from compiler.fleet import definitions
-from compiler.model import driver
 
 FULL_VERSION = "${KERNEL_FULL_VERSION}"
 XYZ = "${KERNEL_XYZ}"
@@ -31,16 +30,13 @@ def cleaned(version: str) -> str:
     return re.sub(r"[^-A-Za-z0-9_.]", "_", version).strip("-_.")
 
 
-def named_in(component: driver.Driver) -> bool:
-    """Return whether the image is named after the kernel, or another image of the driver's pods."""
-    stack = definitions.stack(component)
-    if stack is not None:
-        return any(is_named(stack.images[name]) for name in stack.used)
-    return _PLACEHOLDER in component.version or _PLACEHOLDER in component.image
+def named_in(driver: definitions.Driver) -> bool:
+    """Return whether any image of a driver's pods is named after the kernel."""
+    return any(is_named(driver.images[name]) for name in (driver.installer, *driver.payloads))
 
 
 def is_named(parts: definitions.ImageParts) -> bool:
-    """Return whether one image of a recipe is named after the kernel."""
+    """Return whether an image is named after the kernel."""
     return any(_PLACEHOLDER in text for text in parts.values())
 
 
@@ -50,7 +46,7 @@ def filled(text: str, kernel: str) -> str:
     return text.replace(FULL_VERSION, kernel).replace(XYZ, numbers[0] if numbers else kernel)
 
 
-def pattern(mapping: driver.KernelMapping) -> str:
+def pattern(mapping: definitions.KernelMapping) -> str:
     """Return the pattern of a mapping; for a literal, one that matches this version alone."""
     if mapping.regexp is not None:
         return mapping.regexp
@@ -89,12 +85,12 @@ def _judged(regexp: str) -> tuple[Any, str | None]:
         return None, reason.decode() if isinstance(reason, bytes) else str(reason)
 
 
-def first(mappings: Sequence[driver.KernelMapping], kernel: str) -> driver.KernelMapping | None:
+def first(mappings: Sequence[definitions.KernelMapping], kernel: str) -> definitions.KernelMapping | None:
     """Return the mapping that takes a kernel, given as `cleaned` returns it; None if no mapping does."""
     return next((mapping for mapping in mappings if is_found(pattern(mapping), kernel)), None)
 
 
-def shadowed(mappings: Sequence[driver.KernelMapping]) -> Iterator[tuple[int, int]]:
+def shadowed(mappings: Sequence[definitions.KernelMapping]) -> Iterator[tuple[int, int]]:
     """Yield the indexes of mappings that take no kernel, each with an earlier one that takes all of theirs.
 
     Only certain cases are found: a literal, an equal pattern, a pattern after one that matches everything, and plain
@@ -107,7 +103,7 @@ def shadowed(mappings: Sequence[driver.KernelMapping]) -> Iterator[tuple[int, in
                 break
 
 
-def _covers(earlier: driver.KernelMapping, later: driver.KernelMapping) -> bool:
+def _covers(earlier: definitions.KernelMapping, later: definitions.KernelMapping) -> bool:
     if later.literal is not None:
         return is_found(pattern(earlier), cleaned(later.literal))
     if earlier.regexp is None or later.regexp is None:

@@ -4,12 +4,10 @@ The decisions use the same terms and tolerations that the DaemonSets carry, so t
 DaemonSet controller. Nodes that no selector distinguishes share one decision.
 """
 
-import dataclasses
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
-from compiler import devices, recipes, wording
+from compiler import recipes, wording
 from compiler.fleet import assignment, definitions, selectors, taints
 from compiler.inventory import snapshot
 from compiler.planning import amounts, pools
@@ -28,7 +26,7 @@ class Decision:
     """The decision for nodes that are alike in every label that a policy selects by."""
 
     nodes: tuple[snapshot.Node, ...]
-    recipe: recipes.Recipe = devices.KAE
+    recipe: recipes.Recipe
     division: pools.Division | None
     """Their policy with its pools; None where no policy matches."""
     why: str
@@ -55,32 +53,15 @@ class Decision:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
-    """A cluster with the policies of a recipe, and the decision for each node."""
+class RecipePlan:
+    """The policies of a recipe in a cluster, and the decision for each node."""
 
     cluster: definitions.Cluster
     inventory: snapshot.Inventory
-    recipe: recipes.Recipe = devices.KAE
+    recipe: recipes.Recipe
     divisions: tuple[pools.Division, ...]
     decisions: tuple[Decision, ...]
     """Sorted by the name of the first node."""
-    stacks: tuple["Plan", ...] = ()
-    """Beside the plan of KAE: those of the other recipes that the cluster has policies of, sorted by name."""
-
-    @property
-    def every(self) -> tuple["Plan", ...]:
-        """The plans of all recipes, KAE's first."""
-        return (self, *self.stacks)
-
-    @property
-    def all_divisions(self) -> tuple[pools.Division, ...]:
-        """The policies of all recipes."""
-        return tuple(division for one in self.every for division in one.divisions)
-
-    @property
-    def all_decisions(self) -> tuple[Decision, ...]:
-        """The decisions under all recipes."""
-        return tuple(decision for one in self.every for decision in one.decisions)
 
     @property
     def compared(self) -> frozenset[str]:
@@ -89,20 +70,57 @@ class Plan:
         return frozenset((*self.recipe.deciding, *selected))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """A cluster with its nodes, and the plan of each recipe."""
+
+    cluster: definitions.Cluster
+    inventory: snapshot.Inventory
+    recipes: tuple[RecipePlan, ...]
+    """The built-in recipe's first, then those that the cluster has policies of, by name."""
+
+    @property
+    def builtin(self) -> RecipePlan:
+        """The plan of the built-in recipe."""
+        return self.recipes[0]
+
+    @property
+    def others(self) -> tuple[RecipePlan, ...]:
+        """The plans of the other recipes."""
+        return self.recipes[1:]
+
+    @property
+    def divisions(self) -> tuple[pools.Division, ...]:
+        """The policies of all recipes."""
+        return tuple(division for one in self.recipes for division in one.divisions)
+
+    @property
+    def decisions(self) -> tuple[Decision, ...]:
+        """The decisions under all recipes."""
+        return tuple(decision for one in self.recipes for decision in one.decisions)
+
+    def of_recipe(self, name: str) -> RecipePlan | None:
+        """Return the plan of a recipe; None where the cluster has none of it."""
+        return next((one for one in self.recipes if one.recipe.name == name), None)
+
+
 def of_cluster(
-    cluster: definitions.Cluster, policies: Sequence[assignment.Assigned], inventory: snapshot.Inventory
+    cluster: definitions.Cluster,
+    policies: Sequence[assignment.Assigned],
+    inventory: snapshot.Inventory,
+    builtin: Iterable[recipes.Recipe],
 ) -> Plan:
-    """Return the plan of a cluster for its policies, of any recipe, and the nodes of its inventory."""
-    others = {assigned.policy.recipe.name: assigned.policy.recipe for assigned in policies}
-    others.pop(devices.KAE.name, None)
-    stacks = tuple(_of_recipe(one, cluster, policies, inventory) for _, one in sorted(others.items()))
-    return dataclasses.replace(_of_recipe(devices.KAE, cluster, policies, inventory), stacks=stacks)
+    """Return the plan of a cluster for its policies and the nodes of its inventory.
 
-
-def of_recipe(planned: Plan, name: str) -> Plan:
-    """Return the plan of a recipe among those of a cluster; one without policies where the cluster has none of it."""
-    found = next((one for one in planned.every if one.recipe.name == name), None)
-    return found or _of_recipe(recipes.Recipe(name=name, devices=""), planned.cluster, (), planned.inventory)
+    The plan of a built-in recipe is there also where the cluster has no policy of it: its nodes then lack one.
+    """
+    own = {recipe.name: recipe for recipe in (*builtin, *(assigned.policy.recipe for assigned in policies))}
+    ranked = sorted(own.values(), key=lambda recipe: recipe.rank)
+    return Plan(
+        cluster=cluster,
+        inventory=inventory,
+        recipes=tuple(_of_recipe(one, cluster, policies, inventory) for one in ranked),
+    )
 
 
 def _of_recipe(
@@ -110,7 +128,7 @@ def _of_recipe(
     cluster: definitions.Cluster,
     every: Sequence[assignment.Assigned],
     inventory: snapshot.Inventory,
-) -> Plan:
+) -> RecipePlan:
     policies = [assigned for assigned in every if assigned.policy.recipe.name == one.name]
     shares = assignment.shares(policies, inventory.nodes, one.deciding)
     made: list[Decision] = [_unassigned(one, alike) for alike in shares.unassigned]
@@ -119,7 +137,7 @@ def _of_recipe(
         division = pools.divided(assigned, cluster, tuple(node for alike in share for node in alike))
         divisions.append(division)
         made.extend(_decision(division, nodes) for alike in share for nodes in _by_group(division, alike))
-    return Plan(
+    return RecipePlan(
         cluster=cluster,
         inventory=inventory,
         recipe=one,
@@ -173,7 +191,7 @@ def _decision(division: pools.Division, nodes: assignment.Alike) -> Decision:
 
 def _why(assigned: assignment.Assigned, node: snapshot.Node) -> str:
     name = assigned.policy.name
-    if assigned.policy.spec.default:
+    if assigned.policy.is_default:
         return f"policy '{name}' is the default, and no other policy matches"
     term = next(term for term in assigned.terms if selectors.term_matches(term, node.label))
     requirements = ", ".join(selectors.text(requirement) for requirement in term)
@@ -181,7 +199,7 @@ def _why(assigned: assignment.Assigned, node: snapshot.Node) -> str:
 
 
 def _driver_landing(division: pools.Division, node: snapshot.Node, pool: pools.Pool | None) -> Landing:
-    if not division.policy.spec.driver.enabled:
+    if division.policy.installed is None:
         return Landing(image=None, reason=_disabled(division.policy, "driver"))
     obstacle = _obstacle(division.policy, node, division.driver_terms, division.policy.recipe.opt_out_driver)
     if obstacle is None and division.label is not None and not node.profile.discovered:
@@ -192,15 +210,15 @@ def _driver_landing(division: pools.Division, node: snapshot.Node, pool: pools.P
 
 
 def _device_plugin_landing(division: pools.Division, node: snapshot.Node) -> Landing:
-    if not division.policy.spec.devicePlugin.enabled:
+    if division.policy.offered is None:
         return Landing(image=None, reason=_disabled(division.policy, "devicePlugin"))
     opt_out = division.policy.recipe.opt_out_device_plugin
     obstacle = _obstacle(division.policy, node, division.device_plugin_terms, opt_out)
     return _landing(division.policy, node, division.device_plugin_image, obstacle)
 
 
-def _disabled(policy: definitions.Policy, field: Literal["driver", "devicePlugin"]) -> str:
-    if definitions.has_none(policy, field):
+def _disabled(policy: definitions.Policy, field: definitions.Component) -> str:
+    if policy.has_none(field):
         return f"recipe '{policy.recipe.name}' has none"
     return f"{field}.enabled is false: it is pre-installed"
 
@@ -236,7 +254,7 @@ def _obstacle(
         return _lack(policy, node)
     if node.label(opt_out) == "false":
         return f"it has opted out: {opt_out}=false"
-    barred = taints.untolerated(policy.spec.daemonSets.tolerations, node.profile.taints)
+    barred = taints.untolerated(policy.pods.tolerations, node.profile.taints)
     if barred:
         listed = ", ".join(map(taints.text, barred))
         return f"the policy does not tolerate the {wording.inflected('taint', len(barred))} {listed}"

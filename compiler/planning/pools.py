@@ -12,10 +12,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 
-from compiler.fleet import assignment, definitions, selectors, taints
+from compiler.fleet import assignment, clusters, definitions, selectors, taints
 from compiler.inventory import snapshot
-from compiler.model import cluster as clusters
-from compiler.model import driver as drivers
 from compiler.planning import images, kernels, overrides
 from compiler.planning import rollout_groups as grouping
 
@@ -28,7 +26,7 @@ class KernelClass:
     """The kernels that a mapping takes, or one of them if images are named after kernels."""
 
     name: str
-    mapping: drivers.KernelMapping
+    mapping: definitions.KernelMapping
     kernel: str | None
     """The one kernel, as NFD reports it; None for all kernels of the mapping."""
     pattern: str
@@ -44,22 +42,14 @@ class Pool:
     name: str
     group: grouping.Group | None
     kernels: KernelClass | None
-    driver: drivers.Driver
+    driver: definitions.Driver
     """The policy's driver with the overrides of the pool."""
     image: str
-    """The image whose version is the driver's, at the mirror of the cluster: for KAE that of the installers."""
-    installer: str
-    """The image of its driver installers."""
-    payloads: tuple[tuple[str, str], ...]
-    """The images of the recipe whose files the installers take, by their names in the recipe."""
+    """The image whose version is the driver's, at the mirror of the cluster."""
+    images: tuple[tuple[str, str], ...]
+    """The images of its pods by their names in the recipe: the installer's first, then those whose files it takes."""
     terms: tuple[selectors.Term, ...]
     """The node affinity of its DaemonSet."""
-
-    @property
-    def images(self) -> tuple[tuple[str, str], ...]:
-        """The images of its pods by their names in the recipe, of which KAE has none."""
-        stack = definitions.stack(self.driver)
-        return ((stack.own.image, self.installer), *self.payloads) if stack else ()
 
     @property
     def is_whole(self) -> bool:
@@ -83,12 +73,12 @@ class Division(assignment.Assigned):
     device_plugin_terms: tuple[selectors.Term, ...]
     """The node affinity of the device plugin; none if it is pre-installed."""
     device_plugin_image: str
-    """The image of the device plugin, at the mirror of the cluster."""
+    """The image of the device plugin, at the mirror of the cluster; empty where none runs."""
 
     @property
     def label(self) -> str | None:
         """The key of the label that NFD gives a node for its pool; None for a policy with one pool or no driver."""
-        if not self.policy.spec.driver.enabled or not (self.groups or self.policy.mappings):
+        if self.policy.installed is None or not (self.groups or self.policy.mappings):
             return None
         return _label(self.policy)
 
@@ -114,7 +104,7 @@ class Division(assignment.Assigned):
     def why_not(self, node: snapshot.Node) -> str:
         """Return why a node of the policy is in no pool."""
         kernel = kernels.cleaned(node.profile.kernel_version)
-        mapping = kernels.first(self.policy.spec.driver.kernelMappings, kernel)
+        mapping = kernels.first(self.policy.mappings, kernel)
         if mapping is None:
             return f"no mapping covers its kernel {kernel or '(unknown)'}"
         return f"mapping '{mapping.name}' lists no image for its kernel {kernel}"
@@ -138,7 +128,7 @@ class Division(assignment.Assigned):
 
     def is_driven(self, node: snapshot.Node) -> bool:
         """Return whether a driver is installed on a node of the policy, or may be: NFD has not labelled it yet."""
-        return self.policy.spec.driver.enabled and _is_driven(self.policy, self.classes, node)
+        return self.policy.installed is not None and _is_driven(self.policy, self.classes, node)
 
     @functools.cached_property
     def _pools(self) -> dict[tuple[str | None, str | None], Pool]:
@@ -147,7 +137,7 @@ class Division(assignment.Assigned):
 
 def _class_of(policy: definitions.Policy, classes: Iterable[KernelClass], version: str) -> KernelClass | None:
     kernel = kernels.cleaned(version)
-    mapping = kernels.first(policy.spec.driver.kernelMappings, kernel)
+    mapping = kernels.first(policy.mappings, kernel)
     return next((one for one in classes if one.mapping is mapping and one.kernel in (None, kernel)), None)
 
 
@@ -158,7 +148,7 @@ def _name(part: grouping.Group | KernelClass | None) -> str | None:
 def divided(assigned: assignment.Assigned, cluster: definitions.Cluster, nodes: Sequence[snapshot.Node]) -> Division:
     """Return the pools of a policy in a cluster with these nodes of the policy; none if it installs no driver."""
     policy, mirrors = assigned.policy, cluster.spec.images.mirrors
-    plugin = policy.spec.devicePlugin
+    plugin = policy.offered
     undivided = Division(
         policy=policy,
         terms=assigned.terms,
@@ -166,47 +156,46 @@ def divided(assigned: assignment.Assigned, cluster: definitions.Cluster, nodes: 
         groups=(),
         classes=(),
         pools=(),
-        driver_terms=_serving_terms(assigned, policy.recipe.opt_out_driver) if policy.spec.driver.enabled else (),
-        device_plugin_terms=_serving_terms(assigned, policy.recipe.opt_out_device_plugin) if plugin.enabled else (),
-        device_plugin_image=images.of(plugin, mirrors),
+        driver_terms=_serving_terms(assigned, policy.recipe.opt_out_driver) if policy.installed else (),
+        device_plugin_terms=_serving_terms(assigned, policy.recipe.opt_out_device_plugin) if plugin else (),
+        device_plugin_image=images.of(plugin.parts, mirrors) if plugin else "",
     )
-    if not policy.spec.driver.enabled:
+    if policy.installed is None:
         return undivided
     classes = tuple(_classes(policy, nodes))
     groups = grouping.of(policy, cluster.name, nodes, lambda node: _is_driven(policy, classes, node))
     by_kernel: tuple[KernelClass | None, ...] = classes if policy.mappings else (None,)
     parts = product(groups or (None,), by_kernel)
-    pools = tuple(pool_of(assigned, group, kernel, mirrors) for group, kernel in parts)
+    pools = tuple(pool_of(assigned, policy.installed, (group, kernel), mirrors) for group, kernel in parts)
     return dataclasses.replace(undivided, groups=groups, classes=classes, pools=pools)
 
 
 def pool_of(
     assigned: assignment.Assigned,
-    group: grouping.Group | None,
-    by_kernel: KernelClass | None,
+    installed: definitions.Driver,
+    part: tuple[grouping.Group | None, KernelClass | None],
     mirrors: Sequence[clusters.Mirror],
 ) -> Pool:
-    """Return the pool of a group's nodes with these kernels; None for a policy without groups, or without mappings."""
-    policy = assigned.policy
-    name = "--".join(part.name for part in (group, by_kernel) if part is not None)
+    """Return the pool of a part of a policy's nodes: those of a group, if it has groups, with certain kernels."""
+    policy, (group, by_kernel) = assigned.policy, part
+    name = "--".join(one.name for one in part if one is not None)
     driver = overrides.effective(
-        policy.spec.driver,
+        installed,
         by_kernel.mapping if by_kernel else None,
         group.declared if group else None,
         kernel=by_kernel.kernel if by_kernel else None,
     )
     own = (selectors.Requirement(_label(policy), "In", (name,)),) if name else ()
-    stack = definitions.stack(driver)
     return Pool(
         name=name or policy.name,
         group=group,
         kernels=by_kernel,
         driver=driver,
-        image=images.of(driver, mirrors),
-        installer=images.of_parts(stack.installer, mirrors) if stack else images.of(driver, mirrors),
-        payloads=tuple((name, images.of_parts(stack.images[name], mirrors)) for name in stack.payloads)
-        if stack
-        else (),
+        image=images.of(driver.parts, mirrors),
+        images=tuple(
+            (image, images.of(driver.images[image], mirrors))
+            for image in dict.fromkeys((driver.installer, *driver.payloads))
+        ),
         terms=_serving_terms(assigned, policy.recipe.opt_out_driver, own),
     )
 
@@ -239,13 +228,13 @@ def _is_driven(policy: definitions.Policy, classes: Sequence[KernelClass], node:
     """Return whether a driver is installed on the node, or may be: NFD has not labelled it yet."""
     if not assignment.is_served(policy, node) or node.label(policy.recipe.opt_out_driver) == "false":
         return False
-    if taints.untolerated(policy.spec.daemonSets.tolerations, node.profile.taints):
+    if taints.untolerated(policy.pods.tolerations, node.profile.taints):
         return False
     return not policy.mappings or bool(_class_of(policy, classes, node.profile.kernel_version))
 
 
 def _classes(policy: definitions.Policy, nodes: Sequence[snapshot.Node]) -> Iterator[KernelClass]:
-    mappings = policy.spec.driver.kernelMappings
+    mappings = policy.mappings
     for index, mapping in enumerate(mappings):
         if not overrides.is_per_kernel(policy, mapping):
             unless = tuple(kernels.pattern(earlier) for earlier in mappings[:index])
@@ -257,7 +246,7 @@ def _classes(policy: definitions.Policy, nodes: Sequence[snapshot.Node]) -> Iter
                 yield of_kernel(mapping, kernel)
 
 
-def of_kernel(mapping: drivers.KernelMapping, kernel: str) -> KernelClass:
+def of_kernel(mapping: definitions.KernelMapping, kernel: str) -> KernelClass:
     """Return the class of one kernel, given as NFD reports it; a hash names it, as versions are too long for names."""
     digest = hashlib.sha256(kernel.encode()).hexdigest()[:DIGITS]
     pattern = kernels.exactly(kernel)
@@ -269,7 +258,7 @@ def is_of_one_kernel(pool: str) -> bool:
     return re.search(rf"--[0-9a-f]{{{DIGITS}}}$", pool) is not None
 
 
-def listed(mapping: drivers.KernelMapping) -> frozenset[str]:
+def listed(mapping: definitions.KernelMapping) -> frozenset[str]:
     """Return the kernels that a mapping lists, as NFD reports them."""
     known = mapping.kernels or ((mapping.literal,) if mapping.literal is not None else ())
     return frozenset(map(kernels.cleaned, known))

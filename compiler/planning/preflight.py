@@ -2,8 +2,7 @@
 
 from dataclasses import dataclass
 
-from compiler.fleet import definitions, overlap, selectors
-from compiler.model import cluster
+from compiler.fleet import clusters, definitions, overlap, selectors
 from compiler.planning import image_matrix, kernels, overrides, pools
 
 _LABELS = "feature.node.kubernetes.io/kernel-version"
@@ -18,7 +17,7 @@ class Offer:
     image: str
     """The image whose version is the driver's."""
     images: tuple[tuple[str, str], ...]
-    """The images of a recipe by their names in it; none for KAE."""
+    """The images of the driver's pods by their names in the recipe; those of the built-in one need no names."""
     modules: tuple[str, ...]
     """The images that have to hold modules for the kernel."""
     named: tuple[str, ...]
@@ -44,29 +43,29 @@ class Answer:
         return any(offer.state == "Present" for offer in self.offers)
 
 
-def answer(division: pools.Division, version: str, spec: cluster.KAEClusterSpec) -> Answer:
+def answer(division: pools.Division, version: str, spec: clusters.Spec) -> Answer:
     """Return the drivers of a policy for a node that runs `version`, given as `uname -r` prints it."""
-    policy, driver, kernel = division.policy, division.policy.spec.driver, kernels.cleaned(version)
-    if definitions.has_none(policy, "driver"):
+    policy, kernel = division.policy, kernels.cleaned(version)
+    if policy.driver is None:
         return _none(division, f"recipe '{policy.recipe.name}' has no driver")
-    if not driver.enabled:
+    if not policy.driver.enabled:
         return _none(division, "driver.enabled is false: the driver is pre-installed")
     if not any(overlap.overlap(term, _known(kernel)) is not None for term in division.terms):
         return _none(division, "its nodeSelector matches no node with this kernel")
-    mapping = kernels.first(driver.kernelMappings, kernel)
+    mapping = kernels.first(policy.mappings, kernel)
     if mapping is None:
-        if driver.kernelMappings:
+        if policy.mappings:
             return _none(division, "no mapping covers it")
-        return _served(division, None, spec, "it has no kernelMappings: one driver for every kernel")
+        return _served(division, policy.driver, None, spec, "it has no kernelMappings: one driver for every kernel")
     reason, by_kernel = f"mapping '{mapping.name}' takes it", division.kernel_class(version)
     if not overrides.is_per_kernel(policy, mapping):
-        return _served(division, by_kernel, spec, reason)
+        return _served(division, policy.driver, by_kernel, spec, reason)
     if mapping.kernels is not None and kernel not in pools.listed(mapping):
         return _none(division, f"{reason}, but does not list it among its kernels")
     reason += ", with an image of its own"
     if by_kernel is None:
         reason += ", once a compile finds it in the inventory"
-    return _served(division, by_kernel or pools.of_kernel(mapping, kernel), spec, reason)
+    return _served(division, policy.driver, by_kernel or pools.of_kernel(mapping, kernel), spec, reason)
 
 
 def _none(division: pools.Division, reason: str) -> Answer:
@@ -74,10 +73,14 @@ def _none(division: pools.Division, reason: str) -> Answer:
 
 
 def _served(
-    division: pools.Division, by_kernel: pools.KernelClass | None, spec: cluster.KAEClusterSpec, reason: str
+    division: pools.Division,
+    driver: definitions.Driver,
+    by_kernel: pools.KernelClass | None,
+    spec: clusters.Spec,
+    reason: str,
 ) -> Answer:
     candidates = [
-        pools.pool_of(division, group, by_kernel, spec.images.mirrors) for group in division.groups or (None,)
+        pools.pool_of(division, driver, (group, by_kernel), spec.images.mirrors) for group in division.groups or (None,)
     ]
     return Answer(
         policy=division.policy.name,
@@ -88,18 +91,14 @@ def _served(
 
 
 def _offer(policy: definitions.Policy, pool: pools.Pool) -> Offer:
-    stack = definitions.stack(pool.driver)
     built = image_matrix.holding_modules(policy, pool)
-    if stack is not None:
-        holding = {image for name, image in pool.images if name in image_matrix.with_modules(stack)}
-    else:
-        holding = {pool.image} if pool.driver.source.prebuilt is not None else set()
+    holding = {image for name, image in pool.images if name in image_matrix.with_modules(pool.driver)}
     return Offer(
         pool=pool.name,
         image=pool.image,
-        images=pool.images,
+        images=() if policy.recipe.builtin else pool.images,
         modules=tuple(image for image in built if image in holding),
-        named=tuple(image for image in built if image not in holding) if stack is not None else (),
+        named=tuple(image for image in built if image not in holding),
         source=pool.driver.source.name,
         state=pool.driver.state,
     )

@@ -1,15 +1,13 @@
 """Rollout groups: the nodes of a policy that change earlier than others, or not at all, listed by name."""
 
 import hashlib
-import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from compiler import names
 from compiler.fleet import definitions, selectors
-from compiler.formats import documents
 from compiler.inventory import snapshot
-from compiler.model import driver as drivers
 
 REST = "rest"
 """The group of all nodes that no wave and no frozen group takes."""
@@ -23,20 +21,15 @@ class Group:
     """A frozen group, a wave, or the rest of the nodes."""
 
     name: str
-    path: documents.Path
-    """The path of its declaration."""
     nodes: tuple[str, ...]
     """The names of its nodes, sorted; empty for the rest, which takes all others."""
-    declared: drivers.Frozen | drivers.Wave | None
+    declared: definitions.NodeGroup | None
     """None for the rest, which is not declared."""
 
     @property
-    def entry(self) -> str:
-        """A digest of the declaration, which changes when a person edits it; empty for the rest."""
-        if self.declared is None:
-            return ""
-        data = self.declared.model_dump(mode="json", exclude_unset=True)
-        return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()[:16]
+    def sort(self) -> Literal["frozen", "wave", "rest"]:
+        """What it is."""
+        return self.declared.sort if self.declared else "rest"
 
 
 def bucket(node: str) -> int:
@@ -62,26 +55,26 @@ def of(
     groups: list[Group] = []
     taken: set[str] = set()
     frozen: set[str] = set()
-    for path, declared in policy.groups:
+    for declared in policy.groups:
         if not names.globs_match(declared.clusters, cluster):
             continue
-        if isinstance(declared, drivers.Wave) and declared.percent is not None:
+        if declared.percent is not None:
             members = _below((node for node in nodes if node.name not in frozen), is_driven, declared.percent)
         else:
             members = _selected(declared, nodes)
         own = members - taken
         taken |= own
-        if isinstance(declared, drivers.Frozen):
+        if declared.is_frozen:
             frozen |= own
-        groups.append(Group(name=declared.name, path=path, nodes=tuple(sorted(own)), declared=declared))
-    return (*groups, Group(name=REST, path=(), nodes=(), declared=None)) if groups else ()
+        groups.append(Group(name=declared.name, nodes=tuple(sorted(own)), declared=declared))
+    return (*groups, Group(name=REST, nodes=(), declared=None)) if groups else ()
 
 
-def _selected(group: drivers.Group, nodes: Iterable[snapshot.Node]) -> set[str]:
+def _selected(group: definitions.NodeGroup, nodes: Iterable[snapshot.Node]) -> set[str]:
     """Return the members by name, known or not: a frozen node that is absent for a while stays frozen."""
     if group.nodes is not None:
         return set(group.nodes)
-    term = selectors.of(group.inventorySelector)
+    term = selectors.of(group.selector)
     return {node.name for node in nodes if selectors.term_matches(term, node.label)}
 
 
@@ -108,7 +101,7 @@ def reason(group: Group, node: snapshot.Node) -> str:
         return f"no frozen group and no wave takes it; its name puts it at {percent}"
     if declared.nodes is not None:
         return "the group names it"
-    if isinstance(declared, drivers.Wave) and declared.percent is not None:
+    if declared.percent is not None:
         end = f"{declared.percent:g} %"
         if bucket(node.name) < _bound(declared.percent):
             return f"its name puts it at {percent}, and the wave ends at {end}"

@@ -1,10 +1,10 @@
-"""Supported releases: of Kubernetes and NFD, and the operating systems and kernels of KAE's driver."""
+"""Supported releases of Kubernetes and NFD."""
 
 import re
 from collections.abc import Iterable
 
+from compiler.fleet import clusters
 from compiler.inventory import snapshot
-from compiler.model import cluster
 
 OLDEST_KUBERNETES = 25
 """The oldest minor release that manifests are rendered for."""
@@ -14,13 +14,6 @@ GUARD_KUBERNETES = 30
 the node's name in the claims of a pod's token."""
 
 _NFD_TAG = re.compile(r"v?0\.(16|17|18|19)(\.[0-9]+)?([-+.].*)?")
-
-_SYSTEMS = ("openEuler 22.03", "openEuler 24.03", "EulerOS", "TencentOS")
-_KERNELS = ("5.4.", "5.10.", "5.15.", "6.6.")
-"""Operating systems and kernels that KAE 2.x supports (kunpengcompute/KAE, release notes and env-check.sh)."""
-
-_PLAIN_2203 = "oe2203."
-"""The kernel of openEuler 22.03 without a service pack, which env-check.sh refuses."""
 
 
 def nfd_minor(tag: str) -> int | None:
@@ -35,7 +28,7 @@ def kubernetes_minor(version: str) -> int:
     return int(match[1]) if match else 0
 
 
-def stated_kubernetes(spec: cluster.KAEClusterSpec) -> int | None:
+def stated_kubernetes(spec: clusters.Spec) -> int | None:
     """Return the minor release of the API server that the KAECluster states."""
     return None if spec.kubernetesVersion is None else kubernetes_minor(spec.kubernetesVersion)
 
@@ -49,17 +42,7 @@ def newest_kubelet(nodes: Iterable[snapshot.Node]) -> int | None:
     return max(filter(None, minors), default=None)
 
 
-def can_guard(spec: cluster.KAEClusterSpec) -> bool:
+def can_guard(spec: clusters.Spec) -> bool:
     """Return whether the API server is taken to know the guard's kinds: unless the KAECluster says that it does not."""
     stated = stated_kubernetes(spec)
     return stated is None or stated >= GUARD_KUBERNETES
-
-
-def is_system(os_image: str) -> bool:
-    """Return whether KAE's driver supports an operating system, given as a node's status names it."""
-    return os_image.startswith(_SYSTEMS)
-
-
-def is_kernel(version: str) -> bool:
-    """Return whether KAE's driver supports a kernel, given as `uname -r` prints it."""
-    return version.startswith(_KERNELS) and _PLAIN_2203 not in version

@@ -58,7 +58,7 @@ class Call:
         self.arguments = arguments
         root = Path()
         self.cache = cache.Cache(digests=cache.Digests(root)) if arguments.no_cache else cache.load(root)
-        code = (package_data.HERE, package_data.folder("templates"), package_data.folder("schemas"))
+        code = (*package_data.PACKAGES, package_data.folder("templates"), package_data.folder("schemas"))
         fingerprint = cache.fingerprint(self.cache.digests, code)
         self.file = project_file.file()
         self.file_data = self._file_data(fingerprint)
@@ -82,16 +82,16 @@ class Call:
     @functools.cached_property
     def tracked(self) -> frozenset[str]:
         """The clusters whose output git has; none without git or outside of a repository."""
-        from compiler.project import output_in_git  # noqa: PLC0415 - only where something has to be compiled
+        from compiler.project import git  # noqa: PLC0415 - only where something has to be compiled
 
-        return output_in_git.tracked(self.settings.output)
+        return git.tracked(self.settings.output)
 
     @functools.cached_property
     def unmerged(self) -> frozenset[str]:
         """The compiler's paths below output/ that git has in conflict; none without git or outside of a repository."""
-        from compiler.project import output_in_git  # noqa: PLC0415 - only where something has to be compiled
+        from compiler.project import git  # noqa: PLC0415 - only where something has to be compiled
 
-        return output_in_git.unmerged(self.settings.output, self.settings.extra)
+        return git.unmerged(self.settings.output, self.settings.extra)
 
     def takes(self, cluster: str) -> bool:
         """Return whether a cluster is one of those that the call compiles."""

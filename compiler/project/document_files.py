@@ -1,12 +1,14 @@
 """The files that hold documents. Light enough to import in every call."""
 
 import errno
+import operator
 import os
 import re
 import stat
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Generic, NamedTuple, TypeVar
 
 from compiler import diagnostics, errors, names, wording
 from compiler.project import links
@@ -28,16 +30,35 @@ FOLDER_HINT = "Put the documents into the project, or name the folder itself."
 
 _HERE = Path()
 FILE, FOLDER, NOTHING = "a file", "a folder", "a link that leads to no file"
-"""What an entry of a folder is; the other sorts are of disks alone, and git has none of them."""
+OUTSIDE, FOLDER_OUTSIDE = "a link out of the folders of documents", "a link to a folder outside of them"
+"""The sorts of an entry of a folder; the others are of disks alone, and git has none of them."""
 
-_SORTS = (
-    (stat.S_ISREG, FILE),
-    (stat.S_ISDIR, FOLDER),
-    (stat.S_ISFIFO, "a named pipe"),
-    (stat.S_ISSOCK, "a socket"),
-    (stat.S_ISCHR, "a device"),
-    (stat.S_ISBLK, "a device"),
-)
+_SORTS = {
+    stat.S_IFREG: FILE,
+    stat.S_IFDIR: FOLDER,
+    stat.S_IFIFO: "a named pipe",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+}
+
+Where = TypeVar("Where")
+"""Where an entry leads to, on a disk or in a commit."""
+
+
+class Entry(NamedTuple, Generic[Where]):
+    """An entry of a folder."""
+
+    name: str
+    place: Where
+    is_link: bool
+
+
+Listed = Callable[[str, Where], tuple[Hashable, Sequence[Entry[Where]]]]
+"""Returns what tells a folder of a name from others, None if it is missing, and its entries, sorted by name."""
+
+SortOf = Callable[[str, Entry[Where]], str]
+"""Returns the sort of the entry of this name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,18 +100,14 @@ def find(folders: Sequence[str | Path], root: Path = _HERE) -> tuple[list[Input]
     Hidden names are skipped, and a missing folder counts as empty. Each folder is read once, even if several links
     lead to it; links lead to the root or to one of the folders. Raises WorldError where something cannot be read.
     """
-    walk = _Walk(links.folders(folders, root))
+    allowed = links.folders(folders, root)
     pending = [(name_of(folder, root), root / folder) for folder in folders]
     for name, path in pending:
         if path.is_symlink() and not path.exists():
             raise link_to_nothing(name)
         links.require_inside(name, root, hint=FOLDER_HINT)
-    while pending or walk.links:
-        if not pending:  # Links come last, so that a document has the name of its real folder.
-            walk.links.sort(reverse=True)
-            pending = [walk.links.pop()]
-        pending += walk.folder(*pending.pop())
-    return sorted(walk.inputs, key=lambda item: item.name), walk.findings
+    files, findings = walk(pending, _listed, lambda name, entry: _sort(name, entry, allowed))
+    return [Input(name, path) for name, path in files], findings
 
 
 def by_cluster(inventories: Iterable[Input]) -> dict[str, tuple[Input, ...]]:
@@ -133,94 +150,92 @@ def name_of(folder: str | Path, root: Path = _HERE) -> str:
     return "" if name == "." else name
 
 
-class _Walk:
-    """A walk through the folders of documents, with its results so far."""
+def walk(
+    folders: Iterable[tuple[str, Where]], listed: Listed[Where], sort_of: SortOf[Where]
+) -> tuple[list[tuple[str, Where]], list[diagnostics.Diagnostic]]:
+    """Return the document files below folders, sorted by name, and a finding for each entry that is none.
 
-    def __init__(self, allowed: tuple[Path, ...]) -> None:
-        self.inputs: list[Input] = []
-        self.findings: list[diagnostics.Diagnostic] = []
-        self.links: list[tuple[str, Path]] = []
-        self._allowed = allowed
-        self._read: set[tuple[int, int]] = set()
-
-    def folder(self, name: str, path: Path) -> list[tuple[str, Path]]:
-        """Record the documents of a folder, and return the real folders in it."""
-        inside = []
-        try:
-            status = path.stat()
-            if (status.st_dev, status.st_ino) in self._read:
-                return []
-            self._read.add((status.st_dev, status.st_ino))
-            require_few(len(self._read))
-            with os.scandir(path) as entries:
-                ordered = sorted(entries, key=lambda entry: entry.name)
-        except FileNotFoundError:
-            return []
-        except OSError as error:
-            raise _failure(name or ".", error) from error
-        self.findings += templates(name, [entry.name for entry in ordered])
-        for entry in ordered:
-            if not entry.name.startswith("."):
-                inside += self._entry(f"{name}/{entry.name}" if name else entry.name, entry)
-        return inside
-
-    def _entry(self, name: str, entry: "os.DirEntry[str]") -> list[tuple[str, Path]]:
-        path, is_link = Path(entry.path), entry.is_symlink()
-        if is_link and not links.is_inside(path, self._allowed):
-            self.findings += outside(name, is_folder=os.path.isdir(path))  # noqa: PTH112 - it raises nothing
-            return []
-        try:
-            mode = _mode(path)
-        except OSError as error:
-            raise _failure(name, error) from error
-        sort = next((words for test, words in _SORTS if test(mode)), NOTHING)
-        if is_read(name, sort):
-            self.inputs.append(Input(name, path))
-        elif is_entered(name, sort):
-            if not is_link:
-                return [(name, path)]
-            self.links.append((name, path))
-        else:
-            self.findings += unread(name, sort)
-        return []
+    Hidden names are skipped. Each folder is read once, even if several links lead to it. Raises WorldError.
+    """
+    files, linked, read = list[tuple[str, Where]](), list[tuple[str, Where]](), set[Hashable]()
+    findings, pending = list[diagnostics.Diagnostic](), list(folders)
+    while pending or linked:
+        if not pending:  # Links come last, so that a document has the name of its real folder.
+            linked.sort(key=operator.itemgetter(0), reverse=True)
+            pending = [linked.pop()]
+        above, folder = pending.pop()
+        key, entries = listed(above, folder)
+        if key is None or key in read:
+            continue
+        read.add(key)
+        _require_few(len(read))
+        findings += _templates(above, [entry.name for entry in entries])
+        for entry in entries:
+            if entry.name.startswith("."):
+                continue
+            name = f"{above}/{entry.name}" if above else entry.name
+            sort = sort_of(name, entry)
+            if sort == FILE and name.endswith(ENDINGS) and wording.file_name(name) == name:
+                files.append((name, entry.place))
+            elif sort == FOLDER and not name.endswith(ENDINGS):
+                (linked if entry.is_link else pending).append((name, entry.place))
+            else:
+                findings += _unread(name, sort)
+    return sorted(files, key=operator.itemgetter(0)), findings
 
 
-def is_read(name: str, sort: str) -> bool:
-    """Return whether an entry is a document file; `sort` is what it leads to."""
-    return name.endswith(ENDINGS) and sort == FILE and wording.file_name(name) == name
+def _listed(name: str, folder: Path) -> tuple[Hashable, list[Entry[Path]]]:
+    """Return what tells a folder of the disk from others, and its entries."""
+    try:
+        status = folder.stat()
+        with os.scandir(folder) as entries:
+            found = [Entry(entry.name, Path(entry.path), entry.is_symlink()) for entry in entries]
+    except FileNotFoundError:
+        return None, []
+    except OSError as error:
+        raise _failure(name or ".", error) from error
+    return (status.st_dev, status.st_ino), sorted(found, key=operator.attrgetter("name"))
 
 
-def is_entered(name: str, sort: str) -> bool:
-    """Return whether an entry is a folder that may hold document files; `sort` is what it leads to."""
-    return sort == FOLDER and not name.endswith(ENDINGS)
+def _sort(name: str, entry: Entry[Path], allowed: tuple[Path, ...]) -> str:
+    """Return what an entry of a disk leads to; links lead to one of the `allowed` folders."""
+    if entry.is_link and not links.is_inside(entry.place, allowed):
+        return FOLDER_OUTSIDE if os.path.isdir(entry.place) else OUTSIDE  # noqa: PTH112 - it raises nothing
+    try:
+        mode = entry.place.stat().st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        return NOTHING
+    except OSError as error:
+        if error.errno == errno.ELOOP:  # A link to itself.
+            return NOTHING
+        raise _failure(name, error) from error
+    return _SORTS.get(stat.S_IFMT(mode), NOTHING)
 
 
-def unread(name: str, sort: str) -> list[diagnostics.Diagnostic]:
+def _unread(name: str, sort: str) -> list[diagnostics.Diagnostic]:
     """Return the finding on an entry that is neither read nor entered, if its name is that of a document or nearly."""
     said = wording.file_name(name)
+    if sort in (OUTSIDE, FOLDER_OUTSIDE):
+        if sort == OUTSIDE and not name.endswith(ENDINGS):
+            return []  # A file of another name is never read.
+        return [_refused(name, links.message(name), "Put what it leads to into the project.", "link-outside")]
     if not name.endswith(ENDINGS):
-        end = _nearly_end(name) if sort == FILE else None
+        ends = (match for match in _NEARLY.finditer(name) if match.end() == len(name))
+        end = next(ends, None) if sort == FILE else None
         return [_nearly(name, f"{name[: end.start()]}.{end[1].lower()}")] if end else []
     if sort != FILE:
         return [_refused(name, f"'{said}' is {sort}.", "Rename or remove it.", "not-a-file")]
     return [_refused(name, f"The name '{said}' holds what cannot be printed.", "Rename it.", "not-a-file")]
 
 
-def templates(folder: str, inside: Collection[str]) -> list[diagnostics.Diagnostic]:
+def _templates(folder: str, inside: Collection[str]) -> list[diagnostics.Diagnostic]:
     """Return a finding for each template beside a recipe, as recipes cannot have any yet."""
     found = [name for name in inside if name.endswith(_TEMPLATE)] if names.RECIPE_FILE in inside else []
     message = "A recipe cannot have templates yet."
     return [_refused(f"{folder}/{name}", message, "Remove the file.", "recipe-file") for name in found]
 
 
-def outside(name: str, *, is_folder: bool) -> list[diagnostics.Diagnostic]:
-    """Return the finding on a link that leads out of the folders of documents; a file of another name is never read."""
-    if not name.endswith(ENDINGS) and not is_folder:
-        return []
-    return [_refused(name, links.message(name), "Put what it leads to into the project.", "link-outside")]
-
-
-def require_few(folders: int) -> None:
+def _require_few(folders: int) -> None:
     """Raise WorldError for a number of folders that no project has."""
     if folders > MOST_FOLDERS:
         raise errors.WorldError(
@@ -240,38 +255,15 @@ def no_folder(name: str) -> errors.WorldError:
 
 
 def _refused(name: str, message: str, hint: str, code: str) -> diagnostics.Diagnostic:
-    return diagnostics.Diagnostic(
-        code=code, span=diagnostics.Span(file=wording.file_name(name)), message=message, hint=hint
-    )
-
-
-def _nearly_end(name: str) -> re.Match[str] | None:
-    """Return the end of a name that is nearly, and not, a document's."""
-    match = next((found for found in _NEARLY.finditer(name) if found.end() == len(name)), None)
-    return None if name.endswith(ENDINGS) else match
+    span = diagnostics.Span(file=wording.file_name(name))
+    return diagnostics.Diagnostic(code=code, span=span, message=message, hint=hint)
 
 
 def _nearly(name: str, meant: str) -> diagnostics.Diagnostic:
     """Return the finding for a file that is not read, and whose name is nearly one that would be."""
-    said, better = wording.file_name(name), wording.file_name(meant.rpartition("/")[2].lstrip("#"))
-    return diagnostics.Diagnostic(
-        code="nearly-a-document",
-        span=diagnostics.Span(file=said),
-        message=f"'{said}' is not read: its name is only nearly that of a document.",
-        hint=f"Rename it to {better}, or remove it.",
-    )
-
-
-def _mode(path: Path) -> int:
-    """Return the mode of a path's target; 0 for a broken link, or a link to itself."""
-    try:
-        return path.stat().st_mode
-    except (FileNotFoundError, NotADirectoryError):
-        return 0
-    except OSError as error:
-        if error.errno == errno.ELOOP:
-            return 0
-        raise
+    better = wording.file_name(meant.rpartition("/")[2].lstrip("#"))
+    message = f"'{wording.file_name(name)}' is not read: its name is only nearly that of a document."
+    return _refused(name, message, f"Rename it to {better}, or remove it.", "nearly-a-document")
 
 
 def _failure(name: str, error: OSError) -> errors.WorldError:

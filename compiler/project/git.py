@@ -1,10 +1,24 @@
-"""The git of the user, asked about the repository around the current folder. Light enough to import in every call."""
+"""The git of the user, asked about the repository around the current folder, and what it knows of output/.
+
+Light enough to import in every call.
+"""
 
 import os
+import re
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from pathlib import Path
 
 from compiler import errors, wording
+from compiler.output import index_file, tree
+
+_SIDES = ("HEAD", "MERGE_HEAD", "REBASE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "REVERT_HEAD^")
+"""The commits that `git merge`, `rebase`, `cherry-pick` and `revert` join: gitrevisions(7)."""
+
+_OBJECT = re.compile(rb"[0-9a-f]+ [a-z]+ ([0-9]+)")
+"""The line before an object in the answer of `git cat-file --batch`."""
+
+_WILD = re.compile(r"[*?\[\\]")
 
 
 def answer(*arguments: str, given: str = "") -> bytes:
@@ -28,3 +42,61 @@ def answer(*arguments: str, given: str = "") -> bytes:
 def environment() -> Mapping[str, str]:
     """Return an environment in which git speaks English and locks nothing that it only reads."""
     return {**os.environ, "LC_ALL": "C", "GIT_OPTIONAL_LOCKS": "0"}
+
+
+def tracked(output: str) -> frozenset[str]:
+    """Return the clusters whose index git has; none without git or outside of a repository."""
+    escaped = _WILD.sub(r"\\\g<0>", output)
+    listed = _lines("ls-files", "-z", "--", f":(glob){escaped}/*/{index_file.NAME}")
+    return frozenset(Path(path).parent.name for path in listed)
+
+
+def unmerged(output: str, extra: Collection[str]) -> frozenset[str]:
+    """Return the compiler's paths below output/ that git has in conflict; in folders of `extra` there are none.
+
+    Nothing is known without git or outside of a repository. A file of a person may be in conflict too: the compiler's
+    are those that an index of a side of the merge records.
+    """
+    # Each is there up to three times, after its mode, its digest and its side.
+    listed = _lines("ls-files", "-z", "--unmerged", "--", f":(literal){output}")
+    paths = {os.path.relpath(line.partition("\t")[2], output) for line in listed}
+    own = filter(tree.is_name, sorted(clusters(paths).difference(extra)))
+    return frozenset(paths.intersection(_recorded(output, own)))
+
+
+def clusters(paths: Iterable[str]) -> frozenset[str]:
+    """Return the clusters of paths below output/."""
+    return frozenset(path.partition("/")[0] for path in paths)
+
+
+def _recorded(output: str, names: Iterable[str]) -> Iterator[str]:
+    """Yield the paths below output/ that the sides of a merge record for clusters of these names."""
+    folder = os.path.relpath(output)
+    asked = [(cluster, f"{side}:./{folder}/{cluster}/{index_file.NAME}") for cluster in names for side in _SIDES]
+    for (cluster, _), content in zip(asked, _blobs(name for _, name in asked), strict=False):
+        for index in index_file.read(content):
+            yield from (f"{cluster}/{path}" for path in (*index.files, index_file.NAME))
+
+
+def _blobs(names: Iterable[str]) -> Iterator[bytes]:
+    """Yield the content of each object, empty for one that git does not have."""
+    answer = _git("cat-file", "--batch", given="".join(f"{name}\n" for name in names))
+    while answer:
+        head, _, rest = answer.partition(b"\n")
+        held = _OBJECT.fullmatch(head)
+        length = int(held[1]) if held else 0
+        yield rest[:length]
+        answer = rest[length + 1 :] if held else rest
+
+
+def _lines(*arguments: str) -> list[str]:
+    """Return the lines of an answer of git that end with a NUL."""
+    return [os.fsdecode(line) for line in _git(*arguments).split(b"\0") if line]
+
+
+def _git(*arguments: str, given: str = "") -> bytes:
+    """Return the answer of git, empty where there is none."""
+    try:
+        return answer(*arguments, given=given)
+    except errors.WorldError:
+        return b""

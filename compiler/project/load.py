@@ -1,4 +1,7 @@
-"""Reading the documents of a project from disk: all but the inventories at once, those by the cluster."""
+"""Reading the documents of a project from disk: all but the inventories at once, those by the cluster.
+
+It also finds the clusters and the nodes that a person names.
+"""
 
 import contextlib
 import re
@@ -11,7 +14,8 @@ from compiler.checks.output import removals
 from compiler.fleet import definitions
 from compiler.formats import decode, documents
 from compiler.output import foreign
-from compiler.project import document_files, output_in_git, package_data, project_file
+from compiler.planning import plan
+from compiler.project import document_files, git, package_data, project_file
 from compiler.settings import Settings
 
 _ESCAPE = re.compile(rb"\\(?:(?:u00|U000000|x)(?:2[DEde]|3[0-9]|6[1-9A-Fa-f]|7[0-9Aa])|\r?\n)")
@@ -121,8 +125,8 @@ def on_output(
     found = foreign.engine_files(output, known, settings.extra, skipped)
     if found:
         # A merge may leave the kustomization.yaml of a cluster that one branch has removed.
-        in_conflict = unmerged() if unmerged else output_in_git.unmerged(settings.output, settings.extra)
-        known |= output_in_git.clusters(in_conflict)
+        in_conflict = unmerged() if unmerged else git.unmerged(settings.output, settings.extra)
+        known |= git.clusters(in_conflict)
         found = foreign.engine_files(output, known, settings.extra, skipped)
     return tuple(foreign_checks.engine_files(str(output), found))
 
@@ -168,3 +172,47 @@ def one_cluster(fleet: definitions.Fleet, wanted: Sequence[str]) -> definitions.
             f"the command is for one cluster, and the documents name {clusters}.", hint="Choose by --cluster."
         )
     return chosen[0]
+
+
+def clusters_with(project: Project, wanted: str, chosen: Sequence[str]) -> Sequence[definitions.Cluster]:
+    """Return the selected clusters that may have the node NODE or CLUSTER/NODE: their files hold its name.
+
+    Where none does, they are those whose inventories have mistakes, as one that is damaged may have lost the node.
+
+    Raises WorldError where there is no such cluster, or no such node.
+    """
+    stated, _, name = wanted.rpartition("/")
+    require_clusters([*chosen, *([stated] if stated else [])], project.fleet.clusters)
+    possible = [cluster for cluster in project.fleet.selected(chosen) if stated in ("", cluster.name)]
+    if len(possible) == 1:
+        return possible
+    holding = [cluster for cluster in possible if project.mentions(cluster.name, name)] or [
+        cluster for cluster in possible if project.settings.has_errors(project.read(cluster.name).findings)
+    ]
+    if not holding:
+        raise unknown_node(wanted, nodes(project, possible))
+    return holding
+
+
+def require_node(view: plan.Plan, wanted: str) -> str:
+    """Return the name of a node that NODE or CLUSTER/NODE names in a cluster. Raises WorldError without one."""
+    stated, _, name = wanted.rpartition("/")
+    known = [(view.cluster.name, node.name) for node in view.inventory.nodes]
+    if stated not in ("", view.cluster.name) or (view.cluster.name, name) not in known:
+        raise unknown_node(wanted, known)
+    return name
+
+
+def unknown_node(wanted: str, known: Iterable[tuple[str, str]]) -> errors.WorldError:
+    """Return the error on a node that no inventory holds; `known` are the nodes, each behind its cluster."""
+    is_full = bool(wanted.rpartition("/")[0])
+    words = (f"{cluster}/{name}" if is_full else name for cluster, name in known)
+    hint = f"{wording.did_you_mean(wanted, words)} `kae plan -o json` lists all nodes.".lstrip()
+    return errors.WorldError(f"no inventory holds a node '{wanted}'.", hint=hint)
+
+
+def nodes(project: Project, clusters: Iterable[definitions.Cluster]) -> Iterator[tuple[str, str]]:
+    """Yield the names of the clusters' nodes, each behind that of its cluster. Raises WorldError."""
+    for cluster in clusters:
+        inventory = pipeline.inventory_of(cluster, project.read(cluster.name)) or project.fleet.inventory(cluster)
+        yield from ((cluster.name, node.name) for node in inventory.nodes)

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 HERE = Path(__file__).resolve().parents[1]
 """The folder of the package compiler."""
+PACKAGES = (HERE, HERE.parent / "runtime")
+"""The folders of the packages with the compiler's code: runtime declares the configs of the programs."""
 
 
 def folder(name: str) -> Path:

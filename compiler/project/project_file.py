@@ -1,10 +1,12 @@
-"""The settings of a call: kae.yaml in the current folder, then the options of the command line.
+"""The project of a call: its root, the settings of kae.yaml there, and then the options of the command line.
 
 Light enough for every call; the readers of YAML and schemas are imported only where kae.yaml is read.
 """
 
 import argparse
+import itertools
 import os
+import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -25,6 +27,14 @@ HINT = "Put the file itself into the project."
 Data = Mapping[str, Any]
 """The content of a project file without mistakes."""
 
+_PATHS = ("file", "files", "findings_file", "inventory", "kubeconfig", "output_dir", "target")
+"""The arguments that are paths, which people write for the folder that they are in."""
+
+_DOCUMENT = re.compile(rb"^kind *: *[\"']?(KAEPolicy|DevicePolicy|KAECluster|NodeInventory|Recipe)\b", re.MULTILINE)
+"""A document may be called kae.yaml, too; that of a policy 'kae' often is."""
+
+_MOST = 64 * 1024
+
 
 class WrongFileError(errors.WorldError):
     """A project file with mistakes: without its settings, no document can be found."""
@@ -32,6 +42,50 @@ class WrongFileError(errors.WorldError):
     def __init__(self, findings: diagnostics.Findings) -> None:
         super().__init__(names.PROJECT_FILE)
         self.findings = findings
+
+
+def enter(arguments: argparse.Namespace) -> None:
+    """Go to the root of the project around the current folder, and turn the paths of the call to it."""
+    try:
+        here = Path.cwd()
+    except OSError as error:
+        raise errors.WorldError(f"the current folder cannot be entered: {error.strerror}.") from error
+    top = root(here)
+    if top is None or top == here:
+        return
+    os.chdir(top)
+    below = str(here.relative_to(top))
+    for name in _PATHS:
+        value = getattr(arguments, name, None)
+        if isinstance(value, list):
+            setattr(arguments, name, [_turned(below, path) for path in value])
+        elif value is not None:
+            setattr(arguments, name, _turned(below, value))
+    if kubeconfigs := os.environ.get("KUBECONFIG"):
+        os.environ["KUBECONFIG"] = os.pathsep.join(_turned(below, path) for path in kubeconfigs.split(os.pathsep))
+
+
+def root(folder: Path) -> Path | None:
+    """Return the first folder upwards that is the root of a project, in the same git repository; None without one."""
+    for candidate in (folder, *folder.parents):
+        if (candidate / names.POLICIES).is_dir() or _is_project_file(candidate / names.PROJECT_FILE):
+            return candidate
+        if os.path.lexists(candidate / ".git"):
+            return None
+    return None
+
+
+def _is_project_file(path: Path) -> bool:
+    """Return whether a path is a project file, or something in its place, of which its reader says what is wrong."""
+    if links.leads_out(path.name, path.parent) or not path.is_file() or not os.access(path, os.R_OK):
+        return os.path.lexists(path)
+    with path.open("rb") as file:
+        return _DOCUMENT.search(file.read(_MOST)) is None
+
+
+def _turned(below: str, path: str) -> str:
+    """Return a path for the root that people wrote in a folder below it, as git does; `-` is standard input."""
+    return path if path in ("", "-") or Path(path).is_absolute() else os.path.normpath(os.path.join(below, path))  # noqa: PTH118
 
 
 def of(arguments: argparse.Namespace) -> Settings:
@@ -223,24 +277,19 @@ def _extra_places(
 
 
 def _overlaps(settings: Settings) -> Iterator[tuple[str, str]]:
-    policies, output = links.real(settings.policies), links.real(settings.output)
-    recipes = links.real(settings.recipes)
-    others = (
-        ("policies", policies),
-        ("output", output),
-        *(("inventory", links.real(one)) for one in settings.inventories),
-    )
-    for field, other in others:
-        is_root = field == "policies" and settings.policies == "." != settings.recipes
-        if not is_root and (recipes.is_relative_to(other) or other.is_relative_to(recipes)):
-            yield "recipes", field
-    for inventory in map(links.real, settings.inventories):
-        if policies.is_relative_to(inventory) or inventory.is_relative_to(policies):
-            yield "inventory", "policies"
-        if output.is_relative_to(inventory) or inventory.is_relative_to(output):
-            yield "output", "inventory"
-    if output.is_relative_to(policies) or policies.is_relative_to(output):
-        yield "output", "policies"
+    """Yield the pairs of settings whose folders are one, or one in the other; inventories may be."""
+    stated = [
+        ("recipes", settings.recipes),
+        ("output", settings.output),
+        *(("inventory", folder) for folder in settings.inventories),
+        ("policies", settings.policies),
+    ]
+    folders = [(field, links.real(folder)) for field, folder in stated]
+    for (field, one), (other, another) in itertools.combinations(folders, 2):
+        # Where policies are in the root, recipes are below them.
+        is_root = (field, other) == ("recipes", "policies") and settings.policies == "." != settings.recipes
+        if field != other and not is_root and (one.is_relative_to(another) or another.is_relative_to(one)):
+            yield field, other
 
 
 def _stated(found: Data) -> Iterator[tuple[tuple[str | int, ...], str]]:

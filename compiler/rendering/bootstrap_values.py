@@ -1,20 +1,18 @@
 """The input of the templates in bootstrap/: the objects by which Argo CD or Flux applies a cluster's manifests."""
 
-from dataclasses import dataclass
+import msgspec
 
 from compiler.rendering import ir
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KindRef:
+class KindRef(msgspec.Struct, frozen=True, kw_only=True):
     """A kind of the Kubernetes API, as an AppProject allows it."""
 
     group: str
     kind: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ArgoApplication:
+class ArgoApplication(msgspec.Struct, frozen=True, kw_only=True):
     """The Application and the AppProject that apply a cluster's manifests."""
 
     name: str
@@ -31,8 +29,7 @@ class ArgoApplication:
     namespaced_kinds: tuple[KindRef, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FluxSource:
+class FluxSource(msgspec.Struct, frozen=True, kw_only=True):
     """The GitRepository that Flux reads."""
 
     name: str
@@ -43,8 +40,7 @@ class FluxSource:
     secret: str | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FluxKustomization:
+class FluxKustomization(msgspec.Struct, frozen=True, kw_only=True):
     """The Kustomization that applies a cluster's manifests."""
 
     name: str

@@ -2,8 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from compiler.fleet import definitions
-from compiler.model import cluster as clusters
+from compiler.fleet import clusters, definitions
 from compiler.planning import images, supported
 from compiler.rendering import cluster_values, ir, pod_values, program_configs
 
@@ -33,16 +32,15 @@ def nfd(cluster: definitions.Cluster, policies: Sequence[definitions.Policy]) ->
     spec = cluster.spec.nfd
     if not spec.enabled:
         return
-    own = tuple(map(pod_values.toleration, spec.tolerations))
-    theirs = (pod_values.toleration(given) for policy in policies for given in policy.spec.daemonSets.tolerations)
+    theirs = (given for policy in policies for given in policy.pods.tolerations)
     value = cluster_values.Nfd(
         namespace=cluster.spec.namespace,
         image=images.mirrored(images.of_nfd(spec.image), cluster.spec.images.mirrors),
         pull_policy=spec.image.pullPolicy,
-        pull_secrets=pod_values.references(spec.pullSecrets),
+        pull_secrets=spec.pullSecrets,
         minor=supported.nfd_minor(spec.image.tag) or 0,
-        tolerations=own,
-        worker_tolerations=tuple(dict.fromkeys((*own, *theirs))),
+        tolerations=spec.tolerations,
+        worker_tolerations=tuple(dict.fromkeys((*spec.tolerations, *theirs))),
         terms=pod_values.terms(spec.nodeSelector),
         master=_nfd_pod(spec.master),
         worker=_nfd_pod(spec.worker),
@@ -53,7 +51,7 @@ def nfd(cluster: definitions.Cluster, policies: Sequence[definitions.Policy]) ->
     yield from ir.manifests("nfd", _NFD, value)
 
 
-def _nfd_pod(pod: clusters.NfdMaster | clusters.NfdWorker | clusters.NfdGc) -> cluster_values.NfdPod:
+def _nfd_pod(pod: clusters.NfdPod) -> cluster_values.NfdPod:
     return cluster_values.NfdPod(priority_class=pod.priorityClassName, resources=pod_values.resources(pod.resources))
 
 
@@ -67,8 +65,8 @@ def watcher(cluster: definitions.Cluster) -> Iterator[ir.Manifest]:
         namespace=cluster.spec.namespace,
         image=images.mirrored(spec.image, cluster.spec.images.mirrors),
         pull_policy="IfNotPresent",
-        pull_secrets=pod_values.references(spec.pullSecrets),
-        tolerations=tuple(map(pod_values.toleration, spec.tolerations)),
+        pull_secrets=spec.pullSecrets,
+        tolerations=spec.tolerations,
         terms=pod_values.terms(spec.nodeSelector),
         env=pod_values.environment(spec.env),
         resources=pod_values.resources(spec.resources),
@@ -83,12 +81,12 @@ def watcher(cluster: definitions.Cluster) -> Iterator[ir.Manifest]:
     yield from ir.manifests("watcher", _WATCHER, value)
 
 
-def serves_metrics(spec: clusters.KAEClusterSpec) -> bool:
+def serves_metrics(spec: clusters.Spec) -> bool:
     """Return whether the watcher can serve metrics: a pod of a CronJob is gone before it is scraped."""
     return spec.watcher.enabled and spec.watcher.mode == "Deployment"
 
 
-def has_fixed_users(spec: clusters.KAEClusterSpec) -> bool:
+def has_fixed_users(spec: clusters.Spec) -> bool:
     """Return whether pods name their users: OpenShift assigns one of the namespace's range, and refuses others."""
     return spec.platform != "openshift"
 
@@ -102,8 +100,8 @@ def constraints(cluster: definitions.Cluster, policies: Sequence[definitions.Pol
     spec = cluster.spec
     if spec.platform != "openshift":
         return
-    drivers = (policy.recipe.driver for policy in policies if policy.spec.driver.enabled)
-    plugins = (policy.recipe.device_plugin for policy in policies if policy.spec.devicePlugin.enabled)
+    drivers = (policy.recipe.driver for policy in policies if policy.installed)
+    plugins = (policy.recipe.device_plugin for policy in policies if policy.offered)
     for accounts, templates in ((drivers, ("rolebinding-privileged",)), (plugins, _CONSTRAINTS)):
         for account in dict.fromkeys(accounts):
             value = cluster_values.HostAccess(namespace=spec.namespace, account=account, name=account, as_root=True)

@@ -1,27 +1,27 @@
 """The input of the templates for a cluster as a whole: NFD, the watcher, NetworkPolicies and OpenShift's admission."""
 
-from dataclasses import dataclass
 from typing import Literal
 
+import msgspec
+
+from compiler.fleet import pods
 from compiler.rendering import ir
 
 Protocol = Literal["TCP", "UDP"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Placement:
+class Placement(msgspec.Struct, frozen=True, kw_only=True):
     """Where the pods of a cluster's program run, and how their images are pulled."""
 
     image: str
     pull_policy: str
-    pull_secrets: tuple[ir.Reference, ...]
-    tolerations: tuple[ir.Toleration, ...]
+    pull_secrets: tuple[pods.Reference, ...]
+    tolerations: tuple[pods.Toleration, ...]
     terms: tuple[ir.Term, ...]
     """The nodes that take it, for node affinity; none means every node."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NfdPod:
+class NfdPod(msgspec.Struct, frozen=True, kw_only=True):
     """What differs between the pods of NFD."""
 
     priority_class: str | None
@@ -29,8 +29,7 @@ class NfdPod:
     """ResourceRequirements v1 core."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Nfd(Placement):
+class Nfd(Placement, frozen=True, kw_only=True):
     """NFD in one cluster: its minor release (16 to 19) decides its arguments and its rights.
 
     The tolerations and the nodes are those of the master and of the garbage collector.
@@ -38,7 +37,7 @@ class Nfd(Placement):
 
     namespace: str
     minor: int
-    worker_tolerations: tuple[ir.Toleration, ...]
+    worker_tolerations: tuple[pods.Toleration, ...]
     master: NfdPod
     worker: NfdPod
     gc: NfdPod
@@ -46,8 +45,7 @@ class Nfd(Placement):
     """False where the platform assigns users."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Watcher(Placement):
+class Watcher(Placement, frozen=True, kw_only=True):
     """The inventory watcher."""
 
     namespace: str
@@ -65,16 +63,14 @@ class Watcher(Placement):
     """Of the CronJob; none for a Deployment."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NetworkPort:
+class NetworkPort(msgspec.Struct, frozen=True, kw_only=True):
     """NetworkPolicyPort v1."""
 
     port: int
     protocol: Protocol
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NetworkPolicy:
+class NetworkPolicy(msgspec.Struct, frozen=True, kw_only=True):
     """The connections of a program's pods: from and to any address, at these ports alone."""
 
     namespace: str
@@ -84,8 +80,7 @@ class NetworkPolicy:
     egress: tuple[NetworkPort, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HostAccess:
+class HostAccess(msgspec.Struct, frozen=True, kw_only=True):
     """The pods of a program that OpenShift admits with paths of the node."""
 
     namespace: str

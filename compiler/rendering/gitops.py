@@ -8,9 +8,10 @@ at once comes before it. No hooks, for the same reason.
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+import msgspec
+
 from compiler import names
-from compiler.fleet import definitions
-from compiler.model import gitops as engines
+from compiler.fleet import clusters, definitions
 from compiler.rendering import bootstrap_values, ir
 
 _WORKLOADS = frozenset({"CronJob", "DaemonSet", "Deployment"})
@@ -30,32 +31,32 @@ _SYNC_WAVE = "argocd.argoproj.io/sync-wave"
 _COMPARE_OPTIONS = "argocd.argoproj.io/compare-options"
 _FLUX = "kustomize.toolkit.fluxcd.io"
 
-_CLUSTER_KINDS = (
-    ("", "Namespace"),
-    ("admissionregistration.k8s.io", "ValidatingAdmissionPolicy"),
-    ("admissionregistration.k8s.io", "ValidatingAdmissionPolicyBinding"),
-    ("apiextensions.k8s.io", "CustomResourceDefinition"),
-    ("nfd.k8s-sigs.io", "NodeFeatureRule"),
-    ("rbac.authorization.k8s.io", "ClusterRole"),
-    ("rbac.authorization.k8s.io", "ClusterRoleBinding"),
-    ("security.openshift.io", "SecurityContextConstraints"),
+CLUSTER_KINDS = (
+    ("v1", "Namespace"),
+    ("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicy"),
+    ("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicyBinding"),
+    ("apiextensions.k8s.io/v1", "CustomResourceDefinition"),
+    ("nfd.k8s-sigs.io/v1alpha1", "NodeFeatureRule"),
+    ("rbac.authorization.k8s.io/v1", "ClusterRole"),
+    ("rbac.authorization.k8s.io/v1", "ClusterRoleBinding"),
+    ("security.openshift.io/v1", "SecurityContextConstraints"),
 )
-_NAMESPACED_KINDS = (
-    ("", "ConfigMap"),
-    ("", "ServiceAccount"),
-    ("apps", "DaemonSet"),
-    ("apps", "Deployment"),
-    ("batch", "CronJob"),
-    ("monitoring.coreos.com", "PodMonitor"),
-    ("monitoring.coreos.com", "PrometheusRule"),
-    ("networking.k8s.io", "NetworkPolicy"),
-    ("rbac.authorization.k8s.io", "Role"),
-    ("rbac.authorization.k8s.io", "RoleBinding"),
+NAMESPACED_KINDS = (
+    ("v1", "ConfigMap"),
+    ("v1", "ServiceAccount"),
+    ("apps/v1", "DaemonSet"),
+    ("apps/v1", "Deployment"),
+    ("batch/v1", "CronJob"),
+    ("monitoring.coreos.com/v1", "PodMonitor"),
+    ("monitoring.coreos.com/v1", "PrometheusRule"),
+    ("networking.k8s.io/v1", "NetworkPolicy"),
+    ("rbac.authorization.k8s.io/v1", "Role"),
+    ("rbac.authorization.k8s.io/v1", "RoleBinding"),
 )
 """Every kind that the compiler can emit, so that a component that is enabled later needs no new AppProject."""
 
 
-def annotated(data: Mapping[str, Any], engine: ir.Engine, *, kept: bool) -> dict[str, Any]:
+def annotated(data: Mapping[str, Any], engine: clusters.Engine, *, kept: bool) -> dict[str, Any]:
     """Return the object with the annotations that its engine reads."""
     extra = {} if engine == "none" else annotations(data, engine, kept=kept)
     if not extra:
@@ -65,7 +66,7 @@ def annotated(data: Mapping[str, Any], engine: ir.Engine, *, kept: bool) -> dict
     return {**data, "metadata": metadata}
 
 
-def annotations(data: Mapping[str, Any], engine: ir.Engine, *, kept: bool) -> dict[str, str]:
+def annotations(data: Mapping[str, Any], engine: clusters.Engine, *, kept: bool) -> dict[str, str]:
     """Return the annotations of an object for its engine, which does not delete an object that is `kept`."""
     kind = data["kind"]
     if engine == "flux":
@@ -108,7 +109,7 @@ def bootstrap(cluster: definitions.Cluster, output: str = names.OUTPUT) -> Itera
 
 
 def _argo_application(
-    cluster: definitions.Cluster, repository: engines.Repository, path: str
+    cluster: definitions.Cluster, repository: clusters.Repository, path: str
 ) -> bootstrap_values.ArgoApplication:
     gitops = cluster.spec.gitops
     argocd = gitops.argocd
@@ -125,20 +126,29 @@ def _argo_application(
         destination_namespace=cluster.spec.namespace,
         prune=argocd.prune,
         self_heal=argocd.selfHeal,
-        cluster_kinds=tuple(bootstrap_values.KindRef(group=group, kind=kind) for group, kind in _CLUSTER_KINDS),
-        namespaced_kinds=tuple(bootstrap_values.KindRef(group=group, kind=kind) for group, kind in _NAMESPACED_KINDS),
+        cluster_kinds=tuple(map(_kind_ref, CLUSTER_KINDS)),
+        namespaced_kinds=tuple(map(_kind_ref, NAMESPACED_KINDS)),
     )
+
+
+def _kind_ref(kind: tuple[str, str]) -> bootstrap_values.KindRef:
+    return bootstrap_values.KindRef(group=kind[0].rpartition("/")[0], kind=kind[1])
 
 
 _IN_CLUSTER = "https://kubernetes.default.svc"
 """The cluster that Argo CD runs in, by its well-known URL."""
 
 
+def _stated(value: msgspec.Struct) -> dict[str, Any]:
+    """Return the fields of a value that are not None."""
+    return {name: field for name, field in msgspec.structs.asdict(value).items() if field is not None}
+
+
 def _flux(cluster: definitions.Cluster, path: str) -> Iterator[ir.Manifest]:
     gitops = cluster.spec.gitops
     flux = gitops.flux
     if flux.sourceRef is not None:
-        source = flux.sourceRef.model_dump(exclude_none=True)
+        source = _stated(flux.sourceRef)
     elif gitops.repository is not None:
         source = {"kind": "GitRepository", "name": _name(cluster)}
         repository = bootstrap_values.FluxSource(
@@ -153,7 +163,7 @@ def _flux(cluster: definitions.Cluster, path: str) -> Iterator[ir.Manifest]:
     else:
         return
     remote = flux.kubeConfig
-    secret = ir.mapping(remote.secretRef.model_dump(exclude_none=True).items()) if remote else None
+    secret = ir.mapping(_stated(remote.secretRef).items()) if remote else None
     value = bootstrap_values.FluxKustomization(
         name=_name(cluster),
         namespace=flux.namespace,

@@ -6,16 +6,15 @@ those of NFD, the watcher, NetworkPolicies and OpenShift in `cluster_values`.
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any, Literal
 
+import msgspec
+
+from compiler.fleet import clusters, pods
 from compiler.output import index_file
 
-Engine = Literal["argocd", "flux", "none"]
 
-
-@dataclass(frozen=True, slots=True)
-class Map:
+class Map(msgspec.Struct, frozen=True):
     """A mapping that can be hashed: pairs sorted by key."""
 
     pairs: tuple[tuple[str, Any], ...] = ()
@@ -24,19 +23,7 @@ class Map:
         return bool(self.pairs)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Toleration:
-    """Toleration v1 core."""
-
-    key: str | None = None
-    operator: str | None = None
-    value: str | None = None
-    effect: str | None = None
-    tolerationSeconds: int | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Requirement:
+class Requirement(msgspec.Struct, frozen=True, kw_only=True):
     """NodeSelectorRequirement v1 core."""
 
     key: str
@@ -44,15 +31,13 @@ class Requirement:
     values: tuple[str, ...] | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Term:
+class Term(msgspec.Struct, frozen=True, kw_only=True):
     """NodeSelectorTerm v1 core: every requirement holds."""
 
     matchExpressions: tuple[Requirement, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EnvVar:
+class EnvVar(msgspec.Struct, frozen=True, kw_only=True):
     """EnvVar v1 core with a plain value."""
 
     name: str
@@ -60,31 +45,21 @@ class EnvVar:
     """None for the empty one, which the API server drops."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reference:
-    """LocalObjectReference v1 core."""
-
-    name: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Namespace:
+class Namespace(msgspec.Struct, frozen=True, kw_only=True):
     """The namespace of everything namespaced; privileged: with Pod Security labels."""
 
     name: str
     privileged: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Expression:
+class Expression(msgspec.Struct, frozen=True, kw_only=True):
     """MatchExpression of NFD."""
 
     op: str
     value: tuple[str, ...] | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Feature:
+class Feature(msgspec.Struct, frozen=True, kw_only=True):
     """FeatureMatcherTerm of NFD: conditions on the attributes of a feature, all of which hold."""
 
     feature: str
@@ -96,8 +71,7 @@ Hardware = tuple[tuple[Feature, ...], ...]
 """Features of which all of one element hold."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeviceRule:
+class DeviceRule(msgspec.Struct, frozen=True, kw_only=True):
     """A label for the nodes with certain hardware."""
 
     name: str
@@ -107,24 +81,21 @@ class DeviceRule:
     """True where the label's value is the number of PCI functions, otherwise it is "true"."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeviceRules:
+class DeviceRules(msgspec.Struct, frozen=True, kw_only=True):
     """The NodeFeatureRule of a recipe's name: labels for its hardware."""
 
     name: str
     rules: tuple[DeviceRule, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GroupRule:
+class GroupRule(msgspec.Struct, frozen=True, kw_only=True):
     """The nodes of a group by name; none for the rest, which is every other node."""
 
     name: str
     nodes: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KernelRule:
+class KernelRule(msgspec.Struct, frozen=True, kw_only=True):
     """The kernels of a class, as a feature matcher's operator and value."""
 
     name: str
@@ -132,8 +103,7 @@ class KernelRule:
     value: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PoolRule:
+class PoolRule(msgspec.Struct, frozen=True, kw_only=True):
     """The pool of the nodes in this group and with these kernels; None matches every node."""
 
     name: str
@@ -141,8 +111,7 @@ class PoolRule:
     kernels: str | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PoolRules:
+class PoolRules(msgspec.Struct, frozen=True, kw_only=True):
     """The NodeFeatureRule `<recipe>-pool-<policy>`: the label that says in which pool of its policy a node is."""
 
     name: str
@@ -159,8 +128,7 @@ class PoolRules:
     pools: tuple[PoolRule, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DriverAccess:
+class DriverAccess(msgspec.Struct, frozen=True, kw_only=True):
     """Permissions of the driver installers of a recipe, which share one ServiceAccount in a cluster."""
 
     account: str
@@ -174,8 +142,7 @@ class DriverAccess:
     """The DaemonSets that an installer may ask for: its own, before it cleans up, where the policy has it clean up."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pod:
+class Pod(msgspec.Struct, frozen=True, kw_only=True):
     """The common fields of the pods of both node programs."""
 
     namespace: str
@@ -187,11 +154,11 @@ class Pod:
     policy: str
     labels: Map
     """The users' own, for the pod template only."""
-    tolerations: tuple[Toleration, ...]
+    tolerations: tuple[pods.Toleration, ...]
     priority_class: str
     image: str
     pull_policy: str
-    pull_secrets: tuple[Reference, ...]
+    pull_secrets: tuple[pods.Reference, ...]
     resources: Map | None
     """ResourceRequirements v1 core."""
     terms: tuple[Term, ...]
@@ -204,8 +171,7 @@ class Pod:
     metrics_port: int | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Payload:
+class Payload(msgspec.Struct, frozen=True, kw_only=True):
     """A file or folder of an image that an init container copies for the installer."""
 
     name: str
@@ -216,8 +182,7 @@ class Payload:
     """The folder below /payload that it is copied to."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HostFolder:
+class HostFolder(msgspec.Struct, frozen=True, kw_only=True):
     """A folder of the host that a device plugin sees below /host."""
 
     name: str
@@ -225,8 +190,7 @@ class HostFolder:
     path: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DriverPool(Pod):
+class DriverPool(Pod, frozen=True, kw_only=True):
     """A DaemonSet of driver installers."""
 
     pool: str
@@ -242,8 +206,7 @@ class DriverPool(Pod):
     """True when the installer is told the node's address, as interfaces hang on a module."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DevicePlugin(Pod):
+class DevicePlugin(Pod, frozen=True, kw_only=True):
     """A DaemonSet of device plugins."""
 
     run_dir: str
@@ -256,8 +219,7 @@ class DevicePlugin(Pod):
     """The group that it sets."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MetricsPort:
+class MetricsPort(msgspec.Struct, frozen=True, kw_only=True):
     """Pods of a policy that serve metrics."""
 
     name: str
@@ -265,30 +227,27 @@ class MetricsPort:
     policy: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Monitoring:
+class Monitoring(msgspec.Struct, frozen=True, kw_only=True):
     """The input of the objects for the Prometheus Operator and Grafana: the programs that serve metrics."""
 
     namespace: str
     cluster: str
     scraped: tuple[MetricsPort, ...]
     watcher: bool
-    recipes: str = "kae"
+    recipes: str
     """A regular expression (RE2) for the names of the recipes, with which the names of their pods begin."""
-    whose: str = "KAE "
+    whose: str
     """What stands before `driver` in sentences: nothing where there are drivers of other recipes."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Account:
+class Account(msgspec.Struct, frozen=True, kw_only=True):
     """A ServiceAccount without rights."""
 
     name: str
     namespace: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Guard:
+class Guard(msgspec.Struct, frozen=True, kw_only=True):
     """The admission policies that confine an installer's evictions and Leases to its own node."""
 
     account: str
@@ -298,8 +257,7 @@ class Guard:
     """The beginning of sentences about it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Manifest:
+class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     """An object to render: its component, its template's name and the value that the template gets."""
 
     component: str
@@ -311,8 +269,7 @@ class Manifest:
     """The folder of the object below output/<cluster>/, where it is not that of its component."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterManifests:
+class ClusterManifests(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that a cluster's output is made from."""
 
     name: str
@@ -320,7 +277,7 @@ class ClusterManifests:
     declared: bool
     """True when the cluster has a KAECluster."""
     frozen: tuple[index_file.Frozen, ...]
-    engine: Engine
+    engine: clusters.Engine
     manifests: tuple[Manifest, ...]
     bootstrap: tuple[Manifest, ...]
 

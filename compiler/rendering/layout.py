@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from compiler import devices, names
+from compiler import names
 from compiler.changes import recipe_privileges
 from compiler.formats import canonical
 from compiler.output import index_file
@@ -25,10 +25,8 @@ class Object:
     workload: index_file.Workload | None = None
     """The entry of index.json for a DaemonSet of the driver or of the device plugin."""
 
-    @property
-    def is_of_recipe(self) -> bool:
-        """True for a driver or a device plugin that is not KAE's."""
-        return self.workload is not None and self.workload.recipe != devices.KAE.name
+    lists_privileges: bool = False
+    """True for a driver or a device plugin whose privileges are told: those of the built-in recipe never change."""
 
 
 def objects(made: ir.ClusterManifests, render: Render) -> tuple[Object, ...]:
@@ -59,7 +57,7 @@ def tree(made: ir.ClusterManifests, rendered: Iterable[Object]) -> trees.Tree:
     )
     images = sorted({image for obj in applied for image in _images(obj.data)})
     texts["images.txt"] = "".join(f"{image}\n" for image in images)
-    if any(obj.is_of_recipe for obj in rendered):
+    if any(obj.lists_privileges for obj in rendered):
         texts["privileges.txt"] = "".join(f"{privilege}\n" for privilege in privileges(rendered))
     return trees.Tree(
         made.name,
@@ -72,16 +70,22 @@ def tree(made: ir.ClusterManifests, rendered: Iterable[Object]) -> trees.Tree:
 
 
 def privileges(rendered: Iterable[Object]) -> tuple[recipe_privileges.Privilege, ...]:
-    """Return the privileges of the programs of recipes but for KAE."""
+    """Return the privileges of the programs of all recipes but the built-in one."""
     rendered = tuple(rendered)
-    own = (obj.data for obj in rendered if obj.is_of_recipe)
+    own = (obj.data for obj in rendered if obj.lists_privileges)
     return recipe_privileges.of(own, [obj.data for obj in rendered])
 
 
 def _object(manifest: ir.Manifest, data: Mapping[str, Any]) -> Object:
     folder = manifest.folder or manifest.component
     path = f"{folder}/{data['kind'].lower()}-{data['metadata']['name']}.yaml"
-    return Object(path=path, component=manifest.component, data=data, workload=_workload(path, manifest.value))
+    return Object(
+        path=path,
+        component=manifest.component,
+        data=data,
+        workload=_workload(path, manifest.value),
+        lists_privileges=bool(manifest.folder) and isinstance(manifest.value, ir.Pod),
+    )
 
 
 def _workload(path: str, value: Any) -> index_file.Workload | None:

@@ -7,10 +7,8 @@ and package repositories are not in the documents.
 from collections.abc import Iterable, Iterator, Sequence
 
 from compiler import names
-from compiler.fleet import definitions
-from compiler.model import base, repositories
-from compiler.model import cluster as clusters
-from compiler.model import driver as drivers
+from compiler.fleet import clusters, definitions, pods
+from compiler.formats import urls
 from compiler.planning import pools, supported
 from compiler.rendering import cluster_programs, cluster_values, ir
 
@@ -30,50 +28,52 @@ def of_cluster(cluster: definitions.Cluster, divisions: Sequence[pools.Division]
         return
     for app in dict.fromkeys(division.policy.recipe.driver for division in divisions):
         own = (division for division in divisions if division.policy.recipe.driver == app)
-        yield from _drivers(spec, app, [division for division in own if division.policy.spec.driver.enabled])
-    plugins = [division.policy for division in divisions if division.policy.spec.devicePlugin.enabled]
-    for app in dict.fromkeys(policy.recipe.device_plugin for policy in plugins):
-        served = (policy.spec.devicePlugin.metrics for policy in plugins if policy.recipe.device_plugin == app)
-        yield _manifest(spec, app, _metrics(served))
+        yield from _drivers(spec, app, [division for division in own if division.policy.installed])
+    plugins = [(division.policy.recipe, plugin) for division in divisions if (plugin := division.policy.offered)]
+    for app in dict.fromkeys(recipe.device_plugin for recipe, _ in plugins):
+        yield _manifest(
+            spec, app, _metrics(plugin.container for recipe, plugin in plugins if recipe.device_plugin == app)
+        )
     if spec.nfd.enabled:
         yield from _nfd(spec)
     if spec.watcher.enabled and spec.watcher.repository is not None and spec.watcher.secretName is not None:
         yield _watcher(spec, spec.watcher.repository.url)
 
 
-def _drivers(spec: clusters.KAEClusterSpec, app: str, divisions: Sequence[pools.Division]) -> Iterator[ir.Manifest]:
+def _drivers(spec: clusters.Spec, app: str, divisions: Sequence[pools.Division]) -> Iterator[ir.Manifest]:
     if not divisions:
         return
     outside = {port for each in divisions for pool in each.pools for port in _repositories(pool.driver)}
-    outside |= {port for each in divisions for port in _proxies(each.policy.spec.driver.env) if outside}
-    metrics = _metrics(division.policy.spec.driver.metrics for division in divisions)
+    containers = [driver.container for each in divisions if (driver := each.policy.installed)]
+    outside |= {port for each in containers for port in _proxies(each.env) if outside}
+    metrics = _metrics(containers)
     yield _manifest(spec, app, metrics, [*spec.networkPolicies.apiServerPorts, *outside], dns=bool(outside))
 
 
-def _repositories(spec: drivers.Driver) -> Iterator[int]:
+def _repositories(driver: definitions.Driver) -> Iterator[int]:
     """Yield the ports of package repositories; without one that is named, the node's own may have either."""
-    source = spec.source.build or spec.source.packages
-    if source is not None and spec.state == "Present":
+    source = driver.source.build or driver.source.packages
+    if source is not None and driver.state == "Present":
         yield from (port for url in source.repositories for port in _port(url))
         yield from () if source.repositories else _WEB
 
 
-def _nfd(spec: clusters.KAEClusterSpec) -> Iterator[ir.Manifest]:
+def _nfd(spec: clusters.Spec) -> Iterator[ir.Manifest]:
     is_new = (supported.nfd_minor(spec.nfd.image.tag) or 0) >= _NFD_HTTP
     for name in names.NFD:
         served = [8080] if is_new else [8081] if name == "nfd-gc" else [8081, 8082]
         yield _manifest(spec, name, served, spec.networkPolicies.apiServerPorts)
 
 
-def _watcher(spec: clusters.KAEClusterSpec, url: str) -> ir.Manifest:
+def _watcher(spec: clusters.Spec, url: str) -> ir.Manifest:
     is_scraped = spec.monitoring.enabled and cluster_programs.serves_metrics(spec)
     served = [cluster_programs.WATCHER_METRICS_PORT] if is_scraped else []
     outside = [*spec.networkPolicies.apiServerPorts, *_port(url), *_proxies(spec.watcher.env)]
     return _manifest(spec, names.WATCHER, served, outside, dns=True)
 
 
-def _metrics(metrics: Iterable[base.Metrics]) -> Iterator[int]:
-    return (each.port for each in metrics if each.enabled)
+def _metrics(containers: Iterable[pods.Container]) -> Iterator[int]:
+    return (each.metrics_port for each in containers if each.metrics_port is not None)
 
 
 def _port(url: str) -> Iterator[int]:
@@ -82,19 +82,19 @@ def _port(url: str) -> Iterator[int]:
     if not separator:
         yield _PORTS["ssh"]  # The short form, user@host:path.
     elif scheme in _PORTS:
-        yield repositories.port(url, _PORTS[scheme]) or _PORTS[scheme]
+        yield urls.port(url, _PORTS[scheme]) or _PORTS[scheme]
 
 
-def _proxies(env: Iterable[base.EnvVar]) -> Iterator[int]:
+def _proxies(env: Iterable[pods.EnvVar]) -> Iterator[int]:
     """Yield the ports of the proxies that variables such as https_proxy name."""
     for variable in env:
         default = _PROXY_PORTS.get(variable.value.partition("://")[0].lower(), _PROXY_PORT)
-        if variable.names_proxy and (port := repositories.port(variable.value, default)):
+        if variable.names_proxy and (port := urls.port(variable.value, default)):
             yield port
 
 
 def _manifest(
-    spec: clusters.KAEClusterSpec, name: str, served: Iterable[int], reached: Iterable[int] = (), *, dns: bool = False
+    spec: clusters.Spec, name: str, served: Iterable[int], reached: Iterable[int] = (), *, dns: bool = False
 ) -> ir.Manifest:
     # A policy is judged after a Service's address is replaced; the DNS pods of OpenShift listen at 5353.
     resolvers = ([53, 5353] if spec.platform == "openshift" else [53]) if dns else []

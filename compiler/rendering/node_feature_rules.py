@@ -2,27 +2,26 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from compiler import devices, recipes
-from compiler.fleet import definitions
-from compiler.planning import kernels, pools
+from compiler import recipes
+from compiler.planning import kernels, plan, pools
 from compiler.rendering import ir
 
 _COMPONENT = "node-feature-rule"
 
 
-def of_cluster(cluster: definitions.Cluster, divisions: Sequence[pools.Division]) -> Iterator[ir.Manifest]:
+def of_plan(planned: plan.Plan) -> Iterator[ir.Manifest]:
     """Yield the rules of a cluster: for the hardware of each recipe, and for the pools of each policy.
 
-    KAE's devices are labelled in every cluster, those of another recipe where it has a policy.
+    Devices of a built-in recipe are labelled in every cluster, those of another one where it has a policy.
     """
-    if not cluster.spec.nfd.enabled and not cluster.spec.nfd.nodefeaturerules:
+    nfd = planned.cluster.spec.nfd
+    if not nfd.enabled and not nfd.nodefeaturerules:
         return
-    found = {devices.KAE.name: devices.KAE, **{one.policy.recipe.name: one.policy.recipe for one in divisions}}
-    for recipe in found.values():
+    for recipe in (one.recipe for one in planned.recipes):
         if recipe.has_rules:
             rules = ir.DeviceRules(name=recipe.name, rules=tuple(_device_rules(recipe)))
             yield ir.Manifest(component=_COMPONENT, template="nodefeaturerule-devices.yaml", value=rules)
-    for division in divisions:
+    for division in planned.divisions:
         if division.label is not None and division.pools:
             value = pool_rules(division, division.label)
             yield ir.Manifest(component=_COMPONENT, template="nodefeaturerule-pool.yaml", value=value)
@@ -55,7 +54,7 @@ def pool_rules(division: pools.Division, label: str) -> ir.PoolRules:
 
 
 def _kernel_rules(division: pools.Division) -> Iterator[ir.KernelRule]:
-    for mapping in division.policy.spec.driver.kernelMappings:
+    for mapping in division.policy.mappings:
         classes = [kernel_class for kernel_class in division.classes if kernel_class.mapping is mapping]
         for one in classes:
             if one.kernel is not None:

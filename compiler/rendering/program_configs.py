@@ -5,120 +5,98 @@ They are JSON over several lines, as they stand in pod templates that people rev
 
 import json
 import re
-from collections.abc import Iterable
-from types import ModuleType
 from typing import Any
 
-from pydantic import BaseModel
-
-from compiler import devices
-from compiler.fleet import definitions
-from compiler.model import base, config
-from compiler.model import driver as drivers
-from compiler.model import policy as policies
-from compiler.model import watcher as watchers
+from compiler import recipes
+from compiler.fleet import clusters, definitions
 from compiler.planning import images, pools
+from runtime import device_plugin_config, driver_config, shapes, watcher_config
 
 _UNITS = {"h": 3600, "m": 60, "s": 1}
 
 
 def driver(
+    cluster: definitions.Cluster,
     policy: definitions.Policy,
     pool: pools.Pool,
     *,
-    cluster_name: str,
-    daemonset: config.DaemonSetRef,
+    daemon_set: str,
     leases: tuple[str, ...],
 ) -> str:
     """Return the driver installer's config in one pool of a policy."""
-    spec = pool.driver
-    stack = definitions.stack(spec)
+    spec, namespace = pool.driver, cluster.spec.namespace
+    loaded = spec.modules
+    common = {
+        **_head(cluster, policy, spec.container.metrics_port),
+        "kinds": tuple(map(_kind, policy.recipe.kinds)),
+        "pool": pool.name,
+        "daemon_set": driver_config.DaemonSet(namespace=namespace, name=daemon_set),
+        "state": spec.state,
+        "driver_version": _version(spec.parts),
+        "install_policy": spec.install_policy,
+        "enabled_cleanup": spec.cleans_up,
+        "kernels": _kernels(pool.kernels) if pool.kernels else None,
+        "source": spec.source,
+        "modules": tuple(_module(spec, module) for module in loaded),
+        "left_out": tuple(module.name for module in spec.declared if module not in loaded),
+        "above": spec.above,
+        "related": spec.related,
+        "network_force": spec.network_force,
+        "payloads": tuple(driver_config.Payload(name=name, paths=paths) for name, paths in spec.payloads.items()),
+        "nodes": spec.nodes,
+        "files": spec.files,
+        "resources": spec.resources,
+        "drain": spec.drain,
+        "leases": driver_config.Leases(namespace=namespace, names=leases),
+    }
+    if not spec.has_entries:
+        return _text(driver_config.Plain(**common))
+    kinds = {module.kind for module in loaded}
     return _text(
-        config.DriverConfig(
-            cluster=cluster_name,
-            policy=policy.name,
-            pool=pool.name,
-            daemonSet=daemonset,
-            state=spec.state,
-            driverVersion=_version(spec),
-            enabledCleanup=spec.enabledCleanup,
-            kernels=_kernels(pool.kernels) if pool.kernels else None,
-            source=spec.source,
-            drain=spec.drain,
-            leases=config.Lease(namespace=daemonset.namespace, names=leases),
-            metrics=_metrics(spec.metrics),
-            **(_of_kae(policy, spec) if stack is None else _of_recipes().driver(policy, stack)),
+        driver_config.Uacce(
+            **common,
+            present_when=spec.present_when,
+            # Without its module no functions of a kind can be made.
+            sriov={kind: count for kind, count in spec.sriov.items() if kind in kinds},
+            device_nodes=spec.device_nodes,
         )
     )
 
 
-def _of_kae(policy: definitions.Policy, spec: drivers.Driver) -> dict[str, Any]:
-    enabled = tuple(kind for kind in policy.kinds if isinstance(kind, devices.Kind))
-    environment = {variable.name: variable.value for variable in spec.env}
-    return {
-        "vendor": devices.VENDOR,
-        "kinds": tuple(_kind(kind) for kind in devices.KINDS),
-        "installPolicy": "Always" if environment.get("INSTALL_POLICY") == "Always" else "IfNotPresent",
-        "presentWhen": "Loaded" if spec.presentWhen == "Loaded" else None,
-        "modules": (*devices.BASE_MODULES, *(kind.module for kind in enabled)),
-        "moduleParameters": _module_parameters(spec, enabled),
-        "sriov": _virtual_functions(spec, enabled),
-        "deviceNodes": spec.deviceNodes if spec.deviceNodes != drivers.DeviceNodes() else None,
-    }
-
-
-def _of_recipes() -> ModuleType:
-    from compiler.rendering.stacks import configs  # noqa: PLC0415 - projects without DevicePolicies do not need it
-
-    return configs
-
-
-def device_plugin(policy: definitions.Policy, *, cluster_name: str) -> str:
+def device_plugin(cluster: definitions.Cluster, policy: definitions.Policy, plugin: definitions.Plugin) -> str:
     """Return the device plugin's config of a policy."""
-    spec = policy.spec.devicePlugin
-    is_kae = definitions.offer(spec) is None
+    uses = {getattr(resource, "kind", None) for resource in plugin.resources}
     return _text(
-        config.DevicePluginConfig(
-            cluster=cluster_name,
-            policy=policy.name,
-            allocationPolicy=spec.allocationPolicy,
-            metrics=_metrics(spec.metrics),
-            **(_offered_by_kae(policy, spec) if is_kae else _of_recipes().device_plugin(policy)),
+        device_plugin_config.Config(
+            **_head(cluster, policy, plugin.container.metrics_port),
+            kinds=tuple(_kind(kind) for kind in policy.kinds if kind.name in uses),
+            resources=plugin.resources,
+            allocation_policy=plugin.allocation_policy,
         )
     )
 
 
-def _offered_by_kae(policy: definitions.Policy, spec: policies.DevicePlugin) -> dict[str, Any]:
-    served = tuple(kind for kind in policy.kinds if isinstance(kind, devices.Kind))
-    return {
-        "vendor": devices.VENDOR,
-        "kinds": tuple(_served(kind, spec) for kind in served),
-        "sharing": {kind.name: getattr(spec.sharing, kind.name) for kind in served},
-        "inject": spec.inject,
-        "deviceNodes": spec.deviceNodes,
-    }
-
-
-def watcher(cluster: definitions.Cluster, repository: watchers.WatcherRepository, metrics_port: int | None) -> str:
+def watcher(cluster: definitions.Cluster, repository: clusters.WatcherRepository, metrics_port: int | None) -> str:
     """Return the watcher's config in a cluster."""
     spec = cluster.spec.watcher
     return _text(
-        config.WatcherConfig(
+        watcher_config.Config(
+            version=shapes.VERSION,
             cluster=cluster.name,
-            repository=repository,
-            intervalSeconds=seconds(spec.interval),
-            quietSeconds=spec.quietSeconds,
-            removalQuietSeconds=spec.removalQuietSeconds,
-            minCommitSeconds=spec.minCommitSeconds,
-            maxLossPercent=spec.maxLossPercent,
-            maxLossNodes=spec.maxLossNodes,
+            repository=watcher_config.Repository(url=repository.url, branch=repository.branch, path=repository.path),
+            interval_seconds=seconds(spec.interval),
+            quiet_seconds=spec.quietSeconds,
+            removal_quiet_seconds=spec.removalQuietSeconds,
+            min_commit_seconds=spec.minCommitSeconds,
+            max_loss_percent=spec.maxLossPercent,
+            max_loss_nodes=spec.maxLossNodes,
             labels=spec.inventory.labels,
-            ignoreLabels=spec.ignoreLabels,
-            author=spec.author,
-            messageTemplate=spec.messageTemplate,
+            ignore_labels=spec.ignoreLabels,
+            author=watcher_config.Author(name=spec.author.name, email=spec.author.email),
+            message_template=spec.messageTemplate,
             signing=spec.signing.format if spec.signing else None,
-            pushOptions=spec.pushOptions,
-            metrics=config.MetricsEndpoint(port=metrics_port) if metrics_port else None,
+            push_options=spec.pushOptions,
+            metrics=_metrics(metrics_port),
         )
     )
 
@@ -128,50 +106,49 @@ def seconds(duration: str) -> int:
     return sum(int(number) * _UNITS[unit] for number, unit in re.findall(r"([0-9]+)([hms])", duration))
 
 
-def _module_parameters(spec: drivers.Driver, kinds: Iterable[devices.Kind]) -> dict[str, dict[str, int | bool | str]]:
-    """Return the parameters of the module of each kind: the policy's over the defaults.
-
-    uacce_mode 1 (shared virtual addresses) is all that the kernel's own modules know; KAE's work with 2.
-    """
-    mode = 1 if spec.source.inTree is not None else 2
-    defaults = {"uacce_mode": mode, "pf_q_num": devices.PF_QUEUES}
-    return {kind.module: {**defaults, **spec.moduleParameters.get(kind.module, {})} for kind in kinds}
-
-
-def _virtual_functions(spec: drivers.Driver, kinds: Iterable[devices.Kind]) -> dict[str, int]:
-    """Return the wanted virtual functions of each kind that the policy names: without its module none can be made."""
-    wanted = {kind.name: getattr(spec.sriov, kind.name) for kind in kinds}
-    return {name: count for name, count in wanted.items() if count is not None}
+def _head(cluster: definitions.Cluster, policy: definitions.Policy, metrics_port: int | None) -> dict[str, Any]:
+    return {
+        "version": shapes.VERSION,
+        "cluster": cluster.name,
+        "policy": policy.name,
+        "recipe": policy.recipe.name,
+        "home": policy.recipe.home,
+        "metrics": _metrics(metrics_port),
+    }
 
 
-def _version(spec: drivers.Driver) -> str:
-    if spec.version:
-        return spec.version
-    reference = images.reference(spec)
-    return images.tag(reference) or reference.rpartition("@")[2]
+def _metrics(port: int | None) -> shapes.MetricsEndpoint | None:
+    return None if port is None else shapes.MetricsEndpoint(port=port)
 
 
-def _kernels(taken: pools.KernelClass) -> config.Kernels:
-    return config.Kernels(pattern=taken.pattern, unless=taken.unless)
+def _kind(kind: recipes.Kind) -> shapes.Kind:
+    return shapes.Kind(
+        name=kind.name,
+        vendor=kind.vendor,
+        devices=kind.devices,
+        virtual=kind.virtual,
+        classes=kind.classes,
+        module=kind.module,
+    )
 
 
-def _kind(kind: devices.Kind) -> config.Kind:
-    return config.Kind(name=kind.name, resource=kind.resource, pf=kind.pf, vf=kind.vf, module=kind.module)
+def _module(spec: definitions.Driver, module: recipes.Module) -> driver_config.Module:
+    return driver_config.Module(
+        name=module.name,
+        parameters=dict(spec.parameters_of(module)),
+        replaces=module.replaces,
+        network=module.network,
+    )
 
 
-def _served(kind: devices.Kind, spec: policies.DevicePlugin) -> config.Kind:
-    if getattr(spec.mode, kind.name) == "uacce":
-        return _kind(kind)
-    return _kind(kind).model_copy(update={"resource": kind.vfio_resource, "mode": "vfio"})
+def _version(parts: definitions.ImageParts) -> str:
+    reference = images.reference(parts)
+    return parts["version"] or images.tag(reference) or reference.rpartition("@")[2]
 
 
-def _metrics(metrics: base.Metrics) -> config.MetricsEndpoint | None:
-    return config.MetricsEndpoint(port=metrics.port) if metrics.enabled else None
+def _kernels(taken: pools.KernelClass) -> driver_config.Kernels:
+    return driver_config.Kernels(pattern=taken.pattern, unless=taken.unless)
 
 
-def _text(model: BaseModel) -> str:
-    data = model.model_dump(mode="json", exclude_none=True, by_alias=True)
-    for resource in data.get("resources", ()):
-        if isinstance(resource, dict):  # Of a recipe's device plugin: whoever reviews it sees what there is.
-            resource["inject"] = {name: value for name, value in resource["inject"].items() if value}
-    return json.dumps(data, indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n"
+def _text(config: shapes.Shape) -> str:
+    return json.dumps(shapes.stated(config), indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n"

@@ -5,10 +5,10 @@ Every value in a template is written as a YAML flow value, so that no value can 
 
 import functools
 from collections.abc import Callable, Mapping
-from dataclasses import fields, is_dataclass
 from typing import Any
 
 import jinja2
+import msgspec
 
 from compiler.formats import canonical, yaml_text
 from compiler.rendering import ir
@@ -55,7 +55,7 @@ def flow(value: Any) -> str:
         return "{" + ", ".join(f"{canonical.quoted(key)}: {flow(item)}" for key, item in value.pairs) + "}"
     if isinstance(value, tuple):
         return "[" + ", ".join(flow(item) for item in value) + "]"
-    if is_dataclass(value):
-        present = ((field.name, getattr(value, field.name)) for field in fields(value))
+    if isinstance(value, msgspec.Struct):
+        present = ((name, getattr(value, name)) for name in value.__struct_fields__)
         return flow(ir.Map(tuple((name, item) for name, item in present if item is not None)))
     return canonical.scalar(value)

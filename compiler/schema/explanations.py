@@ -5,9 +5,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from compiler import diagnostics, wording
+from compiler import diagnostics, keywords, wording
 from compiler.formats import documents
-from compiler.model import repositories
 from compiler.schema import hints, phrases
 
 MOST = 50
@@ -167,9 +166,9 @@ def _invalid_value(fault: _Fault, reader: Reader) -> diagnostics.Diagnostic:
     if fault.keyword == "minItems":
         hint = "Remove the key, or give the list an item."
         return reader.diagnostic("invalid-value", fault, f"'{wording.dotted(fault.path)}' is empty.", hint=hint)
-    if repositories.CREDENTIALS in schema and wording.without_credentials(value) != value:
+    if keywords.CREDENTIALS in schema and wording.without_credentials(value) != value:
         message = f"The URL in '{wording.dotted(fault.path)}' holds credentials, and everyone who reads git sees them."
-        return reader.diagnostic("url-credentials", fault, message, hint=schema[repositories.CREDENTIALS])
+        return reader.diagnostic("url-credentials", fault, message, hint=schema[keywords.CREDENTIALS])
     if fault.keyword == "maxItems":
         most, count = schema["maxItems"], len(value)
         message = f"'{wording.dotted(fault.path)}' has {count} items, but may have at most {most}."

@@ -6,7 +6,7 @@ from typing import Any
 
 from compiler import diagnostics
 from compiler.formats import documents
-from compiler.schema import phrases, recognition
+from compiler.schema import completion, phrases, recognition
 
 
 class Judge:
@@ -36,6 +36,10 @@ class Judge:
         """Return the schema of a kind."""
         found: phrases.Schema = self._schemas[recognition.STEMS[kind]]
         return found
+
+    def complete(self, kind: str, data: Any) -> Any:
+        """Return the data of an accepted document of a kind with the defaults of its schema."""
+        return completion.completed(self._schemas[recognition.STEMS[kind]], data)
 
     def judge(
         self, document: documents.Document, *, lists: bool = True

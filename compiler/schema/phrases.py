@@ -4,8 +4,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-from compiler import wording
-from compiler.model import base
+from compiler import keywords, wording
 
 Schema = Mapping[str, Any]
 
@@ -31,8 +30,8 @@ def resolved(schema: Schema, document: Schema) -> Schema:
 
 def expected(schema: Schema) -> str:
     """Return the phrase for the values that a schema allows."""
-    if base.FORM in schema:
-        return str(schema[base.FORM])
+    if keywords.FORM in schema:
+        return str(schema[keywords.FORM])
     if "const" in schema:
         return str(schema["const"])
     if "enum" in schema:
@@ -53,7 +52,7 @@ def _bounds(schema: Schema) -> str:
 def typed(schema: Schema) -> str:
     """Return the phrase for the type of a schema, or for the common form of several types."""
     wanted = schema["type"]
-    return _TYPES[wanted] if isinstance(wanted, str) else str(schema[base.FORM])
+    return _TYPES[wanted] if isinstance(wanted, str) else str(schema[keywords.FORM])
 
 
 def value(data: Any) -> str:

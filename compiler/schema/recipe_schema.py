@@ -5,15 +5,14 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from compiler import keywords
 from compiler.formats import documents
-from compiler.model import base
-from compiler.model.stacks import fields
 from compiler.schema import phrases
 
 LONGEST = 4096
 """The most characters of a text whose schema sets no bound."""
 
-_REFERENCE = re.compile(fields.REFERENCE)
+_REFERENCE = re.compile(keywords.REFERENCE)
 _PARTS = ("driver", "devicePlugin")
 _OVERRIDES = ("StackMapping", "StackWave", "StackFrozen")
 
@@ -46,7 +45,7 @@ def field(recipe_schema: phrases.Schema, path: documents.Path) -> phrases.Schema
         found = phrases.resolved(found["additionalProperties"] if inner is None else inner, recipe_schema)
     if isinstance(found["type"], list):
         (kind,) = (kind for kind in found["type"] if kind != "string")
-        return {**found, "type": kind, base.FORM: str(found[base.FORM]).removesuffix(fields.OR_PARAMETER)}
+        return {**found, "type": kind, keywords.FORM: str(found[keywords.FORM]).removesuffix(keywords.OR_PARAMETER)}
     return found
 
 
@@ -82,8 +81,8 @@ def closed(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 def of_module(schema: Mapping[str, Any]) -> dict[str, Any]:
     """Return the schema of a module's parameter, whose text a file of modprobe.d can hold."""
-    text = {"type": "string", "pattern": fields.MODULE_TEXT, "maxLength": fields.MODULE_TEXT_LENGTH}
-    words = base.form("one line without quotation marks")
+    text = {"type": "string", "pattern": keywords.MODULE_TEXT, "maxLength": keywords.MODULE_TEXT_LENGTH}
+    words = {keywords.FORM: "one line without quotation marks"}
     return closed(schema) | ({"allOf": [text | words]} if schema["type"] == "string" else {})
 
 
@@ -114,7 +113,7 @@ def spliced(schema: phrases.Schema, recipe_schema: phrases.Schema, spec: Mapping
 
 def programs(spec: Mapping[str, Any]) -> Iterator[str]:
     """Yield the names of the images that the programs of a recipe have without a declaration."""
-    images = {"driver": fields.INSTALLER_IMAGE, "devicePlugin": fields.PLUGIN_IMAGE}
+    images = {"driver": keywords.INSTALLER_IMAGE, "devicePlugin": keywords.PLUGIN_IMAGE}
     yield from (image for part, image in images.items() if part in spec)
 
 

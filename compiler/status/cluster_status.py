@@ -1,48 +1,35 @@
 """The status of a live cluster against the plan and the output, as a value: everything that `kae status` shows."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+import msgspec
+
 import compiler
-from compiler import names
-from compiler.fleet import selectors, taints
+from compiler import names, release
+from compiler.changes import objects
+from compiler.fleet import pods, selectors, taints
 from compiler.inventory import snapshot
 from compiler.kube import lease_objects
-from compiler.model import base
 from compiler.output import diff
-from compiler.planning import plan
-from compiler.rendering import manifests
-from compiler.status import drift, live_objects, rollout, skew
+from compiler.planning import images, plan
+from compiler.rendering import gitops, manifests
+from compiler.status import drift, live_objects, rollout
 
-KINDS: tuple[tuple[str, str], ...] = (
-    ("v1", "ConfigMap"),
-    ("v1", "Namespace"),
-    ("v1", "ServiceAccount"),
-    ("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicy"),
-    ("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicyBinding"),
-    ("apiextensions.k8s.io/v1", "CustomResourceDefinition"),
-    ("apps/v1", "DaemonSet"),
-    ("apps/v1", "Deployment"),
-    ("batch/v1", "CronJob"),
-    ("monitoring.coreos.com/v1", "PodMonitor"),
-    ("monitoring.coreos.com/v1", "PrometheusRule"),
-    ("networking.k8s.io/v1", "NetworkPolicy"),
-    ("nfd.k8s-sigs.io/v1alpha1", "NodeFeatureRule"),
-    ("rbac.authorization.k8s.io/v1", "ClusterRole"),
-    ("rbac.authorization.k8s.io/v1", "ClusterRoleBinding"),
-    ("rbac.authorization.k8s.io/v1", "Role"),
-    ("rbac.authorization.k8s.io/v1", "RoleBinding"),
-    ("security.openshift.io/v1", "SecurityContextConstraints"),
+KINDS = tuple(
+    sorted((*gitops.CLUSTER_KINDS, *gitops.NAMESPACED_KINDS), key=lambda kind: (kind[0].rpartition("/")[0], kind[1]))
 )
-"""Every kind that output/ can hold, and so every kind of which an object may be left over."""
-
-OURS = "app.kubernetes.io/part-of=kae"
-"""The label of every rendered object."""
+"""Every kind that output/ can hold, and so every kind of which an object may be left over, by API group."""
 
 _LEASE = re.compile(r"[a-z0-9-]+-driver-[a-z0-9-]+-[0-9]+")
 """The name of a Lease of driver installers: RECIPE-driver-POLICY-NUMBER."""
+
+_PROGRAMS = release.DIGESTS.keys() - {"kae-driver-installer"}
+"""Those whose images tell their release: the tag and the digest of a driver's image are the driver's."""
+
+_RELEASE = re.compile(r"v?([0-9]+\.[0-9]+\.[0-9]+)(?![0-9.])")
 
 State = Literal["missing", "changed", "extra", "kept", "ending"]
 """missing: not in the cluster. extra: in the cluster and not in output/. kept: like extra, but kept on
@@ -50,16 +37,10 @@ purpose, because objects of others would be removed with it. ending: in the clus
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
-class Ref:
+class Ref(objects.Ref):
     """An object of the cluster."""
 
-    kind: str
-    namespace: str
-    name: str
     api_version: str
-
-    def __str__(self) -> str:
-        return f"{self.kind} {self.namespace}/{self.name}" if self.namespace else f"{self.kind} {self.name}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,6 +81,16 @@ class Held:
         return self.silent and not self.lease.swap
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, order=True)
+class Skew:
+    """A workload whose program is of another release."""
+
+    name: str
+    image: str
+    release: str
+    """Empty where its image has a digest, and is another one than this release's."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterStatus:
     """The status of a cluster."""
@@ -121,10 +112,10 @@ class ClusterStatus:
     drifts: tuple[Drift, ...]
 
     @property
-    def skews(self) -> tuple[skew.Skew, ...]:
+    def skews(self) -> tuple[Skew, ...]:
         """Return the programs of another release than this compiler."""
         pods = [(daemon_set.wanted.name, image) for daemon_set in self.rollouts for image in daemon_set.images]
-        return skew.of_images((*pods, *self.templates), compiler.__version__)
+        return skews_of((*pods, *self.templates), compiler.__version__)
 
     @property
     def as_planned(self) -> bool:
@@ -134,6 +125,28 @@ class ClusterStatus:
         )
         up = all(workload.live and workload.live.available >= workload.live.replicas for workload in self.deployments)
         return self.output == "fine" and settled and up and all(deviation.state == "kept" for deviation in self.drifts)
+
+
+def skews_of(
+    running: Iterable[tuple[str, str]], compiler: str, digests: Mapping[str, str] = release.DIGESTS
+) -> tuple[Skew, ...]:
+    """Return the workloads, each a name and an image, that are not of the release of this version of the compiler."""
+    own = _release(compiler)
+    skews = set()
+    for name, image in running:
+        program = images.unqualified(images.name(image))
+        if program not in _PROGRAMS:
+            continue
+        digest, release_there = image.partition("@")[2], _release(images.tag(image) or "")
+        if (digest and digests[program] and digest != digests[program]) or (own and release_there not in ("", own)):
+            skews.add(Skew(name=name, image=image, release=release_there))
+    return tuple(sorted(skews))
+
+
+def _release(version: str) -> str:
+    """Return the release in a version or a tag; empty for one of a checkout without any release behind it."""
+    match = _RELEASE.match(version)
+    return match[1] if match else ""
 
 
 def is_lease(name: str) -> bool:
@@ -153,12 +166,12 @@ def ref_of(data: Mapping[str, Any]) -> Ref:
 
 
 def wanted_daemon_sets(
-    objects: Sequence[Mapping[str, Any]], decisions: Sequence[plan.Decision], nodes: Sequence[snapshot.Node]
+    rendered: Sequence[Mapping[str, Any]], decisions: Sequence[plan.Decision], nodes: Sequence[snapshot.Node]
 ) -> tuple[rollout.Wanted, ...]:
     """Return the DaemonSets of the output, with the nodes on which the plan expects a pod of each."""
     planned = _planned(decisions)
     wanted = []
-    for data in objects:
+    for data in rendered:
         if data["kind"] != "DaemonSet":
             continue
         template = data["spec"]["template"]
@@ -178,7 +191,10 @@ def _planned(decisions: Sequence[plan.Decision]) -> dict[str, dict[str, str]]:
         if decision.policy is None:
             continue
         for name, image in (
-            (manifests.driver_name(decision.policy, decision.pool), decision.pool.installer if decision.pool else None),
+            (
+                manifests.driver_name(decision.policy, decision.pool),
+                decision.pool.images[0][1] if decision.pool else None,
+            ),
             (manifests.device_plugin_name(decision.policy), decision.device_plugin.image),
         ):
             if image is not None:
@@ -188,7 +204,7 @@ def _planned(decisions: Sequence[plan.Decision]) -> dict[str, dict[str, str]]:
 
 def _served(spec: Mapping[str, Any], nodes: Sequence[snapshot.Node]) -> tuple[str, ...]:
     """Return the nodes of a DaemonSet without a policy: those that its nodeSelector and tolerations allow."""
-    tolerations = [base.Toleration.model_validate(toleration) for toleration in spec.get("tolerations", ())]
+    tolerations = msgspec.convert(spec.get("tolerations", ()), tuple[pods.Toleration, ...])
     term = tuple(selectors.Requirement(key, "In", (value,)) for key, value in spec.get("nodeSelector", {}).items())
     return tuple(
         node.name

@@ -1,17 +1,20 @@
 """The differences between a rendered and a live object.
 
 The objects that grant, confine, label or run something are compared in every field, apart from what the API server
-fills in; the others, and all metadata, in the rendered fields only, as others may add theirs.
+fills in by itself; the others, and all metadata, in the rendered fields only, as others may add theirs. That somebody
+states a default changes nothing, so it is no difference either.
+
+A place is a path without the names of list items, as in spec.containers.*.image. The defaults are those of the API
+reference: https://kubernetes.io/docs/reference/kubernetes-api/ (workload-resources, policy-resources).
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from compiler import wording
+from compiler.fleet import pods
 from compiler.formats import field_difference
-from compiler.model import base
-from compiler.status import defaults
 
 _AMOUNTS = ("limits", "requests")
 """Fields of quantities, which the API server writes in a form of its own."""
@@ -32,6 +35,155 @@ class Change:
     """None where the live object lacks the field."""
 
 
+Fields = Mapping[str, Any]
+"""By place, the value that the API server fills in: a value, or what makes it from the fields beside it."""
+
+
+def _pull_policy(container: Mapping[str, Any]) -> str:
+    name = str(container.get("image", "")).rpartition("/")[2]
+    is_latest = "@" not in name and name.partition(":")[2] in ("", "latest")
+    return "Always" if is_latest else "IfNotPresent"
+
+
+def _account(pod: Mapping[str, Any]) -> Any:
+    """Return the value of the deprecated field serviceAccount."""
+    return pod.get("serviceAccountName")
+
+
+_RBAC = "rbac.authorization.k8s.io"
+
+
+def _group(subject: Mapping[str, Any]) -> str:
+    """Return the API group of a subject."""
+    return "" if subject.get("kind") == "ServiceAccount" else _RBAC
+
+
+def _below(places: Iterable[str], fields: Fields) -> Fields:
+    """Return fields below each of several places."""
+    return {f"{place}.{field}": value for place in places for field, value in fields.items()}
+
+
+def _itself(name: str) -> Callable[[Mapping[str, Any]], Any]:
+    """Return what takes a field as it is, whatever its value is."""
+    return lambda beside: beside[name]
+
+
+_PROBE: Fields = {
+    "failureThreshold": 3,
+    "periodSeconds": 10,
+    "successThreshold": 1,
+    "timeoutSeconds": 1,
+    "grpc.service": "",
+    "httpGet.path": "/",
+    "httpGet.scheme": "HTTP",
+}
+
+_CONTAINER: Fields = {
+    "env.*.valueFrom.fieldRef.apiVersion": "v1",
+    "env.*.valueFrom.resourceFieldRef.divisor": "0",
+    "imagePullPolicy": _pull_policy,
+    "ports.*.protocol": "TCP",
+    "securityContext.privileged": False,
+    "securityContext.procMount": "Default",
+    "securityContext.readOnlyRootFilesystem": False,
+    "stdin": False,
+    "stdinOnce": False,
+    "terminationMessagePath": "/dev/termination-log",
+    "terminationMessagePolicy": "File",
+    "tty": False,
+    "volumeMounts.*.readOnly": False,
+    **_below(("livenessProbe", "readinessProbe", "startupProbe"), _PROBE),
+}
+
+_VOLUME: Fields = {
+    **_below(("configMap", "downwardAPI", "projected", "secret"), {"defaultMode": 0o644}),
+    "downwardAPI.items.*.fieldRef.apiVersion": "v1",
+    "hostPath.type": "",
+    "projected.sources.*.downwardAPI.items.*.fieldRef.apiVersion": "v1",
+    "projected.sources.*.serviceAccountToken.expirationSeconds": 3600,
+}
+
+_POD: Fields = {
+    "dnsPolicy": "ClusterFirst",
+    "enableServiceLinks": True,
+    "hostIPC": False,
+    "hostNetwork": False,
+    "hostPID": False,
+    "hostUsers": True,
+    "restartPolicy": "Always",
+    "schedulerName": "default-scheduler",
+    "serviceAccount": _account,
+    "setHostnameAsFQDN": False,
+    "shareProcessNamespace": False,
+    "terminationGracePeriodSeconds": 30,
+    **_below(("containers.*", "initContainers.*"), _CONTAINER),
+    **_below(("volumes.*",), _VOLUME),
+}
+
+_RESTARTED = "kubectl.kubernetes.io/restartedAt"
+"""The annotation of `kubectl rollout restart`, which changes nothing but the time of a pod's start."""
+
+_WORKLOAD: Fields = {
+    "spec.minReadySeconds": 0,
+    "spec.revisionHistoryLimit": 10,
+    f"spec.template.metadata.annotations.{_RESTARTED}": _itself(_RESTARTED),
+    **_below(("spec.template.spec",), _POD),
+}
+
+_MATCHED: Fields = {"matchPolicy": "Equivalent", "resourceRules.*.scope": "*", "excludeResourceRules.*.scope": "*"}
+
+_BINDING: Fields = {"subjects.*.apiGroup": _group, "roleRef.apiGroup": _RBAC}
+
+_DEFAULTS: Mapping[str, Fields] = {
+    "ClusterRole": {},
+    "ClusterRoleBinding": _BINDING,
+    "CronJob": {
+        "spec.concurrencyPolicy": "Allow",
+        "spec.failedJobsHistoryLimit": 1,
+        "spec.successfulJobsHistoryLimit": 3,
+        "spec.suspend": False,
+        **_below(("spec.jobTemplate.spec.template.spec",), _POD),
+    },
+    "DaemonSet": {
+        **_WORKLOAD,
+        "spec.updateStrategy.rollingUpdate.maxSurge": 0,
+        "spec.updateStrategy.rollingUpdate.maxUnavailable": 1,
+        "spec.updateStrategy.type": "RollingUpdate",
+    },
+    "Deployment": {
+        **_WORKLOAD,
+        "spec.paused": False,
+        "spec.progressDeadlineSeconds": 600,
+        "spec.replicas": 1,
+        "spec.strategy.rollingUpdate.maxSurge": "25%",
+        "spec.strategy.rollingUpdate.maxUnavailable": "25%",
+        "spec.strategy.type": "RollingUpdate",
+    },
+    "NetworkPolicy": _below(("spec.ingress", "spec.egress"), {"*.ports.*.protocol": "TCP"}),
+    "NodeFeatureRule": {},  # The CRD has no defaults.
+    "Role": {},
+    "RoleBinding": _BINDING,
+    "ValidatingAdmissionPolicy": {"spec.failurePolicy": "Fail", **_below(("spec.matchConstraints",), _MATCHED)},
+    "ValidatingAdmissionPolicyBinding": _below(("spec.matchResources",), _MATCHED),
+}
+
+
+def defaults_of(kind: object) -> Fields | None:
+    """Return what the API server fills in; None for a kind that is compared in the rendered fields only."""
+    return _DEFAULTS.get(str(kind))
+
+
+def is_filled_in(fields: Fields, place: str, value: Any, beside: Mapping[str, Any]) -> bool:
+    """Return whether the API server has filled in a value, whose fields it has `beside` it; or whether it is empty."""
+    if place in fields:
+        default = fields[place]
+        expected = default(beside) if callable(default) else default
+        return value == expected and isinstance(value, bool) is isinstance(expected, bool)
+    if isinstance(value, Mapping):
+        return all(is_filled_in(fields, f"{place}.{key}", inner, value) for key, inner in value.items())
+    return value is None or value == []
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Place:
     """Where a value is."""
@@ -39,8 +191,8 @@ class _Place:
     path: str = ""
     """From the top, with the names of list items."""
     place: str = ""
-    """The same without them, as `defaults` writes it."""
-    filled_in: defaults.Fields | None
+    """The same without them."""
+    filled_in: Fields | None
     """What the API server fills in; None where only rendered fields are compared."""
 
     def field(self, key: str) -> "_Place":
@@ -58,9 +210,9 @@ class _Place:
 def changes(wanted: Mapping[str, Any], live: Mapping[str, Any]) -> tuple[Change, ...]:
     """Return every field of `wanted` that `live` lacks or has otherwise, and what others added to it.
 
-    That is every extra item in a rendered list, and of the kinds that `defaults` names every extra field.
+    That is every extra item in a rendered list, and of the kinds that have defaults here every extra field.
     """
-    return tuple(_in_mapping(wanted, live, _Place(filled_in=defaults.of_kind(wanted.get("kind")))))
+    return tuple(_in_mapping(wanted, live, _Place(filled_in=defaults_of(wanted.get("kind")))))
 
 
 def _compared(wanted: Any, live: Any, at: _Place) -> Iterator[Change]:
@@ -87,7 +239,7 @@ def _is_added(at: _Place, key: str, live: Mapping[str, Any]) -> bool:
     """Return whether somebody has added a field that is not rendered, and that has to be as rendered."""
     if at.filled_in is None:
         return at.place == f"metadata.labels.{key}" and key.startswith(_AGGREGATION)
-    return at.path != "status" and not defaults.is_filled_in(at.filled_in, at.place, live[key], live)
+    return at.path != "status" and not is_filled_in(at.filled_in, at.place, live[key], live)
 
 
 def _in_list(wanted: Sequence[Any], live: Sequence[Any], at: _Place) -> Iterator[Change]:
@@ -103,5 +255,5 @@ def _in_list(wanted: Sequence[Any], live: Sequence[Any], at: _Place) -> Iterator
 
 
 def _is_same_amount(wanted: Any, live: Any) -> bool:
-    ours, theirs = base.amount_of(wanted), base.amount_of(live)
+    ours, theirs = pods.amount_of(wanted), pods.amount_of(live)
     return ours is not None and ours == theirs

@@ -3,7 +3,7 @@
 Times stay texts as the API server prints them.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -105,12 +105,9 @@ def daemon_set(raw: Mapping[str, Any]) -> DaemonSet:
 def deployment(raw: Mapping[str, Any]) -> Deployment:
     """Return a Deployment."""
     status = raw.get("status") or {}
-    failing = (_condition(status, kind) for kind in ("ReplicaFailure", "Available", "Progressing"))
     wrong = {"ReplicaFailure": "True", "Available": "False", "Progressing": "False"}
-    reason = next(
-        (_words(condition) for condition in failing if condition and condition["status"] == wrong[condition["type"]]),
-        "",
-    )
+    conditions = ((_condition(status, kind), value) for kind, value in wrong.items())
+    reason = next((_words(condition) for condition, value in conditions if condition.get("status") == value), "")
     return Deployment(
         replicas=(raw.get("spec") or {}).get("replicas", 1),
         available=status.get("availableReplicas") or 0,
@@ -203,13 +200,8 @@ def _condition(status: Mapping[str, Any], kind: str) -> Mapping[str, Any]:
 
 
 def _words(cause: Mapping[str, Any]) -> str:
-    return _line(": ".join(_said(cause)))
-
-
-def _said(cause: Mapping[str, Any]) -> Iterator[str]:
-    for name in ("reason", "message"):
-        if cause.get(name):
-            yield str(cause[name])
+    said = (cause.get(name) for name in ("reason", "message"))
+    return _line(": ".join(str(words) for words in said if words))
 
 
 def _line(text: str) -> str:

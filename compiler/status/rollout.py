@@ -44,17 +44,17 @@ class Rollout:
     """The status of a DaemonSet."""
 
     wanted: Wanted
-    exists: bool
+    exists: bool = False
     """True when the cluster has it."""
-    observed: bool
+    observed: bool = False
     """True when its controller has observed the newest change."""
-    pods: int
-    ready: int
-    current: int
+    pods: int = 0
+    ready: int = 0
+    current: int = 0
     """Pods of the newest template."""
-    problems: tuple[Problem, ...]
+    problems: tuple[Problem, ...] = ()
     """Sorted by node and pod."""
-    held_up_by: tuple[str, ...]
+    held_up_by: tuple[str, ...] = ()
     """Nodes without an available pod, if the limit of unavailable pods is reached: the controller then replaces no
     other pod until they recover or leave."""
     images: tuple[str, ...] = ()
@@ -76,9 +76,7 @@ def judged(wanted: Wanted, seen: Seen) -> Rollout:
     """Return the status of a DaemonSet against the plan."""
     live = seen.live
     if live is None:
-        return Rollout(
-            wanted=wanted, exists=False, observed=False, pods=0, ready=0, current=0, problems=(), held_up_by=()
-        )
+        return Rollout(wanted=wanted)
     staying = [pod for pod in seen.pods if not pod.ending]
     problems = sorted(
         (*_on_planned_nodes(wanted, seen), *_elsewhere(wanted, seen)), key=lambda problem: (problem.node, problem.pod)

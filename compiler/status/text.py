@@ -1,13 +1,13 @@
 """The status of a live cluster for people: a table of its DaemonSets, then everything that is not as planned."""
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import compiler
-from compiler import tables, wording
+from compiler import wording
 from compiler.planning import images
-from compiler.status import cluster_status, drift, live_objects, rollout, skew
+from compiler.status import cluster_status, drift, live_objects, rollout
 
 _NODES = 8
 """Nodes that are named for each problem; the JSON names all."""
@@ -79,7 +79,7 @@ def _table(status: cluster_status.ClusterStatus) -> Iterator[str]:
         for daemon_set in status.rollouts
     ]
     head = ("DAEMONSET", "PLANNED", "PODS", "READY", "CURRENT", "STATE")
-    yield from tables.plain(head, rows)
+    yield from wording.table(head, rows)
 
 
 def _summary(daemon_set: rollout.Rollout) -> str:
@@ -99,12 +99,16 @@ def _pods(rollouts: Sequence[rollout.Rollout], age_s: AgeS) -> Iterator[str]:
         for problem in daemon_set.problems:
             groups.setdefault((problem.kind, problem.reason), []).append(problem)
         for (kind, reason), problems in groups.items():
-            since = [age_s(problem.since) for problem in problems if problem.since]
-            lasting = max((seconds for seconds in since if seconds is not None), default=None)
-            longest = f" for {age(lasting)}" if lasting is not None else ""
+            longest = _longest((problem.since for problem in problems), age_s)
             words = {"old": "an older template", "image": "another image"}.get(kind, _KINDS[kind])
             nodes = wording.listed((problem.node or "no node" for problem in problems), most=_NODES)
             yield f"{daemon_set.wanted.name} on {nodes}: {words}{longest}{f': {reason}' if reason else ''}"
+
+
+def _longest(times: Iterable[str], age_s: AgeS) -> str:
+    """Return the phrase for the longest of the ages that are known; empty where none is."""
+    ages = [seconds for time in times if time and (seconds := age_s(time)) is not None]
+    return f" for {age(max(ages))}" if ages else ""
 
 
 def _held_up(rollouts: Sequence[rollout.Rollout]) -> Iterator[str]:
@@ -145,8 +149,7 @@ def _not_ready(status: cluster_status.ClusterStatus, age_s: AgeS) -> Iterator[st
         if not node.ready:
             groups.setdefault(node.reason, []).append(node)
     for reason, nodes in groups.items():
-        since = [seconds for seconds in (age_s(node.since) for node in nodes) if seconds is not None]
-        longest = f" for {age(max(since))}" if since else ""
+        longest = _longest((node.since for node in nodes), age_s)
         yield f"{wording.listed([node.name for node in nodes], most=_NODES)}{longest}{f': {reason}' if reason else ''}"
 
 
@@ -170,7 +173,7 @@ def _value(value: Any) -> str:
     return shown if len(shown) <= _VALUE else f"{shown[:_VALUE]}…"
 
 
-def _skews(skews: Sequence[skew.Skew]) -> Iterator[str]:
+def _skews(skews: Sequence[cluster_status.Skew]) -> Iterator[str]:
     for skewed in skews:
         running = f"{skewed.release} of kae" if skewed.release else images.short(skewed.image)
         yield f"{skewed.name} runs {running}, and this is {compiler.__version__}"

@@ -1,4 +1,4 @@
-"""Makes a support bundle: reads pods, logs, events and nodes of a live cluster, masks secrets, and packs the archive.
+"""Reads pods, logs, events and nodes of a live cluster for a support bundle, and masks secrets.
 
-Import `collection` for what a cluster says, `masking` for what hides secrets, and `archive` for the file.
+Import `collection` for what a cluster says, and `masking` for what hides secrets.
 """

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from compiler import devices, errors, names, recipes, wording
+from compiler import errors, names, recipes, wording
 from compiler.changes import objects
 from compiler.kube import client, pods, reader
 from compiler.support import masking
@@ -69,9 +69,7 @@ class Bundle:
 class Collection:
     """The collection from one cluster into a bundle."""
 
-    def __init__(
-        self, cluster: reader.Cluster, namespace: str, into: Bundle, known: Iterable[recipes.Recipe] = (devices.KAE,)
-    ) -> None:
+    def __init__(self, cluster: reader.Cluster, namespace: str, into: Bundle, known: Iterable[recipes.Recipe]) -> None:
         """Store where to look, and the recipes whose pods may be there; nothing is asked yet."""
         known = tuple(known)
         self._questions: Mapping[str, _Question] = {
@@ -102,7 +100,7 @@ class Collection:
         self._bundle.add("nodes.json", list(self._cluster.snapshot(_node)))
 
     def _objects(self, api_version: str, kind: str) -> None:
-        labels = "" if kind == "Lease" else "app.kubernetes.io/part-of=kae"
+        labels = "" if kind == "Lease" else names.RENDERED
         items = self._cluster.objects(api_version, kind, self._namespace, labels=labels)
         self._bundle.add(f"objects/{kind}.json", list(items))
 

@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from compiler.fleet import assignment, definitions
+from compiler.fleet import assignment
 from compiler.planning import plan
 
 
@@ -46,11 +46,11 @@ def of(decision: plan.Decision) -> Iterator[Gap]:
         yield Gap(component="policy", reason=decision.why, is_problem=is_problem)
         return
     is_served = assignment.is_served(policy, node)
-    if decision.driver.image is None and not definitions.has_none(policy, "driver"):
-        is_problem = policy.spec.driver.enabled and is_served
+    if decision.driver.image is None and not policy.has_none("driver"):
+        is_problem = policy.installed is not None and is_served
         yield Gap(component="driver", reason=decision.driver.reason, is_problem=is_problem)
-    if decision.device_plugin.image is None and not definitions.has_none(policy, "devicePlugin"):
-        is_problem = policy.spec.devicePlugin.enabled and is_served
+    if decision.device_plugin.image is None and not policy.has_none("devicePlugin"):
+        is_problem = policy.offered is not None and is_served
         yield Gap(component="device plugin", reason=decision.device_plugin.reason, is_problem=is_problem)
 
 

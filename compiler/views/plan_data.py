@@ -9,8 +9,7 @@ from itertools import islice
 from json.encoder import encode_basestring as quoted
 from typing import Any
 
-from compiler import devices, diagnostic_formats
-from compiler.fleet import definitions
+from compiler import diagnostic_formats
 from compiler.planning import image_matrix, plan, pools
 from compiler.views import gaps
 
@@ -57,10 +56,10 @@ def item(view: plan.Plan, privileges: Privileges) -> tuple[Nodes, ...]:
     *parts, after = _NODES.split(diagnostic_formats.item(_cluster(view, privileges)))
     befores, indents = parts[::2], parts[1::2]
     ends = ["" for _ in befores[1:]] + [after]
-    return tuple(map(_nodes, view.every, befores, indents, ends))
+    return tuple(map(_nodes, view.recipes, befores, indents, ends))
 
 
-def _nodes(view: plan.Plan, before: str, indent: str, after: str) -> Nodes:
+def _nodes(view: plan.RecipePlan, before: str, indent: str, after: str) -> Nodes:
     has_nodes = any(decision.nodes for decision in view.decisions)
     names, decisions = _rows(view)
     rests = [json.dumps({"": "", **_node(decision)}, indent=2, ensure_ascii=False) for decision in view.decisions]
@@ -77,12 +76,12 @@ def _nodes(view: plan.Plan, before: str, indent: str, after: str) -> Nodes:
 
 def lines(view: plan.Plan, privileges: Privileges) -> tuple[Nodes, ...]:
     """Return the nodes, pools, images and privileges of each recipe's plan of a cluster, each as a line of JSON."""
-    return tuple(_lines(each, privileges.get(each.recipe.name, ())) for each in view.every)
+    return tuple(_lines(each, privileges.get(each.recipe.name, ())) for each in view.recipes)
 
 
-def _lines(view: plan.Plan, privileges: Sequence[str]) -> Nodes:
+def _lines(view: plan.RecipePlan, privileges: Sequence[str]) -> Nodes:
     whole = _parts(view)
-    head = {"cluster": view.cluster.name, **({} if view.recipe is devices.KAE else {"recipe": view.recipe.name})}
+    head = {"cluster": view.cluster.name, **({} if view.recipe.builtin else {"recipe": view.recipe.name})}
     more = [
         *(("pool", pool) for pool in whole["pools"]),
         *(("image", need) for need in whole["images"]),
@@ -102,7 +101,7 @@ def _lines(view: plan.Plan, privileges: Sequence[str]) -> Nodes:
     )
 
 
-def _rows(view: plan.Plan) -> tuple[tuple[str, ...], tuple[int, ...]]:
+def _rows(view: plan.RecipePlan) -> tuple[tuple[str, ...], tuple[int, ...]]:
     rows = sorted((name, index) for index, decision in enumerate(view.decisions) for name in decision.names)
     return tuple(name for name, _ in rows), tuple(index for _, index in rows)
 
@@ -114,7 +113,7 @@ def data(view: plan.Plan, privileges: Privileges) -> dict[str, Any]:
 
 
 def _cluster(view: plan.Plan, privileges: Privileges) -> dict[str, Any]:
-    """Return a cluster without its nodes; without DevicePolicies it has no stacks."""
+    """Return a cluster without its nodes; with the built-in recipe alone it has no stacks."""
     stacks = [
         {
             "recipe": stack.recipe.name,
@@ -122,12 +121,12 @@ def _cluster(view: plan.Plan, privileges: Privileges) -> dict[str, Any]:
             **_parts(stack),
             "privileges": list(privileges.get(stack.recipe.name, ())),
         }
-        for stack in view.stacks
+        for stack in view.others
     ]
-    return {"name": view.cluster.name, "nodes": [], **_parts(view), **({"stacks": stacks} if stacks else {})}
+    return {"name": view.cluster.name, "nodes": [], **_parts(view.builtin), **({"stacks": stacks} if stacks else {})}
 
 
-def _parts(view: plan.Plan) -> dict[str, Any]:
+def _parts(view: plan.RecipePlan) -> dict[str, Any]:
     """Return the plan of a recipe without its nodes."""
     counts = image_matrix.counted(view.decisions)
     return {
@@ -135,7 +134,7 @@ def _parts(view: plan.Plan) -> dict[str, Any]:
             {
                 "policy": division.policy.name,
                 "pool": pool.name,
-                **_of_pool(pool),
+                **_of_pool(view, pool),
                 "state": pool.driver.state,
                 "nodes": counts[division.policy.name, pool.name].total(),
             }
@@ -146,8 +145,8 @@ def _parts(view: plan.Plan) -> dict[str, Any]:
     }
 
 
-def _of_pool(pool: pools.Pool) -> dict[str, Any]:
-    return {"images": dict(pool.images)} if definitions.stack(pool.driver) else {"driver": pool.image}
+def _of_pool(view: plan.RecipePlan, pool: pools.Pool) -> dict[str, Any]:
+    return {"driver": pool.image} if view.recipe.builtin else {"images": dict(pool.images)}
 
 
 def _node(decision: plan.Decision) -> dict[str, Any]:
@@ -161,7 +160,7 @@ def _node(decision: plan.Decision) -> dict[str, Any]:
 
 
 def _components(decision: plan.Decision) -> dict[str, Any]:
-    if decision.recipe is devices.KAE:
+    if decision.recipe.builtin:
         return {"driver": decision.driver.image, "devicePlugin": decision.device_plugin.image}
     return {"images": images(decision)}
 
@@ -169,9 +168,9 @@ def _components(decision: plan.Decision) -> dict[str, Any]:
 def images(decision: plan.Decision) -> dict[str, str]:
     """Return the images that the nodes of a decision get, by their names in its recipe."""
     found = dict(decision.pool.images) if decision.pool else {}
-    plugin = definitions.offer(decision.policy.spec.devicePlugin) if decision.policy else None
-    if plugin is not None and plugin.filled.devicePlugin is not None and decision.device_plugin.image:
-        found[plugin.filled.devicePlugin.image] = decision.device_plugin.image
+    plugin = decision.policy.offered if decision.policy else None
+    if plugin is not None and decision.device_plugin.image:
+        found[plugin.image] = decision.device_plugin.image
     return found
 
 

@@ -3,11 +3,10 @@
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import zip_longest
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
-from compiler import devices, tables, wording
+from compiler import recipes, wording
 from compiler.fleet import definitions
-from compiler.model import driver as drivers
 from compiler.planning import image_matrix, images, plan, pools, rollout_groups
 from compiler.views import gaps
 
@@ -35,10 +34,10 @@ class Counts(NamedTuple):
     policies: int
 
 
-def counts(view: plan.Plan) -> Mapping[str, Counts]:
+def counts(view: plan.Plan) -> Mapping[recipes.Rank, Counts]:
     """Return the numbers of a cluster for the table of all clusters, by recipe."""
     return {
-        each.recipe.name: Counts(
+        each.recipe.rank: Counts(
             nodes=_count(each),
             with_devices=_count(each, gaps.has_devices),
             with_problems=_count(each, gaps.has_problem),
@@ -48,21 +47,22 @@ def counts(view: plan.Plan) -> Mapping[str, Counts]:
     }
 
 
-def shown(view: plan.Plan) -> Sequence[plan.Plan]:
-    """Return the plans that say something: that of KAE only where a policy, or a node with devices, needs it."""
-    return view.every if view.divisions or _count(view, gaps.has_devices) or not view.stacks else view.stacks
+def shown(view: plan.Plan) -> Sequence[plan.RecipePlan]:
+    """Return the plans that say something: the built-in recipe's only where a policy, or a node, needs it."""
+    is_needed = view.builtin.divisions or _count(view.builtin, gaps.has_devices) or not view.others
+    return view.recipes if is_needed else view.others
 
 
-def clusters(rows: Sequence[tuple[str, Mapping[str, Counts]]]) -> Iterator[str]:
+def clusters(rows: Sequence[tuple[str, Mapping[recipes.Rank, Counts]]]) -> Iterator[str]:
     """Yield a table of the clusters for each recipe, given by their names and numbers, if there are several."""
-    names = {name for _, by_recipe in rows for name in by_recipe} if len(rows) > 1 else set()
-    for name in sorted(names, key=lambda name: (name != devices.KAE.name, name)):
-        own = [(cluster, by_recipe[name]) for cluster, by_recipe in rows if name in by_recipe]
+    ranks = {rank for _, by_recipe in rows for rank in by_recipe} if len(rows) > 1 else set()
+    for rank in sorted(ranks):
+        own = [(cluster, by_recipe[rank]) for cluster, by_recipe in rows if rank in by_recipe]
         columns = list(zip(*(counts for _, counts in own), strict=True))[:3]
         total = ("(all)", *(str(sum(column)) for column in columns), "")
         cells = [*((cluster, *map(str, counts)) for cluster, counts in own), total]
-        yield from () if name == devices.KAE.name else (f"recipe {name}:",)
-        yield from tables.plain(("CLUSTER", "NODES", "WITH DEVICES", "PROBLEMS", "POLICIES"), cells)
+        yield from (f"recipe {rank[1]}:",) if rank[0] else ()
+        yield from wording.table(("CLUSTER", "NODES", "WITH DEVICES", "PROBLEMS", "POLICIES"), cells)
         yield ""
 
 
@@ -95,7 +95,7 @@ def problems(view: plan.Plan) -> Iterator[str]:
         yield from _without(each, is_problem=True)
 
 
-def _without(view: plan.Plan, *, is_problem: bool) -> Iterator[str]:
+def _without(view: plan.RecipePlan, *, is_problem: bool) -> Iterator[str]:
     found = gaps.grouped(view.decisions, is_problem=is_problem)
     if found:
         yield f"{_title(view)}, {_TITLES[is_problem]}:"
@@ -103,29 +103,29 @@ def _without(view: plan.Plan, *, is_problem: bool) -> Iterator[str]:
         yield ""
 
 
-def _title(view: plan.Plan) -> str:
-    recipe = f", recipe {view.recipe.name}" if view.recipe is not devices.KAE else ""
+def _title(view: plan.RecipePlan) -> str:
+    recipe = f", recipe {view.recipe.name}" if not view.recipe.builtin else ""
     return f"cluster {view.cluster.name}{recipe}"
 
 
-def _count(view: plan.Plan, holds: Callable[[plan.Decision], bool] = lambda _: True) -> int:
+def _count(view: plan.RecipePlan, holds: Callable[[plan.Decision], bool] = lambda _: True) -> int:
     return sum(len(decision.nodes) for decision in view.decisions if holds(decision))
 
 
-def _head(view: plan.Plan, restriction: str) -> str:
+def _head(view: plan.RecipePlan, restriction: str) -> str:
     number, whole = _count(view), wording.counted(len(view.inventory.nodes), "node")
     unknown = _count(view, lambda decision: not decision.node.profile.discovered)
     has_hardware = not view.recipe.is_everywhere
     facts = (
         f"{number} of {whole} ({restriction})" if restriction else whole,
-        *([f"{_count(view, gaps.has_devices)} with {view.recipe.devices}"] if number and has_hardware else ()),
+        *([f"{_count(view, gaps.has_devices)} with {view.recipe.words.devices}"] if number and has_hardware else ()),
         *([f"{unknown} not labelled by NFD yet"] if unknown else ()),
         *([f"{_count(view, gaps.has_problem)} with problems"] if number else ()),
     )
     return f"{_title(view)}: {', '.join(facts)}"
 
 
-def _policies(view: plan.Plan) -> Iterator[str]:
+def _policies(view: plan.RecipePlan) -> Iterator[str]:
     """Yield a table of the policies that have nodes, and the names of the others."""
     rows: list[tuple[str, ...]] = []
     idle: list[str] = []
@@ -135,30 +135,30 @@ def _policies(view: plan.Plan) -> Iterator[str]:
         idle.extend(() if own else (division.policy.name,))
     unassigned = _count(view, lambda decision: decision.policy is None)
     rows.extend([("(none)", str(unassigned), "-", "-")] if unassigned else ())
-    yield from tables.plain(("POLICY", "NODES", "DRIVER", "DEVICE PLUGIN"), rows) if rows else ()
+    yield from wording.table(("POLICY", "NODES", "DRIVER", "DEVICE PLUGIN"), rows) if rows else ()
     if idle:
         yield f"policies without nodes: {wording.listed(idle, most=_POLICIES)}"
 
 
 def _policy(division: pools.Division, decisions: Sequence[plan.Decision]) -> Iterator[tuple[str, ...]]:
     """Yield the rows of a policy: the first has its name, each an image of either component with its nodes."""
-    spec = division.policy.spec
+    policy = division.policy
     installed, plugins = Counter[str](), Counter[str]()
     for decision in decisions:
         installed[driver(decision)] += len(decision.nodes)
         plugins[images.short(decision.device_plugin.image)] += len(decision.nodes)
-    name, number = division.policy.name, str(installed.total())
+    name, number = policy.name, str(installed.total())
     columns = (
-        _images_of(installed) if spec.driver.enabled else [disabled(division.policy, "driver")],
-        _images_of(plugins) if spec.devicePlugin.enabled else [disabled(division.policy, "devicePlugin")],
+        _images_of(installed) if policy.installed else [disabled(policy, "driver")],
+        _images_of(plugins) if policy.offered else [disabled(policy, "devicePlugin")],
     )
     for index, cells in enumerate(zip_longest(*columns, fillvalue="")):
         yield (name, number, *cells) if index == 0 else ("", "", *cells)
 
 
-def disabled(policy: definitions.Policy, component: Literal["driver", "devicePlugin"]) -> str:
+def disabled(policy: definitions.Policy, component: definitions.Component) -> str:
     """Return the words in the place of the image of a component that a policy does not enable."""
-    return "none" if definitions.has_none(policy, component) else "pre-installed"
+    return "none" if policy.has_none(component) else "pre-installed"
 
 
 def _images_of(counts: Counter[str]) -> list[str]:
@@ -169,7 +169,7 @@ def _images_of(counts: Counter[str]) -> list[str]:
     return [*lines, *([f"and {wording.counted(more, 'more image')}"] if more > 0 else [])] or ["-"]
 
 
-def _groups(view: plan.Plan) -> Iterator[str]:
+def _groups(view: plan.RecipePlan) -> Iterator[str]:
     """Yield a table of the policies with waves and frozen groups, and the number of nodes in each group."""
     rows = []
     for division in view.divisions:
@@ -177,17 +177,17 @@ def _groups(view: plan.Plan) -> Iterator[str]:
         for decision in view.decisions:
             group = division.group(decision.node.name) if decision.division is division else None
             sizes[group.name if group else ""] += len(decision.nodes)
-        texts: dict[type, list[str]] = {drivers.Frozen: [], drivers.Wave: [], type(None): []}
+        texts: dict[str, list[str]] = {"frozen": [], "wave": [], "rest": []}
         for group in division.groups:
             text = f"{group.name} {sizes[group.name]}" if group.declared else str(sizes[group.name])
-            next(own for sort, own in texts.items() if isinstance(group.declared, sort)).append(text)
+            texts[group.sort].append(text)
         if division.groups:
             rows.append((division.policy.name, *(", ".join(each) or "-" for each in texts.values())))
     if rows:
-        yield from ("", *tables.plain(("POLICY", "FROZEN", "WAVES", rollout_groups.REST.upper()), rows))
+        yield from ("", *wording.table(("POLICY", "FROZEN", "WAVES", rollout_groups.REST.upper()), rows))
 
 
-def _problems(view: plan.Plan) -> Iterator[str]:
+def _problems(view: plan.RecipePlan) -> Iterator[str]:
     """Yield the most frequent problems, and the numbers of nodes with other gaps."""
     found = gaps.grouped(view.decisions, is_problem=True)
     shown, more = found[:_REASONS], found[_REASONS:]
@@ -205,7 +205,7 @@ def _number_of_nodes(found: Iterable[gaps.Gaps]) -> str:
     return wording.counted(len({name for one in found for name in one.nodes}), "node")
 
 
-def _nodes(view: plan.Plan) -> list[str]:
+def _nodes(view: plan.RecipePlan) -> list[str]:
     """Return a table of the nodes, nodes with the same components and resources in one row."""
     names: defaultdict[tuple[str, ...], list[str]] = defaultdict(list)
     for decision in view.decisions:
@@ -220,10 +220,10 @@ def _nodes(view: plan.Plan) -> list[str]:
         names[row].extend(decision.names)
     rows = [(*row, str(len(own)), wording.listed(sorted(own), most=_NAMES)) for row, own in sorted(names.items())]
     head = ("POLICY", "POOL", "DRIVER", "DEVICE PLUGIN", "RESOURCES", "NODES", "NAMES")
-    return tables.plain(head, rows) if rows else []
+    return wording.table(head, rows) if rows else []
 
 
-def _pools(view: plan.Plan) -> list[str]:
+def _pools(view: plan.RecipePlan) -> list[str]:
     """Return a table of pools and their nodes, with a line for policies whose new nodes wait for the next compile."""
     counts = image_matrix.counted(view.decisions)
     rows: list[tuple[str, ...]] = []
@@ -235,14 +235,14 @@ def _pools(view: plan.Plan) -> list[str]:
         rows.extend((name, pool.name, str(counts[name, pool.name].total()), of_pool(pool)) for pool in division.pools)
         if division.groups:
             notes.append(f"A node that joins '{name}' is in its group '{rollout_groups.REST}' until the next compile.")
-    return [*tables.plain(("POLICY", "POOL", "NODES", "DRIVER"), rows), *notes] if rows else notes
+    return [*wording.table(("POLICY", "POOL", "NODES", "DRIVER"), rows), *notes] if rows else notes
 
 
-def _images(view: plan.Plan) -> list[str]:
+def _images(view: plan.RecipePlan) -> list[str]:
     """Return a table of the images that have to hold modules, kernel by kernel."""
     found = image_matrix.needs(view.divisions, view.decisions)
     rows = [(need.kernel, need.image, need.policy, str(need.nodes)) for need in found]
-    return tables.plain(("KERNEL", "IMAGE", "POLICY", "NODES"), rows) if rows else []
+    return wording.table(("KERNEL", "IMAGE", "POLICY", "NODES"), rows) if rows else []
 
 
 def driver(decision: plan.Decision) -> str:
@@ -253,7 +253,7 @@ def driver(decision: plan.Decision) -> str:
 def resource(amount: tuple[str, int | None]) -> str:
     """Return a resource with its amount; `?` where only the node knows it."""
     name, count = amount
-    return f"{name.removeprefix(f'{devices.DOMAIN}/')}={'?' if count is None else count}"
+    return f"{name.removeprefix(f'{recipes.DOMAIN}/')}={'?' if count is None else count}"
 
 
 def of_pool(pool: pools.Pool) -> str:

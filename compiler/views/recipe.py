@@ -3,13 +3,11 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from compiler import tables, wording
-from compiler.fleet import stacks
+from compiler import release, wording
 from compiler.formats import canonical
-from compiler.model import base
 from compiler.planning import images
+from compiler.read import recipe as recipe_reader
 from compiler.rendering import layout
-from compiler.schema import recipe_schema
 
 
 def data(recipe: Mapping[str, Any], objects: Iterable[layout.Object]) -> dict[str, Any]:
@@ -36,7 +34,7 @@ def text(recipe: Mapping[str, Any], objects: Iterable[layout.Object]) -> str:
 
 def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> list[str]:
     found = list(rows)
-    return tables.plain(head, found) if found else []
+    return wording.table(head, found) if found else []
 
 
 def _match(match: Mapping[str, Any]) -> str:
@@ -81,13 +79,9 @@ def type_of(schema: Mapping[str, Any]) -> str:
 
 
 def _images(spec: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
-    for name in recipe_schema.programs(spec):
-        if name not in spec.get("images", {}):
-            yield name, images.joined(stacks.program(name))
-    for name, image in spec.get("images", {}).items():
-        version = image.get("version", "latest")
-        parts = {"repository": image.get("repository", base.REPOSITORY), "image": image["image"], "version": version}
-        yield name, images.joined(parts)
+    for name, parts in recipe_reader.images(spec).items():
+        usual = {"repository": release.REPOSITORY, "version": "latest"}
+        yield name, images.reference({**usual, **parts})
 
 
 def _modules(spec: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:

@@ -42,16 +42,16 @@ def require(noun: str, plural: str, wanted: Iterable[str], known: Collection[str
 def restricted(view: plan.Plan, selection: Selection) -> plan.Plan:
     """Return the plans of a cluster with the selected nodes, and the policies that are selected or have one of them.
 
-    Of recipes beside KAE those are left that have any of these.
+    Of the recipes but the built-in one those are left that have any of these.
     """
     if not selection:
         return view
-    stacks = (_restricted(stack, selection) for stack in view.stacks)
-    left = tuple(stack for stack in stacks if stack.decisions or stack.divisions)
-    return dataclasses.replace(_restricted(view, selection), stacks=left)
+    builtin, *others = (_restricted(one, selection) for one in view.recipes)
+    left = (one for one in others if one.decisions or one.divisions)
+    return dataclasses.replace(view, recipes=(builtin, *left))
 
 
-def _restricted(view: plan.Plan, selection: Selection) -> plan.Plan:
+def _restricted(view: plan.RecipePlan, selection: Selection) -> plan.RecipePlan:
     if selection.recipes and view.recipe.name not in selection.recipes:
         return dataclasses.replace(view, decisions=(), divisions=())
     if not dataclasses.replace(selection, recipes=frozenset()):
@@ -62,7 +62,7 @@ def _restricted(view: plan.Plan, selection: Selection) -> plan.Plan:
     return dataclasses.replace(view, decisions=decisions, divisions=divisions)
 
 
-def _selected(view: plan.Plan, selection: Selection) -> Iterable[plan.Decision]:
+def _selected(view: plan.RecipePlan, selection: Selection) -> Iterable[plan.Decision]:
     for decision in view.decisions:
         policy = decision.policy.name if decision.policy else None
         if selection.policies and policy not in selection.policies:

@@ -4,10 +4,13 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from compiler import devices, names, wording
-from compiler.model import driver as drivers
+import msgspec
+
+from compiler import names, wording
+from compiler.fleet import definitions, pods
 from compiler.planning import plan, pools
 from compiler.rendering import ir, pod_values
+from runtime import device_plugin_config, shapes
 
 TEMPLATE = "job.yaml"
 COMPONENT = "smoke"
@@ -16,25 +19,23 @@ _USER = 65532
 """The user of containers that need none of root's rights."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodeTerm:
+class NodeTerm(msgspec.Struct, frozen=True, kw_only=True):
     """NodeSelectorTerm v1 core that names a node."""
 
     matchFields: tuple[ir.Requirement, ...]  # noqa: N815 - as Kubernetes spells it
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Job:
+class Job(msgspec.Struct, frozen=True, kw_only=True):
     """The input of the template."""
 
     name: str
     namespace: str
     image: str
     pull_policy: str
-    pull_secrets: tuple[ir.Reference, ...]
+    pull_secrets: tuple[pods.Reference, ...]
     terms: tuple[ir.Term | NodeTerm, ...]
     """The nodes on which it may run."""
-    tolerations: tuple[ir.Toleration, ...]
+    tolerations: tuple[pods.Toleration, ...]
     limits: ir.Map
     is_root: bool
     """True where the device nodes are root's alone."""
@@ -55,16 +56,16 @@ def of_plan(view: plan.Plan, nodes: Sequence[str] = ()) -> Smoke:
     """Return a Job for each policy and resource of a plan, on any of its nodes; with names, for each of these nodes."""
     places = [
         (decision, node)
-        for decision in view.decisions
+        for decision in view.builtin.decisions
         for node in (decision.names if nodes else ("",))
         if not nodes or node in nodes
     ]
     jobs = {
-        (division.policy.name, resource, node): _job(view, division, resource, node)
+        (division.policy.name, resource, node): _job(view, division, plugin, (resource, node))
         for decision, node in places
-        if (division := decision.division) is not None
+        if (division := decision.division) is not None and (plugin := division.policy.offered) is not None
         for resource, _ in decision.resources
-        if resource not in _VFIO
+        if resource not in _of_guests(decision)
     }
     left_out = dict.fromkeys(sentence for decision, node in places for sentence in _untried(decision, node))
     return Smoke(jobs=tuple(jobs[key] for key in sorted(jobs)), left_out=(*left_out, *_of_recipes(view, nodes)))
@@ -72,13 +73,18 @@ def of_plan(view: plan.Plan, nodes: Sequence[str] = ()) -> Smoke:
 
 def _of_recipes(view: plan.Plan, nodes: Sequence[str]) -> Iterator[str]:
     """Yield a sentence for each policy of another recipe on the nodes: no process of ours can use its devices."""
-    for stack in view.stacks:
+    for stack in view.others:
         places = [item for item in stack.decisions if not nodes or not set(item.names).isdisjoint(nodes)]
         for name in sorted({item.policy.name for item in places if item.policy}):
-            yield f"policy '{name}' of recipe '{stack.recipe.name}': Jobs try the devices of KAE alone"
+            own = view.builtin.recipe.words.software
+            yield f"policy '{name}' of recipe '{stack.recipe.name}': Jobs try the devices of {own} alone"
 
 
-_VFIO = frozenset(kind.vfio_resource for kind in devices.KINDS)
+def _of_guests(decision: plan.Decision) -> frozenset[str]:
+    """Return the resources of a decision that are for virtual machines."""
+    plugin = decision.policy.offered if decision.policy else None
+    offered = plugin.resources if plugin else ()
+    return frozenset(one.name for one in offered if isinstance(one, device_plugin_config.Vfio))
 
 
 def _untried(decision: plan.Decision, node: str) -> Iterator[str]:
@@ -87,25 +93,24 @@ def _untried(decision: plan.Decision, node: str) -> Iterator[str]:
         expected = "the plan expects no device" if decision.device_plugin.image else decision.device_plugin.reason
         yield f"{node or wording.nodes(decision.names)}: {expected}"
     for resource, _ in decision.resources:
-        if resource in _VFIO:
+        if resource in _of_guests(decision):
             yield f"{resource}, which is for virtual machines: no process can start a queue of it"
 
 
-def _job(view: plan.Plan, division: pools.Division, resource: str, node: str) -> Job:
-    policy, spec = division.policy, view.cluster.spec
-    plugin = policy.spec.devicePlugin
+def _job(view: plan.Plan, division: pools.Division, plugin: definitions.Plugin, place: tuple[str, str]) -> Job:
+    (resource, node), policy, spec = place, division.policy, view.cluster.spec
     end = f"-{hashlib.sha256(node.encode()).hexdigest()[:8]}" if node else ""
-    given = policy.spec.driver.deviceNodes if policy.spec.driver.enabled else plugin.deviceNodes
+    given = policy.installed.device_nodes if policy.installed else plugin.device_nodes
     is_root = _is_roots(given)
     chosen_by_platform = is_root or spec.platform == "openshift"
     return Job(
         name=f"{names.SMOKE}-{policy.name}-{resource.rpartition('.')[2]}{end}",
         namespace=spec.namespace,
         image=division.device_plugin_image,
-        pull_policy=plugin.pullPolicy,
-        pull_secrets=pod_values.references(plugin.pullSecrets),
+        pull_policy=plugin.container.pull_policy,
+        pull_secrets=plugin.container.pull_secrets,
         terms=(_named(node),) if node else tuple(map(pod_values.term, division.device_plugin_terms)),
-        tolerations=tuple(map(pod_values.toleration, policy.spec.daemonSets.tolerations)),
+        tolerations=policy.pods.tolerations,
         limits=ir.mapping([(resource, 1)]),
         is_root=is_root,
         user=None if chosen_by_platform else _USER,
@@ -117,7 +122,7 @@ def _named(node: str) -> NodeTerm:
     return NodeTerm(matchFields=(ir.Requirement(key="metadata.name", operator="In", values=(node,)),))
 
 
-def _is_roots(given: drivers.DeviceNodes | None) -> bool:
+def _is_roots(given: shapes.DeviceNodes | None) -> bool:
     """Return whether only root may open the device nodes; a driver that others installed leaves them at 0600."""
     return given is None or (given.mode == "0660" and given.group is None)
 

@@ -2,8 +2,7 @@
 
 from dataclasses import dataclass
 
-from device_plugin.host import sysfs
-from device_plugin.host.recipe import groups, resources
+from device_plugin.host import char_groups, resources, sysfs
 
 _PASSED_ON = ("vfio-pci", "hisi_acc_vfio_pci")
 """Drivers that hand a function to a virtual machine; the second is HiSilicon's own, for live migration."""
@@ -37,7 +36,7 @@ def withheld(function: sysfs.Function) -> str | None:
     """Return why a function is not advertised, in a sentence; None when it is."""
     if function.vfs:
         return f"Its {function.vfs} virtual functions are offered in its place."
-    if function.kind.mode == "vfio":
+    if function.kind.vfio:
         bound = f"bound to {function.driver}" if function.driver else "bound to no driver"
         return None if function.driver in _PASSED_ON else f"It is {bound}; vfio offers functions of vfio-pci alone."
     if function.driver in _PASSED_ON:
@@ -52,7 +51,7 @@ def reasons(function: sysfs.Function, *, changing: bool) -> tuple[Reason, ...]:
     """
     if function.unreadable:
         own = [UNREADABLE]
-    elif function.kind.mode == "vfio":
+    elif function.kind.vfio:
         own = _of_group(function.group)
     elif function.entry is None:
         own = [_without_entry(function)]
@@ -63,12 +62,12 @@ def reasons(function: sysfs.Function, *, changing: bool) -> tuple[Reason, ...]:
 
 
 def of_resource(found: resources.OnHost, *, changing: bool) -> tuple[Reason, ...]:
-    """Return the reasons for which no device of a recipe's resource is healthy."""
+    """Return the reasons for which no device of a resource is healthy."""
     reasons = [UNANSWERED] if found.silent else [Reason(code="Missing", text=text) for text in found.lacks]
     return (*reasons, CHANGING) if changing else tuple(reasons)
 
 
-def of_group_nodes(group: groups.Group) -> tuple[Reason, ...]:
+def of_group_nodes(group: char_groups.Group) -> tuple[Reason, ...]:
     """Return the reasons for which a device of the class char is unhealthy."""
     reasons = []
     for node in group.nodes:
@@ -84,7 +83,7 @@ def usable(function: sysfs.Function) -> bool:
     """Return whether a container can start with the function: its entry is complete and its device node exists."""
     if function.unreadable:
         return False
-    if function.kind.mode == "vfio":
+    if function.kind.vfio:
         return not _of_group(function.group)
     entry = function.entry
     return entry is not None and not entry.missing and entry.node_state == "there"
@@ -114,8 +113,8 @@ def _of_node(node: str, state: str, owner: str) -> list[Reason]:
 
 def _without_entry(function: sysfs.Function) -> Reason:
     if function.driver is None:
-        # The driver of a recipe's kind may be any.
-        should = "" if function.kind.vendor else f"; {function.kind.module} should be"
+        module = function.kind.pci.module
+        should = f"; {module} should be" if module else ""
         return Reason(code="NoDriver", text=f"No driver is bound to it{should}.")
     return Reason(
         code="NoEntry",

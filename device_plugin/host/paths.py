@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from runtime import pci, shapes
+from device_plugin import served
+from runtime import pci
 
 CONTAINER_RUN = "/run/kae"
 """The folder of all injected files in a container, wherever --run-dir lies on the host."""
@@ -19,15 +20,14 @@ class Paths:
     sysfs: Path
     dev: Path
     run: Path
-    """/run/kae, or that of a recipe; mounted under its own name, as answers to the kubelet name it for the host."""
+    """The recipe's own; mounted under its own name, as answers to the kubelet name it for the host."""
     kubelet: Path
-    stack: str = "kae"
-    """The name of the recipe."""
+    recipe: str
 
     @property
     def sockets(self) -> Path:
         """Return the plugin's own folder where the kubelet looks for sockets; it may remove every socket in there."""
-        return self.kubelet / "plugins_registry" / self.stack
+        return self.kubelet / "plugins_registry" / self.recipe
 
     def on_host(self, path: str) -> Path:
         """Return the place at which the program sees a path of the host; folders are mounted beside the host's /dev."""
@@ -39,7 +39,7 @@ class Paths:
         """Return the folder of the links to device nodes."""
         return self.run / "dev"
 
-    def link(self, kind: shapes.Kind, address: str) -> Path:
+    def link(self, kind: served.Kind, address: str) -> Path:
         """Return the link to the device node of a function."""
         return self.links / link_name(kind, address)
 
@@ -55,7 +55,7 @@ class Paths:
 
     @property
     def files(self) -> Path:
-        """Return the folder of a recipe's files with a text, which containers get."""
+        """Return the folder of the files with a text, which containers get."""
         return self.run / "files"
 
     def group_link(self, resource: str, device: str, index: int) -> Path:
@@ -100,15 +100,15 @@ def number(address: str) -> int:
     return domain << 16 | bus << 8 | device << 3 | function
 
 
-def published_name(module: str, address: str) -> str:
+def published_name(stem: str, address: str) -> str:
     """Return the name of a device in containers, below /dev and /sys/class/uacce."""
-    return f"{module}-{number(address)}"
+    return f"{stem}-{number(address)}"
 
 
-def link_name(kind: shapes.Kind, address: str) -> str:
+def link_name(kind: served.Kind, address: str) -> str:
     """Return the name of the link to a function's device node.
 
     The kubelet replays an answer for as long as the pod lives, and meanwhile the address may get another kind or mode.
     """
-    name = published_name(kind.module, address)
-    return f"vfio-{name}" if kind.mode == "vfio" else name
+    name = published_name(kind.stem, address)
+    return f"vfio-{name}" if kind.vfio else name

@@ -21,9 +21,9 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 
 import msgspec
 
-from device_plugin import config
-from device_plugin.host import libraries, paths, reading_process, sysfs
-from device_plugin.host.recipe import resources
+from device_plugin import served
+from device_plugin.host import libraries, paths, reading_process, resources, sysfs
+from runtime import device_plugin_config as config
 from runtime import errors, pci
 
 LOG = logging.getLogger(__name__)
@@ -46,13 +46,13 @@ class Reader:
 
     def __init__(self, where: paths.Paths, settings: config.Config, patience_s: float = PATIENCE_S) -> None:
         self._where = where
-        self._settings = settings
+        self._kinds = served.kinds(settings)
+        self._resources = settings.resources
         self._patience_s = patience_s
         self._bus: Sequence[str] = ()
         self._known: dict[str, sysfs.Function | sysfs.Stranger] = {}
-        self._functions = settings.functions
-        self._resources = {resource.name: resources.OnHost() for resource in settings.resources}
-        self._lacks: str | None = None
+        self._on_host = {resource.name: resources.OnHost() for resource in settings.resources}
+        self._lacks: Sequence[str] = ()
         self._whole = False
         self._hanging: dict[str, _Walk] = {}
         other_process()
@@ -62,34 +62,31 @@ class Reader:
 
         Raises `errors.Failure` when the PCI bus itself cannot be listed.
         """
-        if self._functions:
+        if self._kinds:
             await self._wait(await self._walk([reading_process.BUS]))
         if reading_process.BUS in self._hanging:
             raise errors.Failure(f"'{self._where.sysfs / 'bus/pci/devices'}' cannot be listed: the read hangs.")
         self._known = {address: self._known[address] for address in self._bus if address in self._known}
-        waiting = await self._walk([*self._bus, reading_process.LIBRARIES, *map(_resource, self._resources)])
+        waiting = await self._walk([*self._bus, reading_process.LIBRARIES, *map(_resource, self._on_host)])
         if waiting and self._whole:
             yield self.scan()
         await self._wait(waiting)
         self._whole = True
         yield self.scan()
 
-    async def read(self, addresses: Iterable[str]) -> dict[str, sysfs.Function | None]:
-        """Return the functions at these addresses; None where none of a served kind is."""
+    async def read(
+        self, resource: str, addresses: Iterable[str]
+    ) -> tuple[resources.OnHost, dict[str, sysfs.Function | None]]:
+        """Return what the host has of a resource, and the functions at these addresses; None where none is served."""
         wanted = sorted(addresses)
-        await self._wait(await self._walk(wanted))
-        return {address: self._function(address) for address in wanted}
-
-    async def read_resource(self, name: str) -> resources.OnHost:
-        """Return what the host has of a recipe's resource."""
-        await self._wait(await self._walk([_resource(name)]))
-        return self.on_host()[name]
+        await self._wait(await self._walk([_resource(resource), *wanted]))
+        return self.on_host()[resource], {address: self._function(address) for address in wanted}
 
     def on_host(self) -> dict[str, resources.OnHost]:
-        """Return what is known now of the recipe's resources."""
+        """Return what is known now of the resources."""
         return {
             name: dataclasses.replace(found, silent=True) if _resource(name) in self._hanging else found
-            for name, found in self._resources.items()
+            for name, found in self._on_host.items()
         }
 
     def scan(self) -> sysfs.Scan:
@@ -106,11 +103,11 @@ class Reader:
         return dataclasses.replace(found, unreadable=True) if address in self._hanging else found
 
     @property
-    def lacking_libraries(self) -> str | None:
+    def lacking_libraries(self) -> Sequence[str]:
         """Return what the host's libraries lack, as `libraries.missing` does."""
         if reading_process.LIBRARIES in self._hanging:
-            place = libraries.folder(self._settings.inject)
-            return f"'{place}' of the host does not answer: is its file system there?"
+            places = libraries.folders(self._resources)
+            return [f"'{place}' of the host does not answer: is its file system there?" for place in places]
         return self._lacks
 
     async def _walk(self, names: Iterable[str]) -> "list[tuple[str, _Walk]]":
@@ -119,14 +116,7 @@ class Reader:
         if not rest:
             return []
         walk = await _begun(
-            reading_process.Request(
-                where=self._where,
-                vendor=self._settings.vendor,
-                kinds=self._functions,
-                inject=self._settings.inject,
-                resources=self._settings.resources,
-                names=rest,
-            )
+            reading_process.Request(where=self._where, kinds=self._kinds, resources=self._resources, names=rest)
         )
         for index, name in enumerate(rest):
             answer = await walk.answer(self._patience_s * _HANDOVER)
@@ -156,7 +146,7 @@ class Reader:
         elif name == reading_process.LIBRARIES:
             self._lacks = answer.lacks
         elif answer.on_host is not None:
-            self._resources[name.removeprefix(reading_process.RESOURCE)] = answer.on_host
+            self._on_host[name.removeprefix(reading_process.RESOURCE)] = answer.on_host
         elif (found := answer.function or answer.stranger) is not None:
             self._known[name] = found
         else:

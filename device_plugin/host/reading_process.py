@@ -14,10 +14,10 @@ import traceback
 
 import msgspec
 
-from device_plugin import config
-from device_plugin.host import libraries, paths, sysfs
-from device_plugin.host.recipe import resources
-from runtime import pci, shapes
+from device_plugin import served
+from device_plugin.host import libraries, paths, resources, sysfs
+from runtime import device_plugin_config as config
+from runtime import pci
 
 BUS = "bus"
 """Asks for the addresses on the PCI bus."""
@@ -25,18 +25,15 @@ BUS = "bus"
 LIBRARIES = "libraries"
 """Asks for what the host's KAE libraries lack: they may be on a network file system."""
 
-
 RESOURCE = "resource "
-"""Before the name of a recipe's resource, asks for what the host has of it: files may be on such a file system, too."""
+"""Before the name of a resource, asks for what the host has of it: files may be on such a file system, too."""
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
     """What a walk reads: addresses of PCI functions, `BUS`, `LIBRARIES` and resources, one after the other."""
 
     where: paths.Paths
-    vendor: str
-    kinds: tuple[shapes.Kind, ...]
-    inject: config.Inject
+    kinds: tuple[served.Kind, ...]
     resources: tuple[config.AnyResource, ...]
     names: list[str]
 
@@ -47,7 +44,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     function: sysfs.Function | None = None
     stranger: sysfs.Stranger | None = None
     addresses: list[str] = []
-    lacks: str | None = None
+    lacks: list[str] = []
     on_host: resources.OnHost | None = None
     error: str | None = None
     """The traceback of a bug."""
@@ -84,12 +81,12 @@ def _answer(request: Request, name: str) -> Answer:
         if name == BUS:
             return Answer(addresses=pci.addresses(request.where.sysfs))
         if name == LIBRARIES:
-            return Answer(lacks=libraries.missing(request.where, request.inject))
+            return Answer(lacks=libraries.missing(request.where, request.resources))
         if name.startswith(RESOURCE):
             wanted = name.removeprefix(RESOURCE)
             (resource,) = (each for each in request.resources if each.name == wanted)
             return Answer(on_host=resources.read(request.where, resource))
-        found = sysfs.read(request.where, request.vendor, request.kinds, name)
+        found = sysfs.read(request.where, request.kinds, name)
     except Exception:
         return Answer(error=traceback.format_exc())
     return Answer(stranger=found) if isinstance(found, sysfs.Stranger) else Answer(function=found)

@@ -7,12 +7,13 @@ attrs/. Any file here may vanish between two reads, so every read may return Non
 import os
 import re
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from device_plugin import served
 from device_plugin.host import paths
-from runtime import pci, readings, shapes
+from runtime import pci, readings
 
 _NEEDED = ("api", "flags", "algorithms", "available_instances")
 """The attributes that libwd needs of an entry; the driver creates them all before it announces the entry."""
@@ -61,7 +62,7 @@ class Function:
     """A PCI function of a served kind."""
 
     address: str
-    kind: shapes.Kind
+    kind: served.Kind
     virtual: bool
     driver: str | None
     numa_node: int | None
@@ -76,16 +77,17 @@ class Function:
     @property
     def node(self) -> str | None:
         """Return the device node's path below /dev."""
-        if self.kind.mode == "vfio":
+        if self.kind.vfio:
             return f"vfio/{self.group.number}" if self.group is not None else None
         return self.entry.node if self.entry is not None else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stranger:
-    """A function of the vendor with an entry, whose kind the policy does not serve."""
+    """A function of a vendor of the kinds with an entry, whose own kind the policy does not serve."""
 
     address: str
+    vendor: str
     device: str
     entry: str
 
@@ -103,14 +105,18 @@ class Scan:
     """The addresses of functions of which nothing is known, as a read of them hangs."""
 
 
-def read(where: paths.Paths, vendor: str, kinds: tuple[shapes.Kind, ...], address: str) -> Function | Stranger | None:
-    """Return the function of the vendor at an address; None when none is there."""
-    seen = pci.read(where.sysfs, vendor, kinds, address)
+def read(where: paths.Paths, kinds: Sequence[served.Kind], address: str) -> Function | Stranger | None:
+    """Return the function of a vendor of the kinds at an address; None when none is there."""
+    seen = pci.read(where.sysfs, [kind.pci for kind in kinds], address)
     if seen is None:
         return None
-    if seen.kind is not None:
-        return _function(where, seen, seen.kind)
-    return Stranger(address=address, device=seen.device, entry=seen.entry.name) if seen.entry is not None else None
+    for kind in kinds:
+        if kind.pci is seen.kind:
+            return _function(where, seen, kind)
+    if seen.entry is None:
+        return None
+    vendor = readings.hexadecimal(seen.folder / "vendor") or ""
+    return Stranger(address=address, vendor=vendor, device=seen.device, entry=seen.entry.name)
 
 
 def scan(where: paths.Paths, found: Iterable[Function | Stranger | None], silent: Iterable[str] = ()) -> Scan:
@@ -130,7 +136,7 @@ def is_current(where: paths.Paths, function: Function) -> bool:
 
     Names of entries and numbers of groups are given anew: to other functions, too.
     """
-    if function.kind.mode == "vfio":
+    if function.kind.vfio:
         group = function.group
         return group is not None and os.path.lexists(
             f"{where.sysfs}/kernel/iommu_groups/{group.number}/devices/{function.address}"
@@ -138,7 +144,7 @@ def is_current(where: paths.Paths, function: Function) -> bool:
     return function.entry is not None and os.path.lexists(f"{where.sysfs}/{function.entry.folder}")
 
 
-def _function(where: paths.Paths, seen: pci.Function, kind: shapes.Kind) -> Function | None:
+def _function(where: paths.Paths, seen: pci.Function, kind: served.Kind) -> Function | None:
     numa_node = readings.integer(seen.folder / "numa_node")
     function = Function(
         address=seen.address,
@@ -149,7 +155,7 @@ def _function(where: paths.Paths, seen: pci.Function, kind: shapes.Kind) -> Func
         numa_node=numa_node if numa_node is not None and numa_node >= 0 else None,
         vfs=seen.vfs,
         entry=_entry(where, seen.entry) if seen.entry else None,
-        group=_group(where, seen) if kind.mode == "vfio" else None,
+        group=_group(where, seen) if kind.vfio else None,
     )
     # It was unplugged during the reads, so the values are worthless.
     return function if seen.folder.exists() else None

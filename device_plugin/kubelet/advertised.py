@@ -3,26 +3,36 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from device_plugin import config
-from device_plugin.host import health, sysfs
-from device_plugin.host.recipe import groups, resources
+from device_plugin.host import char_groups, health, resources, sysfs
+from runtime import device_plugin_config as config
 
 _SEPARATOR = "::"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Device:
-    """An advertised function, and the reasons why it is unhealthy."""
+class _Judged:
+    """What is advertised, and the reasons why it is unhealthy."""
 
-    function: sysfs.Function
     reasons: tuple[health.Reason, ...]
-    companions: tuple[str, ...] = ()
-    """The addresses of functions that come with it, in one IOMMU group."""
 
     @property
     def healthy(self) -> bool:
         """Return whether the kubelet may give it to a container."""
         return not self.reasons
+
+    @property
+    def why(self) -> tuple[str, ...]:
+        """Return the reasons in sentences."""
+        return tuple(reason.text for reason in self.reasons)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Device(_Judged):
+    """An advertised function."""
+
+    function: sysfs.Function
+    companions: tuple[str, ...] = ()
+    """The addresses of functions that come with it, in one IOMMU group."""
 
     @property
     def resource(self) -> str:
@@ -41,18 +51,17 @@ class Device:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Unit:
+class Unit(_Judged):
     """What is advertised of a resource without PCI functions: a group of device nodes, or all of its tokens."""
 
     resource: str
     ids: tuple[str, ...]
-    reasons: tuple[health.Reason, ...]
-    group: groups.Group | None = None
+    group: char_groups.Group | None = None
 
     @property
-    def healthy(self) -> bool:
-        """Return whether the kubelet may give it to a container."""
-        return not self.reasons
+    def nodes(self) -> tuple[str, ...] | None:
+        """Return the paths of its nodes on the host; None of tokens."""
+        return tuple(node.path for node in self.group.nodes) if self.group is not None else None
 
     @property
     def numa_node(self) -> int | None:
@@ -92,11 +101,11 @@ def split(
 
 
 def _companions(function: sysfs.Function, known: Mapping[str, sysfs.Function]) -> tuple[str, ...]:
-    """Return the other functions of a recipe's kind in a group of functions that all are offered by vfio.
+    """Return the other functions of its kind in a group of functions that all are offered by vfio.
 
-    Who opens the group gets all of them, and so they are one device.
+    Who opens the group gets all of them, and so they are one device; those of a kind with a known module never are.
     """
-    if not function.kind.vendor or function.group is None:
+    if function.kind.pci.module or function.group is None:
         return ()
     others = [known.get(address) for address in function.group.others]
     if all(other is not None and other.kind == function.kind and not health.withheld(other) for other in others):
@@ -113,25 +122,29 @@ def _without_others(function: sysfs.Function) -> sysfs.Function:
 def reasons(
     function: sysfs.Function, on_host: Mapping[str, resources.OnHost], *, changing: bool
 ) -> tuple[health.Reason, ...]:
-    """Return the reasons why a function is unhealthy, with those of its recipe's resource."""
-    found = on_host.get(function.kind.resource, resources.OnHost())
-    return (*health.of_resource(found, changing=False), *health.reasons(function, changing=changing))
+    """Return the reasons why a function is unhealthy, with those of its resource."""
+    of_resource = health.of_resource(on_host[function.kind.resource], changing=False)
+    return (*of_resource, *health.reasons(function, changing=changing))
 
 
 def units(
-    resource: config.AnyResource, found: resources.OnHost, known: Iterable[Unit], *, changing: bool
+    settings: config.Config, on_host: Mapping[str, resources.OnHost], known: Iterable[Unit], *, changing: bool
 ) -> Iterator[Unit]:
-    """Yield what is advertised of a token or char resource; `known` is what was, before its driver is changed."""
-    common = health.of_resource(found, changing=changing)
-    if isinstance(resource, config.Token):
-        yield Unit(resource=resource.name, ids=tuple(map(str, range(resource.count))), reasons=common)
-    elif isinstance(resource, config.Char):
-        there = {group.id: group for group in found.devices}
-        # Meanwhile its nodes vanish, and it is no use to tell the kubelet that the devices are gone.
-        gone = [unit.group for unit in known if changing and unit.group is not None and unit.group.id not in there]
-        for group in (*there.values(), *gone):
-            own = health.of_group_nodes(group)
-            yield Unit(resource=resource.name, ids=(group.id,), reasons=(*own, *common), group=group)
+    """Yield what is advertised of token and char resources; `known` is what was, before their driver is changed."""
+    for resource in settings.resources:
+        name, found = resource.name, on_host[resource.name]
+        common = health.of_resource(found, changing=changing)
+        if isinstance(resource, config.Token):
+            yield Unit(resource=name, ids=tuple(map(str, range(resource.count))), reasons=common)
+        elif isinstance(resource, config.Char):
+            groups = {group.id: group for group in found.devices}
+            if changing:
+                # Meanwhile its nodes vanish, and it is no use to tell the kubelet that the devices are gone.
+                before = [unit.group for unit in known if unit.resource == name and unit.group is not None]
+                groups |= {group.id: group for group in before if group.id not in groups}
+            for group in groups.values():
+                own = health.of_group_nodes(group)
+                yield Unit(resource=name, ids=(group.id,), reasons=(*own, *common), group=group)
 
 
 def replicas(devices: Iterable[AnyDevice], count: int, numa_nodes: frozenset[int]) -> tuple[Replica, ...]:
@@ -158,11 +171,3 @@ def replica_id(device: str, index: int) -> str:
 def address_of(replica: str) -> str:
     """Return the id of the device, mostly a PCI address, in the id of a share."""
     return replica.partition(_SEPARATOR)[0]
-
-
-def by_resource(devices: Iterable[AnyDevice]) -> Mapping[str, tuple[AnyDevice, ...]]:
-    """Return the devices of each resource, in the order given."""
-    found: dict[str, list[AnyDevice]] = {}
-    for device in devices:
-        found.setdefault(device.resource, []).append(device)
-    return {resource: tuple(of_resource) for resource, of_resource in found.items()}

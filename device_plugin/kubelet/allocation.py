@@ -1,4 +1,4 @@
-"""The answer to Allocate: a pure function of the devices' PCI addresses and the config.
+"""The answer to Allocate: a pure function of the devices' ids, the config, and the files that it names on the host.
 
 The same devices give the same answer: the kubelet asks twice for a pod with init containers, and keeps the first answer
 for every restart. Several resources in one container give equal mounts for equal paths, so that none conflicts.
@@ -6,115 +6,107 @@ for every restart. Several resources in one container give equal mounts for equa
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
-from device_plugin import config
 from device_plugin.api import deviceplugin_v1beta1_pb2 as api
-from device_plugin.host import paths, sysfs
-from device_plugin.host.recipe import groups, resources
+from device_plugin.host import paths, resources, sysfs
 from device_plugin.kubelet import advertised, openssl
+from runtime import device_plugin_config as config
 
 
 def answer(
-    where: paths.Paths, inject: config.Inject, devices: Sequence[advertised.Device]
-) -> api.ContainerAllocateResponse:
-    """Return the answer for one container; several shares of a device are one device."""
-    distinct = {device.function.address: device for device in devices}
-    if any(device.function.kind.mode == "vfio" for device in devices):
-        return _groups(where, inject, [distinct[address] for address in sorted(distinct)])
-    response = api.ContainerAllocateResponse()
-    for address in sorted(distinct):
-        response.devices.append(_node(where, inject, distinct[address].function))
-    if inject.mask_sysfs:
-        response.mounts.extend(_masks(where, [distinct[address] for address in sorted(distinct)]))
-    if inject.libraries:
-        if inject.libraries_path is None:
-            response.mounts.append(_mount(paths.LIBRARIES, paths.LIBRARIES))
-        else:
-            response.mounts.append(_mount(f"{paths.LIBRARIES}/lib", inject.libraries_path))
-        response.envs["LD_LIBRARY_PATH"] = f"{paths.LIBRARIES}/lib"
-    if inject.openssl_conf is not None:
-        variant = openssl.Variant(generation=inject.openssl_conf, libraries=inject.libraries)
-        response.mounts.append(_mount(openssl.FOLDER, str(where.openssl / variant.name)))
-        response.envs["OPENSSL_CONF"] = f"{openssl.FOLDER}/openssl.cnf"
-    response.mounts.extend(_mount(inside, host) for inside, host in sorted((inject.mounts or {}).items()))
-    response.envs.update(inject.env or {})
-    return response
-
-
-def _groups(
-    where: paths.Paths, inject: config.Inject, devices: Sequence[advertised.Device]
-) -> api.ContainerAllocateResponse:
-    """Return the answer for functions that are bound to vfio-pci: their groups, and their addresses as variables.
-
-    Programs find the addresses in PCIDEVICE_<resource> (SR-IOV network device plugin), KubeVirt, where a host device
-    has an externalResourceProvider, in PCI_RESOURCE_<resource> (ResourceNameToEnvVar of its pkg/util).
-    """
-    response = api.ContainerAllocateResponse()
-    response.devices.append(_device("/dev/vfio/vfio", "/dev/vfio/vfio"))
-    for device in devices:
-        response.devices.append(_node(where, inject, device.function))
-    name = re.sub("[^A-Z0-9]", "_", devices[0].resource.upper())
-    for prefix in ("PCIDEVICE", "PCI_RESOURCE"):
-        addresses = (address for device in devices for address in (device.function.address, *device.companions))
-        response.envs[f"{prefix}_{name}"] = ",".join(addresses)
-    return response
-
-
-def add(
-    response: api.ContainerAllocateResponse,
     where: paths.Paths,
     resource: config.AnyResource,
-    found: tuple[Sequence[groups.Group], resources.OnHost],
-) -> str | None:
-    """Add a recipe's device nodes and what it injects; return a path in the container that would be two things."""
-    of_class_char, on_host = found
-    for group in of_class_char:
-        for index, node in enumerate(group.nodes):
-            host = str(where.group_link(resource.name, group.id, index)) if group.by_address else node.path
-            response.devices.append(_device(node.container, host, node.permissions))
+    devices: Sequence[advertised.AnyDevice],
+    on_host: resources.OnHost,
+) -> api.ContainerAllocateResponse:
+    """Return the answer for one container, for distinct devices in the order of their ids."""
+    response = api.ContainerAllocateResponse()
+    functions = [device for device in devices if isinstance(device, advertised.Device)]
+    if isinstance(resource, config.Vfio):
+        response.devices.append(_device("/dev/vfio/vfio", "/dev/vfio/vfio"))
+        response.envs.update(_addresses(resource.name, functions))
+    for function in (device.function for device in functions):
+        link = where.link(function.kind, function.address)
+        response.devices.append(_device(container_node(function), str(link)))
+    for device in devices:
+        if isinstance(device, advertised.Unit):
+            response.devices.extend(_group_nodes(where, device))
+    if isinstance(resource, config.Uacce) and resource.mask_sysfs:
+        response.mounts.extend(_masks(where, functions))
+    # A virtual machine has a user space of its own.
+    if not isinstance(resource, config.Vfio):
+        _add_user_space(response, where, resource.inject)
     response.devices.extend(_device(node.container, node.path, node.permissions) for node in on_host.nodes)
     response.mounts.extend(_mount(mount.container, mount.path, read_only=mount.read_only) for mount in on_host.mounts)
-    for file in resource.inject.files:
-        response.mounts.append(_mount(file.as_, str(where.files / file.name)))
+    response.mounts.extend(_mount(file.as_, str(where.files / file.name)) for file in resource.inject.files)
     response.envs.update(resource.inject.env)
     if resource.inject.preload:
         response.envs["LD_PRELOAD"] = ":".join(resource.inject.preload)
-    return _without_repetitions(response)
-
-
-def _without_repetitions(response: api.ContainerAllocateResponse) -> str | None:
-    """Keep one of equal device nodes, which devices may share; return a path in the container of different ones."""
-    devices = {(device.container_path, device.host_path): device for device in response.devices}
+    # Devices may share nodes.
+    distinct = {(device.container_path, device.host_path): device for device in response.devices}
     del response.devices[:]
-    response.devices.extend(devices.values())
+    response.devices.extend(distinct.values())
+    return response
+
+
+def crowded(response: api.ContainerAllocateResponse) -> str | None:
+    """Return a path in the container that would be two things."""
     counts = Counter(part.container_path for parts in (response.devices, response.mounts) for part in parts)
     return next((place for place, count in counts.items() if count > 1), None)
 
 
-def container_node(inject: config.Inject, function: sysfs.Function) -> str:
+def container_node(function: sysfs.Function) -> str:
     """Return the path of a function's node in containers."""
     # Without masks a container sees the kernel's own names, and libwd opens what they say.
-    if function.node and (function.kind.mode == "vfio" or not inject.mask_sysfs):
+    if function.node and not function.kind.masked:
         return f"/dev/{function.node}"
-    return f"/dev/{paths.published_name(function.kind.module, function.address)}"
+    return f"/dev/{paths.published_name(function.kind.stem, function.address)}"
 
 
-def _node(where: paths.Paths, inject: config.Inject, function: sysfs.Function) -> api.DeviceSpec:
-    return _device(container_node(inject, function), str(where.link(function.kind, function.address)))
+def _addresses(resource: str, devices: Sequence[advertised.Device]) -> Iterator[tuple[str, str]]:
+    """Yield the variables with the addresses of functions that are bound to vfio-pci.
+
+    Programs find the addresses in PCIDEVICE_<resource> (SR-IOV network device plugin), KubeVirt, where a host device
+    has an externalResourceProvider, in PCI_RESOURCE_<resource> (ResourceNameToEnvVar of its pkg/util).
+    """
+    name = re.sub("[^A-Z0-9]", "_", resource.upper())
+    addresses = [address for device in devices for address in (device.function.address, *device.companions)]
+    for prefix in ("PCIDEVICE", "PCI_RESOURCE"):
+        yield f"{prefix}_{name}", ",".join(addresses)
+
+
+def _group_nodes(where: paths.Paths, unit: advertised.Unit) -> Iterator[api.DeviceSpec]:
+    if unit.group is not None:
+        for index, node in enumerate(unit.group.nodes):
+            link = where.group_link(unit.resource, unit.group.id, index)
+            yield _device(node.container, str(link) if unit.group.by_address else node.path, node.permissions)
+
+
+def _masks(where: paths.Paths, devices: Sequence[advertised.Device]) -> Iterator[api.Mount]:
+    yield _mount("/sys/class/uacce", str(where.shown))
+    for device in devices:
+        name = paths.published_name(device.function.kind.stem, device.function.address)
+        yield _mount(f"{paths.CONTAINER_RUN}/uacce/given/{name}", str(where.given / name))
+
+
+def _add_user_space(response: api.ContainerAllocateResponse, where: paths.Paths, inject: config.Inject) -> None:
+    """Add the host's libraries, and the openssl.cnf that loads the engine."""
+    if inject.libraries is not None:
+        path = inject.libraries.path
+        response.mounts.append(
+            _mount(paths.LIBRARIES, paths.LIBRARIES) if path is None else _mount(f"{paths.LIBRARIES}/lib", path)
+        )
+        response.envs["LD_LIBRARY_PATH"] = f"{paths.LIBRARIES}/lib"
+    if inject.openssl is not None and inject.openssl.conf is not None:
+        variant = openssl.Variant(generation=inject.openssl.conf, libraries=inject.libraries is not None)
+        response.mounts.append(_mount(openssl.FOLDER, str(where.openssl / variant.name)))
+        response.envs["OPENSSL_CONF"] = f"{openssl.FOLDER}/openssl.cnf"
 
 
 def _device(container: str, host: str, permissions: str = "rw") -> api.DeviceSpec:
     # libwd opens it to read and to write; making nodes (m) is of no use.
     return api.DeviceSpec(container_path=container, host_path=host, permissions=permissions)
-
-
-def _masks(where: paths.Paths, devices: Sequence[advertised.Device]) -> list[api.Mount]:
-    names = [paths.published_name(device.function.kind.module, device.function.address) for device in devices]
-    return [
-        _mount("/sys/class/uacce", str(where.shown)),
-        *(_mount(f"{paths.CONTAINER_RUN}/uacce/given/{name}", str(where.given / name)) for name in names),
-    ]
 
 
 def _mount(container: str, host: str, *, read_only: bool = True) -> api.Mount:

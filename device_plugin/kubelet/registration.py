@@ -9,6 +9,7 @@ reused: a gRPC server that ends removes the file at its path, and a kubelet refu
 import asyncio
 import contextlib
 import logging
+import re
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -20,6 +21,7 @@ from device_plugin.api import deviceplugin_v1beta1_pb2_grpc as api_grpc
 from device_plugin.api import pluginregistration_v1_pb2_grpc as registry_grpc
 from device_plugin.host import paths
 from device_plugin.kubelet import device_list, service
+from runtime import device_plugin_config as config
 from runtime import errors
 
 LOG = logging.getLogger(__name__)
@@ -68,16 +70,20 @@ class Registration:
     """Keep one resource registered with the kubelet, as long as `run` runs."""
 
     def __init__(
-        self, where: paths.Paths, name: str, resource: str, plugin: service.DevicePlugin, shown: device_list.DeviceList
+        self,
+        where: paths.Paths,
+        resource: config.Resource,
+        plugin: service.DevicePlugin,
+        shown: device_list.DeviceList,
     ) -> None:
-        self.resource = resource
+        self.resource = resource.name
         self.devices = shown
         self.results = {"succeeded": 0, "failed": 0}
         """The number of registrations that succeeded and failed."""
         self.changed: Callable[[], None] | None = None
         """Called when a kubelet opens or closes its stream."""
         self._sockets = where.sockets
-        self._name = name
+        self._name = socket_name(resource)
         self._plugin = plugin
         self._socket: _Socket | None = None
         self._refusals = 0
@@ -150,6 +156,11 @@ class Registration:
                 self._socket.lose("The kubelet's stream ended.")
         if self.changed is not None:
             self.changed()
+
+
+def socket_name(resource: config.Resource) -> str:
+    """Return the beginning of the names of a resource's sockets: short, as the path of a socket is."""
+    return resource.socket or re.sub("[^a-z0-9-]", "-", resource.name.partition("/")[2].lower())[:24]
 
 
 def clear(where: paths.Paths) -> None:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 import grpc
 from grpc import aio
 
-from device_plugin import config
 from device_plugin.api import deviceplugin_v1beta1_pb2 as api
 from device_plugin.api import deviceplugin_v1beta1_pb2_grpc as api_grpc
 from device_plugin.api import pluginregistration_v1_pb2 as registry
@@ -64,9 +63,9 @@ class RegistrationService(registry_grpc.RegistrationServicer):
 class DevicePlugin(api_grpc.DevicePluginServicer):
     """Advertise and allocate the devices of one resource."""
 
-    def __init__(self, resource: str, settings: config.Config, shown: device_list.DeviceList, node: Node) -> None:
+    def __init__(self, resource: str, shown: device_list.DeviceList, node: Node, *, packed: bool) -> None:
         self._resource = resource
-        self._packed = settings.allocation_policy == "Packed"
+        self._packed = packed
         self._devices = shown
         self._node = node
 

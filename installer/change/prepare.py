@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 import msgspec
 
-from installer import config, store
-from installer.decide import change_steps, decision
+from installer import store
+from installer.decide import change_steps, decision, driver_class
 from installer.drain import device_users, leases
-from installer.host import chroot, host_state, pci, record
-from runtime import clocks, errors, process, readings
+from installer.host import chroot, host_state, record
+from runtime import clocks, driver_config, errors, process, readings
 
 _WITHDRAWN_S = 5.0
 """The time in which a running device plugin sees the announcement."""
@@ -46,7 +46,7 @@ class Preparation:
     """The steps before a driver is touched."""
 
     _host: chroot.Host
-    _settings: config.Config
+    _settings: driver_config.Config
     _drivers: store.Store
     devices: device_users.DeviceUsers
     """The users of the devices."""
@@ -70,16 +70,15 @@ class Preparation:
 
     def _before(self, current: host_state.HostState) -> record.Change:
         installed = current.record.installed
-        entries = {function.address: function.entry for function in current.functions if function.entry}
-        entries |= current.nodes
+        devices = current.devices
         return record.Change(
             kept=installed,
             loaded=tuple(current.loaded),
             above=tuple(current.above),
-            served=tuple(entries),
+            served=tuple(devices),
             vfs={function.address: function.vfs for function in current.functions if function.vfs},
-            modes={address: entry.mode for address, entry in entries.items() if entry.mode is not None},
-            groups={address: entry.group for address, entry in entries.items()},
+            modes={address: entry.mode for address, entry in devices.items() if entry.mode is not None},
+            groups={address: entry.group for address, entry in devices.items()},
             rule=host_state.text(self._host, self._host.own.rule),
             packages=installed.packages if installed else (),
             foreign=tuple(sorted(set(current.owners.values()))),
@@ -104,14 +103,14 @@ class Preparation:
             yield change_steps.Step("take-lease", takes, self._take, queues=True)
         announces = f"Writes '{self._host.own.changing}': the device plugin allocates no more devices."
         yield change_steps.Step("announce-change", announces, lambda: self._announce(attempt.decided.reasons[0]))
-        if current.entries() or pci.guests(current.functions) or current.nodes or self._settings.resources:
+        if driver_class.of(self._settings).may_be_held(current):
             what = "evicts" if self._settings.drain.enabled else "waits for"
             listed = f", for at most {limit} s: {device_users.listed(attempt.held)}"
             who = listed if attempt.held else "; there is none now"
             drains = f"Waits until the device plugin has withdrawn its devices, and {what} device holders{who}."
             yield change_steps.Step("drain-devices", drains, lambda: self._drain(attempt))
         begins = "Records the state of the host, and closes the device nodes; from here on a failure restores both."
-        if not self._settings.uacce and not current.nodes:
+        if self._settings.device_nodes is None and not current.nodes:
             begins = "Records the state of the host; from here on a failure restores it."
         yield change_steps.Step("begin-change", begins, lambda: self._begin(attempt))
 
@@ -166,7 +165,11 @@ class Preparation:
             if current.loaded or current.options:
                 reason = "Copies the driver of others to the store for a rollback."
                 yield change_steps.Step("keep-driver", reason, lambda: self._keep(attempt))
-        elif attempt.target is None or not current.at_work or kept.kernel != current.kernel:
+        elif (
+            attempt.target is None
+            or kept.kernel != current.kernel
+            or not driver_class.of(self._settings).at_work(current)
+        ):
             return  # Nothing that works could be lost.
         elif not self._drivers.has(kept):
             reason = "Copies the installed driver to the store again, where it is damaged or gone, for a rollback."
@@ -205,13 +208,8 @@ class Preparation:
 
     def _wait_for_plugin(self) -> None:
         links = self._host.path(self._host.own.links)
-        if not readings.names(links):
-            if self._settings.resources:
-                # A resource of tokens has no links; its plugin hears of the announcement at once.
-                self._host.stop.wait(_ADMITTED_S)
-            return
         # The device plugin removes its links when it withdraws the devices. A dead one does neither, but then the
-        # kubelet allocates no device either.
+        # kubelet allocates no device either; one of tokens has none, and hears of the announcement at once.
         end_s = time.monotonic() + _WITHDRAWN_S
         while readings.names(links) and time.monotonic() < end_s:
             if self._host.stop.wait(_POLL_S):
@@ -240,10 +238,7 @@ class Preparation:
         # Mode 0 keeps users other than root from opening a node. It keeps out neither root with CAP_DAC_OVERRIDE nor a
         # container that has a node of its own. Only now: the record has the modes, and a runtime, which copies a
         # node's mode into a container, creates none any more.
-        for address, node in {
-            **pci.nodes(attempt.current.functions),
-            **{path: path for path in attempt.current.nodes},
-        }.items():
-            if address in attempt.before.modes:
+        for address, entry in attempt.current.devices.items():
+            if entry.mode is not None and address in attempt.before.modes:
                 with contextlib.suppress(errors.Failure):  # A node may vanish at any time.
-                    self._host.permit(node, 0)
+                    self._host.permit(entry.path, 0)

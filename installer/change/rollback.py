@@ -7,12 +7,11 @@ from typing import NoReturn
 
 import msgspec
 
-from installer import config
 from installer.change import execution, prepare, swap
-from installer.decide import change_steps, verification
+from installer.decide import change_steps, driver_class, verification
 from installer.drain import device_users
 from installer.host import chroot, host_state, pci, record, rpm
-from runtime import errors, process
+from runtime import driver_config, errors, process
 
 
 class Crashed(errors.Failure):
@@ -24,7 +23,7 @@ class Rollback:
     """The rollback to the state that the record of a begun change holds."""
 
     _host: chroot.Host
-    _settings: config.Config
+    _settings: driver_config.Config
     _swap: swap.Swap
     _preparation: prepare.Preparation
 
@@ -81,10 +80,9 @@ class Rollback:
         if before.loaded:
             yield self._swap.reload((*before.loaded, *before.above), anew=before.touched)
             yield from self._swap.enable(before.vfs)
-        reason = "Restores the modes of device nodes" + (
-            f", and '{self._host.own.rule}'." if self._settings.uacce else "."
-        )
-        if self._settings.uacce or before.modes:
+        rule = "" if self._settings.device_nodes is None else f", and '{self._host.own.rule}'"
+        if rule or before.modes:
+            reason = f"Restores the modes of device nodes{rule}."
             yield change_steps.Step("restore-permissions", reason, lambda: self._permit(before))
 
     def verification_steps(self, attempt: record.FailedTry | None = None) -> Iterator[change_steps.Step]:
@@ -110,12 +108,11 @@ class Rollback:
     def _permit(self, before: record.Change) -> None:
         if before.rule is not None:
             self._host.write(self._host.own.rule, before.rule)
-        elif self._settings.uacce:
+        elif self._settings.device_nodes is not None:
             self._host.remove(self._host.own.rule)
-        paths = {path: path for path in host_state.nodes(self._host, self._settings)}
-        for address, node in {**pci.nodes(pci.functions(self._host, self._settings)), **paths}.items():
-            if address in before.modes:
-                self._host.permit(node, before.modes[address], before.groups.get(address))
+        for address, entry in pci.devices(self._host, self._settings).items():
+            if entry.mode is not None and address in before.modes:
+                self._host.permit(entry.path, before.modes[address], before.groups.get(address))
 
     def _verify(self, before: record.Change) -> None:
         current = host_state.read(self._host, self._settings)
@@ -126,15 +123,9 @@ class Rollback:
         # or may have been loaded from elsewhere, so only its files and modules are checked.
         if not faults and kept is not None and kept.kernel == current.kernel and before.touched:
             faults += [fault.text for fault in verification.in_place(before.loaded, current, kept)]
-        lost = sorted(
-            set(before.served)
-            - {function.address for function in current.functions if function.entry is not None or function.lent}
-            - {*current.nodes}
-        )
-        if lost and not self._settings.uacce:
-            faults.append(f"{', '.join(lost)} was a device node before, and is none now.")
-        elif lost:
-            faults.append(f"{', '.join(lost)} had an entry in /sys/class/uacce, and has none now.")
+        lent = [function.address for function in current.functions if function.lent]
+        if lost := sorted(set(before.served).difference(current.devices, lent)):
+            faults.append(driver_class.of(self._settings).lost(lost))
         if faults:
             raise errors.Failure(" ".join(faults))
 

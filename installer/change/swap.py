@@ -8,11 +8,11 @@ from pathlib import Path
 
 import msgspec
 
-from installer import config, store
+from installer import store
 from installer.decide import change_steps, desired
 from installer.drain import device_users
 from installer.host import chroot, digests, host_state, kmod, libraries, network, pci, record, rpm
-from runtime import errors, process
+from runtime import driver_config, errors, process, shapes
 
 LOG = logging.getLogger(__name__)
 
@@ -29,7 +29,7 @@ class Swap:
     """
 
     _host: chroot.Host
-    _settings: config.Config
+    _settings: driver_config.Config
     _drivers: store.Store
     _devices: device_users.DeviceUsers
 
@@ -65,7 +65,7 @@ class Swap:
             yield change_steps.Step("erase-packages", reason, lambda: self._erase_packages(sorted(erased)))
         places = f"{_places(target)} '{self._host.own.modules('<kernel>')}'."
         yield change_steps.Step("place-modules", places, lambda: self._place_modules(target))
-        if self._settings.uacce or libraries.known(self._host) or (target is not None and target.files):
+        if libraries.links(self._host, target):
             yield self.libraries(target)
         indexes = "Updates the index of modprobe (depmod)."
         index = functools.partial(self._index, target, changed=bool(erased))
@@ -73,8 +73,7 @@ class Swap:
 
     def libraries(self, target: record.Driver | None) -> change_steps.Step:
         """Return the step that places the driver's libraries, or removes all of the installer's."""
-        tops = (target.files if target else ()) or libraries.known(self._host)
-        named = ", ".join(f"'{top}'" for top in tops)
+        named = ", ".join(f"'{link}'" for link in libraries.links(self._host, target))
         reason = f"{_places(target)} {named}, which containers mount."
         return change_steps.Step("place-libraries", reason, lambda: self._place_libraries(target))
 
@@ -82,7 +81,7 @@ class Swap:
         """Return the step that keeps udev from loading the driver at a boot (`blacklist` of modprobe.d(5))."""
         staged = map(kmod.name_of, target.modules if target else ())
         names = dict.fromkeys((*self._settings.all_modules, *staged))
-        text = "\nblacklist ".join(["# The installer of KAE removes this file when the driver is verified.", *names])
+        text = "\nblacklist ".join(["# The driver installer removes this file when the driver is verified.", *names])
         blocked = self._host.own.blocked
         reason = f"Writes '{blocked}': a driver that crashes the host is not loaded at the next boot."
         return change_steps.Step("block-autoload", reason, lambda: self._host.write(blocked, f"{text}\n"))
@@ -111,12 +110,18 @@ class Swap:
         reason = f"Loads {', '.join(names)} again, as far as possible."
         return change_steps.Step("load-modules", reason, lambda: self._load(names, anew=anew, tolerant=True))
 
-    def permit(self) -> change_steps.Step:
-        """Return the step that lets users other than root use the device nodes."""
-        nodes = self._settings.device_nodes
-        of = f" and group {nodes.group}" if nodes.group is not None else ""
-        reason = f"Gives the device nodes mode {nodes.mode}{of}, and '{self._host.own.rule}' for later ones."
-        return change_steps.Step("permit-device-nodes", reason, self._permit)
+    def permit(self) -> Iterator[change_steps.Step]:
+        """Yield the step that lets users other than root use the device nodes."""
+        if nodes := self._settings.device_nodes:
+            of = f" and group {nodes.group}" if nodes.group is not None else ""
+            reason = f"Gives the device nodes mode {nodes.mode}{of}, and '{self._host.own.rule}' for later ones."
+            yield change_steps.Step("permit-device-nodes", reason, lambda: self._permit(nodes))
+
+    def forbid(self) -> Iterator[change_steps.Step]:
+        """Yield the step that takes this back for nodes that appear later."""
+        if self._settings.device_nodes:
+            remove = functools.partial(self._host.remove, self._host.own.rule)
+            yield change_steps.Step("remove-rule", f"Removes '{self._host.own.rule}'.", remove)
 
     def enable(self, counts: Mapping[str, int]) -> Iterator[change_steps.Step]:
         """Yield the step that enables these numbers of virtual functions, by PCI address."""
@@ -146,7 +151,7 @@ class Swap:
 
     def _unloading(self, loaded: Mapping[str, kmod.Module]) -> list[str]:
         """Return the loaded modules in the order of unloading: those to be replaced, then the others in reverse."""
-        first = [name for name in self._settings.replaced if name in loaded and name not in self._settings.modules]
+        first = [name for name in self._settings.replaced if name in loaded and name not in self._settings.names]
         names = [*first, *reversed([name for name in loaded if name not in first])]
         return kmod.unloading({name: loaded[name] for name in names})
 
@@ -188,7 +193,7 @@ class Swap:
         wanted = {place: folder / name for name, place in target.modules.items()} if target and folder else {}
         ours = {file for name in self._settings.all_modules for file in (f"{name}.ko", f".{name}.ko.new")}
         placed = sorted(path for kernel in self._kernels(target) for path in self._placed(kernel))
-        for path in [path for path in placed if path.name in ours or not self._settings.uacce]:
+        for path in [path for path in placed if path.name in ours or self._settings.brings_along]:
             absolute = f"/{path.relative_to(self._host.root)}"
             # Old files are removed first, which frees the disk space for the new ones and for a rollback.
             if absolute not in wanted or not digests.same(path, wanted[absolute]):
@@ -249,11 +254,11 @@ class Swap:
         if refused:
             raise errors.Failure(" ".join(refused))
 
-    def _permit(self) -> None:
-        nodes = self._settings.device_nodes
+    def _permit(self, nodes: shapes.DeviceNodes) -> None:
         self._host.write(self._host.own.rule, host_state.rule(self._host, nodes))
-        for node in pci.nodes(pci.functions(self._host, self._settings)).values():
-            self._host.permit(node, int(nodes.mode, 8), nodes.group)
+        for entry in pci.devices(self._host, self._settings).values():
+            if entry.mode is not None:
+                self._host.permit(entry.path, int(nodes.mode, 8), nodes.group)
         self._host.link_nodes()
 
 
@@ -269,7 +274,7 @@ def _listed(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{count} of {address}" for address, count in counts.items())
 
 
-def counts(settings: config.Config, current: host_state.HostState, before: Mapping[str, int]) -> dict[str, int]:
+def counts(settings: driver_config.Config, current: host_state.HostState, before: Mapping[str, int]) -> dict[str, int]:
     """Return the number of virtual functions by physical function: that of the config, else the one before.
 
     A physical function whose module is not to be loaded can have none.

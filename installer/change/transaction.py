@@ -5,22 +5,21 @@ a failure and a crash of the host restore; after a kill, the next run resumes fr
 """
 
 import contextlib
-import functools
 import os
 import time
 from collections.abc import Iterator, Mapping
 
 import msgspec
 
-from installer import config, store
+from installer import store
 from installer.change import execution, prepare, refusals, rollback, swap
-from installer.decide import change_steps, decision, desired, verification
+from installer.decide import change_steps, decision, desired, driver_class, verification
 from installer.drain import device_users
-from installer.host import chroot, host_state, kmod, record
-from runtime import clocks, errors, process
+from installer.host import chroot, host_state, kmod, pci, record
+from runtime import clocks, driver_config, errors, process
 
 NODES_S = 5.0
-"""The time in which the device nodes of a recipe's driver appear."""
+"""The time in which the device nodes of the config appear."""
 
 _POLL_S = 0.05
 
@@ -29,7 +28,7 @@ class Changer:
     """Changes one host."""
 
     def __init__(
-        self, host: chroot.Host, settings: config.Config, drivers: store.Store, preparation: prepare.Preparation
+        self, host: chroot.Host, settings: driver_config.Config, drivers: store.Store, preparation: prepare.Preparation
     ) -> None:
         self._host = host
         self._settings = settings
@@ -186,7 +185,9 @@ class Changer:
         texts = target.options if target else {}
         yield self._swap.options(texts, "Writes the parameters to /etc/modprobe.d, for this load and later boots.")
         if target is None:
-            yield from self._without_driver(before)
+            yield from self._swap.forbid()
+            if before.kept is not None and before.kept.replaced:
+                yield self._swap.reload(before.kept.replaced, anew=False)
         else:
             yield from self._loading(attempt, counts)
         yield from self._closing(attempt)
@@ -202,18 +203,10 @@ class Changer:
             yield self._swap.reload(back, anew=False)
         if decided.disturbs:
             yield from self._swap.enable(counts)
-        if self._settings.uacce:
-            yield self._swap.permit()
-
-    def _without_driver(self, before: record.Change) -> Iterator[change_steps.Step]:
-        if self._settings.uacce:
-            remove = functools.partial(self._host.remove, self._host.own.rule)
-            yield change_steps.Step("remove-rule", f"Removes '{self._host.own.rule}'.", remove)
-        elif before.kept is not None and before.kept.replaced:
-            yield self._swap.reload(before.kept.replaced, anew=False)
+        yield from self._swap.permit()
 
     def _closing(self, attempt: prepare.Attempt) -> Iterator[change_steps.Step]:
-        what = "parameters, entries" if self._settings.uacce else "parameters"
+        what = driver_class.of(self._settings).proved
         proves = f"Verifies modules, {what} and device nodes, as exit codes do not show all faults."
         yield change_steps.Step("prove-driver", proves, lambda: self._verify(attempt))
         records = f"Records the installed driver in '{self._host.own.record}'."
@@ -240,17 +233,17 @@ class Changer:
             raise errors.Failure(f"The verification of the driver failed: {'; '.join(remaining)}.{hint}")
 
     def _wait_for_nodes(self) -> None:
-        """Wait for the device nodes of a recipe: a driver may look for its devices after modprobe has ended."""
+        """Wait for the device nodes of the config: a driver may look for its devices after modprobe has ended."""
         end_s = time.monotonic() + NODES_S
-        while len(host_state.nodes(self._host, self._settings)) < len(set(self._settings.nodes)):
+        while len(pci.nodes(self._host, self._settings)) < len(set(self._settings.nodes)):
             if time.monotonic() >= end_s:
                 return
             time.sleep(_POLL_S)
 
     def _without_queue(self, current: host_state.HostState) -> list[str]:
         """Return a sentence for each device that gives no queue: an entry in sysfs is no proof that it works."""
-        enabled = desired.enabled(self._settings, current.entries())
-        nodes = {f"/dev/{function.entry.name}": function.address for function in enabled if function.entry is not None}
+        entries = pci.entries(desired.enabled(self._settings, current.functions))
+        nodes = {entry.path: address for address, entry in entries.items()}
         numbers = zip(nodes.values(), self._host.queue_outcomes(list(nodes)), strict=True) if nodes else ()
         return [f"Device {address} gives no queue: {os.strerror(number)}" for address, number in numbers if number]
 

@@ -5,9 +5,9 @@ import re
 from dataclasses import dataclass
 from enum import Enum
 
-from installer import config
-from installer.decide import desired, obstacles, verification
+from installer.decide import desired, driver_class, obstacles, verification
 from installer.host import host_state, record
+from runtime import driver_config
 
 
 class Outcome(Enum):
@@ -64,13 +64,13 @@ class Decision:
         return any(fault.sort in sorts for fault in self.faults)
 
 
-def decide(settings: config.Config, current: host_state.HostState, digest: str) -> Decision:
+def decide(settings: driver_config.Config, current: host_state.HostState, digest: str) -> Decision:
     """Decide about a host; `digest` is the desired driver's."""
     asked = desired.asked(settings, digest)
     return dataclasses.replace(_decided(settings, current, digest, asked), digest=digest, asked=asked)
 
 
-def _decided(settings: config.Config, current: host_state.HostState, digest: str, asked: str) -> Decision:
+def _decided(settings: driver_config.Config, current: host_state.HostState, digest: str, asked: str) -> Decision:
     if reason := other_pool(settings, current.kernel):
         return Decision(outcome=Outcome.WAIT, reasons=(reason,))
     if current.unproved:
@@ -106,7 +106,7 @@ def _lost(current: host_state.HostState) -> str:
     )
 
 
-def other_pool(settings: config.Config, kernel: str) -> str | None:
+def other_pool(settings: driver_config.Config, kernel: str) -> str | None:
     """Return why a kernel is none of this pool's; None if it is one."""
     kernels = settings.kernels
     if kernels is None:
@@ -130,7 +130,7 @@ def _matches(pattern: str, kernel: str) -> bool:
     return re2.search(pattern, kernel) is not None
 
 
-def _present(settings: config.Config, current: host_state.HostState, digest: str) -> Decision:
+def _present(settings: driver_config.Config, current: host_state.HostState, digest: str) -> Decision:
     installed = current.record.installed
     if installed is None:
         return _without_record(settings, current)
@@ -149,7 +149,7 @@ def _present(settings: config.Config, current: host_state.HostState, digest: str
     return dataclasses.replace(decided, replace=decided.repairs(verification.Sort.FILES))
 
 
-def _after_crash(settings: config.Config, *, again: bool) -> Decision:
+def _after_crash(settings: driver_config.Config, *, again: bool) -> Decision:
     present = settings.state == "Present"
     what = f"change to the driver {settings.driver_version}" if present else "removal of the driver"
     reason = f"The host went down during the {what}."
@@ -161,59 +161,18 @@ def _after_crash(settings: config.Config, *, again: bool) -> Decision:
     return dataclasses.replace(_change(reason), impossible=(reason,) if again else (), back=True)
 
 
-def _without_record(settings: config.Config, current: host_state.HostState) -> Decision:
-    if not settings.uacce:
-        return _of_others(settings, current)
-    entries = current.entries()
-    if settings.install_policy == "IfNotPresent":
-        loaded = [kind.module for kind in settings.kinds if kind.module in current.loaded]
-        if settings.present_when == "Loaded" and loaded:
-            said = f"Others have loaded {', '.join(loaded)}; INSTALL_POLICY is IfNotPresent, so they stay as they are."
-            return Decision(outcome=Outcome.FOREIGN, reasons=(said,))
-        if entries:
-            return _kept(settings, current)
-    if entries:
-        return _change(
-            "A driver that others installed is at work; INSTALL_POLICY is Always, so it is replaced."
-            + _packages(current, ", hidden by the new ones")
-        )
-    if current.loaded:
-        names = ", ".join(current.loaded)
-        return _change(f"Modules are loaded ({names}), but no device has an entry in /sys/class/uacce.")
-    return _change("No driver is loaded.")
-
-
-def _of_others(settings: config.Config, current: host_state.HostState) -> Decision:
-    """Judge modules that others have loaded, which need no device: all of the policy's are a driver."""
-    foreign = current.foreign_files()
-    replaced = [name for name in current.loaded if name in settings.replaced and name not in foreign]
-    if replaced:
-        return _change(f"The kernel's own {', '.join(replaced)} is loaded, which the driver of the policy replaces.")
-    if missing := [name for name in settings.modules if name not in current.loaded]:
-        return _change(
-            f"The policy's {', '.join(missing)} is not loaded." if current.loaded else "No driver is loaded."
-        )
+def _without_record(settings: driver_config.Config, current: host_state.HostState) -> Decision:
+    driver = driver_class.of(settings)
+    if lacking := driver.lacks(current):
+        return _change(lacking)
     if settings.install_policy == "Always":
-        return _change(
-            "A driver that others installed is at work; installPolicy is Always, so it is replaced."
-            + _packages(current, ", hidden by the new ones")
-        )
-    names = ", ".join(settings.modules)
-    said = f"Others have loaded {names}; installPolicy is IfNotPresent, so they stay as they are."
-    return Decision(outcome=Outcome.FOREIGN, reasons=(said,))
+        return _change(_of_others("replaced") + _packages(current, ", hidden by the new ones"))
+    said, enough = driver.kept(current)
+    return Decision(outcome=Outcome.FOREIGN, reasons=(said,), blocked=not enough)
 
 
-def _kept(settings: config.Config, current: host_state.HostState) -> Decision:
-    """Keep a foreign driver, which is not enough for a host where a kind has devices and none of them works."""
-    dead = " and no ".join(verification.dead_kinds(settings, current))
-    reason = (
-        f"A driver that others installed serves no {dead} device, although the host has some; INSTALL_POLICY is"
-        " IfNotPresent, so it stays as it is."
-        if dead
-        else f"A driver that others installed serves {len(current.entries())} devices; INSTALL_POLICY is IfNotPresent,"
-        " so it stays as it is."
-    )
-    return Decision(outcome=Outcome.FOREIGN, reasons=(reason,), blocked=bool(dead))
+def _of_others(becomes: str) -> str:
+    return f"A driver that others installed is at work; the install policy is Always, so it is {becomes}."
 
 
 def _packages(current: host_state.HostState, otherwise: str) -> str:
@@ -223,38 +182,20 @@ def _packages(current: host_state.HostState, otherwise: str) -> str:
     return f" No package is known to own its files, so they stay{otherwise}." if current.foreign_files() else ""
 
 
-def _absent(settings: config.Config, current: host_state.HostState) -> Decision:
-    installed, entries = current.record.installed, current.entries()
+def _absent(settings: driver_config.Config, current: host_state.HostState) -> Decision:
+    installed, driver = current.record.installed, driver_class.of(settings)
     if installed is not None:
         return _change(f"The driver {installed.version}, which we installed, is to go.")
-    if not settings.uacce:
-        return _absent_of_others(settings, current)
-    if entries and settings.install_policy == "IfNotPresent":
+    others = driver.is_of_others(current)
+    # The kernel's own modules may be loaded at any boot without a device entry; a host without a driver looks the same.
+    if settings.install_policy == "Always" and (others or current.strangers):
+        return _change(_of_others("unloaded") + _packages(current, ", and a boot may load them"))
+    if others:
         said = "A driver that others installed is at work; we remove only what we installed."
         return Decision(outcome=Outcome.FOREIGN, reasons=(said,))
-    # The kernel's own modules may be loaded at any boot without a device entry; a host without KAE looks the same.
-    strangers = current.foreign_files() & current.loaded.keys()
-    if entries or (strangers and settings.install_policy == "Always"):
-        return _change(
-            "A driver that others installed is at work; INSTALL_POLICY is Always, so it is unloaded."
-            + _packages(current, ", and a boot may load them")
-        )
-    if current.has_rule or current.changing:
+    # Without a rule, an announcement needs no change, which would unload the kernel's own modules.
+    if settings.device_nodes is not None and (current.has_rule or current.changing):
         return _change(f"'{current.own.rule if current.has_rule else current.own.changing}' was left behind.")
-    return Decision(outcome=Outcome.RIGHT, reasons=("No driver of KAE is installed, as the policy asks.",))
-
-
-def _absent_of_others(settings: config.Config, current: host_state.HostState) -> Decision:
-    strangers = current.foreign_files() & current.loaded.keys()
-    if strangers and settings.install_policy == "Always":
-        return _change(
-            "A driver that others installed is at work; installPolicy is Always, so it is unloaded."
-            + _packages(current, ", and a boot may load them")
-        )
-    # An announcement that was left behind needs no change, which would unload the kernel's own modules.
-    if strangers:
-        said = "A driver that others installed is at work; we remove only what we installed."
-        return Decision(outcome=Outcome.FOREIGN, reasons=(said,))
     said = f"No driver of recipe {settings.recipe} is installed, as the policy asks."
     return Decision(outcome=Outcome.RIGHT, reasons=(said,))
 

@@ -5,71 +5,67 @@ import json
 import re
 from collections.abc import Sequence
 
-from installer import config
 from installer.host import pci
+from runtime import driver_config
 
 
-def digest(settings: config.Config, kernel: str, fingerprint: str) -> str:
+def digest(settings: driver_config.Config, kernel: str, fingerprint: str) -> str:
     """Return a digest of the desired driver's content, without the image's tag, parameters and repositories."""
     parts = [settings.source.name, kernel, fingerprint]
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 
-def asked(settings: config.Config, wanted: str) -> str:
+def asked(settings: driver_config.Config, wanted: str) -> str:
     """Return two digests, of what the kernel is to load and of the whole config; see `record.same_load`."""
-    parts = [settings.state, wanted, settings.modules, options(settings), sorted(settings.sriov.items())]
+    parts = [settings.state, wanted, settings.names, options(settings), sorted(settings.sriov.items())]
     texts = (json.dumps(parts), f"{settings!r} {wanted}")
     return "-".join(hashlib.sha256(text.encode()).hexdigest() for text in texts)
 
 
-def modules(settings: config.Config, functions: Sequence[pci.Function]) -> tuple[str, ...]:
+def modules(settings: driver_config.Config, functions: Sequence[pci.Function]) -> tuple[str, ...]:
     """Return the modules that the host needs, in the order of loading: the common ones and those of its devices.
 
     A device of a kind that is not enabled needs none.
     """
     kinds = {kind.module for kind in settings.kinds}
     present = {function.kind.module for function in functions}
-    return tuple(name for name in settings.modules if name not in kinds or name in present)
+    return tuple(name for name in settings.names if name not in kinds or name in present)
 
 
-def enabled(settings: config.Config, functions: Sequence[pci.Function]) -> tuple[pci.Function, ...]:
+def enabled(settings: driver_config.Config, functions: Sequence[pci.Function]) -> tuple[pci.Function, ...]:
     """Return the functions of the enabled kinds: those whose module is to be loaded."""
-    return tuple(function for function in functions if function.kind.module in settings.modules)
+    return tuple(function for function in functions if function.kind.module in settings.names)
 
 
-def options(settings: config.Config) -> dict[str, str]:
+def options(settings: driver_config.Config) -> dict[str, str]:
     """Return the texts of the options files, by module (modprobe.d(5)).
 
     With vfs_num, virtual functions exist as soon as udev has loaded the driver at boot (KAE's and Linux'
     drivers/crypto/hisilicon/zip/zip_main.c, hisi_zip_probe).
     """
-    kinds = (kind for kind in settings.kinds if kind.module in settings.modules and settings.sriov.get(kind.name))
-    stated: dict[str, dict[str, config.Parameter]] = {
-        kind.module: {"vfs_num": settings.sriov[kind.name]} for kind in kinds
-    }
-    for module, values in settings.module_parameters.items():
-        stated[module] = stated.get(module, {}) | values
-    texts = {
-        module: f"options {module} {' '.join(f'{key}={_quoted(value)}' for key, value in sorted(values.items()))}\n"
-        for module, values in sorted(stated.items())
-        if values
-    }
-    for module, rule in sorted(settings.module_rules.items()):
+    counts = {kind.module: settings.sriov.get(kind.name, 0) for kind in settings.kinds}
+    modules, texts = sorted(settings.modules, key=lambda module: module.name), {}
+    for module in modules:
+        told = {"vfs_num": counts[module.name]} if counts.get(module.name) else {}
+        if values := sorted((told | module.parameters).items()):
+            stated = " ".join(f"{key}={_quoted(value)}" for key, value in values)
+            texts[module.name] = f"options {module.name} {stated}\n"
+    for module in modules:
         # Of one name, depmod prefers the new module.
-        lines = [f"blacklist {name}\n" for name in rule.replaces if name not in settings.modules]
-        if lines:
-            texts[module] = texts.get(module, "") + "".join(lines)
+        for name in module.replaces:
+            if name not in settings.names:
+                texts[module.name] = f"{texts.get(module.name, '')}blacklist {name}\n"
     return texts
 
 
-def _quoted(value: config.Parameter) -> str:
+def _quoted(value: driver_config.Parameter) -> str:
     """Return a value as the kernel splits them (next_arg of its lib/cmdline.c); its bool takes 0 and 1, too."""
     if isinstance(value, str):
         return f'"{value}"' if re.search(r"\s|^$", value) else value
     return str(int(value))
 
 
-def is_shown(value: config.Parameter, shown: str | None) -> bool:
+def is_shown(value: driver_config.Parameter, shown: str | None) -> bool:
     """Return whether the kernel shows a parameter so that has this value: it prints bool as Y and N."""
     if isinstance(value, bool):
         return shown in (("Y", "y", "1") if value else ("N", "n", "0"))
@@ -78,12 +74,12 @@ def is_shown(value: config.Parameter, shown: str | None) -> bool:
     return shown == str(value).strip()
 
 
-def has_entries(settings: config.Config, module: str) -> bool:
+def has_entries(settings: driver_config.Config, module: str) -> bool:
     """Return whether devices of a module get entries: with uacce_mode 0 only the kernel uses them."""
-    return settings.module_parameters.get(module, {}).get("uacce_mode") != 0
+    return settings.parameters.get(module, {}).get("uacce_mode") != 0
 
 
-def packages(settings: config.Config) -> tuple[str, ...]:
+def packages(settings: driver_config.Config) -> tuple[str, ...]:
     """Return the names of the packages to install; none for the other sources."""
     source = settings.source.packages
     names = source.names if source is not None else ()

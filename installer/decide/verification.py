@@ -1,15 +1,16 @@
 """The faults of a host's driver, which exit codes of programs do not show.
 
-The docstring of each rule names the case that users of KAE have met.
+The docstring of each rule names the case that users have met.
 """
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from installer import config, paths
+from installer import paths
 from installer.decide import desired
 from installer.host import host_state, kmod, record
+from runtime import driver_config
 
 
 class Sort(Enum):
@@ -38,38 +39,39 @@ class Fault:
 
 
 def faults(
-    settings: config.Config, current: host_state.HostState, driver: record.Driver, served: Collection[str] = ()
+    settings: driver_config.Config, current: host_state.HostState, driver: record.Driver, served: Collection[str] = ()
 ) -> tuple[Fault, ...]:
     """Return the faults of this driver: files, modules, parameters, entries, virtual functions and device nodes.
 
     `served` are the PCI addresses that had an entry before.
     """
     needed = desired.modules(settings, current.functions)
+    whole = dict.fromkeys(needed)
+    if settings.brings_along:
+        whole |= dict.fromkeys(map(kmod.name_of, driver.modules))
     return (
         *_held(needed, driver),
-        *(() if settings.uacce else _dropped(settings, current, driver)),
-        *in_place(_whole(settings, needed, driver), current, driver),
+        *_dropped(settings, current, driver),
+        *_files(whole, current, driver),
+        # Without a device, no boot loads what comes along; udev loads the others.
+        *_loaded(whole, current, Sort.MISSING if settings.brings_along else Sort.LOAD),
         *_parameters(settings, needed, current),
         *_entries(settings, current, served),
         *_options(settings, current),
         *_virtual_functions(settings, current),
-        *(_nodes(settings, current) if settings.uacce else _paths(settings, current)),
+        *_entry_nodes(settings, current),
+        *_replaced(settings, current),
+        *_nodes(settings, current),
         *_libraries(current, driver),
     )
 
 
-def _whole(settings: config.Config, needed: tuple[str, ...], driver: record.Driver) -> tuple[str, ...]:
-    """Return the modules that are proved: of a recipe also those of the driver that the named ones need."""
-    brought = () if settings.uacce else map(kmod.name_of, driver.modules)
-    return tuple(dict.fromkeys((*needed, *brought)))
-
-
 def in_place(names: Collection[str], current: host_state.HostState, driver: record.Driver) -> tuple[Fault, ...]:
     """Return the faults that show that the loaded ones of these modules are not those of this driver."""
-    return (*_files(names, current, driver), *_loaded(names, current))
+    return (*_files(names, current, driver), *_loaded(names, current, Sort.LOAD))
 
 
-def impossible(settings: config.Config, current: host_state.HostState) -> tuple[str, ...]:
+def impossible(settings: driver_config.Config, current: host_state.HostState) -> tuple[str, ...]:
     """Return sentences about what the config asks for and the devices cannot provide, with the remedy.
 
     The kernel refuses more virtual functions than sriov_totalvfs says, and a device that can have none has no such
@@ -84,16 +86,7 @@ def impossible(settings: config.Config, current: host_state.HostState) -> tuple[
     return tuple(_too_many(settings, kind, most, addresses) for (kind, most), addresses in short.items())
 
 
-def dead_kinds(settings: config.Config, current: host_state.HostState) -> tuple[str, ...]:
-    """Return the enabled kinds that have devices on this host, none of which has an entry that it should have."""
-    kinds: dict[str, list[bool]] = {}
-    for function in desired.enabled(settings, current.functions):
-        if not function.lent and desired.has_entries(settings, function.kind.module):
-            kinds.setdefault(function.kind.name, []).append(function.entry is not None)
-    return tuple(sorted(name for name, served in kinds.items() if not any(served)))
-
-
-def _too_many(settings: config.Config, kind: str, most: int, addresses: Sequence[str]) -> str:
+def _too_many(settings: driver_config.Config, kind: str, most: int, addresses: Sequence[str]) -> str:
     who = f"Device {addresses[0]}" if len(addresses) == 1 else f"Each of the devices {', '.join(addresses)}"
     wanted, field = settings.sriov[kind], f"driver.sriov.{kind} of the policy '{settings.policy}'"
     if most:
@@ -111,10 +104,10 @@ def _held(needed: Collection[str], driver: record.Driver) -> Iterator[Fault]:
             yield Fault(Sort.FILES, f"The installed driver {driver.version} was staged without {name}.")
 
 
-def _dropped(settings: config.Config, current: host_state.HostState, driver: record.Driver) -> Iterator[Fault]:
-    """Check that no module is loaded that the recipe's policy named before, and names no more."""
+def _dropped(settings: driver_config.Config, current: host_state.HostState, driver: record.Driver) -> Iterator[Fault]:
+    """Check that no module is loaded that the policy named before, and names no more; one of a kind may be."""
     for name in driver.wanted:
-        if name not in settings.modules and name in current.loaded:
+        if settings.brings_along and name not in settings.names and name in current.loaded:
             yield Fault(Sort.FILES, f"Module {name} is loaded, and the policy names it no more.")
 
 
@@ -133,13 +126,12 @@ def _files(needed: Collection[str], current: host_state.HostState, driver: recor
             yield Fault(Sort.FILES, f"'{file.path}' is not as it was installed.")
 
 
-def _loaded(needed: Collection[str], current: host_state.HostState) -> Iterator[Fault]:
+def _loaded(needed: Collection[str], current: host_state.HostState, missing: Sort) -> Iterator[Fault]:
     """Check that the loaded modules are those of the files: an initramfs may have loaded an older driver."""
     for name in needed:
         module, file = current.loaded.get(name), current.files.get(name)
         if module is None:
-            # Without a device, no boot loads it; udev loads KAE's.
-            yield Fault(Sort.MISSING if current.own.recipe else Sort.LOAD, f"Module {name} is not loaded.")
+            yield Fault(missing, f"Module {name} is not loaded.")
         elif file is not None and kmod.differ(module, file):
             was, wanted = module.version or module.build, file.version or file.build
             yield Fault(
@@ -149,14 +141,16 @@ def _loaded(needed: Collection[str], current: host_state.HostState) -> Iterator[
             )
 
 
-def _parameters(settings: config.Config, needed: Collection[str], current: host_state.HostState) -> Iterator[Fault]:
+def _parameters(
+    settings: driver_config.Config, needed: Collection[str], current: host_state.HostState
+) -> Iterator[Fault]:
     """Check that the parameters in force are those of the config, not those of another options file."""
     for name in needed:
         module = current.loaded.get(name)
-        for key, value in sorted(settings.module_parameters.get(name, {}).items()):
+        for key, value in sorted(settings.parameters.get(name, {}).items()):
             file = current.files.get(name)
             # The kernel shows no parameter of mode 0 (module_param of linux/moduleparam.h).
-            hidden = not settings.uacce and file is not None and key in file.parameters
+            hidden = settings.brings_along and file is not None and key in file.parameters
             if module is None or (hidden and key not in module.parameters):
                 continue
             if not desired.is_shown(value, module.parameters.get(key)):
@@ -164,7 +158,7 @@ def _parameters(settings: config.Config, needed: Collection[str], current: host_
                 yield Fault(Sort.LOAD, f"Parameter {key} of module {name} is {was}, not {value}.")
 
 
-def _entries(settings: config.Config, current: host_state.HostState, served: Collection[str]) -> Iterator[Fault]:
+def _entries(settings: driver_config.Config, current: host_state.HostState, served: Collection[str]) -> Iterator[Fault]:
     """Check that devices have entries: /sys/class/uacce may be empty although the modules are loaded."""
     enabled = desired.enabled(settings, current.functions)
     for kind in settings.kinds:
@@ -178,14 +172,14 @@ def _entries(settings: config.Config, current: host_state.HostState, served: Col
             yield Fault(Sort.LOAD, f"Device {lost} had an entry in /sys/class/uacce, and has none now.")
 
 
-def _options(settings: config.Config, current: host_state.HostState) -> Iterator[Fault]:
+def _options(settings: driver_config.Config, current: host_state.HostState) -> Iterator[Fault]:
     """Check that the next boot loads the modules with the same parameters."""
     for module, text in desired.options(settings).items():
         if current.options.get(module) != text:
             yield Fault(Sort.NODES, f"'{current.own.options(module)}' does not say '{text.strip()}'.")
 
 
-def _virtual_functions(settings: config.Config, current: host_state.HostState) -> Iterator[Fault]:
+def _virtual_functions(settings: driver_config.Config, current: host_state.HostState) -> Iterator[Fault]:
     """Check the number of virtual functions of each kind in the config."""
     for function in current.functions:
         wanted = settings.sriov.get(function.kind.name)
@@ -199,9 +193,11 @@ def _virtual_functions(settings: config.Config, current: host_state.HostState) -
             yield Fault(Sort.LOAD, text)
 
 
-def _nodes(settings: config.Config, current: host_state.HostState) -> Iterator[Fault]:
+def _entry_nodes(settings: driver_config.Config, current: host_state.HostState) -> Iterator[Fault]:
     """Check that those whom the config names can open the devices, also those that appear later."""
     wanted = settings.device_nodes
+    if wanted is None:
+        return
     if not current.rule:
         yield Fault(Sort.NODES, f"There is no udev rule '{current.own.rule}'.")
     enabled = desired.enabled(settings, current.functions)
@@ -214,13 +210,17 @@ def _nodes(settings: config.Config, current: host_state.HostState) -> Iterator[F
             yield Fault(Sort.NODES, f"/dev/{entry.name} has group {entry.group}, not {wanted.group}.")
 
 
-def _paths(settings: config.Config, current: host_state.HostState) -> Iterator[Fault]:
-    """Check that the driver's device nodes are there, and that what it replaces is not loaded beside it."""
-    for module, rule in settings.module_rules.items():
-        for name in rule.replaces:
-            if name in current.loaded and name not in settings.modules:
-                yield Fault(Sort.LOAD, f"Module {name} is loaded, which {module} replaces.")
-    if all(name in current.loaded for name in settings.modules):
+def _replaced(settings: driver_config.Config, current: host_state.HostState) -> Iterator[Fault]:
+    """Check that what the driver replaces is not loaded beside it."""
+    for module in settings.modules:
+        for name in module.replaces:
+            if name in current.loaded and name not in settings.names:
+                yield Fault(Sort.LOAD, f"Module {name} is loaded, which {module.name} replaces.")
+
+
+def _nodes(settings: driver_config.Config, current: host_state.HostState) -> Iterator[Fault]:
+    """Check that the device nodes that the config names are there."""
+    if all(name in current.loaded for name in settings.names):
         for path in settings.nodes:
             if path not in current.nodes:
                 yield Fault(Sort.LOAD, f"The modules are loaded, and '{path}' is no character device.")

@@ -73,7 +73,7 @@ class Cluster:
         service_account: Path = credentials.SERVICE_ACCOUNT,
         timeout_s: float = TIMEOUT_S,
     ) -> None:
-        load = credentials.of_file(kubeconfig) if kubeconfig else credentials.of_environment(service_account)
+        load = credentials.of_files([kubeconfig]) if kubeconfig else credentials.of_environment(service_account)
         timeouts = client.Timeouts(connect_s=timeout_s, read_s=timeout_s, answer_s=timeout_s)
         self._connection = client.Connection(load, "kae-driver-installer", timeouts)
 

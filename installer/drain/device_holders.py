@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
+from installer.decide import driver_class
 from installer.drain import processes
 from installer.host import chroot, pci
 from runtime import errors, readings
@@ -54,7 +55,7 @@ def find(
     resources: Collection[str],
     entries: Iterable[pci.Entry],
     kubelet: Path = KUBELET,
-    modules: Collection[str] = processes.COUNTING,
+    modules: Collection[str] = driver_class.Uacce.counting,
 ) -> Holders:
     """Return the holders of a device of these resources, or of one of these entries, which `modules` count.
 

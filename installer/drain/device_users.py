@@ -4,10 +4,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from installer import config
+from installer.decide import driver_class
 from installer.drain import cluster, device_holders, eviction, processes
 from installer.host import chroot, host_state, pci
-from runtime import errors
+from runtime import driver_config, errors
 
 _NAMED = 8
 """The number of holders that a sentence names; a shared device may have 128."""
@@ -26,7 +26,7 @@ class DeviceUsers:
     """The pods that were given a device, and the processes that have one open."""
 
     _host: chroot.Host
-    _settings: config.Config
+    _settings: driver_config.Config
     _api: cluster.Cluster
     _kubelet: Path
     """Its root folder on the host."""
@@ -41,14 +41,7 @@ class DeviceUsers:
         """Return who has a device open now, in words, without the kubelet; raise `Failure` if they are unknown."""
         return tuple(
             holder.text
-            for holder in processes.find(
-                self._host,
-                (
-                    *_entries(pci.functions(self._host, self._settings)),
-                    *host_state.nodes(self._host, self._settings).values(),
-                ),
-                self._counting,
-            )
+            for holder in processes.find(self._host, pci.devices(self._host, self._settings).values(), self._counting)
         )
 
     def drain(self, current: host_state.HostState, check: Callable[[], object]) -> None:
@@ -76,8 +69,7 @@ class DeviceUsers:
 
     @property
     def _counting(self) -> tuple[str, ...]:
-        """The modules that count the users of the device nodes."""
-        return processes.COUNTING if self._settings.uacce else self._settings.all_modules
+        return driver_class.of(self._settings).counting
 
     def _evict(self, namespace: str, pod: str, uid: str) -> cluster.EvictionAnswer:
         answer = self._api.evict(namespace, pod, uid)
@@ -85,21 +77,13 @@ class DeviceUsers:
         return answer
 
     def _find(self, current: host_state.HostState) -> device_holders.Holders:
-        kinds = self._settings.kinds if self._settings.uacce else ()
-        resources = {name for kind in kinds for name in (kind.resource, kind.vfio_resource)}
-        entries = (*_entries(current.functions), *current.nodes.values())
-        found = device_holders.find(
-            self._host, resources | {*self._settings.resources}, entries, self._kubelet, self._counting
-        )
+        resources, entries = self._settings.resources, current.devices.values()
+        found = device_holders.find(self._host, resources, entries, self._kubelet, self._counting)
         guests = (
             f"virtual function {function.address} (driver {function.driver}, as for a virtual machine)"
             for function in pci.guests(pci.functions(self._host, self._settings))
         )
         return replace(found, holders=(*found.holders, *(processes.Holder(text=guest) for guest in guests)))
-
-
-def _entries(functions: Sequence[pci.Function]) -> list[pci.Entry]:
-    return [function.entry for function in functions if function.entry is not None]
 
 
 def listed(texts: Sequence[str]) -> str:

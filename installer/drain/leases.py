@@ -12,9 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from compiler.kube import lease_objects
-from installer import config
 from installer.drain import cluster
-from runtime import clocks, errors
+from runtime import clocks, driver_config, errors
 
 LOG = logging.getLogger(__name__)
 
@@ -64,7 +63,7 @@ class Claim:
     """
 
     _api: cluster.Cluster
-    _settings: config.Leases
+    _settings: driver_config.Leases
     _node: str
     clock: Callable[[], float] = clocks.since_boot_s
     renew_s: float = RENEW_S

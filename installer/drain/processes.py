@@ -12,14 +12,12 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass
 from pathlib import Path
 
+from installer.decide import driver_class
 from installer.host import chroot, pci
 from runtime import errors, readings
 
 _MAPS_S = 30
 """The time limit to read all maps: a process that waits in the kernel may keep its own locked."""
-
-COUNTING = ("uacce",)
-"""The modules that count the open nodes of KAE's devices."""
 
 # The cgroup drivers cgroupfs and systemd (pkg/kubelet/cm); a static pod's uid is a hash without hyphens.
 _POD = re.compile(r"[-/]pod([0-9a-f]{8}(?:[-_][0-9a-f]{4}){3}[-_][0-9a-f]{12}|[0-9a-f]{32})(?=[./]|$)", re.MULTILINE)
@@ -45,7 +43,9 @@ class Process(Holder):
     name: str
 
 
-def find(host: chroot.Host, entries: Iterable[pci.Entry], modules: Collection[str] = COUNTING) -> Sequence[Holder]:
+def find(
+    host: chroot.Host, entries: Iterable[pci.Entry], modules: Collection[str] = driver_class.Uacce.counting
+) -> Sequence[Holder]:
     """Return the processes that have one of these entries open or mapped; the kubelet is not asked.
 
     Maps cost more to read than descriptors, so only an unexplained use of the modules that have the nodes makes them

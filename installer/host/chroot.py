@@ -47,10 +47,10 @@ class Host:
     `errors.Failure` when they cannot.
     """
 
-    def __init__(self, root: Path, enter: Sequence[str] | None = None) -> None:
+    def __init__(self, root: Path, own: paths.Own, enter: Sequence[str] | None = None) -> None:
         self.root = root
-        self.own = paths.KAE
-        """The installer's own paths, of the stack that its config names."""
+        self.own = own
+        """The paths of the installer's recipe."""
         self.stop = threading.Event()
         self._finishes = False
         self._enter = ("chroot", str(root)) if enter is None else tuple(enter)

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import NamedTuple
 
-from installer import config, paths
-from installer.host import chroot, digests, kmod, libraries, module_search, network, pci, record, rpm
-from runtime import errors, readings, shapes
+from installer import paths
+from installer.host import chroot, digests, kmod, libraries, network, pci, record, rpm
+from runtime import driver_config, errors, readings, shapes
 
 _OPTION_FOLDERS = ("/etc/modprobe.d", "/run/modprobe.d", "/usr/local/lib/modprobe.d", "/usr/lib/modprobe.d")
 
@@ -43,7 +43,7 @@ class HostState:
     """The texts of existing options files, by module."""
     options_elsewhere: tuple[Option, ...] = ()
     above: Mapping[str, kmod.Module] = field(default_factory=dict)
-    """The loaded ones of `config.Config.above`."""
+    """The loaded ones of the config's `above`."""
     rivals: Mapping[str, str] = field(default_factory=dict)
     """Files that modprobe may prefer to those of the desired driver, by module."""
     owners: Mapping[str, str] = field(default_factory=dict)
@@ -55,19 +55,19 @@ class HostState:
     signed_only: str = ""
     """Why the kernel refuses modules without a signature; empty if it takes them."""
     libraries: Mapping[str, str] = field(default_factory=dict)
-    """The digests of the files in /opt/kae, as `digests.of_file` has them."""
+    """The digests of the driver's user-space files on the host, as `digests.of_file` has them."""
     rule: bool
-    """True when the udev rule is that of the config."""
+    """True when the udev rule is that of the config, if that has one."""
     has_rule: bool
     """True when there is a udev rule of the installer, be it of another config or of an earlier release."""
     record: record.Record
     changing: bool
-    own: paths.Own = paths.KAE
+    """True while the change is announced (driver-changing)."""
+    own: paths.Own
     nodes: Mapping[str, pci.Entry] = field(default_factory=dict)
     """The character devices among the config's `nodes`, by path."""
     network: tuple[str, ...] = ()
     """Sentences about interfaces of the driver that carry the node's own traffic."""
-    """True while the change is announced (driver-changing)."""
     unproved: bool = False
     """True when a change blocked the driver, and the record knows neither that change nor its end."""
 
@@ -77,16 +77,17 @@ class HostState:
         return {name for name, file in self.files.items() if not file.path.startswith(own)}
 
     @property
-    def at_work(self) -> bool:
-        """True when a driver is at work: KAE's has devices, a recipe's has loaded modules."""
-        return bool(self.loaded if self.own.recipe else self.entries())
+    def strangers(self) -> set[str]:
+        """The loaded modules among these."""
+        return self.foreign_files() & self.loaded.keys()
 
-    def entries(self) -> tuple[pci.Function, ...]:
-        """Return the functions that user space can use."""
-        return tuple(function for function in self.functions if function.entry is not None)
+    @property
+    def devices(self) -> dict[str, pci.Entry]:
+        """What user space can open: entries by the address of their function, and nodes by path."""
+        return pci.entries(self.functions) | dict(self.nodes)
 
 
-def read(host: chroot.Host, settings: config.Config) -> HostState:
+def read(host: chroot.Host, settings: driver_config.Config) -> HostState:
     """Read the state of the host; raise `Failure` if the folder is no host, or its record cannot be read."""
     running, known, said = kernel(host), record.read(host), text(host, host.own.rule) or ""
     names = modules(host, settings, known)
@@ -110,12 +111,12 @@ def read(host: chroot.Host, settings: config.Config) -> HostState:
         rpm_user=rpm.locked_by(host),
         signed_only=_signed_only(host),
         libraries=MappingProxyType(libraries.present(host)),
-        rule=not settings.uacce or said == rule(host, settings.device_nodes),
-        has_rule=settings.uacce and said.startswith(_RULE),
+        rule=settings.device_nodes is None or said == rule(host, settings.device_nodes),
+        has_rule=said.startswith(_RULE),
         record=known,
         changing=host.path(host.own.changing).exists(),
         own=host.own,
-        nodes=MappingProxyType(nodes(host, settings)),
+        nodes=MappingProxyType(pci.nodes(host, settings)),
         network=tuple(network.carrying(host, settings, names)),
         unproved=host.path(host.own.blocked).exists() and not (known.change or known.installed or known.boot),
     )
@@ -169,12 +170,12 @@ def _secure_boot(host: chroot.Host) -> bool:
     return False
 
 
-def modules(host: chroot.Host, settings: config.Config, known: record.Record) -> tuple[str, ...]:
-    """Return the modules of the config, and before them others of a recipe's driver: what they need, or needed.
+def modules(host: chroot.Host, settings: driver_config.Config, known: record.Record) -> tuple[str, ...]:
+    """Return the modules of the config, and before them others that its driver brings along, or an earlier one did.
 
     Which these are, its records and the folder of its installed modules tell.
     """
-    if settings.uacce:
+    if not settings.brings_along:
         return settings.all_modules
     drivers = (known.installed, known.change.kept if known.change else None)
     placed = readings.names(host.path(host.own.modules(kernel(host))))
@@ -183,11 +184,6 @@ def modules(host: chroot.Host, settings: config.Config, known: record.Record) ->
         files += [*driver.modules, *driver.wanted, *driver.options, *driver.replaced]
     others = {kmod.name_of(file) for file in files if not file.startswith(".")} - {*settings.all_modules}
     return (*sorted(others), *settings.all_modules)
-
-
-def nodes(host: chroot.Host, settings: config.Config) -> dict[str, pci.Entry]:
-    """Return the character devices among the config's `nodes`, by path."""
-    return {path: entry for path in settings.nodes if (entry := pci.node(host, path)) is not None}
 
 
 def _options(host: chroot.Host, names: Iterable[str]) -> dict[str, str]:
@@ -210,11 +206,11 @@ def _options_elsewhere(host: chroot.Host) -> Iterator[Option]:
         yield Option("/proc/cmdline", module.replace("-", "_"), words)
 
 
-def _rivals(host: chroot.Host, settings: config.Config, running: str, known: record.Record) -> dict[str, str]:
+def _rivals(host: chroot.Host, settings: driver_config.Config, running: str, known: record.Record) -> dict[str, str]:
     source, installed = settings.source.packages, known.installed
     # Nobody knows where packages put their modules, but it is above or beside the kernel's own.
     home = "kernel" if source is not None or settings.source.in_tree is not None else host.own.updates
-    found = module_search.rivals(host, running, settings.modules, home)
+    found = kmod.rivals(host, running, settings.names, home)
     replaced = installed.packages if installed is not None else ()
     if not found or not (source is not None or replaced):
         return found
@@ -233,7 +229,9 @@ def _is_replaced(nvra: str, names: Iterable[str]) -> bool:
     return bool(nvra) and any(re.match(rf"{name}([.]|-[\d$]|$)", other) for other in names)
 
 
-def _owners(host: chroot.Host, settings: config.Config, known: record.Record, files: Iterable[str]) -> dict[str, str]:
+def _owners(
+    host: chroot.Host, settings: driver_config.Config, known: record.Record, files: Iterable[str]
+) -> dict[str, str]:
     if settings.install_policy != "Always" or known.installed is not None or known.change is not None:
         return {}
     own = rf"/lib/modules/[^/]+/(kernel|{re.escape(host.own.updates)})/"

@@ -1,6 +1,6 @@
-"""The host's /opt/kae: a link to a tree with one driver's libraries beside it, so that a swap exchanges it whole.
+"""The user space of a driver: a link for each of its folders, such as /opt/onload, to a part of one tree beside them.
 
-A recipe has a link for each of its folders, such as /opt/onload, to a part of the tree.
+A home of one folder, such as /opt/kae, is itself the link to the tree. So a swap exchanges all files at once.
 
 A container keeps the tree that it began with, as mount(2) binds the folder that the link leads to. The trees are below
 /opt and not in the store, as containers may read what has the label of /opt (usr_t) and not that of /var/lib
@@ -11,7 +11,6 @@ import contextlib
 import itertools
 import logging
 import os
-from collections.abc import Iterable
 from pathlib import Path
 
 import msgspec
@@ -22,9 +21,6 @@ from runtime import errors
 
 LOG = logging.getLogger(__name__)
 
-_OPT = "/opt"
-"""The folder with all trees: a driver's has the beginning `paths.Own.tree` and the driver's id."""
-
 
 class _Kept(msgspec.Struct):
     """The part of a stored driver's description that tells its links."""
@@ -33,9 +29,9 @@ class _Kept(msgspec.Struct):
 
 
 def known(host: chroot.Host) -> tuple[str, ...]:
-    """Return the links that this stack's drivers have, or had before an interrupted change: KAE's has /opt/kae."""
-    if not host.own.recipe:
-        return (paths.LIBRARIES,)
+    """Return the links that the recipe's drivers have, or had before an interrupted change."""
+    if host.own.home.files != paths.OPT:
+        return (host.own.home.files,)
     installed = record.read(host).installed
     found = [*(installed.files if installed is not None else ())]
     for path in sorted(host.path(host.own.drivers).glob("[!.]*/driver.json")):
@@ -44,22 +40,22 @@ def known(host: chroot.Host) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def refuse(host: chroot.Host, files: Iterable[str] = ()) -> None:
+def links(host: chroot.Host, driver: record.Driver | None) -> tuple[str, ...]:
+    """Return the links of a driver, or those known of a removed one, and of one of an earlier release."""
+    return (driver.files if driver is not None else ()) or known(host)
+
+
+def refuse(host: chroot.Host, driver: record.Driver) -> None:
     """Raise `Failure` for what others put into a folder of the driver, or in its place; a begun change goes on."""
     state = record.read(host)
     ours = state.installed.libraries if state.installed is not None else {}
-    for link in files or (paths.LIBRARIES,):
+    for link in links(host, driver):
         foreign = _is_foreign(host, link)
         others = ["a link or a file in its place"] if foreign else [*_present(host, link).keys() - ours.keys()]
         if others and state.change is None:
             shown = ", ".join(sorted(others)[:3]) + (", …" if others[3:] else "")
-            if host.own.recipe:
-                raise errors.Failure(
-                    f"'{link}' on the host holds what the driver of recipe {host.own.recipe} did not put there"
-                    f" ({shown}): move it elsewhere."
-                )
             raise errors.Failure(
-                f"'{link}' on the host holds what KAE did not put there ({shown}): move it elsewhere, or add it to the"
+                f"'{link}' on the host holds what we did not put there ({shown}): move it elsewhere, or add it to the"
                 " image."
             )
 
@@ -76,9 +72,8 @@ def _present(host: chroot.Host, link: str) -> dict[str, str]:
 
 def place(host: chroot.Host, driver: record.Driver, stored: Path) -> None:
     """Make each link lead to a driver's tree, a copy of its folder in the store; raise `Failure` if one cannot."""
-    links = driver.files if host.own.recipe else (paths.LIBRARIES,)
-    refuse(host, links)
-    tree = f"{_OPT}/{host.own.tree}{driver.id}"
+    refuse(host, driver)
+    tree, led = f"{host.own.tree}{driver.id}", links(host, driver)
     for name, digest in driver.libraries.items():
         absolute = f"{tree}/{name}"
         here, source = host.path(absolute), stored / name
@@ -88,9 +83,9 @@ def place(host: chroot.Host, driver: record.Driver, stored: Path) -> None:
                 with contextlib.suppress(OSError):
                     here.rmdir()
             host.copy(source, absolute, mode=source.stat().st_mode & 0o777 if source.is_file() else 0o644)
-    for link in links:
+    for link in led:
         _lead(host, link, f"{tree}/{_part(host, link)}")
-    for link in set(known(host)).difference(links):
+    for link in set(known(host)).difference(led):
         if not _is_foreign(host, link):
             host.remove(link)
     # The previous tree stays as long as its driver: a container that holds no device may still read it.
@@ -98,17 +93,19 @@ def place(host: chroot.Host, driver: record.Driver, stored: Path) -> None:
 
 
 def remove(host: chroot.Host) -> None:
-    """Remove the files that this stack placed, and leave those of others; raise `Failure` if one cannot be removed."""
+    """Remove the files that we placed, and leave those of others; raise `Failure` if one cannot be removed."""
     kept: set[str] = set()
     for link in known(host):
         top = host.path(link)
         if _is_foreign(host, link):
             continue
-        if top.is_symlink() or not host.own.recipe:
+        # An earlier release filled the folder of a home itself.
+        if top.is_symlink() or link == host.own.home.files:
             _clear(host, link, link)
         if not top.exists():
             host.remove(link)
-        kept |= {Path(_target(host, link)).relative_to(_OPT).parts[0]} if top.is_symlink() else set()
+        elif top.is_symlink():
+            kept.add(f"{paths.OPT}/{Path(_target(host, link)).relative_to(paths.OPT).parts[0]}")
     _prune(host, kept)
 
 
@@ -118,7 +115,7 @@ def _lead(host: chroot.Host, link: str, target: str) -> None:
     if aside:
         _clear(host, link, aside)
         if host.path(aside).exists():
-            LOG.warning("The host's '%s' was a folder with files that KAE did not put there: see '%s'.", link, aside)
+            LOG.warning("The host's '%s' was a folder with files that we did not put there: see '%s'.", link, aside)
 
 
 def _set_aside(host: chroot.Host, link: str) -> str:
@@ -151,12 +148,12 @@ def _clear(host: chroot.Host, link: str, folder: str) -> None:
 
 def _part(host: chroot.Host, link: str) -> Path:
     """Return the part of a driver's tree to which a link leads."""
-    return Path(link).relative_to(_OPT) if host.own.recipe else Path()
+    return Path(link).relative_to(host.own.home.files)
 
 
 def _is_foreign(host: chroot.Host, link: str) -> bool:
     top = host.path(link)
-    return not _target(host, link).startswith(f"{_OPT}/{host.own.tree}") if top.is_symlink() else top.is_file()
+    return not _target(host, link).startswith(host.own.tree) if top.is_symlink() else top.is_file()
 
 
 def _target(host: chroot.Host, link: str) -> str:
@@ -165,5 +162,6 @@ def _target(host: chroot.Host, link: str) -> str:
 
 
 def _prune(host: chroot.Host, kept: set[str]) -> None:
-    for name in {path.name for path in host.path(_OPT).glob(f"{host.own.tree}*")} - kept:
-        host.remove_folder(f"{_OPT}/{name}")
+    trees = host.path(paths.OPT).glob(f"{host.own.home.tree}*")
+    for tree in {f"{paths.OPT}/{path.name}" for path in trees} - kept:
+        host.remove_folder(tree)

@@ -15,9 +15,8 @@ import struct
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
-from installer import config
 from installer.host import chroot
-from runtime import readings
+from runtime import driver_config, readings
 
 NODE = "NODE_ADDRESSES"
 """The environment variable with the node's addresses, separated by commas, as of status.hostIP of the pod."""
@@ -27,7 +26,7 @@ _Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 _UP, _REJECT = 0x1, 0x200  # RTF_UP and RTF_REJECT of linux/route.h
 
 
-def carrying(host: chroot.Host, settings: config.Config, names: Collection[str] = ()) -> Iterator[str]:
+def carrying(host: chroot.Host, settings: driver_config.Config, names: Collection[str] = ()) -> Iterator[str]:
     """Yield a sentence for each interface of a network module that carries, or may carry, the node's own traffic.
 
     Of `names`, the modules that a change may unload, those that the config does not have count as network modules:
@@ -35,8 +34,7 @@ def carrying(host: chroot.Host, settings: config.Config, names: Collection[str] 
     """
     if settings.network_force:
         return
-    rules = settings.module_rules.items()
-    checked = {module: {module, *rule.replaces} for module, rule in rules if rule.network}
+    checked = {module.name: {module.name, *module.replaces} for module in settings.modules if module.network}
     checked |= {name: {name} for name in names if name not in settings.all_modules}
     for module, drivers in checked.items():
         found = _carriers(host, _of_modules(host, drivers))

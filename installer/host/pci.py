@@ -1,4 +1,4 @@
-"""The PCI functions of the host's KAE devices, with their entries and device nodes."""
+"""The PCI functions of the driver's devices, with their entries, and the device nodes of both classes."""
 
 import contextlib
 import os
@@ -7,14 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from installer import config
 from installer.host import chroot
-from runtime import pci, readings, shapes
+from runtime import driver_config, pci, readings, shapes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """An entry of the class uacce."""
+    """An entry of the class uacce, or a device node that the config names."""
 
     name: str
     numbers: str
@@ -25,6 +24,11 @@ class Entry:
     """The number of its group."""
     unprotected: bool = False
     """True without an IOMMU: the device reads and writes any memory for whoever opens it."""
+
+    @property
+    def path(self) -> str:
+        """The path of the device node."""
+        return f"/dev/{self.name}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,29 +56,35 @@ class Function:
         return self.driver not in (None, self.kind.module)
 
 
-def functions(host: chroot.Host, settings: config.Config) -> tuple[Function, ...]:
-    """Return the functions of the vendor and of the kinds in the config, by address; none for a class without them."""
-    if not settings.uacce:
+def functions(host: chroot.Host, settings: driver_config.Config) -> tuple[Function, ...]:
+    """Return the functions of the config's kinds, by address; none for a class that knows its devices by nodes."""
+    if not isinstance(settings, driver_config.Uacce):
         return ()
-    scanned = pci.scan(host.path("/sys"), settings.vendor, settings.kinds)
+    scanned = pci.scan(host.path("/sys"), settings.kinds)
     return tuple(_function(host, function, function.kind) for function in scanned if function.kind is not None)
 
 
-def nodes(of: Sequence[Function]) -> dict[str, str]:
-    """Return the paths of the device nodes that exist, by address."""
-    entries = {function.address: function.entry for function in of if function.entry is not None}
-    return {address: f"/dev/{entry.name}" for address, entry in entries.items() if entry.mode is not None}
+def nodes(host: chroot.Host, settings: driver_config.Config) -> dict[str, Entry]:
+    """Return the character devices among the config's `nodes`, by path."""
+    found = {}
+    for path in settings.nodes:
+        with contextlib.suppress(OSError):
+            node = host.resolved(path).stat()
+            if stat.S_ISCHR(node.st_mode):
+                numbers = f"{os.major(node.st_rdev)}:{os.minor(node.st_rdev)}"
+                name = path.removeprefix("/dev/")
+                found[path] = Entry(name=name, numbers=numbers, mode=stat.S_IMODE(node.st_mode), group=node.st_gid)
+    return found
 
 
-def node(host: chroot.Host, path: str) -> Entry | None:
-    """Return a device node by its path; None if no character device is there."""
-    with contextlib.suppress(OSError):
-        found = host.resolved(path).stat()
-        if stat.S_ISCHR(found.st_mode):
-            numbers = f"{os.major(found.st_rdev)}:{os.minor(found.st_rdev)}"
-            name = path.removeprefix("/dev/")
-            return Entry(name=name, numbers=numbers, mode=stat.S_IMODE(found.st_mode), group=found.st_gid)
-    return None
+def entries(of: Sequence[Function]) -> dict[str, Entry]:
+    """Return the entries of these functions, by address."""
+    return {function.address: function.entry for function in of if function.entry is not None}
+
+
+def devices(host: chroot.Host, settings: driver_config.Config) -> dict[str, Entry]:
+    """Return what user space can open: entries by the address of their function, and nodes by path."""
+    return entries(functions(host, settings)) | nodes(host, settings)
 
 
 def guests(of: Sequence[Function]) -> tuple[Function, ...]:

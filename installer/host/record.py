@@ -1,6 +1,7 @@
-"""The record of the installed driver and of a change in progress: /var/lib/kae/driver.json."""
+"""The record of the installed driver and of a change in progress: driver.json in the state folder of a recipe."""
 
 import math
+import posixpath
 from typing import Literal
 
 import msgspec
@@ -37,7 +38,7 @@ class Driver(_Kept, frozen=True, kw_only=True):
     libraries: dict[str, str] = msgspec.field(default_factory=dict)
     """The files of its folder libraries/, and the SHA-256 of each, or the target of a link after an arrow."""
     files: tuple[str, ...] = ()
-    """The paths of the host's links to its user-space files; KAE's is always /opt/kae."""
+    """The paths of the host's links to its user-space files; earlier releases do not name the home itself."""
     replaced: tuple[str, ...] = ()
     """The kernel's own modules that were unloaded for it, and are loaded again when it goes."""
     wanted: tuple[str, ...] = ()
@@ -112,7 +113,7 @@ class Record(_Kept, frozen=True, kw_only=True):
     version: Literal[1] = 1
     """The record's own format."""
     installed: Driver | None = None
-    """The driver that KAE installed and verified."""
+    """The driver that we installed and verified."""
     since: str = ""
     """The time of the installation in the format of RFC 3339, for people."""
     asked: str = ""
@@ -140,34 +141,35 @@ def same_load(one: str, other: str) -> bool:
     return one.partition("-")[0] == other.partition("-")[0]
 
 
-def read(host: chroot.Host, own: paths.Own | None = None) -> Record:
+def read(host: chroot.Host, place: str = "") -> Record:
     """Return the record, an empty one if there is none; raise `Failure` if it cannot be read.
 
-    `own` names another stack than that of this installer.
+    `place` is the path of another recipe's record than that of this installer.
     """
-    path = host.path((own or host.own).record)
+    place = place or host.own.record
     try:
-        return msgspec.json.decode(path.read_bytes(), type=Record, strict=True)
+        return msgspec.json.decode(host.path(place).read_bytes(), type=Record, strict=True)
     except FileNotFoundError:
         return Record()
     except (OSError, msgspec.DecodeError, UnicodeDecodeError) as error:
         # A guess could take the driver of others for an installed one, and remove it.
         raise errors.Failure(
-            f"The record '{host.own.record}' on the host cannot be read ({error}); move it away if the driver is not"
-            " ours."
+            f"The record '{place}' on the host cannot be read ({error}); move it away if the driver is not ours."
         ) from error
 
 
 def every(host: chroot.Host) -> dict[str, Driver | None]:
-    """Return the installed drivers of all stacks by recipe; None for one whose record cannot be read."""
+    """Return the installed drivers of all recipes by name; None for one whose record cannot be read."""
     found: dict[str, Driver | None] = {}
-    for name in (None, *sorted(readings.names(host.path(paths.RECIPES)))):
+    others = (f"{paths.RECIPES}/{name}" for name in sorted(readings.names(host.path(paths.RECIPES))))
+    for state in (paths.STATE, *others):
+        recipe = posixpath.basename(state)
         try:
-            installed = read(host, paths.Own(name)).installed
+            installed = read(host, paths.record(state)).installed
         except errors.Failure:
-            found[name or paths.KAE_NAME] = None
+            found[recipe] = None
         else:
-            found |= {name or paths.KAE_NAME: installed} if installed is not None else {}
+            found |= {recipe: installed} if installed is not None else {}
     return found
 
 

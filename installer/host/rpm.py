@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
-from installer.host import chroot, package_errors
+from installer.host import chroot
 from runtime import errors, readings
 
 _DOWNLOAD_S = 1800
@@ -46,6 +46,37 @@ _FLOCK = struct.Struct("hhqqi4x")
 _ALREADY = re.compile(r"^Package (\S+) is already installed\.$", re.MULTILINE)
 _FIELDS = "%{NAME}\t%{NVRA}\n"
 
+_LINES = 8
+_CHARACTERS = 900
+
+_NOT_AVAILABLE = re.compile(r"^Installed package (\S+?)(?: \(from .*\))? not available\.", re.MULTILINE)
+"""Of several packages, dnf prints this, fetches the others and ends with 0."""
+
+_NEEDED = re.compile(r"^\t(\S+)(?: .*)? is needed by (?:\(installed\) )?\S+$", re.MULTILINE)
+_SCRIPT = re.compile(r"^error: (%\w+)\(\S+\) scriptlet failed", re.MULTILINE)
+
+
+class Refused(errors.Failure):
+    """The host's dnf, yum, rpm or rpmkeys refused, in the words at the end of its output (LC_ALL=C)."""
+
+    def __init__(self, program: str, output: str) -> None:
+        super().__init__(f"The host's {program} refuses: {quoted(output)}.")
+        self.needed = tuple(sorted(set(_NEEDED.findall(output))))
+        """What other packages need of those that are to be removed, without versions."""
+        # Of several scripts, %preun is the one that an upgrade can do without: it belongs to the old package.
+        scripts = sorted(_SCRIPT.findall(output), key=lambda script: script == "%preun")
+        self.script = scripts[0] if scripts and not self.needed else ""
+        """The name of the script that failed, such as %preun."""
+
+
+def quoted(output: str) -> str:
+    """Return the end of a program's output as one line of bounded length; "… " replaces the start of a longer one."""
+    lines = list(filter(None, dict.fromkeys(line.strip(" \t-.:;") for line in output.splitlines())))
+    end = "; ".join(lines[-_LINES:])
+    if len(lines) > _LINES or len(end) > _CHARACTERS:
+        return f"… {end[-_CHARACTERS:]}"
+    return end or "it does not say why"
+
 
 class Repositories(NamedTuple):
     """Repositories, and the user who may read them."""
@@ -76,8 +107,8 @@ def download(
         if there:
             said = _dnf(host, (*options, "reinstall", "--", *there), repositories)
             paths = _by_their_names(host, folder)
-        if package_errors.NOT_AVAILABLE.search(said):
-            raise package_errors.Refused("dnf", said)
+        if _NOT_AVAILABLE.search(said):
+            raise Refused("dnf", said)
     finally:
         host.remove_folder(scratch)
     if gpg_check:
@@ -100,7 +131,7 @@ def check_signatures(host: chroot.Host, paths: Sequence[str]) -> None:
             raise errors.Failure(
                 f"Package '{PurePosixPath(path).name}' has no valid signature of a key that the host trusts: sign it,"
                 " run 'rpm --import' with the public key on the host, or set gpgCheck: false. rpmkeys says:"
-                f" {package_errors.quoted(said)}."
+                f" {quoted(said)}."
             )
 
 
@@ -160,7 +191,7 @@ def install(host: chroot.Host, paths: Sequence[str]) -> None:
     wanted = described(host, paths)
     try:
         _transact(host, ("-U", "--oldpackage", "--replacepkgs", *paths))
-    except package_errors.Refused as refusal:
+    except Refused as refusal:
         # rpm installed the new package and kept the old one. %preun unloads modules, which the installer does itself.
         old = [nvra for name, nvra in _instances(host, tuple(wanted)) if nvra != wanted[name]]
         if refusal.script != "%preun" or not old:
@@ -192,7 +223,7 @@ def erase(host: chroot.Host, names: Sequence[str]) -> tuple[str, ...]:
         try:
             _transact(host, ("-e", *sorted(going)))
             break
-        except package_errors.Refused as refusal:
+        except Refused as refusal:
             if refusal.script:
                 going = {nvra for _, nvra in _instances(host, sorted(going))}
                 _transact(host, ("-e", "--noscripts", *sorted(going)))
@@ -233,7 +264,7 @@ def _dnf(host: chroot.Host, arguments: Sequence[str], repositories: Repositories
     for secret in filter(None, (repositories.password, urllib.parse.quote(repositories.password, safe=""))):
         output = output.replace(secret, "***")
     # Not from the error of the program, which has its whole output.
-    raise package_errors.Refused(program, output)
+    raise Refused(program, output)
 
 
 def _by_their_names(host: chroot.Host, folder: str) -> tuple[str, ...]:
@@ -266,7 +297,7 @@ def _ask(host: chroot.Host, *arguments: str) -> str:
     except chroot.CommandFailed as error:
         # rpm also ends with an error if a package is not installed. Only a broken database prints 'error:'.
         if "error:" in error.said:
-            raise package_errors.Refused("rpm", error.said) from error
+            raise Refused("rpm", error.said) from error
         return error.said
 
 
@@ -279,7 +310,7 @@ def _transact(host: chroot.Host, arguments: Sequence[str]) -> None:
         except chroot.CommandFailed as error:
             # Without a terminal rpm does not wait for the lock.
             if "can't create transaction lock" not in error.said:
-                raise package_errors.Refused("rpm", error.said) from error
+                raise Refused("rpm", error.said) from error
             waited_s = time.monotonic() - began_s
             if waited_s >= LOCK_S or host.stop.wait(_LOCK_POLL_S):
                 raise errors.Failure(

@@ -42,7 +42,7 @@ class Collector(registry.Collector):
         host = self._published.host
         info = core.GaugeMetricFamily(
             "kae_driver_info",
-            "1, with the driver that was installed; version and source are empty where KAE installed none.",
+            "1, with the driver that was installed; version and source are empty where we installed none.",
             labels=["version", "source", "kernel"],
         )
         installed = host.record.installed if host else None

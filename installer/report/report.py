@@ -1,4 +1,4 @@
-"""The answers of `status` and `plan`, as text and as JSON."""
+"""The answers of `status` and `plan`, as text and as JSON, and what they tell people to expect and to do."""
 
 import json
 import math
@@ -8,11 +8,12 @@ from dataclasses import dataclass
 
 from tabulate import tabulate
 
-from installer import config
-from installer.decide import change_steps, decision
+from installer.decide import change_steps, decision, driver_class
 from installer.host import host_state, kmod, pci
-from installer.report import advice
-from runtime import version
+from runtime import driver_config, version
+
+PROGRAM = "kae-driver-installer"
+"""The name of the program and of its image."""
 
 _WIDTH = 110
 """The width of texts; tables are as wide as their content."""
@@ -27,7 +28,7 @@ _NOTHING = "-"
 class Report:
     """The state of a host, and what the installer would do."""
 
-    settings: config.Config
+    settings: driver_config.Config
     current: host_state.HostState
     decided: decision.Decision
     steps: tuple[change_steps.Step, ...]
@@ -47,7 +48,7 @@ class Report:
     @property
     def coming(self) -> tuple[str, ...]:
         """Sentences about the next steps of the installer and of people."""
-        return tuple(advice.coming(self.settings, self.decided, self.steps, len(self.holders), self.pause_s))
+        return tuple(_coming(self))
 
 
 def as_json(made: Report) -> str:
@@ -56,6 +57,7 @@ def as_json(made: Report) -> str:
     driver, last = known.installed, known.attempt
     data = {
         "version": 1,
+        "recipe": settings.recipe,
         "policy": settings.policy,
         "pool": settings.pool,
         "wanted": {
@@ -87,7 +89,7 @@ def as_json(made: Report) -> str:
             "nextTrySeconds": None if math.isinf(made.pause_s) else round(made.pause_s),
         },
         "modules": [_json_module(name, current.loaded.get(name), current.files.get(name)) for name in _shown(made)],
-        **(_json_recipe(made) if settings.recipe else {}),
+        "nodes": [_json_node(path, current.nodes.get(path)) for path in settings.nodes],
         "devices": [_json_device(function) for function in current.functions],
         "holders": list(made.holders),
     }
@@ -97,8 +99,7 @@ def as_json(made: Report) -> str:
 def as_status(made: Report) -> str:
     """Return the state of the host, for people."""
     facts = [(name, _wrapped(sentences, _WIDTH - _MARGIN)) for name, sentences in _facts(made)]
-    devices = _devices(made.current.functions) if made.settings.uacce else _nodes(made)
-    parts = [_table(facts), _modules(made), *filter(None, [devices])]
+    parts = [_table(facts), _modules(made), *filter(None, [_devices(made), _nodes(made)])]
     if made.holders:
         parts.append("\n".join(["HELD BY", *made.holders]))
     return _joined(parts)
@@ -106,7 +107,7 @@ def as_status(made: Report) -> str:
 
 def as_plan(made: Report) -> str:
     """Return what the installer would do, for people."""
-    last = (f"The last try: {said}",) if (said := advice.last_try(made.current)) else ()
+    last = (f"The last try: {said}",) if (said := _last_try(made.current)) else ()
     margin = max((len(step.name) for step in made.steps), default=0) + 6
     steps = (
         _filled(f"{number:>3} {step.name}".ljust(margin) + step.reason, _WIDTH, margin)
@@ -122,24 +123,93 @@ def as_plan(made: Report) -> str:
     return _joined(filter(None, parts))
 
 
+def driver_on(settings: driver_config.Config, current: host_state.HostState) -> str:
+    """Return the driver that the host has, and who installed it."""
+    installed = current.record.installed
+    recorded = "none installed by us"
+    if installed is not None:
+        kernel = "" if installed.kernel == current.kernel else f" for kernel {installed.kernel}"
+        recorded = f"{installed.version} from {installed.source}{kernel}, installed by us at {current.record.since}"
+    if current.record.change is not None:
+        return f"a change was begun and did not end; before it: {recorded}"
+    if installed is not None:
+        return recorded
+    if not current.loaded:
+        return "none is loaded"
+    versions = sorted({module.version for module in current.loaded.values() if module.version})
+    which = ", ".join(versions) or "one without a version"
+    found = f"{which}, installed by others" if versions or current.strangers else "the kernel's own"
+    at_work = driver_class.of(settings).at_work(current)
+    return f"{found}, at work" if at_work else f"{found}, loaded, but no device works with it"
+
+
+def _last_try(current: host_state.HostState) -> str:
+    """Return the last try that failed; empty if there was none."""
+    last = current.record.attempt
+    if last is None:
+        return ""
+    times = "once" if last.failures == 1 else f"{last.failures} times in a row"
+    return f"{last.state}, {times}: {last.reason}"
+
+
+def _coming(made: Report) -> Iterator[str]:
+    """Yield sentences about the next steps of the installer and of people."""
+    settings, decided, wait_s = made.settings, made.decided, made.pause_s
+    if decided.outcome is decision.Outcome.FOREIGN:
+        what = f"replaced by {settings.driver_version}" if settings.state == "Present" else "unloaded"
+        yield (
+            f"Nothing is done. To have it {what}, set the install policy of '{settings.policy}' to Always"
+            " (driver.installPolicy; INSTALL_POLICY in driver.env of a KAEPolicy)."
+        )
+    elif decided.outcome is decision.Outcome.WAIT:
+        yield (
+            "The NFD worker of this node renews the labels, mostly within a minute. If it does not, look at that"
+            " worker, and at the node's label feature.node.kubernetes.io/kernel-version.full."
+        )
+    elif decided.outcome is decision.Outcome.CHANGE:
+        yield _disturbance(made)
+        if math.isinf(wait_s):
+            yield "Repair what the last try names, or change the policy; then call 'python -m installer retry'."
+        elif wait_s:
+            yield (
+                f"Repair what the last try names. The next try is in {math.ceil(wait_s / 60)} min, or soon after"
+                " 'python -m installer retry', a change of the policy, or a boot."
+            )
+        elif not decided.impossible:
+            yield "A running installer begins within 60 s."
+
+
+def _disturbance(made: Report) -> str:
+    decided, drain, held = made.decided, made.settings.drain, len(made.holders)
+    if decided.impossible:
+        return "No change begins before that is fixed, and no pod is evicted."
+    if not decided.disturbs:
+        return "The change does not disturb the users of devices."
+    if not held:
+        return "No device is held now, so no pod is evicted, and no Lease is needed."
+    holders = "The device holder" if held == 1 else f"The {held} device holders"
+    if any(step.name == "spare-users" for step in made.steps):
+        return f"{holders} may stay. To have the driver repaired sooner, end them yourself."
+    evicted = "pods are evicted, as their disruption budgets allow" if drain.enabled else "no pod is evicted"
+    limit = f"waits for all of them, at most {drain.timeout_seconds} s"
+    return f"{holders}: {evicted}; the installer {limit}. If one stays, the driver stays as it is."
+
+
 def _facts(made: Report) -> Iterator[tuple[str, Sequence[str]]]:
     settings, current = made.settings, made.current
     secure = "on (modules need a signature that the kernel trusts)" if current.secure_boot else "off"
     yield "Host", (f"{current.system}, kernel {current.kernel}, secure boot {secure}",)
     driver = f"driver {settings.driver_version} from {settings.source.name}"
     wanted = driver if settings.state == "Present" else "no driver"
-    if settings.recipe:
-        yield "Recipe", (settings.recipe,)
-    policy = "INSTALL_POLICY" if settings.uacce else "installPolicy"
-    yield "Policy", (f"{settings.policy}, pool {settings.pool}: {wanted}, {policy} {settings.install_policy}",)
-    yield "Program", (version.words(config.Config),)
-    yield "Driver", (advice.driver(current),)
+    yield "Recipe", (settings.recipe,)
+    yield "Policy", (f"{settings.policy}, pool {settings.pool}: {wanted}, install policy {settings.install_policy}",)
+    yield "Program", (version.words(PROGRAM),)
+    yield "Driver", (driver_on(settings, current),)
     yield "Decision", (made.decided.outcome.value.upper(), *made.decided.reasons)
     if current.changing:
         yield "Devices", (f"'{current.own.changing}' exists: the device plugin allocates no device.",)
-    if settings.device_nodes.mode == "0666" and any(
-        function.entry and function.entry.unprotected for function in current.functions
-    ):
+    nodes = settings.device_nodes
+    if nodes and nodes.mode == "0666" and any(entry.unprotected for entry in current.devices.values()):
         yield (
             "Warning",
             (
@@ -149,7 +219,7 @@ def _facts(made: Report) -> Iterator[tuple[str, Sequence[str]]]:
         )
     if current.record.lease is not None:
         yield "Lease", (f"The host keeps {current.record.lease}: another host of the policy may have to wait.",)
-    if last := advice.last_try(current):
+    if last := _last_try(current):
         yield "Last try", (last,)
     if made.coming:
         yield "Next", made.coming
@@ -163,7 +233,7 @@ def _shown(made: Report) -> tuple[str, ...]:
     """Return the modules to load, and what is loaded of the others."""
     loaded = made.current.loaded
     names = dict.fromkeys((*made.settings.all_modules, *loaded))
-    return tuple(name for name in names if name in made.settings.modules or name in loaded)
+    return tuple(name for name in names if name in made.settings.names or name in loaded)
 
 
 def _modules(made: Report) -> str:
@@ -172,7 +242,7 @@ def _modules(made: Report) -> str:
     for name in _shown(made):
         module, file = current.loaded.get(name), current.files.get(name)
         values = module.parameters if module else {}
-        asked = sorted(made.settings.module_parameters.get(name, {}))
+        asked = sorted(made.settings.parameters.get(name, {}))
         parameters = " ".join(f"{key}={values[key]}" for key in asked if key in values)
         rows.append(
             (name, _identity(module), parameters, _identity(file), file.path.removeprefix(home) if file else None)
@@ -187,9 +257,13 @@ def _identity(module: kmod.Module | kmod.File | None) -> str:
     return module.version or (f"srcversion {module.build[:7]}" if module.build else "unknown")
 
 
-def _devices(functions: Sequence[pci.Function]) -> str:
-    if not functions:
-        return "No KAE device is on the PCI bus: is it licensed, enabled in the BIOS, or passed to this guest?"
+def _devices(made: Report) -> str:
+    """Return a table of the PCI functions; empty for a class that knows its devices by nodes."""
+    if not isinstance(made.settings, driver_config.Uacce):
+        return ""
+    if not made.current.functions:
+        who = f"No device of recipe {made.settings.recipe}"
+        return f"{who} is on the PCI bus: is it licensed, enabled in the BIOS, or passed to this guest?"
     rows = [
         (
             function.address,
@@ -199,13 +273,13 @@ def _devices(functions: Sequence[pci.Function]) -> str:
             _mode(function.entry) or ("no node" if function.entry else _NOTHING),
             "is one" if function.virtual else f"{function.vfs} of {function.total_vfs}",
         )
-        for function in functions
+        for function in made.current.functions
     ]
     return _table(rows, "DEVICE", "KIND", "DRIVER", "ENTRY", "MODE", "VIRTUAL FUNCTIONS")
 
 
 def _nodes(made: Report) -> str:
-    """Return a table of the device nodes of a recipe's driver; empty where it has none."""
+    """Return a table of the device nodes that the config names; empty where it names none."""
     rows = []
     for path in made.settings.nodes:
         node = made.current.nodes.get(path)
@@ -217,12 +291,8 @@ def _mode(entry: pci.Entry | None) -> str | None:
     return f"{entry.mode:04o}" if entry is not None and entry.mode is not None else None
 
 
-def _json_recipe(made: Report) -> dict[str, object]:
-    nodes = {path: made.current.nodes.get(path) for path in made.settings.nodes}
-    return {
-        "recipe": made.settings.recipe,
-        "nodes": [{"path": path, "there": node is not None, "mode": _mode(node)} for path, node in nodes.items()],
-    }
+def _json_node(path: str, node: pci.Entry | None) -> dict[str, object]:
+    return {"path": path, "there": node is not None, "mode": _mode(node)}
 
 
 def _json_module(name: str, module: kmod.Module | None, file: kmod.File | None) -> dict[str, object]:

@@ -4,16 +4,19 @@ A source fills a folder of the store and does not touch the running driver, so t
 signature fails before any pod is evicted.
 """
 
-from collections.abc import Iterable
+import gzip
+import lzma
+import shutil
+import zlib
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from installer import config, paths
+from installer import paths
 from installer.decide import change_steps
 from installer.host import chroot, digests, kmod, rpm
-from installer.sources import unpack
-from runtime import errors, readings
+from runtime import driver_config, errors, readings
 
 CREDENTIALS = "run/credentials"
 """The folder in the container with the keys of the Secret of the repositories."""
@@ -22,6 +25,13 @@ CREDENTIALS = "run/credentials"
 IMAGE_PACKAGES = "opt/packages"
 """The repository in the image, for hosts without a network."""
 
+_OPENERS: Mapping[str, Callable[[Path], gzip.GzipFile | lzma.LZMAFile]] = {".gz": gzip.GzipFile, ".xz": lzma.LZMAFile}
+_ZSTD = ".zst"
+"""Python 3.11 has no zstd, so the host's program is used."""
+
+_PACKED = tuple(f".ko{suffix}" for suffix in (*_OPENERS, _ZSTD))
+"""The ends of the names of compressed modules, as kmod's tools take them (depmod(8), modprobe(8))."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
@@ -29,8 +39,8 @@ class Context:
 
     host: chroot.Host
     image: Path
-    """The image's root, / except in tests: /opt/lib/modules, /opt/src/kae and /opt/kae are below it."""
-    settings: config.Config
+    """The image's root, / except in tests: /opt/lib/modules and /opt/src/<recipe> are below it."""
+    settings: driver_config.Config
     kernel: str
     """The release of the host's running kernel, as `uname -r` prints it."""
     payloads: Path = Path("/payload")
@@ -40,24 +50,25 @@ class Context:
     def brought(self) -> dict[str, list[Path]]:
         """Return the folders with user-space files, by the names that their files have in a driver's tree.
 
-        KAE's libraries are in the image; each folder of a recipe is in a payload.
+        Without payloads they are in the image, which may have none.
         """
-        if not self.settings.recipe:
-            return {"": [self.image / "opt/kae"]}
         payloads = [self.payloads / payload.name for payload in self.settings.payloads]
-        return {
-            file.to.removeprefix("/opt/"): [
-                folder
+        found = {}
+        for file in self.settings.files:
+            below = file.from_.lstrip("/")
+            name = file.to.removeprefix(self.settings.home.files).lstrip("/")
+            found[name] = [
+                payload / below
                 for payload in payloads
                 # A link of the payload may lead out of it, to files of this image or of the host.
-                if (folder := payload / file.from_.lstrip("/")).is_dir()
-                and folder.resolve().is_relative_to(payload.resolve())
+                if (payload / below).is_dir() and (payload / below).resolve().is_relative_to(payload.resolve())
             ]
-            for file in self.settings.files
-        }
+            if not payloads:
+                found[name] = [self.image / below]
+        return found
 
 
-def repositories(context: Context, stated: config.Repositories) -> rpm.Repositories:
+def repositories(context: Context, stated: driver_config.Repositories) -> rpm.Repositories:
     """Return the repositories of a source, with the user of its Secret; raise `Failure` if a key of it is unusable."""
     if stated.credentials_secret is None:
         return rpm.Repositories(stated.repositories)
@@ -72,12 +83,12 @@ def repositories(context: Context, stated: config.Repositories) -> rpm.Repositor
     return rpm.Repositories(stated.repositories, **user)
 
 
-def is_in_image(stated: config.Repositories) -> bool:
+def is_in_image(stated: driver_config.Repositories) -> bool:
     """Return whether a repository of a source is the one in the image."""
     return f"file://{paths.PACKAGES}" in (url.rstrip("/") for url in stated.repositories)
 
 
-def bring_packages(context: Context, stated: config.Repositories) -> None:
+def bring_packages(context: Context, stated: driver_config.Repositories) -> None:
     """Copy the repository in the image to where the host's dnf reads it, if the source asks for it.
 
     It goes with the rest of a staging. Raises `Failure` if the image has none.
@@ -96,22 +107,23 @@ def bring_packages(context: Context, stated: config.Repositories) -> None:
 
 def module_files(folder: Path) -> list[Path]:
     """Return the module files below a folder, plain and compressed."""
-    return [path for path in sorted(folder.rglob("*.ko*")) if path.name.endswith((".ko", *unpack.SUFFIXES))]
+    return [path for path in sorted(folder.rglob("*.ko*")) if path.name.endswith((".ko", *_PACKED))]
 
 
 def place(context: Context, files: Iterable[Path], folder: str, lacking: str) -> None:
     """Copy the modules to load into a folder of the store, each plain and with the kernel's name.
 
-    A recipe's come with those that they need, as far as these are among `files` and not left to the kernel. `lacking`
-    is the message of the `Failure` for modules that are not, in which {} stands for their names.
+    Where the class brings them along, others that they need come, too, as far as these are among `files` and not left
+    to the kernel. `lacking` is the message of the `Failure` for modules to load that are not, in which {} stands for
+    their names.
     """
     modules: dict[str, Path] = {}
     for path in files:
         name, other = kmod.name_of(path.name), modules.get(kmod.name_of(path.name), path)
-        if context.settings.recipe and not digests.same(path, other):
+        if context.settings.brings_along and not digests.same(path, other):
             raise errors.Failure(f"Module {name} is there twice, as '{other}' and as '{path}': keep one of them.")
         modules[name] = path
-    waiting = list(context.settings.modules)
+    waiting = list(context.settings.names)
     if missing := [name for name in waiting if name not in modules]:
         raise errors.Failure(lacking.format(", ".join(missing)))
     placed: set[str] = set()
@@ -120,8 +132,37 @@ def place(context: Context, files: Iterable[Path], folder: str, lacking: str) ->
         if name in modules and name not in {*placed, *context.settings.left_out}:
             placed.add(name)
             target = f"{folder}/modules/{name}.ko"
-            unpack.module(context.host, modules[name], target)
-            waiting += kmod.depends(context.host, target) if context.settings.recipe else ()
+            _unpack(context.host, modules[name], target)
+            waiting += kmod.depends(context.host, target) if context.settings.brings_along else ()
+
+
+def _unpack(host: chroot.Host, source: Path, absolute: str) -> None:
+    """Write a module file to a path of the host, decompressed; raise `Failure` if that is impossible.
+
+    Not every host's modprobe decompresses; the signature of a module is inside.
+    """
+    if source.suffix == ".ko":
+        host.copy(source, absolute)
+    elif source.suffix == _ZSTD:
+        _by_the_host(host, source, absolute)
+    else:
+        with host.fresh(absolute) as fresh:
+            try:
+                with _OPENERS[source.suffix](source) as packed, fresh.open("xb") as plain:
+                    shutil.copyfileobj(packed, plain, 1 << 20)
+            except (lzma.LZMAError, gzip.BadGzipFile, EOFError, zlib.error) as error:
+                raise errors.Failure(f"'{source}' cannot be decompressed: {error}.") from error
+
+
+def _by_the_host(host: chroot.Host, source: Path, absolute: str) -> None:
+    if not host.has("zstd"):
+        raise errors.Failure(
+            f"'{source}' is compressed by zstd, and the host has no program zstd: install it, or put the module into"
+            " the image plain."
+        )
+    packed = f"{absolute}{_ZSTD}"
+    host.copy(source, packed)
+    host.run("zstd", "--decompress", "--quiet", "--force", "--rm", packed, "-o", absolute)
 
 
 class Source(Protocol):

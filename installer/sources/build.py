@@ -1,7 +1,7 @@
 """Modules compiled on the node, against the kernel-devel package of exactly its running kernel.
 
-The driver's source is in the image, at /opt/src/kae or, for several kernels, at /opt/src/kae/<major.minor>; its
-Makefile takes the kernel's build folder as KERNEL_PATH, as KAE's own does. A recipe's is at /opt/src/<recipe>.
+The driver's source is in the image, at /opt/src/<recipe> or, for several kernels, at /opt/src/<recipe>/<major.minor>;
+its Makefile takes the kernel's build folder as KERNEL_PATH, as KAE's own does.
 """
 
 import os
@@ -9,10 +9,10 @@ import re
 import shutil
 from pathlib import Path, PurePosixPath
 
-from installer import config, sources
+from installer import sources
 from installer.decide import change_steps
 from installer.host import chroot, digests, rpm
-from runtime import errors, process, readings
+from runtime import driver_config, errors, process, readings
 
 _COMPILE_S = 1800
 _SHOWN = 5
@@ -22,10 +22,10 @@ _SHOWN = 5
 class Build:
     """The source build."""
 
-    def __init__(self, context: sources.Context, stated: config.Build) -> None:
+    def __init__(self, context: sources.Context, stated: driver_config.Build) -> None:
         self._context, self._stated = context, stated
         self._host = context.host
-        self._place = f"opt/src/{context.settings.recipe or 'kae'}"
+        self._place = f"opt/src/{context.settings.recipe}"
         tree = context.image / self._place
         match = re.match(r"\d+\.\d+", context.kernel)
         line = tree / match[0] if match else tree

@@ -1,7 +1,7 @@
 """The kernel's own modules; the image contributes only libraries."""
 
 from installer import sources
-from installer.decide import change_steps
+from installer.decide import change_steps, desired
 from installer.host import kmod
 
 
@@ -9,8 +9,8 @@ class InTree:
     """The source inTree."""
 
     def __init__(self, context: sources.Context) -> None:
-        # All kinds of KAE need hisi_qm.
-        self._needed = context.settings.modules if context.settings.recipe else ("hisi_qm",)
+        # A kernel may lack those of kinds that the host does not have.
+        self._needed = desired.modules(context.settings, ())
         self._folder = context.host.path(f"/lib/modules/{context.kernel}/kernel")
 
     def fingerprint(self) -> str:

@@ -4,10 +4,10 @@ import re
 from collections.abc import Iterable
 from pathlib import PurePosixPath
 
-from installer import config, sources
+from installer import sources
 from installer.decide import change_steps, desired
 from installer.host import digests, pci, record, rpm
-from runtime import errors
+from runtime import driver_config, errors
 
 _MODULE = re.compile(r"/(?:usr/)?lib/modules/([^/]+)/(?:.*/)?([^/]+)\.ko(?:\.\w+)?")
 
@@ -15,7 +15,7 @@ _MODULE = re.compile(r"/(?:usr/)?lib/modules/([^/]+)/(?:.*/)?([^/]+)\.ko(?:\.\w+
 class Packages:
     """The source packages."""
 
-    def __init__(self, context: sources.Context, stated: config.Packages) -> None:
+    def __init__(self, context: sources.Context, stated: driver_config.Packages) -> None:
         self._context, self._stated = context, stated
         self._host = context.host
         self._names = desired.packages(context.settings)

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import compiler
-from compiler.commands import wheel
+from compiler.commands import init
 from compiler.inventory import canonical_form, reduction, snapshot
 from tests import builders, in_process
 from tests.kae_forks import program
@@ -152,13 +152,13 @@ def a_wheel(folder: Path) -> Path:
     """Make a wheel without code, which pip installs."""
     folder.mkdir(parents=True, exist_ok=True)
     info = f"kae_compiler-{compiler.__version__}.dist-info"
-    with zipfile.ZipFile(folder / wheel.NAME, "w") as archive:
+    with zipfile.ZipFile(folder / init.WHEEL, "w") as archive:
         archive.writestr(
             f"{info}/METADATA", f"Metadata-Version: 2.1\nName: kae-compiler\nVersion: {compiler.__version__}\n"
         )
         archive.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
         archive.writestr(f"{info}/RECORD", "")
-    return folder / wheel.NAME
+    return folder / init.WHEEL
 
 
 def edit(clone: Path, name: str, old: str, new: str) -> None:

@@ -57,10 +57,10 @@ def test_a_changed_object_has_its_fields_and_a_config_is_data(rollout: Path) -> 
     path = "driver/daemonset-kae-driver-tls--canary.yaml"
     told = {"cluster": "east", "change": "changed", "kind": "DaemonSet", "namespace": "kae-operator", "path": path}
     assert told.items() <= {key: value for key, value in item.items() if key != "fields"}.items()
-    assert {"path": f"{config}.drain.timeoutSeconds", "old": 300, "new": 60} in item["fields"]
-    assert f"    {config}.drain.timeoutSeconds: 300 -> 60\n" in diffs.shown(rollout)
+    assert {"path": f"{config}.drain.timeoutSeconds", "old": None, "new": 60} in item["fields"]
+    assert f"    {config}.drain.timeoutSeconds: (none) -> 60\n" in diffs.shown(rollout)
     comment = in_process.kae(rollout, "diff", "-o", "markdown").out
-    assert f"  - {escapes.prose(f'{config}.drain.timeoutSeconds: 300 -> 60')}\n" in comment
+    assert f"  - {escapes.prose(f'{config}.drain.timeoutSeconds: (none) -> 60')}\n" in comment
 
 
 def test_an_object_that_an_engine_keeps_says_so(rollout: Path) -> None:

@@ -16,7 +16,7 @@ import pytest
 import yaml
 
 import compiler
-from compiler.commands import wheel
+from compiler.commands import init
 from compiler.project import package_data
 from tests import builders, in_process, project
 from tests.cli import fleet, jobs
@@ -169,7 +169,7 @@ def test_a_wheel_at_a_url_is_downloaded_once_for_its_hash(tmp_path: Path) -> Non
 
 
 def test_a_url_that_ends_with_its_hash_is_not_asked(tmp_path: Path) -> None:
-    url = f"https://wheels.invalid/{wheel.NAME}"
+    url = f"https://wheels.invalid/{init.WHEEL}"
 
     told(tmp_path, "init", "--wheel", f"{url}#sha256={'a' * 64}")
 
@@ -186,11 +186,11 @@ def test_a_url_that_ends_with_its_hash_is_not_asked(tmp_path: Path) -> None:
         ("registry", "a b", "'a b' is not a registry."),
         ("registry", "", "'' is not a registry."),
         ("wheel", "dist/kae-0.0.1.whl", "is not the wheel of kae"),
-        ("wheel", f"dist/{wheel.NAME}", "cannot be read: No such file or directory."),
-        ("wheel", f"http://127.0.0.1:1/{wheel.NAME}", "cannot be downloaded: [Errno 111] Connection refused."),
-        ("wheel", f"https://me:secret@example.com/{wheel.NAME}", "is not the URL of a wheel."),
-        ("wheel", f"file:///{wheel.NAME}", "is not the URL of a wheel."),
-        ("wheel", f"https://example.com/{wheel.NAME}#sha256=abc", "'#sha256=abc' is not a digest."),
+        ("wheel", f"dist/{init.WHEEL}", "cannot be read: No such file or directory."),
+        ("wheel", f"http://127.0.0.1:1/{init.WHEEL}", "cannot be downloaded: [Errno 111] Connection refused."),
+        ("wheel", f"https://me:secret@example.com/{init.WHEEL}", "is not the URL of a wheel."),
+        ("wheel", f"file:///{init.WHEEL}", "is not the URL of a wheel."),
+        ("wheel", f"https://example.com/{init.WHEEL}#sha256=abc", "'#sha256=abc' is not a digest."),
     ],
 )
 def test_a_value_that_makes_no_repository_is_refused(tmp_path: Path, option: str, value: str, said: str) -> None:
@@ -205,7 +205,7 @@ def test_another_wheel_is_pinned_in_a_repository_that_exists(tmp_path: Path) -> 
     told(tmp_path, "init", "fleet", "--wheel", str(jobs.a_wheel(tmp_path)))
 
     after = project.tree(tmp_path / "fleet")
-    assert {name for name in after if after[name] != before.get(name)} == {"ci/requirements.txt", f"ci/{wheel.NAME}"}
+    assert {name for name in after if after[name] != before.get(name)} == {"ci/requirements.txt", f"ci/{init.WHEEL}"}
 
 
 def test_jobs_without_a_wheel_fail_and_say_how_to_pin_one(world: World) -> None:

@@ -10,9 +10,8 @@ import msgspec
 import pytest
 import yaml
 
-from installer import config
 from installer.decide import desired
-from runtime import shapes
+from runtime import driver_config
 from tests import in_process, project
 from tests.documentation import pages
 from tests.documentation.shell import ROLLOUT, copy_of_the_fleet, run
@@ -168,12 +167,12 @@ def test_the_first_wave_renames_daemonsets_and_changes_no_hosts_driver(fleet: Pa
         assert msgspec.structs.replace(asked, pool=before.pool, daemon_set=before.daemon_set) == before
 
 
-def told(folder: Path, pool: str) -> config.Config:
+def told(folder: Path, pool: str) -> driver_config.Config:
     """Return the config of a pool's installers."""
     manifest = yaml.safe_load((folder / "output" / daemonset(pool)).read_text("utf-8"))
     path = folder / "config.json"
     path.write_text(manifest["spec"]["template"]["metadata"]["annotations"]["device.openfuyao.com/config"], "utf-8")
-    return shapes.load(path, config.Config)
+    return driver_config.load(path)
 
 
 FREEZE = """\

@@ -14,9 +14,11 @@ from typing import Any
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
-from compiler import devices, recipes
+from compiler import recipes
+from compiler.commands import support_bundle
+from compiler.kae import RECIPE
 from compiler.kube import client, pods, reader
-from compiler.support import archive, collection
+from compiler.support import collection
 from tests import builders, in_process
 from tests.cli import fleet, jobs, livecluster
 from tests.kube import containers
@@ -67,12 +69,12 @@ def texts(target: Path) -> dict[str, str]:
         for entry in packed:
             content = packed.extractfile(entry)
             assert content is not None
-            read[entry.name.removeprefix(f"{archive.FOLDER}/")] = content.read().decode()
+            read[entry.name.removeprefix(f"{support_bundle.FOLDER}/")] = content.read().decode()
     return read
 
 
 def collected(
-    server: containers.ApiServer, nodes: Sequence[str] = (), known: Sequence[recipes.Recipe] = (devices.KAE,)
+    server: containers.ApiServer, nodes: Sequence[str] = (), known: Sequence[recipes.Recipe] = (RECIPE,)
 ) -> collection.Bundle:
     """Return what the cluster says; the command adds the plan, the status and the archive."""
     made = collection.Bundle()
@@ -485,7 +487,7 @@ def test_an_unfinished_archive_is_removed(compiled: Path, tmp_path: Path, monkey
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(archive, "write", interrupt)
+    monkeypatch.setattr(support_bundle, "write", interrupt)
 
     answer = kae(compiled, tmp_path / "kubeconfig of nobody")
 
@@ -495,8 +497,8 @@ def test_an_unfinished_archive_is_removed(compiled: Path, tmp_path: Path, monkey
 
 def test_the_same_texts_make_the_same_bytes_by_name_which_the_owner_alone_may_read(tmp_path: Path) -> None:
     for name in ("a", "b"):
-        with archive.opened(tmp_path / name) as file:
-            archive.write(file, {"b.txt": "b", "a.txt": f"PASSWORD={SECRET}"}, 1_700_000_000)
+        with support_bundle.opened(tmp_path / name) as file:
+            support_bundle.write(file, {"b.txt": "b", "a.txt": f"PASSWORD={SECRET}"}, 1_700_000_000)
 
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
     assert list(texts(tmp_path / "a").items()) == [("a.txt", "PASSWORD=(masked)"), ("b.txt", "b")]
@@ -508,14 +510,14 @@ def test_the_same_texts_make_the_same_bytes_by_name_which_the_owner_alone_may_re
 
 
 def test_logs_and_answers_of_the_pods_of_recipes_are_in_it(server: containers.ApiServer) -> None:
-    onload = recipes.Recipe(name="onload", devices="devices of recipe 'onload'")
+    onload = builders.device_policy("desk", builders.recipe()).recipe
     name = "onload-driver-desk-t-1"
     pod = pod_of(server, ON_DRIVER)
     own = pod["metadata"] | {"name": name, "labels": {"app.kubernetes.io/name": "onload-driver"}}
     server.put(pod | {"metadata": own})
     speak(server, name, pod)
 
-    made = collected(server, known=[devices.KAE, onload])
+    made = collected(server, known=[RECIPE, onload])
 
     assert made.texts[f"logs/{name}/installer.log"] == f"the log of {name}\n"
     assert made.texts[f"nodes/{NODE}/{name}-installer-status.txt"] == f"the answer of {name}\n"

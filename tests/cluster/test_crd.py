@@ -14,8 +14,8 @@ import yaml
 from compiler import diagnostics
 from compiler.checks import policy
 from compiler.checks.clusters import cluster
-from compiler.fleet import parse
 from compiler.formats import decode, documents
+from compiler.read import fleet as reader
 from tests import builders, in_process
 from tests.cluster.control import control_plane as control_planes
 from tests.cluster.control import manifests
@@ -171,8 +171,8 @@ def test_a_definition_refuses_what_the_schema_refuses_and_nothing_that_compiles(
 
 def _faults(document: documents.Document, kind: str) -> bool:
     if kind == "KAEPolicy":
-        return diagnostics.has_errors(policy.findings(parse.policy_of(document)))
-    return diagnostics.has_errors(cluster.findings(parse.cluster_of(document)))
+        return diagnostics.has_errors(policy.findings(reader.policy_of(document, builders.judge().complete, {})))
+    return diagnostics.has_errors(cluster.findings(reader.cluster_of(document, builders.judge().complete)))
 
 
 def _mutant(number: int, good: list[Any]) -> bytes:

@@ -15,8 +15,7 @@ from typing import Any
 
 import pytest
 
-from compiler import devices
-from installer import paths as host_places
+from compiler import kae
 from installer.host import record
 from tests.cluster.control import control_plane as control_planes
 from tests.cluster.control import manifests, pods
@@ -24,7 +23,7 @@ from tests.cluster.local import waiting
 from tests.cluster.nodes import driver_node
 from tests.cluster.simulated import hollow_kubelet
 from tests.host import roots
-from tests.installer import crashes, machines, podresources
+from tests.installer import crashes, homes, machines, podresources
 
 NODES = tuple(f"fleet-{number:02}" for number in range(20))
 POLICY = "fleet"
@@ -102,7 +101,7 @@ class Fleet:
         """Give the nodes the labels that the policy's rules say, and the one that it selects by."""
         rules = self.policy.rules()
         for name, node in self.nodes.items():
-            functions = tuple({"vendor": devices.VENDOR, "device": kind.pf} for kind in devices.KINDS)
+            functions = tuple({"vendor": kae.VENDOR, "device": kind.pf} for kind in kae.KINDS)
             by_rules = driver_node.labels_of(rules, name, node.machine.kernel, functions)
             labels = {driver_node.POOL: POLICY, **by_rules}
             self.users.plane.api.ask("PATCH", f"/api/v1/nodes/{name}", {"metadata": {"labels": labels}})
@@ -153,7 +152,7 @@ class Fleet:
         """Return the nodes whose devices are withdrawn; true where the change has begun."""
         hosts = {name: node.machine.host for name, node in self.nodes.items()}
         known = {name: record.read(host).change is not None for name, host in hosts.items()}
-        announced = [name for name, host in hosts.items() if host.path(host_places.KAE.changing).exists()]
+        announced = [name for name, host in hosts.items() if host.path(homes.KAE.changing).exists()]
         return {name: begun for name, begun in known.items() if begun or name in announced}
 
     def lent(self) -> frozenset[str]:

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from installer import paths as host_places
 from installer.host import record
 from tests.cluster.control import objects as kinds
 from tests.cluster.control import pods
@@ -16,7 +15,7 @@ from tests.cluster.nodes import driver_node
 from tests.cluster.nodes import images as image_store
 from tests.cluster.nodes import node as nodes
 from tests.images import stores
-from tests.installer import machines, podresources, settings
+from tests.installer import homes, machines, podresources, settings
 
 OLD, NEW, EMPTY = "2.0.1", "2.0.2", "2.0.3"
 """Versions of images; the last one holds no modules."""
@@ -137,4 +136,4 @@ def test_the_driver_goes_with_the_daemon_set_where_that_was_asked_for(deployed: 
 
     assert deployed.machine.loaded() == {}
     assert record.read(deployed.machine.host).installed is None
-    assert not deployed.machine.host.path(host_places.KAE.changing).exists()
+    assert not deployed.machine.host.path(homes.KAE.changing).exists()

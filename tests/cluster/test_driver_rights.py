@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from compiler.kube import lease_objects
-from installer import config
 from installer.drain import cluster, device_holders, eviction, leases, processes
+from runtime import driver_config
 from tests.cluster.control import access, manifests, pods
 from tests.cluster.control import api as apis
 from tests.cluster.control import control_plane as control_planes
@@ -363,7 +363,7 @@ def _caller(namespace: pods.Namespace, folder: Path, pod: str) -> Iterator[Calle
 
 def _claim(caller: Caller, node: str) -> leases.Claim:
     """A claim to the first Lease, whose thread renews as good as never."""
-    return leases.Claim(caller.api, config.Leases(namespace=OWN, names=LEASES[:1]), node, renew_s=3600)
+    return leases.Claim(caller.api, driver_config.Leases(namespace=OWN, names=LEASES[:1]), node, renew_s=3600)
 
 
 def _free(made: Installers) -> None:

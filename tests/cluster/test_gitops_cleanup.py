@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from installer import paths
 from installer.host import record
 from tests.cluster.control import manifests, pods
 from tests.cluster.control import objects as kinds
@@ -14,7 +13,7 @@ from tests.cluster.engines import argocd, flux, following, gitops
 from tests.cluster.nodes import driver_node
 from tests.cluster.nodes import images as image_store
 from tests.cluster.nodes import node as nodes
-from tests.installer import machines, podresources, settings
+from tests.installer import homes, machines, podresources, settings
 
 VERSION = "2.0.1"
 
@@ -106,7 +105,7 @@ def test_the_driver_leaves_the_host_when_its_policy_leaves_the_repository(
 
     assert before == {VERSION}
     assert record.read(host.machine.host).installed is None
-    assert not host.machine.host.path(paths.KAE.changing).exists()
+    assert not host.machine.host.path(homes.KAE.changing).exists()
     assert followed.live("ServiceAccount", "RoleBinding", "Role") == {
         "ServiceAccount kae-driver",
         "RoleBinding kae-driver-cleans",

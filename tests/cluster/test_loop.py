@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from compiler.support import archive
+from compiler.commands import support_bundle
 from tests import in_process, project, tools
 from tests.cluster.control import access
 from tests.cluster.local import instances
@@ -91,7 +91,7 @@ def bundle(story: Story, folder: Path, without: tuple[str, str] = ("", "")) -> B
     assert user["user"]["token"] not in raw
     with tarfile.open(target) as packed:
         packed.extractall(folder, filter="data")
-    texts = {path: content.decode() for path, content in project.tree(folder / archive.FOLDER).items()}
+    texts = {path: content.decode() for path, content in project.tree(folder / support_bundle.FOLDER).items()}
     return Bundle(answer=answer, raw=raw, texts=texts)
 
 

@@ -18,7 +18,6 @@ from typing import Any
 import pytest
 import yaml
 
-from installer import paths as host_paths
 from tests import in_process, project
 from tests.cluster.control import manifests, pods
 from tests.cluster.control import objects as kinds
@@ -27,12 +26,12 @@ from tests.cluster.nodes import driver_node, plugin_node
 from tests.cluster.nodes import images as image_store
 from tests.cluster.nodes import node as nodes
 from tests.images import stores
-from tests.installer import machines, settings, stacks
+from tests.installer import homes, machines, settings, stacks
 
 OLD, NEW = "8.1", "8.2"
 DRIVER, PLUGIN = "localhost/kae-driver-installer:1", plugin_node.IMAGE
 ONLOAD, LATENCY = stacks.RESOURCES
-OWN = host_paths.Own("onload")
+OWN = homes.own("onload")
 LIBRARY = "/opt/onload/usr/lib64/libonload.so"
 NODES = {"onload": "1:3", "onload_epoll": "1:5"}
 PROFILE = {"EF_POLL_USEC": "100000", "EF_TCP_FASTSTART_IDLE": "0", "EF_TCP_FASTSTART_INIT": "0"}

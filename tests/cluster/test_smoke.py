@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import yaml
 
-from compiler.support import archive
+from compiler.commands import support_bundle
 from tests import in_process
 from tests.cluster.control import pods
 from tests.cluster.local import waiting
@@ -127,7 +127,7 @@ def test_the_bundle_has_what_the_plugin_and_the_jobs_say(deployed: Deployed, fol
     assert (answer.code, answer.err) == (0, "")
     with tarfile.open(tmp_path / "bundle.tar.gz") as packed:
         packed.extractall(tmp_path, filter="data")
-    bundle = tmp_path / archive.FOLDER
+    bundle = tmp_path / support_bundle.FOLDER
     (listed,) = bundle.rglob("*-device-plugin-list.txt")
     assert "openfuyao.com/kae.hpre" in listed.read_text()
     logs = [path.read_text() for path in bundle.glob("logs/**/*") if path.is_file() and "smoke" in str(path)]

@@ -172,7 +172,7 @@ def test_a_name_may_be_used_again_in_another_cluster() -> None:
     assert codes == []
     for item in fleet.clusters:
         seen, notes = pipeline.plan_cluster(fleet, item)
-        assert [entry.policy.spec.clusters for entry in seen.divisions] == [(item.name,)]
+        assert [entry.policy.clusters for entry in seen.divisions] == [(item.name,)]
         assert not diagnostics.has_errors(notes)
 
 

@@ -20,7 +20,6 @@ EDGES = (
     "output/scan",
     "output/write",
     "project",
-    "support/archive",
 )
 """The modules and packages of the compiler that may meet the world."""
 

@@ -26,7 +26,7 @@ def fill(checkout: Path, *words: str) -> subprocess.CompletedProcess[str]:
 def checkout(repository_root: Path, tmp_path: Path) -> Path:
     """A checkout of its own, outside of every repository."""
     folder = tmp_path / "checkout"
-    for name in ("ci", "compiler", "schemas", "templates"):
+    for name in ("ci", "compiler", "runtime", "schemas", "templates"):
         shutil.copytree(repository_root / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
     return folder
 

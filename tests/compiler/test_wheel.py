@@ -1,4 +1,4 @@
-"""The wheel is what `pip install kae-compiler` brings: the compiler with its templates and schemas, alone."""
+"""The wheel is what `pip install kae-compiler` brings: the compiler, its templates and schemas, and the configs."""
 
 import configparser
 import os
@@ -12,7 +12,7 @@ import pytest
 
 from tests import revisions
 
-_READ = ("LICENSE", "README.md", "ci", "compiler", "pyproject.toml", "schemas", "templates")
+_READ = ("LICENSE", "README.md", "ci", "compiler", "pyproject.toml", "runtime", "schemas", "templates")
 """What the build reads."""
 
 VERSION = "7.8.9"
@@ -66,7 +66,7 @@ def sources(folder: Path) -> set[str]:
 
 
 @pytest.mark.long
-def test_the_wheel_holds_the_compiler_with_its_templates_and_schemas_alone(wheel: Path, checkout: Path) -> None:
+def test_the_wheel_holds_the_compiler_templates_schemas_and_configs_alone(wheel: Path, checkout: Path) -> None:
     expected = {
         f"{place}/{name}"
         for folder, place in (
@@ -76,6 +76,8 @@ def test_the_wheel_holds_the_compiler_with_its_templates_and_schemas_alone(wheel
         )
         for name in sources(checkout / folder)
     }
+    configs = ("__init__", "device_plugin_config", "driver_config", "errors", "shapes", "watcher_config")
+    expected |= {f"runtime/{name}.py" for name in configs}
 
     assert {name for name in names(wheel) if ".dist-info/" not in name} == expected
     assert any(name.startswith("compiler/templates/") for name in expected)

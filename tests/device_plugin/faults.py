@@ -16,8 +16,9 @@ from collections import Counter
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-from compiler import devices
-from device_plugin import config, loop, plugin
+from compiler import kae
+from device_plugin import loop, plugin
+from runtime import device_plugin_config as config
 from runtime import state
 from tests.device_plugin import containers, kubelets, machines
 from tests.device_plugin import settings as common
@@ -29,9 +30,12 @@ _RESCAN_S = 30.0
 """As in production: the faults must be found by events."""
 
 
+SHARES = {"hpre": 1, "sec": 2, "zip": 1}
+
+
 def settings() -> config.Config:
     """A config that serves every kind, two shares of each SEC device."""
-    return common.settings(sharing={"hpre": 1, "sec": 2, "zip": 1})
+    return common.settings(*(common.uacce(name, shares=count) for name, count in SHARES.items()))
 
 
 places_of = common.where
@@ -112,26 +116,26 @@ class Rig:
             return False
         # The kubelet keeps the devices of a connection that it lost, all of them unhealthy, for a while.
         resources = self.kubelet.resources()
-        return all(kind.resource in resources and resources[kind.resource].client for kind in devices.KINDS)
+        return all(kind.resource in resources and resources[kind.resource].client for kind in kae.KINDS)
 
     def seen(self) -> dict[str, tuple[int | None, frozenset[str]]]:
         """Capacity and healthy ids of each resource, as the kubelet has them."""
         return {
             kind.resource: (self.kubelet.capacity(kind.resource), self.kubelet.healthy(kind.resource))
-            for kind in devices.KINDS
+            for kind in kae.KINDS
         }
 
     def expected(self) -> dict[str, tuple[int | None, frozenset[str]]]:
         """The same, out of what was done to the host."""
         changing = (self.host.run / "driver-changing").exists()
         result: dict[str, tuple[int | None, frozenset[str]]] = {}
-        for kind in devices.KINDS:
+        for kind in kae.KINDS:
             present = {
                 address: state
                 for address, state in self.host.states().items()
                 if state.function.kind.name == kind.name and not state.vfs and state.driver != "vfio-pci"
             }
-            shares = settings().sharing[kind.name]
+            shares = SHARES[kind.name]
             sound = [address for address, state in present.items() if state.entry and state.node and not changing]
             ids = {f"{address}::{share}" if share else address for address in sound for share in range(shares)}
             result[kind.resource] = (len(present) * shares, frozenset(ids))
@@ -139,7 +143,7 @@ class Rig:
 
     async def allocate_one(self) -> None:
         """Ask for some device, whether it is right to do so or not, and check what is answered."""
-        kind = self.random.choice(devices.KINDS)
+        kind = self.random.choice(kae.KINDS)
         known = sorted(
             address for address, state in self.host.states().items() if state.function.kind.name == kind.name
         )
@@ -182,7 +186,7 @@ class Rig:
         self.kubelet.start()
 
     async def fault_stream_cut(self) -> None:
-        await self.kubelet.cut(self.random.choice(devices.KINDS).resource)
+        await self.kubelet.cut(self.random.choice(kae.KINDS).resource)
 
     async def fault_socket_removed(self) -> None:
         for path in self._sockets()[:1]:

@@ -7,7 +7,7 @@ kunpengcompute/KAE (attributes that only KAE has, flags 2 and 128), and listings
 from dataclasses import dataclass
 from typing import Literal
 
-from compiler import devices
+from compiler import kae
 
 OWN = "own"
 """Stands for the driver of a function's kind."""
@@ -25,7 +25,7 @@ class Function:
     """A PCI function: what it is, and how it is when it appears."""
 
     address: str
-    kind: devices.Kind
+    kind: kae.Kind
     physical: bool = True
     numa: int = 0
     queues: int = 256
@@ -65,7 +65,7 @@ class Function:
 def pci_files(function: Function) -> dict[str, str]:
     """The attributes of a PCI function that no driver is bound to."""
     files = {
-        "vendor": f"0x{devices.VENDOR}\n",
+        "vendor": f"0x{kae.VENDOR}\n",
         "device": f"0x{function.device}\n",
         "class": f"{_CLASSES.get(function.kind.name, '0x100000')}\n",
         "revision": f"0x{function.revision:02x}\n",
@@ -74,7 +74,7 @@ def pci_files(function: Function) -> dict[str, str]:
         "uevent": pci_event(function, None),
     }
     if function.physical:
-        files |= {"sriov_numvfs": "0\n", "sriov_totalvfs": f"{devices.MAX_VFS}\n"}
+        files |= {"sriov_numvfs": "0\n", "sriov_totalvfs": f"{kae.MAX_VFS}\n"}
     return files
 
 
@@ -83,7 +83,7 @@ def pci_event(function: Function, driver: str | None) -> str:
     number = _CLASSES.get(function.kind.name, "0x100000").removeprefix("0x")
     lines += [
         f"PCI_CLASS={number}",
-        f"PCI_ID={devices.VENDOR.upper()}:{function.device.upper()}",
+        f"PCI_ID={kae.VENDOR.upper()}:{function.device.upper()}",
         f"PCI_SLOT_NAME={function.address}",
     ]
     return "".join(f"{line}\n" for line in lines)

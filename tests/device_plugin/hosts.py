@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from compiler import devices
+from compiler import kae
 from tests.device_plugin import functions, kernel, trees
 from tests.device_plugin.functions import OWN, Function
 
@@ -262,7 +262,7 @@ class Host:
             physical,
             address=f"{domain}:{bus}:{slot_and_number >> 3:02x}.{slot_and_number & 7}",
             physical=False,
-            queues=(devices.DEVICE_QUEUES - physical.queues) // count,
+            queues=(kae.QUEUES.number - physical.queues) // count,
             parent=str(Path(physical.path).parent).removeprefix("devices/"),
         )
         self._appear(function)

@@ -5,11 +5,11 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypedDict, Unpack
 
-from compiler import devices
+from compiler import kae
 from tests.device_plugin import hosts, kernel
 from tests.device_plugin.functions import Function
 
-KIND: Mapping[str, devices.Kind] = MappingProxyType({kind.name: kind for kind in devices.KINDS})
+KIND: Mapping[str, kae.Kind] = MappingProxyType({kind.name: kind for kind in kae.KINDS})
 
 _SOCKETS = (
     ("sec", "0000:76:00.0", "pci0000:74/0000:74:01.0", 0),
@@ -131,7 +131,7 @@ def with_onload(root: Path) -> hosts.Host:
 def _two_sockets(root: Path, differently: Mapping[str, Any], **options: Unpack[Options]) -> hosts.Host:
     host = hosts.Host(root, **options)
     # A network controller of the same vendor, as these processors have.
-    host.add_foreign("0000:7d:00.0", devices.VENDOR, "a222")
+    host.add_foreign("0000:7d:00.0", kae.VENDOR, "a222")
     for name, address, parent, numa in _SOCKETS:
         host.add(Function(address=address, kind=KIND[name], parent=parent, numa=numa, **differently))
     return host

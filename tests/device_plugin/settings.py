@@ -7,53 +7,71 @@ from typing import Any
 
 import msgspec
 
-from compiler import devices
-from device_plugin import config, plugin
+from compiler import kae, recipes
+from device_plugin import plugin, served
 from device_plugin.host import health, paths, sysfs
 from device_plugin.kubelet import advertised
+from runtime import device_plugin_config as config
 from runtime import pci, shapes
 from tests.device_plugin import hosts
 
+HOME = shapes.Home(state="/var/lib/kae", run="/run/kae", prefix="kae", tree=".kae-", files="/opt/kae")
+KINDS = tuple(
+    shapes.Kind(name=kind.name, vendor=kind.vendor, devices=kind.devices, virtual=kind.virtual, module=kind.module)
+    for kind in kae.RECIPE.kinds
+)
+"""The kinds of KAE, as the compiler states them."""
+NIC = msgspec.structs.replace(KINDS[0], name="nic", module="")
+"""The first of them, with another name and without a module."""
 
-def kind(name: str = "hpre", *, vfio: bool = False) -> shapes.Kind:
-    """A kind as the compiler tells it."""
-    (found,) = (item for item in devices.KINDS if item.name == name)
-    if vfio:
-        return msgspec.structs.replace(kind(name), resource=found.vfio_resource, mode="vfio")
-    return shapes.Kind(name=name, resource=found.resource, pf=found.pf, vf=found.vf, module=found.module)
+
+def uacce(name: str = "hpre", **changes: Any) -> config.Uacce:
+    """The resource of a kind of KAE, with these fields changed; openssl.cnf is always kept on the host."""
+    stated: dict[str, Any] = {"socket": name, "inject": inject()} | changes
+    return config.Uacce(name=f"{recipes.DOMAIN}/kae.{name}", kind=name, **stated)
 
 
-def settings(*names: str, **changes: Any) -> config.Config:
-    """A config for these kinds, or all of them, that differs from the smallest one in what is said."""
-    kinds = tuple(map(kind, names or (item.name for item in devices.KINDS)))
+def vfio(name: str = "hpre", **changes: Any) -> config.Vfio:
+    """The same, where its functions are offered as IOMMU groups."""
+    stated: dict[str, Any] = {"socket": name, "inject": inject()} | changes
+    return config.Vfio(name=f"{recipes.DOMAIN}/kae.{name}.vfio", kind=name, **stated)
+
+
+def every(**changes: Any) -> tuple[config.Uacce, ...]:
+    """The resources of all kinds of KAE, each with these fields changed."""
+    return tuple(uacce(kind.name, **changes) for kind in KINDS)
+
+
+def inject(**fields: Any) -> config.Inject:
+    return config.Inject(**{"openssl": config.OpenSsl()} | fields)
+
+
+def settings(*resources: config.AnyResource, **changes: Any) -> config.Config:
+    """A config of these resources, or of all kinds of KAE, that differs from the smallest one in what is said."""
+    resources = resources or every()
+    named = {getattr(resource, "kind", None) for resource in resources}
     stated: dict[str, Any] = {
+        "version": shapes.VERSION,
         "cluster": "east",
         "policy": "tls",
-        "vendor": devices.VENDOR,
-        "kinds": kinds,
-        "sharing": {item.name: 1 for item in kinds},
-        "allocation_policy": "Balanced",
-        "inject": config.Inject(),
-    }
-    return config.Config(**stated | changes)
-
-
-def recipe(*resources: config.AnyResource, **changes: Any) -> config.Config:
-    """A config of a recipe with these resources, that differs from the smallest one in what is said."""
-    stated: dict[str, Any] = {
-        "cluster": "east",
-        "policy": "desk",
-        "recipe": "onload",
-        "kinds": (),
+        "recipe": "kae",
+        "home": HOME,
+        "kinds": tuple(kind for kind in (*KINDS, NIC) if kind.name in named),
         "resources": resources,
         "allocation_policy": "Balanced",
     }
     return config.Config(**stated | changes)
 
 
+def kind(name: str = "hpre") -> served.Kind:
+    """A kind of KAE as the plugin serves it."""
+    (found,) = served.kinds(settings(uacce(name)))
+    return found
+
+
 def text(stated: config.Config) -> str:
     """A config as the compiler writes it."""
-    return json.dumps(_without_absent(json.loads(msgspec.json.encode(stated))))
+    return json.dumps(shapes.stated(stated))
 
 
 def options(host: hosts.Host, folder: Path) -> list[str]:
@@ -71,12 +89,6 @@ def options(host: hosts.Host, folder: Path) -> list[str]:
     return [str(word) for pair in pairs.items() for word in pair]
 
 
-def _without_absent(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _without_absent(inner) for key, inner in value.items() if inner not in (None, "", [])}
-    return list(map(_without_absent, value)) if isinstance(value, list) else value
-
-
 def looked(host: hosts.Host, stated: config.Config | None = None, **more: Any) -> plugin.Plugin:
     node = plugin.Plugin(where(host), stated or settings(), **more)
     asyncio.run(node.look())
@@ -90,14 +102,12 @@ def told(node: plugin.Plugin, name: str = "hpre") -> dict[str, bool]:
 
 
 def where(host: hosts.Host) -> paths.Paths:
-    return paths.Paths(sysfs=host.sysfs, dev=host.dev, run=host.run, kubelet=host.kubelet)
+    return paths.Paths(sysfs=host.sysfs, dev=host.dev, run=host.run, kubelet=host.kubelet, recipe="kae")
 
 
-def scanned(host: hosts.Host, *names: str) -> sysfs.Scan:
-    stated = settings(*names)
-    places = where(host)
-    addresses = pci.addresses(places.sysfs)
-    return sysfs.scan(places, (sysfs.read(places, stated.vendor, stated.kinds, address) for address in addresses))
+def scanned(host: hosts.Host) -> sysfs.Scan:
+    kinds, places = served.kinds(settings()), where(host)
+    return sysfs.scan(places, (sysfs.read(places, kinds, address) for address in pci.addresses(places.sysfs)))
 
 
 def function(host: hosts.Host, address: str) -> sysfs.Function:

@@ -14,7 +14,7 @@ A, B = "0000:79:00.0", "0000:b9:00.0"
 
 def told(host: hosts.Host, count: int = 1, resource: str = HPRE) -> dict[str, tuple[bool, int | None]]:
     """Health and NUMA node of each share of a resource."""
-    devices = advertised.by_resource(settings.offered(host)).get(resource, ())
+    devices = [device for device in settings.offered(host) if device.resource == resource]
     return {
         replica.id: (replica.healthy, replica.numa_node)
         for replica in advertised.replicas(devices, count, settings.scanned(host).numa_nodes)

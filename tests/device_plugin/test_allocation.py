@@ -1,21 +1,25 @@
 """The answer for a container: the same for the same devices, and free of conflicts with other answers."""
 
+import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from device_plugin import config
 from device_plugin.api import deviceplugin_v1beta1_pb2 as api
-from device_plugin.kubelet import allocation, openssl
+from device_plugin.kubelet import openssl
+from runtime import device_plugin_config as config
 from tests.device_plugin import containers, hosts, machines, settings
 
 A, B, ZIP = "0000:79:00.0", "0000:b9:00.0", "0000:75:00.0"
+LIBRARIES = config.Libraries()
 
 
-def answer(host: hosts.Host, *addresses: str, **inject: object) -> api.ContainerAllocateResponse:
-    known = {device.function.address: device for device in settings.offered(host)}
-    told = config.Inject(**inject)  # type: ignore[arg-type]  # By name.
-    return allocation.answer(settings.where(host), told, [known[address] for address in addresses])
+def answer(
+    host: hosts.Host, *ids: str, kind: str = "hpre", mask_sysfs: bool = True, **inject: Any
+) -> api.ContainerAllocateResponse:
+    resource = settings.uacce(kind, mask_sysfs=mask_sysfs, inject=settings.inject(**inject))
+    return asyncio.run(settings.looked(host, settings.settings(resource)).allocate(resource.name, ids))
 
 
 def nodes(found: api.ContainerAllocateResponse) -> dict[str, str]:
@@ -51,7 +55,7 @@ def test_nothing_in_an_answer_depends_on_the_number_of_the_entry(tmp_path: Path)
 
 
 def test_devices_may_be_read_and_written_and_mounts_be_read(tmp_path: Path) -> None:
-    found = answer(machines.bare_metal(tmp_path), A, B, libraries=True, openssl_conf="3.0")
+    found = answer(machines.bare_metal(tmp_path), A, B, libraries=LIBRARIES, openssl=config.OpenSsl(conf="3.0"))
 
     assert {device.permissions for device in found.devices} == {"rw"}
     assert all(mount.read_only for mount in found.mounts)
@@ -67,9 +71,9 @@ def test_the_order_and_the_number_of_shares_are_nothing_to_the_answer(tmp_path: 
 
 def test_answers_of_several_resources_fit_into_one_container(tmp_path: Path) -> None:
     host = machines.bare_metal(tmp_path)
-    inject = {"libraries": True, "openssl_conf": "1.1"}
+    inject: dict[str, Any] = {"libraries": LIBRARIES, "openssl": config.OpenSsl(conf="1.1")}
 
-    merged = containers.merged([answer(host, A, B, **inject), answer(host, ZIP, **inject)])
+    merged = containers.merged([answer(host, A, B, **inject), answer(host, ZIP, kind="zip", **inject)])
 
     assert merged.conflicts == ()
     assert sorted(merged.devices) == ["/dev/hisi_hpre-30976", "/dev/hisi_hpre-47360", "/dev/hisi_zip-29952"]
@@ -85,7 +89,7 @@ def test_without_masks_a_container_gets_the_kernels_own_name(tmp_path: Path) -> 
 
 
 def test_libraries_bring_their_folder_and_where_to_look(tmp_path: Path) -> None:
-    found = answer(machines.bare_metal(tmp_path), A, libraries=True, mask_sysfs=False)
+    found = answer(machines.bare_metal(tmp_path), A, libraries=LIBRARIES, mask_sysfs=False)
 
     assert mounts(found) == {"/opt/kae": "/opt/kae"}
     assert dict(found.envs) == {"LD_LIBRARY_PATH": "/opt/kae/lib"}
@@ -96,7 +100,8 @@ def test_libraries_bring_their_folder_and_where_to_look(tmp_path: Path) -> None:
 def test_openssl_is_told_where_its_file_is(generation: openssl.Generation, libraries: bool, tmp_path: Path) -> None:
     host = machines.bare_metal(tmp_path)
 
-    found = answer(host, A, openssl_conf=generation, libraries=libraries)
+    conf = config.OpenSsl(conf=generation)
+    found = answer(host, A, openssl=conf, libraries=LIBRARIES if libraries else None)
 
     variant = f"{generation}-{'host' if libraries else 'image'}"
     assert mounts(found)["/run/kae/openssl"] == f"{host.run}/openssl/{variant}"
@@ -109,9 +114,8 @@ def test_libraries_of_a_preinstalled_driver_come_from_their_folder(tmp_path: Pat
     found = answer(
         machines.bare_metal(tmp_path),
         A,
-        libraries=True,
-        libraries_path="/usr/lib64",
-        openssl_conf="3.0",
+        libraries=config.Libraries(path="/usr/lib64"),
+        openssl=config.OpenSsl(conf="3.0"),
         mask_sysfs=False,
     )
 
@@ -124,9 +128,9 @@ def test_a_policy_adds_variables_and_mounts_and_its_variables_hold(tmp_path: Pat
     found = answer(
         machines.bare_metal(tmp_path),
         A,
-        libraries=True,
+        libraries=LIBRARIES,
         env={"KAE_LOG_LEVEL": "debug", "LD_LIBRARY_PATH": "/opt/kae/lib:/opt/more"},
-        mounts={"/etc/kae": "/etc/kae-of-the-host"},
+        mounts=(config.InjectedMount(path="/etc/kae-of-the-host", as_="/etc/kae", checked=False),),
     )
 
     assert dict(found.envs) == {"KAE_LOG_LEVEL": "debug", "LD_LIBRARY_PATH": "/opt/kae/lib:/opt/more"}

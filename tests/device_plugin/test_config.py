@@ -1,4 +1,4 @@
-"""The device plugin reads the configs of recipes; tests/runtime/test_configs.py compares schema and decoder."""
+"""What a config of the device plugin may be; tests/runtime/test_configs.py compares schema and decoder."""
 
 import json
 from pathlib import Path
@@ -6,12 +6,10 @@ from typing import Any
 
 import pytest
 
-from device_plugin import config
+from runtime import device_plugin_config as config
 from runtime import errors, shapes
 from tests import mutations
-from tests.runtime.programs import DEVICE_PLUGIN, PLUGIN, PLUGIN_OF_RECIPE
-
-OF_KAE = "at $: A recipe needs `resources`; `vendor`, `sharing`, `inject` and `deviceNodes` are KAE's."
+from tests.runtime.programs import PLUGIN
 
 
 @pytest.mark.parametrize(
@@ -42,8 +40,10 @@ OF_KAE = "at $: A recipe needs `resources`; `vendor`, `sharing`, `inject` and `d
             [{"path": "/etc/onload.conf"}],
             "A container would get two things at '/etc/onload.conf'.",
         ),
-        (("vendor",), "1924", OF_KAE),
-        (("deviceNodes",), {"mode": "0660"}, OF_KAE),
+        (("vendor",), "1924", "at $: Object contains unknown field `vendor`."),
+        (("resources",), [], "at $.resources: Expected `array` of length >= 1."),
+        (("resources", 2, "maskSysfs"), True, "at $.resources[2]: Object contains unknown field `maskSysfs`."),
+        (("version",), 1, "version 1, and this program reads version 2: an older kae compiled it"),
         (
             ("resources", 0),
             {"name": "amd.com/onload", "class": "token", "count": 10000, "shares": 11},
@@ -54,38 +54,16 @@ OF_KAE = "at $: A recipe needs `resources`; `vendor`, `sharing`, `inject` and `d
             {"files": [{"name": "onload-conf", "as": "/etc/x", "text": "another"}]},
             "at $: Two resources have different texts for a file 'onload-conf': name one of them otherwise.",
         ),
-        (
-            ("kinds", 0, "module"),
-            "sfc",
-            "at $: Kind 'sfc' of a recipe needs `vendor`, and has no field of a kind of KAE.",
-        ),
-        (("kinds", 1), {"name": "qat", "vendor": "8086"}, "at $: Kind 'qat' needs `devices` or `classes`."),
+        (("kinds", 1), {"name": "qat", "vendor": "8086"}, "at $.kinds[1]: Kind 'qat' needs `devices` or `classes`."),
     ],
 )
 def test_what_no_compiler_writes_is_refused_with_a_sentence(
     tmp_path: Path, position: mutations.Position, value: Any, sentence: str
 ) -> None:
     file = tmp_path / "config.json"
-    file.write_text(json.dumps(mutations.changed(PLUGIN_OF_RECIPE, position, value)))
+    file.write_text(json.dumps(mutations.changed(PLUGIN, position, value)))
 
     with pytest.raises(errors.ConfigError) as raised:
         shapes.load(file, config.Config)
 
     assert sentence in str(raised.value)
-
-
-@pytest.mark.parametrize(
-    ("position", "value"),
-    [
-        (("resources",), PLUGIN_OF_RECIPE["resources"]),
-        (("vendor",), None),
-        (("kinds",), []),
-        (("kinds", 0), PLUGIN_OF_RECIPE["kinds"][0]),
-        (("kinds", 0, "vendor"), "19e5"),
-    ],
-)
-def test_a_config_of_kae_has_nothing_of_a_recipe(position: mutations.Position, value: Any) -> None:
-    data = mutations.changed(PLUGIN, position, value) if value is not None else mutations.without(PLUGIN, position)
-
-    assert not DEVICE_PLUGIN.language.judge.is_valid(data)
-    assert DEVICE_PLUGIN.language.decoded(data) is None

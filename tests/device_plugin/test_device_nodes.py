@@ -27,7 +27,7 @@ def modes(host: hosts.Host) -> set[tuple[int, int]]:
 
 async def test_nodes_get_their_mode_and_group_and_so_does_one_that_comes_later(tmp_path: Path) -> None:
     host = machines.bare_metal(tmp_path, mknod=True)
-    node = plugin.Plugin(settings.where(host), settings.settings(device_nodes=WANTED))
+    node = plugin.Plugin(settings.where(host), settings.settings(*settings.every(device_nodes=WANTED)))
 
     await node.look()
     assert modes(host) == {(0o660, 994)}
@@ -52,7 +52,7 @@ async def test_nodes_of_a_driver_that_is_being_changed_stay_as_the_installer_has
     before = modes(host)
     host.set_driver_changing("upgrade")
 
-    await plugin.Plugin(settings.where(host), settings.settings(device_nodes=WANTED)).look()
+    await plugin.Plugin(settings.where(host), settings.settings(*settings.every(device_nodes=WANTED))).look()
 
     assert modes(host) == before
 
@@ -61,7 +61,7 @@ async def test_what_a_link_leads_to_stays_as_it_is(tmp_path: Path) -> None:
     host = machines.bare_metal(tmp_path)
     before = Path("/dev/null").stat()
 
-    await plugin.Plugin(settings.where(host), settings.settings(device_nodes=WANTED)).look()
+    await plugin.Plugin(settings.where(host), settings.settings(*settings.every(device_nodes=WANTED))).look()
 
     assert (Path("/dev/null").stat().st_mode, Path("/dev/null").stat().st_gid) == (before.st_mode, before.st_gid)
 
@@ -79,7 +79,7 @@ async def test_a_node_that_the_host_keeps_as_it_is_makes_its_device_unhealthy_an
         chmod(path, mode)
 
     monkeypatch.setattr(Path, "chmod", of_another_owner)
-    node = plugin.Plugin(settings.where(host), settings.settings(device_nodes=WANTED))
+    node = plugin.Plugin(settings.where(host), settings.settings(*settings.every(device_nodes=WANTED)))
     await node.look()
 
     assert {device.function.address: [reason.text for reason in device.reasons] for device in node.devices} == {
@@ -91,7 +91,7 @@ async def test_a_node_that_the_host_keeps_as_it_is_makes_its_device_unhealthy_an
 
 async def test_a_node_is_permitted_before_kubelets_hear_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     host = machines.bare_metal(tmp_path, mknod=True)
-    node = plugin.Plugin(settings.where(host), settings.settings(device_nodes=WANTED))
+    node = plugin.Plugin(settings.where(host), settings.settings(*settings.every(device_nodes=WANTED)))
     told: list[set[tuple[int, int]]] = []
     for shown in node.device_lists.values():
         monkeypatch.setattr(shown, "show", lambda _: told.append(modes(host)))

@@ -8,9 +8,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from device_plugin import config, list_report, plugin
-from device_plugin.host.recipe import groups
+from device_plugin import list_report, plugin
+from device_plugin.host import char_groups
 from device_plugin.kubelet.service import Refusal
+from runtime import device_plugin_config as config
 from tests.device_plugin import hosts, settings
 from tests.device_plugin.functions import NODES
 
@@ -23,7 +24,7 @@ def entry(*parts: Mapping[str, Any]) -> config.DeviceGroup:
 
 
 def char(*entries: config.DeviceGroup, **changes: Any) -> config.Config:
-    return settings.recipe(config.Char(name=NPU, groups=entries, **changes))
+    return settings.settings(config.Char(name=NPU, groups=entries, **changes))
 
 
 def host_with(root: Path, *names: str) -> hosts.Host:
@@ -150,7 +151,7 @@ def test_groups_are_found_as_generic_device_plugin_finds_them(
 ) -> None:
     host = host_with(tmp_path, *names)
 
-    found = groups.walk(settings.where(host), [entry(*parts) for parts in entries])
+    found = char_groups.walk(settings.where(host), [entry(*parts) for parts in entries])
 
     assert [[(node.path, node.container) for node in group.nodes] for group in found] == list(map(list, expected))
     assert len({group.id for group in found}) == len(found)
@@ -226,15 +227,15 @@ def test_what_is_no_device_node_is_unhealthy(tmp_path: Path) -> None:
 
 def test_a_node_whose_major_number_no_driver_has_is_unhealthy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     host = host_with(tmp_path, "npu0")
-    monkeypatch.setattr(groups, "_majors", lambda: frozenset({"char/239", "block/1"}))
+    monkeypatch.setattr(char_groups, "_majors", lambda: frozenset({"char/239", "block/1"}))
 
-    (found,) = groups.walk(settings.where(host), [entry({"path": "/dev/npu0"})])
+    (found,) = char_groups.walk(settings.where(host), [entry({"path": "/dev/npu0"})])
 
     assert not found.nodes[0].served
 
 
 def test_the_kernel_names_the_major_numbers_of_this_machine() -> None:
-    assert "char/1" in groups._majors()
+    assert "char/1" in char_groups._majors()
 
 
 def test_devices_stay_known_and_unhealthy_while_the_installer_changes_their_driver(tmp_path: Path) -> None:

@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from device_plugin.host import paths
-from device_plugin.host.recipe import host_files
+from device_plugin.host import host_files, paths
 from tests.device_plugin import hosts, settings
 
 

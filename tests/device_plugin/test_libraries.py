@@ -5,8 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from device_plugin import config, list_report, plugin
-from device_plugin.host import libraries, reading_process
+from device_plugin import list_report, plugin
+from device_plugin.host import libraries, paths, reading_process
+from device_plugin.kubelet import openssl
+from runtime import device_plugin_config as config
 from tests.device_plugin import machines, settings
 from tests.device_plugin.hangs import Hangs
 
@@ -14,6 +16,12 @@ NOTHING = (
     "'{}' of the host has no libwd.so, so containers get no KAE libraries: install them there, or name their folder in"
     " devicePlugin.inject.librariesPath."
 )
+
+
+def missing(where: paths.Paths, path: str | None = None, *, conf: openssl.Generation | None = None) -> list[str]:
+    """What the folder lacks, for two resources."""
+    inject = config.Inject(libraries=config.Libraries(path=path), openssl=config.OpenSsl(conf=conf))
+    return libraries.missing(where, settings.every(inject=inject))
 
 
 def put(folder: Path, *names: str) -> None:
@@ -26,16 +34,15 @@ def put(folder: Path, *names: str) -> None:
 def test_a_folder_without_libraries_is_named(folder: str, tmp_path: Path) -> None:
     where = settings.where(machines.bare_metal(tmp_path))
     path = None if folder == "/opt/kae/lib" else folder
-    inject = config.Inject(libraries=True, libraries_path=path, openssl_conf="3.0")
 
-    assert libraries.missing(where, inject) == NOTHING.format(folder)
+    assert missing(where, path, conf="3.0") == [NOTHING.format(folder)]
     put(where.on_host(folder), "libwd.so.2")
-    assert libraries.missing(where, inject) == (
+    assert missing(where, path, conf="3.0") == [
         f"'{folder}/engines-3.0/kae.so' of the host is not there, so OpenSSL works in software:"
         " install KAE's engine there."
-    )
+    ]
     put(where.on_host(folder), "engines-3.0/kae.so")
-    assert libraries.missing(where, inject) is None
+    assert missing(where, path, conf="3.0") == []
 
 
 def test_the_installers_link_is_followed(tmp_path: Path) -> None:
@@ -43,22 +50,21 @@ def test_the_installers_link_is_followed(tmp_path: Path) -> None:
     put(tmp_path / "opt/.kae-1f2e", "lib/libwd.so")
     (tmp_path / "opt/kae").symlink_to(".kae-1f2e")
 
-    assert libraries.missing(where, config.Inject(libraries=True)) is None
+    assert missing(where) == []
 
 
 @pytest.mark.parametrize("target", ["libwd.so.9", "/opt/uadk/lib/libwd.so.2", "../../../opt/uadk/lib/libwd.so.2"])
 def test_a_link_that_leads_nowhere_in_a_container_is_no_library(target: str, tmp_path: Path) -> None:
     where = settings.where(machines.bare_metal(tmp_path))
-    inject = config.Inject(libraries=True, libraries_path="/usr/local/lib", openssl_conf="3.0")
     put(where.on_host("/usr/local/lib"), "libwd.so.bak", "engines-3.0/notes")
     put(where.on_host("/opt/uadk/lib"), "libwd.so.2")
     link = where.on_host("/usr/local/lib/libwd.so")
     link.symlink_to(target)
-    assert libraries.missing(where, inject) == NOTHING.format("/usr/local/lib")
+    assert missing(where, "/usr/local/lib", conf="3.0") == [NOTHING.format("/usr/local/lib")]
 
     put(where.on_host("/usr/local/lib"), "libwd.so.2.5.0", "engines-3.0/kae.so.2")
     where.on_host("/usr/local/lib/engines-3.0/kae.so").symlink_to("kae.so.2")
-    assert libraries.missing(where, inject) is None
+    assert missing(where, "/usr/local/lib", conf="3.0") == []
 
 
 def test_a_folder_that_is_a_link_to_elsewhere_is_not_told_to_be_empty(tmp_path: Path) -> None:
@@ -66,19 +72,22 @@ def test_a_folder_that_is_a_link_to_elsewhere_is_not_told_to_be_empty(tmp_path: 
     where.on_host("/usr/local").mkdir(parents=True)
     where.on_host("/usr/local/lib").symlink_to("/opt/uadk/lib")
 
-    assert libraries.missing(where, config.Inject(libraries=True, libraries_path="/usr/local/lib")) == (
+    assert missing(where, "/usr/local/lib") == [
         "'/usr/local/lib' of the host is a link to '/opt/uadk/lib', where the plugin does not see whether KAE's"
         " libraries are: name that folder in devicePlugin.inject.librariesPath."
-    )
+    ]
 
 
 def test_without_libraries_nothing_is_missing(tmp_path: Path) -> None:
-    assert libraries.missing(settings.where(machines.bare_metal(tmp_path)), config.Inject(openssl_conf="3.0")) is None
+    stated = settings.every(inject=config.Inject(openssl=config.OpenSsl(conf="3.0")))
+
+    assert libraries.missing(settings.where(machines.bare_metal(tmp_path)), stated) == []
 
 
 async def test_a_folder_that_does_not_answer_holds_up_nothing_and_is_named(tmp_path: Path, hangs: Hangs) -> None:
     where = settings.where(machines.bare_metal(tmp_path))
-    stated = settings.settings(inject=config.Inject(libraries=True, libraries_path="/usr/local/lib"))
+    inject = settings.inject(libraries=config.Libraries(path="/usr/local/lib"))
+    stated = settings.settings(*settings.every(inject=inject))
     node = plugin.Plugin(where, stated)
 
     # As on a network file system whose server is gone.
@@ -91,7 +100,7 @@ async def test_a_folder_that_does_not_answer_holds_up_nothing_and_is_named(tmp_p
 
 async def test_what_is_missing_is_logged_once_and_listed(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     where = settings.where(machines.bare_metal(tmp_path))
-    stated = settings.settings(inject=config.Inject(libraries=True))
+    stated = settings.settings(*settings.every(inject=settings.inject(libraries=config.Libraries())))
     node = plugin.Plugin(where, stated)
 
     await node.look()

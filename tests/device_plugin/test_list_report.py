@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from device_plugin import config, list_report, plugin, report
+from device_plugin import list_report, plugin, report
 from device_plugin.host import paths
+from runtime import device_plugin_config as config
 from runtime import files
 from tests import project
 from tests.device_plugin import hosts, machines, settings
@@ -116,7 +117,7 @@ def test_what_is_listed_adds_up(name: str) -> None:
 
 
 def test_without_masks_the_node_in_containers_has_the_kernels_name(tmp_path: Path) -> None:
-    stated = settings.settings("hpre", inject=config.Inject(mask_sysfs=False))
+    stated = settings.settings(settings.uacce(mask_sysfs=False))
 
     listed = json.loads(list_report.as_json(reported("kae-1", tmp_path, stated)))
 
@@ -128,7 +129,7 @@ def test_a_device_on_a_node_that_the_machine_does_not_have_is_told_with_its_node
     for address, numa in ((A, 0), (B, 1), ("0000:c9:00.0", -1)):
         host.add(Function(address=address, kind=machines.KIND["hpre"], numa=numa))
 
-    found = listed_now(settings.where(host), settings.settings("hpre"))
+    found = listed_now(settings.where(host), settings.settings(settings.uacce()))
 
     assert found.notes[1:] == (
         f"The kubelet is told no NUMA node for openfuyao.com/kae.hpre, as {B} is on node 1, which is not below"
@@ -138,7 +139,7 @@ def test_a_device_on_a_node_that_the_machine_does_not_have_is_told_with_its_node
 
 def test_the_list_is_what_the_kubelet_was_told_not_what_the_host_is_now(tmp_path: Path) -> None:
     host = machines.one_isolated(tmp_path)
-    where, stated = settings.where(host), settings.settings("hpre", sharing={"hpre": 4})
+    where, stated = settings.where(host), settings.settings(settings.uacce(shares=4))
     node = plugin.Plugin(where, stated)
 
     with working(where):
@@ -159,7 +160,7 @@ def test_the_list_is_what_the_kubelet_was_told_not_what_the_host_is_now(tmp_path
 
 def test_without_a_plugin_at_work_the_list_is_of_the_host_and_says_so(tmp_path: Path) -> None:
     host = machines.one_isolated(tmp_path)
-    where, stated = settings.where(host), settings.settings("hpre")
+    where, stated = settings.where(host), settings.settings(settings.uacce())
     asyncio.run(plugin.Plugin(where, stated).look())
     host.set_isolate(A, 0)
 
@@ -175,7 +176,7 @@ def test_a_report_of_another_version_is_not_taken_for_the_absence_of_a_plugin(co
     where.report.write_text(content)
 
     with working(where):
-        listed = listed_now(where, settings.settings("hpre"))
+        listed = listed_now(where, settings.settings(settings.uacce()))
 
     assert [row.health for row in listed.rows] == ["Healthy", "Healthy"]
     assert listed.notes[0] == (
@@ -185,7 +186,7 @@ def test_a_report_of_another_version_is_not_taken_for_the_absence_of_a_plugin(co
 
 
 def test_an_accelerator_that_no_kind_serves_is_noted(tmp_path: Path) -> None:
-    found = reported("bare-metal", tmp_path, settings.settings("hpre", "zip"))
+    found = reported("bare-metal", tmp_path, settings.settings(settings.uacce("hpre"), settings.uacce("zip")))
 
     assert [note for note in found.notes if "is of no kind" in note] == [
         f"{SEC} (19e5:a255, hisi_sec2-0) is of no kind that policy 'tls' serves.",

@@ -45,7 +45,7 @@ def test_a_published_name_looks_like_one_of_the_kernel() -> None:
 
 
 def test_everything_that_is_kept_on_the_host_lies_below_two_folders() -> None:
-    where = paths.Paths(sysfs=Path("/s"), dev=Path("/d"), run=Path("/run/kae"), kubelet=Path("/k"))
+    where = paths.Paths(sysfs=Path("/s"), dev=Path("/d"), run=Path("/run/kae"), kubelet=Path("/k"), recipe="kae")
 
     kept = (where.links, where.shown, where.given, where.openssl, where.changing, where.lock)
     assert all(path.is_relative_to("/run/kae") for path in kept)

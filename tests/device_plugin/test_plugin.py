@@ -85,7 +85,7 @@ def test_everything_is_unhealthy_while_the_driver_is_changed(tmp_path: Path) -> 
 
 
 def test_two_shares_of_a_device_are_one_node(tmp_path: Path) -> None:
-    node = settings.looked(machines.bare_metal(tmp_path), settings.settings(sharing={"hpre": 4, "sec": 1, "zip": 1}))
+    node = settings.looked(machines.bare_metal(tmp_path), settings.settings(settings.uacce(shares=4)))
 
     assert given(node, f"{A}::1", f"{A}::3") == [A]
     assert given(node, A, A) == [A]

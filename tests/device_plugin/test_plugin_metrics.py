@@ -22,7 +22,7 @@ class Node:
     """A plugin that has looked, its registrations, and its metrics."""
 
     def __init__(self, host: hosts.Host) -> None:
-        stated = settings.settings(sharing={"hpre": 3, "sec": 1, "zip": 1})
+        stated = settings.settings(settings.uacce(shares=3), settings.uacce("sec"), settings.uacce("zip"))
         self.plugin = plugin.Plugin(settings.where(host), stated)
         asyncio.run(self.plugin.look())
         self.registrations = loop.Loop(self.plugin, state.ProgramDir(host.run), rescan_s=30).registrations

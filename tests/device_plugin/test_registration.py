@@ -43,7 +43,7 @@ class Offer:
     """A resource that is offered to a kubelet, and the sockets that a test dials in the kubelet's place."""
 
     def __init__(self, root: Path, timers: Timers) -> None:
-        node = plugin.Plugin(settings.where(machines.bare_metal(root)), settings.settings("hpre"))
+        node = plugin.Plugin(settings.where(machines.bare_metal(root)), settings.settings(settings.uacce()))
         self.timers = timers
         (self.registration,) = loop.Loop(node, state.ProgramDir(root), rescan_s=30).registrations
         self.folder = root / "kubelet/plugins_registry/kae"

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from compiler import devices
+from compiler import kae
+from device_plugin import served
 from device_plugin.host import sysfs
 from tests.device_plugin import hosts, machines, settings
 from tests.device_plugin.functions import Function
@@ -119,7 +120,7 @@ def test_the_nodes_of_the_machine_are_those_in_its_folder(tmp_path: Path) -> Non
 
 def test_functions_come_sorted_and_nothing_foreign_is_among_them(tmp_path: Path) -> None:
     host = machines.bare_metal(tmp_path)
-    host.add_foreign("0000:01:00.0", "8086", devices.KINDS[0].pf)
+    host.add_foreign("0000:01:00.0", "8086", kae.KINDS[0].pf)
     (host.sysfs / "bus/pci/devices/not-an-address").mkdir()
 
     found = settings.scanned(host)
@@ -220,8 +221,8 @@ def test_a_device_node_is_a_functions_own_until_the_entry_is_of_another_number(t
 def test_a_group_is_a_functions_own_until_it_leaves_it(tmp_path: Path) -> None:
     host = machines.bare_metal(tmp_path)
     host.lend("0000:79:00.0", 7)
-    where, stated = settings.where(host), settings.settings()
-    found = sysfs.read(where, stated.vendor, (settings.kind("hpre", vfio=True),), "0000:79:00.0")
+    where, kinds = settings.where(host), served.kinds(settings.settings(settings.vfio()))
+    found = sysfs.read(where, kinds, "0000:79:00.0")
 
     assert isinstance(found, sysfs.Function)
     assert sysfs.is_current(where, found)

@@ -7,14 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from device_plugin import config, list_report, plugin_metrics
+from device_plugin import list_report, plugin_metrics
 from device_plugin.host import reading_process
 from device_plugin.kubelet.service import Refusal
+from runtime import device_plugin_config as config
 from tests.device_plugin import machines, settings
 from tests.device_plugin.hangs import Hangs
 
 ONLOAD, LATENCY = "amd.com/onload", "amd.com/onload-latency"
-STATED = settings.recipe(
+STATED = settings.settings(
     config.Token(name=ONLOAD, count=3, requires=("/dev/onload", "/opt/onload/usr/lib64/libonload.so")),
     config.Token(name=LATENCY, count=2, shares=2),
 )

@@ -5,18 +5,19 @@ from pathlib import Path
 
 import pytest
 
-from compiler import devices
-from device_plugin import list_report, plugin
+from compiler import kae
+from device_plugin import list_report, plugin, served
 from device_plugin.kubelet.service import Refusal
+from runtime import device_plugin_config as config
 from tests.device_plugin import hosts, machines, settings
 
 PF, A, B, OTHER = "0000:79:00.0", "0000:79:00.1", "0000:79:00.2", "0000:b9:00.0"
-KIND = settings.kind("hpre", vfio=True)
-STATED = settings.settings("hpre", kinds=(KIND,))
+STATED = settings.settings(settings.vfio())
+(KIND,) = served.kinds(STATED)
 
 
-async def looked(host: hosts.Host) -> plugin.Plugin:
-    node = plugin.Plugin(settings.where(host), STATED)
+async def looked(host: hosts.Host, stated: config.Config = STATED) -> plugin.Plugin:
+    node = plugin.Plugin(settings.where(host), stated)
     await node.look()
     return node
 
@@ -37,21 +38,32 @@ async def test_functions_that_are_bound_to_vfio_pci_are_offered_with_numa_nodes(
     assert withheld[OTHER] == ("It is bound to hisi_hpre; vfio offers functions of vfio-pci alone.",)
 
 
-async def test_a_virtual_machine_gets_groups_and_addresses_and_nothing_of_inject(tmp_path: Path) -> None:
-    node = await looked(machines.with_guests(tmp_path))
+USER_SPACE = settings.inject(libraries=config.Libraries(), openssl=config.OpenSsl(conf="3.0"))
+MODE = config.Inject(env={"MODE": "fast"})
 
-    answer = await node.allocate(KIND.resource, [B, A])
 
+@pytest.mark.parametrize(
+    ("resource", "stem", "variable", "more"),
+    [
+        (settings.vfio(inject=USER_SPACE), "hisi_hpre", "OPENFUYAO_COM_KAE_HPRE_VFIO", {}),
+        (config.Vfio(name="example.com/vf", kind="nic", inject=MODE), "nic", "EXAMPLE_COM_VF", {"MODE": "fast"}),
+    ],
+)
+async def test_a_virtual_machine_gets_groups_and_addresses_and_no_libraries_of_the_host(
+    tmp_path: Path, resource: config.Vfio, stem: str, variable: str, more: dict[str, str]
+) -> None:
+    node = await looked(machines.with_guests(tmp_path), settings.settings(resource))
+
+    answer = await node.allocate(resource.name, [B, A])
+
+    links = {number: node.where.links / f"vfio-{stem}-{name}" for number, name in ((41, 30977), (42, 30978))}
     assert {device.container_path: device.host_path for device in answer.devices} == {
         "/dev/vfio/vfio": "/dev/vfio/vfio",
-        "/dev/vfio/41": str(node.where.links / "vfio-hisi_hpre-30977"),
-        "/dev/vfio/42": str(node.where.links / "vfio-hisi_hpre-30978"),
+        **{f"/dev/vfio/{number}": str(link) for number, link in links.items()},
     }
-    assert str(node.where.link(KIND, A).readlink()) == "/dev/vfio/41"
-    assert dict(answer.envs) == {
-        "PCIDEVICE_OPENFUYAO_COM_KAE_HPRE_VFIO": f"{A},{B}",
-        "PCI_RESOURCE_OPENFUYAO_COM_KAE_HPRE_VFIO": f"{A},{B}",
-    }
+    assert str(links[41].readlink()) == "/dev/vfio/41"
+    addresses = {f"{beginning}_{variable}": f"{A},{B}" for beginning in ("PCIDEVICE", "PCI_RESOURCE")}
+    assert dict(answer.envs) == addresses | more
     assert list(answer.mounts) == []
 
 
@@ -70,7 +82,7 @@ async def test_a_function_that_goes_back_to_its_driver_is_offered_no_more(tmp_pa
 
 async def test_what_one_mode_gave_never_leads_to_the_device_of_the_other(tmp_path: Path) -> None:
     host = machines.bare_metal(tmp_path)
-    where, uacce = settings.where(host), settings.settings("hpre")
+    where, uacce = settings.where(host), settings.settings(settings.uacce())
     node = plugin.Plugin(where, uacce)
     await node.look()
     (container,) = (await node.allocate(settings.kind("hpre").resource, [PF])).devices
@@ -112,16 +124,17 @@ async def test_a_group_of_several_functions_is_nobodys(tmp_path: Path) -> None:
     assert why(node, A) == ["SharedGroup"]
 
 
-async def test_a_bridge_in_a_group_is_no_other_function_of_it(tmp_path: Path) -> None:
+@pytest.mark.parametrize("resource", [settings.vfio(), config.Vfio(name="example.com/vf", kind="nic")])
+async def test_a_bridge_in_a_group_is_no_other_function_of_it(tmp_path: Path, resource: config.Vfio) -> None:
     host = machines.with_guests(tmp_path)
-    host.add_foreign("0000:7c:00.0", devices.VENDOR, "a121", "0x060400")
+    host.add_foreign("0000:7c:00.0", kae.VENDOR, "a121", "0x060400")
     host.share_group("0000:7c:00.0", 41)
-    host.add_foreign("0000:7d:00.1", devices.VENDOR, "a222")
+    host.add_foreign("0000:7d:00.1", kae.VENDOR, "a222")
     host.share_group("0000:7d:00.1", 42)
 
-    node = await looked(host)
+    node = await looked(host, settings.settings(resource))
 
-    assert settings.told(node, KIND.resource) == {A: True, B: False}
+    assert settings.told(node, resource.name) == {A: True, B: False}
     assert why(node, B) == ["SharedGroup"]
 
 

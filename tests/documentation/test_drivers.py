@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 import yaml
 
-from installer import cli, config, sources
+from installer import cli, sources
 from installer.host import digests
-from runtime import shapes
+from runtime import driver_config
 from tests import in_process, project
 from tests.documentation import pages, sentences
 from tests.installer import machines, settings
@@ -64,7 +64,7 @@ def driver(policy: Path) -> dict[str, Any]:
     return found
 
 
-def told(policy: Path, folder: Path) -> config.Config:
+def told(policy: Path, folder: Path) -> driver_config.Config:
     """The installer's config that a policy becomes, where no warning stands against it."""
     project.write(folder, {"policies/policy.yaml": policy.read_text("utf-8"), "policies/cluster.yaml": CLUSTER})
     (folder / "inventory").mkdir()
@@ -74,7 +74,7 @@ def told(policy: Path, folder: Path) -> config.Config:
     template = yaml.safe_load(manifest.read_text("utf-8"))["spec"]["template"]
     path = folder / "config.json"
     path.write_text(template["metadata"]["annotations"]["device.openfuyao.com/config"], "utf-8")
-    return shapes.load(path, config.Config)
+    return driver_config.load(path)
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
@@ -99,7 +99,7 @@ def test_a_host_with_a_driver_of_others_ends_as_an_example_says(name: str, tmp_p
     machine.add_image(image, "2.0.2")
     stated = told(EXAMPLES[name], tmp_path / "project")
 
-    shown = settings.installed(machine, image, **{key: getattr(stated, key) for key in stated.__struct_fields__})
+    shown = settings.installed(machine, image, stated=stated)
 
     replaced = name == "take-over"
     assert shown.state == ("Ready" if replaced else "Foreign")
@@ -112,7 +112,7 @@ def test_a_host_without_a_driver_gets_what_an_example_asks_for(name: str, tmp_pa
     machine.add_image(image, "2.0.2")
     stated = told(EXAMPLES[name], tmp_path / "project")
 
-    shown = settings.installed(machine, image, **{key: getattr(stated, key) for key in stated.__struct_fields__})
+    shown = settings.installed(machine, image, stated=stated)
 
     assert shown.reason == "The driver 2.0.2 is loaded and verified."
     assert machine.parameters("hisi_hpre")["pf_q_num"] == (512 if name == "prebuilt" else 256)
@@ -190,5 +190,5 @@ def test_the_made_up_source_of_contributing_fills_a_folder_of_the_store(tmp_path
         step.act()
 
     staged = (machine.root / "var/lib/kae/drivers/.new/modules").iterdir()
-    assert sorted(path.name for path in staged) == sorted(f"{name}.ko" for name in settings.config().modules)
+    assert sorted(path.name for path in staged) == sorted(f"{name}.ko" for name in settings.config().names)
     assert made.fingerprint() != digests.of_folder(image / "opt/lib/modules")

@@ -11,17 +11,18 @@ import yaml
 
 from compiler.model import watcher as model
 from runtime import shapes
+from runtime import watcher_config as config
 from tests import in_process, project
 from tests.documentation import pages, sentences
 from tests.watcher import fleet
-from watcher import cli, commit_message, config, loss_guard
+from watcher import cli, commit_message, loss_guard
 
 ROOT = pages.ROOT
 PAGE = ROOT / "docs/watcher.md"
 TROUBLES = ROOT / "docs/troubleshooting.md"
 
 WATCHER = sorted(ROOT.glob("watcher/**/*.py"))
-TALK = [ROOT / f"compiler/kube/{name}.py" for name in ("client", "reader", "node_watch")]
+TALK = [ROOT / f"compiler/kube/{name}.py" for name in ("client", "reader")]
 PROGRAM = [*WATCHER, *TALK, ROOT / "compiler/kube/credentials.py", ROOT / "runtime/process.py"]
 
 FAILURES = {

@@ -10,7 +10,7 @@ import pytest
 from installer.host import chroot
 from tests import tools
 from tests.host import repositories, roots, rpms
-from tests.installer import machines
+from tests.installer import homes, machines
 
 
 @pytest.fixture(scope="session")
@@ -31,7 +31,7 @@ def shelf(debian: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pa
 def stocked(debian: Path, shelf: Path) -> Path:
     """The layer of every host: settings as openEuler has them, its rpm database, and repositories in /srv."""
     with roots.opened(shelf / "stocked", debian) as root:
-        host = chroot.Host(root)
+        host = chroot.Host(root, homes.KAE)
         # Debian's rpm has its database in /root, and Debian's dnf lets repositories be away.
         host.write("/etc/rpm/macros", "%_dbpath /var/lib/rpm\n")
         host.write("/etc/dnf/dnf.conf", "[main]\ngpgcheck=1\nbest=True\nskip_if_unavailable=False\n")

@@ -5,15 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from installer import config
 from installer.host import rpm
+from runtime import driver_config
 from tests import tools
 from tests.host.repositories import BOTH, FIRST, ODD
 from tests.installer import machines, settings
 
 
-def from_source(*repositories: str) -> config.Source:
-    return config.Source(build=config.Build(repositories=repositories))
+def from_source(*repositories: str) -> driver_config.Source:
+    return driver_config.Source(build=driver_config.Build(repositories=repositories))
 
 
 @pytest.fixture

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from installer import config
+from runtime import driver_config
 from tests.host import repositories, roots
 from tests.installer import crashes, machines
 
-_PACKAGES = config.Source(
-    packages=config.Packages(
+_PACKAGES = driver_config.Source(
+    packages=driver_config.Packages(
         names=("kae-driver-${DRIVER_VERSION}-1", "kae-openssl-${DRIVER_VERSION}-1"),
         repositories=(repositories.BOTH, repositories.ODD),
     )

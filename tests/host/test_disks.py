@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from installer import paths
 from tests.cluster.local import machine as mounts
-from tests.installer import incidents, machines, podresources, settings
+from tests.installer import homes, incidents, machines, podresources, settings
 from tests.kube import apiserver
 
 MIB = 1 << 20
@@ -107,7 +106,7 @@ def test_a_disk_that_is_too_small_for_the_driver_is_refused_with_the_sizes(
 
         assert shown.state == "Failed"
         assert incidents.works(machine)
-        assert shown.reason == f"The disk of '{paths.KAE.drivers}' has 20 MiB free; 64 are needed."
+        assert shown.reason == f"The disk of '{homes.KAE.drivers}' has 20 MiB free; 64 are needed."
 
 
 def test_a_disk_that_gets_full_while_the_driver_is_staged_gets_its_room_back(
@@ -121,7 +120,7 @@ def test_a_disk_that_gets_full_while_the_driver_is_staged_gets_its_room_back(
 
         assert job.shown.state == "Failed"
         assert incidents.works(machine)
-        assert job.shown.reason.startswith(f"The disk of '{paths.KAE.drivers}/.new/modules/")
+        assert job.shown.reason.startswith(f"The disk of '{homes.KAE.drivers}/.new/modules/")
         assert job.shown.reason.endswith("' on the host is full.")
         assert not (folder / "drivers/.new").exists()
 
@@ -200,7 +199,7 @@ def test_modules_that_become_read_only_in_a_change_leave_a_driver_or_say_why_not
 
         assert job.shown.state == "Failed"
         assert "Read-only file system" in job.shown.reason
-        assert not machine.host.path(paths.KAE.changing).exists()
+        assert not machine.host.path(homes.KAE.changing).exists()
         # Old files that are untouched need no writing to come back.
         assert incidents.works(machine) is (step == "unload-modules")
         assert ("cannot be restored" in job.shown.reason) is (step == "place-modules")
@@ -214,7 +213,7 @@ def test_a_read_only_record_is_a_failure_that_touches_nothing(
 
         assert shown.state == "Failed"
         assert incidents.works(machine)
-        assert shown.reason == f"'{paths.KAE.drivers}' on the host cannot be made: Read-only file system."
+        assert shown.reason == f"'{homes.KAE.drivers}' on the host cannot be made: Read-only file system."
 
 
 def test_a_disk_with_room_again_takes_the_driver(machine: machines.Machine, newer: Path, crew: incidents.Crew) -> None:

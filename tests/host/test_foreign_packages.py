@@ -30,7 +30,7 @@ def test_the_plan_names_the_package_of_others_and_the_change_erases_it(machine: 
     report = job.parts.report()
 
     assert report.decided.reasons == (
-        "A driver that others installed is at work; INSTALL_POLICY is Always, so it is replaced. Its packages are"
+        "A driver that others installed is at work; the install policy is Always, so it is replaced. Its packages are"
         " erased: kae-driver-2.0.1-1.noarch.",
     )
     assert "Erases kae-driver-2.0.1-1.noarch with the host's rpm, if installed." in [

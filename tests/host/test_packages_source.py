@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from installer import config, paths, sources, store
+from installer import paths, sources, store
 from installer.decide import change_steps
 from installer.host import chroot, kmod, record, rpm
 from installer.sources import packages
-from runtime import errors
+from runtime import driver_config, errors
 from tests.host import repositories, rpms
 from tests.host.repositories import BOTH, FIRST, ODD, UNSIGNED, file
 from tests.installer import layouts, machines, settings
@@ -21,8 +21,8 @@ IN_IMAGE = (f"file://{paths.PACKAGES}",)
 NAMES = ("kae-driver-${DRIVER_VERSION}-1", "kae-openssl-${DRIVER_VERSION}-1")
 
 
-def from_packages(*names: str, asked: tuple[str, ...] = (BOTH,), **changes: Any) -> config.Source:
-    return config.Source(packages=config.Packages(names=names or NAMES, repositories=asked, **changes))
+def from_packages(*names: str, asked: tuple[str, ...] = (BOTH,), **changes: Any) -> driver_config.Source:
+    return driver_config.Source(packages=driver_config.Packages(names=names or NAMES, repositories=asked, **changes))
 
 
 def source(
@@ -254,7 +254,7 @@ def test_a_packaged_module_that_somebody_exchanged_is_installed_anew(machine: ma
     installed = record.read(machine.host).installed
     assert installed is not None
     files = {f"{package}.rpm" for package in installed.packages}
-    assert set(installed.digests) == {*settings.config().modules, *files}
+    assert set(installed.digests) == {*settings.config().names, *files}
     made = settings.installer(machine, tmp_path, source=from_packages())
     place = machine.host.path(kmod.chosen(machine.host, machine.kernel, ("hisi_zip",))["hisi_zip"].path)
     good = place.read_bytes()

@@ -1,4 +1,4 @@
-"""Installation and removal by the host's real rpm."""
+"""Installation and removal by the host's real rpm, and how a failure quotes its output."""
 
 import os
 import signal
@@ -156,3 +156,28 @@ def test_nothing_unsigned_is_installed_from_a_repository(host: chroot.Host) -> N
     with pytest.raises(errors.Failure, match="no valid signature"):
         rpm.install_from(host, "kae-driver", rpm.Repositories((repositories.UNSIGNED,)))
     assert installed(host) == []
+
+
+def test_an_output_of_eight_lines_is_quoted_whole() -> None:
+    output = "".join(f"line {number}.\n" for number in range(1, 9))
+
+    assert rpm.quoted(output) == "; ".join(f"line {number}" for number in range(1, 9))
+
+
+def test_a_mark_stands_for_the_first_lines_of_a_longer_output() -> None:
+    output = "".join(f"line {number}.\n" for number in range(1, 10))
+
+    assert rpm.quoted(output) == f"… {'; '.join(f'line {number}' for number in range(2, 10))}"
+
+
+def test_a_mark_stands_for_the_start_of_a_long_line() -> None:
+    assert rpm.quoted("x" * 900) == "x" * 900
+    assert rpm.quoted("y" + "x" * 900) == f"… {'x' * 900}"
+
+
+def test_repeated_and_empty_lines_are_quoted_once_and_not_marked() -> None:
+    assert rpm.quoted("error: a\n\n" * 9) == "error: a"
+
+
+def test_a_program_that_prints_nothing_does_not_say_why() -> None:
+    assert str(rpm.Refused("rpm", "\n")) == "The host's rpm refuses: it does not say why."

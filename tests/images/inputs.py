@@ -44,7 +44,7 @@ def shipped(folder: str) -> tuple[Path, ...]:
 
 
 def compiler_sources() -> tuple[Path, ...]:
-    tops = ("LICENSE", "README.md", "pyproject.toml", "ci", "compiler", "schemas", "templates")
+    tops = ("LICENSE", "README.md", "pyproject.toml", "ci", "compiler", "runtime", "schemas", "templates")
     return tuple(sorted(path for top in tops for path in _files(ROOT / top)))
 
 

@@ -13,7 +13,7 @@ from tests.cluster.nodes import images
 from tests.failures import projects
 from tests.host import roots, rpms
 from tests.images import inputs, kaesource, librarytrees, stores
-from tests.installer import sourcetrees
+from tests.installer import homes, sourcetrees
 
 KERNELS = ("5.10.0-216.0.0.115.oe2203sp4.aarch64", "6.6.0-28.0.0.34.oe2403.aarch64")
 NAMES = ("uacce", "hisi_qm", "hisi_hpre", "hisi_sec2", "hisi_zip")
@@ -33,7 +33,7 @@ def kae(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("packages")
     with roots.opened(folder / "root", roots.debian()) as root:
-        host = chroot.Host(root)
+        host = chroot.Host(root, homes.KAE)
         rpms.build(host, [rpms.Package(name="kae-driver")], "/srv/built")
         shutil.copytree(host.path("/srv/built"), folder / "rpms")
     return folder / "rpms"

@@ -88,7 +88,7 @@ def test_an_image_holds_its_licence_and_that_of_every_package(store: stores.Stor
 def test_a_program_says_the_version_of_its_image(store: stores.Store, name: str) -> None:
     done = store.run(stores.named(name), "python", "-m", inputs.folders()[name], "--version")
 
-    assert (done.returncode, done.stdout) == (0, f"{name} {stores.VERSION} (config version 1)\n")
+    assert (done.returncode, done.stdout) == (0, f"{name} {stores.VERSION} (config version 2)\n")
 
 
 @pytest.mark.parametrize("name", NAMES)

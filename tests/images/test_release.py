@@ -110,7 +110,7 @@ def test_everything_says_the_version_of_the_tag(release: Release, tmp_path: Path
     fleet = new_fleet(release, tmp_path)
 
     assert in_image == {"kae-compiler": f"kae {VERSION}\n"} | {
-        name: f"{name} {VERSION} (config version 1)\n" for name in inputs.folders()
+        name: f"{name} {VERSION} (config version 2)\n" for name in inputs.folders()
     }
     policy = (fleet / "policies/policy.yaml").read_text()
     assert re.findall(r"^ +version: (.*)$", policy, re.MULTILINE) == [VERSION]

@@ -23,13 +23,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from installer import config as shape
-from installer import paths
 from installer.decide import change_steps, decision
 from installer.host import host_state, record
 from installer.report import driver_state
-from runtime import errors
-from tests.installer import layouts, machines, modulefiles, settings, sourcetrees
+from runtime import driver_config, errors
+from tests.installer import homes, layouts, machines, modulefiles, settings, sourcetrees
 
 OLD, NEW, SPOILED = "2.0.1", "2.0.2", "4.1"
 """Releases of the driver; the last one installs well and does not load."""
@@ -78,7 +76,7 @@ class Result:
 class Bench:
     """A machine, and images with an old, a new and a spoiled driver."""
 
-    def __init__(self, machine: machines.Machine, images: Path, case: Case, source: shape.Source) -> None:
+    def __init__(self, machine: machines.Machine, images: Path, case: Case, source: driver_config.Source) -> None:
         """Brings the machine to where the operation begins."""
         self.case = case
         self.machine = machine
@@ -131,7 +129,7 @@ class Bench:
         loaded = {name: module[0] for name, module in self.machine.loaded().items()}
         in_tree = self.case.source == "inTree"
         expected = None if in_tree else version
-        libraries = self.machine.host.path(f"{paths.LIBRARIES}/lib/libwd.so.2")
+        libraries = self.machine.host.path(f"{homes.LIBRARIES}/lib/libwd.so.2")
         return (
             set(loaded) == set(modulefiles.DRIVER)
             and set(loaded.values()) == {expected}
@@ -145,8 +143,8 @@ class Bench:
         """Return whether nothing of a driver is left but the kernel's own."""
         host = self.machine.host
         modules = [path for path in host.path("/lib/modules").glob("*/*/**/*.ko") if "/kernel/" not in str(path)]
-        libraries = [path for path in host.path(paths.LIBRARIES).rglob("*") if path.is_file()]
-        return not (modules or libraries or self.machine.entries() or host.path(paths.KAE.rule).exists())
+        libraries = [path for path in host.path(homes.LIBRARIES).rglob("*") if path.is_file()]
+        return not (modules or libraries or self.machine.entries() or host.path(homes.KAE.rule).exists())
 
     def _installer(self, version: str, **changes: Any) -> settings.Installer:
         image = self._images / version
@@ -222,9 +220,9 @@ def _wrongs(bench: Bench, shown: driver_state.DriverState, *, crashed: bool) -> 
     recorded = record.read(bench.machine.host)
     if ended != (after if works else before):
         yield f"it ended with {ended}, {shown.state}: {shown.reason}"
-    if bench.machine.host.path(paths.KAE.changing).exists():
+    if bench.machine.host.path(homes.KAE.changing).exists():
         yield "driver-changing stays"
-    if bench.machine.host.path(paths.KAE.blocked).exists():
+    if bench.machine.host.path(homes.KAE.blocked).exists():
         yield "no boot loads the driver"
     if recorded.change is not None:
         yield "the change is not ended in the record"

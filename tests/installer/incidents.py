@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from installer import loop, paths
+from installer import loop
 from installer.drain import eviction
 from installer.host import record
 from installer.report import driver_state
-from tests.installer import layouts, podresources, settings
+from tests.installer import homes, layouts, podresources, settings
 from tests.installer.fakes import kernel
 from tests.installer.machines import Machine
 from tests.kube.apiserver import ApiServer
@@ -130,7 +130,7 @@ class Users:
         self._server = server
         server.state.when_evicted = kubelet.remove
 
-    def come(self, *pods: str, device: str = HPRE, resource: str = settings.kind("hpre").resource) -> None:
+    def come(self, *pods: str, device: str = HPRE, resource: str = settings.RESOURCE) -> None:
         """Pods are given a device."""
         for pod in pods:
             self.kubelet.give(pod, "nginx", resource, device)
@@ -163,21 +163,21 @@ def crash(machine: Machine, job: settings.Installer) -> None:
 
 def works(machine: Machine, version: str = "2.0.1") -> bool:
     """Return whether a driver is whole and open: all devices serve everybody, and no transaction is running."""
-    library = machine.host.path(f"{paths.LIBRARIES}/lib/libwd.so.2")
+    library = machine.host.path(f"{homes.LIBRARIES}/lib/libwd.so.2")
     return (
         settings.versions(machine) == {version}
-        and len(machine.loaded()) == len(settings.config().modules)
+        and len(machine.loaded()) == len(settings.config().names)
         and set(machine.entries().values()) >= {function.address for function in layouts.two_sockets()}
         and set(machine.nodes().values()) == {0o666}
         and library.read_text().strip().endswith(version)
-        and not machine.host.path(paths.KAE.changing).exists()
+        and not machine.host.path(homes.KAE.changing).exists()
         and record.read(machine.host).change is None
     )
 
 
 def blocked(machine: Machine) -> bool:
     """Return whether no boot loads the driver."""
-    return machine.host.path(paths.KAE.blocked).exists()
+    return machine.host.path(homes.KAE.blocked).exists()
 
 
 def holder(server: ApiServer) -> str:

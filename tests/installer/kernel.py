@@ -11,8 +11,10 @@ import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from installer import paths
 from installer.host import chroot
 from runtime import process
+from tests.installer import homes
 from tests.installer.fakes import calls, disk, kernel
 
 MAIN = (
@@ -36,11 +38,11 @@ def locked(root: Path) -> Iterator[None]:
 class Host(chroot.Host):
     """The host below a folder that `machines.Machine` has filled, in this process or in another one."""
 
-    def __init__(self, root: Path, *, chroot: bool = False, inside: bool = False) -> None:
+    def __init__(self, root: Path, own: paths.Own = homes.KAE, *, chroot: bool = False, inside: bool = False) -> None:
         """With `inside`, programs run in this process, save those that are planned to take their time."""
         self._inside = inside
         folders = ":".join(str(root / folder) for folder in ("usr/sbin", "usr/bin", "fake/bin"))
-        super().__init__(root, None if chroot else ("env", f"FAKE_ROOT={root}", f"PATH={folders}"))
+        super().__init__(root, own, None if chroot else ("env", f"FAKE_ROOT={root}", f"PATH={folders}"))
 
     def run(self, *command: str, timeout_s: float = 120, finish: bool = False) -> str:
         """Run a program of the host, fake or real, and return its output."""

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from compiler import devices
+from compiler import kae
 
 IN_TREE = "in-tree"
 """The version that stands for the kernel's own driver, whose modules name none."""
@@ -21,7 +21,7 @@ DEPENDS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "uacce": (),
         "hisi_qm": ("uacce",),
-        **{kind.module: ("hisi_qm",) for kind in devices.KINDS},
+        **{kind.module: ("hisi_qm",) for kind in kae.KINDS},
         "hisi_acc_vfio_pci": ("hisi_qm",),
         "hisi_migration": ("hisi_qm",),
         "spcrypt": ("hisi_qm",),
@@ -29,7 +29,7 @@ DEPENDS: Mapping[str, tuple[str, ...]] = MappingProxyType(
 )
 """Every module of the driver, in the order of loading; then two for virtual machines, seldom loaded, and a stranger."""
 
-DRIVER = (*devices.BASE_MODULES, *(kind.module for kind in devices.KINDS))
+DRIVER = (*kae.BASE_MODULES, *(kind.module for kind in kae.KINDS))
 """The modules that a driver always has, in the order of loading."""
 
 _OWN_QUEUES = MappingProxyType({"hisi_sec2": 256, "hisi_hpre": 64, "hisi_zip": 64})
@@ -89,20 +89,20 @@ def identity(name: str, version: str) -> tuple[str | None, str]:
 
 
 def _aliases(name: str) -> Iterator[str]:
-    for kind in devices.KINDS:
+    for kind in kae.KINDS:
         if kind.module == name:
             for device in (kind.pf, kind.vf):
-                yield f"pci:v0000{devices.VENDOR.upper()}d0000{device.upper()}sv*sd*bc*sc*i*"
+                yield f"pci:v0000{kae.VENDOR.upper()}d0000{device.upper()}sv*sd*bc*sc*i*"
 
 
 def _parameters(name: str, in_tree: bool) -> Iterator[tuple[str, str]]:
-    for kind in devices.KINDS:
-        for parameter, takes in kind.parameters.items() if kind.module == name else ():
+    for module in kae.MODULES:
+        for parameter, takes in module.parameters.items() if module.name == name else ():
             default = _OWN_QUEUES[name] if parameter == "pf_q_num" else _DEFAULTS.get(parameter, 0)
             # Mode 2 is KAE's own: mode_set of the kernel's uacce answers -EINVAL (drivers/crypto/hisilicon/qm.c).
-            most = 1 if in_tree and parameter == "uacce_mode" else takes.most
-            yield "parm", f"{parameter}:from {takes.least} to {most} (uint)"
-            yield "range", f"{parameter}:{default}:{takes.least}:{most}:{takes.step}"
+            least, most = takes["minimum"], 1 if in_tree and parameter == "uacce_mode" else takes["maximum"]
+            yield "parm", f"{parameter}:from {least} to {most} (uint)"
+            yield "range", f"{parameter}:{default}:{least}:{most}:{takes.get('multipleOf', 1)}"
 
 
 # Offsets and numbers of the System V ABI's ELF-64 object file format; EM_AARCH64 is 183.

@@ -8,18 +8,17 @@ from typing import Any
 
 import msgspec
 
-from compiler import devices
-from installer import config as shape
+from compiler import kae
 from installer import loop, paths, wiring
 from installer.decide import desired
 from installer.host import host_state, kmod, pci, record
 from installer.report import driver_state
-from runtime import shapes
-from tests.installer import machines, modulefiles
+from runtime import driver_config, shapes
+from tests.installer import homes, machines, modulefiles
 
-PREBUILT = shape.Source(prebuilt=shape.Prebuilt())
-BUILD = shape.Source(build=shape.Build())
-IN_TREE = shape.Source(in_tree=shape.InTree())
+PREBUILT = driver_config.Source(prebuilt=driver_config.Prebuilt())
+BUILD = driver_config.Source(build=driver_config.Build())
+IN_TREE = driver_config.Source(in_tree=driver_config.InTree())
 
 OTHER_KERNEL = "6.6.0-28.0.0.34.oe2403.aarch64"
 """Of openEuler 24.03 LTS."""
@@ -27,62 +26,75 @@ OTHER_KERNEL = "6.6.0-28.0.0.34.oe2403.aarch64"
 MINE, OTHERS = (f"kae-driver-tls-{number}" for number in range(2))
 """Leases; the smallest config names the first."""
 
+RESOURCE = "openfuyao.com/kae.hpre"
+
 DIGEST = "d" * 64
 """The digest of the driver of `driver`."""
 
 _CYCLES = 4
 
-_OF_RECIPES = ("vendor", "moduleRules", "leftOut", "networkForce", "payloads", "nodes", "files", "resources")
-"""Fields that are absent from the config where they are empty."""
-
 
 def kind(name: str) -> shapes.Kind:
     """Return a kind as the compiler writes it."""
-    (found,) = (item for item in devices.KINDS if item.name == name)
-    return shapes.Kind(name=name, resource=found.resource, pf=found.pf, vf=found.vf, module=found.module)
+    (found,) = (item for item in kae.KINDS if item.name == name)
+    ids = {"devices": (found.pf,), "virtual": (found.vf,)}
+    return shapes.Kind(name=name, vendor=kae.VENDOR, module=found.module, **ids)
 
 
-def config(**changes: Any) -> shape.Config:
-    """Return the smallest config for all kinds with these changes; an invalid one fails.
+def config(**changes: Any) -> driver_config.Config:
+    """Return the smallest config of KAE for all kinds, or of another recipe, with these changes; an invalid one fails.
 
-    Fields as `installer.config.Config` names them.
+    Fields as `runtime.driver_config` names them, save that `modules` are names, whose parameters, and whatever else
+    they have, are in `module_parameters` and `module_rules`.
     """
-    kinds = tuple(kind(item.name) for item in devices.KINDS)
     stated: dict[str, Any] = {
+        "version": shapes.VERSION,
         "cluster": "east",
         "policy": "tls",
         "pool": "tls",
-        "vendor": devices.VENDOR,
-        "kinds": kinds,
-        "daemon_set": shape.DaemonSet(namespace="kae-operator", name="kae-driver-tls"),
+        "daemon_set": driver_config.DaemonSet(namespace="kae-operator", name="kae-driver-tls"),
         "state": "Present",
         "driver_version": "2.0.1",
         "install_policy": "IfNotPresent",
         "enabled_cleanup": False,
         "source": PREBUILT,
+        "module_parameters": {},
+        "module_rules": {},
+        "drain": driver_config.Drain(timeout_seconds=1),
+        "leases": driver_config.Leases(namespace="kae-operator", names=(MINE,)),
+    }
+    stated |= ({} if "recipe" in changes else _of_kae()) | changes
+    made: type[driver_config.Config] = driver_config.Plain if "recipe" in changes else driver_config.Uacce
+    told, rules = stated.pop("module_parameters"), stated.pop("module_rules")
+    stated["modules"] = tuple(
+        driver_config.Module(name=name, parameters=told.get(name, {}), **rules.get(name, {}))
+        for name in stated["modules"]
+    )
+    written = text(made(home=homes.home(stated["recipe"]), **stated))
+    return msgspec.json.decode(written, type=made, strict=True)
+
+
+def _of_kae() -> dict[str, Any]:
+    return {
+        "recipe": "kae",
+        "kinds": tuple(kind(item.name) for item in kae.KINDS),
         "modules": modulefiles.DRIVER,
         "module_parameters": parameters(uacce_mode=2, pf_q_num=256),
-        "drain": shape.Drain(timeout_seconds=1),
-        "leases": shape.Leases(namespace="kae-operator", names=(MINE,)),
+        "above": ("hisi_acc_vfio_pci", "hisi_migration"),
+        "related": ("hisi_rde", "hisi_trng", "hisi_trng_v2"),
+        "files": (driver_config.HostFiles(from_="/opt/kae", to="/opt/kae"),),
+        "resources": tuple(name for item in kae.KINDS for name in (item.resource, item.vfio_resource)),
     }
-    return msgspec.json.decode(text(shape.Config(**stated | changes)), type=shape.Config, strict=True)
 
 
 def parameters(**values: int) -> dict[str, dict[str, int]]:
     """Return the same parameters for the module of every kind."""
-    return {item.module: dict(values) for item in devices.KINDS}
+    return {item.module: dict(values) for item in kae.KINDS}
 
 
-def text(stated: shape.Config) -> str:
-    """Return a config as the compiler writes it: without null values, and without empty fields of recipes."""
-    data = _without_nulls(json.loads(msgspec.json.encode(stated)))
-    return json.dumps({key: value for key, value in data.items() if value or key not in _OF_RECIPES})
-
-
-def _without_nulls(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _without_nulls(item) for key, item in value.items() if item is not None}
-    return list(map(_without_nulls, value)) if isinstance(value, list) else value
+def text(stated: driver_config.Config) -> str:
+    """Return a config as the compiler writes it."""
+    return json.dumps(shapes.stated(stated))
 
 
 class Boot:
@@ -114,9 +126,9 @@ class Installer:
 
 
 def wired(machine: machines.Machine, image: Path, kubeconfig: Path | None = None, **changes: Any) -> wiring.Wiring:
-    """Return the parts for a machine, with the config of `config`."""
-    stated = config(**changes)
-    machine.host.own = paths.Own(stated.recipe)
+    """Return the parts for a machine, with the config that is `stated`, else with that of `config`."""
+    stated = changes["stated"] if "stated" in changes else config(**changes)
+    machine.host.own = paths.Own(stated.home)
     return wiring.Wiring(machine.host, stated, wiring.Folders(image, image / "payload"), kubeconfig)
 
 
@@ -152,7 +164,7 @@ def break_parameter(machine: machines.Machine) -> None:
 
 def driver(**changes: Any) -> record.Driver:
     """Return the driver that `config` asks for, as it is in the store."""
-    place = paths.KAE.modules(machines.KERNEL)
+    place = homes.KAE.modules(machines.KERNEL)
     stated: dict[str, Any] = {
         "id": "prebuilt-2.0.1-dddddddd",
         "digest": DIGEST,
@@ -172,7 +184,7 @@ def module(name: str, **changes: Any) -> kmod.Module:
         "name": name,
         "version": "2.0.1",
         "build": modulefiles.identity(name, "2.0.1")[1],
-        "parameters": {key: str(value) for key, value in config().module_parameters.get(name, {}).items()},
+        "parameters": {key: str(value) for key, value in config().parameters.get(name, {}).items()},
         "users": 0,
     }
     return kmod.Module(**stated | changes)
@@ -220,5 +232,6 @@ def current(**changes: Any) -> host_state.HostState:
         "has_rule": changes.get("rule", True),
         "record": record.Record(installed=driver(), since="2026-01-02T03:04:05Z"),
         "changing": False,
+        "own": homes.KAE,
     }
     return host_state.HostState(**stated | changes)

@@ -4,7 +4,7 @@ import copy
 from pathlib import Path
 from typing import Any
 
-from installer import config
+from runtime import driver_config
 from tests.installer import kernel as behind
 from tests.installer import layouts, machines, modulefiles
 from tests.installer.machines import Machine
@@ -14,15 +14,12 @@ RESOURCES = ("amd.com/onload", "amd.com/onload-latency")
 
 KMOD: dict[str, Any] = {
     "recipe": "simple-kmod",
-    "class_": "none",
     "policy": "lab",
     "pool": "lab",
-    "vendor": "",
-    "kinds": (),
     "driver_version": "1.0",
     "modules": ("simple_kmod", "simple_procfs_kmod"),
     "module_parameters": {"simple_procfs_kmod": {"number": 7}},
-    "payloads": (config.Payload(name="modules", paths=("/opt/lib/modules",)),),
+    "payloads": (driver_config.Payload(name="modules", paths=("/opt/lib/modules",)),),
 }
 """The config of two small modules without a device."""
 
@@ -32,13 +29,13 @@ ONLOAD: dict[str, Any] = KMOD | {
     "pool": "desk",
     "modules": ("sfc", "onload"),
     "module_parameters": {},
-    "module_rules": {"sfc": config.ModuleRule(replaces=("sfc",), network=True)},
+    "module_rules": {"sfc": {"replaces": ("sfc",), "network": True}},
     "payloads": (
-        config.Payload(name="modules", paths=("/opt/lib/modules",)),
-        config.Payload(name="user", paths=("/opt/onload",)),
+        driver_config.Payload(name="modules", paths=("/opt/lib/modules",)),
+        driver_config.Payload(name="user", paths=("/opt/onload",)),
     ),
     "nodes": NODES,
-    "files": (config.HostFiles(from_="/opt/onload", to="/opt/onload"),),
+    "files": (driver_config.HostFiles(from_="/opt/onload", to="/opt/onload"),),
     "resources": RESOURCES,
 }
 """The config of two modules over a kernel's own one, of a device node, and of files in user space."""

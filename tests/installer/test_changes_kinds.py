@@ -7,16 +7,15 @@ from typing import Any
 import msgspec
 import pytest
 
-from compiler import devices
-from installer import paths
+from compiler import kae
 from installer.host import record
 from runtime import shapes
-from tests.installer import incidents, modulefiles, settings, sourcetrees
+from tests.installer import homes, incidents, modulefiles, settings, sourcetrees
 from tests.installer.incidents import Crew
 from tests.installer.machines import Machine
 from tests.kube.apiserver import ApiServer
 
-BASE = devices.BASE_MODULES
+BASE = kae.BASE_MODULES
 HPRE, SEC, ZIP = (settings.kind(name).module for name in ("hpre", "sec", "zip"))
 BACK = "The host is back in its previous state."
 
@@ -42,7 +41,7 @@ def options_files(machine: Machine) -> list[str]:
 
 def placed(machine: Machine) -> list[str]:
     """The modules that the installer has placed."""
-    return sorted(path.stem for path in machine.host.path(paths.KAE.modules(machine.kernel)).iterdir())
+    return sorted(path.stem for path in machine.host.path(homes.KAE.modules(machine.kernel)).iterdir())
 
 
 def served(machine: Machine) -> set[str]:
@@ -79,7 +78,7 @@ def test_a_source_that_has_no_other_kinds_is_compiled(machine: Machine, image: P
 
 
 def test_a_kind_that_the_image_has_never_heard_of_breaks_nothing(machine: Machine, crew: Crew) -> None:
-    fourth = shapes.Kind(name="rde", resource="openfuyao.com/kae.rde", pf="a25a", vf="a25b", module="hisi_rde")
+    fourth = shapes.Kind(name="rde", vendor="19e5", devices=("a25a",), virtual=("a25b",), module="hisi_rde")
     kinds = (*settings.config().kinds, fourth)
 
     shown = crew.job("2.0.1", kinds=kinds).settle()
@@ -173,12 +172,12 @@ def test_a_kind_that_cannot_be_switched_on_brings_the_driver_before_it_back(mach
 @pytest.mark.usefixtures("installed")
 def test_a_driver_of_an_earlier_release_counts_as_one_with_all_modules(machine: Machine, crew: Crew) -> None:
     folder = machine.root / "var/lib/kae/drivers"
-    for path in (*folder.glob("*/driver.json"), machine.host.path(paths.KAE.record)):
+    for path in (*folder.glob("*/driver.json"), machine.host.path(homes.KAE.record)):
         path.write_text(path.read_text().replace('"wanted"', '"unknown"'))
     (driver,) = folder.glob("*/driver.json")
     assert msgspec.json.decode(driver.read_bytes(), type=record.Driver).wanted == ()
     machine.unload()
-    machine.host.path(f"{paths.KAE.modules(machine.kernel)}/{ZIP}.ko").unlink()
+    machine.host.path(f"{homes.KAE.modules(machine.kernel)}/{ZIP}.ko").unlink()
 
     job = crew.job("2.0.1")
     job.settle()

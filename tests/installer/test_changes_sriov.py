@@ -5,11 +5,10 @@ from typing import Any
 
 import pytest
 
-from installer import paths
 from installer.change import prepare
 from installer.report import report
 from tests.device_plugin import machines as racks
-from tests.installer import incidents, settings
+from tests.installer import homes, incidents, settings
 from tests.installer.incidents import Crew, Users
 from tests.installer.machines import Machine
 from tests.kube.apiserver import ApiServer
@@ -355,7 +354,7 @@ def test_before_virtual_functions_change_the_links_of_a_dead_device_plugin_go(
     monkeypatch.setattr(prepare, "_ADMITTED_S", 0.0)
     crew.job("2.0.1", sriov={"hpre": 2}).settle()
     # The kernel gives the next one that it makes the number of one that is gone.
-    links = machine.host.path(paths.KAE.links)
+    links = machine.host.path(homes.KAE.links)
     links.mkdir(parents=True)
     (links / "0000:79:00.1").symlink_to("/dev/hisi_hpre-6")
 

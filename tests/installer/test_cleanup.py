@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from installer import cli, config, paths
+from installer import cli
 from installer.host import chroot
-from runtime import logs, signals
+from runtime import driver_config, logs, signals
 from tests import waits
+from tests.installer import homes, settings
 from tests.installer import kernel as behind
-from tests.installer import settings
 from tests.installer.machines import Machine
 from tests.kube.apiserver import ApiServer
 
@@ -22,7 +22,7 @@ DEADLINE_S = 20
 class Pod:
     """An installer as its pod runs it, in this process; what the pod is sent is `stop`."""
 
-    def __init__(self, machine: Machine, image: Path, stated: config.Config) -> None:
+    def __init__(self, machine: Machine, image: Path, stated: driver_config.Config) -> None:
         """Says how it is to be called."""
         self.host = behind.Host(machine.root, inside=True)
         self.folder = image.parent / "program"
@@ -50,8 +50,8 @@ class Pod:
 @pytest.fixture
 def pod(machine: Machine, image: Path, monkeypatch: pytest.MonkeyPatch) -> Pod:
     """A pod whose policy has enabledCleanup; log and signals stay this process' own."""
-    made = Pod(machine, image, settings.config(enabled_cleanup=True, drain=config.Drain(timeout_seconds=60)))
-    monkeypatch.setattr(chroot, "Host", lambda _: made.host)
+    made = Pod(machine, image, settings.config(enabled_cleanup=True, drain=driver_config.Drain(timeout_seconds=60)))
+    monkeypatch.setattr(chroot, "Host", lambda *_, **__: made.host)
     monkeypatch.setattr(signals, "set_on_signals", lambda _: None)
     monkeypatch.setattr(logs, "start", lambda _: None)
     return made
@@ -69,7 +69,7 @@ def test_the_driver_goes_when_its_daemon_set_is_gone_or_going(
     code = pod.run(end)
 
     assert (code, machine.loaded()) == (0, {})
-    assert not machine.host.path(paths.KAE.changing).exists()
+    assert not machine.host.path(homes.KAE.changing).exists()
 
 
 @pytest.mark.parametrize("why", ["it is wanted", "nobody may ask", "nobody answers", "a proxy answers"])
@@ -109,11 +109,11 @@ def test_the_next_signal_ends_a_cleanup_that_waits_for_holders(pod: Pod, machine
     def end_twice() -> None:
         machine.hold(4711, "hisi_hpre-0")
         pod.host.stop.set()
-        waits.until(lambda: machine.host.path(paths.KAE.changing).exists())
+        waits.until(lambda: machine.host.path(homes.KAE.changing).exists())
         pod.host.stop.set()
 
     code = pod.run(end_twice)
 
     assert (code, settings.versions(machine)) == (0, {"2.0.1"})
-    assert not machine.host.path(paths.KAE.changing).exists()
+    assert not machine.host.path(homes.KAE.changing).exists()
     assert not server.lease(settings.MINE).get("holderIdentity")

@@ -14,12 +14,12 @@ from pathlib import Path
 
 import pytest
 
-from installer import cli, config, loop, paths
+from installer import cli, loop
 from installer.drain import device_holders
 from installer.host import chroot
-from runtime import signals
+from runtime import driver_config, signals
+from tests.installer import homes, podresources, settings, stacks
 from tests.installer import kernel as behind
-from tests.installer import podresources, settings, stacks
 from tests.installer.machines import Machine
 from tests.kube.apiserver import ApiServer
 
@@ -34,7 +34,7 @@ def on_fake_hosts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(signals, "set_on_signals", lambda _: None)
 
 
-def options(machine: Machine, image: Path, stated: config.Config | None = None) -> list[str]:
+def options(machine: Machine, image: Path, stated: driver_config.Config | None = None) -> list[str]:
     """Return the command-line options for a fake host."""
     folder = image.parent
     file = folder / "config.json"
@@ -85,7 +85,7 @@ def test_the_kubelet_is_asked_in_the_folder_that_is_named(
     monkeypatch.setenv(device_holders.IN_POD, "10.96.0.1")
     folder = Path("/var/lib/k0s/kubelet")
     with podresources.serving(machine.root, folder) as kubelet:
-        kubelet.give("shop/checkout", "nginx", settings.kind("hpre").resource, "0000:79:00.0")
+        kubelet.give("shop/checkout", "nginx", settings.RESOURCE, "0000:79:00.0")
 
         cli.main(["status", *options(machine, image), "--kubelet-dir", str(folder)])
         named = capsys.readouterr().out
@@ -118,14 +118,14 @@ def test_a_config_that_is_none_ends_with_1_and_a_line(
 def test_a_config_newer_than_the_installer_disturbs_nobody(machine: Machine, image: Path, server: ApiServer) -> None:
     arguments = options(machine, image, settings.config(driver_version="2.1.0"))
     file = image.parent / "config.json"
-    file.write_text(json.dumps(json.loads(file.read_text()) | {"version": 2, "aNewField": True}))
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"version": 3, "aNewField": True}))
     before = machine.files(), machine.loaded()
 
     done = run(*arguments)
 
     *_, last = map(json.loads, done.stderr.splitlines())
     assert (done.returncode, done.stdout, last["level"]) == (1, "", "critical")
-    assert last["message"].startswith(f"The config '{file}' has version 2, and this program reads version 1: a newer ")
+    assert last["message"].startswith(f"The config '{file}' has version 3, and this program reads version 2: a newer ")
     assert (server.state.requests, (machine.files(), machine.loaded())) == ([], before)
 
 
@@ -162,7 +162,7 @@ def test_a_program_that_cannot_begin_says_its_version_and_why(
 
     first, said = map(json.loads, answer.stderr.splitlines())
     assert (answer.returncode, answer.stdout) == (code, "")
-    assert first["message"] == "kae-driver-installer of no release (config version 1) begins."
+    assert first["message"] == "kae-driver-installer of no release (config version 2) begins."
     assert (said["level"], said["program"]) == ("critical", "installer")
     assert str(tmp_path / "none") in said["message"]
 
@@ -244,11 +244,11 @@ def test_remove_removes_our_driver_also_where_it_is_kept_from_udev(
     blocked: bool, machine: Machine, image: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     if blocked:
-        machine.host.write(paths.KAE.blocked, "blacklist hisi_qm\n")
+        machine.host.write(homes.KAE.blocked, "blacklist hisi_qm\n")
 
     code = cli.main(["remove", *options(machine, image)])
 
-    said = "Ready: No driver of KAE is installed, as the policy asks.\n"
+    said = "Ready: No driver of recipe kae is installed, as the policy asks.\n"
     assert (code, *capsys.readouterr(), machine.loaded()) == (0, said, "", {})
 
 
@@ -355,7 +355,7 @@ def test_status_of_a_recipe_names_other_drivers(of_recipe: list[str], capsys: py
 
     words = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
     assert "Recipe simple-kmod" in words
-    assert "Policy lab, pool lab: driver 1.0 from prebuilt, installPolicy IfNotPresent" in words
+    assert "Policy lab, pool lab: driver 1.0 from prebuilt, install policy IfNotPresent" in words
     assert "Decision RIGHT" in words
     assert "Others kae: 2.0.1 from prebuilt." in words
     assert "simple_procfs_kmod 1.0 number=7 1.0 updates/kae-simple-kmod/simple_procfs_kmod.ko" in words
@@ -376,7 +376,7 @@ def test_remove_takes_the_driver_of_its_recipe_alone(
     assert cli.main(["remove", *of_recipe]) == 0
 
     assert capsys.readouterr().out == "Ready: No driver of recipe simple-kmod is installed, as the policy asks.\n"
-    assert set(machine.loaded()) == set(settings.config().modules)
+    assert set(machine.loaded()) == set(settings.config().names)
 
 
 def test_status_for_programs_tells_the_device_nodes_of_a_recipe(

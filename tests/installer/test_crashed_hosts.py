@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from installer import config, paths
 from installer.host import record
-from tests.installer import incidents, settings
+from runtime import driver_config
+from tests.installer import homes, incidents, settings
 from tests.installer.incidents import Crew
 from tests.installer.machines import Machine
 from tests.installer.settings import Boot
@@ -51,7 +51,7 @@ def test_after_a_crash_retry_tries_the_driver_again(machine: Machine, crew: Crew
     job = crew.job()
     job.settle()
     machine.mend()
-    machine.host.write(paths.KAE.retry, "")
+    machine.host.write(homes.KAE.retry, "")
 
     shown = job.settle()
 
@@ -79,7 +79,7 @@ def test_a_crash_on_the_way_back_leaves_the_host_alone_until_retry(machine: Mach
         {},
     )
     machine.mend()
-    machine.host.write(paths.KAE.retry, "")
+    machine.host.write(homes.KAE.retry, "")
     assert (job.settle().reason, incidents.works(machine)) == (BACK, True)
 
 
@@ -113,7 +113,7 @@ def test_a_way_back_that_fails_is_tried_again_after_a_pause(machine: Machine, cr
 def test_the_pause_after_a_crash_is_seconds_for_older_releases(machine: Machine, crew: Crew) -> None:
     crew.job().settle()
 
-    attempt = json.loads(machine.host.path(paths.KAE.record).read_text())["attempt"]
+    attempt = json.loads(machine.host.path(homes.KAE.record).read_text())["attempt"]
 
     assert (attempt["untilS"], type(attempt["untilS"]), attempt["outlastsBoot"]) == (record.NEVER_S, float, True)
 
@@ -121,7 +121,7 @@ def test_the_pause_after_a_crash_is_seconds_for_older_releases(machine: Machine,
 def test_a_second_crash_after_retry_brings_the_driver_back(machine: Machine, crew: Crew) -> None:
     job = crew.job()
     job.settle()
-    machine.host.write(paths.KAE.retry, "")
+    machine.host.write(homes.KAE.retry, "")
     incidents.crash(machine, job)
 
     shown = crew.job().settle()
@@ -136,7 +136,7 @@ def test_a_driver_that_crashed_twice_on_request_is_left_alone(machine: Machine, 
     job = crew.job()
     job.settle()
     machine.let_panic("2.0.2")
-    machine.host.write(paths.KAE.retry, "")
+    machine.host.write(homes.KAE.retry, "")
 
     assert job.settle().reason == BACK
 
@@ -183,7 +183,7 @@ def test_a_boot_after_a_way_back_that_failed_is_no_second_crash(machine: Machine
 def test_a_pause_withdraws_the_announcement_of_a_killed_change(machine: Machine, crew: Crew) -> None:
     crew.job().settle()
     crew.job("2.0.3").end_after("announce-change")
-    assert machine.host.path(paths.KAE.changing).exists()
+    assert machine.host.path(homes.KAE.changing).exists()
 
     shown = crew.job().settle()
 
@@ -193,9 +193,9 @@ def test_a_pause_withdraws_the_announcement_of_a_killed_change(machine: Machine,
 @pytest.mark.parametrize(
     "changes",
     [
-        {"drain": config.Drain(timeout_seconds=77)},
+        {"drain": driver_config.Drain(timeout_seconds=77)},
         {"enabled_cleanup": True},
-        {"leases": config.Leases(namespace="kae-operator", names=(settings.MINE, settings.OTHERS))},
+        {"leases": driver_config.Leases(namespace="kae-operator", names=(settings.MINE, settings.OTHERS))},
     ],
 )
 @pytest.mark.parametrize("is_back", [True, False])
@@ -228,7 +228,7 @@ LOST = (
 
 @pytest.mark.parametrize("state", ["Present", "Absent"])
 def test_without_the_record_of_a_crash_no_boot_loads_the_driver(state: str, machine: Machine, crew: Crew) -> None:
-    machine.host.path(paths.KAE.record).unlink()
+    machine.host.path(homes.KAE.record).unlink()
 
     for _ in range(2):
         job = crew.job(state=state)
@@ -241,10 +241,10 @@ def test_without_the_record_of_a_crash_no_boot_loads_the_driver(state: str, mach
 
 
 def test_after_the_loss_of_the_record_retry_notes_a_crash_again(machine: Machine, crew: Crew) -> None:
-    machine.host.path(paths.KAE.record).unlink()
+    machine.host.path(homes.KAE.record).unlink()
     job = crew.job()
     job.settle()
-    machine.host.write(paths.KAE.retry, "")
+    machine.host.write(homes.KAE.retry, "")
     incidents.crash(machine, job)
 
     assert (crew.job().settle().reason, incidents.blocked(machine)) == (BACK, False)
@@ -253,9 +253,9 @@ def test_after_the_loss_of_the_record_retry_notes_a_crash_again(machine: Machine
 
 
 def test_after_the_loss_of_the_record_retry_installs_a_driver(machine: Machine, crew: Crew) -> None:
-    machine.host.path(paths.KAE.record).unlink()
+    machine.host.path(homes.KAE.record).unlink()
     machine.mend()
-    machine.host.write(paths.KAE.retry, "")
+    machine.host.write(homes.KAE.retry, "")
 
     shown = crew.job().settle()
 

@@ -5,16 +5,17 @@ from typing import Any
 import msgspec
 import pytest
 
-from installer import config
 from installer.decide import decision, desired, verification
 from installer.host import host_state, record
+from runtime import driver_config
 from tests.installer import machines, modulefiles, settings
 
 Outcome = decision.Outcome
 RIGHT, FOREIGN, WAIT, CHANGE = Outcome.RIGHT, Outcome.FOREIGN, Outcome.WAIT, Outcome.CHANGE
 INSTALLED = f"The installed driver is prebuilt 2.0.1 for kernel {machines.KERNEL}"
-REPLACED = "A driver that others installed is at work; INSTALL_POLICY is Always, so "
+REPLACED = "A driver that others installed is at work; the install policy is Always, so "
 LOADED = "Modules are loaded (uacce, hisi_qm, hisi_hpre, hisi_sec2, hisi_zip), but no "
+GONE = "No driver of recipe kae is installed, as the policy asks."
 NOBODYS = record.Record()
 """The record of a host on which we installed nothing."""
 
@@ -181,13 +182,13 @@ def test_absent_takes_ours_away() -> None:
     [
         ("IfNotPresent", {}, FOREIGN, "A driver that others installed is at work; we remove only what we installed."),
         ("Always", {}, CHANGE, f"{REPLACED}it is unloaded."),
-        ("IfNotPresent", dead() | {"rule": False}, RIGHT, "No driver of KAE is installed, as the policy asks."),
+        ("IfNotPresent", dead() | {"rule": False}, RIGHT, GONE),
         ("Always", dead() | {"rule": False}, CHANGE, REPLACED),
-        ("Always", own(), RIGHT, "No driver of KAE is installed, as the policy asks."),
+        ("Always", own(), RIGHT, GONE),
         ("Always", own() | {"functions": (settings.function(),)}, CHANGE, REPLACED),
-        ("Always", dead() | {"files": {}, "rule": False}, RIGHT, "No driver of KAE is installed, as the policy asks."),
-        ("IfNotPresent", empty(), RIGHT, "No driver of KAE is installed, as the policy asks."),
-        ("Always", empty(), RIGHT, "No driver of KAE is installed, as the policy asks."),
+        ("Always", dead() | {"files": {}, "rule": False}, RIGHT, GONE),
+        ("IfNotPresent", empty(), RIGHT, GONE),
+        ("Always", empty(), RIGHT, GONE),
         ("IfNotPresent", empty() | {"has_rule": True}, CHANGE, "'/etc/udev/rules.d/70-kae.rules' was left behind."),
         ("IfNotPresent", empty() | {"changing": True}, CHANGE, "'/run/kae/driver-changing' was left behind."),
     ],
@@ -208,17 +209,17 @@ def test_absent_without_our_record_leaves_what_is_not_ours_unless_told_otherwise
 @pytest.mark.parametrize(
     ("kernels", "reason"),
     [
-        (config.Kernels(pattern=r"oe2203sp4"), None),
-        (config.Kernels(pattern=r"^5\.10\..*aarch64$"), None),
-        (config.Kernels(pattern=r"5\.10", unless=(r"^6\.", r"x86_64$")), None),
-        (config.Kernels(pattern=r"^6\.6\."), r"does not match '^6\.6\.'"),
-        (config.Kernels(pattern=r"^216"), "does not match '^216'"),
-        (config.Kernels(pattern=r"5\.10", unless=(r"^6\.", r"sp4\.")), r"is another pool's ('sp4\.')"),
-        (config.Kernels(pattern=r"^6\.6\.", unless=(r"sp4\.",)), r"is another pool's ('sp4\.')"),
+        (driver_config.Kernels(pattern=r"oe2203sp4"), None),
+        (driver_config.Kernels(pattern=r"^5\.10\..*aarch64$"), None),
+        (driver_config.Kernels(pattern=r"5\.10", unless=(r"^6\.", r"x86_64$")), None),
+        (driver_config.Kernels(pattern=r"^6\.6\."), r"does not match '^6\.6\.'"),
+        (driver_config.Kernels(pattern=r"^216"), "does not match '^216'"),
+        (driver_config.Kernels(pattern=r"5\.10", unless=(r"^6\.", r"sp4\.")), r"is another pool's ('sp4\.')"),
+        (driver_config.Kernels(pattern=r"^6\.6\.", unless=(r"sp4\.",)), r"is another pool's ('sp4\.')"),
     ],
     ids=["part", "whole", "unless-of-others", "other", "anchored", "earlier-mapping", "earlier-mapping-and-other"],
 )
-def test_the_running_kernel_has_to_be_the_pools(kernels: config.Kernels, reason: str | None) -> None:
+def test_the_running_kernel_has_to_be_the_pools(kernels: driver_config.Kernels, reason: str | None) -> None:
     found = decision.decide(settings.config(kernels=kernels), settings.current(), settings.DIGEST)
 
     if reason is None:
@@ -230,7 +231,7 @@ def test_the_running_kernel_has_to_be_the_pools(kernels: config.Kernels, reason:
 
 @pytest.mark.parametrize("kernel", ["5.10.0-1.oe2203+", "5.10.0-1.oe2203", "5.10.0~1.oe2203"])
 def test_the_kernel_is_compared_as_nfd_reports_it(kernel: str) -> None:
-    kernels = config.Kernels(pattern=r"^5\.10\.0[-_]1\.oe2203$")
+    kernels = driver_config.Kernels(pattern=r"^5\.10\.0[-_]1\.oe2203$")
 
     found = decision.decide(settings.config(kernels=kernels), settings.current(kernel=kernel), settings.DIGEST)
 
@@ -240,7 +241,7 @@ def test_the_kernel_is_compared_as_nfd_reports_it(kernel: str) -> None:
 @pytest.mark.parametrize("current", [settings.current(), host(), host(**empty())], ids=["ours", "foreign", "none"])
 @pytest.mark.parametrize("state", ["Present", "Absent"])
 def test_nothing_is_touched_while_the_kernel_is_another_pools(current: host_state.HostState, state: str) -> None:
-    kernels = config.Kernels(pattern="^6")
+    kernels = driver_config.Kernels(pattern="^6")
 
     found = decision.decide(settings.config(kernels=kernels, state=state), current, "another")
 

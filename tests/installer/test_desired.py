@@ -4,9 +4,10 @@ from typing import Any
 
 import pytest
 
-from installer import config
 from installer.decide import desired
-from tests.installer import machines, settings
+from runtime import driver_config
+from tests.installer import machines, settings, stacks
+from tests.installer.machines import Machine
 
 BASE = ("uacce", "hisi_qm")
 
@@ -29,7 +30,7 @@ def test_another_driver_has_another_source_kernel_or_content_not_tag() -> None:
     [
         {"module_parameters": settings.parameters(uacce_mode=1)},
         {"sriov": {"hpre": 4}},
-        {"source": config.Source(build=config.Build(repositories=("file:///mnt",)))},
+        {"source": driver_config.Source(build=driver_config.Build(repositories=("file:///mnt",)))},
         {"install_policy": "Always"},
         {"pool": "tls--canary"},
     ],
@@ -47,9 +48,9 @@ def test_what_is_no_part_of_the_files_makes_no_other_driver(changes: dict[str, A
     [
         {"module_parameters": settings.parameters(uacce_mode=1)},
         {"sriov": {"hpre": 4}},
-        {"drain": config.Drain(enabled=False)},
-        {"source": config.Source(prebuilt=config.Prebuilt())} | {"state": "Absent"},
-        {"leases": config.Leases(namespace="kae-operator", names=(settings.MINE, settings.OTHERS))},
+        {"drain": driver_config.Drain(enabled=False)},
+        {"source": driver_config.Source(prebuilt=driver_config.Prebuilt())} | {"state": "Absent"},
+        {"leases": driver_config.Leases(namespace="kae-operator", names=(settings.MINE, settings.OTHERS))},
     ],
 )
 def test_whatever_is_asked_for_differently_is_tried_at_once(changes: dict[str, Any]) -> None:
@@ -66,7 +67,7 @@ def test_a_host_needs_the_modules_of_its_own_devices_and_those_below() -> None:
 
     assert desired.modules(settings.config(), ()) == BASE
     assert desired.modules(settings.config(), zips) == (*BASE, "hisi_zip")
-    assert desired.modules(settings.config(), settings.functions()) == settings.config().modules
+    assert desired.modules(settings.config(), settings.functions()) == settings.config().names
 
 
 def test_modules_are_loaded_in_the_order_of_the_config() -> None:
@@ -102,7 +103,20 @@ def test_devices_have_entries_unless_the_kernel_alone_is_to_use_them(asked: dict
 
 def test_packages_are_named_with_the_version_and_other_sources_have_none() -> None:
     names = ("kae-driver-${DRIVER_VERSION}", "kae-openssl", "kae-zip-${DRIVER_VERSION}-1")
-    stated = settings.config(source=config.Source(packages=config.Packages(names=names)))
+    stated = settings.config(source=driver_config.Source(packages=driver_config.Packages(names=names)))
 
     assert desired.packages(stated) == ("kae-driver-2.0.1", "kae-openssl", "kae-zip-2.0.1-1")
     assert desired.packages(settings.config()) == ()
+
+
+@pytest.mark.parametrize(
+    ("changes", "digests"),
+    [
+        ({"sriov": {"hpre": 4, "sec": 0}}, "1acdc6f2b8ca5c7d fda69c23ab802b54"),
+        (stacks.ONLOAD, "e2fa35c67cab31a5 c21ae465198a48dd"),
+    ],
+)
+def test_another_installer_swaps_no_driver(changes: dict[str, Any], digests: str, machine: Machine) -> None:
+    parts = settings.wired(machine, stacks.onload(machine.image("2.0.1"), "9.0"), **changes)
+
+    assert f"{parts.digest[:16]} {desired.asked(parts.settings, parts.digest)[:16]}" == digests

@@ -14,7 +14,7 @@ from installer.api import podresources_v1_pb2 as pb
 from installer.drain import device_holders, processes
 from installer.host import chroot, pci
 from runtime import errors
-from tests.installer import podresources
+from tests.installer import homes, podresources
 
 HPRE, SEC = "openfuyao.com/kae.hpre", "openfuyao.com/kae.sec"
 RESOURCES = (HPRE, SEC)
@@ -40,7 +40,7 @@ READERS = (processes._opened, processes._mapped)
 @pytest.fixture
 def host(tmp_path: Path) -> chroot.Host:
     (tmp_path / "proc").mkdir()
-    return chroot.Host(tmp_path)
+    return chroot.Host(tmp_path, homes.KAE)
 
 
 @pytest.fixture
@@ -186,7 +186,7 @@ def test_a_kubelet_whose_folder_is_a_link_to_another_disk_is_found(tmp_path: Pat
         kubelet.give("default/nginx-0", "web", HPRE, "0000:79:00.0")
         (root / "data/kubelet/pod-resources").symlink_to(other / "var/lib/kubelet/pod-resources")
 
-        found = device_holders.find(chroot.Host(root), RESOURCES, ())
+        found = device_holders.find(chroot.Host(root, homes.KAE), RESOURCES, ())
 
     assert texts(found) == ["pod default/nginx-0 (container web: 0000:79:00.0)"]
 
@@ -196,7 +196,7 @@ def test_a_host_with_a_long_path_is_no_hindrance(tmp_path: Path) -> None:
     with podresources.serving(root) as kubelet:
         kubelet.give("default/nginx-0", "web", HPRE, "0000:79:00.0")
 
-        found = device_holders.find(chroot.Host(root), RESOURCES, ())
+        found = device_holders.find(chroot.Host(root, homes.KAE), RESOURCES, ())
 
     assert len(found.holders) == 1
 
@@ -207,10 +207,10 @@ def test_a_real_process_that_has_a_device_open_is_found_and_ends() -> None:
         assert child.stdout is not None
         assert child.stdin is not None
         child.stdout.read(4)
-        during = device_holders.find(chroot.Host(Path("/")), (), (ENTRY, OTHER))
+        during = device_holders.find(chroot.Host(Path("/"), homes.KAE), (), (ENTRY, OTHER))
         child.stdin.close()
         child.wait()
-    after = device_holders.find(chroot.Host(Path("/")), (), (ENTRY, OTHER))
+    after = device_holders.find(chroot.Host(Path("/"), homes.KAE), (), (ENTRY, OTHER))
 
     (mine,) = [found for found in during.holders if isinstance(found, processes.Process) and found.pid == child.pid]
     assert mine.name.startswith("python")

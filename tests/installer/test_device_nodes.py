@@ -13,7 +13,7 @@ from installer import paths
 from installer.host import host_state
 from installer.report import report
 from runtime import errors, shapes
-from tests.installer import incidents, settings
+from tests.installer import homes, incidents, settings
 from tests.installer.incidents import Crew
 from tests.installer.machines import Machine
 
@@ -70,12 +70,12 @@ def test_the_rule_that_the_documentation_has_for_foreign_drivers_is_the_installe
 @pytest.mark.parametrize(("text", "goes"), [('SUBSYSTEM=="uacce", MODE="0666"\n', True), ("# Another's.\n", False)])
 def test_a_rule_of_an_earlier_release_goes_and_no_other(text: str, goes: bool, image: Path, tmp_path: Path) -> None:
     machine = Machine(tmp_path / "bare")
-    machine.host.write(paths.KAE.rule, text)
+    machine.host.write(homes.KAE.rule, text)
 
     shown = settings.installer(machine, image, state="Absent").settle()
 
     assert shown.state == "Ready"
-    assert machine.host.path(paths.KAE.rule).exists() is not goes
+    assert machine.host.path(homes.KAE.rule).exists() is not goes
 
 
 def test_udev_makes_no_link_where_cri_o_would_refuse_it(machine: Machine) -> None:
@@ -91,7 +91,7 @@ def test_later_nodes_have_the_group_too(machine: Machine, crew: Crew) -> None:
 
     assert permissions(machine) == ({0o660}, {GROUP})
     assert (
-        machine.host.path(paths.KAE.rule).read_text().splitlines()[0]
+        machine.host.path(homes.KAE.rule).read_text().splitlines()[0]
         == f'SUBSYSTEM=="uacce", GROUP="{GROUP}", MODE="0660"'
     )
 

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from installer import config, loop, paths
+from installer import loop
 from installer.host import chroot, record
-from runtime import errors, process, state
+from runtime import driver_config, errors, process, state
 from tests import waits
+from tests.installer import homes, settings
 from tests.installer import kernel as behind
-from tests.installer import settings
 from tests.installer.machines import Machine
 from tests.kube.apiserver import ApiServer
 
@@ -25,7 +25,7 @@ DEADLINE_S = 10
 @pytest.mark.usefixtures("installed")
 def test_an_end_while_holders_are_waited_for_changes_nothing(machine: Machine, newer: Path, server: ApiServer) -> None:
     machine.hold(4711, HPRE)
-    drain = config.Drain(timeout_seconds=60)
+    drain = driver_config.Drain(timeout_seconds=60)
     made = settings.installer(machine, newer, server.kubeconfig, driver_version="2.0.2", drain=drain)
     looking = threading.Thread(target=made.loop.cycle)
     looking.start()
@@ -36,13 +36,13 @@ def test_an_end_while_holders_are_waited_for_changes_nothing(machine: Machine, n
 
     made.parts.close()
     assert (looking.is_alive(), settings.versions(machine)) == (False, {"2.0.1"})
-    assert not machine.host.path(paths.KAE.changing).exists()
+    assert not machine.host.path(homes.KAE.changing).exists()
     assert not server.lease(settings.MINE).get("holderIdentity")
     assert record.read(machine.host).attempt is None
 
 
 def test_an_end_ends_a_program_unless_that_would_be_half_a_change() -> None:
-    host = chroot.Host(Path("/"), enter=())
+    host = chroot.Host(Path("/"), homes.KAE, enter=())
     host.stop.set()
 
     with pytest.raises(process.Cancelled):
@@ -158,10 +158,10 @@ def test_who_does_not_want_to_wait_is_told_what_to_do_instead(machine: Machine) 
 
 
 def test_the_lock_of_one_that_was_killed_is_free(machine: Machine) -> None:
-    machine.host.write(paths.KAE.lock, "")
+    machine.host.write(homes.KAE.lock, "")
 
     with loop.lock(machine.host, wait=False):
-        assert machine.host.path(paths.KAE.lock).exists()
+        assert machine.host.path(homes.KAE.lock).exists()
 
 
 def test_a_lock_that_cannot_be_made_names_its_path(machine: Machine) -> None:
@@ -179,7 +179,7 @@ def test_a_start_removes_what_a_killed_download_left(
     beside: bool, machine: Machine, image: Path, tmp_path: Path
 ) -> None:
     repository = "/.dnf/repositories/kae.repo"
-    left = [f"{paths.KAE.drivers}/.new{repository}", f"{paths.KAE.build}/packages{repository}"]
+    left = [f"{homes.KAE.drivers}/.new{repository}", f"{homes.KAE.build}/packages{repository}"]
     for path in left:
         machine.host.write(path, "password=secret\n", mode=0o600)
     machine.host.stop.set()

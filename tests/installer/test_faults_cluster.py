@@ -5,10 +5,9 @@ import functools
 import pytest
 
 from compiler.kube import lease_objects
-from installer import paths
 from installer.drain import leases
 from installer.host import record
-from tests.installer import incidents, settings
+from tests.installer import homes, incidents, settings
 from tests.installer.incidents import Crew, Job, Users
 from tests.installer.machines import Machine
 from tests.kube.apiserver import ApiServer
@@ -208,7 +207,7 @@ def test_an_unwritable_record_keeps_no_lease(machine: Machine, server: ApiServer
     job.settle()
 
     assert (job.shown.state, users.evicted, incidents.holder(server)) == ("Failed", [], "")
-    assert job.shown.reason == f"'{paths.KAE.record}' on the host cannot be changed: Is a directory."
+    assert job.shown.reason == f"'{homes.KAE.record}' on the host cannot be changed: Is a directory."
     assert incidents.works(machine)
 
 

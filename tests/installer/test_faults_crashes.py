@@ -9,8 +9,7 @@ from pathlib import Path
 import grpc
 import pytest
 
-from installer import paths
-from tests.installer import crashes, incidents, modulefiles, settings
+from tests.installer import crashes, homes, incidents, modulefiles, settings
 from tests.installer.incidents import Crew, Job, Users
 from tests.installer.machines import Machine
 from tests.installer.settings import Boot
@@ -29,7 +28,7 @@ def test_no_boot_loads_a_driver_before_it_is_proved(machine: Machine, crew: Crew
     cut(machine, crew.job(), "load-modules")
 
     assert machine.loaded() == {}
-    text = machine.host.path(paths.KAE.blocked).read_text()
+    text = machine.host.path(homes.KAE.blocked).read_text()
     assert [line for line in text.splitlines() if not line.startswith("#")] == [
         f"blacklist {name}" for name in modulefiles.DRIVER
     ]
@@ -96,10 +95,10 @@ def test_a_removal_that_the_power_ended_brings_the_driver_back_and_says_so(machi
 
 def test_a_change_that_an_older_release_began_is_resumed_in_another_boot(machine: Machine, crew: Crew) -> None:
     cut(machine, crew.job(), "place-modules")
-    known = json.loads(machine.host.path(paths.KAE.record).read_text())
+    known = json.loads(machine.host.path(homes.KAE.record).read_text())
     for field in ("boot", "asked", "back"):
         del known["change"][field]
-    machine.host.path(paths.KAE.record).write_text(json.dumps(known))
+    machine.host.path(homes.KAE.record).write_text(json.dumps(known))
 
     shown = crew.job().settle()
 
@@ -111,7 +110,7 @@ def test_a_change_that_retry_began_goes_on_after_a_kill(step: str, machine: Mach
     machine.refuse()
     job = crew.job()
     assert job.settle().state == "Failed"
-    machine.host.write(paths.KAE.retry, "")
+    machine.host.write(homes.KAE.retry, "")
     job.end_after(step)
 
     shown = crew.job().settle()
@@ -142,7 +141,7 @@ def test_a_begun_change_stays_announced_while_a_pod_holds_it_up(
     shown = crew.job().settle()
 
     assert shown.state == "Blocked", shown.reason
-    assert machine.host.path(paths.KAE.changing).exists()
+    assert machine.host.path(homes.KAE.changing).exists()
     assert incidents.holder(server) == "kp920-1"
 
 

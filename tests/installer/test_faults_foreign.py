@@ -2,9 +2,8 @@
 
 import pytest
 
-from installer import paths
 from installer.host import record
-from tests.installer import incidents, settings
+from tests.installer import homes, incidents, settings
 from tests.installer.incidents import Crew
 from tests.installer.machines import Machine
 
@@ -19,7 +18,7 @@ def theirs(machine: Machine) -> Machine:
     machine.add_driver("2.0.0")
     machine.set_options(uacce_mode=2, pf_q_num=512)
     machine.host.write("/etc/modprobe.d/hisi_hpre.conf", FOREIGN)
-    machine.host.write(paths.KAE.rule, BY_HAND)
+    machine.host.write(homes.KAE.rule, BY_HAND)
     machine.load()
     return machine
 
@@ -57,7 +56,7 @@ def test_nodes_that_others_opened_by_hand_are_open_again(machine: Machine, crew:
     shown = crew.job("2.0.1", install_policy="Always").settle()
 
     assert (shown.state, set(machine.nodes().values())) == ("Failed", {0o666})
-    assert not machine.host.path(paths.KAE.rule).exists()
+    assert not machine.host.path(homes.KAE.rule).exists()
 
 
 def test_options_of_others_in_other_files_are_never_touched(machine: Machine, crew: Crew) -> None:
@@ -79,7 +78,7 @@ def test_a_first_install_that_fails_leaves_no_traces(machine: Machine, crew: Cre
     assert (shown.state, machine.loaded()) == ("Failed", {})
     assert set(machine.files("etc", "lib", "opt", "usr")) == before
     assert record.read(machine.host).installed is None
-    assert not machine.host.path(paths.KAE.changing).exists()
+    assert not machine.host.path(homes.KAE.changing).exists()
 
 
 def test_a_copy_of_a_module_that_comes_in_the_last_moment_is_named(machine: Machine, crew: Crew) -> None:

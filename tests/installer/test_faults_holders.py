@@ -3,12 +3,12 @@
 import grpc
 import pytest
 
-from compiler import devices
-from installer import config, paths
+from compiler import kae
 from installer.change import prepare
 from installer.drain import device_holders
 from installer.host import record
-from tests.installer import incidents, settings
+from runtime import driver_config
+from tests.installer import homes, incidents, settings
 from tests.installer.incidents import Crew, Job, Users
 from tests.installer.machines import Machine
 from tests.installer.settings import Boot
@@ -72,7 +72,7 @@ def test_a_budget_that_allows_it_later_lets_the_upgrade_happen(
 
 
 def test_a_pod_that_was_given_a_function_for_its_guest_holds_it_too(machine: Machine, users: Users, crew: Crew) -> None:
-    users.come(POD, resource=devices.KINDS[0].vfio_resource)
+    users.come(POD, resource=kae.KINDS[0].vfio_resource)
 
     shown = crew.job().settle()
 
@@ -97,7 +97,7 @@ def test_failing_drivers_evict_again_after_ten_minutes(machine: Machine, users: 
 def test_with_draining_off_users_are_waited_for_and_not_evicted(machine: Machine, users: Users, crew: Crew) -> None:
     users.come(POD)
 
-    shown = crew.job(drain=config.Drain(enabled=False, timeout_seconds=1)).settle()
+    shown = crew.job(drain=driver_config.Drain(enabled=False, timeout_seconds=1)).settle()
 
     assert (shown.state, users.evicted, incidents.works(machine)) == ("Blocked", [], True)
     assert "No pod is evicted, as the policy's drain is not enabled." in shown.reason
@@ -127,7 +127,7 @@ def test_128_pods_that_share_a_device_are_all_told_to_go_once(machine: Machine, 
     for number, pod in enumerate(pods):
         users.come(pod, device=f"{incidents.HPRE}::{number}" if number else incidents.HPRE)
 
-    shown = crew.job(drain=config.Drain(timeout_seconds=60)).settle()
+    shown = crew.job(drain=driver_config.Drain(timeout_seconds=60)).settle()
 
     assert (shown.state, incidents.works(machine, "2.0.2")) == ("Ready", True)
     assert sorted(users.evicted) == pods
@@ -164,7 +164,7 @@ def test_a_pod_that_gets_a_device_before_the_announcement_is_evicted(
 def test_a_pod_that_the_kubelet_had_admitted_before_the_announcement_is_evicted(
     machine: Machine, users: Users, crew: Crew, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    link = machine.root / paths.KAE.links.lstrip("/") / incidents.HPRE
+    link = machine.root / homes.KAE.links.lstrip("/") / incidents.HPRE
     link.parent.mkdir(parents=True)
     link.symlink_to("/dev/hisi_hpre-0")
 
@@ -186,7 +186,7 @@ def test_a_pod_that_the_kubelet_had_admitted_before_the_announcement_is_evicted(
 def test_a_dead_device_plugin_holds_nothing_up(machine: Machine, crew: Crew, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(prepare, "_WITHDRAWN_S", 0.1)
     monkeypatch.setattr(prepare, "_ADMITTED_S", 0.0)
-    link = machine.root / paths.KAE.links.lstrip("/") / incidents.HPRE
+    link = machine.root / homes.KAE.links.lstrip("/") / incidents.HPRE
     link.parent.mkdir(parents=True)
     link.symlink_to("/dev/hisi_hpre-0")
     # A container runtime makes a folder of a link that is not there; the plugin moves it away when it is back.
@@ -225,7 +225,7 @@ def test_in_a_pod_nothing_is_unloaded_while_the_kubelets_socket_is_missing(
 
 @pytest.mark.usefixtures("dead_kubelet")
 def test_an_announcement_does_not_outlast_a_dead_kubelet(machine: Machine, crew: Crew) -> None:
-    machine.host.write(paths.KAE.changing, "{}\n")
+    machine.host.write(homes.KAE.changing, "{}\n")
 
     shown = crew.job().settle()
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from installer import loop, paths
+from installer import loop
 from installer.drain import device_users, leases, processes
 from installer.host import chroot, kmod, pci, record
 from runtime import errors, process
-from tests.installer import incidents, settings
+from tests.installer import homes, incidents, settings
 from tests.installer.incidents import Crew, Job, Users
 from tests.installer.machines import Machine
 from tests.installer.settings import Boot
@@ -43,7 +43,7 @@ def test_an_rmmod_that_hangs_leaves_all_as_it_is_and_says_so(machine: Machine, h
     assert hanging.shown.reason == "'rmmod hisi_hpre' hangs in the kernel, and not even SIGKILL ends it."
     assert machine.state_of("hisi_hpre") == "going"
     # The device plugin offers nothing, and after a power cycle the record has the way back.
-    assert machine.host.path(paths.KAE.changing).exists()
+    assert machine.host.path(homes.KAE.changing).exists()
     assert record.read(machine.host).change is not None
 
 
@@ -84,7 +84,7 @@ def test_a_modprobe_that_hangs_leaves_all_as_it_is_and_says_so(machine: Machine,
         "The kernel does not finish loading module hisi_hpre: its start hangs, or a kernel oops ended it (see dmesg on"
         " the host). Only a reboot helps; then call 'python -m installer retry'.",
     )
-    assert machine.host.path(paths.KAE.changing).exists()
+    assert machine.host.path(homes.KAE.changing).exists()
 
 
 def test_after_an_oops_at_load_the_next_boot_brings_the_driver_before(machine: Machine, crew: Crew) -> None:
@@ -107,9 +107,7 @@ def test_after_an_oops_at_load_the_next_boot_brings_the_driver_before(machine: M
 
 
 def test_a_mapped_device_is_seen_where_uacce_is_built_into_the_kernel(machine: Machine) -> None:
-    known = settings.config()
-    functions = pci.functions(machine.host, known)
-    entries = [function.entry for function in functions if function.entry is not None]
+    entries = pci.devices(machine.host, settings.config()).values()
     machine.host.path("/sys/module/uacce/refcnt").unlink()
     assert list(processes.find(machine.host, entries)) == []
 
@@ -178,7 +176,7 @@ def test_an_attribute_whose_write_hangs_is_a_failure_in_time(tmp_path: Path, mon
 
     def write() -> None:
         with pytest.raises(process.TooSlow) as caught:
-            chroot.Host(tmp_path).write_attribute("/sriov_numvfs", "63")
+            chroot.Host(tmp_path, homes.KAE).write_attribute("/sriov_numvfs", "63")
         said.append(str(caught.value))
 
     writing = threading.Thread(target=write, daemon=True)
@@ -189,7 +187,7 @@ def test_an_attribute_whose_write_hangs_is_a_failure_in_time(tmp_path: Path, mon
 
 
 def test_an_attribute_is_written_and_a_refusal_has_the_kernels_reason(tmp_path: Path) -> None:
-    host = chroot.Host(tmp_path)
+    host = chroot.Host(tmp_path, homes.KAE)
     (tmp_path / "sriov_numvfs").write_text("0\n")
     (tmp_path / "full").symlink_to("/dev/full")
 
@@ -211,7 +209,7 @@ def test_after_a_module_that_hangs_a_blocked_driver_loads_no_other(
         loads.append(name)
         raise process.Unkillable(f"modprobe {name} hangs.")
 
-    machine.host.write(paths.KAE.blocked, "blacklist hisi_qm\n")
+    machine.host.write(homes.KAE.blocked, "blacklist hisi_qm\n")
     monkeypatch.setattr(kmod, "load", hang)
 
     crew.job("2.0.1").loop.cycle()

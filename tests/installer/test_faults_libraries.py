@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from installer import paths
 from installer.host import record
-from tests.installer import incidents, settings
+from tests.installer import homes, incidents, settings
 from tests.installer.incidents import Crew
 from tests.installer.machines import Machine
 
@@ -19,7 +18,7 @@ MINE = "lib/libmine.so.1"
 
 
 def at(machine: Machine, name: str = "") -> Path:
-    return machine.host.path(f"{paths.LIBRARIES}/{name}".rstrip("/"))
+    return machine.host.path(f"{homes.LIBRARIES}/{name}".rstrip("/"))
 
 
 def as_an_earlier_release(machine: Machine) -> None:
@@ -77,7 +76,7 @@ def test_of_the_trees_those_of_the_drivers_in_the_store_stay(machine: Machine, c
     crew.job().settle()
 
     trees = {path.name.removeprefix(".kae-") for path in at(machine).parent.glob(".kae-*")}
-    stored = {path.name for path in machine.host.path(paths.KAE.drivers).iterdir()}
+    stored = {path.name for path in machine.host.path(homes.KAE.drivers).iterdir()}
     assert (trees, len(trees)) == (stored, 2)
 
 
@@ -104,7 +103,7 @@ def test_a_file_of_others_in_the_folder_disturbs_nobody(machine: Machine, crew: 
 
     assert (shown.state, settings.changes_made(machine)) == ("Failed", [])
     assert shown.reason == (
-        f"'/opt/kae' on the host holds what KAE did not put there ({MINE}): move it elsewhere, or add it to the image."
+        f"'/opt/kae' on the host holds what we did not put there ({MINE}): move it elsewhere, or add it to the image."
     )
     assert incidents.works(machine)
 
@@ -119,7 +118,7 @@ def test_a_link_or_a_file_of_others_is_named_and_nobody_is_disturbed(machine: Ma
 
     shown = crew.job().settle()
 
-    assert "holds what KAE did not put there (a link or a file in its place): move it elsewhere" in shown.reason
+    assert "holds what we did not put there (a link or a file in its place): move it elsewhere" in shown.reason
     assert settings.versions(machine) == {"2.0.1"}
 
 
@@ -167,7 +166,7 @@ def test_a_removal_leaves_the_files_of_others(machine: Machine, crew: Crew, earl
 
 
 def test_folders_and_links_of_others_beside_our_modules_stay_where_they_are(machine: Machine, crew: Crew) -> None:
-    ours = machine.host.path(paths.KAE.modules(machine.kernel))
+    ours = machine.host.path(homes.KAE.modules(machine.kernel))
     (ours / "notes").mkdir()
     (ours / "link").symlink_to("notes")
     (ours / "README").write_text("theirs\n")
@@ -181,7 +180,7 @@ def test_folders_and_links_of_others_beside_our_modules_stay_where_they_are(mach
 
 @pytest.mark.parametrize("kind", ["folder", "link"])
 def test_what_is_in_the_way_of_our_modules_is_named(machine: Machine, crew: Crew, kind: str) -> None:
-    ours = machine.host.path(paths.KAE.modules(machine.kernel))
+    ours = machine.host.path(homes.KAE.modules(machine.kernel))
     if kind == "link":
         ours.rename(machine.root / "usr/kae")
         ours.symlink_to(os.path.relpath(machine.root / "usr/kae", ours.parent.resolve()))

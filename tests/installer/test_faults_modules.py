@@ -2,8 +2,7 @@
 
 import pytest
 
-from installer import paths
-from tests.installer import incidents, modulefiles, settings
+from tests.installer import homes, incidents, modulefiles, settings
 from tests.installer.incidents import Crew
 from tests.installer.machines import Machine
 
@@ -150,13 +149,13 @@ def test_a_device_node_that_is_missing_is_not_worth_an_eviction(machine: Machine
 
 
 def test_a_module_file_that_somebody_exchanged_is_replaced_from_the_store(machine: Machine, crew: Crew) -> None:
-    place = machine.host.path(f"{paths.KAE.modules(machine.kernel)}/hisi_zip.ko")
+    place = machine.host.path(f"{homes.KAE.modules(machine.kernel)}/hisi_zip.ko")
     good = place.read_bytes()
     place.write_bytes(good + b"comment=the same version and srcversion\0")
 
     job = crew.job("2.0.1")
     assert job.parts.report().decided.reasons == (
-        f"'{paths.KAE.modules(machine.kernel)}/hisi_zip.ko' is not as it was installed.",
+        f"'{homes.KAE.modules(machine.kernel)}/hisi_zip.ko' is not as it was installed.",
     )
     job.settle()
 
@@ -165,7 +164,7 @@ def test_a_module_file_that_somebody_exchanged_is_replaced_from_the_store(machin
 
 @pytest.mark.parametrize("damage", ["changed", "missing"])
 def test_a_changed_library_is_replaced_beside_the_users_of_devices(damage: str, machine: Machine, crew: Crew) -> None:
-    place = machine.host.path(f"{paths.LIBRARIES}/lib/libwd.so.2")
+    place = machine.host.path(f"{homes.LIBRARIES}/lib/libwd.so.2")
     if damage == "changed":
         place.write_text("another\n")
     else:

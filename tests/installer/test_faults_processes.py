@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from installer import config, paths
 from installer.host import record
+from runtime import driver_config
 from tests import waits
-from tests.installer import incidents, settings
+from tests.installer import homes, incidents, settings
 from tests.installer import kernel as behind
 from tests.installer.incidents import Crew
 from tests.installer.machines import Machine
@@ -32,7 +32,7 @@ class Pods:
         self._machine = machine
         self._folder = folder
         self._running: list[subprocess.Popen[str]] = []
-        stated = settings.config(driver_version="2.0.2", drain=config.Drain(timeout_seconds=600))
+        stated = settings.config(driver_version="2.0.2", drain=driver_config.Drain(timeout_seconds=600))
         (folder / "config.json").write_text(settings.text(stated))
         self._options = {
             "--config": folder / "config.json",
@@ -100,7 +100,7 @@ def test_sigterm_in_a_look_or_a_staging_leaves_nothing(question: str, machine: M
     assert ended(pod) == 0
 
     assert incidents.works(machine)
-    assert not machine.host.path(f"{paths.KAE.drivers}/.new").exists()
+    assert not machine.host.path(f"{homes.KAE.drivers}/.new").exists()
     assert record.read(machine.host).attempt is None
 
 
@@ -148,7 +148,7 @@ def test_after_the_unloading_no_question_to_the_host_is_broken_off(machine: Mach
 def test_of_two_installers_the_second_touches_nothing_until_the_first_is_killed(machine: Machine, pods: Pods) -> None:
     machine.hold(4711, "hisi_hpre-0")
     first = pods.start("first")
-    waits.until(machine.host.path(paths.KAE.changing).exists)
+    waits.until(machine.host.path(homes.KAE.changing).exists)
     second = pods.start("second")
     assert second.stderr is not None
     _, line = (json.loads(second.stderr.readline()) for _ in range(2))

@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from installer import paths
 from installer.host import record
 from runtime import errors
-from tests.installer import incidents, settings
+from tests.installer import homes, incidents, settings
 from tests.installer.incidents import Crew, Users
 from tests.installer.machines import Machine
 from tests.installer.settings import Boot
@@ -37,7 +36,7 @@ def keep_from_writing(machine: Machine) -> Path:
     ids=["empty", "half", "zeros", "of a later release", "of another shape", "no record"],
 )
 def test_a_damaged_record_fails_and_touches_nothing(content: str, why: str, machine: Machine, newer: Path) -> None:
-    machine.host.path(paths.KAE.record).write_text(content)
+    machine.host.path(homes.KAE.record).write_text(content)
     before, loaded = machine.files(), machine.loaded()
     made = settings.installer(machine, newer, driver_version="2.0.2")
     machine.calls()
@@ -46,13 +45,13 @@ def test_a_damaged_record_fails_and_touches_nothing(content: str, why: str, mach
         made.loop.cycle()
 
     assert str(caught.value) == (
-        f"The record '{paths.KAE.record}' on the host cannot be read ({why}); move it away if the driver is not ours."
+        f"The record '{homes.KAE.record}' on the host cannot be read ({why}); move it away if the driver is not ours."
     )
     assert (machine.files(), machine.loaded(), settings.changes_made(machine)) == (before, loaded, [])
 
 
 def test_a_damaged_record_is_not_removed_when_the_driver_is_to_go(machine: Machine, image: Path) -> None:
-    machine.host.path(paths.KAE.record).write_text("{")
+    machine.host.path(homes.KAE.record).write_text("{")
     before = machine.files()
 
     with pytest.raises(errors.Failure, match="cannot be read"):
@@ -62,7 +61,7 @@ def test_a_damaged_record_is_not_removed_when_the_driver_is_to_go(machine: Machi
 
 
 def test_without_its_record_the_driver_counts_as_one_of_others(machine: Machine, crew: Crew) -> None:
-    machine.host.path(paths.KAE.record).unlink()
+    machine.host.path(homes.KAE.record).unlink()
     before = machine.files()
 
     shown = crew.job("2.0.1").settle()
@@ -123,9 +122,9 @@ def test_what_a_failed_staging_has_taken_of_the_disk_is_given_back(machine: Mach
 
 
 def test_a_change_that_an_older_release_of_the_installer_began_is_put_back(machine: Machine, crew: Crew) -> None:
-    known = json.loads(machine.host.path(paths.KAE.record).read_text())
+    known = json.loads(machine.host.path(homes.KAE.record).read_text())
     known["change"] = {"kept": known["installed"], "loaded": list(machine.loaded()), "served": [incidents.HPRE]}
-    machine.host.path(paths.KAE.record).write_text(json.dumps(known))
+    machine.host.path(homes.KAE.record).write_text(json.dumps(known))
     machine.unload()
     machine.refuse()
 
@@ -137,7 +136,7 @@ def test_a_change_that_an_older_release_of_the_installer_began_is_put_back(machi
 
 def stored(machine: Machine, version: str) -> Path:
     """The folder of a driver in the store."""
-    (folder,) = machine.host.path(paths.KAE.drivers).glob(f"prebuilt-{version}-*")
+    (folder,) = machine.host.path(homes.KAE.drivers).glob(f"prebuilt-{version}-*")
     return folder
 
 
@@ -161,7 +160,7 @@ def test_a_stored_driver_with_a_flipped_bit_is_staged_anew(
 @pytest.mark.parametrize("damage", ["all gone", "module", "library"])
 def test_a_damaged_way_back_is_stored_before_evictions(damage: str, machine: Machine, users: Users, crew: Crew) -> None:
     if damage == "all gone":
-        shutil.rmtree(machine.host.path(paths.KAE.drivers))
+        shutil.rmtree(machine.host.path(homes.KAE.drivers))
     else:
         names = {"module": "modules/hisi_zip.ko", "library": "libraries/lib/libwd.so.2"}
         incidents.flip(stored(machine, "2.0.1") / names[damage])
@@ -179,13 +178,13 @@ def test_a_damaged_way_back_is_stored_before_evictions(damage: str, machine: Mac
 def test_a_lost_way_back_keeps_a_driver_whose_files_have_changed(machine: Machine, users: Users, crew: Crew) -> None:
     folder = stored(machine, "2.0.1")
     shutil.rmtree(folder)
-    incidents.flip(machine.host.path(f"{paths.KAE.modules(machine.kernel)}/hisi_zip.ko"))
+    incidents.flip(machine.host.path(f"{homes.KAE.modules(machine.kernel)}/hisi_zip.ko"))
     users.come(incidents.POD)
 
     shown = crew.job().settle()
 
     assert shown.reason == (
-        f"'{paths.KAE.drivers}/{folder.name}' on the host is damaged or gone, and the installed files cannot stand in"
+        f"'{homes.KAE.drivers}/{folder.name}' on the host is damaged or gone, and the installed files cannot stand in"
         " for it, so a failure could not bring the driver back: put this folder back, or set driver.state to Absent,"
         " and then to Present."
     )
@@ -194,7 +193,7 @@ def test_a_lost_way_back_keeps_a_driver_whose_files_have_changed(machine: Machin
 
 def test_a_lost_way_back_keeps_no_driver_from_its_removal(machine: Machine, crew: Crew) -> None:
     shutil.rmtree(stored(machine, "2.0.1"))
-    incidents.flip(machine.host.path(f"{paths.KAE.modules(machine.kernel)}/hisi_zip.ko"))
+    incidents.flip(machine.host.path(f"{homes.KAE.modules(machine.kernel)}/hisi_zip.ko"))
 
     removed = crew.job("2.0.1", state="Absent").settle()
 

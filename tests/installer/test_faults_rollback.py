@@ -5,10 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from installer import paths
 from installer.host import chroot, kmod, record
 from runtime import process
-from tests.installer import incidents, modulefiles, settings
+from tests.installer import homes, incidents, modulefiles, settings
 from tests.installer.incidents import Crew, Users
 from tests.installer.machines import Machine
 from tests.installer.settings import Boot
@@ -41,7 +40,7 @@ def test_files_that_cannot_be_put_in_place_bring_the_old_driver_back(machine: Ma
 
 
 def test_what_a_killed_installer_left_beside_the_good_files_goes(machine: Machine, crew: Crew) -> None:
-    for folder in (paths.KAE.modules(machine.kernel), f"{paths.KAE.drivers}/.new", paths.KAE.build):
+    for folder in (homes.KAE.modules(machine.kernel), f"{homes.KAE.drivers}/.new", homes.KAE.build):
         machine.host.write(f"{folder}/.hisi_zip.ko.new", "half")
 
     shown = crew.job().settle()
@@ -60,7 +59,7 @@ def test_a_rollback_that_fails_for_one_module_names_both_and_brings_others_back(
         " in the BIOS."
     )
     assert (shown.state, shown.ready, shown.reason) == ("Failed", False, f"{why} {NOT_BACK} {why}")
-    assert not machine.host.path(paths.KAE.changing).exists()
+    assert not machine.host.path(homes.KAE.changing).exists()
     assert set(machine.loaded()) == {*modulefiles.DRIVER} - {"hisi_hpre"}
     assert settings.versions(machine) == {"2.0.1"}
     assert len(machine.entries()) == 4
@@ -91,9 +90,9 @@ def test_a_store_without_the_old_driver_is_named_when_it_cannot_come_back(machin
 
     said = shown.reason.partition(NOT_BACK)[2]
     copy = machine.root / f"var/lib/kae/drivers/{installed.id}/modules/hisi_hpre.ko"
-    place = f"{paths.KAE.modules(machine.kernel)}/hisi_hpre.ko"
+    place = f"{homes.KAE.modules(machine.kernel)}/hisi_hpre.ko"
     assert said.startswith(f" '{place}' on the host cannot be written: its copy '{copy}' is not there.")
-    assert not machine.host.path(paths.KAE.changing).exists()
+    assert not machine.host.path(homes.KAE.changing).exists()
 
 
 def test_an_index_that_cannot_be_made_anew_does_not_keep_the_old_driver_away(machine: Machine, crew: Crew) -> None:
@@ -149,7 +148,7 @@ def test_an_error_on_the_way_back_is_told_with_the_first(
     shown = job.settle()
 
     assert (shown.state, shown.reason) == ("Failed", f"ValueError: uacce. {NOT_BACK} ValueError: uacce.")
-    assert not machine.host.path(paths.KAE.changing).exists()
+    assert not machine.host.path(homes.KAE.changing).exists()
 
 
 def test_no_module_is_loaded_after_a_hanging_one(machine: Machine, crew: Crew, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -164,7 +163,7 @@ def test_no_module_is_loaded_after_a_hanging_one(machine: Machine, crew: Crew, m
     shown = job.settle()
 
     assert (shown.state, shown.reason, loads) == ("Stuck", "modprobe uacce hangs.", ["uacce", "uacce"])
-    assert machine.host.path(paths.KAE.changing).exists()
+    assert machine.host.path(homes.KAE.changing).exists()
 
 
 def test_a_depmod_that_hangs_ends_a_rollback(machine: Machine, crew: Crew, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -185,7 +184,7 @@ def test_a_depmod_that_hangs_ends_a_rollback(machine: Machine, crew: Crew, monke
 
 def test_a_staged_driver_that_changes_before_the_swap_is_no_removal(machine: Machine, users: Users, crew: Crew) -> None:
     def flip() -> None:
-        (path,) = machine.host.path(paths.KAE.drivers).glob("prebuilt-2.0.2-*/modules/hisi_zip.ko")
+        (path,) = machine.host.path(homes.KAE.drivers).glob("prebuilt-2.0.2-*/modules/hisi_zip.ko")
         incidents.flip(path)
 
     users.come(incidents.POD)
@@ -195,4 +194,4 @@ def test_a_staged_driver_that_changes_before_the_swap_is_no_removal(machine: Mac
     shown = job.settle()
 
     assert (shown.state, users.evicted, incidents.works(machine)) == ("Failed", [], True)
-    assert shown.reason == f"The staged driver in '{paths.KAE.drivers}' was changed or removed by others."
+    assert shown.reason == f"The staged driver in '{homes.KAE.drivers}' was changed or removed by others."

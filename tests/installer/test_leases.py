@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from compiler.kube import lease_objects
-from installer import config
 from installer.drain import cluster, leases
+from runtime import driver_config
 from tests import waits
 from tests.installer.settings import Boot
 from tests.kube.apiserver import ApiServer
@@ -29,7 +29,7 @@ class Hosts:
     def right(self, node: str, *names: str, renew_s: float = 3600, timeout_s: float = 10) -> leases.Claim:
         """The right of a host whose thread renews as good as never."""
         api = cluster.Cluster(self._server.kubeconfig, timeout_s=timeout_s)
-        settings = config.Leases(namespace="kae-operator", names=names or NAMES)
+        settings = driver_config.Leases(namespace="kae-operator", names=names or NAMES)
         right = leases.Claim(api, settings, node, clock=lambda: self._clock.now_s, renew_s=renew_s)
         self._made.append((right, api))
         return right
@@ -458,7 +458,7 @@ def test_the_time_of_suspend_counts(server: ApiServer, monkeypatch: pytest.Monke
     now_s = {time.CLOCK_BOOTTIME: 1000.0}
     monkeypatch.setattr(time, "clock_gettime", now_s.__getitem__)
     api = cluster.Cluster(server.kubeconfig)
-    right = leases.Claim(api, config.Leases(namespace="kae-operator", names=NAMES), "node-1")
+    right = leases.Claim(api, driver_config.Leases(namespace="kae-operator", names=NAMES), "node-1")
     right.take()
     awake = right.is_safe()
     now_s[time.CLOCK_BOOTTIME] += leases.DURATION_S

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from installer import config, loop, paths
+from installer import loop
 from installer.host import record
 from installer.report import driver_state
-from runtime import errors
-from tests.installer import kernel, modulefiles, settings
+from runtime import driver_config, errors
+from tests.installer import homes, kernel, modulefiles, settings
 from tests.installer.machines import Machine
 
 HPRE = "hisi_hpre-0"
@@ -62,7 +62,7 @@ def test_a_host_that_is_right_stays_as_it_is(machine: Machine, image: Path, caps
 def test_a_host_whose_kernel_is_another_pools_waits_and_is_not_ready(machine: Machine, image: Path) -> None:
     before = machine.files()
 
-    shown = settings.installer(machine, image, kernels=config.Kernels(pattern="^6")).settle()
+    shown = settings.installer(machine, image, kernels=driver_config.Kernels(pattern="^6")).settle()
 
     assert (shown.state, shown.ready) == ("Waiting", False)
     assert (machine.files(), settings.changes_made(machine)) == (before, [])
@@ -70,14 +70,14 @@ def test_a_host_whose_kernel_is_another_pools_waits_and_is_not_ready(machine: Ma
 
 @pytest.mark.usefixtures("installed")
 def test_what_an_interrupted_change_left_on_a_host_that_is_right_is_removed(machine: Machine, image: Path) -> None:
-    machine.host.write(paths.KAE.changing, "{}\n")
+    machine.host.write(homes.KAE.changing, "{}\n")
     last = record.FailedTry(digest="", state="Failed", reason="", failures=1, boot="", until_s=0)
     record.update(machine.host, attempt=last)
 
     shown = settings.installer(machine, image).settle()
 
     assert (shown.state, record.read(machine.host).attempt) == ("Ready", None)
-    assert not machine.host.path(paths.KAE.changing).exists()
+    assert not machine.host.path(homes.KAE.changing).exists()
 
 
 @pytest.mark.parametrize("name", ["osrelease", "random/boot_id"])

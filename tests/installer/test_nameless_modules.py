@@ -8,11 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from installer import paths
 from installer.decide import obstacles
 from installer.host import host_state
-from installer.report import advice, report
-from tests.installer import settings
+from installer.report import report
+from tests.installer import homes, settings
 from tests.installer.fakes import disk
 from tests.installer.incidents import Crew
 from tests.installer.machines import Machine
@@ -59,7 +58,7 @@ def test_they_are_installed_upgraded_and_brought_back(machine: Machine, drivers:
     assert running(machine) == {"2.0.1"}
 
     job = crew.job(image=drivers["2.0.2"])
-    job.parts.host.write(paths.KAE.retry, "")
+    job.parts.host.write(homes.KAE.retry, "")
     assert job.settle().state == "Ready", job.shown.reason
     assert running(machine) == {"2.0.2"}
     status = report.as_status(job.parts.report())
@@ -83,14 +82,15 @@ def test_a_driver_of_others_is_not_the_kernels_own_and_comes_back(
     assert shown.reason.endswith("The host is back in its previous state.")
     assert running(machine) == {"2.0.0"}
     current = host_state.read(machine.host, settings.config())
-    assert advice.driver(current) == "one without a version, installed by others, at work"
+    assert report.driver_on(settings.config(), current) == "one without a version, installed by others, at work"
 
 
 def test_the_kernels_own_modules_are_told_as_such(machine: Machine) -> None:
     machine.set_options(uacce_mode=1)
     machine.load()
 
-    assert advice.driver(host_state.read(machine.host, settings.config())) == "the kernel's own, at work"
+    current = host_state.read(machine.host, settings.config())
+    assert report.driver_on(settings.config(), current) == "the kernel's own, at work"
 
 
 def test_open_devices_are_no_use_by_the_kernel(machine: Machine, drivers: dict[str, Path], crew: Crew) -> None:

@@ -10,12 +10,11 @@ from typing import Any
 
 import pytest
 
-from installer import config as shape
-from installer import paths
-from installer.host import chroot, module_search, record, rpm
+from installer.host import chroot, kmod, record, rpm
 from installer.sources import build
+from runtime import driver_config
 from tests import tools
-from tests.installer import incidents, layouts, machines, modulefiles, settings
+from tests.installer import homes, incidents, layouts, machines, modulefiles, settings
 from tests.installer.incidents import Crew, Users
 from tests.installer.machines import Machine
 
@@ -91,10 +90,10 @@ def test_nobody_is_evicted_for_a_change_that_cannot_succeed(
 
 def test_what_is_in_the_way_gives_lease_and_announcement_back(machine: Machine, crew: Crew) -> None:
     machine.pin("hisi_sec2")
-    machine.host.write(paths.KAE.changing, "{}")
+    machine.host.write(homes.KAE.changing, "{}")
 
     assert crew.job().settle().state == "Blocked"
-    assert not machine.host.path(paths.KAE.changing).exists()
+    assert not machine.host.path(homes.KAE.changing).exists()
 
 
 def test_a_change_that_was_begun_ends_whatever_is_in_its_way(machine: Machine, newer: Path, crew: Crew) -> None:
@@ -216,7 +215,7 @@ def test_the_real_depmod_takes_a_copy_elsewhere_where_one_obstructs(lines: str, 
     command = [depmod, "-C", str(tmp_path / "etc/depmod.d"), "-b", str(tmp_path), machines.KERNEL]
     subprocess.run(command, check=True, capture_output=True)
     taken = (base / "modules.dep").read_text().partition(":")[0]
-    rivals = module_search.rivals(chroot.Host(tmp_path), machines.KERNEL, ("hisi_zip",), "updates/kae")
+    rivals = kmod.rivals(chroot.Host(tmp_path, homes.KAE), machines.KERNEL, ("hisi_zip",), "updates/kae")
 
     assert bool(rivals) == (taken != "updates/kae/hisi_zip.ko")
 
@@ -273,7 +272,7 @@ def test_a_driver_of_others_of_which_a_kind_is_dead_is_not_ready_and_stays(stran
 
     assert (shown.state, shown.ready) == ("Blocked", False)
     assert shown.reason == (
-        "A driver that others installed serves no hpre device, although the host has some; INSTALL_POLICY is"
+        "A driver that others installed serves no hpre device, although the host has some; the install policy is"
         " IfNotPresent, so it stays as it is."
     )
     assert (settings.versions(stranger), len(stranger.entries())) == ({"2.0.0"}, 4)
@@ -288,7 +287,7 @@ def test_a_kind_that_only_the_kernel_is_to_use_is_not_dead(stranger: Machine, im
     stranger.unload()
     stranger.let_die("hisi_hpre")
     stranger.load()
-    asked = settings.config().module_parameters | {"hisi_hpre": {"uacce_mode": 0}}
+    asked = settings.config().parameters | {"hisi_hpre": {"uacce_mode": 0}}
 
     assert settings.installed(stranger, image, module_parameters=asked).state == "Foreign"
 
@@ -303,7 +302,8 @@ def test_a_driver_that_only_the_kernel_uses_is_present_where_the_policy_says_so(
 
     assert (shown.state, shown.reason) == (
         "Foreign",
-        "Others have loaded hisi_hpre, hisi_sec2, hisi_zip; INSTALL_POLICY is IfNotPresent, so they stay as they are.",
+        "Others have loaded hisi_hpre, hisi_sec2, hisi_zip; the install policy is IfNotPresent, so they stay as they"
+        " are.",
     )
     assert settings.versions(stranger) == {"2.0.0"}
     assert settings.installed(stranger, image).state == "Ready"
@@ -339,7 +339,7 @@ def rpm_at_work(machine: Machine) -> Iterator[int]:
 
 
 def test_a_change_of_packages_waits_for_rpm_before_evictions(machine: Machine, image: Path) -> None:
-    source = shape.Source(packages=shape.Packages(names=("kae-driver",)))
+    source = driver_config.Source(packages=driver_config.Packages(names=("kae-driver",)))
     with rpm_at_work(machine) as pid:
         assert barred(machine, image, source=source) == (
             f"The change waits for process {pid} (dnf), which holds the lock of the host's rpm database.",
@@ -351,7 +351,7 @@ def test_a_change_of_packages_waits_for_rpm_before_evictions(machine: Machine, i
 @pytest.mark.parametrize("folder", ["updates/site", "extra/site"])
 def test_copies_of_modules_that_no_package_owns_obstruct_packages(folder: str, machine: Machine, image: Path) -> None:
     machine.add_driver("1.9.9", folder)
-    source = shape.Source(packages=shape.Packages(names=("kae-driver",)))
+    source = driver_config.Source(packages=driver_config.Packages(names=("kae-driver",)))
 
     (said,) = barred(machine, image, source=source)
 
@@ -460,6 +460,6 @@ def test_a_package_with_other_modules_stays(stranger: Machine, image: Path, monk
     brought.append("/lib/modules/5.10/extra/hns3.ko.xz")
 
     assert barred(stranger, image, install_policy="Always") == (
-        "Package bundle-1-1.aarch64, which INSTALL_POLICY Always would erase, holds other modules, too (hns3): replace"
-        " it by a package without the accelerators' driver, or set IfNotPresent.",
+        "Package bundle-1-1.aarch64, which the install policy Always would erase, holds other modules, too (hns3):"
+        " replace it by a package without the accelerators' driver, or set IfNotPresent.",
     )

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from installer import config
 from installer.report import report
+from runtime import driver_config
 from tests.installer import settings
 from tests.installer.machines import Machine
 
-PACKAGES = config.Source(packages=config.Packages(names=("kae-driver-2.0.1-1",)))
+PACKAGES = driver_config.Source(packages=driver_config.Packages(names=("kae-driver-2.0.1-1",)))
 
 
 def told(machine: Machine, image: Path, **changes: Any) -> list[str]:
@@ -36,7 +36,7 @@ def told(machine: Machine, image: Path, **changes: Any) -> list[str]:
     ids=["prebuilt", "build", "packages", "inTree"],
 )
 def test_an_installed_kernel_that_may_have_no_driver_is_named(
-    machine: Machine, image: Path, source: config.Source, lacking: str | None
+    machine: Machine, image: Path, source: driver_config.Source, lacking: str | None
 ) -> None:
     machine.add_kernel(settings.OTHER_KERNEL)
 
@@ -58,7 +58,7 @@ def test_a_kernel_that_has_all_it_needs_is_not_named(machine: Machine, image: Pa
     assert told(machine, image, source=settings.BUILD) == []
 
 
-@pytest.mark.parametrize("changes", [{"state": "Absent"}, {"kernels": config.Kernels(pattern="oe2203")}])
+@pytest.mark.parametrize("changes", [{"state": "Absent"}, {"kernels": driver_config.Kernels(pattern="oe2203")}])
 def test_a_kernel_of_another_pool_is_not_named(machine: Machine, image: Path, changes: dict[str, Any]) -> None:
     machine.add_kernel(settings.OTHER_KERNEL)
 

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from installer import config, paths
 from installer.change import transaction
 from installer.decide import verification
 from installer.host import host_state, record
-from tests.installer import incidents, layouts, machines, modulefiles, settings, stacks
+from runtime import driver_config
+from tests.installer import homes, incidents, layouts, machines, modulefiles, settings, stacks
 from tests.installer.incidents import Crew, Job, Users
 from tests.installer.machines import Machine
 
@@ -42,8 +42,8 @@ def test_modules_of_a_payload_are_loaded_with_their_parameters(machine: Machine,
     assert text(machine, "/etc/modprobe.d/kae-simple-kmod-simple_procfs_kmod.conf") == (
         "options simple_procfs_kmod number=7\n"
     )
-    assert not machine.host.path(paths.Own("simple-kmod").changing).exists()
-    assert not machine.host.path(paths.KAE.record).exists()
+    assert not machine.host.path(homes.own("simple-kmod").changing).exists()
+    assert not machine.host.path(homes.KAE.record).exists()
 
 
 def contents(machine: Machine) -> dict[str, str]:
@@ -133,7 +133,7 @@ def test_the_host_s_zstd_unpacks_modules_and_without_it_they_are_refused(machine
     program = machine.root / "usr/bin/zstd"
     program.write_text('#!/bin/sh\nexec /usr/bin/zstd "$1" "$2" "$3" "$4" "$FAKE_ROOT$5" "$6" "$FAKE_ROOT$7"\n')
     program.chmod(0o755)
-    machine.host.write(paths.Own("simple-kmod").retry, "")
+    machine.host.write(homes.own("simple-kmod").retry, "")
     assert settings.installed(machine, image, **stacks.KMOD).ready
     assert settings.versions(machine) == {"1.0"}
 
@@ -151,7 +151,7 @@ def test_a_damaged_file_disturbs_nothing(machine: Machine, tmp_path: Path) -> No
 def test_parameters_are_numbers_texts_and_switches(machine: Machine, tmp_path: Path) -> None:
     keys = {"range": "number:0:0:9:1", "flag": "quick:N", "text": "mode:slow", "parm": "secret:not shown (int)"}
     files = {"simple-kmod.ko": stacks.module("simple_kmod", "1.0", **keys)}
-    wanted: dict[str, dict[str, config.Parameter]] = {
+    wanted: dict[str, dict[str, driver_config.Parameter]] = {
         "simple_kmod": {"number": 3, "quick": True, "mode": "fast and loud", "secret": 5}
     }
     changes = stacks.KMOD | {"modules": ("simple_kmod",), "module_parameters": wanted}
@@ -290,8 +290,7 @@ def test_a_folder_of_others_in_place_of_the_files_is_refused(machine: Machine, t
 
     assert shown.state == "Failed"
     assert shown.reason.startswith(
-        "'/opt/onload' on the host holds what the driver of recipe onload did not put there"
-        " (onload/usr/lib64/libonload.so): move it elsewhere"
+        "'/opt/onload' on the host holds what we did not put there (onload/usr/lib64/libonload.so): move it elsewhere"
     )
     assert machine.loaded() == {}
 
@@ -410,7 +409,8 @@ def test_a_driver_of_others_stays_unless_the_policy_says_always(machine: Machine
 
     assert (kept.state, kept.reason) == (
         "Foreign",
-        "Others have loaded simple_kmod, simple_procfs_kmod; installPolicy is IfNotPresent, so they stay as they are.",
+        "Others have loaded simple_kmod, simple_procfs_kmod; the install policy is IfNotPresent, so they stay as they"
+        " are.",
     )
     assert settings.installed(machine, image, **stacks.KMOD | {"install_policy": "Always"}).ready
     assert settings.versions(machine) == {"1.0"}
@@ -471,8 +471,8 @@ def test_after_a_kill_the_next_installer_ends_the_change(
     assert shown.ready, shown.reason
     assert settings.versions(machine) == ({"8.2"} if wanted == "Present" else {None})
     assert (machine.root / "opt/onload").exists() is (wanted == "Present")
-    assert not machine.host.path(paths.Own("onload").blocked).exists()
-    assert not machine.host.path(paths.Own("onload").changing).exists()
+    assert not machine.host.path(homes.own("onload").blocked).exists()
+    assert not machine.host.path(homes.own("onload").changing).exists()
 
 
 def test_a_driver_that_crashes_the_host_is_not_tried_again(machine: Machine, tmp_path: Path) -> None:

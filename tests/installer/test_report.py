@@ -11,10 +11,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from installer import config
 from installer.decide import change_steps, decision, desired, verification
 from installer.host import host_state, kmod, pci, record
 from installer.report import report
+from runtime import driver_config
 from tests import project
 from tests.installer import podresources, settings
 from tests.installer.machines import Machine
@@ -60,9 +60,10 @@ def upgrade(folder: Path) -> Iterator[report.Report]:
     """A new version, while a pod and a process hold devices."""
     machine, _ = installed(folder)
     machine.hold(4711, "hisi_zip-4", comm="gzip")
+    drain = driver_config.Drain(timeout_seconds=300)
     with podresources.serving(machine.root) as kubelet:
-        kubelet.give("shop/checkout-7c9f", "nginx", settings.kind("hpre").resource, A, B)
-        yield reported(machine, machine.image("2.0.2"), driver_version="2.0.2", drain=config.Drain(timeout_seconds=300))
+        kubelet.give("shop/checkout-7c9f", "nginx", settings.RESOURCE, A, B)
+        yield reported(machine, machine.image("2.0.2"), driver_version="2.0.2", drain=drain)
 
 
 def foreign(folder: Path) -> Iterator[report.Report]:
@@ -86,7 +87,7 @@ def other_kernel(folder: Path) -> Iterator[report.Report]:
     machine, image = installed(folder)
     machine.add_kernel(settings.OTHER_KERNEL)
     machine.reboot(settings.OTHER_KERNEL)
-    yield reported(machine, image, pool="oe2203sp4", kernels=config.Kernels(pattern=r"^5\.10\."))
+    yield reported(machine, image, pool="oe2203sp4", kernels=driver_config.Kernels(pattern=r"^5\.10\."))
 
 
 def absent(folder: Path) -> Iterator[report.Report]:
@@ -200,7 +201,7 @@ def test_it_says_whom_a_change_disturbs(held: tuple[str, ...], told: str) -> Non
 
 
 def test_it_says_that_nobody_is_evicted_where_drain_is_not_enabled() -> None:
-    found = of(settings.current(), "process 7 (gzip)", drain=config.Drain(enabled=False, timeout_seconds=60))
+    found = of(settings.current(), "process 7 (gzip)", drain=driver_config.Drain(enabled=False, timeout_seconds=60))
 
     assert "no pod is evicted; the installer waits for all of them, at most 60 s." in fact(found, "Next")
 
@@ -246,7 +247,7 @@ def test_a_try_of_another_wish_or_boot_or_long_ago_is_told_and_holds_up_nothing(
 @pytest.mark.parametrize(
     ("known", "told"),
     [
-        (record.Record(change=record.Change()), "a change was begun and did not end; before it: none installed by KAE"),
+        (record.Record(change=record.Change()), "a change was begun and did not end; before it: none installed by us"),
         (
             record.Record(installed=settings.driver(), since=SINCE, change=record.Change(kept=settings.driver())),
             f"a change was begun and did not end; before it: 2.0.1 from prebuilt, installed by us at {SINCE}",
@@ -265,7 +266,7 @@ def test_it_says_that_the_device_plugin_gives_nobody_a_device() -> None:
 
 
 def test_a_host_without_devices_is_asked_for_licence_and_bios() -> None:
-    assert "\n\nNo KAE device is on the PCI bus: is it licensed, " in report.as_status(
+    assert "\n\nNo device of recipe kae is on the PCI bus: is it licensed, " in report.as_status(
         of(settings.current(functions=()))
     )
 

@@ -10,6 +10,7 @@ import pytest
 from installer import paths
 from installer.change import prepare
 from runtime import errors, files
+from tests.installer import homes
 from tests.installer.incidents import Crew
 from tests.installer.machines import Machine
 
@@ -21,12 +22,12 @@ def test_no_file_gets_a_mode_that_the_announcement_names(machine: Machine, crew:
     shadow.write_text("root:secret")
     shadow.chmod(0)
     modes = {"../etc/shadow": 0o4666}
-    machine.host.write(paths.KAE.changing, json.dumps({"reason": "x", "since": "y", "modes": modes}))
+    machine.host.write(homes.KAE.changing, json.dumps({"reason": "x", "since": "y", "modes": modes}))
 
     shown = crew.job("2.0.1").settle()
 
     assert (shown.state, shadow.stat().st_mode & 0o7777) == ("Ready", 0)
-    assert not machine.host.path(paths.KAE.changing).exists()
+    assert not machine.host.path(homes.KAE.changing).exists()
 
 
 def test_a_link_in_place_of_the_folder_of_links_leads_to_no_removal(
@@ -36,7 +37,7 @@ def test_a_link_in_place_of_the_folder_of_links_leads_to_no_removal(
     other = machine.host.path("/etc/other")
     other.mkdir()
     (other / "passwd").write_text("x")
-    links = machine.host.path(paths.KAE.links)
+    links = machine.host.path(homes.KAE.links)
     links.parent.mkdir(parents=True, exist_ok=True)
     links.symlink_to("../../etc/other")
 
@@ -64,9 +65,9 @@ def test_a_link_planted_at_the_last_moment_is_not_written_through(
 
     with pytest.raises(errors.Failure, match="File exists"):
         if copied:
-            machine.host.copy(Path(__file__), paths.KAE.changing)
+            machine.host.copy(Path(__file__), homes.KAE.changing)
         else:
-            machine.host.write(paths.KAE.changing, "{}")
+            machine.host.write(homes.KAE.changing, "{}")
 
     assert victim.read_text() == "whole"
 

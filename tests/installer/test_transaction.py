@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from installer import paths
 from installer.host import record
-from tests.installer import incidents, modulefiles, settings
+from tests.installer import homes, incidents, modulefiles, settings
 from tests.installer.incidents import Crew, Users
 from tests.installer.machines import Machine
 from tests.kube.apiserver import ApiServer
@@ -59,7 +58,7 @@ def test_of_a_link_among_the_modules_of_others_the_store_keeps_the_file(machine:
     shown = crew.job("2.0.1", install_policy="Always").settle()
 
     assert shown.state == "Ready", shown.reason
-    (kept,) = machine.host.path(paths.KAE.drivers).glob("kept-*/modules/hisi_zip.ko")
+    (kept,) = machine.host.path(homes.KAE.drivers).glob("kept-*/modules/hisi_zip.ko")
     assert (kept.is_symlink(), kept.read_bytes()) == (False, file.read_bytes())
 
 
@@ -131,9 +130,9 @@ def test_absent_takes_our_driver_away_with_all_its_traces(machine: Machine, bare
 
     shown = crew.job("2.0.1", state="Absent").settle()
 
-    assert (shown.state, shown.reason) == ("Ready", "No driver of KAE is installed, as the policy asks.")
+    assert (shown.state, shown.reason) == ("Ready", "No driver of recipe kae is installed, as the policy asks.")
     assert (machine.loaded(), files(machine), machine.vfs(incidents.HPRE)) == ({}, files(bare), ())
-    assert not machine.host.path(paths.KAE.changing).exists()
+    assert not machine.host.path(homes.KAE.changing).exists()
 
 
 def test_absent_stays_ready_when_a_boot_loads_the_kernels_own_modules(machine: Machine, crew: Crew) -> None:
@@ -227,8 +226,8 @@ def test_files_are_on_disk_before_the_next_step(machine: Machine, crew: Crew, mo
 
     job.settle()
 
-    place = f"/usr{paths.KAE.modules(machine.kernel)}"
+    place = f"/usr{homes.KAE.modules(machine.kernel)}"
     assert synced["block-autoload"] == ["/etc/modprobe.d/.kae-unproved.conf.new", "/etc/modprobe.d"]
     assert synced["place-modules"][:2] == [f"{place}/.hisi_hpre.ko.new", place]
     assert f"/usr/lib/modules/{machine.kernel}/modules.dep" in synced["index-modules"]
-    assert {f"{paths.KAE.drivers}/.new/modules/hisi_zip.ko", paths.KAE.drivers}.issubset(synced["store-driver"])
+    assert {f"{homes.KAE.drivers}/.new/modules/hisi_zip.ko", homes.KAE.drivers}.issubset(synced["store-driver"])

@@ -9,10 +9,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from installer import paths
 from installer.host import record
 from runtime import clocks
-from tests.installer import crashes, incidents, machines, settings
+from tests.installer import crashes, homes, incidents, machines, settings
 from tests.installer.incidents import Crew, Job, Users
 from tests.installer.machines import Machine
 from tests.installer.settings import Boot
@@ -202,7 +201,7 @@ def test_what_disturbed_in_vain_is_tried_again_after(how: str, machine: Machine,
     if how == "a boot":
         machine.reboot()
     elif how == "retry":
-        machine.host.write(paths.KAE.retry, "")
+        machine.host.write(homes.KAE.retry, "")
     wish: dict[str, Any] = {"sriov": {"zip": 1}} if how == "a new wish" else {}
     job = in_vain if how == "retry" else crew.job(**wish)
 
@@ -215,8 +214,8 @@ def test_what_disturbed_in_vain_is_tried_again_after(how: str, machine: Machine,
 @pytest.mark.usefixtures("boot")
 @pytest.mark.usefixtures("installed")
 def test_a_retry_that_a_healthy_host_does_not_need_ends_no_later_pause(machine: Machine, image: Path) -> None:
-    machine.host.write(paths.KAE.retry, "")
+    machine.host.write(homes.KAE.retry, "")
 
     settings.installer(machine, image).settle()
 
-    assert not machine.host.path(paths.KAE.retry).exists()
+    assert not machine.host.path(homes.KAE.retry).exists()

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from installer import config, paths
 from installer.host import record
-from tests.installer import crashes, incidents, settings
+from runtime import driver_config
+from tests.installer import crashes, homes, incidents, settings
 from tests.installer.incidents import Crew, Job, Users
 from tests.installer.machines import Machine
 from tests.installer.settings import Boot
@@ -33,7 +33,7 @@ def test_users_are_spared_a_repair_that_nobody_asked_for(
         "Parameter pf_q_num of module hisi_zip is 64, not 256. The config has not changed, so no pod is evicted for"
         " the repair, which waits until no device is held: pod shop/checkout (container nginx: 0000:79:00.0)."
     )
-    assert (server.state.requests, machine.host.path(paths.KAE.changing).exists()) == ([], False)
+    assert (server.state.requests, machine.host.path(homes.KAE.changing).exists()) == ([], False)
     users.kubelet.remove(POD)
     assert settings.installer(machine, image).settle().state == "Ready"
 
@@ -43,7 +43,7 @@ def test_users_are_spared_a_repair_that_nobody_asked_for(
 def test_users_are_spared_also_after_a_look_that_saw_no_fault(
     since: str, machine: Machine, image: Path, server: ApiServer
 ) -> None:
-    changes = {"drain": config.Drain(timeout_seconds=7)} if since != "a boot" else {}
+    changes = {"drain": driver_config.Drain(timeout_seconds=7)} if since != "a boot" else {}
     if since == "a boot":
         machine.reboot()
     settings.installed(machine, image, **changes)
@@ -69,7 +69,7 @@ def test_a_host_that_waits_for_another_pool_gives_its_lease_back(
 ) -> None:
     record.update(machine.host, lease=settings.MINE, change=record.Change() if unfinished else None)
     server.put_lease(settings.MINE, holderIdentity="kp920-1")
-    made = settings.installer(machine, image, server.kubeconfig, kernels=config.Kernels(pattern="^6"))
+    made = settings.installer(machine, image, server.kubeconfig, kernels=driver_config.Kernels(pattern="^6"))
     made.settle()
     held = record.read(machine.host).lease
     boot.now_s += 600
@@ -106,7 +106,7 @@ def test_a_failed_host_keeps_its_turn_when_a_later_try_ends_early(
     elif again == "a user who stays":
         machine.hold(4711, "hisi_hpre-0", comm="nginx")
     else:
-        machine.host.write(f"{paths.LIBRARIES}/strange", "")
+        machine.host.write(f"{homes.LIBRARIES}/strange", "")
     for _ in range(4):
         boot.now_s += 7300
         failed.settle()

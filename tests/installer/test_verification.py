@@ -168,7 +168,7 @@ def test_one_of_two_devices_without_entry_is_no_fault_unless_it_had_one() -> Non
 
 def test_devices_that_serve_the_kernel_alone_need_no_entry() -> None:
     functions = with_function(HPRE, "hpre", entry=None)
-    asked = settings.config().module_parameters | {"hisi_hpre": {"uacce_mode": 0}}
+    asked = settings.config().parameters | {"hisi_hpre": {"uacce_mode": 0}}
     loaded = but_for("hisi_hpre", parameters={"uacce_mode": "0"})
     options = desired.options(settings.config()) | {"hisi_hpre": "options hisi_hpre uacce_mode=0\n"}
 

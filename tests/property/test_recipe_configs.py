@@ -2,7 +2,7 @@
 
 import json
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +10,7 @@ import pytest
 import yaml
 
 from compiler import diagnostics, pipeline
-from device_plugin import config as plugin_config
-from installer import config as driver_config
-from runtime import errors, shapes
+from runtime import device_plugin_config, driver_config, errors, shapes
 from tests import builders, effort
 
 EACH = 40
@@ -169,10 +167,7 @@ class Made:
 SOURCES = (["prebuilt"], ["inTree", "build"], ["build"])
 ENV = {"type": "object", "additionalProperties": {"type": "string"}, "maxProperties": 8}
 PROFILES = {"type": "object", "additionalProperties": ENV, "maxProperties": 8}
-SHAPES: dict[str, Callable[[Path], Any]] = {
-    "driver": lambda file: shapes.load(file, driver_config.Config),
-    "device-plugin": lambda file: shapes.load(file, plugin_config.Config),
-}
+SHAPES: dict[str, Any] = {"driver": driver_config.Config, "device-plugin": device_plugin_config.Config}
 
 
 def compiled(made: Made) -> dict[str, str] | None:
@@ -207,7 +202,7 @@ def test_no_program_refuses_what_the_compiler_accepts(batch: int, tmp_path: Path
         for program, text in configs(compiled(made) or {}):
             (tmp_path / "config.json").write_text(text, "utf-8")
             try:
-                SHAPES[program](tmp_path / "config.json")
+                shapes.load(tmp_path / "config.json", SHAPES[program])
             except errors.ConfigError as error:
                 pytest.fail(f"seed {seed}: {error}\n{json.dumps([made.recipe, made.policy], indent=1)}")
             read += 1

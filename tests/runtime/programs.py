@@ -5,13 +5,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from compiler.model import config as compiled
-from compiler.model import watcher as documents
+from compiler.fleet import clusters
 from compiler.rendering import program_configs
-from device_plugin import config as device_plugin_config
-from installer import config as installer_config
+from runtime import device_plugin_config, driver_config, watcher_config
 from tests import builders, mutations
-from watcher import config as watcher_config
 
 Data = dict[str, Any]
 
@@ -21,7 +18,7 @@ class Program:
     """A program's config, as its schema and its decoder understand it."""
 
     name: str
-    language: mutations.Language[Any]
+    language: mutations.Language
     fulls: Sequence[tuple[Data, mutations.Position]]
     """Configs that have every field together; each is changed below its position."""
     values: Sequence[Any]
@@ -44,10 +41,13 @@ class Program:
     def objects(self) -> Iterator[tuple[Data, Data, mutations.Position]]:
         """Yield each object of a definition of the schema: the definition, the object's config and its position."""
         schema = self.language.schema
+        root = [(schema, [()])] if "properties" in schema else []
         definitions = [(schema["$defs"][name], positions) for name, positions in self.definitions.items()]
-        for (definition, positions), (full, _) in itertools.product([(schema, [()]), *definitions], self.fulls):
-            known = set(mutations.positions(full))
-            yield from ((definition, full, position) for position in positions if position in known)
+        for (definition, positions), (full, _) in itertools.product([*root, *definitions], self.fulls):
+            of_class = definition["properties"].get("class", {}).get("const")
+            for position in set(positions).intersection(mutations.positions(full)):
+                if of_class in (None, mutations.at(full, position).get("class")):
+                    yield definition, full, position
 
 
 _VALUES: tuple[Any, ...] = (
@@ -89,63 +89,51 @@ _PLUGIN_POLICIES: tuple[dict[str, Any], ...] = (
 
 def _plugins() -> Iterator[str]:
     for spec in _PLUGIN_POLICIES:
-        yield program_configs.device_plugin(builders.policy("tls", **spec), cluster_name="east")
+        policy = builders.policy("tls", **spec)
+        if policy.plugin is not None:
+            yield program_configs.device_plugin(builders.cluster(), policy, policy.plugin)
 
 
-PLUGIN: Data = {
-    "version": 1,
-    "cluster": "east",
-    "policy": "tls",
-    "vendor": "19e5",
-    "kinds": [
-        {"name": "hpre", "resource": "openfuyao.com/kae.hpre", "pf": "a258", "vf": "a259", "module": "hisi_hpre"},
-        {
-            "name": "zip",
-            "resource": "openfuyao.com/kae.zip.vfio",
-            "pf": "a250",
-            "vf": "a251",
-            "module": "hisi_zip",
-            "mode": "vfio",
-        },
-    ],
-    "sharing": {"hpre": 1, "zip": 2},
-    "allocationPolicy": "Balanced",
-    "inject": {
-        "maskSysfs": True,
-        "libraries": False,
-        "librariesPath": "/usr/local/lib",
-        "opensslConf": "3.0",
-        "opensslSettings": {"KAE_CMD_ENABLE_SM4": "0"},
-        "env": {"KAE_LOG_LEVEL": "debug"},
-        "mounts": {"/etc/kae": "/etc/kae-of-the-host"},
-    },
-    "deviceNodes": {"mode": "0660", "group": 994},
-    "metrics": {"port": 9510},
-}
-"""A config of KAE with every field."""
 _INJECT: Data = {
     "nodes": [{"path": "/dev/onload*", "as": "/dev/", "permissions": "rwm", "optional": True}],
     "mounts": [
-        {"path": "/opt/onload/usr/lib64/libonload*.so*", "as": "/usr/lib64/", "readOnly": False, "optional": True}
+        {
+            "path": "/opt/onload/usr/lib64/libonload*.so*",
+            "as": "/usr/lib64/",
+            "readOnly": False,
+            "optional": True,
+            "checked": True,
+        }
     ],
     "env": {"EF_POLL_USEC": "100000"},
     "preload": ["/usr/lib64/libonload.so"],
     "files": [{"name": "onload-conf", "as": "/etc/onload.conf", "text": "fast = 1\n"}],
+    "libraries": {"path": "/usr/local/lib"},
+    "openssl": {"conf": "3.0", "settings": {"KAE_CMD_ENABLE_SM4": "0"}},
 }
 
-PLUGIN_OF_RECIPE: Data = {
-    "version": 1,
+PLUGIN: Data = {
+    "version": 2,
     "cluster": "east",
     "policy": "desk",
     "recipe": "onload",
+    "home": {
+        "state": "/var/lib/kae/recipes/onload",
+        "run": "/run/kae/recipes/onload",
+        "prefix": "kae-onload",
+        "tree": ".kae.onload~",
+        "options": "kae-onload-",
+        "files": "/opt/onload",
+    },
     "kinds": [
         {"name": "sfc", "vendor": "1924", "devices": ["0b03"], "virtual": ["1b03"], "classes": ["0200"]},
-        {"name": "qat", "vendor": "8086", "devices": ["4940"]},
+        {"name": "qat", "vendor": "8086", "devices": ["4940"], "module": "qat_4xxx"},
     ],
     "resources": [
         {
             "name": "amd.com/onload",
             "class": "token",
+            "socket": "onload",
             "count": 40,
             "shares": 1,
             "requires": ["/dev/onload"],
@@ -154,6 +142,7 @@ PLUGIN_OF_RECIPE: Data = {
         {
             "name": "example.com/npu",
             "class": "char",
+            "socket": "npu",
             "groups": [
                 {
                     "paths": [
@@ -166,18 +155,36 @@ PLUGIN_OF_RECIPE: Data = {
             "requires": [],
             "inject": {},
         },
-        {"name": "example.com/vf", "class": "vfio", "kind": "sfc", "requires": [], "inject": {}},
-        {"name": "example.com/qat", "class": "uacce", "kind": "qat", "shares": 2, "requires": ["/x"], "inject": {}},
+        {
+            "name": "example.com/vf",
+            "class": "vfio",
+            "socket": "",
+            "kind": "sfc",
+            "shares": 1,
+            "requires": [],
+            "inject": {},
+        },
+        {
+            "name": "example.com/qat",
+            "class": "uacce",
+            "socket": "qat",
+            "kind": "qat",
+            "shares": 2,
+            "requires": ["/x"],
+            "inject": {},
+            "maskSysfs": True,
+            "deviceNodes": {"mode": "0660", "group": 994},
+        },
     ],
     "allocationPolicy": "Packed",
     "metrics": {"port": 9510},
 }
-"""A config of a recipe with every field."""
+"""A config with every field of each object."""
 
 DEVICE_PLUGIN = Program(
     name="device-plugin",
     language=mutations.Language("device-plugin-config", device_plugin_config.Config),
-    fulls=((PLUGIN, ()), (PLUGIN_OF_RECIPE, ())),
+    fulls=((PLUGIN, ()),),
     values=(
         *_VALUES,
         *(128, 129, 1000, 1001, 10000, 10001, ["/dev/x"], ["x"]),
@@ -188,26 +195,28 @@ DEVICE_PLUGIN = Program(
     keys=("x", "", "mask_sysfs", "Version"),
     nullable=(
         ("metrics",),
-        ("deviceNodes",),
-        ("deviceNodes", "group"),
-        ("kinds", 1, "mode"),
-        *(("inject", name) for name in ("librariesPath", "opensslConf", "opensslSettings", "env", "mounts")),
+        ("resources", 3, "deviceNodes"),
+        ("resources", 3, "deviceNodes", "group"),
+        *(("resources", 0, "inject", name) for name in ("libraries", "openssl")),
+        *(("resources", 0, "inject", *place) for place in (("libraries", "path"), ("openssl", "conf"))),
         *(("resources", 0, "inject", part, 0, "as") for part in ("nodes", "mounts")),
         ("resources", 1, "groups", 0, "paths", 0, "as"),
     ),
-    integers=(("version",), ("sharing", "hpre"), ("metrics", "port")),
+    integers=(("version",), ("resources", 0, "shares"), ("metrics", "port")),
     definitions={
-        "Inject": [("inject",)],
+        "Home": [("home",)],
+        "Inject": [("resources", 0, "inject")],
         "Kind": [("kinds", 0), ("kinds", 1)],
         "MetricsEndpoint": [("metrics",)],
-        "DeviceNodes": [("deviceNodes",)],
-        "TokenResource": [("resources", 0)],
-        "CharResource": [("resources", 1)],
-        "VfioResource": [("resources", 2)],
-        "UacceResource": [("resources", 3)],
+        "DeviceNodes": [("resources", 3, "deviceNodes")],
+        "Libraries": [("resources", 0, "inject", "libraries")],
+        "OpenSsl": [("resources", 0, "inject", "openssl")],
+        "Token": [("resources", 0)],
+        "Char": [("resources", 1)],
+        "Vfio": [("resources", 2)],
+        "Uacce": [("resources", 3)],
         "DeviceGroup": [("resources", 1, "groups", 0)],
         "GroupPath": [("resources", 1, "groups", 0, "paths", 0)],
-        "ResourceInject": [("resources", 0, "inject")],
         "InjectedNode": [("resources", 0, "inject", "nodes", 0)],
         "InjectedMount": [("resources", 0, "inject", "mounts", 0)],
         "InjectedFile": [("resources", 0, "inject", "files", 0)],
@@ -224,6 +233,8 @@ DEVICE_PLUGIN = Program(
 _DRIVER_POLICIES: tuple[dict[str, Any], ...] = (
     {},
     {"driver": {"version": "2.0.1", "source": {"packages": {"names": ["kae-driver-${DRIVER_VERSION}"]}}}},
+    {"driver": {"source": {"packages": {"names": ["kae"], "repositories": ["file:///opt/rpm"], "gpgCheck": False}}}},
+    *({"driver": {"source": {name: {}}}} for name in ("build", "prebuilt")),
     {
         "operator": {"enabledSEC": True, "enabledZIP": True},
         "driver": {
@@ -254,77 +265,73 @@ _DRIVER_POLICIES: tuple[dict[str, Any], ...] = (
 
 def configs_of_driver(spec: Data) -> Iterator[str]:
     """Yield the config of each pool of a policy."""
-    itself = compiled.DaemonSetRef(namespace="kae", name="kae-driver-tls")
     (division,) = builders.view([builders.policy("tls", **spec)])[0].divisions
     for pool in division.pools:
-        yield program_configs.driver(division.policy, pool, cluster_name="east", daemonset=itself, leases=("a", "b"))
+        yield program_configs.driver(
+            builders.cluster(), division.policy, pool, daemon_set="kae-driver-tls", leases=("a", "b")
+        )
 
 
 def _drivers() -> Iterator[str]:
     return itertools.chain.from_iterable(map(configs_of_driver, _DRIVER_POLICIES))
 
 
-DRIVER: Data = {
-    "version": 1,
+SOURCES: Mapping[str, Data] = {
+    "build": {"repositories": ["file:///opt/rpm"], "credentialsSecret": "kae-mirror"},
+    "packages": {
+        "names": ["kae-driver-${DRIVER_VERSION}"],
+        "repositories": ["https://mirror.example.com/kae", "file:///opt/kae"],
+        "credentialsSecret": "kae-mirror",
+        "gpgCheck": False,
+    },
+    "prebuilt": {},
+    "inTree": {},
+}
+DRIVER_OF_RECIPE: Data = {
+    "version": 2,
+    "class": "none",
     "cluster": "east",
-    "policy": "tls",
-    "pool": "tls",
-    "vendor": "19e5",
+    "policy": "desk",
+    "pool": "desk",
+    "recipe": "onload",
+    "home": PLUGIN["home"],
     "kinds": PLUGIN["kinds"],
-    "daemonSet": {"namespace": "kae-operator", "name": "kae-driver-tls"},
+    "daemonSet": {"namespace": "kae-operator", "name": "onload-driver-desk"},
     "state": "Present",
     "driverVersion": "2.0.1",
     "installPolicy": "IfNotPresent",
-    "presentWhen": "Loaded",
     "enabledCleanup": False,
     "kernels": {"pattern": r"^5\.10\.", "unless": [r"sp1\."]},
-    "source": {
-        "packages": {
-            "names": ["kae-driver-${DRIVER_VERSION}"],
-            "repositories": ["https://mirror.example.com/kae", "file:///opt/kae"],
-            "credentialsSecret": "kae-mirror",
-            "gpgCheck": False,
-        }
-    },
-    "modules": ["uacce", "hisi_qm", "hisi_hpre"],
-    "moduleParameters": {"hisi_hpre": {"uacce_mode": 2, "pf_q_num": 256}},
-    "sriov": {"hpre": 63},
-    "deviceNodes": {"mode": "0660", "group": 994},
-    "drain": {"enabled": True, "timeoutSeconds": 300},
-    "leases": {"namespace": "kae-operator", "names": ["kae-driver-tls-0"]},
-    "metrics": {"port": 9511},
-}
-"""A config of KAE with every field."""
-
-_OF_KAE = ("vendor", "presentWhen", "deviceNodes")
-DRIVER_OF_RECIPE: Data = {key: value for key, value in DRIVER.items() if key not in _OF_KAE} | {
-    "recipe": "onload",
-    "class": "none",
-    "kinds": [{"name": "sfc", "vendor": "1924", "devices": ["0b03"], "virtual": ["1b03"], "classes": ["0200"]}],
-    "source": {"prebuilt": {}},
-    "sriov": {},
-    "modules": ["sfc", "onload"],
-    "moduleParameters": {"onload": {"flag": True, "text": "a b", "number": 7}},
-    "moduleRules": {"sfc": {"replaces": ["sfc"], "network": True}},
+    "source": {"packages": SOURCES["packages"]},
+    "modules": [
+        {"name": "sfc", "parameters": {"flag": True, "text": "a b", "number": 7}},
+        {"name": "onload", "replaces": ["onload"], "network": True},
+    ],
     "leftOut": ["sfc_char"],
+    "above": ["sfc_vfio"],
+    "related": ["sfc_ptp"],
     "networkForce": True,
     "payloads": [{"name": "user", "paths": ["/opt/onload"]}],
     "nodes": ["/dev/onload"],
     "files": [{"from": "/opt/onload", "to": "/opt/onload"}],
     "resources": ["amd.com/onload"],
+    "drain": {"enabled": True, "timeoutSeconds": 300},
+    "leases": {"namespace": "kae-operator", "names": ["onload-driver-desk-1"]},
+    "metrics": {"port": 9511},
 }
-"""A config of a recipe with every field."""
+"""A config of a driver of the class none with every field."""
 
-SOURCES: Mapping[str, Data] = {
-    "build": {"repositories": ["file:///opt/rpm"], "credentialsSecret": "kae-mirror"},
-    "packages": DRIVER["source"]["packages"],
-    "prebuilt": {},
-    "inTree": {},
+DRIVER: Data = DRIVER_OF_RECIPE | {
+    "class": "uacce",
+    "presentWhen": "Loaded",
+    "sriov": {"sfc": 63},
+    "deviceNodes": {"mode": "0660", "group": 994},
 }
+"""A config of a driver of the class uacce with every field."""
 
 INSTALLER = Program(
     name="installer",
-    language=mutations.Language("driver-config", installer_config.Config),
+    language=mutations.Language("driver-config", driver_config.Config),
     fulls=(
         (DRIVER, ()),
         (DRIVER_OF_RECIPE, ()),
@@ -342,34 +349,35 @@ INSTALLER = Program(
     nullable=(
         ("kernels",),
         ("metrics",),
-        ("presentWhen",),
         ("deviceNodes", "group"),
-        ("kinds", 1, "mode"),
         *(("source", name, "credentialsSecret") for name in ("packages", "build")),
     ),
     integers=(
         ("version",),
-        ("sriov", "hpre"),
+        ("sriov", "sfc"),
         ("metrics", "port"),
         ("drain", "timeoutSeconds"),
         ("deviceNodes", "group"),
     ),
     definitions={
-        "BuildSource": [("source", "build")],
-        "DaemonSetRef": [("daemonSet",)],
+        "Build": [("source", "build")],
+        "DaemonSet": [("daemonSet",)],
         "DeviceNodes": [("deviceNodes",)],
         "Drain": [("drain",)],
-        "InTreeSource": [("source", "inTree")],
+        "InTree": [("source", "inTree")],
         "Kernels": [("kernels",)],
         "HostFiles": [("files", 0)],
         "Kind": [("kinds", 0), ("kinds", 1)],
-        "Lease": [("leases",)],
+        "Home": [("home",)],
+        "Leases": [("leases",)],
         "MetricsEndpoint": [("metrics",)],
-        "ModuleRule": [("moduleRules", "sfc")],
-        "PackagesSource": [("source", "packages")],
+        "Module": [("modules", 0), ("modules", 1)],
+        "Packages": [("source", "packages")],
         "Payload": [("payloads", 0)],
-        "PrebuiltSource": [("source", "prebuilt")],
+        "Plain": [()],
+        "Prebuilt": [("source", "prebuilt")],
         "Source": [("source",)],
+        "Uacce": [()],
     },
     written=_drivers,
     file="daemonset-kae-driver-*.yaml",
@@ -400,7 +408,7 @@ _WATCHERS: tuple[dict[str, Any], ...] = (
 
 def config_of_watcher(spec: Data, port: int | None = None) -> str:
     """Return the config of a cluster's watcher."""
-    repository = documents.WatcherRepository(url=URLS[0])
+    repository = clusters.WatcherRepository(url=URLS[0], branch="main", path="inventory")
     return program_configs.watcher(builders.cluster("east", watcher=spec), repository, port)
 
 
@@ -409,7 +417,7 @@ def _watchers() -> Iterator[str]:
 
 
 FULL_WATCHER: Data = {
-    "version": 1,
+    "version": 2,
     "cluster": "east",
     "repository": {"url": "https://git.example.com/fleet.git", "branch": "fleet/main", "path": "inventory"},
     "intervalSeconds": 600,
@@ -442,7 +450,7 @@ WATCHER = Program(
     keys=("x", "", "interval_seconds", "Version", "secretName"),
     nullable=(("signing",), ("metrics",)),
     integers=(("version",), ("quietSeconds",), ("intervalSeconds",), ("metrics", "port")),
-    definitions={"Author": [("author",)], "MetricsEndpoint": [("metrics",)], "WatcherRepository": [("repository",)]},
+    definitions={"Author": [("author",)], "MetricsEndpoint": [("metrics",)], "Repository": [("repository",)]},
     written=_watchers,
     file="deployment-kae-watcher.yaml",
 )

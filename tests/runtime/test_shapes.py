@@ -14,7 +14,7 @@ class Kind(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Versioned(shapes.Shape, frozen=True, kw_only=True):
-    version: Literal[1] = 1
+    version: Literal[2] = 2
     known: int = 0
 
 
@@ -58,13 +58,13 @@ def test_a_wrong_config_is_named_with_place_and_what_was_expected(tmp_path: Path
 @pytest.mark.parametrize("rest", ["", ', "known": 1', ', "known": "text"', ', "aNewField": {}'])
 def test_a_config_of_a_newer_version_is_refused_as_newer_whatever_else_is_in_it(tmp_path: Path, rest: str) -> None:
     file = tmp_path / "config.json"
-    file.write_text(f'{{"version": 2{rest}}}')
+    file.write_text(f'{{"version": 3{rest}}}')
 
     with pytest.raises(errors.ConfigError) as caught:
         shapes.load(file, Versioned)
 
     assert str(caught.value) == (
-        f"The config '{file}' has version 2, and this program reads version 1: a newer kae compiled it: give the "
+        f"The config '{file}' has version 3, and this program reads version 2: a newer kae compiled it: give the "
         "program the image of that release, or compile with the release of this one."
     )
 

@@ -17,4 +17,4 @@ def test_a_program_says_its_version_and_that_of_its_configs(
     with pytest.raises(SystemExit) as caught:
         importlib.import_module(f"{package}.cli").main(["--version"])
 
-    assert (caught.value.code, capsys.readouterr().out) == (0, f"{program} 7.8.9 (config version 1)\n")
+    assert (caught.value.code, capsys.readouterr().out) == (0, f"{program} 7.8.9 (config version 2)\n")

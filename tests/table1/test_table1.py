@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from compiler import diagnostics, pipeline
-from compiler.migrate import drafts, operator_options, operator_values
+from compiler.migrate import drafts, operator_values
 from tests import builders
 
 TABLE: tuple[tuple[str, Any], ...] = (
@@ -73,7 +73,7 @@ def imported(options: dict[str, Any]) -> tuple[str, list[diagnostics.Diagnostic]
     """Return the documents that `kae import` prints for these options, and its findings."""
     values = builders.document(nested(options), "values.json")
     objects, notes = operator_values.translated([values], drafts.Names(cluster="east"), builders.judge())
-    return operator_values.text(objects), notes
+    return drafts.text(objects), notes
 
 
 def compiled(options: dict[str, Any], engine: str = "none") -> Objects:
@@ -152,7 +152,7 @@ def test_every_row_is_tried_and_is_an_option_that_import_knows() -> None:
     options = [option for option, _ in TABLE]
 
     assert [option for option, *_ in ROWS] == options
-    assert {tuple(option.split(".")) for option in options} <= operator_options.OPTIONS.keys()
+    assert {tuple(option.split(".")) for option in options} <= operator_values.OPTIONS.keys()
 
 
 @pytest.mark.parametrize(("option", "value", "beginnings"), ROWS, ids=[option for option, *_ in ROWS])
@@ -234,7 +234,7 @@ def test_the_kinds_of_devices_that_are_enabled_are_offered(options: dict[str, bo
 
     for path in (DRIVER, DEVICE_PLUGIN):
         assert kinds(objects[path]) == {f"openfuyao.com/kae.{kind}.present" for kind in offered}
-    resources = [kind["resource"] for kind in config(objects[DEVICE_PLUGIN])["kinds"]]
+    resources = [resource["name"] for resource in config(objects[DEVICE_PLUGIN])["resources"]]
     assert resources == [f"openfuyao.com/kae.{kind}" for kind in offered]
 
 
@@ -318,7 +318,7 @@ def test_each_row_of_table_1_says_where_the_option_goes(repository_root: Path) -
 
     assert list(rows) == [option for option, _ in TABLE]
     for option, here in rows.items():
-        known = operator_options.OPTIONS[tuple(option.split("."))]
+        known = operator_values.OPTIONS[tuple(option.split("."))]
         if known.kind is None:
             assert here.startswith("nothing: ")
         else:

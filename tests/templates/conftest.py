@@ -26,5 +26,5 @@ def rendered(templates: Mapping[str, str]) -> nfd.Rendered:
 
 @pytest.fixture(scope="module")
 def device_rules(templates: Mapping[str, str]) -> Any:
-    (manifest,) = node_feature_rules.of_cluster(builders.cluster(), ())
+    (manifest,) = node_feature_rules.of_plan(builders.view([])[0])
     return template_rendering.renderer(templates)(manifest)

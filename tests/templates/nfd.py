@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from compiler.fleet import pods
 from compiler.rendering import cluster_values, ir
 from compiler.rendering import templates as template_rendering
 
@@ -17,7 +18,7 @@ def rendered(templates: Mapping[str, str]) -> Rendered:
     renders = template_rendering.renderer(templates)
 
     def objects(
-        minor: int, tolerations: tuple[ir.Toleration, ...] = (), worker_tolerations: tuple[ir.Toleration, ...] = ()
+        minor: int, tolerations: tuple[pods.Toleration, ...] = (), worker_tolerations: tuple[pods.Toleration, ...] = ()
     ) -> dict[str, Any]:
         value = cluster_values.Nfd(
             namespace=NAMESPACE,

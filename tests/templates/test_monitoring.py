@@ -21,6 +21,8 @@ MONITORING = ir.Monitoring(
     cluster="east",
     scraped=(DRIVER, PLUGIN, ir.MetricsPort(name="kae-driver", policy="storage")),
     watcher=True,
+    recipes="kae",
+    whose="KAE ",
 )
 ALL = ("podmonitor-kae", "prometheusrule-kae", "configmap-kae-dashboard")
 METRIC = re.compile(r"\bkae_[a-z_]+")

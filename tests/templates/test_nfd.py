@@ -7,8 +7,8 @@ from typing import Any
 import kubernetes_validate
 import pytest
 
-from compiler import devices
-from compiler.rendering import ir
+from compiler import kae
+from compiler.fleet import pods
 from tests.property import nfd_rules
 from tests.templates.nfd import NAMESPACE, Rendered
 
@@ -187,7 +187,7 @@ def test_every_object_says_whose_it_is_and_selectors_hold_names_alone(rendered: 
 
 
 def test_the_schemas_of_the_oldest_and_the_newest_kubernetes_accept_all(rendered: Rendered) -> None:
-    toleration = (ir.Toleration(key="dedicated", operator="Exists", effect="NoExecute", tolerationSeconds=5),)
+    toleration = (pods.Toleration(key="dedicated", operator="Exists", effect="NoExecute", tolerationSeconds=5),)
     distinct = {
         json.dumps(item, sort_keys=True): item
         for minor in MINORS
@@ -236,13 +236,13 @@ def test_a_guest_with_virtual_functions_alone_gets_no_label_about_physical_ones(
     }
 
 
-@pytest.mark.parametrize("kind", devices.KINDS, ids=lambda kind: kind.name)
-def test_the_labels_of_a_kind_are_the_ones_that_selectors_read(device_rules: Any, kind: devices.Kind) -> None:
-    found = labels_of(device_rules, [(devices.VENDOR, kind.pf), (devices.VENDOR, kind.vf)])
+@pytest.mark.parametrize("kind", kae.KINDS, ids=lambda kind: kind.name)
+def test_the_labels_of_a_kind_are_the_ones_that_selectors_read(device_rules: Any, kind: kae.Kind) -> None:
+    found = labels_of(device_rules, [(kae.VENDOR, kind.pf), (kae.VENDOR, kind.vf)])
 
     assert found == {
-        devices.KAE.present: "true",
-        kind.present: "true",
+        kae.RECIPE.present: "true",
+        f"{kind.resource}.present": "true",
         f"{kind.resource}.pf": "1",
         f"{kind.resource}.vf": "1",
     }

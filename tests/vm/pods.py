@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import PurePosixPath
 from typing import Any
 
+from runtime import driver_config
+from tests.installer import settings
 from tests.vm import host
 
 NAMESPACE = "kae-operator"
@@ -17,30 +19,12 @@ _NUMBERS = itertools.count(1)
 _CONTAINER = "setpriv --bounding-set=-all,+sys_chroot --no-new-privs chroot"
 """Runs a program of an image with no other capability."""
 
-_BASE = {
-    "version": 1,
-    "cluster": "lab",
-    "kinds": [],
-    "class": "none",
-    "state": "Present",
-    "installPolicy": "Always",
-    "enabledCleanup": False,
-    "source": {"prebuilt": {}},
-    "drain": {"enabled": True, "timeoutSeconds": 5},
-}
 
-
-def config(recipe: str, version: str, **fields: Any) -> dict[str, Any]:
-    daemon_set = {"namespace": NAMESPACE, "name": f"{recipe}-driver-lab"}
-    leases = {"namespace": NAMESPACE, "names": [f"{recipe}-driver-lab-1"]}
-    named = {"recipe": recipe, "policy": "lab", "pool": "lab", "daemonSet": daemon_set, "leases": leases}
-    return {**_BASE, **named, "driverVersion": version, **fields}
-
-
-def simple(version: str, **fields: Any) -> dict[str, Any]:
-    modules = {"modules": SIMPLE, "payloads": [{"name": "modules", "paths": ["/opt/lib/modules"]}]}
-    parameters = {"simple_procfs_kmod": {"number": 7}}
-    return config("simple-kmod", version, **modules, moduleParameters=parameters, **fields)
+def config(recipe: Mapping[str, Any], version: str, **fields: Any) -> dict[str, Any]:
+    """Return the config of a recipe of `stacks`, with these fields of `settings.config`."""
+    stated = {"install_policy": "Always", "driver_version": version, "drain": driver_config.Drain(timeout_seconds=5)}
+    written: dict[str, Any] = json.loads(settings.text(settings.config(**{**recipe, **stated, **fields})))
+    return written
 
 
 @contextlib.contextmanager

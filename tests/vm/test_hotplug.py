@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from runtime import shapes
+from tests.installer import homes
 from tests.vm import conftest, host, machine
 
 ADDRESS = "0000:01:00.0"
@@ -13,14 +15,14 @@ SLOT = ("-device", "pcie-root-port,id=slot0,chassis=1", "-device", "pvpanic-pci,
 RESOURCE = "openfuyao.com/kae.zip"
 
 CONFIG = {
+    "version": shapes.VERSION,
     "cluster": "east",
     "policy": "tls",
-    "vendor": "1b36",
-    "kinds": [{"name": "zip", "resource": RESOURCE, "module": "hisi_zip", "pf": "0011", "vf": "ffff"}],
-    "sharing": {"zip": 1},
+    "recipe": "kae",
+    "home": shapes.stated(homes.KAE.home),
+    "kinds": [{"name": "zip", "vendor": "1b36", "devices": ["0011"], "virtual": ["ffff"], "module": "hisi_zip"}],
+    "resources": [{"class": "uacce", "name": RESOURCE, "socket": "zip", "kind": "zip", "inject": {"openssl": {}}}],
     "allocationPolicy": "Balanced",
-    "inject": {"libraries": False, "maskSysfs": True},
-    "version": 1,
 }
 """Of the device of QEMU that hisi_zip knows."""
 

@@ -17,7 +17,7 @@ from installer.host import chroot
 from installer.sources import build
 from tests import tools
 from tests.images import inputs, kaesource, stores
-from tests.installer import settings
+from tests.installer import homes, settings
 from tests.vm import artifacts, conftest, host, kernels
 
 ENGINES = ("hisi_hpre", "hisi_sec2", "hisi_zip")
@@ -38,7 +38,7 @@ def image(parts: artifacts.Artifacts, tmp_path_factory: pytest.TempPathFactory) 
 @pytest.fixture
 def compiled(parts: artifacts.Artifacts, image: Path, tmp_path: Path) -> Path:
     """The image's source, as the installer compiles it for the guest's kernel, in the place of the image's modules."""
-    root = chroot.Host(_host_with_headers(tmp_path / "host", parts.release))
+    root = chroot.Host(_host_with_headers(tmp_path / "host", parts.release), homes.KAE)
     wanted = settings.config(source=settings.BUILD)
     assert wanted.source.build is not None
     context = sources.Context(host=root, image=image, settings=wanted, kernel=parts.release)
@@ -71,8 +71,9 @@ def booted(boot: conftest.Boot, image: Path, folder: Path) -> host.Host:
 
 
 def install(machine: host.Host, uacce_mode: int) -> host.Said:
-    parameters = {name: {"uacce_mode": uacce_mode, "pf_q_num": 256} for name in ENGINES}
-    wanted = host.config() | {"driverVersion": kaesource.VERSION, "moduleParameters": parameters}
+    told, config = {"parameters": {"uacce_mode": uacce_mode, "pf_q_num": 256}}, host.config()
+    modules = [module | (told if module["name"] in ENGINES else {}) for module in config["modules"]]
+    wanted = config | {"driverVersion": kaesource.VERSION, "modules": modules}
     machine.guest.write(host.CONFIG, json.dumps(wanted))
     installer = machine.begin(IMAGE)
     said = installer.wait_for_rest()

@@ -6,12 +6,14 @@ from typing import Any
 
 import pytest
 
+from runtime import driver_config
+from tests.installer import settings, stacks
 from tests.kube import apiserver
 from tests.vm import artifacts, host, pods
 from tests.vm.pods import SIMPLE
 
 ONLOAD = ("sfc", "onload")
-LEASE = "onload-driver-lab-1"
+LEASE = settings.MINE
 PARAMETERS = {"cplane_server_params": "-K -l", "quiet": True, "stacks": 4}
 
 CARRY_TRAFFIC = (
@@ -25,7 +27,7 @@ CARRY_TRAFFIC = (
 
 def install_simple(on: host.Host, version: str, kernel: str = "", **fields: Any) -> host.Said:
     image = f"simple-kmod-{version}-{kernel or on.guest.release}"
-    with pods.running(on, pods.simple(version, **fields), {"modules": image}) as installer:
+    with pods.running(on, pods.config(stacks.KMOD, version, **fields), {"modules": image}) as installer:
         return installer.wait_for_rest()
 
 
@@ -41,11 +43,8 @@ def other_kernel(parts: artifacts.Artifacts) -> str:
 
 
 def onload(version: str, **fields: Any) -> dict[str, Any]:
-    payloads = [{"name": "modules", "paths": ["/opt/lib/modules"]}, {"name": "user", "paths": ["/opt/onload"]}]
-    brought = {"modules": ONLOAD, "payloads": payloads, "files": [{"from": "/opt/onload", "to": "/opt/onload"}]}
-    proved = {"nodes": ["/dev/onload", "/dev/onload_epoll"], "resources": ["amd.com/onload"]}
-    rules = {"moduleRules": {"sfc": {"replaces": ["sfc"], "network": True}}, "moduleParameters": {"onload": PARAMETERS}}
-    return pods.config("onload", version, **brought, **proved, **rules, **fields)
+    nodes = ("/dev/onload", "/dev/onload_epoll")
+    return pods.config(stacks.ONLOAD, version, nodes=nodes, module_parameters={"onload": PARAMETERS}, **fields)
 
 
 def onload_images(on: host.Host, version: str) -> dict[str, str]:
@@ -193,7 +192,7 @@ def test_a_swap_waits_under_its_lease_for_the_process_that_has_a_device_open(
 ) -> None:
     have_onload(shared, "8.1")
     unit = shared.open("onload")
-    wanted = onload("8.2", drain={"enabled": True, "timeoutSeconds": 300})
+    wanted = onload("8.2", drain=driver_config.Drain(timeout_seconds=300))
 
     with pods.running(shared, wanted, onload_images(shared, "8.2"), "--kubeconfig /etc/kae/kubeconfig") as installer:
         installer.wait_for_step("drain-devices")

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests import tools
+from tests.installer import stacks
 from tests.vm import artifacts, conftest, host, kernels, kmod_images, pods
 from tests.vm.pods import SIMPLE
 
@@ -59,5 +60,5 @@ def test_the_installer_brings_the_modules_of_the_source_to_two_kernels(
 
 def install(machine: host.Host, version: str, **fields: str) -> host.Said:
     image = f"{IMAGES}/simple-kmod-{version}-{machine.guest.release}"
-    with pods.running(machine, pods.simple(version, **fields), {"modules": image}) as installer:
+    with pods.running(machine, pods.config(stacks.KMOD, version, **fields), {"modules": image}) as installer:
         return installer.wait_for_rest()

@@ -6,13 +6,13 @@ import random
 import time
 from typing import Any
 
-from compiler import devices
+from compiler import kae
 from tests.watcher import api, fleet, forkserver
 
 _LEAST, _MOST = 8, 12
 """Nodes: never so few that a loss would wait for a person."""
 
-_LABEL = f"{devices.KINDS[0].resource}.pf"
+_LABEL = f"{kae.KINDS[0].resource}.pf"
 
 
 class Cluster:

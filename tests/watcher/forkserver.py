@@ -17,11 +17,11 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 
-from compiler.kube import client, credentials, node_watch, reader
+from compiler.kube import client, credentials, reader
 from runtime import shapes
 from watcher import cli, loop
 
@@ -32,7 +32,7 @@ _HURRY: tuple[tuple[Any, str, object], ...] = (
     (loop, "_FORGOTTEN_S", 0.1),
     (loop, "_WATCH_S", 1),
     (client, "_BUSY_PAUSES_S", (0.05, 0.05)),
-    (node_watch, "MARGIN_S", 0.3),
+    (reader, "MARGIN_S", 0.3),
     (reader, "PAGE", 3),
 )
 """Pauses and a page size for ten nodes that change all the time."""
@@ -43,8 +43,6 @@ _CLIENT = ("client", "client.exceptions", "config", "config.incluster_config", "
 _PR_SET_CHILD_SUBREAPER = 36  # prctl(2)
 _CLOCK = struct.Struct("d")
 _WAIT_S = 20
-
-T = TypeVar("T", bound=msgspec.Struct)
 
 
 class ForkServer:
@@ -173,7 +171,7 @@ def hurry(clock: Path) -> None:
         setattr(module, name, value)
     load = shapes.load
 
-    def hurried(path: Path, shape: type[T]) -> T:
+    def hurried(path: Path, shape: Any) -> Any:
         changes = {"quiet": QUIET_S, "removal_quiet": REMOVAL_S, "interval": INTERVAL_S, "min_commit": COMMIT_S}
         return msgspec.structs.replace(load(path, shape), **{f"{name}_seconds": s for name, s in changes.items()})
 

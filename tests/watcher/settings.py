@@ -8,6 +8,7 @@ from typing import Any
 def config(folder: Path, url: str, **changes: Any) -> Path:
     """Writes a config of cluster east that waits for nothing, with these fields changed, as a config names them."""
     stated: dict[str, Any] = {
+        "version": 2,
         "cluster": "east",
         "repository": {"url": url},
         "intervalSeconds": 600,

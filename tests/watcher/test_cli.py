@@ -26,7 +26,7 @@ from watcher import cli, loop
 
 ROOT = Path(__file__).parents[2]
 HANG_S = 600
-BEGINS = "kae-watcher of no release (config version 1) begins."
+BEGINS = "kae-watcher of no release (config version 2) begins."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

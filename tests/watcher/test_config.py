@@ -7,9 +7,9 @@ import jsonschema
 import msgspec
 import pytest
 
+from runtime import watcher_config as config
 from tests import mutations
 from tests.runtime.programs import FULL_WATCHER, URLS, WATCHER
-from watcher import config
 
 ROOT = Path(__file__).parents[2]
 

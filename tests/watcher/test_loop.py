@@ -13,8 +13,9 @@ import pytest
 from compiler.inventory import canonical_form, reduction, snapshot
 from compiler.kube import client
 from runtime import errors
+from runtime import watcher_config as config
 from tests.watcher import fleet, remotes, settings
-from watcher import config, loop, nodes
+from watcher import loop, nodes
 from watcher.git import repository
 
 QUIET_S, REMOVAL_S, INTERVAL_S, COMMIT_S = 10, 600, 600, 300

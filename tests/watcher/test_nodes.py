@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from compiler import devices, errors
+from compiler import errors, kae
 from compiler.inventory import reduction
-from compiler.kube import client, node_watch, reader
+from compiler.kube import client, reader
 from tests import builders
 from tests.watcher import api
 from watcher import nodes
@@ -68,7 +68,7 @@ def test_heartbeats_pool_labels_and_labels_that_are_not_kept_wake_nobody(server:
     server.put(*(node(name) for name in names))
     followed = follow(server, "feature.node.kubernetes.io/")
     server.state.requests.clear()
-    server.put(*(node(name, **{f"{devices.POOL_PREFIX}tls": "true", "team": "x"}) for name in names))
+    server.put(*(node(name, **{f"{kae.RECIPE.pool_prefix}tls": "true", "team": "x"}) for name in names))
 
     assert followed.changed(1) == set()
     assert len(server.state.requests) == 1
@@ -86,14 +86,14 @@ def test_a_broken_watch_is_repeated_and_no_change_is_missed(server: api.Api, mon
     server.put(node("a"), node("b"))
     followed = follow(server)
     server.put(node("a", x="1"), node("b", x="1"))
-    real, lines = node_watch.Watch._event, iter(range(100))
+    real, lines = reader.Watch._event, iter(range(100))
 
-    def event(self: node_watch.Watch, line: bytes) -> node_watch.Event:
+    def event(self: reader.Watch, line: bytes) -> reader.Event:
         if next(lines) == 1:
             raise client.Unreachable("the connection is reset.")
         return real(self, line)
 
-    monkeypatch.setattr(node_watch.Watch, "_event", event)
+    monkeypatch.setattr(reader.Watch, "_event", event)
     with pytest.raises(client.Unreachable):
         followed.changed(1)
 
@@ -104,7 +104,7 @@ def test_a_broken_watch_is_repeated_and_no_change_is_missed(server: api.Api, mon
 def test_an_event_without_name_is_none(server: api.Api, monkeypatch: pytest.MonkeyPatch, node: dict[str, Any]) -> None:
     followed = follow(server)
     line = json.dumps({"type": "ADDED", "object": node}).encode()
-    monkeypatch.setattr(node_watch.Watch, "_lines", lambda *_: [line])
+    monkeypatch.setattr(reader.Watch, "_lines", lambda *_: [line])
 
     with pytest.raises(client.Unreachable, match="does not send watch events"):
         followed.changed(1)

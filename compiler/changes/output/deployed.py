@@ -11,12 +11,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+import msgspec
+
 from compiler import names
 from compiler.changes.output.pool_rules import PoolRules
-from compiler.fleet import selectors
+from compiler.fleet import pods, selectors
 from compiler.formats import yaml_text
-from compiler.model import base
-from compiler.output import conflict, diff, index_file, tree
+from compiler.output import diff, index_file, tree
 from compiler.output.index_file import Owner
 
 Object = Mapping[str, Any]
@@ -32,7 +33,7 @@ class DaemonSet:
     workload: index_file.Workload
     image: str
     terms: tuple[selectors.Term, ...]
-    tolerations: tuple[base.Toleration, ...]
+    tolerations: tuple[pods.Toleration, ...]
     cleans_up: bool
     """True when its installers remove the driver once it is deleted (driver.enabledCleanup)."""
     kinds: frozenset[str]
@@ -110,7 +111,7 @@ def earlier(seen: diff.Observed, compiled: tree.Tree, objects: Mapping[str, Obje
         return ()
     # What one side alone records, the other has removed by a compile that was accepted, and git has deleted the file.
     removed = frozenset(seen.sides[0].files) ^ frozenset(seen.sides[-1].files)
-    is_one = len(seen.sides) == 1 and not any(map(conflict.is_marked, seen.files.values()))
+    is_one = len(seen.sides) == 1 and not any(map(index_file.is_marked, seen.files.values()))
     return tuple(_side(seen, number, removed, compiled.contents(), objects) for number in ((0,) if is_one else (0, -1)))
 
 
@@ -134,7 +135,7 @@ def _side(
         if content is not None and texts.get(path) == content:
             found[path] = objects[path]
             continue
-        data = None if content is None else _object(conflict.sides(content)[number], path)
+        data = None if content is None else _object(index_file.sides(content)[number], path)
         if data is not None:
             found[path] = data
         is_known = data is not None and path not in untold
@@ -190,15 +191,15 @@ def _daemon_set(workload: index_file.Workload, data: Object) -> DaemonSet:
         workload=workload,
         image=pod["containers"][0]["image"],
         terms=tuple(_term(term["matchExpressions"]) for term in affinity["nodeSelectorTerms"]),
-        tolerations=tuple(base.Toleration.model_validate(item) for item in pod.get("tolerations", ())),
+        tolerations=msgspec.convert(pod.get("tolerations", ()), tuple[pods.Toleration, ...]),
         cleans_up=config.get("enabledCleanup") is True,
         kinds=frozenset(_kinds(config)),
     )
 
 
 def _kinds(config: Mapping[str, Any]) -> Iterator[str]:
-    for item in config.get("resources", config.get("kinds", ())):
-        yield item["name"] if isinstance(item, Mapping) else str(item)
+    # The name of a socket is the short one that people gave a resource, if they did.
+    yield from (item.get("socket", item["name"]) for item in config.get("resources", ()) if isinstance(item, Mapping))
 
 
 def _term(expressions: Iterable[Mapping[str, Any]]) -> selectors.Term:

@@ -11,7 +11,6 @@ from typing import Literal
 
 from compiler.changes.output import deployed, placement, pool_rules
 from compiler.inventory import snapshot
-from compiler.model import driver as drivers
 from compiler.output import index_file
 from compiler.output.index_file import Owner
 from compiler.planning import images, plan, pools
@@ -71,7 +70,7 @@ class Thaw:
 def losses(before: deployed.Deployed, after: deployed.Deployed, planned: plan.Plan) -> Iterator[Loss]:
     """Yield the losses of each policy that has DaemonSets in the earlier output."""
     components: tuple[Component, ...] = ("driver", "device-plugin")
-    plans = {one.recipe.name: one for one in planned.every}
+    plans = {one.recipe.name: one for one in planned.recipes}
     for component in components:
         kept = set(after.owners(component, absent=True))
         for owner in before.owners(component):
@@ -105,7 +104,7 @@ def losses(before: deployed.Deployed, after: deployed.Deployed, planned: plan.Pl
 
 def thaws(before: deployed.Deployed, after: deployed.Deployed, planned: plan.Plan) -> Iterator[Thaw]:
     """Yield the nodes that leave a frozen group with the version of their driver, unless its entry was edited."""
-    policies = {division.policy.name for division in planned.all_divisions}
+    policies = {division.policy.name for division in planned.divisions}
     images = _images(planned)
     known = {node.name: node for node in planned.inventory.nodes}
     now = after.index.frozen or ()
@@ -134,10 +133,10 @@ def wave_losses(
 ) -> Iterator[tuple[str, str, tuple[str, ...]]]:
     """Yield policy, wave and nodes where nodes leave a wave because the inventory does not have them any more."""
     known = {node.name for node in planned.inventory.nodes}
-    for division in planned.all_divisions:
+    for division in planned.divisions:
         policy, rules = division.policy.name, _pool_rules(before, division.policy.name)
         for group in division.groups if rules else ():
-            if isinstance(group.declared, drivers.Wave) and rules is not None:
+            if group.sort == "wave" and rules is not None:
                 gone = rules.members(policy, group.name) - _listed(after, policy, group.name) - known
                 if gone:
                     yield policy, group.name, tuple(sorted(gone))
@@ -173,7 +172,7 @@ def _images(planned: plan.Plan) -> dict[str, str]:
     """Return the image of the driver that each node keeps or gets."""
     return {
         name: decision.driver.image
-        for decision in planned.all_decisions
+        for decision in planned.decisions
         if decision.driver.image is not None and decision.pool is not None
         if decision.pool.driver.state == "Present"
         for name in decision.names
@@ -220,7 +219,7 @@ def _version(image: str) -> str:
     return images.unqualified(image).partition(":")[2]
 
 
-def _serving(planned: plan.Plan, component: Component) -> dict[str, str]:
+def _serving(planned: plan.RecipePlan, component: Component) -> dict[str, str]:
     """Return the policy whose DaemonSet serves each node, by the plan."""
     return {
         name: decision.policy.name
@@ -231,7 +230,7 @@ def _serving(planned: plan.Plan, component: Component) -> dict[str, str]:
     }
 
 
-def _absent(planned: plan.Plan) -> frozenset[str]:
+def _absent(planned: plan.RecipePlan) -> frozenset[str]:
     """Return the nodes on which the driver's installer removes the driver."""
     return frozenset(
         name

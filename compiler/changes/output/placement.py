@@ -18,8 +18,10 @@ def alike(nodes: Iterable[snapshot.Node], daemon_sets: Iterable[deployed.DaemonS
 def alike_in(planned: plan.Plan, daemon_sets: Iterable[deployed.DaemonSet]) -> list[assignment.Alike]:
     """Return the nodes of a plan that none of the DaemonSets distinguishes together, as `alike` does."""
     daemon_sets = tuple(daemon_sets)
-    if _keys(daemon_sets) <= planned.compared:
-        return [decision.nodes for decision in planned.decisions]
+    keys = _keys(daemon_sets)
+    for one in planned.recipes:
+        if keys <= one.compared:
+            return [decision.nodes for decision in one.decisions]
     return alike(planned.inventory.nodes, daemon_sets)
 
 

@@ -67,7 +67,7 @@ def _declarations(decision: plan.Decision | None) -> Iterator[documents.Path]:
     if decision is None or decision.division is None:
         return
     group = decision.division.group(decision.node.name)
-    if group is not None and group.path:
-        yield group.path
-    mapping = decision.pool.kernels.mapping if decision.pool and decision.pool.kernels else None
-    yield from (path for path, declared in decision.division.policy.mappings if declared is mapping)
+    if group is not None and group.declared is not None:
+        yield group.declared.path
+    if decision.pool is not None and decision.pool.kernels is not None:
+        yield decision.pool.kernels.mapping.path

@@ -4,23 +4,26 @@ Both sides are plans, which equal the placement by the DaemonSet controller. Nod
 effect; a node to which nothing happens has none.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Literal
+import functools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, get_args
 
-from compiler import devices, recipes
+import msgspec
+
+from compiler import recipes
 from compiler.changes import objects
 from compiler.changes.revisions import causes, intent, pods
 from compiler.diagnostics import Span
-from compiler.model import driver as drivers
 from compiler.planning import images, plan
+from runtime import driver_config
 
 Work = Literal["installs", "swaps", "may-swap", "reloads", "functions", "removes", "leaves", "restarts", "cleared"]
 """The work of a driver installer on a node.
 
 - installs: it comes to a node that had none, and brings a driver.
 - swaps: it replaces the driver by one of another version or source.
-- may-swap: its image is another one of the same version; it replaces the driver if the content differs.
+- may-swap: it replaces the driver if the content of its images differs, or if others installed it.
 - reloads: it loads the modules again, for other parameters or another kind of devices.
 - functions: it makes or removes virtual functions.
 - removes: it removes the driver.
@@ -72,7 +75,7 @@ class Effect:
     """What happens to nodes of a cluster to which the same happens."""
 
     cluster: str
-    recipe: str
+    recipe: recipes.Recipe = field(hash=False)
     nodes: tuple[str, ...]
     before: Placement | None
     """None for nodes that the inventory did not have."""
@@ -105,6 +108,11 @@ class Half:
         return self._serving(0)
 
     @property
+    def config(self) -> driver_config.Config | None:
+        """The config of the installer on the nodes."""
+        return self.driver.config if self.driver else None
+
+    @property
     def device_plugin(self) -> pods.DaemonSet | None:
         """The DaemonSet of the device plugin on the nodes."""
         return self._serving(1)
@@ -116,20 +124,13 @@ class Half:
             return None
         # A group decides over the driver alone.
         group = decision.division.group(decision.node.name) if decision.division and decision.pool else None
-        sorts: dict[type, Literal["frozen", "wave", "rest"]] = {
-            drivers.Frozen: "frozen",
-            drivers.Wave: "wave",
-            type(None): "rest",
-        }
         return Placement(
             policy=decision.policy.name if decision.policy else None,
             pool=decision.pool.name if decision.pool else None,
             group=group.name if group else None,
-            group_sort=next(word for sort, word in sorts.items() if isinstance(group.declared, sort))
-            if group
-            else None,
+            group_sort=group.sort if group else None,
             driver=decision.driver.image,
-            version=self.driver.config["driverVersion"] if self.driver else None,
+            version=self.config.driver_version if self.config else None,
             state=decision.pool.driver.state if decision.pool else None,
             device_plugin=decision.device_plugin.image,
             resources=decision.resources,
@@ -157,34 +158,34 @@ def effects(
 
     `templates` are the workloads with another template, `changed` the documents that differ.
     """
-    recipes = dict.fromkeys(name for side in (before, after) if side for name in side.recipes)
+    own = {one.recipe.name: one.recipe for side in (before, after) if side for one in side.planned.recipes}
     return tuple(
-        effect
-        for name in recipes
-        for effect in _of_recipe(before and before.of_recipe(name), after and after.of_recipe(name), templates, changed)
+        effect for recipe in own.values() for effect in _of_recipe(recipe, (before, after), templates, changed)
     )
 
 
 def _of_recipe(
-    before: pods.Side | None,
-    after: pods.Side | None,
+    recipe: recipes.Recipe,
+    sides: tuple[pods.Side | None, pods.Side | None],
     templates: frozenset[objects.Ref],
     changed: Sequence[intent.DocumentChange],
 ) -> tuple[Effect, ...]:
-    olds, news = _decisions(before), _decisions(after)
+    before, after = sides
+    olds, news = _decisions(before, recipe), _decisions(after, recipe)
     found: dict[Effect, list[str]] = {}
     for (old, new), names in _shared(olds, news).items():
         left = Half(before, None if old is None else olds[old])
         right = Half(after, None if new is None else news[new])
-        effect = _effect(left, right, templates, changed)
+        effect = _effect(recipe, (left, right), templates, changed)
         if effect is not None:
             found.setdefault(effect, []).extend(names)
     made = [replace(effect, nodes=tuple(sorted(names))) for effect, names in found.items()]
     return tuple(sorted(made, key=lambda effect: effect.nodes))
 
 
-def _decisions(side: pods.Side | None) -> Sequence[plan.Decision]:
-    return side.planned.decisions if side else ()
+def _decisions(side: pods.Side | None, recipe: recipes.Recipe) -> Sequence[plan.Decision]:
+    own = side.planned.of_recipe(recipe.name) if side else None
+    return own.decisions if own else ()
 
 
 def _shared(
@@ -202,17 +203,20 @@ def _shared(
 
 
 def _effect(
-    left: Half, right: Half, templates: frozenset[objects.Ref], changed: Sequence[intent.DocumentChange]
+    recipe: recipes.Recipe,
+    halves: tuple[Half, Half],
+    templates: frozenset[objects.Ref],
+    changed: Sequence[intent.DocumentChange],
 ) -> Effect | None:
     """Return what happens to nodes with these decisions; None where nothing does."""
+    left, right = halves
     was, now = left.placement(), right.placement()
     driver = pods.fate(left.driver, right.driver, templates)
     plugin = pods.fate(left.device_plugin, right.device_plugin, templates)
     if was == now and driver is None and plugin is None:
         return None
     side = right.side if right.decision else left.side
-    recipe = side.planned.recipe.name if side else devices.KAE.name
-    if recipe != devices.KAE.name and not any(place and place.policy for place in (was, now)):
+    if not recipe.builtin and not any(place and place.policy for place in (was, now)):
         return None  # A node that comes or goes is told once.
     work, reasons = _work(left, right) if driver else (None, ())
     return Effect(
@@ -225,7 +229,7 @@ def _effect(
         device_plugin_pod=plugin,
         work=work,
         reasons=reasons,
-        images=_exchanged(left, right) if work == "may-swap" and recipe != devices.KAE.name else (),
+        images=_exchanged(left, right) if work == "may-swap" and not recipe.builtin else (),
         drain=_drain(left, right) if work in DISTURBING else None,
         cause=causes.of(left.decision, right.decision, side, changed, is_driver=driver is not None),
     )
@@ -236,67 +240,111 @@ def _work(left: Half, right: Half) -> tuple[Work | None, tuple[str, ...]]:
     if right.side is not None and right.decision is None:
         # Whether the node is still in the cluster, and with it its pods, is unknown.
         return None, ()
-    if left.driver is None or right.driver is None:
+    was, now = left.config, right.config
+    if was is None or now is None:
         return _coming_or_going(left, right)
-    was, now = left.driver.config, right.driver.config
-    if now["state"] == "Absent":
-        return ("cleared", ()) if was["state"] == "Absent" else ("removes", ("state",))
-    if was["state"] == "Absent":
+    if now.state == "Absent":
+        return ("cleared", ()) if was.state == "Absent" else ("removes", ("state",))
+    if was.state == "Absent":
         return "installs", ("state",)
-    replaced = tuple(name for name, part in _CONTENT.items() if part(was) != part(now))
-    if replaced:
-        return "swaps", replaced
-    if reloaded := tuple(_reloaded(was, now, right.kinds)):
-        return "reloads", reloaded
-    if any(
-        was["sriov"].get(kind.name) != now["sriov"].get(kind.name, was["sriov"].get(kind.name)) for kind in right.kinds
-    ):
-        return "functions", ("sriov",)
+    changed: dict[Work, tuple[str, ...]] = {}
+    for work, reason in _changed(was, now, right.kinds):
+        changed[work] = (*changed.get(work, ()), reason)
+    for work in _STRONGEST:
+        if work in changed:
+            return work, changed[work]
     if _images(left) != _images(right):
         return "may-swap", ("image",)
-    if was["installPolicy"] != now["installPolicy"] == "Always":
-        return "may-swap", ("INSTALL_POLICY",)
-    return "restarts", ()
+    if "may-swap" not in changed:
+        return "restarts", ()
+    policy = right.decision.policy if right.decision else None
+    names = {"installPolicy": policy.written.install_policy} if policy else {}
+    return "may-swap", tuple(names.get(reason, reason) for reason in changed["may-swap"][:1])
 
 
-_CONTENT: Mapping[str, Callable[[Mapping[str, Any]], Any]] = {
-    "version": lambda config: config["driverVersion"],
-    "files": lambda config: config.get("files"),
-    # Of a source, installer/decide compares the sort, and installer/sources/packages the names.
-    "source": lambda config: [(sort, value.get("names")) for sort, value in config["source"].items()],
-}
-"""The settings of a config that say which driver it is."""
+_STRONGEST: tuple[Work, ...] = ("swaps", "reloads", "functions")
+"""The work that is done whatever the images are, and whoever installed the driver, the strongest first."""
+
+
+def _changed(
+    was: driver_config.Config, now: driver_config.Config, kinds: Iterable[recipes.Kind]
+) -> Iterator[tuple[Work, str]]:
+    """Yield the work of each changed setting, as the shape of the config tells it, and the setting.
+
+    `kinds` are those of which the nodes have devices.
+    """
+    for setting, work in _working(type(now)):
+        if setting.name == "modules":
+            yield from ((work, reason) for reason in _reloaded(was, now, kinds))
+        elif _differs(setting.name, was, now, kinds):
+            yield work, "version" if setting.name == "driver_version" else setting.encode_name
+
+
+@functools.cache
+def _working(shape: type[driver_config.Driver]) -> tuple[tuple[msgspec.structs.FieldInfo, Work], ...]:
+    """Return the fields of a config that concern a driver that runs, each with its work."""
+    return tuple(
+        (setting, part.extra["work"])
+        for setting in msgspec.structs.fields(shape)
+        for part in get_args(setting.type)
+        if isinstance(part, msgspec.Meta) and part.extra
+    )
+
+
+def _differs(name: str, was: driver_config.Config, now: driver_config.Config, kinds: Iterable[recipes.Kind]) -> bool:
+    """Return whether a setting differs in a way that concerns the driver of the nodes."""
+    old: Any = getattr(was, name, None)
+    new: Any = getattr(now, name)
+    match name:
+        case "source":
+            return bool(_content(old) != _content(new))
+        case "sriov":
+            return any(new.get(kind.name, old.get(kind.name)) != old.get(kind.name) for kind in kinds)
+        case "install_policy":
+            return bool(old != new == "Always")
+        case "present_when":
+            # Less of what others installed counts as a driver; with Always, none of it does.
+            return bool(old != new == "Serving") and was.install_policy == now.install_policy == "IfNotPresent"
+    return bool(old != new)
+
+
+def _content(source: driver_config.Source) -> tuple[str, tuple[str, ...]]:
+    """Return what decides over a driver: installer/decide compares the sort, installer/sources/packages the names."""
+    return source.name, source.packages.names if source.packages else ()
 
 
 def _coming_or_going(left: Half, right: Half) -> tuple[Work | None, tuple[str, ...]]:
     if right.driver is not None:
-        return ("removes", ("state",)) if right.driver.config["state"] == "Absent" else ("installs", ())
-    config = left.driver.config if left.driver else {}
-    if config.get("state") == "Absent":
+        return ("removes", ("state",)) if right.config and right.config.state == "Absent" else ("installs", ())
+    config = left.config
+    if config is None:
+        return "leaves", ()
+    if config.state == "Absent":
         return "cleared", ()
     # An installer that cleans up asks for its own DaemonSet, and stays silent while that is there.
     going = right.side is None or left.driver not in right.side.daemon_sets.values()
-    return ("removes", ("enabledCleanup",)) if config.get("enabledCleanup") and going else ("leaves", ())
+    return ("removes", ("enabledCleanup",)) if config.enabled_cleanup and going else ("leaves", ())
 
 
-def _reloaded(was: Mapping[str, Any], now: Mapping[str, Any], kinds: Iterable[recipes.Kind]) -> Iterator[str]:
-    """Yield the settings for which modules are loaded again: parameters in force, and modules that are new."""
-    present = {kind.module for kind in kinds if isinstance(kind, devices.Kind)}
-    needed = [name for name in now["modules"] if name in present or "recipe" in now]
-    if any(
-        was["moduleParameters"].get(name) != now["moduleParameters"].get(name)
-        for name in needed
-        if name in was["modules"]
-    ):
+def _reloaded(was: driver_config.Config, now: driver_config.Config, kinds: Iterable[recipes.Kind]) -> Iterator[str]:
+    """Yield the settings for which modules are loaded again: parameters in force, and modules that are new.
+
+    A module of a kind is needed where the nodes have devices of the kind.
+    """
+    of_kinds = {kind.module for kind in now.kinds}
+    idle = of_kinds - {kind.module for kind in kinds}
+    needed = [module for module in now.modules if module.name not in idle]
+    earlier = {module.name: module.parameters for module in was.modules}
+    if any(earlier.get(module.name, module.parameters) != module.parameters for module in needed):
         yield "moduleParameters"
-    if any(name not in was["modules"] for name in needed):
-        yield "modules" if "recipe" in now else "operator"
+    if new := {module.name for module in needed if module.name not in earlier}:
+        yield "modules" if new.isdisjoint(of_kinds) else "operator"
 
 
 def _images(half: Half) -> tuple[str, ...]:
     """Return the images that hold the driver without registries and paths: a mirror holds the same content."""
     pool = half.decision.pool if half.decision else None
-    return tuple(map(images.unqualified, (pool.image, *(image for _, image in pool.payloads)))) if pool else ()
+    return tuple(map(images.unqualified, (pool.image, *(image for _, image in pool.images[1:])))) if pool else ()
 
 
 def _exchanged(left: Half, right: Half) -> tuple[str, ...]:
@@ -305,12 +353,13 @@ def _exchanged(left: Half, right: Half) -> tuple[str, ...]:
     return tuple(image for image in _images(right) if image not in was)
 
 
-def _drain(left: Half, right: Half) -> Drain:
-    serving = right.driver or left.driver
-    config: Mapping[str, Any] = serving.config if serving else {}
+def _drain(left: Half, right: Half) -> Drain | None:
+    config = right.config or left.config
+    if config is None:
+        return None
     return Drain(
-        evicts=config["drain"]["enabled"],
-        timeout_seconds=config["drain"]["timeoutSeconds"],
+        evicts=config.drain.enabled,
+        timeout_seconds=config.drain.timeout_seconds,
         most=sum(amount or 0 for _, amount in left.decision.resources) if left.decision else 0,
-        hosts_at_a_time=len(config["leases"]["names"]),
+        hosts_at_a_time=len(config.leases.names),
     )

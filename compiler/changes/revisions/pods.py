@@ -6,12 +6,13 @@ DaemonSet of another name or namespace is another one: the pods of the first are
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Literal
 
 from compiler.changes import objects
 from compiler.fleet import taints
 from compiler.inventory import snapshot
 from compiler.planning import plan
+from runtime import driver_config
 
 Fate = Literal["created", "replaced", "deleted"]
 Served = tuple[str, str, str]
@@ -23,8 +24,8 @@ class DaemonSet:
     """A DaemonSet of the driver or the device plugin."""
 
     ref: objects.Ref
-    config: Mapping[str, Any]
-    """The config of its program."""
+    config: driver_config.Config | None
+    """The config of a driver installer; None for a device plugin."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,22 +37,13 @@ class Side:
     rules: frozenset[str]
     """The recipes whose rules, which label nodes with their devices, the output has."""
 
-    @property
-    def recipes(self) -> tuple[str, ...]:
-        """The recipes of which the cluster has policies, and KAE."""
-        return tuple(one.recipe.name for one in self.planned.every)
-
-    def of_recipe(self, name: str) -> "Side":
-        """Return the side as far as one recipe is concerned."""
-        return replace(self, planned=plan.of_recipe(self.planned, name))
-
     def without_labels(self, lost: frozenset[str]) -> "Side":
         """Return the side after the rules of some recipes have gone: no node has labels by which DaemonSets select."""
-        mended = [_bare(one) if one.recipe.name in lost else one for one in self.planned.every]
-        return replace(self, planned=replace(mended[0], stacks=tuple(mended[1:])))
+        mended = (_bare(one) if one.recipe.name in lost else one for one in self.planned.recipes)
+        return replace(self, planned=replace(self.planned, recipes=tuple(mended)))
 
 
-def _bare(planned: plan.Plan) -> plan.Plan:
+def _bare(planned: plan.RecipePlan) -> plan.RecipePlan:
     gone = plan.Landing(image=None, reason="no rule labels its devices any more")
     bare = (
         replace(decision, pool=None, driver=gone, device_plugin=gone, resources=()) for decision in planned.decisions
@@ -133,7 +125,7 @@ def changes(
 def _on_nodes(side: Side | None) -> dict[tuple[str, objects.Ref], frozenset[str]]:
     """Return the nodes of the pods of each DaemonSet, by its component and itself."""
     found: dict[tuple[str, objects.Ref], set[str]] = {}
-    for decision in side.planned.all_decisions if side else ():
+    for decision in side.planned.decisions if side else ():
         for key in serving(decision):
             if side is not None and key is not None:
                 item = side.daemon_sets[key]
@@ -149,7 +141,7 @@ def _seen(planned: plan.Plan) -> Iterator[str]:
     """Yield the nodes that have a worker of NFD: it tolerates what any policy of the cluster does."""
     tolerations = [
         *planned.cluster.spec.nfd.tolerations,
-        *(given for each in planned.all_divisions for given in each.policy.spec.daemonSets.tolerations),
+        *(given for each in planned.divisions for given in each.policy.pods.tolerations),
     ]
     barred = {
         profile: bool(taints.untolerated(tolerations, profile.taints))

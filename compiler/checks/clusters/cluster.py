@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from compiler import names, repeats, wording
+from compiler import names, recipes, repeats, wording
 from compiler.checks import containers, policy
 from compiler.checks import images as image_checks
 from compiler.diagnostics import Diagnostic
@@ -183,12 +183,14 @@ def watcher(cluster: definitions.Cluster, source: documents.Document) -> Iterato
         yield image_checks.mutable_tag(source, ("spec", "watcher", "image"), spec.image, "the watcher's image")
 
 
-def ignored_labels(policies: Iterable[definitions.Policy], cluster: definitions.Cluster) -> Iterator[Diagnostic]:
+def ignored_labels(
+    policies: Iterable[definitions.Policy], builtin: Iterable[recipes.Recipe], cluster: definitions.Cluster
+) -> Iterator[Diagnostic]:
     """The watcher ignores no label that decides over nodes, and keeps each where it keeps only some."""
     spec = cluster.spec.watcher
     if cluster.source is None or not (spec.ignoreLabels or spec.inventory.labels):
         return
-    deciding = tuple(deciding_labels.of_cluster(policies, cluster.name))
+    deciding = tuple(deciding_labels.of_cluster(policies, builtin, cluster.name))
     for index, pattern in enumerate(spec.ignoreLabels):
         lost = [label for label in deciding if reduction.is_ignored(label.key, pattern)]
         hint = "Remove it, or ignore only labels that no selector uses."

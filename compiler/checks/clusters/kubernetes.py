@@ -65,9 +65,9 @@ def _unstated(planned: plan.Plan, kubelet: int | None, span: Span) -> Iterator[D
 
 def _evicting(planned: plan.Plan) -> Iterator[definitions.Policy]:
     """Yield the policies whose drivers evict pods."""
-    for division in planned.all_divisions:
-        driver = division.policy.spec.driver
-        if driver.enabled and driver.drain.enabled:
+    for division in planned.divisions:
+        driver = division.policy.installed
+        if driver is not None and driver.drain.enabled:
             yield division.policy
 
 

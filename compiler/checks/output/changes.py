@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from compiler import devices, wording
+from compiler import wording
 from compiler.changes.output import losses
 from compiler.changes.output.comparison import Change
 from compiler.diagnostics import Diagnostic, Span
@@ -82,9 +82,10 @@ def left_waves(change: Change) -> Iterator[Diagnostic]:
 
 def disabled_kinds(change: Change) -> Iterator[Diagnostic]:
     """A device plugin keeps the kinds of devices that it offers."""
-    for (recipe, policy), kinds in losses.lost_kinds(change.before, change.after):
-        place = "under spec.operator" if recipe == devices.KAE.name else "in its values or in the recipe"
-        noun = "kinds" if recipe == devices.KAE.name else "resources"
+    switching = {division.policy.name for division in change.planned.divisions if division.policy.written.switches}
+    for (_, policy), kinds in losses.lost_kinds(change.before, change.after):
+        place = "under spec.operator" if policy in switching else "in its values or in the recipe"
+        noun = "kinds" if policy in switching else "resources"
         yield Diagnostic(
             code="kind-disabled",
             span=change.policy_span(policy),

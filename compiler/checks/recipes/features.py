@@ -6,7 +6,6 @@ from typing import Any
 
 from compiler import wording
 from compiler.diagnostics import Diagnostic
-from compiler.fleet import definitions
 from compiler.formats import documents
 from compiler.planning import kernels
 
@@ -25,30 +24,30 @@ _VALUES: Mapping[str, tuple[str, int, float]] = {
 """The least and the most values of an operator, without which NFD skips the rule (`MatchExpression` of its API)."""
 
 
-def findings(recipe: definitions.Recipe) -> Iterator[Diagnostic]:
+def findings(source: documents.Document) -> Iterator[Diagnostic]:
     """NFD's worker reports the features, and its master can evaluate their conditions."""
-    match: Mapping[str, Any] = recipe.source.data["spec"]["match"]
+    match: Mapping[str, Any] = source.data["spec"]["match"]
     for index, feature in enumerate(match.get("features", ())):
         path: documents.Path = ("spec", "match", "features", index)
-        source = feature["feature"].partition(".")[0]
-        if source not in _SOURCES:
-            hint = _HINTS.get(source, f"The sources of features are {', '.join(sorted(_SOURCES))}.")
-            yield _wrong(recipe, (*path, "feature"), f"NFD reports no feature '{feature['feature']}'.", hint)
+        reported_by = feature["feature"].partition(".")[0]
+        if reported_by not in _SOURCES:
+            hint = _HINTS.get(reported_by, f"The sources of features are {', '.join(sorted(_SOURCES))}.")
+            yield _wrong(source, (*path, "feature"), f"NFD reports no feature '{feature['feature']}'.", hint)
         for attribute, condition in feature["matchExpressions"].items():
-            yield from _condition(recipe, (*path, "matchExpressions", attribute), condition)
+            yield from _condition(source, (*path, "matchExpressions", attribute), condition)
 
 
-def _condition(recipe: definitions.Recipe, path: documents.Path, condition: Mapping[str, Any]) -> Iterator[Diagnostic]:
+def _condition(source: documents.Document, path: documents.Path, condition: Mapping[str, Any]) -> Iterator[Diagnostic]:
     values = condition.get("value", ())
     wanted, least, most = _VALUES[condition["op"]]
     if not least <= len(values) <= most:
-        yield _wrong(recipe, (*path, "op"), f"The operator {condition['op']} takes {wanted}.", "Correct 'value'.")
+        yield _wrong(source, (*path, "op"), f"The operator {condition['op']} takes {wanted}.", "Correct 'value'.")
     for index, value in enumerate(values if condition["op"] == "InRegexp" else ()):
         if kernels.fault(value) is not None:
             message = f"{wording.quoted(value)} is not a pattern of RE2."
             hint = "See https://github.com/google/re2/wiki/Syntax."
-            yield _wrong(recipe, (*path, "value", index), message, hint)
+            yield _wrong(source, (*path, "value", index), message, hint)
 
 
-def _wrong(recipe: definitions.Recipe, path: documents.Path, message: str, hint: str) -> Diagnostic:
-    return Diagnostic(code="invalid-value", span=recipe.span(*path), message=message, hint=hint)
+def _wrong(source: documents.Document, path: documents.Path, message: str, hint: str) -> Diagnostic:
+    return Diagnostic(code="invalid-value", span=source.span(*path), message=message, hint=hint)

@@ -3,22 +3,21 @@
 import functools
 import operator
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from compiler import repeats
+from compiler import keywords, repeats
+from compiler.checks.recipes import resources
 from compiler.diagnostics import Diagnostic, Span
 from compiler.fleet import injections
 from compiler.formats import documents
-from compiler.model.stacks import fields
-from compiler.model.stacks import recipe as models
-from compiler.model.stacks import resources as resource_models
 
 _MOST_SHARES = 100_000
 """A list of many more devices is longer than the 4 MiB that the kubelet receives (kubernetes/kubernetes#109304)."""
 _LONGEST, _LONGEST_PART = 200, 63
 """The most characters of a resource's name (`ExtendedResource`), and after its domain (qualified names)."""
-_REFERENCE = re.compile(fields.REFERENCE)
+_REFERENCE = re.compile(keywords.REFERENCE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,29 +57,30 @@ class _Texts:
 
 
 def findings(
-    source: documents.Document, filled: models.RecipeSpec, policy: documents.Document | None = None
+    source: documents.Document, filled: Mapping[str, Any], policy: documents.Document | None = None
 ) -> Iterator[Diagnostic]:
     """Yield the mistakes in the resources of a recipe, filled with the values of a policy, or with the defaults."""
     texts = _Texts(recipe=source, policy=policy)
-    offered = filled.devicePlugin.resources if filled.devicePlugin else ()
+    offered: Sequence[Mapping[str, Any]] = filled.get("devicePlugin", {}).get("resources", ())
     yield from _profiles(texts, offered)
     files: list[_Thing] = []
     for index, resource in enumerate(offered):
         path: documents.Path = ("spec", "devicePlugin", "resources", index)
         yield from _shares(texts, path, resource)
-        yield from _preloads(texts, path, resource)
-        things = list(_things(path, resource))
+        held = resources.parts(resource)
+        yield from _preloads(texts, path, resource, held)
+        things = list(_things(path, resource["name"], held))
         yield from _places(texts, things)
         files += (thing for thing in things if thing.file)
     yield from _files(texts, files)
 
 
-def _profiles(texts: _Texts, offered: Sequence[resource_models.RecipeResource]) -> Iterator[Diagnostic]:
+def _profiles(texts: _Texts, offered: Sequence[Mapping[str, Any]]) -> Iterator[Diagnostic]:
     """A profile makes a resource with a name of its own, which Kubernetes takes."""
-    known = {resource.name for resource in offered}
+    known = {resource["name"] for resource in offered}
     for index, resource in enumerate(offered):
-        for profile in sorted(resource.profiles):
-            name = f"{resource.name}-{profile}"
+        for profile in sorted(resource["profiles"]):
+            name = f"{resource['name']}-{profile}"
             is_long = len(name) > _LONGEST or len(name.partition("/")[2]) > _LONGEST_PART
             what = f"is longer than {_LONGEST} characters, or than {_LONGEST_PART} after the '/'"
             if name in known or is_long:
@@ -94,42 +94,44 @@ def _profiles(texts: _Texts, offered: Sequence[resource_models.RecipeResource]) 
             known.add(name)
 
 
-def _shares(texts: _Texts, path: documents.Path, resource: resource_models.RecipeResource) -> Iterator[Diagnostic]:
+def _shares(texts: _Texts, path: documents.Path, resource: Mapping[str, Any]) -> Iterator[Diagnostic]:
     """The kubelet takes the list of a resource's tokens."""
-    shares = (resource.count or 0) * resource.shares
+    count, each = resource.get("count", 0), resource["shares"]
+    shares = count * each
     if shares > _MOST_SHARES:
         yield Diagnostic(
             code="resource-class",
             span=texts.span(*path, "count"),
-            message=f"Resource '{resource.name}' has {shares} shares, and {_MOST_SHARES} is the most.",
-            notes=(f"{resource.count} tokens have {resource.shares} shares each.",),
+            message=f"Resource '{resource['name']}' has {shares} shares, and {_MOST_SHARES} is the most.",
+            notes=(f"{count} tokens have {each} shares each.",),
             hint="Lower 'count' or 'shares'.",
         )
 
 
-def _preloads(texts: _Texts, path: documents.Path, resource: resource_models.RecipeResource) -> Iterator[Diagnostic]:
+def _preloads(
+    texts: _Texts, path: documents.Path, resource: Mapping[str, Any], held: Sequence[injections.Part]
+) -> Iterator[Diagnostic]:
     """LD_PRELOAD is a variable, or the list of libraries, also where a profile has the variable."""
-    held = [(("inject", index), part) for index, part in enumerate(resource.inject) if part.when]
     if not any(part.preload for _, part in held):
         return
-    variables: list[tuple[documents.Path, resource_models.Variables]] = [
+    variables: list[tuple[documents.Path, Mapping[str, str]]] = [
         *(((*place, "env"), part.env) for place, part in held),
-        *((("profiles", name), env) for name, env in sorted(resource.profiles.items())),
+        *((("profiles", name), env) for name, env in sorted(resource["profiles"].items())),
     ]
     for place, env in variables:
         if injections.PRELOAD in env:
             yield Diagnostic(
                 code="inject-conflict",
                 span=texts.span(*path, *place, injections.PRELOAD),
-                message=f"Resource '{resource.name}' sets {injections.PRELOAD} beside 'preload', which sets it too.",
+                message=f"Resource '{resource['name']}' sets {injections.PRELOAD} beside 'preload', which sets it too.",
                 hint="Name all of the libraries in 'preload', and remove the variable.",
             )
 
 
-def _things(path: documents.Path, resource: resource_models.RecipeResource) -> Iterator[_Thing]:
+def _things(path: documents.Path, resource: str, held: Iterable[injections.Part]) -> Iterator[_Thing]:
     """Yield all that a container gets at a path; what two conditions have in common is there once."""
     known = set[object]()
-    for index, part in ((index, part) for index, part in enumerate(resource.inject) if part.when):
+    for place, part in held:
         for target, value, field, at in injections.injected(part):
             if field == "env":
                 continue
@@ -137,8 +139,8 @@ def _things(path: documents.Path, resource: resource_models.RecipeResource) -> I
             if thing not in known:
                 known.add(thing)
                 yield _Thing(
-                    resource=resource.name,
-                    place=(*path, "inject", index, field, at),
+                    resource=resource,
+                    place=(*path, *place, field, at),
                     target=target,
                     value=value,
                     file=thing.name if field == "files" else None,

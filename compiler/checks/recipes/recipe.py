@@ -6,9 +6,8 @@ from typing import Any
 from compiler import names, recipes, repeats, wording
 from compiler.checks.recipes import features, offers, parameters, resources
 from compiler.diagnostics import Diagnostic
-from compiler.fleet import definitions, recipe_values
 from compiler.formats import documents
-from compiler.model.stacks import recipe as models
+from compiler.read import fleet
 from compiler.schema import phrases, recipe_schema
 
 _TAKEN = ("kae", "npu", names.BOOTSTRAP, *names.COMPONENTS)
@@ -24,39 +23,38 @@ _KINDS = ("deploy", "pool")
 """Parts of the labels of opt-outs and pools, in the place of a kind."""
 
 
-def findings(recipe: definitions.Recipe, schema: phrases.Schema) -> Iterator[Diagnostic]:
+def findings(source: documents.Document, schema: phrases.Schema, complete: fleet.Complete) -> Iterator[Diagnostic]:
     """Yield the mistakes in a recipe that its schema accepts; `schema` is that of recipes."""
-    yield from name(recipe)
-    yield from references(recipe.source)
-    faults = list(parameters.findings(recipe.source, schema))
+    yield from name(source)
+    yield from references(source)
+    faults = list(parameters.findings(source, schema))
     yield from faults
-    yield from resources.privileges(recipe.source)
-    yield from resources.any_device(recipe.source)
-    yield from match(recipe.source)
-    yield from features.findings(recipe)
-    yield from resources.classes(recipe.source)
+    yield from resources.privileges(source)
+    yield from resources.any_device(source)
+    yield from match(source)
+    yield from features.findings(source)
+    yield from resources.classes(source)
     # What a recipe is filled with is known of its policies alone where these have to give a value.
-    stated = recipe.source.data["spec"].get("parameters", {})
-    properties = stated.get("properties", {})
-    is_filled = all("default" in properties.get(name, {}) for name in stated.get("required", ()))
+    stated = source.data["spec"].get("parameters", {})
+    is_filled = all("default" in stated["properties"].get(name, {}) for name in stated.get("required", ()))
     if not faults and is_filled:
-        filled = recipe_values.filled(recipe, {})
-        yield from exclusive(recipe.source, filled)
-        yield from resources.conflicts(recipe.source, filled)
-        yield from offers.findings(recipe.source, filled)
+        filled = fleet.filled(source, {}, complete)
+        yield from exclusive(source)
+        yield from resources.conflicts(source, filled)
+        yield from offers.findings(source, filled)
 
 
-def name(recipe: definitions.Recipe) -> Iterator[Diagnostic]:
+def name(source: documents.Document) -> Iterator[Diagnostic]:
     """A recipe has the name of its folder, and none that other programs have."""
-    span = recipe.span("metadata", "name")
-    folder = recipe.source.file.split("/")[-2]
-    parts = recipe.name.split("-")
-    taken = recipe.name in _TAKEN or recipe.name.startswith(_PREFIX)
-    if recipe.name != folder:
-        message = f"The recipe '{recipe.name}' is in a folder named {wording.quoted(folder)}."
+    own, span = source.data["metadata"]["name"], source.span("metadata", "name")
+    folder = source.file.split("/")[-2]
+    parts = own.split("-")
+    taken = own in _TAKEN or own.startswith(_PREFIX)
+    if own != folder:
+        message = f"The recipe '{own}' is in a folder named {wording.quoted(folder)}."
         yield Diagnostic(code="recipe-name", span=span, message=message, hint="Give both one name.")
     elif taken or any(_holds(parts, program) for program in _PROGRAMS):
-        message = f"A recipe cannot be named '{recipe.name}'."
+        message = f"A recipe cannot be named '{own}'."
         notes = ("Objects, labels or resources of other programs have names with it.",)
         yield Diagnostic(code="recipe-name", span=span, message=message, notes=notes, hint=_OTHER)
 
@@ -170,10 +168,11 @@ def _effects(source: documents.Document, spec: Mapping[str, Any]) -> Iterator[Di
             )
 
 
-def exclusive(source: documents.Document, filled: models.RecipeSpec) -> Iterator[Diagnostic]:
+def exclusive(source: documents.Document) -> Iterator[Diagnostic]:
     """Parameters that exclude each other are boolean, and at most one of them is true by default."""
-    properties = filled.parameters.properties
-    for index, together in enumerate(filled.exclusive):
+    spec: Mapping[str, Any] = source.data["spec"]
+    properties = spec.get("parameters", {}).get("properties", {})
+    for index, together in enumerate(spec.get("exclusive", ())):
         for at, name in enumerate(together):
             if properties.get(name, {}).get("type") != "boolean":
                 known = [key for key, schema in properties.items() if schema.get("type") == "boolean"]

@@ -5,11 +5,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
+import msgspec
+
 from compiler import repeats
 from compiler.diagnostics import Diagnostic
 from compiler.fleet import injections
 from compiler.formats import documents
-from compiler.model.stacks import recipe as models
+from runtime import device_plugin_config
 
 _NEEDS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {"char": ("groups",), "token": ("count",), "uacce": ("kind",), "vfio": ("kind",)}
@@ -143,20 +145,32 @@ def _of_class(
     return Diagnostic(code="resource-class", span=span, message=message, hint=hint)
 
 
-def conflicts(source: documents.Document, filled: models.RecipeSpec) -> Iterator[Diagnostic]:
+def parts(resource: Mapping[str, Any]) -> list[injections.Part]:
+    """Return what a resource of a filled recipe injects where its condition holds."""
+    held = ((index, data) for index, data in enumerate(resource["inject"]) if data["when"])
+    return [(("inject", index), _part(data)) for index, data in held]
+
+
+def _part(data: Mapping[str, Any]) -> device_plugin_config.Inject:
+    own = {name: value for name, value in data.items() if name != "when"}
+    return msgspec.convert(own, device_plugin_config.Inject)
+
+
+def conflicts(source: documents.Document, filled: Mapping[str, Any]) -> Iterator[Diagnostic]:
     """The resources of a recipe set no variable and no path of a container differently: a container may have several.
 
     The kubelet keeps either one, at random; see `injections.conflicts` for those of several policies.
     """
     known: dict[str, tuple[str, str]] = {}
-    for index, resource in enumerate(filled.devicePlugin.resources if filled.devicePlugin else ()):
+    for index, resource in enumerate(filled.get("devicePlugin", {}).get("resources", ())):
         path: documents.Path = ("spec", "devicePlugin", "resources", index)
-        for place, target, value in injections.set_by(resource, resource.inject):
-            name, earlier = known.setdefault(target, (resource.name, value))
-            is_one = name == resource.name
+        groups = msgspec.convert(resource.get("groups", ()), tuple[device_plugin_config.DeviceGroup, ...])
+        for place, target, value in injections.set_by(groups, parts(resource)):
+            name, earlier = known.setdefault(target, (resource["name"], value))
+            is_one = name == resource["name"]
             # `offers.findings` says so of a variable beside `preload`.
             if earlier != value and not (is_one and target == injections.PRELOAD and place[-1] == "preload"):
-                who = f"Resource '{name}' sets" if is_one else f"Resources '{name}' and '{resource.name}' set"
+                who = f"Resource '{name}' sets" if is_one else f"Resources '{name}' and '{resource['name']}' set"
                 yield Diagnostic(
                     code="inject-conflict",
                     span=source.span(*path, *place),

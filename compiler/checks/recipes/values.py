@@ -7,9 +7,9 @@ from typing import Any
 from compiler import repeats, wording
 from compiler.checks.recipes import offers, resources
 from compiler.diagnostics import Diagnostic
-from compiler.fleet import definitions, recipe_values
 from compiler.formats import documents
-from compiler.model.stacks import fields
+from compiler.read import fleet
+from compiler.read import recipe as recipe_reader
 from compiler.schema import recipe_schema
 
 _LISTS: tuple[tuple[documents.Path, str], ...] = (
@@ -40,19 +40,20 @@ def unknown_recipe(document: documents.Document, known: Mapping[str, object], sh
     return Diagnostic(code="unknown-recipe", span=document.span("spec", "recipe"), message=message, hint=hint)
 
 
-def findings(document: documents.Document, recipe: definitions.Recipe) -> Iterator[Diagnostic]:
+def findings(
+    document: documents.Document, recipe: documents.Document, complete: fleet.Complete
+) -> Iterator[Diagnostic]:
     """Yield the mistakes in a DevicePolicy that the schema of its recipe accepts."""
+    filled = fleet.filled(recipe, document.data["spec"].get("values", {}), complete)
     yield from exclusive(document, recipe)
     yield from modules(document, recipe)
     yield from no_modules(document, recipe)
-    yield from unused(document, recipe)
-    yield from pinned(document, recipe)
-    filled = recipe_values.filled(recipe, document.data["spec"].get("values", {}))
-    yield from resources.conflicts(recipe.source, filled)
-    yield from offers.findings(recipe.source, filled, document)
+    yield from unused(document, recipe, filled)
+    yield from resources.conflicts(recipe, filled)
+    yield from offers.findings(recipe, filled, document)
     kubelet = document.data["spec"].get("kubeletDir", _KUBELET)
     if kubelet != _KUBELET:
-        yield from resources.privileges(recipe.source, kubelet)
+        yield from resources.privileges(recipe, kubelet)
 
 
 def _layers(document: documents.Document) -> Iterator[_Layer]:
@@ -62,14 +63,14 @@ def _layers(document: documents.Document) -> Iterator[_Layer]:
         yield from (((*path, index), noun, item) for index, item in enumerate(found))
 
 
-def exclusive(document: documents.Document, recipe: definitions.Recipe) -> Iterator[Diagnostic]:
+def exclusive(document: documents.Document, recipe: documents.Document) -> Iterator[Diagnostic]:
     """Of parameters that exclude each other, no node has two that are true."""
     layers = list(_layers(document))
     mappings = [layer for layer in layers if layer[1] == "Mapping"]
     groups = [layer for layer in layers if layer[1] != "Mapping"]
     top: _Layer = (("spec",), "", document.data["spec"])
-    stated = recipe.source.data["spec"]
-    defaults = recipe_values.effective(recipe, {})
+    stated = recipe.data["spec"]
+    defaults = recipe_reader.values(recipe, {})
     for mapping, group in product((None, *mappings), (None, *groups)):
         chosen = [top, *([mapping] if mapping else []), *([group] if group else [])]
         values = defaults | {name: value for _, _, data in chosen for name, value in data.get("values", {}).items()}
@@ -93,9 +94,9 @@ def exclusive(document: documents.Document, recipe: definitions.Recipe) -> Itera
             )
 
 
-def modules(document: documents.Document, recipe: definitions.Recipe) -> Iterator[Diagnostic]:
+def modules(document: documents.Document, recipe: documents.Document) -> Iterator[Diagnostic]:
     """A choice of modules has all that are not optional, and each once."""
-    declared = recipe.source.data["spec"].get("driver", {}).get("modules", ())
+    declared = recipe.data["spec"].get("driver", {}).get("modules", ())
     needed = [module["name"] for module in declared if not module.get("optional", False)]
     places: list[tuple[documents.Path, Mapping[str, Any]]] = [
         (("spec", "driver", "modules"), document.data["spec"].get("driver", {})),
@@ -114,10 +115,10 @@ def modules(document: documents.Document, recipe: definitions.Recipe) -> Iterato
             yield Diagnostic(code="duplicate-name", span=span, message=message, hint="Keep one of the two.")
 
 
-def no_modules(document: documents.Document, recipe: definitions.Recipe) -> Iterator[Diagnostic]:
+def no_modules(document: documents.Document, recipe: documents.Document) -> Iterator[Diagnostic]:
     """A driver has a module, by which the installer knows that it is loaded; where each mapping chooses some, these."""
     spec = document.data["spec"]
-    declared = recipe.source.data["spec"].get("driver", {}).get("modules", ())
+    declared = recipe.data["spec"].get("driver", {}).get("modules", ())
     if not declared or not all(module.get("optional", False) for module in declared):
         return
     chosen: list[tuple[documents.Path, Any]] = [((), spec.get("driver", {}).get("modules"))]
@@ -136,13 +137,12 @@ def no_modules(document: documents.Document, recipe: definitions.Recipe) -> Iter
             )
 
 
-def unused(document: documents.Document, recipe: definitions.Recipe) -> Iterator[Diagnostic]:
+def unused(document: documents.Document, recipe: documents.Document, filled: Mapping[str, Any]) -> Iterator[Diagnostic]:
     """A mapping, a wave or a frozen group sets nothing that only the device plugin uses, which a policy has once."""
-    spec = recipe.source.data["spec"]
-    of_driver = {name for path, name in recipe_schema.references(spec) if path[0] == "driver"}
-    driver = spec.get("driver", {})
+    of_driver = {name for path, name in recipe_schema.references(recipe.data["spec"]) if path[0] == "driver"}
+    driver = filled.get("driver", {})
     payloads = {payload["image"] for payload in driver.get("payloads", ())}
-    images = {driver.get("image", fields.INSTALLER_IMAGE), driver.get("version"), *payloads}
+    images = {driver.get("image"), driver.get("version"), *payloads}
     for path, noun, data in _layers(document):
         for field, used in (("values", of_driver), ("images", images)):
             for name in sorted(data.get(field, {}).keys() - used):
@@ -153,24 +153,3 @@ def unused(document: documents.Document, recipe: definitions.Recipe) -> Iterator
                     notes=("Mappings, waves and frozen groups change the driver: a policy has one device plugin.",),
                     hint=f"Set it in spec.{field}.",
                 )
-
-
-def pinned(document: documents.Document, recipe: definitions.Recipe) -> Iterator[Diagnostic]:
-    """A frozen group has a version of its own for every image that the driver is taken from."""
-    driver = recipe.source.data["spec"].get("driver", {})
-    payloads = [payload["image"] for payload in driver.get("payloads", ())]
-    versioned = driver.get("version", driver.get("image", fields.INSTALLER_IMAGE))
-    needed = list(dict.fromkeys([versioned, *payloads])) if driver else []
-    for path, _, data in _layers(document):
-        if path[-2] != "frozen" or data.get("driver", {}).get("state") == "Absent":
-            continue
-        images = data.get("images", {})
-        absent = [name for name in needed if not images.get(name, {}).get("version")]
-        if absent:
-            yield Diagnostic(
-                code="frozen-unpinned",
-                span=document.span(*path, "name"),
-                message=f"Frozen group '{data['name']}' has no version of its own for {wording.listed(absent)}.",
-                notes=("With those of the policy, its nodes would move at the next change of these.",),
-                hint=f"Set images.{absent[0]}.version there to what its nodes run now.",
-            )

@@ -73,7 +73,7 @@ class Change:
 
     def driven(self, policy: str | None) -> int:
         """Return the number of nodes that have a driver installer of a policy after the change."""
-        decisions = self.after.planned.all_decisions if self.after else ()
+        decisions = self.after.planned.decisions if self.after else ()
         nodes = [
             name
             for decision in decisions
@@ -91,7 +91,7 @@ class Change:
 
 def divisions(side: pods.Side | None) -> dict[str, pools.Division]:
     """Return the policies of a side, with their pools, by name."""
-    return {division.policy.name: division for division in side.planned.all_divisions} if side else {}
+    return {division.policy.name: division for division in side.planned.divisions} if side else {}
 
 
 def release(version: str | None) -> tuple[int, ...] | None:

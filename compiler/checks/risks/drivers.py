@@ -148,9 +148,9 @@ def _pace(side: pods.Side | None) -> dict[str, int]:
     """Return the hosts that may drain at a time, by policy; none for a policy that evicts nobody."""
     found = side.daemon_sets.items() if side else ()
     return {
-        policy: len(item.config["leases"]["names"])
-        for (component, policy, _), item in found
-        if component == "driver" and item.config["drain"]["enabled"]
+        policy: len(item.config.leases.names)
+        for (_, policy, _), item in found
+        if item.config is not None and item.config.drain.enabled
     }
 
 

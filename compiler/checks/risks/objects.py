@@ -114,10 +114,11 @@ def _image_settings(component: str) -> Iterator[documents.Path]:
 def _registries(side: pods.Side) -> Iterator[str]:
     """Yield the registries of a cluster's images."""
     spec = side.planned.cluster.spec
-    for division in side.planned.all_divisions:
+    for division in side.planned.divisions:
         for pool in division.pools:
-            yield from map(images.registry, (pool.installer, *(image for _, image in pool.payloads)))
-        yield images.registry(division.device_plugin_image)
+            yield from (images.registry(image) for _, image in pool.images)
+        if division.policy.plugin is not None:  # One that is switched off has an image, too.
+            yield images.registry(images.of(division.policy.plugin.parts, spec.images.mirrors))
     for image in (spec.nfd.image.repository, spec.watcher.image):
         yield images.registry(images.mirrored(image, spec.images.mirrors))
 
@@ -209,4 +210,4 @@ def guard_off(change: Change) -> Iterator[Risk]:
 
 
 def _evicts(side: pods.Side) -> bool:
-    return any(key[0] == "driver" and item.config["drain"]["enabled"] for key, item in side.daemon_sets.items())
+    return any(item.config is not None and item.config.drain.enabled for item in side.daemon_sets.values())

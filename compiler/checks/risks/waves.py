@@ -9,7 +9,6 @@ from compiler.changes.acceptance import Place, Risk
 from compiler.changes.revisions import pods
 from compiler.changes.revisions.effects import Effect
 from compiler.checks.risks.change import Change, divisions, release
-from compiler.model import driver as drivers
 from compiler.planning import images, plan, pools
 
 _STAGED = frozenset({"version", "source", "image", "state"})
@@ -101,7 +100,7 @@ def _risks(change: Change, policy: str, rollout: _Rollout, effects: Sequence[Eff
 
 
 def _has_waves(division: pools.Division | None) -> bool:
-    return division is not None and any(isinstance(group.declared, drivers.Wave) for group in division.groups)
+    return division is not None and any(group.declared and not group.declared.is_frozen for group in division.groups)
 
 
 def _moves(effect: Effect, policy: str) -> bool:
@@ -119,7 +118,7 @@ def _rollout(
     is_later: bool,
 ) -> _Rollout:
     targets: dict[_Cell, Counter[_Target]] = {}
-    for decision in side.planned.all_decisions if side else ():
+    for decision in side.planned.decisions if side else ():
         if decision.division is division and decision.pool is not None:
             here = targets.setdefault(_cell(decision), Counter())
             here[_target(decision.pool)] += len(decision.nodes)
@@ -131,7 +130,7 @@ def _rollout(
         if place and place.pool in own and effect.after and effect.after.pool in new and group is not None:
             cell = group, _kernels(own[place.pool])
             moved.setdefault(cell, Counter())[_target(new[effect.after.pool])] += len(effect.nodes)
-    order = [group.name for group in division.groups if not isinstance(group.declared, drivers.Frozen)]
+    order = [group.name for group in division.groups if not (group.declared and group.declared.is_frozen)]
     return _Rollout(is_later, order, targets, moved)
 
 
@@ -150,6 +149,6 @@ def _kernels(pool: pools.Pool | None) -> str:
 
 
 def _target(pool: pools.Pool) -> _Target:
-    source = pool.driver.source.model_dump(exclude_none=True)
-    sorts = [(sort, value.get("names")) for sort, value in source.items()]
-    return _Target(images.unqualified(pool.image), pool.driver.state, repr(sorts))
+    source = pool.driver.source
+    names = source.packages.names if source.packages else None
+    return _Target(images.unqualified(pool.image), pool.driver.state, repr((source.name, names)))

@@ -4,6 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from compiler import keywords
 from compiler.model.base import Model
 from compiler.model.stacks import fields
 
@@ -46,7 +47,7 @@ class HostFile(Model):
 class RecipeDriver(Model):
     """The driver installer of a recipe, and what it brings to a host."""
 
-    image: fields.PartName = fields.INSTALLER_IMAGE
+    image: fields.PartName = keywords.INSTALLER_IMAGE
     """One of the images; driver-installer is KAE's, without a driver, unless the recipe has one of this name."""
     version: fields.PartName | None = None
     """The image whose version is that of the driver; absent: the installer's."""

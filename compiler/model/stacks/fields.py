@@ -4,28 +4,17 @@ from typing import Annotated, Any
 
 from pydantic import Field, JsonValue
 
-from compiler import names
+from compiler import keywords, names
 from compiler.model import base
-
-PARAMETER = r"[A-Za-z][A-Za-z0-9_]*"
-INSTALLER_IMAGE, PLUGIN_IMAGE = "driver-installer", "device-plugin"
-"""The images of a recipe's programs unless the recipe names others; KAE's unless the recipe declares them."""
-
-REFERENCE = rf"\$\{{values\.({PARAMETER})\}}"
-"""The text that stands for the value of a parameter."""
-
-
-OR_PARAMETER = ", or the value of a parameter, such as ${values.name}"
-"""The end of the meaning of a field that a parameter may fill."""
 
 
 def or_parameter(words: str, kind: str) -> dict[str, JsonValue]:
     """Return the keywords of a field of a recipe that a parameter may fill; `words` are its meaning, `kind` its type.
 
-    The type in Python is that of the filled field: `fleet.recipe_values` fills a recipe before its model is made.
+    The type in Python is that of the filled field: `read.recipe` fills a recipe before it is read.
     """
-    form = base.form(words + OR_PARAMETER)
-    return {"type": [kind, "string"], "pattern": f"^{REFERENCE}$", **form}
+    form = base.form(words + keywords.OR_PARAMETER)
+    return {"type": [kind, "string"], "pattern": f"^{keywords.REFERENCE}$", **form}
 
 
 def _name(pattern: str, longest: int, words: str) -> Any:
@@ -43,7 +32,7 @@ PartName = Annotated[
 """The name of an image, a kind of devices or a profile."""
 ParameterName = Annotated[
     str,
-    _name(PARAMETER, 63, "the name of a parameter, such as maxPods (at most 63 letters, digits and '_')"),
+    _name(keywords.PARAMETER, 63, "the name of a parameter, such as maxPods (at most 63 letters, digits and '_')"),
 ]
 PciId = Annotated[str, _name("[0-9a-f]{4}", 4, 'four hexadecimal digits in quotes, such as "19e5"')]
 ModuleName = Annotated[
@@ -56,12 +45,8 @@ ModuleParameter = Annotated[
     _name("[A-Za-z0-9_]+", 63, "the name of a module's parameter (at most 63 letters, digits and '_')"),
 ]
 
-MODULE_TEXT = r'^[^"\\\x00-\x1f\x7f]*$'
-"""A text of a module's parameter: it is quoted in a line of modprobe.d(5), where a backslash joins lines, and for which
-the kernel knows no escape (next_arg of lib/cmdline.c)."""
-MODULE_TEXT_LENGTH = 500
 ParameterValue = Annotated[
-    bool | int | Annotated[str, Field(pattern=MODULE_TEXT, max_length=MODULE_TEXT_LENGTH)],
+    bool | int | Annotated[str, Field(pattern=keywords.MODULE_TEXT, max_length=keywords.MODULE_TEXT_LENGTH)],
     Field(
         json_schema_extra=base.form(
             "true or false, a whole number, or one line without quotation marks and backslashes"

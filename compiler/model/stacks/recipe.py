@@ -4,6 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field
 
+from compiler import release
 from compiler.model import base
 from compiler.model import driver as drivers
 from compiler.model.base import Model
@@ -83,7 +84,7 @@ class Parameters(Model):
 class RecipeImage(Model):
     """An image of the stack, unless a policy names another."""
 
-    repository: base.ImagePart = base.REPOSITORY
+    repository: base.ImagePart = release.REPOSITORY
     """Registry and path before the image's name."""
     image: drivers.DriverImagePart
     """The image's name."""

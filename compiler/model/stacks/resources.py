@@ -4,6 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from compiler import keywords
 from compiler.model import base
 from compiler.model.base import Model
 from compiler.model.policy import VariableName
@@ -137,7 +138,7 @@ class RecipeResource(Model):
 class RecipePlugin(Model):
     """The device plugin of a recipe."""
 
-    image: fields.PartName = fields.PLUGIN_IMAGE
+    image: fields.PartName = keywords.PLUGIN_IMAGE
     """One of the images; device-plugin is that of KAE's device plugin unless the recipe has one of this name."""
     resources: Annotated[tuple[RecipeResource, ...], Field(min_length=1)]
     """The resources that it offers."""

@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
-import pydantic
+import msgspec
 
 from compiler import __version__, diagnostic_formats, diagnostics, errors, names, wording
 from compiler.project import atomic, document_files, links
@@ -34,19 +34,118 @@ class Found:
     """The findings on output, and on what a compile changes there."""
 
 
+class _Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A finding, as `diagnostic_formats.to_record` gives it."""
+
+    code: str
+    severity: str
+    message: str
+    file: str
+    line: Annotated[int, msgspec.Meta(ge=0, lt=2**31)]
+    column: Annotated[int, msgspec.Meta(ge=0, lt=2**31)]
+    notes: tuple[str, ...]
+    hint: str
+    text: str
+
+
+class _Cluster(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+    name: str
+    state: str | None
+    inventories: tuple[str, ...]
+    on_inventories: tuple[_Record, ...]
+    on_policies: tuple[_Record, ...]
+    on_nodes: tuple[_Record, ...]
+
+    def planned(self) -> planned.Planned[str]:
+        """Return the cluster as the shard has planned it."""
+        return planned.Planned(
+            name=self.name,
+            inventories=tuple((file, self.name) for file in self.inventories),
+            on_inventories=_findings(self.on_inventories),
+            on_policies=_findings(self.on_policies),
+            on_nodes=_findings(self.on_nodes),
+            answer=self.state,
+        )
+
+
+class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The content of a file."""
+
+    release: str
+    shard: str
+    documents: str
+    check: bool
+    files: tuple[str, ...]
+    clusters: tuple[_Cluster, ...]
+    removed: tuple[str, ...]
+    findings: tuple[_Record, ...]
+
+
 def write(path: Path, found: Found) -> None:
     """Write what a shard found. Raises WorldError."""
-    data = {
-        "release": __version__,
-        "shard": str(found.shard),
-        "documents": found.documents,
-        "check": found.is_check,
-        "files": sorted(found.files),
-        "clusters": list(map(_cluster, found.clusters)),
-        "removed": list(found.removed),
-        "findings": _records(found.others),
-    }
-    atomic.write_file(path, [json.dumps(data, indent=1), "\n"])
+    clusters = [
+        _Cluster(
+            name=each.name,
+            state=each.answer,
+            inventories=tuple(file for file, _ in each.inventories),
+            on_inventories=_records(each.on_inventories),
+            on_policies=_records(each.on_policies),
+            on_nodes=_records(each.on_nodes),
+        )
+        for each in found.clusters
+    ]
+    file = _File(
+        release=__version__,
+        shard=str(found.shard),
+        documents=found.documents,
+        check=found.is_check,
+        files=tuple(sorted(found.files)),
+        clusters=tuple(clusters),
+        removed=tuple(found.removed),
+        findings=_records(found.others),
+    )
+    atomic.write_file(path, [json.dumps(msgspec.to_builtins(file), indent=1), "\n"])
+
+
+def read(path: str) -> Found:
+    """Return what a shard found. Raises WorldError for a file that no shard of this release has written."""
+    content = document_files.read(document_files.Input(path, Path(path)))
+    try:
+        return _found(msgspec.json.decode(content, type=_File))
+    except ValueError as error:
+        raise errors.RefusedError(
+            f"'{wording.file_name(path)}' is not what `kae compile --findings` of this version writes.",
+            hint="Name the files of all shards, each by one version of kae.",
+        ) from error
+
+
+def _found(file: _File) -> Found:
+    """Return what a shard found. Raises ValueError for a file that this release cannot have written."""
+    records, names = [*file.findings], [*file.files, *file.removed]
+    for each in file.clusters:
+        records += [*each.on_inventories, *each.on_policies, *each.on_nodes]
+        names += [each.name, each.state or "", *each.inventories]
+    names += [record.file for record in records]
+    is_known = all(record.code in diagnostics.CODES for record in records)
+    if file.release != __version__ or not is_known or not all(map(str.isprintable, names)):
+        raise ValueError("another release, or words that no shard writes")
+    return Found(
+        shard=shards.parse(file.shard),
+        documents=file.documents,
+        is_check=file.check,
+        files=frozenset(file.files),
+        clusters=[cluster.planned() for cluster in file.clusters],
+        removed=file.removed,
+        others=_findings(file.findings),
+    )
+
+
+def _records(found: Iterable[diagnostics.Diagnostic]) -> tuple[_Record, ...]:
+    return tuple(_Record(**diagnostic_formats.to_record(each)) for each in found)
+
+
+def _findings(records: Iterable[_Record]) -> diagnostics.Findings:
+    return tuple(diagnostic_formats.from_record(msgspec.structs.asdict(record)) for record in records)
 
 
 def forget(path: Path) -> None:
@@ -56,21 +155,6 @@ def forget(path: Path) -> None:
             path.unlink()
     except OSError as error:
         raise errors.WorldError(f"'{wording.file_name(str(path))}' cannot be removed: {error.strerror}.") from error
-
-
-def _cluster(found: planned.Planned[str]) -> dict[str, Any]:
-    return {
-        "name": found.name,
-        "state": found.answer,
-        "inventories": [file for file, _ in found.inventories],
-        "onInventories": _records(found.on_inventories),
-        "onPolicies": _records(found.on_policies),
-        "onNodes": _records(found.on_nodes),
-    }
-
-
-def _records(found: Iterable[diagnostics.Diagnostic]) -> list[dict[str, Any]]:
-    return list(map(diagnostic_formats.to_record, found))
 
 
 def require_place(path: str, settings: Settings, output: Path) -> None:
@@ -88,103 +172,6 @@ def require_place(path: str, settings: Settings, output: Path) -> None:
     if os.path.isdir(place) or not os.path.isdir(place.parent):  # noqa: PTH112 - it raises nothing
         raise errors.WorldError(f"no file can be written to '{name}'.", hint="Name a file in a folder that is there.")
     atomic.require_file(Path(path))
-
-
-def _printable(text: str) -> str:
-    if not text.isprintable():
-        raise ValueError("it cannot be printed")
-    return text
-
-
-def _own_release(text: str) -> str:
-    if text != __version__:
-        raise ValueError("another release")
-    return text
-
-
-def _code(text: str) -> str:
-    if text not in diagnostics.CODES:
-        raise ValueError("no code")
-    return text
-
-
-_Name = Annotated[str, pydantic.AfterValidator(_printable)]
-_Position = Annotated[int, pydantic.Field(ge=0, lt=2**31)]
-
-
-class _Model(pydantic.BaseModel):
-    model_config = pydantic.ConfigDict(extra="forbid", strict=True, frozen=True)
-
-
-class _Record(_Model):
-    code: Annotated[str, pydantic.AfterValidator(_code)]
-    severity: str
-    message: str
-    file: _Name
-    line: _Position
-    column: _Position
-    notes: list[str]
-    hint: str
-    text: str
-
-
-class _Cluster(_Model):
-    name: _Name
-    state: _Name | None
-    inventories: list[_Name]
-    onInventories: list[_Record]  # noqa: N815 - as in the file
-    onPolicies: list[_Record]  # noqa: N815
-    onNodes: list[_Record]  # noqa: N815
-
-
-class _File(_Model):
-    release: Annotated[str, pydantic.AfterValidator(_own_release)]
-    shard: str
-    documents: str
-    check: bool
-    files: list[_Name]
-    clusters: list[_Cluster]
-    removed: list[_Name]
-    findings: list[_Record]
-
-
-def read(path: str) -> Found:
-    """Return what a shard found. Raises WorldError for a file that no shard of this release has written."""
-    content = document_files.read(document_files.Input(path, Path(path)))
-    try:
-        return _parsed(_File.model_validate_json(content))
-    except ValueError as error:
-        raise errors.RefusedError(
-            f"'{wording.file_name(path)}' is not what `kae compile --findings` of this version writes.",
-            hint="Name the files of all shards, each by one version of kae.",
-        ) from error
-
-
-def _parsed(data: _File) -> Found:
-    return Found(
-        shard=shards.parse(data.shard),
-        documents=data.documents,
-        is_check=data.check,
-        files=frozenset(data.files),
-        clusters=list(map(_planned, data.clusters)),
-        removed=data.removed,
-        others=_findings(data.findings),
-    )
-
-
-def _planned(data: _Cluster) -> planned.Planned[str]:
-    return planned.Planned(
-        name=data.name,
-        inventories=tuple((file, data.name) for file in data.inventories),
-        on_inventories=_findings(data.onInventories),
-        on_policies=_findings(data.onPolicies),
-        on_nodes=_findings(data.onNodes),
-        answer=data.state,
-    )
-
-
-def _findings(records: Iterable[_Record]) -> diagnostics.Findings:
-    return tuple(diagnostic_formats.from_record(record.model_dump()) for record in records)
 
 
 def require_whole(found: Sequence[Found], documents: str, files: Iterable[str], clusters: Iterable[str]) -> None:

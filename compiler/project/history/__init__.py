@@ -1,5 +1,5 @@
 """Two revisions of a project and their difference.
 
-`repository` and `tree` read git's objects, `sides` the documents of a revision or of the working tree, and `comparison`
-compares two sides cluster by cluster. `earlier_settings` reads one setting of a revision.
+`repository` reads git's objects, `sides` the documents of a revision or of the working tree, and `comparison` compares
+two sides cluster by cluster.
 """

@@ -1,18 +1,26 @@
 """The comparison of two sides, cluster by cluster: a cluster whose input is equal on both is never read."""
 
-from collections.abc import Iterator, Sequence
+import functools
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
-from compiler import diagnostics, pipeline, revisions, schema
+from compiler import __version__, diagnostics, pipeline, revisions, schema
 from compiler.changes.revisions import difference, effects, intent
 from compiler.fleet import definitions, examples
 from compiler.formats import decode
 from compiler.inventory import snapshot
+from compiler.output import cache
 from compiler.project import package_data, project_file
-from compiler.project.history import remembered, sides
 from compiler.project.history import repository as repositories
+from compiler.project.history import sides
 from compiler.rendering import templates
 from compiler.settings import Settings
+
+_ROOT = Path()
+_FORM = 2
+"""The form of an entry, for folders that are older than it."""
 
 
 def of_revisions(
@@ -27,7 +35,7 @@ def of_revisions(
     with repositories.Repository() as repository:
         before = _of_revision(repository, revision, judge)
         after = sides.of_working_tree(judge, settings) if to is None else _of_revision(repository, to, judge)
-        known = remembered.Remembered(is_used=is_cached)
+        known = _Remembered(is_used=is_cached)
         found = _Comparison(before, after, judge, known, settings.limits.step_percent).result(chosen)
         if not chosen:
             known.save()
@@ -53,6 +61,39 @@ class _Made:
 _NOTHING = _Made(None, ())
 
 
+class _Remembered:
+    """The examples of inventories, by the id of an inventory's content in git, as an earlier comparison made them.
+
+    They are read at the first question; those of this comparison are saved at its end.
+    """
+
+    def __init__(self, *, is_used: bool) -> None:
+        """`is_used` is False where nothing is to be read or written."""
+        self._is_used = is_used
+        self._asked: dict[str, Any] = {}
+
+    def examples(self, source: repositories.Source, keys: frozenset[str]) -> examples.Examples | None:
+        """Return the examples of an inventory for these labels; None where it has none."""
+        key = cache.key(__version__, _FORM, source.blob or "", sorted(keys))
+        entry = self._known.get(key)
+        if entry is None and (found := examples.examples(source.read(), keys)):
+            entry = [found.text.decode(), found.members]
+        if entry is None:
+            return None
+        self._asked[key] = entry
+        text, members = entry
+        return examples.Examples(text.encode(), members)
+
+    @functools.cached_property
+    def _known(self) -> Mapping[str, Any]:
+        return cache.examples(_ROOT) if self._is_used else {}
+
+    def save(self) -> None:
+        """Keep the examples of this comparison for the next one."""
+        if self._is_used and self._asked and self._asked.keys() != self._known.keys():
+            cache.save_examples(_ROOT, self._asked)
+
+
 class _Comparison:
     """Two sides and their documents' changes."""
 
@@ -61,7 +102,7 @@ class _Comparison:
         before: sides.Side,
         after: sides.Side,
         judge: schema.Judge,
-        known: remembered.Remembered,
+        known: _Remembered,
         step_percent: int,
     ) -> None:
         self._known = known
@@ -131,21 +172,14 @@ class _Comparison:
         """Return the inventory that both sides have by examples; None where names of nodes decide, or it is wrong."""
         policies = [*self._before.policies(old), *self._after.policies(new)]
         sources = self._after.inventories.get(new.name, ())
-        keys = examples.keys(policies, new.name)
-        found = self._examples(old.name, keys) if keys and len(sources) == 1 else None
+        keys = examples.keys(policies, self._after.fleet.builtin, new.name)
+        (source,) = self._before.inventories[old.name] if len(sources) == 1 else (None,)
+        found = self._known.examples(source, keys) if keys and source else None
         if found is None:
             return None
         read, wrong = decode.decode(sources[0].name, found.text)
         inventory, findings = pipeline.read_inventory(new, read, self._judge, self._after.settings)
         return None if wrong or findings else (found, inventory)
-
-    def _examples(self, cluster: str, keys: frozenset[str]) -> examples.Examples | None:
-        """Return the inventory of a cluster by examples, from the cache if it is there."""
-        (source,) = self._before.inventories[cluster]
-        found = self._known.get(source.blob or "", keys)
-        if found is None and (found := examples.examples(source.read(), keys)):
-            self._known.put(source.blob or "", keys, found)
-        return found
 
     def _has_one_inventory(self, cluster: str) -> bool:
         """Return whether both sides have the same files of nodes for a cluster."""

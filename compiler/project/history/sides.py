@@ -4,8 +4,8 @@ An inventory is read when its cluster is compared, and given up afterwards: thos
 """
 
 import contextlib
-import hashlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import functools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from compiler import diagnostics, names, pipeline, schema, wording
@@ -18,25 +18,7 @@ from compiler.inventory import snapshot
 from compiler.output import foreign
 from compiler.project import document_files, project_file
 from compiler.project.history import repository as repositories
-from compiler.project.history import tree
 from compiler.settings import Settings
-
-
-@dataclass(frozen=True, slots=True)
-class Source:
-    """A document file: its name, a function that reads it, and the id that git gives its content, if git has it."""
-
-    name: str
-    read: Callable[[], bytes]
-    blob: str | None = None
-
-    def digest(self, like: str) -> str:
-        """Return the id that git gives the content, in the form of another id."""
-        if self.blob is not None:
-            return self.blob
-        content = self.read()
-        algorithm = hashlib.sha256 if len(like) == hashlib.sha256().digest_size * 2 else hashlib.sha1
-        return algorithm(b"blob %d\0" % len(content) + content, usedforsecurity=False).hexdigest()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +32,7 @@ class Side:
     fleet: definitions.Fleet
     errors: diagnostics.Findings
     """The errors in these documents."""
-    inventories: Mapping[str, tuple[Source, ...]]
+    inventories: Mapping[str, tuple[repositories.Source, ...]]
     """The files of each cluster."""
 
     @property
@@ -64,7 +46,7 @@ class Side:
 
     def inputs(self, cluster: definitions.Cluster) -> object:
         """Return everything but the inventory that the output of a cluster is made from."""
-        stated = [(policy.name, policy.recipe, policy.spec) for policy in self.policies(cluster)]
+        stated = [policy.meaning for policy in self.policies(cluster)]
         return self.settings.applied, cluster.spec, cluster.source is not None, stated
 
     def inventory(
@@ -89,7 +71,8 @@ def of_working_tree(judge: schema.Judge, settings: Settings) -> Side:
     output = project_file.output(settings)
     files, findings = document_files.find(settings.folders)
     item = project_file.file()
-    sources = [_on_disk(found) for found in (*([item] if item else ()), *files)]
+    inputs = [*([item] if item else ()), *files]
+    sources = [repositories.Source(each.name, functools.partial(document_files.read, each)) for each in inputs]
     side = _side(difference.Revision(name="", commit=None), settings, sources, findings, judge)
     on_output = foreign.engine_files(output, frozenset(side.clusters), settings.extra)
     found = foreign_checks.engine_files(str(output), on_output)
@@ -102,16 +85,16 @@ def of_revision(repository: repositories.Repository, name: str, judge: schema.Ju
     top = repository.tree(commit, [names.PROJECT_FILE])
     with _naming(name):
         found = top.project_file()
-    data = (
-        project_file.parsed(repository.read(found.blob), lambda folder: _has(repository, commit, folder))
-        if found
-        else {}
-    )
+
+    def has_folder(folder: str) -> bool:
+        return repository.tree(commit, [folder]).is_folder(folder)
+
+    data = project_file.parsed(found.read(), has_folder) if found else {}
     settings = project_file.settings_of(data)
     whole = repository.tree(commit, settings.folders)
     with _naming(name):
         files, findings = whole.documents(settings.folders)
-    sources = [_in_git(repository, item) for item in (*([found] if found else ()), *files)]
+    sources = [*([found] if found else ()), *files]
     return _side(difference.Revision(name=name, commit=commit), settings, sources, findings, judge)
 
 
@@ -130,27 +113,15 @@ def without_documents(revision: difference.Revision, found: diagnostics.Findings
     return Side(revision=revision, settings=Settings(), written=(), fleet=fleet, errors=found, inventories={})
 
 
-def _has(repository: repositories.Repository, commit: str, folder: str) -> bool:
-    return repository.tree(commit, [folder]).is_folder(folder)
-
-
-def _on_disk(item: document_files.Input) -> Source:
-    return Source(item.name, lambda: document_files.read(item))
-
-
-def _in_git(repository: repositories.Repository, item: tree.File) -> Source:
-    return Source(item.name, lambda: repository.read(item.blob), item.blob)
-
-
 def _side(
     revision: difference.Revision,
     settings: Settings,
-    sources: Sequence[Source],
+    sources: Sequence[repositories.Source],
     unread: Sequence[diagnostics.Diagnostic],
     judge: schema.Judge,
 ) -> Side:
     """Return a side of these files; inventories are not read."""
-    inventories: dict[str, tuple[Source, ...]] = {}
+    inventories: dict[str, tuple[repositories.Source, ...]] = {}
     project: list[documents.Document] = []
     policies: list[documents.Document] = []
     for source in sources:

@@ -1,13 +1,15 @@
-"""The recipes that kae ships as copies to take, and the copies that a project has taken."""
+"""The recipes that kae ships as copies to take, the copies that a project has taken, and their schemas for editors."""
 
 import hashlib
 import re
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal
 
-from compiler import diagnostics, names
-from compiler.formats import decode, documents, lines
-from compiler.project import document_files, package_data
+from compiler import diagnostics, names, pipeline, schema
+from compiler.formats import decode, documents
+from compiler.project import atomic, document_files, package_data
+from compiler.schema import editor_schema, recipe_schema
 from compiler.settings import Settings
 
 State = Literal["shipped", "added", "behind", "own"]
@@ -32,17 +34,16 @@ class Known:
     @property
     def title(self) -> str:
         """The recipe's title; empty where it has none."""
-        return str(_inside(self._data, "spec", "title") or "")
+        return str(self._value("spec", "title") or "")
 
     @property
     def version(self) -> str:
         """The version of the image that counts as that of the stack; empty where none does."""
-        image = _inside(self._data, "spec", "driver", "version")
-        return str(_inside(self._data, "spec", "images", image, "version") or "")
+        image = self._value("spec", "driver", "version")
+        return str(self._value("spec", "images", image, "version") or "")
 
-    @property
-    def _data(self) -> Any:
-        return self.document.data if self.document else None
+    def _value(self, *path: Any) -> Any:
+        return self.document.value(path) if self.document and self.document.has(path) else None
 
 
 def known(settings: Settings) -> tuple[Known, ...]:
@@ -54,7 +55,11 @@ def known(settings: Settings) -> tuple[Known, ...]:
 
 def shipped(settings: Settings) -> tuple[Known, ...]:
     """Return the recipes that kae ships."""
-    return tuple(_shipped(name, settings) for name in package_data.recipes())
+    found = []
+    for name in package_data.recipes():
+        (document,), _ = decode.decode(file(name, settings), text(name).encode())
+        found.append(Known(name=name, state="shipped", document=document, findings=()))
+    return tuple(found)
 
 
 def file(name: str, settings: Settings) -> str:
@@ -72,19 +77,55 @@ def text(name: str, part: str = names.RECIPE_FILE) -> str:
     return (package_data.recipes()[name] / part).read_text(encoding="utf-8")
 
 
+def judged(recipe: Known, settings: Settings) -> tuple[documents.Document | None, list[diagnostics.Diagnostic]]:
+    """Return the document of a recipe if it has no mistakes, and the findings on it."""
+    if recipe.document is None:
+        return None, []
+    judge = schema.Judge(package_data.schemas())
+    _, found = pipeline.read([recipe.document], judge, settings=settings)
+    own = [finding for finding in found if finding.span.file == recipe.document.file]
+    return (None if settings.has_errors(own) else recipe.document), own
+
+
+def schema_of(name: str, settings: Settings) -> dict[str, Any] | None:
+    """Return the schema of the policies of a recipe; None for one that is not known or has mistakes."""
+    for each in known(settings):
+        if each.name == name:
+            recipe, _ = judged(each, settings)
+            schemas = package_data.schemas()
+            if recipe is not None:
+                return dict(recipe_schema.spliced(schemas["devicepolicy"], schemas["recipe"], recipe.data["spec"]))
+    return None
+
+
+def write_schemas(settings: Settings) -> tuple[str, ...]:
+    """Write both schemas for editors, and return their files. Raises WorldError."""
+    from compiler.model import json_schemas  # noqa: PLC0415 - needed here only
+
+    schemas = package_data.schemas()
+    read = (judged(each, settings)[0] for each in known(settings) if each.state != "shipped")
+    specs = {recipe.data["metadata"]["name"]: recipe.data["spec"] for recipe in read if recipe is not None}
+    made = (editor_schema.of_project(schemas["devicepolicy"], schemas["recipe"], specs), schemas["recipe"])
+    files = schema_files(settings)
+    for path, data in zip(files, made, strict=True):
+        atomic.write_with_folders(Path(path), json_schemas.text(data))
+    return files
+
+
+def schema_files(settings: Settings) -> tuple[str, str]:
+    """Return the files of the schemas for editors: that of DevicePolicies, and that of recipes."""
+    # A hidden folder is no recipe's.
+    return f"{settings.recipes}/.schemas/devicepolicy.json", f"{settings.recipes}/.schemas/recipe.json"
+
+
 def _digest(name: str) -> str:
     return hashlib.sha256(text(name).encode()).hexdigest()
-
-
-def _shipped(name: str, settings: Settings) -> Known:
-    (document,), _ = decode.decode(file(name, settings), text(name).encode())
-    return Known(name=name, state="shipped", document=document, findings=())
 
 
 def _own(item: document_files.Input) -> Known:
     content = document_files.read(item)
     read, found = decode.decode(item.name, content)
-    text_of = lines.Lines(item.name, content.decode("utf-8", "replace"))
+    text_of = documents.Lines(item.name, content.decode("utf-8", "replace"))
     mark = _MARKED.search(text_of.text)
     state: State = "own"
     if mark is not None and mark[1] in package_data.recipes():
@@ -103,9 +144,3 @@ def _behind(span: diagnostics.Span, name: str, recipe: str) -> diagnostics.Diagn
         message=f"kae ships another version of the recipe '{recipe}' than the one that was copied here.",
         hint=f"Remove '{name}', run `kae recipe add {recipe}`, compare by `git diff`, and put your own changes back.",
     )
-
-
-def _inside(data: Any, *path: Any) -> Any:
-    for step in path:
-        data = data.get(step) if isinstance(data, dict) else None
-    return data

@@ -6,10 +6,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from compiler import API_VERSION, diagnostics, pipeline, schema
-from compiler.fleet import definitions, stacks
 from compiler.formats import decode, documents
 from compiler.project import package_data
-from compiler.project.recipes import copies
+from compiler.read import recipe as recipe_reader
 from compiler.rendering import layout, templates
 from compiler.settings import Settings
 
@@ -34,16 +33,6 @@ class Trial:
     def said(self) -> str:
         """The values in words."""
         return ", ".join(f"{name}: {json.dumps(value)}" for name, value in self.values.items()) or "defaults"
-
-
-def judged(known: copies.Known, settings: Settings) -> tuple[documents.Document | None, list[diagnostics.Diagnostic]]:
-    """Return the document of a recipe if it has no mistakes, and the findings on it."""
-    if known.document is None:
-        return None, []
-    judge = schema.Judge(package_data.schemas())
-    _, found = pipeline.read([known.document], judge, settings=settings)
-    own = [finding for finding in found if finding.span.file == known.document.file]
-    return (None if settings.has_errors(own) else known.document), own
 
 
 def faults(trial: Trial) -> Iterator[diagnostics.Diagnostic]:
@@ -77,7 +66,8 @@ def trial(recipe: documents.Document, values: Values, settings: Settings) -> Tri
         f"{settings.policies}/{_NAME}-cluster.json": _object("KAECluster", _NAME, {"kubernetesVersion": "1.31"}),
         f"{settings.inventories[0]}/{_NAME}.json": {"apiVersion": "v1", "kind": "List", "items": [_node(recipe)]},
     }
-    read = [recipe, *(_decoded(file, data) for file, data in texts.items())]
+    made = [decode.decode(file, json.dumps(data).encode())[0][0] for file, data in texts.items()]
+    read = [recipe, *made]
     fleet, found = pipeline.read(read, judge, settings=settings)
     if not fleet.sound:
         return Trial(recipe=recipe, values=values, findings=found, objects=())
@@ -89,11 +79,6 @@ def trial(recipe: documents.Document, values: Values, settings: Settings) -> Tri
     _, objects = pipeline.render_cluster(planned, render)
     own = tuple(each for each in objects if each.path.startswith(f"{recipe.data['metadata']['name']}/"))
     return Trial(recipe=recipe, values=values, findings=(), objects=own)
-
-
-def _decoded(file: str, data: Mapping[str, Any]) -> documents.Document:
-    (document,), _ = decode.decode(file, json.dumps(data).encode())
-    return document
 
 
 def _object(kind: str, name: str, spec: Mapping[str, Any]) -> dict[str, Any]:
@@ -112,7 +97,7 @@ def _policy(recipe: Mapping[str, Any], values: Values) -> dict[str, Any]:
 
 def _node(recipe: documents.Document) -> dict[str, Any]:
     """Return a node, as the API server prints it, that has the hardware."""
-    value = stacks.value_of(definitions.Recipe(name=recipe.data["metadata"]["name"], source=recipe))
+    value = recipe_reader.recipe_of(recipe)
     labels = {
         "feature.node.kubernetes.io/kernel-version.full": _KERNEL,
         **{label: "true" for kind in value.kinds for label in (value.present, kind.present)},

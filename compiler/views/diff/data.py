@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Collection
 from typing import Any
 
-from compiler import devices, diagnostic_formats, wording
+from compiler import diagnostic_formats, wording
 from compiler.changes.acceptance import Risk
 from compiler.changes.objects import Pair
 from compiler.changes.revisions.difference import Difference, Fault, Revision
@@ -105,7 +105,7 @@ def _effect(effect: Effect) -> dict[str, Any]:
     drain = effect.drain
     return {
         "cluster": effect.cluster,
-        **({} if effect.recipe == devices.KAE.name else {"recipe": effect.recipe}),
+        **({} if effect.recipe.builtin else {"recipe": effect.recipe.name}),
         "nodes": list(effect.nodes),
         "before": _placement(effect.before),
         "after": _placement(effect.after),

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 
-from compiler import devices, wording
+from compiler import wording
 from compiler.changes.revisions.effects import Effect, Placement
 from compiler.views.diff.effect_groups import clusters, count, image, size, version, where
 
@@ -27,7 +27,7 @@ def key(effect: Effect) -> Hashable:
         effect.reasons,
         versions,
         images,
-        effect.recipe,
+        effect.recipe.name,
         drain,
         moves,
     )
@@ -42,8 +42,16 @@ _WORK: Mapping[str, tuple[str, str]] = {
         "get {image}{place}, and another driver if the content differs",
     ),
     "always": (
-        "replaces a driver that others installed{place}, as INSTALL_POLICY is Always",
-        "replace a driver that others installed{place}, as INSTALL_POLICY is Always",
+        "replaces a driver that others installed{place}, as {reasons} is Always",
+        "replace a driver that others installed{place}, as {reasons} is Always",
+    ),
+    "serving": (
+        "replaces a driver that others installed{place} if its devices have no entries in /sys/class/uacce",
+        "replace a driver that others installed{place} if its devices have no entries in /sys/class/uacce",
+    ),
+    "payloads": (
+        "takes other paths of its images{place}, and gets another driver if the content differs",
+        "take other paths of their images{place}, and get another driver if the content differs",
     ),
     "reloads": (
         "loads its modules again{place} for other {reasons}",
@@ -72,6 +80,10 @@ _SETTINGS: Mapping[str, str] = {"moduleParameters": "module parameters", "operat
 """The words for settings whose names are no words of people."""
 
 
+_MAY_SWAP: Mapping[str, str] = {"image": "may-swap", "payloads": "payloads", "presentWhen": "serving"}
+"""The predicates of drivers that may be replaced, by the setting."""
+
+
 def text(group: Sequence[Effect]) -> str:
     """Return the sentence on effects with an equal key."""
     first = group[0]
@@ -79,8 +91,8 @@ def text(group: Sequence[Effect]) -> str:
     work = str(first.work)
     if work == "swaps" and was and now and was.version == now.version:
         work = "changes"
-    if work == "may-swap" and first.reasons != ("image",):
-        work = "always"
+    if work == "may-swap":
+        work = _MAY_SWAP.get(first.reasons[0], "always")
     side = now if now is not None and now.driver is not None else was
     does = _WORK[work][size(group) > 1].format(
         was=version(was),
@@ -152,4 +164,4 @@ def _drained(group: Sequence[Effect]) -> str:
 
 
 def _device(effect: Effect) -> str:
-    return "a KAE device" if effect.recipe == devices.KAE.name else f"a device of recipe '{effect.recipe}'"
+    return effect.recipe.words.device

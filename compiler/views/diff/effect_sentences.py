@@ -86,7 +86,7 @@ def loss(effects: Iterable[Effect]) -> str:
 
 def _membership_key(effect: Effect) -> Hashable:
     if effect.before is None:
-        return ("joins",) if effect.recipe == "kae" else None
+        return ("joins",) if effect.recipe.builtin else None
     if effect.after is None:
         return "leaves", effect.work, effect.before.policy, effect.before.version
     return None

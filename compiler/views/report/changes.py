@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from compiler import devices, diagnostic_formats, diagnostics, wording
+from compiler import diagnostic_formats, diagnostics, wording
 from compiler.changes.revisions.difference import Difference
 from compiler.changes.revisions.effects import Effect, Placement
 from compiler.settings import Settings
@@ -22,7 +22,7 @@ class Sentence:
     text: str
     change: str
     is_linked: bool
-    """True when the page can show its nodes: what KAE's policies do to them."""
+    """True when the page can show its nodes: what policies of the built-in recipe do to them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ class Changes:
             for effect in item.sentence.effects:
                 self._numbers[effect].append(number)
         self.sentences: Sequence[Sentence] = [
-            Sentence(number, item.sentence.text, item.change, any(map(_is_of_kae, item.sentence.effects)))
+            Sentence(number, item.sentence.text, item.change, any(map(_is_builtin, item.sentence.effects)))
             for number, item in enumerate(ranked)
         ]
         """The sentences, those on what takes most away first."""
@@ -91,7 +91,7 @@ class Changes:
     def counts(self, nodes: int) -> Sequence[tuple[str, str, int]]:
         """Return what happens to how many of the fleet's nodes: keys with their texts and numbers, but no zeros."""
         found = Counter[str]()
-        for effect in filter(_is_of_kae, self._difference.effects):
+        for effect in filter(_is_builtin, self._difference.effects):
             found[ranking.change(effect)] += len(effect.nodes)
         found["same"] = nodes - (found.total() - found["gone"])
         return [(key, text, found[key]) for key, text in ranking.CHANGES.items() if found[key]]
@@ -126,8 +126,8 @@ class Changes:
 
     @property
     def clusters(self) -> Mapping[str, Sequence[Effect]]:
-        """The effects of KAE's policies by cluster."""
-        return {item.cluster: [*filter(_is_of_kae, item.effects)] for item in self._difference.clusters}
+        """The effects of the built-in recipe's policies by cluster."""
+        return {item.cluster: [*filter(_is_builtin, item.effects)] for item in self._difference.clusters}
 
     def data(self, effect: Effect) -> dict[str, Any]:
         """Return an effect for the page's script."""
@@ -140,8 +140,8 @@ class Changes:
         }
 
 
-def _is_of_kae(effect: Effect) -> bool:
-    return effect.recipe == devices.KAE.name
+def _is_builtin(effect: Effect) -> bool:
+    return effect.recipe.builtin
 
 
 def _risks(found: diagnostics.Findings) -> Iterator[Risk]:

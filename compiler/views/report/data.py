@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Any
 
-from compiler import devices
+from compiler import recipes
 from compiler.fleet import taints
 from compiler.inventory import snapshot
 from compiler.planning import amounts, plan, rollout_groups
@@ -44,7 +44,7 @@ def of_cluster(name: str, view: plan.Plan | None, changes: Changes | None = None
     With changes they hold the nodes that leave, too; a cluster without a plan has only those.
     """
     shared = _Shared()
-    decisions = view.decisions if view else ()
+    decisions = view.builtin.decisions if view else ()
     effects = changes.clusters.get(name, ()) if changes else ()
     stacks = _stacks(view) if view else {}
     rows = [shared.row(decision, node, stacks.get(node.name, ())) for decision in decisions for node in decision.nodes]
@@ -67,9 +67,9 @@ def of_cluster(name: str, view: plan.Plan | None, changes: Changes | None = None
 
 
 def _stacks(view: plan.Plan) -> Mapping[str, Sequence[plan.Decision]]:
-    """Return what recipes beside KAE bring to nodes, or should, by the names of the nodes."""
+    """Return what the other recipes bring to nodes, or should, by the names of the nodes."""
     found: defaultdict[str, list[plan.Decision]] = defaultdict(list)
-    for decision in (decision for stack in view.stacks for decision in stack.decisions):
+    for decision in (decision for stack in view.others for decision in stack.decisions):
         if decision.policy or gaps.has_problem(decision):
             for name in decision.names:
                 found[name].append(decision)
@@ -150,7 +150,7 @@ def _facts(decision: plan.Decision) -> dict[str, Any]:
         "plugin": decision.device_plugin.image,
         "state": state(decision),
         "resources": [f"{name.partition('/')[2]}={count}" for name, count in decision.resources],
-        "devices": device_counts(decision.node),
+        "devices": device_counts(decision.recipe, decision.node),
         "kernel": profile.kernel_version,
         "os": profile.os_image,
         "architecture": profile.architecture,
@@ -171,12 +171,12 @@ def state(decision: plan.Decision) -> str:
     return "driver" if has_driver else "plugin" if has_plugin else "none"
 
 
-def device_counts(node: snapshot.Node) -> list[str]:
+def device_counts(recipe: recipes.Recipe, node: snapshot.Node) -> list[str]:
     """Return the numbers of the node's devices by kind."""
     if not node.profile.discovered:
         return ["unknown: NFD has not labelled the node yet"]
     counts = (
-        (kind.name, *amounts.functions(kind, node)) for kind in devices.KINDS if node.label(kind.present) == "true"
+        (kind.name, *amounts.functions(kind, node)) for kind in recipe.kinds if node.label(kind.present) == "true"
     )
     return [f"{name}: {physical} physical, {virtual} virtual" for name, physical, virtual in counts]
 

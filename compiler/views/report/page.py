@@ -59,13 +59,13 @@ def text(
         style=markupsafe.Markup(style),  # noqa: S704
         hashes={"script": _hash(script), "style": _hash(style)},
         figures=tuple(_figures(views)),
-        has_recipes=any(view.stacks for view in views),
+        has_recipes=any(view.others for view in views),
         problems=report_tables.problems(views),
         findings=shown,
         ignored=diagnostic_formats.ignored_text(ignored) if ignored else "",
         tables=report_tables.of(views),
         changes=changes,
-        counts=changes.counts(report_tables.count(views)) if changes else (),
+        counts=changes.counts(report_tables.count(view.builtin for view in views)) if changes else (),
         data=map(markupsafe.Markup, _data(views, changes)),
     )
 
@@ -97,14 +97,15 @@ def _json(value: object) -> str:
 
 
 def _figures(views: Sequence[plan.Plan]) -> Iterator[Figure]:
-    problems, nodes = report_tables.count(views, gaps.has_problem), report_tables.count(views)
+    own = [view.builtin for view in views]
+    problems, nodes = report_tables.count(own, gaps.has_problem), report_tables.count(own)
     stacks = report_tables.stacks(views)
     link = report_tables.link(state="problem") if problems else ""
     yield Figure(number=problems, noun="with problems", link=link, is_warning=problems > 0)
     yield Figure(number=nodes, noun=wording.inflected("node", nodes))
-    yield Figure(number=report_tables.count(views, gaps.has_devices), noun="with KAE devices")
-    yield Figure(number=report_tables.count(views, report_tables.has_driver), noun="with a driver installer")
-    yield Figure(number=report_tables.count(views, report_tables.has_plugin), noun="with a device plugin")
+    yield Figure(number=report_tables.count(own, gaps.has_devices), noun="with KAE devices")
+    yield Figure(number=report_tables.count(own, report_tables.has_driver), noun="with a driver installer")
+    yield Figure(number=report_tables.count(own, report_tables.has_plugin), noun="with a device plugin")
     for name, plans in stacks.items():
         yield Figure(number=report_tables.count(plans, report_tables.is_assigned), noun=f"with recipe {name}")
         if failing := report_tables.count(plans, gaps.has_problem):

@@ -45,19 +45,20 @@ class Table:
 
 def of(views: Sequence[plan.Plan]) -> tuple[Table, ...]:
     """Return the tables of a fleet."""
+    own = [view.builtin for view in views]
     return (
         Table(
             key="clusters",
             title="Clusters",
             head=("Cluster", "Nodes", "With KAE devices", "With a driver", "With a device plugin", "With problems"),
-            rows=[_cluster(view) for view in views],
+            rows=[_cluster(view) for view in own],
             empty="No document names a cluster.",
         ),
         Table(
             key="policies",
             title="Policies",
             head=("Policy", "Nodes", "Driver", "Device plugin", "Clusters", "File"),
-            rows=[*_policies(views, lambda name: link(policy=name)), *_unassigned(views)],
+            rows=[*_policies(own, lambda name: link(policy=name)), *_unassigned(own)],
             empty="No policy holds in these clusters.",
         ),
         *_of_recipes(views),
@@ -65,21 +66,21 @@ def of(views: Sequence[plan.Plan]) -> tuple[Table, ...]:
             key="pools",
             title="Pools",
             head=("Cluster", "Policy", "Pool", "Nodes", "Driver"),
-            rows=[row for view in views for row in _pools(view)],
+            rows=[row for view in own for row in _pools(view)],
             empty="No policy installs a driver.",
         ),
         Table(
             key="kernels",
             title="Kernels",
             head=("Kernel", "Nodes", "With a driver", "Operating system", "Clusters"),
-            rows=[*_kernels(views)],
+            rows=[*_kernels(own)],
             empty="No inventory holds a node.",
         ),
         Table(
             key="images",
             title="Images",
             head=("Image", "Component", "Nodes", "Policies", "Holds modules for"),
-            rows=[*_images(views)],
+            rows=[*_images(own)],
             empty="No node runs an image of KAE.",
         ),
     )
@@ -110,15 +111,15 @@ def _of_recipes(views: Sequence[plan.Plan]) -> Iterator[Table]:
     )
 
 
-def stacks(views: Iterable[plan.Plan]) -> Mapping[str, Sequence[plan.Plan]]:
-    """Return the plans of each recipe beside KAE, sorted by its name."""
-    found: defaultdict[str, list[plan.Plan]] = defaultdict(list)
-    for stack in (stack for view in views for stack in view.stacks):
+def stacks(views: Iterable[plan.Plan]) -> Mapping[str, Sequence[plan.RecipePlan]]:
+    """Return the plans of each recipe but the built-in one, sorted by its name."""
+    found: defaultdict[str, list[plan.RecipePlan]] = defaultdict(list)
+    for stack in (stack for view in views for stack in view.others):
         found[stack.recipe.name].append(stack)
     return dict(sorted(found.items()))
 
 
-def _recipe(name: str, plans: Sequence[plan.Plan]) -> Row:
+def _recipe(name: str, plans: Sequence[plan.RecipePlan]) -> Row:
     conditions: tuple[Holds, ...] = (is_assigned, has_driver, has_plugin, gaps.has_problem)
     numbers = (_number(count(plans, holds)) for holds in conditions)
     return (Cell(text=name), *numbers, _names(stack.cluster.name for stack in plans))
@@ -133,7 +134,7 @@ def link(**terms: str | None) -> str:
     return "#" + parse.urlencode({key: value for key, value in terms.items() if value is not None})
 
 
-def count(views: Iterable[plan.Plan], holds: Holds = lambda _: True) -> int:
+def count(views: Iterable[plan.RecipePlan], holds: Holds = lambda _: True) -> int:
     """Return the number of nodes whose decision meets a condition."""
     return sum(len(decision.nodes) for view in views for decision in view.decisions if holds(decision))
 
@@ -168,7 +169,7 @@ def _image(image: str | None) -> Cell:
     return Cell(text=short, title=image if image and image != short else "")
 
 
-def _cluster(view: plan.Plan) -> Row:
+def _cluster(view: plan.RecipePlan) -> Row:
     name = view.cluster.name
     conditions: tuple[Holds, ...] = (lambda _: True, gaps.has_devices, has_driver, has_plugin)
     numbers = (_number(count([view], holds)) for holds in conditions)
@@ -176,7 +177,7 @@ def _cluster(view: plan.Plan) -> Row:
     return (Cell(text=name, link=link(cluster=name)), *numbers, problems)
 
 
-def _policies(views: Sequence[plan.Plan], linked: Callable[[str], str]) -> Iterator[Row]:
+def _policies(views: Sequence[plan.RecipePlan], linked: Callable[[str], str]) -> Iterator[Row]:
     """Yield a row for each policy, whatever clusters it holds in; `linked` returns the link of its nodes."""
     nodes, drivers, plugins = Counter[str](), defaultdict[str, set[str]](set), defaultdict[str, set[str]](set)
     for decision in (decision for view in views for decision in view.decisions if decision.policy):
@@ -191,27 +192,24 @@ def _policies(views: Sequence[plan.Plan], linked: Callable[[str], str]) -> Itera
             clusters[division.policy.name].append(view.cluster.name)
             known[division.policy.name] = division.policy
     for name, policy in sorted(known.items()):
-        spec = policy.spec
         yield (
             Cell(text=name, link=linked(name)),
             _number(nodes[name]),
-            _names(drivers[name]) if spec.driver.enabled else Cell(text=plan_text.disabled(policy, "driver")),
-            _names(plugins[name])
-            if spec.devicePlugin.enabled
-            else Cell(text=plan_text.disabled(policy, "devicePlugin")),
+            _names(drivers[name]) if policy.installed else Cell(text=plan_text.disabled(policy, "driver")),
+            _names(plugins[name]) if policy.offered else Cell(text=plan_text.disabled(policy, "devicePlugin")),
             _names(clusters[name]),
             Cell(text=wording.file_name(policy.source.file)),
         )
 
 
-def _unassigned(views: Sequence[plan.Plan]) -> Iterator[Row]:
+def _unassigned(views: Sequence[plan.RecipePlan]) -> Iterator[Row]:
     unassigned = count(views, lambda decision: decision.policy is None)
     if unassigned:
         nothing = Cell(text="-")
         yield (Cell(text="(none)", link=link(policy="")), _number(unassigned), *[nothing] * 4)
 
 
-def _pools(view: plan.Plan) -> Iterator[Row]:
+def _pools(view: plan.RecipePlan) -> Iterator[Row]:
     counts = image_matrix.counted(view.decisions)
     cluster = view.cluster.name
     for division in view.divisions:
@@ -226,7 +224,7 @@ def _pools(view: plan.Plan) -> Iterator[Row]:
             )
 
 
-def _kernels(views: Sequence[plan.Plan]) -> Iterator[Row]:
+def _kernels(views: Sequence[plan.RecipePlan]) -> Iterator[Row]:
     """Yield a row for each kernel, that of the most nodes first."""
     nodes, driven = Counter[str](), Counter[str]()
     systems, clusters = defaultdict[str, set[str]](set), defaultdict[str, set[str]](set)
@@ -247,7 +245,7 @@ def _kernels(views: Sequence[plan.Plan]) -> Iterator[Row]:
         )
 
 
-def _images(views: Sequence[plan.Plan]) -> Iterator[Row]:
+def _images(views: Sequence[plan.RecipePlan]) -> Iterator[Row]:
     """Yield a row for each image of each component, that of the most nodes first."""
     nodes = Counter[tuple[str, str]]()
     policies, modules = defaultdict[tuple[str, str], set[str]](set), defaultdict[str, set[str]](set)
@@ -286,9 +284,9 @@ def problems(views: Sequence[plan.Plan]) -> tuple[Problem, ...]:
     """Return the problems of a fleet, that of the most nodes first."""
     found: defaultdict[tuple[str, str], Counter[str]] = defaultdict(Counter)
     for view in views:
-        for gap in gaps.grouped(view.decisions, is_problem=True):
+        for gap in gaps.grouped(view.builtin.decisions, is_problem=True):
             found[gap.text, link(state="problem", why=gap.reason)][view.cluster.name] += len(gap.nodes)
-        for stack in view.stacks:
+        for stack in view.others:
             for gap in gaps.grouped(stack.decisions, is_problem=True):
                 text = report_data.of_gap(stack.recipe.name, gap)
                 found[text, link(why=text)][view.cluster.name] += len(gap.nodes)

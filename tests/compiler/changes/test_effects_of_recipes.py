@@ -1,17 +1,67 @@
-"""What a change does to nodes of a recipe."""
+"""What a change does to nodes of a recipe, and to those of KAE."""
+
+from typing import Any
 
 import pytest
 
+from compiler import revisions
 from compiler.changes.revisions import effects
+from compiler.fleet import definitions
+from compiler.views.diff import driver_sentences
+from tests import builders
 from tests.compiler.views import stacked
+
+ALWAYS = {"env": [{"name": "INSTALL_POLICY", "value": "Always"}]}
+
+
+def kae(**driver: Any) -> definitions.Policy:
+    return builders.policy("tls", driver=driver)
+
+
+def of_recipe(path: str = "/opt/lab", **driver: Any) -> definitions.Policy:
+    software = {
+        "image": "installer",
+        "payloads": [{"image": "installer", "paths": [path]}],
+        "modules": [{"name": "lab"}],
+    }
+    return builders.device_policy("lab", builders.recipe("lab", driver=software), driver=driver)
+
+
+def effect(before: definitions.Policy, after: definitions.Policy) -> effects.Effect:
+    """Return what happens to a node whose policy changes, and with it the template of its pods."""
+    was, now = (revisions.made(builders.view([each], [builders.node()])[0]).side for each in (before, after))
+    templates = frozenset(each.ref for each in now.daemon_sets.values())
+    (found,) = (each for each in effects.effects(was, now, templates, ()) if each.driver_pod)
+    return found
 
 
 @pytest.mark.parametrize(("node", "sort"), [("t-1", "wave"), ("t-2", "rest"), ("t-4", None)])
 def test_the_group_of_a_recipes_node_has_the_sort_that_its_policy_declares(node: str, sort: str | None) -> None:
-    (onload,) = (stack for stack in stacked.view().stacks if stack.recipe.name == "onload")
+    (onload,) = (stack for stack in stacked.view().others if stack.recipe.name == "onload")
     (decision,) = (decision for decision in onload.decisions if node in decision.names)
 
     placement = effects.Half(side=None, decision=decision).placement()
 
     assert placement
     assert placement.group_sort == sort
+
+
+@pytest.mark.parametrize(
+    ("was", "now", "reasons", "said"),
+    [
+        (kae(), kae(**ALWAYS), ("INSTALL_POLICY",), "as INSTALL_POLICY is Always"),
+        (kae(**ALWAYS), kae(), (), "keeps its driver"),
+        (kae(presentWhen="Loaded"), kae(), ("presentWhen",), "if its devices have no entries"),
+        (kae(), kae(presentWhen="Loaded"), (), "keeps its driver"),
+        (kae(presentWhen="Loaded", **ALWAYS), kae(**ALWAYS), (), "keeps its driver"),
+        (of_recipe(), of_recipe(installPolicy="Always"), ("installPolicy",), "as installPolicy is Always"),
+        (of_recipe(), of_recipe("/opt/new"), ("payloads",), "takes other paths of its images"),
+    ],
+)
+def test_a_driver_may_be_replaced_for_other_settings_than_its_version_and_source(
+    was: definitions.Policy, now: definitions.Policy, reasons: tuple[str, ...], said: str
+) -> None:
+    found = effect(was, now)
+
+    assert (found.work, found.reasons) == ("may-swap" if reasons else "restarts", reasons)
+    assert said in driver_sentences.text([found])

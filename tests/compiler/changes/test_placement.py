@@ -8,9 +8,8 @@ import pytest
 from hypothesis import strategies as st
 
 from compiler.changes.output import deployed, placement, pool_rules
-from compiler.fleet import selectors, taints
+from compiler.fleet import pods, selectors, taints
 from compiler.inventory import snapshot
-from compiler.model import base
 from compiler.output import index_file
 from tests import builders, effort
 
@@ -57,7 +56,7 @@ def test_a_group_lists_its_nodes_and_gives_them_its_pool() -> None:
     assert [own.labels(builders.node(name)) for name in ("kp-2", "kp-3")] == [{POOL: "sick"}, {POOL: "rest"}]
 
 
-def daemon_set(name: str, *terms: selectors.Term, tolerations: Sequence[base.Toleration] = ()) -> deployed.DaemonSet:
+def daemon_set(name: str, *terms: selectors.Term, tolerations: Sequence[pods.Toleration] = ()) -> deployed.DaemonSet:
     workload = index_file.Workload(file=f"driver/daemonset-{name}.yaml", component="driver", policy="tls", pool=name)
     return deployed.DaemonSet(
         workload=workload, image="a:1", terms=terms, tolerations=tuple(tolerations), cleans_up=False, kinds=frozenset()
@@ -124,7 +123,7 @@ def drawn_daemon_sets(draw: st.DrawFn) -> list[deployed.DaemonSet]:
     for pool in draw(st.lists(st.sampled_from(VALUES), min_size=1, unique=True)):
         more = draw(st.lists(st.lists(REQUIREMENTS, max_size=1).map(tuple), min_size=1, max_size=2))
         terms = [(selectors.Requirement(POOL, "In", (pool,)), *own) for own in more]
-        everything = [base.Toleration(operator="Exists")]
+        everything = [pods.Toleration(operator="Exists")]
         groups.append(daemon_set(pool, *terms, tolerations=draw(st.sampled_from(([], everything)))))
     return groups
 

@@ -1,12 +1,14 @@
 """Rules for the assignment of nodes to policies: no node is assigned to two."""
 
-import dataclasses
 from collections.abc import Sequence
 
-from compiler import diagnostics, recipes
+import msgspec
+
+from compiler import diagnostics
 from compiler.checks import assignment as checks
 from compiler.fleet import assignment, definitions
 from compiler.inventory import snapshot
+from compiler.read import recipe as recipe_reader
 from tests import builders
 
 
@@ -77,12 +79,12 @@ def test_a_default_that_takes_too_many_terms_to_say_is_reported_and_left_out() -
     assert [item.policy.name for item in assignment.assign(policies).policies] == [f"team-{team}" for team in range(4)]
 
 
-ONLOAD = recipes.Recipe(name="onload", devices="OpenOnload devices", labels=(("nic", ("x2",)),))
+ONLOAD = recipe_reader.recipe_of(builders.recipe(match={"labels": {"nic": ["x2"]}}))
 
 
 def of_onload(policy: definitions.Policy) -> definitions.Policy:
     """Return a policy that brings a recipe to the nodes of a KAEPolicy, and claims nothing else."""
-    return dataclasses.replace(policy, recipe=ONLOAD)
+    return msgspec.structs.replace(policy, recipe=ONLOAD)
 
 
 def test_policies_of_two_recipes_without_a_common_claim_share_nodes() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from compiler.fleet import assignment, claims, definitions, offers
+from compiler.fleet import assignment, claims, definitions
 from tests import builders, effort
 
 
@@ -117,11 +117,12 @@ def test_a_profile_is_a_resource_with_variables_of_its_own() -> None:
         {"name": "x.com/a", "profiles": {"fast": {"A": "2"}}, "inject": [{"when": False}, {"env": {"A": "1"}}]}
     )
 
-    offered = list(offers.of(builders.device_policy("a", builders.recipe("one", devicePlugin=spec))))
+    plugin_of = builders.device_policy("a", builders.recipe("one", devicePlugin=spec)).plugin
 
-    assert [(one.name, [injection.env for injection in one.injections]) for one in offered] == [
-        ("x.com/a", [{"A": "1"}]),
-        ("x.com/a-fast", [{"A": "1"}, {"A": "2"}]),
+    assert plugin_of is not None
+    assert [(one.name, one.inject.env) for one in plugin_of.resources] == [
+        ("x.com/a", {"A": "1"}),
+        ("x.com/a-fast", {"A": "2"}),
     ]
 
 
@@ -198,8 +199,8 @@ def is_as_brute_force_has_it(seed: int) -> bool:
     kept = [
         policy
         for index, policy in enumerate(policies)
-        if not policy.spec.default
-        or all(one.recipe.name != policy.recipe.name or not one.spec.default for one in policies[:index])
+        if not policy.is_default
+        or all(one.recipe.name != policy.recipe.name or not one.is_default for one in policies[:index])
     ]
 
     overlaps = list(claims.overlaps(assignment.assign(kept).policies))

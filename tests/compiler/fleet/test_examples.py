@@ -1,11 +1,10 @@
 """An inventory by examples: what becomes one, and the names that an example stands for."""
 
-import dataclasses
 import json
 
 import pytest
 
-from compiler import recipes
+from compiler import kae
 from compiler.fleet import examples
 from tests import builders
 
@@ -39,8 +38,8 @@ def test_names_that_no_nodes_have_are_left_to_the_thorough_reader(names: tuple[s
 
 
 def test_nodes_that_a_recipe_distinguishes_share_no_example() -> None:
-    fpga = recipes.Recipe(name="fpga", devices="devices of recipe 'fpga'", labels=(("vendor.io/fpga", ("yes",)),))
+    lab = builders.device_policy("lab", builders.recipe("fpga", match={"labels": {"vendor.io/fpga": ["yes"]}}))
 
-    keys = examples.keys([builders.policy(), dataclasses.replace(builders.policy("lab"), recipe=fpga)], "east")
+    keys = examples.keys([builders.policy(), lab], [kae.RECIPE], "east")
 
-    assert keys - examples.keys([builders.policy()], "east") == set(fpga.deciding)
+    assert keys - examples.keys([builders.policy()], [kae.RECIPE], "east") == set(lab.recipe.deciding)

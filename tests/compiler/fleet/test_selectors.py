@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from compiler.fleet import selectors
 from compiler.fleet.selectors import Requirement
-from compiler.model import base
 from tests import effort
 
 LABELS = (
@@ -161,12 +160,12 @@ def test_the_longest_spelling_of_an_integer_is_a_witness_too() -> None:
 
 
 def test_a_selector_becomes_a_term_in_one_order_without_repetition() -> None:
-    selector = base.NodeSelector(
+    selector = selectors.Selector(
         matchLabels={"zone": "east", "pool": "tls"},
         matchExpressions=(
-            base.Requirement(key="pool", operator="NotIn", values=("web", "db", "web")),
-            base.Requirement(key="gen", operator="Exists"),
-            base.Requirement(key="pool", operator="In", values=("tls",)),
+            Requirement("pool", "NotIn", ("web", "db", "web")),
+            Requirement("gen", "Exists"),
+            Requirement("pool", "In", ("tls",)),
         ),
     )
 

@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 
-from compiler.fleet import selectors, unmatched
-from compiler.model import base
+from compiler.fleet import unmatched
 from tests import builders
 
 NODES = (builders.node("a", {"pool": "tls", "zone": "lab"}), builders.node("b", {"pool": "web", "gen": "4"}))
@@ -31,4 +30,4 @@ NODES = (builders.node("a", {"pool": "tls", "zone": "lab"}), builders.node("b", 
     ],
 )
 def test_the_reason_names_the_label_and_the_nearest_one(selector: dict[str, Any], reason: str) -> None:
-    assert unmatched.reason(selectors.of(base.NodeSelector.model_validate(selector)), NODES) == reason
+    assert unmatched.reason(builders.policy(nodeSelector=selector).term, NODES) == reason

@@ -14,8 +14,8 @@ from tests import effort
 
 def findings(text: str) -> list[diagnostics.Diagnostic]:
     """Return the findings of a text, which yields no document where there are any."""
-    document, findings = json_text.document(text, "a.json")
-    assert (document is None) == bool(findings)
+    read, findings = json_text.read(text, "a.json")
+    assert (read == []) == bool(findings)
     return findings
 
 
@@ -29,8 +29,7 @@ def where(finding: diagnostics.Diagnostic) -> tuple[str, int, int]:
 
 
 def read(text: str) -> documents.Document:
-    document, findings = json_text.document(text, "a.json")
-    assert document is not None, findings
+    (document,), _ = json_text.read(text, "a.json")
     return document
 
 
@@ -161,8 +160,8 @@ def test_all_keys_that_stand_twice_are_found_with_their_first_places() -> None:
 def test_a_file_of_nothing_but_faults_is_not_searched_to_its_end() -> None:
     pairs = '{"a":1,"a":1},'
 
-    assert len(findings(f"[{pairs * 5000}0]")) <= json_text.FINDINGS
-    assert len(findings(f"[{'NaN,' * 5000}0]")) == json_text.FINDINGS
+    assert len(findings(f"[{pairs * 5000}0]")) <= documents.FINDINGS
+    assert len(findings(f"[{'NaN,' * 5000}0]")) == documents.FINDINGS
 
 
 @pytest.mark.parametrize("number", ["1" + "0" * 18, "-1" + "0" * 18, "9" * 5000])

@@ -23,7 +23,7 @@ def accepted_scalars(count: int) -> dict[str, tuple[str, Any]]:
     accepted: dict[str, tuple[str, Any]] = {}
     for index in range(count):
         text = "".join(draw.choices(PIECES, k=draw.randint(1, 6))).strip()
-        documents, findings = yaml_text.documents(f"k: {text}\n", "k.yaml")
+        documents, findings = yaml_text.read(f"k: {text}\n", "k.yaml")
         if not findings and len(documents) == 1 and list(documents[0].data) == ["k"]:
             accepted[f"k{index}"] = (text, documents[0].data["k"])
     return accepted

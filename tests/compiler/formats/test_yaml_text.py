@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from compiler import diagnostics
-from compiler.formats import canonical, documents, yaml_reader, yaml_text
+from compiler.formats import canonical, documents, yaml_text
 from tests import effort
 
 
@@ -17,7 +17,7 @@ def read(text: str) -> Any:
 
 
 def findings(text: str) -> list[diagnostics.Diagnostic]:
-    return yaml_text.documents(text, "a.yaml")[1]
+    return yaml_text.read(text, "a.yaml")[1]
 
 
 def only(text: str) -> diagnostics.Diagnostic:
@@ -30,7 +30,7 @@ def where(finding: diagnostics.Diagnostic) -> tuple[str, int, int]:
 
 
 def document(text: str) -> documents.Document:
-    (only_one,), findings = yaml_text.documents(text, "a.yaml")
+    (only_one,), findings = yaml_text.read(text, "a.yaml")
     assert findings == []
     return only_one
 
@@ -81,7 +81,7 @@ def test_all_traps_of_a_file_are_found() -> None:
 
 
 def test_a_file_of_nothing_but_faults_is_not_read_to_its_end() -> None:
-    assert len(findings("- y\n" * 5000)) == yaml_reader.FINDINGS
+    assert len(findings("- y\n" * 5000)) == documents.FINDINGS
 
 
 def test_a_key_that_stands_twice_names_its_first_place() -> None:
@@ -96,7 +96,7 @@ def test_the_same_key_in_other_mappings_is_fine() -> None:
 
 
 def test_documents_come_in_their_order_without_empty_ones() -> None:
-    finding = yaml_text.documents("# nothing\n---\n---\na: 1\n---\n# nothing\n---\n[b]\n...\n---\n", "a.yaml")
+    finding = yaml_text.read("# nothing\n---\n---\na: 1\n---\n# nothing\n---\n[b]\n...\n---\n", "a.yaml")
 
     assert ([each.data for each in finding[0]], finding[1]) == ([{"a": 1}, ["b"]], [])
 
@@ -165,7 +165,7 @@ def test_aliases_that_multiply_are_counted_and_not_expanded() -> None:
 
 
 def test_many_values_without_aliases_are_no_explosion() -> None:
-    assert len(read("- a\n" * (yaml_reader.ALIASED + 1))) == yaml_reader.ALIASED + 1
+    assert len(read("- a\n" * (yaml_text.ALIASED + 1))) == yaml_text.ALIASED + 1
 
 
 def test_anchors_of_one_document_do_not_reach_into_the_next() -> None:
@@ -341,7 +341,7 @@ def test_a_place_is_where_its_value_was_written(value: Any) -> None:
 @given(st.text("ab:-?{}[],&*!|>'\"%@` \n\t#<=~y1.0_e", max_size=40))
 @settings(max_examples=effort.examples(gate=66, long=400))
 def test_what_is_accepted_reads_the_same_in_python(text: str) -> None:
-    read_documents, findings = yaml_text.documents(text, "a.yaml")
+    read_documents, findings = yaml_text.read(text, "a.yaml")
 
     if not findings and "<<" not in text:
         expected = [each for each in yaml.load_all(text, Loader=yaml.CSafeLoader) if each is not None]

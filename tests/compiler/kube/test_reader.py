@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from compiler.kube import client, lease_objects, node_watch, reader
+from compiler.kube import client, lease_objects, reader
 from tests import builders
 from tests.kube import apiserver
 
@@ -30,7 +30,7 @@ def version(server: apiserver.ApiServer) -> str:
     return str(server.state.version)
 
 
-def told(event: node_watch.Event) -> tuple[str, str]:
+def told(event: reader.Event) -> tuple[str, str]:
     return event.type, event.object["metadata"].get("name", "")
 
 
@@ -227,7 +227,7 @@ def test_a_server_that_ends_in_the_middle_of_a_watch_can_be_watched_again(server
 
 
 def test_a_server_that_falls_silent_is_noticed(server: apiserver.ApiServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(node_watch, "MARGIN_S", 0)
+    monkeypatch.setattr(reader, "MARGIN_S", 0)
     server.state.deaf = True
 
     with pytest.raises(client.Unreachable, match="does not answer in time"):

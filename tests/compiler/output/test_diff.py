@@ -97,7 +97,7 @@ def test_an_index_in_another_layout_is_an_edited_one() -> None:
 def test_an_index_of_version_1_is_taken_over_and_replaced() -> None:
     digests = {path: tree.digest(content) for path, content in OLD.contents().items()}
     content = json.dumps({"version": 1, "files": digests}, sort_keys=True, indent=2).encode() + b"\n"
-    seen = dataclasses.replace(on_disk(OLD), index=content, sides=index_file.sides(content))
+    seen = dataclasses.replace(on_disk(OLD), index=content, sides=index_file.read(content))
 
     assert (diff.compare(OLD, seen).kind, diff.compare(OLD, seen).foreign, diff.blocked(NEW, seen)) == ("old", (), ())
     assert diff.rewrite(OLD, seen).writes == ()

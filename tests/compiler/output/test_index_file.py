@@ -1,12 +1,15 @@
-"""index.json as a value: read, written, and taken over from version 1."""
+"""index.json as a value: read, written, in conflict, and taken over from version 1."""
 
 import json
+import subprocess
+from pathlib import Path
 from typing import Any
 
 import hypothesis
 import pytest
 from hypothesis import strategies as st
 
+from compiler.formats import canonical
 from compiler.output import index_file, tree
 
 PARTS = st.builds(str.__add__, st.sampled_from("abc0"), st.text("a0.-", max_size=3))
@@ -75,7 +78,7 @@ def test_an_index_that_lost_its_end_is_damaged(index: index_file.Index, data: st
     length = data.draw(st.integers(0, len(text) - 1))
 
     assert index_file.parse(text[:length]) is None
-    assert index_file.sides(text[:length]) == ()
+    assert index_file.read(text[:length]) == ()
 
 
 def with_workloads(**states: str) -> index_file.Index:
@@ -95,7 +98,7 @@ def in_conflict(*texts: str) -> bytes:
 
 
 def test_an_index_in_conflict_has_two_sides_and_records_what_either_does() -> None:
-    sides = index_file.sides(in_conflict(index_file.text(OURS), index_file.text(THEIRS)))
+    sides = index_file.read(in_conflict(index_file.text(OURS), index_file.text(THEIRS)))
     joined = index_file.union(sides)
 
     assert sides == (OURS, THEIRS)
@@ -110,14 +113,14 @@ def test_a_side_in_conflict_records_the_files_of_its_workloads() -> None:
     (of_b,) = (line for line in text.splitlines(keepends=True) if '"policy": "b"' in line)
     marked = text.replace(files, kept).replace(of_b, f"<<<<<<< HEAD\n{of_b}=======\n>>>>>>> main\n")
 
-    ours, theirs = index_file.sides(marked.encode())
+    ours, theirs = index_file.read(marked.encode())
 
     assert (ours.files, theirs.files) == (("a.yaml", "b.yaml"), ("a.yaml",))
-    assert index_file.sides(text.replace(files, kept).encode()) == ()
+    assert index_file.read(text.replace(files, kept).encode()) == ()
 
 
 def test_one_damaged_side_damages_an_index_in_conflict() -> None:
-    assert index_file.sides(in_conflict(index_file.text(OURS), "{\n")) == ()
+    assert index_file.read(in_conflict(index_file.text(OURS), "{\n")) == ()
 
 
 @hypothesis.given(indexes(), indexes(), st.sampled_from(["", ","]))
@@ -127,7 +130,7 @@ def test_an_index_of_which_a_person_kept_both_sides_is_read_by_line(
     bodies = [text.removeprefix("{\n").removesuffix("\n}\n") for text in map(index_file.text, (one, other))]
     text = f"{{\n{bodies[0]}{comma}\n{bodies[1]}\n}}\n"
 
-    (joined,) = index_file.sides(text.encode())
+    (joined,) = index_file.read(text.encode())
 
     assert joined.files == tuple(sorted({*one.files, *other.files}))
     assert set(joined.workloads) == {*one.workloads, *other.workloads}
@@ -139,7 +142,7 @@ def test_an_index_of_which_a_person_kept_both_sides_is_read_by_line(
 
 @pytest.mark.parametrize(("line", "other"), [('    "a.yaml",', '    "a.yaml"'), ("  ],", "  ]")])
 def test_a_missing_comma_damages_no_index(line: str, other: str) -> None:
-    assert index_file.sides(index_file.text(OURS).replace(line, other).encode()) == (OURS,)
+    assert index_file.read(index_file.text(OURS).replace(line, other).encode()) == (OURS,)
 
 
 @pytest.mark.parametrize(
@@ -149,7 +152,7 @@ def test_a_line_that_the_compiler_does_not_write_damages_an_index(damage: tuple[
     text = index_file.text(OURS)
     assert damage[0] in text
 
-    assert index_file.sides(text.replace(*damage, 1).encode()) == ()
+    assert index_file.read(text.replace(*damage, 1).encode()) == ()
 
 
 def test_an_interim_index_keeps_the_old_and_the_new_state_of_a_workload() -> None:
@@ -231,3 +234,94 @@ def test_an_index_with_a_wrong_field_is_damaged(damage: dict[str, Any]) -> None:
 
     assert index_file.parse(json.dumps(sound).encode()) is not None
     assert index_file.parse(json.dumps(sound | damage).encode()) is None
+
+
+TEXTS = "a\nours\nc\nd\n", "a\nb\nc\nd\n", "a\ntheirs\nc\nd\nmore\n"
+
+
+def merged(folder: Path, style: str, *texts: str) -> bytes:
+    """Return what git writes for our text, that of the ancestor, and theirs."""
+    names = ("ours", "base", "theirs")
+    for name, text in zip(names, texts, strict=True):
+        (folder / name).write_bytes(text.encode())
+    options = [] if style == "merge" else [f"--{style}"]
+    labels = [part for label in ("HEAD", "", "main") for part in ("-L", label)]
+    done = subprocess.run(
+        ("git", "merge-file", "--stdout", *options, *labels, *names), cwd=folder, capture_output=True, check=False
+    )
+    return done.stdout
+
+
+@pytest.mark.parametrize("style", ["merge", "diff3", "zdiff3"])
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_both_sides_are_read_in_each_style(style: str, end: str, tmp_path: Path) -> None:
+    ours, base, theirs = (text.replace("\n", end) for text in TEXTS)
+    text = merged(tmp_path, style, ours, base, theirs)
+
+    # What merged without a conflict is in both.
+    assert index_file.sides(text) == (f"{ours}more{end}".encode(), theirs.encode())
+    assert index_file.is_marked(text)
+
+
+def test_a_file_may_have_several_conflicts(tmp_path: Path) -> None:
+    ours, base, theirs = (f"{text}1\n2\n3\n4\n{text}" for text in ("x\n", "y\n", "z\n"))
+
+    assert index_file.sides(merged(tmp_path, "merge", ours, base, theirs)) == (ours.encode(), theirs.encode())
+
+
+def test_longer_marks_of_an_ancestor_are_its_text() -> None:
+    text = b"<<<<<<< HEAD\nours\n||||||| 1\n<<<<<<<<< x\n=========\n>>>>>>>>> y\n=======\ntheirs\n>>>>>>> main\n"
+
+    assert index_file.sides(text) == (b"ours\n", b"theirs\n")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"",
+        b"a\n",
+        b"<<<<<<< HEAD\na\n",
+        b"<<<<<<< HEAD\na\n=======\nb\n",
+        b"=======\na\n>>>>>>> main\n",
+        b"<<<<<<<< HEAD\na\n========\nb\n>>>>>>>> main\n",
+    ],
+)
+def test_a_file_without_a_whole_conflict_is_its_own_only_side(text: bytes) -> None:
+    assert index_file.sides(text) == (text,)
+    assert not index_file.is_marked(text)
+
+
+PATH = "driver/daemonset-kae-driver-tls.yaml"
+
+
+def daemon_set(config: str) -> bytes:
+    template = {"metadata": {"annotations": {"device.openfuyao.com/config": config}}}
+    return canonical.dump_yaml({"kind": "DaemonSet", "spec": {"template": template}}).encode()
+
+
+@pytest.mark.parametrize("state", ["Present", "Absent"])
+def test_a_driver_is_read_from_the_config_in_its_pod_template(state: index_file.State) -> None:
+    config = {"policy": "tls", "pool": "canary", "state": state, "driverVersion": "2.2.0"}
+
+    listed = list(index_file.deployed({PATH: daemon_set(json.dumps(config, indent=2))}))
+
+    assert listed == [index_file.Workload(file=PATH, component="driver", policy="tls", pool="canary", state=state)]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"\xff",
+        b"a: {",
+        b"a: 1\n",
+        b"spec: []\n",
+        daemon_set("{"),
+        daemon_set("[]"),
+        daemon_set("{}"),
+        daemon_set('{"policy": 1, "pool": "tls", "state": "Present"}'),
+        daemon_set('{"policy": "tls", "pool": "tls", "state": "gone"}'),
+    ],
+)
+def test_a_file_that_was_edited_beyond_reading_deploys_no_driver(content: bytes) -> None:
+    assert list(index_file.deployed({PATH: content})) == []

@@ -25,7 +25,7 @@ def _policy(*resources: dict[str, Any], parameters: dict[str, Any] | None = None
 def _offered(policy: definitions.Policy, **counts: str) -> dict[str, int | None]:
     labels = {f"{KIND}.present": "true"} | {f"{KIND}.{sort}": count for sort, count in counts.items()}
     view, _ = builders.view([policy], [builders.node(machine=builders.profile(labels))])
-    ((decision,),) = (stack.decisions for stack in view.stacks)
+    ((decision,),) = (stack.decisions for stack in view.others)
     return dict(decision.resources)
 
 
@@ -50,12 +50,12 @@ def test_only_the_node_knows_its_groups_of_paths() -> None:
     assert _offered(_policy(resource)) == {"example.com/npu": None}
 
 
-@pytest.mark.parametrize("sort", ["vfio", "uacce"])
-@pytest.mark.parametrize(("counts", "offered"), [({"pf": "2"}, 4), ({"pf": "2", "vf": "6"}, 12), ({}, None)])
-def test_functions_are_counted_as_those_of_kae_are(sort: str, counts: dict[str, str], offered: int | None) -> None:
-    resource = {"name": "example.com/nic", "class": sort, "kind": "sfc", "shares": 2}
+@pytest.mark.parametrize(("sort", "shares"), [("vfio", 1), ("uacce", 2)])
+@pytest.mark.parametrize(("counts", "usable"), [({"pf": "2"}, 2), ({"pf": "2", "vf": "6"}, 6), ({}, 0)])
+def test_functions_are_counted_as_those_of_kae_are(sort: str, shares: int, counts: dict[str, str], usable: int) -> None:
+    resource = {"name": "example.com/nic", "class": sort, "kind": "sfc", **({"shares": 2} if shares == 2 else {})}
 
-    assert _offered(_policy(resource), **counts) == ({"example.com/nic": offered} if offered else {})
+    assert _offered(_policy(resource), **counts) == ({"example.com/nic": usable * shares} if usable else {})
 
 
 def test_a_driver_that_is_removed_leaves_nothing() -> None:

@@ -1,11 +1,10 @@
 """The labels that decide are exactly those whose loss changes a plan."""
 
-import dataclasses
 from collections.abc import Sequence
 
 import pytest
 
-from compiler import recipes
+from compiler import kae
 from compiler.planning import deciding_labels
 from tests import builders
 
@@ -42,7 +41,7 @@ def planned(ignored: Sequence[str] = ()) -> object:
 
 
 def deciding(cluster: str = "east") -> set[str]:
-    return {label.key for label in deciding_labels.of_cluster([POLICY], cluster)}
+    return {label.key for label in deciding_labels.of_cluster([POLICY], [kae.RECIPE], cluster)}
 
 
 @pytest.mark.parametrize("key", sorted(LABELS.keys() - deciding()))
@@ -53,13 +52,14 @@ def test_a_label_that_does_not_decide_can_be_left_out(key: str) -> None:
 def test_each_label_of_a_selector_decides_with_its_place() -> None:
     for key in ("pool", "generation", "canary"):
         assert planned([key]) != planned()
-        assert None not in [label.span for label in deciding_labels.of_cluster([POLICY], "east") if label.key == key]
+        found = deciding_labels.of_cluster([POLICY], [kae.RECIPE], "east")
+        assert None not in [label.span for label in found if label.key == key]
 
 
 def test_devices_and_opt_outs_decide_under_every_policy() -> None:
     for key in ("openfuyao.com/kae.hpre.present", "openfuyao.com/kae.hpre.vf", "openfuyao.com/kae.deploy.driver"):
         assert planned([key]) != planned()
-        assert key in {label.key for label in deciding_labels.of_cluster([], "east")}
+        assert key in {label.key for label in deciding_labels.of_cluster([], [kae.RECIPE], "east")}
 
 
 def test_a_group_decides_in_its_clusters_only() -> None:
@@ -67,16 +67,15 @@ def test_a_group_decides_in_its_clusters_only() -> None:
 
 
 def test_what_the_recipes_of_a_cluster_look_at_decides_there() -> None:
-    sfc = recipes.Kind(recipe="onload", name="sfc", vendor="1924", devices=())
-    onload = recipes.Recipe(name="onload", devices="devices of recipe 'onload'", kinds=(sfc,))
-    labelled = recipes.Recipe(name="fpga", devices="devices of recipe 'fpga'", labels=(("vendor.io/fpga", ("yes",)),))
+    onload = builders.recipe(match={"pci": [{"kind": "sfc", "vendor": "1924", "classes": ["0200"]}]})
+    labelled = builders.recipe("fpga", match={"labels": {"vendor.io/fpga": ["yes"]}})
     policies = [
-        dataclasses.replace(builders.policy("desk", clusters=["east"]), recipe=onload),
-        dataclasses.replace(builders.policy("lab"), recipe=labelled),
+        builders.device_policy("desk", onload, clusters=["east"]),
+        builders.device_policy("lab", labelled),
     ]
 
     here, elsewhere = (
-        {label.key for label in deciding_labels.of_cluster(policies, cluster)} - deciding()
+        {label.key for label in deciding_labels.of_cluster(policies, [kae.RECIPE], cluster)} - deciding()
         for cluster in ("east", "west")
     )
 

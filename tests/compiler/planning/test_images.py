@@ -4,16 +4,16 @@ from typing import Any
 
 import pytest
 
-from compiler.model import cluster
-from compiler.model import driver as drivers
+from compiler.fleet import clusters
 from compiler.planning import images
+from tests import builders
 
 DIGEST = f"sha256:{'a' * 64}"
 
 
-def mirrors(**pairs: str) -> tuple[cluster.Mirror, ...]:
+def mirrors(**pairs: str) -> tuple[clusters.Mirror, ...]:
     """Mirrors by prefix, `_` for a slash."""
-    return tuple(cluster.Mirror.model_validate({"from": key.replace("_", "/"), "to": to}) for key, to in pairs.items())
+    return tuple(clusters.Mirror(from_=key.replace("_", "/"), to=to) for key, to in pairs.items())
 
 
 @pytest.mark.parametrize(
@@ -27,7 +27,10 @@ def mirrors(**pairs: str) -> tuple[cluster.Mirror, ...]:
     ],
 )
 def test_repository_image_and_version_make_a_reference(parts: dict[str, Any], reference: str) -> None:
-    assert images.reference(drivers.Driver.model_validate(parts)) == reference
+    driver = builders.policy(driver=parts).driver
+
+    assert driver is not None
+    assert images.reference(driver.parts) == reference
 
 
 @pytest.mark.parametrize(
@@ -52,7 +55,7 @@ def test_the_longest_prefix_that_ends_where_a_part_ends_is_mirrored(image: str, 
 
 @pytest.mark.parametrize(("from_", "to"), [("a", "m"), ("a/", "m"), ("a", "m/"), ("a/", "m/")])
 def test_a_slash_at_the_end_of_a_mirror_changes_nothing(from_: str, to: str) -> None:
-    assert images.mirrored("a/b:1", [cluster.Mirror.model_validate({"from": from_, "to": to})]) == "m/b:1"
+    assert images.mirrored("a/b:1", [clusters.Mirror(from_=from_, to=to)]) == "m/b:1"
 
 
 def test_an_image_is_mirrored_once() -> None:

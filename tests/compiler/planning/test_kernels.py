@@ -1,22 +1,30 @@
 """Kernels' versions, what images are called after, and what patterns of mappings take."""
 
+from collections.abc import Mapping
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compiler.model import driver
+from compiler.fleet import definitions
 from compiler.planning import kernels
-from tests import effort
+from compiler.read import parts
+from tests import builders, effort
 
 SP4 = "5.10.0-216.0.0.115.oe2203sp4.aarch64"
 
 
-def regexp(pattern: str, name: str = "a") -> driver.KernelMapping:
-    return driver.KernelMapping(name=name, regexp=pattern)
+def regexp(pattern: str, name: str = "a") -> definitions.KernelMapping:
+    return mapping({"name": name, "regexp": pattern})
 
 
-def literal(version: str, name: str = "a") -> driver.KernelMapping:
-    return driver.KernelMapping(name=name, literal=version)
+def literal(version: str, name: str = "a") -> definitions.KernelMapping:
+    return mapping({"name": name, "literal": version})
+
+
+def mapping(data: Mapping[str, str]) -> definitions.KernelMapping:
+    (found,) = parts.mappings([data], (), lambda _: definitions.Overrides())
+    return found
 
 
 @pytest.mark.parametrize(
@@ -61,7 +69,10 @@ def test_a_part_of_an_image_is_called_after_a_kernel(text: str, kernel: str, fil
     ],
 )
 def test_an_image_may_differ_from_kernel_to_kernel(parts: dict[str, str], named: bool) -> None:
-    assert kernels.named_in(driver.Driver.model_validate(parts)) is named
+    driver = builders.policy(driver=parts).driver
+
+    assert driver is not None
+    assert kernels.named_in(driver) is named
 
 
 @pytest.mark.parametrize(
@@ -140,7 +151,7 @@ def test_the_first_mapping_that_matches_takes_a_kernel() -> None:
     ],
 )
 def test_a_mapping_is_hidden_by_one_that_takes_all_that_it_could_take(
-    earlier: driver.KernelMapping, later: driver.KernelMapping
+    earlier: definitions.KernelMapping, later: definitions.KernelMapping
 ) -> None:
     assert list(kernels.shadowed((earlier, later))) == [(1, 0)]
 
@@ -165,7 +176,7 @@ def test_a_mapping_is_hidden_by_one_that_takes_all_that_it_could_take(
     ],
 )
 def test_a_mapping_that_can_take_a_kernel_is_not_called_hidden(
-    earlier: driver.KernelMapping, later: driver.KernelMapping
+    earlier: definitions.KernelMapping, later: definitions.KernelMapping
 ) -> None:
     assert list(kernels.shadowed((earlier, later))) == []
 

@@ -2,19 +2,23 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 
-from compiler.model import driver as drivers
+from compiler.fleet import definitions
 from compiler.planning import overrides
+from runtime import driver_config
 from tests import builders
 
 TOP = ("spec", "driver")
 DRIVER = {"version": "2.2.0", "repository": "r.test/a", "image": "kae", "state": "Present"}
 
 
-def effective(*layers: dict[str, Any], kernel: str | None = None, **driver: Any) -> drivers.Driver:
-    given = [drivers.Overrides.model_validate(layer) for layer in layers]
-    return overrides.effective(drivers.Driver.model_validate({**DRIVER, **driver}), *given, kernel=kernel)
+def effective(*layers: dict[str, Any], kernel: str | None = None, **driver: Any) -> definitions.Driver:
+    frozen = [{"name": f"f{number}", "nodes": ["n"], **layer} for number, layer in enumerate(layers)]
+    item = builders.policy(driver={**DRIVER, **driver, "rollout": {"frozen": frozen}})
+    assert item.driver is not None
+    return overrides.effective(item.driver, *item.groups, kernel=kernel)
 
 
 @pytest.mark.parametrize(
@@ -24,27 +28,28 @@ def effective(*layers: dict[str, Any], kernel: str | None = None, **driver: Any)
 def test_an_override_replaces_its_field_alone(field: str, other: str) -> None:
     result = effective({field: other})
 
-    assert {name: getattr(result, name) for name in DRIVER} == {**DRIVER, field: other}
+    assert {**result.parts, "state": result.state} == {**DRIVER, field: other}
 
 
 def test_the_stronger_override_wins_field_by_field() -> None:
     result = effective({"version": "2.3.0", "image": "weak"}, {"image": "strong"}, {"state": "Absent"})
 
-    assert (result.version, result.image, result.state) == ("2.3.0", "strong", "Absent")
+    assert (result.parts["version"], result.parts["image"], result.state) == ("2.3.0", "strong", "Absent")
 
 
 def test_a_source_is_replaced_as_a_whole() -> None:
     result = effective({"source": {"inTree": {}}}, source={"packages": {"names": ["kae"]}})
 
-    assert result.source == drivers.Source.model_validate({"inTree": {}})
+    assert result.source == driver_config.Source(in_tree=driver_config.InTree())
 
 
 def test_what_is_not_overridden_is_the_drivers_own() -> None:
-    driver = drivers.Driver.model_validate({**DRIVER, "sriov": {"hpre": 4}, "moduleParameters": {"hisi_hpre": {}}})
+    own: dict[str, Any] = {"sriov": {"hpre": 4}, "moduleParameters": {"hisi_hpre": {"pf_q_num": 8}}}
+    driver, changed = effective(**own), effective({"version": "2.3.0"}, **own)
 
-    assert overrides.effective(driver) is driver
-    assert overrides.effective(driver, None, drivers.Overrides()) is driver
-    assert overrides.effective(driver, drivers.Overrides(version="2.3.0")).sriov == driver.sriov
+    assert driver.sriov == {"hpre": 4}
+    assert overrides.effective(driver, None) == effective({}, **own) == driver
+    assert msgspec.structs.replace(changed, images=driver.images) == driver
 
 
 @pytest.mark.parametrize(
@@ -58,7 +63,7 @@ def test_what_is_not_overridden_is_the_drivers_own() -> None:
 def test_the_kernel_is_filled_in_after_the_overrides(layer: dict[str, Any], reference: str) -> None:
     result = effective(layer, kernel="5.10.0-216.aarch64", version="2.2.0-${KERNEL_XYZ}")
 
-    assert f"{result.image}:{result.version}" == reference
+    assert f"{result.parts['image']}:{result.parts['version']}" == reference
 
 
 def variants(**driver: Any) -> list[overrides.Variant]:
@@ -68,8 +73,10 @@ def variants(**driver: Any) -> list[overrides.Variant]:
 def test_a_policy_without_overrides_has_one_driver_that_is_written_there() -> None:
     (only,) = variants()
 
-    assert only.driver.version == "2.2.0"
-    assert only.paths == {field: (*TOP, field) for field in overrides.FIELDS}
+    assert only.driver.parts["version"] == "2.2.0"
+    assert only.source == (*TOP, "source")
+    places = [only.counting.place(part) for part in overrides.PARTS]
+    assert places == [(only.policy.source, (*TOP, part)) for part in overrides.PARTS]
 
 
 def test_a_group_is_paired_with_every_mapping_and_every_mapping_stands_alone_too() -> None:
@@ -81,7 +88,10 @@ def test_a_group_is_paired_with_every_mapping_and_every_mapping_stands_alone_too
         },
     )
 
-    told = sorted((variant.driver.version, variant.driver.state, variant.paths["version"][2:-1]) for variant in results)
+    told = sorted(
+        (variant.driver.parts["version"], variant.driver.state, variant.counting.place("version")[1][2:-1])
+        for variant in results
+    )
     frozen, wave = ("rollout", "frozen", 0), ("rollout", "waves", 0)
     assert told == [
         ("2.2.0", "Absent", ()),
@@ -99,10 +109,10 @@ def test_each_field_has_the_place_of_the_strongest_that_says_it() -> None:
         rollout={"waves": [{"name": "w", "percent": 5, "version": "w"}]},
     )
 
-    wave = next(variant for variant in results if variant.driver.version == "w")
-    assert wave.paths["version"] == (*TOP, "rollout", "waves", 0, "version")
-    assert wave.paths["image"] == (*TOP, "kernelMappings", 0, "image")
-    assert wave.paths["source"] == (*TOP, "source")
+    wave = next(variant for variant in results if variant.driver.parts["version"] == "w")
+    assert wave.counting.place("version") == (wave.policy.source, (*TOP, "rollout", "waves", 0, "version"))
+    assert wave.counting.place("image") == (wave.policy.source, (*TOP, "kernelMappings", 0, "image"))
+    assert wave.source == (*TOP, "source")
 
 
 @pytest.mark.parametrize(
@@ -120,11 +130,11 @@ def test_a_mapping_is_for_each_kernel_where_some_group_names_its_image_after_one
 ) -> None:
     item = builders.policy(driver={"kernelMappings": [{"name": "a", "regexp": "a"}], **driver})
 
-    assert overrides.is_per_kernel(item, item.spec.driver.kernelMappings[0]) is is_per_kernel
+    assert overrides.is_per_kernel(item, item.mappings[0]) is is_per_kernel
 
 
 def test_a_mapping_may_override_what_is_named_after_kernels() -> None:
     mappings = [{"name": "a", "regexp": "a", "version": "2.1.0"}, {"name": "b", "regexp": "b"}]
     item = builders.policy(driver={"version": "2.2.0-${KERNEL_XYZ}", "kernelMappings": mappings})
 
-    assert [overrides.is_per_kernel(item, mapping) for mapping in item.spec.driver.kernelMappings] == [False, True]
+    assert [overrides.is_per_kernel(item, mapping) for mapping in item.mappings] == [False, True]

@@ -4,9 +4,8 @@ from typing import Any
 
 import pytest
 
-from compiler.fleet import definitions, taints
+from compiler.fleet import definitions, pods, taints
 from compiler.inventory import snapshot
-from compiler.model import base
 from compiler.planning import plan
 from tests import builders
 
@@ -48,7 +47,7 @@ def counted(**counts: str) -> snapshot.Profile:
     ],
 )
 def test_a_toleration_bears_a_taint_as_in_kubernetes(toleration: dict[str, Any], taint: str, bears: bool) -> None:
-    assert taints.tolerates(base.Toleration.model_validate(toleration), builders.taint(taint)) is bears
+    assert taints.tolerates(pods.Toleration(**toleration), builders.taint(taint)) is bears
 
 
 def test_a_taint_that_nothing_tolerates_keeps_both_components_away() -> None:

@@ -51,7 +51,7 @@ def named(division: pools.Division) -> list[str]:
 
 
 def versions(division: pools.Division) -> dict[str, str]:
-    return {pool.name: pool.driver.version for pool in division.pools}
+    return {pool.name: pool.driver.parts["version"] for pool in division.pools}
 
 
 def test_a_policy_without_parts_is_one_pool_of_its_name_and_no_label() -> None:

@@ -116,7 +116,7 @@ def folder_of(repository: Path, name: str) -> Path:
 def odd(request: pytest.FixtureRequest, repository: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A project in a folder of a repository, which holds something odd, committed."""
     monkeypatch.setattr(document_files, "MOST_FOLDERS", 12)
-    monkeypatch.setattr("compiler.project.history.tree._STEPS", 500)
+    monkeypatch.setattr("compiler.project.history.repository._STEPS", 500)
     return folder_of(repository, request.param)
 
 

@@ -8,11 +8,8 @@ from typing import Any
 
 import pytest
 
-from compiler.fleet import definitions
-from compiler.formats import canonical
-from device_plugin import config as plugin_config
-from installer import config as driver_config
-from runtime import shapes
+from compiler.formats import canonical, documents
+from runtime import device_plugin_config, driver_config, shapes
 from tests import builders, tools
 
 TOKEN = {
@@ -71,11 +68,10 @@ DESK = {
 }
 
 
-def daemon_set(program: str, recipe: definitions.Recipe, spec: Mapping[str, Any], **cluster: Any) -> Any:
+def daemon_set(program: str, recipe: documents.Document, spec: Mapping[str, Any], **cluster: Any) -> Any:
+    name = recipe.data["metadata"]["name"]
     objects = builders.objects([builders.device_policy("desk", recipe, **spec)], (), builders.cluster(**cluster))
-    (item,) = (
-        data for path, data in objects.items() if path.startswith(f"{recipe.name}/daemonset-{recipe.name}-{program}-")
-    )
+    (item,) = (data for path, data in objects.items() if path.startswith(f"{name}/daemonset-{name}-{program}-"))
     return item
 
 
@@ -97,8 +93,10 @@ def test_the_installer_of_a_recipe_gets_its_modules_files_and_resources(tmp_path
     item = daemon_set("driver", ONLOAD, DESK)
 
     settings = config(item)
-    assert settings["modules"] == ["sfc", "onload"]
-    assert settings["moduleParameters"] == {"onload": {"number": 3, "name": "fast"}}
+    assert settings["modules"] == [
+        {"name": "sfc", "replaces": ["sfc"], "network": True},
+        {"name": "onload", "parameters": {"number": 3, "name": "fast"}},
+    ]
     assert settings["payloads"] == [
         {"name": "modules", "paths": ["/opt/lib/modules", "/lib/firmware"]},
         {"name": "user", "paths": ["/opt/onload"]},
@@ -112,9 +110,7 @@ def test_modules_that_a_policy_does_not_load_have_no_parameters_and_no_rules() -
 
     settings = config(daemon_set("driver", ONLOAD, spec))
 
-    assert settings["modules"] == ["onload"]
-    assert settings["moduleParameters"] == {"onload": {"number": 3}}
-    assert "moduleRules" not in settings
+    assert settings["modules"] == [{"name": "onload", "parameters": {"number": 3}}]
     assert (settings["networkForce"], settings["installPolicy"]) == (True, "Always")
 
 
@@ -174,7 +170,7 @@ def test_a_recipes_device_plugin_gets_resources_without_conditions_and_profiles(
     assert usual["inject"]["env"] == {"EF_POLL_USEC": "1", "EF_NAME": "onload"}
     assert latency["name"] == "amd.com/onload-latency"
     assert latency["inject"]["env"] == {"EF_POLL_USEC": "100000", "EF_NAME": "onload"}
-    assert len(decoded(plugin_config.Config, item, tmp_path).resources) == 2
+    assert len(decoded(device_plugin_config.Config, item, tmp_path).resources) == 2
 
 
 @pytest.mark.parametrize(
@@ -201,7 +197,7 @@ def test_each_class_of_resources_is_one_that_the_device_plugin_reads(
     (offered,) = config(item)["resources"]
     assert offered.items() >= expected.items()
     served = ["npu"] if "kind" in resource else []
-    assert [kind.name for kind in decoded(plugin_config.Config, item, tmp_path).kinds] == served
+    assert [kind.name for kind in decoded(device_plugin_config.Config, item, tmp_path).kinds] == served
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from compiler.fleet import definitions
+from compiler.formats import documents
 from compiler.output import index_file
 from tests import builders
 from tests.property import nfd_rules
@@ -17,7 +18,7 @@ DRIVER = {
 IMAGES = {**builders.IMAGES, "modules": {"repository": "registry.test", "image": "modules", "version": "1.0"}}
 
 
-def recipe(name: str, **match: Any) -> definitions.Recipe:
+def recipe(name: str, **match: Any) -> documents.Document:
     """A recipe with a driver and a device plugin; the module and the resource are named after it."""
     driver = {**DRIVER, "modules": [{"name": name}]}
     plugin = {"resources": [{"name": f"{name}.example.com/token", "class": "token", "count": 2}]}
@@ -131,7 +132,7 @@ def test_a_recipe_without_rules_of_ours_needs_none_where_nfd_is_somebody_elses()
 def test_the_index_names_the_recipe_of_a_workload_but_for_kae() -> None:
     planned, _ = builders.view([builders.policy("tls"), builders.device_policy("desk", ONLOAD)])
     text = builders.compiled(planned).index_content()
-    (index,) = index_file.sides(text)
+    (index,) = index_file.read(text)
 
     assert {item.file: item.recipe for item in index.workloads} == {
         "device-plugin/daemonset-kae-device-plugin-tls.yaml": "kae",

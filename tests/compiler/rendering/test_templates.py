@@ -6,6 +6,7 @@ import pytest
 import yaml
 from hypothesis import strategies as st
 
+from compiler.fleet import pods
 from compiler.rendering import ir, templates
 from tests import builders, effort
 
@@ -21,7 +22,7 @@ TEXT = st.text(st.characters(exclude_categories=["Cs"]))
 @hypothesis.settings(max_examples=effort.examples(gate=25, long=150))
 @hypothesis.given(TEXT)
 def test_any_text_comes_back_as_it_was(text: str) -> None:
-    manifest = rendered("apiVersion: v1\nname: {{ it.name }}\n", ir.Reference(name=text))
+    manifest = rendered("apiVersion: v1\nname: {{ it.name }}\n", pods.Reference(name=text))
 
     assert manifest == {"apiVersion": "v1", "name": text}
 
@@ -34,7 +35,7 @@ def test_any_mapping_comes_back_as_it_was(pairs: dict[str, str]) -> None:
 
 @pytest.mark.parametrize("text", ["19e5", "1e3", "yes", "null", "0x1f", "", " a", "a: b", "{{ it.name }}", "- x", "#"])
 def test_a_string_stays_a_string(text: str) -> None:
-    assert rendered("apiVersion: v1\nname: {{ it.name }}\n", ir.Reference(name=text)) == {
+    assert rendered("apiVersion: v1\nname: {{ it.name }}\n", pods.Reference(name=text)) == {
         "apiVersion": "v1",
         "name": text,
     }
@@ -43,8 +44,8 @@ def test_a_string_stays_a_string(text: str) -> None:
 @pytest.mark.parametrize(
     ("value", "text"),
     [
-        (ir.Toleration(operator="Exists"), '{"operator": "Exists"}'),
-        (ir.Toleration(key="a", tolerationSeconds=0), '{"key": "a", "tolerationSeconds": 0}'),
+        (pods.Toleration(operator="Exists"), '{"operator": "Exists"}'),
+        (pods.Toleration(key="a", tolerationSeconds=0), '{"key": "a", "operator": "Equal", "tolerationSeconds": 0}'),
         ((), "[]"),
         ((1, "1", True), '[1, "1", true]'),
         (ir.Map(), "{}"),
@@ -57,19 +58,19 @@ def test_a_value_is_written_as_flow_without_what_is_not_set(value: object, text:
 
 def test_a_name_that_is_not_there_fails() -> None:
     with pytest.raises((jinja2.UndefinedError, TypeError), match=r"[Uu]ndefined"):
-        rendered("name: {{ it.nane }}\n", ir.Reference(name="a"))
+        rendered("name: {{ it.nane }}\n", pods.Reference(name="a"))
 
 
 def test_a_value_that_no_manifest_can_hold_fails() -> None:
     with pytest.raises(TypeError):
-        rendered("name: {{ it.name }}\n", ir.Reference(name=None))  # type: ignore[arg-type]  # that is the test
+        rendered("name: {{ it.name }}\n", pods.Reference(name=None))  # type: ignore[arg-type]  # that is the test
 
 
 def test_equal_manifests_are_rendered_once() -> None:
     make = templates.renderer({"test/x.yaml": "apiVersion: v1\nname: {{ it.name }}\n"})
 
     one, other = (
-        make(ir.Manifest(component="test", template="x.yaml", value=ir.Reference(name="a"))) for _ in range(2)
+        make(ir.Manifest(component="test", template="x.yaml", value=pods.Reference(name="a"))) for _ in range(2)
     )
 
     assert one is other

@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 
 import compiler
-from compiler.status import cluster_status, drift, live_objects, rollout, skew
+from compiler.status import cluster_status, drift, live_objects, rollout
 from compiler.status import text as status_text
 
 WANTED = rollout.Wanted(namespace="n", name="kae-driver-tls", app="kae-driver", image="i", planned={})
@@ -155,7 +155,7 @@ def test_programs_of_other_releases_are_told_of_pods_and_of_templates(monkeypatc
 
 def test_a_program_by_another_digest_is_told_by_the_digest(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compiler, "__version__", "0.2.0")
-    other = skew.Skew(name="kae-device-plugin-tls", image=f"{PLUGIN}@{DIGEST}", release="")
+    other = cluster_status.Skew(name="kae-device-plugin-tls", image=f"{PLUGIN}@{DIGEST}", release="")
     monkeypatch.setattr(cluster_status.ClusterStatus, "skews", (other,))
 
     assert "  kae-device-plugin-tls runs kae-device-plugin@222222222222, and this is 0.2.0" in shown()

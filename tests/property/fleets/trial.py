@@ -12,7 +12,6 @@ from typing import Any
 
 from compiler import diagnostics, pipeline
 from compiler.inventory import reduction
-from compiler.model import driver
 from compiler.planning import plan
 from tests import builders
 from tests.property import campaign, matcher, nfd_rules, selection
@@ -34,7 +33,7 @@ _NO_DEFAULT = ("default-too-complex", "selector-never-matches")
 class Compiled:
     """The plan and the objects of a compiled fleet."""
 
-    view: plan.Plan
+    view: plan.RecipePlan
     rules: tuple[Object, ...]
     drivers: tuple[Object, ...]
     plugins: tuple[Object, ...]
@@ -109,7 +108,7 @@ def compiled(view: plan.Plan, recipe: Object | None = None) -> Compiled:
         for component, items in found.items()
     }
     return Compiled(
-        view=next(stack for stack in view.every if stack.recipe.name == name),
+        view=next(one for one in view.recipes if one.recipe.name == name),
         rules=tuple(found["node-feature-rule"]),
         drivers=daemonsets["driver"],
         plugins=daemonsets["device-plugin"],
@@ -213,9 +212,9 @@ def _plan(fleet: fleets.Fleet, done: Compiled, answers: Expected) -> Iterator[st
             driver=decision.driver.image,
             device_plugin=decision.device_plugin.image,
             state=decision.pool.driver.state if decision.pool else None,
-            source=next(iter(decision.pool.driver.source.model_dump(exclude_none=True))) if decision.pool else None,
-            installer=decision.pool.installer if decision.pool else None,
-            payloads=tuple(image for _, image in decision.pool.payloads) if decision.pool else (),
+            source=decision.pool.driver.source.name if decision.pool else None,
+            installer=decision.pool.images[0][1] if decision.pool else None,
+            payloads=tuple(image for _, image in decision.pool.images[1:]) if decision.pool else (),
         )
         if said != answer:
             yield f"{name}: the plan says {said}, the judge {answer}"
@@ -273,16 +272,16 @@ def _image(daemonset: Object) -> str:
 
 def counted(fleet: fleets.Fleet, done: Compiled, answers: Expected) -> Counter[str]:
     """Return how often each thing occurred."""
-    divisions = [division for division in done.view.divisions if division.policy.spec.driver.enabled]
+    divisions = [division for division in done.view.divisions if division.policy.installed]
     groups = [group for division in divisions for group in division.groups if group.declared is not None]
     listed = {(entry.policy.name, name) for entry in divisions for group in entry.groups for name in group.nodes}
     nodes = answers.nodes
     return Counter(
         {
             "policies": len(done.view.divisions),
-            "frozen groups": sum(isinstance(group.declared, driver.Frozen) for group in groups),
-            "waves": sum(isinstance(group.declared, driver.Wave) for group in groups),
-            "mappings": sum(len(division.policy.spec.driver.kernelMappings) for division in divisions),
+            "frozen groups": sum(group.sort == "frozen" for group in groups),
+            "waves": sum(group.sort == "wave" for group in groups),
+            "mappings": sum(len(division.policy.mappings) for division in divisions),
             "pools": sum(len(division.pools) for division in divisions),
             "pools of one kernel": sum(bool(p.kernels and p.kernels.kernel) for d in divisions for p in d.pools),
             "NodeFeatureRules": len(done.rules),

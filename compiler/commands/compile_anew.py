@@ -1,0 +1,268 @@
+"""The compile of the clusters that the cache does not answer for, whose modules no other call imports."""
+
+import functools
+import itertools
+import sys
+from collections.abc import Collection, Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from compiler import cli, diagnostics, pipeline, wording
+from compiler.changes import acceptance
+from compiler.changes import objects as object_changes
+from compiler.changes.output import comparison, deployed
+from compiler.checks.output import changes as change_checks
+from compiler.checks.output import foreign as foreign_checks
+from compiler.checks.output import removals
+from compiler.cli import findings
+from compiler.commands import compile as answer
+from compiler.fleet import definitions
+from compiler.output import cache, diff, scan, tree
+from compiler.packing import Packed
+from compiler.planning import plan
+from compiler.project import compile_call, load, package_data, project_file
+from compiler.project.by_cluster import planned, workers
+from compiler.rendering import layout, templates
+from compiler.views import object_changes as view
+
+if TYPE_CHECKING:
+    from compiler.output import write
+
+_Run = planned.Run[compile_call.Outcome]
+
+
+def run(call: compile_call.Call) -> int:
+    """Read the documents that changed, compile their clusters, and return the exit code."""
+    made, on_output = _made(call, frozenset(filter(call.is_current, call.inventories_of)))
+    stale, on_stale = _stale(call, made.fleet)
+    on_output = [*on_output, *on_stale]
+    found = diagnostics.merged([*made.findings, *on_output])
+    on_changes = _on_changes(call, made, stale, found)
+    shown = diagnostics.merged([*found, *on_changes])
+    if findings.concluded(call.arguments, shown):
+        _leave_findings(call, made, [*on_output, *on_changes], [])
+        findings.show(call.arguments, shown, clusters=[], changes=[], foreign=[], extra=[])
+        return cli.WRONG
+    gone = _removed_objects(call, stale)
+    done = (_check if call.arguments.check else _write)(call, made.answers, stale)
+    done = done._replace(
+        changes=[*(item.objects for item in made.answers if item.objects), *gone],
+        strangers=answer.strangers(call, done.rows),
+    )
+    _remember(call, made, found, done)
+    _leave_findings(call, made, [*on_output, *on_changes, *done.foreign, *done.strangers], done.rows)
+    return answer.end(call, [*shown, *done.foreign], done)
+
+
+def _on_changes(
+    call: compile_call.Call, made: _Run, stale: Collection[str], found: diagnostics.Findings
+) -> list[diagnostics.Diagnostic]:
+    """Return the removals that nobody accepts; if none of them stops the call, also the findings on other changes."""
+    taken = [*_removed_policies(call, stale), *(removal for item in made.answers for removal in item.removals)]
+    if not call.settings.has_errors(found):
+        findings.tell_unused(call.arguments.accept, acceptance.Removal, taken)
+    # A check has nothing to ask: the output that it compares with has been accepted.
+    asked = () if call.arguments.check else taken
+    refused = [item.told() for item in asked if not item.is_accepted(call.arguments.accept)]
+    if call.settings.has_errors(refused):
+        return refused
+    return [*refused, *(finding for item in made.answers for finding in item.changes)]
+
+
+def _remember(call: compile_call.Call, made: _Run, found: diagnostics.Findings, done: answer.Done) -> None:
+    """Save the results for the next call if output/ is as they say."""
+    # The cache must not answer for an empty inventory, which a check lets pass and a compile asks for each time.
+    accepted = {file for each in made.asked for file, _ in each.inventories}
+    is_whole = not call.arguments.accept and all(item.name in accepted for item in call.inventories)
+    if is_whole and (not call.arguments.check or all(state == "fine" for _, state in done.rows)):
+        call.remember(made.answers, found)
+
+
+def _leave_findings(
+    call: compile_call.Call, made: _Run, others: Sequence[diagnostics.Diagnostic], rows: Sequence[tuple[str, str]]
+) -> None:
+    """Write the file for `kae merge-findings` if the call names one; `rows` are the states of the clusters."""
+    if call.arguments.findings_file is None:
+        return
+    from compiler.project.by_cluster import shard_files  # noqa: PLC0415 - only a shard writes it
+
+    states = dict(rows)
+    asked = {each.name for each in made.asked}
+    found = shard_files.Found(
+        shard=call.shard,
+        documents=call.documents,
+        is_check=call.arguments.check,
+        files=frozenset(item.name for item in call.inventories),
+        clusters=[each.with_answer(states.get(each.name)) for each in made.asked],
+        removed=[name for name, _ in rows if name not in asked],
+        others=tuple(others),
+    )
+    shard_files.write(Path(call.arguments.findings_file), found)
+
+
+def _stale(call: compile_call.Call, fleet: definitions.Fleet) -> tuple[tuple[str, ...], list[diagnostics.Diagnostic]]:
+    """Return the clusters of the call that have output and are no longer declared, and the findings on them."""
+    if call.arguments.cluster:
+        return (), []
+    declared = [cluster.name for cluster in fleet.clusters]
+    every = call.shard.of(scan.stale_clusters(call.output, declared, call.unmerged))
+    stale = tuple(name for name in every if name not in call.settings.extra)
+    removed = (change_checks.removed_cluster(call.settings.output, name) for name in stale)
+    return stale, [*project_file.of_outputs(call.settings, every), *removed]
+
+
+def _made(call: compile_call.Call, clean: Collection[str]) -> tuple[_Run, Sequence[diagnostics.Diagnostic]]:
+    """Return the clusters of the call, `clean` ones as the cache says, and the findings on files in output/."""
+    # A check has nothing to ask.
+    accepted = ["inventory-empty"] if call.arguments.check else call.arguments.accept
+    project = load.project(call.settings, (call.inputs, call.findings), accepted)
+    load.require_clusters(call.arguments.cluster, project.fleet.clusters)
+    # Processes that are started before git is asked would all ask it the same.
+    _ = call.tracked, call.unmerged
+    chosen = [item for item in project.fleet.clusters if call.takes(item.name)]
+    render = templates.renderer(package_data.templates(), package_data.bytecode())
+    total, shown = len(chosen), itertools.count(len(clean) + 1)
+    run = planned.of_clusters(
+        project,
+        [item for item in chosen if item.name not in clean],
+        functools.partial(_outcome, call, project.fleet.policies, render),
+        workers.Crew(call.arguments.jobs, lambda name: _progress(next(shown), total, name)),
+        [_recorded(call, name) for name in sorted(clean)],
+    )
+    _progress(0, 0, "")
+    skipped = {*clean, *(item.name for item in run.fleet.clusters if not call.shard.takes(item.name))}
+    return run, load.on_output(call.settings, run.fleet, skipped, lambda: call.unmerged)
+
+
+def _recorded(call: compile_call.Call, name: str) -> planned.Planned[compile_call.Outcome]:
+    """Return a cluster that is as the cache records it."""
+    record = call.cache.clusters[name]
+    found = compile_call.recorded(record)
+    return planned.Planned(
+        name=name,
+        inventories=tuple((item.name, name) for item in call.inventories_of[name]),
+        on_policies=found,
+        answer=compile_call.Outcome(name=name, key=call.cluster_key(name), digest=record.tree, findings=found),
+    )
+
+
+def _progress(number: int, total: int, name: str) -> None:
+    """Show the progress through a fleet in one line, on terminals only; the last call clears it."""
+    if sys.stderr.isatty() and total != 1:
+        sys.stderr.write(f"\r\x1b[Kcompiling {number}/{total} {name}" if total else "\r\x1b[K")
+        sys.stderr.flush()
+
+
+def _write(call: compile_call.Call, outcomes: Sequence[compile_call.Outcome], stale: Collection[str]) -> answer.Done:
+    from compiler.output import write  # noqa: PLC0415 - a check does not write
+
+    crew = workers.Crew(call.arguments.jobs)
+    trees = [item.compiled for item in outcomes if item.compiled]
+    written = write.write_trees(call.output, [*trees, *stale], unmerged=call.unmerged, each=crew.each)
+    changes = {item.cluster: item for item in written}
+    rows = []
+    for item in outcomes:
+        change = changes.get(item.name)
+        rows.append((item.name, _written(change) if change else "unchanged"))
+    rows.extend((name, "removed") for name in stale)
+    others = [foreign_checks.files(f"{call.output}/{item.cluster}", item.foreign) for item in written]
+    return answer.Done(rows, tuple(finding for found in others for finding in found))
+
+
+def _written(change: "write.Written") -> str:
+    if change.written or change.removed:
+        return f"{wording.counted(len(change.written), 'file')} written, {len(change.removed)} removed"
+    return "index.json rewritten" if change.new_index else "unchanged"
+
+
+def _check(call: compile_call.Call, outcomes: Sequence[compile_call.Outcome], stale: Collection[str]) -> answer.Done:
+    rows = [(item.name, item.checked.state if item.checked else "fine") for item in outcomes]
+    rows.extend((name, "removed") for name in stale)
+    checked = [(item.name, item.checked) for item in outcomes if item.checked]
+    others = [foreign_checks.files(f"{call.output}/{name}", each.foreign) for name, each in checked]
+    strangers = tuple(finding for found in others for finding in found)
+    return answer.Done(rows, strangers, tuple(each.diff for _, each in checked))
+
+
+def _outcome(
+    call: compile_call.Call,
+    policies: tuple[definitions.Policy, ...],
+    render: layout.Render,
+    cluster_plan: plan.Plan,
+    found: diagnostics.Findings,
+) -> compile_call.Outcome:
+    """Return what a planned cluster compiles to, compared with its output. Raises WorldError."""
+    compiled, rendered = pipeline.render_cluster(cluster_plan, render, call.settings.applied)
+    removed, changes, objects = _compared(call, policies, cluster_plan, compiled, rendered)
+    is_check = call.arguments.check
+    return compile_call.Outcome(
+        name=compiled.cluster,
+        key=call.cluster_key(compiled.cluster),
+        digest=cache.tree_digest(compiled),
+        findings=found,
+        compiled=None if is_check else Packed.of(compiled),
+        checked=_checked(call, compiled) if is_check else None,
+        removals=removed,
+        changes=(*changes, *pipeline.check_objects(cluster_plan, rendered)),
+        objects=view.said(objects, for_programs=call.arguments.shape != "text"),
+    )
+
+
+def _checked(call: compile_call.Call, compiled: tree.Tree) -> compile_call.Checked:
+    state = scan.state(call.output, compiled, call.unmerged)
+    folder = f"{call.output}/{compiled.cluster}"
+    texts = "".join(diff.unified(folder, difference) for difference in state.differences)
+    return compile_call.Checked(state=state.kind, foreign=state.foreign, diff=Packed.of(texts))
+
+
+def _compared(
+    call: compile_call.Call,
+    policies: tuple[definitions.Policy, ...],
+    cluster_plan: plan.Plan,
+    compiled: tree.Tree,
+    rendered: Iterable[layout.Object],
+) -> tuple[tuple[acceptance.Removal, ...], diagnostics.Findings, object_changes.Objects]:
+    """Return the removals of a compile from a cluster, the findings on its other changes, and the changes by object."""
+    by_path = {item.path: item.data for item in rendered}
+    seen = scan.look(call.output, compiled.cluster, by_path, call.unmerged)
+    sides = deployed.earlier(seen, compiled, by_path)
+    after = deployed.Deployed(index=compiled.index(), objects=by_path)
+    stood = sides[0] if sides else deployed.unrecorded(seen, compiled, by_path)
+    objects = object_changes.changed(compiled.cluster, stood, after, cluster_plan)
+    folder = f"{call.settings.output}/{compiled.cluster}"
+    if not sides and compiled.cluster in call.tracked:
+        lost = removals.lost(folder, compiled.cluster, is_damaged=seen.index is not None)
+        return (lost,), (), objects
+    found = [
+        pipeline.check_changes(
+            comparison.Change(
+                folder=folder,
+                before=before,
+                after=after,
+                planned=cluster_plan,
+                policies=policies,
+                removed_percent=call.settings.limits.removed_percent,
+            )
+        )
+        for before in sides
+    ]
+    removed = tuple(dict.fromkeys(removal for removed, _ in found for removal in removed))
+    return removed, tuple(dict.fromkeys(finding for _, changes in found for finding in changes)), objects
+
+
+def _removed_policies(call: compile_call.Call, clusters: Collection[str]) -> Iterable[acceptance.Removal]:
+    """Yield what goes with the output of clusters that are no longer declared."""
+    for name in clusters:
+        recorded = scan.recorded(call.output, name)
+        if recorded is not None:
+            yield from removals.removed_policies(call.settings.output, name, recorded)
+
+
+def _removed_objects(call: compile_call.Call, clusters: Collection[str]) -> list[view.Said]:
+    """Return the objects that go with the output of clusters that are no longer declared."""
+    looks = ((name, scan.look(call.output, name, ())) for name in clusters)
+    found = ((name, deployed.earlier(seen, tree.Tree.of(name, {}), {})) for name, seen in looks)
+    gone = (object_changes.removed(name, sides[0]) for name, sides in found if sides)
+    # Of a cluster whose removal was interrupted, nothing may be left but the index.
+    said = (view.said(change, for_programs=call.arguments.shape != "text") for change in gone)
+    return [change for change in said if change]

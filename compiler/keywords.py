@@ -1,0 +1,20 @@
+"""Keywords and texts of the schemas, which the models write and the judge of documents reads."""
+
+FORM = "x-kae-form"
+"""The schema keyword with the meaning of a pattern, in words that continue "'x' is not …"."""
+CREDENTIALS = "x-kae-credentials"
+"""The schema keyword of a URL with the way that credentials take instead."""
+
+PARAMETER = r"[A-Za-z][A-Za-z0-9_]*"
+REFERENCE = rf"\$\{{values\.({PARAMETER})\}}"
+"""The text in a recipe that stands for the value of a parameter."""
+OR_PARAMETER = ", or the value of a parameter, such as ${values.name}"
+"""The end of the meaning of a field that a parameter may fill."""
+
+INSTALLER_IMAGE, PLUGIN_IMAGE = "driver-installer", "device-plugin"
+"""The images of a recipe's programs unless the recipe names others; KAE's unless the recipe declares them."""
+
+MODULE_TEXT = r'^[^"\\\x00-\x1f\x7f]*$'
+"""A text of a module's parameter: it is quoted in a line of modprobe.d(5), where a backslash joins lines, and for which
+the kernel knows no escape (next_arg of lib/cmdline.c)."""
+MODULE_TEXT_LENGTH = 500

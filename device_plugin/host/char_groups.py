@@ -1,0 +1,144 @@
+"""Devices of the class char: groups of device nodes, found by globs that are walked in step.
+
+Of each path the matches are taken in order, and the n-th match of each makes the n-th device. The shortest list ends
+the walk; with a limit, a list is gone through so many times. It is how generic-device-plugin (squat) finds devices.
+"""
+
+import os
+import stat
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from device_plugin.host import host_files, paths
+from runtime import device_plugin_config as config
+from runtime import pci, readings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    """A device node of the host, and what a container gets of it."""
+
+    path: str
+    """On the host."""
+    container: str
+    permissions: str
+    numbers: str = ""
+    """Its kind, major and minor number, such as char/239:2; none of what is no device node."""
+    served: bool = True
+    """False when the kernel has no driver of this major number."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    """A device: its id and its nodes, in the order of the paths."""
+
+    id: str
+    """The PCI address of the function that the first path's node belongs to, with the node's name where the function
+    has several; else the path of that node."""
+    nodes: tuple[Node, ...]
+    numa_node: int | None = None
+
+    @property
+    def by_address(self) -> bool:
+        """Return whether its id is a PCI address, which outlives the numbers in the names of nodes."""
+        return pci.ADDRESS.fullmatch(self.id.partition("#")[0]) is not None
+
+
+def walk(where: paths.Paths, entries: Iterable[config.DeviceGroup]) -> tuple[Group, ...]:
+    """Return the devices; nodes that several entries find the same way make one."""
+    majors = _majors()
+    every = (pair for entry in entries for pair in _in_step(where, entry))
+    found = {tuple(path for _, path in nodes): (anchor, nodes) for anchor, nodes in every}
+    owners = {anchor: _owner(where, _numbers(where, anchor)) for anchor, _ in found.values()}
+    anchors = Counter(address for address, _ in owners.values())
+    taken = Counter[str]()
+    groups = []
+    for anchor, nodes in found.values():
+        address, numa_node = owners[anchor]
+        base = address or anchor.replace("::", ":")
+        if address and anchors[address] > 1:
+            # By their order, the id of one that goes would pass to the next, and a pod's link with it.
+            base = f"{address}#{anchor.rpartition('/')[2]}"
+        # A node may be in several devices.
+        given = f"{base}#{taken[base]}" if taken[base] else base
+        taken[base] += 1
+        seen = tuple(node(where, part, path, majors) for part, path in nodes)
+        groups.append(Group(id=given, nodes=seen, numa_node=numa_node))
+    return tuple(groups)
+
+
+def _in_step(where: paths.Paths, entry: config.DeviceGroup) -> Iterator[tuple[str, list[tuple[config.GroupPath, str]]]]:
+    """Yield the paths of the nodes of each device, and that of the node by which it is known."""
+    found = [(path, host_files.matches(where, path.path)) for path in entry.paths]
+    there = [(path, names) for path, names in found if names or not path.optional]
+    if not there:
+        return
+    count = min(max(len(names) for _, names in there), *(len(names) * path.limit for path, names in there))
+    # Nodes of a limit are in several devices.
+    anchor = next((names for path, names in there if path.limit == 1), there[0][1])
+    for index in range(count):
+        yield anchor[index % len(anchor)], [(path, names[index % len(names)]) for path, names in there]
+
+
+def in_container(wanted: str | None, path: str) -> str:
+    """Return the path in a container of what is at a path of the host."""
+    if wanted is None:
+        return path
+    return wanted + path.rpartition("/")[2] if wanted.endswith("/") else wanted
+
+
+def node(
+    where: paths.Paths, part: config.GroupPath | config.InjectedNode, path: str, majors: frozenset[str] = frozenset()
+) -> Node:
+    """Return the node at a path that a part of the config names, and whether a driver of `majors` serves it."""
+    numbers = _numbers(where, path)
+    return Node(
+        path=path,
+        container=in_container(part.as_, path),
+        permissions=part.permissions,
+        numbers=numbers,
+        served=not majors or numbers.partition(":")[0] in majors,
+    )
+
+
+def _numbers(where: paths.Paths, path: str) -> str:
+    found = host_files.real(where, path)
+    try:
+        status = where.on_host(found or path).stat()
+    except OSError:
+        return ""
+    kind = "char" if stat.S_ISCHR(status.st_mode) else "block" if stat.S_ISBLK(status.st_mode) else None
+    return f"{kind}/{os.major(status.st_rdev)}:{os.minor(status.st_rdev)}" if kind else ""
+
+
+def _majors() -> frozenset[str]:
+    """Return the major numbers that have a driver, such as char/239 (/proc/devices of proc(5)); none if unknown."""
+    found, kind = set(), ""
+    for line in (readings.text(Path("/proc/devices")) or "").splitlines():
+        if line.endswith(":"):
+            kind = "block" if line.startswith("Block") else "char"
+        elif line.strip():
+            found.add(f"{kind}/{line.split()[0]}")
+    return frozenset(found)
+
+
+def _owner(where: paths.Paths, numbers: str) -> tuple[str | None, int | None]:
+    """Return the address of the PCI function that a node belongs to, and the NUMA node of its device.
+
+    /sys/dev leads from the numbers of a node to its device (Documentation/ABI/testing/sysfs-dev of the kernel).
+    """
+    link = where.sysfs / "dev" / numbers
+    if not numbers or not link.exists():
+        return None, None
+    folders = _upwards(link.resolve(), where.sysfs.resolve() / "devices")
+    address = next((folder.name for folder in folders if pci.ADDRESS.fullmatch(folder.name)), None)
+    numa_nodes = (readings.integer(folder / "numa_node") for folder in folders)
+    numa_node = next((number for number in numa_nodes if number is not None), None)
+    # -1: the firmware did not say.
+    return address, numa_node if numa_node is not None and numa_node >= 0 else None
+
+
+def _upwards(folder: Path, top: Path) -> Sequence[Path]:
+    return [folder, *(parent for parent in folder.parents if parent.is_relative_to(top))]
