@@ -68,13 +68,6 @@ RENDERED = "app.kubernetes.io/part-of=kae"
 CONFIG = "device.openfuyao.com/config"
 """The annotation of a pod template that holds the program's config."""
 
-COMPONENTS = (
-    *("namespace", "openshift", "network-policies", "crds", "nfd", "node-feature-rule", "guard"),
-    *("driver", "device-plugin", "watcher", "monitoring"),
-)
-"""Components of an output, each a folder of it, in the order in which kustomize lists them; a cluster has those that it
-needs."""
-
 BOOTSTRAP = "bootstrap"
 """The component that a person applies by hand, perhaps to another cluster; kustomize does not list it."""
 

@@ -24,7 +24,7 @@ from compiler.inventory import snapshot
 from compiler.output import tree
 from compiler.planning import plan
 from compiler.read import fleet as reader
-from compiler.rendering import gitops, ir, layout, manifests
+from compiler.rendering import components, gitops, ir, layout
 from compiler.settings import Settings
 
 _DEFAULTS = Settings()
@@ -278,9 +278,9 @@ def manifests_of(planned: plan.Plan, output: str = names.OUTPUT) -> ir.ClusterMa
         name=planned.cluster.name,
         has_nodes=bool(planned.inventory.nodes),
         declared=planned.cluster.source is not None,
-        frozen=tuple(manifests.frozen_groups(planned.divisions)),
+        frozen=tuple(layout.frozen_groups(planned.divisions)),
         engine=spec.gitops.engine,
-        manifests=manifests.of_plan(planned),
+        manifests=components.manifests(planned),
         bootstrap=tuple(gitops.bootstrap(planned.cluster, output)),
     )
 

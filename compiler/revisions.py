@@ -13,7 +13,7 @@ from compiler.checks import risks
 from compiler.checks.risks.change import Change
 from compiler.fleet import examples
 from compiler.planning import plan
-from compiler.rendering import ir, layout
+from compiler.rendering import ir, layout, node_feature_rules, node_programs
 from compiler.settings import Settings
 from runtime import driver_config
 
@@ -47,14 +47,14 @@ def made(planned: plan.Plan, output: str = names.OUTPUT) -> Made:
     daemon_sets: dict[pods.Served, pods.DaemonSet] = {}
     for manifest in manifests_made.manifests:
         value = manifest.value
-        if isinstance(value, ir.DriverPool | ir.DevicePlugin):
-            pool = value.pool if isinstance(value, ir.DriverPool) else ""
+        if isinstance(value, node_programs.DriverPool | node_programs.DevicePlugin):
+            pool = value.pool if isinstance(value, node_programs.DriverPool) else ""
             key = ("driver" if pool else "device-plugin", value.policy, pool)
             config = msgspec.json.decode(value.config, type=driver_config.Config) if pool else None
             ref = objects.Ref(kind="DaemonSet", namespace=value.namespace, name=value.name)
             daemon_sets[key] = pods.DaemonSet(ref=ref, config=config)
     values = (manifest.value for manifest in manifests_made.manifests)
-    rules = frozenset(value.name for value in values if isinstance(value, ir.DeviceRules))
+    rules = frozenset(value.name for value in values if isinstance(value, node_feature_rules.DeviceRules))
     side = pods.Side(planned=planned, daemon_sets=daemon_sets, rules=rules)
     return Made(side, manifests_made)
 
@@ -96,7 +96,7 @@ def _rendered(
 def _rendered_once(manifest: ir.Manifest, render: layout.Render) -> Mapping[str, Any]:
     """Return an object; pods that differ in their config alone, as those of several clusters do, are rendered once."""
     value = manifest.value
-    if not isinstance(value, ir.Pod):
+    if not isinstance(value, node_programs.Pod):
         return render(manifest)
     data = render(msgspec.structs.replace(manifest, value=msgspec.structs.replace(value, config="")))
     spec, template = data["spec"], data["spec"]["template"]

@@ -171,10 +171,12 @@ class _Look:
         spec = self._view.cluster.spec
         kept = {"Namespace"} if spec.crd.cleanup else {"Namespace", "CustomResourceDefinition"}
         found = []
-        for api_version, kind in cluster_status.KINDS:
-            state: cluster_status.State = "kept" if kind in kept else "extra"
-            for raw in self._asked.metadata(api_version, kind, spec.namespace, labels=names.RENDERED):
-                ref = cluster_status.ref_of({"apiVersion": api_version, "kind": kind, "metadata": raw["metadata"]})
+        for kind in templates.kinds(package_data.templates()):
+            state: cluster_status.State = "kept" if kind.name in kept else "extra"
+            for raw in self._asked.metadata(kind.api_version, kind.name, spec.namespace, labels=names.RENDERED):
+                ref = cluster_status.ref_of(
+                    {"apiVersion": kind.api_version, "kind": kind.name, "metadata": raw["metadata"]}
+                )
                 if ref not in self._found and not raw["metadata"].get("ownerReferences"):
                     found.append(cluster_status.Drift(ref=ref, state=state, file="", changes=()))
         return sorted(found, key=lambda item: item.ref)

@@ -1,4 +1,4 @@
 """Decisions to Kubernetes objects, and objects to the files of a cluster; pure.
 
-Import `manifests` and `gitops` for the input of the templates, `templates` to render it, and `layout` for the files.
+Import `components` and `gitops` for the input of the templates, `templates` to render it, and `layout` for the files.
 """

@@ -1,12 +1,86 @@
-"""The programs that run for a cluster as a whole, NFD and the inventory watcher, and what OpenShift admits."""
+"""The objects that a cluster has once: its namespace, what OpenShift admits, NFD, the watcher, and monitoring."""
 
-from collections.abc import Iterator, Sequence
+import functools
+from collections.abc import Iterator
 
-from compiler.fleet import clusters, definitions
-from compiler.planning import images, supported
-from compiler.rendering import cluster_values, ir, pod_values, program_configs
+import msgspec
+
+from compiler.fleet import clusters, pods
+from compiler.planning import images, plan, supported
+from compiler.rendering import ir, node_programs, program_configs
 
 WATCHER_METRICS_PORT = 9512
+
+
+class Namespace(msgspec.Struct, frozen=True, kw_only=True):
+    """The namespace of everything namespaced; privileged: with Pod Security labels."""
+
+    name: str
+    privileged: bool
+
+
+def namespace(planned: plan.Plan) -> Iterator[ir.Input]:
+    """Yield the namespace; it stays in the cluster, as it may hold objects of others."""
+    spec = planned.cluster.spec
+    yield ir.Input(("namespace",), Namespace(name=spec.namespace, privileged=spec.psa.enabled), kept=True)
+
+
+class HostAccess(msgspec.Struct, frozen=True, kw_only=True):
+    """The pods of a program that OpenShift admits with paths of the node."""
+
+    namespace: str
+    account: str
+    """The ServiceAccount of the pods."""
+    name: str
+    """The name of the security context constraints, and the stem of other names."""
+    as_root: bool
+    """True where the pods run as root, outside of SELinux' types for containers."""
+
+
+_CONSTRAINTS = ("securitycontextconstraints", "role", "rolebinding")
+
+
+def constraints(planned: plan.Plan) -> Iterator[ir.Input]:
+    """Yield the security context constraints of the node programs, and who may use which.
+
+    The watcher, NFD's master and its garbage collector need none: `restricted-v2` fits them, which every account may
+    use.
+    """
+    spec = planned.cluster.spec
+    access = functools.partial(HostAccess, namespace=spec.namespace)
+    for one in planned.recipes:
+        driver, plugin = one.recipe.driver, one.recipe.device_plugin
+        if node_programs.installed(one):
+            yield ir.Input(("rolebinding-privileged",), access(account=driver, name=driver, as_root=True))
+        if node_programs.offered(one):
+            yield ir.Input(_CONSTRAINTS, access(account=plugin, name=plugin, as_root=True))
+    if spec.nfd.enabled:
+        yield ir.Input(_CONSTRAINTS, access(account="nfd-worker", name="kae-nfd-worker", as_root=False))
+
+
+class NfdPod(msgspec.Struct, frozen=True, kw_only=True):
+    """What differs between the pods of NFD."""
+
+    priority_class: str | None
+    resources: ir.Map | None
+    """ResourceRequirements v1 core."""
+
+
+class Nfd(ir.Placement, frozen=True, kw_only=True):
+    """NFD in one cluster: its minor release (16 to 19) decides its arguments and its rights.
+
+    The tolerations and the nodes are those of the master and of the garbage collector.
+    """
+
+    namespace: str
+    minor: int
+    worker_tolerations: tuple[pods.Toleration, ...]
+    master: NfdPod
+    worker: NfdPod
+    gc: NfdPod
+    fixed_user: bool
+    """False where the platform assigns users."""
+
 
 _CRDS = (
     "customresourcedefinition-nodefeatures.nfd.k8s-sigs.io",
@@ -20,65 +94,95 @@ _NFD = (
     *("role-nfd-worker", "rolebinding-nfd-worker"),
     *("deployment-nfd-master", "daemonset-nfd-worker", "deployment-nfd-gc"),
 )
-_WATCHER = (
-    *("serviceaccount-kae-watcher", "clusterrole-kae-watcher", "clusterrolebinding-kae-watcher"),
-    "workload-kae-watcher",
-)
-_CONSTRAINTS = ("securitycontextconstraints", "role", "rolebinding")
 
 
-def nfd(cluster: definitions.Cluster, policies: Sequence[definitions.Policy]) -> Iterator[ir.Manifest]:
-    """Yield NFD and its definitions where the cluster's NFD is ours; its workers bear what any policy tolerates."""
-    spec = cluster.spec.nfd
-    if not spec.enabled:
-        return
-    theirs = (given for policy in policies for given in policy.pods.tolerations)
-    value = cluster_values.Nfd(
-        namespace=cluster.spec.namespace,
-        image=images.mirrored(images.of_nfd(spec.image), cluster.spec.images.mirrors),
+def definitions_of_nfd(planned: plan.Plan) -> Iterator[ir.Input]:
+    """Yield the definitions of NFD's kinds; with them, all objects of these kinds would leave the cluster."""
+    yield ir.Input(_CRDS, _nfd(planned), kept=not planned.cluster.spec.crd.cleanup)
+
+
+def nfd(planned: plan.Plan) -> Iterator[ir.Input]:
+    """Yield the programs of NFD and their rights."""
+    yield ir.Input(_NFD, _nfd(planned))
+
+
+def _nfd(planned: plan.Plan) -> Nfd:
+    """Return NFD in a cluster; its workers bear what any policy tolerates."""
+    cluster, spec = planned.cluster.spec, planned.cluster.spec.nfd
+    theirs = (given for division in planned.divisions for given in division.policy.pods.tolerations)
+    return Nfd(
+        namespace=cluster.namespace,
+        image=images.mirrored(images.of_nfd(spec.image), cluster.images.mirrors),
         pull_policy=spec.image.pullPolicy,
         pull_secrets=spec.pullSecrets,
         minor=supported.nfd_minor(spec.image.tag) or 0,
         tolerations=spec.tolerations,
         worker_tolerations=tuple(dict.fromkeys((*spec.tolerations, *theirs))),
-        terms=pod_values.terms(spec.nodeSelector),
+        terms=ir.terms(spec.nodeSelector),
         master=_nfd_pod(spec.master),
         worker=_nfd_pod(spec.worker),
         gc=_nfd_pod(spec.gc),
-        fixed_user=has_fixed_users(cluster.spec),
+        fixed_user=_has_fixed_users(cluster),
     )
-    yield from ir.manifests("crds", _CRDS, value, kept=not cluster.spec.crd.cleanup)
-    yield from ir.manifests("nfd", _NFD, value)
 
 
-def _nfd_pod(pod: clusters.NfdPod) -> cluster_values.NfdPod:
-    return cluster_values.NfdPod(priority_class=pod.priorityClassName, resources=pod_values.resources(pod.resources))
+def _nfd_pod(pod: clusters.NfdPod) -> NfdPod:
+    return NfdPod(priority_class=pod.priorityClassName, resources=ir.resources(pod.resources))
 
 
-def watcher(cluster: definitions.Cluster) -> Iterator[ir.Manifest]:
-    """Yield the watcher of a cluster that has one."""
-    spec = cluster.spec.watcher
+def _has_fixed_users(spec: clusters.Spec) -> bool:
+    """Return whether pods name their users: OpenShift assigns one of the namespace's range, and refuses others."""
+    return spec.platform != "openshift"
+
+
+class Watcher(ir.Placement, frozen=True, kw_only=True):
+    """The inventory watcher."""
+
+    namespace: str
+    env: tuple[ir.EnvVar, ...]
+    resources: ir.Map | None
+    """ResourceRequirements v1 core."""
+    priority_class: str | None
+    secret: str
+    signing_secret: str | None
+    config: str
+    metrics_port: int | None
+    fixed_user: bool
+    """False where the platform assigns users."""
+    schedule: str | None
+    """Of the CronJob; none for a Deployment."""
+
+
+_WATCHER = (
+    *("serviceaccount-kae-watcher", "clusterrole-kae-watcher", "clusterrolebinding-kae-watcher"),
+    "workload-kae-watcher",
+)
+
+
+def watcher(planned: plan.Plan) -> Iterator[ir.Input]:
+    """Yield the watcher of a cluster that has one, and its rights."""
+    cluster, spec = planned.cluster, planned.cluster.spec.watcher
     if not spec.enabled or spec.repository is None or spec.secretName is None:
         return
     port = WATCHER_METRICS_PORT if serves_metrics(cluster.spec) and cluster.spec.monitoring.enabled else None
-    value = cluster_values.Watcher(
+    value = Watcher(
         namespace=cluster.spec.namespace,
         image=images.mirrored(spec.image, cluster.spec.images.mirrors),
         pull_policy="IfNotPresent",
         pull_secrets=spec.pullSecrets,
         tolerations=spec.tolerations,
-        terms=pod_values.terms(spec.nodeSelector),
-        env=pod_values.environment(spec.env),
-        resources=pod_values.resources(spec.resources),
+        terms=ir.terms(spec.nodeSelector),
+        env=ir.environment(spec.env),
+        resources=ir.resources(spec.resources),
         priority_class=spec.priorityClassName,
         secret=spec.secretName,
         signing_secret=spec.signing.secretName if spec.signing else None,
         config=program_configs.watcher(cluster, spec.repository, port),
         metrics_port=port,
-        fixed_user=has_fixed_users(cluster.spec),
+        fixed_user=_has_fixed_users(cluster.spec),
         schedule=spec.schedule if spec.mode == "CronJob" else None,
     )
-    yield from ir.manifests("watcher", _WATCHER, value)
+    yield ir.Input(_WATCHER, value)
 
 
 def serves_metrics(spec: clusters.Spec) -> bool:
@@ -86,28 +190,45 @@ def serves_metrics(spec: clusters.Spec) -> bool:
     return spec.watcher.enabled and spec.watcher.mode == "Deployment"
 
 
-def has_fixed_users(spec: clusters.Spec) -> bool:
-    """Return whether pods name their users: OpenShift assigns one of the namespace's range, and refuses others."""
-    return spec.platform != "openshift"
+class MetricsPort(msgspec.Struct, frozen=True, kw_only=True):
+    """Pods of a policy that serve metrics."""
+
+    name: str
+    """app.kubernetes.io/name of the pods."""
+    policy: str
 
 
-def constraints(cluster: definitions.Cluster, policies: Sequence[definitions.Policy]) -> Iterator[ir.Manifest]:
-    """Yield the security context constraints of the node programs, and who may use which; none but on OpenShift.
+class Monitoring(msgspec.Struct, frozen=True, kw_only=True):
+    """The input of the objects for the Prometheus Operator and Grafana: the programs that serve metrics."""
 
-    The watcher, NFD's master and its garbage collector need none: `restricted-v2` fits them, which every account may
-    use.
-    """
-    spec = cluster.spec
-    if spec.platform != "openshift":
-        return
-    drivers = (policy.recipe.driver for policy in policies if policy.installed)
-    plugins = (policy.recipe.device_plugin for policy in policies if policy.offered)
-    for accounts, templates in ((drivers, ("rolebinding-privileged",)), (plugins, _CONSTRAINTS)):
-        for account in dict.fromkeys(accounts):
-            value = cluster_values.HostAccess(namespace=spec.namespace, account=account, name=account, as_root=True)
-            yield from ir.manifests("openshift", templates, value)
-    if spec.nfd.enabled:
-        value = cluster_values.HostAccess(
-            namespace=spec.namespace, account="nfd-worker", name="kae-nfd-worker", as_root=False
-        )
-        yield from ir.manifests("openshift", _CONSTRAINTS, value)
+    namespace: str
+    cluster: str
+    scraped: tuple[MetricsPort, ...]
+    watcher: bool
+    recipes: str
+    """A regular expression (RE2) for the names of the recipes, with which the names of their pods begin."""
+    whose: str
+    """What stands before `driver` in sentences: nothing where there are drivers of other recipes."""
+
+
+def monitoring(planned: plan.Plan) -> Iterator[ir.Input]:
+    """Yield the alerts and the dashboard of a cluster, and what scrapes the programs where some serve metrics."""
+    cluster = planned.cluster
+    scraped = tuple(
+        MetricsPort(name=name, policy=policy.name)
+        for policy in (division.policy for division in planned.divisions)
+        for name, part in ((policy.recipe.driver, policy.installed), (policy.recipe.device_plugin, policy.offered))
+        if part is not None and part.container.metrics_port is not None
+    )
+    named = [one.recipe.name for one in planned.recipes]
+    value = Monitoring(
+        namespace=cluster.spec.namespace,
+        cluster=cluster.name,
+        scraped=scraped,
+        watcher=serves_metrics(cluster.spec),
+        recipes=f"({'|'.join(named)})" if len(named) > 1 else named[0],
+        whose=f"{planned.recipes[0].recipe.words.software} " if len(named) == 1 else "",
+    )
+    if scraped or value.watcher:
+        yield ir.Input(("podmonitor-kae",), value)
+    yield ir.Input(("prometheusrule-kae", "configmap-kae-dashboard"), value)

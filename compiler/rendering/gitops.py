@@ -12,7 +12,7 @@ import msgspec
 
 from compiler import names
 from compiler.fleet import clusters, definitions
-from compiler.rendering import bootstrap_values, ir
+from compiler.rendering import ir
 
 _WORKLOADS = frozenset({"CronJob", "DaemonSet", "Deployment"})
 _FIRST: Mapping[str, int] = {"Namespace": -30, "CustomResourceDefinition": -20}
@@ -30,30 +30,6 @@ _SERVER_SIDE = _LARGE | _GUARD | _RIGHTS
 _SYNC_WAVE = "argocd.argoproj.io/sync-wave"
 _COMPARE_OPTIONS = "argocd.argoproj.io/compare-options"
 _FLUX = "kustomize.toolkit.fluxcd.io"
-
-CLUSTER_KINDS = (
-    ("v1", "Namespace"),
-    ("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicy"),
-    ("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicyBinding"),
-    ("apiextensions.k8s.io/v1", "CustomResourceDefinition"),
-    ("nfd.k8s-sigs.io/v1alpha1", "NodeFeatureRule"),
-    ("rbac.authorization.k8s.io/v1", "ClusterRole"),
-    ("rbac.authorization.k8s.io/v1", "ClusterRoleBinding"),
-    ("security.openshift.io/v1", "SecurityContextConstraints"),
-)
-NAMESPACED_KINDS = (
-    ("v1", "ConfigMap"),
-    ("v1", "ServiceAccount"),
-    ("apps/v1", "DaemonSet"),
-    ("apps/v1", "Deployment"),
-    ("batch/v1", "CronJob"),
-    ("monitoring.coreos.com/v1", "PodMonitor"),
-    ("monitoring.coreos.com/v1", "PrometheusRule"),
-    ("networking.k8s.io/v1", "NetworkPolicy"),
-    ("rbac.authorization.k8s.io/v1", "Role"),
-    ("rbac.authorization.k8s.io/v1", "RoleBinding"),
-)
-"""Every kind that the compiler can emit, so that a component that is enabled later needs no new AppProject."""
 
 
 def annotated(data: Mapping[str, Any], engine: clusters.Engine, *, kept: bool) -> dict[str, Any]:
@@ -94,6 +70,45 @@ def _has_variables(value: Any) -> bool:
     return isinstance(value, list) and any(map(_has_variables, value))
 
 
+class ArgoApplication(msgspec.Struct, frozen=True, kw_only=True):
+    """The Application and the AppProject that apply a cluster's manifests."""
+
+    name: str
+    namespace: str
+    project: str
+    repository: str
+    revision: str
+    path: str
+    destination: ir.Map
+    destination_namespace: str
+    prune: bool
+    self_heal: bool
+
+
+class FluxSource(msgspec.Struct, frozen=True, kw_only=True):
+    """The GitRepository that Flux reads."""
+
+    name: str
+    namespace: str
+    url: str
+    branch: str
+    interval: str
+    secret: str | None
+
+
+class FluxKustomization(msgspec.Struct, frozen=True, kw_only=True):
+    """The Kustomization that applies a cluster's manifests."""
+
+    name: str
+    namespace: str
+    interval: str
+    path: str
+    prune: bool
+    source: ir.Map
+    """CrossNamespaceSourceReference: kind, name and perhaps namespace."""
+    kube_config: ir.Map | None
+
+
 def bootstrap(cluster: definitions.Cluster, output: str = names.OUTPUT) -> Iterator[ir.Manifest]:
     """Yield the objects that make the engine apply the cluster's output. A person applies them once, by hand.
 
@@ -108,14 +123,12 @@ def bootstrap(cluster: definitions.Cluster, output: str = names.OUTPUT) -> Itera
         yield from _flux(cluster, _path(cluster, output))
 
 
-def _argo_application(
-    cluster: definitions.Cluster, repository: clusters.Repository, path: str
-) -> bootstrap_values.ArgoApplication:
+def _argo_application(cluster: definitions.Cluster, repository: clusters.Repository, path: str) -> ArgoApplication:
     gitops = cluster.spec.gitops
     argocd = gitops.argocd
     target = argocd.destination
     destination = {"name": target.name} if target.name else {"server": target.server or _IN_CLUSTER}
-    return bootstrap_values.ArgoApplication(
+    return ArgoApplication(
         name=_name(cluster),
         namespace=argocd.namespace,
         project=argocd.project or _name(cluster),
@@ -126,13 +139,7 @@ def _argo_application(
         destination_namespace=cluster.spec.namespace,
         prune=argocd.prune,
         self_heal=argocd.selfHeal,
-        cluster_kinds=tuple(map(_kind_ref, CLUSTER_KINDS)),
-        namespaced_kinds=tuple(map(_kind_ref, NAMESPACED_KINDS)),
     )
-
-
-def _kind_ref(kind: tuple[str, str]) -> bootstrap_values.KindRef:
-    return bootstrap_values.KindRef(group=kind[0].rpartition("/")[0], kind=kind[1])
 
 
 _IN_CLUSTER = "https://kubernetes.default.svc"
@@ -151,7 +158,7 @@ def _flux(cluster: definitions.Cluster, path: str) -> Iterator[ir.Manifest]:
         source = _stated(flux.sourceRef)
     elif gitops.repository is not None:
         source = {"kind": "GitRepository", "name": _name(cluster)}
-        repository = bootstrap_values.FluxSource(
+        repository = FluxSource(
             name=_name(cluster),
             namespace=flux.namespace,
             url=gitops.repository.url,
@@ -164,7 +171,7 @@ def _flux(cluster: definitions.Cluster, path: str) -> Iterator[ir.Manifest]:
         return
     remote = flux.kubeConfig
     secret = ir.mapping(_stated(remote.secretRef).items()) if remote else None
-    value = bootstrap_values.FluxKustomization(
+    value = FluxKustomization(
         name=_name(cluster),
         namespace=flux.namespace,
         interval=flux.interval,

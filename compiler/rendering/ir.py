@@ -1,16 +1,15 @@
-"""The input of the templates: one frozen, hashable value for each object, with every decision taken.
+"""Values that the input of several templates has, and manifests; all are frozen and can be hashed.
 
-Leaf values that Kubernetes defines have Kubernetes' field names and are written into a template as a whole;
-`None` fields are left out. The values of bootstrap/ are in `bootstrap_values`,
-those of NFD, the watcher, NetworkPolicies and OpenShift in `cluster_values`.
+The input of a template has every decision taken. Leaf values that Kubernetes defines have Kubernetes' field names and
+are written into a template as a whole; `None` fields are left out.
 """
 
-from collections.abc import Iterable, Iterator
-from typing import Any, Literal
+from collections.abc import Iterable
+from typing import Any
 
 import msgspec
 
-from compiler.fleet import clusters, pods
+from compiler.fleet import clusters, pods, selectors
 from compiler.output import index_file
 
 
@@ -21,6 +20,11 @@ class Map(msgspec.Struct, frozen=True):
 
     def __bool__(self) -> bool:
         return bool(self.pairs)
+
+
+def mapping(pairs: Iterable[tuple[str, Any]]) -> Map:
+    """Return a `Map` of these pairs, sorted."""
+    return Map(tuple(sorted(pairs)))
 
 
 class Requirement(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,216 +49,27 @@ class EnvVar(msgspec.Struct, frozen=True, kw_only=True):
     """None for the empty one, which the API server drops."""
 
 
-class Namespace(msgspec.Struct, frozen=True, kw_only=True):
-    """The namespace of everything namespaced; privileged: with Pod Security labels."""
+class Placement(msgspec.Struct, frozen=True, kw_only=True):
+    """Where the pods of a program run, and how their images are pulled."""
 
-    name: str
-    privileged: bool
-
-
-class Expression(msgspec.Struct, frozen=True, kw_only=True):
-    """MatchExpression of NFD."""
-
-    op: str
-    value: tuple[str, ...] | None = None
-
-
-class Feature(msgspec.Struct, frozen=True, kw_only=True):
-    """FeatureMatcherTerm of NFD: conditions on the attributes of a feature, all of which hold."""
-
-    feature: str
-    matchExpressions: Map
-    """An `Expression` for each attribute."""
-
-
-Hardware = tuple[tuple[Feature, ...], ...]
-"""Features of which all of one element hold."""
-
-
-class DeviceRule(msgspec.Struct, frozen=True, kw_only=True):
-    """A label for the nodes with certain hardware."""
-
-    name: str
-    label: str
-    hardware: Hardware
-    counts: bool = False
-    """True where the label's value is the number of PCI functions, otherwise it is "true"."""
-
-
-class DeviceRules(msgspec.Struct, frozen=True, kw_only=True):
-    """The NodeFeatureRule of a recipe's name: labels for its hardware."""
-
-    name: str
-    rules: tuple[DeviceRule, ...]
-
-
-class GroupRule(msgspec.Struct, frozen=True, kw_only=True):
-    """The nodes of a group by name; none for the rest, which is every other node."""
-
-    name: str
-    nodes: tuple[str, ...]
-
-
-class KernelRule(msgspec.Struct, frozen=True, kw_only=True):
-    """The kernels of a class, as a feature matcher's operator and value."""
-
-    name: str
-    operator: Literal["In", "InRegexp"]
-    value: str
-
-
-class PoolRule(msgspec.Struct, frozen=True, kw_only=True):
-    """The pool of the nodes in this group and with these kernels; None matches every node."""
-
-    name: str
-    group: str | None
-    kernels: str | None
-
-
-class PoolRules(msgspec.Struct, frozen=True, kw_only=True):
-    """The NodeFeatureRule `<recipe>-pool-<policy>`: the label that says in which pool of its policy a node is."""
-
-    name: str
-    policy: str
-    label: str
-    group_variable: str
-    kernel_variable: str
-    hardware: Hardware
-    """What a node of the policy has; for a recipe of every node, a feature that every node has."""
-    groups: tuple[GroupRule, ...]
-    """In order: the first that matches holds."""
-    kernels: tuple[KernelRule, ...]
-    """In order: the first that matches holds."""
-    pools: tuple[PoolRule, ...]
-
-
-class DriverAccess(msgspec.Struct, frozen=True, kw_only=True):
-    """Permissions of the driver installers of a recipe, which share one ServiceAccount in a cluster."""
-
-    account: str
-    """The ServiceAccount, its ClusterRole and the binding of this."""
-    name: str
-    """The name of the Role and of its binding."""
-    namespace: str
-    leases: tuple[str, ...]
-    """The Leases that pace the swaps."""
-    daemonsets: tuple[str, ...]
-    """The DaemonSets that an installer may ask for: its own, before it cleans up, where the policy has it clean up."""
-
-
-class Pod(msgspec.Struct, frozen=True, kw_only=True):
-    """The common fields of the pods of both node programs."""
-
-    namespace: str
-    name: str
-    """Of the DaemonSet."""
-    recipe: str
-    app: str
-    """app.kubernetes.io/name of the pods, and their ServiceAccount."""
-    policy: str
-    labels: Map
-    """The users' own, for the pod template only."""
-    tolerations: tuple[pods.Toleration, ...]
-    priority_class: str
     image: str
     pull_policy: str
     pull_secrets: tuple[pods.Reference, ...]
-    resources: Map | None
-    """ResourceRequirements v1 core."""
+    tolerations: tuple[pods.Toleration, ...]
     terms: tuple[Term, ...]
-    """The nodes that it serves, for node affinity."""
-    max_unavailable: int | str
-    config: str
-    """The program's config file: JSON over several lines, as people review it."""
-    kubelet_dir: str
-    """The kubelet's root folder."""
-    metrics_port: int | None
+    """The nodes that take it, for node affinity; none means every node."""
 
 
-class Payload(msgspec.Struct, frozen=True, kw_only=True):
-    """A file or folder of an image that an init container copies for the installer."""
+class Input(msgspec.Struct, frozen=True):
+    """A value, and the templates of a component that get it, each for an object."""
 
-    name: str
-    """Of the container."""
-    image: str
-    path: str
-    parent: str
-    """The folder below /payload that it is copied to."""
-
-
-class HostFolder(msgspec.Struct, frozen=True, kw_only=True):
-    """A folder of the host that a device plugin sees below /host."""
-
-    name: str
-    """Of the volume."""
-    path: str
-
-
-class DriverPool(Pod, frozen=True, kw_only=True):
-    """A DaemonSet of driver installers."""
-
-    pool: str
-    state: Literal["Present", "Absent"]
-    env: tuple[EnvVar, ...]
-    credentials_secret: str | None
-    """The Secret with the user of the package repositories."""
-    min_ready_seconds: int
-    grace_seconds: int
-    """Time to end a step, or to clean up, after SIGTERM."""
-    payloads: tuple[Payload, ...] = ()
-    node_address: bool = False
-    """True when the installer is told the node's address, as interfaces hang on a module."""
-
-
-class DevicePlugin(Pod, frozen=True, kw_only=True):
-    """A DaemonSet of device plugins."""
-
-    run_dir: str
-    """The host's folder of the recipe in /run."""
-    folders: tuple[HostFolder, ...]
-    """Those above what containers get of the host, such as KAE's libraries."""
-    device_nodes: bool
-    """True when the plugin sets mode and group of the device nodes."""
-    device_group: int | None
-    """The group that it sets."""
-
-
-class MetricsPort(msgspec.Struct, frozen=True, kw_only=True):
-    """Pods of a policy that serve metrics."""
-
-    name: str
-    """app.kubernetes.io/name of the pods."""
-    policy: str
-
-
-class Monitoring(msgspec.Struct, frozen=True, kw_only=True):
-    """The input of the objects for the Prometheus Operator and Grafana: the programs that serve metrics."""
-
-    namespace: str
-    cluster: str
-    scraped: tuple[MetricsPort, ...]
-    watcher: bool
-    recipes: str
-    """A regular expression (RE2) for the names of the recipes, with which the names of their pods begin."""
-    whose: str
-    """What stands before `driver` in sentences: nothing where there are drivers of other recipes."""
-
-
-class Account(msgspec.Struct, frozen=True, kw_only=True):
-    """A ServiceAccount without rights."""
-
-    name: str
-    namespace: str
-
-
-class Guard(msgspec.Struct, frozen=True, kw_only=True):
-    """The admission policies that confine an installer's evictions and Leases to its own node."""
-
-    account: str
-    """The ServiceAccount, after which the policies are named, and the Leases begin."""
-    namespace: str
-    installer: str
-    """The beginning of sentences about it."""
+    templates: tuple[str, ...]
+    """Without their ending."""
+    value: Any
+    kept: bool = False
+    """True when a GitOps engine must not delete the objects after they have left the output."""
+    folder: str = ""
+    """The folder of the objects below output/<cluster>/, where it is not that of the component."""
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
@@ -282,12 +97,39 @@ class ClusterManifests(msgspec.Struct, frozen=True, kw_only=True):
     bootstrap: tuple[Manifest, ...]
 
 
-def manifests(component: str, templates: Iterable[str], value: Any, *, kept: bool = False) -> Iterator[Manifest]:
-    """Yield a manifest for each template of a component; all get the same value."""
-    for template in templates:
-        yield Manifest(component=component, template=f"{template}.yaml", value=value, kept=kept)
+def environment(variables: Iterable[pods.EnvVar]) -> tuple[EnvVar, ...]:
+    """Return environment variables as they are rendered."""
+    return tuple(EnvVar(name=variable.name, value=_literal(variable.value)) for variable in variables)
 
 
-def mapping(pairs: Iterable[tuple[str, Any]]) -> Map:
-    """Return a `Map` of these pairs, sorted."""
-    return Map(tuple(sorted(pairs)))
+def _literal(value: str) -> str | None:
+    """Return what the kubelet expands to a value, which else would take $(NAME) for a variable; None for none.
+
+    It turns "$$" into "$" anywhere: `Expand` in Kubernetes' third_party/forked/golang/expansion/expand.go.
+    """
+    return value.replace("$", "$$") or None
+
+
+def resources(requirements: pods.Resources) -> Map | None:
+    """Return requests and limits as they are rendered; None for neither."""
+    parts = {
+        name: mapping((key, str(amount)) for key, amount in amounts.items())
+        for name, amounts in (("limits", requirements.limits), ("requests", requirements.requests))
+        if amounts
+    }
+    return mapping(parts.items()) if parts else None
+
+
+def terms(selector: selectors.Selector | None) -> tuple[Term, ...]:
+    """Return the node affinity of a selector; none for every node."""
+    requirements = selectors.of(selector)
+    return (term(requirements),) if requirements else ()
+
+
+def term(requirements: selectors.Term) -> Term:
+    """Return a term of node affinity as it is rendered."""
+    return Term(
+        matchExpressions=tuple(
+            Requirement(key=part.key, operator=part.operator, values=part.values or None) for part in requirements
+        )
+    )

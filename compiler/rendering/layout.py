@@ -1,21 +1,22 @@
 """The files of a cluster: its objects, rendered once, and the tree below output/<cluster>/ that holds them."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from compiler import names
 from compiler.changes import recipe_privileges
 from compiler.formats import canonical
 from compiler.output import index_file
 from compiler.output import tree as trees
-from compiler.rendering import gitops, ir
+from compiler.planning import pools
+from compiler.rendering import components, gitops, ir, node_programs
 
 Render = Callable[[ir.Manifest], Mapping[str, Any]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Object:
+class Object(msgspec.Struct, frozen=True, kw_only=True):
     """A Kubernetes object of a cluster's output."""
 
     path: str
@@ -69,6 +70,14 @@ def tree(made: ir.ClusterManifests, rendered: Iterable[Object]) -> trees.Tree:
     )
 
 
+def frozen_groups(divisions: Iterable[pools.Division]) -> Iterator[index_file.Frozen]:
+    """Yield the frozen groups of a cluster, for the record in index.json."""
+    for division in divisions:
+        for group in division.groups:
+            if group.declared is not None and group.declared.is_frozen:
+                yield index_file.Frozen(policy=division.policy.name, group=group.name, entry=group.declared.entry)
+
+
 def privileges(rendered: Iterable[Object]) -> tuple[recipe_privileges.Privilege, ...]:
     """Return the privileges of the programs of all recipes but the built-in one."""
     rendered = tuple(rendered)
@@ -84,14 +93,14 @@ def _object(manifest: ir.Manifest, data: Mapping[str, Any]) -> Object:
         component=manifest.component,
         data=data,
         workload=_workload(path, manifest.value),
-        lists_privileges=bool(manifest.folder) and isinstance(manifest.value, ir.Pod),
+        lists_privileges=bool(manifest.folder) and isinstance(manifest.value, node_programs.Pod),
     )
 
 
 def _workload(path: str, value: Any) -> index_file.Workload | None:
-    if not isinstance(value, ir.DriverPool | ir.DevicePlugin):
+    if not isinstance(value, node_programs.DriverPool | node_programs.DevicePlugin):
         return None
-    if isinstance(value, ir.DevicePlugin):
+    if isinstance(value, node_programs.DevicePlugin):
         return index_file.Workload(file=path, component="device-plugin", policy=value.policy, recipe=value.recipe)
     pool, state = value.pool, value.state
     return index_file.Workload(
@@ -100,7 +109,7 @@ def _workload(path: str, value: Any) -> index_file.Workload | None:
 
 
 def _order(obj: Object) -> tuple[int, str]:
-    return names.COMPONENTS.index(obj.component), obj.path
+    return components.NAMES.index(obj.component), obj.path
 
 
 def _images(data: Any) -> Iterator[str]:

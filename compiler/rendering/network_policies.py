@@ -5,12 +5,15 @@ and package repositories are not in the documents.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Literal
+
+import msgspec
 
 from compiler import names
 from compiler.fleet import clusters, definitions, pods
 from compiler.formats import urls
-from compiler.planning import pools, supported
-from compiler.rendering import cluster_programs, cluster_values, ir
+from compiler.planning import plan, supported
+from compiler.rendering import cluster_programs, ir, node_programs
 
 _PORTS = {"http": 80, "https": 443, "ssh": 22}
 _PROXY_PORTS = {"https": 443}
@@ -21,33 +24,46 @@ _NFD_HTTP = 18
 """The first minor release of NFD with one port for metrics and health."""
 
 
-def of_cluster(cluster: definitions.Cluster, divisions: Sequence[pools.Division]) -> Iterator[ir.Manifest]:
-    """Yield a NetworkPolicy for the pods of each program of a cluster that wants them."""
-    spec = cluster.spec
-    if not spec.networkPolicies.enabled:
-        return
-    for app in dict.fromkeys(division.policy.recipe.driver for division in divisions):
-        own = (division for division in divisions if division.policy.recipe.driver == app)
-        yield from _drivers(spec, app, [division for division in own if division.policy.installed])
-    plugins = [(division.policy.recipe, plugin) for division in divisions if (plugin := division.policy.offered)]
-    for app in dict.fromkeys(recipe.device_plugin for recipe, _ in plugins):
-        yield _manifest(
-            spec, app, _metrics(plugin.container for recipe, plugin in plugins if recipe.device_plugin == app)
-        )
+Protocol = Literal["TCP", "UDP"]
+
+
+class NetworkPort(msgspec.Struct, frozen=True, kw_only=True):
+    """NetworkPolicyPort v1."""
+
+    port: int
+    protocol: Protocol
+
+
+class NetworkPolicy(msgspec.Struct, frozen=True, kw_only=True):
+    """The connections of a program's pods: from and to any address, at these ports alone."""
+
+    namespace: str
+    name: str
+    """Of the policy, and app.kubernetes.io/name of the pods."""
+    ingress: tuple[NetworkPort, ...]
+    egress: tuple[NetworkPort, ...]
+
+
+def of_plan(planned: plan.Plan) -> Iterator[ir.Input]:
+    """Yield a NetworkPolicy for the pods of each program of a cluster."""
+    spec = planned.cluster.spec
+    for one in planned.recipes:
+        if installed := node_programs.installed(one):
+            yield _driver(spec, one.recipe.driver, installed)
+        if offered := node_programs.offered(one):
+            yield _of_app(spec, one.recipe.device_plugin, _metrics(plugin.container for _, plugin in offered))
     if spec.nfd.enabled:
         yield from _nfd(spec)
     if spec.watcher.enabled and spec.watcher.repository is not None and spec.watcher.secretName is not None:
         yield _watcher(spec, spec.watcher.repository.url)
 
 
-def _drivers(spec: clusters.Spec, app: str, divisions: Sequence[pools.Division]) -> Iterator[ir.Manifest]:
-    if not divisions:
-        return
-    outside = {port for each in divisions for pool in each.pools for port in _repositories(pool.driver)}
-    containers = [driver.container for each in divisions if (driver := each.policy.installed)]
+def _driver(spec: clusters.Spec, app: str, installed: Sequence[node_programs.Installed]) -> ir.Input:
+    outside = {port for each, _ in installed for pool in each.pools for port in _repositories(pool.driver)}
+    containers = [driver.container for _, driver in installed]
     outside |= {port for each in containers for port in _proxies(each.env) if outside}
     metrics = _metrics(containers)
-    yield _manifest(spec, app, metrics, [*spec.networkPolicies.apiServerPorts, *outside], dns=bool(outside))
+    return _of_app(spec, app, metrics, [*spec.networkPolicies.apiServerPorts, *outside], dns=bool(outside))
 
 
 def _repositories(driver: definitions.Driver) -> Iterator[int]:
@@ -58,18 +74,18 @@ def _repositories(driver: definitions.Driver) -> Iterator[int]:
         yield from () if source.repositories else _WEB
 
 
-def _nfd(spec: clusters.Spec) -> Iterator[ir.Manifest]:
+def _nfd(spec: clusters.Spec) -> Iterator[ir.Input]:
     is_new = (supported.nfd_minor(spec.nfd.image.tag) or 0) >= _NFD_HTTP
     for name in names.NFD:
         served = [8080] if is_new else [8081] if name == "nfd-gc" else [8081, 8082]
-        yield _manifest(spec, name, served, spec.networkPolicies.apiServerPorts)
+        yield _of_app(spec, name, served, spec.networkPolicies.apiServerPorts)
 
 
-def _watcher(spec: clusters.Spec, url: str) -> ir.Manifest:
+def _watcher(spec: clusters.Spec, url: str) -> ir.Input:
     is_scraped = spec.monitoring.enabled and cluster_programs.serves_metrics(spec)
     served = [cluster_programs.WATCHER_METRICS_PORT] if is_scraped else []
     outside = [*spec.networkPolicies.apiServerPorts, *_port(url), *_proxies(spec.watcher.env)]
-    return _manifest(spec, names.WATCHER, served, outside, dns=True)
+    return _of_app(spec, names.WATCHER, served, outside, dns=True)
 
 
 def _metrics(containers: Iterable[pods.Container]) -> Iterator[int]:
@@ -93,19 +109,19 @@ def _proxies(env: Iterable[pods.EnvVar]) -> Iterator[int]:
             yield port
 
 
-def _manifest(
+def _of_app(
     spec: clusters.Spec, name: str, served: Iterable[int], reached: Iterable[int] = (), *, dns: bool = False
-) -> ir.Manifest:
+) -> ir.Input:
     # A policy is judged after a Service's address is replaced; the DNS pods of OpenShift listen at 5353.
     resolvers = ([53, 5353] if spec.platform == "openshift" else [53]) if dns else []
-    value = cluster_values.NetworkPolicy(
+    value = NetworkPolicy(
         namespace=spec.namespace,
         name=name,
         ingress=tuple(_ports("TCP", served)),
         egress=(*_ports("TCP", [*reached, *resolvers]), *_ports("UDP", resolvers)),
     )
-    return ir.Manifest(component="network-policies", template="networkpolicy.yaml", value=value)
+    return ir.Input(("networkpolicy",), value)
 
 
-def _ports(protocol: cluster_values.Protocol, ports: Iterable[int]) -> Iterator[cluster_values.NetworkPort]:
-    return (cluster_values.NetworkPort(port=port, protocol=protocol) for port in sorted(set(ports)))
+def _ports(protocol: Protocol, ports: Iterable[int]) -> Iterator[NetworkPort]:
+    return (NetworkPort(port=port, protocol=protocol) for port in sorted(set(ports)))

@@ -1,37 +1,110 @@
 """NodeFeatureRules: they make NFD set the labels by which DaemonSets select their nodes."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Literal
+
+import msgspec
 
 from compiler import recipes
 from compiler.planning import kernels, plan, pools
 from compiler.rendering import ir
 
-_COMPONENT = "node-feature-rule"
+
+class Expression(msgspec.Struct, frozen=True, kw_only=True):
+    """MatchExpression of NFD."""
+
+    op: str
+    value: tuple[str, ...] | None = None
 
 
-def of_plan(planned: plan.Plan) -> Iterator[ir.Manifest]:
+class Feature(msgspec.Struct, frozen=True, kw_only=True):
+    """FeatureMatcherTerm of NFD: conditions on the attributes of a feature, all of which hold."""
+
+    feature: str
+    matchExpressions: ir.Map  # noqa: N815 - as NFD spells it
+    """An `Expression` for each attribute."""
+
+
+Hardware = tuple[tuple[Feature, ...], ...]
+"""Features of which all of one element hold."""
+
+
+class DeviceRule(msgspec.Struct, frozen=True, kw_only=True):
+    """A label for the nodes with certain hardware."""
+
+    name: str
+    label: str
+    hardware: Hardware
+    counts: bool = False
+    """True where the label's value is the number of PCI functions, otherwise it is "true"."""
+
+
+class DeviceRules(msgspec.Struct, frozen=True, kw_only=True):
+    """The NodeFeatureRule of a recipe's name: labels for its hardware."""
+
+    name: str
+    rules: tuple[DeviceRule, ...]
+
+
+class GroupRule(msgspec.Struct, frozen=True, kw_only=True):
+    """The nodes of a group by name; none for the rest, which is every other node."""
+
+    name: str
+    nodes: tuple[str, ...]
+
+
+class KernelRule(msgspec.Struct, frozen=True, kw_only=True):
+    """The kernels of a class, as a feature matcher's operator and value."""
+
+    name: str
+    operator: Literal["In", "InRegexp"]
+    value: str
+
+
+class PoolRule(msgspec.Struct, frozen=True, kw_only=True):
+    """The pool of the nodes in this group and with these kernels; None matches every node."""
+
+    name: str
+    group: str | None
+    kernels: str | None
+
+
+class PoolRules(msgspec.Struct, frozen=True, kw_only=True):
+    """The NodeFeatureRule `<recipe>-pool-<policy>`: the label that says in which pool of its policy a node is."""
+
+    name: str
+    policy: str
+    label: str
+    group_variable: str
+    kernel_variable: str
+    hardware: Hardware
+    """What a node of the policy has; for a recipe of every node, a feature that every node has."""
+    groups: tuple[GroupRule, ...]
+    """In order: the first that matches holds."""
+    kernels: tuple[KernelRule, ...]
+    """In order: the first that matches holds."""
+    pools: tuple[PoolRule, ...]
+
+
+def of_plan(planned: plan.Plan) -> Iterator[ir.Input]:
     """Yield the rules of a cluster: for the hardware of each recipe, and for the pools of each policy.
 
     Devices of a built-in recipe are labelled in every cluster, those of another one where it has a policy.
     """
-    nfd = planned.cluster.spec.nfd
-    if not nfd.enabled and not nfd.nodefeaturerules:
-        return
     for recipe in (one.recipe for one in planned.recipes):
         if recipe.has_rules:
-            rules = ir.DeviceRules(name=recipe.name, rules=tuple(_device_rules(recipe)))
-            yield ir.Manifest(component=_COMPONENT, template="nodefeaturerule-devices.yaml", value=rules)
+            rules = DeviceRules(name=recipe.name, rules=tuple(_device_rules(recipe)))
+            yield ir.Input(("nodefeaturerule-devices",), rules)
     for division in planned.divisions:
         if division.label is not None and division.pools:
-            value = pool_rules(division, division.label)
-            yield ir.Manifest(component=_COMPONENT, template="nodefeaturerule-pool.yaml", value=value)
+            yield ir.Input(("nodefeaturerule-pool",), _pool_rules(division, division.label))
 
 
-def pool_rules(division: pools.Division, label: str) -> ir.PoolRules:
+def _pool_rules(division: pools.Division, label: str) -> PoolRules:
     """Return the rules that give the nodes of a policy the label of their pool."""
     recipe, name = division.policy.recipe, division.policy.name
     groups = tuple(group for group in division.groups if group.nodes or group.declared is None)
-    return ir.PoolRules(
+    return PoolRules(
         name=f"{recipe.name}-pool-{name}",
         policy=name,
         label=label,
@@ -39,10 +112,10 @@ def pool_rules(division: pools.Division, label: str) -> ir.PoolRules:
         group_variable=f"{recipe.name}.{name}.group",
         kernel_variable=f"{recipe.name}.{name}.kernel",
         hardware=_hardware(recipe),
-        groups=tuple(ir.GroupRule(name=group.name, nodes=group.nodes) for group in groups),
+        groups=tuple(GroupRule(name=group.name, nodes=group.nodes) for group in groups),
         kernels=tuple(_kernel_rules(division)),
         pools=tuple(
-            ir.PoolRule(
+            PoolRule(
                 name=pool.name,
                 group=pool.group.name if pool.group else None,
                 kernels=pool.kernels.name if pool.kernels else None,
@@ -53,33 +126,33 @@ def pool_rules(division: pools.Division, label: str) -> ir.PoolRules:
     )
 
 
-def _kernel_rules(division: pools.Division) -> Iterator[ir.KernelRule]:
+def _kernel_rules(division: pools.Division) -> Iterator[KernelRule]:
     for mapping in division.policy.mappings:
         classes = [kernel_class for kernel_class in division.classes if kernel_class.mapping is mapping]
         for one in classes:
             if one.kernel is not None:
-                yield ir.KernelRule(name=one.name, operator="In", value=one.kernel)
+                yield KernelRule(name=one.name, operator="In", value=one.kernel)
         # If a mapping has a pool for each kernel, this rule takes its other kernels, so that no later mapping does.
         if mapping.regexp is not None:
-            yield ir.KernelRule(name=mapping.name, operator="InRegexp", value=mapping.regexp)
+            yield KernelRule(name=mapping.name, operator="InRegexp", value=mapping.regexp)
         elif mapping.literal is not None and not any(one.kernel for one in classes):
-            yield ir.KernelRule(name=mapping.name, operator="In", value=kernels.cleaned(mapping.literal))
+            yield KernelRule(name=mapping.name, operator="In", value=kernels.cleaned(mapping.literal))
 
 
-def _device_rules(recipe: recipes.Recipe) -> Iterator[ir.DeviceRule]:
-    yield ir.DeviceRule(name=recipe.name, label=recipe.present, hardware=_hardware(recipe))
+def _device_rules(recipe: recipes.Recipe) -> Iterator[DeviceRule]:
+    yield DeviceRule(name=recipe.name, label=recipe.present, hardware=_hardware(recipe))
     for kind in recipe.kinds:
         name = f"{recipe.name}.{kind.name}"
         both = (*kind.devices, *kind.virtual) if kind.devices else ()
-        yield ir.DeviceRule(name=name, label=kind.present, hardware=((_functions(kind, both),),))
+        yield DeviceRule(name=name, label=kind.present, hardware=((_functions(kind, both),),))
         physical = _functions(kind, kind.devices, none_of=kind.virtual)
-        yield ir.DeviceRule(name=f"{name}.pf", label=kind.pf_count, hardware=((physical,),), counts=True)
+        yield DeviceRule(name=f"{name}.pf", label=kind.pf_count, hardware=((physical,),), counts=True)
         if kind.virtual:
             virtual = _functions(kind, kind.virtual)
-            yield ir.DeviceRule(name=f"{name}.vf", label=kind.vf_count, hardware=((virtual,),), counts=True)
+            yield DeviceRule(name=f"{name}.vf", label=kind.vf_count, hardware=((virtual,),), counts=True)
 
 
-def _hardware(recipe: recipes.Recipe) -> ir.Hardware:
+def _hardware(recipe: recipes.Recipe) -> Hardware:
     """Return how NFD knows the nodes of a recipe: by PCI functions, by features, or, for every node, by its name.
 
     A rule without a positive condition would also fire for nodes that no worker has reported.
@@ -92,7 +165,7 @@ def _hardware(recipe: recipes.Recipe) -> ir.Hardware:
     return ((_feature("system.name", recipes.Condition(attribute="nodename", operator="Exists")), *known),)
 
 
-def _all_functions(kinds: Iterable[recipes.Kind]) -> Iterator[ir.Feature]:
+def _all_functions(kinds: Iterable[recipes.Kind]) -> Iterator[Feature]:
     """Yield a condition for the kinds of a vendor whose functions are known by their device ids, and for each other."""
     listed: dict[tuple[str, tuple[str, ...]], set[str]] = {}
     for kind in kinds:
@@ -104,7 +177,7 @@ def _all_functions(kinds: Iterable[recipes.Kind]) -> Iterator[ir.Feature]:
         yield _pci(vendor, classes, _is("device", sorted(identifiers)))
 
 
-def _functions(kind: recipes.Kind, identifiers: Sequence[str], none_of: Sequence[str] = ()) -> ir.Feature:
+def _functions(kind: recipes.Kind, identifiers: Sequence[str], none_of: Sequence[str] = ()) -> Feature:
     """Return a condition for functions of a kind with these device ids; without any, for all but `none_of`."""
     if identifiers:
         return _pci(kind.vendor, kind.classes, _is("device", identifiers))
@@ -112,7 +185,7 @@ def _functions(kind: recipes.Kind, identifiers: Sequence[str], none_of: Sequence
     return _pci(kind.vendor, kind.classes, *but)
 
 
-def _pci(vendor: str, classes: Sequence[str], *device: recipes.Condition) -> ir.Feature:
+def _pci(vendor: str, classes: Sequence[str], *device: recipes.Condition) -> Feature:
     return _feature("pci.device", _is("vendor", [vendor]), *device, *([_is("class", classes)] if classes else ()))
 
 
@@ -120,6 +193,6 @@ def _is(attribute: str, values: Iterable[str]) -> recipes.Condition:
     return recipes.Condition(attribute=attribute, operator="In", values=tuple(values))
 
 
-def _feature(name: str, *conditions: recipes.Condition) -> ir.Feature:
-    expressions = ((one.attribute, ir.Expression(op=one.operator, value=one.values or None)) for one in conditions)
-    return ir.Feature(feature=name, matchExpressions=ir.mapping(expressions))
+def _feature(name: str, *conditions: recipes.Condition) -> Feature:
+    expressions = ((one.attribute, Expression(op=one.operator, value=one.values or None)) for one in conditions)
+    return Feature(feature=name, matchExpressions=ir.mapping(expressions))

@@ -25,7 +25,7 @@ def driver(
 ) -> str:
     """Return the driver installer's config in one pool of a policy."""
     spec, namespace = pool.driver, cluster.spec.namespace
-    loaded = spec.modules
+    loaded, kernels = spec.modules, pool.kernels
     common = {
         **_head(cluster, policy, spec.container.metrics_port),
         "kinds": tuple(map(_kind, policy.recipe.kinds)),
@@ -35,7 +35,7 @@ def driver(
         "driver_version": _version(spec.parts),
         "install_policy": spec.install_policy,
         "enabled_cleanup": spec.cleans_up,
-        "kernels": _kernels(pool.kernels) if pool.kernels else None,
+        "kernels": driver_config.Kernels(pattern=kernels.pattern, unless=kernels.unless) if kernels else None,
         "source": spec.source,
         "modules": tuple(_module(spec, module) for module in loaded),
         "left_out": tuple(module.name for module in spec.declared if module not in loaded),
@@ -144,10 +144,6 @@ def _module(spec: definitions.Driver, module: recipes.Module) -> driver_config.M
 def _version(parts: definitions.ImageParts) -> str:
     reference = images.reference(parts)
     return parts["version"] or images.tag(reference) or reference.rpartition("@")[2]
-
-
-def _kernels(taken: pools.KernelClass) -> driver_config.Kernels:
-    return driver_config.Kernels(pattern=taken.pattern, unless=taken.unless)
 
 
 def _text(config: shapes.Shape) -> str:

@@ -4,6 +4,7 @@ Every value in a template is written as a YAML flow value, so that no value can 
 """
 
 import functools
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -11,10 +12,37 @@ import jinja2
 import msgspec
 
 from compiler.formats import canonical, yaml_text
-from compiler.rendering import ir
+from compiler.rendering import components, ir
 
 Templates = Mapping[str, str]
 """Template texts by name, `<component>/<template>`."""
+
+_KIND = re.compile(r"^apiVersion: (\S+)\nkind: (\S+)$", re.MULTILINE)
+_NAMESPACED = re.compile(r"^metadata:\n(  .*\n)*?  namespace: ", re.MULTILINE)
+
+
+class Kind(msgspec.Struct, frozen=True):
+    """A kind of objects that the output of a cluster can hold, as templates state it."""
+
+    api_version: str
+    name: str
+    namespaced: bool
+
+    @property
+    def group(self) -> str:
+        """Return the API group."""
+        return self.api_version.rpartition("/")[0]
+
+
+def kinds(templates: Templates) -> tuple[Kind, ...]:
+    """Return every kind that the templates of components can make, by API group and name."""
+    found = {
+        Kind(api_version, kind, _NAMESPACED.search(text) is not None)
+        for name, text in templates.items()
+        if name.partition("/")[0] in components.NAMES
+        for api_version, kind in _KIND.findall(text)
+    }
+    return tuple(sorted(found, key=lambda kind: (kind.group, kind.name)))
 
 
 def renderer(templates: Templates, bytecode: jinja2.BytecodeCache | None = None) -> Callable[[ir.Manifest], Any]:
@@ -36,7 +64,7 @@ def renderer(templates: Templates, bytecode: jinja2.BytecodeCache | None = None)
 @functools.cache
 def _environment(templates: tuple[tuple[str, str], ...], bytecode: jinja2.BytecodeCache | None) -> jinja2.Environment:
     """Return the environment of these templates, which compiles each of them once in a process."""
-    return jinja2.Environment(
+    environment = jinja2.Environment(
         loader=jinja2.DictLoader(dict(templates)),
         undefined=jinja2.StrictUndefined,
         finalize=flow,
@@ -45,6 +73,8 @@ def _environment(templates: tuple[tuple[str, str], ...], bytecode: jinja2.Byteco
         autoescape=False,  # noqa: S701 - the output is YAML, and `flow` escapes for it
         bytecode_cache=bytecode,
     )
+    environment.globals["kinds"] = functools.cache(functools.partial(kinds, dict(templates)))
+    return environment
 
 
 def flow(value: Any) -> str:

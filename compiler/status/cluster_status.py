@@ -15,13 +15,8 @@ from compiler.inventory import snapshot
 from compiler.kube import lease_objects
 from compiler.output import diff
 from compiler.planning import images, plan
-from compiler.rendering import gitops, manifests
+from compiler.rendering import node_programs
 from compiler.status import drift, live_objects, rollout
-
-KINDS = tuple(
-    sorted((*gitops.CLUSTER_KINDS, *gitops.NAMESPACED_KINDS), key=lambda kind: (kind[0].rpartition("/")[0], kind[1]))
-)
-"""Every kind that output/ can hold, and so every kind of which an object may be left over, by API group."""
 
 _LEASE = re.compile(r"[a-z0-9-]+-driver-[a-z0-9-]+-[0-9]+")
 """The name of a Lease of driver installers: RECIPE-driver-POLICY-NUMBER."""
@@ -192,10 +187,10 @@ def _planned(decisions: Sequence[plan.Decision]) -> dict[str, dict[str, str]]:
             continue
         for name, image in (
             (
-                manifests.driver_name(decision.policy, decision.pool),
+                node_programs.driver_name(decision.policy, decision.pool),
                 decision.pool.images[0][1] if decision.pool else None,
             ),
-            (manifests.device_plugin_name(decision.policy), decision.device_plugin.image),
+            (node_programs.device_plugin_name(decision.policy), decision.device_plugin.image),
         ):
             if image is not None:
                 images.setdefault(name, {}).update(dict.fromkeys(decision.names, image))

@@ -9,7 +9,7 @@ import msgspec
 from compiler import names, wording
 from compiler.fleet import definitions, pods
 from compiler.planning import plan, pools
-from compiler.rendering import ir, pod_values
+from compiler.rendering import ir
 from runtime import device_plugin_config, shapes
 
 TEMPLATE = "job.yaml"
@@ -109,7 +109,7 @@ def _job(view: plan.Plan, division: pools.Division, plugin: definitions.Plugin, 
         image=division.device_plugin_image,
         pull_policy=plugin.container.pull_policy,
         pull_secrets=plugin.container.pull_secrets,
-        terms=(_named(node),) if node else tuple(map(pod_values.term, division.device_plugin_terms)),
+        terms=(_named(node),) if node else tuple(map(ir.term, division.device_plugin_terms)),
         tolerations=policy.pods.tolerations,
         limits=ir.mapping([(resource, 1)]),
         is_root=is_root,

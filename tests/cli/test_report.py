@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from compiler import diagnostics
 from compiler.changes import acceptance
@@ -90,7 +91,7 @@ def page(folder: Path) -> Page:
 @pytest.fixture(scope="module")
 def hostile() -> Page:
     """The page of a fleet in which every word tries to break out; a schema would refuse most of them."""
-    policy = dataclasses.replace(builders.policy(**builders.PINNED), name=definitions.PolicyName(HOSTILE))
+    policy = structs.replace(builders.policy(**builders.PINNED), name=definitions.PolicyName(HOSTILE))
     machine = builders.profile({**builders.HPRE, HOSTILE: HOSTILE}, os_image=HOSTILE, kernel_version=HOSTILE)
     node = builders.node(HOSTILE, {HOSTILE: HOSTILE}, machine)
     cluster = dataclasses.replace(builders.cluster(), name=snapshot.ClusterName(HOSTILE))

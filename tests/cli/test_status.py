@@ -11,7 +11,8 @@ from syrupy.assertion import SnapshotAssertion
 
 import compiler
 from compiler.kube import lease_objects
-from compiler.status import cluster_status
+from compiler.project import package_data
+from compiler.rendering import templates
 from tests import builders, in_process, project
 from tests.cli import fleet, livecluster
 from tests.cli.answers import refused
@@ -341,7 +342,7 @@ def test_every_kind_of_the_examples_is_looked_for() -> None:
     items = [item for files in trees.every().values() for item in livecluster.parsed(files)]
     rendered = {(item["apiVersion"], item["kind"]) for item in items}
 
-    assert rendered <= set(cluster_status.KINDS)
+    assert rendered <= {(kind.api_version, kind.name) for kind in templates.kinds(package_data.templates())}
     assert len(rendered) > 10
 
 

@@ -35,6 +35,11 @@ def checkout(repository_root: Path, tmp_path: Path) -> Path:
 def released(checkout: Path) -> Path:
     done = fill(checkout, REGISTRY, *(f"{name}={digest}" for name, digest in DIGESTS.items()))
     assert done.returncode == 0, done.stderr
+    for name in ("kaecluster", "kaepolicy", "recipe"):
+        with (checkout / f"schemas/{name}.json").open("w") as file:
+            subprocess.run(
+                (sys.executable, "-m", "compiler", "schema", name), cwd=checkout, stdout=file, timeout=60, check=True
+            )
     return checkout
 
 

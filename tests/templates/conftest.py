@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from compiler.rendering import node_feature_rules
+from compiler import pipeline
 from compiler.rendering import templates as template_rendering
 from tests import builders
 from tests.templates import nfd
@@ -26,5 +26,6 @@ def rendered(templates: Mapping[str, str]) -> nfd.Rendered:
 
 @pytest.fixture(scope="module")
 def device_rules(templates: Mapping[str, str]) -> Any:
-    (manifest,) = node_feature_rules.of_plan(builders.view([])[0])
+    made = pipeline.manifests_of(builders.view([])[0]).manifests
+    (manifest,) = (item for item in made if item.component == "node-feature-rule")
     return template_rendering.renderer(templates)(manifest)

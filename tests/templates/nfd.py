@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from compiler.fleet import pods
-from compiler.rendering import cluster_values, ir
+from compiler.rendering import cluster_programs, ir
 from compiler.rendering import templates as template_rendering
 
 NAMESPACE = "kae-operator"
@@ -20,7 +20,7 @@ def rendered(templates: Mapping[str, str]) -> Rendered:
     def objects(
         minor: int, tolerations: tuple[pods.Toleration, ...] = (), worker_tolerations: tuple[pods.Toleration, ...] = ()
     ) -> dict[str, Any]:
-        value = cluster_values.Nfd(
+        value = cluster_programs.Nfd(
             namespace=NAMESPACE,
             image="registry.example/nfd:v1",
             pull_policy="IfNotPresent",
@@ -29,9 +29,9 @@ def rendered(templates: Mapping[str, str]) -> Rendered:
             worker_tolerations=worker_tolerations,
             pull_secrets=(),
             terms=(),
-            master=cluster_values.NfdPod(priority_class="system-cluster-critical", resources=None),
-            worker=cluster_values.NfdPod(priority_class="system-node-critical", resources=None),
-            gc=cluster_values.NfdPod(priority_class=None, resources=None),
+            master=cluster_programs.NfdPod(priority_class="system-cluster-critical", resources=None),
+            worker=cluster_programs.NfdPod(priority_class="system-node-critical", resources=None),
+            gc=cluster_programs.NfdPod(priority_class=None, resources=None),
             fixed_user=True,
         )
         found = {}

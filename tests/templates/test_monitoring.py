@@ -3,23 +3,23 @@
 import json
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from compiler.formats import canonical
-from compiler.rendering import ir, templates
+from compiler.rendering import cluster_programs, ir, templates
 
-Rendered = Callable[[str, ir.Monitoring], Any]
+Rendered = Callable[[str, cluster_programs.Monitoring], Any]
 
-DRIVER = ir.MetricsPort(name="kae-driver", policy="tls")
-PLUGIN = ir.MetricsPort(name="kae-device-plugin", policy="tls")
-MONITORING = ir.Monitoring(
+DRIVER = cluster_programs.MetricsPort(name="kae-driver", policy="tls")
+PLUGIN = cluster_programs.MetricsPort(name="kae-device-plugin", policy="tls")
+MONITORING = cluster_programs.Monitoring(
     namespace="kae-operator",
     cluster="east",
-    scraped=(DRIVER, PLUGIN, ir.MetricsPort(name="kae-driver", policy="storage")),
+    scraped=(DRIVER, PLUGIN, cluster_programs.MetricsPort(name="kae-driver", policy="storage")),
     watcher=True,
     recipes="kae",
     whose="KAE ",
@@ -35,7 +35,7 @@ def rendered(repository_root: Path) -> Rendered:
     texts = {f"monitoring/{path.name}": path.read_text("utf-8") for path in folder.glob("*.yaml")}
     renderer = templates.renderer(texts)
 
-    def one(name: str, value: ir.Monitoring) -> Any:
+    def one(name: str, value: cluster_programs.Monitoring) -> Any:
         return renderer(ir.Manifest(component="monitoring", template=f"{name}.yaml", value=value))
 
     return one
@@ -102,7 +102,7 @@ def test_nothing_holds_what_flux_would_substitute(rendered: Rendered, name: str)
         (replace(MONITORING, scraped=()), ["kae-watcher"]),
     ],
 )
-def test_programs_with_metrics_are_scraped_once(rendered: Rendered, value: ir.Monitoring, expected: list[str]) -> None:
+def test_programs_with_metrics_are_scraped_once(rendered: Rendered, value: Any, expected: list[str]) -> None:
     spec = rendered("podmonitor-kae", value)["spec"]
 
     (requirement,) = spec["selector"]["matchExpressions"]

@@ -3,16 +3,16 @@
 import json
 import subprocess
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import kubernetes_validate
 import pytest
+from msgspec.structs import replace
 
 from compiler.formats import canonical
 from compiler.kube import lease_objects
-from compiler.rendering import bootstrap_values, ir, templates
+from compiler.rendering import ir, node_programs, templates
 from runtime import state
 from tests.templates import clusters
 
@@ -31,7 +31,7 @@ GUARD = VALUES["guard/validatingadmissionpolicy-kae-driver"]
 ARGO = VALUES["bootstrap/application"]
 FLUX = VALUES["bootstrap/kustomization"]
 
-LIBRARIES = ir.HostFolder(name="libraries", path="/opt")
+LIBRARIES = node_programs.HostFolder(name="libraries", path="/opt")
 SOCKETS = "/var/lib/kubelet/plugins_registry/kae"
 WORKLOADS = (("driver/daemonset", POOL), ("device-plugin/daemonset", PLUGIN), ("watcher/workload-kae-watcher", WATCHER))
 
@@ -386,13 +386,12 @@ def test_a_failed_sync_gives_way_to_the_next_commit_within_minutes(rendered: Ren
     assert sum(first * factor**turn for turn in range(retry["limit"])) <= 300
 
 
-def test_the_project_allows_one_repository_one_namespace_and_the_given_kinds(rendered: Rendered) -> None:
-    kinds = {"cluster_kinds": [("", "Namespace")], "namespaced_kinds": [("", "ConfigMap"), ("apps", "DaemonSet")]}
-    pairs = {
-        field: tuple(bootstrap_values.KindRef(group=group, kind=kind) for group, kind in named)
-        for field, named in kinds.items()
-    }
-    item = rendered("bootstrap/appproject", replace(ARGO, **pairs))
+def test_the_project_allows_one_repository_one_namespace_and_the_given_kinds(
+    rendered: Rendered, repository_root: Path
+) -> None:
+    names = ("namespace/namespace", "monitoring/configmap-kae-dashboard", "driver/daemonset", "bootstrap/appproject")
+    texts = {f"{name}.yaml": (repository_root / f"templates/{name}.yaml").read_text("utf-8") for name in names}
+    item = templates.renderer(texts)(ir.Manifest(component="bootstrap", template="appproject.yaml", value=ARGO))
 
     application = rendered("bootstrap/application", ARGO)
     spec = item["spec"]

@@ -8,9 +8,10 @@ from compiler.checks.recipes import features, offers, parameters, resources
 from compiler.diagnostics import Diagnostic
 from compiler.formats import documents
 from compiler.read import fleet
+from compiler.rendering import components
 from compiler.schema import phrases, recipe_schema
 
-_TAKEN = ("kae", "npu", names.BOOTSTRAP, *names.COMPONENTS)
+_TAKEN = ("kae", "npu", names.BOOTSTRAP, *components.NAMES)
 """The names of KAE, of openFuyao's NPU operator, whose labels begin with it, and of the folders of an output."""
 _PREFIX = "kae-"
 _PROGRAMS = (("driver",), ("device", "plugin"), ("pool",))

@@ -1,14 +1,12 @@
 """Rules for the assignment of nodes to policies: no node is assigned to two."""
 
 from collections.abc import Sequence
-
-import msgspec
+from typing import Any
 
 from compiler import diagnostics
 from compiler.checks import assignment as checks
 from compiler.fleet import assignment, definitions
 from compiler.inventory import snapshot
-from compiler.read import recipe as recipe_reader
 from tests import builders
 
 
@@ -79,20 +77,20 @@ def test_a_default_that_takes_too_many_terms_to_say_is_reported_and_left_out() -
     assert [item.policy.name for item in assignment.assign(policies).policies] == [f"team-{team}" for team in range(4)]
 
 
-ONLOAD = recipe_reader.recipe_of(builders.recipe(match={"labels": {"nic": ["x2"]}}))
+DESK = {"matchLabels": {"desk": "lab"}}
 
 
-def of_onload(policy: definitions.Policy) -> definitions.Policy:
-    """Return a policy that brings a recipe to the nodes of a KAEPolicy, and claims nothing else."""
-    return msgspec.structs.replace(policy, recipe=ONLOAD)
+def of_onload(name: str, **spec: Any) -> definitions.Policy:
+    """Return a policy of a recipe that claims nothing else."""
+    return builders.device_policy(name, builders.recipe(match={"labels": {"nic": ["x2"]}}), **spec)
 
 
 def test_policies_of_two_recipes_without_a_common_claim_share_nodes() -> None:
-    assert judged(builders.policy("a"), of_onload(builders.policy("b"))) == []
+    assert judged(builders.policy("a"), of_onload("b")) == []
 
 
 def test_a_node_gets_a_recipe_once() -> None:
-    one, other = of_onload(builders.policy("a")), of_onload(builders.selecting("b", desk="lab"))
+    one, other = of_onload("a"), of_onload("b", nodeSelector=DESK)
 
     (finding,) = findings([one, other])
 
@@ -101,18 +99,18 @@ def test_a_node_gets_a_recipe_once() -> None:
 
 
 def test_each_recipe_has_a_default_of_its_own() -> None:
-    policies = [builders.policy("a", default=True), of_onload(builders.policy("b", default=True))]
+    policies = [builders.policy("a", default=True), of_onload("b", default=True)]
 
     assert judged(*policies) == []
-    assert judged(*policies, of_onload(builders.policy("c", default=True))) == ["two-defaults"]
+    assert judged(*policies, of_onload("c", default=True)) == ["two-defaults"]
 
 
 def test_a_default_takes_what_the_policies_of_its_own_recipe_leave() -> None:
     policies = [
         builders.selecting("a", pool="tls"),
         builders.policy("b", default=True),
-        of_onload(builders.selecting("c", desk="lab")),
-        of_onload(builders.policy("d", default=True)),
+        of_onload("c", nodeSelector=DESK),
+        of_onload("d", default=True),
     ]
 
     taken = [item.policy.name for item in assignment.assign(policies).policies if item.takes({"pool": "tls"}.get)]
@@ -122,4 +120,4 @@ def test_a_default_takes_what_the_policies_of_its_own_recipe_leave() -> None:
 
 
 def test_a_name_is_given_once_in_a_cluster_over_all_recipes() -> None:
-    assert judged(builders.policy("a"), of_onload(builders.policy("a"))) == ["duplicate-policy"]
+    assert judged(builders.policy("a"), of_onload("a")) == ["duplicate-policy"]

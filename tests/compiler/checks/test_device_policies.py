@@ -23,6 +23,7 @@ DRIVER: dict[str, Any] = {
 }
 OFFERING = {"resources": [{"name": "x.com/a", "class": "token", "count": 1}]}
 MAPPED: dict[str, Any] = {"kernelMappings": [{"name": "el8", "regexp": "el8"}]}
+COLO: dict[str, Any] = {"name": "colo", "nodes": ["t-17"]}
 
 
 def lab(recipe: dict[str, Any] | None = None, **spec: Any) -> definitions.Policy:
@@ -65,9 +66,25 @@ def test_an_image_that_nothing_pins_is_told_where_its_version_stands(name: str) 
 
 @pytest.mark.parametrize("group", ["waves", "frozen"])
 def test_an_image_of_a_wave_or_a_frozen_group_is_told_there(group: str) -> None:
-    declared = {"name": "canary", "nodes": ["n"], "images": {"installer": {"version": "-1"}}}
+    images = {"installer": {"version": "-1"}, "modules": {"version": PER_KERNEL}}
+    declared = {"name": "canary", "nodes": ["n"], "images": images}
 
     assert told_of(lab(rollout={group: [declared]}, **MAPPED)) == [("image-reference", POLICY, 'version: "-1"')]
+
+
+@pytest.mark.parametrize(
+    ("frozen", "count"),
+    [
+        ({"images": {"modules": {"version": "1"}, "installer": {"version": "1"}}}, 0),
+        ({"images": {"modules": {"version": "1"}}}, 1),
+        ({"driver": {"state": "Absent"}}, 0),
+        ({}, 1),
+    ],
+)
+def test_a_frozen_group_names_a_version_of_every_image_of_its_driver(frozen: dict[str, Any], count: int) -> None:
+    policy = lab({"driver": {**DRIVER, "version": "installer"}}, rollout={"frozen": [COLO | frozen]}, **MAPPED)
+
+    assert builders.codes(findings(policy)).count("frozen-unpinned") == count
 
 
 def test_a_policy_without_mappings_has_no_image_that_is_named_after_kernels() -> None:

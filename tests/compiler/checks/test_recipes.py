@@ -133,21 +133,6 @@ def test_a_policy_of_a_refused_recipe_is_no_policy() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("frozen", "count"),
-    [
-        ({"images": {"modules": {"version": "1"}, "installer": {"version": "1"}}}, 0),
-        ({"images": {"modules": {"version": "1"}}}, 1),
-        ({"driver": {"state": "Absent"}}, 0),
-        ({}, 1),
-    ],
-)
-def test_a_frozen_group_names_a_version_of_every_image_of_its_driver(frozen: dict[str, Any], count: int) -> None:
-    policy = {"rollout": {"frozen": [{"name": "colo", "nodes": ["t-17"], **frozen}]}}
-
-    assert [code for code, _ in messages(RECIPE, policy)] == ["frozen-unpinned"] * count
-
-
 def test_values_that_exclude_each_other_are_found_over_all_layers() -> None:
     spec = copy.deepcopy(RECIPE)
     for name in ("one", "two"):

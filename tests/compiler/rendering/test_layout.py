@@ -11,7 +11,6 @@ from compiler.rendering import ir, layout
 A = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}
 NAMESPACE = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kae"}}
 
-
 Component = tuple[str, dict[str, Any]]
 
 

@@ -1,0 +1,352 @@
+"""The programs of nodes, as DaemonSets: the driver installers and device plugins of each policy, and their rights."""
+
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Literal
+
+import msgspec
+
+from compiler import names, recipes
+from compiler.fleet import definitions, pods
+from compiler.planning import plan, pools
+from compiler.rendering import ir, program_configs
+from runtime import device_plugin_config, driver_config
+
+_GRACE_SECONDS = 120
+"""Enough to end any step but a build; a step that is cut short is healed by the next start."""
+_CLEANUP_SECONDS = 300
+"""Enough to remove a driver once its holders are gone."""
+_SEEN = "/dev"
+"""Every device plugin sees it."""
+
+
+class Pod(ir.Placement, frozen=True, kw_only=True):
+    """The common fields of the pods of both node programs."""
+
+    namespace: str
+    name: str
+    """Of the DaemonSet."""
+    recipe: str
+    app: str
+    """app.kubernetes.io/name of the pods, and their ServiceAccount."""
+    policy: str
+    labels: ir.Map
+    """The users' own, for the pod template only."""
+    priority_class: str
+    resources: ir.Map | None
+    """ResourceRequirements v1 core."""
+    max_unavailable: int | str
+    config: str
+    """The program's config file: JSON over several lines, as people review it."""
+    kubelet_dir: str
+    """The kubelet's root folder."""
+    metrics_port: int | None
+
+
+class DriverAccess(msgspec.Struct, frozen=True, kw_only=True):
+    """Permissions of the driver installers of a recipe, which share one ServiceAccount in a cluster."""
+
+    account: str
+    """The ServiceAccount, its ClusterRole and the binding of this."""
+    name: str
+    """The name of the Role and of its binding."""
+    namespace: str
+    leases: tuple[str, ...]
+    """The Leases that pace the swaps."""
+    daemonsets: tuple[str, ...]
+    """The DaemonSets that an installer may ask for: its own, before it cleans up, where the policy has it clean up."""
+
+
+class Guard(msgspec.Struct, frozen=True, kw_only=True):
+    """The admission policies that confine an installer's evictions and Leases to its own node."""
+
+    account: str
+    """The ServiceAccount, after which the policies are named, and the Leases begin."""
+    namespace: str
+    installer: str
+    """The beginning of sentences about it."""
+
+
+class Payload(msgspec.Struct, frozen=True, kw_only=True):
+    """A file or folder of an image that an init container copies for the installer."""
+
+    name: str
+    """Of the container."""
+    image: str
+    path: str
+    parent: str
+    """The folder below /payload that it is copied to."""
+
+
+class DriverPool(Pod, frozen=True, kw_only=True):
+    """A DaemonSet of driver installers."""
+
+    pool: str
+    state: Literal["Present", "Absent"]
+    env: tuple[ir.EnvVar, ...]
+    credentials_secret: str | None
+    """The Secret with the user of the package repositories."""
+    min_ready_seconds: int
+    grace_seconds: int
+    """Time to end a step, or to clean up, after SIGTERM."""
+    payloads: tuple[Payload, ...] = ()
+    node_address: bool = False
+    """True when the installer is told the node's address, as interfaces hang on a module."""
+
+
+class Account(msgspec.Struct, frozen=True, kw_only=True):
+    """A ServiceAccount without rights."""
+
+    name: str
+    namespace: str
+
+
+class HostFolder(msgspec.Struct, frozen=True, kw_only=True):
+    """A folder of the host that a device plugin sees below /host."""
+
+    name: str
+    """Of the volume."""
+    path: str
+
+
+class DevicePlugin(Pod, frozen=True, kw_only=True):
+    """A DaemonSet of device plugins."""
+
+    run_dir: str
+    """The host's folder of the recipe in /run."""
+    folders: tuple[HostFolder, ...]
+    """Those above what containers get of the host, such as KAE's libraries."""
+    device_nodes: bool
+    """True when the plugin sets mode and group of the device nodes."""
+    device_group: int | None
+    """The group that it sets."""
+
+
+_ROLE = ("role-kae-driver", "rolebinding-kae-driver")
+_CLUSTER_ROLE = ("clusterrole-kae-driver", "clusterrolebinding-kae-driver")
+_GUARD = tuple(
+    f"{kind}-{name}"
+    for name in ("kae-driver", "kae-driver-leases")
+    for kind in ("validatingadmissionpolicy", "validatingadmissionpolicybinding")
+)
+
+Installed = tuple[pools.Division, definitions.Driver]
+"""A policy of a cluster with the driver that it brings."""
+
+
+def installed(one: plan.RecipePlan) -> list[Installed]:
+    """Return the policies of a recipe that bring a driver."""
+    return [(division, driver) for division in one.divisions if (driver := division.policy.installed)]
+
+
+def offered(one: plan.RecipePlan) -> list[tuple[pools.Division, definitions.Plugin]]:
+    """Return the policies of a recipe that bring a device plugin."""
+    return [(division, plugin) for division in one.divisions if (plugin := division.policy.offered)]
+
+
+def driver_name(policy: definitions.Policy, pool: pools.Pool | None = None) -> str:
+    """Return the name of the driver DaemonSet of a policy's pool; without one, the stem of its Leases' names."""
+    stem = f"{policy.recipe.driver}-{policy.name}"
+    return stem if pool is None or pool.is_whole else f"{stem}--{pool.name}"
+
+
+def device_plugin_name(policy: definitions.Policy) -> str:
+    """Return the name of a policy's device-plugin DaemonSet."""
+    return f"{policy.recipe.device_plugin}-{policy.name}"
+
+
+def drivers(planned: plan.Plan) -> Iterator[ir.Input]:
+    """Yield the driver installers of a cluster, and their rights."""
+    for one in planned.recipes:
+        served = installed(one)
+        if served:
+            yield from _driver_access(one.recipe, planned.cluster.spec.namespace, served)
+        for division, _ in served:
+            for pool in division.pools:
+                value = _driver_pool(planned.cluster, division.policy, pool)
+                yield ir.Input(("daemonset",), value, folder=_own_folder(one.recipe))
+
+
+def guards(planned: plan.Plan) -> Iterator[ir.Input]:
+    """Yield what confines the installers that evict pods; it stays where one of them cleans up."""
+    for one in planned.recipes:
+        draining = [driver for _, driver in installed(one) if driver.drain.enabled]
+        if draining:
+            value = Guard(
+                account=one.recipe.driver,
+                namespace=planned.cluster.spec.namespace,
+                installer=one.recipe.words.installer,
+            )
+            yield ir.Input(_GUARD, value, kept=any(driver.cleans_up for driver in draining))
+
+
+def _own_folder(recipe: recipes.Recipe) -> str:
+    """Return the folder of a recipe's programs: its name, but for the built-in one."""
+    return "" if recipe.builtin else recipe.name
+
+
+def _driver_access(recipe: recipes.Recipe, namespace: str, served: Sequence[Installed]) -> Iterator[ir.Input]:
+    """Yield the permissions of a recipe's installers; those that a cleanup needs outlive their policy.
+
+    An installer that cleans up asks after its policy has left the output. So its policy has a Role of its own: one for
+    several policies would still be there, but without its names.
+    """
+    cleaning = [one for one in served if one[1].cleans_up]
+    others = [one for one in served if not one[1].cleans_up]
+    roles = (
+        *([_role(recipe.driver, namespace, others)] if others else ()),
+        *(_role(driver_name(one[0].policy), namespace, [one]) for one in cleaning),
+    )
+    folder = _own_folder(recipe)
+    yield ir.Input(("serviceaccount-kae-driver",), roles[0], kept=bool(cleaning), folder=folder)
+    for role in roles:
+        yield ir.Input(_ROLE, role, kept=role.name != recipe.driver, folder=folder)
+    if any(driver.drain.enabled for _, driver in served):
+        kept = any(driver.drain.enabled for _, driver in cleaning)
+        yield ir.Input(_CLUSTER_ROLE, roles[0], kept=kept, folder=folder)
+
+
+def _role(name: str, namespace: str, served: Sequence[Installed]) -> DriverAccess:
+    return DriverAccess(
+        account=served[0][0].policy.recipe.driver,
+        name=name,
+        namespace=namespace,
+        leases=tuple(sorted(lease for division, driver in served for lease in _leases(division.policy, driver))),
+        daemonsets=tuple(
+            driver_name(division.policy, pool)
+            for division, driver in served
+            if driver.cleans_up
+            for pool in division.pools
+        ),
+    )
+
+
+def _driver_pool(cluster: definitions.Cluster, policy: definitions.Policy, pool: pools.Pool) -> DriverPool:
+    driver, name = pool.driver, driver_name(policy, pool)
+    images = dict(pool.images)
+    return DriverPool(
+        **_pod(cluster, policy, driver.container, name),
+        app=policy.recipe.driver,
+        image=images[driver.installer],
+        payloads=tuple(_payloads(driver, images)),
+        # Also of modules that the policy leaves out: a node may still have them.
+        node_address=any(module.network for module in driver.declared),
+        terms=tuple(map(ir.term, pool.terms)),
+        max_unavailable=driver.max_unavailable,
+        config=program_configs.driver(cluster, policy, pool, daemon_set=name, leases=tuple(_leases(policy, driver))),
+        pool=pool.name,
+        state=driver.state,
+        env=ir.environment(driver.container.env),
+        credentials_secret=(driver.source.build or driver.source.packages or _NOWHERE).credentials_secret,
+        min_ready_seconds=driver.min_ready_seconds,
+        grace_seconds=driver.drain.timeout_seconds + _CLEANUP_SECONDS if driver.cleans_up else _GRACE_SECONDS,
+    )
+
+
+_NOWHERE = driver_config.Build()
+
+
+def _leases(policy: definitions.Policy, driver: definitions.Driver) -> Iterator[str]:
+    stem = driver_name(policy)
+    return (f"{stem}-{number}" for number in range(1, driver.max_parallel + 1))
+
+
+def _payloads(driver: definitions.Driver, images: Mapping[str, str]) -> Iterator[Payload]:
+    """Yield what init containers copy for the installer, which finds PATH of image NAME at /payload/NAME/PATH."""
+    for name, paths in driver.payloads.items():
+        for number, path in enumerate(paths, start=1):
+            parent = f"{name}{path.rpartition('/')[0]}"
+            # A number always: the second path of `a` has another name than the first one of `a-2`.
+            yield Payload(name=f"payload-{name}-{number}", image=images[name], path=path, parent=parent)
+
+
+def device_plugins(planned: plan.Plan) -> Iterator[ir.Input]:
+    """Yield the device plugins of a cluster."""
+    for one in planned.recipes:
+        served = offered(one)
+        folder = _own_folder(one.recipe)
+        if served:
+            account = Account(name=one.recipe.device_plugin, namespace=planned.cluster.spec.namespace)
+            yield ir.Input(("serviceaccount-kae-device-plugin",), account, folder=folder)
+        for division, plugin in served:
+            yield ir.Input(("daemonset",), _device_plugin(planned.cluster, division, plugin), folder=folder)
+
+
+def _device_plugin(cluster: definitions.Cluster, division: pools.Division, plugin: definitions.Plugin) -> DevicePlugin:
+    policy, nodes = division.policy, plugin.device_nodes
+    return DevicePlugin(
+        **_pod(cluster, policy, plugin.container, device_plugin_name(policy)),
+        app=policy.recipe.device_plugin,
+        run_dir=policy.recipe.home.run,
+        image=division.device_plugin_image,
+        terms=tuple(map(ir.term, division.device_plugin_terms)),
+        max_unavailable=plugin.max_unavailable,
+        config=program_configs.device_plugin(cluster, policy, plugin),
+        folders=tuple(_folders(policy, plugin)),
+        device_nodes=nodes is not None,
+        device_group=nodes.group if nodes is not None else None,
+    )
+
+
+def _pod(
+    cluster: definitions.Cluster, policy: definitions.Policy, container: pods.Container, name: str
+) -> dict[str, Any]:
+    return {
+        "namespace": cluster.spec.namespace,
+        "name": name,
+        "recipe": policy.recipe.name,
+        "policy": policy.name,
+        "labels": ir.mapping(policy.pods.labels.items()),
+        "tolerations": policy.pods.tolerations,
+        "priority_class": policy.pods.priority_class,
+        "kubelet_dir": policy.pods.kubelet_dir,
+        "pull_policy": container.pull_policy,
+        "pull_secrets": container.pull_secrets,
+        "resources": ir.resources(container.resources),
+        "metrics_port": container.metrics_port,
+    }
+
+
+def _folders(policy: definitions.Policy, plugin: definitions.Plugin) -> Iterator[HostFolder]:
+    """Yield the folders of the host in which a device plugin looks whether the paths of its resources are there.
+
+    Of a path it is the folder above the path's own, so that one that is replaced is seen; of a path that the installer
+    puts on the host, the folder above all that it puts there.
+    """
+    libraries = next((one.inject.libraries for one in plugin.resources if one.inject.libraries is not None), None)
+    if libraries is not None:
+        # The installer's /opt/kae is a link beside the trees with the libraries.
+        yield HostFolder(name="libraries", path=_above(libraries.path) if libraries.path else "/opt")
+    placed = [file.to for file in policy.driver.files] if policy.driver else []
+    found = {_folder(path, placed) for path in _checked(plugin.resources) if not _is_in(path, _SEEN)}
+    outer = sorted(path for path in found if not any(path != other and _is_in(path, other) for other in found))
+    yield from (HostFolder(name=f"host-{number}", path=path) for number, path in enumerate(outer, start=1))
+
+
+def _checked(resources: Sequence[device_plugin_config.AnyResource]) -> Iterator[str]:
+    """Yield the paths of the host without which resources are unhealthy."""
+    for resource in resources:
+        yield from resource.requires
+        yield from (_fixed(mount.path) for mount in resource.inject.mounts if mount.checked)
+        yield from resource.inject.preload
+
+
+def _fixed(glob: str) -> str:
+    """Return a path in the folder of a glob's first part with a wildcard; a path without one as it is."""
+    parts = glob.split("/")
+    fixed = list(itertools.takewhile(lambda part: not names.is_glob(part), parts))
+    return glob if fixed == parts else "/".join((*fixed, "any"))
+
+
+def _folder(path: str, placed: Sequence[str]) -> str:
+    """Return the folder above that of a path; of one that is in no folder, or in one of the root, the outermost."""
+    place = next((one for one in placed if _is_in(path, one)), _above(path))
+    return _above(place) or place or path
+
+
+def _above(path: str) -> str:
+    return path.rpartition("/")[0]
+
+
+def _is_in(path: str, folder: str) -> bool:
+    return f"{path}/".startswith(f"{folder}/")
