@@ -185,16 +185,21 @@ imports: $(READY) ## Check which module may import which
 # Write every schema to a folder; `kae schema --write` writes those for editors only.
 schemas = @for name in $$($(BIN)/kae schema); do $(BIN)/kae schema $$name > $(1)/$$name.json || exit 1; done
 
+.PHONY: codes
+codes: $(READY) ## Write compiler/codes.py anew from the rules that the checks have as docstrings
+	@$(BIN)/python -m docs.codes
+
 .PHONY: schemas
-schemas: $(READY) ## Write schemas/ anew from the models
+schemas: codes ## Write schemas/ anew from the models
 	$(call schemas,schemas)
 
 .PHONY: docs
-docs: $(READY) ## Write the generated parts of docs/ anew
+docs: codes ## Write the generated parts of docs/ anew
 	$(BIN)/python -m docs.reference
 
 .PHONY: check
-check: $(READY) ## Check that output/, schemas/ and the generated docs are what the code produces
+check: $(READY) ## Check that output/, schemas/, compiler/codes.py and the generated docs are what the code produces
+	$(BIN)/python -m docs.codes --check
 	@rm -rf .venv/schemas && mkdir .venv/schemas
 	$(call schemas,.venv/schemas)
 	diff -r schemas .venv/schemas

@@ -99,7 +99,8 @@ def findings() -> str:
 
 
 def _finding(name: str, code: diagnostics.Code) -> str:
-    kind = "Error, which a project may lower" if code.guard else code.severity.capitalize()
+    is_guard = code.severity == "error" and code.can_be_lowered
+    kind = "Error, which a project may lower" if is_guard else code.severity.capitalize()
     return f"\n## {name}\n\n{kind}. Rule: {_cell(code.rule)}\n\n```text\n{_example(name)}```\n"
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from compiler import repeats, wording
 from compiler.checks import injections
-from compiler.diagnostics import Diagnostic, Span
+from compiler.diagnostics import Diagnostic, Span, rule
 from compiler.fleet import assignment, claims, definitions, overlap
 from compiler.inventory import snapshot
 
@@ -24,6 +24,7 @@ def findings(
     yield from defaults(policies, assigned)
 
 
+@rule("duplicate-policy", "error")
 def duplicate_policies(policies: Iterable[definitions.Policy]) -> Iterator[Diagnostic]:
     """A policy's name is unique in a cluster."""
     for earlier, policy in repeats.of(policies, key=lambda policy: policy.name):
@@ -36,6 +37,7 @@ def duplicate_policies(policies: Iterable[definitions.Policy]) -> Iterator[Diagn
         )
 
 
+@rule("two-defaults", "error")
 def second_defaults(policies: Iterable[definitions.Policy]) -> Iterator[Diagnostic]:
     """A cluster has at most one default policy of a recipe."""
     first: dict[str, definitions.Policy] = {}
@@ -54,8 +56,9 @@ def second_defaults(policies: Iterable[definitions.Policy]) -> Iterator[Diagnost
             )
 
 
+@rule("policy-overlap", "error")
 def overlaps(policies: Sequence[assignment.Assigned], inventory: snapshot.Inventory) -> Iterator[Diagnostic]:
-    """No node that exists or could exist matches two policies whose claims meet."""
+    """No node can match two policies that it cannot both have."""
     found = (one for one in claims.overlaps(policies) if one.one.name != one.other.name)
     shown = list(itertools.islice(found, _MOST_OVERLAPS + 1))
     for meeting in shown[:_MOST_OVERLAPS]:
@@ -106,7 +109,9 @@ def defaults(policies: Iterable[definitions.Policy], assigned: assignment.Assign
             )
 
 
+@rule("default-too-complex", "error")
 def _too_complex(policy: definitions.Policy, rest: overlap.TooComplex) -> Diagnostic:
+    """The nodes of the default policy can be selected with 64 terms."""
     return Diagnostic(
         code="default-too-complex",
         span=policy.source.span("spec", "default"),

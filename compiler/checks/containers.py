@@ -6,9 +6,11 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from compiler import repeats, wording
-from compiler.diagnostics import Diagnostic
+from compiler.diagnostics import Diagnostic, rule, shared_rule
 from compiler.fleet import pods
 from compiler.formats import documents, urls
+
+shared_rule("duplicate-name", "error", "The names in a list are unique.")
 
 _LARGEST = Fraction(2**63 - 1, 1000)
 """The API server counts thousandths in 64-bit integers (`MilliValue` in apimachinery's pkg/api/resource)."""
@@ -60,20 +62,28 @@ def variables(
             )
         seen.add(variable.name)
         hint = "Use a proxy that needs none, or one that knows the hosts by their addresses."
-        yield from credentials(source, (*path, "env", index, "value"), variable.name, variable.value, hint)
-        if variable.names_proxy and urls.port(variable.value, default=1) is None:
-            yield Diagnostic(
-                code="proxy-url",
-                span=source.span(*path, "env", index, "value"),
-                message=f"The variable '{variable.name}' names no proxy with a port from 1 to 65535.",
-                hint="Write the proxy's URL, such as http://proxy.example.com:3128.",
-            )
+        place = (*path, "env", index, "value")
+        yield from credentials(source, place, variable.name, variable.value, hint)
+        yield from _proxy(source, place, variable)
 
 
+@rule("proxy-url", "error")
+def _proxy(source: documents.Document, path: documents.Path, variable: pods.EnvVar) -> Iterator[Diagnostic]:
+    """A variable that names a proxy, such as HTTPS_PROXY, holds its URL."""
+    if variable.names_proxy and urls.port(variable.value, default=1) is None:
+        yield Diagnostic(
+            code="proxy-url",
+            span=source.span(*path),
+            message=f"The variable '{variable.name}' names no proxy with a port from 1 to 65535.",
+            hint="Write the proxy's URL, such as http://proxy.example.com:3128.",
+        )
+
+
+@rule("env-credentials", "warning")
 def credentials(
     source: documents.Document, path: documents.Path, name: str, value: str, hint: str
 ) -> Iterator[Diagnostic]:
-    """The value of a variable has no URL with credentials."""
+    """No variable in a document holds a URL with a user's password or token."""
     if wording.without_credentials(value) != value:
         yield Diagnostic(
             code="env-credentials",
@@ -83,8 +93,9 @@ def credentials(
         )
 
 
+@rule("resource-amount", "error")
 def amounts(source: documents.Document, component: documents.Path, resources: pods.Resources) -> Iterator[Diagnostic]:
-    """The API server takes each amount without a warning, and stores it unchanged.
+    """The API server takes the amounts of resources, and stores them unchanged.
 
     See `ValidateContainerResourceRequirements` in Kubernetes' core validation, and `warningsForPodSpec`.
     """

@@ -5,7 +5,7 @@ from typing import Any
 
 from compiler import wording
 from compiler.checks import containers
-from compiler.diagnostics import Diagnostic
+from compiler.diagnostics import Diagnostic, rule
 from compiler.fleet import definitions
 from compiler.formats import documents
 from runtime import device_plugin_config
@@ -14,8 +14,9 @@ _OWN = ("/dev", "/proc", "/run/kae", "/sys")
 """Paths in a container that the runtime or the device plugin fills."""
 
 
+@rule("device-plugin-settings", "error")
 def findings(policy: definitions.Policy) -> Iterator[Diagnostic]:
-    """Yield the mistakes in the device plugin of a policy."""
+    """The settings of a device plugin have an effect and contradict none other."""
     if policy.plugin is None:
         return
     for path, message, hint in (*_idle(policy, policy.plugin), *_shared_groups(policy.plugin), *_covered(policy)):

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from compiler import recipes, wording
 from compiler.checks import containers
-from compiler.diagnostics import Diagnostic
+from compiler.diagnostics import Diagnostic, rule
 from compiler.fleet import definitions
 from compiler.formats import documents
 from compiler.planning import images, overrides
@@ -25,12 +25,13 @@ def findings(policy: definitions.Policy, variants: Sequence[overrides.Variant]) 
     yield from cleanup(policy, policy.driver)
 
 
+@rule("driver-version", "error")
 def driver_version(policy: definitions.Policy, variants: Iterable[overrides.Variant]) -> Iterator[Diagnostic]:
-    """Package names with ${DRIVER_VERSION} have a release to fill in; a digest and `latest` are not releases."""
+    """Package names with ${DRIVER_VERSION} have a release to fill in."""
     for variant in variants:
         packages, version = variant.driver.source.packages, variant.driver.parts["version"]
         if version not in ("", "latest") and not version.startswith(images.DIGEST):
-            continue
+            continue  # The others are not releases.
         _, path = variant.counting.place("version")
         field = wording.dotted(path[1:])
         for index, name in enumerate(packages.names if packages else ()):
@@ -43,6 +44,7 @@ def driver_version(policy: definitions.Policy, variants: Iterable[overrides.Vari
                 )
 
 
+@rule("install-policy", "error")
 def driver_environment(policy: definitions.Policy, driver: definitions.Driver) -> Iterator[Diagnostic]:
     """INSTALL_POLICY is IfNotPresent or Always."""
     yield from containers.variables(policy.source, ("spec", "driver"), driver.container.env, ("NODE_NAME",))
@@ -59,8 +61,9 @@ def driver_environment(policy: definitions.Policy, driver: definitions.Driver) -
             )
 
 
+@rule("credentials-without-repositories", "error")
 def repository_credentials(policy: definitions.Policy, variants: Iterable[overrides.Variant]) -> Iterator[Diagnostic]:
-    """A Secret with credentials is for repositories that are named: those of the nodes have their own."""
+    """A Secret with credentials is for repositories that are named."""
     for variant in variants:
         for name in ("build", "packages"):
             source = getattr(variant.driver.source, name)
@@ -73,10 +76,11 @@ def repository_credentials(policy: definitions.Policy, variants: Iterable[overri
                 )
 
 
+@rule("module-parameter", "error")
 def module_parameters(
     policy: definitions.Policy, driver: definitions.Driver, variants: Iterable[overrides.Variant]
 ) -> Iterator[Diagnostic]:
-    """The modules of the recipe know each module parameter, and its value is in their range."""
+    """The KAE modules know each module parameter, and its value is in their range."""
     known = {module.name: module for module in policy.recipe.modules}
     in_tree = any(variant.driver.source.in_tree is not None for variant in variants)
     for module, parameters in sorted(driver.parameters.items()):
@@ -110,8 +114,9 @@ def _unknown(policy: definitions.Policy, path: documents.Path, message: str, kno
     return Diagnostic(code="module-parameter", span=span, message=message, hint=hint)
 
 
+@rule("sriov-without-driver", "error")
 def virtual_functions(policy: definitions.Policy, driver: definitions.Driver) -> Iterator[Diagnostic]:
-    """The installed driver sets up virtual functions, and each gets a queue that its physical function leaves."""
+    """Only a policy that installs a driver sets up virtual functions."""
     for name, count in driver.sriov.items():
         if not driver.enabled:
             yield Diagnostic(
@@ -125,9 +130,11 @@ def virtual_functions(policy: definitions.Policy, driver: definitions.Driver) ->
             yield from _queues(policy, driver, kind, count)
 
 
+@rule("sriov-over-hardware", "error")
 def _queues(
     policy: definitions.Policy, driver: definitions.Driver, kind: recipes.Kind, count: int
 ) -> Iterator[Diagnostic]:
+    """Virtual functions fit the hardware: at most 63 a device, with a queue for each."""
     queues = kind.queues
     if queues is None:
         return
@@ -144,8 +151,9 @@ def _queues(
         )
 
 
+@rule("cleanup-with-pools", "error")
 def cleanup(policy: definitions.Policy, driver: definitions.Driver) -> Iterator[Diagnostic]:
-    """A policy that cleans up after its DaemonSet has no pools: their DaemonSets go while the nodes stay."""
+    """A policy with enabledCleanup has no pools."""
     if driver.cleans_up and (policy.mappings or policy.groups):
         yield Diagnostic(
             code="cleanup-with-pools",

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from compiler import wording
-from compiler.diagnostics import Diagnostic
+from compiler.diagnostics import Diagnostic, rule
 from compiler.planning import driver_image, images
 
 
@@ -16,11 +16,12 @@ def findings(image: str, content: driver_image.Content, cluster: str, use: drive
         yield from lacking_kernels(image, content, cluster, use)
 
 
+@rule("image-driver-version", "error")
 def other_version(image: str, content: driver_image.Content, use: driver_image.Use) -> Iterator[Diagnostic]:
-    """The driver in an image is of the version that its policy names, which may add a suffix, as in 2.0.2-b."""
+    """The driver in an image is of the version that its policy names."""
     wanted = images.tag(image)
     if wanted is None or wanted == content.version or wanted.startswith(f"{content.version}-"):
-        return  # A digest says nothing of versions.
+        return  # A digest says nothing of versions, and a policy may add a suffix, as in 2.0.2-b.
     yield Diagnostic(
         code="image-driver-version",
         span=use.policy.source.setting_span("spec", "driver", "version"),
@@ -30,6 +31,7 @@ def other_version(image: str, content: driver_image.Content, use: driver_image.U
     )
 
 
+@rule("image-driver-source", "error")
 def _lacks_source(image: str, content: driver_image.Content, use: driver_image.Use) -> Diagnostic:
     """An image holds what the source of its policy takes from it."""
     held = " and ".join(sorted(content.sources)) or "none"
@@ -43,10 +45,11 @@ def _lacks_source(image: str, content: driver_image.Content, use: driver_image.U
     )
 
 
+@rule("image-driver-kernel", "error")
 def lacking_kernels(
     image: str, content: driver_image.Content, cluster: str, use: driver_image.Use
 ) -> Iterator[Diagnostic]:
-    """An image of the source prebuilt holds the modules for the kernels of the nodes that it goes to."""
+    """An image holds modules for the kernels of the nodes that it goes to."""
     for kernel, nodes in use.nodes.items():
         if kernel not in content.kernels:
             who = wording.counted(nodes, "node") if nodes else "a mapping"

@@ -3,10 +3,13 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from compiler import API_VERSION, names, repeats, wording
-from compiler.diagnostics import Diagnostic, Span
+from compiler.diagnostics import Diagnostic, Span, rule, shared_rule
 from compiler.fleet import assignment, definitions, selectors, unmatched
 from compiler.formats import documents
 from compiler.inventory import snapshot
+
+shared_rule("cluster-unknown", "guard", "A policy's clusters name clusters of the project.")
+shared_rule("glob-unmatched", "warning", "Every glob in a policy's clusters matches a cluster.")
 
 _MOST = 20
 """Clusters that a finding lists."""
@@ -41,6 +44,7 @@ def clusters(fleet: definitions.Fleet, inventories: Iterable[tuple[str, str]]) -
         yield from uncovered_policies(fleet.policies)
 
 
+@rule("cluster-undeclared", "guard")
 def undeclared_clusters(declared: Sequence[str], inventories: Iterable[tuple[str, str]]) -> Iterator[Diagnostic]:
     """If a project has a KAECluster, every cluster with an inventory has one."""
     inventories = sorted(inventories)
@@ -63,8 +67,9 @@ def undeclared(name: str, span: Span, declared: Sequence[str]) -> Diagnostic:
     )
 
 
+@rule("duplicate-cluster", "error")
 def duplicate_clusters(clusters: Iterable[definitions.Cluster]) -> Iterator[Diagnostic]:
-    """A cluster is declared by one KAECluster."""
+    """One KAECluster declares a cluster."""
     for earlier, cluster in repeats.of(clusters, key=lambda cluster: cluster.name):
         yield Diagnostic(
             code="duplicate-cluster",
@@ -105,8 +110,9 @@ def _project_span(cluster: definitions.Cluster) -> Span:
     return cluster.span(*path)
 
 
+@rule("duplicate-inventory", "error")
 def duplicate_inventories(inventories: Iterable[tuple[str, str]]) -> Iterator[Diagnostic]:
-    """A cluster has one inventory; each is given as its cluster and its file."""
+    """A cluster has one inventory."""
     for (_, earlier), (name, file) in repeats.of(inventories, key=lambda pair: pair[0]):
         yield Diagnostic(
             code="duplicate-inventory",
@@ -117,8 +123,9 @@ def duplicate_inventories(inventories: Iterable[tuple[str, str]]) -> Iterator[Di
         )
 
 
+@rule("no-cluster", "warning")
 def uncovered_policies(policies: Iterable[definitions.Policy]) -> Iterator[Diagnostic]:
-    """There is a cluster for the policies to hold in."""
+    """There is a cluster for every policy."""
     for policy in policies:
         yield Diagnostic(
             code="no-cluster",
@@ -172,8 +179,9 @@ def certain(findings: Iterable[Diagnostic]) -> Iterator[Diagnostic]:
     return (one for one in findings if one.code != _DISPUTABLE)
 
 
+@rule("policy-matches-nothing", "warning")
 def unmatched_policies(policies: Iterable[definitions.Policy], nodes: Sequence[snapshot.Node]) -> Iterator[Diagnostic]:
-    """The nodeSelector of a policy matches one of the nodes that are known."""
+    """A policy with a nodeSelector matches a node of one of its clusters."""
     for policy in policies:
         if policy.selector and nodes and not any(selectors.term_matches(policy.term, n.label) for n in nodes):
             yield Diagnostic(

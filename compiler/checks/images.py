@@ -4,10 +4,12 @@ import re
 from collections.abc import Iterable, Iterator
 
 from compiler import wording
-from compiler.diagnostics import Diagnostic
+from compiler.diagnostics import Diagnostic, rule, shared_rule
 from compiler.fleet import definitions
 from compiler.formats import documents
 from compiler.planning import images, kernels, overrides
+
+shared_rule("image-reference", "error", "Repository, image and version together are an image reference.")
 
 _NAME = r"[a-z0-9]+([._-]+[a-z0-9]+)*(:[0-9]+)?(/[a-z0-9]+([._-]+[a-z0-9]+)*)*"
 _IMAGE = re.compile(_NAME + r"(:[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?(@sha256:[0-9a-f]{64})?")
@@ -65,11 +67,12 @@ def _image(image: overrides.Image) -> Iterator[Diagnostic]:
         yield from _of_operator(image, "image" if is_whole else "repository", reference)
 
 
+@rule("operator-image", "warning")
 def _of_operator(image: overrides.Image, part: str, reference: str) -> Iterator[Diagnostic]:
-    """No component has an image of the KAE Operator, which the manifests cannot start.
+    """A component has an image of this project, not one of the KAE Operator.
 
-    The operator's images have the default names of this project's: its guide, table 1. So only a document that writes
-    the registry out, as `kae import` does, means the operator's.
+    The manifests cannot start the operator's. They have the default names of this project's: its guide, table 1. So
+    only a document that writes the registry out, as `kae import` does, means the operator's.
     """
     name, known = images.name(reference), image.policy.recipe.operator_images
     source, path = image.place(part)
@@ -125,8 +128,12 @@ def _misspelt(parts: definitions.ImageParts) -> str:
     return "version" if parts["version"] and re.fullmatch(_NAME, parts["image"]) else "image"
 
 
+@rule("mutable-tag", "risk")
 def mutable_tag(source: documents.Document, path: documents.Path, reference: str, noun: str) -> Diagnostic:
-    """Return the finding on an image that no version or digest pins; `path` is the field to pin it in."""
+    """An image is pinned by a version or a digest.
+
+    `path` is the field to pin it in.
+    """
     pinned = "a release or a digest (sha256:…)"
     if path[-1] != "version":
         pinned = "a reference with a release as its tag, or with a digest (@sha256:…)"

@@ -5,8 +5,10 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from compiler import wording
-from compiler.diagnostics import Diagnostic
+from compiler.diagnostics import Diagnostic, shared_rule
 from compiler.fleet import assignment, claims, definitions, injections
+
+shared_rule("inject-conflict", "error", "Resources of a node set no variable and no path of a container differently.")
 
 _Settings = frozenset[injections.Setting]
 _Pair = tuple[injections.Setting, injections.Setting]

@@ -3,17 +3,24 @@
 from collections.abc import Collection, Iterator
 
 from compiler import names, repeats, wording
-from compiler.diagnostics import Diagnostic, Span
+from compiler.diagnostics import Diagnostic, Span, rule
 from compiler.formats import documents
 from compiler.read import fleet
 
 
 def findings(document: documents.Document) -> Iterator[Diagnostic]:
     """Yield the mistakes in the names and profiles of a NodeInventory or a list of Nodes."""
+    yield from duplicate_nodes(document)
+    if document.data["kind"] == "NodeInventory":
+        yield from unknown_profiles(document)
+
+
+@rule("duplicate-node", "error")
+def duplicate_nodes(document: documents.Document) -> Iterator[Diagnostic]:
+    """An inventory has each node once."""
     is_canonical = document.data["kind"] == "NodeInventory"
     path: documents.Path = ("spec", "nodes") if is_canonical else ("items",)
     nodes = document.data["spec"].get("nodes", ()) if is_canonical else document.data["items"]
-    profiles = document.data["spec"].get("profiles", {}) if is_canonical else {}
     node_names = [node["name"] if is_canonical else node["metadata"]["name"] for node in nodes]
     has_repeats = len(set(node_names)) < len(node_names)
     for _, (index, name) in repeats.of(enumerate(node_names), key=lambda pair: pair[1]) if has_repeats else ():
@@ -23,11 +30,17 @@ def findings(document: documents.Document) -> Iterator[Diagnostic]:
             message=f"Node '{name}' is in the inventory twice.",
             hint="Keep one of the two; after a merge, write the file anew with the watcher or `kae inventory`.",
         )
-    for index, node in enumerate(nodes if is_canonical else ()):
-        if node["profile"] not in profiles:
+
+
+@rule("unknown-profile", "error")
+def unknown_profiles(document: documents.Document) -> Iterator[Diagnostic]:
+    """An inventory has the profile of each node."""
+    spec = document.data["spec"]
+    for index, node in enumerate(spec.get("nodes", ())):
+        if node["profile"] not in spec.get("profiles", {}):
             yield Diagnostic(
                 code="unknown-profile",
-                span=document.span(*path, index, "profile"),
+                span=document.span("spec", "nodes", index, "profile"),
                 message=f"Node '{node['name']}' has the profile '{node['profile']}', which is not in the inventory.",
                 hint="After a merge, write the file anew with the watcher or `kae inventory`.",
             )
@@ -55,10 +68,11 @@ def outside_of_recipes(document: documents.Document, recipes: str) -> Iterator[D
     )
 
 
+@rule("inventory-name", "error")
 def misnamed(document: documents.Document, files: Collection[str]) -> Iterator[Diagnostic]:
-    """An inventory's file is named after its cluster, and the name is one that a cluster can have.
+    """An inventory's file is named after its cluster.
 
-    `files` are the names of all files of the project.
+    The name is also one that a cluster can have. `files` are the names of all files of the project.
     """
     name, expected = fleet.inventory_cluster(document), names.stem(document.file)
     if document.data["kind"] == "NodeInventory" and name != expected:

@@ -4,11 +4,14 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from compiler import wording
-from compiler.diagnostics import Diagnostic, Span
+from compiler.diagnostics import Diagnostic, Span, rule, shared_rule
 from compiler.fleet import assignment, definitions
 from compiler.formats import documents
 from compiler.inventory import snapshot
 from compiler.planning import images, kernels, overrides, pools
+
+shared_rule("mapping-never-wins", "error", "Every mapping takes a kernel that no earlier mapping takes.")
+shared_rule("kernel-placeholder", "error", "Only policies with kernelMappings name images after kernels.")
 
 
 def path_of(policy: definitions.Policy) -> documents.Path:
@@ -26,11 +29,13 @@ def findings(policy: definitions.Policy, variants: Sequence[overrides.Variant]) 
     yield from lost_placeholders(policy, variants)
 
 
+@rule("kernel-pattern", "error")
 def patterns(policy: definitions.Policy) -> Iterator[Diagnostic]:
-    """NFD can use a mapping's pattern: else it would skip the mapping, and take the next one."""
+    """A mapping's pattern is a pattern of RE2 that NFD can use."""
     for mapping in policy.mappings:
         fault = kernels.fault(mapping.regexp) if mapping.regexp is not None else None
         if fault:
+            # NFD would skip the mapping, and take the next one.
             reason, _, part = fault.partition(": ")  # The part is the user's text and may hold anything.
             yield Diagnostic(
                 code="kernel-pattern",
@@ -114,8 +119,9 @@ def _without_mappings(
     )
 
 
+@rule("kernel-not-in-image", "warning")
 def shared_images(policy: definitions.Policy, variants: Sequence[overrides.Variant]) -> Iterator[Diagnostic]:
-    """If an image of a mapping is named after kernels, it is so in every wave and frozen group."""
+    """If a mapping has images that are named after kernels, all of its images are."""
     per_kernel = _per_kernel(variants)
     for variant, image in ((one, image) for one in variants for image in one.images):
         is_shared = (id(variant.mapping), image.name) in per_kernel and not _is_named(image)
@@ -133,9 +139,10 @@ def shared_images(policy: definitions.Policy, variants: Sequence[overrides.Varia
         )
 
 
+@rule("kernel-placeholder-lost", "warning")
 def lost_placeholders(policy: definitions.Policy, variants: Sequence[overrides.Variant]) -> Iterator[Diagnostic]:
-    """An image that the recipe names after kernels is so in the policy too; `shared_images` tells of single groups."""
-    told = _per_kernel(variants)
+    """A policy names an image after kernels where its recipe does."""
+    told = _per_kernel(variants)  # `shared_images` tells of their single groups.
     for variant in variants:
         for image in variant.images if variant.driver.state != "Absent" else ():
             own = variant.driver.defaults.get(image.name)
@@ -178,8 +185,9 @@ def _is_named(image: overrides.Image) -> bool:
     return any("$" in text for text in image.parts.values())
 
 
+@rule("kernel-not-covered", "warning")
 def uncovered(division: pools.Division, inventory: snapshot.Inventory) -> Iterator[Diagnostic]:
-    """A mapping has a driver for the kernel of every node with the hardware."""
+    """A mapping has a driver for the kernel of every node."""
     if not division.policy.mappings:
         return
     by_kernel: dict[str, list[str]] = {}

@@ -7,10 +7,13 @@ from compiler.checks import fleet as fleet_checks
 from compiler.checks import pools as pool_checks
 from compiler.checks import sizes
 from compiler.checks.clusters import kubernetes
-from compiler.diagnostics import Diagnostic, Span
+from compiler.diagnostics import Diagnostic, Span, rule, shared_rule
 from compiler.fleet import assignment, definitions, selectors, taints
 from compiler.inventory import snapshot
 from compiler.planning import amounts, plan, pools
+
+shared_rule("unsupported-os", "warning", "KAE's driver supports the node's operating system.")
+shared_rule("unsupported-kernel", "warning", "The driver supports the node's kernel.")
 
 _OTHER_SOURCES = tuple(f"feature.node.kubernetes.io/{source}-" for source in ("cpu", "memory", "network", "storage"))
 """Labels that NFD makes by default, and that the NFD in output/ does not make (see its -label-sources)."""
@@ -45,8 +48,12 @@ def _of_division(planned: plan.Plan, division: pools.Division, own: Sequence[pla
     yield from sizes.daemonsets(cluster, division)
 
 
+@rule("nfd-already-running", "warning")
 def nfd_already_running(planned: plan.Plan, span: Span) -> Iterator[Diagnostic]:
-    """One NFD runs in a cluster: labels of NFD without those of the rules in output/ come from another one."""
+    """One NFD runs in a cluster.
+
+    Labels of NFD without those of the rules in output/ come from another one.
+    """
     cluster, nodes = planned.cluster, planned.inventory.nodes
     if not cluster.spec.nfd.enabled:
         return
@@ -64,8 +71,9 @@ def nfd_already_running(planned: plan.Plan, span: Span) -> Iterator[Diagnostic]:
         )
 
 
+@rule("rules-missing", "warning")
 def rules_missing(planned: plan.Plan) -> Iterator[Diagnostic]:
-    """The labels that policies need are made by NodeFeatureRules in the cluster."""
+    """NodeFeatureRules in the cluster make the labels that policies need."""
     cluster, used = planned.cluster, [one.recipe for one in planned.recipes if one.divisions]
     found = next((recipe for recipe in used if recipe.has_rules), None)
     pooled = [division.policy.name for division in planned.divisions if division.label is not None]
@@ -88,8 +96,9 @@ def _of_every_node(planned: plan.Plan) -> Sequence[plan.Decision]:
     return planned.recipes[0].decisions if planned.recipes else ()
 
 
+@rule("node-unknown", "warning")
 def unknown_nodes(planned: plan.Plan, span: Span) -> Iterator[Diagnostic]:
-    """NFD has labelled every node; the devices of other nodes are unknown, not absent."""
+    """NFD has labelled every node."""
     nodes = _nodes(_of_every_node(planned), lambda decision: not decision.node.profile.discovered)
     unknown = list(_unknown(planned))
     if nodes and unknown:
@@ -113,9 +122,10 @@ def _unknown(planned: plan.Plan) -> Iterator[str]:
         yield "pools"
 
 
+@rule("node-without-policy", "warning")
 def unassigned_nodes(recipe: recipes.Recipe, decisions: Iterable[plan.Decision], span: Span) -> Iterator[Diagnostic]:
-    """A node with the hardware of a recipe is assigned to a policy of it; a recipe for every node is for some."""
-    if not recipe.kinds and not recipe.labels:
+    """A node with the hardware of a recipe, or of KAE, is assigned to a policy of it."""
+    if not recipe.kinds and not recipe.labels:  # It is for every node, so for some.
         return
     nodes = _nodes(decisions, lambda decision: decision.policy is None and _has_hardware(recipe, decision.node))
     if nodes:
@@ -132,6 +142,7 @@ def _has_hardware(recipe: recipes.Recipe, node: snapshot.Node) -> bool:
     return all(node.label(key) in values for key, values in recipe.hardware)
 
 
+@rule("node-opted-out", "warning")
 def opted_out(
     cluster: definitions.Cluster, policy: definitions.Policy, own: Sequence[plan.Decision]
 ) -> Iterator[Diagnostic]:
@@ -159,6 +170,7 @@ def _refuses(recipe: recipes.Recipe, label: str) -> Callable[[plan.Decision], bo
     return refuses
 
 
+@rule("node-untolerated", "warning")
 def untolerated(
     cluster: definitions.Cluster, policy: definitions.Policy, own: Sequence[plan.Decision]
 ) -> Iterator[Diagnostic]:
@@ -210,6 +222,7 @@ def unsupported(
             )
 
 
+@rule("vf-without-driver", "warning")
 def guests_without_driver(
     cluster: definitions.Cluster, policy: definitions.Policy, own: Sequence[plan.Decision]
 ) -> Iterator[Diagnostic]:
@@ -233,10 +246,11 @@ def guests_without_driver(
         )
 
 
+@rule("not-an-integer", "warning")
 def uncompared(
     cluster: definitions.Cluster, policy: definitions.Policy, nodes: Sequence[snapshot.Node]
 ) -> Iterator[Diagnostic]:
-    """A label that is compared with Gt or Lt is an integer; a node with another value matches nothing."""
+    """A label that is compared with Gt or Lt is an integer."""
     for index, requirement in enumerate(policy.selector.matchExpressions if policy.selector else ()):
         if requirement.operator not in ("Gt", "Lt"):
             continue

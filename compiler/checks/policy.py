@@ -4,10 +4,12 @@ from collections.abc import Iterator
 
 from compiler import diagnostics, names, recipes, wording
 from compiler.checks import containers, device_plugin, driver, images, pools
-from compiler.diagnostics import Diagnostic
+from compiler.diagnostics import Diagnostic, rule, shared_rule
 from compiler.fleet import definitions, overlap, pods, selectors
 from compiler.formats import documents
 from compiler.planning import overrides
+
+shared_rule("selector-never-matches", "error", "A policy's selector can match a node.")
 
 
 def findings(policy: definitions.Policy) -> Iterator[Diagnostic]:
@@ -37,8 +39,9 @@ def component(
         yield from containers.amounts(policy.source, ("spec", name), part.container.resources)
 
 
+@rule("no-kind-enabled", "error")
 def no_kind_enabled(policy: definitions.Policy) -> Iterator[Diagnostic]:
-    """A policy that chooses kinds of devices serves at least one."""
+    """A KAEPolicy serves at least one kind of device."""
     if policy.written.switches and not policy.kinds:
         yield Diagnostic(
             code="no-kind-enabled",
@@ -48,6 +51,7 @@ def no_kind_enabled(policy: definitions.Policy) -> Iterator[Diagnostic]:
         )
 
 
+@rule("default-with-selector", "error")
 def default_with_selector(policy: definitions.Policy) -> Iterator[Diagnostic]:
     """The default policy has no nodeSelector of its own."""
     if policy.is_default and policy.selector is not None:
@@ -72,8 +76,26 @@ def selector(
     source: documents.Document, path: documents.Path, given: selectors.Selector, owner: str
 ) -> Iterator[Diagnostic]:
     """The requirements of a selector are well formed, ask for no effect and do not contradict each other."""
-    term = selectors.of(given)
-    for requirement in term:
+    yield from _effects(source, path, given, owner)
+    misused = list(_values(source, path, given))
+    yield from misused
+    contradicted = None if misused else overlap.contradiction(selectors.of(given), ())
+    if contradicted is not None:
+        yield Diagnostic(
+            code="selector-never-matches",
+            span=source.setting_span(*path),
+            message=f"The {path[-1]} of {owner} can match no node.",
+            notes=(f"Its requirements on '{contradicted}' contradict each other.",),
+            hint="Remove one of them.",
+        )
+
+
+@rule("selector-on-effect", "error")
+def _effects(
+    source: documents.Document, path: documents.Path, given: selectors.Selector, owner: str
+) -> Iterator[Diagnostic]:
+    """No selector uses a label that policies change."""
+    for requirement in selectors.of(given):
         is_effect = recipes.is_count(requirement.key) and requirement.key.endswith(".vf")
         if is_effect or recipes.is_of_pool(requirement.key):
             yield Diagnostic(
@@ -83,25 +105,19 @@ def selector(
                 notes=("A node could move between policies for ever, as each policy changes the label.",),
                 hint="Select by a label that people or clouds set, or by the kinds of devices.",
             )
-    is_sound = True
+
+
+@rule("selector-values", "error")
+def _values(source: documents.Document, path: documents.Path, given: selectors.Selector) -> Iterator[Diagnostic]:
+    """A selector requirement has the values that its operator needs."""
     for index, expression in enumerate(given.matchExpressions):
         misuse = selectors.misuse(expression)
         if misuse:
-            is_sound = False
             yield Diagnostic(
                 code="selector-values",
                 span=source.span(*path, "matchExpressions", index, "values"),
                 message=f"Operator '{expression.operator}' on '{expression.key}' {misuse}.",
             )
-    contradicted = overlap.contradiction(term, ()) if is_sound else None
-    if contradicted is not None:
-        yield Diagnostic(
-            code="selector-never-matches",
-            span=source.setting_span(*path),
-            message=f"The {path[-1]} of {owner} can match no node.",
-            notes=(f"Its requirements on '{contradicted}' contradict each other.",),
-            hint="Remove one of them.",
-        )
 
 
 def _key_span(
@@ -114,10 +130,14 @@ def _key_span(
     return source.span(*path, "matchExpressions", index, "key")
 
 
+@rule("toleration", "error")
 def tolerations(
     source: documents.Document, path: documents.Path, given: tuple[pods.Toleration, ...]
 ) -> Iterator[Diagnostic]:
-    """The API server accepts each toleration (`ValidateTolerations` in Kubernetes' core validation)."""
+    """The API server accepts every toleration.
+
+    See `ValidateTolerations` in Kubernetes' core validation.
+    """
     for index, toleration in enumerate(given):
         if toleration.key is None and toleration.operator != "Exists":
             message = "A toleration without a key tolerates every taint, and needs operator 'Exists'."
@@ -133,8 +153,9 @@ def tolerations(
         yield Diagnostic(code="toleration", span=source.span(*path, index, field), message=message, hint=hint)
 
 
+@rule("reserved-label", "error")
 def reserved_labels(policy: definitions.Policy) -> Iterator[Diagnostic]:
-    """The labels for pods replace none that the compiler sets."""
+    """Labels for pods replace none that the compiler sets."""
     for key in sorted(policy.pods.labels):
         if key in names.RESERVED_LABELS:
             yield Diagnostic(
@@ -146,14 +167,15 @@ def reserved_labels(policy: definitions.Policy) -> Iterator[Diagnostic]:
             )
 
 
+@rule("unavailable-zero", "error")
 def unavailable(policy: definitions.Policy) -> Iterator[Diagnostic]:
-    """A DaemonSet may replace at least one pod at a time, as its maxSurge is 0."""
+    """A DaemonSet may replace at least one pod at a time."""
     fields: tuple[tuple[documents.Path, definitions.Driver | definitions.Plugin | None], ...] = (
         ((*policy.written.rollout, "rollout", "maxUnavailable"), policy.driver),
         (("spec", "devicePlugin", "maxUnavailable"), policy.plugin),
     )
     for path, part in fields:
-        if part is not None and part.max_unavailable in (0, "0%"):
+        if part is not None and part.max_unavailable in (0, "0%"):  # Its maxSurge is 0.
             yield Diagnostic(
                 code="unavailable-zero",
                 span=policy.source.span(*path),

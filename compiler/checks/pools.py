@@ -5,10 +5,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from compiler import repeats, wording
 from compiler.checks import mappings
-from compiler.diagnostics import Diagnostic
+from compiler.diagnostics import Diagnostic, rule, shared_rule
 from compiler.fleet import assignment, definitions
 from compiler.inventory import snapshot
 from compiler.planning import overrides, plan, pools, rollout_groups
+
+shared_rule("reserved-name", "error", "No group and no mapping is named `rest`.")
 
 _LONGEST = 63
 """Characters of a DaemonSet's name, as labels of its pods hold the name."""
@@ -26,6 +28,7 @@ def findings(policy: definitions.Policy, variants: Sequence[overrides.Variant]) 
     yield from long_names(policy)
 
 
+@rule("choose-one", "error")
 def choices(policy: definitions.Policy) -> Iterator[Diagnostic]:
     """A group selects its nodes in one way, and a mapping its kernels."""
     for group in policy.groups:
@@ -78,10 +81,11 @@ def group_names(policy: definitions.Policy) -> Iterator[Diagnostic]:
                 )
 
 
+@rule("frozen-unpinned", "error")
 def pinned(policy: definitions.Policy) -> Iterator[Diagnostic]:
-    """A frozen group has a version of its own for every image that the driver is taken from.
+    """A frozen group has a version of its own.
 
-    Otherwise a new version of the policy would reach it.
+    It has one for every image that the driver is taken from: otherwise a new version of the policy would reach it.
     """
     if policy.driver is None:
         return
@@ -121,8 +125,9 @@ def _unpinned(
     )
 
 
+@rule("wave-bounds", "error")
 def bounds(policy: definitions.Policy, groups: Iterable[definitions.NodeGroup | None]) -> Iterator[Diagnostic]:
-    """The percentages of waves in one cluster rise, as each is an upper bound."""
+    """The percentages of waves rise, and have at most two decimals."""
     waves = (group for group in groups if group is not None and not group.is_frozen)
     shares = [(wave, wave.percent) for wave in waves if wave.percent is not None]
     for wave, percent in shares:
@@ -144,8 +149,9 @@ def bounds(policy: definitions.Policy, groups: Iterable[definitions.NodeGroup | 
             )
 
 
+@rule("name-too-long", "error")
 def long_names(policy: definitions.Policy) -> Iterator[Diagnostic]:
-    """The name of each DaemonSet has at most 63 characters."""
+    """The names of DaemonSets have at most 63 characters."""
     longest = max(_longest_names(policy), key=len, default="")
     if len(longest) > _LONGEST:
         yield Diagnostic(
@@ -187,8 +193,9 @@ def in_cluster(
     yield from mappings.uncovered(division, inventory)
 
 
+@rule("pool-rules-too-large", "error")
 def size(division: pools.Division, cluster: str) -> Iterator[Diagnostic]:
-    """The node names of all groups of a policy fit into one object."""
+    """The node names of a policy's groups fit into one object."""
     amount = sum(len(name) + 3 for group in division.groups for name in group.nodes)
     if amount > _LARGEST:
         count = sum(len(group.nodes) for group in division.groups)
@@ -202,8 +209,9 @@ def size(division: pools.Division, cluster: str) -> Iterator[Diagnostic]:
         )
 
 
+@rule("group-stranger", "warning")
 def strangers(division: pools.Division, inventory: snapshot.Inventory) -> Iterator[Diagnostic]:
-    """Every node that a group names is in the cluster, and is assigned to the policy."""
+    """Every node that a group names is assigned to the policy."""
     declared = [group.declared for group in division.groups if group.declared is not None]
     named = [(group, group.nodes) for group in declared if group.nodes]
     if not named or not inventory.nodes:
@@ -236,8 +244,9 @@ def strangers(division: pools.Division, inventory: snapshot.Inventory) -> Iterat
             )
 
 
+@rule("group-empty", "warning")
 def empty_groups(division: pools.Division, inventory: snapshot.Inventory) -> Iterator[Diagnostic]:
-    """A wave or a frozen group takes some node of the cluster."""
+    """A wave or a frozen group takes at least one node."""
     own = {node.name for node in division.nodes}
     for group in division.groups if own else ():
         declared = group.declared
@@ -254,10 +263,12 @@ def empty_groups(division: pools.Division, inventory: snapshot.Inventory) -> Ite
             )
 
 
+@rule("wave-without-driver", "warning")
 def undriven_waves(division: pools.Division, cluster: str, decisions: Iterable[plan.Decision]) -> Iterator[Diagnostic]:
-    """The driver runs on a node of every wave, or may run there when NFD labels the node.
+    """The driver runs on a node of every wave.
 
-    If no node of the policy has a device, there is no driver to try.
+    It may also run there when NFD labels the node. If no node of the policy has a device, there is no driver to
+    try.
     """
     waves = [
         (group.declared.path, group)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 
-from compiler.diagnostics import Diagnostic
+from compiler.diagnostics import Diagnostic, rule
 from compiler.fleet import assignment, definitions, selectors
 from compiler.planning import pools
 
@@ -22,8 +22,9 @@ _WHY_ANNOTATED = (
 )
 
 
+@rule("object-too-large", "error")
 def daemonsets(cluster: definitions.Cluster, division: pools.Division) -> Iterator[Diagnostic]:
-    """The DaemonSets of a policy are small enough for etcd, and for what Argo CD adds to them."""
+    """The values that a DaemonSet selects its nodes by fit into one object."""
     policy, by_argo = division.policy, cluster.spec.gitops.engine == "argocd"
     limit = (_ANNOTATED if by_argo else _STORED) - _REST
     size, name, terms = max((_bytes(terms), name, terms) for name, terms in (("", ()), *_affinities(division)))

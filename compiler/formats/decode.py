@@ -6,6 +6,12 @@ import re
 from compiler import diagnostics
 from compiler.formats import documents, json_text, yaml_text
 
+diagnostics.shared_rule("file-too-large", "error", "A YAML file is at most 32 MiB; larger inventories are JSON.")
+diagnostics.shared_rule("bad-encoding", "error", "Documents are UTF-8 without a byte order mark.")
+diagnostics.shared_rule(
+    "forbidden-character", "error", "Documents hold no NUL, no control characters and no unpaired surrogates."
+)
+
 YAML_BYTES = 32 * 1024 * 1024
 """The largest size of a YAML file; larger lists of nodes are read as JSON, which is much quicker."""
 
@@ -100,7 +106,9 @@ def _forbidden(text: documents.Lines, match: re.Match[str]) -> diagnostics.Diagn
     return text.finding(match.start(), "forbidden-character", message, hint)
 
 
+@diagnostics.rule("empty-file", "warning")
 def _empty(name: str) -> diagnostics.Diagnostic:
+    """A document file holds a document."""
     return diagnostics.Diagnostic(
         code="empty-file",
         span=diagnostics.Span(file=name),

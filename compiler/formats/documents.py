@@ -8,6 +8,12 @@ from typing import Any, Protocol
 
 from compiler import diagnostics, wording
 
+diagnostics.shared_rule("duplicate-key", "error", "A mapping has each key once.")
+diagnostics.shared_rule(
+    "ambiguous-scalar", "error", "A plain scalar has the same meaning in every YAML reader of Kubernetes."
+)
+diagnostics.shared_rule("nesting-too-deep", "error", "Documents nest at most 64 levels deep.")
+
 DEPTH = 64
 """The largest depth of a document, as in the rule of nesting-too-deep."""
 

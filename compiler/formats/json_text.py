@@ -10,6 +10,8 @@ from typing import Any
 from compiler import diagnostics, wording
 from compiler.formats import documents, scalars
 
+diagnostics.shared_rule("json-syntax", "error", "The file is well-formed JSON, without NaN or Infinity.")
+
 _STRING = r'"(?:[^"\\]++|\\.)*+"'
 _BRACKET = re.compile(rf"{_STRING}|([\[{{]|[\]}}])", re.DOTALL)
 _NUMBER = re.compile(rf"{_STRING}|(-?(?:Infinity|NaN|[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?))", re.DOTALL)

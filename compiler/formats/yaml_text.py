@@ -12,6 +12,9 @@ import yaml
 from compiler import diagnostics, errors, wording
 from compiler.formats import canonical, documents, scalars
 
+diagnostics.shared_rule("yaml-syntax", "error", "The file is well-formed YAML.")
+diagnostics.shared_rule("alias-explosion", "error", "Anchors and aliases expand to a bounded size.")
+
 ALIASED = 100_000
 """Values that the aliases of a file may add: far more than documents need, and little memory."""
 
@@ -403,7 +406,9 @@ class _Reader:
         if depth > documents.DEPTH:
             self._stop(at, "nesting-too-deep", f"The document nests more than {documents.DEPTH} levels deep.")
 
+    @diagnostics.rule("yaml-tag", "error")
     def _refuse_tag(self, event: Any) -> None:
+        """Documents use no YAML tags."""
         if event.tag is not None:
             tag = "!!" + event.tag.removeprefix(_CORE) if event.tag.startswith(_CORE) else event.tag
             message = f"The tag {wording.quoted(tag)} is not allowed in documents."

@@ -11,6 +11,12 @@ from compiler.formats import documents
 from compiler.migrate import drafts
 from compiler.schema import phrases
 
+diagnostics.shared_rule(
+    "import-source", "error", "The import reads values of a chart or one object of an operator that it knows."
+)
+diagnostics.shared_rule("import-dropped", "warning", "Every setting of another operator has an equivalent here.")
+diagnostics.shared_rule("import-differs", "warning", "Every setting of another operator means the same here.")
+
 GROUPS: Mapping[str, str] = MappingProxyType(
     {
         "KAEPolicy": API_VERSION.partition("/")[0],

@@ -14,6 +14,13 @@ from compiler import diagnostics, errors, names, wording
 from compiler.project import links
 from compiler.settings import Settings
 
+diagnostics.shared_rule(
+    "not-a-file", "error", "A path with the ending of a document is a regular file, or a link to one."
+)
+diagnostics.shared_rule(
+    "link-outside", "error", "A link among the documents leads to a place in the project, outside of git's folder."
+)
+
 ENDINGS = (".yaml", ".yml", ".json")
 """The suffixes of document files."""
 
@@ -259,8 +266,9 @@ def _refused(name: str, message: str, hint: str, code: str) -> diagnostics.Diagn
     return diagnostics.Diagnostic(code=code, span=span, message=message, hint=hint)
 
 
+@diagnostics.rule("nearly-a-document", "warning")
 def _nearly(name: str, meant: str) -> diagnostics.Diagnostic:
-    """Return the finding for a file that is not read, and whose name is nearly one that would be."""
+    """A file beside documents is not named nearly like one."""
     better = wording.file_name(meant.rpartition("/")[2].lstrip("#"))
     message = f"'{wording.file_name(name)}' is not read: its name is only nearly that of a document."
     return _refused(name, message, f"Rename it to {better}, or remove it.", "nearly-a-document")

@@ -18,6 +18,10 @@ from compiler.output import cache
 from compiler.project import document_files, links
 from compiler.settings import Limits, Settings
 
+diagnostics.shared_rule(
+    "project-settings", "error", "The folders in kae.yaml are separate and exist, and its findings can be set."
+)
+
 if TYPE_CHECKING:
     from compiler.formats import documents
 

@@ -9,6 +9,11 @@ from compiler import diagnostics, keywords, wording
 from compiler.formats import documents
 from compiler.schema import hints, phrases
 
+diagnostics.shared_rule("missing-field", "error", "A document has every field that its schema requires.")
+diagnostics.shared_rule("wrong-type", "error", "A value has the type that its schema states.")
+diagnostics.shared_rule("invalid-value", "error", "A value is one that its schema allows.")
+diagnostics.shared_rule("url-credentials", "error", "No URL in a document holds a user's password or token.")
+
 MOST = 50
 """Mistakes of one document that are shown; the next run shows the rest."""
 
@@ -112,7 +117,9 @@ def _findings(fault: _Fault, reader: Reader) -> Iterator[diagnostics.Diagnostic]
         yield _invalid_value(fault, reader)
 
 
+@diagnostics.rule("unknown-field", "error")
 def _unknown_fields(fault: _Fault, reader: Reader) -> Iterator[diagnostics.Diagnostic]:
+    """A document has only the fields of its schema."""
     fields = fault.schema.get("properties", {})
     for name in fault.value:
         if name in fields:

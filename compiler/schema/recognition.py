@@ -8,6 +8,12 @@ from compiler import API_VERSION, diagnostics, wording
 from compiler.formats import documents
 from compiler.schema import phrases
 
+diagnostics.shared_rule("not-an-object", "error", "A document is a mapping with apiVersion, kind, metadata and spec.")
+diagnostics.shared_rule(
+    "unknown-kind", "error", "A document is of a kind that the compiler reads, and in a folder for it."
+)
+diagnostics.shared_rule("unknown-version", "error", "The compiler reads the apiVersion of every document.")
+
 STEMS: Mapping[str, str] = MappingProxyType(
     {
         "KAEPolicy": "kaepolicy",

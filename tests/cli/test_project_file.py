@@ -187,7 +187,7 @@ def test_a_guard_stops_the_compile_unless_it_is_lowered(severity: str, code: int
 def test_a_guard_on_the_nodes_of_a_cluster_does_not_stop_its_rendering(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    stated = diagnostics.Code("error", diagnostics.CODES["drain-unstated"].rule, guard=True)
+    stated = diagnostics.Code("guard", diagnostics.CODES["drain-unstated"].rule)
     monkeypatch.setattr(diagnostics, "CODES", {**diagnostics.CODES, "drain-unstated": stated})
     old = fleet.CLUSTER.replace("1.31", "1.29").replace("west", "east")
     text = "findings: {drain-unstated: warning, unguarded-eviction: ignore}\n"

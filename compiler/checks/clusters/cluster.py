@@ -5,11 +5,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from compiler import names, recipes, repeats, wording
 from compiler.checks import containers, policy
 from compiler.checks import images as image_checks
-from compiler.diagnostics import Diagnostic
+from compiler.diagnostics import Diagnostic, rule, shared_rule
 from compiler.fleet import definitions
 from compiler.formats import documents
 from compiler.inventory import reduction
 from compiler.planning import deciding_labels, images, supported
+
+shared_rule(
+    "conflicting-settings", "error", "The settings of a cluster contradict neither each other nor another cluster."
+)
 
 _MOST = 5
 """Labels, and places of selectors, that a finding lists."""
@@ -49,6 +53,7 @@ def pods(cluster: definitions.Cluster, source: documents.Document) -> Iterator[D
     yield from containers.variables(source, ("spec", "watcher"), spec.watcher.env, ("HOME",))
 
 
+@rule("nfd-release", "error")
 def nfd_release(cluster: definitions.Cluster, source: documents.Document) -> Iterator[Diagnostic]:
     """NFD is rendered for its releases 0.16 to 0.19."""
     tag = cluster.spec.nfd.image.tag
@@ -62,6 +67,7 @@ def nfd_release(cluster: definitions.Cluster, source: documents.Document) -> Ite
         )
 
 
+@rule("kubernetes-release", "error")
 def kubernetes_release(cluster: definitions.Cluster, source: documents.Document) -> Iterator[Diagnostic]:
     """Manifests are rendered for Kubernetes 1.25 and newer."""
     version = cluster.spec.kubernetesVersion
@@ -108,8 +114,9 @@ def conflicting_settings(cluster: definitions.Cluster, source: documents.Documen
         )
 
 
+@rule("bootstrap-incomplete", "warning")
 def engine_repository(cluster: definitions.Cluster, source: documents.Document) -> Iterator[Diagnostic]:
-    """The repository that the GitOps engine applies the cluster from is set."""
+    """A GitOps engine has a repository to apply from."""
     gitops = cluster.spec.gitops
     needs_url = gitops.engine == "argocd" or (gitops.engine == "flux" and gitops.flux.sourceRef is None)
     if needs_url and gitops.repository is None:
@@ -140,8 +147,9 @@ def flux_repository(cluster: definitions.Cluster, source: documents.Document) ->
     )
 
 
+@rule("engine-path", "warning")
 def engine_path(cluster: definitions.Cluster, source: documents.Document, output: str) -> Iterator[Diagnostic]:
-    """The folder that the GitOps engine applies is the one that the cluster is compiled to."""
+    """A GitOps engine applies the folder that the cluster is compiled to."""
     gitops = cluster.spec.gitops
     path = gitops.repository.path if gitops.repository else None
     artifact = gitops.engine == "flux" and gitops.flux.sourceRef and gitops.flux.sourceRef.kind != "GitRepository"
@@ -162,8 +170,9 @@ def engine_path(cluster: definitions.Cluster, source: documents.Document, output
         )
 
 
+@rule("watcher-incomplete", "error")
 def watcher(cluster: definitions.Cluster, source: documents.Document) -> Iterator[Diagnostic]:
-    """An enabled watcher has a repository, a Secret and a pinned image."""
+    """An enabled watcher has a repository and a Secret."""
     spec = cluster.spec.watcher
     if not spec.enabled:
         return
@@ -183,10 +192,11 @@ def watcher(cluster: definitions.Cluster, source: documents.Document) -> Iterato
         yield image_checks.mutable_tag(source, ("spec", "watcher", "image"), spec.image, "the watcher's image")
 
 
+@rule("ignored-label", "error")
 def ignored_labels(
     policies: Iterable[definitions.Policy], builtin: Iterable[recipes.Recipe], cluster: definitions.Cluster
 ) -> Iterator[Diagnostic]:
-    """The watcher ignores no label that decides over nodes, and keeps each where it keeps only some."""
+    """The watcher leaves no label that decides over nodes out of the inventory."""
     spec = cluster.spec.watcher
     if cluster.source is None or not (spec.ignoreLabels or spec.inventory.labels):
         return

@@ -5,9 +5,11 @@ import urllib.parse
 from collections.abc import Iterable, Iterator
 
 from compiler import names
-from compiler.diagnostics import Diagnostic, Span
+from compiler.diagnostics import Diagnostic, Span, shared_rule
 from compiler.fleet import definitions
 from compiler.formats import documents
+
+shared_rule("shared-target", "guard", "Each KAECluster is for a Kubernetes cluster and a folder of its own.")
 
 _SPEC: documents.Path = ("spec", "gitops")
 _Folder = tuple[str, ...]

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from compiler import wording
 from compiler.changes.output import losses
 from compiler.changes.output.comparison import Change
-from compiler.diagnostics import Diagnostic, Span
+from compiler.diagnostics import Diagnostic, Span, rule
 from compiler.output import index_file
 
 
@@ -29,6 +29,7 @@ def changes(change: Change, found: Sequence[losses.Loss]) -> Iterator[Diagnostic
     yield from left_drivers(change.folder, change.cluster, before, change.after.index.workloads)
 
 
+@rule("nodes-left-out", "warning")
 def left_out(change: Change, loss: losses.Loss) -> Diagnostic:
     """A node keeps its driver and its device plugin."""
     return Diagnostic(
@@ -53,6 +54,7 @@ def uninstalled(change: Change, loss: losses.Loss) -> Diagnostic:
     )
 
 
+@rule("pool-removed", "warning")
 def removed_pools(change: Change, loss: losses.Loss) -> Diagnostic:
     """The pools of a policy stay."""
     count = len(loss.pools)
@@ -67,8 +69,9 @@ def removed_pools(change: Change, loss: losses.Loss) -> Diagnostic:
     )
 
 
+@rule("node-leaves-wave", "warning")
 def left_waves(change: Change) -> Iterator[Diagnostic]:
-    """A node leaves a wave by an edit of the policy, or by the widening of an earlier wave."""
+    """A node leaves a wave by an edit of the policy, or as an earlier wave widens."""
     for policy, wave, nodes in losses.wave_losses(change.before, change.after, change.planned):
         yield Diagnostic(
             code="node-leaves-wave",
@@ -80,6 +83,7 @@ def left_waves(change: Change) -> Iterator[Diagnostic]:
         )
 
 
+@rule("kind-disabled", "warning")
 def disabled_kinds(change: Change) -> Iterator[Diagnostic]:
     """A device plugin keeps the kinds of devices that it offers."""
     switching = {division.policy.name for division in change.planned.divisions if division.policy.written.switches}
@@ -95,6 +99,7 @@ def disabled_kinds(change: Change) -> Iterator[Diagnostic]:
         )
 
 
+@rule("nfd-removed", "warning")
 def removed_nfd(change: Change) -> Iterator[Diagnostic]:
     """The NFD that output/ deploys stays."""
     has_nfd = [any(path.startswith("nfd/") for path in side.index.files) for side in (change.before, change.after)]
@@ -108,6 +113,7 @@ def removed_nfd(change: Change) -> Iterator[Diagnostic]:
         )
 
 
+@rule("nodes-reassigned", "warning")
 def reassigned(change: Change, found: Iterable[losses.Loss]) -> Iterator[Diagnostic]:
     """A node stays with its policy."""
     pairs: dict[tuple[str, str], set[str]] = {}
@@ -132,8 +138,9 @@ def _handover(change: Change, policy: str) -> Iterator[str]:
         yield "The old one has driver.enabledCleanup: its installers remove the driver before the new ones install it."
 
 
+@rule("cluster-removed", "warning")
 def removed_cluster(folder: str, name: str) -> Diagnostic:
-    """A cluster that has output is still declared."""
+    """A cluster with output still has documents."""
     return Diagnostic(
         code="cluster-removed",
         span=Span(file=f"{folder}/{name}"),
@@ -143,10 +150,11 @@ def removed_cluster(folder: str, name: str) -> Diagnostic:
     )
 
 
+@rule("driver-left-behind", "warning")
 def left_drivers(
     folder: str, cluster: str, recorded: Iterable[index_file.Workload], wanted: Iterable[index_file.Workload]
 ) -> Iterator[Diagnostic]:
-    """A driver that a policy installed is removed before the policy goes."""
+    """A driver is removed before its policy is deleted."""
     told = {workload.owner for workload in wanted if workload.component == "driver"}
     for workload in recorded:
         if workload.state != "Present" or workload.owner in told:

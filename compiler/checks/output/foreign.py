@@ -2,11 +2,12 @@
 
 from collections.abc import Iterable
 
-from compiler.diagnostics import Diagnostic, Findings, Span
+from compiler.diagnostics import Diagnostic, Findings, Span, rule
 
 
+@rule("foreign-file", "warning")
 def files(folder: str, paths: Iterable[str]) -> Findings:
-    """Everything below output/ is the compiler's, but what kae.yaml names under extra."""
+    """The compiler writes all files below output/, apart from output/README.md, git's own and `extra` folders."""
     return tuple(
         Diagnostic(
             code="foreign-file",
@@ -18,8 +19,9 @@ def files(folder: str, paths: Iterable[str]) -> Findings:
     )
 
 
+@rule("engine-file", "error")
 def engine_files(output: str, paths: Iterable[str]) -> Findings:
-    """No file of others below output/ has a name that a GitOps engine reads by itself."""
+    """The compiler wrote every file below output/ that a GitOps engine reads by itself."""
     return tuple(
         Diagnostic(
             code="engine-file",

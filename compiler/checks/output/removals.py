@@ -10,9 +10,21 @@ from compiler.changes.acceptance import Removal
 from compiler.changes.output import deployed, losses
 from compiler.changes.output.comparison import Change
 from compiler.checks import fleet as fleet_checks
-from compiler.diagnostics import Diagnostic, Span
+from compiler.diagnostics import Diagnostic, Span, rule, shared_rule
 from compiler.output import index_file
 from compiler.planning import supported
+
+shared_rule("removes-drivers", "removal", "A compile takes a driver from nodes only if a person accepts it.")
+shared_rule(
+    "removes-device-plugins", "removal", "A compile takes a device plugin from nodes only if a person accepts it."
+)
+shared_rule("moves-with-cleanup", "error", "A cluster stays in its namespace while its policies have enabledCleanup.")
+shared_rule(
+    "inventory-empty", "removal", "An inventory is a file with nodes, at least where output/ was compiled for some."
+)
+shared_rule(
+    "output-unreadable", "error", "A recorded object in output/ is readable, at least one side of a merge conflict."
+)
 
 _CODES = {"driver": "removes-drivers", "device-plugin": "removes-device-plugins"}
 _CLEANUP = "It has driver.enabledCleanup: its installers remove the driver from the hosts as they end."
@@ -102,8 +114,9 @@ def empty_file(finding: Diagnostic, cluster: str) -> Removal:
     )
 
 
+@rule("moves-namespace", "removal")
 def moved_namespace(change: Change) -> Iterator[Removal]:
-    """The objects of a cluster stay in their namespace; nobody can accept that a cleanup removes a driver in use."""
+    """The objects of a cluster stay in their namespace."""
     namespace = change.planned.cluster.spec.namespace
     others = sorted(change.before.namespaces() - {namespace})
     if not others:
@@ -122,7 +135,7 @@ def moved_namespace(change: Change) -> Iterator[Removal]:
         ),
     )
     cleaning = sorted(policy for _, policy in change.before.cleaning)
-    if cleaning:
+    if cleaning:  # Nobody can accept that a cleanup removes a driver in use.
         yield Removal(
             cluster=change.cluster,
             finding=Diagnostic(
@@ -135,6 +148,7 @@ def moved_namespace(change: Change) -> Iterator[Removal]:
         )
 
 
+@rule("drops-protection", "removal")
 def dropped_protection(change: Change) -> Iterator[Removal]:
     """An object that a GitOps engine must not delete stays marked so."""
     paths = losses.unprotected(change.before, change.after, change.planned.cluster.spec.gitops.engine)
@@ -154,6 +168,7 @@ def dropped_protection(change: Change) -> Iterator[Removal]:
         )
 
 
+@rule("removes-guard", "removal")
 def removed_guard(change: Change) -> Iterator[Removal]:
     """The evictions of drivers stay confined to their node."""
     if losses.loses_guard(change.before, change.after):
@@ -174,6 +189,7 @@ def removed_guard(change: Change) -> Iterator[Removal]:
         )
 
 
+@rule("thaws-nodes", "removal")
 def thawed(change: Change) -> Iterator[Removal]:
     """A node leaves a frozen group only when a person edits the group's entry."""
     groups: dict[tuple[str, str], list[losses.Thaw]] = {}

@@ -6,7 +6,7 @@ from types import MappingProxyType
 from typing import Any
 
 from compiler import wording
-from compiler.diagnostics import Diagnostic
+from compiler.diagnostics import Diagnostic, rule
 from compiler.formats import canonical, documents
 from compiler.planning import kernels
 from compiler.schema import judge, phrases, recipe_schema
@@ -36,8 +36,9 @@ _Path = documents.Path
 Schema = Mapping[str, Any]
 
 
+@rule("parameter-schema", "error")
 def findings(source: documents.Document, schema: phrases.Schema) -> Iterator[Diagnostic]:
-    """Yield the mistakes in the parameters of a recipe; `schema` is that of recipes."""
+    """The schema of a parameter is of the subset that recipes have, and fits the fields that it fills."""
     spec: Mapping[str, Any] = source.data["spec"]
     top: _Path = ("spec", "parameters")
     properties: Mapping[str, Any] = spec.get("parameters", {}).get("properties", {})

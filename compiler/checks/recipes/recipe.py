@@ -5,11 +5,13 @@ from typing import Any
 
 from compiler import names, recipes, repeats, wording
 from compiler.checks.recipes import features, offers, parameters, resources
-from compiler.diagnostics import Diagnostic
+from compiler.diagnostics import Diagnostic, rule, shared_rule
 from compiler.formats import documents
 from compiler.read import fleet
 from compiler.rendering import components
 from compiler.schema import phrases, recipe_schema
+
+shared_rule("recipe-file", "error", "A recipe is in recipe.yaml of a folder of its own, which holds no templates yet.")
 
 _TAKEN = ("kae", "npu", names.BOOTSTRAP, *components.NAMES)
 """The names of KAE, of openFuyao's NPU operator, whose labels begin with it, and of the folders of an output."""
@@ -45,6 +47,7 @@ def findings(source: documents.Document, schema: phrases.Schema, complete: fleet
         yield from offers.findings(source, filled)
 
 
+@rule("recipe-name", "error")
 def name(source: documents.Document) -> Iterator[Diagnostic]:
     """A recipe has the name of its folder, and none that other programs have."""
     own, span = source.data["metadata"]["name"], source.span("metadata", "name")
@@ -64,8 +67,9 @@ def _holds(parts: list[str], program: tuple[str, ...]) -> bool:
     return any(tuple(parts[index : index + len(program)]) == program for index in range(len(parts)))
 
 
+@rule("recipe-reference", "error")
 def references(source: documents.Document) -> Iterator[Diagnostic]:
-    """A recipe names images, kinds and parameters that it has, and each of its lists has a name once."""
+    """A recipe names images, kinds and payloads that it has."""
     spec: Mapping[str, Any] = source.data["spec"]
     driver, plugin = spec.get("driver", {}), spec.get("devicePlugin", {})
     images = dict.fromkeys([*spec.get("images", {}), *recipe_schema.programs(spec)])
@@ -144,7 +148,9 @@ def match(source: documents.Document) -> Iterator[Diagnostic]:
     yield from _effects(source, spec)
 
 
+@rule("match-on-effect", "error")
 def _effects(source: documents.Document, spec: Mapping[str, Any]) -> Iterator[Diagnostic]:
+    """A recipe finds its nodes by nothing that it changes on them."""
     modules = spec.get("driver", {}).get("modules", ())
     loaded = {name for module in modules for name in (module["name"], *module.get("replaces", ()))}
     for index, feature in enumerate(spec["match"].get("features", ())):

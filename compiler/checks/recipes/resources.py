@@ -8,10 +8,22 @@ from typing import Any
 import msgspec
 
 from compiler import repeats
-from compiler.diagnostics import Diagnostic
+from compiler.diagnostics import Diagnostic, shared_rule
 from compiler.fleet import injections
 from compiler.formats import documents
 from runtime import device_plugin_config
+
+shared_rule(
+    "resource-class",
+    "error",
+    "A resource has what its class needs, nothing of another class, and no more than the device plugin takes.",
+)
+shared_rule(
+    "privilege-refused",
+    "error",
+    "A recipe brings no credentials of the cluster, no runtime's socket and no glob of all devices to pods, and its "
+    "programs have no privilege that their cluster refuses.",
+)
 
 _NEEDS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {"char": ("groups",), "token": ("count",), "uacce": ("kind",), "vfio": ("kind",)}

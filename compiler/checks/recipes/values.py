@@ -6,11 +6,14 @@ from typing import Any
 
 from compiler import repeats, wording
 from compiler.checks.recipes import offers, resources
-from compiler.diagnostics import Diagnostic
+from compiler.diagnostics import Diagnostic, rule, shared_rule
 from compiler.formats import documents
 from compiler.read import fleet
 from compiler.read import recipe as recipe_reader
 from compiler.schema import recipe_schema
+
+shared_rule("values-exclusive", "error", "Of parameters that exclude each other, at most one is true.")
+shared_rule("module-required", "error", "A policy leaves out none but optional modules.")
 
 _LISTS: tuple[tuple[documents.Path, str], ...] = (
     (("spec", "kernelMappings"), "Mapping"),
@@ -28,8 +31,9 @@ _Layer = tuple[documents.Path, str, Mapping[str, Any]]
 """A mapping, a wave or a frozen group: its path, its noun, and its data."""
 
 
+@rule("unknown-recipe", "error")
 def unknown_recipe(document: documents.Document, known: Mapping[str, object], shipped: tuple[str, ...]) -> Diagnostic:
-    """Return the finding on a policy of a recipe that is not there."""
+    """A DevicePolicy is of a recipe of the project."""
     name = document.data["spec"]["recipe"]
     near = wording.nearest(name, {*known, *shipped})
     parts = [f"Did you mean '{near}'?"] if near and near != name else []
@@ -137,8 +141,9 @@ def no_modules(document: documents.Document, recipe: documents.Document) -> Iter
             )
 
 
+@rule("override-unused", "error")
 def unused(document: documents.Document, recipe: documents.Document, filled: Mapping[str, Any]) -> Iterator[Diagnostic]:
-    """A mapping, a wave or a frozen group sets nothing that only the device plugin uses, which a policy has once."""
+    """Mappings, waves and frozen groups set only what the driver uses."""
     of_driver = {name for path, name in recipe_schema.references(recipe.data["spec"]) if path[0] == "driver"}
     driver = filled.get("driver", {})
     payloads = {payload["image"] for payload in driver.get("payloads", ())}

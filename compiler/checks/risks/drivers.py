@@ -7,7 +7,7 @@ from compiler.changes.acceptance import Nodes, Place, Risk
 from compiler.changes.revisions import pods
 from compiler.changes.revisions.effects import DISTURBING, Effect, Work
 from compiler.checks.risks.change import Change, release
-from compiler.diagnostics import Span
+from compiler.diagnostics import Span, rule
 
 _Key = TypeVar("_Key", bound=Hashable)
 
@@ -28,6 +28,7 @@ _LOSSES: Mapping[Work | None, tuple[str, str]] = {
 """What happens to a driver, and what to do, by what its installer does."""
 
 
+@rule("large-step", "risk")
 def large_step(change: Change) -> Iterator[Risk]:
     """A change disturbs at most limits.stepPercent of a policy's nodes, or one node."""
     for policy, found in _by(change.effects, _policy, lambda effect: effect.work in DISTURBING).items():
@@ -53,6 +54,7 @@ def large_step(change: Change) -> Iterator[Risk]:
             )
 
 
+@rule("frozen-touched", "risk")
 def frozen_touched(change: Change) -> Iterator[Risk]:
     """A change leaves the drivers of frozen groups as they are."""
 
@@ -74,6 +76,7 @@ def frozen_touched(change: Change) -> Iterator[Risk]:
         )
 
 
+@rule("driver-removed", "risk")
 def driver_removed(change: Change) -> Iterator[Risk]:
     """A change takes no driver or installer from a node, and not all nodes from the inventory."""
     is_emptied = change.after is not None and not change.after.planned.inventory.nodes
@@ -97,12 +100,14 @@ def driver_removed(change: Change) -> Iterator[Risk]:
         )
 
 
+@rule("driver-downgrade", "risk")
 def driver_downgrade(change: Change) -> Iterator[Risk]:
-    """A change brings no older driver; of versions that are no releases, the order is unknown."""
+    """A change brings no older driver."""
 
     def older(effect: Effect) -> bool:
         if effect.work not in ("swaps", "may-swap") or not (effect.before and effect.after):
             return False
+        # Of versions that are no releases, the order is unknown.
         was, now = release(effect.before.version), release(effect.after.version)
         return was is not None and now is not None and now < was
 
@@ -120,8 +125,9 @@ def driver_downgrade(change: Change) -> Iterator[Risk]:
         )
 
 
+@rule("drain-unbounded", "risk")
 def drain_unbounded(change: Change) -> Iterator[Risk]:
-    """Fewer hosts drain at a time than the policy has: the Leases of rollout.maxParallel are the only bound."""
+    """Fewer hosts drain at a time than the policy has."""
     before = _pace(change.before)
     evicting = {_policy(effect) for effect in change.effects if effect.drain and effect.drain.evicts}
     for policy, leases in _pace(change.after).items():

@@ -11,7 +11,7 @@ from compiler.changes.revisions import intent, pods, privileges
 from compiler.checks import policy as policy_checks
 from compiler.checks.clusters import cluster as cluster_checks
 from compiler.checks.risks.change import Change, divisions
-from compiler.diagnostics import Diagnostic
+from compiler.diagnostics import Diagnostic, rule
 from compiler.formats import documents
 from compiler.planning import images, supported
 
@@ -35,9 +35,10 @@ _SETTINGS: Mapping[str, documents.Path] = {
 """The settings that the objects of a component follow, in a policy or in a KAECluster."""
 
 
+@rule("privilege-gained", "risk")
 def privilege_gained(change: Change) -> Iterator[Risk]:
-    """A change gives no object a privilege that its component did not have; a new cluster has nothing to compare."""
-    if change.before is None:
+    """A change gives no object a privilege that its component did not have."""
+    if change.before is None:  # A new cluster has nothing to compare.
         return
     held = _held(change)
     gained: dict[str, list[str]] = {}
@@ -80,6 +81,7 @@ def _covering(privilege: privileges.Privilege) -> set[_Key]:
     return {_key(privilege), (privilege.verb, privilege.text, False)}
 
 
+@rule("registry-changed", "risk")
 def registry_changed(change: Change) -> Iterator[Risk]:
     """Images come from the registries that they came from."""
     if change.before is None:
@@ -153,6 +155,7 @@ def _unpinned(
             )
 
 
+@rule("crd-pruned", "risk")
 def crd_pruned(change: Change) -> Iterator[Risk]:
     """A CustomResourceDefinition stays, and with it the objects of its kind."""
     for data in _pruned(change, "CustomResourceDefinition"):
@@ -167,6 +170,7 @@ def crd_pruned(change: Change) -> Iterator[Risk]:
         )
 
 
+@rule("namespace-pruned", "risk")
 def namespace_pruned(change: Change) -> Iterator[Risk]:
     """A Namespace stays, and with it all that is in it."""
     for data in _pruned(change, "Namespace"):
@@ -189,6 +193,7 @@ def _pruned(change: Change, kind: str) -> Iterator[Mapping[str, Any]]:
             yield data
 
 
+@rule("guard-off", "risk")
 def guard_off(change: Change) -> Iterator[Risk]:
     """Drivers that evict pods are confined to their own node."""
     before, after = change.before, change.after

@@ -9,6 +9,7 @@ from compiler.changes.acceptance import Place, Risk
 from compiler.changes.revisions import pods
 from compiler.changes.revisions.effects import Effect
 from compiler.checks.risks.change import Change, divisions, release
+from compiler.diagnostics import rule
 from compiler.planning import images, plan, pools
 
 _STAGED = frozenset({"version", "source", "image", "state"})
@@ -63,6 +64,7 @@ class _Rollout:
                 yield wave
 
 
+@rule("waves-skipped", "risk")
 def waves_skipped(change: Change) -> Iterator[Risk]:
     """A driver is on the nodes of a wave before it comes to those after it."""
     earlier, later = divisions(change.before), divisions(change.after)

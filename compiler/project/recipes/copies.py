@@ -136,8 +136,9 @@ def _own(item: document_files.Input) -> Known:
     return Known(name=item.path.parent.name, state=state, document=document, findings=tuple(found))
 
 
+@diagnostics.rule("recipe-behind", "warning")
 def _behind(span: diagnostics.Span, name: str, recipe: str) -> diagnostics.Diagnostic:
-    """A copy of a shipped recipe is one of the recipe that this release ships."""
+    """A copy of a shipped recipe was made of the one that kae ships now."""
     return diagnostics.Diagnostic(
         code="recipe-behind",
         span=span,
