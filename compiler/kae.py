@@ -136,8 +136,8 @@ def _recipe(kinds: tuple[Kind, ...]) -> recipes.Recipe:
             )
             for kind in kinds
         ),
-        # Operating systems and kernels that KAE 2.x supports (kunpengcompute/KAE, release notes and env-check.sh), which
-        # refuses the kernel of openEuler 22.03 without a service pack.
+        # What KAE 2.x supports (kunpengcompute/KAE, release notes and env-check.sh, which refuses the kernel of
+        # openEuler 22.03 without a service pack).
         support=recipes.Support(
             systems=("openEuler 22.03", "openEuler 24.03", "EulerOS", "TencentOS"),
             kernels=("5.4.", "5.10.", "5.15.", "6.6."),

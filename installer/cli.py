@@ -33,8 +33,7 @@ def main(arguments: list[str] | None = None) -> int:
         version.log(report.PROGRAM)
     try:
         settings = driver_config.load(options.config)
-        host = chroot.Host(options.host_root, paths.Own(settings.home))
-        host.stop = stop
+        host = chroot.Host(options.host_root, paths.Own(settings.home), stop=stop)
         _check_recipe(options.recipe, host, settings)
         return (_serve if serves else _answer)(options, host, settings)
     except errors.Failure as failure:

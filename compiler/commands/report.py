@@ -41,7 +41,8 @@ def run(arguments: argparse.Namespace) -> int:
     judged = findings.with_severities(arguments, found)
     texts = report_page.text(views, judged, package_data.report(), _changes(arguments))
     atomic.write_file(Path(arguments.target), texts)
-    size = f"{wording.counted(report_tables.count([view.builtin for view in views]), 'node')} in {wording.counted(len(views), 'cluster')}"
+    nodes = wording.counted(report_tables.count([view.builtin for view in views]), "node")
+    size = f"{nodes} in {wording.counted(len(views), 'cluster')}"
     findings.show(arguments, found, f"{wording.file_name(arguments.target)}: {size}\n")
     return findings.exit_code(arguments, found)
 

@@ -53,7 +53,7 @@ class KernelMapping(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NodeGroup(msgspec.Struct, frozen=True, kw_only=True):
-    """Nodes of a policy that a compile fixes by name: a wave changes earlier than the rest, a frozen group not at all."""
+    """Nodes of a policy that a compile fixes by name: a wave changes before the rest, a frozen group not at all."""
 
     path: documents.Path
     """The path of its declaration."""

@@ -47,7 +47,7 @@ Part = tuple[documents.Path, device_plugin_config.Inject]
 
 
 def of(policy: definitions.Policy) -> frozenset[Setting]:
-    """Return the settings of all resources of a policy; device nodes of the class uacce have names that no other has."""
+    """Return the settings of all resources of a policy; device nodes of class uacce have names that no other has."""
     plugin = policy.offered
     return frozenset(
         Setting(resource=resource.name, target=target, value=value)

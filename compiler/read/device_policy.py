@@ -28,6 +28,8 @@ def policy_of(
     plugin = _plugin(spec, filled, images) if "devicePlugin" in filled else None
     offered = tuple(resource.name for resource in plugin.resources) if plugin and plugin.enabled else ()
     driver = _driver(spec, filled, images, offered) if "driver" in filled else None
+    # The images of the release that no program takes have no name in the policy.
+    named = {*filled["images"], *(driver.images if driver else ()), *((plugin.image,) if plugin else ())}
     clusters, selector = spec.get("clusters"), parts.selector(spec.get("nodeSelector"))
     stack = recipe_reader.recipe_of(recipe)
     return definitions.Policy(
@@ -51,11 +53,11 @@ def policy_of(
         claims=frozenset(map(_claim, filled.get("claims", ()))),
         source=document,
         recipe_source=recipe,
-        written=_written(images),
+        written=_written([name for name in images if name in named]),
     )
 
 
-def _written(images: Mapping[str, Any]) -> definitions.Written:
+def _written(images: Sequence[str]) -> definitions.Written:
     return definitions.Written(
         rollout=_SPEC,
         below=("driver",),

@@ -47,11 +47,13 @@ class Host:
     `errors.Failure` when they cannot.
     """
 
-    def __init__(self, root: Path, own: paths.Own, enter: Sequence[str] | None = None) -> None:
+    def __init__(
+        self, root: Path, own: paths.Own, enter: Sequence[str] | None = None, stop: threading.Event | None = None
+    ) -> None:
         self.root = root
         self.own = own
         """The paths of the installer's recipe."""
-        self.stop = threading.Event()
+        self.stop = stop or threading.Event()
         self._finishes = False
         self._enter = ("chroot", str(root)) if enter is None else tuple(enter)
 

@@ -36,10 +36,8 @@ def released(checkout: Path) -> Path:
     done = fill(checkout, REGISTRY, *(f"{name}={digest}" for name, digest in DIGESTS.items()))
     assert done.returncode == 0, done.stderr
     for name in ("kaecluster", "kaepolicy", "recipe"):
-        with (checkout / f"schemas/{name}.json").open("w") as file:
-            subprocess.run(
-                (sys.executable, "-m", "compiler", "schema", name), cwd=checkout, stdout=file, timeout=60, check=True
-            )
+        schema = subprocess.check_output((sys.executable, "-m", "compiler", "schema", name), cwd=checkout, timeout=60)
+        (checkout / f"schemas/{name}.json").write_bytes(schema)
     return checkout
 
 

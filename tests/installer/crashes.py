@@ -129,7 +129,7 @@ class Bench:
         loaded = {name: module[0] for name, module in self.machine.loaded().items()}
         in_tree = self.case.source == "inTree"
         expected = None if in_tree else version
-        libraries = self.machine.host.path(f"{homes.LIBRARIES}/lib/libwd.so.2")
+        libraries = self.machine.host.path(f"{homes.KAE.home.files}/lib/libwd.so.2")
         return (
             set(loaded) == set(modulefiles.DRIVER)
             and set(loaded.values()) == {expected}
@@ -143,7 +143,7 @@ class Bench:
         """Return whether nothing of a driver is left but the kernel's own."""
         host = self.machine.host
         modules = [path for path in host.path("/lib/modules").glob("*/*/**/*.ko") if "/kernel/" not in str(path)]
-        libraries = [path for path in host.path(homes.LIBRARIES).rglob("*") if path.is_file()]
+        libraries = [path for path in host.path(homes.KAE.home.files).rglob("*") if path.is_file()]
         return not (modules or libraries or self.machine.entries() or host.path(homes.KAE.rule).exists())
 
     def _installer(self, version: str, **changes: Any) -> settings.Installer:

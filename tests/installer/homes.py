@@ -23,4 +23,3 @@ def own(recipe: str) -> paths.Own:
 
 
 KAE = own("kae")
-LIBRARIES = KAE.home.files

@@ -163,7 +163,7 @@ def crash(machine: Machine, job: settings.Installer) -> None:
 
 def works(machine: Machine, version: str = "2.0.1") -> bool:
     """Return whether a driver is whole and open: all devices serve everybody, and no transaction is running."""
-    library = machine.host.path(f"{homes.LIBRARIES}/lib/libwd.so.2")
+    library = machine.host.path(f"{homes.KAE.home.files}/lib/libwd.so.2")
     return (
         settings.versions(machine) == {version}
         and len(machine.loaded()) == len(settings.config().names)

@@ -10,6 +10,7 @@ import fcntl
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from installer import paths
 from installer.host import chroot
@@ -38,11 +39,12 @@ def locked(root: Path) -> Iterator[None]:
 class Host(chroot.Host):
     """The host below a folder that `machines.Machine` has filled, in this process or in another one."""
 
-    def __init__(self, root: Path, own: paths.Own = homes.KAE, *, chroot: bool = False, inside: bool = False) -> None:
-        """With `inside`, programs run in this process, save those that are planned to take their time."""
-        self._inside = inside
+    def __init__(self, root: Path, own: paths.Own = homes.KAE, **options: Any) -> None:
+        """With `inside`, programs run in this process, save slow ones; with `chroot`, they are those of the root."""
+        self._inside = options.get("inside", False)
         folders = ":".join(str(root / folder) for folder in ("usr/sbin", "usr/bin", "fake/bin"))
-        super().__init__(root, own, None if chroot else ("env", f"FAKE_ROOT={root}", f"PATH={folders}"))
+        enter = None if options.get("chroot") else ("env", f"FAKE_ROOT={root}", f"PATH={folders}")
+        super().__init__(root, own, enter, options.get("stop"))
 
     def run(self, *command: str, timeout_s: float = 120, finish: bool = False) -> str:
         """Run a program of the host, fake or real, and return its output."""

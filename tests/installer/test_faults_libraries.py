@@ -18,7 +18,7 @@ MINE = "lib/libmine.so.1"
 
 
 def at(machine: Machine, name: str = "") -> Path:
-    return machine.host.path(f"{homes.LIBRARIES}/{name}".rstrip("/"))
+    return machine.host.path(f"{homes.KAE.home.files}/{name}".rstrip("/"))
 
 
 def as_an_earlier_release(machine: Machine) -> None:

@@ -164,7 +164,7 @@ def test_a_module_file_that_somebody_exchanged_is_replaced_from_the_store(machin
 
 @pytest.mark.parametrize("damage", ["changed", "missing"])
 def test_a_changed_library_is_replaced_beside_the_users_of_devices(damage: str, machine: Machine, crew: Crew) -> None:
-    place = machine.host.path(f"{homes.LIBRARIES}/lib/libwd.so.2")
+    place = machine.host.path(f"{homes.KAE.home.files}/lib/libwd.so.2")
     if damage == "changed":
         place.write_text("another\n")
     else:

@@ -106,7 +106,7 @@ def test_a_failed_host_keeps_its_turn_when_a_later_try_ends_early(
     elif again == "a user who stays":
         machine.hold(4711, "hisi_hpre-0", comm="nginx")
     else:
-        machine.host.write(f"{homes.LIBRARIES}/strange", "")
+        machine.host.write(f"{homes.KAE.home.files}/strange", "")
     for _ in range(4):
         boot.now_s += 7300
         failed.settle()

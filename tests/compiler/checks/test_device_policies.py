@@ -23,7 +23,6 @@ DRIVER: dict[str, Any] = {
 }
 OFFERING = {"resources": [{"name": "x.com/a", "class": "token", "count": 1}]}
 MAPPED: dict[str, Any] = {"kernelMappings": [{"name": "el8", "regexp": "el8"}]}
-COLO: dict[str, Any] = {"name": "colo", "nodes": ["t-17"]}
 
 
 def lab(recipe: dict[str, Any] | None = None, **spec: Any) -> definitions.Policy:
@@ -82,7 +81,8 @@ def test_an_image_of_a_wave_or_a_frozen_group_is_told_there(group: str) -> None:
     ],
 )
 def test_a_frozen_group_names_a_version_of_every_image_of_its_driver(frozen: dict[str, Any], count: int) -> None:
-    policy = lab({"driver": {**DRIVER, "version": "installer"}}, rollout={"frozen": [COLO | frozen]}, **MAPPED)
+    group = {"name": "colo", "nodes": ["t-17"], **frozen}
+    policy = lab({"driver": {**DRIVER, "version": "installer"}}, rollout={"frozen": [group]}, **MAPPED)
 
     assert builders.codes(findings(policy)).count("frozen-unpinned") == count
 

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import pytest
 
 from compiler import kae
+from compiler.fleet import definitions
 from compiler.planning import deciding_labels
 from tests import builders
 
@@ -40,8 +41,8 @@ def planned(ignored: Sequence[str] = ()) -> object:
     return [(item.names, item.policy, item.pool and item.pool.name, item.driver, item.resources) for item in decisions]
 
 
-def deciding(cluster: str = "east") -> set[str]:
-    return {label.key for label in deciding_labels.of_cluster([POLICY], [kae.RECIPE], cluster)}
+def deciding(cluster: str = "east", policies: Sequence[definitions.Policy] = (POLICY,)) -> set[str]:
+    return {label.key for label in deciding_labels.of_cluster(policies, [kae.RECIPE], cluster)}
 
 
 @pytest.mark.parametrize("key", sorted(LABELS.keys() - deciding()))
@@ -59,7 +60,7 @@ def test_each_label_of_a_selector_decides_with_its_place() -> None:
 def test_devices_and_opt_outs_decide_under_every_policy() -> None:
     for key in ("openfuyao.com/kae.hpre.present", "openfuyao.com/kae.hpre.vf", "openfuyao.com/kae.deploy.driver"):
         assert planned([key]) != planned()
-        assert key in {label.key for label in deciding_labels.of_cluster([], [kae.RECIPE], "east")}
+        assert key in deciding(policies=[])
 
 
 def test_a_group_decides_in_its_clusters_only() -> None:
@@ -69,15 +70,9 @@ def test_a_group_decides_in_its_clusters_only() -> None:
 def test_what_the_recipes_of_a_cluster_look_at_decides_there() -> None:
     onload = builders.recipe(match={"pci": [{"kind": "sfc", "vendor": "1924", "classes": ["0200"]}]})
     labelled = builders.recipe("fpga", match={"labels": {"vendor.io/fpga": ["yes"]}})
-    policies = [
-        builders.device_policy("desk", onload, clusters=["east"]),
-        builders.device_policy("lab", labelled),
-    ]
+    policies = [builders.device_policy("desk", onload, clusters=["east"]), builders.device_policy("lab", labelled)]
 
-    here, elsewhere = (
-        {label.key for label in deciding_labels.of_cluster(policies, [kae.RECIPE], cluster)} - deciding()
-        for cluster in ("east", "west")
-    )
+    here, elsewhere = (deciding(cluster, policies) - deciding() for cluster in ("east", "west"))
 
     assert elsewhere == {
         "vendor.io/fpga",

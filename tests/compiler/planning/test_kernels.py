@@ -1,30 +1,26 @@
 """Kernels' versions, what images are called after, and what patterns of mappings take."""
 
-from collections.abc import Mapping
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from compiler.fleet import definitions
 from compiler.planning import kernels
-from compiler.read import parts
 from tests import builders, effort
 
 SP4 = "5.10.0-216.0.0.115.oe2203sp4.aarch64"
 
 
 def regexp(pattern: str, name: str = "a") -> definitions.KernelMapping:
-    return mapping({"name": name, "regexp": pattern})
+    return mapping(name=name, regexp=pattern)
 
 
 def literal(version: str, name: str = "a") -> definitions.KernelMapping:
-    return mapping({"name": name, "literal": version})
+    return mapping(name=name, literal=version)
 
 
-def mapping(data: Mapping[str, str]) -> definitions.KernelMapping:
-    (found,) = parts.mappings([data], (), lambda _: definitions.Overrides())
-    return found
+def mapping(**data: str) -> definitions.KernelMapping:
+    return builders.policy(driver={"kernelMappings": [data]}).mappings[0]
 
 
 @pytest.mark.parametrize(

@@ -88,10 +88,9 @@ def test_a_group_is_paired_with_every_mapping_and_every_mapping_stands_alone_too
         },
     )
 
-    told = sorted(
-        (variant.driver.parts["version"], variant.driver.state, variant.counting.place("version")[1][2:-1])
-        for variant in results
-    )
+    drivers = [(one.driver.parts["version"], one.driver.state) for one in results]
+    paths = [one.counting.place("version")[1][2:-1] for one in results]
+    told = sorted((*driver, path) for driver, path in zip(drivers, paths, strict=True))
     frozen, wave = ("rollout", "frozen", 0), ("rollout", "waves", 0)
     assert told == [
         ("2.2.0", "Absent", ()),

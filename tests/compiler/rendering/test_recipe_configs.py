@@ -105,13 +105,14 @@ def test_the_installer_of_a_recipe_gets_its_modules_files_and_resources(tmp_path
 
 
 def test_modules_that_a_policy_does_not_load_have_no_parameters_and_no_rules() -> None:
-    driver = {"network": {"force": True}, "installPolicy": "Always"}
+    source = {"packages": {"names": ["onload"], "gpgCheck": False}}
+    driver = {"network": {"force": True}, "installPolicy": "Always", "source": source}
     spec = {**DESK, "kernelMappings": [{"name": "el", "literal": KERNEL}], "driver": driver}
 
     settings = config(daemon_set("driver", ONLOAD, spec))
 
     assert settings["modules"] == [{"name": "onload", "parameters": {"number": 3}}]
-    assert (settings["networkForce"], settings["installPolicy"]) == (True, "Always")
+    assert (settings["networkForce"], settings["installPolicy"], settings["source"]) == (True, "Always", source)
 
 
 def test_init_containers_copy_each_path_of_a_payload_out_of_the_kernels_image() -> None:
