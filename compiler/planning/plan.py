@@ -99,10 +99,6 @@ class Plan:
         """The decisions under all recipes."""
         return tuple(decision for one in self.recipes for decision in one.decisions)
 
-    def of_recipe(self, name: str) -> RecipePlan | None:
-        """Return the plan of a recipe; None where the cluster has none of it."""
-        return next((one for one in self.recipes if one.recipe.name == name), None)
-
 
 def of_cluster(
     cluster: definitions.Cluster,
@@ -121,6 +117,12 @@ def of_cluster(
         inventory=inventory,
         recipes=tuple(_of_recipe(one, cluster, policies, inventory) for one in ranked),
     )
+
+
+def of_recipe(planned: Plan, recipe: recipes.Recipe) -> RecipePlan:
+    """Return the plan of a recipe; one without policies where the cluster has none of it."""
+    found = (one for one in planned.recipes if one.recipe.name == recipe.name)
+    return next(found, None) or _of_recipe(recipe, planned.cluster, (), planned.inventory)
 
 
 def _of_recipe(

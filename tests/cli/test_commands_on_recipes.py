@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests import builders, in_process, project
-from tests.cli import fleet
+from tests import builders, in_process, project, revisions
+from tests.cli import diffs, fleet
 from tests.cli.answers import answered, refused, told
 
 KERNEL = "5.14.0-427.el9_4.x86_64"
@@ -153,6 +153,32 @@ def test_a_recipe_that_no_policy_is_of_is_not_known(command: tuple[str, ...], fo
     said = refused(3, folder, *command, "--recipe", "onlaod")
 
     assert said.startswith("kae: there is no recipe 'onlaod'.\nhint: Did you mean 'onload'? Recipes are kae and ")
+
+
+def test_a_compile_asks_where_a_node_leaves_a_frozen_group_of_a_recipe(folder: Path) -> None:
+    told(folder, "compile")
+    diffs.edit(folder, ("matchLabels: {desk: trading}", "matchLabels: {desk: sales}"), file="policies/desk.yaml")
+
+    text = refused(1, folder, "compile", "--accept", "removes-drivers", "--accept", "removes-device-plugins")
+
+    assert "error[thaws-nodes]: 1 node (t-2) of cluster 'east' leaves the frozen group 'colo' of policy 'desk'." in text
+
+
+def test_nobody_is_asked_of_a_frozen_group_of_a_recipe_where_only_others_change(folder: Path) -> None:
+    told(folder, "compile")
+    diffs.edit(folder, ('version: "9-', 'version: "10-'), file="policies/desk.yaml")
+
+    told(folder, "compile")
+
+
+def test_a_diff_tells_what_the_nodes_of_the_last_policy_of_a_recipe_lose(folder: Path) -> None:
+    revisions.commit(folder)
+    (folder / "policies/desk.yaml").unlink()
+
+    text = diffs.shown(folder)
+
+    assert "without an installer in cluster east" in text
+    assert "driver-removed" in text
 
 
 def test_a_preflight_lists_the_payloads_of_recipes(folder: Path) -> None:

@@ -179,7 +179,7 @@ def test_the_made_up_source_of_contributing_fills_a_folder_of_the_store(tmp_path
     machine.add_image(image, "2.0.1")
     (machine.root / "srv").mkdir()
     (image / "opt/lib/modules").rename(machine.root / "srv/kae")
-    (source,) = pages.blocks(ROOT / "CONTRIBUTING.md", "python")
+    (source,) = (block for block in pages.blocks(ROOT / "CONTRIBUTING.md", "python") if "class Local:" in block)
     written = runpy.run_path(str(project.write(tmp_path, {"local.py": source}) / "local.py"))
     context = sources.Context(host=machine.host, image=image, settings=settings.config(), kernel=machine.kernel)
     made: sources.Source = written["Local"](context)

@@ -31,7 +31,8 @@ class DaemonSet:
     """A DaemonSet of the driver or of the device plugin, with everything that decides where its pods run."""
 
     workload: index_file.Workload
-    image: str
+    images: frozenset[str]
+    """The images of its program, and of the files that this takes."""
     terms: tuple[selectors.Term, ...]
     tolerations: tuple[pods.Toleration, ...]
     cleans_up: bool
@@ -189,7 +190,7 @@ def _daemon_set(workload: index_file.Workload, data: Object) -> DaemonSet:
     affinity = pod["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
     return DaemonSet(
         workload=workload,
-        image=pod["containers"][0]["image"],
+        images=frozenset(one["image"] for one in (pod["containers"][0], *pod.get("initContainers", ()))),
         terms=tuple(_term(term["matchExpressions"]) for term in affinity["nodeSelectorTerms"]),
         tolerations=msgspec.convert(pod.get("tolerations", ()), tuple[pods.Toleration, ...]),
         cleans_up=config.get("enabledCleanup") is True,

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from compiler.changes.output import deployed, placement, pool_rules
+from compiler.changes.output import deployed, placement
 from compiler.inventory import snapshot
 from compiler.output import index_file
 from compiler.output.index_file import Owner
@@ -105,26 +105,27 @@ def losses(before: deployed.Deployed, after: deployed.Deployed, planned: plan.Pl
 def thaws(before: deployed.Deployed, after: deployed.Deployed, planned: plan.Plan) -> Iterator[Thaw]:
     """Yield the nodes that leave a frozen group with the version of their driver, unless its entry was edited."""
     policies = {division.policy.name for division in planned.divisions}
-    images = _images(planned)
+    drivers = {one.recipe.name: _drivers(one) for one in planned.recipes}
     known = {node.name: node for node in planned.inventory.nodes}
     now = after.index.frozen or ()
     # An index without the record was written before there was one: the entries count as unedited.
     for (policy, group), entries in _entries(now if before.index.frozen is None else before.index.frozen).items():
         owner = _owner(before, policy)
-        rules = before.pool_rules(owner)
+        rules = before.pool_rules(owner) if owner else None
         heirs = {item.policy for item in now if item.group == group and {item.entry} == entries}
-        if rules is None or (policy in policies and policy not in heirs):
+        if owner is None or rules is None or (policy in policies and policy not in heirs):
             continue
-        members = rules.members(policy, group)
+        members = rules.members(owner, group)
         daemon_sets = before.daemon_sets("driver", owner)
         present = (known[name] for name in members if name in known)
         served = placement.served(daemon_sets, rules, placement.alike(present, daemon_sets))
         listed = frozenset(name for heir in heirs for name in _listed(after, heir, group))
         for name in sorted(members):
-            image = images.get(name)
-            is_kept = name in listed and (name not in known or image is not None)
-            is_lost = name in served and _moves(served[name].image, image) if name in known else True
+            pool = drivers.get(owner.recipe, {}).get(name)
+            is_kept = name in listed and (name not in known or pool is not None)
+            is_lost = name in served and _moves(served[name], pool) if name in known else True
             if is_lost and not is_kept:
+                image = pool.image if pool else None
                 yield Thaw(policy=policy, group=group, node=name, known=name in known, image=image)
 
 
@@ -134,10 +135,10 @@ def wave_losses(
     """Yield policy, wave and nodes where nodes leave a wave because the inventory does not have them any more."""
     known = {node.name for node in planned.inventory.nodes}
     for division in planned.divisions:
-        policy, rules = division.policy.name, _pool_rules(before, division.policy.name)
-        for group in division.groups if rules else ():
-            if group.sort == "wave" and rules is not None:
-                gone = rules.members(policy, group.name) - _listed(after, policy, group.name) - known
+        policy = division.policy.name
+        for group in division.groups:
+            if group.sort == "wave":
+                gone = _listed(before, policy, group.name) - _listed(after, policy, group.name) - known
                 if gone:
                     yield policy, group.name, tuple(sorted(gone))
 
@@ -164,14 +165,16 @@ def _entries(recorded: Iterable[index_file.Frozen]) -> dict[tuple[str, str], set
 
 
 def _listed(output: deployed.Deployed, policy: str, group: str) -> frozenset[str]:
-    rules = _pool_rules(output, policy)
-    return rules.members(policy, group) if rules else frozenset()
+    """Return the nodes of a group, by the rule of its policy's pools."""
+    owner = _owner(output, policy)
+    rules = output.pool_rules(owner) if owner else None
+    return rules.members(owner, group) if owner and rules else frozenset()
 
 
-def _images(planned: plan.Plan) -> dict[str, str]:
-    """Return the image of the driver that each node keeps or gets."""
+def _drivers(planned: plan.RecipePlan) -> dict[str, pools.Pool]:
+    """Return the pool whose driver each node keeps or gets."""
     return {
-        name: decision.driver.image
+        name: decision.pool
         for decision in planned.decisions
         if decision.driver.image is not None and decision.pool is not None
         if decision.pool.driver.state == "Present"
@@ -210,13 +213,13 @@ def _paths(output: deployed.Deployed) -> Iterable[str]:
     return output.index.files if output.index.complete else output.objects
 
 
-def _moves(before: str, after: str | None) -> bool:
+def _moves(before: deployed.DaemonSet, pool: pools.Pool | None) -> bool:
     """Return whether a driver changes its version: a mirror or another registry changes none."""
-    return after is None or _version(before) != _version(after)
+    return pool is None or _versions(before.images) != _versions(image for _, image in pool.images)
 
 
-def _version(image: str) -> str:
-    return images.unqualified(image).partition(":")[2]
+def _versions(used: Iterable[str]) -> frozenset[str]:
+    return frozenset(images.unqualified(image).partition(":")[2] for image in used)
 
 
 def _serving(planned: plan.RecipePlan, component: Component) -> dict[str, str]:
@@ -261,12 +264,6 @@ def _served(
     return placement.served(daemon_sets, rules, placement.alike(nodes, daemon_sets))
 
 
-def _pool_rules(output: deployed.Deployed, policy: str) -> pool_rules.PoolRules | None:
-    return output.pool_rules(_owner(output, policy))
-
-
-def _owner(output: deployed.Deployed, policy: str) -> Owner:
-    """Return a policy with the recipe of its drivers."""
-    return next(
-        (owner for owner in output.owners("driver", absent=True) if owner.policy == policy), Owner("kae", policy)
-    )
+def _owner(output: deployed.Deployed, policy: str) -> Owner | None:
+    """Return a policy with the recipe of its drivers; None where it has none."""
+    return next((owner for owner in output.owners("driver", absent=True) if owner.policy == policy), None)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from compiler.inventory import snapshot
+from compiler.output.index_file import Owner
 from compiler.planning import kernels
 
 
@@ -56,12 +57,12 @@ class PoolRules:
         for own in named.values():
             yield self.labels(own[0]), own
 
-    def members(self, policy: str, group: str) -> frozenset[str]:
+    def members(self, owner: Owner, group: str) -> frozenset[str]:
         """Return the names of the nodes that the rule of a group lists."""
         return frozenset(
             name
             for rule in self._rules
-            if rule.variables.get(f"kae.{policy}.group") == group
+            if rule.variables.get(f"{owner.recipe}.{owner.policy}.group") == group
             for condition in rule.conditions
             if condition.feature == "system.name"
             for name in condition.values

@@ -184,8 +184,7 @@ def _of_recipe(
 
 
 def _decisions(side: pods.Side | None, recipe: recipes.Recipe) -> Sequence[plan.Decision]:
-    own = side.planned.of_recipe(recipe.name) if side else None
-    return own.decisions if own else ()
+    return plan.of_recipe(side.planned, recipe).decisions if side else ()
 
 
 def _shared(

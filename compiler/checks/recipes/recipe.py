@@ -39,7 +39,8 @@ def findings(source: documents.Document, schema: phrases.Schema, complete: fleet
     yield from resources.classes(source)
     # What a recipe is filled with is known of its policies alone where these have to give a value.
     stated = source.data["spec"].get("parameters", {})
-    is_filled = all("default" in stated["properties"].get(name, {}) for name in stated.get("required", ()))
+    properties = stated.get("properties", {})
+    is_filled = all("default" in properties.get(name, {}) for name in stated.get("required", ()))
     if not faults and is_filled:
         filled = fleet.filled(source, {}, complete)
         yield from exclusive(source)

@@ -51,15 +51,21 @@ def test_a_group_lists_its_nodes_and_gives_them_its_pool() -> None:
         rule("rule.matched", "kae.tls.group", "DoesNotExist", labels={POOL: "rest"}),
     )
 
-    assert own.members("tls", "sick") == {"kp-1", "kp-2"}
-    assert own.members("tls", "well") == own.members("web", "sick") == set()
+    tls, web = index_file.Owner("kae", "tls"), index_file.Owner("kae", "web")
+    assert own.members(tls, "sick") == {"kp-1", "kp-2"}
+    assert own.members(tls, "well") == own.members(web, "sick") == set()
     assert [own.labels(builders.node(name)) for name in ("kp-2", "kp-3")] == [{POOL: "sick"}, {POOL: "rest"}]
 
 
 def daemon_set(name: str, *terms: selectors.Term, tolerations: Sequence[pods.Toleration] = ()) -> deployed.DaemonSet:
     workload = index_file.Workload(file=f"driver/daemonset-{name}.yaml", component="driver", policy="tls", pool=name)
     return deployed.DaemonSet(
-        workload=workload, image="a:1", terms=terms, tolerations=tuple(tolerations), cleans_up=False, kinds=frozenset()
+        workload=workload,
+        images=frozenset(),
+        terms=terms,
+        tolerations=tuple(tolerations),
+        cleans_up=False,
+        kinds=frozenset(),
     )
 
 

@@ -114,6 +114,12 @@ def test_a_schema_outside_of_the_subset_is_refused(schema: dict[str, Any], messa
     assert ("parameter-schema", message) in messages(with_parameter(schema))
 
 
+def test_a_required_parameter_is_one_of_the_recipe_also_where_it_has_none() -> None:
+    spec = {**RECIPE, "parameters": {"required": ["it"]}}
+
+    assert ("parameter-schema", "'it' is not a parameter of the recipe.") in messages(spec)
+
+
 def test_a_default_of_a_module_fits_a_line_of_modprobe() -> None:
     spec = copy.deepcopy(RECIPE)
     parameters = {"mode": {"type": "string", "default": 'a" options'}}
