@@ -133,6 +133,10 @@ merges: $(READY) ## Join pairs of changes of a fleet by git, and compile what co
 pairs: $(READY) ## Compare what kae diff claims of random pairs of commits with their outputs (COUNT=300 SEED=0)
 	$(BIN)/python -m tests.property.revision_pairs --count $(or $(COUNT),300) --seed $(SEED)
 
+.PHONY: compare
+compare: $(READY) ## Compare what another checkout makes of random fleets (BEFORE=CHECKOUT ALLOW=SORT COUNT=500 SEED=0)
+	$(BIN)/python -m tests.property.compare $(BEFORE) . --count $(or $(COUNT),500) --seed $(SEED) $(if $(ALLOW),--allow '$(ALLOW)')
+
 .PHONY: divided
 divided: $(READY) ## Compile random fleets by one process, by several and by shards, and compare (COUNT=50 SEED=0)
 	$(BIN)/python -m tests.property.divided --count $(or $(COUNT),50) --seed $(SEED)

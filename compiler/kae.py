@@ -10,10 +10,11 @@ from typing import Any
 
 import msgspec
 
-from compiler import keywords, recipes, release
+from compiler import keywords, names, recipes, release
 from runtime import driver_config, shapes
 
-NAME = "kae"
+NAME = names.RECIPE
+TITLE = "Kunpeng Accelerator Engine"
 VENDOR = "19e5"
 """PCI vendor id of Huawei; in YAML it needs quotes, as the bare word is the number 1900000."""
 QUEUES = recipes.Queues(number=1024, kept=256, parameter="pf_q_num")

@@ -47,9 +47,12 @@ PROJECT_FILE = "kae.yaml"
 EDITED_SCHEMAS = ("devicepolicy", "kaecluster", "kaepolicy", "kaeproject", "recipe")
 """The schemas of the files that people write, for their editors."""
 
-DRIVER = "kae-driver"
-DEVICE_PLUGIN = "kae-device-plugin"
-"""The names of the programs: the app label of their pods, and the stems of the names of DaemonSets and Leases."""
+RECIPE = "kae"
+"""The name of the recipe that is part of the compiler: its labels, objects and resources begin with it."""
+
+DRIVER = f"{RECIPE}-driver"
+DEVICE_PLUGIN = f"{RECIPE}-device-plugin"
+"""The names of its programs: the app label of their pods, and the stems of the names of DaemonSets and Leases."""
 
 WATCHER = "kae-watcher"
 SMOKE = "kae-smoke"

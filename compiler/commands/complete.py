@@ -134,6 +134,10 @@ def _known_recipes(_: Mapping[str, str]) -> Iterable[str]:
     return (each.name for each in copies.known(_settings()))
 
 
+def _shown_recipes(values: Mapping[str, str]) -> Iterable[str]:
+    return sorted({*(recipe.name for recipe in reader.BUILTIN), *_known_recipes(values)})
+
+
 def _schemas(_: Mapping[str, str]) -> Iterable[str]:
     from compiler.model import json_schemas  # noqa: PLC0415 - needed here only
 
@@ -160,6 +164,7 @@ _KNOWN: Mapping[str, Callable[[Mapping[str, str]], Iterable[str]]] = {
     "recipe": _known_recipes,
     "recipes": _recipes,
     "revision": _revisions,
+    "shown": _shown_recipes,
     "to": _revisions,
     "topic": lambda _: cli.parser().commands(),
     "wave": _parts("wave"),

@@ -3,13 +3,17 @@
 import argparse
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 from compiler import cli, diagnostics, errors, wording
 from compiler.cli import findings, options, parsing
 from compiler.project import atomic, package_data, project_file
 from compiler.project.recipes import copies, trial
+from compiler.read import fleet as reader
+from compiler.read import kae_policy
+from compiler.rendering import layout
 from compiler.views import recipe as view
 
 _ELSEWHERE = {
@@ -41,9 +45,9 @@ def declare(command: parsing.Parser) -> None:
 
     text = "show a recipe: its nodes, parameters, images, modules, resources, and what its pods may do"
     verb = parsing.added(verbs, "show", text)
-    verb.examples("kae recipe show onload", "kae recipe show onload -o yaml")
+    verb.examples("kae recipe show onload", "kae recipe show kae -o yaml")
     verb.set_defaults(verb=_show)
-    verb.add_argument("recipe", metavar="NAME", help="a recipe of the project, or one that kae ships")
+    verb.add_argument("shown", metavar="NAME", help="a recipe of the project, one that kae ships, or kae itself")
     options.verdict(verb)
 
     text = "copy a recipe that kae ships into recipes/, with an example of a policy; overwrite nothing"
@@ -78,17 +82,32 @@ def _list(arguments: argparse.Namespace) -> int:
 
 
 def _show(arguments: argparse.Namespace) -> int:
-    """Print what a recipe of the project, or else a shipped one, says and may do."""
+    """Print what KAE's recipe, one of the project, or else a shipped one, says and may do."""
     settings = project_file.of(arguments)
-    chosen = _named(copies.known(settings), arguments.recipe)
+    for builtin in reader.BUILTIN:
+        if builtin.name == arguments.shown:
+            _print(arguments, (), builtin.name, kae_policy.recipe_spec(), trial.of_builtin(builtin, settings))
+            return cli.FINE
+    chosen = _named(copies.known(settings), arguments.shown, *(builtin.name for builtin in reader.BUILTIN))
     recipe, found = copies.judged(chosen, settings)
     told = diagnostics.merged([*chosen.findings, *found])
     if recipe is None:
         findings.show(arguments, told)
     else:
         objects = [each for tried in trial.every(recipe, settings)[:1] for each in tried.objects]
-        findings.show(arguments, told, view.text(recipe.data, objects), **view.data(recipe.data, objects))
+        _print(arguments, told, recipe.data["metadata"]["name"], recipe.data["spec"], objects)
     return findings.exit_code(arguments, told)
+
+
+def _print(
+    arguments: argparse.Namespace,
+    told: diagnostics.Findings,
+    name: str,
+    spec: Mapping[str, Any],
+    objects: Iterable[layout.Object],
+) -> None:
+    objects = tuple(objects)
+    findings.show(arguments, told, view.text(name, spec, objects), **view.data(name, spec, objects))
 
 
 def _check(arguments: argparse.Namespace) -> int:
@@ -112,11 +131,12 @@ def _check(arguments: argparse.Namespace) -> int:
     return findings.exit_code(arguments, told)
 
 
-def _named(known: Iterable[copies.Known], name: str) -> copies.Known:
-    """Return the recipe of this name. Raises WorldError where none has it."""
+def _named(known: Iterable[copies.Known], name: str, *others: str) -> copies.Known:
+    """Return the recipe of this name. Raises WorldError where none has it; it names `others`, too."""
     by_name = {each.name: each for each in known}
     if name not in by_name:
-        hint = f"{wording.did_you_mean(name, by_name)} Known are {wording.listed(by_name)}.".lstrip()
+        names = sorted({*by_name, *others})
+        hint = f"{wording.did_you_mean(name, names)} Known are {wording.listed(names)}.".lstrip()
         raise errors.WorldError(f"there is no recipe '{wording.escaped(name)}'.", hint=hint)
     return by_name[name]
 

@@ -58,7 +58,7 @@ class Workload:
     """None for a device plugin, which serves all pools of its policy."""
     state: State | None = None
     """The state of the driver; None for a device plugin."""
-    recipe: str = "kae"
+    recipe: str = names.RECIPE
     """Written only where it is another one, as it is younger than the version."""
 
     @property
@@ -110,7 +110,7 @@ def program(path: str) -> tuple[str, Component] | None:
     The objects of a recipe but for KAE are in a folder of its name, and their names begin with it.
     """
     found = _DAEMON_SET.match(path)
-    return (found[1] or "kae", "driver" if found[2] == "driver" else "device-plugin") if found else None
+    return (found[1] or names.RECIPE, "driver" if found[2] == "driver" else "device-plugin") if found else None
 
 
 def is_daemon_set(path: str) -> bool:
@@ -158,7 +158,7 @@ def text(index: Index) -> str:
 
 def _fields(workload: Workload) -> dict[str, Any]:
     fields = asdict(workload)
-    return fields if workload.recipe != "kae" else {name: fields[name] for name in fields.keys() - {"recipe"}}
+    return fields if workload.recipe != names.RECIPE else {name: fields[name] for name in fields.keys() - {"recipe"}}
 
 
 def sides(content: bytes) -> tuple[bytes, ...]:

@@ -49,7 +49,7 @@ def default_cluster(name: str, complete: Complete) -> definitions.Cluster:
     return definitions.Cluster(name=snapshot.ClusterName(name), spec=_default_spec(complete), source=None)
 
 
-@functools.cache
+@functools.lru_cache(maxsize=1)
 def _default_spec(complete: Complete) -> clusters.Spec:
     return msgspec.convert(complete("KAECluster", {"spec": {}})["spec"], clusters.Spec)
 

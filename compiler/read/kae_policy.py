@@ -1,10 +1,11 @@
-"""The reader of KAEPolicies: their fields in the terms of KAE's recipe."""
+"""The reader of KAEPolicies: their fields in the terms of KAE's recipe, and that recipe in the fields of a Recipe."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 
-from compiler import kae
+from compiler import kae, recipes
 from compiler.fleet import definitions, selectors
 from compiler.formats import documents
 from compiler.read import parts
@@ -51,6 +52,38 @@ def policy_of(document: documents.Document, data: parts.Data) -> definitions.Pol
         source=document,
         written=WRITTEN,
     )
+
+
+def recipe_spec() -> dict[str, Any]:
+    """Return KAE's recipe in the fields of a Recipe; `supports` alone is a field that only KAE has."""
+    recipe, supported = kae.RECIPE, kae.RECIPE.support
+    pci = [
+        {"kind": kind.name, "vendor": kind.vendor, "devices": [*kind.devices], "virtual": [*kind.virtual]}
+        for kind in recipe.kinds
+    ]
+    offered = [
+        {"name": name, "class": sort, "kind": kind.name}
+        for kind in kae.KINDS
+        for name, sort in ((kind.resource, "uacce"), (kind.vfio_resource, "vfio"))
+    ]
+    return {
+        "title": kae.TITLE,
+        "match": {"pci": pci},
+        **({} if supported is None else {"supports": msgspec.to_builtins(supported)}),
+        "images": {name: dict(kae.program(name)) for name in (kae.INSTALLER, kae.PLUGIN)},
+        "driver": {
+            "image": kae.INSTALLER,
+            "modules": list(map(_module, kae.MODULES)),
+            "files": [shapes.stated(files) for files in kae.FILES],
+        },
+        "devicePlugin": {"image": kae.PLUGIN, "resources": offered},
+    }
+
+
+def _module(module: recipes.Module) -> dict[str, Any]:
+    # Modules have parameters in common; YAML would print equal objects as an alias.
+    own = {name: dict(schema) for name, schema in module.parameters.items()}
+    return {"name": module.name, **({"parameters": own} if own else {})}
 
 
 def _overrides(data: parts.Data) -> definitions.Overrides:

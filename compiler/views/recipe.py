@@ -4,24 +4,23 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from compiler import release, wording
+from compiler.changes import recipe_privileges
 from compiler.formats import canonical
 from compiler.planning import images
 from compiler.read import recipe as recipe_reader
 from compiler.rendering import layout
 
 
-def data(recipe: Mapping[str, Any], objects: Iterable[layout.Object]) -> dict[str, Any]:
-    """Return what a recipe says, and the privileges of the objects that it makes, for programs."""
-    allowed = [str(privilege) for privilege in layout.privileges(objects)]
-    return {"name": recipe["metadata"]["name"], **recipe["spec"], "privileges": allowed}
+def data(name: str, spec: Mapping[str, Any], objects: Iterable[layout.Object]) -> dict[str, Any]:
+    """Return what a recipe says in the fields of its spec, and the privileges of its programs, for programs."""
+    return {"name": name, **spec, "privileges": list(map(str, _privileges(objects)))}
 
 
-def text(recipe: Mapping[str, Any], objects: Iterable[layout.Object]) -> str:
+def text(name: str, spec: Mapping[str, Any], objects: Iterable[layout.Object]) -> str:
     """Return the answer for people."""
-    spec, name = recipe["spec"], recipe["metadata"]["name"]
-    allowed = [(privilege.program, privilege.text) for privilege in layout.privileges(objects)]
+    allowed = [(privilege.program, privilege.text) for privilege in _privileges(objects)]
     parts = [
-        [f"{name}: {spec['title']}", f"nodes: {_match(spec['match'])}"],
+        [f"{name}: {spec['title']}", f"nodes: {_match(spec['match'])}", *_supported(spec)],
         _table(("PARAMETER", "TYPE", "DEFAULT", "MEANING"), _parameters(spec)),
         [f"at most one is true: {wording.listed(names)}" for names in spec.get("exclusive", ())],
         _table(("IMAGE", "REFERENCE"), _images(spec)),
@@ -30,6 +29,11 @@ def text(recipe: Mapping[str, Any], objects: Iterable[layout.Object]) -> str:
         _table(("PROGRAM", "PRIVILEGE"), allowed),
     ]
     return "\n\n".join("\n".join(part) for part in parts if part) + "\n"
+
+
+def _privileges(objects: Iterable[layout.Object]) -> tuple[recipe_privileges.Privilege, ...]:
+    every = tuple(objects)
+    return recipe_privileges.of([item.data for item in every if item.workload], [item.data for item in every])
 
 
 def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> list[str]:
@@ -45,6 +49,14 @@ def _match(match: Mapping[str, Any]) -> str:
     if "labels" in match:
         return f"with {wording.listed(_label(key, values) for key, values in sorted(match['labels'].items()))}"
     return "every one that a policy selects"
+
+
+def _supported(spec: Mapping[str, Any]) -> Iterator[str]:
+    if "supports" in spec:
+        supported = spec["supports"]
+        kernels = wording.listed(version.rstrip(".") for version in supported["kernels"])
+        yield f"systems: {wording.listed(supported['systems'])}"
+        yield f"kernels: {kernels}, but not those of {supported['refused'].rstrip('.')}"
 
 
 def _label(key: str, values: Iterable[str]) -> str:

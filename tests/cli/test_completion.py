@@ -54,6 +54,8 @@ def offered(folder: Path, line: str) -> list[str]:
         ("kae rule policy-ov", ["policy-overlap"]),
         ("kae recipe ", ["list", "show", "add", "check"]),
         ("kae recipe show on", ["onload"]),
+        ("kae recipe show k", ["kae"]),
+        ("kae recipe add k", []),
         ("kae schema kaep", ["kaepolicy", "kaeproject"]),
         ("kae --color al", ["always"]),
         ("kae -C policies plan --cluster ", ["east", "west"]),

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import jsonschema
 import pytest
+from syrupy.assertion import SnapshotAssertion
 
 from compiler.formats import decode
 from compiler.project import package_data
@@ -230,6 +231,19 @@ def test_what_a_recipe_shows_is_data_for_programs(fleet: Path) -> None:
 
     assert (shown["name"], shown["match"]) == ("simple-kmod", {"all": {}})
     assert "simple-kmod-driver: privileged: installer" in shown["privileges"]
+
+
+def test_kae_is_shown_as_any_recipe_is(tmp_path: Path, snapshot: SnapshotAssertion) -> None:
+    shown = json.loads(in_process.kae(tmp_path, "recipe", "show", "kae", "-o", "json").out)
+
+    assert answered(tmp_path, "recipe", "show", "kae") == snapshot
+    assert (shown["name"], [kind["kind"] for kind in shown["match"]["pci"]]) == ("kae", ["hpre", "sec", "zip"])
+    assert "kae-driver: privileged: installer" in shown["privileges"]
+
+
+def test_kae_is_named_among_the_recipes_that_can_be_shown(fleet: Path) -> None:
+    said = "kae: there is no recipe 'kea'.\nhint: Did you mean 'kae'? Known are kae, onload and simple-kmod.\n"
+    assert refused(3, fleet, "recipe", "show", "kea") == said
 
 
 def test_a_recipe_of_the_project_is_shown_before_a_shipped_one_of_its_name(fleet: Path) -> None:

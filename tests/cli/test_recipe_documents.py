@@ -288,6 +288,23 @@ def test_a_frozen_group_pins_the_installers_image_where_it_is_that_of_the_driver
     assert said in refused(1, small, "compile")
 
 
+@pytest.mark.parametrize(("old", "new"), [("kp920-01", "kp920-11"), ('kae.hpre.pf": "2"', 'kae.hpre.pf": "4"')])
+def test_a_frozen_node_of_a_recipe_leaves_its_group_by_a_persons_word_alone(old: str, new: str, small: Path) -> None:
+    edit(small, "    image: installer\n", "")
+    # Of these images, the node would get another one of the modules.
+    images = "{modules: {version: '1'}, driver-installer: {version: latest}}"
+    nodes = "inventorySelector: {matchLabels: {openfuyao.com/kae.hpre.pf: '2'}}"
+    frozen = f"  rollout: {{frozen: [{{name: colo, {nodes}, images: {images}}}]}}\n"
+    project.write(small, {"policies/lab.yaml": POLICY + frozen})
+    told(small, "compile")
+    edit(small, old, new, "inventory/east.json")
+
+    said = refused(1, small, "compile")
+
+    assert "error[thaws-nodes]" in said
+    assert "kp920-01" in said
+
+
 def test_a_wave_may_bring_another_installer(small: Path) -> None:
     edit(small, "  driver:\n    image: installer\n", "  driver:\n")
     wave = "  rollout: {waves: [{name: canary, nodes: [kp920-01], images: {driver-installer: {version: '9'}}}]}\n"

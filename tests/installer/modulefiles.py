@@ -32,9 +32,9 @@ DEPENDS: Mapping[str, tuple[str, ...]] = MappingProxyType(
 DRIVER = (*kae.BASE_MODULES, *(kind.module for kind in kae.KINDS))
 """The modules that a driver always has, in the order of loading."""
 
-_OWN_QUEUES = MappingProxyType({"hisi_sec2": 256, "hisi_hpre": 64, "hisi_zip": 64})
+_OWN_QUEUES = MappingProxyType({"hisi_sec2": 256})
 _DEFAULTS = MappingProxyType({"ctx_q_num": 2})
-"""The defaults of the parameters: pf_q_num by module, and those that are not 0."""
+"""The defaults of the parameters: pf_q_num where it is not 64, and those that are not 0."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,7 +98,7 @@ def _aliases(name: str) -> Iterator[str]:
 def _parameters(name: str, in_tree: bool) -> Iterator[tuple[str, str]]:
     for module in kae.MODULES:
         for parameter, takes in module.parameters.items() if module.name == name else ():
-            default = _OWN_QUEUES[name] if parameter == "pf_q_num" else _DEFAULTS.get(parameter, 0)
+            default = _OWN_QUEUES.get(name, 64) if parameter == "pf_q_num" else _DEFAULTS.get(parameter, 0)
             # Mode 2 is KAE's own: mode_set of the kernel's uacce answers -EINVAL (drivers/crypto/hisilicon/qm.c).
             least, most = takes["minimum"], 1 if in_tree and parameter == "uacce_mode" else takes["maximum"]
             yield "parm", f"{parameter}:from {least} to {most} (uint)"

@@ -13,7 +13,7 @@ from compiler.schema import phrases, recipe_schema
 
 shared_rule("recipe-file", "error", "A recipe is in recipe.yaml of a folder of its own, which holds no templates yet.")
 
-_TAKEN = ("kae", "npu", names.BOOTSTRAP, *components.NAMES)
+_TAKEN = (names.RECIPE, "npu", names.BOOTSTRAP, *components.NAMES)
 """The names of KAE, of openFuyao's NPU operator, whose labels begin with it, and of the folders of an output."""
 _PREFIX = "kae-"
 _PROGRAMS = (("driver",), ("device", "plugin"), ("pool",))

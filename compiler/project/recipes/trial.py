@@ -1,13 +1,14 @@
 """Recipes tried without a policy: a made-up cluster of one node gets them, with the defaults and other values."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from compiler import API_VERSION, diagnostics, pipeline, schema
+from compiler import API_VERSION, diagnostics, pipeline, recipes, schema
 from compiler.formats import decode, documents
 from compiler.project import package_data
+from compiler.read import kae_policy
 from compiler.read import recipe as recipe_reader
 from compiler.rendering import layout, templates
 from compiler.settings import Settings
@@ -60,25 +61,43 @@ def every(recipe: documents.Document, settings: Settings) -> tuple[Trial, ...]:
 
 def trial(recipe: documents.Document, values: Values, settings: Settings) -> Trial:
     """Return the trial of a recipe without mistakes, with values."""
+    value = recipe_reader.recipe_of(recipe)
+    found, objects = _compiled([recipe], value, _policy(recipe.data, values), settings)
+    own = tuple(each for each in objects if each.path.startswith(f"{value.name}/"))
+    return Trial(recipe=recipe, values=values, findings=found, objects=own)
+
+
+def of_builtin(recipe: recipes.Recipe, settings: Settings) -> tuple[layout.Object, ...]:
+    """Return the objects of a cluster whose policy serves every kind of the built-in recipe."""
+    spec = {"clusters": [_NAME], "operator": dict.fromkeys(kae_policy.WRITTEN.switches, True)}
+    _, objects = _compiled([], recipe, _object("KAEPolicy", _NAME, spec), settings)
+    return objects
+
+
+def _compiled(
+    sources: Iterable[documents.Document], recipe: recipes.Recipe, policy: Values, settings: Settings
+) -> tuple[diagnostics.Findings, tuple[layout.Object, ...]]:
+    """Return the findings on a policy for a cluster of one node with the hardware, and its objects if none is an error.
+
+    `sources` are the documents that the policy needs.
+    """
     judge = schema.Judge(package_data.schemas())
     texts = {
-        f"{settings.policies}/{_NAME}.json": _policy(recipe.data, values),
+        f"{settings.policies}/{_NAME}.json": policy,
         f"{settings.policies}/{_NAME}-cluster.json": _object("KAECluster", _NAME, {"kubernetesVersion": "1.31"}),
         f"{settings.inventories[0]}/{_NAME}.json": {"apiVersion": "v1", "kind": "List", "items": [_node(recipe)]},
     }
     made = [decode.decode(file, json.dumps(data).encode())[0][0] for file, data in texts.items()]
-    read = [recipe, *made]
-    fleet, found = pipeline.read(read, judge, settings=settings)
+    fleet, found = pipeline.read([*sources, *made], judge, settings=settings)
     if not fleet.sound:
-        return Trial(recipe=recipe, values=values, findings=found, objects=())
+        return tuple(found), ()
     planned, on_cluster = pipeline.plan_cluster(fleet, fleet.clusters[0])
     found = (*found, *on_cluster)
     if settings.has_errors(found):
-        return Trial(recipe=recipe, values=values, findings=found, objects=())
+        return found, ()
     render = templates.renderer(package_data.templates(), package_data.bytecode())
     _, objects = pipeline.render_cluster(planned, render)
-    own = tuple(each for each in objects if each.path.startswith(f"{recipe.data['metadata']['name']}/"))
-    return Trial(recipe=recipe, values=values, findings=(), objects=own)
+    return (), objects
 
 
 def _object(kind: str, name: str, spec: Mapping[str, Any]) -> dict[str, Any]:
@@ -95,13 +114,12 @@ def _policy(recipe: Mapping[str, Any], values: Values) -> dict[str, Any]:
     return _object("DevicePolicy", _NAME, spec)
 
 
-def _node(recipe: documents.Document) -> dict[str, Any]:
+def _node(recipe: recipes.Recipe) -> dict[str, Any]:
     """Return a node, as the API server prints it, that has the hardware."""
-    value = recipe_reader.recipe_of(recipe)
     labels = {
         "feature.node.kubernetes.io/kernel-version.full": _KERNEL,
-        **{label: "true" for kind in value.kinds for label in (value.present, kind.present)},
-        **{key: values[0] for key, values in value.labels},
+        **{label: "true" for kind in recipe.kinds for label in (recipe.present, kind.present)},
+        **{key: values[0] for key, values in recipe.labels},
     }
     info = {"architecture": "amd64", "kernelVersion": _KERNEL, "kubeletVersion": "v1.31.0", "osImage": "Linux"}
     return {"kind": "Node", "metadata": {"name": "node", "labels": labels}, "status": {"nodeInfo": info}}
