@@ -8,12 +8,13 @@ from dataclasses import dataclass, replace
 
 from compiler import diagnostics, names, repeats, schema
 from compiler.changes import acceptance
-from compiler.changes.output import comparison, losses
+from compiler.changes.output import losses
 from compiler.checks import assignment as assignment_checks
 from compiler.checks import fleet as fleet_checks
 from compiler.checks import inventory as inventory_checks
 from compiler.checks import nodes as node_checks
 from compiler.checks import policy as policy_checks
+from compiler.checks.change import OutputChange
 from compiler.checks.clusters import cluster as cluster_checks
 from compiler.checks.clusters import refusals
 from compiler.checks.clusters import targets as target_checks
@@ -292,7 +293,7 @@ def check_objects(planned: plan.Plan, rendered: Iterable[layout.Object]) -> diag
     return tuple(refusals.refused(planned.cluster, layout.privileges(rendered)))
 
 
-def check_changes(change: comparison.Change) -> tuple[tuple[acceptance.Removal, ...], diagnostics.Findings]:
+def check_changes(change: OutputChange) -> tuple[tuple[acceptance.Acceptable, ...], diagnostics.Findings]:
     """Return what a compile takes away from a cluster, and the findings on everything else that changes for nodes."""
     lost = tuple(losses.losses(change.before, change.after, change.planned))
     return tuple(removals.removals(change, lost)), tuple(changes.changes(change, lost))

@@ -10,7 +10,7 @@ from compiler import names, pipeline
 from compiler.changes import objects
 from compiler.changes.revisions import difference, intent, pods, privileges
 from compiler.checks import risks
-from compiler.checks.risks.change import Change
+from compiler.checks.risks.change import RevisionChange
 from compiler.fleet import examples
 from compiler.planning import plan
 from compiler.rendering import ir, layout, node_feature_rules, node_programs
@@ -59,27 +59,10 @@ def made(planned: plan.Plan, output: str = names.OUTPUT) -> Made:
     return Made(side, manifests_made)
 
 
-def object_pairs(
-    before: ir.ClusterManifests | None, after: ir.ClusterManifests | None, render: layout.Render
-) -> tuple[objects.Pair, ...]:
-    """Return the objects of a cluster that differ, sorted by path; what equal values make is not rendered."""
-    was, now = (_rendered(side, other, render) for side, other in ((before, after), (after, before)))
-    pairs = [
-        objects.Pair(
-            component=(now.get(ref) or was[ref]).component,
-            path=(now.get(ref) or was[ref]).path,
-            before=was[ref].data if ref in was else None,
-            after=now[ref].data if ref in now else None,
-        )
-        for ref in {**was, **now}
-    ]
-    return tuple(sorted((pair for pair in pairs if pair.before != pair.after), key=lambda pair: (pair.path, pair.ref)))
-
-
 def _rendered(
     side: ir.ClusterManifests | None, other: ir.ClusterManifests | None, render: layout.Render
-) -> dict[objects.Ref, layout.Object]:
-    """Return the objects of one side that may differ from those of the other."""
+) -> dict[objects.Ref, objects.Item]:
+    """Return the objects of one side that may differ from those of the other; equal values are not rendered."""
     if side is None:
         return {}
     # The engine's annotations are no part of a manifest.
@@ -90,7 +73,7 @@ def _rendered(
         bootstrap=tuple(item for item in side.bootstrap if item not in known),
     )
     found = layout.objects(own, lambda manifest: _rendered_once(manifest, render))
-    return {objects.ref(item.data): item for item in found}
+    return {objects.ref(item.data): objects.Item(item.component, item.path, item.data) for item in found}
 
 
 def _rendered_once(manifest: ir.Manifest, render: layout.Render) -> Mapping[str, Any]:
@@ -109,7 +92,8 @@ def _rendered_once(manifest: ir.Manifest, render: layout.Render) -> Mapping[str,
 def compared(before: Made | None, after: Made | None, basis: Basis) -> difference.ClusterDifference | None:
     """Return what becomes of a cluster and the risks of it; None where nothing differs."""
     was, now = (made.side if made else None for made in (before, after))
-    pairs = object_pairs(before.manifests if before else None, after.manifests if after else None, basis.render)
+    manifests = (before.manifests if before else None, after.manifests if after else None)
+    pairs = objects.pairs(*(_rendered(*each, basis.render) for each in (manifests, manifests[::-1])))
     found = difference.of_cluster(was, now, pairs, basis.changed)
     if found is None:
         return None
@@ -117,7 +101,7 @@ def compared(before: Made | None, after: Made | None, basis: Basis) -> differenc
         found = found.expanded(basis.known)
     # Only a new object may have a privilege that an unchanged one of its component has too.
     new = {item.component for item in found.privileges if item.is_new and item.gained}
-    change = Change(
+    change = RevisionChange(
         before=was,
         after=now,
         difference=found,

@@ -75,6 +75,10 @@ def _reported(tree: ast.Module) -> Iterator[str]:
         for value in (keyword.value for keyword in call.keywords if keyword.arg == "code"):
             options = (value.body, value.orelse) if isinstance(value, ast.IfExp) else (value,)
             yield from (str(option.value) for option in options if isinstance(option, ast.Constant))
+    for node in ast.walk(tree):
+        match node:
+            case ast.Call(func=ast.Attribute(attr="acceptable"), args=[ast.Constant(value=code), *_]):
+                yield str(code)
 
 
 def _calls(nodes: Iterable[ast.AST], name: str) -> Iterator[ast.Call]:

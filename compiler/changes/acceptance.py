@@ -2,64 +2,15 @@
 
 import enum
 import shlex
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import ClassVar
 
 from compiler import wording
 from compiler.diagnostics import ACCEPTABLE, CODES, RISKS, Diagnostic
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Acceptable:
-    """Something that a person may accept, by its code, its cluster and its policy."""
-
-    finding: Diagnostic
-    cluster: str
-    policy: str | None = None
-
-    command: ClassVar[str]
-    """The command that asks."""
-    codes: ClassVar[Collection[str]]
-    """The codes that the command judges."""
-    unused: ClassVar[str]
-    """The reason why a scope accepts nothing."""
-
-    @property
-    def acceptable(self) -> bool:
-        """True when a person may accept it."""
-        return CODES[self.finding.code].acceptable
-
-    @property
-    def scope(self) -> str:
-        """CODE:CLUSTER, or CODE:CLUSTER/POLICY."""
-        return f"{self.finding.code}:{self.cluster}" + (f"/{self.policy}" if self.policy else "")
-
-    def is_accepted(self, accepted: Iterable[str]) -> bool:
-        """Return whether one of CODE, CODE:CLUSTER and CODE:CLUSTER/POLICY names it."""
-        code = self.finding.code
-        return self.acceptable and not {code, f"{code}:{self.cluster}", self.scope}.isdisjoint(accepted)
-
-    def told(self) -> Diagnostic:
-        """Return the finding with a hint that tells how to accept it."""
-        if not self.acceptable:
-            return self.finding
-        # The name of an empty inventory's file may be anything, and people paste the command.
-        how = f"To accept it, run `{self.command} --accept {shlex.quote(self.scope)}`; {self._in_ci}"
-        return replace(self.finding, hint=f"{self.finding.hint} {how} 'Kae-Accept: {self.scope}'.")
-
-    _in_ci: ClassVar[str]
-
-
-class Removal(Acceptable):
-    """Something that a compile takes away."""
-
-    command = "kae compile"
-    # That of an empty inventory is known to its reader only.
-    codes = frozenset(ACCEPTABLE).difference(RISKS, ["inventory-empty"])
-    unused = "nothing of this scope goes"
-    _in_ci = "where CI compiles, commit with"
+REMOVALS = frozenset(ACCEPTABLE).difference(RISKS, ["inventory-empty"])
+"""The codes that a compile judges; that of an empty inventory is known to its reader only."""
 
 
 class Place(enum.Enum):
@@ -83,16 +34,43 @@ _NODES = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Risk(Acceptable):
-    """Something that a change does and that a person should know of."""
+class Acceptable:
+    """A removal of a compile, or a risk of a change: a person may accept it by its code, its cluster and its policy."""
 
-    parts: tuple[Part, ...]
-    """The message of the finding."""
+    finding: Diagnostic
+    cluster: str
+    policy: str | None = None
+    parts: tuple[Part, ...] = ()
+    """The message of a risk."""
 
-    command = "kae diff"
-    codes = RISKS
-    unused = "the change has no such risk"
-    _in_ci = "in CI, commit with"
+    @property
+    def acceptable(self) -> bool:
+        """True when a person may accept it."""
+        return CODES[self.finding.code].acceptable
+
+    @property
+    def command(self) -> str:
+        """The command that asks."""
+        return "kae diff" if self.finding.code in RISKS else "kae compile"
+
+    @property
+    def scope(self) -> str:
+        """CODE:CLUSTER, or CODE:CLUSTER/POLICY."""
+        return f"{self.finding.code}:{self.cluster}" + (f"/{self.policy}" if self.policy else "")
+
+    def is_accepted(self, accepted: Iterable[str]) -> bool:
+        """Return whether one of CODE, CODE:CLUSTER and CODE:CLUSTER/POLICY names it."""
+        code = self.finding.code
+        return self.acceptable and not {code, f"{code}:{self.cluster}", self.scope}.isdisjoint(accepted)
+
+    def told(self) -> Diagnostic:
+        """Return the finding with a hint that tells how to accept it."""
+        if not self.acceptable:
+            return self.finding
+        in_ci = "in CI, commit with" if self.finding.code in RISKS else "where CI compiles, commit with"
+        # The name of an empty inventory's file may be anything, and people paste the command.
+        how = f"To accept it, run `{self.command} --accept {shlex.quote(self.scope)}`; {in_ci}"
+        return replace(self.finding, hint=f"{self.finding.hint} {how} 'Kae-Accept: {self.scope}'.")
 
 
 def worded(told: Sequence[tuple[str, Sequence[Part]]]) -> str:

@@ -6,8 +6,7 @@ Pods are those of drivers and device plugins, on the nodes of the new inventory.
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import product
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 from compiler import names
 from compiler.changes.output import deployed, placement
@@ -33,6 +32,15 @@ class Ref:
     def path(self) -> str:
         """NAMESPACE/NAME, or NAME for an object of the cluster."""
         return f"{self.namespace}/{self.name}" if self.namespace else self.name
+
+
+class Item(NamedTuple):
+    """An object of an output."""
+
+    component: str
+    path: str
+    """Below the folder of the cluster's output."""
+    data: Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,6 +94,20 @@ def _inside(field: field_difference.Field) -> Sequence[field_difference.Field]:
     return [replace(item, text=field_difference.below(field.text, item.text)) for item in inner] or (field,)
 
 
+def pairs(before: Mapping[Ref, Item], after: Mapping[Ref, Item]) -> tuple[Pair, ...]:
+    """Return the objects that differ between two outputs of a cluster, sorted by path."""
+    found = [
+        Pair(
+            component=(after.get(one) or before[one]).component,
+            path=(after.get(one) or before[one]).path,
+            before=before[one].data if one in before else None,
+            after=after[one].data if one in after else None,
+        )
+        for one in {**before, **after}
+    ]
+    return tuple(sorted((pair for pair in found if pair.before != pair.after), key=lambda pair: (pair.path, pair.ref)))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Objects:
     """What a compile changes in a cluster, by object."""
@@ -108,20 +130,17 @@ class Objects:
 def changed(cluster: str, before: deployed.Deployed, after: deployed.Deployed, planned: plan.Plan) -> Objects:
     """Return what changes between two outputs of a cluster with the planned nodes."""
     earlier, later = _by_ref(before), _by_ref(after)
+    # Nothing tells what a damaged file held, so its object counts as another one than the new one.
     damaged = set(before.index.files) - set(before.objects)
-    # No name of a function: where it names an item of one comprehension, Python 3.12.1 does not find it in another.
-    replaced = {one for one, path in later.items() if path in damaged}
-    replaced |= {one for one, path in later.items() if one in earlier and not _same(before, earlier[one], after, path)}
-    created = later.keys() - earlier.keys() - replaced
-    deleted = earlier.keys() - later.keys()
-    paths = [*(later[one] for one in created | replaced), *(earlier[one] for one in deleted)]
-    places = any(index_file.is_daemon_set(path) or path.startswith("node-feature-rule/") for path in paths)
+    earlier |= {one: item._replace(data={}) for one, item in later.items() if item.path in damaged}
+    found = sorted(pairs(earlier, later), key=lambda pair: _order(pair.ref))
+    places = any(index_file.is_daemon_set(pair.path) or pair.path.startswith("node-feature-rule/") for pair in found)
     touched, restarts = _touched(before, after, planned) if places else (set(), {})
     return Objects(
         cluster=cluster,
-        created=tuple(sorted(created, key=_order)),
-        replaced=tuple(sorted(replaced, key=_order)),
-        deleted=tuple(sorted(deleted, key=_order)),
+        created=tuple(pair.ref for pair in found if pair.change == "added"),
+        replaced=tuple(pair.ref for pair in found if pair.change == "changed"),
+        deleted=tuple(pair.ref for pair in found if pair.change == "pruned"),
         restarts={ref(after.objects[path]): tuple(sorted(names)) for path, names in sorted(restarts.items())},
         nodes=tuple(sorted(touched)),
         is_new=not before.index.files,
@@ -133,9 +152,10 @@ def removed(cluster: str, before: deployed.Deployed) -> Objects:
     return Objects(cluster=cluster, deleted=tuple(sorted(_by_ref(before), key=_order)), restarts={}, nodes=None)
 
 
-def _by_ref(output: deployed.Deployed) -> dict[Ref, str]:
-    """Return the path of each object that an engine applies."""
-    return {ref(data): path for path, data in output.objects.items() if not path.startswith(f"{names.BOOTSTRAP}/")}
+def _by_ref(output: deployed.Deployed) -> dict[Ref, Item]:
+    """Return the objects that an engine applies."""
+    every = (Item(path.partition("/")[0], path, data) for path, data in output.objects.items())
+    return {ref(item.data): item for item in every if item.component != names.BOOTSTRAP}
 
 
 def pod_template(data: Mapping[str, Any]) -> Mapping[str, Any] | None:
@@ -171,40 +191,27 @@ def _order(ref: Ref) -> tuple[str, str, str]:
     return ref.kind, ref.name, ref.namespace
 
 
-def _same(old: deployed.Deployed, path: str, new: deployed.Deployed, now: str) -> bool:
-    return old.objects[path] is new.objects[now] or old.objects[path] == new.objects[now]
-
-
 def _touched(
     before: deployed.Deployed, after: deployed.Deployed, planned: plan.Plan
 ) -> tuple[set[str], dict[str, list[str]]]:
     """Return the nodes on which a pod starts, restarts or stops, and those on which it restarts, by DaemonSet."""
     groups = placement.alike_in(planned, (*before.all_daemon_sets(), *after.all_daemon_sets()))
-    touched: set[str] = set()
-    restarts: dict[str, list[str]] = {}
-    recipes = sorted({item.recipe for output in (before, after) for item in output.index.workloads})
-    for component, recipe in product(get_args(index_file.Component), recipes):
-        then, now = (_serving(output, component, recipe, groups) for output in (before, after))
-        touched |= then.keys() ^ now.keys()
-        moves: dict[tuple[str, str], list[str]] = {}
-        for name in then.keys() & now.keys():
-            moves.setdefault((then[name], now[name]), []).append(name)
-        for (old, new), moved in moves.items():
-            if old != new:
-                touched.update(moved)
-            elif before.objects[old]["spec"]["template"] != after.objects[new]["spec"]["template"]:
-                touched.update(moved)
-                restarts[new] = moved
-    return touched, restarts
+    then, now = (_serving(output, groups) for output in (before, after))
+    stay: dict[str, list[str]] = {}
+    for pod in then.keys() & now.keys():
+        if then[pod] == now[pod]:
+            stay.setdefault(now[pod], []).append(pod[-1])
+    old, new = ({path: output.objects[path]["spec"]["template"] for path in stay} for output in (before, after))
+    restarts = {path: names for path, names in stay.items() if old[path] != new[path]}
+    touched = {name for (_, _, name), _ in then.items() ^ now.items()}
+    return touched.union(*restarts.values()), restarts
 
 
-def _serving(
-    output: deployed.Deployed, component: index_file.Component, recipe: str, nodes: Sequence[assignment.Alike]
-) -> dict[str, str]:
-    """Return the path of the DaemonSet of a recipe's component that serves each node, by the node's name."""
-    found: dict[str, str] = {}
-    for owner in (owner for owner in output.owners(component, absent=True) if owner.recipe == recipe):
-        rules = output.pool_rules(owner) if component == "driver" else None
-        served = placement.served(output.daemon_sets(component, owner, absent=True), rules, nodes)
-        found.update((name, item.workload.file) for name, item in served.items())
-    return found
+def _serving(output: deployed.Deployed, nodes: Sequence[assignment.Alike]) -> dict[tuple[str, str, str], str]:
+    """Return the path of the DaemonSet that serves a node, by component, recipe and node."""
+    return {
+        (component, owner.recipe, name): item.workload.file
+        for component in get_args(index_file.Component)
+        for owner in output.owners(component, absent=True)
+        for name, item in placement.of_owner(output, component, owner, nodes, absent=True).items()
+    }

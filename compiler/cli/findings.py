@@ -5,7 +5,7 @@ import itertools
 import os
 import sys
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from compiler import cli, diagnostic_formats, diagnostics, wording
@@ -81,11 +81,13 @@ def show(
         report(arguments, every)
 
 
-def tell_unused(accepted: Iterable[str], kind: "type[Acceptable]", found: Sequence["Acceptable"]) -> None:
+def tell_unused(accepted: Iterable[str], codes: Collection[str], found: Sequence["Acceptable"]) -> None:
     """Say which accepted scopes, of those that a command judges, let nothing pass."""
     for scope in accepted:
-        if scope.partition(":")[0] in kind.codes and not any(item.is_accepted([scope]) for item in found):
-            sys.stderr.write(f"--accept {wording.escaped(scope)} lets nothing pass: {kind.unused}.\n")
+        code = scope.partition(":")[0]
+        if code in codes and not any(item.is_accepted([scope]) for item in found):
+            why = "the change has no such risk" if code in diagnostics.RISKS else "nothing of this scope goes"
+            sys.stderr.write(f"--accept {wording.escaped(scope)} lets nothing pass: {why}.\n")
 
 
 def report(arguments: argparse.Namespace, found: diagnostics.Findings) -> None:

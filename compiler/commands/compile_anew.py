@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 from compiler import cli, diagnostics, pipeline, wording
 from compiler.changes import acceptance
 from compiler.changes import objects as object_changes
-from compiler.changes.output import comparison, deployed
+from compiler.changes.output import deployed
+from compiler.checks.change import OutputChange
 from compiler.checks.output import changes as change_checks
 from compiler.checks.output import foreign as foreign_checks
 from compiler.checks.output import removals
@@ -60,7 +61,7 @@ def _on_changes(
     """Return the removals that nobody accepts; if none of them stops the call, also the findings on other changes."""
     taken = [*_removed_policies(call, stale), *(removal for item in made.answers for removal in item.removals)]
     if not call.settings.has_errors(found):
-        findings.tell_unused(call.arguments.accept, acceptance.Removal, taken)
+        findings.tell_unused(call.arguments.accept, acceptance.REMOVALS, taken)
     # A check has nothing to ask: the output that it compares with has been accepted.
     asked = () if call.arguments.check else taken
     refused = [item.told() for item in asked if not item.is_accepted(call.arguments.accept)]
@@ -221,7 +222,7 @@ def _compared(
     cluster_plan: plan.Plan,
     compiled: tree.Tree,
     rendered: Iterable[layout.Object],
-) -> tuple[tuple[acceptance.Removal, ...], diagnostics.Findings, object_changes.Objects]:
+) -> tuple[tuple[acceptance.Acceptable, ...], diagnostics.Findings, object_changes.Objects]:
     """Return the removals of a compile from a cluster, the findings on its other changes, and the changes by object."""
     by_path = {item.path: item.data for item in rendered}
     seen = scan.look(call.output, compiled.cluster, by_path, call.unmerged)
@@ -235,7 +236,7 @@ def _compared(
         return (lost,), (), objects
     found = [
         pipeline.check_changes(
-            comparison.Change(
+            OutputChange(
                 folder=folder,
                 before=before,
                 after=after,
@@ -250,7 +251,7 @@ def _compared(
     return removed, tuple(dict.fromkeys(finding for _, changes in found for finding in changes)), objects
 
 
-def _removed_policies(call: compile_call.Call, clusters: Collection[str]) -> Iterable[acceptance.Removal]:
+def _removed_policies(call: compile_call.Call, clusters: Collection[str]) -> Iterable[acceptance.Acceptable]:
     """Yield what goes with the output of clusters that are no longer declared."""
     for name in clusters:
         recorded = scan.recorded(call.output, name)

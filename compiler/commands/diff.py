@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from compiler import cli, diagnostics
-from compiler.changes.acceptance import Risk
+from compiler.changes.acceptance import Acceptable
 from compiler.changes.revisions.difference import Difference
 from compiler.cli import findings, options, parsing
 from compiler.project import project_file
@@ -60,11 +60,11 @@ def run(arguments: argparse.Namespace) -> int:
     body = "" if for_programs else _body(arguments, found, risks, risk_groups.groups(accepted))
     told = diagnostics.merged([*risks, *_faults(arguments, found)])
     findings.show(arguments, told, body, annotations.notes(found), **for_programs)
-    findings.tell_unused(arguments.accept, Risk, found.risks)
+    findings.tell_unused(arguments.accept, diagnostics.RISKS, found.risks)
     return _exit_code(arguments, found, risks)
 
 
-def _told(arguments: argparse.Namespace, risks: Sequence[Risk]) -> diagnostics.Findings:
+def _told(arguments: argparse.Namespace, risks: Sequence[Acceptable]) -> diagnostics.Findings:
     """Return the findings on risks: all for programs, one for clusters alike, and for code hosts one for each line."""
     if arguments.shape in ("json", "yaml") or arguments.format == "json":
         return diagnostics.merged(risk.told() for risk in risks)

@@ -4,8 +4,8 @@ import argparse
 from pathlib import Path
 
 from compiler import wording
-from compiler.changes.acceptance import Risk
 from compiler.cli import findings, options, parsing
+from compiler.diagnostics import RISKS
 from compiler.project import atomic, package_data, project_file
 from compiler.project.by_cluster import planned
 from compiler.project.history import comparison
@@ -50,9 +50,9 @@ def run(arguments: argparse.Namespace) -> int:
 def _changes(arguments: argparse.Namespace) -> report_changes.Changes | None:
     """Return what the change since a revision does; None if the call names no revision."""
     if arguments.revision is None:
-        findings.tell_unused(arguments.accept, Risk, ())
+        findings.tell_unused(arguments.accept, RISKS, ())
         return None
     settings = project_file.of(arguments)
     found = comparison.of_revisions(arguments.revision, None, settings, arguments.cluster)
-    findings.tell_unused(arguments.accept, Risk, found.risks)
+    findings.tell_unused(arguments.accept, RISKS, found.risks)
     return report_changes.Changes(found, settings, arguments.accept)

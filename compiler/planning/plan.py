@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from compiler import recipes, wording
 from compiler.fleet import assignment, definitions, selectors, taints
 from compiler.inventory import snapshot
+from compiler.output import index_file
 from compiler.planning import amounts, pools
 
 
@@ -50,6 +51,10 @@ class Decision:
     def names(self) -> tuple[str, ...]:
         """The names of the nodes."""
         return tuple(node.name for node in self.nodes)
+
+    def runs(self, component: index_file.Component) -> bool:
+        """Return whether a pod of a component runs on the nodes."""
+        return (self.driver if component == "driver" else self.device_plugin).image is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -44,7 +44,7 @@ class Outcome:
     """None where its output is current, where a check compared it already, or where something has errors."""
     checked: Checked | None = None
     """The comparison of a check; None in a compile, and where its output is current."""
-    removals: tuple["acceptance.Removal", ...] = ()
+    removals: tuple["acceptance.Acceptable", ...] = ()
     changes: diagnostics.Findings = ()
     """Findings on the earlier output; the cache keeps neither, as they are shown once."""
     objects: "object_changes.Said | None" = None

@@ -171,6 +171,17 @@ def test_nobody_is_asked_of_a_frozen_group_of_a_recipe_where_only_others_change(
     told(folder, "compile")
 
 
+def test_a_frozen_node_that_nfd_has_not_labelled_yet_stays_in_its_group(folder: Path) -> None:
+    match = 'match: {pci: [{kind: sfc, vendor: "1924", classes: ["0200"]}]}'
+    diffs.edit(folder, (match, "match: {all: {}}"), file="recipes/onload/recipe.yaml")
+    bare = _node("t-2")
+    bare["metadata"]["labels"] = {"desk": "trading"}
+    (folder / "inventory/east.json").write_text(fleet.listed((*fleet.NODES, _node("t-1"), bare)))
+    told(folder, "compile")
+
+    told(folder, "compile", "--no-cache")
+
+
 def test_a_diff_tells_what_the_nodes_of_the_last_policy_of_a_recipe_lose(folder: Path) -> None:
     revisions.commit(folder)
     (folder / "policies/desk.yaml").unlink()

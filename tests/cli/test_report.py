@@ -419,7 +419,7 @@ def test_no_word_of_a_risk_or_a_privilege_is_markup() -> None:
     named: dict[str, Any] = dict.fromkeys(("kind", "namespace", "name"), HOSTILE)
     privilege = privileges.PrivilegeChange(component="driver", gained=(gained,), lost=(gained,), **same, **named)
     risks = tuple(
-        acceptance.Risk(finding=finding, cluster=name, policy=HOSTILE, parts=(HOSTILE,))
+        acceptance.Acceptable(finding=finding, cluster=name, policy=HOSTILE, parts=(HOSTILE,))
         for name in (HOSTILE, f"{HOSTILE} too")
     )
     cluster = difference.ClusterDifference(

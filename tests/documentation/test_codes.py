@@ -29,6 +29,7 @@ def test_a_new_code_comes_after_those_of_its_module(tmp_path: Path) -> None:
         ('shared_rule("a", "error", "Other.")', "one.py and .*other.py both have the rule of 'a'"),
         ('Diagnostic(code="a" if holds else "b")', "other.py reports 'a', the rule of a check in .*one.py"),
         ('diagnostics.Diagnostic(code="b")', "other.py reports 'b', which has no rule"),
+        ('change.acceptable("b", span)', "other.py reports 'b', which has no rule"),
     ],
 )
 def test_a_code_has_one_rule_and_is_reported_where_its_check_is(other: str, fault: str, tmp_path: Path) -> None:

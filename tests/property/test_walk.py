@@ -17,6 +17,6 @@ def test_a_walk_takes_nothing_away_in_silence_and_stops_at_nothing_else(tmp_path
 
 
 def test_a_compile_that_stops_at_nothing_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(acceptance.Removal, "is_accepted", lambda _, __: True)
+    monkeypatch.setattr(acceptance.Acceptable, "is_accepted", lambda _, __: True)
 
     assert steps.walked((101, 1), tmp_path).faults != []

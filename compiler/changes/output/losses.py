@@ -7,15 +7,12 @@ follow the kernels of the inventory, so only these change when a node disappears
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import get_args
 
 from compiler.changes.output import deployed, placement
-from compiler.inventory import snapshot
 from compiler.output import index_file
 from compiler.output.index_file import Owner
 from compiler.planning import images, plan, pools
-
-Component = Literal["driver", "device-plugin"]
 
 NOUNS = {"driver": "driver", "device-plugin": "device plugin"}
 """The names of the components in messages."""
@@ -25,7 +22,7 @@ NOUNS = {"driver": "driver", "device-plugin": "device plugin"}
 class Loss:
     """The nodes and pools that a policy's driver or device plugin loses in a cluster."""
 
-    component: Component
+    component: index_file.Component
     recipe: str
     policy: str
     last: bool
@@ -69,9 +66,8 @@ class Thaw:
 
 def losses(before: deployed.Deployed, after: deployed.Deployed, planned: plan.Plan) -> Iterator[Loss]:
     """Yield the losses of each policy that has DaemonSets in the earlier output."""
-    components: tuple[Component, ...] = ("driver", "device-plugin")
     plans = {one.recipe.name: one for one in planned.recipes}
-    for component in components:
+    for component in get_args(index_file.Component):
         kept = set(after.owners(component, absent=True))
         for owner in before.owners(component):
             policy, own = owner.policy, plans.get(owner.recipe)
@@ -80,13 +76,13 @@ def losses(before: deployed.Deployed, after: deployed.Deployed, planned: plan.Pl
             if owner in kept and is_same and not unlabelled:
                 continue
             serving = _serving(own, component) if own and not unlabelled else {}
-            absent = _absent(own) if own and component == "driver" else frozenset()
-            served = sorted(_served(before, component, owner, planned.inventory.nodes))
-            gone = tuple(n for n in served if n not in serving or (n in absent and serving[n] != policy))
+            groups = placement.alike_in(planned, before.daemon_sets(component, owner))
+            served = sorted(placement.of_owner(before, component, owner, groups))
+            later = {name: serving.get(name) for name in served}
             moved: dict[str, list[str]] = {}
-            for name in served:
-                if serving.get(name, policy) != policy:
-                    moved.setdefault(serving[name], []).append(name)
+            for name, now in later.items():
+                if now is not None and now.policy != policy:
+                    moved.setdefault(now.policy, []).append(name)
             yield Loss(
                 component=component,
                 recipe=owner.recipe,
@@ -96,8 +92,8 @@ def losses(before: deployed.Deployed, after: deployed.Deployed, planned: plan.Pl
                 pools=tuple(sorted(_pools(before, component, owner) - _pools(after, component, owner))),
                 unknown=before.index.has_nodes and not planned.inventory.nodes,
                 served=len(served),
-                nodes=gone,
-                removed=tuple(name for name in served if name in absent and serving[name] == policy),
+                nodes=tuple(n for n, now in later.items() if now is None or (now.is_absent and now.policy != policy)),
+                removed=tuple(n for n, now in later.items() if now and now.is_absent and now.policy == policy),
                 moved={name: tuple(nodes) for name, nodes in sorted(moved.items())},
             )
 
@@ -105,7 +101,7 @@ def losses(before: deployed.Deployed, after: deployed.Deployed, planned: plan.Pl
 def thaws(before: deployed.Deployed, after: deployed.Deployed, planned: plan.Plan) -> Iterator[Thaw]:
     """Yield the nodes that leave a frozen group with the version of their driver, unless its entry was edited."""
     policies = {division.policy.name for division in planned.divisions}
-    drivers = {one.recipe.name: _drivers(one) for one in planned.recipes}
+    drivers = {one.recipe.name: _serving(one, "driver") for one in planned.recipes}
     known = {node.name: node for node in planned.inventory.nodes}
     now = after.index.frozen or ()
     # An index without the record was written before there was one: the entries count as unedited.
@@ -118,11 +114,14 @@ def thaws(before: deployed.Deployed, after: deployed.Deployed, planned: plan.Pla
         members = rules.members(owner, group)
         daemon_sets = before.daemon_sets("driver", owner)
         present = (known[name] for name in members if name in known)
-        served = placement.served(daemon_sets, rules, placement.alike(present, daemon_sets))
+        served = placement.of_owner(before, "driver", owner, placement.alike(present, daemon_sets))
         listed = frozenset(name for heir in heirs for name in _listed(after, heir, group))
         for name in sorted(members):
-            pool = drivers.get(owner.recipe, {}).get(name)
-            is_kept = name in listed and (name not in known or pool is not None)
+            serving = drivers.get(owner.recipe, {}).get(name)
+            pool = serving.pool if serving and not serving.is_absent else None
+            # Whether NFD's first labels keep a node in its group is not known yet.
+            is_seen = name in known and known[name].profile.discovered
+            is_kept = name in listed and (not is_seen or pool is not None)
             is_lost = name in served and _moves(served[name], pool) if name in known else True
             if is_lost and not is_kept:
                 image = pool.image if pool else None
@@ -171,17 +170,6 @@ def _listed(output: deployed.Deployed, policy: str, group: str) -> frozenset[str
     return rules.members(owner, group) if owner and rules else frozenset()
 
 
-def _drivers(planned: plan.RecipePlan) -> dict[str, pools.Pool]:
-    """Return the pool whose driver each node keeps or gets."""
-    return {
-        name: decision.pool
-        for decision in planned.decisions
-        if decision.driver.image is not None and decision.pool is not None
-        if decision.pool.driver.state == "Present"
-        for name in decision.names
-    }
-
-
 def unprotected(before: deployed.Deployed, after: deployed.Deployed, engine: str) -> tuple[str, ...]:
     """Return the paths of the objects that lose their protection from pruning.
 
@@ -222,28 +210,30 @@ def _versions(used: Iterable[str]) -> frozenset[str]:
     return frozenset(images.unqualified(image).partition(":")[2] for image in used)
 
 
-def _serving(planned: plan.RecipePlan, component: Component) -> dict[str, str]:
-    """Return the policy whose DaemonSet serves each node, by the plan."""
-    return {
-        name: decision.policy.name
-        for decision in planned.decisions
-        if decision.policy is not None
-        and (decision.driver if component == "driver" else decision.device_plugin).image is not None
-        for name in decision.names
-    }
+@dataclass(frozen=True, slots=True)
+class _Serving:
+    """The policy whose DaemonSet serves a node from now on, with the pool of the driver."""
+
+    policy: str
+    pool: pools.Pool | None
+
+    @property
+    def is_absent(self) -> bool:
+        """True where the installer removes the driver."""
+        return self.pool is not None and self.pool.driver.state == "Absent"
 
 
-def _absent(planned: plan.RecipePlan) -> frozenset[str]:
-    """Return the nodes on which the driver's installer removes the driver."""
-    return frozenset(
-        name
+def _serving(planned: plan.RecipePlan, component: index_file.Component) -> dict[str, _Serving]:
+    """Return what serves each node, by the plan."""
+    pairs = (
+        (_Serving(decision.policy.name, decision.pool if component == "driver" else None), decision.names)
         for decision in planned.decisions
-        if decision.pool is not None and decision.pool.driver.state == "Absent"
-        for name in decision.names
+        if decision.policy is not None and decision.runs(component)
     )
+    return {name: serving for serving, names in pairs for name in names}
 
 
-def _selections(output: deployed.Deployed, component: Component, owner: Owner) -> tuple[object, ...]:
+def _selections(output: deployed.Deployed, component: index_file.Component, owner: Owner) -> tuple[object, ...]:
     """Return everything that decides over the nodes of a policy's component."""
     recorded = [item for item in output.index.workloads if (item.component, item.owner) == (component, owner)]
     present = sorted(output.daemon_sets(component, owner), key=lambda item: item.workload.file)
@@ -251,17 +241,9 @@ def _selections(output: deployed.Deployed, component: Component, owner: Owner) -
     return len(recorded), [item.selection for item in present], rule and rule.get("spec")
 
 
-def _pools(output: deployed.Deployed, component: Component, owner: Owner) -> set[str]:
+def _pools(output: deployed.Deployed, component: index_file.Component, owner: Owner) -> set[str]:
     own = (item for item in output.index.workloads if (item.component, item.owner) == (component, owner))
     return {item.pool for item in own if item.pool is not None and pools.is_of_one_kernel(item.pool)}
-
-
-def _served(
-    output: deployed.Deployed, component: Component, owner: Owner, nodes: Iterable[snapshot.Node]
-) -> dict[str, deployed.DaemonSet]:
-    rules = output.pool_rules(owner) if component == "driver" else None
-    daemon_sets = output.daemon_sets(component, owner)
-    return placement.served(daemon_sets, rules, placement.alike(nodes, daemon_sets))
 
 
 def _owner(output: deployed.Deployed, policy: str) -> Owner | None:

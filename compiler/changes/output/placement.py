@@ -7,6 +7,7 @@ from compiler.changes.output import deployed
 from compiler.changes.output.pool_rules import PoolRules
 from compiler.fleet import assignment, selectors, taints
 from compiler.inventory import snapshot
+from compiler.output import index_file
 from compiler.planning import plan
 
 
@@ -49,6 +50,19 @@ def served(
             if serving:
                 found.update(dict.fromkeys((node.name for node in own), serving[-1]))
     return found
+
+
+def of_owner(
+    output: deployed.Deployed,
+    component: index_file.Component,
+    owner: index_file.Owner,
+    nodes: Iterable[assignment.Alike],
+    *,
+    absent: bool = False,
+) -> dict[str, deployed.DaemonSet]:
+    """Return the DaemonSet of a policy's component that serves each node; one of state Absent only if it is wanted."""
+    rules = output.pool_rules(owner) if component == "driver" else None
+    return served(output.daemon_sets(component, owner, absent=absent), rules, nodes)
 
 
 def _selecting(

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from compiler.changes.acceptance import Risk
+from compiler.changes.acceptance import Acceptable
 from compiler.changes.objects import Pair
 from compiler.changes.revisions import effects, pods, privileges
 from compiler.changes.revisions.effects import Effect
@@ -59,7 +59,7 @@ class ClusterDifference:
     pods: tuple[PodChange, ...]
     objects: tuple[Pair, ...]
     privileges: tuple[PrivilegeChange, ...] = ()
-    risks: tuple[Risk, ...] = ()
+    risks: tuple[Acceptable, ...] = ()
     """The most dangerous first."""
 
     def expanded(self, known: Examples) -> "ClusterDifference":
@@ -90,7 +90,7 @@ class Difference:
         return [effect for cluster in self.clusters for effect in cluster.effects]
 
     @property
-    def risks(self) -> Sequence[Risk]:
+    def risks(self) -> Sequence[Acceptable]:
         """The risks in all clusters."""
         return [risk for cluster in self.clusters for risk in cluster.risks]
 

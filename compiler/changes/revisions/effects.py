@@ -105,7 +105,7 @@ class Half:
     @property
     def driver(self) -> pods.DaemonSet | None:
         """The DaemonSet of the installer on the nodes."""
-        return self._serving(0)
+        return self.side.serving("driver", self.decision) if self.side else None
 
     @property
     def config(self) -> driver_config.Config | None:
@@ -115,7 +115,7 @@ class Half:
     @property
     def device_plugin(self) -> pods.DaemonSet | None:
         """The DaemonSet of the device plugin on the nodes."""
-        return self._serving(1)
+        return self.side.serving("device-plugin", self.decision) if self.side else None
 
     def placement(self) -> Placement | None:
         """Return what the nodes have."""
@@ -142,10 +142,6 @@ class Half:
         node, policy = (self.decision.node, self.decision.policy) if self.decision else (None, None)
         known = policy.recipe.kinds if policy else ()
         return tuple(kind for kind in known if node and node.label(kind.present) == "true")
-
-    def _serving(self, component: int) -> pods.DaemonSet | None:
-        key = pods.serving(self.decision)[component] if self.decision else None
-        return self.side.daemon_sets[key] if self.side and key else None
 
 
 def effects(

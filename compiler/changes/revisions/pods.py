@@ -6,11 +6,13 @@ DaemonSet of another name or namespace is another one: the pods of the first are
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Literal
+from itertools import product
+from typing import Literal, get_args
 
 from compiler.changes import objects
 from compiler.fleet import taints
 from compiler.inventory import snapshot
+from compiler.output import index_file
 from compiler.planning import plan
 from runtime import driver_config
 
@@ -36,6 +38,13 @@ class Side:
     daemon_sets: Mapping[Served, DaemonSet]
     rules: frozenset[str]
     """The recipes whose rules, which label nodes with their devices, the output has."""
+
+    def serving(self, component: index_file.Component, decision: plan.Decision | None) -> DaemonSet | None:
+        """Return the DaemonSet of a component that has a pod on the nodes of a decision."""
+        if decision is None or decision.policy is None or not decision.runs(component):
+            return None
+        pool = decision.pool.name if component == "driver" and decision.pool is not None else ""
+        return self.daemon_sets[component, decision.policy.name, pool]
 
     def without_labels(self, lost: frozenset[str]) -> "Side":
         """Return the side after the rules of some recipes have gone: no node has labels by which DaemonSets select."""
@@ -70,13 +79,6 @@ class PodChange:
     """The fate of a Deployment's pods."""
 
 
-def serving(decision: plan.Decision) -> tuple[Served | None, Served | None]:
-    """Return the DaemonSets of the driver and of the device plugin that have a pod on the nodes of a decision."""
-    policy = decision.policy.name if decision.policy else ""
-    driver = ("driver", policy, decision.pool.name) if decision.pool is not None else None
-    return driver, ("device-plugin", policy, "") if decision.device_plugin.image is not None else None
-
-
 def replaced(pairs: Iterable[objects.Pair]) -> frozenset[objects.Ref]:
     """Return the workloads whose template differs."""
     return frozenset(
@@ -104,8 +106,8 @@ def changes(
     found = [*_deployments(cluster, pairs, templates)]
     for key in {**was, **now}:
         component, ref = key
-        old, new = was.get(key, frozenset()), now.get(key, frozenset())
-        stays = old & new if ref in templates else frozenset()
+        old, new = was.get(key, set()), now.get(key, set())
+        stays = old & new if ref in templates else set()
         if old != new or stays:
             found.append(
                 PodChange(
@@ -122,19 +124,18 @@ def changes(
     return tuple(sorted(found, key=lambda item: (item.kind, item.namespace, item.name)))
 
 
-def _on_nodes(side: Side | None) -> dict[tuple[str, objects.Ref], frozenset[str]]:
+def _on_nodes(side: Side | None) -> dict[tuple[str, objects.Ref], set[str]]:
     """Return the nodes of the pods of each DaemonSet, by its component and itself."""
     found: dict[tuple[str, objects.Ref], set[str]] = {}
-    for decision in side.planned.decisions if side else ():
-        for key in serving(decision):
-            if side is not None and key is not None:
-                item = side.daemon_sets[key]
-                found.setdefault((key[0], item.ref), set()).update(decision.names)
-    if side is not None and side.planned.cluster.spec.nfd.enabled:
-        namespace = side.planned.cluster.spec.namespace
-        worker = objects.Ref(kind="DaemonSet", namespace=namespace, name="nfd-worker")
+    if side is None:
+        return found
+    for decision, component in product(side.planned.decisions, get_args(index_file.Component)):
+        if (item := side.serving(component, decision)) is not None:
+            found.setdefault((component, item.ref), set()).update(decision.names)
+    if side.planned.cluster.spec.nfd.enabled:
+        worker = objects.Ref(kind="DaemonSet", namespace=side.planned.cluster.spec.namespace, name="nfd-worker")
         found["nfd", worker] = set(_seen(side.planned))
-    return {key: frozenset(names) for key, names in found.items()}
+    return found
 
 
 def _seen(planned: plan.Plan) -> Iterator[str]:

@@ -4,12 +4,12 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from compiler import wording
 from compiler.changes.output import losses
-from compiler.changes.output.comparison import Change
+from compiler.checks.change import OutputChange
 from compiler.diagnostics import Diagnostic, Span, rule
 from compiler.output import index_file
 
 
-def changes(change: Change, found: Sequence[losses.Loss]) -> Iterator[Diagnostic]:
+def changes(change: OutputChange, found: Sequence[losses.Loss]) -> Iterator[Diagnostic]:
     """Yield what changes for nodes without being a removal, and drivers that stay on hosts without a policy."""
     yield from reassigned(change, found)
     for loss in found:
@@ -30,7 +30,7 @@ def changes(change: Change, found: Sequence[losses.Loss]) -> Iterator[Diagnostic
 
 
 @rule("nodes-left-out", "warning")
-def left_out(change: Change, loss: losses.Loss) -> Diagnostic:
+def left_out(change: OutputChange, loss: losses.Loss) -> Diagnostic:
     """A node keeps its driver and its device plugin."""
     return Diagnostic(
         code="nodes-left-out",
@@ -42,7 +42,7 @@ def left_out(change: Change, loss: losses.Loss) -> Diagnostic:
     )
 
 
-def uninstalled(change: Change, loss: losses.Loss) -> Diagnostic:
+def uninstalled(change: OutputChange, loss: losses.Loss) -> Diagnostic:
     """A driver that hosts have stays Present."""
     return Diagnostic(
         code="nodes-left-out",
@@ -55,7 +55,7 @@ def uninstalled(change: Change, loss: losses.Loss) -> Diagnostic:
 
 
 @rule("pool-removed", "warning")
-def removed_pools(change: Change, loss: losses.Loss) -> Diagnostic:
+def removed_pools(change: OutputChange, loss: losses.Loss) -> Diagnostic:
     """The pools of a policy stay."""
     count = len(loss.pools)
     return Diagnostic(
@@ -70,7 +70,7 @@ def removed_pools(change: Change, loss: losses.Loss) -> Diagnostic:
 
 
 @rule("node-leaves-wave", "warning")
-def left_waves(change: Change) -> Iterator[Diagnostic]:
+def left_waves(change: OutputChange) -> Iterator[Diagnostic]:
     """A node leaves a wave by an edit of the policy, or as an earlier wave widens."""
     for policy, wave, nodes in losses.wave_losses(change.before, change.after, change.planned):
         yield Diagnostic(
@@ -84,7 +84,7 @@ def left_waves(change: Change) -> Iterator[Diagnostic]:
 
 
 @rule("kind-disabled", "warning")
-def disabled_kinds(change: Change) -> Iterator[Diagnostic]:
+def disabled_kinds(change: OutputChange) -> Iterator[Diagnostic]:
     """A device plugin keeps the kinds of devices that it offers."""
     switching = {division.policy.name for division in change.planned.divisions if division.policy.written.switches}
     for (_, policy), kinds in losses.lost_kinds(change.before, change.after):
@@ -100,7 +100,7 @@ def disabled_kinds(change: Change) -> Iterator[Diagnostic]:
 
 
 @rule("nfd-removed", "warning")
-def removed_nfd(change: Change) -> Iterator[Diagnostic]:
+def removed_nfd(change: OutputChange) -> Iterator[Diagnostic]:
     """The NFD that output/ deploys stays."""
     has_nfd = [any(path.startswith("nfd/") for path in side.index.files) for side in (change.before, change.after)]
     if has_nfd == [True, False]:
@@ -114,7 +114,7 @@ def removed_nfd(change: Change) -> Iterator[Diagnostic]:
 
 
 @rule("nodes-reassigned", "warning")
-def reassigned(change: Change, found: Iterable[losses.Loss]) -> Iterator[Diagnostic]:
+def reassigned(change: OutputChange, found: Iterable[losses.Loss]) -> Iterator[Diagnostic]:
     """A node stays with its policy."""
     pairs: dict[tuple[str, str], set[str]] = {}
     gone = {loss.policy for loss in found if loss.last}
@@ -132,7 +132,7 @@ def reassigned(change: Change, found: Iterable[losses.Loss]) -> Iterator[Diagnos
         )
 
 
-def _handover(change: Change, policy: str) -> Iterator[str]:
+def _handover(change: OutputChange, policy: str) -> Iterator[str]:
     yield "The DaemonSets of the old policy are deleted, those of the new one start on the same nodes."
     if policy in {policy for _, policy in change.before.cleaning}:
         yield "The old one has driver.enabledCleanup: its installers remove the driver before the new ones install it."

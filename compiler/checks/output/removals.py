@@ -6,10 +6,10 @@ A GitOps engine deletes what output/ no longer has. So a removal is an error unt
 from collections.abc import Iterable, Iterator, Sequence
 
 from compiler import wording
-from compiler.changes.acceptance import Removal
+from compiler.changes.acceptance import Acceptable
 from compiler.changes.output import deployed, losses
-from compiler.changes.output.comparison import Change
 from compiler.checks import fleet as fleet_checks
+from compiler.checks.change import OutputChange
 from compiler.diagnostics import Diagnostic, Span, rule, shared_rule
 from compiler.output import index_file
 from compiler.planning import supported
@@ -30,7 +30,7 @@ _CODES = {"driver": "removes-drivers", "device-plugin": "removes-device-plugins"
 _CLEANUP = "It has driver.enabledCleanup: its installers remove the driver from the hosts as they end."
 
 
-def removals(change: Change, found: Sequence[losses.Loss]) -> Iterator[Removal]:
+def removals(change: OutputChange, found: Sequence[losses.Loss]) -> Iterator[Acceptable]:
     """Yield what a compile takes away from a cluster."""
     yield from unreadable(change)
     yield from undeclared(change)
@@ -44,11 +44,11 @@ def removals(change: Change, found: Sequence[losses.Loss]) -> Iterator[Removal]:
             yield removed(change, loss)
 
 
-def unreadable(change: Change) -> Iterator[Removal]:
+def unreadable(change: OutputChange) -> Iterator[Acceptable]:
     """A recorded object is as the compiler wrote it, or at least readable."""
     for path in change.before.unreadable:
         file = f"{change.folder}/{path}"
-        yield Removal(cluster=change.cluster, finding=_damaged(file, "missing or damaged"))
+        yield Acceptable(cluster=change.cluster, finding=_damaged(file, "missing or damaged"))
 
 
 def _damaged(file: str, fault: str) -> Diagnostic:
@@ -60,11 +60,11 @@ def _damaged(file: str, fault: str) -> Diagnostic:
     )
 
 
-def lost(folder: str, cluster: str, *, is_damaged: bool) -> Removal:
+def lost(folder: str, cluster: str, *, is_damaged: bool) -> Acceptable:
     """An output that git has is on the disk too, with its index."""
     if is_damaged:
-        return Removal(cluster=cluster, finding=_damaged(f"{folder}/{index_file.NAME}", "damaged"))
-    return Removal(
+        return Acceptable(cluster=cluster, finding=_damaged(f"{folder}/{index_file.NAME}", "damaged"))
+    return Acceptable(
         cluster=cluster,
         finding=Diagnostic(
             code="output-unreadable",
@@ -75,34 +75,30 @@ def lost(folder: str, cluster: str, *, is_damaged: bool) -> Removal:
     )
 
 
-def undeclared(change: Change) -> Iterator[Removal]:
+def undeclared(change: OutputChange) -> Iterator[Acceptable]:
     """A cluster keeps its KAECluster; nobody can accept to fall to the defaults of every setting."""
     if change.before.index.declared and change.planned.cluster.source is None:
         span = Span(file=change.planned.inventory.file)
         finding = fleet_checks.undeclared(change.cluster, span, ())
-        yield Removal(cluster=change.cluster, finding=finding)
+        yield Acceptable(cluster=change.cluster, finding=finding)
 
 
-def emptied(change: Change) -> Iterator[Removal]:
+def emptied(change: OutputChange) -> Iterator[Acceptable]:
     """A cluster whose nodes are known keeps an inventory with nodes."""
     if change.before.index.has_nodes and not change.planned.inventory.nodes:
         file = change.planned.inventory.file
-        yield Removal(
-            cluster=change.cluster,
-            finding=Diagnostic(
-                code="inventory-empty",
-                span=Span(file=file) if file else change.cluster_span("metadata", "name"),
-                message=f"The inventory of cluster '{change.cluster}' has no nodes, but its output was compiled "
-                "for some.",
-                notes=("Groups of nodes, waves and the pools of kernels are made from the inventory.",),
-                hint="Restore it from git, or take a new one.",
-            ),
+        yield change.acceptable(
+            "inventory-empty",
+            Span(file=file) if file else change.cluster_span("metadata", "name"),
+            f"The inventory of cluster '{change.cluster}' has no nodes, but its output was compiled for some.",
+            notes=("Groups of nodes, waves and the pools of kernels are made from the inventory.",),
+            hint="Restore it from git, or take a new one.",
         )
 
 
-def empty_file(finding: Diagnostic, cluster: str) -> Removal:
+def empty_file(finding: Diagnostic, cluster: str) -> Acceptable:
     """An inventory is a file with a document."""
-    return Removal(
+    return Acceptable(
         cluster=cluster,
         finding=Diagnostic(
             code="inventory-empty",
@@ -115,7 +111,7 @@ def empty_file(finding: Diagnostic, cluster: str) -> Removal:
 
 
 @rule("moves-namespace", "removal")
-def moved_namespace(change: Change) -> Iterator[Removal]:
+def moved_namespace(change: OutputChange) -> Iterator[Acceptable]:
     """The objects of a cluster stay in their namespace."""
     namespace = change.planned.cluster.spec.namespace
     others = sorted(change.before.namespaces() - {namespace})
@@ -124,89 +120,73 @@ def moved_namespace(change: Change) -> Iterator[Removal]:
     span = change.cluster_span("spec", "namespace")
     hint = f"Set spec.namespace: {others[0]} in its KAECluster."
     moved = f"The objects of cluster '{change.cluster}' move from namespace {wording.listed(others)} to {namespace}"
-    yield Removal(
-        cluster=change.cluster,
-        finding=Diagnostic(
-            code="moves-namespace",
-            span=span,
-            message=f"{moved}.",
-            notes=("A GitOps engine deletes them in the one and creates them in the other, in any order.",),
-            hint=hint,
-        ),
+    yield change.acceptable(
+        "moves-namespace",
+        span,
+        f"{moved}.",
+        notes=("A GitOps engine deletes them in the one and creates them in the other, in any order.",),
+        hint=hint,
     )
     cleaning = sorted(policy for _, policy in change.before.cleaning)
     if cleaning:  # Nobody can accept that a cleanup removes a driver in use.
-        yield Removal(
-            cluster=change.cluster,
-            finding=Diagnostic(
-                code="moves-with-cleanup",
-                span=span,
-                message=f"{moved} while driver.enabledCleanup is set by {wording.listed(cleaning)}.",
-                notes=("The installers that end would remove the driver under those that start on the same hosts.",),
-                hint=f"{hint} To move it, set enabledCleanup: false first, and wait until the cluster has it.",
-            ),
+        yield change.acceptable(
+            "moves-with-cleanup",
+            span,
+            f"{moved} while driver.enabledCleanup is set by {wording.listed(cleaning)}.",
+            notes=("The installers that end would remove the driver under those that start on the same hosts.",),
+            hint=f"{hint} To move it, set enabledCleanup: false first, and wait until the cluster has it.",
         )
 
 
 @rule("drops-protection", "removal")
-def dropped_protection(change: Change) -> Iterator[Removal]:
+def dropped_protection(change: OutputChange) -> Iterator[Acceptable]:
     """An object that a GitOps engine must not delete stays marked so."""
     paths = losses.unprotected(change.before, change.after, change.planned.cluster.spec.gitops.engine)
     if paths:
         names = (f"{data['kind']} {data['metadata']['name']}" for data in map(change.after.objects.get, paths) if data)
-        yield Removal(
-            cluster=change.cluster,
-            finding=Diagnostic(
-                code="drops-protection",
-                span=Span(file=f"{change.folder}/{paths[0]}"),
-                message=f"{wording.counted(len(paths), 'object')} of cluster '{change.cluster}' "
-                f"{'loses' if len(paths) == 1 else 'lose'} the protection from pruning: "
-                f"{wording.listed(names, most=3)}.",
-                notes=("Without it, a GitOps engine deletes them, and all that is in them, when they leave output/.",),
-                hint="Restore the KAECluster and its gitops.engine.",
-            ),
+        yield change.acceptable(
+            "drops-protection",
+            Span(file=f"{change.folder}/{paths[0]}"),
+            f"{wording.counted(len(paths), 'object')} of cluster '{change.cluster}' "
+            f"{'loses' if len(paths) == 1 else 'lose'} the protection from pruning: "
+            f"{wording.listed(names, most=3)}.",
+            notes=("Without it, a GitOps engine deletes them, and all that is in them, when they leave output/.",),
+            hint="Restore the KAECluster and its gitops.engine.",
         )
 
 
 @rule("removes-guard", "removal")
-def removed_guard(change: Change) -> Iterator[Removal]:
+def removed_guard(change: OutputChange) -> Iterator[Acceptable]:
     """The evictions of drivers stay confined to their node."""
     if losses.loses_guard(change.before, change.after):
         version = change.planned.cluster.spec.kubernetesVersion
-        yield Removal(
-            cluster=change.cluster,
-            finding=Diagnostic(
-                code="removes-guard",
-                span=change.cluster_span("spec", "kubernetesVersion"),
-                message=f"The guard of cluster '{change.cluster}' goes, which confines a driver's evictions to its own "
-                "node.",
-                notes=(
-                    f"Its KAECluster states Kubernetes {version}, and the guard needs 1.{supported.GUARD_KUBERNETES}.",
-                    "Without it, whoever has the token of a driver may evict any pod of the cluster.",
-                ),
-                hint="Correct spec.kubernetesVersion.",
+        yield change.acceptable(
+            "removes-guard",
+            change.cluster_span("spec", "kubernetesVersion"),
+            f"The guard of cluster '{change.cluster}' goes, which confines a driver's evictions to its own node.",
+            notes=(
+                f"Its KAECluster states Kubernetes {version}, and the guard needs 1.{supported.GUARD_KUBERNETES}.",
+                "Without it, whoever has the token of a driver may evict any pod of the cluster.",
             ),
+            hint="Correct spec.kubernetesVersion.",
         )
 
 
 @rule("thaws-nodes", "removal")
-def thawed(change: Change) -> Iterator[Removal]:
+def thawed(change: OutputChange) -> Iterator[Acceptable]:
     """A node leaves a frozen group only when a person edits the group's entry."""
     groups: dict[tuple[str, str], list[losses.Thaw]] = {}
     for thaw in losses.thaws(change.before, change.after, change.planned):
         groups.setdefault((thaw.policy, thaw.group), []).append(thaw)
     for (policy, group), thaws in groups.items():
-        yield Removal(
-            cluster=change.cluster,
+        yield change.acceptable(
+            "thaws-nodes",
+            change.policy_span(policy),
+            f"{wording.nodes([thaw.node for thaw in thaws])} of cluster '{change.cluster}' "
+            f"{'leaves' if len(thaws) == 1 else 'leave'} the frozen group '{group}' of policy '{policy}'.",
+            notes=tuple(_reasons(thaws)),
+            hint="Restore the labels or the inventory, or name the nodes in the group's entry.",
             policy=policy,
-            finding=Diagnostic(
-                code="thaws-nodes",
-                span=change.policy_span(policy),
-                message=f"{wording.nodes([thaw.node for thaw in thaws])} of cluster '{change.cluster}' "
-                f"{'leaves' if len(thaws) == 1 else 'leave'} the frozen group '{group}' of policy '{policy}'.",
-                notes=tuple(_reasons(thaws)),
-                hint="Restore the labels or the inventory, or name the nodes in the group's entry.",
-            ),
         )
 
 
@@ -219,7 +199,7 @@ def _reasons(thaws: Iterable[losses.Thaw]) -> Iterator[str]:
         yield f"{reason}: {wording.listed(nodes, most=5)}."
 
 
-def removed(change: Change, loss: losses.Loss) -> Removal:
+def removed(change: OutputChange, loss: losses.Loss) -> Acceptable:
     """A policy keeps its driver and its device plugin on its nodes."""
     noun, code = losses.NOUNS[loss.component], _CODES[loss.component]
     nodes = wording.nodes(loss.nodes)
@@ -241,31 +221,28 @@ def removed(change: Change, loss: losses.Loss) -> Removal:
             f"These are {len(loss.nodes)} of the {loss.served} nodes that it serves, and limits.removedPercent "
             f"allows {change.removed_percent:g} %."
         )
-    return Removal(
-        cluster=change.cluster,
+    return change.acceptable(
+        code,
+        change.policy_span(loss.policy, loss.component),
+        message,
+        notes=(note, *((_CLEANUP,) if _is_cleaned(change, loss) else ())),
+        hint="Undo the change that takes it away.",
         policy=loss.policy,
-        finding=Diagnostic(
-            code=code,
-            span=change.policy_span(loss.policy, loss.component),
-            message=message,
-            notes=(note, *((_CLEANUP,) if _is_cleaned(change, loss) else ())),
-            hint="Undo the change that takes it away.",
-        ),
     )
 
 
-def _is_cleaned(change: Change, loss: losses.Loss) -> bool:
+def _is_cleaned(change: OutputChange, loss: losses.Loss) -> bool:
     return loss.component == "driver" and loss.last and (loss.recipe, loss.policy) in change.before.cleaning
 
 
-def removed_policies(folder: str, name: str, index: index_file.Index) -> Iterator[Removal]:
+def removed_policies(folder: str, name: str, index: index_file.Index) -> Iterator[Acceptable]:
     """A cluster with drivers or device plugins in its output is still declared."""
     output = deployed.Deployed(index=index, objects={})
     for path in index.untold() if index.complete else ():
-        yield Removal(cluster=name, finding=_damaged(f"{folder}/{name}/{path}", "missing or damaged"))
+        yield Acceptable(cluster=name, finding=_damaged(f"{folder}/{name}/{path}", "missing or damaged"))
     for component, code in _CODES.items():
         for _, policy in output.owners(component):
-            yield Removal(
+            yield Acceptable(
                 cluster=name,
                 policy=policy,
                 finding=Diagnostic(

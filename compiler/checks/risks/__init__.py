@@ -2,11 +2,11 @@
 
 from collections.abc import Callable, Iterator
 
-from compiler.changes.acceptance import Risk
+from compiler.changes.acceptance import Acceptable
 from compiler.checks.risks import drivers, objects, waves
-from compiler.checks.risks.change import Change
+from compiler.checks.risks.change import RevisionChange
 
-_RULES: tuple[Callable[[Change], Iterator[Risk]], ...] = (
+_RULES: tuple[Callable[[RevisionChange], Iterator[Acceptable]], ...] = (
     objects.crd_pruned,
     objects.namespace_pruned,
     drivers.driver_removed,
@@ -23,7 +23,7 @@ _RULES: tuple[Callable[[Change], Iterator[Risk]], ...] = (
 """The most dangerous first."""
 
 
-def risks(change: Change) -> Iterator[Risk]:
+def risks(change: RevisionChange) -> Iterator[Acceptable]:
     """Yield the risks of a change, the most dangerous first."""
     for rule in _RULES:
         yield from rule(change)

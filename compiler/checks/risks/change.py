@@ -1,24 +1,27 @@
-"""A change of a cluster, as the rules for risks see it."""
+"""A change of the documents of a cluster, as the rules for risks see it."""
 
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from compiler.changes import acceptance
 from compiler.changes.revisions import difference, intent, pods
 from compiler.changes.revisions.effects import Effect
 from compiler.changes.revisions.intent import POLICIES
 from compiler.changes.revisions.privileges import Privilege
-from compiler.diagnostics import Diagnostic, Span
+from compiler.checks.change import Change
+from compiler.diagnostics import Span
 from compiler.fleet import examples
 from compiler.formats import documents
 from compiler.planning import pools
+
+STAGED = frozenset({"version", "source", "image", "state"})
+"""The reasons of a change that a wave can bring to its nodes alone."""
 
 _RELEASE = re.compile(r"v?([0-9]+(?:\.[0-9]+)*)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class RevisionChange(Change):
     """A cluster before and after, and what the change does to it."""
 
     before: pods.Side | None
@@ -41,20 +44,6 @@ class Change:
     def effects(self) -> tuple[Effect, ...]:
         """What happens to the nodes."""
         return self.difference.effects
-
-    def risk(
-        self,
-        code: str,
-        span: Span,
-        *parts: acceptance.Part,
-        hint: str,
-        notes: Sequence[str] = (),
-        policy: str | None = None,
-    ) -> acceptance.Risk:
-        """Return a risk of the change with the message that `parts` make, of a policy if it is one's own."""
-        message = acceptance.worded([(self.cluster, parts)])
-        finding = Diagnostic(code=code, span=span, message=message, notes=tuple(notes), hint=hint)
-        return acceptance.Risk(finding=finding, cluster=self.cluster, policy=policy, parts=parts)
 
     def span(self, policy: str | None, *paths: documents.Path) -> Span:
         """Return the changed field at or below one of these paths, of a policy before that of others.

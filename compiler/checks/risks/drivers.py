@@ -3,16 +3,13 @@
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from typing import TypeVar
 
-from compiler.changes.acceptance import Nodes, Place, Risk
+from compiler.changes.acceptance import Acceptable, Nodes, Place
 from compiler.changes.revisions import pods
 from compiler.changes.revisions.effects import DISTURBING, Effect, Work
-from compiler.checks.risks.change import Change, release
+from compiler.checks.risks.change import STAGED, RevisionChange, release
 from compiler.diagnostics import Span, rule
 
 _Key = TypeVar("_Key", bound=Hashable)
-
-_STAGED = frozenset({"version", "source", "image", "state"})
-"""The reasons of a change that a wave can bring to its nodes alone."""
 
 _LOSSES: Mapping[Work | None, tuple[str, str]] = {
     "removes": ("is removed from", "Undo the change that takes it away."),
@@ -29,14 +26,14 @@ _LOSSES: Mapping[Work | None, tuple[str, str]] = {
 
 
 @rule("large-step", "risk")
-def large_step(change: Change) -> Iterator[Risk]:
+def large_step(change: RevisionChange) -> Iterator[Acceptable]:
     """A change disturbs at most limits.stepPercent of a policy's nodes, or one node."""
     for policy, found in _by(change.effects, _policy, lambda effect: effect.work in DISTURBING).items():
         count = _count(found)
         every = max(change.driven(policy), count)
         if count > 1 and count * 100 > change.step_percent * every:
-            staged = all(_STAGED.intersection(effect.reasons) for effect in found)
-            yield change.risk(
+            staged = all(STAGED.intersection(effect.reasons) for effect in found)
+            yield change.acceptable(
                 "large-step",
                 _cause(found),
                 f"Policy '{policy}' takes the drivers of ",
@@ -55,14 +52,14 @@ def large_step(change: Change) -> Iterator[Risk]:
 
 
 @rule("frozen-touched", "risk")
-def frozen_touched(change: Change) -> Iterator[Risk]:
+def frozen_touched(change: RevisionChange) -> Iterator[Acceptable]:
     """A change leaves the drivers of frozen groups as they are."""
 
     def frozen(effect: Effect) -> bool:
         return bool(effect.before and effect.before.group_sort == "frozen" and effect.work in (*DISTURBING, "leaves"))
 
     for (policy, group), found in _by(change.effects, _frozen_group, frozen).items():
-        yield change.risk(
+        yield change.acceptable(
             "frozen-touched",
             _cause(found),
             f"The change reaches the drivers of the frozen group '{group}' of policy '{policy}' in ",
@@ -77,7 +74,7 @@ def frozen_touched(change: Change) -> Iterator[Risk]:
 
 
 @rule("driver-removed", "risk")
-def driver_removed(change: Change) -> Iterator[Risk]:
+def driver_removed(change: RevisionChange) -> Iterator[Acceptable]:
     """A change takes no driver or installer from a node, and not all nodes from the inventory."""
     is_emptied = change.after is not None and not change.after.planned.inventory.nodes
 
@@ -87,7 +84,7 @@ def driver_removed(change: Change) -> Iterator[Risk]:
         return effect.work in ("removes", "leaves") or is_unknown
 
     for (policy, work), found in _by(change.effects, lambda each: (_owner(each), each.work), gone).items():
-        yield change.risk(
+        yield change.acceptable(
             "driver-removed",
             _cause(found),
             f"The driver of policy '{policy}' {_LOSSES[work][0]} ",
@@ -101,7 +98,7 @@ def driver_removed(change: Change) -> Iterator[Risk]:
 
 
 @rule("driver-downgrade", "risk")
-def driver_downgrade(change: Change) -> Iterator[Risk]:
+def driver_downgrade(change: RevisionChange) -> Iterator[Acceptable]:
     """A change brings no older driver."""
 
     def older(effect: Effect) -> bool:
@@ -112,7 +109,7 @@ def driver_downgrade(change: Change) -> Iterator[Risk]:
         return was is not None and now is not None and now < was
 
     for (policy, was, now), found in _by(change.effects, _versions, older).items():
-        yield change.risk(
+        yield change.acceptable(
             "driver-downgrade",
             _cause(found),
             f"The driver of policy '{policy}' goes back from {was} to {now} on ",
@@ -126,14 +123,14 @@ def driver_downgrade(change: Change) -> Iterator[Risk]:
 
 
 @rule("drain-unbounded", "risk")
-def drain_unbounded(change: Change) -> Iterator[Risk]:
+def drain_unbounded(change: RevisionChange) -> Iterator[Acceptable]:
     """Fewer hosts drain at a time than the policy has."""
     before = _pace(change.before)
     evicting = {_policy(effect) for effect in change.effects if effect.drain and effect.drain.evicts}
     for policy, leases in _pace(change.after).items():
         nodes = change.driven(policy)
         if nodes > 1 and leases >= nodes and (policy in evicting or leases > before.get(policy, 0)):
-            yield change.risk(
+            yield change.acceptable(
                 "drain-unbounded",
                 change.span(policy, ("spec", "driver", "rollout", "maxParallel"), ("spec", "driver", "drain")),
                 "All ",

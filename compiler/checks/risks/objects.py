@@ -5,12 +5,11 @@ from typing import Any
 
 from compiler import wording
 from compiler.changes import objects
-from compiler.changes.acceptance import Place, Risk
-from compiler.changes.output import deployed
+from compiler.changes.acceptance import Acceptable, Place
 from compiler.changes.revisions import intent, pods, privileges
 from compiler.checks import policy as policy_checks
 from compiler.checks.clusters import cluster as cluster_checks
-from compiler.checks.risks.change import Change, divisions
+from compiler.checks.risks.change import RevisionChange, divisions
 from compiler.diagnostics import Diagnostic, rule
 from compiler.formats import documents
 from compiler.planning import images, supported
@@ -36,7 +35,7 @@ _SETTINGS: Mapping[str, documents.Path] = {
 
 
 @rule("privilege-gained", "risk")
-def privilege_gained(change: Change) -> Iterator[Risk]:
+def privilege_gained(change: RevisionChange) -> Iterator[Acceptable]:
     """A change gives no object a privilege that its component did not have."""
     if change.before is None:  # A new cluster has nothing to compare.
         return
@@ -49,7 +48,7 @@ def privilege_gained(change: Change) -> Iterator[Risk]:
         gained.setdefault(item.component, []).extend(f"{item.kind} {item.name}: {text}." for text in facts)
     for component, notes in gained.items():
         if notes:
-            yield change.risk(
+            yield change.acceptable(
                 "privilege-gained",
                 change.span(None, _SETTINGS.get(component, ())),
                 f"The objects of {component} in ",
@@ -64,7 +63,7 @@ _Key = tuple[str, str, bool]
 """The verb and the text of a privilege, and whether it is restricted to one object."""
 
 
-def _held(change: Change) -> Mapping[str, set[_Key]]:
+def _held(change: RevisionChange) -> Mapping[str, set[_Key]]:
     """Return the privileges that the components of a cluster had."""
     found = {component: set(map(_key, own)) for component, own in change.held.items()}
     for pair in change.difference.objects:
@@ -82,7 +81,7 @@ def _covering(privilege: privileges.Privilege) -> set[_Key]:
 
 
 @rule("registry-changed", "risk")
-def registry_changed(change: Change) -> Iterator[Risk]:
+def registry_changed(change: RevisionChange) -> Iterator[Acceptable]:
     """Images come from the registries that they came from."""
     if change.before is None:
         return
@@ -97,7 +96,7 @@ def registry_changed(change: Change) -> Iterator[Risk]:
             found.setdefault((pair.component, _policy(pair)), set()).update(now - was)
     for (component, policy), registries in found.items():
         of_policy = f"policy '{policy}' in " if policy else ""
-        yield change.risk(
+        yield change.acceptable(
             "registry-changed",
             change.span(policy, *_image_settings(component)),
             f"{component.capitalize() if component != 'nfd' else 'NFD'} of {of_policy}",
@@ -131,7 +130,7 @@ def _policy(pair: objects.Pair) -> str | None:
     return str(found) if found else None
 
 
-def mutable_tag(change: Change) -> Iterator[Risk]:
+def mutable_tag(change: RevisionChange) -> Iterator[Acceptable]:
     """An image that was pinned, or was not there, is pinned by a version or a digest."""
     changed = {item.name for item in change.written if item.kind in intent.POLICIES}
     earlier, later = divisions(change.before), divisions(change.after)
@@ -145,22 +144,22 @@ def mutable_tag(change: Change) -> Iterator[Risk]:
 
 
 def _unpinned(
-    change: Change, policy: str | None, before: Iterable[Diagnostic], after: Iterable[Diagnostic]
-) -> Iterator[Risk]:
+    change: RevisionChange, policy: str | None, before: Iterable[Diagnostic], after: Iterable[Diagnostic]
+) -> Iterator[Acceptable]:
     known = {finding.message for finding in before}
     for finding in after:
         if finding.code == "mutable-tag" and finding.message not in known:
-            yield change.risk(
+            yield change.acceptable(
                 finding.code, finding.span, finding.message, notes=finding.notes, hint=finding.hint, policy=policy
             )
 
 
 @rule("crd-pruned", "risk")
-def crd_pruned(change: Change) -> Iterator[Risk]:
+def crd_pruned(change: RevisionChange) -> Iterator[Acceptable]:
     """A CustomResourceDefinition stays, and with it the objects of its kind."""
     for data in _pruned(change, "CustomResourceDefinition"):
         names = data["spec"]["names"]
-        yield change.risk(
+        yield change.acceptable(
             "crd-pruned",
             change.span(None, ("spec", "nfd")),
             f"CustomResourceDefinition {data['metadata']['name']} leaves the output of ",
@@ -171,10 +170,10 @@ def crd_pruned(change: Change) -> Iterator[Risk]:
 
 
 @rule("namespace-pruned", "risk")
-def namespace_pruned(change: Change) -> Iterator[Risk]:
+def namespace_pruned(change: RevisionChange) -> Iterator[Acceptable]:
     """A Namespace stays, and with it all that is in it."""
     for data in _pruned(change, "Namespace"):
-        yield change.risk(
+        yield change.acceptable(
             "namespace-pruned",
             change.span(None, ("spec", "namespace")),
             f"Namespace {data['metadata']['name']} leaves the output of ",
@@ -184,17 +183,15 @@ def namespace_pruned(change: Change) -> Iterator[Risk]:
         )
 
 
-def _pruned(change: Change, kind: str) -> Iterator[Mapping[str, Any]]:
+def _pruned(change: RevisionChange, kind: str) -> Iterator[Mapping[str, Any]]:
     """Yield the objects of a kind that go, and that no engine leaves in the cluster."""
     for pair in change.difference.objects:
-        data = pair.before
-        is_gone = data is not None and data["kind"] == kind and pair.after is None
-        if data is not None and is_gone and deployed.protector(data) is None:
-            yield data
+        if pair.before is not None and pair.after is None and pair.ref.kind == kind and pair.protector is None:
+            yield pair.before
 
 
 @rule("guard-off", "risk")
-def guard_off(change: Change) -> Iterator[Risk]:
+def guard_off(change: RevisionChange) -> Iterator[Acceptable]:
     """Drivers that evict pods are confined to their own node."""
     before, after = change.before, change.after
     if after is None or not _evicts(after) or supported.can_guard(after.planned.cluster.spec):
@@ -202,7 +199,7 @@ def guard_off(change: Change) -> Iterator[Risk]:
     was_evicting = before is not None and _evicts(before)
     if before is None or not was_evicting or supported.can_guard(before.planned.cluster.spec):
         goes = "lose the" if was_evicting else "evict pods from now on, and have no"
-        yield change.risk(
+        yield change.acceptable(
             "guard-off",
             change.span(None, ("spec", "kubernetesVersion"), ("spec", "driver", "drain")),
             "The drivers of ",

@@ -5,15 +5,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from compiler import wording
-from compiler.changes.acceptance import Place, Risk
+from compiler.changes.acceptance import Acceptable, Place
 from compiler.changes.revisions import pods
 from compiler.changes.revisions.effects import Effect
-from compiler.checks.risks.change import Change, divisions, release
+from compiler.checks.risks.change import STAGED, RevisionChange, divisions, release
 from compiler.diagnostics import rule
 from compiler.planning import images, plan, pools
-
-_STAGED = frozenset({"version", "source", "image", "state"})
-"""The reasons of a change that a wave can bring to its nodes alone."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -65,7 +62,7 @@ class _Rollout:
 
 
 @rule("waves-skipped", "risk")
-def waves_skipped(change: Change) -> Iterator[Risk]:
+def waves_skipped(change: RevisionChange) -> Iterator[Acceptable]:
     """A driver is on the nodes of a wave before it comes to those after it."""
     earlier, later = divisions(change.before), divisions(change.after)
     for policy in {**earlier, **later}:
@@ -78,7 +75,7 @@ def waves_skipped(change: Change) -> Iterator[Risk]:
             yield from _risks(change, policy, rollout, effects)
 
 
-def _risks(change: Change, policy: str, rollout: _Rollout, effects: Sequence[Effect]) -> Iterator[Risk]:
+def _risks(change: RevisionChange, policy: str, rollout: _Rollout, effects: Sequence[Effect]) -> Iterator[Acceptable]:
     found: dict[_Target, dict[str, set[str]]] = {}
     for (group, kernels), moved in rollout.moved.items():
         for target in moved if group in rollout.order else ():
@@ -89,7 +86,7 @@ def _risks(change: Change, policy: str, rollout: _Rollout, effects: Sequence[Eff
         waves = [wave for wave in rollout.order if any(wave in groups[group] for group in late)]
         if late:
             own = [effect for effect in effects if _group(effect, is_later=rollout.is_later) in late]
-            yield change.risk(
+            yield change.acceptable(
                 "waves-skipped",
                 max(own, key=lambda effect: len(effect.nodes)).cause,
                 "In ",
@@ -107,7 +104,7 @@ def _has_waves(division: pools.Division | None) -> bool:
 
 def _moves(effect: Effect, policy: str) -> bool:
     """Return whether nodes of a policy get another driver, which a wave could have had first."""
-    is_staged = effect.work in ("swaps", "may-swap", "removes") and not _STAGED.isdisjoint(effect.reasons)
+    is_staged = effect.work in ("swaps", "may-swap", "removes") and not STAGED.isdisjoint(effect.reasons)
     return is_staged and effect.after is not None and effect.after.policy == policy
 
 

@@ -5,7 +5,7 @@ from collections.abc import Collection
 from typing import Any
 
 from compiler import diagnostic_formats, wording
-from compiler.changes.acceptance import Risk
+from compiler.changes.acceptance import Acceptable
 from compiler.changes.objects import Pair
 from compiler.changes.revisions.difference import Difference, Fault, Revision
 from compiler.changes.revisions.effects import Effect, Placement
@@ -15,7 +15,7 @@ from compiler.changes.revisions.privileges import PrivilegeChange, texts
 from compiler.diagnostics import Span
 
 
-def data(difference: Difference, accepted: Collection[Risk] = ()) -> dict[str, Any]:
+def data(difference: Difference, accepted: Collection[Acceptable] = ()) -> dict[str, Any]:
     """Return a difference as JSON data; `accepted` are the risks that people have accepted."""
     return {
         "from": _revision(difference.before),
@@ -62,7 +62,7 @@ def _privileges(change: PrivilegeChange) -> dict[str, Any]:
     }
 
 
-def _risk(risk: Risk, *, is_accepted: bool) -> dict[str, Any]:
+def _risk(risk: Acceptable, *, is_accepted: bool) -> dict[str, Any]:
     finding = risk.finding
     return {
         "code": finding.code,

@@ -4,7 +4,7 @@ from collections.abc import Collection, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from compiler import wording
-from compiler.changes.acceptance import Risk, worded
+from compiler.changes.acceptance import Acceptable, worded
 from compiler.diagnostics import Diagnostic
 
 _CLUSTERS = 8
@@ -15,7 +15,7 @@ _CLUSTERS = 8
 class Group:
     """Risks that differ in nothing but the cluster, its nodes and their number."""
 
-    risks: tuple[Risk, ...]
+    risks: tuple[Acceptable, ...]
 
     @property
     def clusters(self) -> Sequence[str]:
@@ -62,22 +62,22 @@ class Group:
         )
 
 
-def split(risks: Iterable[Risk], accepted: Collection[str]) -> tuple[Sequence[Group], Sequence[Group]]:
+def split(risks: Iterable[Acceptable], accepted: Collection[str]) -> tuple[Sequence[Group], Sequence[Group]]:
     """Return the groups of the risks that nobody has accepted, and those of the others, by scopes."""
     every = tuple(risks)
     passed = [risk for risk in every if risk.is_accepted(accepted)]
     return groups(risk for risk in every if not risk.is_accepted(accepted)), groups(passed)
 
 
-def groups(risks: Iterable[Risk]) -> Sequence[Group]:
+def groups(risks: Iterable[Acceptable]) -> Sequence[Group]:
     """Return risks with those that clusters have alike together, in the order of the first of each."""
-    found: dict[Hashable, list[Risk]] = {}
+    found: dict[Hashable, list[Acceptable]] = {}
     for risk in risks:
         found.setdefault(_key(risk), []).append(risk)
     return [Group(tuple(own)) for own in found.values()]
 
 
-def _key(risk: Risk) -> Hashable:
+def _key(risk: Acceptable) -> Hashable:
     words = tuple(part if isinstance(part, str) else type(part) for part in risk.parts)
     finding = risk.finding
     return finding.code, finding.span, risk.policy, words, finding.notes, finding.hint

@@ -5,14 +5,17 @@ from collections.abc import Iterable
 import pytest
 
 from compiler import pipeline
-from compiler.changes.output import comparison, deployed
+from compiler.changes.output import deployed
+from compiler.checks.change import OutputChange
 from compiler.fleet import definitions
 from compiler.planning import plan
 from tests import builders
 
 
-def output(policy: definitions.Policy, names: Iterable[str]) -> tuple[deployed.Deployed, plan.Plan]:
-    planned, _ = builders.view([policy], [builders.node(name) for name in names])
+def output(
+    policy: definitions.Policy, names: Iterable[str], cluster: definitions.Cluster | None = None
+) -> tuple[deployed.Deployed, plan.Plan]:
+    planned, _ = builders.view([policy], [builders.node(name) for name in names], cluster)
     compiled, objects = pipeline.render_cluster(planned, builders.renderer())
     return deployed.Deployed(index=compiled.index(), objects={item.path: item.data for item in objects}), planned
 
@@ -37,10 +40,26 @@ def test_a_fifth_of_the_nodes_or_one_node_may_be_left(served: int, lost: int, co
     after, planned = output(narrowed, names)
 
     removals, changes = pipeline.check_changes(
-        comparison.Change(
+        OutputChange(
             folder="output/east", before=before, after=after, planned=planned, policies=(narrowed,), removed_percent=20
         )
     )
 
     assert {item.finding.code for item in removals} == codes
     assert {item.code for item in changes} == (set() if codes else {"nodes-left-out"})
+
+
+def test_a_driver_that_becomes_absent_as_its_labels_go_is_a_removal() -> None:
+    names = ["kp-1", "kp-2"]
+    before, _ = output(builders.policy(**builders.PINNED), names)
+    removing = builders.policy(**{**builders.PINNED, "driver": {**builders.PINNED["driver"], "state": "Absent"}})
+    unlabelled = builders.cluster(nfd={"enabled": False, "nodefeaturerules": False})
+    after, planned = output(removing, names, unlabelled)
+
+    removals, _ = pipeline.check_changes(
+        OutputChange(
+            folder="output/east", before=before, after=after, planned=planned, policies=(removing,), removed_percent=20
+        )
+    )
+
+    assert {item.finding.code for item in removals} == {"removes-drivers", "removes-device-plugins"}

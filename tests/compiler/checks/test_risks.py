@@ -41,7 +41,7 @@ def risks(  # noqa: PLR0913 - both sides of each input
     nodes_before: Sequence[snapshot.Node] | None = None,
     nodes: Sequence[snapshot.Node] | None = None,
     name: str = "tls",
-) -> dict[str, acceptance.Risk]:
+) -> dict[str, acceptance.Acceptable]:
     """Return the risks of a change from one policy, and from the settings of its cluster, to others, by code."""
     every = [builders.node(each) for each in NAMES] if nodes is None else nodes
     was, written = made(before, cluster_before, every if nodes_before is None else nodes_before, "tls")

@@ -1,16 +1,44 @@
-"""The comparison of a cluster's earlier output with the compiled one."""
+"""A change of a cluster, as the rules for removals and for risks see it."""
 
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from compiler.changes import acceptance
 from compiler.changes.output import deployed
-from compiler.diagnostics import Span
+from compiler.diagnostics import Diagnostic, Span
 from compiler.fleet import definitions
 from compiler.output import index_file
 from compiler.planning import plan
 
 
+class Change(ABC):
+    """A change of a cluster, with findings that a person may accept."""
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def cluster(self) -> str:
+        """The name of the cluster."""
+
+    def acceptable(
+        self,
+        code: str,
+        span: Span,
+        *parts: acceptance.Part,
+        hint: str,
+        notes: Sequence[str] = (),
+        policy: str | None = None,
+    ) -> acceptance.Acceptable:
+        """Return a removal or a risk with the message that `parts` make, of a policy if it is one's own."""
+        message = acceptance.worded([(self.cluster, parts)])
+        finding = Diagnostic(code=code, span=span, message=message, notes=tuple(notes), hint=hint)
+        return acceptance.Acceptable(finding=finding, cluster=self.cluster, policy=policy, parts=parts)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class OutputChange(Change):
     """The output of a cluster before and after a compile, with the plan that it was compiled from."""
 
     folder: str
