@@ -18,3 +18,12 @@ MODULE_TEXT = r'^[^"\\\x00-\x1f\x7f]*$'
 """A text of a module's parameter: it is quoted in a line of modprobe.d(5), where a backslash joins lines, and for which
 the kernel knows no escape (next_arg of lib/cmdline.c)."""
 MODULE_TEXT_LENGTH = 500
+
+TOLERATES_ALL = "A toleration without a key tolerates every taint, and needs operator 'Exists'."
+TOLERATES_ANY_VALUE = "A toleration with operator 'Exists' has no value."
+TOLERATES_FOR_SECONDS = "A toleration with tolerationSeconds needs effect 'NoExecute'."
+IDLE_LIBRARIES_PATH = "No container gets the libraries of librariesPath, as 'libraries' is false."
+IDLE_OPENSSL_SETTINGS = "No container gets an openssl.cnf with these settings, as 'opensslConf' is not set."
+IDLE_DEVICE_NODES = "The driver installer sets mode and group of the device nodes, too."
+SHARED_GROUP = "An IOMMU group can be opened by one virtual machine alone, so vfio has no shares."
+"""Sentences on constraints that a check states, and so does a rule in CEL of `kae schema --crd`."""

@@ -3,10 +3,10 @@
 The stages return their findings beside their values: a mistake in a document stops none of them but the last two.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from compiler import diagnostics, names, repeats, schema
+from compiler import diagnostics, names, schema
 from compiler.changes import acceptance
 from compiler.changes.output import losses
 from compiler.checks import assignment as assignment_checks
@@ -53,11 +53,13 @@ class Documents:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Judged:
-    """A document, its kind if it has a known one, and its mistakes; it is accepted if it has none."""
+class _Recipes:
+    """The recipes of a project, which are judged before the policies that name them."""
 
-    document: documents.Document
-    kind: str | None
+    accepted: Mapping[str, documents.Document]
+    """By their names."""
+    refused: Mapping[str, str]
+    """The code of a finding that says why a recipe is not there, by the name that it would have."""
     findings: diagnostics.Findings
 
 
@@ -87,29 +89,31 @@ def judged(
 ) -> Documents:
     """Return documents with the findings on them; `files` are the names of all files of the project."""
     found = tuple(found)
-    read = _judge_recipes([document for document in found if settings.is_recipe_file(document.file)], judge, settings)
-    sound = (item.document for item in read if item.kind == "Recipe" and not item.findings)
-    recipes = {document.data["metadata"]["name"]: document for document in sound}
-    judge = judge.knowing({name: document.data["spec"] for name, document in recipes.items()})
-    every = [
-        _judge_one(document, judge, settings, files) for document in found if not settings.is_recipe_file(document.file)
-    ]
-    refused = _refused((*unread, *(fault for item in read for fault in item.findings)), settings)
-    every = [
-        _of_recipe(item, refused, recipes, judge.complete) if item.kind == "DevicePolicy" else item for item in every
-    ]
-    accepted = [item for item in every if not item.findings]
+    recipes = _judge_recipes([each for each in found if settings.is_recipe_file(each.file)], judge, unread, settings)
+    judge = judge.knowing({name: recipe.data["spec"] for name, recipe in recipes.accepted.items()})
+    accepted: list[tuple[str | None, documents.Document]] = []
+    findings = [*unread, *recipes.findings]
+    for document in found:
+        if settings.is_recipe_file(document.file):
+            continue
+        kind, wrong = _judge(document, judge, settings, files)
+        if kind == "DevicePolicy":
+            wrong = [*wrong, *_on_recipe(document, recipes, judge.complete, is_sound=not wrong)]
+        findings += wrong
+        # A policy of a refused recipe has no mistake of its own.
+        if not wrong and (kind != "DevicePolicy" or document.data["spec"]["recipe"] in recipes.accepted):
+            accepted.append((kind, document))
     return Documents(
         policies=tuple(
-            reader.policy_of(item.document, judge.complete, recipes)
-            for item in accepted
-            if item.kind in names.POLICY_KINDS
+            reader.policy_of(document, judge.complete, recipes.accepted)
+            for kind, document in accepted
+            if kind in names.POLICY_KINDS
         ),
         clusters=tuple(
-            reader.cluster_of(item.document, judge.complete) for item in accepted if item.kind == "KAECluster"
+            reader.cluster_of(document, judge.complete) for kind, document in accepted if kind == "KAECluster"
         ),
-        nodes=tuple(item.document for item in accepted if item.kind in ("NodeInventory", "NodeList")),
-        findings=(*unread, *(finding for item in (*read, *every) for finding in item.findings)),
+        nodes=tuple(document for kind, document in accepted if kind in ("NodeInventory", "NodeList")),
+        findings=tuple(findings),
         complete=judge.complete,
     )
 
@@ -147,7 +151,8 @@ def read_inventory(
     """Return the inventory of a cluster in these documents, an empty one without any, and the findings on them."""
     found = tuple(found)
     read = judged(found, judge, _files(found), settings=settings)
-    return inventory_of(cluster, read) or _no_nodes(cluster, found[0].file if found else ""), read.findings
+    empty = snapshot.Inventory(cluster=cluster.name, file=found[0].file if found else "", nodes=())
+    return inventory_of(cluster, read) or empty, read.findings
 
 
 def _files(found: Iterable[documents.Document]) -> frozenset[str]:
@@ -159,13 +164,10 @@ def inventory_of(cluster: definitions.Cluster, read: Documents) -> snapshot.Inve
     return reader.inventory_of(read.nodes[-1], cluster.spec) if read.nodes else None
 
 
-def _no_nodes(cluster: definitions.Cluster, file: str) -> snapshot.Inventory:
-    return snapshot.Inventory(cluster=cluster.name, file=file, nodes=())
-
-
-def _judge_one(
+def _judge(
     document: documents.Document, judge: schema.Judge, settings: Settings, files: Collection[str]
-) -> _Judged:
+) -> tuple[str | None, Sequence[diagnostics.Diagnostic]]:
+    """Return the kind of a document outside of the folder of recipes, if it has a known one, and its mistakes."""
     in_policies = settings.is_policy_file(document.file)
     kind, findings = judge.judge(document, lists=not in_policies)
     if not in_policies:
@@ -174,63 +176,57 @@ def _judge_one(
         findings = [*findings, *inventory_checks.outside_of_recipes(document, settings.recipes)]
     if not findings and kind not in names.SHARED_KINDS:
         findings = [*inventory_checks.misnamed(document, files), *inventory_checks.findings(document)]
-    return _Judged(document=document, kind=kind, findings=tuple(findings))
+    return kind, findings
 
 
-def _judge_recipes(found: Sequence[documents.Document], judge: schema.Judge, settings: Settings) -> list[_Judged]:
-    """Return the documents in the folder of recipes; of several in one file, all are refused but the first."""
-    if not found:
-        return []
-    from compiler.checks.recipes import recipe as recipe_checks  # noqa: PLC0415 - only projects with recipes need it
+def _judge_recipes(
+    found: Iterable[documents.Document], judge: schema.Judge, unread: diagnostics.Findings, settings: Settings
+) -> _Recipes:
+    """Return the recipes in the documents in their folder; of several in one file, only the first may be accepted."""
+    accepted: dict[str, documents.Document] = {}
+    findings: list[diagnostics.Diagnostic] = []
+    first: dict[str, documents.Document] = {}
+    for document in found:
+        wrong = _judge_recipe(document, first.setdefault(document.file, document), judge, settings)
+        findings += wrong
+        if not wrong:
+            accepted[document.data["metadata"]["name"]] = document
+    of_recipes = (fault for fault in (*unread, *findings) if settings.is_recipe_file(fault.span.file))
+    refused = {fault.span.file.split("/")[-2]: fault.code for fault in of_recipes}
+    return _Recipes(accepted=accepted, refused=refused, findings=tuple(findings))
 
-    every = [_judge_recipe(document, judge, settings) for document in found]
-    for (_, first), (index, second) in repeats.of(enumerate(found), key=lambda pair: pair[1].file):
-        finding = recipe_checks.second(first, second)
-        every[index] = replace(every[index], findings=(*every[index].findings, finding))
-    return every
 
-
-def _judge_recipe(document: documents.Document, judge: schema.Judge, settings: Settings) -> _Judged:
+def _judge_recipe(
+    document: documents.Document, first: documents.Document, judge: schema.Judge, settings: Settings
+) -> list[diagnostics.Diagnostic]:
+    """Return the mistakes of a document in the folder of recipes, whose file has `first` as its first one."""
     from compiler.checks.recipes import recipe as recipe_checks  # noqa: PLC0415 - only projects with recipes need it
 
     kind, findings = judge.judge(document, lists=False)
     findings = [*findings, *recipe_checks.misplaced(document, kind, settings.recipes, settings.policies)]
     if not findings:
         findings = list(recipe_checks.findings(document, judge.schema_of("Recipe"), judge.complete))
-    return _Judged(document=document, kind=kind, findings=tuple(findings))
+    return findings if first is document else [*findings, recipe_checks.second(first, document)]
 
 
-_EMPTY = "empty-file"
-"""The code of a warning, which alone would let a policy go unsaid."""
-
-
-def _refused(found: Iterable[diagnostics.Diagnostic], settings: Settings) -> Mapping[str, str]:
-    """Return the codes of findings that say why recipes are not there, by the names of these."""
-    return {fault.span.file.split("/")[-2]: fault.code for fault in found if settings.is_recipe_file(fault.span.file)}
-
-
-def _of_recipe(
-    item: _Judged,
-    refused: Mapping[str, str],
-    recipes: Mapping[str, documents.Document],
-    complete: reader.Complete,
-) -> _Judged:
-    """Return a DevicePolicy with the findings on what it says of its recipe, or without a kind if that is refused."""
+def _on_recipe(
+    document: documents.Document, recipes: _Recipes, complete: reader.Complete, *, is_sound: bool
+) -> Iterator[diagnostics.Diagnostic]:
+    """Yield the findings on what a DevicePolicy says of its recipe; none where that is refused, which is said there."""
     from compiler.checks.recipes import values  # noqa: PLC0415 - only projects with recipes need it
 
-    spec = item.document.data.get("spec")
+    spec = document.data.get("spec")
     name = spec.get("recipe") if isinstance(spec, dict) else None
     if not isinstance(name, str):
-        return item
-    if name in recipes:
-        found = () if item.findings else tuple(values.findings(item.document, recipes[name], complete))
-        return replace(item, findings=(*item.findings, *found))
-    if refused.get(name, _EMPTY) != _EMPTY:
-        return replace(item, kind=None)
-    finding = values.unknown_recipe(item.document, recipes, names.SHIPPED_RECIPES)
-    if name in refused:
-        finding = replace(finding, hint="Its file holds no document: write the recipe into it.")
-    return replace(item, findings=(*item.findings, finding))
+        return
+    refused = recipes.refused.get(name)
+    if name in recipes.accepted:
+        if is_sound:
+            yield from values.findings(document, recipes.accepted[name], complete)
+    elif refused in (None, "empty-file"):  # An empty file is a warning, which alone would let the policy go unsaid.
+        finding = values.unknown_recipe(document, recipes.accepted, names.SHIPPED_RECIPES)
+        hint = "Its file holds no document: write the recipe into it."
+        yield replace(finding, hint=hint) if refused else finding
 
 
 def plan_cluster(fleet: definitions.Fleet, cluster: definitions.Cluster) -> tuple[plan.Plan, diagnostics.Findings]:

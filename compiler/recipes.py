@@ -142,7 +142,7 @@ class Words(msgspec.Struct, frozen=True, kw_only=True):
     """How sentences name a recipe and its parts."""
 
     software: str
-    """The stack itself, such as `KAE`."""
+    """Its software, such as `KAE`."""
     devices: str
     """Its devices, such as `KAE devices`."""
     device: str
@@ -154,7 +154,7 @@ class Words(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Recipe(msgspec.Struct, frozen=True, kw_only=True):
-    """A stack of software for certain nodes, and the names that its labels and objects have."""
+    """The software of certain nodes, and the names that its labels and objects have."""
 
     name: str
     words: Words

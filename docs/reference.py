@@ -17,7 +17,7 @@ from typing import Any
 from compiler import diagnostic_formats, diagnostics, kae, keywords, schema
 from compiler.formats import decode
 from compiler.migrate import drafts, operator_values
-from compiler.model import driver, json_schemas
+from compiler.model import json_schemas, policy
 from compiler.project import package_data
 from docs import tour
 
@@ -43,7 +43,7 @@ _RECIPES_HEAD = """\
 # Recipe reference
 
 Every field of recipes and of the policies that bring them to nodes, from their JSON Schemas. `make docs` generates this
-page from compiler/model/stacks/. `kae schema recipe` and `kae schema devicepolicy` print the schemas, with `--recipe
+page from compiler/model/. `kae schema recipe` and `kae schema devicepolicy` print the schemas, with `--recipe
 NAME` that of one recipe's policies. [Recipes](recipes.md) explains the fields by examples.
 
 Paths begin below `spec`; `[]` stands for each entry of a list. A field that is not written has its default. A field
@@ -71,7 +71,7 @@ _IMPORTED = {
 """Values files that earn the codes of `kae import`; every other code has a folder in tests/failures/."""
 
 _OVERRIDES = ("version", "repository", "image", "source", "state")
-"""The fields of `driver.Overrides`, which mappings, waves and frozen groups share."""
+"""The fields of `policy.Overrides`, which mappings, waves and frozen groups share."""
 
 Schema = Mapping[str, Any]
 Row = tuple[str, str, str, str]
@@ -182,7 +182,7 @@ class _Language:
         text = ""
         if "Wave" in definitions:
             fields = {name: definitions["Wave"]["properties"][name] for name in _OVERRIDES}
-            meaning = str(driver.Overrides.__doc__)
+            meaning = str(policy.Overrides.__doc__)
             text += self._section("Overrides", meaning, self._fields({"properties": fields}, "", inlined=True))
         for name in self._shared():
             described = definitions[name].get("description", "")

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from compiler import wording
+from compiler import keywords, wording
 from compiler.checks import containers
 from compiler.diagnostics import Diagnostic, rule
 from compiler.fleet import definitions
@@ -43,19 +43,19 @@ def _idle(policy: definitions.Policy, plugin: definitions.Plugin) -> Iterator[tu
     if _given(policy, "inject", "librariesPath") is not None and not _given(policy, "inject", "libraries"):
         yield (
             ("inject", "librariesPath"),
-            "No container gets the libraries of librariesPath, as 'libraries' is false.",
+            keywords.IDLE_LIBRARIES_PATH,
             "Set libraries: true, or remove librariesPath.",
         )
     if _given(policy, "inject", "opensslSettings") is not None and _given(policy, "inject", "opensslConf") is None:
         yield (
             ("inject", "opensslSettings"),
-            "No container gets an openssl.cnf with these settings, as 'opensslConf' is not set.",
+            keywords.IDLE_OPENSSL_SETTINGS,
             'Set opensslConf to "1.1" or "3.0", or remove opensslSettings.',
         )
     if plugin.device_nodes is not None and policy.installed is not None:
         yield (
             ("deviceNodes",),
-            "The driver installer sets mode and group of the device nodes, too.",
+            keywords.IDLE_DEVICE_NODES,
             "Use driver.deviceNodes; those of the device plugin are for driver.enabled: false.",
         )
 
@@ -65,7 +65,7 @@ def _shared_groups(plugin: definitions.Plugin) -> Iterator[tuple[documents.Path,
         if isinstance(resource, device_plugin_config.Vfio) and resource.shares > 1:
             yield (
                 ("sharing", resource.kind),
-                "An IOMMU group can be opened by one virtual machine alone, so vfio has no shares.",
+                keywords.SHARED_GROUP,
                 f"Remove sharing.{resource.kind}, or set mode.{resource.kind} to uacce.",
             )
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from compiler import API_VERSION, names, repeats, wording
 from compiler.diagnostics import Diagnostic, Span, rule, shared_rule
-from compiler.fleet import assignment, definitions, selectors, unmatched
+from compiler.fleet import assignment, definitions, selectors
 from compiler.formats import documents
 from compiler.inventory import snapshot
 
@@ -188,7 +188,7 @@ def unmatched_policies(policies: Iterable[definitions.Policy], nodes: Sequence[s
                 code=_DISPUTABLE,
                 span=selector_span(policy),
                 message=f"Policy '{policy.name}' matches no node.",
-                notes=(unmatched.reason(policy.term, nodes),),
+                notes=(selectors.why_unmatched(policy.term, nodes),),
                 hint="Correct the nodeSelector or the labels, or keep the policy for nodes that join later.",
             )
 

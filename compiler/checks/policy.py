@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from compiler import diagnostics, names, recipes, wording
+from compiler import diagnostics, keywords, names, recipes, wording
 from compiler.checks import containers, device_plugin, driver, images, pools
 from compiler.diagnostics import Diagnostic, rule, shared_rule
 from compiler.fleet import definitions, overlap, pods, selectors
@@ -140,13 +140,13 @@ def tolerations(
     """
     for index, toleration in enumerate(given):
         if toleration.key is None and toleration.operator != "Exists":
-            message = "A toleration without a key tolerates every taint, and needs operator 'Exists'."
+            message = keywords.TOLERATES_ALL
             field, hint = "operator", "Name the taint's key, or write operator: Exists."
         elif toleration.operator == "Exists" and toleration.value:
-            message = "A toleration with operator 'Exists' has no value."
+            message = keywords.TOLERATES_ANY_VALUE
             field, hint = "value", "Remove the value, or use operator Equal."
         elif toleration.tolerationSeconds is not None and toleration.effect != "NoExecute":
-            message = "A toleration with tolerationSeconds needs effect 'NoExecute'."
+            message = keywords.TOLERATES_FOR_SECONDS
             field, hint = "tolerationSeconds", "Write effect: NoExecute, or remove tolerationSeconds."
         else:
             continue

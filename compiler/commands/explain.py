@@ -163,13 +163,13 @@ def _devices(kinds: Sequence[recipes.Kind], node: snapshot.Node) -> str:
 
 def data(view: plan.Plan, node: snapshot.Node, named: Collection[str] = ()) -> dict[str, Any]:
     """Return the explanation for programs: that of the built-in recipe, and of all others where none is named."""
-    stacks = [
-        {"recipe": stack.recipe.name, **_data(stack, node), "images": plan_data.images(_decision(stack, node))}
-        for stack in view.others
-        if stack.recipe.name in named or not named
+    others = [
+        {"recipe": other.recipe.name, **_data(other, node), "images": plan_data.images(_decision(other, node))}
+        for other in view.others
+        if other.recipe.name in named or not named
     ]
     head = {"cluster": view.cluster.name, "node": node.name}
-    return {**head, **_data(view.builtin, node), **({"stacks": stacks} if view.others else {})}
+    return {**head, **_data(view.builtin, node), **({"stacks": others} if view.others else {})}
 
 
 def _data(view: plan.RecipePlan, node: snapshot.Node) -> dict[str, Any]:

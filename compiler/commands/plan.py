@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from compiler import cli, diagnostic_formats, diagnostics, pipeline, recipes
 from compiler.cli import findings, options, parsing
-from compiler.fleet import assignment, definitions, label_selector
+from compiler.fleet import assignment, definitions, selectors
 from compiler.packing import Packed
 from compiler.planning import plan
 from compiler.project import load, package_data, project_file
@@ -62,7 +62,7 @@ def declare(command: parsing.Parser) -> None:
 def _labels(text: str) -> str:
     """Return a label selector that parses."""
     try:
-        label_selector.parse(text)
+        selectors.parse(text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(f"{error}.") from error
     return text
@@ -117,7 +117,7 @@ def _selection(
         nodes=frozenset(
             (cluster.name, name) for cluster in chosen for stated, _, name in named if stated in ("", cluster.name)
         ),
-        term=label_selector.parse(arguments.selector),
+        term=selectors.parse(arguments.selector),
         has_problem=arguments.problems,
     )
 
@@ -148,11 +148,11 @@ def privileges(view: plan.Plan) -> plan_data.Privileges:
     render = templates.renderer(package_data.templates(), package_data.bytecode())
     found = layout.privileges(pipeline.render_cluster(view, render)[1])
     programs = {
-        program: stack.recipe.name
-        for stack in view.others
-        for program in (stack.recipe.driver, stack.recipe.device_plugin)
+        program: other.recipe.name
+        for other in view.others
+        for program in (other.recipe.driver, other.recipe.device_plugin)
     }
-    by_recipe: dict[str, list[str]] = {stack.recipe.name: [] for stack in view.others}
+    by_recipe: dict[str, list[str]] = {other.recipe.name: [] for other in view.others}
     for privilege in found:
         by_recipe[programs[privilege.program]].append(str(privilege))
     return by_recipe

@@ -164,8 +164,8 @@ def data(arguments: argparse.Namespace, answered: Answered, remarks: list[str]) 
 
 def _cluster(name: str, every: Answers) -> dict[str, Any]:
     (_, first), *others = ((recipe.name, [_answer(answer) for answer in answers]) for recipe, answers in every)
-    stacks = [{"recipe": recipe, "policies": own} for recipe, own in others]
-    return {"name": name, "policies": first, **({"stacks": stacks} if stacks else {})}
+    more = [{"recipe": recipe, "policies": own} for recipe, own in others]
+    return {"name": name, "policies": first, **({"stacks": more} if more else {})}
 
 
 def _answer(answer: preflight.Answer) -> dict[str, Any]:

@@ -42,7 +42,9 @@ class Meeting:
 
 def of(policy: definitions.Policy) -> frozenset[Claim]:
     """Return everything that a policy claims on its nodes, over all of its mappings, waves and frozen groups."""
-    return frozenset((("recipe", policy.recipe.name), *_of_driver(policy), *_of_plugin(policy), *policy.claims))
+    resources = policy.offered.resources if policy.offered else ()
+    offered = (("resource", resource.name) for resource in resources)
+    return frozenset((("recipe", policy.recipe.name), *_of_driver(policy), *offered, *policy.claims))
 
 
 def _of_driver(policy: definitions.Policy) -> Iterator[Claim]:
@@ -57,11 +59,6 @@ def _of_driver(policy: definitions.Policy) -> Iterator[Claim]:
         yield from (("module", name) for module in driver.modules for name in module.replaces)
     # Every driver of KAE may bring its libraries, and no other recipe can.
     yield from (("path", file.to) for file in policy.installed.files)
-
-
-def _of_plugin(policy: definitions.Policy) -> Iterator[Claim]:
-    plugin = policy.offered
-    yield from (("resource", resource.name) for resource in (plugin.resources if plugin else ()))
 
 
 def common(one: frozenset[Claim], other: frozenset[Claim]) -> str | None:

@@ -26,11 +26,6 @@ class TooComplex:
     """The keys of the terms, the most common first."""
 
 
-def overlap(a: selectors.Term, b: selectors.Term) -> dict[str, str] | None:
-    """Return the fewest labels that satisfy both terms; None means that no node can ever match both."""
-    return selectors.witness((*a, *b))
-
-
 def contradiction(a: selectors.Term, b: selectors.Term) -> str | None:
     """Return the first key, by name, whose requirements no node can meet together; None if the terms overlap."""
     allowed = selectors.by_key((*a, *b))

@@ -7,10 +7,13 @@ same meaning as in a node affinity: see `Requirement.Matches` in k8s.io/apimachi
 
 import itertools
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Literal
 
 import msgspec
+
+from compiler import wording
+from compiler.inventory import snapshot
 
 Operator = Literal["In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"]
 Label = Callable[[str], str | None]
@@ -22,6 +25,26 @@ INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 _LONGEST_VALUE = 63
 _INTEGER = re.compile(r"([+-]?)0*([0-9]{1,19})")
 _LABEL_VALUE = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
+
+_KEY, _VALUE = r"[A-Za-z0-9][-A-Za-z0-9_./]*", r"[^\s,()!=<>]*"
+_REQUIREMENT = rf"""\s*(?:
+        !\s*(?P<absent>{_KEY})
+        | (?P<key>{_KEY})(?:
+            \s*(?P<sign>==|!=|=|<|>)\s*(?P<value>{_VALUE})
+            | \s+(?P<word>in|notin)\s*\((?P<values>[^()!=<>]*)\)
+        )?
+    )\s*(?P<end>,|$)"""
+"""A requirement of a label selector, for re.VERBOSE."""
+_SIGNS: Mapping[str, Operator] = {
+    "=": "In",
+    "==": "In",
+    "!=": "NotIn",
+    "<": "Lt",
+    ">": "Gt",
+    "in": "In",
+    "notin": "NotIn",
+}
+"""The signs and words of label selectors."""
 
 
 class Requirement(msgspec.Struct, frozen=True, order=True):
@@ -91,6 +114,60 @@ def text(requirement: Requirement) -> str:
             return f"{requirement.key} {requirement.operator}"
         case "Gt" | "Lt":
             return f"{requirement.key} {requirement.operator} {values}"
+
+
+def why_unmatched(term: Term, nodes: Sequence[snapshot.Node]) -> str:
+    """Return why a term matches none of the nodes: a sentence, with the label that was probably meant."""
+    for requirement in term:
+        if not any(requirement_matches(requirement, node.label(requirement.key)) for node in nodes):
+            return _why_unmet(requirement, nodes)
+    return f"No node meets all of: {', '.join(map(text, term))}."
+
+
+def _why_unmet(requirement: Requirement, nodes: Sequence[snapshot.Node]) -> str:
+    key, wanted = requirement.key, requirement.values
+    if requirement.operator not in ("In", "Exists"):
+        return f"No node meets: {text(requirement)}."
+    values = sorted({value for node in nodes if (value := node.label(key)) is not None})
+    if not values:
+        keys = sorted({known for node in nodes for known in (*node.labels, *node.profile.labels)})
+        return f"No node has a label {key}{wording.or_meant(key, keys)}"
+    misspelt = next((value for value in wanted if wording.nearest(value, values)), wanted[0])
+    return f"No node has the label {_labels(key, wanted)}{wording.or_meant(misspelt, values)}"
+
+
+def _labels(key: str, values: Sequence[str]) -> str:
+    return f"{key}={values[0]}" if len(values) == 1 else f"{key} with one of {wording.listed(values)}"
+
+
+def parse(text: str) -> Term:
+    """Return a label selector as a term, as `kubectl get -l` takes it: an empty one matches every node.
+
+    Raises ValueError with the fault. See `Parse` in k8s.io/apimachinery/pkg/labels/selector.go.
+    """
+    found: list[Requirement] = []
+    rest, is_open = text, bool(text.strip())
+    while is_open:
+        match = re.match(_REQUIREMENT, rest, re.VERBOSE)
+        if match is None:
+            raise ValueError(f"'{rest.strip()}' is no requirement on a label")
+        requirement = _read(match)
+        if fault := misuse(requirement):
+            raise ValueError(f"'{requirement.key}' {fault}")
+        found.append(requirement)
+        rest, is_open = rest[match.end() :], match["end"] == ","
+    return tuple(found)
+
+
+def _read(match: re.Match[str]) -> Requirement:
+    if match["absent"]:
+        return Requirement(match["absent"], "DoesNotExist")
+    if match["sign"]:
+        return Requirement(match["key"], _SIGNS[match["sign"]], (match["value"],))
+    if match["word"]:
+        values = sorted({value.strip() for value in match["values"].split(",")})
+        return Requirement(match["key"], _SIGNS[match["word"]], tuple(values))
+    return Requirement(match["key"], "Exists")
 
 
 def misuse(requirement: Requirement) -> str | None:

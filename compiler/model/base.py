@@ -1,17 +1,19 @@
-"""What the models share: strict frozen objects, and the Kubernetes types that documents borrow."""
+"""What the models share: strict frozen objects, fields that name a repository, and types that Kubernetes has."""
 
+from collections.abc import Callable
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, create_model
 
-from compiler import keywords, names, release
+from compiler import kae, keywords, names, release
+from compiler.formats import urls
 
 
 class Model(BaseModel):
     """An object of a document: immutable, with no field but its own."""
 
-    # For a quick start, a model is built when a document first needs it, and no default is built at import.
-    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
+    # For a quick start, a model is built when it is first needed, and no default is built at import.
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True, use_attribute_docstrings=True)
 
 
 def defaults(**given: Any) -> Any:
@@ -19,120 +21,131 @@ def defaults(**given: Any) -> Any:
     return Field(default_factory=lambda: given, validate_default=True)
 
 
+Described = tuple[str, Any, str]
+"""The name of a field, its default, and its meaning."""
+
+
+def of_kinds(name: str, meaning: str, annotation: Any, field: Callable[[kae.Kind], Described]) -> Any:
+    """Return a model of this name whose fields, all of one type, `field` describes by kind, in the table's order."""
+    described = map(field, kae.KINDS)
+    fields: dict[str, Any] = {own: (annotation, Field(default, description=words)) for own, default, words in described}
+    return create_model(name, __base__=Model, __doc__=meaning, __module__=__name__, **fields)
+
+
 def form(words: str) -> dict[str, JsonValue]:
-    """Return the schema keyword with the meaning of a pattern, for messages about values that do not match it."""
+    """Return the schema keyword with the meaning of a field, for messages about values that do not fit it."""
     return {keywords.FORM: words}
+
+
+def meaning(words: str) -> Any:
+    """Return a field with a meaning in words that continue "'x' is not …"."""
+    return Field(json_schema_extra=form(words))
+
+
+def text(pattern: str, longest: int | None, words: str, shortest: int | None = None) -> Any:
+    """Return the field of a text that a pattern matches as a whole, with a bound of its length, and its meaning."""
+    return Field(pattern=f"^{pattern}$", max_length=longest, min_length=shortest, json_schema_extra=form(words))
 
 
 _NAME = r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
 _DOMAIN = names.CLUSTER_PATTERN  # both are DNS names
 
-LabelKey = Annotated[
-    str,
-    Field(
-        pattern=rf"^({_DOMAIN}/)?{_NAME}$",
-        max_length=317,
-        json_schema_extra=form("a label key, such as app or example.com/app"),
-    ),
-]
+LabelKey = Annotated[str, text(rf"({_DOMAIN}/)?{_NAME}", 317, "a label key, such as app or example.com/app")]
 LabelValue = Annotated[
     str,
-    Field(
-        pattern=rf"^({_NAME})?$",
-        max_length=63,
-        json_schema_extra=form(
-            "a label value (at most 63 letters, digits, '-', '_' and '.', a letter or digit at both ends)"
-        ),
+    text(
+        rf"({_NAME})?",
+        63,
+        "a label value (at most 63 letters, digits, '-', '_' and '.', a letter or digit at both ends)",
     ),
 ]
 DnsLabel = Annotated[
     str,
-    Field(
-        pattern=rf"^{names.LABEL_PATTERN}$",
-        max_length=names.LABEL_LENGTH,
-        json_schema_extra=form("a DNS label (at most 63 lower-case letters, digits and '-')"),
-    ),
+    text(names.LABEL_PATTERN, names.LABEL_LENGTH, "a DNS label (at most 63 lower-case letters, digits and '-')"),
 ]
-ObjectName = Annotated[
-    str,
-    Field(
-        pattern=rf"^{_DOMAIN}$",
-        max_length=253,
-        json_schema_extra=form("a name (at most 253 lower-case letters, digits, '-' and '.')"),
-    ),
-]
+ObjectName = Annotated[str, text(_DOMAIN, 253, "a name (at most 253 lower-case letters, digits, '-' and '.')")]
 ProjectName = Annotated[
-    str,
-    Field(
-        pattern=rf"^{_DOMAIN}$",
-        max_length=100,
-        json_schema_extra=form("the name of an AppProject (at most 100 lower-case letters, digits, '-' and '.')"),
-    ),
+    str, text(_DOMAIN, 100, "the name of an AppProject (at most 100 lower-case letters, digits, '-' and '.')")
 ]
 """Shorter than Kubernetes would take, as a file is named after it: file systems end at 255 bytes, some at 143."""
 PolicyName = Annotated[
-    str,
-    Field(
-        pattern=rf"^{names.POLICY_PATTERN}$",
-        max_length=names.POLICY_LENGTH,
-        json_schema_extra=form("a DNS label of at most 30 characters without '--'"),
-    ),
+    str, text(names.POLICY_PATTERN, names.POLICY_LENGTH, "a DNS label of at most 30 characters without '--'")
 ]
 ClusterName = Annotated[
     str,
-    Field(
-        pattern=rf"^{_DOMAIN}$",
-        max_length=names.CLUSTER_LENGTH,
-        json_schema_extra=form("the name of a cluster (at most 50 lower-case letters, digits, '-' and '.')"),
+    text(
+        _DOMAIN,
+        names.CLUSTER_LENGTH,
+        "the name of a cluster (at most 50 lower-case letters, digits, '-' and '.')",
     ),
 ]
 Quantity = Annotated[
     Annotated[str, Field(pattern=r"^[0-9]+(\.[0-9]+)?(m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei|e[0-9]+)?$", max_length=30)]
     | Annotated[int, Field(ge=0)]
     | Annotated[float, Field(ge=0)],
-    Field(json_schema_extra=form("a quantity, such as 2, 500m or 1Gi")),
+    meaning("a quantity, such as 2, 500m or 1Gi"),
 ]
 """https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/quantity/"""
 ResourceName = Annotated[
     str,
-    Field(
-        pattern=rf"^(cpu|memory|ephemeral-storage|hugepages-[0-9]+[KMGTPE]i|{_DOMAIN}/{_NAME})$",
-        max_length=317,
-        json_schema_extra=form("a resource of containers, such as cpu or example.com/device"),
+    text(
+        rf"(cpu|memory|ephemeral-storage|hugepages-[0-9]+[KMGTPE]i|{_DOMAIN}/{_NAME})",
+        317,
+        "a resource of containers, such as cpu or example.com/device",
     ),
 ]
 """https://kubernetes.io/docs/concepts/configuration/manage-resources-containers/"""
 IntOrPercent = Annotated[
     Annotated[int, Field(ge=0)] | Annotated[str, Field(pattern=r"^(100|[1-9]?[0-9])%$")],
-    Field(json_schema_extra=form('a whole number, or a percentage such as "10%"')),
+    meaning('a whole number, or a percentage such as "10%"'),
 ]
 Port = Annotated[int, Field(ge=1, le=65535)]
 ImagePart = Annotated[
     str,
-    Field(
-        pattern=r"^[A-Za-z0-9._:/@-]*$",
-        max_length=500,
-        json_schema_extra=form(
-            "a part of an image reference (at most 500 letters, digits, '.', '_', ':', '/', '@' and '-')"
-        ),
+    text(
+        r"[A-Za-z0-9._:/@-]*",
+        500,
+        "a part of an image reference (at most 500 letters, digits, '.', '_', ':', '/', '@' and '-')",
     ),
 ]
 Duration = Annotated[
-    str,
-    Field(
-        pattern=r"^([0-9]+h)?([0-9]+m)?([0-9]+s)?$",
-        min_length=2,
-        max_length=20,
-        json_schema_extra=form("a duration, such as 90s, 10m or 1h30m"),
-    ),
+    str, text(r"([0-9]+h)?([0-9]+m)?([0-9]+s)?", 20, "a duration, such as 90s, 10m or 1h30m", shortest=2)
 ]
 PullPolicy = Literal["Always", "IfNotPresent", "Never"]
-Glob = Annotated[
+Glob = Annotated[str, text(r"[a-z0-9.*?\[\]!-]+", 100, "the name of a cluster or a glob, such as east-*")]
+
+
+def url(patterns: str, words: str, credentials: str) -> Any:
+    """Return the field of a URL: its patterns, its meaning in words, and the place of credentials in a sentence."""
+    more = form(words) | {keywords.CREDENTIALS: credentials}
+    return Field(pattern=f"^({patterns})$", max_length=500, json_schema_extra=more)
+
+
+def git_url(credentials: str) -> Any:
+    """Return the field of the URL of a git repository."""
+    words = "the URL of a git repository, such as https://git.example.com/fleet.git"
+    return url(f"{urls.HTTP}|{urls.FILE}|{urls.GIT}", words, credentials)
+
+
+_PATH_PART = r"\.{0,2}[A-Za-z0-9_][A-Za-z0-9._-]*"
+GitPath = Annotated[
     str,
-    Field(
-        pattern=r"^[a-z0-9.*?\[\]!-]+$",
-        max_length=100,
-        json_schema_extra=form("the name of a cluster or a glob, such as east-*"),
+    text(
+        rf"(\.|{_PATH_PART}(/{_PATH_PART})*)",
+        250,
+        "the path of a folder in git (letters, digits, '.', '_', '-', and '/' between two names, but no '..')",
+    ),
+]
+_REFERENCE = rf"[^{urls.BLANK}~^:?*\[\\/.{{"
+"""The beginning of a class of characters: those of a reference's name but dot and slash."""
+_DOTTED = rf"(\.{_REFERENCE}]+)*"
+Branch = Annotated[
+    str,
+    # The rules of https://git-scm.com/docs/git-check-ref-format, but for `.lock`: RE2 knows no lookahead.
+    text(
+        rf"{_REFERENCE}@-]{_REFERENCE}]*{_DOTTED}(/{_REFERENCE}]+{_DOTTED})*",
+        250,
+        "the name of a branch in git (see git check-ref-format), such as main or release/1.2",
     ),
 ]
 
@@ -171,14 +184,7 @@ class ResourceRequirements(Model):
 class EnvVar(Model):
     """An environment variable with a plain value."""
 
-    name: Annotated[
-        str,
-        Field(
-            pattern=r"^[-._a-zA-Z][-._a-zA-Z0-9]*$",
-            max_length=200,
-            json_schema_extra=form("the name of an environment variable"),
-        ),
-    ]
+    name: Annotated[str, text(r"[-._a-zA-Z][-._a-zA-Z0-9]*", 200, "the name of an environment variable")]
     """The variable."""
     value: Annotated[str, Field(max_length=4096)] = ""
     """Its value, taken literally."""

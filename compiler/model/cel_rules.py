@@ -1,7 +1,8 @@
 """CEL rules between the fields of one object, for the definitions that `kae schema --crd` prints.
 
-Each rule repeats a check of `compiler.checks`, which also has the position and a hint. Only rules on the fields of one
-object of bounded size are here, as the API server refuses a rule whose cost it cannot bound.
+Each rule repeats a check of `compiler.checks`, which also has the position and a hint; a sentence that both say is
+worded once, as the rule of a finding or in `keywords`. Only rules on the fields of one object of bounded size are here,
+as the API server refuses a rule whose cost it cannot bound.
 https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/#validation-rules
 
 The rules use CEL of Kubernetes 1.25, which has neither optional fields (`?.`) nor quantities.
@@ -11,8 +12,7 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
-from compiler import kae, names
-from compiler.model import policy
+from compiler import diagnostics, kae, keywords, names
 
 
 class Rule(NamedTuple):
@@ -55,12 +55,6 @@ _IMAGE = Rule(
 )
 
 
-def _kinds() -> str:
-    """Return the condition that a policy serves a kind of device."""
-    fields = policy.Operator.model_fields
-    return " || ".join(_is(kind.switch, default=fields[kind.switch].default) for kind in kae.KINDS)
-
-
 def _queues(kind: kae.Kind) -> Rule:
     """Return the rule that the queues of a device suffice for its physical and virtual functions."""
     wanted, kept = f"self.sriov.{kind.name}", f"self.moduleParameters['{kind.module}']"
@@ -77,8 +71,7 @@ def _whole_groups(kind: kae.Kind) -> Rule:
     """Return the rule that a kind that is offered by vfio has no shares."""
     shares = f"sharing.{kind.name}"
     return Rule(
-        f"!{_equals(f'mode.{kind.name}', 'vfio')} || !({_has(shares)}) || self.{shares} == 1",
-        "An IOMMU group can be opened by one virtual machine alone, so vfio has no shares.",
+        f"!{_equals(f'mode.{kind.name}', 'vfio')} || !({_has(shares)}) || self.{shares} == 1", keywords.SHARED_GROUP
     )
 
 
@@ -88,6 +81,7 @@ def _one_of(*fields: str) -> Rule:
     return Rule(f"[{given}].exists_one(given, given)", f"Exactly one of {', '.join(fields)} is given.")
 
 
+_KINDS = " || ".join(_is(kind.switch, default=kind.enabled) for kind in kae.KINDS)
 _NAME = Rule("self.name != 'rest'", "The name 'rest' is that of all nodes that no wave and no frozen group takes.")
 _PARTS = ("kernelMappings", "rollout.waves", "rollout.frozen")
 _COUNTS = ", ".join(f"'{kind.vf_count}'" for kind in kae.RECIPE.kinds)
@@ -109,6 +103,9 @@ _RISING = Rule(
 )
 # Of a whole number, the API server compares with the whole part of `minimum` alone (MinimumNativeType).
 _LEAST_SHARE = Rule("!has(self.percent) || self.percent > 0.0", "A share is at least 0.01.")
+_MAPPING = (_one_of("regexp", "literal"), _NAME)
+_WAVE = (_one_of("percent", "nodes", "inventorySelector"), _NAME, _LEAST_SHARE)
+_FROZEN = (_one_of("nodes", "inventorySelector"), _NAME)
 
 RULES: Mapping[str, tuple[Rule, ...]] = MappingProxyType(
     {
@@ -129,46 +126,34 @@ RULES: Mapping[str, tuple[Rule, ...]] = MappingProxyType(
             Rule(f"!self.key.startsWith('{kae.RECIPE.pool_prefix}') && !(self.key in [{_COUNTS}])", _EFFECT),
         ),
         "Toleration": (
-            Rule(
-                f"has(self.key) || {_equals('operator', 'Exists')}",
-                "A toleration without a key tolerates every taint, and needs operator 'Exists'.",
-            ),
+            Rule(f"has(self.key) || {_equals('operator', 'Exists')}", keywords.TOLERATES_ALL),
             Rule(
                 f"!{_equals('operator', 'Exists')} || !has(self.value) || self.value == ''",
-                "A toleration with operator 'Exists' has no value.",
+                keywords.TOLERATES_ANY_VALUE,
             ),
-            Rule(
-                f"!has(self.tolerationSeconds) || {_equals('effect', 'NoExecute')}",
-                "A toleration with tolerationSeconds needs effect 'NoExecute'.",
-            ),
+            Rule(f"!has(self.tolerationSeconds) || {_equals('effect', 'NoExecute')}", keywords.TOLERATES_FOR_SECONDS),
         ),
         "Inject": (
-            Rule(
-                f"!has(self.librariesPath) || {_is('libraries')}",
-                "No container gets the libraries of librariesPath, as 'libraries' is false.",
-            ),
-            Rule(
-                "!has(self.opensslSettings) || has(self.opensslConf)",
-                "No container gets an openssl.cnf with these settings, as 'opensslConf' is not set.",
-            ),
+            Rule(f"!has(self.librariesPath) || {_is('libraries')}", keywords.IDLE_LIBRARIES_PATH),
+            Rule("!has(self.opensslSettings) || has(self.opensslConf)", keywords.IDLE_OPENSSL_SETTINGS),
         ),
         "WatcherVariable": (Rule("self.name != 'HOME'", "The variable 'HOME' is set by the compiler."),),
         "DriverVariable": (
             Rule("self.name != 'NODE_NAME'", "The variable 'NODE_NAME' is set by the compiler."),
             Rule(
                 "self.name != 'INSTALL_POLICY' || (has(self.value) && self.value in ['IfNotPresent', 'Always'])",
-                "INSTALL_POLICY is IfNotPresent or Always.",
+                diagnostics.CODES["install-policy"].rule,
             ),
         ),
         "KAEPolicySpec": (
             _DEFAULT,
             Rule(
                 f"!({_has('devicePlugin.deviceNodes')}) || !{_is('driver.enabled', default=True)}",
-                "The driver installer sets mode and group of the device nodes, too.",
+                keywords.IDLE_DEVICE_NODES,
             ),
             _SELECTOR,
         ),
-        "Operator": (Rule(_kinds(), "A policy serves at least one kind of device."),),
+        "Operator": (Rule(_KINDS, "A policy serves at least one kind of device."),),
         "DaemonSets": tuple(
             Rule(f"!has(self.labels) || !('{key}' in self.labels)", f"The label '{key}' is set by the compiler.")
             for key in names.RESERVED_LABELS
@@ -192,24 +177,19 @@ RULES: Mapping[str, tuple[Rule, ...]] = MappingProxyType(
                 "What cleans up when its DaemonSet goes has no pools, whose DaemonSets come and go.",
             ),
         ),
-        "KernelMapping": (_one_of("regexp", "literal"), _NAME),
-        "Wave": (
-            _one_of("percent", "nodes", "inventorySelector"),
-            _NAME,
-            _LEAST_SHARE,
-        ),
+        "KernelMapping": _MAPPING,
+        "Wave": _WAVE,
         "Frozen": (
-            _one_of("nodes", "inventorySelector"),
-            _NAME,
+            *_FROZEN,
             Rule(
                 f"{_equals('state', 'Absent')} || (has(self.version) && (self.version != '' || has(self.image)))",
                 "A frozen group has a version of its own; with that of the policy it would move.",
             ),
         ),
         "Rollout": (_UNAVAILABLE, _RISING),
-        "StackMapping": (_one_of("regexp", "literal"), _NAME),
-        "StackWave": (_one_of("percent", "nodes", "inventorySelector"), _NAME, _LEAST_SHARE),
-        "StackFrozen": (_one_of("nodes", "inventorySelector"), _NAME),
+        "StackMapping": _MAPPING,
+        "StackWave": _WAVE,
+        "StackFrozen": _FROZEN,
         "StackRollout": (_UNAVAILABLE, _RISING),
         "StackPlugin": (_UNAVAILABLE,),
         "DevicePolicySpec": (_DEFAULT, _SELECTOR),
@@ -217,7 +197,7 @@ RULES: Mapping[str, tuple[Rule, ...]] = MappingProxyType(
         "KAEClusterSpec": (
             Rule(
                 "!has(self.kubernetesVersion) || int(self.kubernetesVersion.split('.')[1]) >= 25",
-                "Manifests are rendered for Kubernetes 1.25 and newer.",
+                diagnostics.CODES["kubernetes-release"].rule,
             ),
             Rule(
                 f"!{_is('psa.enabled')} || {_is('namespaceManaged', default=True)}",
@@ -228,7 +208,7 @@ RULES: Mapping[str, tuple[Rule, ...]] = MappingProxyType(
             Rule(
                 f"!{_is('enabled', default=True)} || !({_has('image.tag')}) || "
                 "self.image.tag.matches('^v?0[.](16|17|18|19)([.][0-9]+)?([-+.].*)?$')",
-                "NFD is rendered for its releases 0.16 to 0.19.",
+                diagnostics.CODES["nfd-release"].rule,
             ),
         ),
         "Watcher": (

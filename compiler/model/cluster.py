@@ -1,20 +1,126 @@
-"""KAECluster: what holds for a cluster as a whole."""
+"""KAECluster: what holds for a cluster as a whole: its GitOps engine, its inventory watcher, its NFD."""
 
 from typing import Annotated, Literal
 
 from pydantic import Field
 
+from compiler.formats import urls
 from compiler.model import base
-from compiler.model import gitops as engines
 from compiler.model import watcher as watchers
 from compiler.model.base import Model
 
+
+class Repository(Model):
+    """Where output/<cluster> lives."""
+
+    url: Annotated[
+        str,
+        base.git_url(
+            "Remove them; the engine reads them from a Secret: that of gitops.flux.secretRef, or one of Argo CD."
+        ),
+    ]
+    """The repository that the engine clones."""
+    revision: base.Branch = "main"
+    """The branch that the engine applies."""
+    path: base.GitPath | None = None
+    """The folder that the engine applies; absent means output/<cluster>."""
+
+
+class Destination(Model):
+    """The cluster as Argo CD knows it: by its API server's URL or by its name."""
+
+    server: (
+        Annotated[
+            str,
+            base.url(
+                urls.HTTP,
+                "the URL of an API server, such as https://10.0.0.1:6443",
+                "Remove them; Argo CD reads them from its Secret of the cluster.",
+            ),
+        ]
+        | None
+    ) = None
+    """The URL of its API server."""
+    name: Annotated[str, Field(min_length=1, max_length=250)] | None = None
+    """Its name in Argo CD."""
+
+
+class ArgoCD(Model):
+    """How Argo CD applies the cluster's manifests."""
+
+    namespace: base.DnsLabel = "argocd"
+    """Where Argo CD runs."""
+    project: base.ProjectName | None = None
+    """The AppProject, which bootstrap/ holds too; absent means kae-<cluster>."""
+    destination: Destination = base.defaults()
+    """Absent means the cluster that Argo CD runs in."""
+    prune: bool = True
+    """Delete what leaves git."""
+    selfHeal: bool = True
+    """Undo changes that did not come from git."""
+
+
+class SourceRef(Model):
+    """An existing source of Flux."""
+
+    kind: Literal["GitRepository", "OCIRepository", "Bucket"] = "GitRepository"
+    """Its kind."""
+    name: base.ObjectName
+    """Its name."""
+    namespace: base.DnsLabel | None = None
+    """Its namespace; absent means that of Flux."""
+
+
+class KubeConfigSecret(Model):
+    """The Secret that holds a kubeconfig."""
+
+    name: base.ObjectName
+    """The Secret's name."""
+    key: Annotated[str, Field(min_length=1, max_length=253)] | None = None
+    """The key in it; absent means value, or value.yaml."""
+
+
+class KubeConfig(Model):
+    """A remote cluster, as Flux reaches it."""
+
+    secretRef: KubeConfigSecret
+    """Where the kubeconfig is."""
+
+
+class Flux(Model):
+    """How Flux applies the cluster's manifests."""
+
+    namespace: base.DnsLabel = "flux-system"
+    """Where Flux runs."""
+    sourceRef: SourceRef | None = None
+    """An existing source; absent means a GitRepository of our own in bootstrap/."""
+    secretRef: base.LocalObjectReference | None = None
+    """Credentials of our own GitRepository."""
+    interval: base.Duration = "5m"
+    """Between two reconciliations."""
+    prune: bool = True
+    """Delete what leaves git."""
+    kubeConfig: KubeConfig | None = None
+    """For a cluster other than the one that Flux runs in."""
+
+
+class GitOps(Model):
+    """The engine that applies output/<cluster>, and where it finds it."""
+
+    engine: Literal["argocd", "flux", "none"] = "none"
+    """Decides which annotations the objects carry, and what bootstrap/ holds."""
+    repository: Repository | None = None
+    """Where the engine finds the output; needed for bootstrap/."""
+    argocd: ArgoCD = base.defaults()
+    """Settings for Argo CD."""
+    flux: Flux = base.defaults()
+    """Settings for Flux."""
+
+
 Prefix = Annotated[
     str,
-    Field(
-        pattern=r"^[A-Za-z0-9][A-Za-z0-9._:/-]*$",
-        max_length=500,
-        json_schema_extra=base.form("the beginning of an image reference, such as registry.example.com/team"),
+    base.text(
+        r"[A-Za-z0-9][A-Za-z0-9._:/-]*", 500, "the beginning of an image reference, such as registry.example.com/team"
     ),
 ]
 
@@ -40,24 +146,12 @@ class NfdImage(Model):
 
     repository: Prefix = "registry.k8s.io/nfd/node-feature-discovery"
     """Registry and name."""
-    tag: Annotated[
-        str,
-        Field(
-            pattern=r"^[A-Za-z0-9_][A-Za-z0-9._-]*$",
-            max_length=128,
-            json_schema_extra=base.form("the tag of an image, such as v0.16.4"),
-        ),
-    ] = "v0.16.4"
+    tag: Annotated[str, base.text(r"[A-Za-z0-9_][A-Za-z0-9._-]*", 128, "the tag of an image, such as v0.16.4")] = (
+        "v0.16.4"
+    )
     """A tag of NFD's releases 0.16 to 0.19."""
     digest: (
-        Annotated[
-            str,
-            Field(
-                pattern="^sha256:[0-9a-f]{64}$",
-                json_schema_extra=base.form("a digest, sha256: and 64 hexadecimal digits"),
-            ),
-        ]
-        | None
+        Annotated[str, base.text("sha256:[0-9a-f]{64}", None, "a digest, sha256: and 64 hexadecimal digits")] | None
     ) = None
     """What the kubelet pulls whatever the tag points to; it has to be that of the tag's image."""
     pullPolicy: base.PullPolicy = "IfNotPresent"
@@ -152,12 +246,12 @@ class NetworkPolicies(Model):
 
 Refusal = Annotated[
     str,
-    Field(
-        # A misspelt line would refuse nothing.
-        pattern=r"^([a-z0-9*?-]+: )?(hostPID|hostIPC|hostNetwork|token"
-        r"|(privileged|hostPath|hostPort|capability|rbac|cluster-rbac|role): [!-~][ -~]*)$",
-        max_length=300,
-        json_schema_extra=base.form('a line of privileges.txt or a glob of one, such as "hostPath: /etc*"'),
+    # A misspelt line would refuse nothing.
+    base.text(
+        r"([a-z0-9*?-]+: )?(hostPID|hostIPC|hostNetwork|token"
+        r"|(privileged|hostPath|hostPort|capability|rbac|cluster-rbac|role): [!-~][ -~]*)",
+        300,
+        'a line of privileges.txt or a glob of one, such as "hostPath: /etc*"',
     ),
 ]
 
@@ -178,19 +272,13 @@ class KAEClusterSpec(Model):
     namespaceManaged: bool = True
     """false: the namespace is made elsewhere."""
     kubernetesVersion: (
-        Annotated[
-            str,
-            Field(
-                pattern=r"^v?1\.[0-9]{1,3}(\.[0-9]{1,3})?$",
-                json_schema_extra=base.form('a Kubernetes version, such as "1.30"'),
-            ),
-        ]
+        Annotated[str, base.text(r"v?1\.[0-9]{1,3}(\.[0-9]{1,3})?", None, 'a Kubernetes version, such as "1.30"')]
         | None
     ) = None
     """Of the API server. Where it is absent, 1.30 or newer is assumed, and kubelets that are older are a finding."""
     platform: Literal["kubernetes", "openshift"] = "kubernetes"
     """openshift: the programs get the security context constraints that their pods need."""
-    gitops: engines.GitOps = base.defaults()
+    gitops: GitOps = base.defaults()
     """Who applies the manifests."""
     images: Images = base.defaults()
     """Mirrors of registries."""

@@ -7,10 +7,7 @@ from pydantic import ConfigDict, Field
 from compiler.model import base
 from compiler.model.base import Model
 
-ProfileId = Annotated[
-    str,
-    Field(pattern=r"^[0-9a-f]{8}$", json_schema_extra=base.form("the id of a profile (8 hexadecimal digits)")),
-]
+ProfileId = Annotated[str, base.text(r"[0-9a-f]{8}", None, "the id of a profile (8 hexadecimal digits)")]
 
 
 class Taint(Model):

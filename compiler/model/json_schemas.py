@@ -5,7 +5,6 @@ and other programs read those files, and nothing else reads the shape of the mod
 """
 
 import ast
-import functools
 import inspect
 import itertools
 import json
@@ -15,13 +14,11 @@ from typing import Any
 
 import msgspec
 from pydantic import BaseModel
-from pydantic.json_schema import GenerateJsonSchema, JsonSchemaMode, JsonSchemaValue, NoDefault
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue, NoDefault
 from pydantic_core import core_schema
 
 from compiler import API_VERSION
-from compiler.model import base, cel_rules, cluster, driver, gitops, inventory, policy, project
-from compiler.model.stacks import device_policy, recipe, resources
-from compiler.model.stacks import driver as recipe_drivers
+from compiler.model import base, cel_rules, cluster, device_policy, inventory, policy, project, recipe
 from runtime import device_plugin_config, driver_config, shapes, watcher_config
 
 Schema = dict[str, Any]
@@ -78,22 +75,15 @@ def text(schema: Mapping[str, Any]) -> str:
 def crd() -> list[Schema]:
     """Return the optional CustomResourceDefinitions of the documents that people write for a fleet."""
     return [
-        _definition("KAEPolicy", "kaepolicies", "kaep", _schema("kaepolicy", policy.KAEPolicy)),
-        _definition("KAECluster", "kaeclusters", "kaec", _schema("kaecluster", cluster.KAECluster)),
-        _definition("DevicePolicy", "devicepolicies", "devp", _schema("devicepolicy", device_policy.DevicePolicy)),
-        _definition("Recipe", "recipes", "rcp", _schema("recipe", recipe.Recipe)),
+        _definition(policy.KAEPolicy, "kaepolicies", "kaep"),
+        _definition(cluster.KAECluster, "kaeclusters", "kaec"),
+        _definition(device_policy.DevicePolicy, "devicepolicies", "devp"),
+        _definition(recipe.Recipe, "recipes", "rcp"),
     ]
 
 
 class _Generator(GenerateJsonSchema):
     """A generator of schemas in which an optional field may be absent, but not null."""
-
-    def generate(self, schema: core_schema.CoreSchema, mode: JsonSchemaMode = "validation") -> JsonSchemaValue:
-        found = super().generate(schema, mode)
-        definitions = found.get("$defs", {})
-        for definition in definitions.values():
-            definition.pop("title", None)
-        return found
 
     def field_title_should_be_set(self, schema: Any) -> bool:
         return False
@@ -135,36 +125,15 @@ def _of_scalars(schemas: Sequence[Schema]) -> Schema:
 
 def _schema(stem: str, model: type[BaseModel]) -> Schema:
     found = model.model_json_schema(schema_generator=_Generator)
-    for name, definition in {**found.get("$defs", {}), model.__name__: found}.items():
-        for field, meaning in _meanings()[name].items():
-            definition["properties"][field]["description"] = meaning
+    models = {one.__name__: one for one in _models(base.Model)}
+    definitions = found.get("$defs", {})
+    for name, definition in {**definitions, model.__name__: found}.items():
+        if name in definitions:
+            del definition["title"]
+        for own, field in models[name].model_fields.items():
+            if field.description:  # Pydantic leaves it out where the field's object says the same of itself.
+                definition["properties"][field.alias or own]["description"] = field.description
     return _named(stem, found)
-
-
-def _named(stem: str, schema: Schema) -> Schema:
-    version = API_VERSION.rpartition("/")[2]
-    return {**schema, "$schema": _Generator.schema_dialect, "$id": f"urn:kae:{version}:{stem}"}
-
-
-@functools.cache
-def _meanings() -> Mapping[str, Mapping[str, str]]:
-    """Return the docstrings of fields, by class and by the field's name in documents.
-
-    Pydantic can read them itself (use_attribute_docstrings), but would do so at every start of the compiler.
-    """
-    written: dict[str, dict[str, str]] = {}
-    stacks = (recipe_drivers, resources, recipe, device_policy)
-    for module in (base, driver, policy, gitops, cluster, inventory, project, *stacks):
-        for node in ast.parse(inspect.getsource(module)).body:
-            if isinstance(node, ast.ClassDef):
-                written[node.name] = dict(_field_texts(node))
-    return {model.__name__: _inherited(model, written) for model in _models(base.Model)}
-
-
-def _field_texts(node: ast.ClassDef) -> Iterator[tuple[str, str]]:
-    for field, text in itertools.pairwise(node.body):
-        if isinstance(field, ast.AnnAssign) and isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant):
-            yield ast.unparse(field.target), inspect.cleandoc(str(text.value.value))
 
 
 def _models(model: type[base.Model]) -> Iterator[type[base.Model]]:
@@ -175,12 +144,15 @@ def _models(model: type[base.Model]) -> Iterator[type[base.Model]]:
         yield from _models(inner)
 
 
-def _inherited(model: type[base.Model], written: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
-    found: dict[str, str] = {}
-    for ancestor in reversed(model.__mro__):
-        for name, text in written.get(ancestor.__name__, {}).items():
-            found[model.model_fields[name].alias or name] = text
-    return found
+def _named(stem: str, schema: Schema) -> Schema:
+    version = API_VERSION.rpartition("/")[2]
+    return {**schema, "$schema": _Generator.schema_dialect, "$id": f"urn:kae:{version}:{stem}"}
+
+
+def _field_texts(node: ast.ClassDef) -> Iterator[tuple[str, str]]:
+    for field, text in itertools.pairwise(node.body):
+        if isinstance(field, ast.AnnAssign) and isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant):
+            yield ast.unparse(field.target), inspect.cleandoc(str(text.value.value))
 
 
 _CHECKED: Mapping[str, Schema] = MappingProxyType(
@@ -244,8 +216,9 @@ def _shape_texts(shape: type[msgspec.Struct]) -> dict[str, str]:
     return found
 
 
-def _definition(kind: str, plural: str, short: str, schema: Schema) -> Schema:
-    group, _, version = API_VERSION.partition("/")
+def _definition(model: type[BaseModel], plural: str, short: str) -> Schema:
+    kind, (group, _, version) = model.__name__, API_VERSION.partition("/")
+    schema = _schema(kind.lower(), model)
     root = _structural(schema, schema["$defs"])
     root["properties"]["apiVersion"] = {"type": "string"}
     root["properties"]["kind"] = {"type": "string"}

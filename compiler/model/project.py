@@ -10,14 +10,7 @@ from compiler.model.base import Model
 
 _DEFAULTS = settings.Settings()
 
-_Folder = Annotated[
-    str,
-    Field(
-        pattern=r"^[^\x00-\x1f\x7f]+$",
-        max_length=1000,
-        json_schema_extra=base.form("the path of a folder, relative to kae.yaml"),
-    ),
-]
+_Folder = Annotated[str, base.text(r"[^\x00-\x1f\x7f]+", 1000, "the path of a folder, relative to kae.yaml")]
 _Code = Annotated[
     str,
     Field(json_schema_extra={"enum": sorted(diagnostics.CODES), **base.form("the code of a finding")}),

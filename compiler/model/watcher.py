@@ -2,41 +2,42 @@
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from compiler import release
-from compiler.model import base, repositories
+from compiler.model import base
 from compiler.model.base import Model
 
 
-class WatcherRepository(Model):
+class Part(Model):
+    """A part of the watcher's settings; docs/watcher.md alone explains the fields."""
+
+    model_config = ConfigDict(use_attribute_docstrings=False)
+
+
+class WatcherRepository(Part):
     """Where the watcher commits the inventory; never what a GitOps engine applies."""
 
-    url: Annotated[str, repositories.git_url("Remove them; the watcher reads those of watcher.secretName.")]
+    url: Annotated[str, base.git_url("Remove them; the watcher reads those of watcher.secretName.")]
     """The repository."""
-    branch: repositories.Branch = "main"
+    branch: base.Branch = "main"
     """The branch that gets the commits."""
-    path: repositories.GitPath = "inventory"
+    path: base.GitPath = "inventory"
     """The folder of <cluster>.json."""
 
 
-class Author(Model):
+class Author(Part):
     """Who the commits are by."""
 
     name: Annotated[str, Field(min_length=1, max_length=200)] = "kae-watcher"
     """The author's name."""
-    email: Annotated[
-        str,
-        Field(
-            pattern=r"^[^ @<>]+@[^ @<>]+$",
-            max_length=200,
-            json_schema_extra=base.form("an e-mail address, such as kae@example.com"),
-        ),
-    ] = "kae-watcher@localhost"
+    email: Annotated[str, base.text(r"[^ @<>]+@[^ @<>]+", 200, "an e-mail address, such as kae@example.com")] = (
+        "kae-watcher@localhost"
+    )
     """The author's address."""
 
 
-class Signing(Model):
+class Signing(Part):
     """How commits are signed."""
 
     format: Literal["ssh"]
@@ -45,43 +46,27 @@ class Signing(Model):
     """The Secret that holds the key."""
 
 
-LabelGlob = Annotated[
-    str,
-    Field(
-        pattern=r"^[A-Za-z0-9._/*?-]+$",
-        max_length=317,
-        json_schema_extra=base.form("a label key or a glob, such as example.com/*"),
-    ),
-]
+LabelGlob = Annotated[str, base.text(r"[A-Za-z0-9._/*?-]+", 317, "a label key or a glob, such as example.com/*")]
 
 LabelPrefix = Annotated[
     str,
-    Field(
-        pattern=r"^[A-Za-z0-9._/-]+\*?$",
-        max_length=317,
-        json_schema_extra=base.form(
-            "a label key, or its beginning, such as feature.node.kubernetes.io/ or example.com/a*"
-        ),
+    base.text(
+        r"[A-Za-z0-9._/-]+\*?",
+        317,
+        "a label key, or its beginning, such as feature.node.kubernetes.io/ or example.com/a*",
     ),
 ]
-PushOption = Annotated[
-    str,
-    Field(
-        pattern=r"^[^\x00-\x1f\x7f]+$",
-        max_length=500,
-        json_schema_extra=base.form("a line such as merge_request.create"),
-    ),
-]
+PushOption = Annotated[str, base.text(r"[^\x00-\x1f\x7f]+", 500, "a line such as merge_request.create")]
 
 _SOME = "[0-9]*[1-9][0-9]*"
 Interval = Annotated[
     str,
-    Field(
-        # A duration of which one number is not zero; the API server's patterns (RE2) know no lookahead.
-        pattern=rf"^({_SOME}h([0-9]+m)?([0-9]+s)?|([0-9]+h)?{_SOME}m([0-9]+s)?|([0-9]+h)?([0-9]+m)?{_SOME}s)$",
-        min_length=2,
-        max_length=15,
-        json_schema_extra=base.form("a duration of at least a second, such as 90s, 10m or 1h30m"),
+    # A duration of which one number is not zero; the API server's patterns (RE2) know no lookahead.
+    base.text(
+        rf"({_SOME}h([0-9]+m)?([0-9]+s)?|([0-9]+h)?{_SOME}m([0-9]+s)?|([0-9]+h)?([0-9]+m)?{_SOME}s)",
+        15,
+        "a duration of at least a second, such as 90s, 10m or 1h30m",
+        shortest=2,
     ),
 ]
 
@@ -95,16 +80,16 @@ _CRON_NUMBERS = ("[0-5]?[0-9]", "[01]?[0-9]|2[0-3]", "0?[1-9]|[12][0-9]|3[01]", 
 _CRON_PARTS = tuple(rf"(\*|({number})(-({number}))?)(/[1-9][0-9]?)?" for number in _CRON_NUMBERS)
 Schedule = Annotated[
     str,
-    Field(
-        # The five fields of crontab(5), with numbers alone: names of days and months are not in every implementation.
-        pattern=f"^{' '.join(f'{part}(,{part})*' for part in _CRON_PARTS)}$",
-        max_length=100,
-        json_schema_extra=base.form("the five fields of a cron schedule, such as */5 * * * * (Sunday is 0)"),
+    # The five fields of crontab(5), with numbers alone: names of days and months are not in every implementation.
+    base.text(
+        f"{' '.join(f'{part}(,{part})*' for part in _CRON_PARTS)}",
+        100,
+        "the five fields of a cron schedule, such as */5 * * * * (Sunday is 0)",
     ),
 ]
 
 
-class WatchedLabels(Model):
+class WatchedLabels(Part):
     """What of the nodes enters the inventory."""
 
     labels: tuple[LabelPrefix, ...] = ()
@@ -113,6 +98,8 @@ class WatchedLabels(Model):
 
 class Watcher(base.PodPlacement):
     """The program that refreshes the inventory and commits it to git."""
+
+    model_config = Part.model_config
 
     enabled: bool = False
     """Run it in the cluster."""

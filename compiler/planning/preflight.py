@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from compiler.fleet import clusters, definitions, overlap, selectors
+from compiler.fleet import clusters, definitions, selectors
 from compiler.planning import image_matrix, kernels, overrides, pools
 
 _LABELS = "feature.node.kubernetes.io/kernel-version"
@@ -50,7 +50,7 @@ def answer(division: pools.Division, version: str, spec: clusters.Spec) -> Answe
         return _none(division, f"recipe '{policy.recipe.name}' has no driver")
     if not policy.driver.enabled:
         return _none(division, "driver.enabled is false: the driver is pre-installed")
-    if not any(overlap.overlap(term, _known(kernel)) is not None for term in division.terms):
+    if not any(selectors.witness((*term, *_known(kernel))) is not None for term in division.terms):
         return _none(division, "its nodeSelector matches no node with this kernel")
     mapping = kernels.first(policy.mappings, kernel)
     if mapping is None:

@@ -31,11 +31,11 @@ def policy_of(
     # The images of the release that no program takes have no name in the policy.
     named = {*filled["images"], *(driver.images if driver else ()), *((plugin.image,) if plugin else ())}
     clusters, selector = spec.get("clusters"), parts.selector(spec.get("nodeSelector"))
-    stack = recipe_reader.recipe_of(recipe)
+    read = recipe_reader.recipe_of(recipe)
     return definitions.Policy(
         name=definitions.PolicyName(data["metadata"]["name"]),
-        recipe=stack,
-        kinds=stack.kinds,
+        recipe=read,
+        kinds=read.kinds,
         clusters=None if clusters is None else tuple(clusters),
         is_default=spec["default"],
         selector=selector,

@@ -155,36 +155,32 @@ def _wrong_type(fault: _Fault, reader: Reader) -> diagnostics.Diagnostic:
 
 
 def _invalid_value(fault: _Fault, reader: Reader) -> diagnostics.Diagnostic:
-    schema, value = fault.schema, fault.value
+    schema, value, place = fault.schema, fault.value, f"'{wording.dotted(fault.path)}'"
+    code, hint = "invalid-value", ""
+    notes: Iterable[str] = ()
     if fault.keyword == "maxProperties" and "properties" not in schema:
-        message = (
-            f"'{wording.dotted(fault.path)}' has {len(value)} keys, but may have at most {schema['maxProperties']}."
-        )
-        return reader.diagnostic("invalid-value", fault, message, hint="Remove some of them.")
-    if fault.keyword in ("minProperties", "maxProperties"):
+        message = f"{place} has {len(value)} keys, but may have at most {schema['maxProperties']}."
+        hint = "Remove some of them."
+    elif fault.keyword in ("minProperties", "maxProperties"):
         message = (
             f"Expected exactly one of {wording.listed(schema['properties'])} in {reader.owner(fault.path)}, "
             f"found {wording.listed(map(wording.cut, value))}."
         )
-        return reader.diagnostic("invalid-value", fault, message)
-    if fault.keyword == "minItems" and value:
-        message = f"'{wording.dotted(fault.path)}' has {len(value)} items, but needs at least {schema['minItems']}."
-        return reader.diagnostic("invalid-value", fault, message)
-    if fault.keyword == "minItems":
-        hint = "Remove the key, or give the list an item."
-        return reader.diagnostic("invalid-value", fault, f"'{wording.dotted(fault.path)}' is empty.", hint=hint)
-    if keywords.CREDENTIALS in schema and wording.without_credentials(value) != value:
-        message = f"The URL in '{wording.dotted(fault.path)}' holds credentials, and everyone who reads git sees them."
-        return reader.diagnostic("url-credentials", fault, message, hint=schema[keywords.CREDENTIALS])
-    if fault.keyword == "maxItems":
-        most, count = schema["maxItems"], len(value)
-        message = f"'{wording.dotted(fault.path)}' has {count} items, but may have at most {most}."
-        return reader.diagnostic("invalid-value", fault, message, hint=hints.on_long_list(fault.path))
-    quoted = wording.quoted(value) if isinstance(value, str) else wording.cut(value)
-    message = f"{quoted} is not {phrases.expected(schema)}."
-    return reader.diagnostic(
-        "invalid-value", fault, message, notes=tuple(_notes(fault)), hint=hints.on_value(value, schema)
-    )
+    elif fault.keyword == "minItems" and value:
+        message = f"{place} has {len(value)} items, but needs at least {schema['minItems']}."
+    elif fault.keyword == "minItems":
+        message, hint = f"{place} is empty.", "Remove the key, or give the list an item."
+    elif keywords.CREDENTIALS in schema and wording.without_credentials(value) != value:
+        message = f"The URL in {place} holds credentials, and everyone who reads git sees them."
+        code, hint = "url-credentials", schema[keywords.CREDENTIALS]
+    elif fault.keyword == "maxItems":
+        message = f"{place} has {len(value)} items, but may have at most {schema['maxItems']}."
+        hint = hints.on_long_list(fault.path)
+    else:
+        quoted = wording.quoted(value) if isinstance(value, str) else wording.cut(value)
+        message, hint = f"{quoted} is not {phrases.expected(schema)}.", hints.on_value(value, schema)
+        notes = _notes(fault)
+    return reader.diagnostic(code, fault, message, notes=tuple(notes), hint=hint)
 
 
 def _notes(fault: _Fault) -> Iterator[str]:

@@ -156,13 +156,9 @@ def _spelt(value: Any, span: diagnostics.Span) -> str:
     return word.group() if word else phrases.value(value).removeprefix("the number ")
 
 
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str)
-
-
 def on_value(value: Any, schema: phrases.Schema) -> str:
     """Return the value that was probably meant instead of one that its schema refuses."""
-    if near := wording.nearest(value, filter(_is_text, schema.get("enum", ()))):
+    if near := wording.nearest(value, (word for word in schema.get("enum", ()) if isinstance(word, str))):
         return f"Did you mean '{near}'?"
     if not isinstance(value, str) or "pattern" not in schema:
         return ""

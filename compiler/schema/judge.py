@@ -1,12 +1,33 @@
-"""The validators, and the decision on a document."""
+"""The decision on a document: its kind, its mistakes by the schema of the kind, the defaults of an accepted one."""
 
 import functools
 from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import Any
 
-from compiler import diagnostics
+from compiler import API_VERSION, diagnostics, wording
 from compiler.formats import documents
-from compiler.schema import completion, phrases, recognition
+from compiler.schema import phrases
+
+diagnostics.shared_rule("not-an-object", "error", "A document is a mapping with apiVersion, kind, metadata and spec.")
+diagnostics.shared_rule(
+    "unknown-kind", "error", "A document is of a kind that the compiler reads, and in a folder for it."
+)
+diagnostics.shared_rule("unknown-version", "error", "The compiler reads the apiVersion of every document.")
+
+_STEMS: Mapping[str, str] = MappingProxyType(
+    {
+        "KAEPolicy": "kaepolicy",
+        "DevicePolicy": "devicepolicy",
+        "KAECluster": "kaecluster",
+        "NodeInventory": "nodeinventory",
+        "NodeList": "nodelist",
+        "Recipe": "recipe",
+    }
+)
+"""The name of each kind's schema."""
+
+_LISTS = ("List", "NodeList")
 
 
 class Judge:
@@ -34,12 +55,12 @@ class Judge:
 
     def schema_of(self, kind: str) -> phrases.Schema:
         """Return the schema of a kind."""
-        found: phrases.Schema = self._schemas[recognition.STEMS[kind]]
+        found: phrases.Schema = self._schemas[_STEMS[kind]]
         return found
 
     def complete(self, kind: str, data: Any) -> Any:
         """Return the data of an accepted document of a kind with the defaults of its schema."""
-        return completion.completed(self._schemas[recognition.STEMS[kind]], data)
+        return completed(self._schemas[_STEMS[kind]], data)
 
     def judge(
         self, document: documents.Document, *, lists: bool = True
@@ -48,7 +69,7 @@ class Judge:
 
         The kind of a List is NodeList; `lists` is False where lists of nodes are not allowed.
         """
-        kind, findings = recognition.recognised(document, lists=lists)
+        kind, findings = _recognised(document, lists=lists)
         if kind is None or findings:
             return kind, findings
         return kind, self.faults(document, self._stem(kind, document.data))
@@ -57,7 +78,7 @@ class Judge:
         """Return the name of a document's schema: for a DevicePolicy of a known recipe, that of its own."""
         spec = data.get("spec") if kind == "DevicePolicy" else None
         own = _stem_of(spec.get("recipe")) if isinstance(spec, dict) else ""
-        return own if own in self._schemas else recognition.STEMS[kind]
+        return own if own in self._schemas else _STEMS[kind]
 
     def faults(self, document: documents.Document, stem: str) -> list[diagnostics.Diagnostic]:
         """Return the mistakes of a document of a known schema."""
@@ -73,6 +94,101 @@ class Judge:
             return bool(self._quick(stem).is_valid(data))
         except ValueError:  # A key that is no string, or an unpaired surrogate, is no JSON to the validator.
             return False
+
+
+_Recognised = tuple[str | None, list[diagnostics.Diagnostic]]
+
+
+def _recognised(document: documents.Document, *, lists: bool) -> _Recognised:
+    """Return the kind of a document; or None, and why its kind or version is not read."""
+    data = document.data
+    if not isinstance(data, dict):
+        message = f"Expected a mapping with apiVersion, kind, metadata and spec, found {phrases.value(data)}."
+        return _refused(document, "not-an-object", message)
+    kind = data.get("kind")
+    if not isinstance(kind, str):
+        return _without_kind(document, kind)
+    if kind in _LISTS:
+        return _recognised_list(document, kind, lists)
+    if kind not in _STEMS:
+        return _unknown_kind(document, kind)
+    version = data.get("apiVersion")
+    if isinstance(version, str) and version != API_VERSION:
+        return _unknown_version(document, kind, version)
+    return kind, []  # The schema reports a version that is missing or no string.
+
+
+def _without_kind(document: documents.Document, kind: Any) -> _Recognised:
+    hint = f"Write kind: with one of {wording.listed(_STEMS)}."
+    if kind is not None:
+        message = f"Expected a string, found {phrases.value(kind)} in 'kind'."
+        return _refused(document, "wrong-type", message, "kind", hint=hint)
+    if "kind" in document.data:
+        return _refused(document, "wrong-type", "'kind' has no value.", "kind", hint=hint)
+    return _refused(document, "missing-field", "'kind' is missing.", "kind", hint=hint)
+
+
+def _unknown_kind(document: documents.Document, kind: str) -> _Recognised:
+    hint = f"Keep only {wording.listed(_STEMS)} here, and apply other objects separately."
+    if kind == "Node":
+        hint = "Put the output of 'kubectl get nodes -o json' into inventory/: a list, even of one node."
+    elif near := wording.nearest(kind, _STEMS):
+        hint = f"Did you mean '{near}'?"
+    message = f"{wording.quoted(kind)} is not a kind of document that the compiler reads."
+    return _refused(document, "unknown-kind", message, "kind", hint=hint)
+
+
+def _unknown_version(document: documents.Document, kind: str, version: str) -> _Recognised:
+    group = API_VERSION.partition("/")[0]
+    hint = f"Write apiVersion: {API_VERSION}."
+    if kind == "KAEPolicy" and version.startswith(f"{group}/"):
+        hint = f"{hint[:-1]}, or translate a KAEPolicy of the KAE Operator with 'kae import FILE'."
+    message = f"{wording.quoted(version)} is not a version of {kind} that the compiler reads."
+    return _refused(document, "unknown-version", message, "apiVersion", hint=hint)
+
+
+def _recognised_list(document: documents.Document, kind: str, lists: bool) -> _Recognised:
+    """Return NodeList for a List of Kubernetes whose items are all Nodes; a List can hold any objects."""
+    if not lists:
+        hint = "Keep lists of nodes in inventory/, and separate other documents by lines of '---'."
+        return _refused(document, "unknown-kind", f"A {kind} is not read here.", "kind", hint=hint)
+    version = document.data.get("apiVersion")
+    if isinstance(version, str) and version != "v1":
+        message = f"{wording.quoted(version)} is not a version of {kind} that the compiler reads."
+        return _refused(document, "unknown-version", message, "apiVersion", hint="Write apiVersion: v1.")
+    items = document.data.get("items")
+    for index, item in enumerate(items if isinstance(items, list) else ()):
+        other = item.get("kind", "Node") if isinstance(item, dict) else "Node"
+        if isinstance(other, str) and other != "Node":
+            message = f"A {kind} is read for Nodes, and this one holds a {wording.quoted(other)}."
+            hint = "Keep Nodes only in a list, and separate other documents by lines of '---'."
+            return _refused(document, "unknown-kind", message, "items", index, "kind", hint=hint)
+    return "NodeList", []
+
+
+def _refused(document: documents.Document, code: str, message: str, *path: str | int, hint: str = "") -> _Recognised:
+    return None, [diagnostics.Diagnostic(code=code, span=document.span(*path), message=message, hint=hint)]
+
+
+def completed(schema: phrases.Schema, data: Any) -> Any:
+    """Return the data of a document that its schema accepts with all defaults; a field without one stays absent."""
+    return _completed(schema, data, schema)
+
+
+def _completed(schema: phrases.Schema, value: Any, root: phrases.Schema) -> Any:
+    schema = phrases.resolved(schema, root)
+    if isinstance(value, Mapping):
+        fields: Mapping[str, Any] = schema.get("properties", {})
+        others = schema.get("additionalProperties")
+        other: phrases.Schema = others if isinstance(others, Mapping) else {}
+        found = {key: _completed(fields.get(key, other), inner, root) for key, inner in value.items()}
+        for name, field in fields.items():
+            if name not in found and "default" in field:
+                found[name] = _completed(field, field["default"], root)
+        return found
+    if isinstance(value, list) and "items" in schema:
+        return [_completed(schema["items"], item, root) for item in value]
+    return value
 
 
 def _stem_of(recipe: Any) -> str:

@@ -1,8 +1,9 @@
 """The schema of a recipe's policies: that of DevicePolicy, with the names, values and choices that the recipe has."""
 
 import copy
+import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from compiler import keywords
@@ -90,61 +91,70 @@ def spliced(schema: phrases.Schema, recipe_schema: phrases.Schema, spec: Mapping
     """Return the schema of the policies of a recipe, given by its spec; the other two are those of the kinds."""
     made = copy.deepcopy(dict(schema))
     definitions: dict[str, Any] = made["$defs"]
-    top = definitions["DevicePolicySpec"]
-    values = {"type": "object", "additionalProperties": False, "properties": parameters(spec, recipe_schema)}
+    policy, overrides = definitions["DevicePolicySpec"], [definitions[name] for name in _OVERRIDES]
+    values = {"type": "object", **_closed_map(parameters(spec, recipe_schema))}
+    images = (*spec.get("images", {}), *programs(spec))
+    for fields in (each["properties"] for each in (policy, *overrides)):
+        fields["values"] |= values
+        _restrict(fields["images"], dict.fromkeys(images, fields["images"]["additionalProperties"]))
+        for part in _PARTS:
+            if part not in spec:
+                fields.pop(part, None)
     required = list(spec.get("parameters", {}).get("required", ()))
-    images = dict.fromkeys([*spec.get("images", {}), *programs(spec)])
-    for name in _OVERRIDES:
-        fields_of: dict[str, Any] = definitions[name]["properties"]
-        fields_of["values"] |= values
-        _restrict(fields_of["images"], images)
-        if "driver" not in spec:
-            del fields_of["driver"]
-    top["properties"]["values"] |= {**values, "required": required}
-    top["required"] = [*top["required"], *(["values"] if required else [])]
-    _restrict(top["properties"]["images"], images)
-    for part in _PARTS:
-        if part not in spec:
-            del top["properties"][part]
+    policy["properties"]["values"] = {**policy["properties"]["values"], "required": required}
+    policy["required"] = [*policy["required"], *(["values"] if required else [])]
     if "driver" in spec:
-        _restrict_driver(definitions, spec)
+        _restrict_driver(definitions, spec["driver"])
     return made
+
+
+def _closed_map(fields: Mapping[str, phrases.Schema]) -> dict[str, Any]:
+    """Return the keywords of an object with these fields alone."""
+    return {"additionalProperties": False, "properties": dict(fields)}
+
+
+def _restrict(schema: dict[str, Any], fields: Mapping[str, phrases.Schema]) -> None:
+    """Turn the schema of a map into that of an object with these fields alone."""
+    schema |= _closed_map(fields)
+    schema.pop("propertyNames", None)
+
+
+def _restrict_driver(definitions: dict[str, Any], driver: Mapping[str, Any]) -> None:
+    """Turn the schema of the driver into that of a recipe's driver."""
+    modules = {module["name"]: module.get("parameters", {}) for module in driver["modules"]}
+    of_modules = {
+        name: {"type": "object", **_closed_map({key: of_module(schema) for key, schema in parameters.items()})}
+        for name, parameters in modules.items()
+    }
+    _restrict(definitions["StackDriver"]["properties"]["moduleParameters"], of_modules)
+    for name in ("StackDriver", "DriverOverride"):
+        definitions[name]["properties"]["modules"]["items"] = {"type": "string", "enum": sorted(modules)}
+    sources = driver.get("sources", ["prebuilt"])
+    if sources[0] == "packages":  # Their names have no default.
+        definitions["StackDriver"]["required"] = ["source"]
+        definitions["DevicePolicySpec"]["required"] += ["driver"]
+    allowed = definitions["Source"]["properties"]
+    definitions["Source"]["properties"] = {name: allowed[name] for name in sources}
+
+
+def for_editors(
+    schema: phrases.Schema, recipe_schema: phrases.Schema, specs: Mapping[str, Mapping[str, Any]]
+) -> dict[str, Any]:
+    """Return the schema of all policies, in which `spec.recipe` chooses that of its recipe; specs are by name.
+
+    The definitions of a recipe's schema are among its own, as not every editor follows an `$id` inside of a schema.
+    """
+    definitions, choices = dict(schema["$defs"]), []
+    for name, spec in sorted(specs.items()):
+        made = json.dumps(spliced(schema, recipe_schema, spec)).replace('"#/$defs/', f'"#/$defs/{name}.')
+        own = json.loads(made)
+        definitions |= {f"{name}.{key}": value for key, value in own["$defs"].items()}
+        of_recipe = {"properties": {"spec": {"properties": {"recipe": {"const": name}}, "required": ["recipe"]}}}
+        choices.append({"if": of_recipe, "then": {"properties": {"spec": own["properties"]["spec"]}}})
+    return {**schema, "$defs": definitions, **({"allOf": choices} if choices else {})}
 
 
 def programs(spec: Mapping[str, Any]) -> Iterator[str]:
     """Yield the names of the images that the programs of a recipe have without a declaration."""
     images = {"driver": keywords.INSTALLER_IMAGE, "devicePlugin": keywords.PLUGIN_IMAGE}
     yield from (image for part, image in images.items() if part in spec)
-
-
-def _restrict(schema: dict[str, Any], names: Iterable[str]) -> None:
-    """Turn the schema of a map into that of an object with these fields alone."""
-    inner = schema["additionalProperties"]
-    schema["properties"] = dict.fromkeys(names, inner)
-    schema["additionalProperties"] = False
-    schema.pop("propertyNames", None)
-
-
-def _restrict_driver(definitions: dict[str, Any], spec: Mapping[str, Any]) -> None:
-    modules = {module["name"]: module.get("parameters", {}) for module in spec["driver"]["modules"]}
-    driver = definitions["StackDriver"]["properties"]
-    for properties in (driver, definitions["DriverOverride"]["properties"]):
-        properties["modules"]["items"] = {"type": "string", "enum": sorted(modules)}
-    driver["moduleParameters"] |= {
-        "additionalProperties": False,
-        "properties": {
-            name: {
-                "type": "object",
-                "additionalProperties": False,
-                "properties": {parameter: of_module(schema) for parameter, schema in parameters.items()},
-            }
-            for name, parameters in modules.items()
-        },
-    }
-    driver["moduleParameters"].pop("propertyNames", None)
-    sources = spec["driver"].get("sources", ["prebuilt"])
-    if sources[0] == "packages":  # Their names have no default.
-        definitions["StackDriver"]["required"] = ["source"]
-        definitions["DevicePolicySpec"]["required"] += ["driver"]
-    allowed = definitions["Source"]["properties"]
-    definitions["Source"]["properties"] = {name: allowed[name] for name in sources}

@@ -113,17 +113,17 @@ def data(view: plan.Plan, privileges: Privileges) -> dict[str, Any]:
 
 
 def _cluster(view: plan.Plan, privileges: Privileges) -> dict[str, Any]:
-    """Return a cluster without its nodes; with the built-in recipe alone it has no stacks."""
-    stacks = [
+    """Return a cluster without its nodes; with the built-in recipe alone it has no `stacks`."""
+    others = [
         {
-            "recipe": stack.recipe.name,
+            "recipe": other.recipe.name,
             "nodes": [],
-            **_parts(stack),
-            "privileges": list(privileges.get(stack.recipe.name, ())),
+            **_parts(other),
+            "privileges": list(privileges.get(other.recipe.name, ())),
         }
-        for stack in view.others
+        for other in view.others
     ]
-    return {"name": view.cluster.name, "nodes": [], **_parts(view.builtin), **({"stacks": stacks} if stacks else {})}
+    return {"name": view.cluster.name, "nodes": [], **_parts(view.builtin), **({"stacks": others} if others else {})}
 
 
 def _parts(view: plan.RecipePlan) -> dict[str, Any]:

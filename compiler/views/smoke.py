@@ -73,11 +73,11 @@ def of_plan(view: plan.Plan, nodes: Sequence[str] = ()) -> Smoke:
 
 def _of_recipes(view: plan.Plan, nodes: Sequence[str]) -> Iterator[str]:
     """Yield a sentence for each policy of another recipe on the nodes: no process of ours can use its devices."""
-    for stack in view.others:
-        places = [item for item in stack.decisions if not nodes or not set(item.names).isdisjoint(nodes)]
+    for other in view.others:
+        places = [item for item in other.decisions if not nodes or not set(item.names).isdisjoint(nodes)]
         for name in sorted({item.policy.name for item in places if item.policy}):
             own = view.builtin.recipe.words.software
-            yield f"policy '{name}' of recipe '{stack.recipe.name}': Jobs try the devices of {own} alone"
+            yield f"policy '{name}' of recipe '{other.recipe.name}': Jobs try the devices of {own} alone"
 
 
 def _of_guests(decision: plan.Decision) -> frozenset[str]:

@@ -6,7 +6,6 @@ from collections.abc import Callable
 import pytest
 
 from compiler import kae
-from compiler.model import driver as drivers
 from compiler.model import policy
 
 KINDS = pytest.mark.parametrize("kind", kae.KINDS, ids=lambda kind: kind.name)
@@ -16,7 +15,7 @@ KINDS = pytest.mark.parametrize("kind", kae.KINDS, ids=lambda kind: kind.name)
 def test_every_kind_has_its_switch_and_its_settings_in_the_policy(kind: kae.Kind) -> None:
     assert kind.switch in policy.Operator.model_fields
     assert kind.name in policy.Sharing.model_fields
-    assert kind.name in drivers.Sriov.model_fields
+    assert kind.name in policy.Sriov.model_fields
 
 
 @KINDS

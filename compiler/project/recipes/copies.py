@@ -9,7 +9,7 @@ from typing import Any, Literal
 from compiler import diagnostics, names, pipeline, schema
 from compiler.formats import decode, documents
 from compiler.project import atomic, document_files, package_data
-from compiler.schema import editor_schema, recipe_schema
+from compiler.schema import recipe_schema
 from compiler.settings import Settings
 
 State = Literal["shipped", "added", "behind", "own"]
@@ -105,7 +105,7 @@ def write_schemas(settings: Settings) -> tuple[str, ...]:
     schemas = package_data.schemas()
     read = (judged(each, settings)[0] for each in known(settings) if each.state != "shipped")
     specs = {recipe.data["metadata"]["name"]: recipe.data["spec"] for recipe in read if recipe is not None}
-    made = (editor_schema.of_project(schemas["devicepolicy"], schemas["recipe"], specs), schemas["recipe"])
+    made = (recipe_schema.for_editors(schemas["devicepolicy"], schemas["recipe"], specs), schemas["recipe"])
     files = schema_files(settings)
     for path, data in zip(files, made, strict=True):
         atomic.write_with_folders(Path(path), json_schemas.text(data))

@@ -46,8 +46,8 @@ def of_cluster(name: str, view: plan.Plan | None, changes: Changes | None = None
     shared = _Shared()
     decisions = view.builtin.decisions if view else ()
     effects = changes.clusters.get(name, ()) if changes else ()
-    stacks = _stacks(view) if view else {}
-    rows = [shared.row(decision, node, stacks.get(node.name, ())) for decision in decisions for node in decision.nodes]
+    others = _of_others(view) if view else {}
+    rows = [shared.row(decision, node, others.get(node.name, ())) for decision in decisions for node in decision.nodes]
     rows.extend(shared.gone(node) for effect in effects if effect.after is None for node in effect.nodes)
     names, alike, labels, positions = zip(*sorted(rows), strict=True) if rows else ((), (), (), ())
     # 0 stands for no effect.
@@ -66,10 +66,10 @@ def of_cluster(name: str, view: plan.Plan | None, changes: Changes | None = None
     }
 
 
-def _stacks(view: plan.Plan) -> Mapping[str, Sequence[plan.Decision]]:
+def _of_others(view: plan.Plan) -> Mapping[str, Sequence[plan.Decision]]:
     """Return what the other recipes bring to nodes, or should, by the names of the nodes."""
     found: defaultdict[str, list[plan.Decision]] = defaultdict(list)
-    for decision in (decision for stack in view.others for decision in stack.decisions):
+    for decision in (decision for other in view.others for decision in other.decisions):
         if decision.policy or gaps.has_problem(decision):
             for name in decision.names:
                 found[name].append(decision)
@@ -108,17 +108,17 @@ class _Shared:
         self._alike: dict[Hashable, int] = {}
 
     def row(
-        self, decision: plan.Decision, node: snapshot.Node, stacks: Sequence[plan.Decision]
+        self, decision: plan.Decision, node: snapshot.Node, others: Sequence[plan.Decision]
     ) -> tuple[str, int, int, str]:
         """Return a node's name, the numbers of its facts and of its labels, and its position in its reason."""
         reason, position = _group_reason(decision, node)
         # The first node stands for its decision: no two decisions of a recipe share a node.
-        alike = tuple((stack.recipe.name, stack.node.name) for stack in stacks)
+        alike = tuple((other.recipe.name, other.node.name) for other in others)
         number = _number(self._alike, (decision.node.name, reason, alike))
         if number == len(self.facts):
             facts = _facts(decision)
-            facts["resources"] += (plan_text.resource(amount) for stack in stacks for amount in stack.resources)
-            why = [*_why(decision, reason), *(("recipe", line) for stack in stacks for line in _of_recipe(stack))]
+            facts["resources"] += (plan_text.resource(amount) for other in others for amount in other.resources)
+            why = [*_why(decision, reason), *(("recipe", line) for other in others for line in _of_recipe(other))]
             self.facts.append({**facts, "machine": self.labels(decision.node.profile.labels), "why": why})
         return node.name, number, self.labels(node.labels), position
 

@@ -99,14 +99,14 @@ def _json(value: object) -> str:
 def _figures(views: Sequence[plan.Plan]) -> Iterator[Figure]:
     own = [view.builtin for view in views]
     problems, nodes = report_tables.count(own, gaps.has_problem), report_tables.count(own)
-    stacks = report_tables.stacks(views)
+    by_recipe = report_tables.of_others(views)
     link = report_tables.link(state="problem") if problems else ""
     yield Figure(number=problems, noun="with problems", link=link, is_warning=problems > 0)
     yield Figure(number=nodes, noun=wording.inflected("node", nodes))
     yield Figure(number=report_tables.count(own, gaps.has_devices), noun="with KAE devices")
     yield Figure(number=report_tables.count(own, report_tables.has_driver), noun="with a driver installer")
     yield Figure(number=report_tables.count(own, report_tables.has_plugin), noun="with a device plugin")
-    for name, plans in stacks.items():
+    for name, plans in by_recipe.items():
         yield Figure(number=report_tables.count(plans, report_tables.is_assigned), noun=f"with recipe {name}")
         if failing := report_tables.count(plans, gaps.has_problem):
             yield Figure(number=failing, noun=f"with problems of recipe {name}", is_warning=True)

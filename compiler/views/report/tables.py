@@ -88,7 +88,7 @@ def of(views: Sequence[plan.Plan]) -> tuple[Table, ...]:
 
 def _of_recipes(views: Sequence[plan.Plan]) -> Iterator[Table]:
     """Yield the tables of recipes and of their policies, if the fleet has any."""
-    by_recipe = stacks(views)
+    by_recipe = of_others(views)
     if not by_recipe:
         return
     yield Table(
@@ -111,18 +111,18 @@ def _of_recipes(views: Sequence[plan.Plan]) -> Iterator[Table]:
     )
 
 
-def stacks(views: Iterable[plan.Plan]) -> Mapping[str, Sequence[plan.RecipePlan]]:
+def of_others(views: Iterable[plan.Plan]) -> Mapping[str, Sequence[plan.RecipePlan]]:
     """Return the plans of each recipe but the built-in one, sorted by its name."""
     found: defaultdict[str, list[plan.RecipePlan]] = defaultdict(list)
-    for stack in (stack for view in views for stack in view.others):
-        found[stack.recipe.name].append(stack)
+    for other in (other for view in views for other in view.others):
+        found[other.recipe.name].append(other)
     return dict(sorted(found.items()))
 
 
 def _recipe(name: str, plans: Sequence[plan.RecipePlan]) -> Row:
     conditions: tuple[Holds, ...] = (is_assigned, has_driver, has_plugin, gaps.has_problem)
     numbers = (_number(count(plans, holds)) for holds in conditions)
-    return (Cell(text=name), *numbers, _names(stack.cluster.name for stack in plans))
+    return (Cell(text=name), *numbers, _names(one.cluster.name for one in plans))
 
 
 def _policy_link(recipe: str, policy: str) -> str:
@@ -286,9 +286,9 @@ def problems(views: Sequence[plan.Plan]) -> tuple[Problem, ...]:
     for view in views:
         for gap in gaps.grouped(view.builtin.decisions, is_problem=True):
             found[gap.text, link(state="problem", why=gap.reason)][view.cluster.name] += len(gap.nodes)
-        for stack in view.others:
-            for gap in gaps.grouped(stack.decisions, is_problem=True):
-                text = report_data.of_gap(stack.recipe.name, gap)
+        for other in view.others:
+            for gap in gaps.grouped(other.decisions, is_problem=True):
+                text = report_data.of_gap(other.recipe.name, gap)
                 found[text, link(why=text)][view.cluster.name] += len(gap.nodes)
     ranked = sorted(found.items(), key=lambda item: (-item[1].total(), item[0]))
     return tuple(

@@ -71,7 +71,7 @@ def pool(*names: str) -> Requirement:
 def test_two_terms_overlap_exactly_when_some_node_matches_both(a: selectors.Term, b: selectors.Term) -> None:
     both = any(matched([a], world) and matched([b], world) for world in worlds())
 
-    labels = overlap.overlap(a, b)
+    labels = selectors.witness((*a, *b))
 
     assert not (both and labels is None)
     if labels is not None:
@@ -82,20 +82,20 @@ def test_two_terms_overlap_exactly_when_some_node_matches_both(a: selectors.Term
 @settings
 @hypothesis.given(TERMS, TERMS)
 def test_overlap_is_symmetric_and_its_absence_has_a_key_to_blame(a: selectors.Term, b: selectors.Term) -> None:
-    labels = overlap.overlap(a, b)
+    labels = selectors.witness((*a, *b))
     blamed = overlap.contradiction(a, b)
 
-    assert labels == overlap.overlap(b, a)
+    assert labels == selectors.witness((*b, *a))
     assert (labels is None) == (blamed is not None)
     if blamed is not None:
-        assert overlap.overlap(*(tuple(one for one in term if one.key == blamed) for term in (a, b))) is None
+        assert selectors.witness(tuple(one for one in (*a, *b) if one.key == blamed)) is None
 
 
 @settings
 @hypothesis.given(UNIONS)
 def test_overlaps_are_those_of_every_pair(terms: list[selectors.Term]) -> None:
     pairs = itertools.combinations(range(len(terms)), 2)
-    expected = [(i, j, overlap.overlap(terms[i], terms[j])) for i, j in pairs]
+    expected = [(i, j, selectors.witness((*terms[i], *terms[j]))) for i, j in pairs]
 
     assert list(overlap.overlaps(terms)) == [pair for pair in expected if pair[2] is not None]
 
@@ -121,7 +121,7 @@ def test_a_complement_holds_only_what_kubernetes_accepts_and_a_node_can_match(te
 
     assert [selectors.misuse(one) for term in rest for one in term if selectors.misuse(one)] == []
     assert all(selectors.witness(term) is not None for term in rest)
-    assert not any(overlap.overlap(term, other) for term in terms for other in rest)
+    assert not any(selectors.witness((*term, *other)) for term in terms for other in rest)
 
 
 @settings
@@ -148,7 +148,7 @@ def test_the_order_of_terms_does_not_change_their_complement(terms: list[selecto
 def test_an_overlap_shows_the_labels_of_a_node_that_both_match(
     a: selectors.Term, b: selectors.Term, expected: dict[str, str] | None
 ) -> None:
-    assert overlap.overlap(a, b) == expected
+    assert selectors.witness((*a, *b)) == expected
 
 
 def test_overlapping_pairs_of_many_policies_are_found_among_the_proved_ones() -> None:

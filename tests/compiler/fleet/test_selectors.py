@@ -2,6 +2,7 @@
 
 import itertools
 import re
+from typing import Any
 
 import hypothesis
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 
 from compiler.fleet import selectors
 from compiler.fleet.selectors import Requirement
-from tests import effort
+from tests import builders, effort
 
 LABELS = (
     *(None, "", "a", "b", "a5", "1.5", "0", "00", "1", "5", "05", "6", "007"),
@@ -238,3 +239,79 @@ def test_a_label_is_comparable_when_it_is_an_integer_or_absent(value: str | None
 def test_an_endless_number_is_no_integer_rather_than_a_failure() -> None:
     assert selectors.integer("9" * 10_000) is None
     assert selectors.integer("0" * 10_000 + "9") == 9
+
+
+APART = (builders.node("a", {"pool": "tls", "zone": "lab"}), builders.node("b", {"pool": "web", "gen": "4"}))
+
+
+@pytest.mark.parametrize(
+    ("selector", "reason"),
+    [
+        ({"matchLabels": {"pool": "tsl"}}, "No node has the label pool=tsl; did you mean 'tls'?"),
+        ({"matchLabels": {"pool": "storage"}}, "No node has the label pool=storage."),
+        ({"matchLabels": {"pol": "tls"}}, "No node has a label pol; did you mean 'pool'?"),
+        ({"matchLabels": {"rack": "7"}}, "No node has a label rack."),
+        (
+            {"matchExpressions": [{"key": "pool", "operator": "In", "values": ["storage", "wbe"]}]},
+            "No node has the label pool with one of storage and wbe; did you mean 'web'?",
+        ),
+        (
+            {"matchExpressions": [{"key": "zoen", "operator": "Exists"}]},
+            "No node has a label zoen; did you mean 'zone'?",
+        ),
+        ({"matchExpressions": [{"key": "gen", "operator": "Gt", "values": ["7"]}]}, "No node meets: gen Gt 7."),
+        ({"matchLabels": {"pool": "web", "zone": "lab"}}, "No node meets all of: pool In [web], zone In [lab]."),
+    ],
+)
+def test_the_reason_why_no_node_matches_names_the_label_and_the_nearest_one(
+    selector: dict[str, Any], reason: str
+) -> None:
+    assert selectors.why_unmatched(builders.policy(nodeSelector=selector).term, APART) == reason
+
+
+KNOWN = {"pool": "tls", "zone": "a", "gen": "3", "empty": "", "example.com/in": "x"}
+
+
+@pytest.mark.parametrize(
+    ("text", "is_match"),
+    [
+        ("", True),
+        ("pool=tls", True),
+        ("pool==web", False),
+        (" pool = tls , zone!=b", True),
+        ("rack!=b", True),
+        ("pool!=tls", False),
+        ("pool in (web, tls)", True),
+        ("pool in(web)", False),
+        ("pool notin (web,tls),zone", False),
+        ("rack notin (a)", True),
+        ("zone", True),
+        ("rack", False),
+        ("!rack", True),
+        ("! zone", False),
+        ("empty=", True),
+        ("empty in ()", True),
+        ("gen>2,gen<4", True),
+        ("gen > 3", False),
+        ("example.com/in=x,pool", True),
+    ],
+)
+def test_a_selector_matches_the_nodes_that_kubectl_would_list(text: str, is_match: bool) -> None:
+    assert selectors.term_matches(selectors.parse(text), KNOWN.get) is is_match
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("pool=tls,", "'' is no requirement"),
+        (",pool", "',pool' is no requirement"),
+        ("pool in web", "'pool in web' is no requirement"),
+        ("pool=tls zone=a", "'pool=tls zone=a' is no requirement"),
+        ("a,pool in (web", "'pool in (web' is no requirement"),
+        ("gen>x", "'gen' needs a 64-bit integer, but 'x' is not one"),
+        ("pool=-x", "'pool' needs values that a label can have, but '-x' is not one"),
+    ],
+)
+def test_a_selector_that_kubectl_refuses_is_refused_with_the_fault(text: str, words: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(words)):
+        selectors.parse(text)

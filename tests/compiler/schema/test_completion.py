@@ -7,10 +7,9 @@ from typing import Any
 import pytest
 import yaml
 
-from compiler.model import base, cluster, policy
-from compiler.model.stacks import device_policy, recipe
+from compiler.model import base, cluster, device_policy, policy, recipe
 from compiler.project import package_data
-from compiler.schema import completion
+from compiler.schema import judge
 
 MODELS: dict[str, type[base.Model]] = {
     "DevicePolicy": device_policy.DevicePolicy,
@@ -37,7 +36,7 @@ def test_a_document_gets_the_defaults_that_its_model_has(kind: str, repository_r
     schema = package_data.schemas()[kind.lower()]
     given = [data for own, data in documents(repository_root) if own == kind]
 
-    made = [completion.completed(schema, data)["spec"] for data in given]
+    made = [judge.completed(schema, data)["spec"] for data in given]
 
     models = [MODELS[kind].model_validate(data) for data in given]
     assert made == [model.model_dump(mode="json", by_alias=True, exclude_none=True)["spec"] for model in models]

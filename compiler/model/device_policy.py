@@ -5,9 +5,8 @@ from typing import Any, Literal
 from pydantic import Field
 
 from compiler.model import base, policy
-from compiler.model import driver as drivers
+from compiler.model import recipe as recipes
 from compiler.model.base import Model
-from compiler.model.stacks import fields
 
 
 class ImageOverride(Model):
@@ -15,27 +14,27 @@ class ImageOverride(Model):
 
     repository: base.ImagePart | None = None
     """Registry and path before the image's name."""
-    image: drivers.DriverImagePart | None = None
+    image: policy.DriverImagePart | None = None
     """The image's name."""
-    version: drivers.DriverImagePart | None = None
+    version: policy.DriverImagePart | None = None
     """A tag, or a digest `sha256:…`; with kernelMappings it may hold `${KERNEL_FULL_VERSION}` or `${KERNEL_XYZ}`."""
 
 
 class DriverOverride(Model):
     """The fields of the driver that a part of a policy's nodes has instead."""
 
-    source: drivers.Source | None = None
+    source: policy.Source | None = None
     """Instead of driver.source, as a whole."""
     state: Literal["Present", "Absent"] | None = None
     """Instead of driver.state."""
-    modules: tuple[fields.ModuleName, ...] | None = None
+    modules: tuple[recipes.ModuleName, ...] | None = None
     """Instead of driver.modules."""
 
 
 class StackOverrides(Model):
     """What a part of a policy's nodes gets instead: frozen over wave over mapping over policy."""
 
-    images: dict[fields.PartName, ImageOverride] = Field(default_factory=dict)
+    images: dict[recipes.PartName, ImageOverride] = Field(default_factory=dict)
     """Images, field by field."""
     values: dict[str, Any] = Field(default_factory=dict)
     """Values of the recipe's parameters, each as a whole."""
@@ -43,22 +42,22 @@ class StackOverrides(Model):
     """The driver, field by field."""
 
 
-class StackMapping(drivers.KernelGroup, StackOverrides):
+class StackMapping(policy.KernelGroup, StackOverrides):
     """Nodes with certain kernels, by either regexp or literal; the first mapping that matches takes a node."""
 
 
-class StackWave(drivers.Share, StackOverrides):
+class StackWave(policy.Share, StackOverrides):
     """Nodes that change earlier than the rest: one of percent, nodes and inventorySelector.
 
     The first wave that takes a node keeps it.
     """
 
 
-class StackFrozen(drivers.Group, StackOverrides):
+class StackFrozen(policy.Group, StackOverrides):
     """Nodes that stay as they are until this entry is edited; they belong to no wave."""
 
 
-class StackRollout(drivers.Pace):
+class StackRollout(policy.Pace):
     """The pace at which hosts change."""
 
     waves: tuple[StackWave, ...] = ()
@@ -74,18 +73,18 @@ class Network(Model):
     """Unload a module although an interface of it carries the node's traffic: the node may be lost."""
 
 
-class StackDriver(drivers.Managed, base.Container):
+class StackDriver(policy.Managed, base.Container):
     """The driver of the recipe, and how hosts change to it."""
 
     enabled: bool = True
     """false: the driver is pre-installed, and nothing touches it."""
     installPolicy: Literal["IfNotPresent", "Always"] = "IfNotPresent"
     """IfNotPresent keeps a driver that others installed while it works; Always replaces it."""
-    source: drivers.Source | None = None
+    source: policy.Source | None = None
     """Where the modules come from; absent: the first of the recipe's sources."""
-    modules: tuple[fields.ModuleName, ...] | None = None
+    modules: tuple[recipes.ModuleName, ...] | None = None
     """The modules that are loaded; absent: all that are not optional."""
-    moduleParameters: dict[fields.ModuleName, dict[fields.ModuleParameter, fields.ParameterValue]] = Field(
+    moduleParameters: dict[recipes.ModuleName, dict[recipes.ModuleParameter, recipes.ParameterValue]] = Field(
         default_factory=dict
     )
     """Module, parameter, value; over the defaults of the recipe."""
@@ -103,11 +102,11 @@ class StackPlugin(policy.Offer, base.Container):
 class DevicePolicySpec(policy.Selection):
     """Which nodes of which clusters, and what they get of a recipe."""
 
-    recipe: fields.RecipeName
+    recipe: recipes.RecipeName
     """The recipe: a folder below recipes/."""
     values: dict[str, Any] = Field(default_factory=dict)
     """Values of the recipe's parameters."""
-    images: dict[fields.PartName, ImageOverride] = Field(default_factory=dict)
+    images: dict[recipes.PartName, ImageOverride] = Field(default_factory=dict)
     """Images that differ from the recipe's, by name."""
     pullPolicy: base.PullPolicy = "IfNotPresent"
     """When the kubelet pulls the images."""
