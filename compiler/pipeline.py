@@ -25,7 +25,7 @@ from compiler.inventory import snapshot
 from compiler.output import tree
 from compiler.planning import plan
 from compiler.read import fleet as reader
-from compiler.rendering import components, gitops, ir, layout
+from compiler.rendering import gitops, ir, layout
 from compiler.settings import Settings
 
 _DEFAULTS = Settings()
@@ -263,21 +263,15 @@ def render_cluster(
 
     `output` is the folder of outputs in the repository, from which GitOps engines apply them.
     """
-    made = manifests_of(planned, output)
-    objects = layout.objects(made, render)
-    return layout.tree(made, objects), objects
+    objects = layout.objects(manifests_of(planned, output), render)
+    return layout.tree(planned, objects), objects
 
 
 def manifests_of(planned: plan.Plan, output: str = names.OUTPUT) -> ir.ClusterManifests:
-    """Return everything that the output of a planned cluster is made from."""
-    spec = planned.cluster.spec
+    """Return the objects of the output of a planned cluster."""
     return ir.ClusterManifests(
-        name=planned.cluster.name,
-        has_nodes=bool(planned.inventory.nodes),
-        declared=planned.cluster.source is not None,
-        frozen=tuple(layout.frozen_groups(planned.divisions)),
-        engine=spec.gitops.engine,
-        manifests=components.manifests(planned),
+        engine=planned.cluster.spec.gitops.engine,
+        manifests=layout.manifests(planned),
         bootstrap=tuple(gitops.bootstrap(planned.cluster, output)),
     )
 

@@ -154,7 +154,7 @@ def _queues(
 @rule("cleanup-with-pools", "error")
 def cleanup(policy: definitions.Policy, driver: definitions.Driver) -> Iterator[Diagnostic]:
     """A policy with enabledCleanup has no pools."""
-    if driver.cleans_up and (policy.mappings or policy.groups):
+    if driver.enabled_cleanup and (policy.mappings or policy.groups):
         yield Diagnostic(
             code="cleanup-with-pools",
             span=policy.source.span("spec", "driver", "enabledCleanup"),

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 
 from compiler import wording
 from compiler.diagnostics import Diagnostic, rule
-from compiler.planning import driver_image, images
+from compiler.planning import image_matrix, images
 
 
-def findings(image: str, content: driver_image.Content, cluster: str, use: driver_image.Use) -> Iterator[Diagnostic]:
+def findings(image: str, content: image_matrix.Content, cluster: str, use: image_matrix.Use) -> Iterator[Diagnostic]:
     """Yield the findings on an image for the nodes of a pool."""
     yield from other_version(image, content, use)
     if use.is_from_image and use.source not in content.sources:
@@ -17,7 +17,7 @@ def findings(image: str, content: driver_image.Content, cluster: str, use: drive
 
 
 @rule("image-driver-version", "error")
-def other_version(image: str, content: driver_image.Content, use: driver_image.Use) -> Iterator[Diagnostic]:
+def other_version(image: str, content: image_matrix.Content, use: image_matrix.Use) -> Iterator[Diagnostic]:
     """The driver in an image is of the version that its policy names."""
     wanted = images.tag(image)
     if wanted is None or wanted == content.version or wanted.startswith(f"{content.version}-"):
@@ -32,7 +32,7 @@ def other_version(image: str, content: driver_image.Content, use: driver_image.U
 
 
 @rule("image-driver-source", "error")
-def _lacks_source(image: str, content: driver_image.Content, use: driver_image.Use) -> Diagnostic:
+def _lacks_source(image: str, content: image_matrix.Content, use: image_matrix.Use) -> Diagnostic:
     """An image holds what the source of its policy takes from it."""
     held = " and ".join(sorted(content.sources)) or "none"
     return Diagnostic(
@@ -47,7 +47,7 @@ def _lacks_source(image: str, content: driver_image.Content, use: driver_image.U
 
 @rule("image-driver-kernel", "error")
 def lacking_kernels(
-    image: str, content: driver_image.Content, cluster: str, use: driver_image.Use
+    image: str, content: image_matrix.Content, cluster: str, use: image_matrix.Use
 ) -> Iterator[Diagnostic]:
     """An image holds modules for the kernels of the nodes that it goes to."""
     for kernel, nodes in use.nodes.items():

@@ -10,7 +10,7 @@ from compiler.checks.clusters import kubernetes
 from compiler.diagnostics import Diagnostic, Span, rule, shared_rule
 from compiler.fleet import assignment, definitions, selectors, taints
 from compiler.inventory import snapshot
-from compiler.planning import amounts, plan, pools
+from compiler.planning import plan, pools
 
 shared_rule("unsupported-os", "warning", "KAE's driver supports the node's operating system.")
 shared_rule("unsupported-kernel", "warning", "The driver supports the node's kernel.")
@@ -229,7 +229,7 @@ def guests_without_driver(
     """Virtual functions that are advertised have a driver in their own node."""
 
     def lacks(decision: plan.Decision) -> bool:
-        counts = [amounts.functions(kind, decision.node) for kind in policy.kinds]
+        counts = [plan.functions(kind, decision.node) for kind in policy.kinds]
         is_guest = any(vf for _, vf in counts) and not any(pf for pf, _ in counts)
         is_served = decision.pool is not None and decision.pool.driver.state == "Present"
         return is_guest and decision.device_plugin.image is not None and not is_served

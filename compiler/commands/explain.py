@@ -8,7 +8,7 @@ from compiler import cli, errors, recipes, wording
 from compiler.cli import findings, options, parsing
 from compiler.fleet import assignment, selectors, taints
 from compiler.inventory import snapshot
-from compiler.planning import amounts, plan, pools
+from compiler.planning import plan, pools
 from compiler.project import load, project_file
 from compiler.project.by_cluster import planned
 from compiler.views import plan_data, plan_text, selection
@@ -155,7 +155,7 @@ def _devices(kinds: Sequence[recipes.Kind], node: snapshot.Node) -> str:
         return "unknown, NFD has not labelled the node yet"
     found = []
     for kind in kinds:
-        pf, vf = amounts.functions(kind, node)
+        pf, vf = plan.functions(kind, node)
         if node.label(kind.present) == "true":
             found.append(f"{kind.name} ({pf} physical, {vf} virtual)")
     return ", ".join(found) or "none"

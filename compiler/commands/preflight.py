@@ -16,7 +16,7 @@ from typing import Any
 from compiler import cli, errors, names, recipes, wording
 from compiler.checks import driver_images
 from compiler.cli import findings, options, parsing
-from compiler.planning import driver_image, images, plan, preflight
+from compiler.planning import image_matrix, images, plan, preflight
 from compiler.project import project_file
 from compiler.project.by_cluster import planned, workers
 
@@ -24,7 +24,7 @@ Answers = Sequence[tuple[recipes.Recipe, Sequence[preflight.Answer]]]
 """The answers of a cluster's policies by recipe, the built-in one's first."""
 Answered = Sequence[tuple[str, Answers]]
 """The answers of each cluster."""
-_Uses = Sequence[tuple[str, driver_image.Use]]
+_Uses = Sequence[tuple[str, image_matrix.Use]]
 """The pools that take an image, each with its cluster's name."""
 
 _BYTES = 4 << 20
@@ -193,8 +193,8 @@ def _of_image(arguments: argparse.Namespace) -> int:
         project_file.of(arguments),
         arguments.cluster,
         lambda view, _: (
-            [(view.cluster.name, use) for use in driver_image.uses(view, image)],
-            driver_image.recipes_of(view, image),
+            [(view.cluster.name, use) for use in image_matrix.uses(view, image)],
+            image_matrix.recipes_of(view, image),
         ),
     )
     # Warnings are about the nodes of today, and the question is about the image.
@@ -222,7 +222,7 @@ def _of_image(arguments: argparse.Namespace) -> int:
     return findings.exit_code(arguments, found)
 
 
-def _image(arguments: argparse.Namespace) -> tuple[str, driver_image.Content]:
+def _image(arguments: argparse.Namespace) -> tuple[str, image_matrix.Content]:
     """Return the name and the content of the image that the call names; raise RefusedError without labels."""
     image = arguments.image
     if Path(image).is_file():
@@ -246,16 +246,16 @@ def _image(arguments: argparse.Namespace) -> tuple[str, driver_image.Content]:
                 f"standard input is about {other}, and not about '{wording.escaped(image)}'.", hint=hint
             )
         labels = inspected.labels
-    content = driver_image.content(labels)
+    content = image_matrix.content(labels)
     if content is None:
         raise errors.RefusedError(
-            f"the image '{wording.escaped(image)}' has no label {driver_image.LABEL}version.",
+            f"the image '{wording.escaped(image)}' has no label {image_matrix.LABEL}version.",
             hint="Build it as docs/driver-image.md says.",
         )
     return image, content
 
 
-def _image_lines(image: str, content: driver_image.Content, used: _Uses) -> Iterator[str]:
+def _image_lines(image: str, content: image_matrix.Content, used: _Uses) -> Iterator[str]:
     """Yield the lines of the answer for people."""
     yield f"{wording.escaped(image)}\n"
     yield f"  driver   {wording.escaped(content.version)}\n"
@@ -266,7 +266,7 @@ def _image_lines(image: str, content: driver_image.Content, used: _Uses) -> Iter
         yield f"  cluster {cluster}, policy {use.policy.name}, pool {use.pool.name}: {counts} by {use.source}\n"
 
 
-def _image_data(image: str, content: driver_image.Content, used: _Uses) -> dict[str, Any]:
+def _image_data(image: str, content: image_matrix.Content, used: _Uses) -> dict[str, Any]:
     """Return the answer for programs."""
     return {
         "image": image,

@@ -50,9 +50,8 @@ def of(policy: definitions.Policy) -> frozenset[Claim]:
 def _of_driver(policy: definitions.Policy) -> Iterator[Claim]:
     if policy.installed is None:
         return
-    groups = (*(group.overrides for group in policy.groups), definitions.Overrides())
-    mappings = tuple(mapping.overrides for mapping in policy.mappings) or (definitions.Overrides(),)
-    drivers = [policy.installed.overridden(layers) for layers in product(mappings, groups)]
+    layers = product(policy.mappings or (None,), (*policy.groups, None))
+    drivers = [policy.installed.overridden(*each) for each in layers]
     for module in dict.fromkeys(module.name for driver in drivers for module in driver.modules):
         yield from (("load", module), ("module", module))
     for driver in drivers:

@@ -6,7 +6,7 @@ policy and cluster keeps the document that it was read from, and `Written` tells
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, NewType
+from typing import Any, Literal, NewType
 
 import msgspec
 
@@ -76,13 +76,15 @@ class NodeGroup(msgspec.Struct, frozen=True, kw_only=True):
         return self.sort == "frozen"
 
 
+Declared = KernelMapping | NodeGroup
+"""A mapping, a wave or a frozen group."""
+
+
 class Driver(msgspec.Struct, frozen=True, kw_only=True):
     """The driver that a policy brings to hosts, or to those of one pool, and how."""
 
     enabled: bool
     """False where it is pre-installed, and nothing touches it."""
-    has_entries: bool
-    """True where its devices have entries in /sys/class/uacce."""
     images: Mapping[str, ImageParts]
     """The images of its pods by their names in the recipe: the installer's first, then those with payloads."""
     installer: str
@@ -93,29 +95,19 @@ class Driver(msgspec.Struct, frozen=True, kw_only=True):
     """The parts that the recipe itself names of these images."""
     source: driver_config.Source
     state: State
-    install_policy: Literal["IfNotPresent", "Always"]
-    present_when: Literal["Serving", "Loaded"] = "Serving"
     declared: tuple[recipes.Module, ...]
     """The modules of the recipe that the policy may load, in the order of loading."""
     chosen: tuple[str, ...] | None = None
     """Those that the policy names; None for all that are not optional."""
     parameters: Mapping[str, Mapping[str, Parameter]]
     """Module, parameter and value, as the policy gives them."""
-    above: tuple[str, ...] = ()
-    related: tuple[str, ...] = ()
-    """As in the installer's config."""
     payloads: Mapping[str, tuple[str, ...]] = {}
     """The paths that its pods take out of images, by the image's name."""
     files: tuple[driver_config.HostFiles, ...] = ()
-    nodes: tuple[str, ...] = ()
-    """Device nodes that are there when the driver is loaded."""
-    resources: tuple[str, ...] = ()
-    """The extended resources whose holders are drained."""
-    network_force: bool = False
     sriov: Mapping[str, int] = {}
     """Kind and virtual functions of each physical one."""
     device_nodes: shapes.DeviceNodes = shapes.DeviceNodes()
-    cleans_up: bool
+    enabled_cleanup: bool
     """True where the driver is removed when its DaemonSet is deleted."""
     drain: driver_config.Drain
     max_parallel: int
@@ -123,11 +115,20 @@ class Driver(msgspec.Struct, frozen=True, kw_only=True):
     max_unavailable: int | str
     min_ready_seconds: int
     container: pods.Container
+    shape: type[driver_config.Driver]
+    """The class of its config, which tells the class of its devices."""
+    config: Mapping[str, Any]
+    """Fields of the installer's config that nothing else asks for, by their names there."""
 
     @property
     def parts(self) -> ImageParts:
         """The image whose version is that of the driver."""
         return self.images[self.counting]
+
+    @property
+    def pulled(self) -> tuple[str, ...]:
+        """The names of the images of its pods: the installer's first."""
+        return tuple(dict.fromkeys((self.installer, *self.payloads)))
 
     @property
     def modules(self) -> tuple[recipes.Module, ...]:
@@ -144,10 +145,10 @@ class Driver(msgspec.Struct, frozen=True, kw_only=True):
         defaults = {name: schema["default"] for name, schema in schemas.items() if "default" in schema}
         return {**defaults, **self.parameters.get(module.name, {})}
 
-    def overridden(self, layers: Sequence[Overrides]) -> "Driver":
-        """Return the driver with overrides, the strongest last."""
+    def overridden(self, *declared: Declared | None) -> "Driver":
+        """Return the driver with the overrides of mappings and groups, the strongest last."""
         driver = self
-        for layer in layers:
+        for layer in (one.overrides for one in declared if one is not None):
             images = {name: {**parts, **layer.images.get(name, {})} for name, parts in driver.images.items()}
             driver = msgspec.structs.replace(
                 driver,
@@ -168,11 +169,12 @@ class Plugin(msgspec.Struct, frozen=True, kw_only=True):
     """The name of its image in the recipe."""
     parts: ImageParts
     resources: tuple[device_plugin_config.AnyResource, ...]
-    allocation_policy: Literal["Balanced", "Packed"]
     max_unavailable: int | str
     device_nodes: shapes.DeviceNodes | None = None
     """Who may open the device nodes of a pre-installed driver; None: they stay as they are."""
     container: pods.Container
+    config: Mapping[str, Any]
+    """Fields of its config that nothing else asks for, by their names there."""
 
 
 class Written(msgspec.Struct, frozen=True, kw_only=True):

@@ -65,6 +65,9 @@ class Resources(msgspec.Struct, frozen=True, kw_only=True):
     limits: Mapping[str, Amount] = {}
     requests: Mapping[str, Amount] = {}
 
+    def __bool__(self) -> bool:
+        return bool(self.limits or self.requests)
+
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """What every pod of a policy gets."""

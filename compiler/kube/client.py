@@ -205,19 +205,15 @@ class Connection:
         """Return the exception for an answer that refuses an action."""
         code = answer.body.get("code")
         code = code if isinstance(code, int) else answer.status
-        host, words = self.host, answer.message
+        why, kind = f" ({code})", Missing if answer.missing else Refused
         if code == http.HTTPStatus.UNAUTHORIZED:
-            sentence = (
-                f"the API server at {host} did not {action}, as it does not accept the credentials (401): {words}"
-            )
-            return Denied(sentence, status=answer.status)
-        if code == http.HTTPStatus.FORBIDDEN:
-            sentence = f"the API server at {host} did not {action}, as the credentials do not allow it (403): {words}"
-            return Denied(sentence, status=answer.status)
-        sentence = f"the API server at {host} did not {action} ({code}): {words}"
-        if code == http.HTTPStatus.GONE:
-            return Gone(sentence, status=answer.status)
-        return Missing(sentence, status=answer.status) if answer.missing else Refused(sentence, status=answer.status)
+            why, kind = ", as it does not accept the credentials (401)", Denied
+        elif code == http.HTTPStatus.FORBIDDEN:
+            why, kind = ", as the credentials do not allow it (403)", Denied
+        elif code == http.HTTPStatus.GONE:
+            kind = Gone
+        sentence = f"the API server at {self.host} did not {action}{why}: {answer.message}"
+        return kind(sentence, status=answer.status)
 
     def _send(self, request: Request, read_s: float) -> Any:
         client = self._connected()

@@ -228,21 +228,17 @@ class Cluster:
         token = version = ""
         while True:
             query = {**request.query, "limit": str(size), **({"continue": token} if token else {})}
-            page, token = self._page(replace(request, query=query))
-            version = version or page.resource_version
-            yield Page(items=page.items, resource_version=version)
-            del page  # Else two pages would be in memory.
+            body = self._connection.get(replace(request, query=query))
+            metadata, items = body.get("metadata"), body.get("items") or ()
+            if not isinstance(metadata, dict) or "items" not in body or not all(map(_is_named, items)):
+                sentence = f"the answer of {self.host} to the request to {request.action} is not a list."
+                raise client.Refused(sentence, status=http.HTTPStatus.OK)
+            version = version or str(metadata.get("resourceVersion") or "")
+            token = str(metadata.get("continue") or "")
+            yield Page(items=items, resource_version=version)
+            del body, items  # Else two pages would be in memory.
             if not token:
                 return
-
-    def _page(self, request: client.Request) -> tuple[Page, str]:
-        body = self._connection.get(request)
-        metadata, items = body.get("metadata"), body.get("items") or ()
-        if not isinstance(metadata, dict) or "items" not in body or not all(map(_is_named, items)):
-            sentence = f"the answer of {self.host} to the request to {request.action} is not a list."
-            raise client.Refused(sentence, status=http.HTTPStatus.OK)
-        version = str(metadata.get("resourceVersion") or "")
-        return Page(items=items, resource_version=version), str(metadata.get("continue") or "")
 
 
 def _root(api_version: str) -> str:

@@ -12,7 +12,7 @@ from compiler.model.base import Model
 def or_parameter(words: str, kind: str, least: int | None = None, most: int | None = None) -> Any:
     """Return a field of a recipe that a parameter may fill; `words` are its meaning, `kind` its type.
 
-    The type in Python is that of the filled field: `read.recipe` fills a recipe before it is read.
+    The type in Python is that of the filled field: `read.device_policy` fills a recipe before it is read.
     """
     form = base.form(words + keywords.OR_PARAMETER)
     own: dict[str, JsonValue] = {"type": [kind, "string"], "pattern": f"^{keywords.REFERENCE}$", **form}

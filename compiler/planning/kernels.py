@@ -30,11 +30,6 @@ def cleaned(version: str) -> str:
     return re.sub(r"[^-A-Za-z0-9_.]", "_", version).strip("-_.")
 
 
-def named_in(driver: definitions.Driver) -> bool:
-    """Return whether any image of a driver's pods is named after the kernel."""
-    return any(is_named(driver.images[name]) for name in (driver.installer, *driver.payloads))
-
-
 def is_named(parts: definitions.ImageParts) -> bool:
     """Return whether an image is named after the kernel."""
     return any(_PLACEHOLDER in text for text in parts.values())

@@ -14,13 +14,12 @@ PARTS = ("repository", "image", "version")
 """The parts of a reference to an image."""
 
 Place = tuple[documents.Document, documents.Path]
-Declared = definitions.KernelMapping | definitions.NodeGroup
-"""A mapping, a wave or a frozen group."""
+Declared = definitions.Declared
 
 
 def effective(driver: definitions.Driver, *layers: Declared | None, kernel: str | None = None) -> definitions.Driver:
     """Return a driver with overrides, the strongest last; `kernel` fills the placeholders in its images."""
-    driver = driver.overridden([layer.overrides for layer in layers if layer is not None])
+    driver = driver.overridden(*layers)
     if kernel is None:
         return driver
     images = {
@@ -28,6 +27,14 @@ def effective(driver: definitions.Driver, *layers: Declared | None, kernel: str 
         for name, parts in driver.images.items()
     }
     return msgspec.structs.replace(driver, images=images)
+
+
+def _written(
+    policy: definitions.Policy, layers: Sequence[Declared], below: documents.Path, top: documents.Path
+) -> documents.Path | None:
+    """Return where the strongest of these writes a value: `below` it, or the policy at `top`; None where none does."""
+    paths = (*((*layer.path, *below) for layer in reversed(layers)), top)
+    return next((path for path in paths if policy.source.has(path)), None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,14 +51,12 @@ class Image:
 
     def place(self, part: str) -> Place:
         """Return where a part is written: in the policy, or in the recipe, which has the defaults."""
-        written, source = self.policy.written, self.policy.source
+        written, recipe = self.policy.written, self.policy.recipe_source
         top = (*written.images[self.name], part)
-        below = written.overrides.get(self.name, ())
-        for path in (*((*layer.path, *below, part) for layer in reversed(self.layers)), top):
-            if source.has(path):
-                return source, path
-        recipe = self.policy.recipe_source
-        return (source, top) if recipe is None else (recipe, ("spec", "images", self.name, part))
+        path = _written(self.policy, self.layers, (*written.overrides.get(self.name, ()), part), top)
+        if path is None and recipe is not None:
+            return recipe, ("spec", "images", self.name, part)
+        return self.policy.source, path or top
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +76,7 @@ class Variant:
     @property
     def images(self) -> tuple[Image, ...]:
         """The images of the driver's pods."""
-        return tuple(self._image(name) for name in dict.fromkeys((self.driver.installer, *self.driver.payloads)))
+        return tuple(map(self._image, self.driver.pulled))
 
     @property
     def counting(self) -> Image:
@@ -81,8 +86,8 @@ class Variant:
     @property
     def source(self) -> documents.Path:
         """The path in the policy of the source of the driver's modules."""
-        strong = next((layer for layer in reversed(self.layers) if layer.overrides.source is not None), None)
-        return ("spec", "driver", "source") if strong is None else (*strong.path, *self.policy.written.below, "source")
+        top = ("spec", "driver", "source")
+        return _written(self.policy, self.layers, (*self.policy.written.below, "source"), top) or top
 
     def _image(self, name: str) -> Image:
         noun, parts = self.policy.written.nouns[name], self.driver.images[name]
@@ -93,7 +98,7 @@ def variants(policy: definitions.Policy) -> Iterator[Variant]:
     """Yield every driver that a policy's mappings, waves and frozen groups can make, with or without nodes."""
     if policy.driver is not None:
         for mapping, group in product(policy.mappings or (None,), (*policy.groups, None)):
-            driver = effective(policy.driver, mapping, group)
+            driver = policy.driver.overridden(mapping, group)
             yield Variant(policy=policy, mapping=mapping, group=group, driver=driver)
 
 
@@ -105,5 +110,5 @@ def of_plugin(policy: definitions.Policy, plugin: definitions.Plugin) -> Image:
 def is_per_kernel(policy: definitions.Policy, mapping: definitions.KernelMapping) -> bool:
     """Return whether any group's image of a mapping is named after kernels; each kernel then has its own pool."""
     driver = policy.driver
-    layers = (None, *policy.groups)
-    return driver is not None and any(kernels.named_in(effective(driver, mapping, layer)) for layer in layers)
+    made = [driver.overridden(mapping, group) for group in (None, *policy.groups)] if driver else []
+    return any(kernels.is_named(each.images[name]) for each in made for name in each.pulled)

@@ -7,11 +7,17 @@ DaemonSet controller. Nodes that no selector distinguishes share one decision.
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from compiler import recipes, wording
+from compiler import diagnostics, names, recipes, wording
 from compiler.fleet import assignment, definitions, selectors, taints
+from compiler.formats import documents
 from compiler.inventory import snapshot
 from compiler.output import index_file
-from compiler.planning import amounts, pools
+from compiler.planning import pools
+from runtime import device_plugin_config
+
+Resources = tuple[tuple[str, int | None], ...]
+"""Extended resources that the kubelet of a node will advertise, each with its amount; None where only the node itself
+knows it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +41,7 @@ class Decision:
     """The pool whose driver installer runs there."""
     driver: Landing
     device_plugin: Landing
-    resources: amounts.Resources
+    resources: Resources
 
     @property
     def node(self) -> snapshot.Node:
@@ -192,7 +198,7 @@ def _decision(division: pools.Division, nodes: assignment.Alike) -> Decision:
         pool=pool if driver.image is not None else None,
         driver=driver,
         device_plugin=plugin,
-        resources=amounts.of(division.policy, node, driven) if plugin.image else (),
+        resources=_resources(division.policy, node, driven) if plugin.image else (),
     )
 
 
@@ -268,3 +274,88 @@ def _obstacle(
     if not any(selectors.term_matches(term, node.label) for term in terms):
         return "NFD has not labelled the node yet: its devices are unknown"
     return None
+
+
+def _resources(policy: definitions.Policy, node: snapshot.Node, driven: definitions.Driver | None) -> Resources:
+    """Return the resources of a node of a policy: devices times the containers that may share one.
+
+    `driven` is the driver that is installed on the node, None if there is none. A driver of state Absent leaves no
+    devices.
+    """
+    if driven is not None and driven.state == "Absent":
+        return ()
+    return tuple((name, amount) for name, amount in _offered(policy, node, driven) if amount != 0)
+
+
+def _offered(
+    policy: definitions.Policy, node: snapshot.Node, driven: definitions.Driver | None
+) -> Iterator[tuple[str, int | None]]:
+    kinds = {kind.name: kind for kind in policy.kinds}
+    for resource in policy.offered.resources if policy.offered else ():
+        match resource:
+            case device_plugin_config.Token():
+                yield resource.name, resource.count * resource.shares
+            case device_plugin_config.Char():
+                yield resource.name, None  # Its paths are on the node alone.
+            case _ if resource.kind in kinds:
+                wanted = driven.sriov.get(resource.kind) if driven is not None else None
+                yield resource.name, _usable(kinds[resource.kind], node, wanted) * resource.shares
+            case _:
+                yield resource.name, None
+
+
+def _usable(kind: recipes.Kind, node: snapshot.Node, wanted: int | None) -> int:
+    """Return the number of functions of a kind that containers can have.
+
+    A physical function with virtual functions is not advertised, its virtual functions are. Their number is `wanted`
+    for each where the policy sets it; else the number that NFD counted, with every physical function taken as split.
+    """
+    pf, vf = functions(kind, node)
+    return pf * (wanted or 1) if pf and wanted is not None else vf or pf
+
+
+def functions(kind: recipes.Kind, node: snapshot.Node) -> tuple[int, int]:
+    """Return the numbers of physical and of virtual functions of a kind that NFD counted on the node."""
+    return _count(node.label(kind.pf_count)), _count(node.label(kind.vf_count))
+
+
+def _count(value: str | None) -> int:
+    return int(value) if value and value.isascii() and value.isdigit() else 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deciding:
+    """A label that decides over nodes."""
+
+    key: str
+    span: diagnostics.Span | None = None
+    """The position of the key in a selector; None where every policy decides by the label."""
+
+
+def deciding_labels(
+    policies: Iterable[definitions.Policy], builtin: Iterable[recipes.Recipe], cluster: str
+) -> Iterator[Deciding]:
+    """Yield every label that decides over the nodes of a cluster, each place of a selector by itself.
+
+    An inventory without one of them makes another plan, and other groups of nodes in output/, than the cluster has. So
+    a setting that leaves labels out of inventories, or lets few in, is judged by this list.
+
+    Kernels, operating systems and architectures are no labels here: the inventory has them from the kubelet. Neither is
+    the name of the host, which no setting leaves out.
+    """
+    here = assignment.in_cluster(policies, cluster)
+    for policy in here:
+        if policy.selector is not None:
+            yield from _of_selector(policy, ("spec", "nodeSelector"), policy.selector)
+        for group in policy.groups:
+            if group.selector is not None and names.globs_match(group.clusters, cluster):
+                yield from _of_selector(policy, (*group.path, "inventorySelector"), group.selector)
+    deciding = {key for recipe in (*builtin, *(policy.recipe for policy in here)) for key in recipe.deciding}
+    yield from (Deciding(key=key) for key in sorted(deciding))
+
+
+def _of_selector(policy: definitions.Policy, path: documents.Path, selector: selectors.Selector) -> Iterator[Deciding]:
+    for key in selector.matchLabels:
+        yield Deciding(key=key, span=policy.source.key_span(*path, "matchLabels", key))
+    for index, expression in enumerate(selector.matchExpressions):
+        yield Deciding(key=expression.key, span=policy.source.span(*path, "matchExpressions", index, "key"))

@@ -4,7 +4,6 @@ Each compile assigns nodes to groups by name; NFD finds their kernels at any tim
 frozen groups in a cluster has one pool there, which has the name of the policy.
 """
 
-import dataclasses
 import functools
 import hashlib
 import re
@@ -148,26 +147,26 @@ def _name(part: grouping.Group | KernelClass | None) -> str | None:
 def divided(assigned: assignment.Assigned, cluster: definitions.Cluster, nodes: Sequence[snapshot.Node]) -> Division:
     """Return the pools of a policy in a cluster with these nodes of the policy; none if it installs no driver."""
     policy, mirrors = assigned.policy, cluster.spec.images.mirrors
-    plugin = policy.offered
-    undivided = Division(
+    installed, plugin = policy.installed, policy.offered
+    classes: tuple[KernelClass, ...] = ()
+    groups: tuple[grouping.Group, ...] = ()
+    pools: tuple[Pool, ...] = ()
+    if installed is not None:
+        classes = tuple(_classes(policy, nodes))
+        groups = grouping.of(policy, cluster.name, nodes, lambda node: _is_driven(policy, classes, node))
+        parts = product(groups or (None,), classes if policy.mappings else (None,))
+        pools = tuple(pool_of(assigned, installed, part, mirrors) for part in parts)
+    return Division(
         policy=policy,
         terms=assigned.terms,
         nodes=tuple(nodes),
-        groups=(),
-        classes=(),
-        pools=(),
-        driver_terms=_serving_terms(assigned, policy.recipe.opt_out_driver) if policy.installed else (),
+        groups=groups,
+        classes=classes,
+        pools=pools,
+        driver_terms=_serving_terms(assigned, policy.recipe.opt_out_driver) if installed else (),
         device_plugin_terms=_serving_terms(assigned, policy.recipe.opt_out_device_plugin) if plugin else (),
         device_plugin_image=images.of(plugin.parts, mirrors) if plugin else "",
     )
-    if policy.installed is None:
-        return undivided
-    classes = tuple(_classes(policy, nodes))
-    groups = grouping.of(policy, cluster.name, nodes, lambda node: _is_driven(policy, classes, node))
-    by_kernel: tuple[KernelClass | None, ...] = classes if policy.mappings else (None,)
-    parts = product(groups or (None,), by_kernel)
-    pools = tuple(pool_of(assigned, policy.installed, (group, kernel), mirrors) for group, kernel in parts)
-    return dataclasses.replace(undivided, groups=groups, classes=classes, pools=pools)
 
 
 def pool_of(
@@ -178,25 +177,22 @@ def pool_of(
 ) -> Pool:
     """Return the pool of a part of a policy's nodes: those of a group, if it has groups, with certain kernels."""
     policy, (group, by_kernel) = assigned.policy, part
-    name = "--".join(one.name for one in part if one is not None)
+    own = "--".join(one.name for one in part if one is not None)
     driver = overrides.effective(
         installed,
         by_kernel.mapping if by_kernel else None,
         group.declared if group else None,
         kernel=by_kernel.kernel if by_kernel else None,
     )
-    own = (selectors.Requirement(_label(policy), "In", (name,)),) if name else ()
+    labelled = (selectors.Requirement(_label(policy), "In", (own,)),) if own else ()
     return Pool(
-        name=name or policy.name,
+        name=own or policy.name,
         group=group,
         kernels=by_kernel,
         driver=driver,
         image=images.of(driver.parts, mirrors),
-        images=tuple(
-            (image, images.of(driver.images[image], mirrors))
-            for image in dict.fromkeys((driver.installer, *driver.payloads))
-        ),
-        terms=_serving_terms(assigned, policy.recipe.opt_out_driver, own),
+        images=tuple((name, images.of(driver.images[name], mirrors)) for name in driver.pulled),
+        terms=_serving_terms(assigned, policy.recipe.opt_out_driver, labelled),
     )
 
 

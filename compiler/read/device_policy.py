@@ -1,18 +1,101 @@
-"""The reader of DevicePolicies: a recipe with the values that the policy gives."""
+"""The reader of Recipes and of DevicePolicies, which give the values of a recipe's parameters."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
-from compiler import recipes
-from compiler.fleet import definitions, selectors
+from compiler import kae, keywords, recipes
+from compiler.fleet import definitions
 from compiler.formats import documents
 from compiler.read import parts
-from compiler.read import recipe as recipe_reader
-from runtime import device_plugin_config, driver_config
+from runtime import device_plugin_config, driver_config, shapes
 
 _SPEC: documents.Path = ("spec",)
+_REFERENCE = re.compile(keywords.REFERENCE)
+_ABSENT = object()
+
+
+def values(document: documents.Document, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values of all parameters that a policy gives or that have a default."""
+    properties: Mapping[str, Any] = document.data["spec"].get("parameters", {}).get("properties", {})
+    return {name: schema["default"] for name, schema in properties.items() if "default" in schema} | dict(given)
+
+
+def filled(document: documents.Document, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the spec of a recipe with the values of a policy in their places; a field without a value is absent."""
+    known = values(document, given)
+    return {
+        name: _filled(part, known) if name in ("driver", "devicePlugin") else part
+        for name, part in document.data["spec"].items()
+    }
+
+
+def _filled(data: Any, known: Mapping[str, Any]) -> Any:
+    if isinstance(data, Mapping):
+        pairs = ((key, _filled(value, known)) for key, value in data.items())
+        return {key: value for key, value in pairs if value is not _ABSENT}
+    if isinstance(data, list):
+        return [value for value in (_filled(item, known) for item in data) if value is not _ABSENT]
+    reference = _REFERENCE.fullmatch(data) if isinstance(data, str) else None
+    return known.get(reference[1], _ABSENT) if reference else data
+
+
+def recipe_of(document: documents.Document) -> recipes.Recipe:
+    """Return the recipe in a document that its schema accepts, as plans and manifests see it."""
+    name, match = document.data["metadata"]["name"], document.data["spec"]["match"]
+    labels = {key: tuple(allowed) for key, allowed in match.get("labels", {}).items()}
+    if "features" in match:
+        labels = {f"{recipes.DOMAIN}/{name}.present": ("true",)}
+    return recipes.Recipe(
+        name=name,
+        words=recipes.Words(
+            software=name,
+            devices=f"devices of recipe '{name}'",
+            device=f"a device of recipe '{name}'",
+            installer=f"A driver installer of '{name}'",
+            suffix=f" of recipe '{name}'",
+        ),
+        home=shapes.Home(
+            state=f"/var/lib/kae/recipes/{name}",
+            run=f"/run/kae/recipes/{name}",
+            prefix=f"kae-{name}",
+            # A recipe's name has no dot, and a policy's paths have no tilde, so no tree of another recipe begins so.
+            tree=f".kae.{name}~",
+            # No module's name has a hyphen, so no options file of another recipe begins so.
+            options=f"kae-{name}-",
+        ),
+        kinds=tuple(_kind(name, kind) for kind in match.get("pci", ())),
+        labels=tuple(sorted(labels.items())),
+        features=tuple(
+            (feature["feature"], tuple(_conditions(feature["matchExpressions"])))
+            for feature in match.get("features", ())
+        ),
+    )
+
+
+def _kind(recipe: str, data: parts.Data) -> recipes.Kind:
+    return recipes.Kind(
+        recipe=recipe,
+        name=data["kind"],
+        vendor=data["vendor"],
+        devices=tuple(data.get("devices", ())),
+        virtual=tuple(data.get("virtual", ())),
+        classes=tuple(data.get("classes", ())),
+    )
+
+
+def _conditions(expressions: Mapping[str, parts.Data]) -> Iterator[recipes.Condition]:
+    for attribute, term in sorted(expressions.items()):
+        yield recipes.Condition(attribute=attribute, operator=term["op"], values=tuple(term.get("value", ())))
+
+
+def images(spec: parts.Data) -> dict[str, definitions.ImageParts]:
+    """Return every image of a recipe; those of the programs are KAE's unless the recipe has some of these names."""
+    of_programs = {"driver": kae.INSTALLER, "devicePlugin": kae.PLUGIN}
+    defaults = {name: kae.program(name) for part, name in of_programs.items() if part in spec}
+    return {**defaults, **spec.get("images", {})}
 
 
 def policy_of(
@@ -24,36 +107,25 @@ def policy_of(
     schema of recipes.
     """
     spec = data["spec"]
-    images = {name: {**own, **spec["images"].get(name, {})} for name, own in recipe_reader.images(filled).items()}
-    plugin = _plugin(spec, filled, images) if "devicePlugin" in filled else None
+    every = {name: {**own, **spec["images"].get(name, {})} for name, own in images(filled).items()}
+    plugin = _plugin(spec, filled, every) if "devicePlugin" in filled else None
     offered = tuple(resource.name for resource in plugin.resources) if plugin and plugin.enabled else ()
-    driver = _driver(spec, filled, images, offered) if "driver" in filled else None
+    driver = _driver(spec, filled, every, offered) if "driver" in filled else None
     # The images of the release that no program takes have no name in the policy.
     named = {*filled["images"], *(driver.images if driver else ()), *((plugin.image,) if plugin else ())}
-    clusters, selector = spec.get("clusters"), parts.selector(spec.get("nodeSelector"))
-    read = recipe_reader.recipe_of(recipe)
-    return definitions.Policy(
-        name=definitions.PolicyName(data["metadata"]["name"]),
+    read = recipe_of(recipe)
+    return parts.policy(
+        document,
+        data,
+        _overrides,
+        _stated,
         recipe=read,
         kinds=read.kinds,
-        clusters=None if clusters is None else tuple(clusters),
-        is_default=spec["default"],
-        selector=selector,
-        term=selectors.of(selector),
-        pods=parts.settings(spec),
         driver=driver,
         plugin=plugin,
-        # Without a driver they change nothing.
-        mappings=tuple(parts.mappings(spec["kernelMappings"], ("spec", "kernelMappings"), _overrides))
-        if driver
-        else (),
-        groups=tuple(parts.groups(spec["rollout"], document, ("spec", "rollout"), _overrides, stated=_stated))
-        if driver
-        else (),
         claims=frozenset(map(_claim, filled.get("claims", ()))),
-        source=document,
         recipe_source=recipe,
-        written=_written([name for name in images if name in named]),
+        written=_written([name for name in every if name in named]),
     )
 
 
@@ -98,26 +170,27 @@ def _driver(
     driver, own = spec["driver"], filled["driver"]
     installer = own["image"]
     payloads = _payloads(own["payloads"])
-    modules, stated = driver.get("modules"), driver.get("source")
+    modules = driver.get("modules")
     used = dict.fromkeys((installer, *payloads))
     counting = own.get("version", installer)
-    return definitions.Driver(
-        **parts.managed(driver, spec["rollout"]),
-        has_entries=False,
+    return parts.driver(
+        {
+            **driver,
+            "source": driver.get("source") or {own["sources"][0]: {}},
+            "files": own["files"],
+            "nodes": own["nodes"],
+        },
+        spec["rollout"],
+        driver_config.Plain,
+        {"resources": tuple(offered), "network_force": driver["network"]["force"]},
         images={name: images[name] for name in (*used, counting)},
         installer=installer,
         counting=counting,
         defaults={name: own for name, own in filled["images"].items() if name in used},
-        source=msgspec.convert(stated or {own["sources"][0]: {}}, driver_config.Source),
-        install_policy=driver["installPolicy"],
         declared=tuple(map(_module, own["modules"])),
         chosen=None if modules is None else tuple(modules),
         parameters=driver["moduleParameters"],
         payloads=payloads,
-        files=msgspec.convert(own["files"], tuple[driver_config.HostFiles, ...]),
-        nodes=tuple(own["nodes"]),
-        resources=tuple(offered),
-        network_force=driver["network"]["force"],
         container=parts.container(driver, spec),
     )
 
@@ -147,9 +220,9 @@ def _plugin(spec: parts.Data, filled: parts.Data, images: Mapping[str, definitio
         image=own["image"],
         parts=images[own["image"]],
         resources=tuple(offered for data in own["resources"] for offered in _resources(data)),
-        allocation_policy=plugin["allocationPolicy"],
         max_unavailable=plugin["maxUnavailable"],
         container=parts.container(plugin, spec),
+        config=parts.passed(plugin, device_plugin_config.Config),
     )
 
 

@@ -11,7 +11,6 @@ from compiler.fleet import clusters, definitions
 from compiler.formats import documents
 from compiler.inventory import canonical_form, reduction, snapshot
 from compiler.read import device_policy, kae_policy
-from compiler.read import recipe as recipe_reader
 
 BUILTIN = (kae.RECIPE,)
 """The recipes that are part of the compiler."""
@@ -33,7 +32,7 @@ def policy_of(
 
 def filled(recipe: documents.Document, values: Mapping[str, Any], complete: Complete) -> Mapping[str, Any]:
     """Return the spec of a recipe with the values of a policy, and the defaults of the schema of recipes."""
-    spec: Mapping[str, Any] = complete("Recipe", {"spec": recipe_reader.filled(recipe, values)})["spec"]
+    spec: Mapping[str, Any] = complete("Recipe", {"spec": device_policy.filled(recipe, values)})["spec"]
     return spec
 
 

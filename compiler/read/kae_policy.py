@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from compiler import kae, recipes
-from compiler.fleet import definitions, selectors
+from compiler.fleet import definitions
 from compiler.formats import documents
 from compiler.read import parts
 from runtime import device_plugin_config, driver_config, shapes
@@ -32,24 +32,15 @@ def policy_of(document: documents.Document, data: parts.Data) -> definitions.Pol
     spec = data["spec"]
     served = tuple(kind for kind in kae.KINDS if spec["operator"][kind.switch])
     names = {kind.name for kind in served}
-    clusters, selector = spec.get("clusters"), parts.selector(spec.get("nodeSelector"))
-    rollout = spec["driver"]["rollout"]
-    return definitions.Policy(
-        name=definitions.PolicyName(data["metadata"]["name"]),
+    return parts.policy(
+        document,
+        data,
+        _overrides,
+        stated=lambda declared: declared,
         recipe=kae.RECIPE,
         kinds=tuple(kind for kind in kae.RECIPE.kinds if kind.name in names),
-        clusters=None if clusters is None else tuple(clusters),
-        is_default=spec["default"],
-        selector=selector,
-        term=selectors.of(selector),
-        pods=parts.settings(spec),
         driver=_driver(spec["driver"], served),
         plugin=_plugin(spec["devicePlugin"], served),
-        mappings=tuple(parts.mappings(spec["driver"]["kernelMappings"], (*_DRIVER, "kernelMappings"), _overrides)),
-        groups=tuple(
-            parts.groups(rollout, document, (*_DRIVER, "rollout"), _overrides, stated=lambda declared: declared)
-        ),
-        source=document,
         written=WRITTEN,
     )
 
@@ -100,38 +91,36 @@ def _image(data: parts.Data) -> definitions.ImageParts:
 def _driver(spec: parts.Data, served: Sequence[kae.Kind]) -> definitions.Driver:
     names = {None, *(kind.name for kind in served)}
     environment = {variable["name"]: variable["value"] for variable in spec["env"]}
-    return definitions.Driver(
-        **parts.managed(spec, spec["rollout"]),
-        has_entries=True,
+    return parts.driver(
+        spec,
+        spec["rollout"],
+        driver_config.Uacce,
+        {
+            "install_policy": "Always" if environment.get(_INSTALL_POLICY) == "Always" else "IfNotPresent",
+            "above": kae.ABOVE,
+            "related": kae.RELATED,
+            "resources": tuple(name for kind in kae.KINDS for name in (kind.resource, kind.vfio_resource)),
+        },
         images={kae.INSTALLER: _image(spec)},
         installer=kae.INSTALLER,
         counting=kae.INSTALLER,
-        source=msgspec.convert(spec["source"], driver_config.Source),
-        install_policy="Always" if environment.get(_INSTALL_POLICY) == "Always" else "IfNotPresent",
-        present_when=spec["presentWhen"],
         declared=tuple(module for module in kae.MODULES if module.kind in names),
         parameters=spec["moduleParameters"],
-        above=kae.ABOVE,
-        related=kae.RELATED,
         files=kae.FILES,
-        resources=tuple(name for kind in kae.KINDS for name in (kind.resource, kind.vfio_resource)),
-        sriov={kind.name: spec["sriov"][kind.name] for kind in kae.KINDS if kind.name in spec["sriov"]},
-        device_nodes=msgspec.convert(spec["deviceNodes"], shapes.DeviceNodes),
         container=parts.container(spec, spec, spec["env"]),
     )
 
 
 def _plugin(spec: parts.Data, served: Sequence[kae.Kind]) -> definitions.Plugin:
-    nodes = spec.get("deviceNodes")
     return definitions.Plugin(
         enabled=spec["enabled"],
         image=kae.PLUGIN,
         parts=_image(spec),
         resources=tuple(_resource(spec, kind) for kind in served),
-        allocation_policy=spec["allocationPolicy"],
         max_unavailable=spec["maxUnavailable"],
-        device_nodes=None if nodes is None else msgspec.convert(nodes, shapes.DeviceNodes),
+        device_nodes=parts.device_nodes(spec.get("deviceNodes")),
         container=parts.container(spec, spec),
+        config=parts.passed(spec, device_plugin_config.Config),
     )
 
 
@@ -148,14 +137,13 @@ def _resource(spec: parts.Data, kind: kae.Kind) -> device_plugin_config.AnyResou
             # A virtual machine gets none of it; the host keeps what containers got earlier.
             inject=device_plugin_config.Inject(libraries=libraries, openssl=openssl),
         )
-    nodes = spec.get("deviceNodes")
     return device_plugin_config.Uacce(
         name=kind.resource,
         socket=kind.name,
         kind=kind.name,
         shares=shares,
         mask_sysfs=inject["maskSysfs"],
-        device_nodes=None if nodes is None else msgspec.convert(nodes, shapes.DeviceNodes),
+        device_nodes=parts.device_nodes(spec.get("deviceNodes")),
         inject=device_plugin_config.Inject(
             mounts=tuple(
                 device_plugin_config.InjectedMount(path=path, as_=place, checked=False)

@@ -1,7 +1,9 @@
 """The parts that documents of several kinds have alike."""
 
+import functools
 import hashlib
 import json
+import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Literal
 
@@ -16,14 +18,45 @@ Data = Mapping[str, Any]
 Overriding = Callable[[Data], definitions.Overrides]
 """The reader of what a mapping, a wave or a frozen group overrides."""
 
+_OTHERWISE = frozenset({*shapes.Config.__struct_fields__, "modules", "payloads", "resources"})
+"""Fields of configs that mean something else than the same keys of documents, as the `version` of an image does."""
 
-def selector(data: Data | None) -> selectors.Selector | None:
-    """Return a nodeSelector."""
+
+def policy(
+    document: documents.Document,
+    data: Data,
+    overrides: Overriding,
+    stated: Callable[[Data], Data],
+    **own: Any,
+) -> definitions.Policy:
+    """Return a policy with its own parts and those that the languages have alike.
+
+    `stated` returns what a declaration of the document, without defaults, says of its nodes and their driver.
+    """
+    spec, place = data["spec"], own["written"].rollout
+    clusters, chosen = spec.get("clusters"), _selector(spec.get("nodeSelector"))
+    paced = functools.reduce(operator.getitem, place, data)
+    # Without a driver they change nothing.
+    has_driver = own["driver"] is not None
+    return definitions.Policy(
+        name=definitions.PolicyName(data["metadata"]["name"]),
+        clusters=_tuple(clusters),
+        is_default=spec["default"],
+        selector=chosen,
+        term=selectors.of(chosen),
+        pods=_settings(spec),
+        mappings=tuple(_mappings(paced["kernelMappings"], (*place, "kernelMappings"), overrides)) if has_driver else (),
+        groups=tuple(_groups(paced["rollout"], document, (*place, "rollout"), overrides, stated)) if has_driver else (),
+        source=document,
+        **own,
+    )
+
+
+def _selector(data: Data | None) -> selectors.Selector | None:
     return None if data is None else msgspec.convert(data, selectors.Selector)
 
 
-def settings(spec: Data) -> pods.Settings:
-    """Return what all pods of a policy have."""
+def _settings(spec: Data) -> pods.Settings:
     own = spec["daemonSets"]
     return pods.Settings(
         labels=own["labels"],
@@ -55,23 +88,41 @@ def device_nodes(data: Data | None) -> shapes.DeviceNodes | None:
     return None if data is None else msgspec.convert(data, shapes.DeviceNodes)
 
 
-def managed(driver: Data, rollout: Data) -> dict[str, Any]:
-    """Return the fields of a driver that the languages have alike: its presence, its drain and its pace."""
-    return {
-        "enabled": driver["enabled"],
-        "state": driver["state"],
-        "cleans_up": driver["enabledCleanup"],
-        "drain": msgspec.convert(driver["drain"], driver_config.Drain),
-        "max_parallel": rollout["maxParallel"],
-        "max_unavailable": rollout["maxUnavailable"],
-        "min_ready_seconds": rollout["minReadySeconds"],
-    }
+def passed(data: Data, shape: type[shapes.Config]) -> dict[str, Any]:
+    """Return the fields of a program's config that a document has by the same keys, and that mean the same there."""
+    return {name: msgspec.convert(data[key], kind) for name, key, kind in _fields(shape) if key in data}
 
 
-def mappings(
+@functools.cache
+def _fields(shape: type[shapes.Config]) -> tuple[tuple[str, str, Any], ...]:
+    fields = msgspec.structs.fields(shape)
+    return tuple((field.name, field.encode_name, field.type) for field in fields if field.name not in _OTHERWISE)
+
+
+def driver(
+    data: Data, rollout: Data, shape: type[driver_config.Driver], config: Mapping[str, Any], **own: Any
+) -> definitions.Driver:
+    """Return a driver with its own parts, those that the languages have alike, and those that its config has, too.
+
+    `config` are fields of the installer's config that documents say otherwise.
+    """
+    said = passed(data, shape)
+    known = {name: said.pop(name) for name in definitions.Driver.__struct_fields__ if name in said}
+    return definitions.Driver(
+        enabled=data["enabled"],
+        shape=shape,
+        config={**said, **config},
+        max_parallel=rollout["maxParallel"],
+        max_unavailable=rollout["maxUnavailable"],
+        min_ready_seconds=rollout["minReadySeconds"],
+        **known,
+        **own,
+    )
+
+
+def _mappings(
     declared: Iterable[Data], path: documents.Path, overrides: Overriding
 ) -> Iterator[definitions.KernelMapping]:
-    """Yield the kernel mappings in a list of a document."""
     for index, data in enumerate(declared):
         yield definitions.KernelMapping(
             path=(*path, index),
@@ -83,17 +134,13 @@ def mappings(
         )
 
 
-def groups(
+def _groups(
     rollout: Data,
     document: documents.Document,
     path: documents.Path,
     overrides: Overriding,
     stated: Callable[[Data], Data],
 ) -> Iterator[definitions.NodeGroup]:
-    """Yield the frozen groups, then the waves of a rollout at a path of a document.
-
-    `stated` returns what a declaration of the document, without defaults, says of its nodes and their driver.
-    """
     sorts: tuple[tuple[Literal["frozen", "wave"], str], ...] = (("frozen", "frozen"), ("wave", "waves"))
     for sort, field in sorts:
         for index, data in enumerate(rollout[field]):
@@ -103,7 +150,7 @@ def groups(
                 sort=sort,
                 name=data["name"],
                 nodes=_tuple(data.get("nodes")),
-                selector=selector(data.get("inventorySelector")),
+                selector=_selector(data.get("inventorySelector")),
                 percent=None if percent is None else float(percent),
                 clusters=_tuple(data.get("clusters")),
                 overrides=overrides(data),

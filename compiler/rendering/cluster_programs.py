@@ -58,26 +58,16 @@ def constraints(planned: plan.Plan) -> Iterator[ir.Input]:
         yield ir.Input(_CONSTRAINTS, access(account="nfd-worker", name="kae-nfd-worker", as_root=False))
 
 
-class NfdPod(msgspec.Struct, frozen=True, kw_only=True):
-    """What differs between the pods of NFD."""
-
-    priority_class: str | None
-    resources: ir.Map | None
-    """ResourceRequirements v1 core."""
-
-
-class Nfd(ir.Placement, frozen=True, kw_only=True):
-    """NFD in one cluster: its minor release (16 to 19) decides its arguments and its rights.
-
-    The tolerations and the nodes are those of the master and of the garbage collector.
-    """
+class Nfd(msgspec.Struct, frozen=True, kw_only=True):
+    """NFD in one cluster: its minor release (16 to 19) decides its arguments and its rights."""
 
     namespace: str
+    spec: clusters.Nfd
+    image: str
     minor: int
+    terms: tuple[ir.Term, ...]
+    """The nodes of the master and of the garbage collector; none means every node."""
     worker_tolerations: tuple[pods.Toleration, ...]
-    master: NfdPod
-    worker: NfdPod
-    gc: NfdPod
     fixed_user: bool
     """False where the platform assigns users."""
 
@@ -112,22 +102,13 @@ def _nfd(planned: plan.Plan) -> Nfd:
     theirs = (given for division in planned.divisions for given in division.policy.pods.tolerations)
     return Nfd(
         namespace=cluster.namespace,
+        spec=spec,
         image=images.mirrored(images.of_nfd(spec.image), cluster.images.mirrors),
-        pull_policy=spec.image.pullPolicy,
-        pull_secrets=spec.pullSecrets,
         minor=supported.nfd_minor(spec.image.tag) or 0,
-        tolerations=spec.tolerations,
-        worker_tolerations=tuple(dict.fromkeys((*spec.tolerations, *theirs))),
         terms=ir.terms(spec.nodeSelector),
-        master=_nfd_pod(spec.master),
-        worker=_nfd_pod(spec.worker),
-        gc=_nfd_pod(spec.gc),
+        worker_tolerations=tuple(dict.fromkeys((*spec.tolerations, *theirs))),
         fixed_user=_has_fixed_users(cluster),
     )
-
-
-def _nfd_pod(pod: clusters.NfdPod) -> NfdPod:
-    return NfdPod(priority_class=pod.priorityClassName, resources=ir.resources(pod.resources))
 
 
 def _has_fixed_users(spec: clusters.Spec) -> bool:
@@ -135,16 +116,14 @@ def _has_fixed_users(spec: clusters.Spec) -> bool:
     return spec.platform != "openshift"
 
 
-class Watcher(ir.Placement, frozen=True, kw_only=True):
+class Watcher(msgspec.Struct, frozen=True, kw_only=True):
     """The inventory watcher."""
 
     namespace: str
-    env: tuple[ir.EnvVar, ...]
-    resources: ir.Map | None
-    """ResourceRequirements v1 core."""
-    priority_class: str | None
-    secret: str
-    signing_secret: str | None
+    spec: clusters.Watcher
+    image: str
+    terms: tuple[ir.Term, ...]
+    """The nodes that take it; none means every node."""
     config: str
     metrics_port: int | None
     fixed_user: bool
@@ -167,16 +146,9 @@ def watcher(planned: plan.Plan) -> Iterator[ir.Input]:
     port = WATCHER_METRICS_PORT if serves_metrics(cluster.spec) and cluster.spec.monitoring.enabled else None
     value = Watcher(
         namespace=cluster.spec.namespace,
+        spec=spec,
         image=images.mirrored(spec.image, cluster.spec.images.mirrors),
-        pull_policy="IfNotPresent",
-        pull_secrets=spec.pullSecrets,
-        tolerations=spec.tolerations,
         terms=ir.terms(spec.nodeSelector),
-        env=ir.environment(spec.env),
-        resources=ir.resources(spec.resources),
-        priority_class=spec.priorityClassName,
-        secret=spec.secretName,
-        signing_secret=spec.signing.secretName if spec.signing else None,
         config=program_configs.watcher(cluster, spec.repository, port),
         metrics_port=port,
         fixed_user=_has_fixed_users(cluster.spec),

@@ -70,43 +70,26 @@ def _has_variables(value: Any) -> bool:
     return isinstance(value, list) and any(map(_has_variables, value))
 
 
-class ArgoApplication(msgspec.Struct, frozen=True, kw_only=True):
-    """The Application and the AppProject that apply a cluster's manifests."""
+class Bootstrap(msgspec.Struct, frozen=True, kw_only=True):
+    """What makes an engine apply a cluster's output."""
 
     name: str
+    """Of the objects."""
+    path: str
+    """The folder in the repository."""
     namespace: str
+    """Of the cluster's objects."""
+    gitops: clusters.GitOps
     project: str
-    repository: str
-    revision: str
-    path: str
-    destination: ir.Map
-    destination_namespace: str
-    prune: bool
-    self_heal: bool
+    """Of Argo CD."""
+    destination: Mapping[str, str]
+    """The cluster as Argo CD knows it."""
+    source: Mapping[str, str] | clusters.SourceRef
+    """The source of Flux."""
 
 
-class FluxSource(msgspec.Struct, frozen=True, kw_only=True):
-    """The GitRepository that Flux reads."""
-
-    name: str
-    namespace: str
-    url: str
-    branch: str
-    interval: str
-    secret: str | None
-
-
-class FluxKustomization(msgspec.Struct, frozen=True, kw_only=True):
-    """The Kustomization that applies a cluster's manifests."""
-
-    name: str
-    namespace: str
-    interval: str
-    path: str
-    prune: bool
-    source: ir.Map
-    """CrossNamespaceSourceReference: kind, name and perhaps namespace."""
-    kube_config: ir.Map | None
+_IN_CLUSTER = "https://kubernetes.default.svc"
+"""The cluster that Argo CD runs in, by its well-known URL."""
 
 
 def bootstrap(cluster: definitions.Cluster, output: str = names.OUTPUT) -> Iterator[ir.Manifest]:
@@ -114,80 +97,27 @@ def bootstrap(cluster: definitions.Cluster, output: str = names.OUTPUT) -> Itera
 
     `output` is the folder of outputs in the repository, where gitops.repository.path does not say.
     """
-    gitops = cluster.spec.gitops
-    if gitops.engine == "argocd" and gitops.repository is not None:
-        value = _argo_application(cluster, gitops.repository, _path(cluster, output))
-        for template in ("application.yaml", "appproject.yaml"):
-            yield ir.Manifest(component="bootstrap", template=template, value=value)
-    if gitops.engine == "flux":
-        yield from _flux(cluster, _path(cluster, output))
-
-
-def _argo_application(cluster: definitions.Cluster, repository: clusters.Repository, path: str) -> ArgoApplication:
-    gitops = cluster.spec.gitops
-    argocd = gitops.argocd
-    target = argocd.destination
-    destination = {"name": target.name} if target.name else {"server": target.server or _IN_CLUSTER}
-    return ArgoApplication(
-        name=_name(cluster),
-        namespace=argocd.namespace,
-        project=argocd.project or _name(cluster),
-        repository=repository.url,
-        revision=repository.revision,
-        path=path,
-        destination=ir.mapping(destination.items()),
-        destination_namespace=cluster.spec.namespace,
-        prune=argocd.prune,
-        self_heal=argocd.selfHeal,
+    gitops, name = cluster.spec.gitops, f"kae-{cluster.name}"
+    repository, target = gitops.repository, gitops.argocd.destination
+    path = (repository.path if repository else None) or f"{output}/{cluster.name}"
+    value = Bootstrap(
+        name=name,
+        path=path.removeprefix("./").strip("/"),
+        namespace=cluster.spec.namespace,
+        gitops=gitops,
+        project=gitops.argocd.project or name,
+        destination={"name": target.name} if target.name else {"server": target.server or _IN_CLUSTER},
+        source=gitops.flux.sourceRef or {"kind": "GitRepository", "name": name},
     )
+    for template in _templates(gitops):
+        yield ir.Manifest(component=names.BOOTSTRAP, template=f"{template}.yaml", value=value)
 
 
-_IN_CLUSTER = "https://kubernetes.default.svc"
-"""The cluster that Argo CD runs in, by its well-known URL."""
-
-
-def _stated(value: msgspec.Struct) -> dict[str, Any]:
-    """Return the fields of a value that are not None."""
-    return {name: field for name, field in msgspec.structs.asdict(value).items() if field is not None}
-
-
-def _flux(cluster: definitions.Cluster, path: str) -> Iterator[ir.Manifest]:
-    gitops = cluster.spec.gitops
-    flux = gitops.flux
-    if flux.sourceRef is not None:
-        source = _stated(flux.sourceRef)
-    elif gitops.repository is not None:
-        source = {"kind": "GitRepository", "name": _name(cluster)}
-        repository = FluxSource(
-            name=_name(cluster),
-            namespace=flux.namespace,
-            url=gitops.repository.url,
-            branch=gitops.repository.revision,
-            interval=flux.interval,
-            secret=flux.secretRef.name if flux.secretRef else None,
-        )
-        yield ir.Manifest(component="bootstrap", template="gitrepository.yaml", value=repository)
-    else:
-        return
-    remote = flux.kubeConfig
-    secret = ir.mapping(_stated(remote.secretRef).items()) if remote else None
-    value = FluxKustomization(
-        name=_name(cluster),
-        namespace=flux.namespace,
-        interval=flux.interval,
-        path=f"./{path}",
-        prune=flux.prune,
-        source=ir.mapping(source.items()),
-        kube_config=ir.mapping([("secretRef", secret)]) if secret else None,
-    )
-    yield ir.Manifest(component="bootstrap", template="kustomization.yaml", value=value)
-
-
-def _name(cluster: definitions.Cluster) -> str:
-    return f"kae-{cluster.name}"
-
-
-def _path(cluster: definitions.Cluster, output: str) -> str:
-    repository = cluster.spec.gitops.repository
-    stated = repository.path if repository else None
-    return (stated or f"{output}/{cluster.name}").removeprefix("./").strip("/")
+def _templates(gitops: clusters.GitOps) -> tuple[str, ...]:
+    if gitops.engine == "argocd":
+        return ("application", "appproject") if gitops.repository else ()
+    if gitops.engine == "none":
+        return ()
+    if gitops.flux.sourceRef:
+        return ("kustomization",)
+    return ("gitrepository", "kustomization") if gitops.repository else ()

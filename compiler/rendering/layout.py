@@ -1,4 +1,4 @@
-"""The files of a cluster: its objects, rendered once, and the tree below output/<cluster>/ that holds them."""
+"""The files of a cluster: the components of its output, their objects, rendered once, and the tree that holds them."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
@@ -7,13 +7,67 @@ import msgspec
 
 from compiler import names
 from compiler.changes import recipe_privileges
+from compiler.fleet import clusters
 from compiler.formats import canonical
 from compiler.output import index_file
 from compiler.output import tree as trees
-from compiler.planning import pools
-from compiler.rendering import components, gitops, ir, node_programs
+from compiler.planning import plan, supported
+from compiler.rendering import cluster_programs, gitops, ir, network_policies, node_feature_rules, node_programs
 
 Render = Callable[[ir.Manifest], Mapping[str, Any]]
+
+
+class Component(msgspec.Struct, frozen=True, kw_only=True):
+    """A folder of templates/, which is also a folder of the output of each cluster that has objects of it."""
+
+    name: str
+    inputs: Callable[[plan.Plan], Iterator[ir.Input]]
+    """The values of its objects in a cluster, with their templates."""
+    wanted: Callable[[clusters.Spec], bool] = lambda _: True
+    """True for the settings of a cluster that has the component."""
+
+
+COMPONENTS = (
+    Component(name="namespace", wanted=lambda spec: spec.namespaceManaged, inputs=cluster_programs.namespace),
+    Component(name="openshift", wanted=lambda spec: spec.platform == "openshift", inputs=cluster_programs.constraints),
+    Component(
+        name="network-policies",
+        wanted=lambda spec: spec.networkPolicies.enabled,
+        inputs=network_policies.of_plan,
+    ),
+    Component(name="crds", wanted=lambda spec: spec.nfd.enabled, inputs=cluster_programs.definitions_of_nfd),
+    Component(name="nfd", wanted=lambda spec: spec.nfd.enabled, inputs=cluster_programs.nfd),
+    Component(
+        name="node-feature-rule",
+        wanted=lambda spec: spec.nfd.enabled or spec.nfd.nodefeaturerules,
+        inputs=node_feature_rules.of_plan,
+    ),
+    Component(name="guard", wanted=supported.can_guard, inputs=node_programs.guards),
+    Component(name="driver", inputs=node_programs.drivers),
+    Component(name="device-plugin", inputs=node_programs.device_plugins),
+    Component(name="watcher", inputs=cluster_programs.watcher),
+    Component(name="monitoring", wanted=lambda spec: spec.monitoring.enabled, inputs=cluster_programs.monitoring),
+)
+"""In the order in which kustomize lists them."""
+
+NAMES = tuple(component.name for component in COMPONENTS)
+
+
+def manifests(planned: plan.Plan) -> tuple[ir.Manifest, ...]:
+    """Return every object of a cluster, in the order of its components."""
+    return tuple(
+        ir.Manifest(
+            component=component.name,
+            template=f"{template}.yaml",
+            value=made.value,
+            kept=made.kept,
+            folder=made.folder,
+        )
+        for component in COMPONENTS
+        if component.wanted(planned.cluster.spec)
+        for made in component.inputs(planned)
+        for template in made.templates
+    )
 
 
 class Object(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,7 +94,7 @@ def objects(made: ir.ClusterManifests, render: Render) -> tuple[Object, ...]:
     return tuple(sorted(rendered, key=lambda obj: obj.path))
 
 
-def tree(made: ir.ClusterManifests, rendered: Iterable[Object]) -> trees.Tree:
+def tree(planned: plan.Plan, rendered: Iterable[Object]) -> trees.Tree:
     """Return the files of a cluster: its objects, kustomization.yaml, images.txt and perhaps privileges.txt."""
     rendered = tuple(rendered)
     texts: dict[str, str] = {}
@@ -61,21 +115,18 @@ def tree(made: ir.ClusterManifests, rendered: Iterable[Object]) -> trees.Tree:
     if any(obj.lists_privileges for obj in rendered):
         texts["privileges.txt"] = "".join(f"{privilege}\n" for privilege in privileges(rendered))
     return trees.Tree(
-        made.name,
+        planned.cluster.name,
         tuple(sorted(texts.items())),
         workloads=tuple(obj.workload for obj in rendered if obj.workload),
-        has_nodes=made.has_nodes,
-        declared=made.declared,
-        frozen=made.frozen,
+        has_nodes=bool(planned.inventory.nodes),
+        declared=planned.cluster.source is not None,
+        frozen=tuple(
+            index_file.Frozen(policy=division.policy.name, group=group.name, entry=group.declared.entry)
+            for division in planned.divisions
+            for group in division.groups
+            if group.declared is not None and group.declared.is_frozen
+        ),
     )
-
-
-def frozen_groups(divisions: Iterable[pools.Division]) -> Iterator[index_file.Frozen]:
-    """Yield the frozen groups of a cluster, for the record in index.json."""
-    for division in divisions:
-        for group in division.groups:
-            if group.declared is not None and group.declared.is_frozen:
-                yield index_file.Frozen(policy=division.policy.name, group=group.name, entry=group.declared.entry)
 
 
 def privileges(rendered: Iterable[Object]) -> tuple[recipe_privileges.Privilege, ...]:
@@ -98,18 +149,18 @@ def _object(manifest: ir.Manifest, data: Mapping[str, Any]) -> Object:
 
 
 def _workload(path: str, value: Any) -> index_file.Workload | None:
-    if not isinstance(value, node_programs.DriverPool | node_programs.DevicePlugin):
-        return None
-    if isinstance(value, node_programs.DevicePlugin):
-        return index_file.Workload(file=path, component="device-plugin", policy=value.policy, recipe=value.recipe)
-    pool, state = value.pool, value.state
-    return index_file.Workload(
-        file=path, component="driver", policy=value.policy, pool=pool, state=state, recipe=value.recipe
-    )
+    match value:
+        case node_programs.DevicePlugin():
+            return index_file.Workload(file=path, component="device-plugin", policy=value.policy, recipe=value.recipe)
+        case node_programs.DriverPool(policy=policy, recipe=recipe, pool=pool, state=state):
+            return index_file.Workload(
+                file=path, component="driver", policy=policy, pool=pool, state=state, recipe=recipe
+            )
+    return None
 
 
 def _order(obj: Object) -> tuple[int, str]:
-    return components.NAMES.index(obj.component), obj.path
+    return NAMES.index(obj.component), obj.path
 
 
 def _images(data: Any) -> Iterator[str]:

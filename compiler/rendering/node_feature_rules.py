@@ -1,6 +1,6 @@
 """NodeFeatureRules: they make NFD set the labels by which DaemonSets select their nodes."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Literal
 
 import msgspec
@@ -14,15 +14,15 @@ class Expression(msgspec.Struct, frozen=True, kw_only=True):
     """MatchExpression of NFD."""
 
     op: str
-    value: tuple[str, ...] | None = None
+    value: tuple[str, ...] = ()
 
 
 class Feature(msgspec.Struct, frozen=True, kw_only=True):
     """FeatureMatcherTerm of NFD: conditions on the attributes of a feature, all of which hold."""
 
     feature: str
-    matchExpressions: ir.Map  # noqa: N815 - as NFD spells it
-    """An `Expression` for each attribute."""
+    matchExpressions: Mapping[str, Expression]  # noqa: N815 - as NFD spells it
+    """By attribute."""
 
 
 Hardware = tuple[tuple[Feature, ...], ...]
@@ -194,5 +194,5 @@ def _is(attribute: str, values: Iterable[str]) -> recipes.Condition:
 
 
 def _feature(name: str, *conditions: recipes.Condition) -> Feature:
-    expressions = ((one.attribute, Expression(op=one.operator, value=one.values or None)) for one in conditions)
-    return Feature(feature=name, matchExpressions=ir.mapping(expressions))
+    expressions = {one.attribute: Expression(op=one.operator, value=one.values) for one in conditions}
+    return Feature(feature=name, matchExpressions=expressions)

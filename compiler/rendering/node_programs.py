@@ -20,7 +20,7 @@ _SEEN = "/dev"
 """Every device plugin sees it."""
 
 
-class Pod(ir.Placement, frozen=True, kw_only=True):
+class Pod(msgspec.Struct, frozen=True, kw_only=True):
     """The common fields of the pods of both node programs."""
 
     namespace: str
@@ -30,17 +30,14 @@ class Pod(ir.Placement, frozen=True, kw_only=True):
     app: str
     """app.kubernetes.io/name of the pods, and their ServiceAccount."""
     policy: str
-    labels: ir.Map
-    """The users' own, for the pod template only."""
-    priority_class: str
-    resources: ir.Map | None
-    """ResourceRequirements v1 core."""
+    settings: pods.Settings
+    """Its labels are for the pod template only."""
+    container: pods.Container
+    image: str
+    terms: tuple[ir.Term, ...]
     max_unavailable: int | str
     config: str
     """The program's config file: JSON over several lines, as people review it."""
-    kubelet_dir: str
-    """The kubelet's root folder."""
-    metrics_port: int | None
 
 
 class DriverAccess(msgspec.Struct, frozen=True, kw_only=True):
@@ -83,7 +80,6 @@ class DriverPool(Pod, frozen=True, kw_only=True):
 
     pool: str
     state: Literal["Present", "Absent"]
-    env: tuple[ir.EnvVar, ...]
     credentials_secret: str | None
     """The Secret with the user of the package repositories."""
     min_ready_seconds: int
@@ -177,7 +173,7 @@ def guards(planned: plan.Plan) -> Iterator[ir.Input]:
                 namespace=planned.cluster.spec.namespace,
                 installer=one.recipe.words.installer,
             )
-            yield ir.Input(_GUARD, value, kept=any(driver.cleans_up for driver in draining))
+            yield ir.Input(_GUARD, value, kept=any(driver.enabled_cleanup for driver in draining))
 
 
 def _own_folder(recipe: recipes.Recipe) -> str:
@@ -191,8 +187,8 @@ def _driver_access(recipe: recipes.Recipe, namespace: str, served: Sequence[Inst
     An installer that cleans up asks after its policy has left the output. So its policy has a Role of its own: one for
     several policies would still be there, but without its names.
     """
-    cleaning = [one for one in served if one[1].cleans_up]
-    others = [one for one in served if not one[1].cleans_up]
+    cleaning = [one for one in served if one[1].enabled_cleanup]
+    others = [one for one in served if not one[1].enabled_cleanup]
     roles = (
         *([_role(recipe.driver, namespace, others)] if others else ()),
         *(_role(driver_name(one[0].policy), namespace, [one]) for one in cleaning),
@@ -215,7 +211,7 @@ def _role(name: str, namespace: str, served: Sequence[Installed]) -> DriverAcces
         daemonsets=tuple(
             driver_name(division.policy, pool)
             for division, driver in served
-            if driver.cleans_up
+            if driver.enabled_cleanup
             for pool in division.pools
         ),
     )
@@ -231,15 +227,14 @@ def _driver_pool(cluster: definitions.Cluster, policy: definitions.Policy, pool:
         payloads=tuple(_payloads(driver, images)),
         # Also of modules that the policy leaves out: a node may still have them.
         node_address=any(module.network for module in driver.declared),
-        terms=tuple(map(ir.term, pool.terms)),
+        terms=tuple(map(ir.Term, pool.terms)),
         max_unavailable=driver.max_unavailable,
         config=program_configs.driver(cluster, policy, pool, daemon_set=name, leases=tuple(_leases(policy, driver))),
         pool=pool.name,
         state=driver.state,
-        env=ir.environment(driver.container.env),
         credentials_secret=(driver.source.build or driver.source.packages or _NOWHERE).credentials_secret,
         min_ready_seconds=driver.min_ready_seconds,
-        grace_seconds=driver.drain.timeout_seconds + _CLEANUP_SECONDS if driver.cleans_up else _GRACE_SECONDS,
+        grace_seconds=driver.drain.timeout_seconds + _CLEANUP_SECONDS if driver.enabled_cleanup else _GRACE_SECONDS,
     )
 
 
@@ -279,7 +274,7 @@ def _device_plugin(cluster: definitions.Cluster, division: pools.Division, plugi
         app=policy.recipe.device_plugin,
         run_dir=policy.recipe.home.run,
         image=division.device_plugin_image,
-        terms=tuple(map(ir.term, division.device_plugin_terms)),
+        terms=tuple(map(ir.Term, division.device_plugin_terms)),
         max_unavailable=plugin.max_unavailable,
         config=program_configs.device_plugin(cluster, policy, plugin),
         folders=tuple(_folders(policy, plugin)),
@@ -296,14 +291,8 @@ def _pod(
         "name": name,
         "recipe": policy.recipe.name,
         "policy": policy.name,
-        "labels": ir.mapping(policy.pods.labels.items()),
-        "tolerations": policy.pods.tolerations,
-        "priority_class": policy.pods.priority_class,
-        "kubelet_dir": policy.pods.kubelet_dir,
-        "pull_policy": container.pull_policy,
-        "pull_secrets": container.pull_secrets,
-        "resources": ir.resources(container.resources),
-        "metrics_port": container.metrics_port,
+        "settings": policy.pods,
+        "container": container,
     }
 
 

@@ -5,10 +5,11 @@ They are JSON over several lines, as they stand in pod templates that people rev
 
 import json
 import re
+from collections.abc import Iterable
 from typing import Any
 
 from compiler import recipes
-from compiler.fleet import clusters, definitions
+from compiler.fleet import clusters, definitions, pods
 from compiler.planning import images, pools
 from runtime import device_plugin_config, driver_config, shapes, watcher_config
 
@@ -24,56 +25,31 @@ def driver(
     leases: tuple[str, ...],
 ) -> str:
     """Return the driver installer's config in one pool of a policy."""
-    spec, namespace = pool.driver, cluster.spec.namespace
-    loaded, kernels = spec.modules, pool.kernels
-    common = {
-        **_head(cluster, policy, spec.container.metrics_port),
-        "kinds": tuple(map(_kind, policy.recipe.kinds)),
+    spec, namespace, kernels = pool.driver, cluster.spec.namespace, pool.kernels
+    loaded = spec.modules
+    made = {
         "pool": pool.name,
         "daemon_set": driver_config.DaemonSet(namespace=namespace, name=daemon_set),
-        "state": spec.state,
         "driver_version": _version(spec.parts),
-        "install_policy": spec.install_policy,
-        "enabled_cleanup": spec.cleans_up,
         "kernels": driver_config.Kernels(pattern=kernels.pattern, unless=kernels.unless) if kernels else None,
-        "source": spec.source,
         "modules": tuple(_module(spec, module) for module in loaded),
         "left_out": tuple(module.name for module in spec.declared if module not in loaded),
-        "above": spec.above,
-        "related": spec.related,
-        "network_force": spec.network_force,
         "payloads": tuple(driver_config.Payload(name=name, paths=paths) for name, paths in spec.payloads.items()),
-        "nodes": spec.nodes,
-        "files": spec.files,
-        "resources": spec.resources,
-        "drain": spec.drain,
         "leases": driver_config.Leases(namespace=namespace, names=leases),
     }
-    if not spec.has_entries:
-        return _text(driver_config.Plain(**common))
-    kinds = {module.kind for module in loaded}
-    return _text(
-        driver_config.Uacce(
-            **common,
-            present_when=spec.present_when,
-            # Without its module no functions of a kind can be made.
-            sriov={kind: count for kind, count in spec.sriov.items() if kind in kinds},
-            device_nodes=spec.device_nodes,
-        )
-    )
+    if spec.sriov:
+        # Without its module no functions of a kind can be made.
+        kinds = {module.kind for module in loaded}
+        made["sriov"] = {kind: count for kind, count in spec.sriov.items() if kind in kinds}
+    head = _head(cluster, policy, policy.recipe.kinds, spec.container)
+    return _text(spec.shape(**{**_same(spec.shape, spec), **spec.config, **head, **made}))
 
 
 def device_plugin(cluster: definitions.Cluster, policy: definitions.Policy, plugin: definitions.Plugin) -> str:
     """Return the device plugin's config of a policy."""
     uses = {getattr(resource, "kind", None) for resource in plugin.resources}
-    return _text(
-        device_plugin_config.Config(
-            **_head(cluster, policy, plugin.container.metrics_port),
-            kinds=tuple(_kind(kind) for kind in policy.kinds if kind.name in uses),
-            resources=plugin.resources,
-            allocation_policy=plugin.allocation_policy,
-        )
-    )
+    head = _head(cluster, policy, [kind for kind in policy.kinds if kind.name in uses], plugin.container)
+    return _text(device_plugin_config.Config(**head, resources=plugin.resources, **plugin.config))
 
 
 def watcher(cluster: definitions.Cluster, repository: clusters.WatcherRepository, metrics_port: int | None) -> str:
@@ -106,14 +82,17 @@ def seconds(duration: str) -> int:
     return sum(int(number) * _UNITS[unit] for number, unit in re.findall(r"([0-9]+)([hms])", duration))
 
 
-def _head(cluster: definitions.Cluster, policy: definitions.Policy, metrics_port: int | None) -> dict[str, Any]:
+def _head(
+    cluster: definitions.Cluster, policy: definitions.Policy, kinds: Iterable[recipes.Kind], container: pods.Container
+) -> dict[str, Any]:
     return {
         "version": shapes.VERSION,
         "cluster": cluster.name,
         "policy": policy.name,
         "recipe": policy.recipe.name,
         "home": policy.recipe.home,
-        "metrics": _metrics(metrics_port),
+        "kinds": tuple(shapes.Kind(**_same(shapes.Kind, kind)) for kind in kinds),
+        "metrics": _metrics(container.metrics_port),
     }
 
 
@@ -121,24 +100,14 @@ def _metrics(port: int | None) -> shapes.MetricsEndpoint | None:
     return None if port is None else shapes.MetricsEndpoint(port=port)
 
 
-def _kind(kind: recipes.Kind) -> shapes.Kind:
-    return shapes.Kind(
-        name=kind.name,
-        vendor=kind.vendor,
-        devices=kind.devices,
-        virtual=kind.virtual,
-        classes=kind.classes,
-        module=kind.module,
-    )
-
-
 def _module(spec: definitions.Driver, module: recipes.Module) -> driver_config.Module:
-    return driver_config.Module(
-        name=module.name,
-        parameters=dict(spec.parameters_of(module)),
-        replaces=module.replaces,
-        network=module.network,
-    )
+    parameters = dict(spec.parameters_of(module))
+    return driver_config.Module(**{**_same(driver_config.Module, module), "parameters": parameters})
+
+
+def _same(shape: type[shapes.Shape], value: object) -> dict[str, Any]:
+    """Return what a value has by the names of the fields of a shape."""
+    return {name: getattr(value, name) for name in shape.__struct_fields__ if hasattr(value, name)}
 
 
 def _version(parts: definitions.ImageParts) -> str:

@@ -11,8 +11,9 @@ from typing import Any
 import jinja2
 import msgspec
 
+from compiler.fleet import pods
 from compiler.formats import canonical, yaml_text
-from compiler.rendering import components, ir
+from compiler.rendering import ir, layout
 
 Templates = Mapping[str, str]
 """Template texts by name, `<component>/<template>`."""
@@ -39,7 +40,7 @@ def kinds(templates: Templates) -> tuple[Kind, ...]:
     found = {
         Kind(api_version, kind, _NAMESPACED.search(text) is not None)
         for name, text in templates.items()
-        if name.partition("/")[0] in components.NAMES
+        if name.partition("/")[0] in layout.NAMES
         for api_version, kind in _KIND.findall(text)
     }
     return tuple(sorted(found, key=lambda kind: (kind.group, kind.name)))
@@ -79,13 +80,23 @@ def _environment(templates: tuple[tuple[str, str], ...], bytecode: jinja2.Byteco
 
 def flow(value: Any) -> str:
     """Return a value of the IR as YAML flow text, which is also JSON."""
-    if isinstance(value, str):
-        return canonical.quoted(value)
-    if isinstance(value, ir.Map):
-        return "{" + ", ".join(f"{canonical.quoted(key)}: {flow(item)}" for key, item in value.pairs) + "}"
-    if isinstance(value, tuple):
-        return "[" + ", ".join(flow(item) for item in value) + "]"
-    if isinstance(value, msgspec.Struct):
-        present = ((name, getattr(value, name)) for name in value.__struct_fields__)
-        return flow(ir.Map(tuple((name, item) for name, item in present if item is not None)))
+    match value:
+        case str():
+            return canonical.quoted(value)
+        case Mapping():
+            return (
+                "{" + ", ".join(f"{canonical.quoted(key)}: {flow(item)}" for key, item in sorted(value.items())) + "}"
+            )
+        case tuple():
+            return "[" + ", ".join(flow(item) for item in value) + "]"
+        case pods.Resources(limits=limits, requests=requests):
+            stated = {"limits": limits, "requests": requests}
+            return flow({side: {name: str(own[name]) for name in own} for side, own in stated.items() if own})
+        case pods.EnvVar(name=name, value=text):
+            # The kubelet turns "$$" into "$" anywhere, and else would take $(NAME) for a variable: `Expand` in
+            # Kubernetes' third_party/forked/golang/expansion/expand.go. The API server drops an empty value.
+            return flow({"name": name, "value": text.replace("$", "$$")} if text else {"name": name})
+        case msgspec.Struct():
+            fields = ((name, getattr(value, name)) for name in value.__struct_fields__)
+            return flow({name: item for name, item in fields if item not in (None, ())})
     return canonical.scalar(value)

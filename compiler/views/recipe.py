@@ -7,7 +7,7 @@ from compiler import release, wording
 from compiler.changes import recipe_privileges
 from compiler.formats import canonical
 from compiler.planning import images
-from compiler.read import recipe as recipe_reader
+from compiler.read import device_policy
 from compiler.rendering import layout
 
 
@@ -91,7 +91,7 @@ def type_of(schema: Mapping[str, Any]) -> str:
 
 
 def _images(spec: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
-    for name, parts in recipe_reader.images(spec).items():
+    for name, parts in device_policy.images(spec).items():
         usual = {"repository": release.REPOSITORY, "version": "latest"}
         yield name, images.reference({**usual, **parts})
 

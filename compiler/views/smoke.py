@@ -1,13 +1,13 @@
 """The Jobs of `kae smoke`: for each resource of a plan, a pod that opens a device and starts a queue."""
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import msgspec
 
 from compiler import names, wording
-from compiler.fleet import definitions, pods
+from compiler.fleet import definitions, pods, selectors
 from compiler.planning import plan, pools
 from compiler.rendering import ir
 from runtime import device_plugin_config, shapes
@@ -22,7 +22,7 @@ _USER = 65532
 class NodeTerm(msgspec.Struct, frozen=True, kw_only=True):
     """NodeSelectorTerm v1 core that names a node."""
 
-    matchFields: tuple[ir.Requirement, ...]  # noqa: N815 - as Kubernetes spells it
+    matchFields: selectors.Term  # noqa: N815 - as Kubernetes spells it
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True):
@@ -36,7 +36,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     terms: tuple[ir.Term | NodeTerm, ...]
     """The nodes on which it may run."""
     tolerations: tuple[pods.Toleration, ...]
-    limits: ir.Map
+    limits: Mapping[str, int]
     is_root: bool
     """True where the device nodes are root's alone."""
     user: int | None
@@ -109,9 +109,9 @@ def _job(view: plan.Plan, division: pools.Division, plugin: definitions.Plugin, 
         image=division.device_plugin_image,
         pull_policy=plugin.container.pull_policy,
         pull_secrets=plugin.container.pull_secrets,
-        terms=(_named(node),) if node else tuple(map(ir.term, division.device_plugin_terms)),
+        terms=(_named(node),) if node else tuple(map(ir.Term, division.device_plugin_terms)),
         tolerations=policy.pods.tolerations,
-        limits=ir.mapping([(resource, 1)]),
+        limits={resource: 1},
         is_root=is_root,
         user=None if chosen_by_platform else _USER,
         device_group=given.group if given is not None and not is_root and given.mode == "0660" else None,
@@ -119,7 +119,7 @@ def _job(view: plan.Plan, division: pools.Division, plugin: definitions.Plugin, 
 
 
 def _named(node: str) -> NodeTerm:
-    return NodeTerm(matchFields=(ir.Requirement(key="metadata.name", operator="In", values=(node,)),))
+    return NodeTerm(matchFields=(selectors.Requirement("metadata.name", "In", (node,)),))
 
 
 def _is_roots(given: shapes.DeviceNodes | None) -> bool:

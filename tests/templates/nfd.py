@@ -3,11 +3,15 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from msgspec.structs import replace
+
 from compiler.fleet import pods
 from compiler.rendering import cluster_programs, ir
 from compiler.rendering import templates as template_rendering
+from tests import builders
 
 NAMESPACE = "kae-operator"
+SPEC = builders.cluster().spec.nfd
 
 Rendered = Callable[..., dict[str, Any]]
 """Takes a minor release and tolerations, and returns the objects by template name without its ending."""
@@ -22,16 +26,11 @@ def rendered(templates: Mapping[str, str]) -> Rendered:
     ) -> dict[str, Any]:
         value = cluster_programs.Nfd(
             namespace=NAMESPACE,
+            spec=replace(SPEC, tolerations=tolerations),
             image="registry.example/nfd:v1",
-            pull_policy="IfNotPresent",
             minor=minor,
-            tolerations=tolerations,
-            worker_tolerations=worker_tolerations,
-            pull_secrets=(),
             terms=(),
-            master=cluster_programs.NfdPod(priority_class="system-cluster-critical", resources=None),
-            worker=cluster_programs.NfdPod(priority_class="system-node-critical", resources=None),
-            gc=cluster_programs.NfdPod(priority_class=None, resources=None),
+            worker_tolerations=worker_tolerations,
             fixed_user=True,
         )
         found = {}

@@ -10,6 +10,7 @@ import kubernetes_validate
 import pytest
 from msgspec.structs import replace
 
+from compiler.fleet import clusters as fleet_clusters
 from compiler.formats import canonical
 from compiler.kube import lease_objects
 from compiler.rendering import ir, node_programs, templates
@@ -246,7 +247,8 @@ def test_a_device_plugin_writes_to_two_folders_of_the_host_and_reads_its_devices
 
 
 def test_the_kubelet_finds_the_plugins_sockets_by_the_path_that_the_plugin_names(rendered: Rendered) -> None:
-    workload = rendered("device-plugin/daemonset", replace(PLUGIN, kubelet_dir="/var/lib/k0s/kubelet"))
+    settings = replace(PLUGIN.settings, kubelet_dir="/var/lib/k0s/kubelet")
+    workload = rendered("device-plugin/daemonset", replace(PLUGIN, settings=settings))
 
     folder = "/var/lib/k0s/kubelet/plugins_registry/kae"
     assert host_paths(workload)[folder] is True
@@ -369,7 +371,8 @@ def test_a_watcher_is_an_ordinary_user_who_writes_to_scratch_folders_only(render
 
 @pytest.mark.parametrize("signing", [None, "signing-key"])
 def test_a_watchers_keys_are_readable_for_its_group_and_nobody_else(rendered: Rendered, signing: str | None) -> None:
-    made = rendered("watcher/workload-kae-watcher", replace(WATCHER, signing_secret=signing))
+    signs = fleet_clusters.Signing(format="ssh", secretName=signing) if signing else None
+    made = rendered("watcher/workload-kae-watcher", replace(WATCHER, spec=replace(WATCHER.spec, signing=signs)))
 
     kubernetes_validate.validate(made, kubernetes_validate.latest_version(), strict=True)
     secrets = [volume["secret"] for volume in pod(made)["volumes"] if "secret" in volume]

@@ -9,7 +9,7 @@ from compiler.diagnostics import Diagnostic, rule, shared_rule
 from compiler.fleet import definitions
 from compiler.formats import documents
 from compiler.inventory import reduction
-from compiler.planning import deciding_labels, images, supported
+from compiler.planning import images, plan, supported
 
 shared_rule(
     "conflicting-settings", "error", "The settings of a cluster contradict neither each other nor another cluster."
@@ -200,7 +200,7 @@ def ignored_labels(
     spec = cluster.spec.watcher
     if cluster.source is None or not (spec.ignoreLabels or spec.inventory.labels):
         return
-    deciding = tuple(deciding_labels.of_cluster(policies, builtin, cluster.name))
+    deciding = tuple(plan.deciding_labels(policies, builtin, cluster.name))
     for index, pattern in enumerate(spec.ignoreLabels):
         lost = [label for label in deciding if reduction.is_ignored(label.key, pattern)]
         hint = "Remove it, or ignore only labels that no selector uses."
@@ -215,7 +215,7 @@ def _lost(
     cluster: definitions.Cluster,
     field: documents.Path,
     cause: str,
-    lost: Sequence[deciding_labels.Deciding],
+    lost: Sequence[plan.Deciding],
     hint: str,
 ) -> Iterator[Diagnostic]:
     """Yield the finding on deciding labels that a field of the watcher leaves out, if there are any."""

@@ -8,12 +8,12 @@ from compiler.checks.recipes import features, offers, parameters, resources
 from compiler.diagnostics import Diagnostic, rule, shared_rule
 from compiler.formats import documents
 from compiler.read import fleet
-from compiler.rendering import components
+from compiler.rendering import layout
 from compiler.schema import phrases, recipe_schema
 
 shared_rule("recipe-file", "error", "A recipe is in recipe.yaml of a folder of its own, which holds no templates yet.")
 
-_TAKEN = (names.RECIPE, "npu", names.BOOTSTRAP, *components.NAMES)
+_TAKEN = (names.RECIPE, "npu", names.BOOTSTRAP, *layout.NAMES)
 """The names of KAE, of openFuyao's NPU operator, whose labels begin with it, and of the folders of an output."""
 _PREFIX = "kae-"
 _PROGRAMS = (("driver",), ("device", "plugin"), ("pool",))

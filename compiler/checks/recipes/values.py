@@ -8,8 +8,7 @@ from compiler import repeats, wording
 from compiler.checks.recipes import offers, resources
 from compiler.diagnostics import Diagnostic, rule, shared_rule
 from compiler.formats import documents
-from compiler.read import fleet
-from compiler.read import recipe as recipe_reader
+from compiler.read import device_policy, fleet
 from compiler.schema import recipe_schema
 
 shared_rule("values-exclusive", "error", "Of parameters that exclude each other, at most one is true.")
@@ -74,7 +73,7 @@ def exclusive(document: documents.Document, recipe: documents.Document) -> Itera
     groups = [layer for layer in layers if layer[1] != "Mapping"]
     top: _Layer = (("spec",), "", document.data["spec"])
     stated = recipe.data["spec"]
-    defaults = recipe_reader.values(recipe, {})
+    defaults = device_policy.values(recipe, {})
     for mapping, group in product((None, *mappings), (None, *groups)):
         chosen = [top, *([mapping] if mapping else []), *([group] if group else [])]
         values = defaults | {name: value for _, _, data in chosen for name, value in data.get("values", {}).items()}

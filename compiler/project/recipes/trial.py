@@ -8,8 +8,7 @@ from typing import Any
 from compiler import API_VERSION, diagnostics, pipeline, recipes, schema
 from compiler.formats import decode, documents
 from compiler.project import package_data
-from compiler.read import kae_policy
-from compiler.read import recipe as recipe_reader
+from compiler.read import device_policy, kae_policy
 from compiler.rendering import layout, templates
 from compiler.settings import Settings
 
@@ -61,7 +60,7 @@ def every(recipe: documents.Document, settings: Settings) -> tuple[Trial, ...]:
 
 def trial(recipe: documents.Document, values: Values, settings: Settings) -> Trial:
     """Return the trial of a recipe without mistakes, with values."""
-    value = recipe_reader.recipe_of(recipe)
+    value = device_policy.recipe_of(recipe)
     found, objects = _compiled([recipe], value, _policy(recipe.data, values), settings)
     own = tuple(each for each in objects if each.path.startswith(f"{value.name}/"))
     return Trial(recipe=recipe, values=values, findings=found, objects=own)

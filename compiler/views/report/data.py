@@ -10,7 +10,7 @@ from typing import Any
 from compiler import recipes
 from compiler.fleet import taints
 from compiler.inventory import snapshot
-from compiler.planning import amounts, plan, rollout_groups
+from compiler.planning import plan, rollout_groups
 from compiler.views import gaps, plan_data, plan_text
 from compiler.views.report.changes import Changes
 
@@ -175,9 +175,7 @@ def device_counts(recipe: recipes.Recipe, node: snapshot.Node) -> list[str]:
     """Return the numbers of the node's devices by kind."""
     if not node.profile.discovered:
         return ["unknown: NFD has not labelled the node yet"]
-    counts = (
-        (kind.name, *amounts.functions(kind, node)) for kind in recipe.kinds if node.label(kind.present) == "true"
-    )
+    counts = ((kind.name, *plan.functions(kind, node)) for kind in recipe.kinds if node.label(kind.present) == "true")
     return [f"{name}: {physical} physical, {virtual} virtual" for name, physical, virtual in counts]
 
 

@@ -68,7 +68,7 @@ def test_an_image_may_differ_from_kernel_to_kernel(parts: dict[str, str], named:
     driver = builders.policy(driver=parts).driver
 
     assert driver is not None
-    assert kernels.named_in(driver) is named
+    assert kernels.is_named(driver.parts) is named
 
 
 @pytest.mark.parametrize(

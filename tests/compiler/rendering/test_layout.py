@@ -7,6 +7,7 @@ import yaml
 
 from compiler.output import tree
 from compiler.rendering import ir, layout
+from tests import builders
 
 A = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}
 NAMESPACE = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kae"}}
@@ -16,15 +17,11 @@ Component = tuple[str, dict[str, Any]]
 
 def compiled(*objects: Component, bootstrap: tuple[Component, ...] = ()) -> tree.Tree:
     made = ir.ClusterManifests(
-        name="east",
-        has_nodes=True,
-        declared=True,
-        frozen=(),
         engine="none",
         manifests=tuple(manifest(*item) for item in objects),
         bootstrap=tuple(manifest(*item) for item in bootstrap),
     )
-    return layout.tree(made, layout.objects(made, lambda item: item.value))
+    return layout.tree(builders.view([])[0], layout.objects(made, lambda item: item.value))
 
 
 def manifest(component: str, data: dict[str, Any]) -> ir.Manifest:
