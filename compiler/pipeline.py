@@ -7,8 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from compiler import diagnostics, names, schema
-from compiler.changes import acceptance
-from compiler.changes.output import losses
+from compiler.changes import acceptance, losses
 from compiler.checks import assignment as assignment_checks
 from compiler.checks import fleet as fleet_checks
 from compiler.checks import inventory as inventory_checks

@@ -3,17 +3,20 @@
 Pods are those of drivers and device plugins, on the nodes of the new inventory.
 """
 
+import itertools
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple, TypeVar, get_args
 
 from compiler import names
-from compiler.changes.output import deployed, placement
+from compiler.changes import deployed, placement
 from compiler.fleet import assignment
 from compiler.formats import field_difference
 from compiler.output import index_file
 from compiler.planning import plan
+
+Key = TypeVar("Key", bound=Hashable)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
@@ -135,14 +138,15 @@ def changed(cluster: str, before: deployed.Deployed, after: deployed.Deployed, p
     earlier |= {one: item._replace(data={}) for one, item in later.items() if item.path in damaged}
     found = sorted(pairs(earlier, later), key=lambda pair: _order(pair.ref))
     places = any(index_file.is_daemon_set(pair.path) or pair.path.startswith("node-feature-rule/") for pair in found)
-    touched, restarts = _touched(before, after, planned) if places else (set(), {})
+    on_nodes = _on_nodes(before, after, planned) if places else {}
+    restarts = {ref(after.objects[path]): fate.replaced for path, fate in sorted(on_nodes.items()) if fate.replaced}
     return Objects(
         cluster=cluster,
         created=tuple(pair.ref for pair in found if pair.change == "added"),
         replaced=tuple(pair.ref for pair in found if pair.change == "changed"),
         deleted=tuple(pair.ref for pair in found if pair.change == "pruned"),
-        restarts={ref(after.objects[path]): tuple(sorted(names)) for path, names in sorted(restarts.items())},
-        nodes=tuple(sorted(touched)),
+        restarts={one: tuple(sorted(nodes)) for one, nodes in restarts.items()},
+        nodes=tuple(sorted(set().union(*itertools.chain(*on_nodes.values())))),
         is_new=not before.index.files,
     )
 
@@ -156,25 +160,6 @@ def _by_ref(output: deployed.Deployed) -> dict[Ref, Item]:
     """Return the objects that an engine applies."""
     every = (Item(path.partition("/")[0], path, data) for path, data in output.objects.items())
     return {ref(item.data): item for item in every if item.component != names.BOOTSTRAP}
-
-
-def pod_template(data: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """Return the pod template of a workload; None for another object."""
-    spec: Mapping[str, Any] = data.get("spec") or {}
-    if data["kind"] == "CronJob":
-        spec = spec["jobTemplate"]["spec"]
-    return spec.get("template") if data["kind"] in ("CronJob", "DaemonSet", "Deployment") else None
-
-
-def containers(spec: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
-    """Return the containers of a pod's spec, in the order in which they start."""
-    return (*spec.get("initContainers", ()), *spec["containers"])
-
-
-def is_written(spec: Mapping[str, Any], volume: Mapping[str, Any]) -> bool:
-    """Return whether a container of a pod's spec may write to a volume."""
-    mounts = (mount for container in containers(spec) for mount in container.get("volumeMounts", ()))
-    return any(mount["name"] == volume["name"] and not mount.get("readOnly") for mount in mounts)
 
 
 def ref(data: Mapping[str, Any]) -> Ref:
@@ -191,27 +176,43 @@ def _order(ref: Ref) -> tuple[str, str, str]:
     return ref.kind, ref.name, ref.namespace
 
 
-def _touched(
-    before: deployed.Deployed, after: deployed.Deployed, planned: plan.Plan
-) -> tuple[set[str], dict[str, list[str]]]:
-    """Return the nodes on which a pod starts, restarts or stops, and those on which it restarts, by DaemonSet."""
-    groups = placement.alike_in(planned, (*before.all_daemon_sets(), *after.all_daemon_sets()))
-    then, now = (_serving(output, groups) for output in (before, after))
-    stay: dict[str, list[str]] = {}
-    for pod in then.keys() & now.keys():
-        if then[pod] == now[pod]:
-            stay.setdefault(now[pod], []).append(pod[-1])
-    old, new = ({path: output.objects[path]["spec"]["template"] for path in stay} for output in (before, after))
-    restarts = {path: names for path, names in stay.items() if old[path] != new[path]}
-    touched = {name for (_, _, name), _ in then.items() ^ now.items()}
-    return touched.union(*restarts.values()), restarts
+class Fates(NamedTuple):
+    """What happens to the pods of a workload, by the names of their nodes."""
+
+    created: Set[str]
+    replaced: Set[str]
+    deleted: Set[str]
 
 
-def _serving(output: deployed.Deployed, nodes: Sequence[assignment.Alike]) -> dict[tuple[str, str, str], str]:
-    """Return the path of the DaemonSet that serves a node, by component, recipe and node."""
-    return {
-        (component, owner.recipe, name): item.workload.file
-        for component in get_args(index_file.Component)
-        for owner in output.owners(component, absent=True)
-        for name, item in placement.of_owner(output, component, owner, nodes, absent=True).items()
-    }
+def fates(was: Mapping[Key, Set[str]], now: Mapping[Key, Set[str]], templates: Set[Key]) -> Mapping[Key, Fates]:
+    """Return what happens to pods, by workload; `was` and `now` have the nodes of each, `templates` those that differ.
+
+    The DaemonSet controller replaces a pod only for another template; the other fields of a DaemonSet reach no pod.
+    """
+    none: Set[str] = frozenset()
+    found = {}
+    for key in {**was, **now}:
+        old, new = was.get(key, none), now.get(key, none)
+        found[key] = Fates(new - old, old & new if key in templates else none, old - new)
+    return {key: fate for key, fate in found.items() if any(fate)}
+
+
+def _on_nodes(before: deployed.Deployed, after: deployed.Deployed, planned: plan.Plan) -> Mapping[str, Fates]:
+    """Return what happens to the pods of drivers and device plugins, by the file of their DaemonSet."""
+    groups = placement.alike_in(planned, (*before.daemon_sets, *after.daemon_sets))
+    was, now = (_served(output, groups) for output in (before, after))
+    old, new = (
+        {path: output.objects[path]["spec"]["template"] for path in was.keys() & now.keys()}
+        for output in (before, after)
+    )
+    return fates(was, now, {path for path in old if old[path] != new[path]})
+
+
+def _served(output: deployed.Deployed, nodes: Sequence[assignment.Alike]) -> dict[str, set[str]]:
+    """Return the nodes that each DaemonSet serves, by its file."""
+    found: dict[str, set[str]] = {}
+    for component in get_args(index_file.Component):
+        for owner in output.owners(component, absent=True):
+            for name, item in output.serving(component, owner, nodes, absent=True).items():
+                found.setdefault(item.workload.file, set()).add(name)
+    return found

@@ -4,8 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from compiler.changes import acceptance
-from compiler.changes.output import deployed
+from compiler.changes import acceptance, deployed
 from compiler.diagnostics import Diagnostic, Span
 from compiler.fleet import definitions
 from compiler.output import index_file

@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from compiler import cli, diagnostics, pipeline, wording
-from compiler.changes import acceptance
+from compiler.changes import acceptance, deployed
 from compiler.changes import objects as object_changes
-from compiler.changes.output import deployed
 from compiler.checks.change import OutputChange
 from compiler.checks.output import changes as change_checks
 from compiler.checks.output import foreign as foreign_checks

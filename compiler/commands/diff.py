@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from compiler import cli, diagnostics
 from compiler.changes.acceptance import Acceptable
-from compiler.changes.revisions.difference import Difference
+from compiler.changes.difference import Difference
 from compiler.cli import findings, options, parsing
 from compiler.project import project_file
 from compiler.project.history import comparison

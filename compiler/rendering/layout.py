@@ -6,13 +6,13 @@ from typing import Any
 import msgspec
 
 from compiler import names
-from compiler.changes import recipe_privileges
 from compiler.fleet import clusters
 from compiler.formats import canonical
 from compiler.output import index_file
 from compiler.output import tree as trees
 from compiler.planning import plan, supported
 from compiler.rendering import cluster_programs, gitops, ir, network_policies, node_feature_rules, node_programs
+from compiler.rendering import privileges as object_privileges
 
 Render = Callable[[ir.Manifest], Mapping[str, Any]]
 
@@ -129,11 +129,11 @@ def tree(planned: plan.Plan, rendered: Iterable[Object]) -> trees.Tree:
     )
 
 
-def privileges(rendered: Iterable[Object]) -> tuple[recipe_privileges.Privilege, ...]:
+def privileges(rendered: Iterable[Object]) -> tuple[object_privileges.Listed, ...]:
     """Return the privileges of the programs of all recipes but the built-in one."""
     rendered = tuple(rendered)
     own = (obj.data for obj in rendered if obj.lists_privileges)
-    return recipe_privileges.of(own, [obj.data for obj in rendered])
+    return object_privileges.listed(own, [obj.data for obj in rendered])
 
 
 def _object(manifest: ir.Manifest, data: Mapping[str, Any]) -> Object:

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from compiler import errors, names, recipes, wording
-from compiler.changes import objects
 from compiler.kube import client, pods, reader
+from compiler.rendering import privileges
 from compiler.support import masking
 
 _APPS = (names.DRIVER, names.DEVICE_PLUGIN, names.WATCHER, names.SMOKE, *names.NFD)
@@ -147,7 +147,7 @@ class Collection:
             for item in (*status.get("containerStatuses", ()), *status.get("initContainerStatuses", ()))
             if item.get("restartCount")
         }
-        for item in objects.containers(spec):
+        for item in privileges.containers(spec):
             self._log(pod, item["name"], previous=False)
             if item["name"] in restarted:
                 self._log(pod, item["name"], previous=True)

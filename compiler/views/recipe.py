@@ -4,11 +4,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from compiler import release, wording
-from compiler.changes import recipe_privileges
 from compiler.formats import canonical
 from compiler.planning import images
 from compiler.read import device_policy
-from compiler.rendering import layout
+from compiler.rendering import layout, privileges
 
 
 def data(name: str, spec: Mapping[str, Any], objects: Iterable[layout.Object]) -> dict[str, Any]:
@@ -31,9 +30,9 @@ def text(name: str, spec: Mapping[str, Any], objects: Iterable[layout.Object]) -
     return "\n\n".join("\n".join(part) for part in parts if part) + "\n"
 
 
-def _privileges(objects: Iterable[layout.Object]) -> tuple[recipe_privileges.Privilege, ...]:
+def _privileges(objects: Iterable[layout.Object]) -> tuple[privileges.Listed, ...]:
     every = tuple(objects)
-    return recipe_privileges.of([item.data for item in every if item.workload], [item.data for item in every])
+    return privileges.listed([item.data for item in every if item.workload], [item.data for item in every])
 
 
 def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> list[str]:

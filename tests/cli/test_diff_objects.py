@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 import yaml
 
-from compiler.views.diff import field_values
 from compiler.views.diff import text as diff_text
 from compiler.views.review import escapes
 from tests import in_process, revisions
@@ -148,4 +147,4 @@ def test_many_objects_and_fields_are_cut_and_counted(rollout: Path, monkeypatch:
     ],
 )
 def test_a_value_is_cut_where_both_differ(old: Any, new: Any, expected: tuple[str, str]) -> None:
-    assert field_values.texts(old, new) == expected
+    assert diff_text.values(old, new) == expected

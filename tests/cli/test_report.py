@@ -14,11 +14,11 @@ import pytest
 from msgspec import structs
 
 from compiler import diagnostics
-from compiler.changes import acceptance
-from compiler.changes.revisions import difference, privileges
+from compiler.changes import acceptance, difference, objects
 from compiler.fleet import definitions
 from compiler.inventory import snapshot
 from compiler.project import package_data
+from compiler.rendering import privileges
 from compiler.settings import Settings
 from compiler.views.report import changes as report_changes
 from compiler.views.report import data as report_data
@@ -415,15 +415,23 @@ def test_no_word_of_a_risk_or_a_privilege_is_markup() -> None:
     )
     gained = privileges.Privilege(sort="rights", text=HOSTILE, verb=HOSTILE, name=HOSTILE)
     side = difference.Revision(name=HOSTILE, commit="0" * 40)
-    same: dict[str, Any] = {"cluster": HOSTILE, "is_new": False, "is_gone": False}
-    named: dict[str, Any] = dict.fromkeys(("kind", "namespace", "name"), HOSTILE)
-    privilege = privileges.PrivilegeChange(component="driver", gained=(gained,), lost=(gained,), **same, **named)
+    data = {"kind": HOSTILE, "metadata": dict.fromkeys(("namespace", "name"), HOSTILE)}
+    pair = objects.Pair(component="driver", path="", before=data, after=data)
+    privilege = difference.PrivilegeChange(pair=pair, gained=(gained,), lost=(gained,))
     risks = tuple(
         acceptance.Acceptable(finding=finding, cluster=name, policy=HOSTILE, parts=(HOSTILE,))
         for name in (HOSTILE, f"{HOSTILE} too")
     )
     cluster = difference.ClusterDifference(
-        nodes=1, effects=(), pods=(), objects=(), privileges=(privilege,), risks=risks, **same
+        cluster=HOSTILE,
+        is_new=False,
+        is_gone=False,
+        nodes=1,
+        effects=(),
+        pods=(),
+        objects=(),
+        privileges=(privilege,),
+        risks=risks,
     )
     compared = difference.Difference(before=side, after=side, intent=(), clusters=(cluster,))
     shown = report_changes.Changes(compared, Settings(), [f"large-step:{HOSTILE}"])

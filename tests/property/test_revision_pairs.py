@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from compiler.changes.revisions import pods
+from compiler.changes import pods
 from tests.property.revision_pairs import trial
 
 

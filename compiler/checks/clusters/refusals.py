@@ -2,16 +2,16 @@
 
 from collections.abc import Iterable, Iterator
 
-from compiler.changes import recipe_privileges
 from compiler.diagnostics import Diagnostic
 from compiler.fleet import definitions
+from compiler.rendering import privileges
 
 
-def refused(cluster: definitions.Cluster, privileges: Iterable[recipe_privileges.Privilege]) -> Iterator[Diagnostic]:
+def refused(cluster: definitions.Cluster, listed: Iterable[privileges.Listed]) -> Iterator[Diagnostic]:
     """No program of a recipe has a privilege that the cluster refuses."""
-    privileges = tuple(privileges)
+    listed = tuple(listed)
     for index, refusal in enumerate(cluster.spec.recipes.refuse):
-        found = [privilege for privilege in privileges if privilege.is_refused(refusal)]
+        found = [privilege for privilege in listed if privilege.is_refused(refusal)]
         for program in dict.fromkeys(privilege.program for privilege in found):
             own = [privilege.text for privilege in found if privilege.program == program]
             yield Diagnostic(

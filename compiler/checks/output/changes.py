@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 
 from compiler import wording
-from compiler.changes.output import losses
+from compiler.changes import losses
 from compiler.checks.change import OutputChange
 from compiler.diagnostics import Diagnostic, Span, rule
 from compiler.output import index_file
@@ -72,28 +72,45 @@ def removed_pools(change: OutputChange, loss: losses.Loss) -> Diagnostic:
 @rule("node-leaves-wave", "warning")
 def left_waves(change: OutputChange) -> Iterator[Diagnostic]:
     """A node leaves a wave by an edit of the policy, or as an earlier wave widens."""
-    for policy, wave, nodes in losses.wave_losses(change.before, change.after, change.planned):
-        yield Diagnostic(
-            code="node-leaves-wave",
-            span=change.policy_span(policy),
-            message=f"{wording.nodes(nodes)} of cluster '{change.cluster}' {'leaves' if len(nodes) == 1 else 'leave'} "
-            f"wave '{wave}' of policy '{policy}'.",
-            notes=("The inventory does not have them any more; a node that is still there gets another version.",),
-            hint="If they are still there, take a new inventory first.",
-        )
+    known = {node.name for node in change.planned.inventory.nodes}
+    waves = (
+        (division.policy.name, group.name)
+        for division in change.planned.divisions
+        for group in division.groups
+        if group.sort == "wave"
+    )
+    for policy, wave in waves:
+        nodes = sorted(change.before.members(policy, wave) - change.after.members(policy, wave) - known)
+        if nodes:
+            yield Diagnostic(
+                code="node-leaves-wave",
+                span=change.policy_span(policy),
+                message=f"{wording.nodes(nodes)} of cluster '{change.cluster}' "
+                f"{'leaves' if len(nodes) == 1 else 'leave'} wave '{wave}' of policy '{policy}'.",
+                notes=("The inventory does not have them any more; a node that is still there gets another version.",),
+                hint="If they are still there, take a new inventory first.",
+            )
 
 
 @rule("kind-disabled", "warning")
 def disabled_kinds(change: OutputChange) -> Iterator[Diagnostic]:
     """A device plugin keeps the kinds of devices that it offers."""
     switching = {division.policy.name for division in change.planned.divisions if division.policy.written.switches}
-    for (_, policy), kinds in losses.lost_kinds(change.before, change.after):
+    for owner in change.before.owners("device-plugin"):
+        policy, now = owner.policy, change.after.of_owner("device-plugin", owner)
+        before, after = (
+            {kind for item in daemon_sets for kind in item.kinds}
+            for daemon_sets in (change.before.of_owner("device-plugin", owner), now)
+        )
+        if not now or before <= after:
+            continue
         place = "under spec.operator" if policy in switching else "in its values or in the recipe"
         noun = "kinds" if policy in switching else "resources"
         yield Diagnostic(
             code="kind-disabled",
             span=change.policy_span(policy),
-            message=f"Policy '{policy}' no longer offers {wording.listed(kinds)} in cluster '{change.cluster}'.",
+            message=f"Policy '{policy}' no longer offers {wording.listed(sorted(before - after))} in cluster "
+            f"'{change.cluster}'.",
             notes=("Pods that ask for these resources stay Pending from now on.",),
             hint=f"Enable the {noun} {place}, if this is not meant.",
         )

@@ -6,13 +6,13 @@ A GitOps engine deletes what output/ no longer has. So a removal is an error unt
 from collections.abc import Iterable, Iterator, Sequence
 
 from compiler import wording
+from compiler.changes import deployed, losses, placement
 from compiler.changes.acceptance import Acceptable
-from compiler.changes.output import deployed, losses
 from compiler.checks import fleet as fleet_checks
 from compiler.checks.change import OutputChange
 from compiler.diagnostics import Diagnostic, Span, rule, shared_rule
 from compiler.output import index_file
-from compiler.planning import supported
+from compiler.planning import images, supported
 
 shared_rule("removes-drivers", "removal", "A compile takes a driver from nodes only if a person accepts it.")
 shared_rule(
@@ -114,7 +114,8 @@ def empty_file(finding: Diagnostic, cluster: str) -> Acceptable:
 def moved_namespace(change: OutputChange) -> Iterator[Acceptable]:
     """The objects of a cluster stay in their namespace."""
     namespace = change.planned.cluster.spec.namespace
-    others = sorted(change.before.namespaces() - {namespace})
+    before = (data["metadata"].get("namespace") for data in change.before.objects.values())
+    others = sorted({name for name in before if isinstance(name, str)} - {namespace})
     if not others:
         return
     span = change.cluster_span("spec", "namespace")
@@ -141,7 +142,16 @@ def moved_namespace(change: OutputChange) -> Iterator[Acceptable]:
 @rule("drops-protection", "removal")
 def dropped_protection(change: OutputChange) -> Iterator[Acceptable]:
     """An object that a GitOps engine must not delete stays marked so."""
-    paths = losses.unprotected(change.before, change.after, change.planned.cluster.spec.gitops.engine)
+    engine = change.planned.cluster.spec.gitops.engine
+    paths = [
+        path
+        for path, data in sorted(change.after.objects.items())
+        if (earlier := change.before.objects.get(path))
+        and deployed.protector(earlier) not in (None, deployed.protector(data))
+        # The rights of the driver are protected for the policies with enabledCleanup. While the engine stays, they lose
+        # it with the last of these, and that policy is asked for by itself.
+        and not (path.startswith(("driver/", "guard/")) and deployed.protector(earlier) == engine)
+    ]
     if paths:
         names = (f"{data['kind']} {data['metadata']['name']}" for data in map(change.after.objects.get, paths) if data)
         yield change.acceptable(
@@ -158,7 +168,14 @@ def dropped_protection(change: OutputChange) -> Iterator[Acceptable]:
 @rule("removes-guard", "removal")
 def removed_guard(change: OutputChange) -> Iterator[Acceptable]:
     """The evictions of drivers stay confined to their node."""
-    if losses.loses_guard(change.before, change.after):
+    # After an interrupted compile, the files that are there.
+    before, after = (
+        side.index.files if side.index.complete else side.objects for side in (change.before, change.after)
+    )
+    was_guarded, is_guarded = (any(path.startswith("guard/") for path in paths) for paths in (before, after))
+    names = (path.partition("/")[2] for path in after)
+    evicts = any(name.startswith("clusterrole-") and name.endswith("-driver.yaml") for name in names)
+    if was_guarded and not is_guarded and evicts:
         version = change.planned.cluster.spec.kubernetesVersion
         yield change.acceptable(
             "removes-guard",
@@ -175,28 +192,68 @@ def removed_guard(change: OutputChange) -> Iterator[Acceptable]:
 @rule("thaws-nodes", "removal")
 def thawed(change: OutputChange) -> Iterator[Acceptable]:
     """A node leaves a frozen group only when a person edits the group's entry."""
-    groups: dict[tuple[str, str], list[losses.Thaw]] = {}
-    for thaw in losses.thaws(change.before, change.after, change.planned):
-        groups.setdefault((thaw.policy, thaw.group), []).append(thaw)
-    for (policy, group), thaws in groups.items():
-        yield change.acceptable(
-            "thaws-nodes",
-            change.policy_span(policy),
-            f"{wording.nodes([thaw.node for thaw in thaws])} of cluster '{change.cluster}' "
-            f"{'leaves' if len(thaws) == 1 else 'leave'} the frozen group '{group}' of policy '{policy}'.",
-            notes=tuple(_reasons(thaws)),
-            hint="Restore the labels or the inventory, or name the nodes in the group's entry.",
-            policy=policy,
-        )
+    policies = {division.policy.name for division in change.planned.divisions}
+    now = change.after.index.frozen or ()
+    # An index without the record was written before there was one: the entries count as unedited.
+    recorded = now if change.before.index.frozen is None else change.before.index.frozen
+    for policy, group in dict.fromkeys((item.policy, item.group) for item in recorded):
+        # There are two if the compile of an edited entry was interrupted.
+        entries = {item.entry for item in recorded if (item.policy, item.group) == (policy, group)}
+        heirs = {item.policy for item in now if item.group == group and {item.entry} == entries}
+        thaws = dict(_thaws(change, policy, group, heirs)) if policy not in policies or policy in heirs else {}
+        if thaws:
+            yield change.acceptable(
+                "thaws-nodes",
+                change.policy_span(policy),
+                f"{wording.nodes(list(thaws))} of cluster '{change.cluster}' "
+                f"{'leaves' if len(thaws) == 1 else 'leave'} the frozen group '{group}' of policy '{policy}'.",
+                notes=[
+                    f"{reason}: {wording.listed((node for node, why in thaws.items() if why == reason), most=5)}."
+                    for reason in dict.fromkeys(thaws.values())
+                ],
+                hint="Restore the labels or the inventory, or name the nodes in the group's entry.",
+                policy=policy,
+            )
 
 
-def _reasons(thaws: Iterable[losses.Thaw]) -> Iterator[str]:
-    by_reason: dict[str, list[str]] = {}
-    for thaw in thaws:
-        reason = f"The driver from now on is {thaw.image}" if thaw.image else "No driver from now on"
-        by_reason.setdefault(reason if thaw.known else "Not in the inventory", []).append(thaw.node)
-    for reason, nodes in by_reason.items():
-        yield f"{reason}: {wording.listed(nodes, most=5)}."
+def _thaws(change: OutputChange, policy: str, group: str, heirs: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Yield the nodes that leave a frozen group with the version of their driver, and what becomes of each.
+
+    `heirs` are the policies that have the entry of the group from now on.
+    """
+    owner = change.before.driver_owner(policy)
+    rules = change.before.pool_rules(owner)
+    if owner is None or rules is None:
+        return
+    members = rules.members(owner, group)
+    listed = frozenset(name for heir in heirs for name in change.after.members(heir, group))
+    known = {node.name: node for node in change.planned.inventory.nodes if node.name in members}
+    served = change.before.serving(
+        "driver", owner, placement.alike(known.values(), change.before.of_owner("driver", owner))
+    )
+    pools = {
+        name: decision.pool
+        for decision in change.planned.decisions
+        if decision.recipe.name == owner.recipe and decision.pool and decision.pool.driver.state != "Absent"
+        for name in members.intersection(decision.names)
+    }
+    for name in sorted(members):
+        pool = pools.get(name)
+        if name not in known:
+            if name not in listed:
+                yield name, "Not in the inventory"
+        # Whether NFD's first labels keep a node in its group is not known yet.
+        elif name in listed and (pool is not None or not known[name].profile.discovered):
+            continue
+        elif name in served and pool is None:
+            yield name, "No driver from now on"
+        elif name in served and pool and _versions(served[name].images) != _versions(image for _, image in pool.images):
+            yield name, f"The driver from now on is {pool.image}"
+
+
+def _versions(used: Iterable[str]) -> frozenset[str]:
+    """Return what images are by without their registries: a mirror or another registry changes no version."""
+    return frozenset(images.unqualified(image).partition(":")[2] for image in used)
 
 
 def removed(change: OutputChange, loss: losses.Loss) -> Acceptable:

@@ -1,9 +1,11 @@
 """Rules for what a change does, for `kae diff`: a finding of them is a risk that a person may accept."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
+from compiler.changes import difference, pods
 from compiler.changes.acceptance import Acceptable
-from compiler.checks.risks import drivers, objects, waves
+from compiler.checks.risks import drivers, objects
 from compiler.checks.risks.change import RevisionChange
 
 _RULES: tuple[Callable[[RevisionChange], Iterator[Acceptable]], ...] = (
@@ -12,7 +14,7 @@ _RULES: tuple[Callable[[RevisionChange], Iterator[Acceptable]], ...] = (
     drivers.driver_removed,
     objects.guard_off,
     drivers.frozen_touched,
-    waves.waves_skipped,
+    drivers.waves_skipped,
     drivers.large_step,
     drivers.driver_downgrade,
     drivers.drain_unbounded,
@@ -23,7 +25,12 @@ _RULES: tuple[Callable[[RevisionChange], Iterator[Acceptable]], ...] = (
 """The most dangerous first."""
 
 
-def risks(change: RevisionChange) -> Iterator[Acceptable]:
-    """Yield the risks of a change, the most dangerous first."""
-    for rule in _RULES:
-        yield from rule(change)
+def compared(
+    before: pods.Side | None, after: pods.Side | None, basis: difference.Basis
+) -> difference.ClusterDifference | None:
+    """Return what becomes of a cluster, and the risks of it, the most dangerous first; None where nothing differs."""
+    found = difference.of_cluster(before, after, basis)
+    if found is None:
+        return None
+    change = RevisionChange(before=before, after=after, difference=found, basis=basis)
+    return replace(found, risks=tuple(risk for rule in _RULES for risk in rule(change)))

@@ -1,16 +1,13 @@
 """A change of the documents of a cluster, as the rules for risks see it."""
 
 import re
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from compiler.changes.revisions import difference, intent, pods
-from compiler.changes.revisions.effects import Effect
-from compiler.changes.revisions.intent import POLICIES
-from compiler.changes.revisions.privileges import Privilege
+from compiler.changes import difference, pods
+from compiler.changes.effects import Effect
+from compiler.changes.intent import POLICIES
 from compiler.checks.change import Change
 from compiler.diagnostics import Span
-from compiler.fleet import examples
 from compiler.formats import documents
 from compiler.planning import pools
 
@@ -27,13 +24,7 @@ class RevisionChange(Change):
     before: pods.Side | None
     after: pods.Side | None
     difference: difference.ClusterDifference
-    written: Sequence[intent.DocumentChange]
-    """The documents that differ."""
-    held: Mapping[str, frozenset[Privilege]]
-    """The privileges that the objects of a component had, for components that gain one."""
-    step_percent: int
-    known: examples.Examples | None = None
-    """The nodes that those of both sides stand for, if they are examples."""
+    basis: difference.Basis
 
     @property
     def cluster(self) -> str:
@@ -51,7 +42,9 @@ class RevisionChange(Change):
         Where none of them has changed, it is any change of the documents of the cluster, or its declaration.
         """
         known = {*divisions(self.before), *divisions(self.after)}
-        every = [item for item in self.written if item.name in (known if item.kind in POLICIES else {self.cluster})]
+        every = [
+            item for item in self.basis.changed if item.name in (known if item.kind in POLICIES else {self.cluster})
+        ]
         every.sort(key=lambda item: item.kind not in POLICIES or item.name != policy)
         for path in (*paths, ()):
             for item in every:
@@ -69,7 +62,7 @@ class RevisionChange(Change):
             if decision.pool is not None and decision.policy is not None and decision.policy.name == policy
             for name in decision.names
         ]
-        return self.known.count(nodes) if self.known else len(nodes)
+        return self.basis.known.count(nodes) if self.basis.known else len(nodes)
 
     def _declaration(self) -> Span:
         side = self.after or self.before

@@ -1,18 +1,20 @@
 """Risks of a change for objects: their privileges, their images, and those that a GitOps engine deletes."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
-from compiler import wording
-from compiler.changes import objects
+import msgspec
+
+from compiler import names, wording
+from compiler.changes import intent, objects, pods
 from compiler.changes.acceptance import Acceptable, Place
-from compiler.changes.revisions import intent, pods, privileges
 from compiler.checks import policy as policy_checks
 from compiler.checks.clusters import cluster as cluster_checks
 from compiler.checks.risks.change import RevisionChange, divisions
 from compiler.diagnostics import Diagnostic, rule
 from compiler.formats import documents
 from compiler.planning import images, supported
+from compiler.rendering import ir, layout, privileges
 
 _POLICY = "device.openfuyao.com/policy"
 
@@ -43,9 +45,10 @@ def privilege_gained(change: RevisionChange) -> Iterator[Acceptable]:
     gained: dict[str, list[str]] = {}
     for item in change.difference.privileges:
         # A right to one more object is one that the component has: the names follow pools and Leases.
-        new = [each for each in item.gained if held.get(item.component, frozenset()).isdisjoint(_covering(each))]
+        new = [each for each in item.gained if held.get(item.pair.component, frozenset()).isdisjoint(_covering(each))]
         facts = privileges.texts(each for each in new if each.sort not in ("registry", "confinement"))
-        gained.setdefault(item.component, []).extend(f"{item.kind} {item.name}: {text}." for text in facts)
+        notes = gained.setdefault(item.pair.component, [])
+        notes.extend(f"{item.pair.ref.kind} {item.pair.ref.name}: {text}." for text in facts)
     for component, notes in gained.items():
         if notes:
             yield change.acceptable(
@@ -65,10 +68,24 @@ _Key = tuple[str, str, bool]
 
 def _held(change: RevisionChange) -> Mapping[str, set[_Key]]:
     """Return the privileges that the components of a cluster had."""
-    found = {component: set(map(_key, own)) for component, own in change.held.items()}
+    found: dict[str, set[_Key]] = {}
     for pair in change.difference.objects:
         found.setdefault(pair.component, set()).update(map(_key, privileges.of_object(pair.before)))
+    # Only a new object may have a privilege that an unchanged one of its component has too.
+    changed = change.difference.privileges
+    new = {item.pair.component for item in changed if item.pair.before is None and item.gained}
+    if change.before is not None and new:
+        for item in _of_components(change.before.manifests, new, change.basis.render):
+            found.setdefault(item.component, set()).update(map(_key, privileges.of_object(item.data)))
     return found
+
+
+def _of_components(
+    made: ir.ClusterManifests, components: Collection[str], render: layout.Render
+) -> tuple[layout.Object, ...]:
+    own = tuple(item for item in made.manifests if item.component in components)
+    bootstrap = made.bootstrap if names.BOOTSTRAP in components else ()
+    return layout.objects(msgspec.structs.replace(made, manifests=own, bootstrap=bootstrap), render)
 
 
 def _key(privilege: privileges.Privilege) -> _Key:
@@ -132,13 +149,13 @@ def _policy(pair: objects.Pair) -> str | None:
 
 def mutable_tag(change: RevisionChange) -> Iterator[Acceptable]:
     """An image that was pinned, or was not there, is pinned by a version or a digest."""
-    changed = {item.name for item in change.written if item.kind in intent.POLICIES}
+    changed = {item.name for item in change.basis.changed if item.kind in intent.POLICIES}
     earlier, later = divisions(change.before), divisions(change.after)
     for name, division in later.items():
         if name in changed:
             was = policy_checks.findings(earlier[name].policy) if name in earlier else ()
             yield from _unpinned(change, name, was, policy_checks.findings(division.policy))
-    if change.after is not None and any(item.name == change.cluster for item in change.written):
+    if change.after is not None and any(item.name == change.cluster for item in change.basis.changed):
         before = cluster_checks.findings(change.before.planned.cluster) if change.before else ()
         yield from _unpinned(change, None, before, cluster_checks.findings(change.after.planned.cluster))
 
@@ -158,13 +175,13 @@ def _unpinned(
 def crd_pruned(change: RevisionChange) -> Iterator[Acceptable]:
     """A CustomResourceDefinition stays, and with it the objects of its kind."""
     for data in _pruned(change, "CustomResourceDefinition"):
-        names = data["spec"]["names"]
+        kind = data["spec"]["names"]["kind"]
         yield change.acceptable(
             "crd-pruned",
             change.span(None, ("spec", "nfd")),
             f"CustomResourceDefinition {data['metadata']['name']} leaves the output of ",
             Place.CLUSTER,
-            f", and every {names['kind']} there goes with it.",
+            f", and every {kind} there goes with it.",
             hint="Keep it, or name the engine in gitops.engine: then it is marked to stay.",
         )
 

@@ -2,12 +2,13 @@
 
 import functools
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from compiler import __version__, diagnostics, pipeline, revisions, schema
-from compiler.changes.revisions import difference, effects, intent
+from compiler import __version__, diagnostics, pipeline, schema
+from compiler.changes import difference, effects, intent, pods
+from compiler.checks import risks
 from compiler.fleet import definitions, examples
 from compiler.formats import decode
 from compiler.inventory import snapshot
@@ -54,7 +55,7 @@ def _of_revision(repository: repositories.Repository, name: str, judge: schema.J
 class _Made:
     """A cluster of one side, or the errors in it."""
 
-    cluster: revisions.Made | None
+    side: pods.Side | None
     errors: diagnostics.Findings
 
 
@@ -109,9 +110,11 @@ class _Comparison:
         self._before = before
         self._after = after
         self._judge = judge
-        self._step_percent = step_percent
-        self._intent = intent.changes(before.written, after.written)
-        self._render = templates.renderer(package_data.templates(), package_data.bytecode())
+        self._basis = difference.Basis(
+            changed=intent.changes(before.written, after.written),
+            render=templates.renderer(package_data.templates(), package_data.bytecode()),
+            step_percent=step_percent,
+        )
 
     def result(self, chosen: Sequence[str]) -> difference.Difference:
         """Return the difference of the chosen clusters."""
@@ -126,7 +129,7 @@ class _Comparison:
         return difference.Difference(
             before=self._before.revision,
             after=self._after.revision,
-            intent=self._intent,
+            intent=self._basis.changed,
             clusters=tuple(found),
             faults=tuple(faults),
             described=tuple(self._described(chosen)) if faults else (),
@@ -138,7 +141,7 @@ class _Comparison:
         for side in sound if len(sound) == 1 else ():
             for name, cluster in side.clusters.items():
                 made = self._made(side, cluster) if not chosen or name in chosen else _NOTHING
-                yield from effects.effects(None, made.cluster.side if made.cluster else None, frozenset(), ())
+                yield from effects.effects(None, made.side, frozenset(), ())
 
     def _cluster(self, name: str) -> tuple[difference.ClusterDifference | None, list[difference.Fault]]:
         old, new = self._before.clusters.get(name), self._after.clusters.get(name)
@@ -152,7 +155,7 @@ class _Comparison:
             # The inventory depends on the labels that the watcher ignores and keeps, where it is a list of Nodes.
             earlier, later = old.spec.watcher, new.spec.watcher
             is_shared = (earlier.ignoreLabels, earlier.inventory) == (later.ignoreLabels, later.inventory)
-            inventory = was.cluster.side.planned.inventory if was.cluster and is_shared else None
+            inventory = was.side.planned.inventory if was.side and is_shared else None
             return self._compared(name, was, self._made(self._after, new, inventory))
         found, inventory = known
         was, now = self._made(self._before, old, inventory), self._made(self._after, new, inventory)
@@ -163,8 +166,7 @@ class _Comparison:
     ) -> tuple[difference.ClusterDifference | None, list[difference.Fault]]:
         if faults := _faults(name, was.errors, now.errors):
             return None, faults
-        basis = revisions.Basis(changed=self._intent, render=self._render, step_percent=self._step_percent, known=known)
-        return revisions.compared(was.cluster, now.cluster, basis), []
+        return risks.compared(was.side, now.side, replace(self._basis, known=known)), []
 
     def _by_examples(
         self, old: definitions.Cluster, new: definitions.Cluster
@@ -199,7 +201,8 @@ class _Comparison:
         wrong = (*wrong, *sides.errors(side.settings, found))
         if wrong:
             return _Made(None, wrong)
-        return _Made(revisions.made(planned, side.settings.applied), ())
+        manifests = pipeline.manifests_of(planned, side.settings.applied)
+        return _Made(pods.Side(planned=planned, manifests=manifests), ())
 
 
 def _faults(cluster: str | None, before: diagnostics.Findings, after: diagnostics.Findings) -> list[difference.Fault]:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from compiler import diagnostics, names, pipeline, schema, wording
-from compiler.changes.revisions import difference
+from compiler.changes import difference
 from compiler.checks.output import foreign as foreign_checks
 from compiler.errors import WorldError
 from compiler.fleet import assignment, definitions

@@ -6,13 +6,13 @@ from typing import Any
 
 from compiler import diagnostic_formats, wording
 from compiler.changes.acceptance import Acceptable
+from compiler.changes.difference import Difference, Fault, PrivilegeChange, Revision
+from compiler.changes.effects import Effect, Placement
+from compiler.changes.intent import DocumentChange
 from compiler.changes.objects import Pair
-from compiler.changes.revisions.difference import Difference, Fault, Revision
-from compiler.changes.revisions.effects import Effect, Placement
-from compiler.changes.revisions.intent import DocumentChange
-from compiler.changes.revisions.pods import PodChange
-from compiler.changes.revisions.privileges import PrivilegeChange, texts
+from compiler.changes.pods import PodChange
 from compiler.diagnostics import Span
+from compiler.rendering.privileges import texts
 
 
 def data(difference: Difference, accepted: Collection[Acceptable] = ()) -> dict[str, Any]:
@@ -27,7 +27,7 @@ def data(difference: Difference, accepted: Collection[Acceptable] = ()) -> dict[
         "effects": [_effect(effect) for effect in difference.effects],
         "pods": [_pods(change) for item in difference.clusters for change in item.pods],
         "objects": [_object(item.cluster, pair) for item in difference.clusters for pair in item.objects],
-        "privileges": [_privileges(change) for item in difference.clusters for change in item.privileges],
+        "privileges": [_privileges(item.cluster, each) for item in difference.clusters for each in item.privileges],
         "risks": [_risk(risk, is_accepted=risk in accepted) for risk in difference.risks],
     }
 
@@ -48,15 +48,16 @@ def _object(cluster: str, pair: Pair) -> dict[str, Any]:
     }
 
 
-def _privileges(change: PrivilegeChange) -> dict[str, Any]:
+def _privileges(cluster: str, change: PrivilegeChange) -> dict[str, Any]:
+    pair = change.pair
     return {
-        "cluster": change.cluster,
-        "component": change.component,
-        "kind": change.kind,
-        "namespace": change.namespace,
-        "name": change.name,
-        "new": change.is_new,
-        "gone": change.is_gone,
+        "cluster": cluster,
+        "component": pair.component,
+        "kind": pair.ref.kind,
+        "namespace": pair.ref.namespace,
+        "name": pair.ref.name,
+        "new": pair.before is None,
+        "gone": pair.after is None,
         "gained": list(texts(change.gained)),
         "lost": list(texts(change.lost)),
     }

@@ -1,15 +1,18 @@
 """The difference between two revisions for people."""
 
+import itertools
+import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from compiler import wording
+from compiler.changes.difference import ClusterDifference, Difference, Fault, PrivilegeChange
+from compiler.changes.intent import POLICIES, DocumentChange, FieldChange
 from compiler.changes.objects import Pair
-from compiler.changes.revisions.difference import ClusterDifference, Difference, Fault
-from compiler.changes.revisions.intent import POLICIES, DocumentChange, FieldChange
-from compiler.changes.revisions.privileges import PrivilegeChange, texts
-from compiler.views.diff import effect_sentences, field_values, risk_groups
+from compiler.rendering.privileges import texts
+from compiler.views.diff import effect_sentences, risk_groups
 
 _NAMES = 5
 """Nodes that are named below a sentence."""
@@ -22,6 +25,12 @@ _FIELDS = 8
 
 _OBJECTS = 40
 """Lines on objects."""
+
+_LONGEST = 80
+"""Characters of a value that are shown."""
+
+_BEFORE = 20
+"""Characters that are shown before the first one that differs, of values that begin alike and are cut."""
 
 _ENGINES = {"argocd": "Argo CD", "flux": "Flux"}
 
@@ -87,7 +96,7 @@ def intent(changes: Sequence[DocumentChange]) -> Iterator[str]:
 
 def field_line(field: FieldChange) -> str:
     """Return a field that differs on one line: its place, its path, and its values."""
-    old, new = field_values.texts(field.old, field.new)
+    old, new = values(field.old, field.new)
     return f"{field.span}: {field.text}: {old} -> {new}"
 
 
@@ -181,7 +190,7 @@ def _happens(pair: Pair) -> str:
 def _object_fields(pair: Pair) -> Iterator[str]:
     fields = pair.fields()
     for item in fields[:_FIELDS]:
-        old, new = field_values.texts(item.old, item.new)
+        old, new = values(item.old, item.new)
         yield f"{item.text}: {old} -> {new}"
     if len(fields) > _FIELDS:
         yield f"and {wording.counted(len(fields) - _FIELDS, 'more field')}"
@@ -211,7 +220,7 @@ def privilege_groups(difference: Difference) -> Iterator[tuple[Sequence[str], Se
     for cluster in (each for each in difference.clusters if not each.is_new and not each.is_gone):
         objects: dict[tuple[str, ...], list[str]] = {}
         for change in cluster.privileges:
-            objects.setdefault(tuple(_privileges(change)), []).append(f"{change.kind} {change.name}")
+            objects.setdefault(tuple(_privileges(change)), []).append(f"{change.pair.ref.kind} {change.pair.ref.name}")
         for facts, names in objects.items():
             found.setdefault((tuple(names), facts), []).append(cluster.cluster)
     for (equal, facts), clusters in found.items():
@@ -226,8 +235,34 @@ def where(difference: Difference, clusters: Sequence[str]) -> str:
 
 
 def _privileges(change: PrivilegeChange) -> Iterator[str]:
-    yield from ("created",) if change.is_new else ()
+    is_gone = change.pair.after is None
+    yield from ("created",) if change.pair.before is None else ()
     yield from (f"+ {wording.escaped(text)}" for text in texts(change.gained))
-    lost = [item for item in change.lost if not change.is_gone or item.sort == "confinement"]
-    yield from ("deleted, with what it was allowed",) if change.is_gone else ()
+    lost = [item for item in change.lost if not is_gone or item.sort == "confinement"]
+    yield from ("deleted, with what it was allowed",) if is_gone else ()
     yield from (f"- {wording.escaped(text)}" for text in texts(lost))
+
+
+def values(old: Any, new: Any) -> tuple[str, str]:
+    """Return both values; of long ones that begin alike, from shortly before the first difference."""
+    ours, theirs = _text(old), _text(new)
+    if ours == theirs:
+        # A string and a number may have one text.
+        ours, theirs = (json.dumps(wording.value_without_credentials(value)) for value in (old, new))
+    same = sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], zip(ours, theirs, strict=False)))
+    start = max(0, same - _BEFORE) if same > _LONGEST - _BEFORE else 0
+    return _cut(ours, start), _cut(theirs, start)
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return "(none)"
+    # Cut first, a password could lose the mark by which it is known.
+    known = wording.value_without_credentials(value)
+    return known if isinstance(known, str) else json.dumps(known, ensure_ascii=False)
+
+
+def _cut(text: str, start: int) -> str:
+    end = start + _LONGEST
+    # A text that differs behind what both begin with may end there.
+    return wording.escaped(f"{'…' if start else ''}{text[start:end]}{'…' if text[end:] else ''}")

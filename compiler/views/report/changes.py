@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from compiler import diagnostic_formats, diagnostics, wording
-from compiler.changes.revisions.difference import Difference
-from compiler.changes.revisions.effects import Effect, Placement
+from compiler.changes.difference import Difference
+from compiler.changes.effects import Effect, Placement
 from compiler.settings import Settings
 from compiler.views.diff import effect_sentences, risk_groups
 from compiler.views.diff import text as diff_text

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from compiler.changes.revisions.difference import Difference
-from compiler.changes.revisions.effects import Effect
+from compiler.changes.difference import Difference
+from compiler.changes.effects import Effect
 from compiler.diagnostic_formats import Note, sentences
 from compiler.diagnostics import Diagnostic, Findings, Span, merged
 from compiler.views.review import ranking

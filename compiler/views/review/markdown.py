@@ -6,11 +6,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from compiler import wording
-from compiler.changes.revisions.difference import Difference
-from compiler.changes.revisions.effects import Work
-from compiler.changes.revisions.intent import DocumentChange, FieldChange
+from compiler.changes.difference import Difference
+from compiler.changes.effects import Work
+from compiler.changes.intent import DocumentChange, FieldChange
 from compiler.diagnostics import Findings
-from compiler.views.diff import effect_sentences, field_values, risk_groups
+from compiler.views.diff import effect_sentences, risk_groups
 from compiler.views.diff import text as diff_text
 from compiler.views.review import ranking
 from compiler.views.review.escapes import code, prose
@@ -262,7 +262,7 @@ def _edits(changes: Sequence[DocumentChange]) -> Sequence[_Row]:
 
 def _values(field: FieldChange) -> Iterator[str]:
     values = (field.old, field.new)
-    for value, text in zip(values, field_values.texts(*values), strict=True):
+    for value, text in zip(values, diff_text.values(*values), strict=True):
         yield "" if value is None else code(text)
 
 

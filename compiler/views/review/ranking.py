@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from compiler.changes.revisions.effects import DISTURBING, Effect
+from compiler.changes.effects import DISTURBING, Effect
 from compiler.views.diff import effect_sentences
 
 CHANGES: Mapping[str, str] = {

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import pytest
 
 from compiler import pipeline
-from compiler.changes.output import deployed
+from compiler.changes import deployed
 from compiler.checks.change import OutputChange
 from compiler.fleet import definitions
 from compiler.planning import plan

@@ -7,7 +7,7 @@ import hypothesis
 import pytest
 from hypothesis import strategies as st
 
-from compiler.changes.output import deployed, placement, pool_rules
+from compiler.changes import placement
 from compiler.fleet import pods, selectors, taints
 from compiler.inventory import snapshot
 from compiler.output import index_file
@@ -20,8 +20,8 @@ def rule(feature: str, attribute: str, operator: str, *values: str, **given: Map
     return {"matchFeatures": [{"feature": feature, "matchExpressions": {attribute: expression}}], **given}
 
 
-def rules(*items: dict[str, Any]) -> pool_rules.PoolRules:
-    return pool_rules.PoolRules({"spec": {"rules": list(items)}})
+def rules(*items: dict[str, Any]) -> placement.PoolRules:
+    return placement.PoolRules({"spec": {"rules": list(items)}})
 
 
 POOL = "openfuyao.com/kae.pool.tls"
@@ -57,9 +57,9 @@ def test_a_group_lists_its_nodes_and_gives_them_its_pool() -> None:
     assert [own.labels(builders.node(name)) for name in ("kp-2", "kp-3")] == [{POOL: "sick"}, {POOL: "rest"}]
 
 
-def daemon_set(name: str, *terms: selectors.Term, tolerations: Sequence[pods.Toleration] = ()) -> deployed.DaemonSet:
+def daemon_set(name: str, *terms: selectors.Term, tolerations: Sequence[pods.Toleration] = ()) -> placement.DaemonSet:
     workload = index_file.Workload(file=f"driver/daemonset-{name}.yaml", component="driver", policy="tls", pool=name)
-    return deployed.DaemonSet(
+    return placement.DaemonSet(
         workload=workload,
         images=frozenset(),
         terms=terms,
@@ -70,7 +70,7 @@ def daemon_set(name: str, *terms: selectors.Term, tolerations: Sequence[pods.Tol
 
 
 def by_each_node(
-    daemon_sets: Sequence[deployed.DaemonSet], own: pool_rules.PoolRules | None, nodes: Iterable[snapshot.Node]
+    daemon_sets: Sequence[placement.DaemonSet], own: placement.PoolRules | None, nodes: Iterable[snapshot.Node]
 ) -> dict[str, str]:
     """Return the file of the DaemonSet that serves each node, each node judged by itself."""
     groups = {}
@@ -123,7 +123,7 @@ REQUIREMENTS = st.builds(
 
 
 @st.composite
-def drawn_daemon_sets(draw: st.DrawFn) -> list[deployed.DaemonSet]:
+def drawn_daemon_sets(draw: st.DrawFn) -> list[placement.DaemonSet]:
     """Draw DaemonSets of pools, whose terms may have one requirement more."""
     groups = []
     for pool in draw(st.lists(st.sampled_from(VALUES), min_size=1, unique=True)):
@@ -163,7 +163,7 @@ RULES = st.lists(
 @hypothesis.settings(max_examples=effort.examples(gate=50, long=300))
 @hypothesis.given(drawn_daemon_sets(), st.none() | RULES, nodes_of_a_cluster())
 def test_nodes_that_are_judged_together_are_served_as_each_by_itself(
-    daemon_sets: list[deployed.DaemonSet], own: pool_rules.PoolRules | None, nodes: list[snapshot.Node]
+    daemon_sets: list[placement.DaemonSet], own: placement.PoolRules | None, nodes: list[snapshot.Node]
 ) -> None:
     served = placement.served(daemon_sets, own, placement.alike(nodes, daemon_sets))
 

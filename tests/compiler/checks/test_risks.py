@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from compiler import revisions
-from compiler.changes import acceptance
-from compiler.changes.revisions import intent
+from compiler import pipeline
+from compiler.changes import acceptance, difference, intent, pods
+from compiler.checks import risks as risk_checks
 from compiler.fleet import definitions, examples
 from compiler.formats import documents
 from compiler.inventory import snapshot
@@ -20,16 +20,17 @@ OLDER_KERNEL = "5.10.0-136.12.0.86.oe2203sp1.aarch64"
 Spec = Mapping[str, Any]
 
 
-def made(spec: Spec | None, cluster: Spec, nodes: Sequence[snapshot.Node], name: str) -> tuple[revisions.Made, Any]:
+def made(spec: Spec | None, cluster: Spec, nodes: Sequence[snapshot.Node], name: str) -> tuple[pods.Side, Any]:
     """Return a cluster with one policy, or with none, and its documents."""
     place = builders.cluster(**{"kubernetesVersion": "1.31", **cluster})
     policies: list[definitions.Policy] = [] if spec is None else [builders.policy(name, **spec)]
     planned, _ = builders.view(policies, nodes, place)
-    return revisions.made(planned), [*(policy.source for policy in policies), place.source]
+    side = pods.Side(planned=planned, manifests=pipeline.manifests_of(planned))
+    return side, [*(policy.source for policy in policies), place.source]
 
 
-def basis(before: Sequence[documents.Document], after: Sequence[documents.Document]) -> revisions.Basis:
-    return revisions.Basis(changed=intent.changes(before, after), render=builders.renderer())
+def basis(before: Sequence[documents.Document], after: Sequence[documents.Document]) -> difference.Basis:
+    return difference.Basis(changed=intent.changes(before, after), render=builders.renderer())
 
 
 def risks(  # noqa: PLR0913 - both sides of each input
@@ -46,7 +47,7 @@ def risks(  # noqa: PLR0913 - both sides of each input
     every = [builders.node(each) for each in NAMES] if nodes is None else nodes
     was, written = made(before, cluster_before, every if nodes_before is None else nodes_before, "tls")
     now, rewritten = made(after, cluster, every, name)
-    compared = revisions.compared(was, now, basis(written, rewritten))
+    compared = risk_checks.compared(was, now, basis(written, rewritten))
     return {} if compared is None else {risk.finding.code: risk for risk in compared.risks}
 
 
@@ -334,7 +335,7 @@ def test_a_new_privilege_of_a_component_is_told(before: Spec, after: Spec, clust
 def test_a_new_cluster_has_no_risks() -> None:
     now, written = made(parallel(9, version="latest"), {}, [builders.node(name) for name in NAMES], "tls")
 
-    compared = revisions.compared(None, now, basis([], written))
+    compared = risk_checks.compared(None, now, basis([], written))
 
     assert compared is not None
     assert {risk.finding.code for risk in compared.risks} == {"mutable-tag", "drain-unbounded"}
@@ -346,7 +347,7 @@ def test_a_node_that_stands_for_others_counts_as_all_of_them() -> None:
     members = {"kp-1": " ".join(f"kp-{number}" for number in range(1, 7))}
 
     known = replace(basis(written, rewritten), known=examples.Examples(b"", members))
-    compared = revisions.compared(was, now, known)
+    compared = risk_checks.compared(was, now, known)
 
     assert compared is not None
     (risk,) = compared.risks

@@ -1,13 +1,14 @@
-"""The privileges of recipes' programs: what an object has is listed, however it has it, and can be refused."""
+"""The privileges of objects: what one has or gives is a fact, however it is written; that of recipes is listed."""
 
 from typing import Any
 
 import pytest
 
 from compiler import pipeline
-from compiler.changes import recipe_privileges
+from compiler.rendering import privileges
 from tests import builders
 
+INIT = {"name": "i", "image": "x/a:1"}
 LABELS = {"app.kubernetes.io/name": "x-driver"}
 ONLOAD = builders.recipe(
     "onload",
@@ -18,12 +19,12 @@ ONLOAD = builders.recipe(
 
 def daemon_set(**spec: Any) -> dict[str, Any]:
     """A DaemonSet with this pod spec, which has no privilege by itself."""
-    usual = {"containers": [{"name": "a"}], "automountServiceAccountToken": False, "serviceAccountName": "x-driver"}
+    usual = {**container(), "automountServiceAccountToken": False, "serviceAccountName": "x-driver"}
     return {"kind": "DaemonSet", "spec": {"template": {"metadata": {"labels": LABELS}, "spec": usual | spec}}}
 
 
 def role(kind: str, name: str, *rules: dict[str, Any]) -> dict[str, Any]:
-    return {"kind": kind, "metadata": {"name": name}, "rules": list(rules)}
+    return {"kind": kind, "metadata": {"name": name, "namespace": "n"}, "rules": list(rules)}
 
 
 def binding(kind: str, to: str, role_kind: str, role: str) -> dict[str, Any]:
@@ -32,7 +33,7 @@ def binding(kind: str, to: str, role_kind: str, role: str) -> dict[str, Any]:
 
 
 def container(**fields: Any) -> dict[str, Any]:
-    return {"containers": [{"name": "a", **fields}]}
+    return {"containers": [{"name": "a", "image": "x/a:1", **fields}]}
 
 
 @pytest.mark.parametrize(
@@ -43,14 +44,14 @@ def container(**fields: Any) -> dict[str, Any]:
         ({"volumes": [{"name": "t", "projected": {"sources": [{"serviceAccountToken": {}}]}}]}, ["token"]),
         ({"hostPID": True, "hostIPC": True, "hostNetwork": True}, ["hostIPC", "hostNetwork", "hostPID"]),
         (container(securityContext={"privileged": True}), ["privileged: a"]),
-        ({"initContainers": [{"name": "i", "securityContext": {"privileged": True}}]}, ["privileged: i"]),
+        ({"initContainers": [{**INIT, "securityContext": {"privileged": True}}]}, ["privileged: i"]),
         (container(securityContext={"capabilities": {"add": ["NET_ADMIN"]}}), ["capability: NET_ADMIN"]),
         (container(ports=[{"containerPort": 80}, {"hostPort": 81}]), ["hostPort: 81"]),
         ({"volumes": [{"name": "h", "hostPath": {"path": "/opt"}}]}, ["hostPath: /opt"]),
         (
             {
                 **container(volumeMounts=[{"name": "h", "readOnly": True}]),
-                "initContainers": [{"name": "i", "volumeMounts": [{"name": "h"}]}],
+                "initContainers": [{**INIT, "volumeMounts": [{"name": "h"}]}],
                 "volumes": [{"name": "h", "hostPath": {"path": "/opt"}}],
             },
             ["hostPath: /opt rw"],
@@ -58,9 +59,9 @@ def container(**fields: Any) -> dict[str, Any]:
     ],
 )
 def test_a_privilege_of_a_pod_is_a_line(spec: dict[str, Any], expected: list[str]) -> None:
-    privileges = recipe_privileges.of([daemon_set(**spec)], [])
+    listed = privileges.listed([daemon_set(**spec)], [])
 
-    assert list(map(str, privileges)) == [f"x-driver: {text}" for text in expected]
+    assert list(map(str, listed)) == [f"x-driver: {text}" for text in expected]
 
 
 def test_the_rights_of_an_account_are_those_of_its_roles() -> None:
@@ -77,7 +78,7 @@ def test_the_rights_of_an_account_are_those_of_its_roles() -> None:
         binding("RoleBinding", "another", "Role", "unbound"),
     ]
 
-    assert [one.text for one in recipe_privileges.of([daemon_set()], every)] == [
+    assert [one.text for one in privileges.listed([daemon_set()], every)] == [
         "cluster-rbac: /pods/eviction create",
         "rbac: coordination.k8s.io/leases get,update",
         "role: system:openshift:scc:privileged",
@@ -123,3 +124,38 @@ def test_a_cluster_refuses_what_a_line_or_a_glob_names(refusal: str, programs: l
 
     assert [finding.message.split("'")[3] for finding in findings] == programs
     assert {(finding.code, finding.span.line) for finding in findings} <= {("privilege-refused", 9)}
+
+
+def facts(**pod: Any) -> list[str]:
+    """The privileges that concern secrets and nodes of a Deployment with this pod spec."""
+    spec = {"containers": [], "automountServiceAccountToken": False} | pod
+    data = {"kind": "Deployment", "spec": {"template": {"metadata": {}, "spec": spec}}}
+    return [item.text for item in sorted(privileges.of_object(data)) if item.sort in ("secret", "node")]
+
+
+def test_a_destination_of_argo_cd_is_said_by_its_name_or_its_server() -> None:
+    places = [{"name": "prod", "namespace": "kae"}, {"server": "https://k8s.example.com", "namespace": "kae"}]
+
+    assert sorted(
+        item.text for item in privileges.of_object({"kind": "AppProject", "spec": {"destinations": places}})
+    ) == [
+        "Argo CD may apply to https://k8s.example.com, namespace kae",
+        "Argo CD may apply to prod, namespace kae",
+    ]
+
+
+SECRET = {"name": "TOKEN", "valueFrom": {"secretKeyRef": {"name": "forge", "key": "token"}}}
+
+
+@pytest.mark.parametrize(
+    "pod",
+    [
+        {"containers": [{"name": "a", "image": "x/a:1", "env": [{"name": "PLAIN", "value": "b"}, SECRET]}]},
+        {"initContainers": [{"name": "a", "image": "x/a:1", "env": [SECRET]}]},
+        {"volumes": [{"name": "v", "secret": {"secretName": "forge"}}]},
+        {"volumes": [{"name": "v", "projected": {"sources": [{"secret": {"name": "forge"}}]}}]},
+    ],
+    ids=["variable", "variable of an init container", "volume", "projected volume"],
+)
+def test_a_pod_that_reads_a_secret_says_which(pod: dict[str, Any]) -> None:
+    assert facts(**pod) == ["reads Secret forge"]

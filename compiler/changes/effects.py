@@ -12,9 +12,9 @@ from typing import Any, Literal, get_args
 import msgspec
 
 from compiler import recipes
-from compiler.changes import objects
-from compiler.changes.revisions import causes, intent, pods
+from compiler.changes import intent, objects, pods
 from compiler.diagnostics import Span
+from compiler.formats import documents
 from compiler.planning import images, plan
 from runtime import driver_config
 
@@ -226,7 +226,7 @@ def _effect(
         reasons=reasons,
         images=_exchanged(left, right) if work == "may-swap" and not recipe.builtin else (),
         drain=_drain(left, right) if work in DISTURBING else None,
-        cause=causes.of(left.decision, right.decision, side, changed, is_driver=driver is not None),
+        cause=_cause(left.decision, right.decision, side, changed, is_driver=driver is not None),
     )
 
 
@@ -358,3 +358,69 @@ def _drain(left: Half, right: Half) -> Drain | None:
         most=sum(amount or 0 for _, amount in left.decision.resources) if left.decision else 0,
         hosts_at_a_time=len(config.leases.names),
     )
+
+
+_DRIVER: documents.Path = ("spec", "driver")
+_PLUGIN: documents.Path = ("spec", "devicePlugin")
+_WHOLE: documents.Path = ()
+_SHARED: tuple[documents.Path, ...] = tuple(
+    ("spec", field) for field in ("operator", "daemonSets", "images", "values", "rollout", "kernelMappings")
+)
+
+
+def _cause(
+    before: plan.Decision | None,
+    after: plan.Decision | None,
+    side: pods.Side | None,
+    changed: Sequence[intent.DocumentChange],
+    *,
+    is_driver: bool,
+) -> Span:
+    """Return the cause of what happens to nodes with these decisions.
+
+    `side` is the side that has them, `is_driver` says that their driver is concerned.
+    """
+    own = [item for item in changed if _is_of(item, before) or _is_of(item, after)]
+    paths: list[documents.Path] = [
+        *_declarations(after),
+        *_declarations(before),
+        *((_DRIVER, _PLUGIN) if is_driver else (_PLUGIN, _DRIVER)),
+    ]
+    for path in (*paths, *_SHARED, _WHOLE):
+        fields = (field for item in own for field in item.fields if field.path[: len(path)] == path)
+        if (nearest := next(fields, None)) is not None:
+            return nearest.span
+    if own:
+        return own[0].span
+    if side is None:
+        return Span(file="")
+    cluster = side.planned.cluster.name
+    shared = [item for item in changed if (item.kind, item.name) == ("KAECluster", cluster)]
+    policies = [item for item in changed if item.kind in intent.POLICIES]
+    is_known = before is not None and after is not None and before.node == after.node
+    nearest_document = [*shared, *(policies if is_known else [])][:1]
+    for item in nearest_document:
+        return item.fields[0].span if item.fields else item.span
+    return Span(file=side.planned.inventory.file)
+
+
+def _is_of(change: intent.DocumentChange, decision: plan.Decision | None) -> bool:
+    """Return whether a policy that changed is the one of a decision, or its recipe has."""
+    policy = decision.policy if decision else None
+    if policy is None:
+        return False
+    names = (change.name, change.old_name)
+    if change.kind == "Recipe":
+        return policy.recipe.name in names
+    return change.kind in intent.POLICIES and policy.name in names
+
+
+def _declarations(decision: plan.Decision | None) -> Iterator[documents.Path]:
+    """Yield the paths of the group and of the mapping that nodes are in."""
+    if decision is None or decision.division is None:
+        return
+    group = decision.division.group(decision.node.name)
+    if group is not None and group.declared is not None:
+        yield group.declared.path
+    if decision.pool is not None and decision.pool.kernels is not None:
+        yield decision.pool.kernels.mapping.path

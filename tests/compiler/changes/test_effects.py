@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from compiler import revisions
-from compiler.changes.revisions import effects
+from compiler import pipeline
+from compiler.changes import effects, pods
 from compiler.fleet import definitions
-from compiler.views.diff import driver_sentences
+from compiler.views.diff import effect_sentences
 from tests import builders
 from tests.compiler.views import stacked
 
@@ -29,7 +29,8 @@ def of_recipe(path: str = "/opt/lab", **driver: Any) -> definitions.Policy:
 
 def effect(before: definitions.Policy, after: definitions.Policy) -> effects.Effect:
     """Return what happens to a node whose policy changes, and with it the template of its pods."""
-    was, now = (revisions.made(builders.view([each], [builders.node()])[0]).side for each in (before, after))
+    plans = [builders.view([each], [builders.node()])[0] for each in (before, after)]
+    was, now = (pods.Side(planned=each, manifests=pipeline.manifests_of(each)) for each in plans)
     templates = frozenset(each.ref for each in now.daemon_sets.values())
     (found,) = (each for each in effects.effects(was, now, templates, ()) if each.driver_pod)
     return found
@@ -64,4 +65,4 @@ def test_a_driver_may_be_replaced_for_other_settings_than_its_version_and_source
     found = effect(was, now)
 
     assert (found.work, found.reasons) == ("may-swap" if reasons else "restarts", reasons)
-    assert said in driver_sentences.text([found])
+    assert said in effect_sentences.driver([found])

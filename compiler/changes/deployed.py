@@ -6,44 +6,19 @@ what it served.
 """
 
 import functools
-import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
-
-import msgspec
 
 from compiler import names
-from compiler.changes.output.pool_rules import PoolRules
-from compiler.fleet import pods, selectors
+from compiler.changes import placement
+from compiler.changes.placement import DaemonSet, Object, PoolRules
+from compiler.fleet import assignment
 from compiler.formats import yaml_text
 from compiler.output import diff, index_file, tree
 from compiler.output.index_file import Owner
 
-Object = Mapping[str, Any]
-
 _DECISIVE = ("crds/", "namespace/", "node-feature-rule/")
 """The beginnings of the paths of objects that, beside DaemonSets, decide over nodes or that no engine may delete."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DaemonSet:
-    """A DaemonSet of the driver or of the device plugin, with everything that decides where its pods run."""
-
-    workload: index_file.Workload
-    images: frozenset[str]
-    """The images of its program, and of the files that this takes."""
-    terms: tuple[selectors.Term, ...]
-    tolerations: tuple[pods.Toleration, ...]
-    cleans_up: bool
-    """True when its installers remove the driver once it is deleted (driver.enabledCleanup)."""
-    kinds: frozenset[str]
-    """For a device plugin, the kinds of devices that it serves, and the resources of a recipe."""
-
-    @property
-    def selection(self) -> tuple[object, ...]:
-        """Everything that decides over the nodes that it serves."""
-        return self.workload.pool, self.workload.state, self.terms, self.tolerations
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,51 +31,55 @@ class Deployed:
     unreadable: tuple[str, ...] = ()
     """Recorded files that decide over nodes, and are missing or no objects, or of which nothing tells the policy."""
 
+    @functools.cached_property
+    def daemon_sets(self) -> tuple[DaemonSet, ...]:
+        """The readable DaemonSets of drivers and device plugins, also those of drivers that are Absent."""
+        readable = (item for item in self.index.workloads if item.file in self.objects)
+        return tuple(placement.daemon_set(item, self.objects[item.file]) for item in readable)
+
     def owners(self, component: str, *, absent: bool = False) -> tuple[Owner, ...]:
         """Return the policies with DaemonSets of a component; a driver that is Absent counts only if it is wanted."""
         own = (item for item in self.index.workloads if item.component == component)
         return tuple(sorted({item.owner for item in own if absent or item.state != "Absent"}))
 
-    def daemon_sets(self, component: str, owner: Owner, *, absent: bool = False) -> tuple[DaemonSet, ...]:
-        """Return the readable DaemonSets of a policy's driver or device plugin.
+    def driver_owner(self, policy: str) -> Owner | None:
+        """Return a policy with the recipe of its drivers; None where it has none."""
+        return next((owner for owner in self.owners("driver", absent=True) if owner.policy == policy), None)
 
-        A driver that is Absent has none, unless those that remove it are wanted too.
-        """
-        every = self._daemon_sets.get((component, owner), ())
-        return every if absent else tuple(item for item in every if item.workload.state != "Absent")
+    def of_owner(self, component: str, owner: Owner, *, absent: bool = False) -> tuple[DaemonSet, ...]:
+        """Return the readable DaemonSets of a policy's driver or device plugin; one that is Absent if it is wanted."""
+        own = (
+            item for item in self.daemon_sets if (item.workload.component, item.workload.owner) == (component, owner)
+        )
+        return tuple(item for item in own if absent or item.workload.state != "Absent")
 
-    def all_daemon_sets(self) -> tuple[DaemonSet, ...]:
-        """Return all readable DaemonSets, also those of drivers that are Absent."""
-        return tuple(item for own in self._daemon_sets.values() for item in own)
+    def serving(
+        self, component: str, owner: Owner, nodes: Iterable[assignment.Alike], *, absent: bool = False
+    ) -> dict[str, DaemonSet]:
+        """Return the DaemonSet of a policy's component that serves each node, by its name; the nodes are grouped."""
+        rules = self.pool_rules(owner) if component == "driver" else None
+        return placement.served(self.of_owner(component, owner, absent=absent), rules, nodes)
 
-    @functools.cached_property
+    @property
     def cleaning(self) -> frozenset[Owner]:
         """The policies whose installers remove the driver once their DaemonSet is deleted, whatever its state."""
-        drivers = (item for item in self.index.workloads if item.component == "driver" and item.file in self.objects)
-        return frozenset(item.owner for item in drivers if _daemon_set(item, self.objects[item.file]).cleans_up)
-
-    @functools.cached_property
-    def _daemon_sets(self) -> dict[tuple[str, Owner], tuple[DaemonSet, ...]]:
-        found: dict[tuple[str, Owner], tuple[DaemonSet, ...]] = {}
-        for item in self.index.workloads:
-            if item.file in self.objects:
-                key = item.component, item.owner
-                found[key] = (*found.get(key, ()), _daemon_set(item, self.objects[item.file]))
-        return found
+        drivers = (item for item in self.daemon_sets if item.workload.component == "driver")
+        return frozenset(item.workload.owner for item in drivers if item.cleans_up)
 
     def rule(self, name: str) -> Object | None:
         """Return the NodeFeatureRule of this name."""
         return self.objects.get(f"node-feature-rule/nodefeaturerule-{name}.yaml")
 
-    def pool_rules(self, owner: Owner) -> PoolRules | None:
+    def pool_rules(self, owner: Owner | None) -> PoolRules | None:
         """Return the NodeFeatureRule of the pools of a policy; None where it has none, or somebody else labels them."""
-        rule = self.rule(f"{owner.recipe}-pool-{owner.policy}")
+        rule = self.rule(f"{owner.recipe}-pool-{owner.policy}") if owner else None
         return None if rule is None else PoolRules(rule)
 
-    def namespaces(self) -> frozenset[str]:
-        """Return the namespaces of the objects."""
-        found = (data["metadata"].get("namespace") for data in self.objects.values())
-        return frozenset(name for name in found if isinstance(name, str))
+    def members(self, policy: str, group: str) -> frozenset[str]:
+        """Return the nodes that the NodeFeatureRule of a policy's pools lists for a group."""
+        owner = self.driver_owner(policy)
+        rules = self.pool_rules(owner)
+        return rules.members(owner, group) if owner and rules else frozenset()
 
 
 def earlier(seen: diff.Observed, compiled: tree.Tree, objects: Mapping[str, Object]) -> tuple[Deployed, ...]:
@@ -178,32 +157,7 @@ def _object(content: bytes, path: str) -> Object | None:
         if data["kind"] == "NodeFeatureRule":
             PoolRules(data)
         elif index_file.is_daemon_set(path):
-            _daemon_set(index_file.Workload(file=path, component="driver", policy=""), data)
+            placement.daemon_set(index_file.Workload(file=path, component="driver", policy=""), data)
     except (ValueError, KeyError, IndexError, TypeError, AttributeError):
         return None
     return data if isinstance(data, Mapping) else None
-
-
-def _daemon_set(workload: index_file.Workload, data: Object) -> DaemonSet:
-    pod = data["spec"]["template"]["spec"]
-    config = json.loads(data["spec"]["template"]["metadata"]["annotations"][names.CONFIG])
-    affinity = pod["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
-    return DaemonSet(
-        workload=workload,
-        images=frozenset(one["image"] for one in (pod["containers"][0], *pod.get("initContainers", ()))),
-        terms=tuple(_term(term["matchExpressions"]) for term in affinity["nodeSelectorTerms"]),
-        tolerations=msgspec.convert(pod.get("tolerations", ()), tuple[pods.Toleration, ...]),
-        cleans_up=config.get("enabledCleanup") is True,
-        kinds=frozenset(_kinds(config)),
-    )
-
-
-def _kinds(config: Mapping[str, Any]) -> Iterator[str]:
-    # The name of a socket is the short one that people gave a resource, if they did.
-    yield from (item.get("socket", item["name"]) for item in config.get("resources", ()) if isinstance(item, Mapping))
-
-
-def _term(expressions: Iterable[Mapping[str, Any]]) -> selectors.Term:
-    return tuple(
-        selectors.Requirement(item["key"], item["operator"], tuple(item.get("values", ()))) for item in expressions
-    )

@@ -4,16 +4,20 @@ The DaemonSet controller replaces a pod only for another template; the other fie
 DaemonSet of another name or namespace is another one: the pods of the first are deleted, those of the second created.
 """
 
+import functools
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import Literal, get_args
+
+import msgspec
 
 from compiler.changes import objects
 from compiler.fleet import taints
 from compiler.inventory import snapshot
 from compiler.output import index_file
 from compiler.planning import plan
+from compiler.rendering import ir, node_feature_rules, node_programs, privileges
 from runtime import driver_config
 
 Fate = Literal["created", "replaced", "deleted"]
@@ -30,14 +34,31 @@ class DaemonSet:
     """The config of a driver installer; None for a device plugin."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Side:
     """A cluster as the documents of one revision make it."""
 
     planned: plan.Plan
-    daemon_sets: Mapping[Served, DaemonSet]
-    rules: frozenset[str]
-    """The recipes whose rules, which label nodes with their devices, the output has."""
+    manifests: ir.ClusterManifests
+
+    @functools.cached_property
+    def daemon_sets(self) -> Mapping[Served, DaemonSet]:
+        """The DaemonSets of drivers and device plugins."""
+        found: dict[Served, DaemonSet] = {}
+        for manifest in self.manifests.manifests:
+            value = manifest.value
+            if isinstance(value, node_programs.DriverPool | node_programs.DevicePlugin):
+                pool = value.pool if isinstance(value, node_programs.DriverPool) else ""
+                ref = objects.Ref(kind="DaemonSet", namespace=value.namespace, name=value.name)
+                config = msgspec.json.decode(value.config, type=driver_config.Config) if pool else None
+                found["driver" if pool else "device-plugin", value.policy, pool] = DaemonSet(ref=ref, config=config)
+        return found
+
+    @property
+    def rules(self) -> frozenset[str]:
+        """The recipes whose rules, which label nodes with their devices, the output has."""
+        values = (manifest.value for manifest in self.manifests.manifests)
+        return frozenset(value.name for value in values if isinstance(value, node_feature_rules.DeviceRules))
 
     def serving(self, component: index_file.Component, decision: plan.Decision | None) -> DaemonSet | None:
         """Return the DaemonSet of a component that has a pod on the nodes of a decision."""
@@ -85,7 +106,7 @@ def replaced(pairs: Iterable[objects.Pair]) -> frozenset[objects.Ref]:
         pair.ref
         for pair in pairs
         if pair.before is not None and pair.after is not None
-        if objects.pod_template(pair.before) != objects.pod_template(pair.after)
+        if privileges.pod_template(pair.before) != privileges.pod_template(pair.after)
     )
 
 
@@ -103,25 +124,22 @@ def changes(
     pairs = tuple(pairs)
     templates = replaced(pairs)
     was, now = _on_nodes(before), _on_nodes(after)
-    found = [*_deployments(cluster, pairs, templates)]
-    for key in {**was, **now}:
-        component, ref = key
-        old, new = was.get(key, set()), now.get(key, set())
-        stays = old & new if ref in templates else set()
-        if old != new or stays:
-            found.append(
-                PodChange(
-                    cluster=cluster,
-                    component=component,
-                    kind="DaemonSet",
-                    namespace=ref.namespace,
-                    name=ref.name,
-                    created=tuple(sorted(new - old)),
-                    replaced=tuple(sorted(stays)),
-                    deleted=tuple(sorted(old - new)),
-                )
-            )
-    return tuple(sorted(found, key=lambda item: (item.kind, item.namespace, item.name)))
+    on_nodes = objects.fates(was, now, {(component, ref) for component, ref in now if ref in templates})
+    found = [
+        PodChange(
+            cluster=cluster,
+            component=component,
+            kind="DaemonSet",
+            namespace=ref.namespace,
+            name=ref.name,
+            created=tuple(sorted(fate.created)),
+            replaced=tuple(sorted(fate.replaced)),
+            deleted=tuple(sorted(fate.deleted)),
+        )
+        for (component, ref), fate in on_nodes.items()
+    ]
+    every = (*_deployments(cluster, pairs, templates), *found)
+    return tuple(sorted(every, key=lambda item: (item.kind, item.namespace, item.name)))
 
 
 def _on_nodes(side: Side | None) -> dict[tuple[str, objects.Ref], set[str]]:

@@ -1,0 +1,204 @@
+"""The difference between two revisions of the documents: what people wrote, and what becomes of it."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import msgspec
+
+from compiler import names
+from compiler.changes import effects, pods
+from compiler.changes.acceptance import Acceptable
+from compiler.changes.effects import Effect
+from compiler.changes.intent import DocumentChange
+from compiler.changes.objects import Item, Pair, Ref, pairs, ref
+from compiler.changes.pods import PodChange
+from compiler.diagnostics import Findings
+from compiler.fleet.examples import Examples
+from compiler.rendering import ir, layout, node_programs, privileges
+from compiler.settings import Settings
+
+_DEFAULTS = Settings()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Revision:
+    """A revision of the documents."""
+
+    name: str
+    """As people name it; empty for the working tree."""
+    commit: str | None
+    """None for the working tree."""
+
+    @property
+    def text(self) -> str:
+        """The revision in words."""
+        if self.commit is None:
+            return "the working tree"
+        return self.commit[:12] if self.commit.startswith(self.name) else f"{self.name} ({self.commit[:12]})"
+
+
+SideName = Literal["from", "to"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fault:
+    """A side, or a cluster of it, that does not compile, so that nothing is known of its effect."""
+
+    side: SideName
+    cluster: str | None
+    """None where the documents of all clusters are concerned."""
+    findings: Findings
+    """The errors."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PrivilegeChange:
+    """The privileges that an object gains and loses."""
+
+    pair: Pair
+    gained: tuple[privileges.Privilege, ...]
+    lost: tuple[privileges.Privilege, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterDifference:
+    """The difference of a cluster between two revisions."""
+
+    cluster: str
+    is_new: bool
+    is_gone: bool
+    nodes: int
+    """The nodes of its inventory after the change, or before it if it is gone."""
+    effects: tuple[Effect, ...]
+    pods: tuple[PodChange, ...]
+    objects: tuple[Pair, ...]
+    privileges: tuple[PrivilegeChange, ...] = ()
+    risks: tuple[Acceptable, ...] = ()
+    """The most dangerous first."""
+
+    def expanded(self, known: Examples) -> "ClusterDifference":
+        """Return the difference for all nodes, where it was found for examples."""
+        return replace(
+            self,
+            effects=tuple(sorted((_of_all(effect, known) for effect in self.effects), key=lambda item: item.nodes)),
+            pods=tuple(_of_all_pods(change, known) for change in self.pods),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
+    """The difference of all clusters between two revisions."""
+
+    before: Revision
+    after: Revision
+    intent: tuple[DocumentChange, ...]
+    clusters: tuple[ClusterDifference, ...]
+    """Those that differ, sorted by name."""
+    faults: tuple[Fault, ...] = ()
+    described: tuple[Effect, ...] = ()
+    """The effects of the side that compiles, where the documents of the other one do not."""
+
+    @property
+    def effects(self) -> Sequence[Effect]:
+        """The effects in all clusters."""
+        return [effect for cluster in self.clusters for effect in cluster.effects]
+
+    @property
+    def risks(self) -> Sequence[Acceptable]:
+        """The risks in all clusters."""
+        return [risk for cluster in self.clusters for risk in cluster.risks]
+
+    @property
+    def is_empty(self) -> bool:
+        """True where nothing differs."""
+        return not (self.intent or self.clusters or self.faults)
+
+
+def _of_all(effect: Effect, known: Examples) -> Effect:
+    return replace(effect, nodes=known.expanded(effect.nodes))
+
+
+def _of_all_pods(change: PodChange, known: Examples) -> PodChange:
+    return replace(
+        change,
+        created=known.expanded(change.created),
+        replaced=known.expanded(change.replaced),
+        deleted=known.expanded(change.deleted),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Basis:
+    """What a comparison of a cluster needs beside its two sides."""
+
+    changed: tuple[DocumentChange, ...]
+    """The documents that differ."""
+    render: layout.Render
+    step_percent: int = _DEFAULTS.limits.step_percent
+    """The share of a policy's nodes that one step may disturb."""
+    known: Examples | None = None
+    """The nodes that those of both sides stand for, if they are examples."""
+
+
+def of_cluster(before: pods.Side | None, after: pods.Side | None, basis: Basis) -> ClusterDifference | None:
+    """Return the difference of a cluster without its risks; None where there is none."""
+    made = [side.manifests if side else None for side in (before, after)]
+    differing = pairs(_rendered(made[0], made[1], basis.render), _rendered(made[1], made[0], basis.render))
+    # Without rules from the start, somebody else labels the nodes.
+    if before is not None and after is not None and (lost := before.rules - after.rules):
+        after = after.without_labels(lost)
+    side = after or before
+    cluster = side.planned.cluster.name if side else ""
+    on_nodes = effects.effects(before, after, pods.replaced(differing), basis.changed)
+    on_pods = pods.changes(cluster, before, after, differing)
+    if before is not None and after is not None and not (on_nodes or on_pods or differing):
+        return None
+    found = ClusterDifference(
+        cluster=cluster,
+        is_new=before is None,
+        is_gone=after is None,
+        nodes=len(side.planned.inventory.nodes) if side else 0,
+        effects=on_nodes,
+        pods=on_pods,
+        objects=differing,
+        privileges=tuple(_privileges(differing)),
+    )
+    return found if basis.known is None else found.expanded(basis.known)
+
+
+def _privileges(differing: Iterable[Pair]) -> Iterator[PrivilegeChange]:
+    for pair in differing:
+        was, now = privileges.of_object(pair.before), privileges.of_object(pair.after)
+        if was != now:
+            yield PrivilegeChange(pair=pair, gained=tuple(sorted(now - was)), lost=tuple(sorted(was - now)))
+
+
+def _rendered(
+    side: ir.ClusterManifests | None, other: ir.ClusterManifests | None, render: layout.Render
+) -> dict[Ref, Item]:
+    """Return the objects of one side that may differ from those of the other; equal values are not rendered."""
+    if side is None:
+        return {}
+    # The engine's annotations are no part of a manifest.
+    known = {*other.manifests, *other.bootstrap} if other is not None and other.engine == side.engine else set()
+    own = msgspec.structs.replace(
+        side,
+        manifests=tuple(item for item in side.manifests if item not in known),
+        bootstrap=tuple(item for item in side.bootstrap if item not in known),
+    )
+    found = layout.objects(own, lambda manifest: _rendered_once(manifest, render))
+    return {ref(item.data): Item(item.component, item.path, item.data) for item in found}
+
+
+def _rendered_once(manifest: ir.Manifest, render: layout.Render) -> Mapping[str, Any]:
+    """Return an object; pods that differ in their config alone, as those of several clusters do, are rendered once."""
+    value = manifest.value
+    if not isinstance(value, node_programs.Pod):
+        return render(manifest)
+    data = render(msgspec.structs.replace(manifest, value=msgspec.structs.replace(value, config="")))
+    spec, template = data["spec"], data["spec"]["template"]
+    metadata = template["metadata"]
+    annotations = {**metadata["annotations"], names.CONFIG: value.config}
+    pods_of = {**template, "metadata": {**metadata, "annotations": annotations}}
+    return {**data, "spec": {**spec, "template": pods_of}}

@@ -1,0 +1,116 @@
+"""The nodes and pools that a compile takes a driver or a device plugin from.
+
+Both outputs are judged on the nodes of the new inventory: a label that a node has lost since then has moved its pods
+already, and no compile takes anything away by it. Pools of one kernel follow the kernels of the inventory, so their
+DaemonSets go with the last node of it.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple, get_args
+
+from compiler.changes import deployed, placement
+from compiler.output import index_file
+from compiler.output.index_file import Owner
+from compiler.planning import plan, pools
+
+NOUNS = {"driver": "driver", "device-plugin": "device plugin"}
+"""The names of the components in messages."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loss:
+    """The nodes and pools that a policy's driver or device plugin loses in a cluster."""
+
+    component: index_file.Component
+    recipe: str
+    policy: str
+    last: bool
+    """True when the last DaemonSet of the component goes."""
+    unlabelled: bool
+    """True when the NodeFeatureRule goes that labels nodes with devices."""
+    pools: tuple[str, ...]
+    """The pools of one kernel whose DaemonSets go: they follow from the inventory."""
+    unknown: bool
+    """True when the inventory had nodes and has none, so the nodes that it serves are not known."""
+    served: int
+    """The number of known nodes that it serves in the earlier output."""
+    nodes: tuple[str, ...]
+    """The nodes that no DaemonSet of the component serves any more."""
+    removed: tuple[str, ...]
+    """The nodes whose driver a DaemonSet of state Absent removes from now on."""
+    moved: Mapping[str, tuple[str, ...]]
+    """The nodes that another policy's DaemonSet serves from now on, by policy."""
+
+    def is_removal(self, percent: float) -> bool:
+        """Return whether a person has to accept it; a component may leave `percent` of its nodes, or one node."""
+        if self.last or self.unlabelled:
+            return bool(self.nodes) or not self.served
+        if self.pools and self.unknown:
+            return True
+        return len(self.nodes) > 1 and len(self.nodes) * 100 > percent * self.served
+
+
+class _Serving(NamedTuple):
+    """The policy whose DaemonSet serves a node from now on."""
+
+    policy: str
+    removes: bool
+    """True where its installer removes the driver."""
+
+
+def losses(before: deployed.Deployed, after: deployed.Deployed, planned: plan.Plan) -> Iterator[Loss]:
+    """Yield the losses of each policy that has DaemonSets in the earlier output."""
+    for component in get_args(index_file.Component):
+        kept = set(after.owners(component, absent=True))
+        for owner in before.owners(component):
+            unlabelled = before.rule(owner.recipe) is not None and after.rule(owner.recipe) is None
+            is_same = _selections(before, component, owner) == _selections(after, component, owner)
+            if owner in kept and is_same and not unlabelled:
+                continue
+            serving = {} if unlabelled else _serving(planned, component, owner.recipe)
+            groups = placement.alike_in(planned, before.of_owner(component, owner))
+            later = {name: serving.get(name) for name in sorted(before.serving(component, owner, groups))}
+            moved: dict[str, list[str]] = {}
+            for name, now in later.items():
+                if now is not None and now.policy != owner.policy:
+                    moved.setdefault(now.policy, []).append(name)
+            yield Loss(
+                component=component,
+                recipe=owner.recipe,
+                policy=owner.policy,
+                last=owner not in kept,
+                unlabelled=unlabelled,
+                pools=tuple(sorted(_pools(before, component, owner) - _pools(after, component, owner))),
+                unknown=before.index.has_nodes and not planned.inventory.nodes,
+                served=len(later),
+                nodes=tuple(
+                    n for n, now in later.items() if now is None or (now.removes and now.policy != owner.policy)
+                ),
+                removed=tuple(n for n, now in later.items() if now and now.removes and now.policy == owner.policy),
+                moved={name: tuple(nodes) for name, nodes in sorted(moved.items())},
+            )
+
+
+def _serving(planned: plan.Plan, component: index_file.Component, recipe: str) -> dict[str, _Serving]:
+    """Return what serves each node of a recipe, by the plan."""
+    found = {}
+    for decision in planned.decisions:
+        if decision.recipe.name == recipe and decision.policy is not None and decision.runs(component):
+            pool = decision.pool if component == "driver" else None
+            serving = _Serving(decision.policy.name, pool is not None and pool.driver.state == "Absent")
+            found.update(dict.fromkeys(decision.names, serving))
+    return found
+
+
+def _selections(output: deployed.Deployed, component: index_file.Component, owner: Owner) -> tuple[object, ...]:
+    """Return everything that decides over the nodes of a policy's component."""
+    recorded = [item for item in output.index.workloads if (item.component, item.owner) == (component, owner)]
+    present = sorted(output.of_owner(component, owner), key=lambda item: item.workload.file)
+    rule = output.rule(f"{owner.recipe}-pool-{owner.policy}") if component == "driver" else None
+    return len(recorded), [item.selection for item in present], rule and rule.get("spec")
+
+
+def _pools(output: deployed.Deployed, component: index_file.Component, owner: Owner) -> set[str]:
+    own = (item for item in output.index.workloads if (item.component, item.owner) == (component, owner))
+    return {item.pool for item in own if item.pool is not None and pools.is_of_one_kernel(item.pool)}

@@ -1,1 +1,0 @@
-"""The comparison of the earlier output with the plan, for what a compile takes away."""

@@ -1,1 +1,0 @@
-"""The comparison of two revisions of the documents, for `kae diff` and `kae report`."""

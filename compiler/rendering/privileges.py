@@ -1,0 +1,256 @@
+"""The privileges that an object has or gives: rights at the API server, access to a node, secrets, registries.
+
+Facts are read from the object alone, and each is a text that means the same on both sides of a change. Those of a
+program that privileges.txt lists, and that `recipes.refuse` of a KAECluster refuses, have a line there.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import msgspec
+
+from compiler import names, wording
+from compiler.planning import images as image_text
+
+Object = Mapping[str, Any]
+
+Sort = Literal["rights", "node", "container", "secret", "namespace", "registry", "confinement"]
+"""What a privilege is about; a confinement is the opposite of one, and whoever loses it gains."""
+
+_POD_SECURITY = "pod-security.kubernetes.io/"
+_NAMES = 5
+"""Objects that a right names in a text."""
+
+_APPARMOR = "container.apparmor.security.beta.kubernetes.io/"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, order=True)
+class Privilege:
+    """A privilege as a fact."""
+
+    sort: Sort
+    text: str
+    """The privilege; of a right to do something with a resource, only the resource."""
+    verb: str = ""
+    """What a right allows: get, list, …; empty for other privileges."""
+    name: str = ""
+    """The one object that a right is restricted to; empty for a right without such a bound."""
+    line: str = field(default="", compare=False)
+    """The privilege in privileges.txt, of a right with all verbs of its rule; empty where that does not list it."""
+
+
+class Listed(msgspec.Struct, frozen=True, kw_only=True, order=True):
+    """A line of privileges.txt: a privilege of a program of a recipe."""
+
+    program: str
+    """app.kubernetes.io/name of its pods, such as onload-driver."""
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.program}: {self.text}"
+
+    def is_refused(self, refusal: str) -> bool:
+        """Return whether a line or shell glob matches the privilege, with or without its program."""
+        return names.glob_matches(refusal, self.text) or names.glob_matches(refusal, str(self))
+
+
+def pod_template(data: Object) -> Object | None:
+    """Return the pod template of a workload; None for another object."""
+    spec: Object = data.get("spec") or {}
+    if data["kind"] == "CronJob":
+        spec = spec["jobTemplate"]["spec"]
+    return spec.get("template") if data["kind"] in ("CronJob", "DaemonSet", "Deployment") else None
+
+
+def containers(spec: Object) -> tuple[Object, ...]:
+    """Return the containers of a pod's spec, in the order in which they start."""
+    return (*spec.get("initContainers", ()), *spec["containers"])
+
+
+def images(data: Object | None) -> tuple[str, ...]:
+    """Return the images of a workload; none for another object."""
+    template = pod_template(data) if data is not None else None
+    return tuple(container["image"] for container in containers(template["spec"])) if template is not None else ()
+
+
+def of_object(data: Object | None) -> frozenset[Privilege]:
+    """Return the privileges of an object; none for one that is not there."""
+    if data is None:
+        return frozenset()
+    kind = data["kind"]
+    template = pod_template(data)
+    if template is not None:
+        return frozenset(_of_template(template))
+    if kind in ("Role", "ClusterRole"):
+        return frozenset(_of_role(data))
+    if kind in ("RoleBinding", "ClusterRoleBinding"):
+        return frozenset(_of_binding(data))
+    if kind == "Namespace":
+        return frozenset(_of_namespace(data))
+    if kind == "NetworkPolicy":
+        text = f"only the connections of NetworkPolicy {data['metadata']['name']} are allowed"
+        return frozenset({Privilege(sort="confinement", text=text)})
+    if kind == "ValidatingAdmissionPolicyBinding":
+        return frozenset({Privilege(sort="confinement", text="the API server confines evictions to the own node")})
+    return frozenset(_of_project(data)) if kind == "AppProject" else frozenset()
+
+
+def texts(privileges: Iterable[Privilege]) -> Iterator[str]:
+    """Yield privileges as texts; rights to several objects, and several rights to the same objects, are one."""
+    names: dict[tuple[str, str], list[str]] = {}
+    for item in privileges:
+        names.setdefault((item.text, item.verb), []).extend([item.name] if item.name else [])
+    verbs: dict[tuple[str, tuple[str, ...]], list[str]] = {}
+    for (text, verb), own in names.items():
+        verbs.setdefault((text, tuple(sorted(own))), []).extend([verb] if verb else [])
+    for (text, on), allowed in verbs.items():
+        right = f"may {wording.listed(allowed)} {text}" if allowed else text
+        yield f"{right}: {wording.listed(on, most=_NAMES)}" if on else right
+
+
+def listed(workloads: Iterable[Object], every: Iterable[Object]) -> tuple[Listed, ...]:
+    """Return the lines on workloads, sorted; `every` object of the cluster tells what their accounts may do."""
+    every, found = tuple(every), set[Listed]()
+    for workload in workloads:
+        template = pod_template(workload) or {}
+        program = template["metadata"]["labels"][names.APP_LABEL]
+        own = (item.line for item in _of_template(template) if item.line)
+        account = _of_account(template["spec"].get("serviceAccountName", "default"), every)
+        found.update(Listed(program=program, text=line) for line in (*own, *account))
+    return tuple(sorted(found))
+
+
+def _of_account(account: str, every: Iterable[Object]) -> Iterator[str]:
+    """Yield the rights of a ServiceAccount; of a role that is not among the objects, such as a platform's, its name."""
+    roles = {(item["kind"], item["metadata"]["name"]): item for item in every if item["kind"].endswith("Role")}
+    for binding in every:
+        if not binding["kind"].endswith("RoleBinding"):
+            continue
+        if any((one["kind"], one["name"]) == ("ServiceAccount", account) for one in binding.get("subjects") or ()):
+            verb = "cluster-rbac" if binding["kind"] == "ClusterRoleBinding" else "rbac"
+            role = roles.get((binding["roleRef"]["kind"], binding["roleRef"]["name"]))
+            yield from (
+                [f"{verb}: {right.line}" for right in _of_role(role)]
+                if role
+                else [f"role: {binding['roleRef']['name']}"]
+            )
+
+
+def _of_role(data: Object) -> Iterator[Privilege]:
+    where = f"in namespace {data['metadata']['namespace']}" if data["kind"] == "Role" else "in every namespace"
+    for rule in data.get("rules") or ():
+        verbs = ",".join(sorted(rule["verbs"]))
+        for verb in rule["verbs"]:
+            for url in rule.get("nonResourceURLs", ()):
+                yield Privilege(sort="rights", text=url, verb=verb, line=f"{url} {verbs}")
+            for group in rule.get("apiGroups", ()):
+                for resource in rule.get("resources", ()):
+                    text = f"{resource}{f'.{group}' if group else ''} {where}"
+                    for name in rule.get("resourceNames") or ("",):
+                        line = f"{group}/{resource} {verbs}"
+                        yield Privilege(sort="rights", text=text, verb=verb, name=name, line=line)
+
+
+def _of_binding(data: Object) -> Iterator[Privilege]:
+    role = data["roleRef"]
+    for subject in data.get("subjects") or ():
+        who = f"{subject['kind']} {'/'.join(filter(None, (subject.get('namespace'), subject['name'])))}"
+        yield Privilege(sort="rights", text=f"{who} has {role['kind']} {role['name']}")
+
+
+def _of_namespace(data: Object) -> Iterator[Privilege]:
+    labels = data["metadata"].get("labels") or {}
+    for mode in ("enforce", "audit", "warn"):
+        level = labels.get(_POD_SECURITY + mode)
+        if level is not None:
+            yield Privilege(sort="namespace", text=f"Pod Security: {mode} {level}")
+
+
+def _of_project(data: Object) -> Iterator[Privilege]:
+    spec = data["spec"]
+    for source in spec.get("sourceRepos", ()):
+        yield Privilege(sort="rights", text=f"Argo CD may apply from {source}")
+    for place in spec.get("destinations", ()):
+        where = place.get("server") or place.get("name")
+        yield Privilege(sort="rights", text=f"Argo CD may apply to {where}, namespace {place.get('namespace')}")
+    for key in ("clusterResourceWhitelist", "namespaceResourceWhitelist"):
+        for kind in spec.get(key, ()):
+            yield Privilege(sort="rights", text=f"Argo CD may apply {kind['kind']}.{kind['group']}".rstrip("."))
+
+
+def _of_template(template: Object) -> Iterator[Privilege]:
+    spec = template["spec"]
+    for key, text in (
+        ("hostPID", "sees the node's processes"),
+        ("hostIPC", "shares the node's IPC"),
+        ("hostNetwork", "shares the node's network"),
+    ):
+        if spec.get(key):
+            yield Privilege(sort="node", text=f"{text} ({key})", line=key)
+    yield from _of_volumes(spec)
+    if spec.get("automountServiceAccountToken", True):
+        account = spec.get("serviceAccountName", "default")
+        yield Privilege(sort="secret", text=f"has the token of ServiceAccount {account}", line="token")
+    annotations = template.get("metadata", {}).get("annotations") or {}
+    for container in containers(spec):
+        yield from _of_container(container, spec.get("securityContext") or {}, annotations)
+        yield Privilege(sort="registry", text=f"images from {image_text.registry(container['image'])}")
+
+
+def _of_volumes(spec: Object) -> Iterator[Privilege]:
+    for volume in spec.get("volumes", ()):
+        if "hostPath" in volume:
+            path = volume["hostPath"]["path"]
+            does, mode = ("reads and writes", " rw") if _is_written(spec, volume) else ("reads", "")
+            yield Privilege(sort="node", text=f"{does} {path} of the node", line=f"hostPath: {path}{mode}")
+        yield from _of_secrets(volume)
+
+
+def _is_written(spec: Object, volume: Object) -> bool:
+    """Return whether a container of a pod's spec may write to a volume."""
+    mounts = (mount for container in containers(spec) for mount in container.get("volumeMounts", ()))
+    return any(mount["name"] == volume["name"] and not mount.get("readOnly") for mount in mounts)
+
+
+def _of_secrets(volume: Object) -> Iterator[Privilege]:
+    sources: Sequence[Object] = (volume, *volume.get("projected", {}).get("sources", ()))
+    for source in sources:
+        name = source.get("secret", {}).get("secretName") or source.get("secret", {}).get("name")
+        if name:
+            yield Privilege(sort="secret", text=f"reads Secret {name}")
+        if "serviceAccountToken" in source:
+            audience = source["serviceAccountToken"].get("audience", "the API server")
+            yield Privilege(sort="secret", text=f"has a token for {audience}", line="token")
+
+
+def _of_container(container: Object, of_pod: Object, annotations: Mapping[str, str]) -> Iterator[Privilege]:
+    own = container.get("securityContext") or {}
+    name = container["name"]
+    settings = {**of_pod, **own}
+    is_privileged = bool(own.get("privileged"))
+    profile = annotations.get(_APPARMOR + name) or settings.get("appArmorProfile", {}).get("type")
+    facts = (
+        ("is privileged", is_privileged, f"privileged: {name}"),
+        ("runs as root", settings.get("runAsUser") == 0, ""),
+        # The kubelet allows it unless the container says otherwise.
+        ("may gain more privileges than its parent", is_privileged or own.get("allowPrivilegeEscalation", True), ""),
+        ("has no seccomp profile", settings.get("seccompProfile", {}).get("type", "Unconfined") == "Unconfined", ""),
+        ("has no AppArmor profile (unconfined)", str(profile).lower() == "unconfined", ""),
+        *(
+            (f"has capability {added}", True, f"capability: {added}")
+            for added in own.get("capabilities", {}).get("add", ())
+        ),
+        *(
+            (f"takes port {port['hostPort']} of the node", True, f"hostPort: {port['hostPort']}")
+            for port in container.get("ports", ())
+            if "hostPort" in port
+        ),
+    )
+    for text, holds, line in facts:
+        if holds:
+            yield Privilege(sort="container", text=f"container {name} {text}", line=line)
+    for variable in container.get("env", ()):
+        reference = variable.get("valueFrom", {}).get("secretKeyRef")
+        if reference:
+            yield Privilege(sort="secret", text=f"reads Secret {reference['name']}")
