@@ -1,15 +1,16 @@
 """Findings on documents and nodes: values that are collected, sorted and shown at the end.
 
-A mistake in a document is never an exception. The check that finds one is marked with `rule`, and its docstring is the
-rule; `shared_rule` has one that several functions share. `make codes` collects both in `codes`, so that `CODES` has
-every code without importing the checks: mistakes that people wrote are errors, facts about the world are warnings.
+A mistake in a document is never an exception. The check that finds one is marked with `rule`, which gives its findings
+their code, and its docstring is the rule; `shared_rule` has one that several functions share. `make codes` collects
+both in `codes`, so that `CODES` has every code without importing the checks: mistakes that people wrote are errors,
+facts about the world are warnings.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar, cast
 
 from compiler import codes
 
@@ -44,7 +45,8 @@ class Span:
 class Diagnostic:
     """One finding: a message, its position, facts as notes, and a fix as hint."""
 
-    code: str
+    code: str = ""
+    """The rule that it breaks; a check may leave it to its decorator."""
     span: Span
     message: str
     notes: tuple[str, ...] = ()
@@ -85,8 +87,25 @@ class Code:
 
 
 def rule(code: str, weight: Weight) -> Callable[[Check], Check]:
-    """Mark the check that makes the findings of a code: the first paragraph of its docstring is the rule."""
-    return lambda check: check
+    """Mark the check that makes the findings of a code: the first paragraph of its docstring is the rule.
+
+    The check need not name the code in its findings; one that it names is kept.
+    """
+
+    def marked(check: Check) -> Check:
+        def coded(*given: Any, **named: Any) -> Any:
+            return _coded(check(*given, **named), code)
+
+        return cast("Check", coded)
+
+    return marked
+
+
+def _coded(found: Any, code: str) -> Any:
+    """Return a finding, or the iterator of findings, with a code where none is named."""
+    if isinstance(found, Iterator):
+        return (_coded(one, code) for one in found)
+    return replace(found, code=code) if isinstance(found, Diagnostic) and not found.code else found
 
 
 def shared_rule(code: str, weight: Weight, rule: str) -> None:

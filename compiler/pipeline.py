@@ -9,14 +9,12 @@ from dataclasses import dataclass, replace
 from compiler import diagnostics, names, schema
 from compiler.changes import acceptance, losses
 from compiler.checks import assignment as assignment_checks
+from compiler.checks import cluster as cluster_checks
 from compiler.checks import fleet as fleet_checks
 from compiler.checks import inventory as inventory_checks
 from compiler.checks import nodes as node_checks
 from compiler.checks import policy as policy_checks
 from compiler.checks.change import OutputChange
-from compiler.checks.clusters import cluster as cluster_checks
-from compiler.checks.clusters import refusals
-from compiler.checks.clusters import targets as target_checks
 from compiler.checks.output import changes, removals
 from compiler.fleet import assignment, definitions
 from compiler.formats import documents
@@ -133,8 +131,7 @@ def fleet_of(
             for cluster in read.clusters
             for finding in cluster_checks.ignored_labels(read.policies, fleet.builtin, cluster)
         ),
-        *fleet_checks.findings(fleet, read.clusters, inventories),
-        *target_checks.findings(fleet.clusters, settings.applied),
+        *fleet_checks.findings(fleet, read.clusters, inventories, settings.applied),
     )
     if not settings.has_errors(findings):
         findings = (*findings, *fleet_checks.clusters(fleet, inventories))
@@ -167,12 +164,8 @@ def _judge(
     document: documents.Document, judge: schema.Judge, settings: Settings, files: Collection[str]
 ) -> tuple[str | None, Sequence[diagnostics.Diagnostic]]:
     """Return the kind of a document outside of the folder of recipes, if it has a known one, and its mistakes."""
-    in_policies = settings.is_policy_file(document.file)
-    kind, findings = judge.judge(document, lists=not in_policies)
-    if not in_policies:
-        findings = [*findings, *inventory_checks.misplaced(document, kind, settings.policies)]
-    if kind == "Recipe" and in_policies:
-        findings = [*findings, *inventory_checks.outside_of_recipes(document, settings.recipes)]
+    kind, findings = judge.judge(document, lists=not settings.is_policy_file(document.file))
+    findings = [*findings, *inventory_checks.misplaced(document, kind, settings)]
     if not findings and kind not in names.SHARED_KINDS:
         findings = [*inventory_checks.misnamed(document, files), *inventory_checks.findings(document)]
     return kind, findings
@@ -199,20 +192,20 @@ def _judge_recipe(
     document: documents.Document, first: documents.Document, judge: schema.Judge, settings: Settings
 ) -> list[diagnostics.Diagnostic]:
     """Return the mistakes of a document in the folder of recipes, whose file has `first` as its first one."""
-    from compiler.checks.recipes import recipe as recipe_checks  # noqa: PLC0415 - only projects with recipes need it
+    from compiler.checks import recipe as recipe_checks  # noqa: PLC0415 - only projects with recipes need it
 
     kind, findings = judge.judge(document, lists=False)
-    findings = [*findings, *recipe_checks.misplaced(document, kind, settings.recipes, settings.policies)]
+    findings = [*findings, *inventory_checks.misplaced(document, kind, settings)]
     if not findings:
         findings = list(recipe_checks.findings(document, judge.schema_of("Recipe"), judge.complete))
-    return findings if first is document else [*findings, recipe_checks.second(first, document)]
+    return findings if first is document else [*findings, inventory_checks.second_recipe(first, document)]
 
 
 def _on_recipe(
     document: documents.Document, recipes: _Recipes, complete: reader.Complete, *, is_sound: bool
 ) -> Iterator[diagnostics.Diagnostic]:
     """Yield the findings on what a DevicePolicy says of its recipe; none where that is refused, which is said there."""
-    from compiler.checks.recipes import values  # noqa: PLC0415 - only projects with recipes need it
+    from compiler.checks import recipe as recipe_checks  # noqa: PLC0415 - only projects with recipes need it
 
     spec = document.data.get("spec")
     name = spec.get("recipe") if isinstance(spec, dict) else None
@@ -221,9 +214,9 @@ def _on_recipe(
     refused = recipes.refused.get(name)
     if name in recipes.accepted:
         if is_sound:
-            yield from values.findings(document, recipes.accepted[name], complete)
+            yield from recipe_checks.of_policy(document, recipes.accepted[name], complete)
     elif refused in (None, "empty-file"):  # An empty file is a warning, which alone would let the policy go unsaid.
-        finding = values.unknown_recipe(document, recipes.accepted, names.SHIPPED_RECIPES)
+        finding = recipe_checks.unknown(document, recipes.accepted, names.SHIPPED_RECIPES)
         hint = "Its file holds no document: write the recipe into it."
         yield replace(finding, hint=hint) if refused else finding
 
@@ -279,7 +272,7 @@ def check_objects(planned: plan.Plan, rendered: Iterable[layout.Object]) -> diag
     """Return the findings on the objects of a planned cluster."""
     if not planned.cluster.spec.recipes.refuse:
         return ()
-    return tuple(refusals.refused(planned.cluster, layout.privileges(rendered)))
+    return tuple(cluster_checks.refused(planned.cluster, layout.privileges(rendered)))
 
 
 def check_changes(change: OutputChange) -> tuple[tuple[acceptance.Acceptable, ...], diagnostics.Findings]:

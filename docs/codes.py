@@ -52,6 +52,8 @@ def text(folder: Path = TABLE.parent, earlier: Iterable[str] = tuple(codes.TABLE
                 raise SystemExit(f"{module} reports '{code}', which has no rule.")
             if rules[code].is_of_check and rules[code].module != module:
                 raise SystemExit(f"{module} reports '{code}', the rule of a check in {rules[code].module}: share it.")
+        for function in _uncoded(tree):
+            raise SystemExit(f"{module} has findings without a code: not checks alone call {function}.")
     ordered = _ordered(rules.values(), earlier)
     rows = (f"    {_quoted(rule.code)}: ({_quoted(rule.weight)}, {_quoted(rule.text)}),\n" for rule in ordered)
     return f"{_HEAD}{''.join(rows)}}}\n"
@@ -79,6 +81,22 @@ def _reported(tree: ast.Module) -> Iterator[str]:
         match node:
             case ast.Call(func=ast.Attribute(attr="acceptable"), args=[ast.Constant(value=code), *_]):
                 yield str(code)
+
+
+def _uncoded(tree: ast.Module) -> Iterator[str]:
+    """Yield the functions that make findings without a code, and are neither checks nor called by checks alone."""
+    functions = {node.name: node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
+    callers: dict[str, set[str]] = {name: set() for name in functions}
+    for name, function in functions.items():
+        for called in (node.id for node in ast.walk(function) if isinstance(node, ast.Name) and node.id in functions):
+            callers[called].add(name)
+    coded = {name for name, node in functions.items() if any(_calls(node.decorator_list, "rule"))}
+    while more := {name for name, own in callers.items() if own and own <= coded | {name}} - coded:
+        coded |= more
+    for name in functions.keys() - coded:
+        calls = _calls(ast.walk(functions[name]), "Diagnostic")
+        if any("code" not in {keyword.arg for keyword in call.keywords} for call in calls):
+            yield name
 
 
 def _calls(nodes: Iterable[ast.AST], name: str) -> Iterator[ast.Call]:

@@ -4,7 +4,7 @@ import itertools
 from collections.abc import Iterable, Iterator, Sequence
 
 from compiler import repeats, wording
-from compiler.checks import injections
+from compiler.checks import resources
 from compiler.diagnostics import Diagnostic, Span, rule
 from compiler.fleet import assignment, claims, definitions, overlap
 from compiler.inventory import snapshot
@@ -20,7 +20,7 @@ def findings(
     yield from duplicate_policies(policies)
     yield from second_defaults(policies)
     yield from overlaps(assigned.policies, inventory)
-    yield from injections.conflicts(assigned.policies)
+    yield from resources.conflicts(assigned.policies)
     yield from defaults(policies, assigned)
 
 
@@ -29,7 +29,6 @@ def duplicate_policies(policies: Iterable[definitions.Policy]) -> Iterator[Diagn
     """A policy's name is unique in a cluster."""
     for earlier, policy in repeats.of(policies, key=lambda policy: policy.name):
         yield Diagnostic(
-            code="duplicate-policy",
             span=policy.source.span("metadata", "name"),
             message=f"Policy '{policy.name}' is declared twice.",
             notes=(f"The first declaration is at {earlier.source.span('metadata', 'name')}.",),
@@ -47,7 +46,6 @@ def second_defaults(policies: Iterable[definitions.Policy]) -> Iterator[Diagnost
         earlier = first.setdefault(policy.recipe.name, policy)
         if earlier is not policy:
             yield Diagnostic(
-                code="two-defaults",
                 span=policy.source.span("spec", "default"),
                 message=f"Policies '{earlier.name}' and '{policy.name}' are both the default"
                 f"{policy.recipe.words.suffix}.",
@@ -61,34 +59,25 @@ def overlaps(policies: Sequence[assignment.Assigned], inventory: snapshot.Invent
     """No node can match two policies that it cannot both have."""
     found = (one for one in claims.overlaps(policies) if one.one.name != one.other.name)
     shown = list(itertools.islice(found, _MOST_OVERLAPS + 1))
+    more = (f"Only the first {_MOST_OVERLAPS} overlaps are shown.",) if len(shown) > _MOST_OVERLAPS else ()
     for meeting in shown[:_MOST_OVERLAPS]:
-        more = f"Only the first {_MOST_OVERLAPS} overlaps are shown."
-        yield _overlap(meeting, _on_both(meeting, policies, inventory), more if len(shown) > _MOST_OVERLAPS else "")
-
-
-def _on_both(meeting: claims.Meeting, policies: Iterable[assignment.Assigned], inventory: snapshot.Inventory) -> str:
-    """Return a sentence on the nodes that both policies match today; none for no node."""
-    pair = [one for one in policies if one.policy is meeting.one or one.policy is meeting.other]
-    both = [node.name for node in inventory.nodes if all(one.takes(node.label) for one in pair)]
-    return f"Today both match {wording.nodes(both)} of cluster '{inventory.cluster}'." if both else ""
-
-
-def _overlap(meeting: claims.Meeting, *more: str) -> Diagnostic:
-    one, other = meeting.one, meeting.other
-    hint = "Give the two selectors different values of one key"
-    return Diagnostic(
-        code="policy-overlap",
-        span=_selector_span(other),
-        message=f"Policies '{one.name}' and '{other.name}' can both match one node.",
-        notes=(
-            f"Both match a node with {wording.labels(meeting.labels)}.",
-            # Every policy that names no recipe runs the built-in one.
-            *(() if one.recipe.builtin and other.recipe.builtin else (meeting.why,)),
-            f"The other selector is at {_selector_span(one)}.",
-            *filter(None, more),
-        ),
-        hint=f"{hint}, or make one policy the default." if one.recipe.name == other.recipe.name else f"{hint}.",
-    )
+        one, other = meeting.one, meeting.other
+        pair = [assigned for assigned in policies if assigned.policy is one or assigned.policy is other]
+        both = [node.name for node in inventory.nodes if all(assigned.takes(node.label) for assigned in pair)]
+        hint = "Give the two selectors different values of one key"
+        yield Diagnostic(
+            span=_selector_span(other),
+            message=f"Policies '{one.name}' and '{other.name}' can both match one node.",
+            notes=(
+                f"Both match a node with {wording.labels(meeting.labels)}.",
+                # Every policy that names no recipe runs the built-in one.
+                *(() if one.recipe.builtin and other.recipe.builtin else (meeting.why,)),
+                f"The other selector is at {_selector_span(one)}.",
+                *((f"Today both match {wording.nodes(both)} of cluster '{inventory.cluster}'.",) if both else ()),
+                *more,
+            ),
+            hint=f"{hint}, or make one policy the default." if one.recipe.name == other.recipe.name else f"{hint}.",
+        )
 
 
 def defaults(policies: Iterable[definitions.Policy], assigned: assignment.Assignment) -> Iterator[Diagnostic]:
@@ -113,7 +102,6 @@ def defaults(policies: Iterable[definitions.Policy], assigned: assignment.Assign
 def _too_complex(policy: definitions.Policy, rest: overlap.TooComplex) -> Diagnostic:
     """The nodes of the default policy can be selected with 64 terms."""
     return Diagnostic(
-        code="default-too-complex",
         span=policy.source.span("spec", "default"),
         message=f"The nodes of the default policy '{policy.name}' need more than {overlap.MOST_TERMS} selector terms.",
         notes=(

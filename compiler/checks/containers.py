@@ -5,12 +5,11 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from fractions import Fraction
 from typing import NamedTuple
 
-from compiler import repeats, wording
-from compiler.diagnostics import Diagnostic, rule, shared_rule
+from compiler import wording
+from compiler.checks import lists
+from compiler.diagnostics import Diagnostic, rule
 from compiler.fleet import pods
 from compiler.formats import documents, urls
-
-shared_rule("duplicate-name", "error", "The names in a list are unique.")
 
 _LARGEST = Fraction(2**63 - 1, 1000)
 """The API server counts thousandths in 64-bit integers (`MilliValue` in apimachinery's pkg/api/resource)."""
@@ -37,13 +36,8 @@ def pull_secrets(
     source: documents.Document, path: documents.Path, secrets: Iterable[pods.Reference]
 ) -> Iterator[Diagnostic]:
     """A component names a pull secret once, as server-side apply merges them by name."""
-    for _, (index, secret) in repeats.of(enumerate(secrets), key=lambda pair: pair[1].name):
-        yield Diagnostic(
-            code="duplicate-name",
-            span=source.span(*path, "pullSecrets", index, "name"),
-            message=f"The Secret '{secret.name}' is named twice.",
-            hint="Keep one of the two.",
-        )
+    named = (((*path, "pullSecrets", index, "name"), secret.name) for index, secret in enumerate(secrets))
+    yield from lists.twice(source, named, "The Secret '{}' is named twice.")
 
 
 def variables(
@@ -71,12 +65,9 @@ def variables(
 def _proxy(source: documents.Document, path: documents.Path, variable: pods.EnvVar) -> Iterator[Diagnostic]:
     """A variable that names a proxy, such as HTTPS_PROXY, holds its URL."""
     if variable.names_proxy and urls.port(variable.value, default=1) is None:
-        yield Diagnostic(
-            code="proxy-url",
-            span=source.span(*path),
-            message=f"The variable '{variable.name}' names no proxy with a port from 1 to 65535.",
-            hint="Write the proxy's URL, such as http://proxy.example.com:3128.",
-        )
+        message = f"The variable '{variable.name}' names no proxy with a port from 1 to 65535."
+        hint = "Write the proxy's URL, such as http://proxy.example.com:3128."
+        yield Diagnostic(span=source.span(*path), message=message, hint=hint)
 
 
 @rule("env-credentials", "warning")
@@ -85,12 +76,8 @@ def credentials(
 ) -> Iterator[Diagnostic]:
     """No variable in a document holds a URL with a user's password or token."""
     if wording.without_credentials(value) != value:
-        yield Diagnostic(
-            code="env-credentials",
-            span=source.span(*path),
-            message=f"The variable '{name}' holds credentials, and everyone who reads git sees them.",
-            hint=hint,
-        )
+        message = f"The variable '{name}' holds credentials, and everyone who reads git sees them."
+        yield Diagnostic(span=source.span(*path), message=message, hint=hint)
 
 
 @rule("resource-amount", "error")
@@ -108,7 +95,6 @@ def amounts(source: documents.Document, component: documents.Path, resources: po
             fault = fault or (_beside(name, amount, limits) if side == "requests" else None)
             if fault:
                 yield Diagnostic(
-                    code="resource-amount",
                     span=source.span(*path, side, name),
                     message=f"'{amount}' of '{name}' {fault.predicate}.",
                     notes=(fault.note,) if fault.note else (),

@@ -37,7 +37,6 @@ def driver_version(policy: definitions.Policy, variants: Iterable[overrides.Vari
         for index, name in enumerate(packages.names if packages else ()):
             if "${DRIVER_VERSION}" in name:
                 yield Diagnostic(
-                    code="driver-version",
                     span=policy.source.span(*variant.source, "packages", "names", index),
                     message=f"'{name}' needs a release of the driver, but {field} is '{version}'.",
                     hint=f"Set {field} to the release of the packages, or write it into the package name.",
@@ -52,7 +51,6 @@ def driver_environment(policy: definitions.Policy, driver: definitions.Driver) -
         if variable.name == policy.written.install_policy and variable.value not in _INSTALL_POLICIES:
             near = wording.nearest(variable.value, _INSTALL_POLICIES)
             yield Diagnostic(
-                code="install-policy",
                 span=policy.source.span("spec", "driver", "env", index, "value"),
                 message=f"{wording.quoted(variable.value)} is not a value of {variable.name}.",
                 hint=f"Did you mean '{near}'?"
@@ -69,7 +67,6 @@ def repository_credentials(policy: definitions.Policy, variants: Iterable[overri
             source = getattr(variant.driver.source, name)
             if source is not None and source.credentials_secret is not None and not source.repositories:
                 yield Diagnostic(
-                    code="credentials-without-repositories",
                     span=policy.source.span(*variant.source, name, "credentialsSecret"),
                     message=f"The Secret '{source.credentials_secret}' is for repositories, and none is named.",
                     hint="Name them in repositories; the nodes' own have their credentials in /etc/yum.repos.d.",
@@ -101,7 +98,6 @@ def module_parameters(
                 even = "an even" if step > 1 else "a"
                 in_tree_only = "; the in-tree modules know no other" if most < schema["maximum"] else ""
                 yield Diagnostic(
-                    code="module-parameter",
                     span=policy.source.span(*path, name),
                     message=f"'{name}' of module '{module}' is {value}, which is out of its range.",
                     hint=f"Write {even} number from {least} to {most}{in_tree_only}.",
@@ -111,7 +107,7 @@ def module_parameters(
 def _unknown(policy: definitions.Policy, path: documents.Path, message: str, known: Iterable[str]) -> Diagnostic:
     span = policy.source.key_span(*path)
     hint = f"The known ones are {wording.listed(sorted(known))}."
-    return Diagnostic(code="module-parameter", span=span, message=message, hint=hint)
+    return Diagnostic(span=span, message=message, hint=hint)
 
 
 @rule("sriov-without-driver", "error")
@@ -119,12 +115,9 @@ def virtual_functions(policy: definitions.Policy, driver: definitions.Driver) ->
     """Only a policy that installs a driver sets up virtual functions."""
     for name, count in driver.sriov.items():
         if not driver.enabled:
-            yield Diagnostic(
-                code="sriov-without-driver",
-                span=policy.source.span("spec", "driver", "sriov", name),
-                message=f"Policy '{policy.name}' asks for virtual functions, but installs no driver to set them up.",
-                hint="Remove driver.sriov, or set driver.enabled: true.",
-            )
+            message = f"Policy '{policy.name}' asks for virtual functions, but installs no driver to set them up."
+            hint = "Remove driver.sriov, or set driver.enabled: true."
+            yield Diagnostic(span=policy.source.span("spec", "driver", "sriov", name), message=message, hint=hint)
         else:
             kind = next(kind for kind in policy.recipe.kinds if kind.name == name)
             yield from _queues(policy, driver, kind, count)
@@ -142,7 +135,6 @@ def _queues(
     left = queues.number - kept
     if count and left < count:
         yield Diagnostic(
-            code="sriov-over-hardware",
             span=policy.source.span("spec", "driver", "sriov", kind.name),
             message=f"{wording.counted(count, 'virtual function')} of {kind.name} "
             f"{'needs' if count == 1 else 'need'} a queue each, but only {left} {'is' if left == 1 else 'are'} left.",
@@ -156,7 +148,6 @@ def cleanup(policy: definitions.Policy, driver: definitions.Driver) -> Iterator[
     """A policy with enabledCleanup has no pools."""
     if driver.enabled_cleanup and (policy.mappings or policy.groups):
         yield Diagnostic(
-            code="cleanup-with-pools",
             span=policy.source.span("spec", "driver", "enabledCleanup"),
             message=f"Policy '{policy.name}' has pools, so enabledCleanup removes its driver when a pool ends.",
             notes=(

@@ -23,7 +23,6 @@ def other_version(image: str, content: image_matrix.Content, use: image_matrix.U
     if wanted is None or wanted == content.version or wanted.startswith(f"{content.version}-"):
         return  # A digest says nothing of versions, and a policy may add a suffix, as in 2.0.2-b.
     yield Diagnostic(
-        code="image-driver-version",
         span=use.policy.source.setting_span("spec", "driver", "version"),
         message=f"'{image}' holds driver {content.version}, and pool '{use.pool.name}' of policy '{use.policy.name}' "
         f"takes it as {wanted}.",
@@ -36,7 +35,6 @@ def _lacks_source(image: str, content: image_matrix.Content, use: image_matrix.U
     """An image holds what the source of its policy takes from it."""
     held = " and ".join(sorted(content.sources)) or "none"
     return Diagnostic(
-        code="image-driver-source",
         span=use.policy.source.setting_span("spec", "driver", "source"),
         message=f"'{image}' holds nothing for source.{use.source}, which pool '{use.pool.name}' of policy "
         f"'{use.policy.name}' has.",
@@ -54,7 +52,6 @@ def lacking_kernels(
         if kernel not in content.kernels:
             who = wording.counted(nodes, "node") if nodes else "a mapping"
             yield Diagnostic(
-                code="image-driver-kernel",
                 span=use.policy.source.setting_span("spec", "driver", "version"),
                 message=f"'{image}' has no modules for the kernel {kernel} of {who} of policy '{use.policy.name}' in "
                 f"cluster '{cluster}'.",

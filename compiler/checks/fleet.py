@@ -1,14 +1,18 @@
 """Rules for the documents of several clusters together."""
 
+import re
+import urllib.parse
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from compiler import API_VERSION, names, repeats, wording
+from compiler.checks import cluster as cluster_checks
 from compiler.diagnostics import Diagnostic, Span, rule, shared_rule
 from compiler.fleet import assignment, definitions, selectors
 from compiler.formats import documents
 from compiler.inventory import snapshot
 
 shared_rule("cluster-unknown", "guard", "A policy's clusters name clusters of the project.")
+shared_rule("shared-target", "guard", "Each KAECluster is for a Kubernetes cluster and a folder of its own.")
 shared_rule("glob-unmatched", "warning", "Every glob in a policy's clusters matches a cluster.")
 
 _MOST = 20
@@ -17,17 +21,38 @@ _MOST = 20
 _DISPUTABLE = "policy-matches-nothing"
 """The finding on a cluster that another cluster may disprove."""
 
+_GITOPS = ("spec", "gitops")
+_PROJECT = (*_GITOPS, "argocd", "project")
+_Path = tuple[str, ...]
+"""The fields that lead to a setting of a KAECluster."""
+_Folder = tuple[str, ...]
+"""The parts of a path below the top of a repository."""
+
+_OWN_NAME = "in-cluster"
+_OWN_HOST = re.compile(r"kubernetes(\.default(\.svc(\..*)?)?)?")
+"""The cluster that an Argo CD runs in, which is another one for each Argo CD, by its name and by its API server."""
+
+_REPOSITORY = re.compile(r"(?:[a-z]+://)?(?:[^@/]*@)?([^:/]*)(?::[0-9]+(?=/))?[:/](.*)")
+"""The URL of a repository, as a scheme's or as that of scp, with its host and its path."""
+
+_PORTS = {"https": 443, "http": 80}
+
 
 def findings(
-    fleet: definitions.Fleet, declared: Iterable[definitions.Cluster], inventories: Iterable[tuple[str, str]]
+    fleet: definitions.Fleet,
+    declared: Iterable[definitions.Cluster],
+    inventories: Iterable[tuple[str, str]],
+    output: str = names.OUTPUT,
 ) -> Iterator[Diagnostic]:
-    """Yield contradictions between documents.
+    """Yield contradictions between documents; `output` is the project's folder of outputs.
 
     `declared` are the clusters of all KAEClusters, `inventories` the cluster and file of every inventory.
     """
     yield from duplicate_clusters(declared)
     yield from duplicate_inventories(sorted(inventories))
     yield from shared_projects(fleet.clusters)
+    yield from shared_clusters(fleet.clusters)
+    yield from shared_folders(fleet.clusters, output)
 
 
 def clusters(fleet: definitions.Fleet, inventories: Iterable[tuple[str, str]]) -> Iterator[Diagnostic]:
@@ -72,7 +97,6 @@ def duplicate_clusters(clusters: Iterable[definitions.Cluster]) -> Iterator[Diag
     """One KAECluster declares a cluster."""
     for earlier, cluster in repeats.of(clusters, key=lambda cluster: cluster.name):
         yield Diagnostic(
-            code="duplicate-cluster",
             span=cluster.span("metadata", "name"),
             message=f"Cluster '{cluster.name}' is declared twice.",
             notes=(f"The first declaration is at {earlier.span('metadata', 'name')}.",),
@@ -82,13 +106,12 @@ def duplicate_clusters(clusters: Iterable[definitions.Cluster]) -> Iterator[Diag
 
 def shared_projects(clusters: Iterable[definitions.Cluster]) -> Iterator[Diagnostic]:
     """Each cluster of an Argo CD has an AppProject of its own, as a project allows one destination."""
-    path = ("spec", "gitops", "argocd", "project")
     own = (cluster for cluster in clusters if cluster.spec.gitops.engine == "argocd" and cluster.source)
     # A project that is named goes last, so that the finding is at the setting.
     for earlier, cluster in repeats.of(sorted(own, key=_names_project), key=_project):
         yield Diagnostic(
             code="conflicting-settings",
-            span=cluster.span(*path),
+            span=cluster.span(*_PROJECT),
             message=f"Clusters '{earlier.name}' and '{cluster.name}' both create the AppProject "
             f"'{_project(cluster)[1]}'.",
             notes=(f"The other one is at {_project_span(earlier)}.",),
@@ -106,8 +129,7 @@ def _project(cluster: definitions.Cluster) -> tuple[str, str]:
 
 
 def _project_span(cluster: definitions.Cluster) -> Span:
-    path = ("spec", "gitops", "argocd", "project") if _names_project(cluster) else ("metadata", "name")
-    return cluster.span(*path)
+    return cluster.span(*_PROJECT if _names_project(cluster) else ("metadata", "name"))
 
 
 @rule("duplicate-inventory", "error")
@@ -115,7 +137,6 @@ def duplicate_inventories(inventories: Iterable[tuple[str, str]]) -> Iterator[Di
     """A cluster has one inventory."""
     for (_, earlier), (name, file) in repeats.of(inventories, key=lambda pair: pair[0]):
         yield Diagnostic(
-            code="duplicate-inventory",
             span=Span(file=file),
             message=f"Cluster '{name}' has two inventories.",
             notes=("Both are in this file." if earlier == file else f"The other one is {earlier}.",),
@@ -128,7 +149,6 @@ def uncovered_policies(policies: Iterable[definitions.Policy]) -> Iterator[Diagn
     """There is a cluster for every policy."""
     for policy in policies:
         yield Diagnostic(
-            code="no-cluster",
             span=policy.source.span("metadata", "name"),
             message=f"Policy '{policy.name}' compiles to nothing, as there is no cluster.",
             notes=("A cluster needs a KAECluster or an inventory.",),
@@ -204,3 +224,118 @@ def _globs(policy: definitions.Policy) -> Iterator[tuple[documents.Path, int, st
     for path, globs in ((("spec", "clusters"), policy.clusters), *groups):
         for index, glob in enumerate(globs or ()):
             yield path, index, glob
+
+
+def shared_clusters(clusters: Iterable[definitions.Cluster]) -> Iterator[Diagnostic]:
+    """Two KAEClusters are for two Kubernetes clusters, also if their namespaces differ."""
+    first: dict[tuple[object, ...], tuple[definitions.Cluster, _Path]] = {}
+    for cluster in clusters:
+        for identity, path in _identities(cluster):
+            earlier, where = first.setdefault(identity, (cluster, path))
+            if earlier is not cluster:
+                yield Diagnostic(
+                    code="shared-target",
+                    span=_span(cluster, path),
+                    message=f"Clusters '{earlier.name}' and '{cluster.name}' are one Kubernetes cluster.",
+                    notes=(
+                        f"The other destination is at {_span(earlier, where)}.",
+                        "ClusterRoles, the admission policy, NodeFeatureRules and the labels of nodes have one name in "
+                        "a cluster, so two namespaces of it overwrite each other's.",
+                    ),
+                    hint="Correct one destination, or make them one KAECluster and one namespace; for two clusters "
+                    "after all, set shared-target to ignore in kae.yaml.",
+                )
+
+
+def _identities(cluster: definitions.Cluster) -> Iterator[tuple[tuple[object, ...], _Path]]:
+    """Yield what tells a Kubernetes cluster from others, with the path of the setting."""
+    gitops = cluster.spec.gitops
+    destination, flux = gitops.argocd.destination, gitops.flux
+    path = (*_GITOPS, "argocd", "destination")
+    if gitops.engine == "argocd":
+        server = _server(destination.server) if destination.server else None
+        if server:
+            yield server, (*path, "server")
+        if destination.name and destination.name != _OWN_NAME:
+            yield ("name", gitops.argocd.namespace, destination.name), (*path, "name")
+    if gitops.engine == "flux" and flux.kubeConfig is not None:
+        identity = ("flux", flux.namespace, flux.kubeConfig.secretRef, _source(cluster))
+        yield identity, (*_GITOPS, "flux", "kubeConfig", "secretRef", "name")
+
+
+def _server(url: str) -> tuple[object, ...] | None:
+    """Return host, port and path of an API server; None for the own cluster of an Argo CD."""
+    parts = urllib.parse.urlsplit(url)
+    try:
+        port = parts.port or _PORTS.get(parts.scheme)
+    except ValueError:  # a port above 65535
+        port = None
+    if parts.hostname is None or _OWN_HOST.fullmatch(parts.hostname):
+        return None
+    return "server", parts.hostname, port, parts.path.rstrip("/")
+
+
+def shared_folders(clusters: Iterable[definitions.Cluster], output: str) -> Iterator[Diagnostic]:
+    """An engine applies a folder to one cluster, and no folder with that of another cluster in it."""
+    clusters = tuple(clusters)
+    owners: dict[_Folder, list[definitions.Cluster]] = {}
+    for cluster in clusters:
+        owners.setdefault(_folder(cluster, output), []).append(cluster)
+    for inner in clusters:
+        folder = _folder(inner, output)
+        for outer in (owner for length in range(len(folder) + 1) for owner in owners.get(folder[:length], ())):
+            is_told_from_the_other_side = _folder(outer, output) == folder and outer.name >= inner.name
+            if outer is not inner and not is_told_from_the_other_side and _is_same_source(outer, inner):
+                first, second = sorted((outer, inner), key=_states_path)
+                yield _shared_folder(first, second, output)
+
+
+def _shared_folder(earlier: definitions.Cluster, cluster: definitions.Cluster, output: str) -> Diagnostic:
+    """Return the finding on two clusters, at the second one, which states a path if one of them does."""
+    one, other = ("/".join(_folder(each, output)) or "." for each in (earlier, cluster))
+    return Diagnostic(
+        code="shared-target",
+        span=_span(cluster, (*_GITOPS, "repository", "path")),
+        message=f"Cluster '{cluster.name}' has the folder '{other}' applied, and cluster '{earlier.name}' "
+        f"'{one}' of the same repository.",
+        notes=(f"The other setting is at {_span(earlier, (*_GITOPS, 'repository', 'path'))}.",),
+        hint="Remove gitops.repository.path: each cluster then has the folder of its own output applied.",
+    )
+
+
+def _is_same_source(*clusters: definitions.Cluster) -> bool:
+    """Return whether the engines of two clusters read one repository, or one folder on somebody's disk."""
+    if any(cluster_checks.reads_artifact(cluster.spec.gitops) for cluster in clusters):
+        return False
+    # Without an engine, the folder is in the repository of the documents.
+    by_hand = any(cluster.spec.gitops.engine == "none" for cluster in clusters)
+    return by_hand or len(set(map(_source, clusters))) == 1
+
+
+def _states_path(cluster: definitions.Cluster) -> bool:
+    repository = cluster.spec.gitops.repository
+    return repository is not None and repository.path is not None
+
+
+def _source(cluster: definitions.Cluster) -> tuple[object, ...]:
+    """Return what the engine reads: a source of Flux, or a branch of a repository."""
+    gitops = cluster.spec.gitops
+    if gitops.engine == "flux" and gitops.flux.sourceRef is not None:
+        reference = gitops.flux.sourceRef
+        return reference.kind, reference.namespace or gitops.flux.namespace, reference.name
+    if gitops.repository is None:
+        return ("none", cluster.name)
+    # One repository has URLs of several schemes, ports and users.
+    host, path = _REPOSITORY.sub(r"\1 \2", gitops.repository.url).partition(" ")[::2]
+    return host.lower(), path.strip("/").removesuffix(".git"), gitops.repository.revision
+
+
+def _folder(cluster: definitions.Cluster, output: str) -> _Folder:
+    """Return the folder that the engine of a cluster applies; the whole repository has no parts."""
+    repository = cluster.spec.gitops.repository if cluster.spec.gitops.engine != "none" else None
+    path = (repository and repository.path) or f"{output}/{cluster.name}"
+    return tuple(part for part in path.split("/") if part not in ("", "."))
+
+
+def _span(cluster: definitions.Cluster, path: _Path) -> Span:
+    return cluster.setting_span(cluster.span(), *path)

@@ -37,12 +37,9 @@ def of_device_plugin(policy: definitions.Policy) -> Iterator[Diagnostic]:
     for part, text in image.parts.items():
         if "$" in text:
             source, path = image.place(part)
-            yield Diagnostic(
-                code="kernel-placeholder",
-                span=source.setting_span(*path),
-                message=f"'{text}' is named after a kernel, but the device plugin has one image for all kernels.",
-                hint="Write an image that runs under every kernel.",
-            )
+            message = f"'{text}' is named after a kernel, but the device plugin has one image for all kernels."
+            hint = "Write an image that runs under every kernel."
+            yield Diagnostic(code="kernel-placeholder", span=source.setting_span(*path), message=message, hint=hint)
 
 
 def _image(image: overrides.Image) -> Iterator[Diagnostic]:
@@ -53,12 +50,9 @@ def _image(image: overrides.Image) -> Iterator[Diagnostic]:
     if not is_whole and not (parts["repository"] and parts["version"]):
         given, absent = ("version", "repository") if parts["version"] else ("repository", "version")
         source, path = image.place(absent)
-        yield Diagnostic(
-            code="image-reference",
-            span=source.setting_span(*path),
-            message=f"{noun} has a {given} but no {absent}.",
-            hint="Set both, or leave both empty and write the whole reference into image.",
-        )
+        message = f"{noun} has a {given} but no {absent}."
+        hint = "Set both, or leave both empty and write the whole reference into image."
+        yield Diagnostic(code="image-reference", span=source.setting_span(*path), message=message, hint=hint)
     elif not _is_reference(reference):
         yield _malformed(*image.place(_misspelt(parts)), reference, noun)
     else:
@@ -80,7 +74,6 @@ def _of_operator(image: overrides.Image, part: str, reference: str) -> Iterator[
         driver = image.policy.driver
         program = "installer" if driver is not None and image.name == driver.installer else "device_plugin"
         yield Diagnostic(
-            code="operator-image",
             span=source.setting_span(*path),
             message=f"'{reference}', {image.noun}, is the KAE Operator's own.",
             notes=(f"It does not hold `python -m {program}`, which the manifests start.",),
@@ -113,12 +106,8 @@ def _malformed(source: documents.Document, path: documents.Path, reference: str,
         hint = "Write a tag of letters, digits, '.', '_' and '-', or sha256: with 64 hexadecimal digits."
     else:
         hint = "Write registry and names in lower case, such as registry.example.com/openfuyao."
-    return Diagnostic(
-        code="image-reference",
-        span=source.setting_span(*path),
-        message=f"{noun} '{wording.without_credentials(reference)}' is not an image reference.",
-        hint=hint,
-    )
+    message = f"{noun} '{wording.without_credentials(reference)}' is not an image reference."
+    return Diagnostic(code="image-reference", span=source.setting_span(*path), message=message, hint=hint)
 
 
 def _misspelt(parts: definitions.ImageParts) -> str:
@@ -137,9 +126,6 @@ def mutable_tag(source: documents.Document, path: documents.Path, reference: str
     pinned = "a release or a digest (sha256:…)"
     if path[-1] != "version":
         pinned = "a reference with a release as its tag, or with a digest (@sha256:…)"
-    return Diagnostic(
-        code="mutable-tag",
-        span=source.setting_span(*path),
-        message=f"'{reference}', {noun}, can change without a commit.",
-        hint=f"Set {wording.dotted(path[1:])} to {pinned}.",
-    )
+    message = f"'{reference}', {noun}, can change without a commit."
+    hint = f"Set {wording.dotted(path[1:])} to {pinned}."
+    return Diagnostic(span=source.setting_span(*path), message=message, hint=hint)

@@ -1,11 +1,14 @@
-"""Rules for one inventory, and for the folder that inventories are in."""
+"""Rules for one inventory, and for the file that a document of any kind is in."""
 
 from collections.abc import Collection, Iterator
 
 from compiler import names, repeats, wording
-from compiler.diagnostics import Diagnostic, Span, rule
+from compiler.diagnostics import Diagnostic, Span, rule, shared_rule
 from compiler.formats import documents
 from compiler.read import fleet
+from compiler.settings import Settings
+
+shared_rule("recipe-file", "error", "A recipe is in recipe.yaml of a folder of its own, which holds no templates yet.")
 
 
 def findings(document: documents.Document) -> Iterator[Diagnostic]:
@@ -24,12 +27,9 @@ def duplicate_nodes(document: documents.Document) -> Iterator[Diagnostic]:
     node_names = [node["name"] if is_canonical else node["metadata"]["name"] for node in nodes]
     has_repeats = len(set(node_names)) < len(node_names)
     for _, (index, name) in repeats.of(enumerate(node_names), key=lambda pair: pair[1]) if has_repeats else ():
-        yield Diagnostic(
-            code="duplicate-node",
-            span=document.span(*path, index),
-            message=f"Node '{name}' is in the inventory twice.",
-            hint="Keep one of the two; after a merge, write the file anew with the watcher or `kae inventory`.",
-        )
+        message = f"Node '{name}' is in the inventory twice."
+        hint = "Keep one of the two; after a merge, write the file anew with the watcher or `kae inventory`."
+        yield Diagnostic(span=document.span(*path, index), message=message, hint=hint)
 
 
 @rule("unknown-profile", "error")
@@ -38,17 +38,28 @@ def unknown_profiles(document: documents.Document) -> Iterator[Diagnostic]:
     spec = document.data["spec"]
     for index, node in enumerate(spec.get("nodes", ())):
         if node["profile"] not in spec.get("profiles", {}):
-            yield Diagnostic(
-                code="unknown-profile",
-                span=document.span("spec", "nodes", index, "profile"),
-                message=f"Node '{node['name']}' has the profile '{node['profile']}', which is not in the inventory.",
-                hint="After a merge, write the file anew with the watcher or `kae inventory`.",
-            )
+            message = f"Node '{node['name']}' has the profile '{node['profile']}', which is not in the inventory."
+            hint = "After a merge, write the file anew with the watcher or `kae inventory`."
+            yield Diagnostic(span=document.span("spec", "nodes", index, "profile"), message=message, hint=hint)
 
 
-def misplaced(document: documents.Document, kind: str | None, policies: str) -> Iterator[Diagnostic]:
-    """An inventory folder, which a program in the cluster may write to, holds no policy, no cluster and no recipe."""
-    if kind in names.SHARED_KINDS:
+def misplaced(document: documents.Document, kind: str | None, settings: Settings) -> Iterator[Diagnostic]:
+    """A document is in a folder for its kind, and a recipe in recipe.yaml of a folder of its own.
+
+    An inventory folder, which a program in the cluster may write to, holds no policy, no cluster and no recipe.
+    """
+    recipes, policies = settings.recipes, settings.policies
+    with_recipes, with_policies = settings.is_recipe_file(document.file), settings.is_policy_file(document.file)
+    is_elsewhere = with_recipes and document.file.removeprefix(f"{recipes}/").split("/")[1:] != [names.RECIPE_FILE]
+    if with_recipes and kind not in ("Recipe", None):
+        message = f"A {kind} is not read from {recipes}/."
+        hint = f"Move it to {policies}/." if kind in names.SHARED_KINDS else f"Keep recipes alone in {recipes}/."
+        yield Diagnostic(code="recipe-file", span=document.span("kind"), message=message, hint=hint)
+    elif is_elsewhere or (with_policies and kind == "Recipe"):
+        message = f"A Recipe is not read from '{wording.file_name(document.file)}'."
+        hint = f"Move it to {recipes}/NAME/{names.RECIPE_FILE}, with the recipe's name for NAME."
+        yield Diagnostic(code="recipe-file", span=document.span("kind"), message=message, hint=hint)
+    elif kind in names.SHARED_KINDS and not with_recipes and not with_policies:
         yield Diagnostic(
             code="unknown-kind",
             span=document.span("kind"),
@@ -58,13 +69,14 @@ def misplaced(document: documents.Document, kind: str | None, policies: str) -> 
         )
 
 
-def outside_of_recipes(document: documents.Document, recipes: str) -> Iterator[Diagnostic]:
-    """A recipe is in a folder of its own, which is named after it."""
-    yield Diagnostic(
+def second_recipe(first: documents.Document, document: documents.Document) -> Diagnostic:
+    """Return the finding on a further document in the file of a recipe."""
+    return Diagnostic(
         code="recipe-file",
         span=document.span("kind"),
-        message=f"A Recipe is not read from '{wording.file_name(document.file)}'.",
-        hint=f"Move it to {recipes}/NAME/{names.RECIPE_FILE}, with the recipe's name for NAME.",
+        message=f"'{wording.file_name(document.file)}' holds more than one document.",
+        notes=(f"The first one is at {first.span('kind')}.",),
+        hint="Give each recipe a folder of its own.",
     )
 
 
@@ -76,15 +88,11 @@ def misnamed(document: documents.Document, files: Collection[str]) -> Iterator[D
     """
     name, expected = fleet.inventory_cluster(document), names.stem(document.file)
     if document.data["kind"] == "NodeInventory" and name != expected:
-        yield Diagnostic(
-            code="inventory-name",
-            span=document.span("metadata", "name"),
-            message=f"The inventory of cluster '{name}' is in a file named '{expected}'.",
-            hint=_renaming(document.file, name, files),
-        )
+        message = f"The inventory of cluster '{name}' is in a file named '{expected}'."
+        hint = _renaming(document.file, name, files)
+        yield Diagnostic(span=document.span("metadata", "name"), message=message, hint=hint)
     elif not names.is_cluster(name):
         yield Diagnostic(
-            code="inventory-name",
             span=Span(file=document.file),
             message=f"The file's name '{name}' cannot be the name of a cluster.",
             notes=("A list of nodes belongs to the cluster that its file is named after.",),

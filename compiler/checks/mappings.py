@@ -38,7 +38,6 @@ def patterns(policy: definitions.Policy) -> Iterator[Diagnostic]:
             # NFD would skip the mapping, and take the next one.
             reason, _, part = fault.partition(": ")  # The part is the user's text and may hold anything.
             yield Diagnostic(
-                code="kernel-pattern",
                 span=policy.source.span(*mapping.path, "regexp"),
                 message=f"{wording.quoted(mapping.regexp or '')} is not a pattern of RE2: {reason}"
                 f"{f' in {wording.quoted(part)}' if part else ''}.",
@@ -87,14 +86,22 @@ def unused_kernels(policy: definitions.Policy) -> Iterator[Diagnostic]:
 
 def placeholders(policy: definitions.Policy, variants: Iterable[overrides.Variant]) -> Iterator[Diagnostic]:
     """Images are named after kernels only in policies with mappings; only such mappings list kernels."""
+    field = wording.dotted(path_of(policy)[1:])
     for image in (image for variant in variants for image in variant.images if not policy.mappings):
         for part, text in image.parts.items():
             if "$" not in text:  # DriverImagePart allows it in placeholders only.
                 continue
             source, path = image.place(part)
-            # The recipe may name an image so that a pre-installed driver does not need.
-            if policy.installed is not None or source is policy.source:
-                yield _without_mappings(policy, text, source, path)
+            span, is_own = source.setting_span(*path), source is policy.source
+            # The recipe, which has mappings in mind, is not at fault, and may name an image that no driver needs.
+            if is_own or policy.installed is not None:
+                yield Diagnostic(
+                    code="kernel-placeholder",
+                    span=span if is_own else policy.source.span("spec", "recipe"),
+                    message=f"'{text}' is named after a kernel, but the policy has no kernelMappings.",
+                    notes=() if is_own else (f"The recipe names its image so at {span}.",),
+                    hint=f"Add {field}; each kernel that they take gets a pool of its own.",
+                )
     for mapping in policy.mappings:
         if mapping.kernels is not None and not overrides.is_per_kernel(policy, mapping):
             yield Diagnostic(
@@ -103,20 +110,6 @@ def placeholders(policy: definitions.Policy, variants: Iterable[overrides.Varian
                 message=f"Mapping '{mapping.name}' lists kernels, but none of its images is named after them.",
                 hint=f"Write {kernels.FULL_VERSION} or {kernels.XYZ} into its version or image, or remove the list.",
             )
-
-
-def _without_mappings(
-    policy: definitions.Policy, part: str, source: documents.Document, path: documents.Path
-) -> Diagnostic:
-    """Return the finding on a part of an image; a recipe, which has mappings in mind, is not at fault."""
-    span, is_own = source.setting_span(*path), source is policy.source
-    return Diagnostic(
-        code="kernel-placeholder",
-        span=span if is_own else policy.source.span("spec", "recipe"),
-        message=f"'{part}' is named after a kernel, but the policy has no kernelMappings.",
-        notes=() if is_own else (f"The recipe names its image so at {span}.",),
-        hint=f"Add {wording.dotted(path_of(policy)[1:])}; each kernel that they take gets a pool of its own.",
-    )
 
 
 @rule("kernel-not-in-image", "warning")
@@ -130,7 +123,6 @@ def shared_images(policy: definitions.Policy, variants: Sequence[overrides.Varia
         source, path = image.place("version")
         whose = f" of {image.noun}" if policy.written.names_images else ""
         yield Diagnostic(
-            code="kernel-not-in-image",
             span=source.setting_span(*path),
             message=f"Mapping '{variant.mapping.name}' has images named after kernels, but version "
             f"'{image.parts['version']}'{whose} is one image for all kernels.",
@@ -172,7 +164,6 @@ def _lost(span: Span, image: overrides.Image, part: str, default: str) -> Diagno
     is_digest = text.startswith(images.DIGEST)
     better = f'"{text}{tail[0]}"' if tail and not is_digest else f"a {part} with {kernels.FULL_VERSION}"
     return Diagnostic(
-        code="kernel-placeholder-lost",
         span=span,
         message=f"{part.capitalize()} '{text}' of {image.noun} is one image for all kernels.",
         notes=(f"The recipe names it after the kernel: '{default}'.",),
@@ -194,25 +185,18 @@ def uncovered(division: pools.Division, inventory: snapshot.Inventory) -> Iterat
     for node in division.nodes:
         if node.profile.discovered and assignment.is_served(division.policy, node):
             by_kernel.setdefault(kernels.cleaned(node.profile.kernel_version), []).append(node.name)
+    policy = division.policy
     for kernel, nodes in sorted(by_kernel.items()):
-        if division.kernel_class(kernel) is None:
-            yield _uncovered(division.policy, kernel, f"{wording.nodes(nodes)} of cluster '{inventory.cluster}'")
-
-
-def _uncovered(policy: definitions.Policy, kernel: str, where: str) -> Diagnostic:
-    mapping = kernels.first(policy.mappings, kernel)
-    what = f"the kernel {wording.quoted(kernel or '(unknown)')} of {where}"
-    if mapping is None:
-        message = f"No mapping of policy '{policy.name}' covers {what}."
-        path, hint = path_of(policy), "Add a mapping for the kernel once there is a driver for it."
-    else:
-        message = f"Mapping '{mapping.name}' of policy '{policy.name}' lists no image for {what}."
-        path = (*mapping.path, "kernels")
-        hint = "Add the kernel to the list once there is an image for it."
-    return Diagnostic(
-        code="kernel-not-covered",
-        span=policy.source.setting_span(*path),
-        message=message,
-        notes=("Such a node is in no pool of the policy, and keeps its current driver.",),
-        hint=hint,
-    )
+        if division.kernel_class(kernel) is not None:
+            continue
+        mapping = kernels.first(policy.mappings, kernel)
+        where = f"{wording.nodes(nodes)} of cluster '{inventory.cluster}'"
+        what = f"the kernel {wording.quoted(kernel or '(unknown)')} of {where}"
+        if mapping is None:
+            message = f"No mapping of policy '{policy.name}' covers {what}."
+            path, hint = path_of(policy), "Add a mapping for the kernel once there is a driver for it."
+        else:
+            message = f"Mapping '{mapping.name}' of policy '{policy.name}' lists no image for {what}."
+            path, hint = (*mapping.path, "kernels"), "Add the kernel to the list once there is an image for it."
+        note = "Such a node is in no pool of the policy, and keeps its current driver."
+        yield Diagnostic(span=policy.source.setting_span(*path), message=message, notes=(note,), hint=hint)

@@ -1,17 +1,17 @@
 """Rules for the nodes of a planned cluster; each finding names the nodes."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from compiler import recipes, wording
 from compiler.checks import fleet as fleet_checks
 from compiler.checks import pools as pool_checks
-from compiler.checks import sizes
-from compiler.checks.clusters import kubernetes
 from compiler.diagnostics import Diagnostic, Span, rule, shared_rule
 from compiler.fleet import assignment, definitions, selectors, taints
 from compiler.inventory import snapshot
-from compiler.planning import plan, pools
+from compiler.planning import plan, pools, supported
 
+shared_rule("drain-unstated", "error", "A policy sets drain.enabled if evictions cannot be confined to their node.")
+shared_rule("unguarded-eviction", "warning", "Evictions are confined to the installer's own node (Kubernetes 1.30).")
 shared_rule("unsupported-os", "warning", "KAE's driver supports the node's operating system.")
 shared_rule("unsupported-kernel", "warning", "The driver supports the node's kernel.")
 
@@ -23,7 +23,7 @@ def findings(planned: plan.Plan) -> Iterator[Diagnostic]:
     """Yield the findings on the nodes of a cluster."""
     cluster = planned.cluster
     span = Span(file=planned.inventory.file) if planned.inventory.file else cluster.span("metadata", "name")
-    yield from kubernetes.release(planned, span)
+    yield from kubernetes_release(planned, span)
     yield from nfd_already_running(planned, span)
     yield from rules_missing(planned)
     yield from unknown_nodes(planned, span)
@@ -38,14 +38,102 @@ def findings(planned: plan.Plan) -> Iterator[Diagnostic]:
 
 def _of_division(planned: plan.Plan, division: pools.Division, own: Sequence[plan.Decision]) -> Iterator[Diagnostic]:
     """Yield the findings on the nodes of a policy; `own` are their decisions."""
-    cluster, policy = planned.cluster, division.policy
-    yield from opted_out(cluster, policy, own)
-    yield from untolerated(cluster, policy, own)
-    yield from unsupported(cluster, policy, own)
-    yield from guests_without_driver(cluster, policy, own)
-    yield from uncompared(cluster, policy, planned.inventory.nodes)
+    name, policy = planned.cluster.name, division.policy
+    yield from opted_out(name, policy, own)
+    yield from untolerated(name, policy, own)
+    yield from unsupported(name, policy, own)
+    yield from guests_without_driver(name, policy, own)
+    yield from uncompared(name, policy, planned.inventory.nodes)
     yield from pool_checks.in_cluster(division, planned.inventory, own)
-    yield from sizes.daemonsets(cluster, division)
+    yield from pool_checks.daemonsets(planned.cluster, division)
+
+
+def kubernetes_release(planned: plan.Plan, span: Span) -> Iterator[Diagnostic]:
+    """Evictions are confined to their node by an admission policy, which needs Kubernetes 1.30."""
+    cluster, guard = planned.cluster, supported.GUARD_KUBERNETES
+    minor, kubelet = supported.stated_kubernetes(cluster.spec), supported.newest_kubelet(planned.inventory.nodes)
+    installed = ((division.policy, division.policy.installed) for division in planned.divisions)
+    evicting = [policy for policy, driver in installed if driver is not None and driver.drain.enabled]
+    if minor is None and kubelet is None:
+        yield _release_unknown(cluster, span)
+    if minor is None and kubelet is not None and kubelet < supported.OLDEST_KUBERNETES:
+        yield _release_too_old(cluster, kubelet, span)
+    if minor is None and kubelet is not None and kubelet < guard and evicting:
+        yield _release_unstated(cluster, kubelet, span)
+    if minor is not None and minor < guard:
+        if kubelet is not None and kubelet >= guard and evicting:
+            yield _release_outdated(cluster, minor, kubelet, span)
+        yield from (_unguarded(cluster, policy, minor) for policy in evicting)
+
+
+@rule("kubernetes-version-outdated", "warning")
+def _release_outdated(cluster: definitions.Cluster, minor: int, kubelet: int, span: Span) -> Diagnostic:
+    """A KAECluster does not state a Kubernetes before 1.30 that a kubelet has left behind."""
+    return Diagnostic(
+        span=cluster.setting_span(span, "spec", "kubernetesVersion"),
+        message=f"Cluster '{cluster.name}' is said to have Kubernetes 1.{minor}, but a kubelet has 1.{kubelet}.",
+        notes=(
+            "No kubelet is newer than the API server, so that takes the guard, which confines a driver's evictions "
+            "to its own node.",
+        ),
+        hint="Set spec.kubernetesVersion to the server version that `kubectl version` prints.",
+    )
+
+
+@rule("kubernetes-version-unknown", "warning")
+def _release_unknown(cluster: definitions.Cluster, span: Span) -> Diagnostic:
+    """The KAECluster or the inventory states the Kubernetes release."""
+    return Diagnostic(
+        span=cluster.setting_span(span, "metadata", "name"),
+        message=f"The Kubernetes release of cluster '{cluster.name}' is unknown; "
+        f"1.{supported.GUARD_KUBERNETES} or newer is assumed.",
+        hint="Set spec.kubernetesVersion in its KAECluster until its inventory arrives.",
+    )
+
+
+@rule("kubernetes-too-old", "warning")
+def _release_too_old(cluster: definitions.Cluster, kubelet: int, span: Span) -> Diagnostic:
+    """The newest kubelet has Kubernetes 1.25 or newer."""
+    oldest = f"1.{supported.OLDEST_KUBERNETES}"
+    return Diagnostic(
+        span=span,
+        message=f"The newest kubelet of cluster '{cluster.name}' has Kubernetes 1.{kubelet}.",
+        notes=(f"Manifests are rendered for {oldest} and newer; an older API may refuse them.",),
+        hint="Upgrade the cluster first.",
+    )
+
+
+@rule("kubernetes-version-unstated", "guard")
+def _release_unstated(cluster: definitions.Cluster, kubelet: int, span: Span) -> Diagnostic:
+    """A KAECluster states its Kubernetes release if its kubelets do not show that it is 1.30 or newer."""
+    guard = f"1.{supported.GUARD_KUBERNETES}"
+    return Diagnostic(
+        span=cluster.setting_span(span, "metadata", "name"),
+        message=f"The newest kubelet of cluster '{cluster.name}' has Kubernetes 1.{kubelet}, so its API server may "
+        f"be older than {guard}.",
+        notes=(
+            f"The guard confines a driver's evictions to its own node. From {guard} on an API server takes it; "
+            "with an older one, no sync succeeds.",
+        ),
+        hint="Set spec.kubernetesVersion in its KAECluster to the server version that `kubectl version` prints.",
+    )
+
+
+def _unguarded(cluster: definitions.Cluster, policy: definitions.Policy, minor: int) -> Diagnostic:
+    place = ("spec", "driver", "drain", "enabled")
+    is_written = policy.source.has(place)
+    return Diagnostic(
+        code="unguarded-eviction" if is_written else "drain-unstated",
+        span=policy.source.setting_span(*place),
+        message=f"The driver of policy '{policy.name}' may evict any pod of cluster '{cluster.name}'.",
+        notes=(
+            f"Kubernetes 1.{minor} cannot confine its evictions to its own node; "
+            f"1.{supported.GUARD_KUBERNETES} and newer can.",
+        ),
+        hint="Upgrade the cluster, or set driver.drain.enabled: false and let pods release their devices themselves."
+        if is_written
+        else "Write driver.drain.enabled: true to accept that, or false to evict no pods.",
+    )
 
 
 @rule("nfd-already-running", "warning")
@@ -61,11 +149,10 @@ def nfd_already_running(planned: plan.Plan, span: Span) -> Iterator[Diagnostic]:
     # Without devices, the NFD in output/ leaves no label of its rules either; but it has few sources of labels.
     own = {one.recipe.present for one in planned.recipes if one.recipe.has_rules}
     if own.isdisjoint(labels) and any(key.startswith(_OTHER_SOURCES) for key in labels):
+        discovered = [node.name for node in nodes if node.profile.discovered]
         yield Diagnostic(
-            code="nfd-already-running",
             span=cluster.setting_span(span, "spec", "nfd", "enabled"),
-            message=f"NFD already labels {_listed(cluster, [node.name for node in nodes if node.profile.discovered])}, "
-            "without the rules of this compiler.",
+            message=f"NFD already labels {_listed(cluster.name, discovered)}, without the rules of this compiler.",
             notes=("Two NFDs in one cluster overwrite each other's labels.",),
             hint="If NFD is deployed separately, set nfd.enabled: false and nfd.nodefeaturerules: true.",
         )
@@ -80,7 +167,6 @@ def rules_missing(planned: plan.Plan) -> Iterator[Diagnostic]:
     if (found or pooled) and not cluster.spec.nfd.enabled and not cluster.spec.nfd.nodefeaturerules:
         label = found and (found.kinds[0].present if found.kinds else found.present)
         yield Diagnostic(
-            code="rules-missing",
             span=cluster.span("spec", "nfd", "enabled"),
             message=f"The output of cluster '{cluster.name}' has no NodeFeatureRules to label its nodes.",
             notes=(
@@ -99,13 +185,12 @@ def _of_every_node(planned: plan.Plan) -> Sequence[plan.Decision]:
 @rule("node-unknown", "warning")
 def unknown_nodes(planned: plan.Plan, span: Span) -> Iterator[Diagnostic]:
     """NFD has labelled every node."""
-    nodes = _nodes(_of_every_node(planned), lambda decision: not decision.node.profile.discovered)
+    nodes = _nodes(decision for decision in _of_every_node(planned) if not decision.node.profile.discovered)
     unknown = list(_unknown(planned))
     if nodes and unknown:
         its, it = ("their", "them") if len(nodes) > 1 else ("its", "it")
         nothing = "nothing for them runs" if len(planned.recipes) > 1 else "nothing runs"
         yield Diagnostic(
-            code="node-unknown",
             span=span,
             message=f"NFD has not labelled {wording.nodes(nodes)} yet.",
             notes=(f"Until then, {its} {wording.listed(unknown)} are unknown and {nothing} on {it}.",),
@@ -127,14 +212,12 @@ def unassigned_nodes(recipe: recipes.Recipe, decisions: Iterable[plan.Decision],
     """A node with the hardware of a recipe, or of KAE, is assigned to a policy of it."""
     if not recipe.kinds and not recipe.labels:  # It is for every node, so for some.
         return
-    nodes = _nodes(decisions, lambda decision: decision.policy is None and _has_hardware(recipe, decision.node))
+    lonely = (decision for decision in decisions if decision.policy is None)
+    nodes = _nodes(decision for decision in lonely if _has_hardware(recipe, decision.node))
     if nodes:
-        yield Diagnostic(
-            code="node-without-policy",
-            span=span,
-            message=f"No policy matches {wording.nodes(nodes)} with {recipe.words.devices}.",
-            hint="Widen a policy's nodeSelector, or add a policy with `default: true`.",
-        )
+        message = f"No policy matches {wording.nodes(nodes)} with {recipe.words.devices}."
+        hint = "Widen a policy's nodeSelector, or add a policy with `default: true`."
+        yield Diagnostic(span=span, message=message, hint=hint)
 
 
 def _has_hardware(recipe: recipes.Recipe, node: snapshot.Node) -> bool:
@@ -143,19 +226,17 @@ def _has_hardware(recipe: recipes.Recipe, node: snapshot.Node) -> bool:
 
 
 @rule("node-opted-out", "warning")
-def opted_out(
-    cluster: definitions.Cluster, policy: definitions.Policy, own: Sequence[plan.Decision]
-) -> Iterator[Diagnostic]:
+def opted_out(cluster: str, policy: definitions.Policy, own: Sequence[plan.Decision]) -> Iterator[Diagnostic]:
     """A node of a policy has not opted out."""
     parts = (
         (policy.installed, "driver", policy.recipe.opt_out_driver),
         (policy.offered, "device plugin", policy.recipe.opt_out_device_plugin),
     )
     for part, noun, label in parts:
-        nodes = _nodes(own, _refuses(policy.recipe, label)) if part is not None else []
+        served = (decision for decision in own if part is not None and _has_hardware(policy.recipe, decision.node))
+        nodes = _nodes(decision for decision in served if decision.node.label(label) == "false")
         if nodes:
             yield Diagnostic(
-                code="node-opted-out",
                 span=policy.source.span("metadata", "name"),
                 message=f"The {noun} of policy '{policy.name}' does not run on {_listed(cluster, nodes)}.",
                 notes=(f"The label {label}=false keeps it away.",),
@@ -163,17 +244,8 @@ def opted_out(
             )
 
 
-def _refuses(recipe: recipes.Recipe, label: str) -> Callable[[plan.Decision], bool]:
-    def refuses(decision: plan.Decision) -> bool:
-        return decision.node.label(label) == "false" and _has_hardware(recipe, decision.node)
-
-    return refuses
-
-
 @rule("node-untolerated", "warning")
-def untolerated(
-    cluster: definitions.Cluster, policy: definitions.Policy, own: Sequence[plan.Decision]
-) -> Iterator[Diagnostic]:
+def untolerated(cluster: str, policy: definitions.Policy, own: Sequence[plan.Decision]) -> Iterator[Diagnostic]:
     """A policy tolerates the taints of its nodes."""
     tolerations = policy.pods.tolerations
     by_taint: dict[str, list[plan.Decision]] = {}
@@ -183,7 +255,6 @@ def untolerated(
                 by_taint.setdefault(taints.text(taint), []).append(decision)
     for taint_text, decisions in sorted(by_taint.items()):
         yield Diagnostic(
-            code="node-untolerated",
             span=policy.source.setting_span("spec", "daemonSets", "tolerations"),
             message=f"Policy '{policy.name}' does not tolerate the taint {taint_text} "
             f"of {_listed(cluster, _nodes(decisions))}.",
@@ -191,9 +262,7 @@ def untolerated(
         )
 
 
-def unsupported(
-    cluster: definitions.Cluster, policy: definitions.Policy, own: Sequence[plan.Decision]
-) -> Iterator[Diagnostic]:
+def unsupported(cluster: str, policy: definitions.Policy, own: Sequence[plan.Decision]) -> Iterator[Diagnostic]:
     """The driver supports the operating system and the kernel of the nodes that it is installed on."""
     support = policy.recipe.support
     if support is None:
@@ -224,7 +293,7 @@ def unsupported(
 
 @rule("vf-without-driver", "warning")
 def guests_without_driver(
-    cluster: definitions.Cluster, policy: definitions.Policy, own: Sequence[plan.Decision]
+    cluster: str, policy: definitions.Policy, own: Sequence[plan.Decision]
 ) -> Iterator[Diagnostic]:
     """Virtual functions that are advertised have a driver in their own node."""
 
@@ -234,10 +303,9 @@ def guests_without_driver(
         is_served = decision.pool is not None and decision.pool.driver.state == "Present"
         return is_guest and decision.device_plugin.image is not None and not is_served
 
-    nodes = _nodes(own, lacks) if policy.installed is not None else []
+    nodes = _nodes(filter(lacks, own)) if policy.installed is not None else []
     if nodes:
         yield Diagnostic(
-            code="vf-without-driver",
             span=policy.source.span("metadata", "name"),
             message=f"Policy '{policy.name}' gives the virtual functions of {_listed(cluster, nodes)} a device plugin, "
             "but no driver.",
@@ -247,17 +315,15 @@ def guests_without_driver(
 
 
 @rule("not-an-integer", "warning")
-def uncompared(
-    cluster: definitions.Cluster, policy: definitions.Policy, nodes: Sequence[snapshot.Node]
-) -> Iterator[Diagnostic]:
+def uncompared(cluster: str, policy: definitions.Policy, nodes: Sequence[snapshot.Node]) -> Iterator[Diagnostic]:
     """A label that is compared with Gt or Lt is an integer."""
     for index, requirement in enumerate(policy.selector.matchExpressions if policy.selector else ()):
         if requirement.operator not in ("Gt", "Lt"):
             continue
-        odd = [node.name for node in nodes if _is_odd(policy.recipe, node, requirement.key)]
+        own = (node for node in nodes if _has_hardware(policy.recipe, node))
+        odd = [node.name for node in own if not selectors.comparable(node.label(requirement.key))]
         if odd:
             yield Diagnostic(
-                code="not-an-integer",
                 span=policy.source.span("spec", "nodeSelector", "matchExpressions", index, "operator"),
                 message=f"'{requirement.operator}' compares integers, but the label '{requirement.key}' "
                 f"of {_listed(cluster, odd)} is not an integer.",
@@ -266,13 +332,9 @@ def uncompared(
             )
 
 
-def _is_odd(recipe: recipes.Recipe, node: snapshot.Node, key: str) -> bool:
-    return _has_hardware(recipe, node) and not selectors.comparable(node.label(key))
+def _listed(cluster: str, nodes: Sequence[str]) -> str:
+    return f"{wording.nodes(nodes)} of cluster '{cluster}'"
 
 
-def _listed(cluster: definitions.Cluster, nodes: Sequence[str]) -> str:
-    return f"{wording.nodes(nodes)} of cluster '{cluster.name}'"
-
-
-def _nodes(decisions: Iterable[plan.Decision], holds: Callable[[plan.Decision], bool] | None = None) -> list[str]:
-    return sorted(name for decision in decisions if holds is None or holds(decision) for name in decision.names)
+def _nodes(decisions: Iterable[plan.Decision]) -> list[str]:
+    return sorted(name for decision in decisions for name in decision.names)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from compiler import diagnostics, keywords, names, recipes, wording
-from compiler.checks import containers, device_plugin, driver, images, pools
+from compiler.checks import containers, driver, images, pools, resources
 from compiler.diagnostics import Diagnostic, rule, shared_rule
 from compiler.fleet import definitions, overlap, pods, selectors
 from compiler.formats import documents
@@ -27,7 +27,7 @@ def findings(policy: definitions.Policy) -> Iterator[Diagnostic]:
     yield from driver.findings(policy, variants)
     yield from pools.findings(policy, variants)
     yield from unavailable(policy)
-    yield from device_plugin.findings(policy)
+    yield from resources.of_plugin(policy)
 
 
 def component(
@@ -43,12 +43,9 @@ def component(
 def no_kind_enabled(policy: definitions.Policy) -> Iterator[Diagnostic]:
     """A KAEPolicy serves at least one kind of device."""
     if policy.written.switches and not policy.kinds:
-        yield Diagnostic(
-            code="no-kind-enabled",
-            span=policy.source.setting_span("spec", "operator"),
-            message=f"Policy '{policy.name}' enables no kind of device.",
-            hint=f"Set one of {wording.listed(policy.written.switches)} to true, or delete the policy.",
-        )
+        message = f"Policy '{policy.name}' enables no kind of device."
+        hint = f"Set one of {wording.listed(policy.written.switches)} to true, or delete the policy."
+        yield Diagnostic(span=policy.source.setting_span("spec", "operator"), message=message, hint=hint)
 
 
 @rule("default-with-selector", "error")
@@ -56,7 +53,6 @@ def default_with_selector(policy: definitions.Policy) -> Iterator[Diagnostic]:
     """The default policy has no nodeSelector of its own."""
     if policy.is_default and policy.selector is not None:
         yield Diagnostic(
-            code="default-with-selector",
             span=policy.source.setting_span("spec", "nodeSelector"),
             message=f"Policy '{policy.name}' is the default and has a nodeSelector too.",
             notes=("The default policy takes the nodes that no other policy of the cluster matches.",),
@@ -99,7 +95,6 @@ def _effects(
         is_effect = recipes.is_count(requirement.key) and requirement.key.endswith(".vf")
         if is_effect or recipes.is_of_pool(requirement.key):
             yield Diagnostic(
-                code="selector-on-effect",
                 span=_key_span(source, path, given, requirement.key),
                 message=f"A selector of {owner} uses '{requirement.key}', a label that policies change.",
                 notes=("A node could move between policies for ever, as each policy changes the label.",),
@@ -113,11 +108,8 @@ def _values(source: documents.Document, path: documents.Path, given: selectors.S
     for index, expression in enumerate(given.matchExpressions):
         misuse = selectors.misuse(expression)
         if misuse:
-            yield Diagnostic(
-                code="selector-values",
-                span=source.span(*path, "matchExpressions", index, "values"),
-                message=f"Operator '{expression.operator}' on '{expression.key}' {misuse}.",
-            )
+            message = f"Operator '{expression.operator}' on '{expression.key}' {misuse}."
+            yield Diagnostic(span=source.span(*path, "matchExpressions", index, "values"), message=message)
 
 
 def _key_span(
@@ -150,7 +142,7 @@ def tolerations(
             field, hint = "tolerationSeconds", "Write effect: NoExecute, or remove tolerationSeconds."
         else:
             continue
-        yield Diagnostic(code="toleration", span=source.span(*path, index, field), message=message, hint=hint)
+        yield Diagnostic(span=source.span(*path, index, field), message=message, hint=hint)
 
 
 @rule("reserved-label", "error")
@@ -159,7 +151,6 @@ def reserved_labels(policy: definitions.Policy) -> Iterator[Diagnostic]:
     for key in sorted(policy.pods.labels):
         if key in names.RESERVED_LABELS:
             yield Diagnostic(
-                code="reserved-label",
                 span=policy.source.key_span("spec", "daemonSets", "labels", key),
                 message=f"The label '{key}' is set by the compiler.",
                 notes=("DaemonSets select their pods by it.",),
@@ -176,9 +167,5 @@ def unavailable(policy: definitions.Policy) -> Iterator[Diagnostic]:
     )
     for path, part in fields:
         if part is not None and part.max_unavailable in (0, "0%"):  # Its maxSurge is 0.
-            yield Diagnostic(
-                code="unavailable-zero",
-                span=policy.source.span(*path),
-                message="'maxUnavailable' is zero, so no pod can ever be replaced.",
-                hint="Write at least 1 or 1%.",
-            )
+            message = "'maxUnavailable' is zero, so no pod can ever be replaced."
+            yield Diagnostic(span=policy.source.span(*path), message=message, hint="Write at least 1 or 1%.")

@@ -1,4 +1,4 @@
-"""Rules for waves and frozen groups, and for the names of pools."""
+"""Rules for waves and frozen groups, and for the names and the sizes of the objects of pools."""
 
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from compiler import repeats, wording
 from compiler.checks import mappings
 from compiler.diagnostics import Diagnostic, rule, shared_rule
-from compiler.fleet import assignment, definitions
+from compiler.fleet import assignment, definitions, selectors
 from compiler.inventory import snapshot
 from compiler.planning import overrides, plan, pools, rollout_groups
 
@@ -16,6 +16,20 @@ _LONGEST = 63
 """Characters of a DaemonSet's name, as labels of its pods hold the name."""
 _LARGEST = 1_400_000
 """Bytes of node names in one object; etcd takes objects of 1.5 MB (--max-request-bytes)."""
+_REST = 32 << 10
+"""Bytes left for everything in a DaemonSet but its node affinity; one with default settings needs 7 KB."""
+_STORED = 1536 << 10
+"""Bytes of an object: etcd's --max-request-bytes, 1.5 MiB."""
+_ANNOTATED = 256 << 10
+"""Bytes of all annotations of an object: TotalAnnotationSizeLimitB in k8s.io/apimachinery/pkg/api/validation."""
+_WHY_STORED = (
+    "etcd takes objects of at most 1.5 MiB (--max-request-bytes).",
+    "A larger DaemonSet may still fit, but not the copy of its pod template, a ControllerRevision: then no pod starts.",
+)
+_WHY_ANNOTATED = (
+    "Argo CD keeps a copy of the DaemonSet in an annotation (client-side apply), and the API server takes annotations "
+    "of at most 256 KiB.",
+)
 
 
 def findings(policy: definitions.Policy, variants: Sequence[overrides.Variant]) -> Iterator[Diagnostic]:
@@ -47,7 +61,6 @@ def _choice(
     if len(given) != 1:
         predicate = f"selects its {what} by {wording.listed(given)}" if given else f"does not select any {what}"
         yield Diagnostic(
-            code="choose-one",
             span=policy.source.key_span(*one.path, given[1]) if given else policy.source.span(*one.path, "name"),
             message=f"{noun} '{one.name}' {predicate}.",
             hint=f"Set exactly one of {wording.listed(ways)}.",
@@ -73,12 +86,10 @@ def group_names(policy: definitions.Policy) -> Iterator[Diagnostic]:
             )
         for one in named:
             if one.name == rollout_groups.REST:
-                yield Diagnostic(
-                    code="reserved-name",
-                    span=policy.source.span(*one.path, "name"),
-                    message=f"The name '{one.name}' is reserved for the nodes that no wave and no frozen group takes.",
-                    hint="Choose another name.",
-                )
+                message = f"The name '{one.name}' is reserved for the nodes that no wave and no frozen group takes."
+                hint = "Choose another name."
+                span = policy.source.span(*one.path, "name")
+                yield Diagnostic(code="reserved-name", span=span, message=message, hint=hint)
 
 
 @rule("frozen-unpinned", "error")
@@ -91,38 +102,27 @@ def pinned(policy: definitions.Policy) -> Iterator[Diagnostic]:
         return
     needed = dict.fromkeys((policy.driver.counting, *policy.driver.payloads))
     for group in policy.groups:
-        if group.is_frozen and group.overrides.state != "Absent":
-            given = group.overrides.images
-            absent = [name for name in needed if not _is_pinned(policy, given.get(name, {}))]
-            if absent:
-                yield _unpinned(policy, policy.driver, group, absent)
+        given = group.overrides.images
+        absent = [name for name in needed if not _is_pinned(policy, given.get(name, {}))]
+        if not group.is_frozen or group.overrides.state == "Absent" or not absent:
+            continue
+        lacks = f"Frozen group '{group.name}' has no version of its own"
+        if policy.written.names_images:
+            message = f"{lacks} for {wording.listed(absent)}."
+            notes: tuple[str, ...] = ("With those of the policy, its nodes would move at the next change of these.",)
+            hint = f"Set images.{absent[0]}.version there to what its nodes run now."
+        else:
+            part, more = ("version", "") if policy.driver.parts["version"] else ("image", ' and `version: ""`')
+            message, notes = f"{lacks}, so it would follow the policy.", ()
+            hint = f"Write the {part} that these nodes stay on{more}."
+        span = policy.source.span(*group.path, "name")
+        yield Diagnostic(span=span, message=message, notes=notes, hint=hint)
 
 
 def _is_pinned(policy: definitions.Policy, given: definitions.ImageParts) -> bool:
     """Return whether a group names a version; where a component has one image, it may be a whole reference."""
     is_whole = given.get("version") == "" and "image" in given and not policy.written.names_images
     return bool(given.get("version")) or is_whole
-
-
-def _unpinned(
-    policy: definitions.Policy, driver: definitions.Driver, group: definitions.NodeGroup, absent: Sequence[str]
-) -> Diagnostic:
-    span, lacks = policy.source.span(*group.path, "name"), f"Frozen group '{group.name}' has no version of its own"
-    if policy.written.names_images:
-        return Diagnostic(
-            code="frozen-unpinned",
-            span=span,
-            message=f"{lacks} for {wording.listed(absent)}.",
-            notes=("With those of the policy, its nodes would move at the next change of these.",),
-            hint=f"Set images.{absent[0]}.version there to what its nodes run now.",
-        )
-    part, more = ("version", "") if driver.parts["version"] else ("image", ' and `version: ""`')
-    return Diagnostic(
-        code="frozen-unpinned",
-        span=span,
-        message=f"{lacks}, so it would follow the policy.",
-        hint=f"Write the {part} that these nodes stay on{more}.",
-    )
 
 
 @rule("wave-bounds", "error")
@@ -132,16 +132,12 @@ def bounds(policy: definitions.Policy, groups: Iterable[definitions.NodeGroup | 
     shares = [(wave, wave.percent) for wave in waves if wave.percent is not None]
     for wave, percent in shares:
         if round(percent, 2) != percent:
-            yield Diagnostic(
-                code="wave-bounds",
-                span=policy.source.span(*wave.path, "percent"),
-                message=f"Wave '{wave.name}' ends at {percent} %, which is finer than a hundredth of a per cent.",
-                hint="Write at most two decimals.",
-            )
+            message = f"Wave '{wave.name}' ends at {percent} %, which is finer than a hundredth of a per cent."
+            hint = "Write at most two decimals."
+            yield Diagnostic(span=policy.source.span(*wave.path, "percent"), message=message, hint=hint)
     for (earlier, bound), (wave, percent) in itertools.pairwise(shares):
         if percent <= bound:
             yield Diagnostic(
-                code="wave-bounds",
                 span=policy.source.span(*wave.path, "percent"),
                 message=f"Wave '{wave.name}' ends at {percent:g} %, but the earlier '{earlier.name}' at {bound:g} %.",
                 notes=("Percentages are upper bounds: waves of 5, 50 and 100 take 5 %, 45 % and 50 % of the nodes.",),
@@ -155,7 +151,6 @@ def long_names(policy: definitions.Policy) -> Iterator[Diagnostic]:
     longest = max(_longest_names(policy), key=len, default="")
     if len(longest) > _LONGEST:
         yield Diagnostic(
-            code="name-too-long",
             span=policy.source.span("metadata", "name"),
             message=f"The name '{longest}' of a DaemonSet has {len(longest)} characters.",
             notes=(f"Labels of its pods hold the name, and a label has at most {_LONGEST} characters.",),
@@ -200,7 +195,6 @@ def size(division: pools.Division, cluster: str) -> Iterator[Diagnostic]:
     if amount > _LARGEST:
         count = sum(len(group.nodes) for group in division.groups)
         yield Diagnostic(
-            code="pool-rules-too-large",
             span=division.policy.source.setting_span(*division.policy.written.rollout, "rollout"),
             message=f"The waves and frozen groups of policy '{division.policy.name}' list {count} nodes of cluster "
             f"'{cluster}' by name, {amount / 1e6:.1f} MB.",
@@ -222,7 +216,6 @@ def strangers(division: pools.Division, inventory: snapshot.Inventory) -> Iterat
         path, noun = (*group.path, "nodes"), f"{_noun(group)} '{group.name}'"
         if len(listed) > 1 and own.isdisjoint(listed):
             yield Diagnostic(
-                code="group-stranger",
                 span=division.policy.source.setting_span(*path),
                 message=f"{noun} names no node of the policy in {where}.",
                 hint="Limit the group to its `clusters`, or correct the names.",
@@ -236,12 +229,8 @@ def strangers(division: pools.Division, inventory: snapshot.Inventory) -> Iterat
             if name in known:
                 reason = f"the node is not assigned to the policy in {where}"
                 hint = "Remove the name, or widen the policy's nodeSelector."
-            yield Diagnostic(
-                code="group-stranger",
-                span=division.policy.source.span(*path, index),
-                message=f"{noun} names the node '{name}', but {reason}.",
-                hint=hint,
-            )
+            message = f"{noun} names the node '{name}', but {reason}."
+            yield Diagnostic(span=division.policy.source.span(*path, index), message=message, hint=hint)
 
 
 @rule("group-empty", "warning")
@@ -255,7 +244,6 @@ def empty_groups(division: pools.Division, inventory: snapshot.Inventory) -> Ite
         named = [name for name in declared.nodes or () if name in own]
         if named or declared.nodes is None:  # `strangers` reports names that are not nodes of the policy.
             yield Diagnostic(
-                code="group-empty",
                 span=division.policy.source.span(*declared.path, "name"),
                 message=f"{_noun(declared)} '{group.name}' takes no node of cluster '{inventory.cluster}' today.",
                 notes=("Earlier groups take the nodes that it names.",) if named else (),
@@ -288,9 +276,51 @@ def undriven_waves(division: pools.Division, cluster: str, decisions: Iterable[p
         for name in own:
             by_reason.setdefault(reasons[name], []).append(name)
         yield Diagnostic(
-            code="wave-without-driver",
             span=division.policy.source.span(*path, "name"),
             message=f"Wave '{group.name}' has no node in cluster '{cluster}' on which the driver runs.",
             notes=tuple(f"{wording.nodes(names)}: {reason}." for reason, names in sorted(by_reason.items())),
             hint="Add a node with a driver to the wave, or let the driver run on its nodes.",
         )
+
+
+@rule("object-too-large", "error")
+def daemonsets(cluster: definitions.Cluster, division: pools.Division) -> Iterator[Diagnostic]:
+    """The values that a DaemonSet selects its nodes by fit into one object."""
+    policy, by_argo = division.policy, cluster.spec.gitops.engine == "argocd"
+    limit = (_ANNOTATED if by_argo else _STORED) - _REST
+    size, name, terms = max((_bytes(terms), name, terms) for name, terms in (("", ()), *_affinities(division)))
+    if size > limit:
+        values = sum(len(requirement.values) for term in terms for requirement in term)
+        is_default, kinds = policy.is_default, len(assignment.presence(policy))
+        yield Diagnostic(
+            span=policy.source.key_span("spec", "default" if is_default else "nodeSelector"),
+            message=f"DaemonSet '{name}' of policy '{policy.name}' in cluster '{cluster.name}' selects its nodes by "
+            f"{values:,} values, {size:,} bytes; {limit:,} fit beside the rest of it.",
+            notes=(
+                *(_WHY_ANNOTATED if by_argo else _WHY_STORED),
+                *(["The default policy excludes every value that another policy lists."] if is_default else ()),
+                *([f"They stand there once for each of its {kinds} device kinds."] if kinds > 1 else ()),
+            ),
+            hint="Let the other policies select by one shared label, such as `pool`, instead of by many values."
+            if is_default
+            else "Give the nodes one label, such as `pool`, and select by it, or split the policy.",
+        )
+
+
+def _affinities(division: pools.Division) -> Iterator[tuple[str, tuple[selectors.Term, ...]]]:
+    """Yield the DaemonSets of a policy that may be the largest, by name: pools differ by their names alone."""
+    policy, recipe = division.policy.name, division.policy.recipe
+    if division.pools:
+        pool = max(division.pools, key=lambda pool: len(pool.name))
+        yield "--".join((f"{recipe.driver}-{policy}", *(() if pool.is_whole else (pool.name,)))), pool.terms
+    yield f"{recipe.device_plugin}-{policy}", division.device_plugin_terms
+
+
+def _bytes(terms: Iterable[selectors.Term]) -> int:
+    """Return the size of a node affinity as JSON, to a few bytes a requirement; keys and values are ASCII."""
+    frame = len('{"key":"","operator":"DoesNotExist","values":[]},')
+    return sum(
+        frame + len(requirement.key) + sum(map(len, requirement.values)) + len('"",') * len(requirement.values)
+        for term in terms
+        for requirement in term
+    )

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from compiler import cli, diagnostics, errors, schema, wording
+from compiler.checks import cluster as cluster_checks
 from compiler.checks import inventory
-from compiler.checks.clusters import cluster as cluster_checks
 from compiler.cli import findings, live, options, parsing
 from compiler.fleet import clusters
 from compiler.formats import decode, documents

@@ -9,8 +9,8 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 from compiler import API_VERSION, diagnostics, release, schema, wording
+from compiler.checks import cluster as cluster_checks
 from compiler.checks import policy as policy_checks
-from compiler.checks.clusters import cluster as cluster_checks
 from compiler.formats import documents
 from compiler.migrate import drafts, reading
 from compiler.read import fleet as reader

@@ -7,8 +7,7 @@ from typing import Any
 
 from compiler import diagnostics, schema
 from compiler.checks import policy as policy_checks
-from compiler.checks.recipes import recipe as recipe_checks
-from compiler.checks.recipes import values
+from compiler.checks import recipe as recipe_checks
 from compiler.formats import documents
 from compiler.migrate import drafts, kernel_modules, onload, operator_values, reading
 from compiler.read import fleet as reader
@@ -106,7 +105,7 @@ def _of_policy(
         return judge.judge(document)[1]
     name = recipe.data["metadata"]["name"]
     found = judge.knowing({name: recipe.data["spec"]}).judge(document)[1]
-    found = found or list(values.findings(document, recipe, judge.complete))
+    found = found or list(recipe_checks.of_policy(document, recipe, judge.complete))
     return found or list(policy_checks.findings(reader.policy_of(document, judge.complete, {name: recipe})))
 
 

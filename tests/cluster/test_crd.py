@@ -12,8 +12,7 @@ import pytest
 import yaml
 
 from compiler import diagnostics
-from compiler.checks import policy
-from compiler.checks.clusters import cluster
+from compiler.checks import cluster, policy
 from compiler.formats import decode, documents
 from compiler.read import fleet as reader
 from tests import builders, in_process

@@ -30,6 +30,7 @@ def test_a_new_code_comes_after_those_of_its_module(tmp_path: Path) -> None:
         ('Diagnostic(code="a" if holds else "b")', "other.py reports 'a', the rule of a check in .*one.py"),
         ('diagnostics.Diagnostic(code="b")', "other.py reports 'b', which has no rule"),
         ('change.acceptable("b", span)', "other.py reports 'b', which has no rule"),
+        ("def check():\n    found()\n\ndef found():\n    Diagnostic(span=span)", "without a code: .* found"),
     ],
 )
 def test_a_code_has_one_rule_and_is_reported_where_its_check_is(other: str, fault: str, tmp_path: Path) -> None:

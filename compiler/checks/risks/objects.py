@@ -8,8 +8,8 @@ import msgspec
 from compiler import names, wording
 from compiler.changes import intent, objects, pods
 from compiler.changes.acceptance import Acceptable, Place
+from compiler.checks import cluster as cluster_checks
 from compiler.checks import policy as policy_checks
-from compiler.checks.clusters import cluster as cluster_checks
 from compiler.checks.risks.change import RevisionChange, divisions
 from compiler.diagnostics import Diagnostic, rule
 from compiler.formats import documents

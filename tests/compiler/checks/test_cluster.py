@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from compiler.checks.clusters import cluster
+from compiler.checks import cluster
 from tests import builders
 
 REPOSITORY = {"url": "https://git.test/fleet.git"}

@@ -1,11 +1,12 @@
 """Rules for the parameters of a recipe: the part of JSON Schema that they may use, and the fields that they fill."""
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Any
 
 from compiler import wording
+from compiler.checks import lists
 from compiler.diagnostics import Diagnostic, rule
 from compiler.formats import canonical, documents
 from compiler.planning import kernels
@@ -13,7 +14,15 @@ from compiler.schema import judge, phrases, recipe_schema
 
 MOST_ITEMS = 256
 MOST_KEYS = 64
+_MOST: Mapping[str, int] = MappingProxyType(
+    {
+        **dict.fromkeys(("minItems", "maxItems"), MOST_ITEMS),
+        **dict.fromkeys(("minLength", "maxLength"), recipe_schema.LONGEST),
+        "maxProperties": MOST_KEYS,
+    }
+)
 _LONGEST_PATTERN = 200
+_PATTERN = f"a pattern of at most {_LONGEST_PATTERN} characters, without '(?', named classes and escapes of letters"
 _DEEPEST = 4
 """Levels of a value: profiles of variables have three."""
 
@@ -40,30 +49,32 @@ Schema = Mapping[str, Any]
 def findings(source: documents.Document, schema: phrases.Schema) -> Iterator[Diagnostic]:
     """The schema of a parameter is of the subset that recipes have, and fits the fields that it fills."""
     spec: Mapping[str, Any] = source.data["spec"]
-    top: _Path = ("spec", "parameters")
-    properties: Mapping[str, Any] = spec.get("parameters", {}).get("properties", {})
-    found = list(_each(source, (*top, "properties"), properties))
-    for index, module in enumerate(spec.get("driver", {}).get("modules", ())):
-        path: _Path = ("spec", "driver", "modules", index, "parameters")
-        found += _each(source, path, module.get("parameters", {}), _MODULE_TYPES)
-    found += _required(source, (*top, "required"), spec.get("parameters", {}).get("required", ()), properties)
+    stated: Mapping[str, Any] = spec.get("parameters", {})
+    properties: Mapping[str, Any] = stated.get("properties", {})
+    found: list[Diagnostic] = []
+    for path, schemas, types in _declared(spec):
+        for name, own in schemas.items():
+            found += (_finding(source, (*path, name, *at), text, hint) for at, text, hint in _faults(own, types))
+    for path, name in lists.items(("spec", "parameters"), stated, "required"):
+        if name not in properties:
+            hint = wording.did_you_mean(name, properties) or "Add it to properties, or remove it here."
+            found.append(_finding(source, path, f"{wording.quoted(name)} is not a parameter of the recipe.", hint))
     found += _places(source, properties, schema)
     yield from found or _defaults(source, spec, schema)
 
 
-def _each(
-    source: documents.Document, path: _Path, schemas: Mapping[str, Any], types: tuple[str, ...] = tuple(_KEYWORDS)
-) -> Iterator[Diagnostic]:
-    for name, schema in schemas.items():
-        for at, message, hint in _faults(schema, types):
-            yield _finding(source, (*path, name, *at), message, hint)
+def _declared(spec: Mapping[str, Any]) -> Iterator[tuple[_Path, Mapping[str, Any], tuple[str, ...]]]:
+    """Yield the schemas of the recipe's parameters and of each module's, by name, with their path and their types."""
+    yield ("spec", "parameters", "properties"), spec.get("parameters", {}).get("properties", {}), tuple(_KEYWORDS)
+    for path, module in lists.items(("spec", "driver"), spec.get("driver", {}), "modules"):
+        yield (*path, "parameters"), module.get("parameters", {}), _MODULE_TYPES
 
 
 _Fault = tuple[_Path, str, str]
 """The place in a schema, the message and the hint."""
 
 
-def _faults(schema: Schema, types: tuple[str, ...] = tuple(_KEYWORDS), depth: int = 0) -> Iterator[_Fault]:
+def _faults(schema: Schema, types: tuple[str, ...], depth: int = 0) -> Iterator[_Fault]:
     """Yield the mistakes in a schema."""
     kind = schema.get("type")
     if kind not in types:
@@ -80,8 +91,8 @@ def _faults(schema: Schema, types: tuple[str, ...] = tuple(_KEYWORDS), depth: in
             of_kind = f" of type {kind}" if any(keyword in those for those in _KEYWORDS.values()) else ""
             message = f"{wording.quoted(keyword)} is not a keyword of parameters{of_kind}."
             yield (keyword,), message, near or f"Its keywords are {wording.listed(known)}."
-        elif (rule := _RULES.get(keyword)) and not rule[0](value, kind):
-            yield (keyword,), f"{_shown(value)} is not {rule[1]}.", ""
+        elif wanted := _unfit(keyword, value, kind):
+            yield (keyword,), f"{_shown(value)} is not {wanted}.", ""
     yield from _bounds(schema, kind)
     yield from _inner(schema, types, depth)
 
@@ -109,11 +120,8 @@ def _bounds(schema: Schema, kind: str) -> Iterator[_Fault]:
         hint = "Write properties for known keys, or additionalProperties for the values of others."
         yield (), "A mapping of a parameter has either properties or additionalProperties.", hint
     elif kind == "object" and "additionalProperties" in schema and "maxProperties" not in schema:
-        yield (
-            (),
-            "A mapping of a parameter with additionalProperties has maxProperties.",
-            (f"Add maxProperties: at most {MOST_KEYS}."),
-        )
+        message = "A mapping of a parameter with additionalProperties has maxProperties."
+        yield (), message, f"Add maxProperties: at most {MOST_KEYS}."
     for name in schema.get("required", ()) if _is_names(schema.get("required", ())) else ():
         if name not in schema.get("properties", {}):
             yield ("required",), f"{wording.quoted(name)} is not one of the properties.", "Correct the name."
@@ -125,33 +133,44 @@ def _inner(schema: Schema, types: tuple[str, ...], depth: int) -> Iterator[_Faul
         ((word,), schema[word]) for word in ("items", "additionalProperties") if word in schema
     ]
     properties = schema.get("properties", {})
-    inner += [(("properties", name), value) for name, value in properties.items()] if _is_mapping(properties) else []
+    inner += (
+        [(("properties", name), value) for name, value in properties.items()] if isinstance(properties, dict) else []
+    )
     for path, value in inner:
-        if _is_mapping(value):
+        if isinstance(value, dict):
             yield from (((*path, *at), message, hint) for at, message, hint in _faults(value, types, depth + 1))
 
 
-def _is_mapping(value: Any, _: str = "") -> bool:
-    return isinstance(value, dict)
+def _unfit(keyword: str, value: Any, kind: str) -> str:
+    """Return what a keyword takes, in words that continue "'x' is not …"; none where the value is one of these."""
+    match keyword:
+        case "additionalProperties" | "items":
+            fits, wanted = isinstance(value, dict), "a schema"
+        case "description":
+            fits, wanted = isinstance(value, str), "a text"
+        case "enum":
+            fits = isinstance(value, list) and 0 < len(value) <= MOST_ITEMS
+            fits = fits and all(isinstance(item, str) if kind == "string" else _is_number(item, kind) for item in value)
+            wanted = f"a list of 1 to {MOST_ITEMS} values of the type"
+        case "minimum" | "maximum":
+            fits, wanted = _is_number(value, kind), "a number of the type"
+        case "pattern":
+            fits, wanted = _is_pattern(value), _PATTERN
+        case "properties":
+            fits = isinstance(value, dict) and all(isinstance(inner, dict) for inner in value.values())
+            wanted = "a mapping of names to schemas"
+        case "required":
+            fits, wanted = _is_names(value), "a list of names"
+        case _ if keyword in _MOST:
+            fits = _is_number(value, "integer") and 0 <= value <= _MOST[keyword]
+            wanted = f"a whole number from 0 to {_MOST[keyword]}"
+        case _:
+            return ""
+    return "" if fits else wanted
 
 
-def _is_schemas(value: Any, _: str) -> bool:
-    return isinstance(value, dict) and all(isinstance(inner, dict) for inner in value.values())
-
-
-def _is_names(value: Any, _: str = "") -> bool:
+def _is_names(value: Any) -> bool:
     return isinstance(value, list) and all(isinstance(name, str) for name in value)
-
-
-def _is_text(value: Any, _: str) -> bool:
-    return isinstance(value, str)
-
-
-def _is_pattern(value: Any, _: str) -> bool:
-    if not isinstance(value, str) or len(value) > _LONGEST_PATTERN or any(odd in value for odd in _ODD_PATTERNS):
-        return False
-    escaped = any(first == "\\" and second.isalnum() for first, second in itertools.pairwise(value))
-    return not escaped and kernels.fault(value) is None
 
 
 def _is_number(value: Any, kind: str) -> bool:
@@ -159,46 +178,11 @@ def _is_number(value: Any, kind: str) -> bool:
     return whole or (kind == "number" and isinstance(value, float) and abs(value) < float("inf"))
 
 
-def _is_choices(value: Any, kind: str) -> bool:
-    right: Callable[[Any, str], bool] = _is_text if kind == "string" else _is_number
-    return isinstance(value, list) and 0 < len(value) <= MOST_ITEMS and all(right(item, kind) for item in value)
-
-
-def _is_up_to(most: int) -> Callable[[Any, str], bool]:
-    return lambda value, _: isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= most
-
-
-_RULES: Mapping[str, tuple[Callable[[Any, str], bool], str]] = MappingProxyType(
-    {
-        "additionalProperties": (_is_mapping, "a schema"),
-        "description": (_is_text, "a text"),
-        "enum": (_is_choices, f"a list of 1 to {MOST_ITEMS} values of the type"),
-        "items": (_is_mapping, "a schema"),
-        "maxItems": (_is_up_to(MOST_ITEMS), f"a whole number from 0 to {MOST_ITEMS}"),
-        "maxLength": (_is_up_to(recipe_schema.LONGEST), f"a whole number from 0 to {recipe_schema.LONGEST}"),
-        "maxProperties": (_is_up_to(MOST_KEYS), f"a whole number from 0 to {MOST_KEYS}"),
-        "maximum": (_is_number, "a number of the type"),
-        "minItems": (_is_up_to(MOST_ITEMS), f"a whole number from 0 to {MOST_ITEMS}"),
-        "minLength": (_is_up_to(recipe_schema.LONGEST), f"a whole number from 0 to {recipe_schema.LONGEST}"),
-        "minimum": (_is_number, "a number of the type"),
-        "pattern": (
-            _is_pattern,
-            f"a pattern of at most {_LONGEST_PATTERN} characters, without '(?', named classes and escapes of letters",
-        ),
-        "properties": (_is_schemas, "a mapping of names to schemas"),
-        "required": (_is_names, "a list of names"),
-    }
-)
-"""The values that a keyword takes, and their meaning in words, which continue "'x' is not …"."""
-
-
-def _required(
-    source: documents.Document, path: _Path, required: Any, properties: Mapping[str, Any]
-) -> Iterator[Diagnostic]:
-    for index, name in enumerate(required):
-        if name not in properties:
-            hint = wording.did_you_mean(name, properties) or "Add it to properties, or remove it here."
-            yield _finding(source, (*path, index), f"{wording.quoted(name)} is not a parameter of the recipe.", hint)
+def _is_pattern(value: Any) -> bool:
+    if not isinstance(value, str) or len(value) > _LONGEST_PATTERN or any(odd in value for odd in _ODD_PATTERNS):
+        return False
+    escaped = any(first == "\\" and second.isalnum() for first, second in itertools.pairwise(value))
+    return not escaped and kernels.fault(value) is None
 
 
 def _places(source: documents.Document, properties: Mapping[str, Any], schema: phrases.Schema) -> Iterator[Diagnostic]:
@@ -232,14 +216,10 @@ def _places(source: documents.Document, properties: Mapping[str, Any], schema: p
 
 def _defaults(source: documents.Document, spec: Mapping[str, Any], schema: phrases.Schema) -> Iterator[Diagnostic]:
     """The default of a parameter is a value that it may have."""
-    top: _Path = ("spec", "parameters", "properties")
-    allowed: dict[_Path, Schema] = {
-        (*top, name): inner for name, inner in recipe_schema.parameters(spec, schema).items()
-    }
-    for index, module in enumerate(spec.get("driver", {}).get("modules", ())):
-        for name, inner in module.get("parameters", {}).items():
-            path: _Path = ("spec", "driver", "modules", index, "parameters", name)
-            allowed[path] = recipe_schema.of_module(inner)
+    (top, _, _), *of_modules = _declared(spec)
+    allowed = {(*top, name): inner for name, inner in recipe_schema.parameters(spec, schema).items()}
+    for path, schemas, _ in of_modules:
+        allowed |= {(*path, name): recipe_schema.of_module(inner) for name, inner in schemas.items()}
     for at, inner in allowed.items():
         place = (*at, "default")
         if not source.has(place):
@@ -256,4 +236,4 @@ def _defaults(source: documents.Document, spec: Mapping[str, Any], schema: phras
 def _finding(source: documents.Document, path: _Path, message: str, hint: str) -> Diagnostic:
     is_key = isinstance(source.value(path), dict | list) if source.has(path) else False
     span = source.key_span(*path) if is_key else source.span(*path)
-    return Diagnostic(code="parameter-schema", span=span, message=message, hint=hint)
+    return Diagnostic(span=span, message=message, hint=hint)

@@ -2,14 +2,15 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from compiler import names, recipes, repeats, wording
-from compiler.checks import containers, policy
+from compiler import names, recipes, wording
+from compiler.checks import containers, lists, policy
 from compiler.checks import images as image_checks
 from compiler.diagnostics import Diagnostic, rule, shared_rule
-from compiler.fleet import definitions
+from compiler.fleet import clusters, definitions
 from compiler.formats import documents
 from compiler.inventory import reduction
 from compiler.planning import images, plan, supported
+from compiler.rendering import privileges
 
 shared_rule(
     "conflicting-settings", "error", "The settings of a cluster contradict neither each other nor another cluster."
@@ -59,7 +60,6 @@ def nfd_release(cluster: definitions.Cluster, source: documents.Document) -> Ite
     tag = cluster.spec.nfd.image.tag
     if cluster.spec.nfd.enabled and supported.nfd_minor(tag) is None:
         yield Diagnostic(
-            code="nfd-release",
             span=source.span("spec", "nfd", "image", "tag"),
             message=f"'{tag}' is not a tag of NFD 0.16 to 0.19.",
             notes=("The arguments and permissions of NFD differ between releases.",),
@@ -72,12 +72,9 @@ def kubernetes_release(cluster: definitions.Cluster, source: documents.Document)
     """Manifests are rendered for Kubernetes 1.25 and newer."""
     version = cluster.spec.kubernetesVersion
     if version is not None and supported.kubernetes_minor(version) < supported.OLDEST_KUBERNETES:
-        yield Diagnostic(
-            code="kubernetes-release",
-            span=source.span("spec", "kubernetesVersion"),
-            message=f"Kubernetes '{version}' is older than 1.{supported.OLDEST_KUBERNETES}, the oldest supported one.",
-            hint="Correct the version, or upgrade the cluster first.",
-        )
+        message = f"Kubernetes '{version}' is older than 1.{supported.OLDEST_KUBERNETES}, the oldest supported one."
+        hint = "Correct the version, or upgrade the cluster first."
+        yield Diagnostic(span=source.span("spec", "kubernetesVersion"), message=message, hint=hint)
 
 
 def conflicting_settings(cluster: definitions.Cluster, source: documents.Document) -> Iterator[Diagnostic]:
@@ -85,33 +82,25 @@ def conflicting_settings(cluster: definitions.Cluster, source: documents.Documen
     gitops = cluster.spec.gitops
     destination = gitops.argocd.destination
     if destination.server is not None and destination.name is not None:
-        yield Diagnostic(
-            code="conflicting-settings",
-            span=source.span("spec", "gitops", "argocd", "destination", "name"),
-            message="An Argo CD destination has a server and a name, but may have only one of them.",
-            hint="Remove one of the two.",
-        )
+        message = "An Argo CD destination has a server and a name, but may have only one of them."
+        hint = "Remove one of the two."
+        span = source.span("spec", "gitops", "argocd", "destination", "name")
+        yield Diagnostic(code="conflicting-settings", span=span, message=message, hint=hint)
     if gitops.engine == "argocd" and gitops.argocd.project == "default":
-        yield Diagnostic(
-            code="conflicting-settings",
-            span=source.span("spec", "gitops", "argocd", "project"),
-            message="'default' is Argo CD's built-in project, which bootstrap/ would overwrite.",
-            hint="Leave argocd.project out, or choose another name.",
-        )
+        message = "'default' is Argo CD's built-in project, which bootstrap/ would overwrite."
+        hint = "Leave argocd.project out, or choose another name."
+        span = source.span("spec", "gitops", "argocd", "project")
+        yield Diagnostic(code="conflicting-settings", span=span, message=message, hint=hint)
     if gitops.flux.sourceRef is not None and gitops.flux.secretRef is not None:
-        yield Diagnostic(
-            code="conflicting-settings",
-            span=source.setting_span("spec", "gitops", "flux", "secretRef"),
-            message="flux.secretRef belongs to the GitRepository in bootstrap/, but flux.sourceRef replaces it.",
-            hint="Remove one of the two.",
-        )
+        message = "flux.secretRef belongs to the GitRepository in bootstrap/, but flux.sourceRef replaces it."
+        hint = "Remove one of the two."
+        span = source.setting_span("spec", "gitops", "flux", "secretRef")
+        yield Diagnostic(code="conflicting-settings", span=span, message=message, hint=hint)
     if cluster.spec.psa.enabled and not cluster.spec.namespaceManaged:
-        yield Diagnostic(
-            code="conflicting-settings",
-            span=source.setting_span("spec", "psa", "enabled"),
-            message=f"The namespace '{cluster.spec.namespace}' is not managed here, so it gets no psa labels.",
-            hint="Remove psa.enabled and label the namespace where it is managed, or set namespaceManaged: true.",
-        )
+        message = f"The namespace '{cluster.spec.namespace}' is not managed here, so it gets no psa labels."
+        hint = "Remove psa.enabled and label the namespace where it is managed, or set namespaceManaged: true."
+        span = source.setting_span("spec", "psa", "enabled")
+        yield Diagnostic(code="conflicting-settings", span=span, message=message, hint=hint)
 
 
 @rule("bootstrap-incomplete", "warning")
@@ -121,7 +110,6 @@ def engine_repository(cluster: definitions.Cluster, source: documents.Document) 
     needs_url = gitops.engine == "argocd" or (gitops.engine == "flux" and gitops.flux.sourceRef is None)
     if needs_url and gitops.repository is None:
         yield Diagnostic(
-            code="bootstrap-incomplete",
             span=source.span("spec", "gitops", "engine"),
             message=f"The repository that '{gitops.engine}' applies cluster '{cluster.name}' from is not set.",
             notes=("Without it, no bootstrap/ is written.",),
@@ -139,12 +127,10 @@ def flux_repository(cluster: definitions.Cluster, source: documents.Document) ->
         return
     host, colon, path = url.partition(":")
     is_short = "@" in host and colon
-    yield Diagnostic(
-        code="conflicting-settings",
-        span=source.span("spec", "gitops", "repository", "url"),
-        message=f"Flux needs a URL with ssh://, https:// or http://, but '{url}' has none of them.",
-        hint=f"Write ssh://{host}/{path.removeprefix('/')}." if is_short else "Write such a URL.",
-    )
+    message = f"Flux needs a URL with ssh://, https:// or http://, but '{url}' has none of them."
+    hint = f"Write ssh://{host}/{path.removeprefix('/')}." if is_short else "Write such a URL."
+    span = source.span("spec", "gitops", "repository", "url")
+    yield Diagnostic(code="conflicting-settings", span=span, message=message, hint=hint)
 
 
 @rule("engine-path", "warning")
@@ -152,22 +138,25 @@ def engine_path(cluster: definitions.Cluster, source: documents.Document, output
     """A GitOps engine applies the folder that the cluster is compiled to."""
     gitops = cluster.spec.gitops
     path = gitops.repository.path if gitops.repository else None
-    artifact = gitops.engine == "flux" and gitops.flux.sourceRef and gitops.flux.sourceRef.kind != "GitRepository"
-    # What a pipeline packs into an artifact may have any path there.
-    if gitops.engine == "none" or path is None or artifact:
+    if gitops.engine == "none" or path is None or reads_artifact(gitops):
         return
     parts = [part for part in output.split("/") if part not in ("", ".", "..")]
     wanted = [*(parts[-1:] if output.startswith("/") else parts), cluster.name]
     # The project may be in a folder of its repository, so only the end has to agree.
     if [part for part in path.split("/") if part not in ("", ".")][-len(wanted) :] != wanted:
         yield Diagnostic(
-            code="engine-path",
             span=source.span("spec", "gitops", "repository", "path"),
             message=f"'{gitops.engine}' applies '{path}', but cluster '{cluster.name}' is compiled to "
             f"'{'/'.join(wanted)}'.",
             notes=("So it does not apply what is compiled, unless something copies the output there.",),
             hint="Remove the path, or end it with that folder if the project is not the root of its repository.",
         )
+
+
+def reads_artifact(gitops: clusters.GitOps) -> bool:
+    """Return whether the engine reads what a pipeline packs, which may have any path there."""
+    reference = gitops.flux.sourceRef
+    return gitops.engine == "flux" and reference is not None and reference.kind != "GitRepository"
 
 
 @rule("watcher-incomplete", "error")
@@ -182,12 +171,9 @@ def watcher(cluster: definitions.Cluster, source: documents.Document) -> Iterato
     )
     for field, value, meaning in parts:
         if value is None:
-            yield Diagnostic(
-                code="watcher-incomplete",
-                span=source.span("spec", "watcher", "enabled"),
-                message=f"The watcher of cluster '{cluster.name}' is enabled without '{field}'.",
-                hint=f"Set watcher.{field}: {meaning}.",
-            )
+            message = f"The watcher of cluster '{cluster.name}' is enabled without '{field}'."
+            hint = f"Set watcher.{field}: {meaning}."
+            yield Diagnostic(span=source.span("spec", "watcher", "enabled"), message=message, hint=hint)
     if images.tag(spec.image) == "latest":
         yield image_checks.mutable_tag(source, ("spec", "watcher", "image"), spec.image, "the watcher's image")
 
@@ -225,7 +211,6 @@ def _lost(
     places = [f"A selector uses '{label.key}' at {label.span}." for label in lost if label.span]
     more = len(places) - _MOST
     yield Diagnostic(
-        code="ignored-label",
         span=cluster.span("spec", "watcher", *field),
         message=f"{cause} keeps {wording.counted(len(keys), 'label')} that "
         f"{'decides' if len(keys) == 1 else 'decide'} over nodes out of the inventory of cluster "
@@ -241,14 +226,9 @@ def _lost(
 
 def mirrors(cluster: definitions.Cluster, source: documents.Document) -> Iterator[Diagnostic]:
     """Each prefix has one mirror."""
-    prefixes = enumerate(mirror.from_ for mirror in cluster.spec.images.mirrors)
-    for _, (index, prefix) in repeats.of(prefixes, key=lambda pair: pair[1]):
-        yield Diagnostic(
-            code="duplicate-name",
-            span=source.span("spec", "images", "mirrors", index, "from"),
-            message=f"The prefix '{prefix}' is mirrored twice.",
-            hint="Keep one of the two.",
-        )
+    mirrors = enumerate(cluster.spec.images.mirrors)
+    named = ((("spec", "images", "mirrors", index, "from"), mirror.from_) for index, mirror in mirrors)
+    yield from lists.twice(source, named, "The prefix '{}' is mirrored twice.")
 
 
 def image_references(cluster: definitions.Cluster, source: documents.Document) -> Iterator[Diagnostic]:
@@ -265,3 +245,19 @@ def image_references(cluster: definitions.Cluster, source: documents.Document) -
         for field, prefix in (("from", mirror.from_), ("to", mirror.to)):
             mirror_path: documents.Path = ("spec", "images", "mirrors", index, field)
             yield from image_checks.of_setting(source, mirror_path, prefix.rstrip("/"), "The prefix")
+
+
+def refused(cluster: definitions.Cluster, listed: Iterable[privileges.Listed]) -> Iterator[Diagnostic]:
+    """No program of a recipe has a privilege that the cluster refuses."""
+    listed = tuple(listed)
+    for index, refusal in enumerate(cluster.spec.recipes.refuse):
+        found = [privilege for privilege in listed if privilege.is_refused(refusal)]
+        for program in dict.fromkeys(privilege.program for privilege in found):
+            own = [privilege.text for privilege in found if privilege.program == program]
+            yield Diagnostic(
+                code="privilege-refused",
+                span=cluster.span("spec", "recipes", "refuse", index),
+                message=f"Cluster '{cluster.name}' refuses a privilege of '{program}': {own[0]}.",
+                notes=tuple(f"It also refuses: {text}." for text in own[1:]),
+                hint="Leave the cluster out of spec.clusters of the DevicePolicy, or no longer refuse the privilege.",
+            )

@@ -1,1 +1,0 @@
-"""Rules for KAEClusters: for one, for its Kubernetes release, and for what several are applied to."""

@@ -1,0 +1,357 @@
+"""Rules for recipes, and for what DevicePolicies say of theirs, judged without any nodes."""
+
+import math
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import product
+from typing import Any
+
+from compiler import names, recipes, wording
+from compiler.checks import lists, parameters, resources
+from compiler.diagnostics import Diagnostic, rule, shared_rule
+from compiler.formats import documents
+from compiler.planning import kernels
+from compiler.read import device_policy, fleet
+from compiler.rendering import layout
+from compiler.schema import phrases, recipe_schema
+
+shared_rule("values-exclusive", "error", "Of parameters that exclude each other, at most one is true.")
+shared_rule("module-required", "error", "A policy leaves out none but optional modules.")
+
+_MATCH: documents.Path = ("spec", "match")
+_DRIVER: documents.Path = ("spec", "driver")
+_PLUGIN: documents.Path = ("spec", "devicePlugin")
+
+_TAKEN = (names.RECIPE, "npu", names.BOOTSTRAP, *layout.NAMES)
+"""The names of KAE, of openFuyao's NPU operator, whose labels begin with it, and of the folders of an output."""
+_PREFIX = "kae-"
+_PROGRAMS = (("driver",), ("device", "plugin"), ("pool",))
+"""Parts of names of objects: in `a-driver-b` the recipe and the policy would not be known from each other."""
+_OTHER = (
+    f"Choose a name other than {wording.listed(sorted(_TAKEN))}, without '{_PREFIX}' as its beginning, and without "
+    f"{wording.listed(['-'.join(program) for program in _PROGRAMS])} between hyphens or at an end."
+)
+_KINDS = ("deploy", "pool")
+"""Parts of the labels of opt-outs and pools, in the place of a kind."""
+
+_SOURCES = frozenset({"cpu", "kernel", "memory", "network", "pci", "storage", "system", "usb"})
+"""The sources of features that NFD's worker reads here ("Available features" of its documentation)."""
+_HINTS: Mapping[str, str] = {
+    "local": "Give the nodes a label, and match by labels: the worker reads no files of features from the host.",
+    "rule": "Match by match.labels what other rules label.",
+}
+_VALUES: Mapping[str, tuple[str, int, float]] = {
+    **dict.fromkeys(("Exists", "DoesNotExist", "IsTrue", "IsFalse"), ("no value", 0, 0)),
+    **dict.fromkeys(("In", "NotIn", "InRegexp"), ("one value or more", 1, math.inf)),
+    **dict.fromkeys(("Gt", "Lt"), ("one value", 1, 1)),
+    "GtLt": ("two values", 2, 2),
+}
+"""The least and the most values of an operator, without which NFD skips the rule (`MatchExpression` of its API)."""
+
+_KUBELET = "/var/lib/kubelet"
+
+_MISSING = (
+    "Write it to recipes/NAME/recipe.yaml; 'kae recipe list' prints those that are shipped. If it was removed on "
+    "purpose, bring it back until driver.state: Absent has cleaned the hosts, and remove the policy first."
+)
+
+_Layer = tuple[documents.Path, str, Mapping[str, Any]]
+"""A mapping, a wave or a frozen group of a policy: its path, its noun, and its data."""
+
+
+def findings(source: documents.Document, schema: phrases.Schema, complete: fleet.Complete) -> Iterator[Diagnostic]:
+    """Yield the mistakes in a recipe that its schema accepts; `schema` is that of recipes."""
+    yield from name(source)
+    yield from references(source)
+    faults = list(parameters.findings(source, schema))
+    yield from faults
+    yield from match(source)
+    yield from features(source)
+    yield from resources.of_recipe(source)
+    # What a recipe is filled with is known of its policies alone where these have to give a value.
+    stated = source.data["spec"].get("parameters", {})
+    properties = stated.get("properties", {})
+    is_filled = all("default" in properties.get(name, {}) for name in stated.get("required", ()))
+    if not faults and is_filled:
+        yield from exclusive(source)
+        yield from resources.filled(source, fleet.filled(source, {}, complete))
+
+
+@rule("recipe-name", "error")
+def name(source: documents.Document) -> Iterator[Diagnostic]:
+    """A recipe has the name of its folder, and none that other programs have."""
+    own, span = source.data["metadata"]["name"], source.span("metadata", "name")
+    folder = source.file.split("/")[-2]
+    parts = own.split("-")
+    taken = own in _TAKEN or own.startswith(_PREFIX)
+    if own != folder:
+        message = f"The recipe '{own}' is in a folder named {wording.quoted(folder)}."
+        yield Diagnostic(span=span, message=message, hint="Give both one name.")
+    elif taken or any(_holds(parts, program) for program in _PROGRAMS):
+        message = f"A recipe cannot be named '{own}'."
+        notes = ("Objects, labels or resources of other programs have names with it.",)
+        yield Diagnostic(span=span, message=message, notes=notes, hint=_OTHER)
+
+
+def _holds(parts: list[str], program: tuple[str, ...]) -> bool:
+    return any(tuple(parts[index : index + len(program)]) == program for index in range(len(parts)))
+
+
+@rule("recipe-reference", "error")
+def references(source: documents.Document) -> Iterator[Diagnostic]:
+    """A recipe names images, kinds and payloads that it has."""
+    spec: Mapping[str, Any] = source.data["spec"]
+    matched, driver, plugin = spec["match"], spec.get("driver", {}), spec.get("devicePlugin", {})
+    images = dict.fromkeys([*spec.get("images", {}), *recipe_schema.programs(spec)])
+    used = [((*_DRIVER, field), driver[field]) for field in ("image", "version") if field in driver]
+    used += (((*path, "image"), payload["image"]) for path, payload in lists.items(_DRIVER, driver, "payloads"))
+    used += [((*_PLUGIN, "image"), plugin["image"])] if "image" in plugin else []
+    for path, image in used:
+        yield from _unknown(source, path, image, images, "an image of the recipe")
+    kinds = [kind["kind"] for kind in matched.get("pci", ())]
+    for path, resource in lists.items(_PLUGIN, plugin, "resources"):
+        if "kind" in resource:
+            yield from _unknown(source, (*path, "kind"), resource["kind"], kinds, "a kind of match.pci")
+    paths = [path for payload in driver.get("payloads", ()) for path in payload["paths"]]
+    for path, file in lists.items(_DRIVER, driver, "files"):
+        if not any(file["from"] == path or file["from"].startswith(f"{path}/") for path in paths):
+            span, message = source.span(*path, "from"), f"'{file['from']}' is in no payload."
+            yield Diagnostic(span=span, message=message, hint="Add it to the paths of a payload.")
+    for path, data, field, key, noun in (
+        (_MATCH, matched, "pci", "kind", "kind"),
+        (_DRIVER, driver, "modules", "name", "module"),
+        (_PLUGIN, plugin, "resources", "name", "resource"),
+    ):
+        named = (((*at, key), item[key]) for at, item in lists.items(path, data, field))
+        yield from lists.twice(source, named, "The " + noun + " '{}' is there twice.")
+
+
+def _unknown(
+    source: documents.Document, path: documents.Path, name: str, known: Collection[str], noun: str
+) -> Iterator[Diagnostic]:
+    if name not in known:
+        listed = f"The known ones are {wording.listed(known)}." if known else "The recipe has none."
+        hint = wording.did_you_mean(name, known) or listed
+        yield Diagnostic(
+            code="recipe-reference", span=source.span(*path), message=f"'{name}' is not {noun}.", hint=hint
+        )
+
+
+def match(source: documents.Document) -> Iterator[Diagnostic]:
+    """Hardware is known by what the recipe does not change, and a kind by devices or classes."""
+    matched: Mapping[str, Any] = source.data["spec"]["match"]
+    terms = [(*path, "matchExpressions") for path, _ in lists.items(_MATCH, matched, "features")]
+    for empty in ((*_MATCH, "labels"), *terms):
+        if source.has(empty) and not source.value(empty):
+            span, message = source.key_span(*empty), f"'{wording.dotted(empty)}' is empty."
+            hint = "Name what all of the nodes have, or write all: {} for every node that a policy selects."
+            yield Diagnostic(code="invalid-value", span=span, message=message, hint=hint)
+    for path, kind in lists.items(_MATCH, matched, "pci"):
+        if not kind.get("devices") and not kind.get("classes"):
+            span, message = (
+                source.key_span(*path, "kind"),
+                f"The kind '{kind['kind']}' has neither devices nor classes.",
+            )
+            yield Diagnostic(code="missing-field", span=span, message=message, hint="Add one of the two.")
+        if kind["kind"] in _KINDS:
+            yield Diagnostic(
+                code="reserved-name",
+                span=source.span(*path, "kind"),
+                message=f"A kind cannot be named '{kind['kind']}'.",
+                notes=(f"'{recipes.DOMAIN}/RECIPE.{kind['kind']}.' is the beginning of other labels.",),
+                hint="Give it another name.",
+            )
+    yield from _effects(source, source.data["spec"])
+
+
+@rule("match-on-effect", "error")
+def _effects(source: documents.Document, spec: Mapping[str, Any]) -> Iterator[Diagnostic]:
+    """A recipe finds its nodes by nothing that it changes on them."""
+    modules = spec.get("driver", {}).get("modules", ())
+    loaded = {name for module in modules for name in (module["name"], *module.get("replaces", ()))}
+    for index, feature in enumerate(spec["match"].get("features", ())):
+        for name in feature["matchExpressions"] if feature["feature"] == "kernel.loadedmodule" else ():
+            if name.replace("-", "_") in loaded:
+                yield Diagnostic(
+                    span=source.key_span("spec", "match", "features", index, "matchExpressions", name),
+                    message=f"The rule asks for module '{name}', which this recipe loads or replaces.",
+                    notes=("In the middle of a change the label would go, and the driver installer with it.",),
+                    hint="Match by the hardware: pci, or another feature.",
+                )
+    own = f"{recipes.DOMAIN}/{source.data['metadata']['name']}.present"
+    for key in spec["match"].get("labels", {}):
+        whose = "its own rule sets" if key == own else "policies change"
+        if recipes.is_of_pool(key) or recipes.is_count(key) or key == own:
+            message = f"The recipe asks for '{key}', a label that {whose}."
+            hint = "Match by a label that people or clouds set, or by pci."
+            yield Diagnostic(span=source.key_span("spec", "match", "labels", key), message=message, hint=hint)
+
+
+def features(source: documents.Document) -> Iterator[Diagnostic]:
+    """NFD's worker reports the features of a recipe, and its master can evaluate their conditions.
+
+    A rule that never holds would label no node.
+    """
+    for path, feature in lists.items(_MATCH, source.data["spec"]["match"], "features"):
+        reported_by = feature["feature"].partition(".")[0]
+        if reported_by not in _SOURCES:
+            hint = _HINTS.get(reported_by, f"The sources of features are {', '.join(sorted(_SOURCES))}.")
+            yield _invalid(source, (*path, "feature"), f"NFD reports no feature '{feature['feature']}'.", hint)
+        for attribute, condition in feature["matchExpressions"].items():
+            yield from _condition(source, (*path, "matchExpressions", attribute), condition)
+
+
+def _condition(source: documents.Document, path: documents.Path, condition: Mapping[str, Any]) -> Iterator[Diagnostic]:
+    operator, values = condition["op"], list(lists.items(path, condition, "value"))
+    wanted, least, most = _VALUES[operator]
+    if not least <= len(values) <= most:
+        yield _invalid(source, (*path, "op"), f"The operator {operator} takes {wanted}.", "Correct 'value'.")
+    for at, value in values if operator == "InRegexp" else ():
+        if kernels.fault(value) is not None:
+            message = f"{wording.quoted(value)} is not a pattern of RE2."
+            yield _invalid(source, at, message, "See https://github.com/google/re2/wiki/Syntax.")
+
+
+def _invalid(source: documents.Document, path: documents.Path, message: str, hint: str) -> Diagnostic:
+    return Diagnostic(code="invalid-value", span=source.span(*path), message=message, hint=hint)
+
+
+def exclusive(source: documents.Document) -> Iterator[Diagnostic]:
+    """Parameters that exclude each other are boolean, and at most one of them is true by default."""
+    spec: Mapping[str, Any] = source.data["spec"]
+    properties = spec.get("parameters", {}).get("properties", {})
+    for index, together in enumerate(spec.get("exclusive", ())):
+        path: documents.Path = ("spec", "exclusive", index)
+        for at, name in enumerate(together):
+            if properties.get(name, {}).get("type") != "boolean":
+                known = [key for key, schema in properties.items() if schema.get("type") == "boolean"]
+                yield from _unknown(source, (*path, at), name, known, "a boolean parameter")
+        on = [name for name in together if properties.get(name, {}).get("default") is True]
+        if len(on) > 1:
+            message = f"{wording.listed(map(wording.quoted, on))} are true by default."
+            hint = "Leave one of them true."
+            span = source.span(*path, together.index(on[1]))
+            yield Diagnostic(code="values-exclusive", span=span, message=message, hint=hint)
+
+
+@rule("unknown-recipe", "error")
+def unknown(document: documents.Document, known: Mapping[str, object], shipped: tuple[str, ...]) -> Diagnostic:
+    """A DevicePolicy is of a recipe of the project."""
+    name = document.data["spec"]["recipe"]
+    near = wording.nearest(name, {*known, *shipped})
+    parts = [f"Did you mean '{near}'?"] if near and near != name else []
+    if name in shipped or (near in shipped and near not in known):
+        parts.append(f"'kae recipe add {name if name in shipped else near}' brings it.")
+    hint = " ".join(parts) or _MISSING
+    message = f"There is no recipe {wording.quoted(name)}."
+    return Diagnostic(span=document.span("spec", "recipe"), message=message, hint=hint)
+
+
+def of_policy(
+    document: documents.Document, recipe: documents.Document, complete: fleet.Complete
+) -> Iterator[Diagnostic]:
+    """Yield the mistakes in a DevicePolicy that the schema of its recipe accepts."""
+    filled = fleet.filled(recipe, document.data["spec"].get("values", {}), complete)
+    yield from exclusive_values(document, recipe)
+    yield from modules(document, recipe)
+    yield from no_modules(document, recipe)
+    yield from unused(document, recipe, filled)
+    yield from resources.filled(recipe, filled, document)
+    kubelet = document.data["spec"].get("kubeletDir", _KUBELET)
+    if kubelet != _KUBELET:
+        yield from resources.privileges(recipe, kubelet)
+
+
+def _layers(document: documents.Document) -> Iterator[_Layer]:
+    spec: Mapping[str, Any] = document.data["spec"]
+    rollout: documents.Path = ("spec", "rollout")
+    for path, data, field, noun in (
+        (("spec",), spec, "kernelMappings", "Mapping"),
+        (rollout, spec.get("rollout", {}), "waves", "Wave"),
+        (rollout, spec.get("rollout", {}), "frozen", "Frozen group"),
+    ):
+        yield from ((at, noun, item) for at, item in lists.items(path, data, field))
+
+
+def exclusive_values(document: documents.Document, recipe: documents.Document) -> Iterator[Diagnostic]:
+    """Of parameters that exclude each other, no node has two that are true."""
+    layers = list(_layers(document))
+    mappings = [layer for layer in layers if layer[1] == "Mapping"]
+    groups = [layer for layer in layers if layer[1] != "Mapping"]
+    top: _Layer = (("spec",), "", document.data["spec"])
+    stated = recipe.data["spec"]
+    defaults = device_policy.values(recipe, {})
+    for mapping, group in product((None, *mappings), (None, *groups)):
+        chosen = [top, *([mapping] if mapping else []), *([group] if group else [])]
+        values = defaults | {name: value for _, _, data in chosen for name, value in data.get("values", {}).items()}
+        for together in stated.get("exclusive", ()):
+            on = [name for name in together if values.get(name) is True]
+            if len(on) < 2:
+                continue
+            places = [
+                (*path, "values", name)
+                for path, _, data in reversed(chosen)
+                for name in on
+                if name in data.get("values", {})
+            ]
+            plain = [name for name in on if not any(name in data.get("values", {}) for _, _, data in chosen)]
+            yield Diagnostic(
+                code="values-exclusive",
+                span=document.span(*places[0]) if places else document.span("metadata", "name"),
+                message=f"{wording.listed(map(wording.quoted, on))} are {'both' if len(on) == 2 else 'all'} true.",
+                notes=tuple(f"'{name}' is true by default." for name in plain),
+                hint="Set one of them to false." if len(on) == 2 else "Set all but one of them to false.",
+            )
+
+
+def modules(document: documents.Document, recipe: documents.Document) -> Iterator[Diagnostic]:
+    """A choice of modules has all that are not optional, and each once."""
+    declared = recipe.data["spec"].get("driver", {}).get("modules", ())
+    needed = [module["name"] for module in declared if not module.get("optional", False)]
+    for path, chosen in _chosen(document):
+        for name in needed:
+            if chosen is not None and name not in chosen:
+                message = f"Module '{name}' is not optional, and driver.modules leaves it out."
+                yield Diagnostic(code="module-required", span=document.key_span(*path), message=message, hint="Add it.")
+        named = (((*path, index), name) for index, name in enumerate(chosen or ()))
+        yield from lists.twice(document, named, "The module '{}' is there twice.")
+
+
+def no_modules(document: documents.Document, recipe: documents.Document) -> Iterator[Diagnostic]:
+    """A driver has a module, by which the installer knows that it is loaded; where each mapping chooses some, these."""
+    spec = document.data["spec"]
+    declared = recipe.data["spec"].get("driver", {}).get("modules", ())
+    if not declared or not all(module.get("optional", False) for module in declared):
+        return
+    top, *of_layers = _chosen(document)
+    mappings: Sequence[Mapping[str, Any]] = spec.get("kernelMappings") or ({},)
+    is_replaced = all("modules" in mapping.get("driver", {}) for mapping in mappings)
+    for path, chosen in of_layers if is_replaced else (top, *of_layers):
+        if chosen == [] or (chosen is None and path == top[0]):
+            message = "All modules of the recipe are optional, and driver.modules names none."
+            hint = "Name at least one."
+            span = document.span("spec", "recipe") if chosen is None else document.key_span(*path)
+            yield Diagnostic(code="module-required", span=span, message=message, hint=hint)
+
+
+def _chosen(document: documents.Document) -> list[tuple[documents.Path, list[str] | None]]:
+    """Return the choices of modules, of the policy and of its layers: their paths and the names, None for none."""
+    every: list[_Layer] = [(("spec",), "", document.data["spec"]), *_layers(document)]
+    return [((*path, "driver", "modules"), data.get("driver", {}).get("modules")) for path, _, data in every]
+
+
+@rule("override-unused", "error")
+def unused(document: documents.Document, recipe: documents.Document, filled: Mapping[str, Any]) -> Iterator[Diagnostic]:
+    """Mappings, waves and frozen groups set only what the driver uses."""
+    of_driver = {name for path, name in recipe_schema.references(recipe.data["spec"]) if path[0] == "driver"}
+    driver = filled.get("driver", {})
+    payloads = {payload["image"] for payload in driver.get("payloads", ())}
+    images = {driver.get("image"), driver.get("version"), *payloads}
+    for path, noun, data in _layers(document):
+        for field, used in (("values", of_driver), ("images", images)):
+            for name in sorted(data.get(field, {}).keys() - used):
+                yield Diagnostic(
+                    span=document.key_span(*path, field, name),
+                    message=f"{noun} '{data['name']}' sets '{field}.{name}', which the driver does not use.",
+                    notes=("Mappings, waves and frozen groups change the driver: a policy has one device plugin.",),
+                    hint=f"Set it in spec.{field}.",
+                )
