@@ -116,10 +116,10 @@ def nearest(word: object, known: Iterable[str]) -> str | None:
     return lower[near[0]] if near else None
 
 
-def did_you_mean(word: object, known: Iterable[str]) -> str:
-    """Return the question for a misspelt word: "Did you mean 'east'?"; empty where no known word is near."""
+def did_you_mean(word: object, known: Iterable[str], then: str = "") -> str:
+    """Return "Did you mean 'east'?" where a known word is near a misspelt one, with the sentence `then` behind it."""
     near = nearest(word, known)
-    return f"Did you mean '{near}'?" if near else ""
+    return f"Did you mean '{near}'? {then}".rstrip() if near else then
 
 
 def or_meant(word: object, known: Iterable[str]) -> str:

@@ -23,6 +23,10 @@ _READER_GONE = 141
 parser = parsing.parser
 
 
+class WrongError(Exception):
+    """The findings of a command end it; they are printed."""
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
     # Pydantic would look through all installed packages for plugins, at every start.
@@ -35,6 +39,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             project_file.enter(chosen)
         code: int = command.run(chosen)
         sys.stdout.flush()
+    except WrongError:
+        return WRONG
     except project_file.WrongFileError as refused:
         code = importlib.import_module("compiler.cli.findings").refused(chosen, refused.findings)
     except errors.WorldError as error:
@@ -62,9 +68,8 @@ def _parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
     words = sys.argv[1:] if arguments is None else arguments
     top = parsing.parser_for(words)
     chosen = top.parse_args(words)
-    shape, form = getattr(chosen, "shape", "text"), getattr(chosen, "format", "text")
-    if shape != "text" and form not in ("text", "json"):
-        top.error(f"-o {shape} and --format {form} both print to standard output; choose one.")
+    if chosen.shape != "text" and chosen.format not in ("text", "json"):
+        top.error(f"-o {chosen.shape} and --format {chosen.format} both print to standard output; choose one.")
     return chosen
 
 

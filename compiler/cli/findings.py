@@ -20,8 +20,15 @@ def concluded(arguments: argparse.Namespace, found: Iterable[diagnostics.Diagnos
     return any(_stops(arguments, item) for item in with_severities(arguments, found))
 
 
+def require_fine(arguments: argparse.Namespace, found: diagnostics.Findings, **result: Any) -> None:
+    """Print the findings that end the command, with its answer for programs. Raises WrongError for these."""
+    if concluded(arguments, found):
+        show(arguments, found, **result)
+        raise cli.WrongError
+
+
 def _stops(arguments: argparse.Namespace, finding: diagnostics.Diagnostic) -> bool:
-    return finding.severity == "error" or (finding.severity == "warning" and getattr(arguments, "strict", False))
+    return finding.severity == "error" or (finding.severity == "warning" and arguments.strict)
 
 
 def with_severities(arguments: argparse.Namespace, found: Iterable[diagnostics.Diagnostic]) -> diagnostics.Findings:
@@ -54,9 +61,9 @@ def show(
     Standard output holds one thing. An answer in JSON or YAML holds the findings too; findings in JSON or SARIF leave
     the answer for people to standard error. Only the formats of code hosts show `notes`.
     """
-    form, shape = getattr(arguments, "format", "text"), getattr(arguments, "shape", "text")
+    form, shape = arguments.format, arguments.shape
     every = project_file.of(arguments).with_severities(found) if found else ()
-    if getattr(arguments, "quiet", False):
+    if arguments.quiet:
         every = tuple(item for item in every if _stops(arguments, item))
         body = "" if shape == "text" else body
     pieces = [body] if isinstance(body, str) else body
@@ -107,10 +114,9 @@ def _summary(arguments: argparse.Namespace, found: Iterable[diagnostics.Diagnost
     parts = [", ".join(wording.counted(counts[each], each) for each in severities if counts[each])] if counts else []
     if ignored:
         parts.append(diagnostic_formats.ignored_text(ignored))
-    if getattr(arguments, "strict", False) and counts["warning"] and not counts["error"]:
+    if arguments.strict and counts["warning"] and not counts["error"]:
         parts.append("--strict treats warnings as errors")
-    writes = getattr(arguments, "writes", False) and not getattr(arguments, "check", False)
-    if writes and concluded(arguments, found):
+    if arguments.writes and not arguments.check and concluded(arguments, found):
         parts.append("nothing written")
     return f"{'; '.join(parts)}\n"
 

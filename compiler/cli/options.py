@@ -4,6 +4,8 @@ argparse reports each ArgumentTypeError with the option, and exits with 2.
 """
 
 import argparse
+import re
+from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from compiler import diagnostic_formats, diagnostics, names, wording
@@ -11,10 +13,10 @@ from compiler.cli import parsing
 from compiler.project.by_cluster import shards
 
 _MOST_JOBS = 1024
+_OUTPUT = "It is now --output-dir DIR; -o is the shape of the answer."
 _SHAPE = (
     "Write -o json: -o is the shape of an answer, and --format that of the findings of `kae compile` and `kae diff`."
 )
-OUTPUT_FOLDER = "It is now --output-dir DIR; -o is the shape of the answer."
 
 Container: TypeAlias = "argparse._ActionsContainer"  # argparse has no public name for a parser or a group of options
 
@@ -35,23 +37,14 @@ def repeatable(command: Container, name: str, metavar: str, text: str, **setting
 
 def shard(command: Container) -> None:
     """Add --shard."""
-    command.add_argument(
-        "--shard",
-        type=_shard,
-        default=shards.Shard(),
-        metavar="I/N",
-        help="only the clusters of part I of N, with I from 0, for one of several machines",
-    )
+    text = "only the clusters of part I of N, with I from 0, for one of several machines"
+    command.add_argument("--shard", type=_shard, default=shards.Shard(), metavar="I/N", help=text)
 
 
 def jobs(command: parsing.Parser) -> None:
     """Add --jobs."""
-    command.add_argument(
-        "--jobs",
-        type=_jobs,
-        metavar="N",
-        help="the most processes at a time (default: the cores that kae may use); small fleets take one",
-    )
+    text = "the most processes at a time (default: the cores that kae may use); small fleets take one"
+    command.add_argument("--jobs", type=_jobs, metavar="N", help=text)
 
 
 def accept(command: parsing.Parser, text: str) -> None:
@@ -81,25 +74,21 @@ def quiet(command: parsing.Parser) -> None:
 def answer(command: parsing.Parser, *more: str) -> None:
     """Add the shape of the answer; `more` are shapes that only this command has."""
     shapes = ("text", "json", "yaml", *more)
-    command.add_argument(
-        "-o",
-        "--output-format",
-        dest="shape",
-        choices=shapes,
-        default="text",
-        help=f"the shape of the answer: text (default), {', '.join(shapes[1:-1])} or {shapes[-1]}",
-    )
+    text = f"the shape of the answer: text (default), {', '.join(shapes[1:-1])} or {shapes[-1]}"
+    command.add_argument("-o", "--output-format", dest="shape", choices=shapes, default="text", help=text)
     command.renamed = {"--format": _SHAPE, "--json": "Write -o json."}
 
 
 def finding_format(command: parsing.Parser) -> None:
     """Add the format of the findings."""
-    command.add_argument(
-        "--format",
-        choices=diagnostic_formats.FORMATS,
-        default="text",
-        help="the format of the findings: text (default) on standard error, the others on standard output",
-    )
+    text = "the format of the findings: text (default) on standard error, the others on standard output"
+    command.add_argument("--format", choices=diagnostic_formats.FORMATS, default="text", help=text)
+
+
+def output_folder(command: parsing.Parser, text: str) -> None:
+    """Add --output-dir with its help, after the shape of the answer."""
+    command.add_argument("--output-dir", metavar="DIR", help=text)
+    command.renamed = {**command.renamed, "--output": _OUTPUT}
 
 
 def whole_file(command: parsing.Parser) -> None:
@@ -108,10 +97,26 @@ def whole_file(command: parsing.Parser) -> None:
     command.add_argument("-o", "--output-file", dest="target", metavar="FILE", help=text)
 
 
-def cluster(text: str) -> str:
-    """Return the name of a cluster."""
-    form = f"lower-case letters, digits, '-' and '.', at most {names.CLUSTER_LENGTH}"
-    return matching(text, names.is_cluster(text), "the name of a cluster", form)
+def matching(noun: str, pattern: str, most: int, form: str) -> Callable[[str], str]:
+    """Return the type of arguments that match a pattern, with at most so many characters; `form` says so to people."""
+
+    def judged(text: str) -> str:
+        if len(text) > most or not re.fullmatch(pattern, text):
+            raise argparse.ArgumentTypeError(f"'{text}' is not {noun}; use {form}.")
+        return text
+
+    return judged
+
+
+_CLUSTER = f"lower-case letters, digits, '-' and '.', at most {names.CLUSTER_LENGTH}"
+cluster = matching("the name of a cluster", names.CLUSTER_PATTERN, names.CLUSTER_LENGTH, _CLUSTER)
+"""The type of a cluster's name."""
+
+
+def named_cluster(command: parsing.Parser, text: str) -> None:
+    """Add --cluster with its help, for a cluster that no document need name."""
+    text = f"{text} (default: default)"
+    command.add_argument("--cluster", default="default", type=cluster, metavar="NAME", help=text)
 
 
 def utf8(text: str) -> str:
@@ -125,15 +130,9 @@ def utf8(text: str) -> str:
 
 def number(text: str, least: int, most: int, noun: str) -> int:
     """Return a number from `least` to `most`."""
-    is_number = text.isascii() and text.isdigit() and least <= int(text) <= most
-    return int(matching(text, is_number, f"a number of {noun}", f"a number from {least} to {most}"))
-
-
-def matching(text: str, is_valid: bool, noun: str, form: str) -> str:
-    """Return an argument that is valid. Raises ArgumentTypeError with the form of one."""
-    if not is_valid:
-        raise argparse.ArgumentTypeError(f"'{text}' is not {noun}; use {form}.")
-    return text
+    if not (text.isascii() and text.isdigit() and least <= int(text) <= most):
+        raise argparse.ArgumentTypeError(f"'{text}' is not a number of {noun}; use a number from {least} to {most}.")
+    return int(text)
 
 
 def _jobs(text: str) -> int:

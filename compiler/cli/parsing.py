@@ -119,9 +119,8 @@ class Parser(argparse.ArgumentParser):
         known = [name for choice in action.choices if not (name := str(choice)).startswith("_")]
         near = wording.did_you_mean(value, known)
         if isinstance(action, argparse._SubParsersAction):
-            self.error(
-                f"there is no command '{value}'.", self.elsewhere.get(value) or near or "`kae help` lists the commands."
-            )
+            hint = self.elsewhere.get(value) or near or "`kae help` lists the commands."
+            self.error(f"there is no command '{value}'.", hint)
         name = "/".join(action.option_strings) or str(action.metavar or action.dest)
         self.error(f"{name}: '{value}' is not one of {wording.listed(known)}.", near)
 
@@ -140,6 +139,8 @@ def parser(only: str | None = None) -> Parser:
     """Return the parser of the whole command line, or, as that is a tenth of a quick call, with `only` one command."""
     top = Parser(prog="kae", description=_DESCRIPTION, epilog=_EPILOG)
     top.set_defaults(module="help", topic=None, in_project=False)
+    # What a command without these options has.
+    top.set_defaults(shape="text", format="text", strict=False, quiet=False, writes=False, check=False)
     top.add_argument("-V", "--version", action="version", version=f"kae {__version__}")
     top.add_argument("-C", dest="directory", metavar="DIR", default=".", help="run as if in DIR")
     top.add_argument("--color", choices=_COLORS, default="auto", help="colour findings (default: auto)")

@@ -2,6 +2,7 @@
 
 import argparse
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 from compiler import cli, diagnostics, errors, names, pipeline, schema, wording
@@ -49,25 +50,25 @@ def run(arguments: argparse.Namespace) -> int:
     found, on_documents = _read(settings.policies, arguments.file)
     if diagnostics.has_errors(on_documents):
         return _wrong(arguments, on_documents)
-    file, source, index = _policy(found, arguments.policy, settings.policies)
+    source, index = _policy(found, arguments.policy, settings.policies)
     judge = _judge(settings, source.documents[index])
     policy, faults = judge(source.documents[index])
     on_documents.extend(faults)
     if policy is None or diagnostics.has_errors(on_documents):
         return _wrong(arguments, on_documents)
     title, path = _part(arguments, policy)
-    old = _value(policy.source.data, path)
+    old = _value(policy.source, *path)
     if old != arguments.version:
         source = edits.written(source, index, path, arguments.version)
         on_documents.extend(_brought(policy, *judge(source.documents[index])))
-        if diagnostics.has_errors(findings.with_severities(arguments, on_documents)):
+        if settings.has_errors(on_documents):
             return _wrong(arguments, on_documents)
-        _write(file, source.text)
+        atomic.write_file(Path(source.name), source.text)
     line = source.documents[index].span(*path).line
     shown = old or _inherited(policy, arguments.image)
-    result = {"file": file.name, "line": line, "path": wording.dotted(path), "old": shown, "new": arguments.version}
+    result = {"file": source.name, "line": line, "path": wording.dotted(path), "old": shown, "new": arguments.version}
     change = f"is {old} already" if old == arguments.version else f"{shown or 'unset'} -> {arguments.version}"
-    body = f"{file.name}:{line}: {arguments.policy} {title}: version {change}\n"
+    body = f"{source.name}:{line}: {arguments.policy} {title}: version {change}\n"
     findings.show(arguments, diagnostics.merged(on_documents), body, policy=arguments.policy, **result)
     return cli.FINE
 
@@ -77,10 +78,7 @@ def _wrong(arguments: argparse.Namespace, on_documents: Iterable[diagnostics.Dia
     return cli.WRONG
 
 
-_Read = tuple[document_files.Input, edits.Source]
-
-
-def _read(policies: str, wanted: str | None) -> tuple[list[_Read], list[diagnostics.Diagnostic]]:
+def _read(policies: str, wanted: str | None) -> tuple[list[edits.Source], list[diagnostics.Diagnostic]]:
     """Return the files in the folder of policies, or only the named one."""
     inputs, on_documents = document_files.find([policies])
     if wanted is not None:
@@ -98,38 +96,30 @@ def _read(policies: str, wanted: str | None) -> tuple[list[_Read], list[diagnost
         read, faults = decode.decode(item.name, content)
         on_documents.extend(faults)
         if not diagnostics.has_errors(faults):
-            source = edits.Source(name=item.name, text=content.decode(), documents=tuple(read))
-            found.append((item, source))
+            found.append(edits.Source(name=item.name, text=content.decode(), documents=tuple(read)))
     return found, on_documents
 
 
-def _policy(found: Iterable[_Read], wanted: str, policies: str) -> tuple[document_files.Input, edits.Source, int]:
+def _policy(found: Iterable[edits.Source], wanted: str, policies: str) -> tuple[edits.Source, int]:
     """Return the one document of a policy. Raises RefusedError where there is none, or more than one."""
-    known: dict[str, list[tuple[document_files.Input, edits.Source, int]]] = {}
-    for item, source in found:
-        for index, name in _policies(source.documents):
-            known.setdefault(name, []).append((item, source, index))
+    known: dict[str, list[tuple[edits.Source, int]]] = {}
+    for source in found:
+        for index, document in enumerate(source.documents):
+            name = _value(document, "metadata", "name")
+            if _value(document, "kind") in names.POLICY_KINDS and isinstance(name, str):
+                known.setdefault(name, []).append((source, index))
     if wanted not in known:
-        hint = _hint(wanted, sorted(known), f"{policies}/ holds") if known else "`kae -C DIR` works in another folder."
+        hint = f"{policies}/ holds {wording.listed(sorted(known))}."
+        hint = wording.did_you_mean(wanted, sorted(known), hint) if known else "`kae -C DIR` works in another folder."
         raise errors.RefusedError(f"there is no policy '{wanted}'.", hint=hint)
     matches = known[wanted]
     if len(matches) > 1:
-        positions = wording.listed(
-            str(source.documents[index].span("metadata", "name")).rpartition(":")[0] for _, source, index in matches
-        )
-        is_divided = len({source.name for _, source, _ in matches}) > 1
+        places = (source.documents[index].span("metadata", "name") for source, index in matches)
+        positions = wording.listed(f"{place.file}:{place.line}" for place in places)
+        is_divided = len({source.name for source, _ in matches}) > 1
         hint = "Choose a file with --file." if is_divided else "Give each document a file of its own."
         raise errors.RefusedError(f"policy '{wanted}' is written {len(matches)} times: {positions}.", hint=hint)
     return matches[0]
-
-
-def _policies(read: Sequence[documents.Document]) -> Iterator[tuple[int, str]]:
-    """Yield the documents that call themselves policies, with their names."""
-    for index, document in enumerate(read):
-        if isinstance(document.data, dict) and document.data.get("kind") in names.POLICY_KINDS:
-            name = _value(document.data, ("metadata", "name"))
-            if isinstance(name, str):
-                yield index, name
 
 
 _Judge = Callable[[documents.Document], tuple[definitions.Policy | None, Sequence[diagnostics.Diagnostic]]]
@@ -139,7 +129,7 @@ _Judge = Callable[[documents.Document], tuple[definitions.Policy | None, Sequenc
 def _judge(settings: Settings, document: documents.Document) -> _Judge:
     """Return the judge of a policy, which knows no more of the project than its recipe."""
     judge = schema.Judge(package_data.schemas())
-    recipe = _value(document.data, ("spec", "recipe")) if document.data["kind"] == "DevicePolicy" else None
+    recipe = _value(document, "spec", "recipe") if _value(document, "kind") == "DevicePolicy" else None
     folder = f"{settings.recipes}/{recipe}/"
     inputs = document_files.find([settings.recipes])[0] if isinstance(recipe, str) else []
     own = [decode.decode(item.name, document_files.read(item)) for item in inputs if item.name.startswith(folder)]
@@ -155,24 +145,19 @@ def _judge(settings: Settings, document: documents.Document) -> _Judge:
 
 def _part(arguments: argparse.Namespace, policy: definitions.Policy) -> tuple[str, documents.Path]:
     """Return the selected part of a policy in words, and the path of its version."""
-    of_image: documents.Path = ()
-    if policy.recipe.builtin and arguments.image is not None:
-        raise errors.RefusedError(
-            f"policy '{policy.name}' is a KAEPolicy, whose images have no names.",
-            hint="Leave --image out; --device-plugin is for the version of the device plugin.",
-        )
-    if not policy.recipe.builtin:
-        of_image = ("images", _image(arguments.image, policy))
+    _require_image(arguments.image, policy)
+    of_image: documents.Path = () if policy.recipe.builtin else ("images", arguments.image)
     words = f"image {arguments.image}" if of_image else ""
     for option, (title, end) in _LISTS.items():
         wanted = getattr(arguments, option)
         if wanted is None:
             continue
         path = (*policy.written.rollout, *end)
-        known = [entry["name"] for entry in _value(policy.source.data, path) or ()]
+        known = [entry["name"] for entry in _value(policy.source, *path) or ()]
         if wanted not in known:
             field = wording.dotted(path)
-            hint = _hint(wanted, known, f"{field} holds") if known else f"{field} has no entries."
+            hint = wording.did_you_mean(wanted, known, f"{field} holds {wording.listed(known)}.")
+            hint = hint if known else f"{field} has no entries."
             raise errors.RefusedError(f"policy '{arguments.policy}' has no {title} '{wanted}'.", hint=hint)
         return f"{title} {wanted} {words}".rstrip(), (*path, known.index(wanted), *of_image, "version")
     if of_image:
@@ -182,41 +167,38 @@ def _part(arguments: argparse.Namespace, policy: definitions.Policy) -> tuple[st
     return "driver", ("spec", "driver", "version")
 
 
-def _image(wanted: str | None, policy: definitions.Policy) -> str:
-    """Return the name of an image of a policy's recipe. Raises RefusedError where it is none, or not given."""
-    known = sorted(policy.written.images)
+def _require_image(wanted: str | None, policy: definitions.Policy) -> None:
+    """Raise RefusedError for a name that no image of a DevicePolicy has, for none there, and for any of a KAEPolicy."""
+    known, recipe = sorted(policy.written.images), policy.recipe
+    if recipe.builtin:
+        if wanted is None:
+            return
+        raise errors.RefusedError(
+            f"policy '{policy.name}' is a KAEPolicy, whose images have no names.",
+            hint="Leave --image out; --device-plugin is for the version of the device plugin.",
+        )
     if wanted is None:
         raise errors.RefusedError(
-            f"policy '{policy.name}' is of recipe '{policy.recipe.name}', and each image of it has a version.",
+            f"policy '{policy.name}' is of recipe '{recipe.name}', and each image of it has a version.",
             hint=f"Name one of {wording.listed(known)} by --image.",
         )
     if wanted not in known:
-        hint = _hint(wanted, known, "It has")
-        raise errors.RefusedError(f"recipe '{policy.recipe.name}' has no image '{wanted}'.", hint=hint)
-    return wanted
+        hint = wording.did_you_mean(wanted, known, f"It has {wording.listed(known)}.")
+        raise errors.RefusedError(f"recipe '{recipe.name}' has no image '{wanted}'.", hint=hint)
 
 
 def _inherited(policy: definitions.Policy, image: str | None) -> str | None:
     """Return the version of an image that the whole policy has, its own or the recipe's; None without its name."""
-    if image is None or policy.recipe.builtin:
+    if image is None:
         return None
     if policy.driver is not None and image in policy.driver.images:
         return policy.driver.images[image]["version"]
     return policy.plugin.parts["version"] if policy.plugin is not None else None
 
 
-def _hint(wanted: str, known: Sequence[str], lead: str) -> str:
-    return f"{wording.did_you_mean(wanted, known)} {lead} {wording.listed(known)}.".lstrip()
-
-
-def _value(data: Any, path: documents.Path) -> Any:
+def _value(document: documents.Document, *path: str | int) -> Any:
     """Return the value at a path; None where there is none."""
-    for step in path:
-        try:
-            data = data[step]
-        except (KeyError, IndexError, TypeError):
-            return None
-    return data
+    return document.value(path) if document.has(path) else None
 
 
 def _brought(
@@ -230,11 +212,3 @@ def _brought(
     for fault in policy_checks.findings(after):
         if (fault.code, fault.message) not in known:
             yield fault
-
-
-def _write(file: document_files.Input, text: str) -> None:
-    """Replace the text of the file."""
-    try:
-        atomic.write(file.path, text)
-    except OSError as error:
-        raise errors.WorldError(f"'{file.name}' cannot be written: {error.strerror}.") from error

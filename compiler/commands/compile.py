@@ -18,7 +18,7 @@ from compiler.project import compile_call
 if TYPE_CHECKING:
     from compiler.views import object_changes
 
-_STATES = {
+STATES = {
     "old": "output is not what the documents compile to",
     "incomplete": "a compile was interrupted and left output incomplete",
     "conflict": "a merge left files of the output in conflict",
@@ -27,6 +27,7 @@ _STATES = {
     "foreign": "output holds files that the compiler did not write",
     "removed": "output exists, but the cluster is no longer declared",
 }
+"""The states of a cluster's output in a check, for people; `fine` needs no words."""
 
 
 class Done(NamedTuple):
@@ -51,14 +52,13 @@ def declare(command: parsing.Parser) -> None:
     options.sources(command, by_shard=True)
     options.verdict(command, has_formats=True)
     options.jobs(command)
-    command.add_argument(
-        "--findings", dest="findings_file", metavar="FILE", help="write what `kae merge-findings` needs of the shard"
-    )
+    text = "write what `kae merge-findings` needs of the shard"
+    command.add_argument("--findings", dest="findings_file", metavar="FILE", help=text)
     command.add_argument("--check", action="store_true", help="write nothing; fail where output/ differs")
     options.accept(command, "let a removal pass, such as removes-drivers:east/tls")
-    command.add_argument("--output-dir", metavar="DIR", help="write to DIR instead of output/")
+    options.output_folder(command, "write to DIR instead of output/")
     command.add_argument("--no-cache", action="store_true", help="neither read nor write .kae_cache/")
-    command.renamed = {**command.renamed, "--output": options.OUTPUT_FOLDER, "--dry-run": "Write --check."}
+    command.renamed = {**command.renamed, "--dry-run": "Write --check."}
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -132,7 +132,7 @@ def strangers(call: compile_call.Call, rows: Iterable[tuple[str, str]]) -> diagn
 def _text(call: compile_call.Call, done: Done, extra: Iterable[foreign.Extra]) -> Iterator[str]:
     """Yield the answer for people; `patch` and `git apply` skip what stands before and after the diff."""
     check = call.arguments.check
-    lines = [f"{name}: {text_of(state) if check else state}" for name, state in done.rows]
+    lines = [f"{name}: {STATES.get(state, state) if check else state}" for name, state in done.rows]
     if done.strangers and check:
         files = wording.listed((finding.span.file for finding in done.strangers), most=5)
         lines.append(f"{files}: not written by the compiler")
@@ -143,8 +143,3 @@ def _text(call: compile_call.Call, done: Done, extra: Iterable[foreign.Extra]) -
         yield from (f"{line}\n" for line in object_changes.lines(done.changes))
     yield from (diff.value() for diff in done.diffs)
     yield "".join(f"{line}\n" for line in lines)
-
-
-def text_of(state: str) -> str:
-    """Return what the state of a cluster's output in a check is, for people."""
-    return _STATES.get(state, state)

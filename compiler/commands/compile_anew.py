@@ -5,9 +5,8 @@ import itertools
 import sys
 from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from compiler import cli, diagnostics, pipeline, wording
+from compiler import diagnostics, pipeline, wording
 from compiler.changes import acceptance, deployed
 from compiler.changes import objects as object_changes
 from compiler.checks.change import OutputChange
@@ -25,9 +24,6 @@ from compiler.project.by_cluster import planned, workers
 from compiler.rendering import layout, templates
 from compiler.views import object_changes as view
 
-if TYPE_CHECKING:
-    from compiler.output import write
-
 _Run = planned.Run[compile_call.Outcome]
 
 
@@ -41,8 +37,7 @@ def run(call: compile_call.Call) -> int:
     shown = diagnostics.merged([*found, *on_changes])
     if findings.concluded(call.arguments, shown):
         _leave_findings(call, made, [*on_output, *on_changes], [])
-        findings.show(call.arguments, shown, clusters=[], changes=[], foreign=[], extra=[])
-        return cli.WRONG
+    findings.require_fine(call.arguments, shown, clusters=[], changes=[], foreign=[], extra=[])
     gone = _removed_objects(call, stale)
     done = (_check if call.arguments.check else _write)(call, made.answers, stale)
     done = done._replace(
@@ -58,7 +53,11 @@ def _on_changes(
     call: compile_call.Call, made: _Run, stale: Collection[str], found: diagnostics.Findings
 ) -> list[diagnostics.Diagnostic]:
     """Return the removals that nobody accepts; if none of them stops the call, also the findings on other changes."""
-    taken = [*_removed_policies(call, stale), *(removal for item in made.answers for removal in item.removals)]
+    taken: list[acceptance.Acceptable] = []
+    for name in stale:
+        if (recorded := scan.recorded(call.output, name)) is not None:
+            taken += removals.removed_policies(call.settings.output, name, recorded)
+    taken += (removal for item in made.answers for removal in item.removals)
     if not call.settings.has_errors(found):
         findings.tell_unused(call.arguments.accept, acceptance.REMOVALS, taken)
     # A check has nothing to ask: the output that it compares with has been accepted.
@@ -159,29 +158,31 @@ def _write(call: compile_call.Call, outcomes: Sequence[compile_call.Outcome], st
     crew = workers.Crew(call.arguments.jobs)
     trees = [item.compiled for item in outcomes if item.compiled]
     written = write.write_trees(call.output, [*trees, *stale], unmerged=call.unmerged, each=crew.each)
-    changes = {item.cluster: item for item in written}
-    rows = []
-    for item in outcomes:
-        change = changes.get(item.name)
-        rows.append((item.name, _written(change) if change else "unchanged"))
-    rows.extend((name, "removed") for name in stale)
-    others = [foreign_checks.files(f"{call.output}/{item.cluster}", item.foreign) for item in written]
-    return answer.Done(rows, tuple(finding for found in others for finding in found))
-
-
-def _written(change: "write.Written") -> str:
-    if change.written or change.removed:
-        return f"{wording.counted(len(change.written), 'file')} written, {len(change.removed)} removed"
-    return "index.json rewritten" if change.new_index else "unchanged"
+    states = {item.name: "unchanged" for item in outcomes}
+    for change in written:
+        if change.cluster not in states:
+            continue
+        if change.written or change.removed:
+            files = wording.counted(len(change.written), "file")
+            states[change.cluster] = f"{files} written, {len(change.removed)} removed"
+        elif change.new_index:
+            states[change.cluster] = "index.json rewritten"
+    rows = [*states.items(), *((name, "removed") for name in stale)]
+    return answer.Done(rows, _foreign(call, ((item.cluster, item.foreign) for item in written)))
 
 
 def _check(call: compile_call.Call, outcomes: Sequence[compile_call.Outcome], stale: Collection[str]) -> answer.Done:
     rows = [(item.name, item.checked.state if item.checked else "fine") for item in outcomes]
     rows.extend((name, "removed") for name in stale)
     checked = [(item.name, item.checked) for item in outcomes if item.checked]
-    others = [foreign_checks.files(f"{call.output}/{name}", each.foreign) for name, each in checked]
-    strangers = tuple(finding for found in others for finding in found)
+    strangers = _foreign(call, ((name, each.foreign) for name, each in checked))
     return answer.Done(rows, strangers, tuple(each.diff for _, each in checked))
+
+
+def _foreign(call: compile_call.Call, files: Iterable[tuple[str, Iterable[str]]]) -> diagnostics.Findings:
+    """Return the findings on others' files in the output of clusters."""
+    found = (foreign_checks.files(f"{call.output}/{name}", own) for name, own in files)
+    return tuple(finding for own in found for finding in own)
 
 
 def _outcome(
@@ -248,14 +249,6 @@ def _compared(
     ]
     removed = tuple(dict.fromkeys(removal for removed, _ in found for removal in removed))
     return removed, tuple(dict.fromkeys(finding for _, changes in found for finding in changes)), objects
-
-
-def _removed_policies(call: compile_call.Call, clusters: Collection[str]) -> Iterable[acceptance.Acceptable]:
-    """Yield what goes with the output of clusters that are no longer declared."""
-    for name in clusters:
-        recorded = scan.recorded(call.output, name)
-        if recorded is not None:
-            yield from removals.removed_policies(call.settings.output, name, recorded)
 
 
 def _removed_objects(call: compile_call.Call, clusters: Collection[str]) -> list[view.Said]:

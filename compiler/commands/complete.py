@@ -11,6 +11,8 @@ from compiler import cli, diagnostics, errors, names
 from compiler.cli import parsing
 from compiler.fleet import definitions
 from compiler.project import document_files, load, project_file
+from compiler.project.history import repository
+from compiler.project.recipes import copies
 from compiler.read import fleet as reader
 from compiler.settings import Settings
 
@@ -87,8 +89,7 @@ def _candidates(typed: _Typed, word: str) -> Iterable[str]:
 
 def _clusters(_: Mapping[str, str]) -> Iterable[str]:
     inventories, _findings = document_files.find(_settings().inventories)
-    declared = {str(cluster.name) for cluster in _documents().clusters}
-    return sorted(declared | {names.stem(item.name) for item in inventories})
+    return sorted(load.names_of(_documents()) | {names.stem(item.name) for item in inventories})
 
 
 def _documents() -> definitions.Fleet:
@@ -105,33 +106,29 @@ def _nodes(_: Mapping[str, str]) -> Iterable[str]:
     return (f"{cluster}/{name}" for cluster, name in load.nodes(project, project.fleet.clusters))
 
 
-def _parts(field: str) -> Callable[[Mapping[str, str]], Iterable[str]]:
-    """Return the function that names the waves, frozen groups or mappings of the policy on the command line."""
+def _policies(values: Mapping[str, str]) -> list[definitions.Policy]:
+    """Return the policies of the name on the command line."""
+    return [policy for policy in _documents().policies if policy.name == values.get("policy")]
 
-    def named(values: Mapping[str, str]) -> Iterable[str]:
-        for policy in _documents().policies:
-            if policy.name == values.get("policy"):
-                groups = (group.name for group in policy.groups if group.sort == field)
-                yield from groups if field in ("wave", "frozen") else (mapping.name for mapping in policy.mappings)
 
-    return named
+def _groups(values: Mapping[str, str], sort: str) -> Iterable[str]:
+    return (group.name for policy in _policies(values) for group in policy.groups if group.sort == sort)
+
+
+def _mappings(values: Mapping[str, str]) -> Iterable[str]:
+    return (mapping.name for policy in _policies(values) for mapping in policy.mappings)
 
 
 def _images(values: Mapping[str, str]) -> Iterable[str]:
-    chosen = [policy for policy in _documents().policies if policy.name == values.get("policy")]
-    return sorted({name for policy in chosen if not policy.recipe.builtin for name in policy.written.images})
+    return sorted({name for each in _policies(values) if not each.recipe.builtin for name in each.written.images})
 
 
 def _recipes(_: Mapping[str, str]) -> Iterable[str]:
-    return sorted(
-        {*(recipe.name for recipe in reader.BUILTIN), *(policy.recipe.name for policy in _documents().policies)}
-    )
+    return sorted({recipe.name for recipe in (*reader.BUILTIN, *(each.recipe for each in _documents().policies))})
 
 
 def _known_recipes(_: Mapping[str, str]) -> Iterable[str]:
-    from compiler.project.recipes import copies  # noqa: PLC0415 - needed here only
-
-    return (each.name for each in copies.known(_settings()))
+    return [each.name for each in copies.known(_settings())]
 
 
 def _shown_recipes(values: Mapping[str, str]) -> Iterable[str]:
@@ -145,8 +142,6 @@ def _schemas(_: Mapping[str, str]) -> Iterable[str]:
 
 
 def _revisions(_: Mapping[str, str]) -> Iterable[str]:
-    from compiler.project.history import repository  # noqa: PLC0415 - needed here only
-
     with repository.Repository() as found:
         return ["HEAD", *found.names()]
 
@@ -155,9 +150,9 @@ _KNOWN: Mapping[str, Callable[[Mapping[str, str]], Iterable[str]]] = {
     "accept": lambda _: diagnostics.ACCEPTABLE,
     "cluster": _clusters,
     "code": lambda _: diagnostics.CODES,
-    "frozen": _parts("frozen"),
+    "frozen": lambda values: _groups(values, "frozen"),
     "image": _images,
-    "mapping": _parts("mapping"),
+    "mapping": _mappings,
     "name": _schemas,
     "node": _nodes,
     "policy": lambda _: sorted(policy.name for policy in _documents().policies),
@@ -167,6 +162,6 @@ _KNOWN: Mapping[str, Callable[[Mapping[str, str]], Iterable[str]]] = {
     "shown": _shown_recipes,
     "to": _revisions,
     "topic": lambda _: cli.parser().commands(),
-    "wave": _parts("wave"),
+    "wave": lambda values: _groups(values, "wave"),
 }
 """The names that an option or an argument takes, by its destination."""

@@ -5,8 +5,8 @@ import sys
 from dataclasses import replace
 
 from compiler import cli, diagnostics, names
-from compiler.cli import options, parsing
-from compiler.project import project_file
+from compiler.cli import findings, options, parsing
+from compiler.project import document_files, project_file
 from compiler.settings import Settings
 
 
@@ -45,8 +45,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _inventories(arguments: argparse.Namespace) -> int:
     """Print the inventories, or the errors in the policies' folder that may hide one."""
-    from compiler.cli import findings  # noqa: PLC0415 - `kae config output` reads no documents
-    from compiler.project import document_files, load  # noqa: PLC0415
+    from compiler.project import load  # noqa: PLC0415 - `kae config output` reads no documents
 
     if arguments.revision is not None:
         cli.parser().error("the inventories of a revision are not known.", "Leave REV out.")

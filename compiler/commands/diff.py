@@ -3,10 +3,11 @@
 import argparse
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from compiler import cli, diagnostics
 from compiler.changes.acceptance import Acceptable
-from compiler.changes.difference import Difference
+from compiler.changes.difference import Fault
 from compiler.cli import findings, options, parsing
 from compiler.project import project_file
 from compiler.project.history import comparison
@@ -56,12 +57,20 @@ def run(arguments: argparse.Namespace) -> int:
     accepted = [risk for risk in found.risks if risk.is_accepted(arguments.accept)]
     others = [risk for risk in found.risks if not risk.is_accepted(arguments.accept)]
     risks = _told(arguments, others)
-    for_programs = diff_data.data(found, accepted) if arguments.shape in ("json", "yaml") else {}
-    body = "" if for_programs else _body(arguments, found, risks, risk_groups.groups(accepted))
-    told = diagnostics.merged([*risks, *_faults(arguments, found)])
+    body, for_programs = "", dict[str, Any]()
+    if arguments.shape in ("json", "yaml"):
+        for_programs = diff_data.data(found, accepted)
+    elif arguments.shape == "markdown":
+        shown, _ = diagnostics.split_ignored(findings.with_severities(arguments, risks))
+        body = markdown.text(found, shown, risk_groups.groups(accepted))
+    else:
+        body = "".join(f"{line}\n" for line in diff_text.lines(found, risk_groups.groups(accepted)))
+    faults = [fault for fault in found.faults if fault.side == "to"]
+    told = diagnostics.merged([*risks, *(item for fault in _unshown(arguments, faults) for item in fault.findings)])
     findings.show(arguments, told, body, annotations.notes(found), **for_programs)
     findings.tell_unused(arguments.accept, diagnostics.RISKS, found.risks)
-    return _exit_code(arguments, found, risks)
+    is_wrong = faults or findings.concluded(arguments, risks) or (arguments.exit_code and not found.is_empty)
+    return cli.WRONG if is_wrong else cli.FINE
 
 
 def _told(arguments: argparse.Namespace, risks: Sequence[Acceptable]) -> diagnostics.Findings:
@@ -72,23 +81,7 @@ def _told(arguments: argparse.Namespace, risks: Sequence[Acceptable]) -> diagnos
     return annotations.by_line(found) if arguments.format in ("github", "sarif") else found
 
 
-def _faults(arguments: argparse.Namespace, found: Difference) -> diagnostics.Findings:
-    """Return the errors of the later side, where the answer for people does not show them."""
-    if arguments.shape in ("text", "markdown") and arguments.format == "text" and not arguments.quiet:
-        return ()
-    return diagnostics.merged(item for fault in found.faults if fault.side == "to" for item in fault.findings)
-
-
-def _body(
-    arguments: argparse.Namespace, found: Difference, risks: diagnostics.Findings, accepted: Sequence[risk_groups.Group]
-) -> str:
-    if arguments.shape == "markdown":
-        shown, _ = diagnostics.split_ignored(findings.with_severities(arguments, risks))
-        return markdown.text(found, shown, accepted)
-    return "".join(f"{line}\n" for line in diff_text.lines(found, accepted))
-
-
-def _exit_code(arguments: argparse.Namespace, found: Difference, risks: diagnostics.Findings) -> int:
-    if any(fault.side == "to" for fault in found.faults) or findings.concluded(arguments, risks):
-        return cli.WRONG
-    return cli.WRONG if arguments.exit_code and not found.is_empty else cli.FINE
+def _unshown(arguments: argparse.Namespace, faults: Sequence[Fault]) -> Sequence[Fault]:
+    """Return the faults of the later side, where the answer for people does not show them."""
+    is_shown = arguments.shape in ("text", "markdown") and arguments.format == "text" and not arguments.quiet
+    return () if is_shown else faults

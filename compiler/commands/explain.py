@@ -31,29 +31,18 @@ def run(arguments: argparse.Namespace) -> int:
     project = load.project(project_file.of(arguments))
     chosen = load.clusters_with(project, arguments.node, arguments.cluster)
     run = planned.of_project(project, chosen, lambda view, _: view)
-    found = run.findings
-    if findings.concluded(arguments, found):
-        findings.show(arguments, found)
-        return cli.WRONG
+    findings.require_fine(arguments, run.findings)
     view, node = _found(run.answers, arguments.node)
     selection.require("recipe", "Recipes", arguments.recipes, [each.recipe.name for each in view.recipes])
-    if arguments.shape != "text":
-        findings.show(arguments, found, **data(view, node, arguments.recipes))
-    else:
-        findings.show(arguments, found, "\n".join(lines(view, node, arguments.recipes)) + "\n")
+    body = (f"{line}\n" for line in lines(view, node, arguments.recipes))
+    findings.show(arguments, run.findings, body, **data(view, node, arguments.recipes))
     return cli.FINE
 
 
 def _found(views: Sequence[plan.Plan], wanted: str) -> tuple[plan.Plan, snapshot.Node]:
     """Return the node that `wanted` names, with the plan of its cluster. Raises WorldError without just one."""
     name = wanted.rpartition("/")[2]
-    matches = [
-        (view, node)
-        for view in views
-        for decision in view.builtin.decisions
-        for node in decision.nodes
-        if node.name == name
-    ]
+    matches = [(view, node) for view in views for node in view.inventory.nodes if node.name == name]
     if not matches:
         load.require_node(views[0], wanted)
     if len(matches) > 1:
@@ -67,7 +56,7 @@ def _decision(view: plan.RecipePlan, node: snapshot.Node) -> plan.Decision:
 
 
 def lines(view: plan.Plan, node: snapshot.Node, named: Collection[str] = ()) -> Iterator[str]:
-    """Yield the explanation for people, line by line; that of all recipes where none is named."""
+    """Yield the explanation for people; that of all recipes where none is named."""
     shown = [each for each in view.recipes if each.recipe.name in named] or plan_text.shown(view)
     profile = node.profile
     yield f"node {view.cluster.name}/{node.name}"
@@ -96,7 +85,11 @@ def _of_recipe(view: plan.RecipePlan, decision: plan.Decision, node: snapshot.No
         yield from (f"  {reason}" for reason in division.reasons(node))
         if pool:
             yield f"  label: {division.label}={pool.name}, which NFD gives it"
-    for title, landing, terms in _components(decision, node):
+    components = (
+        ("driver", decision.driver, _driver_terms(division, node) if division else ()),
+        ("device plugin", decision.device_plugin, division.device_plugin_terms if division else ()),
+    )
+    for title, landing, terms in components:
         yield ""
         yield f"{title}: {landing.image or 'not here'}"
         yield f"  because {landing.reason}"
@@ -109,16 +102,6 @@ def _of_recipe(view: plan.RecipePlan, decision: plan.Decision, node: snapshot.No
     yield ""
     offered = ", ".join(f"{name}: {'?' if count is None else count}" for name, count in decision.resources)
     yield f"resources: {offered or 'none'}"
-
-
-def _components(
-    decision: plan.Decision, node: snapshot.Node
-) -> tuple[tuple[str, plan.Landing, tuple[selectors.Term, ...]], ...]:
-    division = decision.division
-    return (
-        ("driver", decision.driver, _driver_terms(division, node) if division else ()),
-        ("device plugin", decision.device_plugin, division.device_plugin_terms if division else ()),
-    )
 
 
 def _driver_terms(division: pools.Division, node: snapshot.Node) -> tuple[selectors.Term, ...]:

@@ -2,7 +2,6 @@
 
 import argparse
 import os
-import re
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -28,55 +27,34 @@ def declare(command: parsing.Parser) -> None:
         "kubectl get kaepolicy kae -o yaml | kae import --cluster east -o policies/east.yaml",
         "kae import module.yaml --cluster east -o policies/kmod.yaml    a Module of KMM: also recipes/NAME/recipe.yaml",
     )
-    command.add_argument(
-        "file",
-        nargs="?",
-        default="-",
-        help="values of a chart, a KAEPolicy, a Module of KMM, an Onload or a SpecialResource; - reads standard input",
-    )
-    command.add_argument(
-        "--cluster",
-        default="default",
-        type=options.cluster,
-        metavar="NAME",
-        help="the cluster's name (default: default)",
-    )
-    command.add_argument(
-        "--policy", type=_policy, metavar="NAME", help="the policy's name (default: the live object's, or kae)"
-    )
-    command.add_argument(
-        "--recipe", type=_policy, metavar="NAME", help="the recipe's name (default: that of the object)"
-    )
-    command.add_argument(
-        "--namespace", type=_namespace, metavar="NAME", help="the namespace of all objects (default: kae-operator)"
-    )
-    options.whole_file(command)
-
-
-def _policy(text: str) -> str:
-    """Return the name of a policy."""
+    text = "values of a chart, a KAEPolicy, a Module of KMM, an Onload or a SpecialResource; - reads standard input"
+    command.add_argument("file", nargs="?", default="-", help=text)
+    options.named_cluster(command, "the cluster's name")
     form = f"lower-case letters, digits and '-', at most {names.POLICY_LENGTH}, and no '--'"
-    is_policy = len(text) <= names.POLICY_LENGTH and re.fullmatch(names.POLICY_PATTERN, text) is not None
-    return options.matching(text, is_policy, "the name of a policy", form)
-
-
-def _namespace(text: str) -> str:
-    """Return the name of a namespace."""
-    is_label = len(text) <= names.LABEL_LENGTH and re.fullmatch(names.LABEL_PATTERN, text) is not None
+    policy = options.matching("the name of a policy", names.POLICY_PATTERN, names.POLICY_LENGTH, form)
+    text = "the policy's name (default: the live object's, or kae)"
+    command.add_argument("--policy", type=policy, metavar="NAME", help=text)
+    text = "the recipe's name (default: that of the object)"
+    command.add_argument("--recipe", type=policy, metavar="NAME", help=text)
     form = f"lower-case letters, digits and '-', at most {names.LABEL_LENGTH}"
-    return options.matching(text, is_label, "the name of a namespace", form)
+    namespace = options.matching("the name of a namespace", names.LABEL_PATTERN, names.LABEL_LENGTH, form)
+    text = "the namespace of all objects (default: kae-operator)"
+    command.add_argument("--namespace", type=namespace, metavar="NAME", help=text)
+    options.whole_file(command)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Print or write the documents, and report the options of the source that have no meaning here."""
     wanted = drafts.Names(
-        cluster=arguments.cluster,
-        policy=arguments.policy,
-        recipe=arguments.recipe,
-        namespace=arguments.namespace,
+        cluster=arguments.cluster, policy=arguments.policy, recipe=arguments.recipe, namespace=arguments.namespace
     )
     _require_new(arguments.target)
-    file, content = _content(arguments.file)
+    if arguments.file == "-":
+        file, content = cli.piped(_HINT)
+    else:
+        file = arguments.file
+        links.require_inside(file, hint="Name the file itself.")
+        content = document_files.read(document_files.Input(file, Path(file)))
     read, found = decode.decode(file, content)
     made: tuple[stacks.Made, ...] = ()
     if read and not diagnostics.has_errors(found):
@@ -106,8 +84,11 @@ def _written(places: Mapping[str, stacks.Made], settings: Settings) -> str:
     named = copies.schema_files(settings) if any(_NAMING & {*each.kinds} for each in places.values()) else ()
     for file, each in places.items():
         _require_new(file)
-        if not each.recipe:  # The folder of a recipe is made.
-            _require_folder(Path(file))
+        path = Path(file)
+        if not each.recipe and not os.path.lexists(path.parent):  # The folder of a recipe is made.
+            name, folder = wording.file_name(str(path)), wording.file_name(str(path.parent))
+            hint = "Make the folder first, or name a file in another one."
+            raise errors.WorldError(f"'{name}' cannot be written: there is no folder '{folder}'.", hint=hint)
     atomic.require_room(map(Path, (*places, *named)))
     for file, each in places.items():
         (atomic.write_with_folders if each.recipe else atomic.write_file)(Path(file), each.text)
@@ -117,28 +98,8 @@ def _written(places: Mapping[str, stacks.Made], settings: Settings) -> str:
     return "".join(f"{wording.file_name(file)}: {what}\n" for file, what in said.items())
 
 
-def _require_folder(path: Path) -> None:
-    """Raise WorldError where the folder of a named file is not there."""
-    if not os.path.lexists(path.parent):
-        folder = wording.file_name(str(path.parent))
-        raise errors.WorldError(
-            f"'{wording.file_name(str(path))}' cannot be written: there is no folder '{folder}'.",
-            hint="Make the folder first, or name a file in another one.",
-        )
-
-
 def _require_new(target: str | None) -> None:
     """Raise WorldError where the file to write exists; people may have edited it."""
     if target is not None and os.path.lexists(target):
-        raise errors.WorldError(
-            f"'{wording.file_name(target)}' exists, and would be overwritten.",
-            hint="Remove it, or choose another name.",
-        )
-
-
-def _content(name: str) -> tuple[str, bytes]:
-    """Return the name and the bytes of the source."""
-    if name == "-":
-        return cli.piped(_HINT)
-    links.require_inside(name, hint="Name the file itself.")
-    return name, document_files.read(document_files.Input(name, Path(name)))
+        message = f"'{wording.file_name(target)}' exists, and would be overwritten."
+        raise errors.WorldError(message, hint="Remove it, or choose another name.")

@@ -45,13 +45,15 @@ _BLOCK = re.compile(r"^ *#@shards\n(.*?)(?:^ *#@without\n(.*?))?^ *#@end\n", re.
 
 
 class Wheel(NamedTuple):
-    """A wheel that jobs install."""
+    """A wheel that jobs install, or none."""
 
-    requirement: str
+    requirement: str = ""
     """The line of a requirements file."""
-    name: str = ""
-    """The path of the copy in the repository; empty where none is needed."""
-    content: bytes = b""
+    copies: Mapping[str, bytes] = {}
+    """The copy in the repository, by its path, where one is needed."""
+
+
+_NONE = Wheel()
 
 
 def declare(command: parsing.Parser) -> None:
@@ -65,22 +67,12 @@ def declare(command: parsing.Parser) -> None:
     )
     command.set_defaults(in_project=False)
     command.add_argument("path", nargs="?", default=".", metavar="DIR", help="where; the current folder by default")
-    command.add_argument(
-        "--cluster",
-        default="default",
-        type=options.cluster,
-        metavar="NAME",
-        help="the first cluster (default: default)",
-    )
+    options.named_cluster(command, "the first cluster")
     command.add_argument("--registry", metavar="REGISTRY", help="where the images of the first policy are")
-    command.add_argument(
-        "--wheel",
-        metavar="URL|PATH",
-        help="the wheel of kae that the CI jobs install, pinned by its sha256; a file is copied into the repository",
-    )
-    command.add_argument(
-        "--shards", type=_shards, metavar="N", help="have N CI jobs share out the clusters, each on a machine"
-    )
+    text = "the wheel of kae that the CI jobs install, pinned by its sha256; a file is copied into the repository"
+    command.add_argument("--wheel", metavar="URL|PATH", help=text)
+    text = "have N CI jobs share out the clusters, each on a machine"
+    command.add_argument("--shards", type=_shards, metavar="N", help=text)
 
 
 def _shards(text: str) -> int:
@@ -96,15 +88,15 @@ def run(arguments: argparse.Namespace) -> int:
     """Make the files of a new repository, and print the next steps."""
     folder = Path(arguments.path)
     try:
-        pinned = _wheel(arguments.wheel, folder) if arguments.wheel else None
-        if pinned:
-            _require_inside(folder, (_REQUIREMENTS, pinned.name))
+        pinned = _wheel(arguments.wheel, folder) if arguments.wheel else _NONE
+        if arguments.wheel:
+            _require_inside(folder, (_REQUIREMENTS, *pinned.copies))
         is_made = all((folder / name).exists() for name in (_REQUIREMENTS, _INSTALL))
-        if pinned and is_made and not arguments.shards:
+        if arguments.wheel and is_made and not arguments.shards:
             return _renew(folder, pinned)
         wanted = texts(arguments.cluster, _registry(arguments.registry), pinned, arguments.shards)
-        copied = [pinned.name] if pinned and pinned.name else []
-        _require_absent(folder, [*wanted, *copied])
+        made = sorted([*wanted, *pinned.copies])
+        _require_absent(folder, made)
         _require_inside(folder, wanted)
         for name, text in sorted(wanted.items()):
             _write(folder / name, text)
@@ -113,7 +105,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise errors.WorldError(
             f"'{wording.file_name(str(error.filename or folder))}' cannot be made: {error.strerror or error}."
         ) from error
-    sys.stdout.write(_said(folder, arguments, sorted([*wanted, *copied])))
+    sys.stdout.write(_said(folder, arguments, made))
     return cli.FINE
 
 
@@ -131,24 +123,23 @@ def _renew(folder: Path, pinned: Wheel) -> int:
     """Pin the wheel of this release in a repository that exists, and leave everything else in it."""
     atomic.write(folder / _REQUIREMENTS, _requirements(pinned))
     _copy(folder, pinned)
-    made = wording.listed([name for name in (_REQUIREMENTS, pinned.name) if name])
+    made = wording.listed([_REQUIREMENTS, *pinned.copies])
     sys.stdout.write(f"Written in {wording.file_name(str(folder.resolve()))}: {made}.\n")
     return cli.FINE
 
 
-def _requirements(pinned: Wheel | None) -> str:
+def _requirements(pinned: Wheel) -> str:
     """Return the requirements of the CI jobs: a wheel of kae, and what it needs."""
-    needed = (Path(package_data.folder("templates")) / "init" / _REQUIREMENTS).read_text(encoding="utf-8")
-    return (pinned.requirement if pinned else "") + needed
+    return pinned.requirement + (package_data.folder("templates") / "init" / _REQUIREMENTS).read_text(encoding="utf-8")
 
 
-def _copy(folder: Path, pinned: Wheel | None) -> None:
-    if pinned and pinned.name:
-        (folder / pinned.name).write_bytes(pinned.content)
+def _copy(folder: Path, pinned: Wheel) -> None:
+    for name, content in pinned.copies.items():
+        (folder / name).write_bytes(content)
 
 
 def texts(
-    cluster: str, registry: str | None = None, pinned: Wheel | None = None, shards: int | None = None
+    cluster: str, registry: str | None = None, pinned: Wheel = _NONE, shards: int | None = None
 ) -> Mapping[str, str]:
     """Return every file of a new repository by its path, for a first cluster of this name.
 
@@ -161,7 +152,7 @@ def texts(
     if shards:
         each = ", ".join(f'"{index}/{shards}"' for index in range(shards))
         values |= {"@COUNT@": str(shards), '"@SHARDS@"': each}
-    top = Path(package_data.folder("templates")) / "init"
+    top = package_data.folder("templates") / "init"
     found = {}
     for path in sorted(top.rglob("*")):
         if path.is_file() and "__pycache__" not in path.parts:  # pip compiles the jobs' scripts.
@@ -171,11 +162,9 @@ def texts(
             found[path.relative_to(top).as_posix()] = text
     found[_REQUIREMENTS] = _requirements(pinned)
     for stem in names.EDITED_SCHEMAS:
-        found[f"schemas/{stem}.json"] = (Path(package_data.folder("schemas")) / f"{stem}.json").read_text(
-            encoding="utf-8"
-        )
-    name = snapshot.ClusterName(cluster)
-    empty = snapshot.Inventory(cluster=name, file="", nodes=())
+        schema = package_data.folder("schemas") / f"{stem}.json"
+        found[f"schemas/{stem}.json"] = schema.read_text(encoding="utf-8")
+    empty = snapshot.Inventory(cluster=snapshot.ClusterName(cluster), file="", nodes=())
     found[f"{names.INVENTORY}/{cluster}.json"] = canonical_form.text(empty)
     return found
 
@@ -187,13 +176,11 @@ def _lines(block: re.Match[str], shards: int | None) -> str:
 
 def _require_absent(folder: Path, wanted: Iterable[str]) -> None:
     """Raise WorldError where a file exists that would be overwritten; other files may exist."""
-    present = [name for name in sorted(wanted) if os.path.lexists(folder / name)]
+    present = [str(folder / name) for name in wanted if os.path.lexists(folder / name)]
     if present:
-        files = wording.listed([f"'{wording.file_name(str(folder / name))}'" for name in present], most=1)
-        raise errors.WorldError(
-            f"{files} would be overwritten; nothing was written.",
-            hint="Name a new folder, or move these files away.",
-        )
+        files = wording.listed([f"'{wording.file_name(name)}'" for name in present], most=1)
+        hint = "Name a new folder, or move these files away."
+        raise errors.WorldError(f"{files} would be overwritten; nothing was written.", hint=hint)
 
 
 def _require_inside(folder: Path, wanted: Iterable[str]) -> None:
@@ -249,10 +236,10 @@ def _wheel(place: str, folder: Path) -> Wheel:
             f"'{wording.file_name(place)}' cannot be read: {error.strerror or error}.",
             hint="Build it with `make wheel`, or name the URL of a published one.",
         ) from error
-    name = f"ci/{WHEEL}"
-    if path.resolve().is_relative_to(folder.resolve()):
-        return Wheel(_requirement(f"./{path.resolve().relative_to(folder.resolve()).as_posix()}", _digest(content)))
-    return Wheel(_requirement(f"./{name}", _digest(content)), name, content)
+    whole, digest = path.resolve(), hashlib.sha256(content).hexdigest()
+    if whole.is_relative_to(folder.resolve()):
+        return Wheel(_requirement(f"./{whole.relative_to(folder.resolve()).as_posix()}", digest))
+    return Wheel(_requirement(f"./ci/{WHEEL}", digest), {f"ci/{WHEEL}": content})
 
 
 def _at_url(place: str) -> Wheel:
@@ -266,10 +253,9 @@ def _at_url(place: str) -> Wheel:
         )
     _require_name(urllib.parse.unquote(parts.path.rpartition("/")[2]), place)
     if fragment and not re.fullmatch("sha256=[0-9a-f]{64}", fragment):
-        raise errors.WorldError(
-            f"'#{wording.escaped(fragment)}' is not a digest.", hint="Write #sha256= and 64 hexadecimal digits."
-        )
-    digest = fragment.removeprefix("sha256=") or _digest(_downloaded(url))
+        hint = "Write #sha256= and 64 hexadecimal digits."
+        raise errors.WorldError(f"'#{wording.escaped(fragment)}' is not a digest.", hint=hint)
+    digest = fragment.removeprefix("sha256=") or hashlib.sha256(_downloaded(url)).hexdigest()
     return Wheel(_requirement(f"kae-compiler @ {url}", digest))
 
 
@@ -287,14 +273,9 @@ def _downloaded(url: str) -> bytes:
 
 def _require_name(name: str, place: str) -> None:
     if name != WHEEL:
-        raise errors.WorldError(
-            f"'{wording.escaped(place)}' is not the wheel of kae {__version__}.", hint=f"Its name is {WHEEL}."
-        )
+        message = f"'{wording.escaped(place)}' is not the wheel of kae {__version__}."
+        raise errors.WorldError(message, hint=f"Its name is {WHEEL}.")
 
 
 def _requirement(source: str, digest: str) -> str:
     return f"{source} --hash=sha256:{digest}\n"
-
-
-def _digest(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()

@@ -36,13 +36,10 @@ def declare(command: parsing.Parser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Print or write the inventory of the nodes in the cluster, or in the list on standard input."""
     _require_file_of_cluster(arguments)
-    spec, faults = _settings(arguments)
-    if faults:
-        findings.report(arguments, faults)
-        return cli.WRONG
-    found = _live(arguments, spec) if _is_live(arguments) else _piped(arguments, spec)
-    if found is None:
-        return cli.WRONG
+    spec = _settings(arguments)
+    # The call names the cluster, or nothing is piped.
+    is_live = arguments.kubeconfig is not None or arguments.context is not None or (sys.stdin and sys.stdin.isatty())
+    found = _live(arguments, spec) if is_live else _piped(arguments, spec)
     text = canonical_form.text(found)
     if arguments.target is None:
         sys.stdout.write(text)
@@ -67,11 +64,6 @@ def _require_file_of_cluster(arguments: argparse.Namespace) -> None:
         )
 
 
-def _is_live(arguments: argparse.Namespace) -> bool:
-    """Return whether to ask the cluster: where the call names it, or nothing is piped."""
-    return arguments.kubeconfig is not None or arguments.context is not None or bool(sys.stdin and sys.stdin.isatty())
-
-
 def _live(arguments: argparse.Namespace, spec: clusters.Spec) -> snapshot.Inventory:
     """Return the inventory of the nodes that the API server lists."""
     reducer = reduction.Reducer(spec.watcher.ignoreLabels, spec.watcher.inventory.labels)
@@ -79,12 +71,12 @@ def _live(arguments: argparse.Namespace, spec: clusters.Spec) -> snapshot.Invent
     return snapshot.Inventory(cluster=snapshot.ClusterName(arguments.cluster), file="", nodes=tuple(nodes))
 
 
-def _piped(arguments: argparse.Namespace, spec: clusters.Spec) -> snapshot.Inventory | None:
-    """Return the inventory of the list on standard input; None where that is wrong, after printing the findings."""
+def _piped(arguments: argparse.Namespace, spec: clusters.Spec) -> snapshot.Inventory:
+    """Return the inventory of the list on standard input. Raises WrongError where that has errors, which it prints."""
     name = arguments.cluster
     found, unreadable = decode.decode(*cli.piped(_HINT))
     _require_nodes(found)
-    judge = _judge()
+    judge = schema.Judge(package_data.schemas())
     judged = [(document, *judge.judge(document)) for document in found]
     nodes = [document for document, kind, faults in judged if kind in _KINDS and not faults]
     faults = [*unreadable, *(fault for _, _, faults in judged for fault in faults)]
@@ -94,7 +86,7 @@ def _piped(arguments: argparse.Namespace, spec: clusters.Spec) -> snapshot.Inven
     shown = findings.with_severities(arguments, [*faults, *more])
     findings.report(arguments, shown)
     if diagnostics.has_errors(shown) or not nodes:
-        return None
+        raise cli.WrongError
     # A list of nodes belongs to the cluster that its file is named after; this one has the name from the call.
     read = reader.inventory_of(dataclasses.replace(nodes[0], file=f"{name}.json"), spec)
     if read.cluster != name:
@@ -113,23 +105,21 @@ def _require_nodes(found: Sequence[documents.Document]) -> None:
             raise errors.RefusedError(f"standard input holds a list of {wording.cut(held)}s, not of Nodes.", hint=_HINT)
 
 
-def _settings(arguments: argparse.Namespace) -> tuple[clusters.Spec, diagnostics.Findings]:
-    """Return the settings of the cluster, defaults if it is not declared, and the errors that leave its labels open.
+def _settings(arguments: argparse.Namespace) -> clusters.Spec:
+    """Return the settings of the cluster, defaults if it is not declared.
 
-    Such are labels that it must not ignore, and documents that may say which it ignores, and cannot be read.
+    Raises WrongError for the errors that leave its labels open, which it prints: labels that it must not ignore, and
+    documents that may say which it ignores, and cannot be read.
     """
     name, settings = arguments.cluster, project_file.of(arguments)
     declared, found = load.policies(settings)
-    own = next(
-        (item for item in declared.clusters if item.name == name), reader.default_cluster(name, _judge().complete)
-    )
+    usual = reader.default_cluster(name, schema.Judge(package_data.schemas()).complete)
+    own = next((item for item in declared.clusters if item.name == name), usual)
     if own.source is not None and not own.spec.watcher.ignoreLabels and not own.spec.watcher.inventory.labels:
-        return own.spec, ()
-    faults = (item for item in found if item.code not in _OF_CLUSTERS and settings.has_errors([item]))
-    return own.spec, diagnostics.merged(
-        [*faults, *cluster_checks.ignored_labels(declared.policies, reader.BUILTIN, own)]
-    )
-
-
-def _judge() -> schema.Judge:
-    return schema.Judge(package_data.schemas())
+        return own.spec
+    faults = [item for item in found if item.code not in _OF_CLUSTERS and settings.has_errors([item])]
+    faults += cluster_checks.ignored_labels(declared.policies, reader.BUILTIN, own)
+    if faults:
+        findings.report(arguments, diagnostics.merged(faults))
+        raise cli.WrongError
+    return own.spec

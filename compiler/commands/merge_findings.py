@@ -1,7 +1,6 @@
 """`kae merge-findings`: the verdict on a fleet that several machines have compiled by shards."""
 
 import argparse
-from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from compiler import cli, diagnostics, errors, wording
@@ -18,9 +17,8 @@ def declare(command: parsing.Parser) -> None:
         "kae merge-findings shard-*.json",
         "kae merge-findings --format github shard-0.json shard-1.json",
     )
-    command.add_argument(
-        "files", nargs="+", metavar="FILE", help="what `kae compile --shard I/N --findings` has written"
-    )
+    text = "what `kae compile --shard I/N --findings` has written"
+    command.add_argument("files", nargs="+", metavar="FILE", help=text)
     options.verdict(command, has_formats=True)
 
 
@@ -38,27 +36,15 @@ def run(arguments: argparse.Namespace) -> int:
     rows = [(each.name, each.answer or "") for each in done.clusters]
     rows += [(name, "removed") for each in found for name in each.removed]
     is_check = found[0].is_check
-    if findings.concluded(arguments, every):
-        findings.show(arguments, every, clusters=[])
-        return cli.WRONG
+    findings.require_fine(arguments, every, clusters=[])
     if unfinished := [each.name for each in done.clusters if each.answer is None]:
         raise errors.RefusedError(
             f"shards have stopped before {wording.listed(unfinished, most=3)}, and no error says why.",
             hint="With --strict, a shard stops at warnings: give --strict here too.",
         )
-    findings.show(
-        arguments,
-        every,
-        "".join(f"{line}\n" for line in _lines(found, rows, is_check=is_check)),
-        clusters=[{"name": name, "state": state} for name, state in rows],
-    )
+    differing = [(name, state) for name, state in rows if state != "fine"] if is_check else []
+    lines = [f"{name}: {compile_.STATES.get(state, state)}\n" for name, state in differing]
+    lines.append(f"{wording.counted(len(rows), 'cluster')} in {wording.counted(len(found), 'shard')}\n")
+    findings.show(arguments, every, lines, clusters=[{"name": name, "state": state} for name, state in rows])
     has_strangers = any(other.code == "foreign-file" for each in found for other in each.others)
-    differs = has_strangers or any(state != "fine" for _, state in rows)
-    return cli.DIFFERS if is_check and differs else cli.FINE
-
-
-def _lines(found: Sequence[shard_files.Found], rows: Sequence[tuple[str, str]], *, is_check: bool) -> Iterator[str]:
-    """Yield the clusters that are not as they should be, and the number of all."""
-    if is_check:
-        yield from (f"{name}: {compile_.text_of(state)}" for name, state in rows if state != "fine")
-    yield f"{wording.counted(len(rows), 'cluster')} in {wording.counted(len(found), 'shard')}"
+    return cli.DIFFERS if differing or (is_check and has_strangers) else cli.FINE

@@ -1,7 +1,7 @@
 """`kae plan`: the components of each node, and the reasons."""
 
 import argparse
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from compiler import cli, diagnostic_formats, diagnostics, pipeline, recipes
@@ -44,14 +44,8 @@ def declare(command: parsing.Parser) -> None:
     text = "only the plan of this recipe, of which kae is the one of KAEPolicies"
     options.repeatable(command, "--recipe", "NAME", text, dest="recipes")
     options.repeatable(command, "--node", "NODE", "only this node, or CLUSTER/NODE")
-    command.add_argument(
-        "-l",
-        "--selector",
-        type=_labels,
-        default="",
-        metavar="SELECTOR",
-        help="only nodes with these labels, in kubectl's syntax: a=b, a!=b, 'a in (b, c)', a, '!a'",
-    )
+    text = "only nodes with these labels, in kubectl's syntax: a=b, a!=b, 'a in (b, c)', a, '!a'"
+    command.add_argument("-l", "--selector", type=_labels, default="", metavar="SELECTOR", help=text)
     command.add_argument("--problems", action="store_true", help="only nodes without what their policy promises")
     options.strict(command)
     options.answer(command, "ndjson")
@@ -60,7 +54,6 @@ def declare(command: parsing.Parser) -> None:
 
 
 def _labels(text: str) -> str:
-    """Return a label selector that parses."""
     try:
         selectors.parse(text)
     except ValueError as error:
@@ -75,15 +68,12 @@ def run(arguments: argparse.Namespace) -> int:
     wanted = _selection(arguments, project, chosen)
     crew = workers.Crew(arguments.jobs)
     result = planned.of_project(project, chosen, lambda view, _: _part(arguments, view, wanted), crew)
-    found = result.findings
-    if findings.concluded(arguments, found):
-        _show(arguments, found, [])
-        return findings.exit_code(arguments, found)
+    findings.require_fine(arguments, result.findings, clusters=[])
     parts = result.answers
     _require_nodes(arguments.node, project, chosen, parts)
     holding = [part for part in parts if any(counts.nodes for counts in part.counts.values())]
-    _show(arguments, found, holding or parts if wanted else parts)
-    return findings.exit_code(arguments, found)
+    _show(arguments, result.findings, holding or parts if wanted else parts)
+    return cli.FINE
 
 
 def _clusters(arguments: argparse.Namespace, project: load.Project) -> Sequence[definitions.Cluster]:
@@ -129,8 +119,7 @@ def _part(arguments: argparse.Namespace, whole: plan.Plan, wanted: selection.Sel
     named = wanted.nodes.intersection(pairs)
     if arguments.shape != "text":
         make = plan_data.lines if arguments.shape == "ndjson" else plan_data.item
-        made = make(view, privileges(whole))
-        return _Part(name=name, counts=counts, named=named, nodes=Packed.of(made))
+        return _Part(name=name, counts=counts, named=named, nodes=Packed.of(make(view, privileges(whole))))
     details = plan_text.problems(view) if arguments.problems else plan_text.details(view)
     return _Part(
         name=name,
@@ -159,38 +148,29 @@ def privileges(view: plan.Plan) -> plan_data.Privileges:
 
 
 def _restriction(arguments: argparse.Namespace) -> str:
-    options = (
-        *(f"--recipe {name}" for name in arguments.recipes),
-        *(f"--policy {name}" for name in arguments.policy),
-        *(f"--node {name}" for name in arguments.node),
-        *([f"-l {arguments.selector}"] if arguments.selector else ()),
-        *(["--problems"] if arguments.problems else ()),
-    )
+    options = [f"--recipe {name}" for name in arguments.recipes]
+    options += [f"--policy {name}" for name in arguments.policy]
+    options += [f"--node {name}" for name in arguments.node]
+    options += [f"-l {arguments.selector}"] if arguments.selector else []
+    options += ["--problems"] if arguments.problems else []
     return " ".join(options)
 
 
 def _show(arguments: argparse.Namespace, found: diagnostics.Findings, parts: Sequence[_Part]) -> None:
-    """Print the parts and the findings."""
-    pieces = (_pieces(part.nodes.value()) for part in parts if part.nodes)
     if arguments.shape == "text":
-        text = "\n".join(_lines(parts)).rstrip("\n") + "\n"
-        findings.show(arguments, found, text if parts else "")
-    elif arguments.shape == "ndjson":
+        lines = [
+            *plan_text.clusters([(part.name, part.counts) for part in parts]),
+            *(line for part in parts for line in part.summary),
+            *(line for part in parts for line in part.details),
+        ]
+        findings.show(arguments, found, "\n".join(lines).rstrip("\n") + "\n" if parts else "")
+        return
+    clusters = (part.nodes.value() for part in parts if part.nodes)
+    pieces = ((piece for nodes in plans for piece in nodes.pieces()) for plans in clusters)
+    if arguments.shape == "ndjson":
         findings.show(arguments, found, (piece for cluster in pieces for piece in cluster))
     else:
         findings.show(arguments, found, clusters=diagnostic_formats.Items(pieces))
-
-
-def _pieces(plans: Iterable[plan_data.Nodes]) -> Iterator[str]:
-    return (piece for nodes in plans for piece in nodes.pieces())
-
-
-def _lines(parts: Sequence[_Part]) -> Iterator[str]:
-    yield from plan_text.clusters([(part.name, part.counts) for part in parts])
-    for part in parts:
-        yield from part.summary
-    for part in parts:
-        yield from part.details
 
 
 def _require_nodes(

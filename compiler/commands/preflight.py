@@ -5,11 +5,9 @@ With --image, whether an image holds the driver that its policies put on nodes.
 
 import argparse
 import json
-import re
 import sys
 import tarfile
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,23 +18,17 @@ from compiler.planning import image_matrix, images, plan, preflight
 from compiler.project import project_file
 from compiler.project.by_cluster import planned, workers
 
-Answers = Sequence[tuple[recipes.Recipe, Sequence[preflight.Answer]]]
+_Answers = Sequence[tuple[recipes.Recipe, Sequence[preflight.Answer]]]
 """The answers of a cluster's policies by recipe, the built-in one's first."""
-Answered = Sequence[tuple[str, Answers]]
+_Answered = Sequence[tuple[str, _Answers]]
 """The answers of each cluster."""
 _Uses = Sequence[tuple[str, image_matrix.Use]]
 """The pools that take an image, each with its cluster's name."""
+_Labelled = tuple[Sequence[str], Mapping[str, str]]
+"""An image's names, where they are known, and its labels."""
 
 _BYTES = 4 << 20
 """The most that a registry must take of a manifest: https://github.com/opencontainers/distribution-spec."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Labelled:
-    """An image's labels, with its names where they are known."""
-
-    names: tuple[str, ...]
-    labels: Mapping[str, str]
 
 
 def declare(command: parsing.Parser) -> None:
@@ -48,23 +40,15 @@ def declare(command: parsing.Parser) -> None:
         "kae preflight --image driver.tar    as `podman save --format oci-archive -o driver.tar IMAGE` writes it",
     )
     subject = command.add_mutually_exclusive_group(required=True)
-    subject.add_argument("--kernel", type=_kernel, metavar="VERSION", help="the kernel, as `uname -r` prints it")
-    subject.add_argument(
-        "--image",
-        type=options.utf8,
-        metavar="IMAGE|FILE",
-        help="an image with a driver, inspected on standard input, or an archive of it: what do its labels lack?",
-    )
+    form = "the output of `uname -r`"
+    kernel = options.matching("a kernel's full version", names.KERNEL_PATTERN, names.KERNEL_LENGTH, form)
+    subject.add_argument("--kernel", type=kernel, metavar="VERSION", help="the kernel, as `uname -r` prints it")
+    text = "an image with a driver, inspected on standard input, or an archive of it: what do its labels lack?"
+    subject.add_argument("--image", type=options.utf8, metavar="IMAGE|FILE", help=text)
     command.add_argument("--os", metavar="NAME", help="the operating system, as a Node's osImage says it")
     options.sources(command)
     options.answer(command)
     options.quiet(command)
-
-
-def _kernel(text: str) -> str:
-    """Return the version of a kernel."""
-    is_kernel = len(text) <= names.KERNEL_LENGTH and re.fullmatch(names.KERNEL_PATTERN, text) is not None
-    return options.matching(text, is_kernel, "a kernel's full version", "the output of `uname -r`")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -82,31 +66,26 @@ def run(arguments: argparse.Namespace) -> int:
     answered = run.answers
     # Warnings are about the nodes of today, and the question is about a kernel that none runs.
     found = findings.without_warnings(arguments, run.findings)
-    if findings.concluded(arguments, found):
-        findings.show(arguments, found)
-        return cli.WRONG
+    findings.require_fine(arguments, found)
     served = _is_served(answered)
     remarks = list(_remarks(arguments, answered)) if served else []
-    if arguments.shape != "text":
-        findings.show(arguments, found, **data(arguments, answered, remarks))
-    else:
-        findings.show(arguments, found, "\n".join([*lines(arguments, answered), *remarks]) + "\n")
+    body = (f"{line}\n" for line in (*_lines(arguments, answered), *remarks))
+    findings.show(arguments, found, body, **_data(arguments, answered, remarks))
     return cli.FINE if served else cli.WRONG
 
 
-def _answers(view: plan.Plan, kernel: str) -> Answers:
+def _answers(view: plan.Plan, kernel: str) -> _Answers:
     return [
         (each.recipe, [preflight.answer(division, kernel, view.cluster.spec) for division in each.divisions])
         for each in view.recipes
     ]
 
 
-def _is_served(answered: Answered) -> bool:
+def _is_served(answered: _Answered) -> bool:
     return any(answer.is_served for _, every in answered for _, answers in every for answer in answers)
 
 
-def lines(arguments: argparse.Namespace, answered: Answered) -> Iterator[str]:
-    """Yield the lines of the answer for people."""
+def _lines(arguments: argparse.Namespace, answered: _Answered) -> Iterator[str]:
     yield f"kernel {arguments.kernel}" + (f", {arguments.os}" if arguments.os else "")
     for name, every in answered:
         for recipe, answers in every:
@@ -116,12 +95,12 @@ def lines(arguments: argparse.Namespace, answered: Answered) -> Iterator[str]:
             else:
                 yield f"cluster {name}, recipe {recipe.name}"
             for answer in answers:
-                yield from _lines(answer)
+                yield from _answer_lines(answer)
     if not _is_served(answered):
         yield "No policy would serve a node with this kernel."
 
 
-def _lines(answer: preflight.Answer) -> Iterator[str]:
+def _answer_lines(answer: preflight.Answer) -> Iterator[str]:
     yield f"  {'yes' if answer.is_served else 'no ':3}  {answer.policy}: {answer.reason}"
     for offer in answer.offers:
         images = ", ".join(f"{name} {image}" for name, image in offer.images) or offer.image
@@ -129,15 +108,10 @@ def _lines(answer: preflight.Answer) -> Iterator[str]:
         yield f"       {offer.pool}: {said}"
 
 
-def _remarks(arguments: argparse.Namespace, answered: Answered) -> Iterator[str]:
+def _remarks(arguments: argparse.Namespace, answered: _Answered) -> Iterator[str]:
     """Yield what to check before the first node boots the kernel."""
-    every = [
-        (recipe, offer)
-        for _, by_recipe in answered
-        for recipe, answers in by_recipe
-        for answer in answers
-        for offer in answer.offers
-    ]
+    by_recipe = [one for _, every in answered for one in every]
+    every = [(recipe, offer) for recipe, answers in by_recipe for answer in answers for offer in answer.offers]
     for image in sorted({image for _, offer in every for image in offer.modules}):
         yield f"{image} has to hold the modules, below /opt/lib/modules/{arguments.kernel}/."
     for image in sorted({image for _, offer in every for image in offer.named}):
@@ -151,8 +125,7 @@ def _remarks(arguments: argparse.Namespace, answered: Answered) -> Iterator[str]
             yield f"{whose} the kernel '{arguments.kernel}'."
 
 
-def data(arguments: argparse.Namespace, answered: Answered, remarks: list[str]) -> dict[str, Any]:
-    """Return the answer for programs."""
+def _data(arguments: argparse.Namespace, answered: _Answered, remarks: list[str]) -> dict[str, Any]:
     return {
         "kernel": arguments.kernel,
         "os": arguments.os,
@@ -162,7 +135,7 @@ def data(arguments: argparse.Namespace, answered: Answered, remarks: list[str]) 
     }
 
 
-def _cluster(name: str, every: Answers) -> dict[str, Any]:
+def _cluster(name: str, every: _Answers) -> dict[str, Any]:
     (_, first), *others = ((recipe.name, [_answer(answer) for answer in answers]) for recipe, answers in every)
     more = [{"recipe": recipe, "policies": own} for recipe, own in others]
     return {"name": name, "policies": first, **({"stacks": more} if more else {})}
@@ -198,10 +171,7 @@ def _of_image(arguments: argparse.Namespace) -> int:
         ),
     )
     # Warnings are about the nodes of today, and the question is about the image.
-    found = findings.without_warnings(arguments, run.findings)
-    if findings.concluded(arguments, found):
-        findings.show(arguments, found)
-        return cli.WRONG
+    findings.require_fine(arguments, findings.without_warnings(arguments, run.findings))
     used = [use for uses, _ in run.answers for use in uses]
     recipes = sorted({recipe for _, others in run.answers for recipe in others})
     if not used and recipes:
@@ -215,9 +185,8 @@ def _of_image(arguments: argparse.Namespace) -> int:
             f"no policy installs a driver from '{wording.escaped(image)}'.",
             hint="Name it as output/CLUSTER/images.txt does; an archive has the name that it was saved by.",
         )
-    found = findings.with_severities(
-        arguments, [item for name, use in used for item in driver_images.findings(image, content, name, use)]
-    )
+    faults = [item for name, use in used for item in driver_images.findings(image, content, name, use)]
+    found = findings.with_severities(arguments, faults)
     findings.show(arguments, found, "".join(_image_lines(image, content, used)), **_image_data(image, content, used))
     return findings.exit_code(arguments, found)
 
@@ -226,37 +195,30 @@ def _image(arguments: argparse.Namespace) -> tuple[str, image_matrix.Content]:
     """Return the name and the content of the image that the call names; raise RefusedError without labels."""
     image = arguments.image
     if Path(image).is_file():
-        labelled = _of_archive(Path(image))
-        if len(labelled.names) != 1:
-            said = f"has the names {wording.listed(labelled.names)}" if labelled.names else "has no name"
-            raise errors.RefusedError(
-                f"the image in {wording.file_name(image)} {said}.",
-                hint="Save it by the one name that policies give it.",
-            )
-        (image,), labels = labelled.names, labelled.labels
+        known, labels = _of_archive(Path(image))
+        if len(known) != 1:
+            what = f"has the names {wording.listed(known)}" if known else "has no name"
+            hint = "Save it by the one name that policies give it."
+            raise errors.RefusedError(f"the image in {wording.file_name(image)} {what}.", hint=hint)
+        (image,) = known
     else:
-        hint = f"Run: skopeo inspect docker://{wording.escaped(image)} | kae preflight --image {wording.escaped(image)}"
+        said = wording.escaped(image)
+        hint = f"Run: skopeo inspect docker://{said} | kae preflight --image {said}"
         if sys.stdin is not None and sys.stdin.isatty():
             raise errors.RefusedError(f"{wording.file_name(image)} is no file, and nothing is piped.", hint=hint)
-        inspected = _of_inspection(cli.piped(hint)[1])
-        known = sorted({images.name(name) for name in inspected.names})
-        if known and images.name(image) not in known:
-            other = wording.listed(map(wording.escaped, known), most=1)
-            raise errors.RefusedError(
-                f"standard input is about {other}, and not about '{wording.escaped(image)}'.", hint=hint
-            )
-        labels = inspected.labels
+        known, labels = _of_inspection(cli.piped(hint)[1])
+        without_tags = sorted({images.name(name) for name in known})
+        if known and images.name(image) not in without_tags:
+            other = wording.listed(map(wording.escaped, without_tags), most=1)
+            raise errors.RefusedError(f"standard input is about {other}, and not about '{said}'.", hint=hint)
     content = image_matrix.content(labels)
     if content is None:
-        raise errors.RefusedError(
-            f"the image '{wording.escaped(image)}' has no label {image_matrix.LABEL}version.",
-            hint="Build it as docs/driver-image.md says.",
-        )
+        message = f"the image '{wording.escaped(image)}' has no label {image_matrix.LABEL}version."
+        raise errors.RefusedError(message, hint="Build it as docs/driver-image.md says.")
     return image, content
 
 
 def _image_lines(image: str, content: image_matrix.Content, used: _Uses) -> Iterator[str]:
-    """Yield the lines of the answer for people."""
     yield f"{wording.escaped(image)}\n"
     yield f"  driver   {wording.escaped(content.version)}\n"
     yield f"  sources  {wording.escaped(', '.join(sorted(content.sources)) or 'none')}\n"
@@ -267,7 +229,6 @@ def _image_lines(image: str, content: image_matrix.Content, used: _Uses) -> Iter
 
 
 def _image_data(image: str, content: image_matrix.Content, used: _Uses) -> dict[str, Any]:
-    """Return the answer for programs."""
     return {
         "image": image,
         "driver": content.version,
@@ -294,41 +255,30 @@ def _of_archive(path: Path) -> _Labelled:
     """
     try:
         with tarfile.open(path) as archive:
-            return _of_docker(archive) if "manifest.json" in archive.getnames() else _of_layout(archive)
+            if "manifest.json" not in archive.getnames():
+                return _of_layout(archive)
+            (image,) = _json(archive, "manifest.json")
+            return [str(name) for name in image.get("RepoTags") or ()], _labels(_json(archive, image["Config"]))
     except (tarfile.TarError, EOFError, LookupError, TypeError, AttributeError, ValueError, RecursionError) as error:
-        raise errors.RefusedError(
-            f"{wording.file_name(str(path))} is no archive of one image.",
-            hint="Write it by `podman save --format oci-archive -o FILE IMAGE`.",
-        ) from error
+        message = f"{wording.file_name(str(path))} is no archive of one image."
+        hint = "Write it by `podman save --format oci-archive -o FILE IMAGE`."
+        raise errors.RefusedError(message, hint=hint) from error
 
 
 def _of_inspection(text: bytes) -> _Labelled:
     """Return the labels in the answer of `skopeo inspect`, `podman image inspect`, `docker image inspect` or their kin.
 
-    The names are those in the answer; skopeo's has no tag.
-
-    Raises RefusedError where it is none of these.
+    The names are those in the answer; skopeo's has no tag. Raises RefusedError where it is none of these.
     """
     try:
         data = json.loads(text)
         (image,) = data if isinstance(data, list) else (data,)
-        # In skopeo's answer RepoTags are bare tags.
-        names = (image["Name"],) if image.get("Name") else (*_list(image, "RepoTags"), *_list(image, "RepoDigests"))
-        return _Labelled(names=tuple(map(str, names)), labels=_labels(image))
+        name = image.get("Name")  # It is in skopeo's answer, whose RepoTags are bare tags.
+        known = [name] if name else [*(image.get("RepoTags") or ()), *(image.get("RepoDigests") or ())]
+        return [str(one) for one in known], _labels(image)
     except (TypeError, AttributeError, ValueError, RecursionError) as error:
-        raise errors.RefusedError(
-            "standard input is not what a program says of one image.", hint="Pipe the JSON of `skopeo inspect`."
-        ) from error
-
-
-def _list(image: Mapping[str, Any], key: str) -> Sequence[Any]:
-    return image.get(key) or ()
-
-
-def _of_docker(archive: tarfile.TarFile) -> _Labelled:
-    (image,) = _json(archive, "manifest.json")
-    names = tuple(map(str, image.get("RepoTags") or ()))
-    return _Labelled(names=names, labels=_labels(_json(archive, image["Config"])))
+        message = "standard input is not what a program says of one image."
+        raise errors.RefusedError(message, hint="Pipe the JSON of `skopeo inspect`.") from error
 
 
 def _of_layout(archive: tarfile.TarFile) -> _Labelled:
@@ -339,7 +289,7 @@ def _of_layout(archive: tarfile.TarFile) -> _Labelled:
     first, *others = [_labels(_blob(archive, manifest["config"])) for manifest in _manifests(archive, entry)]
     if any(labels != first for labels in others):
         raise ValueError("the images of several platforms hold different drivers")
-    return _Labelled(names=(str(name),) if name else (), labels=first)
+    return [str(name)] if name else [], first
 
 
 def _manifests(archive: tarfile.TarFile, entry: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:

@@ -3,9 +3,8 @@
 import argparse
 import os
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 from compiler import cli, diagnostics, errors, wording
 from compiler.cli import findings, options, parsing
@@ -13,7 +12,6 @@ from compiler.project import atomic, package_data, project_file
 from compiler.project.recipes import copies, trial
 from compiler.read import fleet as reader
 from compiler.read import kae_policy
-from compiler.rendering import layout
 from compiler.views import recipe as view
 
 _ELSEWHERE = {
@@ -26,7 +24,6 @@ _ELSEWHERE = {
 }
 """The hint for each verb of other tools that people try."""
 
-_Row = tuple[str, str, int]
 _UNTRIED = "not tried: it has a parameter without a default"
 _SCHEMA = "# yaml-language-server: $schema={}\n"
 """The comment that names the schema for editors."""
@@ -74,7 +71,7 @@ def _list(arguments: argparse.Namespace) -> int:
     """Print the recipes that kae ships, and those of the project."""
     known = copies.known(project_file.of(arguments))
     rows = [(each.name, each.version or "-", each.state, each.title or "-") for each in known]
-    body = "".join(f"{line}\n" for line in wording.table(("NAME", "VERSION", "STATE", "TITLE"), rows))
+    body = (f"{line}\n" for line in wording.table(("NAME", "VERSION", "STATE", "TITLE"), rows))
     data = [{"name": each.name, "version": each.version, "state": each.state, "title": each.title} for each in known]
     found = diagnostics.merged(finding for each in known for finding in each.findings)
     findings.show(arguments, found, body, recipes=data)
@@ -84,30 +81,22 @@ def _list(arguments: argparse.Namespace) -> int:
 def _show(arguments: argparse.Namespace) -> int:
     """Print what KAE's recipe, one of the project, or else a shipped one, says and may do."""
     settings = project_file.of(arguments)
-    for builtin in reader.BUILTIN:
-        if builtin.name == arguments.shown:
-            _print(arguments, (), builtin.name, kae_policy.recipe_spec(), trial.of_builtin(builtin, settings))
-            return cli.FINE
-    chosen = _named(copies.known(settings), arguments.shown, *(builtin.name for builtin in reader.BUILTIN))
-    recipe, found = copies.judged(chosen, settings)
-    told = diagnostics.merged([*chosen.findings, *found])
-    if recipe is None:
-        findings.show(arguments, told)
+    builtin = {recipe.name: recipe for recipe in reader.BUILTIN}
+    told: diagnostics.Findings = ()
+    if arguments.shown in builtin:
+        name, spec = arguments.shown, kae_policy.recipe_spec()
+        objects = tuple(trial.of_builtin(builtin[name], settings))
     else:
-        objects = [each for tried in trial.every(recipe, settings)[:1] for each in tried.objects]
-        _print(arguments, told, recipe.data["metadata"]["name"], recipe.data["spec"], objects)
-    return findings.exit_code(arguments, told)
-
-
-def _print(
-    arguments: argparse.Namespace,
-    told: diagnostics.Findings,
-    name: str,
-    spec: Mapping[str, Any],
-    objects: Iterable[layout.Object],
-) -> None:
-    objects = tuple(objects)
+        chosen = _named(copies.known(settings), arguments.shown, *builtin)
+        recipe, found = copies.judged(chosen, settings)
+        told = diagnostics.merged([*chosen.findings, *found])
+        if recipe is None:
+            findings.show(arguments, told)
+            return findings.exit_code(arguments, told)
+        name, spec = recipe.data["metadata"]["name"], recipe.data["spec"]
+        objects = tuple(each for tried in trial.every(recipe, settings)[:1] for each in tried.objects)
     findings.show(arguments, told, view.text(name, spec, objects), **view.data(name, spec, objects))
+    return findings.exit_code(arguments, told)
 
 
 def _check(arguments: argparse.Namespace) -> int:
@@ -116,7 +105,7 @@ def _check(arguments: argparse.Namespace) -> int:
     own = [each for each in copies.known(settings) if each.state != "shipped"]
     chosen = [_named(own, arguments.recipe)] if arguments.recipe else own
     found: list[diagnostics.Diagnostic] = []
-    rows: list[_Row] = []
+    rows: list[tuple[str, str, int]] = []
     for each in chosen:
         recipe, faults = copies.judged(each, settings)
         found += [*each.findings, *faults]
@@ -124,10 +113,11 @@ def _check(arguments: argparse.Namespace) -> int:
             tried = trial.every(recipe, settings)
             found += [fault for one in tried for fault in trial.faults(one)]
             rows += [(each.name, one.said, len(one.objects)) for one in tried] or [(each.name, _UNTRIED, 0)]
-    lines = wording.table(("RECIPE", "VALUES", "OBJECTS"), [(name, said, str(count)) for name, said, count in rows])
-    data = [{"recipe": name, "values": said, "objects": count} for name, said, count in rows]
+    table = wording.table(("RECIPE", "VALUES", "OBJECTS"), [(name, said, str(count)) for name, said, count in rows])
+    lines = [f"{line}\n" for line in table] if rows else []
     told = diagnostics.merged(found)
-    findings.show(arguments, told, "".join(f"{line}\n" for line in lines) if rows else "", trials=data)
+    data = [{"recipe": name, "values": said, "objects": count} for name, said, count in rows]
+    findings.show(arguments, told, lines, trials=data)
     return findings.exit_code(arguments, told)
 
 
@@ -136,26 +126,25 @@ def _named(known: Iterable[copies.Known], name: str, *others: str) -> copies.Kno
     by_name = {each.name: each for each in known}
     if name not in by_name:
         names = sorted({*by_name, *others})
-        hint = f"{wording.did_you_mean(name, names)} Known are {wording.listed(names)}.".lstrip()
+        hint = wording.did_you_mean(name, names, f"Known are {wording.listed(names)}.")
         raise errors.WorldError(f"there is no recipe '{wording.escaped(name)}'.", hint=hint)
     return by_name[name]
 
 
 def _add(arguments: argparse.Namespace) -> int:
     """Write the recipe, and the example where its file is not there; overwrite nothing. Raises WorldError."""
-    name = arguments.recipe
-    _require_known(name)
+    name, shipped = arguments.recipe, package_data.recipes()
+    if name not in shipped:
+        hint = wording.did_you_mean(name, shipped, f"kae ships {wording.listed(shipped)}.")
+        raise errors.WorldError(f"kae ships no recipe '{wording.escaped(name)}'.", hint=hint)
     if project_file.root(Path.cwd()) is None:
-        raise errors.WorldError(
-            "this folder holds no project.", hint="Run `kae init` first, or choose one with -C DIR."
-        )
+        hint = "Run `kae init` first, or choose one with -C DIR."
+        raise errors.WorldError("this folder holds no project.", hint=hint)
     settings = project_file.of(arguments)
     recipe, example = copies.file(name, settings), f"{settings.policies}/{name}.yaml"
     if os.path.lexists(recipe):
-        raise errors.WorldError(
-            f"'{recipe}' exists, and would be overwritten.",
-            hint="`kae recipe list` says whether kae ships another version of it.",
-        )
+        hint = "`kae recipe list` says whether kae ships another version of it."
+        raise errors.WorldError(f"'{recipe}' exists, and would be overwritten.", hint=hint)
     made = {recipe: _SCHEMA.format("../.schemas/recipe.json") + copies.marked(name)}
     if not os.path.lexists(example):
         schema = os.path.relpath(f"{settings.recipes}/.schemas/devicepolicy.json", Path(example).parent)
@@ -165,14 +154,6 @@ def _add(arguments: argparse.Namespace) -> int:
         _write(Path(file), text)
     sys.stdout.write(_said(recipe, example, [*made, *copies.write_schemas(settings)]))
     return cli.FINE
-
-
-def _require_known(name: str) -> None:
-    """Raise WorldError for a name that no shipped recipe has."""
-    shipped = package_data.recipes()
-    if name not in shipped:
-        hint = f"{wording.did_you_mean(name, shipped)} kae ships {wording.listed(shipped)}.".lstrip()
-        raise errors.WorldError(f"kae ships no recipe '{wording.escaped(name)}'.", hint=hint)
 
 
 def _write(path: Path, text: str) -> None:
@@ -186,17 +167,9 @@ def _write(path: Path, text: str) -> None:
 
 def _said(recipe: str, example: str, made: list[str]) -> str:
     """Return the files that were made, and what to do with them."""
-    kept = [] if example in made else [f"'{wording.file_name(example)}' was there, and stays as it is."]
-    return "\n".join(
-        [
-            "Made:",
-            *(f"  {wording.file_name(file)}" for file in made),
-            *kept,
-            "",
-            "Next:",
-            f"  Name your images in {recipe}, which is yours from now on.",
-            f"  Choose the nodes in {wording.file_name(example)}.",
-            "  kae compile && kae plan",
-            "",
-        ]
-    )
+    shown = wording.file_name(example)
+    lines = ["Made:", *(f"  {wording.file_name(file)}" for file in made)]
+    lines += [] if example in made else [f"'{shown}' was there, and stays as it is."]
+    lines += ["", "Next:", f"  Name your images in {recipe}, which is yours from now on."]
+    lines += [f"  Choose the nodes in {shown}.", "  kae compile && kae plan"]
+    return "".join(f"{line}\n" for line in lines)

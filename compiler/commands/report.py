@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from compiler import wording
+from compiler import cli, wording
 from compiler.cli import findings, options, parsing
 from compiler.diagnostics import RISKS
 from compiler.project import atomic, package_data, project_file
@@ -21,9 +21,8 @@ def declare(command: parsing.Parser) -> None:
         "kae report --html change.html HEAD    with what the edits since HEAD do to each node",
         "kae report --html east.html --cluster east",
     )
-    command.add_argument(
-        "revision", nargs="?", metavar="REV", help="show the change since this commit, branch or tag of git too"
-    )
+    text = "show the change since this commit, branch or tag of git too"
+    command.add_argument("revision", nargs="?", metavar="REV", help=text)
     command.add_argument("--html", required=True, dest="target", metavar="FILE", help="write the page to FILE")
     options.accept(command, "show a risk of the change as accepted, such as large-step:east/tls")
     options.sources(command)
@@ -35,16 +34,14 @@ def run(arguments: argparse.Namespace) -> int:
     """Write the page of the selected clusters, with the change since a revision if the call names one."""
     run = planned.of_settings(project_file.of(arguments), arguments.cluster, lambda view, _: view)
     views, found = run.answers, run.findings
-    if findings.concluded(arguments, found):
-        findings.show(arguments, found)
-        return findings.exit_code(arguments, found)
+    findings.require_fine(arguments, found)
     judged = findings.with_severities(arguments, found)
     texts = report_page.text(views, judged, package_data.report(), _changes(arguments))
     atomic.write_file(Path(arguments.target), texts)
     nodes = wording.counted(report_tables.count([view.builtin for view in views]), "node")
     size = f"{nodes} in {wording.counted(len(views), 'cluster')}"
     findings.show(arguments, found, f"{wording.file_name(arguments.target)}: {size}\n")
-    return findings.exit_code(arguments, found)
+    return cli.FINE
 
 
 def _changes(arguments: argparse.Namespace) -> report_changes.Changes | None:

@@ -25,10 +25,8 @@ def run(arguments: argparse.Namespace) -> int:
         findings.show(arguments, (), "".join(lines), rules=[_data(name) for name in diagnostics.CODES])
         return cli.FINE
     if arguments.code not in diagnostics.CODES:
-        near = wording.did_you_mean(arguments.code, diagnostics.CODES)
-        raise errors.WorldError(
-            f"there is no finding '{arguments.code}'.", hint=f"{near} `kae rule` lists all of them.".lstrip()
-        )
+        hint = wording.did_you_mean(arguments.code, diagnostics.CODES, "`kae rule` lists all of them.")
+        raise errors.WorldError(f"there is no finding '{arguments.code}'.", hint=hint)
     rule = _data(arguments.code)
     findings.show(arguments, (), _text(rule), **rule)
     return cli.FINE

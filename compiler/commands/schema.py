@@ -2,7 +2,6 @@
 
 import argparse
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 
 from compiler import cli, errors, names, wording
@@ -25,13 +24,8 @@ def declare(command: parsing.Parser) -> None:
     command.add_argument("name", nargs="?", default=None, help="one schema, such as kaepolicy; all by default")
     command.add_argument("--recipe", metavar="NAME", help="the schema of this recipe's DevicePolicies")
     command.add_argument("--crd", action="store_true", help="print custom resource definitions, as YAML")
-    command.add_argument(
-        "--write",
-        nargs="?",
-        metavar="DIR",
-        const="schemas",
-        help="write the schemas for editors to DIR, by default schemas/, as `kae init` does, and those of recipes/",
-    )
+    text = "write the schemas for editors to DIR, by default schemas/, as `kae init` does, and those of recipes/"
+    command.add_argument("--write", nargs="?", metavar="DIR", const="schemas", help=text)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -43,7 +37,14 @@ def run(arguments: argparse.Namespace) -> int:
         return _of_recipe(arguments)
     found = json_schemas.schemas()
     if arguments.write is not None:
-        _write(Path(arguments.write), {f"{name}.json": json_schemas.text(found[name]) for name in names.EDITED_SCHEMAS})
+        folder = Path(arguments.write)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            for name in names.EDITED_SCHEMAS:
+                text = json_schemas.text(found[name])
+                (folder / f"{name}.json").write_text(text, encoding="utf-8", newline="\n")
+        except OSError as error:
+            raise errors.WorldError(f"'{error.filename or folder}' cannot be written: {error.strerror}.") from error
         settings = project_file.of(arguments)
         if Path(settings.recipes).is_dir():
             copies.write_schemas(settings)
@@ -52,11 +53,8 @@ def run(arguments: argparse.Namespace) -> int:
         sys.stdout.writelines(f"{name}\n" for name in sorted(found))
         return cli.FINE
     if arguments.name not in found:
-        known = wording.listed(sorted(found))
-        raise errors.WorldError(
-            f"there is no schema '{arguments.name}'.",
-            hint=f"{wording.did_you_mean(arguments.name, found)} Known are {known}.".lstrip(),
-        )
+        hint = wording.did_you_mean(arguments.name, found, f"Known are {wording.listed(sorted(found))}.")
+        raise errors.WorldError(f"there is no schema '{arguments.name}'.", hint=hint)
     sys.stdout.write(json_schemas.text(found[arguments.name]))
     return cli.FINE
 
@@ -71,18 +69,8 @@ def _of_recipe(arguments: argparse.Namespace) -> int:
     settings = project_file.of(arguments)
     found = copies.schema_of(arguments.recipe, settings)
     if found is None:
-        raise errors.WorldError(
-            f"there is no recipe '{wording.escaped(arguments.recipe)}' without mistakes.",
-            hint="`kae recipe list` shows the recipes, and `kae recipe check` their mistakes.",
-        )
+        message = f"there is no recipe '{wording.escaped(arguments.recipe)}' without mistakes."
+        hint = "`kae recipe list` shows the recipes, and `kae recipe check` their mistakes."
+        raise errors.WorldError(message, hint=hint)
     sys.stdout.write(json_schemas.text(found))
     return cli.FINE
-
-
-def _write(folder: Path, texts: Mapping[str, str]) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for name, text in texts.items():
-            (folder / name).write_text(text, encoding="utf-8", newline="\n")
-    except OSError as error:
-        raise errors.WorldError(f"'{error.filename or folder}' cannot be written: {error.strerror}.") from error

@@ -29,9 +29,7 @@ def run(arguments: argparse.Namespace) -> int:
     named = [load.require_node(view, node) for node in arguments.node]
     # Warnings are about the fleet; `kae compile` shows them.
     found = findings.without_warnings(arguments, run.findings)
-    if findings.concluded(arguments, found):
-        findings.show(arguments, found)
-        return cli.WRONG
+    findings.require_fine(arguments, found)
     findings.show(arguments, found, _text(view, smoke.of_plan(view, named)))
     return cli.FINE
 

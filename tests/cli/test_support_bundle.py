@@ -18,7 +18,6 @@ from compiler import recipes
 from compiler.commands import support_bundle
 from compiler.kae import RECIPE
 from compiler.kube import client, pods, reader
-from compiler.support import collection
 from tests import builders, in_process
 from tests.cli import fleet, jobs, livecluster
 from tests.kube import containers
@@ -75,11 +74,11 @@ def texts(target: Path) -> dict[str, str]:
 
 def collected(
     server: containers.ApiServer, nodes: Sequence[str] = (), known: Sequence[recipes.Recipe] = (RECIPE,)
-) -> collection.Bundle:
+) -> support_bundle.Bundle:
     """Return what the cluster says; the command adds the plan, the status and the archive."""
-    made = collection.Bundle()
+    made = support_bundle.Bundle()
     with contextlib.closing(reader.Cluster(server.kubeconfig)) as cluster:
-        collection.Collection(cluster, livecluster.NAMESPACE, made, known).collect(nodes)
+        support_bundle.Collection(cluster, livecluster.NAMESPACE, made, known).collect(nodes)
     return made
 
 
@@ -329,7 +328,7 @@ def test_events_of_pods_and_of_those_that_were_replaced_are_in_it_by_time(server
 
 
 def test_of_very_many_events_the_first_are_read(server: containers.ApiServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(collection, "_MOST_EVENTS", 2)
+    monkeypatch.setattr(support_bundle, "_MOST_EVENTS", 2)
     server.put(*(event(name, ON_PLUGIN) for name in ("a", "b", "c")))
 
     made = collected(server)
@@ -370,7 +369,7 @@ def test_a_long_log_keeps_its_end_from_a_whole_line_on_and_an_answer_its_start(
 def test_a_node_that_does_not_answer_is_asked_once(
     fault: str, said: str, server: containers.ApiServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(collection, "LOG", pods.Bounds(size=1 << 20, time_s=0.5))
+    monkeypatch.setattr(support_bundle, "LOG", pods.Bounds(size=1 << 20, time_s=0.5))
     getattr(server.containers, fault).update({ON_DRIVER, ON_PLUGIN})
 
     made = collected(server)
@@ -382,7 +381,7 @@ def test_a_node_that_does_not_answer_is_asked_once(
 
 
 def test_a_refusal_that_never_ends_ends_in_time(server: containers.ApiServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(collection, "LOG", pods.Bounds(size=1 << 20, time_s=0.5))
+    monkeypatch.setattr(support_bundle, "LOG", pods.Bounds(size=1 << 20, time_s=0.5))
 
     def trickle(handler: containers.Handler, *_: object) -> None:
         handler.send_response(502)
@@ -400,7 +399,7 @@ def test_a_refusal_that_never_ends_ends_in_time(server: containers.ApiServer, mo
 
 
 def test_a_command_that_never_ends_ends_in_time(server: containers.ApiServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(collection, "ANSWER", pods.Bounds(size=1 << 20, time_s=0.1))
+    monkeypatch.setattr(support_bundle, "ANSWER", pods.Bounds(size=1 << 20, time_s=0.1))
     monkeypatch.setattr(containers.Handler, "_exec", lambda handler, *_: handler.released.wait())
 
     made = collected(server, [NODE])
@@ -412,7 +411,7 @@ def test_a_command_that_never_ends_ends_in_time(server: containers.ApiServer, mo
 def test_of_many_nodes_those_in_trouble_come_first_and_the_rest_is_named(
     server: containers.ApiServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(collection, "MOST_NODES", 2)
+    monkeypatch.setattr(support_bundle, "MOST_NODES", 2)
     plugin = server.get("apps/v1", "DaemonSet", PLUGIN, livecluster.NAMESPACE)
     for name in ("zz-01", "zz-02"):
         pod = livecluster.unready(livecluster.pod(plugin, name), {"reason": "CrashLoopBackOff"})

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from compiler.support import masking
+from compiler import masking
 
 SECRET = "hunter2hunter2"  # noqa: S105 - planted
 TOKEN = "eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJrYWUifQ.c2lnbmF0dXJl"  # noqa: S105 - of nobody
