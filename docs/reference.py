@@ -16,7 +16,7 @@ from typing import Any
 
 from compiler import diagnostic_formats, diagnostics, kae, keywords, schema
 from compiler.formats import decode
-from compiler.migrate import drafts, operator_values
+from compiler.migrate import operator_values, translation
 from compiler.model import json_schemas, policy
 from compiler.project import package_data
 from docs import tour
@@ -123,7 +123,7 @@ def _import_text(values: str) -> str:
     document, found = decode.decode("values.yaml", values.encode())
     if document is None:
         raise ValueError(f"The example of an import cannot be read: {found}")
-    names = drafts.Names(cluster="east", policy=None, namespace=None)
+    names = translation.Names(cluster="east", policy=None, namespace=None)
     _, more = operator_values.translated(document, names, schema.Judge(package_data.schemas()))
     return diagnostic_formats.text(diagnostics.merged(more), colour=False)
 

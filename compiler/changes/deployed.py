@@ -126,7 +126,7 @@ def _side(
 
 def unrecorded(seen: diff.Observed, compiled: tree.Tree, objects: Mapping[str, Object]) -> Deployed:
     """Return the output as it stands without an index: of the files, those that are equal in the `compiled` tree."""
-    texts, index = compiled.contents(), compiled.index()
+    texts, index = compiled.contents(), compiled.index
     kept = {path: data for path, data in objects.items() if seen.files.get(path) == texts[path]}
     workloads = tuple(item for item in index.workloads if item.file in kept)
     return Deployed(index=replace(index, files=tuple(sorted(seen.files)), workloads=workloads), objects=kept)

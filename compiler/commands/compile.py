@@ -4,7 +4,7 @@ The cache answers the whole call where nothing changed; `compile_anew`, which im
 """
 
 import argparse
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -111,7 +111,7 @@ def end(call: compile_call.Call, found: Iterable[diagnostics.Diagnostic], done: 
         clusters=[{"name": name, "state": state} for name, state in done.rows],
         changes=diagnostic_formats.Items([change.data.value()] for change in done.changes if change.data),
         foreign=[finding.span.file for finding in (*done.foreign, *done.strangers)],
-        extra=[{"folder": item.folder, "files": item.files} for item in extra],
+        extra=[{"folder": folder, "files": files} for folder, files in extra.items()],
     )
     if findings.concluded(call.arguments, found):
         return cli.WRONG
@@ -129,14 +129,15 @@ def strangers(call: compile_call.Call, rows: Iterable[tuple[str, str]]) -> diagn
     )
 
 
-def _text(call: compile_call.Call, done: Done, extra: Iterable[foreign.Extra]) -> Iterator[str]:
+def _text(call: compile_call.Call, done: Done, extra: Mapping[str, int]) -> Iterator[str]:
     """Yield the answer for people; `patch` and `git apply` skip what stands before and after the diff."""
     check = call.arguments.check
     lines = [f"{name}: {STATES.get(state, state) if check else state}" for name, state in done.rows]
     if done.strangers and check:
         files = wording.listed((finding.span.file for finding in done.strangers), most=5)
         lines.append(f"{files}: not written by the compiler")
-    lines += [f"{item.folder}: {wording.counted(item.files, 'file')} of your own, not compiled" for item in extra]
+    own = ((folder, wording.counted(count, "file")) for folder, count in extra.items())
+    lines += [f"{folder}: {files} of your own, not compiled" for folder, files in own]
     if done.changes:
         from compiler.views import object_changes  # noqa: PLC0415 - only where something changes
 

@@ -88,13 +88,13 @@ def _leave_findings(
     states = dict(rows)
     asked = {each.name for each in made.asked}
     found = shard_files.Found(
-        shard=call.shard,
+        shard=str(call.shard),
         documents=call.documents,
         is_check=call.arguments.check,
-        files=frozenset(item.name for item in call.inventories),
-        clusters=[each.with_answer(states.get(each.name)) for each in made.asked],
-        removed=[name for name, _ in rows if name not in asked],
-        others=tuple(others),
+        files=tuple(sorted(item.name for item in call.inventories)),
+        clusters=tuple(shard_files.Cluster.of(each, states.get(each.name)) for each in made.asked),
+        removed=tuple(name for name, _ in rows if name not in asked),
+        others=shard_files.records(others),
     )
     shard_files.write(Path(call.arguments.findings_file), found)
 
@@ -227,7 +227,7 @@ def _compared(
     by_path = {item.path: item.data for item in rendered}
     seen = scan.look(call.output, compiled.cluster, by_path, call.unmerged)
     sides = deployed.earlier(seen, compiled, by_path)
-    after = deployed.Deployed(index=compiled.index(), objects=by_path)
+    after = deployed.Deployed(index=compiled.index, objects=by_path)
     stood = sides[0] if sides else deployed.unrecorded(seen, compiled, by_path)
     objects = object_changes.changed(compiled.cluster, stood, after, cluster_plan)
     folder = f"{call.settings.output}/{compiled.cluster}"

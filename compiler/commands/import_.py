@@ -9,7 +9,7 @@ from pathlib import Path
 from compiler import cli, diagnostics, errors, names, schema, wording
 from compiler.cli import findings, options, parsing
 from compiler.formats import decode
-from compiler.migrate import drafts, stacks
+from compiler.migrate import stacks, translation
 from compiler.project import atomic, document_files, links, package_data, project_file
 from compiler.project.recipes import copies
 from compiler.settings import Settings
@@ -45,7 +45,7 @@ def declare(command: parsing.Parser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print or write the documents, and report the options of the source that have no meaning here."""
-    wanted = drafts.Names(
+    wanted = translation.Names(
         cluster=arguments.cluster, policy=arguments.policy, recipe=arguments.recipe, namespace=arguments.namespace
     )
     _require_new(arguments.target)

@@ -31,8 +31,8 @@ def run(arguments: argparse.Namespace) -> int:
     files, clusters = (file for file, _ in project.places), load.names_of(project.fleet)
     documents = compile_call.documents_key(compile_call.shared_files(settings, items), cache.Digests(Path()))
     shard_files.require_whole(found, documents, files, clusters)
-    done = planned.concluded(project, [cluster for each in found for cluster in each.clusters])
-    every = diagnostics.merged([*done.findings, *(other for each in found for other in each.others)])
+    done = planned.concluded(project, [cluster.planned() for each in found for cluster in each.clusters])
+    every = diagnostics.merged([*done.findings, *(other for each in found for other in each.on_output)])
     rows = [(each.name, each.answer or "") for each in done.clusters]
     rows += [(name, "removed") for each in found for name in each.removed]
     is_check = found[0].is_check

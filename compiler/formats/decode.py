@@ -2,6 +2,7 @@
 
 import codecs
 import re
+from collections.abc import Callable, Iterable
 
 from compiler import diagnostics
 from compiler.formats import documents, json_text, yaml_text
@@ -50,6 +51,14 @@ def decode(name: str, content: bytes) -> documents.Reading:
         hint = "Keep one side, and remove the lines that begin with <<<<<<<, ======= and >>>>>>>."
         return [], [documents.Lines(name, text).finding(conflict.start(), code, message, hint)]
     return _json(text, name) if is_json else _yaml(text, name)
+
+
+def every(files: Iterable[tuple[str, Callable[[], bytes]]]) -> documents.Reading:
+    """Return the documents of several files, each a name and a function that reads it, and all their mistakes."""
+    # No variable keeps the bytes of a file, so that `decode` can free them.
+    readings = [decode(name, read()) for name, read in files]
+    found = [document for read, _ in readings for document in read]
+    return found, [finding for _, findings in readings for finding in findings]
 
 
 def _json(text: str, name: str) -> documents.Reading:

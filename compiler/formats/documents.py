@@ -3,8 +3,10 @@
 import functools
 import operator
 import re
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import Any, Protocol
+
+import msgspec
 
 from compiler import diagnostics, wording
 
@@ -16,6 +18,8 @@ diagnostics.shared_rule("nesting-too-deep", "error", "Documents nest at most 64 
 
 DEPTH = 64
 """The largest depth of a document, as in the rule of nesting-too-deep."""
+
+TOO_DEEP = f"The document nests more than {DEPTH} levels deep."
 
 FINDINGS = 1000
 """Findings after which reading ends, so that a large broken file does not fill the memory."""
@@ -41,8 +45,28 @@ class Positions(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Document:
+class TextPositions(msgspec.Struct, frozen=True):
+    """Positions in a text, from branch to branch: what a reader keeps of a mapping or list, or finds again."""
+
+    lines: "Lines"
+    at: int
+    """Where the document begins."""
+    root: Any
+    member: Callable[[Any, str | int], tuple[int, int, Any] | None]
+    """Returns the positions of a member's key and value and the branch of the value; None without the member."""
+
+    def span(self, path: Path, *, key: bool = False) -> diagnostics.Span:
+        """Return the span of a value or its key, or of the nearest value around one that is absent."""
+        key_at, at, branch = self.at, self.at, self.root
+        for step in path:
+            found = self.member(branch, step)
+            if found is None:
+                return self.lines.span(at)
+            key_at, at, branch = found
+        return self.lines.span(key_at if key else at)
+
+
+class Document(msgspec.Struct, frozen=True):
     """A document as read from a file: plain data, and the positions of its values."""
 
     file: str

@@ -8,9 +8,9 @@ import itertools
 import json
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 import yaml
 
 from compiler import errors, wording
@@ -24,8 +24,7 @@ Splice = tuple[int, int, str]
 """The start and end of the characters that are replaced, and their replacement."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
+class Source(msgspec.Struct, frozen=True, kw_only=True):
     """A file as it was read: its name, its text, and its documents."""
 
     name: str

@@ -6,8 +6,9 @@ is inserted moves no other one.
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from compiler import wording
 from compiler.formats import documents
@@ -16,8 +17,7 @@ _KEYS = ("name", "mountPath", "path", "key")
 """The keys of list items; the first that every item has, with no value twice, identifies the items."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Field:
+class Field(msgspec.Struct, frozen=True, kw_only=True):
     """A field with another value."""
 
     text: str
@@ -30,8 +30,7 @@ class Field:
     new: Any
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
+class _Place(msgspec.Struct, frozen=True):
     text: str
     was: documents.Path
     now: documents.Path

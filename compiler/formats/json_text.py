@@ -41,7 +41,11 @@ def read(text: str, file: str) -> documents.Reading:
         findings += _first(_numbers(where))
     if "\\" in text and "\\u" in text:  # The search of one character is many times quicker.
         findings += _first(_unpaired_surrogates(where))
-    return ([], findings) if findings else ([documents.Document(file, data, _Positions(where))], [])
+    if findings:
+        return [], findings
+    start = after_space(text, 0)
+    positions = documents.TextPositions(where, start, start, _Branches(text).member)
+    return [documents.Document(file, data, positions)], []
 
 
 class _Oddities:
@@ -111,8 +115,7 @@ def _too_deep(where: documents.Lines) -> diagnostics.Diagnostic:
         if depth > documents.DEPTH:
             position = match.start()
             break
-    message = f"The document nests more than {documents.DEPTH} levels deep."
-    return where.finding(position, "nesting-too-deep", message)
+    return where.finding(position, "nesting-too-deep", documents.TOO_DEEP)
 
 
 def _duplicates(where: documents.Lines, counts: _Oddities) -> Iterator[diagnostics.Diagnostic]:
@@ -241,30 +244,19 @@ def after_space(text: str, position: int) -> int:
     return match.end() if match else position
 
 
-class _Positions:
-    """Positions of the values of a file's one document, found by scanning each branch only as far as needed."""
+class _Branches:
+    """The branches of a file's one document, scanned only as far as their members are asked for."""
 
-    __slots__ = ("_branches", "_lines")
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._known: dict[int, tuple[dict[str | int, tuple[int, int]], Iterator[tuple[str | int, int, int]]]] = {}
 
-    def __init__(self, text: documents.Lines) -> None:
-        self._lines = text
-        self._branches: dict[int, tuple[dict[str | int, tuple[int, int]], Iterator[tuple[str | int, int, int]]]] = {}
-
-    def span(self, path: documents.Path, *, key: bool = False) -> diagnostics.Span:
-        """Return the span of a value or its key, or of the nearest value around one that is absent."""
-        key_at = at = after_space(self._lines.text, 0)
-        for step in path:
-            member = self._member(at, step)
-            if member is None:
-                return self._lines.span(at)
-            key_at, at = member
-        return self._lines.span(key_at if key else at)
-
-    def _member(self, branch: int, step: str | int) -> tuple[int, int] | None:
-        """Return the positions of a member's key and value; None where the object or list has no such member."""
-        known, rest = self._branches.setdefault(branch, ({}, members(self._lines.text, branch)))
+    def member(self, branch: int, step: str | int) -> tuple[int, int, int] | None:
+        """Return the positions of a member's key and value, and that of the value as a branch."""
+        known, rest = self._known.setdefault(branch, ({}, members(self._text, branch)))
         while step not in known:
             if (member := next(rest, None)) is None:
                 return None
             known[member[0]] = member[1:]
-        return known[step]
+        key_at, at = known[step]
+        return key_at, at, at

@@ -7,7 +7,8 @@ PyYAML. Their tables are go-yaml's resolve.go, PyYAML's resolver.py (YAML 1.1), 
 import functools
 import math
 import re
-from dataclasses import dataclass
+
+import msgspec
 
 DIGITS = 18
 """Digits that an integer can have; some readers take longer ones for floats, which drop digits."""
@@ -43,8 +44,7 @@ _TIME = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Scalar:
+class Scalar(msgspec.Struct, frozen=True):
     """The value of a plain scalar, or why it is refused and how else to write it."""
 
     value: str | int | float | bool | None

@@ -153,28 +153,15 @@ _Position = int | _Branch
 """The position of a scalar, or the branch of a mapping or list."""
 
 
-class _Positions:
-    """Positions of the values of one document: a tree beside the data, built while the text is read."""
-
-    __slots__ = ("_lines", "_root")
-
-    def __init__(self, text: documents.Lines, root: _Position) -> None:
-        self._lines = text
-        self._root = root
-
-    def span(self, path: documents.Path, *, key: bool = False) -> diagnostics.Span:
-        """Return the span of a value or its key, or of the nearest value around one that is absent."""
-        position, at = self._root, _start(self._root)
-        for step in path:
-            inside = position.inside if isinstance(position, _Branch) else []
-            if isinstance(inside, dict) and isinstance(step, str) and step in inside:
-                at, position = inside[step]
-            elif isinstance(inside, list) and isinstance(step, int) and 0 <= step < len(inside):
-                position = inside[step]
-                at = _start(position)
-            else:
-                return self._lines.span(_start(position))
-        return self._lines.span(at if key else _start(position))
+def _member(position: _Position, step: str | int) -> tuple[int, int, _Position] | None:
+    """Return the positions of a member's key and value, and the branch of it."""
+    inside = position.inside if isinstance(position, _Branch) else []
+    if isinstance(inside, dict) and isinstance(step, str) and step in inside:
+        key_at, member = inside[step]
+        return key_at, _start(member), member
+    if isinstance(inside, list) and isinstance(step, int) and 0 <= step < len(inside):
+        return _start(inside[step]), _start(inside[step]), inside[step]
+    return None
 
 
 def _start(position: _Position) -> int:
@@ -183,7 +170,7 @@ def _start(position: _Position) -> int:
 
 
 class _Value:
-    """A complete value: its data and position, and its size and height with all aliases expanded."""
+    """A value: its data and position, and its size and height with all aliases expanded."""
 
     __slots__ = ("data", "height", "position", "size")
 
@@ -202,33 +189,28 @@ _MERGE: Final = object()
 _IGNORED: Final = object()
 
 
-class _Open:
-    """A mapping or list whose end was not read yet."""
+class _Open(_Value):
+    """A mapping or list, while its members are read."""
 
-    __slots__ = ("anchor", "at", "data", "height", "inside", "key", "key_at", "merged", "size")
+    __slots__ = ("inside", "key", "key_at", "merged")
 
-    def __init__(self, data: Any, at: int, anchor: str | None = None) -> None:
-        self.data = data
+    def __init__(self, data: Any, at: int) -> None:
         self.inside: Any = type(data)()
-        self.at = at
-        self.anchor = anchor
+        super().__init__(data, _Branch(at, self.inside), height=1)
         self.key: Any = None
         self.key_at = 0
         self.merged: list[_Members] | None = None
-        self.size = 1
-        self.height = 1
 
     def wants_key(self) -> bool:
         return self.key is None and type(self.data) is dict
 
-    def closed(self) -> _Value:
-        """Return the complete value; merged keys come last, those of earlier mappings first."""
+    def close(self) -> None:
+        """Add the merged keys; they come last, those of earlier mappings first."""
         for data, inside in self.merged or ():
             for key, value in data.items():
                 if key not in self.data:
                     self.data[key] = value
                     self.inside[key] = inside[key]
-        return _Value(self.data, _Branch(self.at, self.inside), self.size, self.height)
 
 
 class _StopError(Exception):
@@ -243,7 +225,7 @@ class _Reader:
         self.documents: list[documents.Document] = []
         self.findings: list[diagnostics.Diagnostic] = []
         self.open: list[_Open] = []
-        self.anchors: dict[str, _Value | _Open] = {}
+        self.anchors: dict[str, _Value] = {}
         self.aliased = 0
 
     def read(self) -> None:
@@ -275,7 +257,7 @@ class _Reader:
     def _document_end(self) -> None:
         (top,) = self.open
         if top.data:  # An empty document leaves nothing.
-            positions = _Positions(self.lines, top.inside[0])
+            positions = documents.TextPositions(self.lines, _start(top.inside[0]), top.inside[0], _member)
             self.documents.append(documents.Document(self.lines.file, top.data[0], positions))
 
     def _scalar(self, event: Any) -> None:
@@ -338,17 +320,15 @@ class _Reader:
             hint = "Put a value that begins with '{' or '[' in quotes."
             self._stop(at, "yaml-syntax", "A key cannot be a mapping or a list.", hint)
         self._require_depth(len(self.open), at)
-        value = _Open(data, at, event.anchor)
+        value = _Open(data, at)
         self.open.append(value)
         if event.anchor:
             self.anchors[event.anchor] = value
 
     def _end(self) -> None:
         top = self.open.pop()
-        value = top.closed()
-        if top.anchor and self.anchors[top.anchor] is top:
-            self.anchors[top.anchor] = value
-        self._add(value)
+        top.close()
+        self._add(top)
 
     def _add(self, value: _Value) -> None:
         top = self.open[-1]
@@ -384,7 +364,7 @@ class _Reader:
         if value is None:
             hint = "Put a value that begins with '*' in quotes, or name an anchor of this document."
             self._stop(at, "yaml-syntax", f"The alias {wording.quoted('*' + name)} has no anchor before it.", hint)
-        if isinstance(value, _Open):
+        if value in self.open:
             message = f"The alias {wording.quoted('*' + name)} appears inside the value that it repeats."
             self._stop(at, "alias-explosion", message)
         self.aliased += value.size
@@ -404,7 +384,7 @@ class _Reader:
 
     def _require_depth(self, depth: int, at: int) -> None:
         if depth > documents.DEPTH:
-            self._stop(at, "nesting-too-deep", f"The document nests more than {documents.DEPTH} levels deep.")
+            self._stop(at, "nesting-too-deep", documents.TOO_DEEP)
 
     @diagnostics.rule("yaml-tag", "error")
     def _refuse_tag(self, event: Any) -> None:

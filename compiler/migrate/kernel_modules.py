@@ -1,16 +1,21 @@
-"""Kernel modules of two operators as a Recipe and a DevicePolicy.
+"""Kernel modules of three operators as a DevicePolicy, and as a Recipe where none is shipped for them.
 
-The one is the Kernel Module Management Operator, with its Module (api/v1beta1/module_types.go); the other the Special
-Resource Operator before it, with its SpecialResource or values of its chart, for charts in the shape of simple-kmod.
-The charts' templates are not read. Sources: charts/example/simple-kmod-0.0.1 and api/v1beta1 of the operator.
+The first is the Kernel Module Management Operator, with its Module (api/v1beta1/module_types.go). The second is the
+Special Resource Operator before it, with its SpecialResource or values of its chart, for charts in the shape of
+simple-kmod; the charts' templates are not read. Sources: charts/example/simple-kmod-0.0.1 and api/v1beta1 of the
+operator. The third is Onload's operator, with its Onload (api/v1alpha1/onload_types.go), for the recipe onload.
 """
 
+import itertools
 import re
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
+import msgspec
+
 from compiler.formats import documents
-from compiler.migrate import drafts, kernel_mappings, reading
+from compiler.migrate import translation
+from compiler.migrate.translation import Draft, Names, Source
 
 _PLUGIN = (
     "A vendor's own device plugin is not run: keep its DaemonSet, or describe its devices in devicePlugin.resources of "
@@ -22,20 +27,20 @@ _MAPPINGS = (*_CONTAINER, "kernelMappings")
 _TLS = "The container runtime of a node pulls images, and its settings name registries without TLS."
 _ARGUMENTS = "The driver installer loads and unloads modules without further arguments."
 
-MODULE: reading.Reasons = MappingProxyType(
+MODULE: translation.Reasons = MappingProxyType(
     {
         ("devicePlugin",): _PLUGIN,
         ("dra",): "A DRA driver is not run: keep its DaemonSet and its DeviceClasses.",
-        ("imageRebuildTriggerGeneration",): reading.COUNTED,
-        ("moduleLoader", "serviceAccountName"): reading.ACCOUNT,
+        ("imageRebuildTriggerGeneration",): translation.COUNTED,
+        ("moduleLoader", "serviceAccountName"): translation.ACCOUNT,
         (*_CONTAINER, "version"): "Waves of the rollout bring a version to some nodes first, without labels on nodes.",
         (*_MODPROBE, "args"): _ARGUMENTS,
         (*_MODPROBE, "rawArgs"): _ARGUMENTS,
         (*_MODPROBE, "firmwarePath"): "Files go below /opt of the hosts only: bring firmware with their system.",
-        **{(*_CONTAINER, field): reading.BUILT for field in ("build", "sign")},
+        **{(*_CONTAINER, field): translation.BUILT for field in ("build", "sign")},
         (*_CONTAINER, "registryTLS"): _TLS,
-        **{(*_MAPPINGS, reading.ITEM, field): reading.BUILT for field in ("build", "sign")},
-        (*_MAPPINGS, reading.ITEM, "registryTLS"): _TLS,
+        **{(*_MAPPINGS, translation.ITEM, field): translation.BUILT for field in ("build", "sign")},
+        (*_MAPPINGS, translation.ITEM, "registryTLS"): _TLS,
     }
 )
 """The fields of a Module that nothing takes."""
@@ -49,86 +54,106 @@ _REGISTRY = "image-registry.openshift-image-registry.svc:5000"
 """OpenShift's own registry, to which the chart's BuildConfig pushes an image for each kernel."""
 
 _VALUES = {
-    "buildArgs": reading.BUILT,
+    "buildArgs": translation.BUILT,
     "kind": "",  # The operator wants these two in every `set`.
     "apiVersion": "",
-    reading.ANY: "It is a value for the chart's templates, which are not read.",
+    translation.ANY: "It is a value for the chart's templates, which are not read.",
 }
 
-SPECIAL_RESOURCE: reading.Reasons = MappingProxyType(
+SPECIAL_RESOURCE: translation.Reasons = MappingProxyType(
     {
         ("chart",): _CHART,
         ("debug",): "",
         ("dependencies",): "A recipe has no others that come before it: bring them by documents of their own.",
-        ("driverContainer",): reading.BUILT,
+        ("driverContainer",): translation.BUILT,
         ("forceUpgrade",): "A changed image or version is an upgrade, and nothing else is.",
         ("managementState",): "Nothing manages objects in the cluster: what is in git is applied.",
-        ("namespace",): reading.NAMESPACE,
+        ("namespace",): translation.NAMESPACE,
         **{("set", name): why for name, why in _VALUES.items()},
     }
 )
 """The fields of a SpecialResource that nothing takes."""
 
-VALUES: reading.Reasons = MappingProxyType({(name,): why for name, why in _VALUES.items()})
+VALUES: translation.Reasons = MappingProxyType({(name,): why for name, why in _VALUES.items()})
 """Those of values alone."""
 
+_ONLOAD_PLUGIN = "devicePlugin"
+_ONLOAD_MAPPINGS = ("onload", "kernelMappings")
+_PATHS = "The recipe names the paths: its driver.files those of the hosts, its inject.mounts those of containers."
+_ONLOAD_PATHS = {
+    "baseMountPath": ("/opt/onload",),
+    "binMountPath": ("/usr/bin",),
+    "hostOnloadPath": ("/opt/onload", "/opt/onload/"),
+    "libMounthPath": ("/usr/lib64",),
+}
+"""The operator's defaults, which are the recipe's paths; the last name is spelled so in its JSON."""
 
-def of_module(source: reading.Reading, wanted: drafts.Names) -> tuple[drafts.Draft, ...]:
-    """Return the recipe and the policy of a Module; what cannot be said is among the findings of the reading."""
+ONLOAD: translation.Reasons = MappingProxyType(
+    {
+        ("serviceAccountName",): translation.ACCOUNT,
+        ("onload", "version"): "The version is that of the image of userImage.",
+        (*_ONLOAD_MAPPINGS, translation.ITEM, "build"): translation.BUILT,
+    }
+)
+"""The fields that nothing takes."""
+
+_MISSPELT = {"preload": "setPreload", "libMountPath": "libMounthPath"}
+"""Fields that the operator's samples have in comments, and the operator does not, with those that it has."""
+
+_PLACEHOLDER = re.compile(r"\$\{(\w+)\}")
+_KERNEL = ("KERNEL_FULL_VERSION", "KERNEL_XYZ")
+"""The placeholders that images have here."""
+
+_XYZ = "${KERNEL_X}.${KERNEL_Y}.${KERNEL_Z}"
+
+
+def of_module(source: Source, wanted: Names) -> tuple[Draft, ...]:
+    """Return the recipe and the policy of a Module; what cannot be said is among the findings of the translation."""
     recipe, policy = _begun(source, wanted, "Modules of the KMM Module")
     source.selection(policy, "selector")
     if source.get(dict, "moduleLoader") is None:
-        source.wrong(
-            "The Module loads no module, and its device plugin is not imported.",
-            hint="Keep the Module.",
-            code="import-source",
-        )
+        source.wrong("The Module loads no module, and its device plugin is not imported.", "Keep the Module.")
         return ()
     _pods(source, policy)
     _modules(source, recipe, policy)
-    fields = kernel_mappings.Fields(
+    fields = _Fields(
         mappings=_MAPPINGS, image="containerImage", usual=(*_CONTAINER, "containerImage"), known=_known(source)
     )
-    image, _ = kernel_mappings.put(source, policy, fields)
+    image, _ = _put_mappings(source, policy, fields)
     _put_driver(recipe, image, f"{(source.get(str, *_MODPROBE, 'dirName') or '/opt').rstrip('/')}/lib/modules")
     source.stays("The operator unloads them with its Module.")
     return recipe, policy
 
 
-def of_special_resource(source: reading.Reading, wanted: drafts.Names) -> tuple[drafts.Draft, ...]:
+def of_special_resource(source: Source, wanted: Names) -> tuple[Draft, ...]:
     """Return the recipe and the policy of a SpecialResource or of its chart's values, as `of_module` does."""
-    values: documents.Path = ("set",) if source.source.identity else ()
+    values: documents.Path = ("set",) if source.identity else ()
     modules = source.texts(*values, "kmodNames")
     if not modules:
-        source.wrong(
-            f"{source.name(*values, 'kmodNames')} names no kernel module, and templates of charts are not read.",
-            *values,
-            "kmodNames",
-            hint="Write a recipe: docs/recipes.md begins with one.",
-            code="import-source",
-        )
+        message = f"{source.name(*values, 'kmodNames')} names no kernel module, and templates of charts are not read."
+        source.wrong(message, "Write a recipe: docs/recipes.md begins with one.", *values, "kmodNames")
         return ()
     recipe, policy = _begun(source, wanted, "Modules of the SpecialResource", modules[0])
     source.selection(policy, "nodeSelector")
-    _put_modules(recipe, source, reading.numbered(modules, *values, "kmodNames"))
-    source.differs(_PUSHED if source.source.identity else _UNNAMED, *values, "kmodNames")
+    _put_modules(recipe, source, translation.numbered(modules, *values, "kmodNames"))
+    source.differs(_PUSHED if source.identity else _UNNAMED, *values, "kmodNames")
     _pushed_image(source, recipe)
     policy.put(("spec", "kernelMappings"), [{"name": "kernels", "regexp": ".+"}])
-    if source.source.identity:
+    if source.identity:
         source.stays("The operator's driver container unloads them when it stops.")
     return recipe, policy
 
 
-def _pushed_image(source: reading.Reading, recipe: drafts.Draft) -> None:
+def _pushed_image(source: Source, recipe: Draft) -> None:
     """Put the image that the chart's build has pushed; values alone do not name it."""
-    namespace = source.source.options.get("namespace") if source.source.identity else None
+    namespace = source.options.get("namespace") if source.identity else None
     repository = f"{_REGISTRY}/{namespace}" if isinstance(namespace, str) else "registry.example.com/drivers"
-    name = source.source.metadata.get("name", recipe.data["metadata"]["name"])
+    name = source.metadata.get("name", recipe.data["metadata"]["name"])
     image = {"repository": repository, "image": f"{name}-driver-container", "version": "v${KERNEL_FULL_VERSION}"}
     _put_driver(recipe, image, "/lib/modules")
 
 
-def _put_driver(recipe: drafts.Draft, image: Mapping[str, str] | None, folder: str) -> None:
+def _put_driver(recipe: Draft, image: Mapping[str, str] | None, folder: str) -> None:
     """Put the images of a recipe, and its driver but for the modules, which lie in a folder of the image."""
     if image is not None:
         recipe.put(("spec", "images", "modules"), dict(image))
@@ -136,17 +161,15 @@ def _put_driver(recipe: drafts.Draft, image: Mapping[str, str] | None, folder: s
     recipe.put(("spec", "driver", "payloads"), [{"image": "modules", "paths": [folder]}])
 
 
-def _put_modules(recipe: drafts.Draft, source: reading.Reading, names: Iterable[tuple[str, documents.Path]]) -> None:
+def _put_modules(recipe: Draft, source: Source, names: Iterable[tuple[str, documents.Path]]) -> None:
     """Put modules in the order of loading, each with the path that names it; the kernel writes `_` for `-`."""
     for index, (name, path) in enumerate(names):
         recipe.put(("spec", "driver", "modules", index, "name"), name.replace("-", "_"), source.origin(*path))
 
 
-def _begun(
-    source: reading.Reading, wanted: drafts.Names, title: str, otherwise: str = ""
-) -> tuple[drafts.Draft, drafts.Draft]:
+def _begun(source: Source, wanted: Names, title: str, otherwise: str = "") -> tuple[Draft, Draft]:
     """Return a recipe for every node, and a policy of it, with their names; `otherwise` is for a source without one."""
-    recipe, policy = (drafts.Draft(kind, source.source.document) for kind in ("Recipe", "DevicePolicy"))
+    recipe, policy = (Draft(kind, source.document) for kind in ("Recipe", "DevicePolicy"))
     name, origin = source.title(wanted, "recipe", otherwise)
     recipe.put(("metadata", "name"), name, origin)
     recipe.put(("spec", "title"), f"{title} {name}")
@@ -157,7 +180,7 @@ def _begun(
     return recipe, policy
 
 
-def _pods(source: reading.Reading, policy: drafts.Draft) -> None:
+def _pods(source: Source, policy: Draft) -> None:
     """Put what all pods of the policy have."""
     source.carry(policy, ("spec", "pullPolicy"), str, *_CONTAINER, "imagePullPolicy")
     source.carry(policy, ("spec", "daemonSets", "tolerations"), list, "tolerations")
@@ -166,13 +189,13 @@ def _pods(source: reading.Reading, policy: drafts.Draft) -> None:
         policy.put(("spec", "pullSecrets", 0), secret, source.origin("imageRepoSecret"))
 
 
-def _modules(source: reading.Reading, recipe: drafts.Draft, policy: drafts.Draft) -> None:
+def _modules(source: Source, recipe: Draft, policy: Draft) -> None:
     """Put the modules with what they replace, and their parameters."""
     order = source.texts(*_MODPROBE, "modulesLoadingOrder")
     main = source.get(str, *_MODPROBE, "moduleName")
-    paths = reading.numbered(order, *_MODPROBE, "modulesLoadingOrder")
+    paths = translation.numbered(order, *_MODPROBE, "modulesLoadingOrder")
     if main is None:
-        source.wrong("The Module names no module.", *_MODPROBE, hint="Name it in moduleName.", code="import-source")
+        source.wrong("The Module names no module.", "Name it in moduleName.", *_MODPROBE)
         return
     loaded = paths[::-1] or [(main, (*_MODPROBE, "moduleName"))]
     _put_modules(recipe, source, loaded)
@@ -185,7 +208,7 @@ def _modules(source: reading.Reading, recipe: drafts.Draft, policy: drafts.Draft
     _parameters(source, recipe, policy, (main.replace("-", "_"), len(loaded) - 1))
 
 
-def _replaced(source: reading.Reading) -> dict[str, documents.Path]:
+def _replaced(source: Source) -> dict[str, documents.Path]:
     """Return the in-tree modules to remove, with their origins; those of a mapping are removed by all of them."""
     mappings = [(*_MAPPINGS, index) for index in range(len(source.get(list, *_MAPPINGS) or ()))]
     found: dict[str, documents.Path] = {}
@@ -201,7 +224,7 @@ def _replaced(source: reading.Reading) -> dict[str, documents.Path]:
     return found
 
 
-def _parameters(source: reading.Reading, recipe: drafts.Draft, policy: drafts.Draft, module: tuple[str, int]) -> None:
+def _parameters(source: Source, recipe: Draft, policy: Draft, module: tuple[str, int]) -> None:
     """Put the parameters of the main module: their types in the recipe, their values in the policy."""
     name, index = module
     for number, text in enumerate(source.texts(*_MODPROBE, "parameters")):
@@ -217,8 +240,172 @@ def _parameters(source: reading.Reading, recipe: drafts.Draft, policy: drafts.Dr
         policy.put(at, int(value) if is_number else value, source.origin(*path))
 
 
-def _known(source: reading.Reading) -> dict[str, str]:
+def _known(source: Source) -> dict[str, str]:
     """Return the values of the placeholders that stand for the Module itself."""
-    metadata = source.source.metadata
+    metadata = source.metadata
     known = {"MOD_NAME": metadata.get("name"), "MOD_NAMESPACE": metadata.get("namespace")}
     return {name: value for name, value in known.items() if isinstance(value, str)}
+
+
+def of_onload(source: Source, wanted: Names) -> tuple[Draft, ...]:
+    """Return the policy of an Onload; what cannot be said is among the findings of the translation."""
+    policy = Draft("DevicePolicy", source.document)
+    policy.put(("spec", "recipe"), wanted.recipe or "onload")
+    policy.put(("metadata", "name"), *source.title(wanted, "policy"))
+    policy.put(("spec", "clusters"), [wanted.cluster])
+    source.selection(policy, "selector")
+    _onload_values(source, policy)
+    _onload_pull_policy(source, policy)
+    _onload_images(source, policy)
+    _onload_control_plane(source)
+    source.stays("The operator unloads them with its Onload.")
+    return (policy,)
+
+
+def _onload_values(source: Source, policy: Draft) -> None:
+    for ours, kind, theirs in (
+        ("maxPods", int, "maxPodsPerNode"),
+        ("setPreload", bool, "setPreload"),
+        ("mountOnload", bool, "mountOnload"),
+    ):
+        source.carry(policy, ("spec", "values", ours), kind, _ONLOAD_PLUGIN, theirs)
+    for name, usual in _ONLOAD_PATHS.items():
+        if source.get(str, _ONLOAD_PLUGIN, name) not in (None, *usual):
+            source.drop(_PATHS, _ONLOAD_PLUGIN, name)
+    for name, right in _MISSPELT.items():
+        if name in (source.get(dict, _ONLOAD_PLUGIN) or {}):
+            why = "The operator has no such field, though a comment of its samples has it."
+            source.drop(why, _ONLOAD_PLUGIN, name, hint=f"Its field is '{right}'.")
+
+
+def _onload_pull_policy(source: Source, policy: Draft) -> None:
+    """Put the pull policy of both parts, which is one here."""
+    found = source.get(str, "onload", "imagePullPolicy")
+    of_plugin = source.get(str, _ONLOAD_PLUGIN, "imagePullPolicy")
+    policy.put(("spec", "pullPolicy"), found, source.origin("onload", "imagePullPolicy"))
+    if of_plugin not in (None, found or "IfNotPresent"):
+        source.drop("All pods of a policy have one pull policy, that of 'onload'.", _ONLOAD_PLUGIN, "imagePullPolicy")
+
+
+def _onload_images(source: Source, policy: Draft) -> None:
+    """Put the images: that of user space, and one of the modules by kernel."""
+    user = source.get(str, "onload", "userImage")
+    if user is not None:
+        policy.put(("spec", "images", "user"), _parts(user), source.origin("onload", "userImage"))
+    fields = _Fields(mappings=_ONLOAD_MAPPINGS, image="kernelModuleImage")
+    image, served = _put_mappings(source, policy, fields)
+    policy.put(("spec", "images", "modules"), image)
+    for place, index in enumerate(served):
+        if source.get(dict, *_ONLOAD_MAPPINGS, index, "sfc") is not None:
+            at = ("spec", "kernelMappings", place, "driver", "modules")
+            policy.put(at, ["sfc", "onload"], source.origin(*_ONLOAD_MAPPINGS, index, "sfc"))
+
+
+def _onload_control_plane(source: Source) -> None:
+    why = "The control plane server, onload_cp_server, is not run: the recipe says what that means."
+    if source.get(dict, "onload", "controlPlane") is None:
+        source.differs(why, "onload")
+    else:
+        source.drop(why, "onload", "controlPlane")
+
+
+class _Fields(msgspec.Struct, frozen=True, kw_only=True):
+    """The fields of an object that hold its mappings and images."""
+
+    mappings: documents.Path
+    image: str
+    """The field of a mapping with its image."""
+    usual: documents.Path | None = None
+    """The image of the mappings without one."""
+    known: Mapping[str, str] = msgspec.field(default_factory=dict)
+    """The values of placeholders that are the same for all kernels."""
+
+
+class _Served(msgspec.Struct, frozen=True):
+    """A mapping that has an image."""
+
+    index: int
+    literal: str | None
+    regexp: str | None
+    image: Mapping[str, str]
+
+
+def _put_mappings(source: Source, policy: Draft, fields: _Fields) -> tuple[Mapping[str, str] | None, list[int]]:
+    """Put the mappings; return the image that they have by default, and the indexes of those that are carried over."""
+    every = range(len(source.get(list, *fields.mappings) or ()))
+    served = [found for index in every if (found := _served(source, fields, index)) is not None]
+    if not served:
+        hint = f"Name one in '{fields.image}', after the kernel's full version or KERNEL_XYZ."
+        source.wrong("No kernel has an image of modules that documents can name.", hint, *fields.mappings)
+        return None, []
+    names = _names(found.literal or found.regexp or "" for found in served)
+    for place, (found, name) in enumerate(zip(served, names, strict=True)):
+        here, there = ("spec", "kernelMappings", place), (*fields.mappings, found.index)
+        policy.put(here, {"name": name}, source.origin(*there))
+        policy.put((*here, "literal"), found.literal, source.origin(*there, "literal"))
+        policy.put((*here, "regexp"), found.regexp, source.origin(*there, "regexp"))
+        other = {part: value for part, value in found.image.items() if value != served[0].image[part]}
+        if other:
+            policy.put((*here, "images", "modules"), other, source.origin(*there, fields.image))
+    return served[0].image, [found.index for found in served]
+
+
+def _served(source: Source, fields: _Fields, index: int) -> _Served | None:
+    at = (*fields.mappings, index)
+    literal, regexp = source.get(str, *at, "literal"), source.get(str, *at, "regexp")
+    own = source.get(str, *at, fields.image)
+    reference = own or (source.get(str, *fields.usual) if fields.usual else None)
+    if reference is None:
+        source.wrong("The mapping has no image.", f"Name one in '{fields.image}'.", *at)
+        return None
+    known = {**fields.known, **(_numbers(literal) if literal else {})}
+    text, unknown = _filled(reference, known)
+    if unknown:
+        source.drop(
+            f"No image is named after ${{{unknown[0]}}} here, only after ${{KERNEL_FULL_VERSION}} and ${{KERNEL_XYZ}}: "
+            "nodes with these kernels keep what they have.",
+            *at,
+        )
+        return None
+    return _Served(index, literal, regexp, _parts(text))
+
+
+def _parts(reference: str) -> dict[str, str]:
+    """Return repository, image and version of a reference, with the registry and the tag that a runtime takes.
+
+    A reference without a registry is one of docker.io, and without a tag one of `latest`
+    (https://github.com/distribution/reference, `ParseNormalizedNamed` and `TagNameOnly`). A digest decides over a tag.
+    """
+    name, _, digest = reference.partition("@")
+    path, colon, tag = name.rpartition(":")
+    if not colon or "/" in tag:
+        path, tag = name, "latest"
+    host, slash, _ = path.partition("/")
+    if not slash or not (host == "localhost" or "." in host or ":" in host):
+        path = f"docker.io/{path}" if slash else f"docker.io/library/{path}"
+    repository, _, image = path.rpartition("/")
+    return {"repository": repository, "image": image, "version": digest or tag}
+
+
+def _filled(reference: str, known: Mapping[str, str]) -> tuple[str, list[str]]:
+    """Return a reference with the values of placeholders that are `known`, and the placeholders that none is for."""
+    text = reference.replace(_XYZ, "${KERNEL_XYZ}")
+    text = _PLACEHOLDER.sub(lambda found: known.get(found[1], found[0]), text)
+    return text, sorted({name for name in _PLACEHOLDER.findall(text) if name not in _KERNEL})
+
+
+def _numbers(kernel: str) -> dict[str, str]:
+    """Return the placeholders for the first three numbers of a kernel (internal/utils/replaceStrings.go of KMM)."""
+    found = re.match(r"(\d+)\.(\d+)\.(\d+)", kernel)
+    return dict(zip(("KERNEL_X", "KERNEL_Y", "KERNEL_Z"), found.groups(), strict=True)) if found else {}
+
+
+def _names(texts: Iterable[str]) -> list[str]:
+    """Return a name for each kernel or pattern, of its words: fc37-x86-64."""
+    found: list[str] = []
+    for text in texts:
+        plain = re.sub(r"\\[A-Za-z]|\[[^]]*\]|\{[^}]*\}", " ", text.lower())
+        name = "-".join(re.findall("[a-z0-9]+", plain))[:15].strip("-") or "kernels"
+        others = (f"{name}-{number}" for number in itertools.count(2))
+        found.append(name if name not in found else next(other for other in others if other not in found))
+    return found

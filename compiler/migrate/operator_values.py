@@ -3,23 +3,24 @@
 `OPTIONS` has the options of the operator (its guide, table 1), and the fields that take them.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
-from compiler import API_VERSION, diagnostics, release, schema, wording
+import msgspec
+
+from compiler import API_VERSION, diagnostics, release, schema
 from compiler.checks import cluster as cluster_checks
 from compiler.checks import policy as policy_checks
 from compiler.formats import documents
-from compiler.migrate import drafts, reading
+from compiler.migrate import translation
+from compiler.migrate.translation import Draft, Names, Source
 from compiler.read import fleet as reader
 
 Kind = Literal["KAEPolicy", "KAECluster"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Option:
+class Option(msgspec.Struct, frozen=True, kw_only=True):
     """An option of the operator: the field that takes its value, or the reason why none does."""
 
     kind: Kind | None = None
@@ -111,83 +112,59 @@ _BY_SECTION: Mapping[str, str] = MappingProxyType(
 
 _COMPONENTS = ("driver", "devicePlugin")
 
-
-@dataclass(frozen=True, slots=True)
-class _Carried:
-    """A value to translate: the document and the field that take it, and its position in the source."""
-
-    kind: Kind
-    target: documents.Path
-    origin: documents.Path
-    value: Any
-    """None where the value is a part of another one that is translated; then only the position is used."""
-
-
-Step = _Carried | diagnostics.Diagnostic
-
-
 Translation = tuple[tuple[dict[str, Any], ...], list[diagnostics.Diagnostic]]
 """A KAEPolicy and a KAECluster, or nothing where there are errors; and the findings."""
 
 
-def translated(read: Sequence[documents.Document], names: drafts.Names, judge: schema.Judge) -> Translation:
+def translated(read: Sequence[documents.Document], names: Names, judge: schema.Judge) -> Translation:
     """Return the documents that are equal to one values file or one live KAEPolicy, and the findings."""
-    source = reading.of(read)
+    source = translation.of(read)
     if isinstance(source, diagnostics.Diagnostic):
         return (), [source]
-    # What the source states replaces the registries.
-    steps = [*_named(source, names), *_registries(source), *_walk(source, source.root, source.options)]
-    found = [step for step in steps if isinstance(step, diagnostics.Diagnostic)]
-    for_policy, for_cluster = (drafts.Draft(kind, source.document) for kind in ("KAEPolicy", "KAECluster"))
-    for step in steps:
-        if isinstance(step, _Carried):
-            draft = for_policy if step.kind == "KAEPolicy" else for_cluster
-            draft.put(step.target, step.value, step.origin)
-    found += [*_faults(for_policy, judge), *_faults(for_cluster, judge)]
-    if diagnostics.has_errors(found):
-        return (), [finding for finding in found if finding.code != "operator-image"]
-    return (_policy(for_policy.document, judge.complete), _cluster(for_cluster.document, judge.complete)), found
-
-
-def _named(source: reading.Source, names: drafts.Names) -> Iterator[_Carried]:
-    """Yield the names of the two documents, and the namespace."""
-
-    def with_origin(stated: str | None, field: str) -> tuple[documents.Path, Any]:
-        if stated is None and field in source.metadata:
-            return (*source.identity, field), source.metadata[field]
-        return (), stated
-
-    origin, name = with_origin(names.policy, "name")
-    yield _Carried("KAEPolicy", ("metadata", "name"), origin, "kae" if name is None else name)
-    yield _Carried("KAEPolicy", ("spec", "clusters"), (), [names.cluster])
-    yield _Carried("KAECluster", ("metadata", "name"), (), names.cluster)
-    origin, namespace = with_origin(names.namespace, "namespace")
-    if namespace is not None:
-        yield _Carried("KAECluster", ("spec", "namespace"), origin, namespace)
-
-
-def _registries(source: reading.Source) -> Iterator[_Carried]:
-    """Yield the operator's registry for each component: it holds other images than those of the same names here."""
+    policy, cluster = made = [Draft(kind, source.document) for kind in get_args(Kind)]
+    _put_names(source, names, policy, cluster)
+    # The operator's registry holds other images than those of the same names here. What the source states replaces it.
     for name in _COMPONENTS:
         origin = (*source.root, name) if name in source.options else source.root
-        yield _Carried("KAEPolicy", ("spec", name, "repository"), origin, release.OPERATOR_REPOSITORY)
+        policy.put(("spec", name, "repository"), release.OPERATOR_REPOSITORY, origin)
+    _put_options(source, {draft.kind: draft for draft in made}, (), source.options)
+    found = [*source.found, *_faults(policy, judge), *_faults(cluster, judge)]
+    if diagnostics.has_errors(found):
+        return (), [finding for finding in found if finding.code != "operator-image"]
+    return (_policy(policy.document, judge.complete), _cluster(cluster.document, judge.complete)), found
 
 
-def _walk(source: reading.Source, here: documents.Path, section: Mapping[Any, Any]) -> Iterator[Step]:
-    """Yield every option of a section, and a finding for every key that is none."""
+def _put_names(source: Source, names: Names, policy: Draft, cluster: Draft) -> None:
+    """Put the names of the two documents, and the namespace."""
+
+    def stated(wanted: str | None, field: str) -> tuple[Any, documents.Path]:
+        if wanted is None and field in source.metadata:
+            return source.metadata[field], (*source.identity, field)
+        return wanted, ()
+
+    name, origin = stated(names.policy, "name")
+    policy.put(("metadata", "name"), "kae" if name is None else name, origin)
+    policy.put(("spec", "clusters"), [names.cluster])
+    cluster.put(("metadata", "name"), names.cluster)
+    namespace, origin = stated(names.namespace, "namespace")
+    if namespace is not None:
+        cluster.put(("spec", "namespace"), namespace, origin)
+
+
+def _put_options(source: Source, made: Mapping[str, Draft], here: documents.Path, section: Mapping[Any, Any]) -> None:
+    """Put every option of a section, and say of every key that is none that it is not carried over."""
     for key, value in section.items():
-        at = (*here, key)
-        path = at[len(source.root) :]
+        path = (*here, key)
         option = OPTIONS.get(path)
         if option is not None:
-            yield from _taken(source, option, at, value)
+            _put(source, made, option, path, value)
         elif path not in _SECTIONS:
             hint = _meant(path)
-            yield reading.dropped(source, at, "" if hint else _why_unknown(path), hint)
+            source.drop("" if hint else _why_unknown(path), *path, hint=hint)
         elif isinstance(value, dict):
-            yield from _walk(source, at, value)
+            _put_options(source, made, path, value)
         elif value is not None:
-            yield reading.not_a_mapping(source.document, at, value)
+            source.found.append(translation.mistyped(source.document, source.origin(*path), "a mapping", value))
 
 
 def _why_unknown(path: documents.Path) -> str:
@@ -196,31 +173,30 @@ def _why_unknown(path: documents.Path) -> str:
     return by_name or _BY_SECTION.get(str(path[0]), "The compiler has nothing that it could mean.")
 
 
-def _taken(source: reading.Source, option: Option, at: documents.Path, value: Any) -> Iterator[Step]:
+def _put(source: Source, made: Mapping[str, Draft], option: Option, path: documents.Path, value: Any) -> None:
     if option.kind is None:
         if value != option.default:
-            yield reading.dropped(source, at, option.why)
+            source.drop(option.why, *path)
     elif value is None:
-        yield reading.dropped(source, at, "It has no value; the default holds.")
+        source.drop("It has no value; the default holds.", *path)
     elif option.target[-1] == "env":
-        yield from _environment(option.kind, option.target, at, value)
+        _put_environment(made[option.kind], option.target, source.origin(*path), value)
     else:
-        yield _Carried(option.kind, option.target, at, value)
+        made[option.kind].put(option.target, value, source.origin(*path))
     if option.differs and value is True:
-        yield reading.differs(source, at, option.differs)
+        source.differs(option.differs, *path)
 
 
-def _environment(kind: Kind, target: documents.Path, at: documents.Path, value: Any) -> Iterator[_Carried]:
-    """Yield variables from a list, a mapping by name, or the value of INSTALL_POLICY alone."""
+def _put_environment(draft: Draft, target: documents.Path, origin: documents.Path, value: Any) -> None:
+    """Put variables from a list, a mapping by name, or the value of INSTALL_POLICY alone."""
     if value in ("IfNotPresent", "Always"):
-        yield _Carried(kind, target, at, [{"name": "INSTALL_POLICY", "value": value}])
+        value = [{"name": "INSTALL_POLICY", "value": value}]
     elif isinstance(value, dict):
-        yield _Carried(kind, target, at, [{"name": name, "value": content} for name, content in value.items()])
         for index, name in enumerate(value):
             for field in ("name", "value"):
-                yield _Carried(kind, (*target, index, field), (*at, name), None)
-    else:
-        yield _Carried(kind, target, at, value)
+                draft.put((*target, index, field), None, (*origin, name))
+        value = [{"name": name, "value": content} for name, content in value.items()]
+    draft.put(target, value, origin)
 
 
 def _meant(path: documents.Path) -> str:
@@ -229,12 +205,10 @@ def _meant(path: documents.Path) -> str:
     dotted = tuple(str(last).split("."))
     if len(dotted) > 1 and (*above, *dotted) in OPTIONS:
         return f"Write it as '{dotted[0]}:' with '{'.'.join(dotted[1:])}:' below it."
-    known = {*OPTIONS, *_SECTIONS}
-    siblings = {str(other[-1]) for other in known if other and list(other[:-1]) == above}
-    return wording.did_you_mean(last, sorted(siblings))
+    return translation.near(last, path, OPTIONS)
 
 
-def _faults(draft: drafts.Draft, judge: schema.Judge) -> list[diagnostics.Diagnostic]:
+def _faults(draft: Draft, judge: schema.Judge) -> list[diagnostics.Diagnostic]:
     """Return the mistakes of a document and the operator's images, with the names and positions of its source."""
     document = draft.document
     findings = judge.judge(document)[1]

@@ -1,30 +1,31 @@
 """Translate an object of another operator to a Recipe and a DevicePolicy, and any source to documents."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
+
+import msgspec
 
 from compiler import diagnostics, schema
 from compiler.checks import policy as policy_checks
 from compiler.checks import recipe as recipe_checks
 from compiler.formats import documents
-from compiler.migrate import drafts, kernel_modules, onload, operator_values, reading
+from compiler.migrate import kernel_modules, operator_values, translation
+from compiler.migrate.translation import Draft, Names, Source
 from compiler.read import fleet as reader
 
-_Drafted = Callable[[reading.Reading, drafts.Names], tuple[drafts.Draft, ...]]
+_Drafted = Callable[[Source, Names], tuple[Draft, ...]]
 
-_STACKS: Mapping[str, tuple[_Drafted, reading.Reasons]] = MappingProxyType(
+_STACKS: Mapping[str, tuple[_Drafted, translation.Reasons]] = MappingProxyType(
     {
         "Module": (kernel_modules.of_module, kernel_modules.MODULE),
-        "Onload": (onload.drafted, onload.REASONS),
+        "Onload": (kernel_modules.of_onload, kernel_modules.ONLOAD),
         "SpecialResource": (kernel_modules.of_special_resource, kernel_modules.SPECIAL_RESOURCE),
     }
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Made:
+class Made(msgspec.Struct, frozen=True):
     """The text of a file that an import makes."""
 
     kinds: tuple[str, ...]
@@ -38,7 +39,7 @@ Translation = tuple[tuple[Made, ...], list[diagnostics.Diagnostic]]
 
 def translated(
     read: Sequence[documents.Document],
-    names: drafts.Names,
+    names: Names,
     judge: schema.Judge,
     shipped: Mapping[str, documents.Document],
 ) -> Translation:
@@ -46,35 +47,26 @@ def translated(
 
     `shipped` are the recipes that an import may make policies of, without making them.
     """
-    source = reading.of(read)
+    source = translation.of(read)
     if isinstance(source, diagnostics.Diagnostic):
         return (), [source]
     if source.kind not in _STACKS:
         objects, found = operator_values.translated(read, names, judge)
         kinds = tuple(str(data["kind"]) for data in objects)
-        return ((Made(kinds, None, drafts.text(objects)),) if objects else ()), found
+        return ((Made(kinds, None, translation.text(objects)),) if objects else ()), found
+    if names.namespace is not None:
+        source.lose("The namespace of the call", source.document.span(), translation.NAMESPACE)
     drafted, reasons = _STACKS[source.kind]
-    taken = reading.Reading(source, reasons if source.identity else kernel_modules.VALUES)
-    made = drafted(taken, names)
-    found = [*_unused(source, names), *taken.rest()]
+    made = drafted(source, names)
+    source.drop_rest(reasons if source.identity else kernel_modules.VALUES)
+    found = source.found
     if not diagnostics.has_errors(found):
         found += _faults(made, judge, shipped)
     return (() if diagnostics.has_errors(found) else tuple(_made(draft.document.data) for draft in made)), found
 
 
-def _unused(source: reading.Source, names: drafts.Names) -> Iterator[diagnostics.Diagnostic]:
-    """The names of a call are those of documents that the import makes."""
-    if names.namespace is not None:
-        yield diagnostics.Diagnostic(
-            code="import-dropped",
-            span=source.document.span(),
-            message="The namespace of the call is not carried over.",
-            notes=(reading.NAMESPACE,),
-        )
-
-
 def _faults(
-    made: Iterable[drafts.Draft], judge: schema.Judge, shipped: Mapping[str, documents.Document]
+    made: Iterable[Draft], judge: schema.Judge, shipped: Mapping[str, documents.Document]
 ) -> Iterator[diagnostics.Diagnostic]:
     """Yield the errors of a recipe and of its policy, with the names and positions of their source."""
     known = dict(shipped)
@@ -82,19 +74,16 @@ def _faults(
         document = draft.document
         if draft.kind == "Recipe":
             name = document.data["metadata"]["name"]
-            known[name] = replace(document, file=f"recipes/{name}/recipe.yaml")
-            found = _of_recipe(known[name], judge)
+            known[name] = msgspec.structs.replace(document, file=f"recipes/{name}/recipe.yaml")
+            found = judge.judge(known[name])[1] or list(
+                recipe_checks.findings(known[name], judge.schema_of("Recipe"), judge.complete)
+            )
         else:
             found = _of_policy(document, known.get(document.data["spec"]["recipe"]), judge)
         errors = [draft.reworded(fault) for fault in found if fault.severity == "error"]
         yield from errors
         if errors:
             return
-
-
-def _of_recipe(recipe: documents.Document, judge: schema.Judge) -> list[diagnostics.Diagnostic]:
-    found = judge.judge(recipe)[1]
-    return found or list(recipe_checks.findings(recipe, judge.schema_of("Recipe"), judge.complete))
 
 
 def _of_policy(
@@ -111,4 +100,4 @@ def _of_policy(
 
 def _made(data: Mapping[str, Any]) -> Made:
     recipe = data["metadata"]["name"] if data["kind"] == "Recipe" else None
-    return Made((data["kind"],), recipe, drafts.text([data]))
+    return Made((data["kind"],), recipe, translation.text([data]))

@@ -5,8 +5,9 @@ Pure, so that the order of a rewrite can be read and tested in one place.
 
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, replace
 from typing import Literal
+
+import msgspec
 
 from compiler.output import index_file, tree
 
@@ -18,14 +19,13 @@ as the compiler writes it. foreign: as compiled, beside files of others."""
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Observed:
+class Observed(msgspec.Struct, frozen=True, kw_only=True):
     """The part of output/<cluster>/ that concerns a compile."""
 
     index: bytes | None = None
     sides: tuple[index_file.Index, ...] = ()
     """The parsed index, or both sides of its conflict; nothing where it is absent or damaged."""
-    files: Mapping[str, bytes] = field(default_factory=dict)
+    files: Mapping[str, bytes] = msgspec.field(default_factory=dict)
     """Recorded, wanted and conflicting files that exist."""
     conflicts: Collection[str] = ()
     """Paths that git has in conflict, and recorded and wanted files with its marks: the compiler's, whoever records
@@ -45,8 +45,7 @@ class Observed:
         return index_file.union(self.sides)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Steps:
+class Steps(msgspec.Struct, frozen=True, kw_only=True):
     """The steps from the observed to the wanted tree, in this order. Without `final`, the index is removed too."""
 
     leftovers: tuple[str, ...]
@@ -62,8 +61,7 @@ class Steps:
     """True when the index is replaced or removed at the end."""
 
 
-@dataclass(frozen=True, slots=True)
-class Difference:
+class Difference(msgspec.Struct, frozen=True):
     """A file that is not as compiled: its bytes on disk and as wanted, None where it does not exist."""
 
     path: str
@@ -71,8 +69,7 @@ class Difference:
     new: bytes | None
 
 
-@dataclass(frozen=True, slots=True)
-class State:
+class State(msgspec.Struct, frozen=True):
     """The result of comparing output/<cluster>/ with the tree that was compiled."""
 
     kind: Kind
@@ -93,13 +90,13 @@ def blocked(wanted: tree.Tree, seen: Observed) -> tuple[str, ...]:
 
 def rewrite(wanted: tree.Tree, seen: Observed) -> Steps:
     """Return the steps that turn the observed into the wanted tree."""
-    return _steps(wanted.contents(), wanted.index(), seen, wanted.index_content())
+    return _steps(wanted.contents(), wanted.index, seen, wanted.index_content())
 
 
 def removal(seen: Observed) -> Steps:
     """Return the steps that remove every file of the compiler, the index last, unless that is unreadable."""
-    steps = _steps({}, index_file.Index(files=()), seen, None)
-    return replace(steps, ends=steps.ends and (seen.recorded is not None or steps.interim is not None))
+    steps = _steps({}, index_file.Index(), seen, None)
+    return msgspec.structs.replace(steps, ends=steps.ends and (seen.recorded is not None or steps.interim is not None))
 
 
 def compare(wanted: tree.Tree, seen: Observed) -> State:

@@ -4,8 +4,7 @@ Nothing here changes the disk or follows a link.
 """
 
 import os
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from compiler import wording
@@ -25,14 +24,6 @@ _NAMES = frozenset({"kustomization", "kustomization.yml", _PLACE, ".krmignore", 
 _BEGINNING = ".argocd-"
 _ENDING = "Chart.yaml"
 """Argo CD takes a folder with any name that ends so for a Helm chart."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Extra:
-    """A folder below output/ that kae.yaml declares as people's own."""
-
-    folder: str
-    files: int
 
 
 def is_engine_file(name: str) -> bool:
@@ -72,19 +63,16 @@ def entries(output: Path, clusters: Collection[str], extra: Collection[str]) -> 
     return tuple(map(wording.file_name, names))
 
 
-def extra_folders(output: Path, extra: Collection[str]) -> tuple[Extra, ...]:
-    """Return the folders of `extra` that are there, with the number of their files. Raises WorldError."""
+def extra_folders(output: Path, extra: Collection[str]) -> Mapping[str, int]:
+    """Return the number of files in each of the folders of `extra` that are there. Raises WorldError."""
     if not extra:
-        return ()
+        return {}
     with scan.io_errors("read", output):
-        return tuple(
-            Extra(
-                folder=f"{output}/{wording.file_name(entry.name)}",
-                files=sum(1 for _ in scan.files_below(Path(entry.path))),
-            )
-            for entry in _entries(output)
-            if _is_extra(entry, extra)
-        )
+        own = [entry for entry in _entries(output) if _is_extra(entry, extra)]
+        return {
+            f"{output}/{wording.file_name(entry.name)}": sum(1 for _ in scan.files_below(Path(entry.path)))
+            for entry in own
+        }
 
 
 def _engine_files(entry: os.DirEntry[str], clusters: Collection[str]) -> list[str]:

@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
+from types import UnionType
 from typing import Any, Literal, NamedTuple, get_args
 
 from compiler import names
@@ -23,11 +24,6 @@ VERSION = 2
 
 Component = Literal["driver", "device-plugin"]
 State = Literal["Present", "Absent"]
-
-_LATER_FIELDS = frozenset({"declared", "frozen"})
-"""Fields of version 2 that its first indexes lack."""
-_FIELDS = frozenset({"version", "complete", "hasNodes", "files", "workloads"}) | _LATER_FIELDS
-_V1_FIELDS = frozenset({"version", "complete", "files"})
 
 _Part = Literal["both", "ours", "ancestor", "theirs"]
 
@@ -81,7 +77,7 @@ class Frozen:
 class Index:
     """The content of index.json."""
 
-    files: tuple[str, ...]
+    files: tuple[str, ...] = ()
     """Sorted paths below output/<cluster>/."""
     workloads: tuple[Workload, ...] = ()
     has_nodes: bool = False
@@ -121,8 +117,7 @@ def is_daemon_set(path: str) -> bool:
 
 def interim(old: Index | None, new: Index) -> Index:
     """Return the index of a rewrite under way, which covers both trees."""
-    if old is None:
-        old = Index(files=())
+    old = old or Index()
     return Index(
         files=tuple(sorted({*old.files, *new.files})),
         workloads=_sorted({*old.workloads, *new.workloads}),
@@ -250,39 +245,35 @@ def _joined(name: str, one: Any, other: Any) -> Any:
 
 
 def _v1(data: Mapping[str, Any]) -> Index | None:
-    files, complete = data.get("files"), data.get("complete", True)
-    if not data.keys() <= _V1_FIELDS or not isinstance(files, dict) or not isinstance(complete, bool):
+    data = {"complete": True, **data}
+    if not _has(data, version=int, complete=bool, files=dict):
         return None
-    if not all(isinstance(digest, str) and len(digest) == 64 for digest in files.values()):
+    if not all(isinstance(digest, str) and len(digest) == 64 for digest in data["files"].values()):
         return None
-    return Index(files=tuple(sorted(files)), frozen=None, complete=complete, version=1)
+    return Index(files=tuple(sorted(data["files"])), frozen=None, complete=data["complete"], version=1)
 
 
 def _v2(data: Mapping[str, Any], *, joined: bool = False) -> Index | None:
-    if data.keys() | _LATER_FIELDS != _FIELDS or data["version"] != VERSION:
+    data = {"declared": False, "frozen": None, **data}  # Its first indexes lack these.
+    flags = dict.fromkeys(("complete", "hasNodes", "declared"), bool)
+    if not _has(data, version=object, files=list, workloads=list, frozen=list | None, **flags):
         return None
-    data = {"declared": False, "frozen": None, **data}
-    files, workloads, flags = data["files"], data["workloads"], (data["complete"], data["hasNodes"], data["declared"])
-    if not all(isinstance(flag, bool) for flag in flags):
-        return None
-    if not isinstance(files, list) or not all(isinstance(path, str) for path in files):
-        return None
-    if not isinstance(workloads, list):
+    files, workloads, frozen = data["files"], data["workloads"], data["frozen"]
+    if data["version"] != VERSION or not all(isinstance(path, str) for path in files):
         return None
     if joined:
         files = [*files, *_files(workloads)]
-    if not all(is_workload(fields, files) for fields in workloads):
+    if not all(_is_workload(fields, files) for fields in workloads):
         return None
-    frozen = data["frozen"]
-    if frozen is not None and not (isinstance(frozen, list) and all(map(_is_frozen, frozen))):
+    if not all(_has(fields, policy=str, group=str, entry=str) for fields in frozen or ()):
         return None
     return Index(
         files=tuple(sorted(set(files))),
         workloads=_sorted({Workload(**fields) for fields in workloads}),
-        has_nodes=flags[1],
-        declared=flags[2],
+        has_nodes=data["hasNodes"],
+        declared=data["declared"],
         frozen=None if frozen is None else tuple(sorted({Frozen(**fields) for fields in frozen})),
-        complete=flags[0],
+        complete=data["complete"],
     )
 
 
@@ -292,24 +283,20 @@ def _files(workloads: Iterable[Any]) -> Iterator[str]:
             yield fields["file"]
 
 
-def _is_frozen(data: Any) -> bool:
-    return (
-        isinstance(data, dict)
-        and data.keys() == {"policy", "group", "entry"}
-        and all(isinstance(value, str) for value in data.values())
-    )
+def _has(data: Any, **kinds: type | UnionType) -> bool:
+    """Return whether data is an object of these fields, each of its type."""
+    is_object = isinstance(data, dict) and data.keys() == kinds.keys()
+    return is_object and all(isinstance(data[name], kind) for name, kind in kinds.items())
 
 
-def is_workload(data: Any, files: Collection[str]) -> bool:
+def _is_workload(data: Any, files: Collection[str]) -> bool:
     """Return whether data holds the fields of a workload whose file is recorded."""
+    if isinstance(data, dict):
+        data = {"recipe": names.RECIPE, **data}
     return (
-        isinstance(data, dict)
-        and data.keys() - {"recipe"} == {"file", "component", "policy", "pool", "state"}
-        and isinstance(data.get("recipe", ""), str)
+        _has(data, file=str, component=str, policy=str, recipe=str, pool=str | None, state=str | None)
         and data["file"] in files
         and data["component"] in get_args(Component)
-        and isinstance(data["policy"], str)
-        and (data["pool"] is None or isinstance(data["pool"], str))
         and data["state"] in (None, *get_args(State))
     )
 
@@ -339,7 +326,7 @@ def deployed(contents: Mapping[str, bytes]) -> Iterator[Workload]:
             fields = {"file": path, "component": component, **own, **stated}
         except (ValueError, KeyError, TypeError, RecursionError):
             continue
-        if is_workload(fields, contents):
+        if _is_workload(fields, contents):
             yield Workload(**fields)
 
 

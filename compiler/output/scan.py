@@ -18,7 +18,7 @@ def state(output: Path, wanted: tree.Tree, unmerged: Collection[str] = ()) -> "d
     """Compare output/<cluster>/ with the compiled tree. Raises WorldError."""
     from compiler.output import diff  # noqa: PLC0415 - an unchanged compile compares nothing
 
-    return diff.compare(wanted, look(output, wanted.cluster, (path for path, _ in wanted.files), unmerged))
+    return diff.compare(wanted, look(output, wanted.cluster, wanted.index.files, unmerged))
 
 
 def stale_clusters(output: Path, names: Collection[str], unmerged: Collection[str] = ()) -> tuple[str, ...]:
@@ -119,19 +119,16 @@ class _Scan:
             if path in self.folders:
                 self.visit(Path(entry.path), path + "/")
             elif path in self.own:
-                self._note(entry, path)
+                if entry.is_file(follow_symlinks=False):
+                    self.files[path] = _content(Path(entry.path))
+                else:
+                    self.odd.append(path)
             elif path in self.temporary and not is_folder:
                 self.leftovers.append(path)
             elif is_folder and _holds_files(Path(entry.path)):
                 self.foreign.append(path + "/")
             elif not is_folder and path != index_file.NAME:
                 self.foreign.append(path)
-
-    def _note(self, entry: os.DirEntry[str], path: str) -> None:
-        if entry.is_file(follow_symlinks=False):
-            self.files[path] = _content(Path(entry.path))
-        else:
-            self.odd.append(path)
 
 
 def _holds_files(folder: Path) -> bool:

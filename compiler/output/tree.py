@@ -3,7 +3,7 @@
 import hashlib
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from compiler.output import index_file
 
@@ -15,51 +15,36 @@ _PART = r"[A-Za-z0-9_][A-Za-z0-9_.:@+=-]*"
 _NAME = re.compile(_PART)
 _PATH = re.compile(rf"{_PART}(?:/{_PART})*")
 
+_NO_FACTS = index_file.Index()
+
 
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """The files of output/<cluster>/: relative paths in sorted order with their texts, and the facts for index.json."""
+    """The files of output/<cluster>/: relative paths in sorted order with their texts, and their index.
+
+    `of` makes one.
+    """
 
     cluster: str
     files: tuple[tuple[str, str], ...]
     """Every file but index.json."""
-    workloads: tuple[index_file.Workload, ...] = ()
-    has_nodes: bool = False
-    """True when the cluster's inventory has nodes."""
-    declared: bool = False
-    """True when the cluster has a KAECluster."""
-    frozen: tuple[index_file.Frozen, ...] = ()
-
-    def __post_init__(self) -> None:
-        paths = [path for path, _ in self.files]
-        if not is_name(self.cluster) or not all(map(is_path, paths)):
-            raise ValueError(f"no paths of an output tree: {self.cluster!r}, {paths!r}")
-        if paths != sorted(set(paths)):
-            raise ValueError(f"paths are not sorted, or not unique: {paths!r}")
+    index: index_file.Index
+    """The index of the finished tree."""
 
     @classmethod
-    def of(cls, cluster: str, texts: Mapping[str, str]) -> "Tree":
-        """Return the tree of these texts by path."""
-        return cls(cluster, tuple(sorted(texts.items())))
+    def of(cls, cluster: str, texts: Mapping[str, str], facts: index_file.Index = _NO_FACTS) -> "Tree":
+        """Return the tree of these texts by path, and of the facts that the index has beside its files."""
+        if not is_name(cluster) or not all(map(is_path, texts)):
+            raise ValueError(f"no paths of an output tree: {cluster!r}, {[*texts]!r}")
+        return cls(cluster, tuple(sorted(texts.items())), replace(facts, files=tuple(sorted(texts))))
 
     def contents(self) -> dict[str, bytes]:
         """Return the content of each file by path."""
         return {path: text.encode() for path, text in self.files}
 
-    def index(self) -> index_file.Index:
-        """Return the index of the finished tree."""
-        paths = tuple(path for path, _ in self.files)
-        return index_file.Index(
-            files=paths,
-            workloads=self.workloads,
-            has_nodes=self.has_nodes,
-            declared=self.declared,
-            frozen=self.frozen,
-        )
-
     def index_content(self) -> bytes:
         """Return the content of the finished tree's index.json."""
-        return index_file.text(self.index()).encode()
+        return index_file.text(self.index).encode()
 
 
 def is_name(name: str) -> bool:

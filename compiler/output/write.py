@@ -15,9 +15,10 @@ import errno
 import fcntl
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from compiler import errors, wording
 from compiler.output import diff, index_file, scan, tree
@@ -61,8 +62,7 @@ Each = Callable[[Callable[[Any], Any], Sequence[Any]], Iterable[Any]]
 """A function that calls another one for every item, and yields the results in their order."""
 
 
-@dataclass(frozen=True, slots=True)
-class Written:
+class Written(msgspec.Struct, frozen=True):
     """The result of a rewrite of output/<cluster>/, with the foreign files in it."""
 
     cluster: str
@@ -132,8 +132,7 @@ def _is_incomplete(output: Path, item: Wanted) -> bool:
     return False
 
 
-@dataclass(frozen=True, slots=True)
-class _Plan:
+class _Plan(msgspec.Struct, frozen=True):
     cluster: str
     steps: diff.Steps
     foreign: tuple[str, ...]
@@ -146,7 +145,7 @@ def _planned(output: Path, item: Wanted, unmerged: Collection[str]) -> _Plan:
         seen = scan.look(output, item, (), unmerged)
         return _Plan(item, diff.removal(seen), seen.foreign)
     wanted = _tree(item)
-    seen = scan.look(output, wanted.cluster, (path for path, _ in wanted.files), unmerged)
+    seen = scan.look(output, wanted.cluster, wanted.index.files, unmerged)
     blocked = diff.blocked(wanted, seen)
     if blocked:
         folder = output / wanted.cluster

@@ -8,7 +8,7 @@ import stat
 from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Generic, NamedTuple, TypeVar
+from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from compiler import diagnostics, errors, names, wording
 from compiler.project import links
@@ -76,6 +76,15 @@ class Input:
     path: Path
 
 
+class _Named(Protocol):
+    @property
+    def name(self) -> str: ...
+
+
+File = TypeVar("File", bound=_Named)
+"""A document file, on a disk or in a commit."""
+
+
 def of_project(settings: Settings) -> tuple[list[Input], list[diagnostics.Diagnostic]]:
     """Return the document files of the project in the current folder, and the findings on them.
 
@@ -117,9 +126,9 @@ def find(folders: Sequence[str | Path], root: Path = _HERE) -> tuple[list[Input]
     return [Input(name, path) for name, path in files], findings
 
 
-def by_cluster(inventories: Iterable[Input]) -> dict[str, tuple[Input, ...]]:
+def by_cluster(inventories: Iterable[File]) -> dict[str, tuple[File, ...]]:
     """Return the files of inventories by cluster, which their names say."""
-    found: dict[str, tuple[Input, ...]] = {}
+    found: dict[str, tuple[File, ...]] = {}
     for item in inventories:
         cluster = names.stem(item.name)
         found[cluster] = (*found.get(cluster, ()), item)

@@ -4,9 +4,11 @@ It also finds the clusters and the nodes that a person names.
 """
 
 import contextlib
+import functools
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from compiler import diagnostics, errors, names, pipeline, schema, wording
 from compiler.checks.output import foreign as foreign_checks
@@ -22,8 +24,7 @@ _ESCAPE = re.compile(rb"\\(?:(?:u00|U000000|x)(?:2[DEde]|3[0-9]|6[1-9A-Fa-f]|7[0
 """An escape for a character of a node's name, or for none, in JSON or YAML: a name may be written with it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Project:
+class Project(msgspec.Struct, frozen=True, kw_only=True):
     """The documents of a project beside its inventories, and the files of these."""
 
     settings: Settings
@@ -98,10 +99,17 @@ def _places(inventories: Mapping[str, Iterable[document_files.Input]]) -> Iterat
 def _decoded(
     files: Iterable[document_files.Input], accepted: Collection[str], settings: Settings
 ) -> tuple[list[documents.Document], diagnostics.Findings]:
-    # No variable keeps the bytes of a file, so that `decode` can free them.
-    readings = [decode.decode(item.name, document_files.read(item)) for item in files]
-    unread = tuple(finding for _, findings in readings for finding in _judged(findings, accepted, settings))
-    return [document for found, _ in readings for document in found], unread
+    """Return the documents of files, and their mistakes; an empty inventory is a removal of its cluster's nodes."""
+    found, mistakes = decode.every((item.name, functools.partial(document_files.read, item)) for item in files)
+    unread = list[diagnostics.Diagnostic]()
+    for finding in mistakes:
+        if finding.code != "empty-file" or settings.is_shared_file(finding.span.file):
+            unread.append(finding)
+            continue
+        removal = removals.empty_file(finding, names.stem(finding.span.file))
+        if not removal.is_accepted(accepted):
+            unread.append(removal.told())
+    return found, tuple(unread)
 
 
 def policies(settings: Settings) -> tuple[definitions.Fleet, diagnostics.Findings]:
@@ -134,19 +142,6 @@ def on_output(
 def names_of(fleet: definitions.Fleet) -> frozenset[str]:
     """Return the names of the clusters of a fleet."""
     return frozenset(cluster.name for cluster in fleet.clusters)
-
-
-def _judged(
-    findings: Iterable[diagnostics.Diagnostic], accepted: Collection[str], settings: Settings
-) -> Iterator[diagnostics.Diagnostic]:
-    """Yield the findings on a file; an empty inventory is a removal of its cluster's nodes unless it is accepted."""
-    for finding in findings:
-        if finding.code != "empty-file" or settings.is_shared_file(finding.span.file):
-            yield finding
-            continue
-        removal = removals.empty_file(finding, names.stem(finding.span.file))
-        if not removal.is_accepted(accepted):
-            yield removal.told()
 
 
 def require_clusters(wanted: Sequence[str], known: Iterable[definitions.Cluster]) -> None:

@@ -208,43 +208,31 @@ def _contradictions(
     document: "documents.Document", has_folder: Callable[[str], bool]
 ) -> Iterator[diagnostics.Diagnostic]:
     """Yield the settings that a schema accepts and the project cannot have."""
-    for path, folder in _stated(document.data):
+    found, settings = document.data, settings_of(document.data)
+    for path, folder in _stated(found):
         if not has_folder(folder):
             message = f"There is no folder {wording.quoted(folder)}."
             hint = "Correct the path, or make the folder; git keeps none that holds no file."
             yield _finding(document.span(*path), "project-settings", message, hint)
-    yield from _nested(document)
-    yield from _misplaced(document)
-    yield from _hidden(document)
-    for code, severity in document.data.get("findings", {}).items():
+    # Policies, inventories (decision 0008) and output are in folders of their own.
+    for field, other in dict.fromkeys(_overlaps(settings)):
+        message = f"'{field}' and '{other}' are one folder, or one holds the other."
+        place = field if field in found else other
+        yield _finding(document.span(place), "project-settings", message, "Name separate folders.")
+    for index, folder in enumerate(found.get("extra", ())):
+        if os.path.dirname(os.path.normpath(folder)) != os.path.normpath(settings.output):  # noqa: PTH120
+            name = wording.quoted(settings.output)
+            message = f"{wording.quoted(folder)} is not directly in {name}, the folder of outputs."
+            hint = f"Name a folder beside those of the clusters, such as {settings.output.rstrip('/')}/extra."
+            yield _finding(document.span("extra", index), "project-settings", message, hint)
+    # Git ignores its own folder and that of the cache.
+    if inside := {links.GIT, cache.FOLDER} & set(Path(settings.output).parts):
+        message = f"'output' is in {inside.pop()}, whose files git does not keep."
+        yield _finding(document.span("output"), "project-settings", message, "Name another folder.")
+    for code, severity in found.get("findings", {}).items():
         if severity != "error" and not diagnostics.CODES[code].can_be_lowered:
             message, hint = f"'{code}' is always an error.", "Remove the line: without the error, output is undefined."
             yield _finding(document.key_span("findings", code), "project-settings", message, hint)
-
-
-def _nested(document: "documents.Document") -> Iterator[diagnostics.Diagnostic]:
-    """Policies, inventories (decision 0008) and output are in folders of their own."""
-    for field, other in dict.fromkeys(_overlaps(settings_of(document.data))):
-        message = f"'{field}' and '{other}' are one folder, or one holds the other."
-        place = field if field in document.data else other
-        yield _finding(document.span(place), "project-settings", message, "Name separate folders.")
-
-
-def _hidden(document: "documents.Document") -> Iterator[diagnostics.Diagnostic]:
-    """Output is not in the folder of git, nor in that of the cache, which git ignores."""
-    if inside := {links.GIT, cache.FOLDER} & set(Path(settings_of(document.data).output).parts):
-        message = f"'output' is in {inside.pop()}, whose files git does not keep."
-        yield _finding(document.span("output"), "project-settings", message, "Name another folder.")
-
-
-def _misplaced(document: "documents.Document") -> Iterator[diagnostics.Diagnostic]:
-    """Folders of people's own objects are directly in the folder of outputs."""
-    output = settings_of(document.data).output
-    for index, folder in enumerate(document.data.get("extra", ())):
-        if os.path.dirname(os.path.normpath(folder)) != os.path.normpath(output):  # noqa: PTH120
-            message = f"{wording.quoted(folder)} is not directly in {wording.quoted(output)}, the folder of outputs."
-            hint = f"Name a folder beside those of the clusters, such as {output.rstrip('/')}/extra."
-            yield _finding(document.span("extra", index), "project-settings", message, hint)
 
 
 def of_clusters(

@@ -114,9 +114,7 @@ def tree(planned: plan.Plan, rendered: Iterable[Object]) -> trees.Tree:
     texts["images.txt"] = "".join(f"{image}\n" for image in images)
     if any(obj.lists_privileges for obj in rendered):
         texts["privileges.txt"] = "".join(f"{privilege}\n" for privilege in privileges(rendered))
-    return trees.Tree(
-        planned.cluster.name,
-        tuple(sorted(texts.items())),
+    facts = index_file.Index(
         workloads=tuple(obj.workload for obj in rendered if obj.workload),
         has_nodes=bool(planned.inventory.nodes),
         declared=planned.cluster.source is not None,
@@ -127,6 +125,7 @@ def tree(planned: plan.Plan, rendered: Iterable[Object]) -> trees.Tree:
             if group.declared is not None and group.declared.is_frozen
         ),
     )
+    return trees.Tree.of(planned.cluster.name, texts, facts)
 
 
 def privileges(rendered: Iterable[Object]) -> tuple[object_privileges.Listed, ...]:

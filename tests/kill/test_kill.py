@@ -158,7 +158,7 @@ def test_a_first_compile_that_is_killed_at_any_operation_is_seen_and_healed(tmp_
 
     kinds = []
     for _ in deaths(lambda disk: write.write_trees(tmp_path, [SMALL], disk=disk), again):
-        kinds.append(named_rightly(tmp_path, tree.Tree("east", ()), SMALL))
+        kinds.append(named_rightly(tmp_path, tree.Tree.of("east", {}), SMALL))
         assert_healed(tmp_path, SMALL, {})
 
     assert set(kinds) == {"old", "incomplete"}

@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from compiler import diagnostics, pipeline
-from compiler.migrate import drafts, operator_values
+from compiler.migrate import operator_values, translation
 from tests import builders
 
 TABLE: tuple[tuple[str, Any], ...] = (
@@ -72,8 +72,8 @@ def nested(options: dict[str, Any]) -> dict[str, Any]:
 def imported(options: dict[str, Any]) -> tuple[str, list[diagnostics.Diagnostic]]:
     """Return the documents that `kae import` prints for these options, and its findings."""
     values = builders.document(nested(options), "values.json")
-    objects, notes = operator_values.translated([values], drafts.Names(cluster="east"), builders.judge())
-    return drafts.text(objects), notes
+    objects, notes = operator_values.translated([values], translation.Names(cluster="east"), builders.judge())
+    return translation.text(objects), notes
 
 
 def compiled(options: dict[str, Any], engine: str = "none") -> Objects:

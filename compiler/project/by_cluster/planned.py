@@ -4,8 +4,10 @@ What all clusters together decide is judged at the end, from what each of them l
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Generic, TypeVar
+
+import msgspec
 
 from compiler import diagnostics, pipeline
 from compiler.checks import fleet as fleet_checks
@@ -16,7 +18,6 @@ from compiler.project.by_cluster import workers
 from compiler.settings import Settings
 
 Answer = TypeVar("Answer")
-Other = TypeVar("Other")
 
 _ALONE = workers.Crew(1)
 
@@ -24,8 +25,7 @@ Make = Callable[[plan.Plan, diagnostics.Findings], Answer]
 """A function from a plan and the findings on it, none of which is certainly an error, to what a command needs of it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Planned(Generic[Answer]):
+class Planned(msgspec.Struct, Generic[Answer], frozen=True, kw_only=True):
     """A planned cluster without its inventory: its findings, and the answer that a command needs of it."""
 
     name: str
@@ -42,14 +42,8 @@ class Planned(Generic[Answer]):
         """The findings on the plan, those on nodes included."""
         return (*self.on_policies, *self.on_nodes)
 
-    def with_answer(self, answer: Other | None) -> "Planned[Other]":
-        """Return the cluster with another answer."""
-        other: Any = self
-        return replace(other, answer=answer)
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Run(Generic[Answer]):
+class Run(msgspec.Struct, Generic[Answer], frozen=True, kw_only=True):
     """The planned clusters of a project, and what all of them decide together."""
 
     fleet: definitions.Fleet
@@ -91,7 +85,7 @@ def of_project(
     others = load.names_of(project.fleet).difference(cluster.name for cluster in chosen)
     on_output = load.on_output(project.settings, project.fleet, others)
     run = of_clusters(project, chosen, make, crew)
-    return replace(run, on_documents=(*run.on_documents, *on_output))
+    return msgspec.structs.replace(run, on_documents=(*run.on_documents, *on_output))
 
 
 def of_one(settings: Settings, chosen: Sequence[str]) -> tuple[Run[plan.Plan], plan.Plan]:
@@ -119,13 +113,13 @@ def of_clusters(
         # Another cluster may disprove the rest: without errors at the end, every cluster has an answer.
         found = (*planned.on_inventories, *fleet_checks.certain(planned.findings))
         is_wrong = not project.fleet.sound or project.settings.has_errors(found)
-        return planned if is_wrong else planned.with_answer(make(view, planned.findings))
+        return planned if is_wrong else msgspec.structs.replace(planned, answer=make(view, planned.findings))
 
     done = [*known, *crew.each(work, chosen, lambda cluster: project.size(cluster.name))]
     run = concluded(project, done)
     if run.fleet.sound and not project.fleet.sound:
         # A file without documents, which a person accepts, was taken for the inventory of a cluster.
-        return of_clusters(replace(project, fleet=run.fleet), chosen, make, crew, known)
+        return of_clusters(msgspec.structs.replace(project, fleet=run.fleet), chosen, make, crew, known)
     return run
 
 

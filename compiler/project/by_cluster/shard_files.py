@@ -4,9 +4,8 @@ import json
 import os
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 
@@ -15,23 +14,9 @@ from compiler.project import atomic, document_files, links
 from compiler.project.by_cluster import planned, shards
 from compiler.settings import Settings
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
-    """The findings of one shard, and the state of its clusters."""
-
-    shard: shards.Shard
-    documents: str
-    """The digest of all documents but inventories."""
-    is_check: bool
-    files: frozenset[str]
-    """The files of the inventories that the shard read."""
-    clusters: Sequence[planned.Planned[str]]
-    """The clusters, whose answers are the states of their output; None where something has errors."""
-    removed: Sequence[str]
-    """The clusters whose output is removed, or would be."""
-    others: diagnostics.Findings
-    """The findings on output, and on what a compile changes there."""
+_ONE_RUN = "Name those of one run."
+_ONE_COMMIT = "Run all shards, and this command, on one commit."
+_Count = Annotated[int, msgspec.Meta(ge=0, lt=2**31)]
 
 
 class _Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -41,14 +26,16 @@ class _Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     severity: str
     message: str
     file: str
-    line: Annotated[int, msgspec.Meta(ge=0, lt=2**31)]
-    column: Annotated[int, msgspec.Meta(ge=0, lt=2**31)]
+    line: _Count
+    column: _Count
     notes: tuple[str, ...]
     hint: str
     text: str
 
 
-class _Cluster(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+class Cluster(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+    """A cluster of a shard, with the state of its output; None where something has errors."""
+
     name: str
     state: str | None
     inventories: tuple[str, ...]
@@ -56,8 +43,14 @@ class _Cluster(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="
     on_policies: tuple[_Record, ...]
     on_nodes: tuple[_Record, ...]
 
+    @classmethod
+    def of(cls, done: planned.Planned[Any], state: str | None) -> "Cluster":
+        """Return a cluster that the shard has planned."""
+        parts = (done.on_inventories, done.on_policies, done.on_nodes)
+        return cls(done.name, state, tuple(file for file, _ in done.inventories), *map(records, parts))
+
     def planned(self) -> planned.Planned[str]:
-        """Return the cluster as the shard has planned it."""
+        """Return the cluster as the shard has planned it, with its state as the answer."""
         return planned.Planned(
             name=self.name,
             inventories=tuple((file, self.name) for file in self.inventories),
@@ -68,84 +61,75 @@ class _Cluster(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="
         )
 
 
-class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The content of a file."""
+class Found(
+    msgspec.Struct,
+    frozen=True,
+    kw_only=True,
+    forbid_unknown_fields=True,
+    rename={"is_check": "check", "others": "findings"},
+):
+    """The findings of one shard, and the state of its clusters: the content of a file."""
 
-    release: str
+    release: str = ""
+    """That of the compiler, which `write` adds."""
     shard: str
     documents: str
-    check: bool
+    """The digest of all documents but inventories."""
+    is_check: bool
     files: tuple[str, ...]
-    clusters: tuple[_Cluster, ...]
+    """The files of the inventories that the shard read."""
+    clusters: tuple[Cluster, ...]
     removed: tuple[str, ...]
-    findings: tuple[_Record, ...]
+    """The clusters whose output is removed, or would be."""
+    others: tuple[_Record, ...]
+    """The findings on output, and on what a compile changes there."""
+
+    @property
+    def on_output(self) -> diagnostics.Findings:
+        """The other findings."""
+        return _findings(self.others)
 
 
 def write(path: Path, found: Found) -> None:
     """Write what a shard found. Raises WorldError."""
-    clusters = [
-        _Cluster(
-            name=each.name,
-            state=each.answer,
-            inventories=tuple(file for file, _ in each.inventories),
-            on_inventories=_records(each.on_inventories),
-            on_policies=_records(each.on_policies),
-            on_nodes=_records(each.on_nodes),
-        )
-        for each in found.clusters
-    ]
-    file = _File(
-        release=__version__,
-        shard=str(found.shard),
-        documents=found.documents,
-        check=found.is_check,
-        files=tuple(sorted(found.files)),
-        clusters=tuple(clusters),
-        removed=tuple(found.removed),
-        findings=_records(found.others),
-    )
-    atomic.write_file(path, [json.dumps(msgspec.to_builtins(file), indent=1), "\n"])
+    data = msgspec.to_builtins(msgspec.structs.replace(found, release=__version__))
+    atomic.write_file(path, [json.dumps(data, indent=1), "\n"])
 
 
 def read(path: str) -> Found:
     """Return what a shard found. Raises WorldError for a file that no shard of this release has written."""
     content = document_files.read(document_files.Input(path, Path(path)))
     try:
-        return _found(msgspec.json.decode(content, type=_File))
+        found = msgspec.json.decode(content, type=Found)
+        _require_known(found)
     except ValueError as error:
         raise errors.RefusedError(
             f"'{wording.file_name(path)}' is not what `kae compile --findings` of this version writes.",
             hint="Name the files of all shards, each by one version of kae.",
         ) from error
+    return found
 
 
-def _found(file: _File) -> Found:
-    """Return what a shard found. Raises ValueError for a file that this release cannot have written."""
-    records, names = [*file.findings], [*file.files, *file.removed]
-    for each in file.clusters:
-        records += [*each.on_inventories, *each.on_policies, *each.on_nodes]
+def _require_known(found: Found) -> None:
+    """Raise ValueError for a file that this release cannot have written."""
+    shards.parse(found.shard)
+    every, names = [*found.others], [*found.files, *found.removed]
+    for each in found.clusters:
+        every += [*each.on_inventories, *each.on_policies, *each.on_nodes]
         names += [each.name, each.state or "", *each.inventories]
-    names += [record.file for record in records]
-    is_known = all(record.code in diagnostics.CODES for record in records)
-    if file.release != __version__ or not is_known or not all(map(str.isprintable, names)):
+    names += [record.file for record in every]
+    is_known = all(record.code in diagnostics.CODES for record in every)
+    if found.release != __version__ or not is_known or not all(map(str.isprintable, names)):
         raise ValueError("another release, or words that no shard writes")
-    return Found(
-        shard=shards.parse(file.shard),
-        documents=file.documents,
-        is_check=file.check,
-        files=frozenset(file.files),
-        clusters=[cluster.planned() for cluster in file.clusters],
-        removed=file.removed,
-        others=_findings(file.findings),
-    )
 
 
-def _records(found: Iterable[diagnostics.Diagnostic]) -> tuple[_Record, ...]:
+def records(found: Iterable[diagnostics.Diagnostic]) -> tuple[_Record, ...]:
+    """Return findings as a file holds them."""
     return tuple(_Record(**diagnostic_formats.to_record(each)) for each in found)
 
 
-def _findings(records: Iterable[_Record]) -> diagnostics.Findings:
-    return tuple(diagnostic_formats.from_record(msgspec.structs.asdict(record)) for record in records)
+def _findings(found: Iterable[_Record]) -> diagnostics.Findings:
+    return tuple(diagnostic_formats.from_record(msgspec.structs.asdict(record)) for record in found)
 
 
 def forget(path: Path) -> None:
@@ -176,38 +160,30 @@ def require_place(path: str, settings: Settings, output: Path) -> None:
 
 def require_whole(found: Sequence[Found], documents: str, files: Iterable[str], clusters: Iterable[str]) -> None:
     """Raise RefusedError unless all shards are there, of these documents, files of inventories, and clusters."""
-    counts = {each.shard.count for each in found}
+    given = [shards.parse(each.shard) for each in found]
+    counts = {shard.count for shard in given}
     if len(counts) > 1:
         of = wording.listed(str(count) for count in sorted(counts))
-        raise errors.RefusedError(f"the files are of {of} shards.", hint="Name those of one run.")
+        raise errors.RefusedError(f"the files are of {of} shards.", _ONE_RUN)
     if len({each.is_check for each in found}) > 1:
-        raise errors.RefusedError(
-            "some of the files are of a check, and some of a compile.", hint="Name those of one run."
-        )
-    given = [each.shard.index for each in found]
+        raise errors.RefusedError("some of the files are of a check, and some of a compile.", _ONE_RUN)
+    if twice := sorted({str(shard) for shard in given if given.count(shard) > 1}):
+        raise errors.RefusedError(f"several files are of shard {wording.listed(twice)}.", _ONE_RUN)
     (count,) = counts
-    if twice := sorted({str(shards.Shard(index, count)) for index in given if given.count(index) > 1}):
-        raise errors.RefusedError(f"several files are of shard {wording.listed(twice)}.", hint="Name those of one run.")
-    if lacking := [str(shards.Shard(index, count)) for index in range(count) if index not in given]:
-        raise errors.RefusedError(
-            f"no file is of shard {wording.listed(lacking)}.",
-            hint="Run its `kae compile --shard` again; without its findings nobody knows the verdict.",
-        )
+    every = [shards.Shard(index, count) for index in range(count)]
+    if lacking := [str(shard) for shard in every if shard not in given]:
+        hint = "Run its `kae compile --shard` again; without its findings nobody knows the verdict."
+        raise errors.RefusedError(f"no file is of shard {wording.listed(lacking)}.", hint)
     if any(each.documents != documents for each in found):
-        raise errors.RefusedError(
-            "a shard has compiled other policies, clusters or settings than those that are here.",
-            hint="Run all shards, and this command, on one commit.",
-        )
+        message = "a shard has compiled other policies, clusters or settings than those that are here."
+        raise errors.RefusedError(message, _ONE_COMMIT)
     own = {name for each in found for name in each.files}
     if changed := sorted(own.symmetric_difference(files)):
-        raise errors.RefusedError(
-            f"the inventories are not those that the shards have read: {wording.listed(changed, most=3)}.",
-            hint="Run all shards, and this command, on one commit.",
-        )
+        named = wording.listed(changed, most=3)
+        raise errors.RefusedError(f"the inventories are not those that the shards have read: {named}.", _ONE_COMMIT)
     given_clusters = Counter(cluster.name for each in found for cluster in each.clusters)
     given_clusters.subtract(clusters)
     if wrong := sorted(name for name, count in given_clusters.items() if count):
-        raise errors.RefusedError(
-            f"the files are not of every cluster once: {wording.listed(wrong, most=3)}.",
-            hint="Run all shards again; a file was changed, or is not whole.",
-        )
+        named = wording.listed(wrong, most=3)
+        hint = "Run all shards again; a file was changed, or is not whole."
+        raise errors.RefusedError(f"the files are not of every cluster once: {named}.", hint)

@@ -5,9 +5,10 @@ import os
 import signal
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar, cast
+
+import msgspec
 
 from compiler import errors
 
@@ -24,8 +25,7 @@ _Outcome = tuple[Any, Exception | None]
 """The answer for an item, or the exception that the work on it raised."""
 
 
-@dataclass(frozen=True, slots=True)
-class Crew:
+class Crew(msgspec.Struct, frozen=True):
     """The processes that may work at a time, and what to tell of each item that is done."""
 
     jobs: int | None = None

@@ -1,21 +1,28 @@
-"""The comparison of two sides, cluster by cluster: a cluster whose input is equal on both is never read."""
+"""The comparison of two sides, each a revision or the working tree, cluster by cluster.
 
+A cluster whose input is equal on both is never read. An inventory is read when its cluster is compared, and given up
+afterwards: those of a large fleet fill gigabytes.
+"""
+
+import contextlib
 import functools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from compiler import __version__, diagnostics, pipeline, schema
+import msgspec
+
+from compiler import __version__, diagnostics, errors, names, pipeline, schema, wording
 from compiler.changes import difference, effects, intent, pods
 from compiler.checks import risks
-from compiler.fleet import definitions, examples
-from compiler.formats import decode
+from compiler.checks.output import foreign as foreign_checks
+from compiler.fleet import assignment, definitions, examples
+from compiler.formats import decode, documents
 from compiler.inventory import snapshot
-from compiler.output import cache
-from compiler.project import package_data, project_file
+from compiler.output import cache, foreign
+from compiler.project import document_files, package_data, project_file
 from compiler.project.history import repository as repositories
-from compiler.project.history import sides
 from compiler.rendering import templates
 from compiler.settings import Settings
 
@@ -35,7 +42,7 @@ def of_revisions(
     judge = schema.Judge(package_data.schemas())
     with repositories.Repository() as repository:
         before = _of_revision(repository, revision, judge)
-        after = sides.of_working_tree(judge, settings) if to is None else _of_revision(repository, to, judge)
+        after = _of_working_tree(judge, settings) if to is None else _of_revision(repository, to, judge)
         known = _Remembered(is_used=is_cached)
         found = _Comparison(before, after, judge, known, settings.limits.step_percent).result(chosen)
         if not chosen:
@@ -43,12 +50,116 @@ def of_revisions(
         return found
 
 
-def _of_revision(repository: repositories.Repository, name: str, judge: schema.Judge) -> sides.Side:
+class _Side(msgspec.Struct, frozen=True, kw_only=True):
+    """The documents of a revision, without the content of its inventories."""
+
+    revision: difference.Revision
+    settings: Settings
+    written: tuple[documents.Document, ...]
+    """The project file and the documents of policies/ and recipes/."""
+    fleet: definitions.Fleet
+    errors: diagnostics.Findings
+    """The errors in these documents."""
+    inventories: Mapping[str, tuple[repositories.Source, ...]]
+    """The files of each cluster."""
+
+    @property
+    def clusters(self) -> Mapping[str, definitions.Cluster]:
+        """The clusters by name."""
+        return {cluster.name: cluster for cluster in self.fleet.clusters}
+
+    def policies(self, cluster: definitions.Cluster) -> Sequence[definitions.Policy]:
+        """Return the policies that hold in a cluster."""
+        return assignment.in_cluster(self.fleet.policies, cluster.name)
+
+    def inputs(self, cluster: definitions.Cluster) -> object:
+        """Return everything but the inventory that the output of a cluster is made from."""
+        stated = [policy.meaning for policy in self.policies(cluster)]
+        return self.settings.applied, cluster.spec, cluster.source is not None, stated
+
+
+def _of_working_tree(judge: schema.Judge, settings: Settings) -> _Side:
+    """Return the documents of the working tree, whose errors are also those on output/. Raises WorldError."""
+    output = project_file.output(settings)
+    files, findings = document_files.find(settings.folders)
+    item = project_file.file()
+    inputs = [*([item] if item else ()), *files]
+    sources = [repositories.Source(each.name, functools.partial(document_files.read, each)) for each in inputs]
+    side = _side(difference.Revision(name="", commit=None), settings, sources, findings, judge)
+    on_output = foreign.engine_files(output, frozenset(side.clusters), settings.extra)
+    found = foreign_checks.engine_files(str(output), on_output)
+    return msgspec.structs.replace(side, errors=_errors(settings, (*side.errors, *found)))
+
+
+def _of_revision(repository: repositories.Repository, name: str, judge: schema.Judge) -> _Side:
+    """Return the documents of a revision; none where its project file has mistakes. Raises WorldError."""
+    commit = repository.commit(name)
+    revision = difference.Revision(name=name, commit=commit)
+    with _naming(name):
+        found = repository.tree(commit, [names.PROJECT_FILE]).project_file()
+
+    def has_folder(folder: str) -> bool:
+        return repository.tree(commit, [folder]).is_folder(folder)
+
     try:
-        return sides.of_revision(repository, name, judge)
+        data = project_file.parsed(found.read(), has_folder) if found else {}
     except project_file.WrongFileError as wrong:
-        revision = difference.Revision(name=name, commit=repository.commit(name))
-        return sides.without_documents(revision, wrong.findings)
+        fleet = definitions.Fleet(policies=(), clusters=(), inventories={}, sound=False)
+        nothing = Settings()
+        return _Side(
+            revision=revision, settings=nothing, written=(), fleet=fleet, errors=wrong.findings, inventories={}
+        )
+    settings = project_file.settings_of(data)
+    whole = repository.tree(commit, settings.folders)
+    with _naming(name):
+        files, findings = whole.documents(settings.folders)
+    return _side(revision, settings, [*([found] if found else ()), *files], findings, judge)
+
+
+@contextlib.contextmanager
+def _naming(revision: str) -> Iterator[None]:
+    """Name a revision in an error on its files, which the working tree may not have."""
+    try:
+        yield
+    except errors.WorldError as error:
+        raise errors.WorldError(f"In {wording.quoted(revision)}, {error.message}", hint=error.hint) from error
+
+
+def _side(
+    revision: difference.Revision,
+    settings: Settings,
+    sources: Sequence[repositories.Source],
+    unread: Sequence[diagnostics.Diagnostic],
+    judge: schema.Judge,
+) -> _Side:
+    """Return a side of these files; inventories are not read."""
+    others = [source for source in sources if source.name != names.PROJECT_FILE]
+    project, wrong = _decoded(source for source in sources if source.name == names.PROJECT_FILE)
+    policies, more = _decoded(source for source in others if settings.is_shared_file(source.name))
+    inventories = document_files.by_cluster(each for each in others if not settings.is_shared_file(each.name))
+    known = [(source.name, cluster) for cluster, own in inventories.items() for source in own]
+    fleet, found = pipeline.read(policies, judge, known, (*unread, *wrong, *more), settings)
+    if project:
+        clusters = frozenset(cluster.name for cluster in fleet.clusters)
+        found = (*found, *project_file.of_clusters(settings, clusters, project[0]))
+    return _Side(
+        revision=revision,
+        settings=settings,
+        written=(*project, *policies),
+        fleet=fleet,
+        errors=_errors(settings, found),
+        inventories=inventories,
+    )
+
+
+def _decoded(sources: Iterable[repositories.Source]) -> documents.Reading:
+    return decode.every((source.name, source.read) for source in sources)
+
+
+def _errors(settings: Settings, found: Iterable[diagnostics.Diagnostic]) -> diagnostics.Findings:
+    """Return the errors among findings, each once and sorted."""
+    judged = settings.with_severities(diagnostics.merged(found))
+    return tuple(item for item in judged if item.severity == "error")
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +211,8 @@ class _Comparison:
 
     def __init__(
         self,
-        before: sides.Side,
-        after: sides.Side,
+        before: _Side,
+        after: _Side,
         judge: schema.Judge,
         known: _Remembered,
         step_percent: int,
@@ -190,15 +301,17 @@ class _Comparison:
             return False
         return all(one.blob == other.digest(one.blob or "") for one, other in zip(old, new, strict=True))
 
-    def _made(
-        self, side: sides.Side, cluster: definitions.Cluster | None, known: snapshot.Inventory | None = None
-    ) -> _Made:
+    def _made(self, side: _Side, cluster: definitions.Cluster | None, known: snapshot.Inventory | None = None) -> _Made:
         """Return a cluster as one side makes it; `known` is its inventory if it is read already."""
         if cluster is None:
             return _NOTHING
-        inventory, wrong = (known, ()) if known else side.inventory(cluster, self._judge)
-        planned, found = pipeline.plan_policies(side.fleet, cluster, inventory)
-        wrong = (*wrong, *sides.errors(side.settings, found))
+        wrong: diagnostics.Findings = ()
+        if known is None:
+            read, unread = _decoded(side.inventories.get(cluster.name, ()))
+            known, on_nodes = pipeline.read_inventory(cluster, read, self._judge, side.settings)
+            wrong = _errors(side.settings, (*unread, *on_nodes))
+        planned, found = pipeline.plan_policies(side.fleet, cluster, known)
+        wrong = (*wrong, *_errors(side.settings, found))
         if wrong:
             return _Made(None, wrong)
         manifests = pipeline.manifests_of(planned, side.settings.applied)

@@ -10,8 +10,9 @@ import os
 import posixpath
 import subprocess
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from compiler import diagnostics, errors, names, wording
 from compiler.formats import decode
@@ -25,8 +26,7 @@ _STEPS = 10_000
 """The most parts of paths on the way to a file; more are a circle of links."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Entry:
+class _Entry(msgspec.Struct, frozen=True):
     """A path of a commit: its mode in git, and the id of its content."""
 
     path: str
@@ -45,8 +45,7 @@ class _Entry:
         return self.mode.startswith("100")
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
+class Source(msgspec.Struct, frozen=True):
     """A document file: its name, a function that reads it, and the id that git gives its content, if git has it."""
 
     name: str
@@ -62,8 +61,7 @@ class Source:
         return algorithm(b"blob %d\0" % len(content) + content, usedforsecurity=False).hexdigest()
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(msgspec.Struct, frozen=True):
     """A path without links."""
 
     path: str

@@ -2,9 +2,10 @@
 
 import hashlib
 import re
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
+
+import msgspec
 
 from compiler import diagnostics, names, pipeline, schema
 from compiler.formats import decode, documents
@@ -21,8 +22,7 @@ _MARKED = re.compile(r"^# From `kae recipe add ([a-z0-9-]+)`, sha256:([0-9a-f]{6
 """The line of a copy that says which text was copied. People edit copies: their own digests would tell nothing."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Known:
+class Known(msgspec.Struct, frozen=True, kw_only=True):
     """A recipe that kae ships or a project has."""
 
     name: str

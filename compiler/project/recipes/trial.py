@@ -2,8 +2,10 @@
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
+
+import msgspec
 
 from compiler import API_VERSION, diagnostics, pipeline, recipes, schema
 from compiler.formats import decode, documents
@@ -18,8 +20,7 @@ _NAME = "trial"
 _KERNEL = "6.6.0-1.x86_64"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Trial:
+class Trial(msgspec.Struct, frozen=True, kw_only=True):
     """A recipe with values, the errors that a policy with them has, and the objects that it makes."""
 
     recipe: documents.Document

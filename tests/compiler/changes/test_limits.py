@@ -17,7 +17,7 @@ def output(
 ) -> tuple[deployed.Deployed, plan.Plan]:
     planned, _ = builders.view([policy], [builders.node(name) for name in names], cluster)
     compiled, objects = pipeline.render_cluster(planned, builders.renderer())
-    return deployed.Deployed(index=compiled.index(), objects={item.path: item.data for item in objects}), planned
+    return deployed.Deployed(index=compiled.index, objects={item.path: item.data for item in objects}), planned
 
 
 @pytest.mark.parametrize(

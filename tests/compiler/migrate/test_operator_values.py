@@ -12,31 +12,31 @@ from hypothesis import strategies as st
 
 from compiler import diagnostics, pipeline, schema
 from compiler.formats import decode
-from compiler.migrate import drafts, operator_values
+from compiler.migrate import operator_values, translation
 from compiler.project import package_data
 from tests import effort
 
 JUDGE = schema.Judge(package_data.schemas())
-NAMES = drafts.Names(cluster="east")
+NAMES = translation.Names(cluster="east")
 REGISTRY = "cr.openfuyao.cn/openfuyao"
 """Where the operator publishes its images."""
 
 Found = list[diagnostics.Diagnostic]
 
 
-def translated(text: str, names: drafts.Names = NAMES) -> tuple[tuple[dict[str, Any], ...], Found]:
+def translated(text: str, names: translation.Names = NAMES) -> tuple[tuple[dict[str, Any], ...], Found]:
     """Return the documents that a file's text is translated to, and the findings but for the operator's images."""
     objects, findings = with_images(text, names)
     return objects, [finding for finding in findings if finding.code != "operator-image"]
 
 
-def with_images(text: str, names: drafts.Names = NAMES) -> tuple[tuple[dict[str, Any], ...], Found]:
+def with_images(text: str, names: translation.Names = NAMES) -> tuple[tuple[dict[str, Any], ...], Found]:
     read, findings = decode.decode("values.yaml", text.encode())
     assert findings == []
     return operator_values.translated(read, names, JUDGE)
 
 
-def documents_of(text: str, names: drafts.Names = NAMES) -> tuple[dict[str, Any], dict[str, Any]]:
+def documents_of(text: str, names: translation.Names = NAMES) -> tuple[dict[str, Any], dict[str, Any]]:
     objects, findings = translated(text, names)
     assert not diagnostics.has_errors(findings), findings
     policy, cluster = objects
@@ -107,7 +107,7 @@ def test_a_component_that_is_off_has_no_version_to_pin() -> None:
 
 
 def test_names_come_from_the_command_line_first() -> None:
-    names = drafts.Names(cluster="west", policy="tls", namespace="accelerators")
+    names = translation.Names(cluster="west", policy="tls", namespace="accelerators")
 
     policy, cluster = documents_of(live({}), names)
 
@@ -272,7 +272,7 @@ def test_what_is_imported_is_left_as_it_was() -> None:
 def test_the_text_is_passed_over_by_argo_cd_and_known_to_editors() -> None:
     objects, _ = translated("{}")
 
-    lines = drafts.text(objects).splitlines()
+    lines = translation.text(objects).splitlines()
 
     assert lines[0] == "# +argocd:skip-file-rendering"
     assert lines[1] == "# yaml-language-server: $schema=../schemas/kaepolicy.json"
@@ -315,7 +315,7 @@ def test_whatever_the_chart_takes_is_read_again_as_what_it_means(options: dict[t
     read, _ = decode.decode("values.json", json.dumps(values).encode())
 
     objects, notes = operator_values.translated(read, NAMES, JUDGE)
-    again, findings = decode.decode("policies/imported.yaml", drafts.text(objects).encode())
+    again, findings = decode.decode("policies/imported.yaml", translation.text(objects).encode())
     _, faults = pipeline.read(again, JUDGE)
 
     assert not diagnostics.has_errors([*notes, *findings, *faults])
@@ -329,4 +329,4 @@ def test_whatever_the_chart_takes_is_read_again_as_what_it_means(options: dict[t
 def test_the_text_means_the_same_to_another_reader() -> None:
     objects, _ = translated('driver: {version: "19e5", env: {A: "yes", B: "1e3"}}')
 
-    assert list(yaml.safe_load_all(drafts.text(objects))) == list(objects)
+    assert list(yaml.safe_load_all(translation.text(objects))) == list(objects)

@@ -3,6 +3,7 @@
 import dataclasses
 import json
 
+import msgspec
 import pytest
 
 from compiler.output import diff, index_file, tree
@@ -13,7 +14,7 @@ NEW = tree.Tree.of("east", {"kept.yaml": "kept\n", "changed.yaml": "new\n", "add
 
 def on_disk(wanted: tree.Tree, *, complete: bool = True) -> diff.Observed:
     """A disk that holds a tree, and an index that says so."""
-    index = dataclasses.replace(wanted.index(), complete=complete)
+    index = dataclasses.replace(wanted.index, complete=complete)
     return diff.Observed(
         index=index_file.text(index).encode(),
         sides=(index,),
@@ -27,7 +28,7 @@ def with_file(seen: diff.Observed, path: str, content: bytes | None) -> diff.Obs
     files = {name: value for name, value in seen.files.items() if name != path}
     if content is not None:
         files[path] = content
-    return dataclasses.replace(seen, files=files)
+    return msgspec.structs.replace(seen, files=files)
 
 
 def test_nothing_is_to_be_done_where_nothing_differs() -> None:
@@ -97,7 +98,7 @@ def test_an_index_in_another_layout_is_an_edited_one() -> None:
 def test_an_index_of_version_1_is_taken_over_and_replaced() -> None:
     digests = {path: tree.digest(content) for path, content in OLD.contents().items()}
     content = json.dumps({"version": 1, "files": digests}, sort_keys=True, indent=2).encode() + b"\n"
-    seen = dataclasses.replace(on_disk(OLD), index=content, sides=index_file.read(content))
+    seen = msgspec.structs.replace(on_disk(OLD), index=content, sides=index_file.read(content))
 
     assert (diff.compare(OLD, seen).kind, diff.compare(OLD, seen).foreign, diff.blocked(NEW, seen)) == ("old", (), ())
     assert diff.rewrite(OLD, seen).writes == ()

@@ -25,20 +25,17 @@ def test_paths_of_manifests_are_paths(path: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("cluster", "files"),
-    [
-        ("../east", ()),
-        ("", ()),
-        ("a/b", ()),
-        ("east", (("../x", ""),)),
-        ("east", (("index.json", ""),)),
-        ("east", (("b", ""), ("a", ""))),
-        ("east", (("a", ""), ("a", ""))),
-    ],
+    ("cluster", "path"), [("../east", "a"), ("", "a"), ("a/b", "a"), ("east", "../x"), ("east", "index.json")]
 )
-def test_a_tree_outside_its_folder_or_order_cannot_be_made(cluster: str, files: tuple[tuple[str, str], ...]) -> None:
+def test_a_tree_outside_its_folder_cannot_be_made(cluster: str, path: str) -> None:
     with pytest.raises(ValueError, match="paths"):
-        tree.Tree(cluster, files)
+        tree.Tree.of(cluster, {path: ""})
+
+
+def test_a_tree_and_its_index_have_the_paths_in_order() -> None:
+    made = tree.Tree.of("east", {"b": "", "a": ""})
+
+    assert (tuple(made.contents()), made.index.files) == (("a", "b"), ("a", "b"))
 
 
 def test_the_folders_of_paths_reach_up_to_the_cluster_itself() -> None:

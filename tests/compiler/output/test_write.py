@@ -357,7 +357,7 @@ def test_clusters_that_are_not_declared_any_more_are_found_by_their_index(tmp_pa
 
 
 def test_removing_a_cluster_leaves_only_what_is_not_ours(tmp_path: Path) -> None:
-    write.write_trees(tmp_path, [NEW, tree.Tree("west", NEW.files)])
+    write.write_trees(tmp_path, [NEW, tree.Tree.of("west", dict(NEW.files))])
     (tmp_path / "west/added/notes.md").write_text("mine\n")
     done = write.write_trees(tmp_path, ["east", "west"])
 
@@ -404,7 +404,7 @@ def test_whatever_lay_there_the_new_tree_and_the_foreign_files_lie_there_afterwa
     output = tmp_path_factory.mktemp("output")
     before, after = tree.Tree.of("east", old), tree.Tree.of("east", new)
     write.write_trees(output, [before])
-    index = dataclasses.replace(before.index(), complete=complete)
+    index = dataclasses.replace(before.index, complete=complete)
     (output / "east/index.json").write_text(index_file.text(index))
     kept = {path: text for path, text in foreign.items() if path not in old and path not in new}
     for path, text in kept.items():
