@@ -2,7 +2,6 @@
 
 import argparse
 import asyncio
-import contextlib
 import logging
 import os
 import sys
@@ -10,7 +9,7 @@ from pathlib import Path
 
 from device_plugin.host import paths
 from runtime import device_plugin_config as config
-from runtime import errors, logs, shapes, termination, version
+from runtime import errors, program, shapes
 
 LOG = logging.getLogger(__name__)
 
@@ -25,14 +24,12 @@ def main(arguments: list[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     if options.command == "list":
         return _list(options)
-    logs.start("device-plugin")
-    version.log(_PROGRAM)
+    program.begin("device-plugin", _PROGRAM)
     try:
         settings = shapes.load(options.config, config.Config)
         asyncio.run(_serve(options, _paths(options, settings), settings))
     except errors.Failure as failure:
-        LOG.critical("%s", failure)
-        termination.report(str(failure))
+        program.fail(failure)
         return 1
     LOG.info("Ended as told.")
     return 0
@@ -52,38 +49,31 @@ async def _serve(options: argparse.Namespace, where: paths.Paths, settings: conf
     # gRPC writes its remarks on connections as plain text, not JSON; the plugin logs what matters of them.
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     # `list` needs no gRPC.
-    from device_plugin import loop, plugin  # noqa: PLC0415 - see above
+    from device_plugin import loop, plugin, plugin_metrics  # noqa: PLC0415 - see above
     from runtime import metrics, signals, state  # noqa: PLC0415 - see above
 
     stop = signals.stop_on_signals(asyncio.get_running_loop())
     node = plugin.Plugin(where, settings)
     running = loop.Loop(node, state.ProgramDir(options.program_dir), options.rescan_seconds)
-    with contextlib.ExitStack() as stack:
-        if settings.metrics is not None:
-            # A plugin without metrics saves five megabytes.
-            from device_plugin import plugin_metrics  # noqa: PLC0415 - see above
-
-            registry = plugin_metrics.registry_of(node, running.registrations)
-            stack.callback(metrics.serve(registry, settings.metrics.port).close)
+    with metrics.served(settings.metrics, lambda: plugin_metrics.families(node, running.registrations)):
         await loop.first_of(running.run(), stop.wait())
 
 
 def _list(options: argparse.Namespace) -> int:
-    from device_plugin import list_report  # noqa: PLC0415 - a serving plugin needs none of it
+    from device_plugin import report  # noqa: PLC0415 - a serving plugin needs none of it
 
     try:
         settings = shapes.load(options.config, config.Config)
-        made = asyncio.run(list_report.current(_paths(options, settings), settings))
+        made = asyncio.run(report.current(_paths(options, settings), settings))
     except errors.Failure as failure:
         print(f"device_plugin: {failure}", file=sys.stderr)
         return 1
-    print(list_report.as_json(made) if options.output == "json" else list_report.as_table(made))
+    print(report.as_json(made) if options.output == "json" else report.as_table(made))
     return 0
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m device_plugin", description=__doc__, allow_abbrev=False)
-    parser.add_argument("--version", action="version", version=version.words(_PROGRAM))
+    parser = program.parser("device_plugin", _PROGRAM, __doc__)
     _add_places(parser, defaults=True)
     parser.set_defaults(command="serve")
     commands = parser.add_subparsers(metavar="")
@@ -102,29 +92,20 @@ def _seconds(text: str) -> float:
 
 
 def _add_places(parser: argparse.ArgumentParser, *, defaults: bool) -> None:
-    # The options may stand before or after `list`; those after it must not restore the defaults.
-    folders = (
+    paths = (
         ("--config", Path("/etc/kae/config.json"), "FILE", "the config that the compiler rendered"),
         ("--sysfs", Path("/sys"), "DIR", "the host's sysfs"),
         ("--dev", _MOUNTED_DEV if _MOUNTED_DEV.is_dir() else Path("/dev"), "DIR", "the host's device nodes"),
         ("--kubelet-dir", Path("/var/lib/kubelet"), "DIR", "the kubelet's root folder"),
         ("--program-dir", Path("/run/program"), "DIR", "the files of the probes"),
+        (
+            "--run-dir",
+            None,
+            "DIR",
+            "files kept on the host until it boots; those of a recipe below it (default: /run/kae)",
+        ),
     )
-    for name, default, metavar, meaning in folders:
-        parser.add_argument(
-            name,
-            type=Path,
-            metavar=metavar,
-            default=default if defaults else argparse.SUPPRESS,
-            help=f"{meaning} (default: {default})",
-        )
-    parser.add_argument(
-        "--run-dir",
-        type=Path,
-        metavar="DIR",
-        default=None if defaults else argparse.SUPPRESS,
-        help="files kept on the host until it boots; those of a recipe below it (default: /run/kae)",
-    )
+    program.add_paths(parser, paths, defaults=defaults)
     parser.add_argument(
         "--rescan-seconds",
         type=_seconds,

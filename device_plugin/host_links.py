@@ -15,7 +15,7 @@ import secrets
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from device_plugin.host import health, paths, selinux, sysfs
+from device_plugin.host import health, paths, permissions, sysfs
 from device_plugin.kubelet import advertised, openssl
 from runtime import device_plugin_config as config
 from runtime import files, pci, readings
@@ -29,7 +29,7 @@ def prepare(where: paths.Paths, settings: config.Config) -> None:
         _move_away(where, where.lock)
     keep(where, settings)
     for folder in _mounted(where):
-        selinux.let_containers_read(folder)
+        permissions.let_containers_read(folder)
 
 
 def keep(where: paths.Paths, settings: config.Config) -> None:
@@ -41,7 +41,7 @@ def keep(where: paths.Paths, settings: config.Config) -> None:
         _make_folder(where, path.parent)
         _replace(where, path, text.encode())
     for folder in missing:
-        selinux.let_containers_read(folder)
+        permissions.let_containers_read(folder)
 
 
 def _mounted(where: paths.Paths) -> tuple[Path, ...]:

@@ -1,17 +1,18 @@
-"""The devices of a node: scan them, update the kubelet's lists and the host paths, answer Allocate."""
+"""The devices of a node: scan them, update the kubelet's lists and the host paths, log changes, answer Allocate."""
 
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 import msgspec
 
-from device_plugin import change_log, host_links, report
+from device_plugin import host_links, report
 from device_plugin.api import deviceplugin_v1beta1_pb2 as api
-from device_plugin.host import device_nodes, flap_damping, health, host_files, paths, reader, resources, sysfs
-from device_plugin.kubelet import advertised, allocation, device_list, preferred_allocation
+from device_plugin.host import flap_damping, health, host_files, paths, permissions, reader, resources, sysfs
+from device_plugin.kubelet import advertised, allocation, preferred_allocation, service
 from device_plugin.kubelet.service import Refusal
 from runtime import device_plugin_config as config
 from runtime import errors
@@ -34,8 +35,8 @@ class Plugin:
     ) -> None:
         self.where = where
         self.settings = settings
-        self.device_lists: Mapping[str, device_list.DeviceList] = MappingProxyType(
-            {resource.name: device_list.DeviceList() for resource in settings.resources}
+        self.device_lists: Mapping[str, service.DeviceList] = MappingProxyType(
+            {resource.name: service.DeviceList() for resource in settings.resources}
         )
         self.allocations = {(name, result): 0 for name in self.device_lists for result in ("succeeded", "failed")}
         """The number of answered containers, by resource and result."""
@@ -79,8 +80,8 @@ class Plugin:
         self._on_host = self._reader.on_host()
         devices, withheld = advertised.split(scan.functions, self._reasons)
         units = tuple(advertised.units(self.settings, self._on_host, self.units, changing=self._changing))
-        change_log.of_devices((self.devices, self._withheld), (devices, withheld))
-        change_log.of_units(self.units, units)
+        _log_devices(self.devices, self._withheld, devices, withheld)
+        _log_units(self.units, units)
         self.devices, self.units, self._withheld = devices, units, withheld
         self._forget_histories()
         _written(host_links.publish, self.where, devices, units)
@@ -182,7 +183,7 @@ class Plugin:
         resource = self._resources[function.kind.resource]
         if not isinstance(resource, config.Uacce) or resource.device_nodes is None or self._changing:
             return ()
-        why = device_nodes.permit(self.where, function, resource.device_nodes)
+        why = permissions.permit(self.where, function, resource.device_nodes)
         return () if why is None else (health.Reason(code="NodeNotPermitted", text=why),)
 
     def _forget_histories(self) -> None:
@@ -200,3 +201,56 @@ def _written(write: Callable[..., None], where: paths.Paths, *what: object) -> N
         write(where, *what)
     except OSError as error:
         raise errors.Failure(f"'{error.filename or where.run}' cannot be changed: {error.strerror}.") from error
+
+
+def _log_devices(
+    before: Sequence[advertised.Device],
+    withheld_before: Mapping[str, str],
+    after: Sequence[advertised.Device],
+    withheld: Mapping[str, str],
+) -> None:
+    """Log what changed of the PCI functions: advertised ones, and why others are withheld, by address."""
+    earlier, now = ({device.function.address: device for device in devices} for devices in (before, after))
+    _log_changes(earlier, now, lambda address: withheld.get(address, "It is not on the PCI bus any more."))
+    for address in sorted(withheld.keys() - earlier.keys() - withheld_before.keys()):
+        LOG.info("Device is not offered.", extra={"device": address, "reason": withheld[address]})
+
+
+def _log_units(before: Sequence[advertised.Unit], after: Sequence[advertised.Unit]) -> None:
+    """Log what changed of the groups of device nodes, and of the tokens."""
+    earlier, now = ({(unit.resource, unit.ids): unit for unit in units} for units in (before, after))
+    _log_changes(earlier, now, lambda _: "Its nodes are not there.")
+
+
+def _log_changes(
+    earlier: Mapping[Any, advertised.AnyDevice],
+    now: Mapping[Any, advertised.AnyDevice],
+    why_gone: Callable[[Any], str],
+) -> None:
+    for key, device in now.items():
+        known = earlier.get(key)
+        if known is None or known.reasons != device.reasons:
+            if device.healthy:
+                LOG.info("Device is healthy.", extra=_fields(device))
+            else:
+                why = {"reasons": [reason.code for reason in device.reasons], "reason": device.reasons[0].text}
+                LOG.warning("Device is unhealthy.", extra=_fields(device) | why)
+        elif _place(known) != _place(device):
+            LOG.info("Device was renumbered.", extra=_fields(device))
+    for key in sorted(earlier.keys() - now.keys()):
+        LOG.info("Device is offered no more.", extra={**_fields(earlier[key]), "reason": why_gone(key)})
+
+
+def _fields(device: advertised.AnyDevice) -> dict[str, object]:
+    if isinstance(device, advertised.Unit):
+        nodes = list(device.nodes) if device.nodes is not None else None
+        name = device.ids[0] if len(device.ids) == 1 else f"{device.ids[0]} to {device.ids[-1]}"
+        return {"resource": device.resource, "device": name, "nodes": nodes}
+    return {"resource": device.resource, "device": device.function.address, "entry": _place(device)}
+
+
+def _place(device: advertised.AnyDevice) -> object:
+    """Return the names and numbers that the kernel gives anew."""
+    if isinstance(device, advertised.Unit):
+        return device.group
+    return device.function.entry.name if device.function.entry else device.function.node

@@ -1,4 +1,4 @@
-"""The plugin's metrics, computed for each scrape.
+"""The plugin's metrics.
 
 templates/monitoring/prometheusrule-kae.yaml alerts on their names and labels. The PodMonitor adds node and policy.
 """
@@ -6,100 +6,48 @@ templates/monitoring/prometheusrule-kae.yaml alerts on their names and labels. T
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from prometheus_client import core, registry
-
 from device_plugin import plugin
-from device_plugin.kubelet import advertised, registration
+from device_plugin.kubelet import registration
 from runtime import metrics
 
 
-class Collector(registry.Collector):
-    """Read a plugin and its registrations; the thread of the metrics server calls it, so it changes nothing."""
-
-    def __init__(self, node: plugin.Plugin, registrations: Sequence[registration.Registration]) -> None:
-        self._node = node
-        self._registrations = registrations
-
-    def collect(self) -> Iterator[core.Metric]:
-        """Yield the metric families."""
-        devices = self._node.devices
-        offered = self._node.offered
-        yield _devices([resource.name for resource in self._node.settings.resources], offered)
-        yield _reasons(offered)
-        yield _free_queues(devices)
-        yield from self._results()
-        allocations = core.CounterMetricFamily(
-            "kae_device_plugin_allocations", "Answers to Allocate.", labels=["resource", "result"]
-        )
-        for labels, count in self._node.allocations.items():
-            allocations.add_metric(labels, count)
-        yield allocations
-
-    def _results(self) -> Iterator[core.Metric]:
-        registered = core.GaugeMetricFamily(
-            "kae_device_plugin_registered", "1 while the kubelet watches the resource.", labels=["resource"]
-        )
-        registrations = core.CounterMetricFamily(
-            "kae_device_plugin_registrations",
-            "Registrations, by result.",
-            labels=["resource", "result"],
-        )
-        for each in self._registrations:
-            registered.add_metric([each.resource], int(each.registered))
-            for result, count in each.results.items():
-                registrations.add_metric([each.resource, result], count)
-        yield registered
-        yield registrations
-
-
-def _devices(resources: Sequence[str], devices: Sequence[advertised.AnyDevice]) -> core.Metric:
-    family = core.GaugeMetricFamily(
-        "kae_device_plugin_devices",
-        "Advertised devices; a shared device counts once.",
-        labels=["resource", "health", "numa_node"],
+def families(node: plugin.Plugin, registrations: Sequence[registration.Registration]) -> Iterator[metrics.Family]:
+    """Yield the metrics."""
+    shared = "Advertised devices; a shared device counts once."
+    counts = _counts(node)
+    yield metrics.Family(
+        "kae_device_plugin_devices", shared, sorted(counts.items()), labels=("resource", "health", "numa_node")
     )
+    reasons = [
+        ((device.resource, device.ids[0], reason.code), 1) for device in node.offered for reason in device.reasons
+    ]
+    unhealthy = "1 for each reason for which a device is unhealthy."
+    yield metrics.Family("kae_device_plugin_unhealthy", unhealthy, reasons, labels=("resource", "device", "reason"))
+    queues = [
+        ((device.resource, device.function.address), device.function.entry.free_queues)
+        for device in node.devices
+        if device.function.entry is not None and device.function.entry.free_queues is not None
+    ]
+    free = "Unused queues of a device, at the last scan."
+    yield metrics.Family("kae_device_plugin_free_queues", free, queues, labels=("resource", "device"))
+    registered = [((each.resource,), int(each.registered)) for each in registrations]
+    watches = "1 while the kubelet watches the resource."
+    yield metrics.Family("kae_device_plugin_registered", watches, registered, labels=("resource",))
+    results = [((each.resource, result), count) for each in registrations for result, count in each.results.items()]
+    labels = ("resource", "result")
+    yield metrics.Family("kae_device_plugin_registrations", "Registrations, by result.", results, labels, counts=True)
+    answers = node.allocations.items()
+    yield metrics.Family("kae_device_plugin_allocations", "Answers to Allocate.", answers, labels, counts=True)
+
+
+def _counts(node: plugin.Plugin) -> Counter[tuple[str, str, str]]:
+    """Return the number of devices by resource, health and NUMA node."""
     counts: Counter[tuple[str, str, str]] = Counter()
-    for resource in resources:
-        # A kind without devices is zero, not absent.
-        if not any(device.resource == resource for device in devices):
-            counts[resource, "Healthy", ""] = 0
-    for device in devices:
+    for device in node.offered:
+        numa_node = "" if device.numa_node is None else str(device.numa_node)
         for healthy, name in ((True, "Healthy"), (False, "Unhealthy")):
-            counts[device.resource, name, _node_name(device)] += (device.healthy == healthy) * len(device.ids)
-    for labels, count in sorted(counts.items()):
-        family.add_metric(labels, count)
-    return family
-
-
-def _reasons(devices: Sequence[advertised.AnyDevice]) -> core.Metric:
-    family = core.GaugeMetricFamily(
-        "kae_device_plugin_unhealthy",
-        "1 for each reason for which a device is unhealthy.",
-        labels=["resource", "device", "reason"],
-    )
-    for device in devices:
-        for reason in device.reasons:
-            family.add_metric([device.resource, device.ids[0], reason.code], 1)
-    return family
-
-
-def _free_queues(devices: Sequence[advertised.Device]) -> core.Metric:
-    family = core.GaugeMetricFamily(
-        "kae_device_plugin_free_queues",
-        "Unused queues of a device, at the last scan.",
-        labels=["resource", "device"],
-    )
-    for device in devices:
-        entry = device.function.entry
-        if entry is not None and entry.free_queues is not None:
-            family.add_metric([device.function.kind.resource, device.function.address], entry.free_queues)
-    return family
-
-
-def _node_name(device: advertised.AnyDevice) -> str:
-    return "" if device.numa_node is None else str(device.numa_node)
-
-
-def registry_of(node: plugin.Plugin, registrations: Sequence[registration.Registration]) -> registry.CollectorRegistry:
-    """Return a registry of these metrics and of the process metrics."""
-    return metrics.registry_of(Collector(node, registrations))
+            counts[device.resource, name, numa_node] += (device.healthy == healthy) * len(device.ids)
+    offered = {device.resource for device in node.offered}
+    # A kind without devices is zero, not absent.
+    counts.update({(name, "Healthy", ""): 0 for name in node.device_lists if name not in offered})
+    return counts

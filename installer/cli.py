@@ -15,11 +15,19 @@ from installer import loop, paths, wiring
 from installer.drain import device_holders
 from installer.host import chroot, host_state, record
 from installer.report import report
-from runtime import driver_config, errors, logs, process, signals, termination, version
+from runtime import driver_config, errors, metrics, process, program, signals, state
 
 LOG = logging.getLogger(__name__)
 
-_KUBECONFIG = "KUBECONFIG, else the pod's service account"
+_PATHS = (
+    ("--config", Path("/etc/kae/config.json"), "FILE", "the config"),
+    ("--host-root", Path("/host"), "DIR", "the host's root"),
+    ("--image-root", Path("/"), "DIR", "the root of the image that contains the driver"),
+    ("--payload-dir", Path("/payload"), "DIR", "the folder with the files of the recipe's payloads"),
+    ("--program-dir", Path("/run/program"), "DIR", "the folder of the probes"),
+    ("--kubelet-dir", device_holders.KUBELET, "DIR", "the kubelet's root folder on the host"),
+    ("--kubeconfig", None, "FILE", "access to the API server (default: KUBECONFIG, else the pod's service account)"),
+)
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -29,8 +37,7 @@ def main(arguments: list[str] | None = None) -> int:
     signals.set_on_signals(stop)
     serves = options.command == "serve"
     if serves:
-        logs.start("installer")
-        version.log(report.PROGRAM)
+        program.begin("installer", report.PROGRAM)
     try:
         settings = driver_config.load(options.config)
         host = chroot.Host(options.host_root, paths.Own(settings.home), stop=stop)
@@ -38,8 +45,7 @@ def main(arguments: list[str] | None = None) -> int:
         return (_serve if serves else _answer)(options, host, settings)
     except errors.Failure as failure:
         if serves:
-            LOG.critical("%s", failure)
-            termination.report(str(failure))
+            program.fail(failure)
         else:
             print(f"installer: {failure}", file=sys.stderr)
         return 1 if isinstance(failure, errors.ConfigError) else 3
@@ -48,18 +54,12 @@ def main(arguments: list[str] | None = None) -> int:
 def _serve(options: argparse.Namespace, host: chroot.Host, settings: driver_config.Config) -> int:
     # gRPC's own log lines are no JSON, and the installer logs what matters of them.
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
-    from runtime import metrics, state  # noqa: PLC0415 - the other commands need neither
-
     _check_name()
     parts = _connect(options, host, settings)
-    with contextlib.ExitStack() as stack:
-        stack.callback(parts.close)
-        if settings.metrics is not None:
-            # The import takes five megabytes, which an installer without metrics saves.
-            from installer.report import driver_metrics  # noqa: PLC0415 - see above
-
-            registry = driver_metrics.registry_of(parts.published, lambda: parts.claim.held_s)
-            stack.callback(metrics.serve(registry, settings.metrics.port).close)
+    with (
+        contextlib.closing(parts),
+        metrics.served(settings.metrics, lambda: parts.published.families(parts.claim.held_s)),
+    ):
         parts.loop.turn_s = options.turn_seconds
         parts.resume()
         parts.loop.run(state.ProgramDir(options.program_dir))
@@ -67,7 +67,7 @@ def _serve(options: argparse.Namespace, host: chroot.Host, settings: driver_conf
             parts.close()  # The connection below takes over the Lease.
             _clean_up(options, host, settings)
         if not parts.published.ready:
-            termination.report(parts.published.reason)
+            program.terminate(parts.published.reason)
     LOG.info("The installer ends, as a signal asked.")
     return 0
 
@@ -139,9 +139,8 @@ def _check_name() -> None:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m installer", description=__doc__, allow_abbrev=False)
-    parser.add_argument("--version", action="version", version=version.words(report.PROGRAM))
-    _add_paths(parser, defaults=True)
+    parser = program.parser("installer", report.PROGRAM, __doc__)
+    program.add_paths(parser, _PATHS)
     # For tests with a fleet on one machine, where the default would be too slow.
     parser.add_argument("--turn-seconds", type=float, default=loop.TURN_S, help=argparse.SUPPRESS)
     parser.set_defaults(command="serve", recipe=None)
@@ -153,28 +152,8 @@ def _parser() -> argparse.ArgumentParser:
         ("remove", "remove the driver that we installed, with the steps of driver.state Absent"),
     ):
         command = commands.add_parser(name, help=meaning, allow_abbrev=False)
-        _add_paths(command, defaults=False)
+        program.add_paths(command, _PATHS, defaults=False)
         command.add_argument("--recipe", metavar="NAME", help="fail unless the config is of this recipe")
         command.add_argument("-o", "--output", choices=("text", "json"), default="text", help="default: text")
         command.set_defaults(command=name)
     return parser
-
-
-def _add_paths(parser: argparse.ArgumentParser, *, defaults: bool) -> None:
-    # The same options may precede or follow a command; those that follow it must not restore the defaults.
-    for name, default, metavar, meaning in (
-        ("--config", Path("/etc/kae/config.json"), "FILE", "the config"),
-        ("--host-root", Path("/host"), "DIR", "the host's root"),
-        ("--image-root", Path("/"), "DIR", "the root of the image that contains the driver"),
-        ("--payload-dir", Path("/payload"), "DIR", "the folder with the files of the recipe's payloads"),
-        ("--program-dir", Path("/run/program"), "DIR", "the folder of the probes"),
-        ("--kubelet-dir", device_holders.KUBELET, "DIR", "the kubelet's root folder on the host"),
-        ("--kubeconfig", None, "FILE", "access to the API server"),
-    ):
-        parser.add_argument(
-            name,
-            type=Path,
-            metavar=metavar,
-            default=default if defaults else argparse.SUPPRESS,
-            help=f"{meaning} (default: {default or _KUBECONFIG})",
-        )

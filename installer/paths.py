@@ -1,7 +1,5 @@
 """Paths on the host: those of one recipe's installer, below its home, and those that the installers share."""
 
-from dataclasses import dataclass
-
 from runtime import shapes
 
 LOCK = "/run/kae/installer.lock"
@@ -22,67 +20,34 @@ CRIO = "/run/crio"
 """The folder of CRI-O's socket, on a host whose container runtime it is."""
 
 
-@dataclass(frozen=True, slots=True)
 class Own:
     """The paths of one recipe."""
 
-    home: shapes.Home
-
-    @property
-    def record(self) -> str:
+    def __init__(self, home: shapes.Home) -> None:
+        self.home = home
+        self.record = record(home.state)
         """The record of the installed driver and of a change in progress."""
-        return record(self.home.state)
-
-    @property
-    def drivers(self) -> str:
+        self.drivers = f"{home.state}/drivers"
         """The store: one folder for each driver that can be installed without the network."""
-        return f"{self.home.state}/drivers"
-
-    @property
-    def build(self) -> str:
+        self.build = f"{home.state}/build"
         """The folder in which modules are compiled; the container's own root is read-only."""
-        return f"{self.home.state}/build"
-
-    @property
-    def lock(self) -> str:
+        self.lock = f"{home.run}/driver.lock"
         """The lock of the one installer of this recipe."""
-        return f"{self.home.run}/driver.lock"
-
-    @property
-    def changing(self) -> str:
+        self.changing = f"{home.run}/driver-changing"
         """The announcement: while it exists, the device plugin allocates no device."""
-        return f"{self.home.run}/driver-changing"
-
-    @property
-    def retry(self) -> str:
+        self.retry = f"{home.run}/retry"
         """The request of `retry` to try again without waiting; only the running installer writes the record."""
-        return f"{self.home.run}/retry"
-
-    @property
-    def links(self) -> str:
+        self.links = f"{home.run}/dev"
         """The device plugin's links to device nodes, which the kubelet resolves when a container restarts."""
-        return f"{self.home.run}/dev"
-
-    @property
-    def tree(self) -> str:
+        self.tree = f"{OPT}/{home.tree}"
         """The beginning of the path of a driver's tree of user-space files, which ends with the driver's id."""
-        return f"{OPT}/{self.home.tree}"
-
-    @property
-    def rule(self) -> str:
+        self.rule = f"/etc/udev/rules.d/70-{home.prefix}.rules"
         """The udev rule that lets users other than root use the device nodes."""
-        return f"/etc/udev/rules.d/70-{self.home.prefix}.rules"
-
-    @property
-    def blocked(self) -> str:
-        """While it exists, no boot loads the driver by itself: udev obeys `blacklist`, modprobe by name does not."""
         # No module's name has a hyphen, so no options file has this name.
-        return f"/etc/modprobe.d/{self.home.options or self.home.prefix}-unproved.conf"
-
-    @property
-    def updates(self) -> str:
+        self.blocked = f"/etc/modprobe.d/{home.options or home.prefix}-unproved.conf"
+        """While it exists, no boot loads the driver by itself: udev obeys `blacklist`, modprobe by name does not."""
+        self.updates = f"updates/{home.prefix}"
         """The folder of installed modules below that of a kernel: depmod prefers updates/ by default (depmod.d(5))."""
-        return f"updates/{self.home.prefix}"
 
     def options(self, module: str) -> str:
         """Return the options file of a module; KAE's own scripts name theirs in the same way."""

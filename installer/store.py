@@ -9,8 +9,8 @@ from pathlib import Path
 
 import msgspec
 
-from installer import paths, sources
-from installer.decide import change_steps, desired
+from installer import change_steps, paths, sources
+from installer.decide import desired
 from installer.host import chroot, digests, host_state, kmod, record
 from runtime import errors
 

@@ -1,9 +1,11 @@
 """Create the parts that the commands work with, from a config."""
 
-import dataclasses
 import os
 from collections.abc import Iterator
 from pathlib import Path
+
+import msgspec
+from msgspec import structs
 
 from installer import loop, sources, store
 from installer.change import prepare, transaction
@@ -11,15 +13,14 @@ from installer.decide import decision, desired
 from installer.drain import cluster, device_holders, device_users, leases
 from installer.host import chroot, digests, host_state, record
 from installer.report import driver_state, report
-from installer.sources import build, intree, packages, prebuilt
+from installer.sources import build, packages, prebuilt
 from runtime import driver_config, errors
 
 NODE = "NODE_NAME"
 """The environment variable with the node's name, in which the host holds a Lease."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Folders:
+class Folders(msgspec.Struct, frozen=True):
     """The folders that the options name."""
 
     image: Path
@@ -82,7 +83,7 @@ class Wiring:
             # The rest of the report is still worth showing.
             held, steps = (), ()
             reasons = (*decided.reasons, f"The device holders are unknown: {failure}")
-            decided = dataclasses.replace(decided, reasons=reasons)
+            decided = structs.replace(decided, reasons=reasons)
         return report.Report(
             settings=self.settings,
             current=current,
@@ -119,7 +120,7 @@ def _unserved(context: sources.Context) -> Iterator[str]:
         ours = settings.state == "Present" and decision.other_pool(settings, kernel) is None
         if not ours or kernel == context.kernel:
             continue
-        if lacking := _source(dataclasses.replace(context, kernel=kernel)).lacks():
+        if lacking := _source(structs.replace(context, kernel=kernel)).lacks():
             yield f"Kernel {kernel} is installed, too, and {lacking}: see to it before the node boots it."
 
 
@@ -129,4 +130,4 @@ def _source(context: sources.Context) -> sources.Source:
         return build.Build(context, stated.build)
     if stated.packages is not None:
         return packages.Packages(context, stated.packages)
-    return prebuilt.Prebuilt(context) if stated.prebuilt is not None else intree.InTree(context)
+    return prebuilt.Prebuilt(context) if stated.prebuilt is not None else prebuilt.InTree(context)

@@ -10,8 +10,9 @@ lock (drivers/pci/pci-sysfs.c, iov.c).
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from runtime import readings, shapes
 
@@ -22,8 +23,7 @@ ADDRESS = re.compile(r"([0-9a-f]{4,8}):([0-9a-f]{2}):([01][0-9a-f])\.([0-7])")
 _ENTRY = re.compile(r"[a-z][a-z0-9_]*-[0-9]+")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Function:
+class Function(msgspec.Struct, frozen=True, kw_only=True):
     """A PCI function of a vendor of the kinds."""
 
     address: str

@@ -14,6 +14,8 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+import msgspec
+
 from runtime import errors
 
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -79,8 +81,7 @@ class Command:
     """The most bytes of a file that it writes (RLIMIT_FSIZE of setrlimit(2)): more is the error EFBIG."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """The conditions under which a child process is killed."""
 
     timeout_s: float

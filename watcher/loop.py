@@ -7,7 +7,8 @@ import random
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from compiler import errors as compiler_errors
 from compiler.inventory import canonical_form, reduction, snapshot

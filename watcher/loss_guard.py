@@ -9,7 +9,8 @@ import functools
 import hashlib
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
+
+import msgspec
 
 from compiler import recipes
 from compiler.inventory import reduction, snapshot
@@ -25,8 +26,7 @@ Losses = Mapping[str, frozenset[str]]
 """What each node lost: keys of labels, a kind of device as `key=8>2` (it had 8 and has 2), and the node itself."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rules:
+class Rules(msgspec.Struct, frozen=True, kw_only=True):
     """What counts as a loss, and how many nodes may lose something within 24 hours: the larger number holds."""
 
     cluster: str
@@ -36,8 +36,7 @@ class Rules:
     """Tells which keys of labels the inventory keeps."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Judgement:
+class Judgement(msgspec.Struct, frozen=True, kw_only=True):
     """What a snapshot loses."""
 
     cluster: str

@@ -1,7 +1,9 @@
 """The nodes as they are, the nodes as the repository has them, and the differences that have settled."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+
+import msgspec
+from msgspec.structs import replace
 
 from compiler.inventory import snapshot
 from watcher import loss_guard
@@ -10,8 +12,7 @@ _LONGEST = 10
 """A node that never settles is committed anyway after this many quiet times."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Change:
+class _Change(msgspec.Struct, frozen=True):
     first_s: float
     last_s: float
     lost: frozenset[str] = frozenset()

@@ -4,7 +4,8 @@ Every change of a list reaches the scheduler, and a pod that gets such a device 
 device must stay without fault for a while. Only hardware faults count: unbinding or changing a driver is intended.
 """
 
-from dataclasses import dataclass, replace
+import msgspec
+from msgspec.structs import replace
 
 FAULTS = 3
 """The number of faults within the window that damp a device."""
@@ -14,8 +15,7 @@ CALM_S = 300.0
 """The time that a damped device must stay without fault."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class History:
+class History(msgspec.Struct, frozen=True, kw_only=True):
     """The recent faults of a device; times in seconds of a monotonic clock."""
 
     faulty: bool = False

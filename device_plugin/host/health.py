@@ -1,15 +1,14 @@
 """Judge a function: advertised or withheld, healthy or unhealthy, and why."""
 
-from dataclasses import dataclass
+import msgspec
 
-from device_plugin.host import char_groups, resources, sysfs
+from device_plugin.host import resources, sysfs
 
 _PASSED_ON = ("vfio-pci", "hisi_acc_vfio_pci")
 """Drivers that hand a function to a virtual machine; the second is HiSilicon's own, for live migration."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reason:
+class Reason(msgspec.Struct, frozen=True, kw_only=True):
     """A reason why a device is unhealthy: a stable code for metrics, and a sentence for people."""
 
     code: str
@@ -20,15 +19,8 @@ class Reason:
 
 CHANGING = Reason(code="DriverChanging", text="The driver of the node is being changed.")
 DAMPED = Reason(code="Damped", text="It failed again and again, and has not been without fault for long enough since.")
-
-
-UNREADABLE = Reason(
-    code="Unreadable",
-    text="A read of its attributes in sysfs hangs: the kernel resets it, or is stuck (dmesg).",
-    fault=True,
-)
-
-
+_HANGS = "A read of its attributes in sysfs hangs: the kernel resets it, or is stuck (dmesg)."
+UNREADABLE = Reason(code="Unreadable", text=_HANGS, fault=True)
 UNANSWERED = Reason(code="Unreadable", text="A read of its files on the host hangs: does their file system answer?")
 
 
@@ -67,7 +59,7 @@ def of_resource(found: resources.OnHost, *, changing: bool) -> tuple[Reason, ...
     return (*reasons, CHANGING) if changing else tuple(reasons)
 
 
-def of_group_nodes(group: char_groups.Group) -> tuple[Reason, ...]:
+def of_group_nodes(group: resources.Group) -> tuple[Reason, ...]:
     """Return the reasons for which a device of the class char is unhealthy."""
     reasons = []
     for node in group.nodes:
@@ -116,31 +108,20 @@ def _without_entry(function: sysfs.Function) -> Reason:
         module = function.kind.pci.module
         should = f"; {module} should be" if module else ""
         return Reason(code="NoDriver", text=f"No driver is bound to it{should}.")
-    return Reason(
-        code="NoEntry",
-        text=f"Driver {function.driver} made no entry for it in /sys/class/uacce: loaded with uacce_mode=0?",
-    )
+    text = f"Driver {function.driver} made no entry for it in /sys/class/uacce: loaded with uacce_mode=0?"
+    return Reason(code="NoEntry", text=text)
 
 
 def _of_entry(entry: sysfs.Entry) -> list[Reason]:
     reasons = []
     if entry.missing:
         lacking = ", ".join(entry.missing)
-        reasons.append(
-            Reason(
-                code="EntryIncomplete",
-                text=f"Its entry {entry.name} lacks {lacking}: still being made, or its driver failed (dmesg).",
-            )
-        )
+        text = f"Its entry {entry.name} lacks {lacking}: still being made, or its driver failed (dmesg)."
+        reasons.append(Reason(code="EntryIncomplete", text=text))
     reasons += _of_node(entry.node, entry.node_state, entry.node_numbers)
     if entry.isolated == 1:
         reasons.append(Reason(code="Isolated", text="The kernel has isolated it after hardware errors.", fault=True))
     elif entry.isolated is not None and entry.isolated != 0:
-        reasons.append(
-            Reason(
-                code="IsolationUnknown",
-                text="The driver cannot say whether it is isolated (dmesg may tell why).",
-                fault=True,
-            )
-        )
+        text = "The driver cannot say whether it is isolated (dmesg may tell why)."
+        reasons.append(Reason(code="IsolationUnknown", text=text, fault=True))
     return reasons

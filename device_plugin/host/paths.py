@@ -1,7 +1,8 @@
 """Paths on the host, and in the containers that get a device."""
 
-from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from device_plugin import served
 from runtime import pci
@@ -13,8 +14,7 @@ LIBRARIES = "/opt/kae"
 """The folder of the installer's libraries and engines, on the host and in containers."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Paths:
+class Paths(msgspec.Struct, frozen=True, kw_only=True):
     """The folders of the host that the program uses; tests put them on a fake host."""
 
     sysfs: Path

@@ -6,7 +6,6 @@ then, and another walk goes on behind it.
 
 import asyncio
 import contextlib
-import dataclasses
 import functools
 import itertools
 import logging
@@ -20,6 +19,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Iterable, Sequence
 
 import msgspec
+from msgspec import structs
 
 from device_plugin import served
 from device_plugin.host import libraries, paths, reading_process, resources, sysfs
@@ -85,7 +85,7 @@ class Reader:
     def on_host(self) -> dict[str, resources.OnHost]:
         """Return what is known now of the resources."""
         return {
-            name: dataclasses.replace(found, silent=True) if _resource(name) in self._hanging else found
+            name: structs.replace(found, silent=True) if _resource(name) in self._hanging else found
             for name, found in self._on_host.items()
         }
 
@@ -100,7 +100,7 @@ class Reader:
         found = self._known.get(address)
         if not isinstance(found, sysfs.Function):
             return None
-        return dataclasses.replace(found, unreadable=True) if address in self._hanging else found
+        return structs.replace(found, unreadable=True) if address in self._hanging else found
 
     @property
     def lacking_libraries(self) -> Sequence[str]:

@@ -1,15 +1,147 @@
-"""The devices of class char that the host has for a resource, and the files and nodes that containers get with one."""
+"""What the host has for a resource: devices of the class char, and the files and nodes that containers get with one.
 
+Such a device is a group of device nodes, found by globs that are walked in step. Of each path the matches are taken in
+order, and the n-th match of each makes the n-th device. The shortest list ends the walk; with a limit, a list is gone
+through so many times. It is how generic-device-plugin (squat) finds devices.
+"""
+
+import os
+import stat
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from pathlib import Path
 
-from device_plugin.host import char_groups, host_files, paths
+import msgspec
+
+from device_plugin.host import host_files, paths
 from runtime import device_plugin_config as config
+from runtime import pci, readings
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Mount:
+class Node(msgspec.Struct, frozen=True, kw_only=True):
+    """A device node of the host, and what a container gets of it."""
+
+    path: str
+    """On the host."""
+    container: str
+    permissions: str
+    numbers: str = ""
+    """Its kind, major and minor number, such as char/239:2; none of what is no device node."""
+    served: bool = True
+    """False when the kernel has no driver of this major number."""
+
+
+class Group(msgspec.Struct, frozen=True, kw_only=True):
+    """A device: its id and its nodes, in the order of the paths."""
+
+    id: str
+    """The PCI address of the function that the first path's node belongs to, with the node's name where the function
+    has several; else the path of that node."""
+    nodes: tuple[Node, ...]
+    numa_node: int | None = None
+
+    @property
+    def by_address(self) -> bool:
+        """Return whether its id is a PCI address, which outlives the numbers in the names of nodes."""
+        return pci.ADDRESS.fullmatch(self.id.partition("#")[0]) is not None
+
+
+def walk(where: paths.Paths, entries: Iterable[config.DeviceGroup]) -> tuple[Group, ...]:
+    """Return the devices; nodes that several entries find the same way make one."""
+    majors = _majors()
+    every = (pair for entry in entries for pair in _in_step(where, entry))
+    found = {tuple(path for _, path in nodes): (anchor, nodes) for anchor, nodes in every}
+    owners = {anchor: _owner(where, _numbers(where, anchor)) for anchor, _ in found.values()}
+    anchors = Counter(address for address, _ in owners.values())
+    taken = Counter[str]()
+    groups = []
+    for anchor, nodes in found.values():
+        address, numa_node = owners[anchor]
+        base = address or anchor.replace("::", ":")
+        if address and anchors[address] > 1:
+            # By their order, the id of one that goes would pass to the next, and a pod's link with it.
+            base = f"{address}#{anchor.rpartition('/')[2]}"
+        # A node may be in several devices.
+        given = f"{base}#{taken[base]}" if taken[base] else base
+        taken[base] += 1
+        seen = tuple(node_at(where, part, path, majors) for part, path in nodes)
+        groups.append(Group(id=given, nodes=seen, numa_node=numa_node))
+    return tuple(groups)
+
+
+def _in_step(where: paths.Paths, entry: config.DeviceGroup) -> Iterator[tuple[str, list[tuple[config.GroupPath, str]]]]:
+    """Yield the paths of the nodes of each device, and that of the node by which it is known."""
+    found = [(path, host_files.matches(where, path.path)) for path in entry.paths]
+    there = [(path, names) for path, names in found if names or not path.optional]
+    if not there:
+        return
+    count = min(max(len(names) for _, names in there), *(len(names) * path.limit for path, names in there))
+    # Nodes of a limit are in several devices.
+    anchor = next((names for path, names in there if path.limit == 1), there[0][1])
+    for index in range(count):
+        yield anchor[index % len(anchor)], [(path, names[index % len(names)]) for path, names in there]
+
+
+def in_container(wanted: str | None, path: str) -> str:
+    """Return the path in a container of what is at a path of the host."""
+    if wanted is None:
+        return path
+    return wanted + path.rpartition("/")[2] if wanted.endswith("/") else wanted
+
+
+def node_at(
+    where: paths.Paths, part: config.GroupPath | config.InjectedNode, path: str, majors: frozenset[str] = frozenset()
+) -> Node:
+    """Return the node at a path that a part of the config names, and whether a driver of `majors` serves it."""
+    numbers = _numbers(where, path)
+    return Node(
+        path=path,
+        container=in_container(part.as_, path),
+        permissions=part.permissions,
+        numbers=numbers,
+        served=not majors or numbers.partition(":")[0] in majors,
+    )
+
+
+def _numbers(where: paths.Paths, path: str) -> str:
+    found = host_files.real(where, path)
+    try:
+        status = where.on_host(found or path).stat()
+    except OSError:
+        return ""
+    kind = "char" if stat.S_ISCHR(status.st_mode) else "block" if stat.S_ISBLK(status.st_mode) else None
+    return f"{kind}/{os.major(status.st_rdev)}:{os.minor(status.st_rdev)}" if kind else ""
+
+
+def _majors() -> frozenset[str]:
+    """Return the major numbers that have a driver, such as char/239 (/proc/devices of proc(5)); none if unknown."""
+    found, kind = set(), ""
+    for line in (readings.text(Path("/proc/devices")) or "").splitlines():
+        if line.endswith(":"):
+            kind = "block" if line.startswith("Block") else "char"
+        elif line.strip():
+            found.add(f"{kind}/{line.split()[0]}")
+    return frozenset(found)
+
+
+def _owner(where: paths.Paths, numbers: str) -> tuple[str | None, int | None]:
+    """Return the address of the PCI function that a node belongs to, and the NUMA node of its device.
+
+    /sys/dev leads from the numbers of a node to its device (Documentation/ABI/testing/sysfs-dev of the kernel).
+    """
+    link = where.sysfs / "dev" / numbers
+    if not numbers or not link.exists():
+        return None, None
+    device, top = link.resolve(), where.sysfs.resolve() / "devices"
+    folders = [device, *(parent for parent in device.parents if parent.is_relative_to(top))]
+    address = next((folder.name for folder in folders if pci.ADDRESS.fullmatch(folder.name)), None)
+    numa_nodes = (readings.integer(folder / "numa_node") for folder in folders)
+    numa_node = next((number for number in numa_nodes if number is not None), None)
+    # -1: the firmware did not say.
+    return address, numa_node if numa_node is not None and numa_node >= 0 else None
+
+
+class Mount(msgspec.Struct, frozen=True, kw_only=True):
     """A file or folder of the host that a container gets."""
 
     path: str
@@ -18,14 +150,13 @@ class Mount:
     read_only: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OnHost:
+class OnHost(msgspec.Struct, frozen=True, kw_only=True):
     """A resource as it was read."""
 
     lacks: tuple[str, ...] = ()
     """Why no container can start with it, in sentences."""
-    devices: tuple[char_groups.Group, ...] = ()
-    nodes: tuple[char_groups.Node, ...] = ()
+    devices: tuple[Group, ...] = ()
+    nodes: tuple[Node, ...] = ()
     """The device nodes that containers get beside their devices."""
     mounts: tuple[Mount, ...] = ()
     silent: bool = False
@@ -35,11 +166,9 @@ class OnHost:
 def read(where: paths.Paths, resource: config.Resource) -> OnHost:
     """Return what is on the host now; files may be on a file system that does not answer."""
     inject = resource.inject
-    nodes = [
-        char_groups.node(where, part, path) for part in inject.nodes for path in host_files.matches(where, part.path)
-    ]
+    nodes = [node_at(where, part, path) for part in inject.nodes for path in host_files.matches(where, part.path)]
     mounts = [
-        Mount(path=path, container=char_groups.in_container(part.as_, path), read_only=part.read_only)
+        Mount(path=path, container=in_container(part.as_, path), read_only=part.read_only)
         for part in inject.mounts
         for path in (host_files.matches(where, part.path) if part.checked else [part.path])
     ]
@@ -50,7 +179,7 @@ def read(where: paths.Paths, resource: config.Resource) -> OnHost:
             *(f"{node.path} of the host is no device node." for node in nodes if not node.numbers),
             *_crowded([*places, *(file.as_ for file in inject.files)]),
         ),
-        devices=char_groups.walk(where, resource.groups) if isinstance(resource, config.Char) else (),
+        devices=walk(where, resource.groups) if isinstance(resource, config.Char) else (),
         nodes=tuple(nodes),
         mounts=tuple(mounts),
     )

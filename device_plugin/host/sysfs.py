@@ -7,9 +7,11 @@ attrs/. Any file here may vanish between two reads, so every read may return Non
 import os
 import re
 import stat
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+
+import msgspec
 
 from device_plugin import served
 from device_plugin.host import paths
@@ -42,8 +44,7 @@ class Entry:
     """Excluded from comparison: it changes with every user of the device."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Group:
+class Group(msgspec.Struct, frozen=True, kw_only=True):
     """The IOMMU group of a function that is bound to vfio-pci (Documentation/driver-api/vfio.rst of the kernel)."""
 
     number: str
@@ -57,8 +58,7 @@ class Group:
     """Whether /dev/vfio/vfio is there, without which nobody can use a group."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Function:
+class Function(msgspec.Struct, frozen=True, kw_only=True):
     """A PCI function of a served kind."""
 
     address: str
@@ -82,8 +82,7 @@ class Function:
         return self.entry.node if self.entry is not None else None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stranger:
+class Stranger(msgspec.Struct, frozen=True, kw_only=True):
     """A function of a vendor of the kinds with an entry, whose own kind the policy does not serve."""
 
     address: str
@@ -92,8 +91,7 @@ class Stranger:
     entry: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Scan:
+class Scan(msgspec.Struct, frozen=True, kw_only=True):
     """The functions of a node, sorted by address."""
 
     functions: tuple[Function, ...]
@@ -122,10 +120,11 @@ def read(where: paths.Paths, kinds: Sequence[served.Kind], address: str) -> Func
 def scan(where: paths.Paths, found: Iterable[Function | Stranger | None], silent: Iterable[str] = ()) -> Scan:
     """Return what was found on a node, with its NUMA nodes and whether the class uacce is there."""
     known = sorted((each for each in found if each is not None), key=lambda each: each.address)
+    nodes = [name for name in readings.names(where.sysfs / "devices/system/node") if re.fullmatch(r"node[0-9]+", name)]
     return Scan(
         functions=tuple(each for each in known if isinstance(each, Function)),
         strangers=tuple(each for each in known if isinstance(each, Stranger)),
-        numa_nodes=frozenset(_numa_nodes(where.sysfs)),
+        numa_nodes=frozenset(int(name.removeprefix("node")) for name in nodes),
         uacce=(where.sysfs / "class/uacce").is_dir(),
         silent=tuple(sorted(silent)),
     )
@@ -168,7 +167,9 @@ def _group(where: paths.Paths, seen: pci.Function) -> Group | None:
     # The class vfio: vfio_group_alloc of drivers/vfio/group.c.
     numbers = readings.text(where.sysfs / "class/vfio" / number / "dev") or ""
     folder = seen.folder / "iommu_group/devices"
-    others = (name for name in readings.names(folder) if name != seen.address and not _is_bridge(folder / name))
+    # Nobody gets a bridge with its group (Documentation/driver-api/vfio.rst); PCI_CLASS_BRIDGE_PCI of linux/pci_ids.h.
+    classes = {name: readings.hexadecimal(folder / name / "class") or "" for name in readings.names(folder)}
+    others = (name for name, of in classes.items() if name != seen.address and not of.startswith("0604"))
     return Group(
         number=number,
         node_state=_node_state(where.dev / "vfio" / number, numbers),
@@ -176,11 +177,6 @@ def _group(where: paths.Paths, seen: pci.Function) -> Group | None:
         iommu=not (where.sysfs / "class/vfio" / f"noiommu-{number}").exists(),
         openable=(where.dev / "vfio/vfio").is_char_device(),
     )
-
-
-def _is_bridge(folder: Path) -> bool:
-    # Nobody gets a bridge with its group (Documentation/driver-api/vfio.rst); PCI_CLASS_BRIDGE_PCI of linux/pci_ids.h.
-    return (readings.hexadecimal(folder / "class") or "").startswith("0604")
 
 
 def _entry(where: paths.Paths, folder: Path) -> Entry:
@@ -215,9 +211,3 @@ def _node_state(node: Path, numbers: str) -> str:
 def _attribute(folder: Path, name: str) -> str | None:
     text = readings.text(folder / name)
     return readings.text(folder / "attrs" / name) if text is None else text
-
-
-def _numa_nodes(sysfs: Path) -> Iterator[int]:
-    for name in readings.names(sysfs / "devices/system/node"):
-        if re.fullmatch(r"node[0-9]+", name):
-            yield int(name.removeprefix("node"))

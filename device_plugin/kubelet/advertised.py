@@ -1,16 +1,17 @@
 """The devices that the kubelet sees of one resource: a pure function of the functions found."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
 
-from device_plugin.host import char_groups, health, resources, sysfs
+import msgspec
+from msgspec.structs import replace
+
+from device_plugin.host import health, resources, sysfs
 from runtime import device_plugin_config as config
 
 _SEPARATOR = "::"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Judged:
+class _Judged(msgspec.Struct, frozen=True, kw_only=True):
     """What is advertised, and the reasons why it is unhealthy."""
 
     reasons: tuple[health.Reason, ...]
@@ -26,8 +27,7 @@ class _Judged:
         return tuple(reason.text for reason in self.reasons)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Device(_Judged):
+class Device(_Judged, frozen=True, kw_only=True):
     """An advertised function."""
 
     function: sysfs.Function
@@ -50,13 +50,12 @@ class Device(_Judged):
         return self.function.numa_node
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Unit(_Judged):
+class Unit(_Judged, frozen=True, kw_only=True):
     """What is advertised of a resource without PCI functions: a group of device nodes, or all of its tokens."""
 
     resource: str
     ids: tuple[str, ...]
-    group: char_groups.Group | None = None
+    group: resources.Group | None = None
 
     @property
     def nodes(self) -> tuple[str, ...] | None:
@@ -72,8 +71,7 @@ class Unit(_Judged):
 AnyDevice = Device | Unit
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Replica:
+class Replica(msgspec.Struct, frozen=True, kw_only=True):
     """One of the shares of a device."""
 
     id: str
@@ -95,7 +93,9 @@ def split(
         elif first != function.address:
             withheld[function.address] = f"It comes with {first}, in one IOMMU group."
         else:
-            whole = _without_others(function) if companions else function
+            group = function.group
+            # With its companions the group has no strangers.
+            whole = replace(function, group=replace(group, others=())) if companions and group else function
             devices.append(Device(function=whole, reasons=judge(whole), companions=companions))
     return tuple(devices), withheld
 
@@ -111,12 +111,6 @@ def _companions(function: sysfs.Function, known: Mapping[str, sysfs.Function]) -
     if all(other is not None and other.kind == function.kind and not health.withheld(other) for other in others):
         return function.group.others
     return ()
-
-
-def _without_others(function: sysfs.Function) -> sysfs.Function:
-    """Return a function whose group has no strangers."""
-    group = function.group
-    return replace(function, group=replace(group, others=()) if group is not None else None)
 
 
 def reasons(

@@ -8,9 +8,10 @@ engine to every section that a distribution is known to name.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal
+
+import msgspec
 
 from device_plugin.host import paths
 
@@ -23,8 +24,7 @@ _MODULE_SECTIONS = ("openssl_init", "default_modules", "default_conf", "openssl_
 """OpenSSL 3, upstream and in distributions; RHEL 8 and openEuler with 1.1; Debian with 1.1; common in guides."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Variant:
+class Variant(msgspec.Struct, frozen=True, kw_only=True):
     """The settings on which an openssl.cnf depends."""
 
     generation: Generation

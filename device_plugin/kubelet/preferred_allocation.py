@@ -7,13 +7,13 @@ pod, so there is none: an unknown id counts as a device without NUMA node and fr
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from device_plugin.kubelet import advertised
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
+class Request(msgspec.Struct, frozen=True, kw_only=True):
     """The kubelet's request: `size` of the available ids, including the required ones."""
 
     available: Sequence[str]
@@ -21,8 +21,7 @@ class Request:
     size: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Load:
+class Load(msgspec.Struct, frozen=True, kw_only=True):
     """The NUMA node and the free queues of a device."""
 
     numa_node: int | None = None
@@ -36,48 +35,34 @@ def preferred(request: Request, loads: Mapping[str, Load], *, packed: bool) -> t
     for replica in sorted(set(request.available) - set(chosen), reverse=True):
         shares.setdefault(advertised.address_of(replica), []).append(replica)
     while len(chosen) < request.size and shares:
-        ranks = _Ranks(chosen=chosen, shares=shares, loads=loads, missing=request.size - len(chosen), packed=packed)
-        best = min(sorted(shares), key=ranks.of)
+        best = _best(chosen, shares, loads, request.size - len(chosen), packed=packed)
         chosen.append(shares[best].pop())
         if not shares[best]:
             del shares[best]
     return tuple(chosen)
 
 
-class _Ranks:
-    """The order of the remaining devices, at one step of the choice."""
+def _best(
+    chosen: Sequence[str], shares: Mapping[str, Sequence[str]], loads: Mapping[str, Load], missing: int, *, packed: bool
+) -> str:
+    """Return the device to take a share of next, of those that have some left."""
+    given = Counter(map(advertised.address_of, chosen))
+    known = {address: loads.get(address, Load()) for address in (*given, *shares)}
+    nodes = {known[address].numa_node for address in given}
+    unused = Counter(known[address].numa_node for address in shares if not given[address])
+    sign = 1 if packed else -1
 
-    def __init__(
-        self,
-        *,
-        chosen: Sequence[str],
-        shares: Mapping[str, Sequence[str]],
-        loads: Mapping[str, Load],
-        missing: int,
-        packed: bool,
-    ) -> None:
-        self._given = Counter(advertised.address_of(replica) for replica in chosen)
-        self._shares = shares
-        self._loads = loads
-        self._missing = missing
-        self._sign = 1 if packed else -1
-        self._nodes = {self._load(address).numa_node for address in self._given}
-        self._unused = Counter(self._load(address).numa_node for address in shares if not self._given[address])
-
-    def of(self, address: str) -> tuple[int, ...]:
-        """Return the rank of a device; smaller is better."""
-        load = self._load(address)
-        unused = self._unused[load.numa_node]
+    def rank(address: str) -> tuple[int, ...]:
+        numa_node = known[address].numa_node
         return (
-            self._given[address],
+            given[address],
             # Stay on the nodes of the first ones; else begin where most of the rest fits, packed where it just fits.
-            int(bool(self._nodes) and load.numa_node not in self._nodes),
-            -min(unused, self._missing),
-            self._sign * unused,
+            int(bool(nodes) and numa_node not in nodes),
+            -min(unused[numa_node], missing),
+            sign * unused[numa_node],
             # Remaining shares: a device that others use little has many.
-            self._sign * len(self._shares[address]),
-            self._sign * load.free_queues,
+            sign * len(shares[address]),
+            sign * known[address].free_queues,
         )
 
-    def _load(self, address: str) -> Load:
-        return self._loads.get(address, Load())
+    return min(sorted(shares), key=rank)

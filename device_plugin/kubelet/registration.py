@@ -12,15 +12,15 @@ import logging
 import re
 import secrets
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
 
+import msgspec
 from grpc import aio
 
 from device_plugin.api import deviceplugin_v1beta1_pb2_grpc as api_grpc
 from device_plugin.api import pluginregistration_v1_pb2_grpc as registry_grpc
 from device_plugin.host import paths
-from device_plugin.kubelet import device_list, service
+from device_plugin.kubelet import service
 from runtime import device_plugin_config as config
 from runtime import errors
 
@@ -45,15 +45,14 @@ _LONGEST_PAUSE_S = 60.0
 _LONGEST_DOUBLING = 10
 
 
-@dataclass(slots=True, kw_only=True)
-class _Socket:
+class _Socket(msgspec.Struct, kw_only=True):
     """A socket that the kubelet may dial."""
 
     path: Path
     identity: tuple[int, int] | None = None
     watched: bool = False
     why_lost: str = ""
-    lost: asyncio.Event = field(default_factory=asyncio.Event)
+    lost: asyncio.Event = msgspec.field(default_factory=asyncio.Event)
 
     def is_there(self) -> bool:
         """Return whether the file is still this socket; false also when it was removed during its creation."""
@@ -74,7 +73,7 @@ class Registration:
         where: paths.Paths,
         resource: config.Resource,
         plugin: service.DevicePlugin,
-        shown: device_list.DeviceList,
+        shown: service.DeviceList,
     ) -> None:
         self.resource = resource.name
         self.devices = shown

@@ -1,9 +1,10 @@
-"""The two gRPC services of a resource, on one socket.
+"""The two gRPC services of a resource, on one socket, and the list of its devices.
 
 By Registration the kubelet's plugin watcher learns the resource of a socket (kubernetes/kubernetes
 pkg/kubelet/pluginmanager); DevicePlugin is the API v1beta1. Only the kubelet calls them.
 """
 
+import asyncio
 import contextlib
 import logging
 from collections.abc import AsyncGenerator, Callable, Sequence
@@ -16,13 +17,56 @@ from device_plugin.api import deviceplugin_v1beta1_pb2 as api
 from device_plugin.api import deviceplugin_v1beta1_pb2_grpc as api_grpc
 from device_plugin.api import pluginregistration_v1_pb2 as registry
 from device_plugin.api import pluginregistration_v1_pb2_grpc as registry_grpc
-from device_plugin.kubelet import advertised, device_list, preferred_allocation
+from device_plugin.kubelet import advertised, preferred_allocation
 
 LOG = logging.getLogger(__name__)
 API_VERSION = "v1beta1"
 
 if TYPE_CHECKING:
     Context = aio.ServicerContext[Any, Any]
+
+
+class DeviceList:
+    """The shares of one resource, as the kubelet sees them.
+
+    Every stream gets the newest list, and skips the lists for which it was too slow.
+    """
+
+    def __init__(self) -> None:
+        self.replicas: tuple[advertised.Replica, ...] = ()
+        self.watched: Callable[[], None] | None = None
+        """Called when a stream opens or closes."""
+        self._streams: set[asyncio.Event] = set()
+
+    @property
+    def streams(self) -> int:
+        """Return the number of open streams."""
+        return len(self._streams)
+
+    def show(self, replicas: tuple[advertised.Replica, ...]) -> None:
+        """Replace the list; streams wake only if it differs."""
+        if replicas != self.replicas:
+            self.replicas = replicas
+            for stream in self._streams:
+                stream.set()
+
+    async def lists(self) -> AsyncGenerator[tuple[advertised.Replica, ...], None]:
+        """Yield the current list and every newer one, until the caller closes the stream."""
+        changed = asyncio.Event()
+        self._streams.add(changed)
+        self._streams_changed()
+        try:
+            while True:
+                changed.clear()
+                yield self.replicas
+                await changed.wait()
+        finally:
+            self._streams.discard(changed)
+            self._streams_changed()
+
+    def _streams_changed(self) -> None:
+        if self.watched is not None:
+            self.watched()
 
 
 class Refusal(Exception):  # noqa: N818 - a refusal is an answer, not an error
@@ -63,7 +107,7 @@ class RegistrationService(registry_grpc.RegistrationServicer):
 class DevicePlugin(api_grpc.DevicePluginServicer):
     """Advertise and allocate the devices of one resource."""
 
-    def __init__(self, resource: str, shown: device_list.DeviceList, node: Node, *, packed: bool) -> None:
+    def __init__(self, resource: str, shown: DeviceList, node: Node, *, packed: bool) -> None:
         self._resource = resource
         self._packed = packed
         self._devices = shown

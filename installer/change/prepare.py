@@ -1,17 +1,19 @@
-"""The steps before a driver is touched: the Lease, the announcement, and the drain."""
+"""The refusals and steps before a driver is touched: the Lease, the announcement, and the drain."""
 
 import contextlib
 import json
+import os
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import msgspec
 
-from installer import store
-from installer.decide import change_steps, decision, driver_class
+from installer import change_steps, store
+from installer.decide import decision, driver_class
 from installer.drain import device_users, leases
-from installer.host import chroot, host_state, record
+from installer.host import chroot, digests, host_state, libraries, record
 from runtime import clocks, driver_config, errors, process, readings
 
 _WITHDRAWN_S = 5.0
@@ -22,13 +24,15 @@ _ADMITTED_S = 1.0
 
 _POLL_S = 0.05
 
+_MARGIN_BYTES = 16 << 20
+"""The space that must stay free beyond the driver's files, for the index of modules and other writers."""
+
 
 class Queued(errors.Failure):
     """No Lease is free, or the API server does not answer; the installer asks again."""
 
 
-@dataclass(slots=True, kw_only=True)
-class Attempt:
+class Attempt(msgspec.Struct, kw_only=True):
     """A change in progress."""
 
     current: host_state.HostState
@@ -84,6 +88,25 @@ class Preparation:
             foreign=tuple(sorted(set(current.owners.values()))),
             touched=False,
         )
+
+    def refuse(self, attempt: Attempt, *, staged: bool) -> None:
+        """Raise `Failure` for a reason for which the change cannot succeed; with `staged` time has passed meanwhile."""
+        target, decided, begun = attempt.target, attempt.decided, attempt.current.record.change is not None
+        if decided.reload:
+            signed_only = attempt.current.signed_only
+            if target is not None and signed_only and (unsigned := self._drivers.unsigned(target)):
+                raise errors.Failure(
+                    f"The running kernel refuses modules without a signature ({signed_only}), and there is none in"
+                    f" {', '.join(unsigned)}: sign them when the image is built, or choose another source."
+                )
+            if staged and not begun:
+                current = host_state.read(self._host, self._settings)
+                if found := decision.obstacles(self._settings, current, replace=decided.replace):
+                    raise errors.Failure(" ".join(found))
+        if decided.replace:
+            if target is not None and not begun:
+                _check_places(self._host, target)
+            _check_space(self._host, self._drivers.folder(target) if target else None)
 
     def steps(self, attempt: Attempt) -> Iterator[change_steps.Step]:
         """Yield the steps after which no device is in use; none if the change does not disturb their users."""
@@ -242,3 +265,48 @@ class Preparation:
             if entry.mode is not None and address in attempt.before.modes:
                 with contextlib.suppress(errors.Failure):  # A node may vanish at any time.
                     self._host.permit(entry.path, 0)
+
+
+def _check_places(host: chroot.Host, target: record.Driver) -> None:
+    """Raise `Failure` for what others put where this driver's files are to go."""
+    ours = host.own.modules(target.kernel)
+    found = [f"the link '{path}'" for path in (str(Path(ours).parent), ours) if host.path(path).is_symlink()]
+    found += [f"the folder '{path}'" for path in target.modules.values() if host.path(path).is_dir()]
+    if found:
+        raise errors.Failure(f"No module can be placed on the host: move {found[0]} elsewhere.")
+    if target.libraries:
+        libraries.refuse(host, target)
+
+
+def _check_space(host: chroot.Host, driver: Path | None) -> None:
+    """Raise `Failure` if the files of a driver's folder do not fit on the disks, or if a folder is read-only.
+
+    Without a driver, files have to be removed alone.
+    """
+    needed: dict[int, int] = {}
+    for folder, size in _folders(host, driver):
+        here = host.path(folder)
+        while not here.exists():
+            here = here.parent
+        with chroot.changing(folder):
+            disk, device = os.statvfs(here), here.stat().st_dev
+        if disk.f_flag & os.ST_RDONLY:
+            raise errors.Failure(f"'{folder}' on the host cannot be changed: its file system is read-only.")
+        needed[device] = needed.get(device, _MARGIN_BYTES if driver else 0) + size
+        free = disk.f_bavail * disk.f_frsize
+        if driver and free < needed[device]:
+            wanted = needed[device] >> 20
+            raise errors.Failure(f"The disk of '{folder}' on the host has {free >> 20} MiB free; {wanted} are needed.")
+
+
+def _folders(host: chroot.Host, driver: Path | None) -> Iterator[tuple[str, int]]:
+    """Return the folders that change, and the bytes that are added to each."""
+    added = {name: digests.size(driver / name) if driver else 0 for name in ("modules", "packages", "libraries")}
+    modules = host.own.modules(host_state.kernel(host))
+    # The kernel's own modules need no file, and may lie on a read-only /usr.
+    if added["modules"] or added["packages"] or any(digests.files(host.path(modules))):
+        yield modules, added["modules"]
+    if added["libraries"] or any(host.path(link).exists() for link in libraries.known(host)):
+        yield host.own.home.files, added["libraries"]
+    yield "/etc/modprobe.d", 0
+    yield host.own.rule, 0

@@ -7,8 +7,9 @@ from typing import NoReturn
 
 import msgspec
 
-from installer.change import execution, prepare, swap
-from installer.decide import change_steps, driver_class, verification
+from installer import change_steps
+from installer.change import prepare, swap
+from installer.decide import driver_class, verification
 from installer.drain import device_users
 from installer.host import chroot, host_state, pci, record, rpm
 from runtime import driver_config, errors, process
@@ -27,7 +28,7 @@ class Rollback:
     _swap: swap.Swap
     _preparation: prepare.Preparation
 
-    def run(self, attempt: prepare.Attempt, error: Exception, progress: execution.Progress) -> NoReturn:
+    def run(self, attempt: prepare.Attempt, error: Exception, progress: change_steps.Progress) -> NoReturn:
         """Restore the previous driver, and raise a failure with the `error` of the attempt and what became of the host.
 
         Raises:
@@ -52,10 +53,10 @@ class Rollback:
             for step in self.steps(attempt.target):
                 # The remaining steps still run: a host with half of its devices is better than one with none.
                 with noted():
-                    execution.run((step,), progress)
+                    change_steps.run((step,), progress)
             if not failures:
                 last = _last_try(attempt, str(ended)) if isinstance(ended, Crashed) else None
-                execution.run(self.verification_steps(last), progress)
+                change_steps.run(self.verification_steps(last), progress)
         if failures:
             with chroot.logged():
                 self._host.remove(self._host.own.changing)

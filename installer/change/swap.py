@@ -8,8 +8,8 @@ from pathlib import Path
 
 import msgspec
 
-from installer import store
-from installer.decide import change_steps, desired
+from installer import change_steps, store
+from installer.decide import desired
 from installer.drain import device_users
 from installer.host import chroot, digests, host_state, kmod, libraries, network, pci, record, rpm
 from runtime import driver_config, errors, process, shapes

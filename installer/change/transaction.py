@@ -11,9 +11,9 @@ from collections.abc import Iterator, Mapping
 
 import msgspec
 
-from installer import store
-from installer.change import execution, prepare, refusals, rollback, swap
-from installer.decide import change_steps, decision, desired, driver_class, verification
+from installer import change_steps, store
+from installer.change import prepare, rollback, swap
+from installer.decide import decision, desired, driver_class, verification
 from installer.drain import device_users
 from installer.host import chroot, host_state, kmod, pci, record
 from runtime import clocks, driver_config, errors, process
@@ -61,7 +61,7 @@ class Changer:
             return (*preparation, *self._rollback.steps(attempt.target), *self._rollback.verification_steps())
         return (*staging, *preparation, *self._steps(attempt))
 
-    def run(self, current: host_state.HostState, decided: decision.Decision, progress: execution.Progress) -> None:
+    def run(self, current: host_state.HostState, decided: decision.Decision, progress: change_steps.Progress) -> None:
         """Make the change.
 
         Raises:
@@ -81,7 +81,7 @@ class Changer:
             if decided.back:
                 raise rollback.Crashed(decided.reasons[0])
             with self._host.finishing():
-                execution.run(self._steps(attempt), progress)
+                change_steps.run(self._steps(attempt), progress)
         except (process.Cancelled, prepare.Queued, device_users.Blocked) as ended:
             # Evicted pods do not come back at once, so the next installer finds the devices free, and swaps.
             resumes = isinstance(ended, process.Cancelled) and self.preparation.evicted
@@ -145,21 +145,21 @@ class Changer:
         staged = attempt.target is not None or self._settings.state == "Absent" or attempt.decided.back
         return () if staged else self._drivers.steps(attempt.decided.digest)
 
-    def _prepare(self, attempt: prepare.Attempt, progress: execution.Progress) -> None:
+    def _prepare(self, attempt: prepare.Attempt, progress: change_steps.Progress) -> None:
         """Run the steps up to begin-change, which `host.stop` interrupts."""
         current, decided = attempt.current, attempt.decided
         if decided.impossible:
             raise errors.Failure(" ".join(decided.impossible))
         attempt.target = self._target(current, decided)
         if staging := self._staging(attempt):
-            execution.run(staging, progress, self._host.stop)
+            change_steps.run(staging, progress, self._host.stop)
             attempt.target = self._target(current, decided)
             if attempt.target is None:
                 drivers = self._host.own.drivers
                 raise errors.Failure(f"The staged driver in '{drivers}' was changed or removed by others.")
         if not decided.back:
-            refusals.check(self._host, self._settings, self._drivers, attempt, staged=bool(staging))
-        execution.run(self.preparation.steps(attempt), progress, self._host.stop)
+            self.preparation.refuse(attempt, staged=bool(staging))
+        change_steps.run(self.preparation.steps(attempt), progress, self._host.stop)
 
     def _note_crash(self, attempt: prepare.Attempt) -> None:
         """Record that the rollback begins, if a crash has made it necessary: it may crash the host, too."""

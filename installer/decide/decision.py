@@ -1,12 +1,15 @@
-"""The decision about a host, and its reasons."""
+"""The decision about a host, its reasons, and the obstacles to a change."""
 
-import dataclasses
+import posixpath
 import re
-from dataclasses import dataclass
+from collections.abc import Iterator
 from enum import Enum
 
-from installer.decide import desired, driver_class, obstacles, verification
-from installer.host import host_state, record
+import msgspec
+from msgspec import structs
+
+from installer.decide import desired, driver_class, verification
+from installer.host import host_state, kmod, record
 from runtime import driver_config
 
 
@@ -23,8 +26,7 @@ class Outcome(Enum):
     """The host has to be changed."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Decision:
+class Decision(msgspec.Struct, frozen=True, kw_only=True):
     """A decision and its reasons, in sentences."""
 
     outcome: Outcome
@@ -67,7 +69,7 @@ class Decision:
 def decide(settings: driver_config.Config, current: host_state.HostState, digest: str) -> Decision:
     """Decide about a host; `digest` is the desired driver's."""
     asked = desired.asked(settings, digest)
-    return dataclasses.replace(_decided(settings, current, digest, asked), digest=digest, asked=asked)
+    return structs.replace(_decided(settings, current, digest, asked), digest=digest, asked=asked)
 
 
 def _decided(settings: driver_config.Config, current: host_state.HostState, digest: str, asked: str) -> Decision:
@@ -89,8 +91,8 @@ def _decided(settings: driver_config.Config, current: host_state.HostState, dige
     lacking = verification.impossible(settings, current) if present else ()
     # A change that was begun has to end, whatever is in its way.
     begins = decided.reload and change is None
-    obstructing = obstacles.find(settings, current, replace=decided.replace) if begins else ()
-    return dataclasses.replace(
+    obstructing = obstacles(settings, current, replace=decided.replace) if begins else ()
+    return structs.replace(
         decided,
         reasons=(*decided.reasons, *lacking, *obstructing),
         impossible=(*lacking, *obstructing),
@@ -146,7 +148,7 @@ def _present(settings: driver_config.Config, current: host_state.HostState, dige
     if not faults:
         return Decision(outcome=Outcome.RIGHT, reasons=(f"The driver {installed.version} is loaded and verified.",))
     decided = Decision(outcome=Outcome.CHANGE, reasons=tuple(fault.text for fault in faults), faults=faults)
-    return dataclasses.replace(decided, replace=decided.repairs(verification.Sort.FILES))
+    return structs.replace(decided, replace=decided.repairs(verification.Sort.FILES))
 
 
 def _after_crash(settings: driver_config.Config, *, again: bool) -> Decision:
@@ -158,7 +160,7 @@ def _after_crash(settings: driver_config.Config, *, again: bool) -> Decision:
             f"The host went down during the {what}, and again on the way back to the previous driver, so no driver is"
             " loaded: find out why, then call 'python -m installer retry'."
         )
-    return dataclasses.replace(_change(reason), impossible=(reason,) if again else (), back=True)
+    return structs.replace(_change(reason), impossible=(reason,) if again else (), back=True)
 
 
 def _without_record(settings: driver_config.Config, current: host_state.HostState) -> Decision:
@@ -202,3 +204,86 @@ def _absent(settings: driver_config.Config, current: host_state.HostState) -> De
 
 def _change(reason: str) -> Decision:
     return Decision(outcome=Outcome.CHANGE, reasons=(reason,), replace=True)
+
+
+def obstacles(settings: driver_config.Config, current: host_state.HostState, *, replace: bool) -> tuple[str, ...]:
+    """Return sentences about what would stop a change that unloads the driver, with the remedy.
+
+    `replace` says that the driver's files change, too.
+    """
+    driver = driver_class.of(settings)
+    sentences = [*_modules_above(settings, current), *current.network, *driver.kernel_users(current)]
+    if replace:
+        sentences += _bundles(settings, current)
+    if settings.state == "Present":
+        sentences += _options(settings, current)
+        if replace:
+            sentences += _files(current)
+            if driver.at_work(current) and current.record.installed is None:
+                sentences += _unrestorable(current)
+    installed = current.record.installed
+    packages = settings.source.packages or current.owners or (installed is not None and installed.packages)
+    if replace and packages and current.rpm_user:
+        sentences.append(f"The change waits for {current.rpm_user}, which holds the lock of the host's rpm database.")
+    return tuple(sentences)
+
+
+def _modules_above(settings: driver_config.Config, current: host_state.HostState) -> Iterator[str]:
+    """Return the modules of others that use one of the driver's: the kernel unloads none that another one uses."""
+    known = {*settings.all_modules, *settings.above, *current.loaded}
+    for module in (*current.loaded.values(), *current.above.values()):
+        for name in module.holders:
+            if name not in known:
+                yield f"Module {name} of others uses {module.name}: unload it (rmmod {name})."
+
+
+def _bundles(settings: driver_config.Config, current: host_state.HostState) -> Iterator[str]:
+    """Return the packages of others that hold more than the driver, as a change erases them whole."""
+    known = {*settings.all_modules, *settings.above, *settings.related}
+    for nvra, names in current.bundles.items():
+        if others := [name for name in names if name not in known]:
+            which = ", ".join(others)
+            yield (
+                f"Package {nvra}, which the install policy Always would erase, holds other modules, too ({which}):"
+                " replace it by a package without the accelerators' driver, or set IfNotPresent."
+            )
+
+
+def _options(settings: driver_config.Config, current: host_state.HostState) -> Iterator[str]:
+    """Return the options that override those of the config: of several, the kernel takes the last."""
+    for name in desired.modules(settings, current.functions):
+        for key, value in sorted(settings.parameters.get(name, {}).items()):
+            said = [
+                (word.partition("=")[2], option.path)
+                for option in current.options_elsewhere
+                if option.module == name
+                for word in option.words.split()
+                if word.partition("=")[0] == key
+            ]
+            if said and not desired.is_shown(value, said[-1][0].strip('"')):
+                other, path = said[-1]
+                yield f"'{path}' sets {key} of module {name} to {other}, over the {value} of the policy: remove that."
+
+
+def _files(current: host_state.HostState) -> Iterator[str]:
+    """Return the files that hide the new driver's."""
+    rivals: dict[str, list[str]] = {}
+    for name, path in current.rivals.items():
+        if path not in current.owners:
+            rivals.setdefault(posixpath.dirname(path), []).append(name)
+    for folder, names in rivals.items():
+        yield (
+            f"modprobe may take {', '.join(names)} from '{folder}' instead of the new driver: remove these files or"
+            " their package, and run 'depmod -a'."
+        )
+
+
+def _unrestorable(current: host_state.HostState) -> Iterator[str]:
+    """Return the modules of others that a failure could not bring back."""
+    known = {name: current.files.get(name) for name in current.loaded}
+    lost = [name for name, file in known.items() if file is None or kmod.differ(current.loaded[name], file)]
+    if lost:
+        yield (
+            f"The loaded {', '.join(lost)} of others came from no file that modprobe knows (insmod, initramfs), so a"
+            f" failure could not bring them back: install their files for kernel {current.kernel}, or unload them."
+        )

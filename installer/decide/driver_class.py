@@ -4,15 +4,15 @@
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from installer.decide import desired
 from installer.host import host_state, pci
 from runtime import driver_config
 
 
-@dataclass(frozen=True, slots=True)
-class Uacce:
+class Uacce(msgspec.Struct, frozen=True):
     """A driver that serves by entries in /sys/class/uacce."""
 
     _settings: driver_config.Uacce
@@ -101,8 +101,7 @@ class Uacce:
         return sorted(name for name, served in kinds.items() if not any(served))
 
 
-@dataclass(frozen=True, slots=True)
-class Plain:
+class Plain(msgspec.Struct, frozen=True):
     """A driver that needs no device: all modules of the policy are one."""
 
     _settings: driver_config.Plain

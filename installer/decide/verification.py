@@ -4,8 +4,9 @@ The docstring of each rule names the case that users have met.
 """
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
 from enum import Enum
+
+import msgspec
 
 from installer import paths
 from installer.decide import desired
@@ -30,8 +31,7 @@ class Sort(Enum):
     """Write files or permissions, which disturbs no user."""
 
 
-@dataclass(frozen=True, slots=True)
-class Fault:
+class Fault(msgspec.Struct, frozen=True):
     """A difference between the host and the config."""
 
     sort: Sort

@@ -4,9 +4,10 @@ import enum
 import http
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from compiler import errors as compiler_errors
 from compiler.kube import client, credentials, lease_objects
@@ -50,8 +51,7 @@ class Outcome(enum.Enum):
     """The installer has no right to; a retry is useless."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EvictionAnswer:
+class EvictionAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """The API server's answer to an eviction."""
 
     outcome: Outcome

@@ -4,9 +4,10 @@ import contextlib
 import posixpath
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import NamedTuple
+
+import msgspec
 
 from installer import paths
 from installer.host import chroot, digests, kmod, libraries, network, pci, record, rpm
@@ -25,8 +26,7 @@ class Option(NamedTuple):
     words: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HostState:
+class HostState(msgspec.Struct, frozen=True, kw_only=True):
     """The state of a host."""
 
     kernel: str
@@ -42,19 +42,19 @@ class HostState:
     options: Mapping[str, str]
     """The texts of existing options files, by module."""
     options_elsewhere: tuple[Option, ...] = ()
-    above: Mapping[str, kmod.Module] = field(default_factory=dict)
+    above: Mapping[str, kmod.Module] = msgspec.field(default_factory=dict)
     """The loaded ones of the config's `above`."""
-    rivals: Mapping[str, str] = field(default_factory=dict)
+    rivals: Mapping[str, str] = msgspec.field(default_factory=dict)
     """Files that modprobe may prefer to those of the desired driver, by module."""
-    owners: Mapping[str, str] = field(default_factory=dict)
+    owners: Mapping[str, str] = msgspec.field(default_factory=dict)
     """The packages of others that the change erases, by the module file that each owns."""
-    bundles: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    bundles: Mapping[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
     """The names of all kernel modules in each of these packages."""
     rpm_user: str = ""
     """The program that holds the lock of rpm's database."""
     signed_only: str = ""
     """Why the kernel refuses modules without a signature; empty if it takes them."""
-    libraries: Mapping[str, str] = field(default_factory=dict)
+    libraries: Mapping[str, str] = msgspec.field(default_factory=dict)
     """The digests of the driver's user-space files on the host, as `digests.of_file` has them."""
     rule: bool
     """True when the udev rule is that of the config, if that has one."""
@@ -64,7 +64,7 @@ class HostState:
     changing: bool
     """True while the change is announced (driver-changing)."""
     own: paths.Own
-    nodes: Mapping[str, pci.Entry] = field(default_factory=dict)
+    nodes: Mapping[str, pci.Entry] = msgspec.field(default_factory=dict)
     """The character devices among the config's `nodes`, by path."""
     network: tuple[str, ...] = ()
     """Sentences about interfaces of the driver that carry the node's own traffic."""

@@ -4,9 +4,10 @@ import contextlib
 import posixpath
 import re
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
+
+import msgspec
 
 from installer.host import chroot, digests
 from runtime import errors, readings
@@ -46,8 +47,7 @@ _BUILT_IN = "built-in"
 """The folders of the kernel itself, and every folder that `search` does not name."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Module:
+class Module(msgspec.Struct, frozen=True, kw_only=True):
     """A loaded module."""
 
     name: str
@@ -61,8 +61,7 @@ class Module:
     """The loaded modules that use it."""
 
 
-@dataclass(frozen=True, slots=True)
-class File:
+class File(msgspec.Struct, frozen=True):
     """The file that modprobe would load for a name."""
 
     path: str

@@ -4,15 +4,15 @@ import contextlib
 import os
 import stat
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from installer.host import chroot
 from runtime import driver_config, pci, readings, shapes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class Entry(msgspec.Struct, frozen=True, kw_only=True):
     """An entry of the class uacce, or a device node that the config names."""
 
     name: str
@@ -31,8 +31,7 @@ class Entry:
         return f"/dev/{self.name}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Function:
+class Function(msgspec.Struct, frozen=True, kw_only=True):
     """A PCI function of a kind."""
 
     address: str

@@ -1,9 +1,12 @@
-"""The state of the installer's work, for metrics and the readiness file."""
+"""The state of the installer's work, for the readiness file and metrics."""
 
 from collections import Counter
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 
 from installer.host import host_state
+from runtime import metrics
 
 STATES = ("Ready", "Foreign", "Waiting", "Queued", "Changing", "Blocked", "Stuck", "Failed")
 """Ready: the driver is as the policy asks. Foreign: a driver of others stays. Waiting: the kernel is another pool's.
@@ -43,3 +46,34 @@ class DriverState:
             self.steps[name] = seconds
         if event == "failed":
             self.failures[name] += 1
+
+    def families(self, held_s: float | None) -> Iterator[metrics.Family]:
+        """Yield the metrics; `held_s` are the seconds since a Lease was taken.
+
+        templates/monitoring/prometheusrule-kae.yaml alerts on their names and labels. Node, policy and pool are added
+        by the PodMonitor.
+        """
+        states = {name: int(name == self.state) for name in STATES}
+        yield _by("state", "kae_driver_state", "1 for the state of the host, 0 for the others.", states)
+        held = "For how long the host has held a Lease; 0 without one."
+        yield metrics.Family("kae_driver_lease_held_seconds", held, [((), held_s or 0)])
+        yield _by("result", "kae_driver_changes", "Changes that ended.", self.changes, counts=True)
+        # The loop's thread may add a step meanwhile.
+        seconds, failures = dict(self.steps), dict(self.failures)
+        yield _by("step", "kae_driver_step_seconds", "How long a step took the last time.", seconds)
+        yield _by("step", "kae_driver_step_failures", "Steps that failed.", failures, counts=True)
+        host = self.host
+        installed = host.record.installed if host is not None else None
+        source, version = (installed.source, installed.version) if installed is not None else ("", "")
+        what = "1, with the driver that was installed; version and source are empty where we installed none."
+        shown = [((version, source, host.kernel), 1)] if host is not None else []
+        yield metrics.Family("kae_driver_info", what, shown, labels=("version", "source", "kernel"))
+        since = host.record.since if host is not None else ""
+        ended = "When the last change ended well, in seconds since 1970."
+        moment = [((), datetime.fromisoformat(since).timestamp())] if since else []
+        yield metrics.Family("kae_driver_last_change_timestamp_seconds", ended, moment)
+
+
+def _by(label: str, name: str, meaning: str, values: Mapping[str, float], *, counts: bool = False) -> metrics.Family:
+    numbers = [((value,), number) for value, number in sorted(values.items())]
+    return metrics.Family(name, meaning, numbers, labels=(label,), counts=counts)

@@ -4,13 +4,14 @@ import json
 import math
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
+import msgspec
 from tabulate import tabulate
 
-from installer.decide import change_steps, decision, driver_class
+from installer import change_steps
+from installer.decide import decision, driver_class
 from installer.host import host_state, kmod, pci
-from runtime import driver_config, version
+from runtime import driver_config, program
 
 PROGRAM = "kae-driver-installer"
 """The name of the program and of its image."""
@@ -24,8 +25,7 @@ _MARGIN = 10
 _NOTHING = "-"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Report:
+class Report(msgspec.Struct, frozen=True, kw_only=True):
     """The state of a host, and what the installer would do."""
 
     settings: driver_config.Config
@@ -66,7 +66,7 @@ def as_json(made: Report) -> str:
             "version": settings.driver_version,
             "installPolicy": settings.install_policy,
         },
-        "program": version.of_program(),
+        "program": program.version(),
         "system": current.system,
         "kernel": current.kernel,
         "secureBoot": current.secure_boot,
@@ -203,7 +203,7 @@ def _facts(made: Report) -> Iterator[tuple[str, Sequence[str]]]:
     wanted = driver if settings.state == "Present" else "no driver"
     yield "Recipe", (settings.recipe,)
     yield "Policy", (f"{settings.policy}, pool {settings.pool}: {wanted}, install policy {settings.install_policy}",)
-    yield "Program", (version.words(PROGRAM),)
+    yield "Program", (program.words(PROGRAM),)
     yield "Driver", (driver_on(settings, current),)
     yield "Decision", (made.decided.outcome.value.upper(), *made.decided.reasons)
     if current.changing:

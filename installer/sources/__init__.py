@@ -9,12 +9,12 @@ import lzma
 import shutil
 import zlib
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from installer import paths
-from installer.decide import change_steps
+import msgspec
+
+from installer import change_steps, paths
 from installer.host import chroot, digests, kmod, rpm
 from runtime import driver_config, errors, readings
 
@@ -33,8 +33,7 @@ _PACKED = tuple(f".ko{suffix}" for suffix in (*_OPENERS, _ZSTD))
 """The ends of the names of compressed modules, as kmod's tools take them (depmod(8), modprobe(8))."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Context:
+class Context(msgspec.Struct, frozen=True, kw_only=True):
     """The inputs of a source."""
 
     host: chroot.Host

@@ -9,8 +9,7 @@ import re
 import shutil
 from pathlib import Path, PurePosixPath
 
-from installer import sources
-from installer.decide import change_steps
+from installer import change_steps, sources
 from installer.host import chroot, digests, rpm
 from runtime import driver_config, errors, process, readings
 

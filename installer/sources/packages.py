@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterable
 from pathlib import PurePosixPath
 
-from installer import sources
-from installer.decide import change_steps, desired
+from installer import change_steps, sources
+from installer.decide import desired
 from installer.host import digests, pci, record, rpm
 from runtime import driver_config, errors
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from compiler.kube import lease_objects
-from installer.drain import cluster, device_holders, eviction, leases, processes
+from installer.drain import cluster, device_holders, device_users, leases
 from runtime import driver_config
 from tests.cluster.control import access, manifests, pods
 from tests.cluster.control import api as apis
@@ -404,7 +404,7 @@ def _drain(caller: Caller, namespace: pods.Namespace, when_waiting: Any = None) 
     """Drain the pod on node A by a clock that goes a second a pause."""
     now = itertools.count()
     pauses = itertools.count()
-    pod = processes.Holder(
+    pod = device_holders.Holder(
         text=f"pod {namespace.name}/on-a (container main: 0000:79:00.0)", pod=f"{namespace.name}/on-a"
     )
 
@@ -412,7 +412,7 @@ def _drain(caller: Caller, namespace: pods.Namespace, when_waiting: Any = None) 
         if next(pauses) == 3 and when_waiting is not None:
             when_waiting()
 
-    return eviction.Drain(
+    return device_users.Drain(
         find=lambda: device_holders.Holders(holders=() if _is_going(namespace, "on-a") else (pod,)),
         evict=caller.api.evict,
         check=lambda: None,

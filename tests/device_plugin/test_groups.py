@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from device_plugin import list_report, plugin
-from device_plugin.host import char_groups
+from device_plugin import plugin, report
+from device_plugin.host import resources
 from device_plugin.kubelet.service import Refusal
 from runtime import device_plugin_config as config
 from tests.device_plugin import hosts, settings
@@ -151,7 +151,7 @@ def test_groups_are_found_as_generic_device_plugin_finds_them(
 ) -> None:
     host = host_with(tmp_path, *names)
 
-    found = char_groups.walk(settings.where(host), [entry(*parts) for parts in entries])
+    found = resources.walk(settings.where(host), [entry(*parts) for parts in entries])
 
     assert [[(node.path, node.container) for node in group.nodes] for group in found] == list(map(list, expected))
     assert len({group.id for group in found}) == len(found)
@@ -227,15 +227,15 @@ def test_what_is_no_device_node_is_unhealthy(tmp_path: Path) -> None:
 
 def test_a_node_whose_major_number_no_driver_has_is_unhealthy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     host = host_with(tmp_path, "npu0")
-    monkeypatch.setattr(char_groups, "_majors", lambda: frozenset({"char/239", "block/1"}))
+    monkeypatch.setattr(resources, "_majors", lambda: frozenset({"char/239", "block/1"}))
 
-    (found,) = char_groups.walk(settings.where(host), [entry({"path": "/dev/npu0"})])
+    (found,) = resources.walk(settings.where(host), [entry({"path": "/dev/npu0"})])
 
     assert not found.nodes[0].served
 
 
 def test_the_kernel_names_the_major_numbers_of_this_machine() -> None:
-    assert "char/1" in char_groups._majors()
+    assert "char/1" in resources._majors()
 
 
 def test_devices_stay_known_and_unhealthy_while_the_installer_changes_their_driver(tmp_path: Path) -> None:
@@ -301,8 +301,8 @@ def test_the_list_shows_the_nodes_of_each_device(tmp_path: Path) -> None:
     known_by_pci(host, FIRST, 0)
     stated = char(entry({"path": "/dev/npu*"}, {"path": "/dev/control", "limit": 8}))
 
-    made = asyncio.run(list_report.current(settings.where(host), stated))
+    made = asyncio.run(report.current(settings.where(host), stated))
 
-    table = list_report.as_table(made)
+    table = report.as_table(made)
     assert f"{FIRST}  example.com/npu  char    -         /dev/npu0 /dev/control  0 " in table
-    assert '"nodes": [\n        "/dev/npu0",\n        "/dev/control"\n      ]' in list_report.as_json(made)
+    assert '"nodes": [\n        "/dev/npu0",\n        "/dev/control"\n      ]' in report.as_json(made)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from device_plugin import list_report, plugin
+from device_plugin import plugin, report
 from device_plugin.host import libraries, paths, reading_process
 from device_plugin.kubelet import openssl
 from runtime import device_plugin_config as config
@@ -108,4 +108,4 @@ async def test_what_is_missing_is_logged_once_and_listed(tmp_path: Path, caplog:
 
     warnings = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
     assert warnings == [NOTHING.format("/opt/kae/lib")]
-    assert warnings[0] in (await list_report.current(where, stated)).notes
+    assert warnings[0] in (await report.current(where, stated)).notes

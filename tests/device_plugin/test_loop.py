@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from device_plugin import list_report, loop, plugin
+from device_plugin import loop, plugin, report
 from device_plugin.api import deviceplugin_v1beta1_pb2 as pb
 from device_plugin.api import deviceplugin_v1beta1_pb2_grpc as rpc
 from runtime import files, state
@@ -159,7 +159,7 @@ async def test_a_plugin_that_begins_removes_the_report_of_its_predecessor(
             assert files.is_locked(node.where.lock)
     with hangs.at(host, B), contextlib.closing(files.Lock(node.where.lock)) as lock:
         lock.acquire()
-        listed = await list_report.current(node.where, node.settings)
+        listed = await report.current(node.where, node.settings)
 
     assert [row.health for row in listed.rows if row.function.address == A] == ["Healthy"]
     assert listed.notes[0] == (

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import prometheus_client
 import pytest
-from prometheus_client import registry
 
 from device_plugin import loop, plugin, plugin_metrics
 from device_plugin.kubelet.service import Refusal
 from runtime import state
+from runtime.metrics import registry_of
 from tests import metrics
 from tests.device_plugin import hosts, machines, settings
 
@@ -26,7 +26,7 @@ class Node:
         self.plugin = plugin.Plugin(settings.where(host), stated)
         asyncio.run(self.plugin.look())
         self.registrations = loop.Loop(self.plugin, state.ProgramDir(host.run), rescan_s=30).registrations
-        self.registry: registry.CollectorRegistry = plugin_metrics.registry_of(self.plugin, self.registrations)
+        self.registry = registry_of(lambda: plugin_metrics.families(self.plugin, self.registrations))
 
     def value(self, name: str, **labels: str) -> float | None:
         """A sample; None where there is none."""

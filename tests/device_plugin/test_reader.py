@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from device_plugin import list_report, plugin
+from device_plugin import plugin, report
 from device_plugin.host import paths, reader, reading_process
 from device_plugin.kubelet.service import Refusal
 from runtime import errors, files
@@ -230,8 +230,8 @@ async def test_a_device_that_was_never_read_is_listed_as_one_that_does_not_answe
         await node.look()
         with contextlib.closing(files.Lock(node.where.lock)) as lock:
             lock.acquire()
-            by_the_plugin = await list_report.current(node.where, node.settings)
-        without_a_plugin = await list_report.current(node.where, node.settings)
+            by_the_plugin = await report.current(node.where, node.settings)
+        without_a_plugin = await report.current(node.where, node.settings)
 
     assert by_the_plugin.notes == without_a_plugin.notes[1:]
     assert by_the_plugin.notes[0] == (

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from device_plugin import host_links
-from device_plugin.host import selinux
+from device_plugin.host import permissions
 from tests.device_plugin import machines, settings
 
 RUN, FILE = b"system_u:object_r:var_run_t:s0\0", b"system_u:object_r:container_file_t:s0\0"
@@ -45,7 +45,7 @@ def test_what_containers_mount_gets_a_label_that_they_may_read_and_nothing_else_
 def test_a_label_that_is_right_is_left_alone(tmp_path: Path, labels: dict[str, bytes]) -> None:
     labels[str(tmp_path)] = mine = b"unconfined_u:object_r:container_file_t:s0:c1,c2\0"
 
-    selinux.let_containers_read(tmp_path)
+    permissions.let_containers_read(tmp_path)
 
     assert labels == {str(tmp_path): mine}
 
@@ -59,12 +59,12 @@ def test_a_kernel_that_refuses_the_label_is_no_end_of_the_plugin(
 
     monkeypatch.setattr(os, "setxattr", refuse)
 
-    selinux.let_containers_read(tmp_path)
+    permissions.let_containers_read(tmp_path)
 
     assert caplog.messages == [f"'{tmp_path}' keeps a label with which no container may read it: Permission denied."]
 
 
 def test_without_selinux_nothing_is_labelled(tmp_path: Path) -> None:
-    selinux.let_containers_read(tmp_path)
+    permissions.let_containers_read(tmp_path)
 
     assert os.listxattr(tmp_path) == []

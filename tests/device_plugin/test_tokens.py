@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from device_plugin import list_report, plugin_metrics
+from device_plugin import plugin_metrics, report
 from device_plugin.host import reading_process
 from device_plugin.kubelet.service import Refusal
 from runtime import device_plugin_config as config
+from runtime import metrics
 from tests.device_plugin import machines, settings
 from tests.device_plugin.hangs import Hangs
 
@@ -108,7 +109,8 @@ def test_the_log_has_one_line_for_all_tokens(tmp_path: Path, caplog: pytest.LogC
 def test_the_metrics_count_tokens_and_name_what_keeps_them(tmp_path: Path) -> None:
     host = machines.with_onload(tmp_path)
     (host.dev / "onload").unlink()
-    registry = plugin_metrics.registry_of(settings.looked(host, STATED), ())
+    node = settings.looked(host, STATED)
+    registry = metrics.registry_of(lambda: plugin_metrics.families(node, ()))
 
     def value(name: str, **labels: str) -> float | None:
         return registry.get_sample_value(f"kae_device_plugin_{name}", labels)
@@ -122,13 +124,13 @@ def test_the_list_shows_the_tokens_and_what_is_missing(tmp_path: Path) -> None:
     host = machines.with_onload(tmp_path)
     (host.dev / "onload").unlink()
 
-    made = asyncio.run(list_report.current(settings.where(host), STATED))
+    made = asyncio.run(report.current(settings.where(host), STATED))
 
-    table = list_report.as_table(made)
+    table = report.as_table(made)
     assert "0-2       amd.com/onload          token" in table
     assert "Unhealthy  /dev/onload of the host is not there." in table
     assert "PCI bus" not in table
-    found = json.loads(list_report.as_json(made))
+    found = json.loads(report.as_json(made))
     assert [resource["allocatable"] for resource in found["resources"]] == [0, 4]
     assert [(device["id"], device["health"]) for device in found["devices"]] == [
         ("0-2", "Unhealthy"),

@@ -1,12 +1,12 @@
 """Kinds that are offered as IOMMU groups, to virtual machines and to Kata."""
 
-import dataclasses
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from compiler import kae
-from device_plugin import list_report, plugin, served
+from device_plugin import plugin, report, served
 from device_plugin.kubelet.service import Refusal
 from runtime import device_plugin_config as config
 from tests.device_plugin import hosts, machines, settings
@@ -33,7 +33,7 @@ async def test_functions_that_are_bound_to_vfio_pci_are_offered_with_numa_nodes(
 
     assert settings.told(node, KIND.resource) == {A: True, B: True}
     assert {replica.numa_node for replica in node.device_lists[KIND.resource].replicas} == {0}
-    withheld = {row.function.address: row.why for row in (await list_report.current(node.where, STATED)).rows}
+    withheld = {row.function.address: row.why for row in (await report.current(node.where, STATED)).rows}
     assert withheld[PF] == ("Its 3 virtual functions are offered in its place.",)
     assert withheld[OTHER] == ("It is bound to hisi_hpre; vfio offers functions of vfio-pci alone.",)
 
@@ -183,8 +183,8 @@ async def test_nobody_gets_a_function_while_the_driver_is_changed(tmp_path: Path
 async def test_the_list_has_the_group(tmp_path: Path) -> None:
     node = await looked(machines.with_guests(tmp_path))
 
-    report = await list_report.current(node.where, STATED)
+    made = await report.current(node.where, STATED)
 
-    table = list_report.as_table(dataclasses.replace(report, notes=()))
+    table = report.as_table(structs.replace(made, notes=()))
     assert "vfio/41" in table
-    assert '"containerNode": "/dev/vfio/42"' in list_report.as_json(report)
+    assert '"containerNode": "/dev/vfio/42"' in report.as_json(made)

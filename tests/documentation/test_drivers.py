@@ -167,7 +167,7 @@ def test_every_command_of_the_installer_is_one(capsys: pytest.CaptureFixture[str
 
 
 def test_every_metric_of_the_installer_is_explained() -> None:
-    made = re.findall(r'"(kae_driver_\w+)"', (ROOT / "installer/report/driver_metrics.py").read_text("utf-8"))
+    made = re.findall(r'"(kae_driver_\w+)"', (ROOT / "installer/report/driver_state.py").read_text("utf-8"))
 
     shown = re.findall(r"^\| `(kae_driver_\w+)` \|", pages.text_of(PAGE), re.MULTILINE)
 

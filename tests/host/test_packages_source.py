@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from installer import paths, sources, store
-from installer.decide import change_steps
+from installer import change_steps, paths, sources, store
 from installer.host import chroot, kmod, record, rpm
 from installer.sources import packages
 from runtime import driver_config, errors

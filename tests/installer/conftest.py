@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from installer.change import prepare
-from installer.drain import eviction
+from installer.drain import device_users
 from tests.installer import incidents, machines, podresources, settings
 from tests.installer.incidents import Crew, Users
 from tests.installer.machines import Machine
@@ -33,7 +33,7 @@ def admitted(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(autouse=True)
 def drains(monkeypatch: pytest.MonkeyPatch) -> None:
     """The time of a drain is the sum of its pauses, which are short."""
-    monkeypatch.setattr(eviction, "Drain", functools.partial(incidents.drain, eviction.Drain))
+    monkeypatch.setattr(device_users, "Drain", functools.partial(incidents.drain, device_users.Drain))
 
 
 @pytest.fixture(scope="session")

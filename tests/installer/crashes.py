@@ -23,7 +23,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from installer.decide import change_steps, decision
+from installer import change_steps
+from installer.decide import decision
 from installer.host import host_state, record
 from installer.report import driver_state
 from runtime import driver_config, errors

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from installer import loop
-from installer.drain import eviction
+from installer.drain import device_users
 from installer.host import record
 from installer.report import driver_state
 from tests.installer import homes, layouts, podresources, settings
@@ -26,7 +26,7 @@ PACE_S = 600
 """The least time between two tries that evict."""
 
 
-def drain(made: Callable[..., eviction.Drain], **stated: Any) -> eviction.Drain:
+def drain(made: Callable[..., device_users.Drain], **stated: Any) -> device_users.Drain:
     """Return a drain whose clock counts the seconds of its pauses, which are short; those of a test are its own."""
     passed_s = 0.0
 

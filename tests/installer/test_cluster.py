@@ -304,7 +304,7 @@ def test_the_kubeconfigs_of_the_environment_may_be_several(server: ApiServer, mo
 
 def test_the_client_is_imported_only_when_something_is_asked(repository_root: Path) -> None:
     program = (
-        "import sys; from installer.drain import cluster, device_holders, eviction, leases; cluster.Cluster(); "
+        "import sys; from installer.drain import cluster, device_users, leases; cluster.Cluster(); "
         "sys.exit(bool({'kubernetes', 'grpc', 'urllib3', 'yaml'} & set(sys.modules)))"
     )
 

@@ -11,7 +11,7 @@ import grpc
 import pytest
 
 from installer.api import podresources_v1_pb2 as pb
-from installer.drain import device_holders, processes
+from installer.drain import device_holders
 from installer.host import chroot, pci
 from runtime import errors
 from tests.installer import homes, podresources
@@ -34,7 +34,7 @@ ENTRY = pci.Entry(name="hisi_hpre-2", numbers="1:7", mode=0o666)
 OTHER = pci.Entry(name="hisi_zip-4", numbers="239:4", mode=0o666)
 
 
-READERS = (processes._opened, processes._mapped)
+READERS = (device_holders._opened, device_holders._mapped)
 
 
 @pytest.fixture
@@ -212,9 +212,11 @@ def test_a_real_process_that_has_a_device_open_is_found_and_ends() -> None:
         child.wait()
     after = device_holders.find(chroot.Host(Path("/"), homes.KAE), (), (ENTRY, OTHER))
 
-    (mine,) = [found for found in during.holders if isinstance(found, processes.Process) and found.pid == child.pid]
+    (mine,) = [
+        found for found in during.holders if isinstance(found, device_holders.Process) and found.pid == child.pid
+    ]
     assert mine.name.startswith("python")
-    assert child.pid not in {found.pid for found in after.holders if isinstance(found, processes.Process)}
+    assert child.pid not in {found.pid for found in after.holders if isinstance(found, device_holders.Process)}
 
 
 def test_processes_are_told_by_the_numbers_of_what_they_opened(host: chroot.Host, tmp_path: Path) -> None:
@@ -247,15 +249,15 @@ def test_files_on_other_file_systems_are_never_read(host: chroot.Host, monkeypat
     (mapping / "map_files/f000-12000").symlink_to("/mnt/nfs/dev/hpre.c")
     (mapping / "maps").write_text("f000-12000 r--p 00000000 00:35 312     /mnt/nfs/dev/hpre.c\n")
     read: list[str] = []
-    numbers = processes._numbers
+    numbers = device_holders._numbers
 
     def watched(path: str) -> str:
         read.append(str(Path(path).readlink()))
         return numbers(path)
 
-    monkeypatch.setattr(processes, "_numbers", watched)
+    monkeypatch.setattr(device_holders, "_numbers", watched)
 
-    found = [tuple(processes._users(host, {"1:7": ENTRY.name}, nodes)) for nodes in READERS]
+    found = [tuple(device_holders._users(host, {"1:7": ENTRY.name}, nodes)) for nodes in READERS]
 
     assert [[holder.pid for holder in holders] for holders in found] == [[11], []]
     assert read == ["/dev/full", "/srv/chroot/dev/hisi_hpre-2"]

@@ -5,7 +5,8 @@ import pytest
 from prometheus_client import registry
 
 from installer.host import host_state, record
-from installer.report import driver_metrics, driver_state
+from installer.report import driver_state
+from runtime.metrics import registry_of
 from tests import metrics
 from tests.installer import machines, settings
 
@@ -16,7 +17,7 @@ class Node:
     def __init__(self, host: host_state.HostState | None = None, held_s: float | None = None) -> None:
         self.shown = driver_state.DriverState()
         self.shown.host = host
-        self.registry: registry.CollectorRegistry = driver_metrics.registry_of(self.shown, lambda: held_s)
+        self.registry: registry.CollectorRegistry = registry_of(lambda: self.shown.families(held_s))
 
     def value(self, name: str, **labels: str) -> float | None:
         """A sample; None where there is none."""

@@ -3,15 +3,15 @@
 import itertools
 import threading
 from collections.abc import Callable
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
-from installer.drain import cluster, device_holders, eviction, processes
+from installer.drain import cluster, device_holders, device_users
 from runtime import errors, process
 
 NGINX, REDIS = "default/nginx-0", "default/redis-0"
-STRANGER = processes.Process(text="process 4711 (openssl)", pid=4711, name="openssl")
+STRANGER = device_holders.Process(text="process 4711 (openssl)", pid=4711, name="openssl")
 ACCEPTED = cluster.EvictionAnswer(outcome=cluster.Outcome.ACCEPTED)
 BUDGET = cluster.EvictionAnswer(
     outcome=cluster.Outcome.NOT_NOW, reason="The disruption budget web needs 2 healthy pods and has 2 currently."
@@ -19,8 +19,8 @@ BUDGET = cluster.EvictionAnswer(
 FORBIDDEN = cluster.EvictionAnswer(outcome=cluster.Outcome.FORBIDDEN, reason="A KAE driver installer may not do that.")
 
 
-def pod(key: str) -> processes.Holder:
-    return processes.Holder(text=f"pod {key} (container web: 0000:79:00.0)", pod=key)
+def pod(key: str) -> device_holders.Holder:
+    return device_holders.Holder(text=f"pod {key} (container web: 0000:79:00.0)", pod=key)
 
 
 def held(note: str) -> device_holders.Holders:
@@ -31,9 +31,9 @@ def held(note: str) -> device_holders.Holders:
 class Node:
     """Holders, the API server's answers, and a clock that only pauses turn."""
 
-    def __init__(self, *held: str | processes.Process) -> None:
+    def __init__(self, *held: str | device_holders.Process) -> None:
         self.now_s = 0.0
-        self.held: dict[str, processes.Holder] = {}
+        self.held: dict[str, device_holders.Holder] = {}
         for holder in held:
             if isinstance(holder, str):
                 self.held[holder] = pod(holder)
@@ -85,7 +85,7 @@ class Node:
         self.now_s += seconds
 
     def drain(self, deadline_s: float = 300, *, enabled: bool = True) -> device_holders.Holders | None:
-        return eviction.Drain(
+        return device_users.Drain(
             find=self.find,
             evict=self.evict,
             deadline_s=deadline_s,
@@ -225,7 +225,7 @@ def test_with_draining_off_nobody_is_asked_and_all_are_waited_for(
     ids=["alone", "beside-a-pod", "of-a-nameless-pod"],
 )
 def test_processes_are_waited_for_and_those_of_the_host_keep_pods_from_eviction(
-    holders: list[str | processes.Process], asked: list[tuple[float, str]], ended_s: float
+    holders: list[str | device_holders.Process], asked: list[tuple[float, str]], ended_s: float
 ) -> None:
     node = Node(*holders)
     node.leaves["4711"] = 20
@@ -233,8 +233,8 @@ def test_processes_are_waited_for_and_those_of_the_host_keep_pods_from_eviction(
     assert (node.drain(), node.now_s, node.asked) == (None, ended_s, asked)
 
 
-@pytest.mark.parametrize("holder", [STRANGER, processes.Holder(text="a user that is not seen in /proc")])
-def test_while_a_holder_is_no_pod_nobody_is_evicted(holder: processes.Holder) -> None:
+@pytest.mark.parametrize("holder", [STRANGER, device_holders.Holder(text="a user that is not seen in /proc")])
+def test_while_a_holder_is_no_pod_nobody_is_evicted(holder: device_holders.Holder) -> None:
     node = Node(NGINX)
     node.held["9"] = holder
 
@@ -333,7 +333,7 @@ def test_a_deadline_of_less_than_a_look_is_kept() -> None:
 def test_the_end_of_the_installer_is_noticed_within_a_pause() -> None:
     node = Node(NGINX)
     node.grace_s = 10000
-    running = eviction.Drain(
+    running = device_users.Drain(
         find=node.find,
         evict=node.evict,
         check=node.check,

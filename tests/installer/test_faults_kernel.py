@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from installer import loop
-from installer.drain import device_users, leases, processes
+from installer.drain import device_holders, device_users, leases
 from installer.host import chroot, kmod, pci, record
 from runtime import errors, process
 from tests.installer import homes, incidents, settings
@@ -109,12 +109,12 @@ def test_after_an_oops_at_load_the_next_boot_brings_the_driver_before(machine: M
 def test_a_mapped_device_is_seen_where_uacce_is_built_into_the_kernel(machine: Machine) -> None:
     entries = pci.devices(machine.host, settings.config()).values()
     machine.host.path("/sys/module/uacce/refcnt").unlink()
-    assert list(processes.find(machine.host, entries)) == []
+    assert list(device_holders.find_processes(machine.host, entries)) == []
 
     machine.map(4711, NODE)
 
     machine.host.path("/sys/module/uacce/refcnt").unlink(missing_ok=True)
-    assert [user.text for user in processes.find(machine.host, entries)] == ["process 4711 (openssl)"]
+    assert [user.text for user in device_holders.find_processes(machine.host, entries)] == ["process 4711 (openssl)"]
 
 
 def test_closed_nodes_have_their_modes_again_when_the_driver_stays(machine: Machine, users: Users, crew: Crew) -> None:

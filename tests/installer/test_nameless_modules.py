@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from installer.decide import obstacles
+from installer.decide import decision
 from installer.host import host_state
 from installer.report import report
 from tests.installer import homes, settings
@@ -99,7 +99,7 @@ def test_open_devices_are_no_use_by_the_kernel(machine: Machine, drivers: dict[s
     machine.pin("hisi_hpre")
     current = host_state.read(machine.host, settings.config())
 
-    assert obstacles.find(settings.config(), current, replace=True) == ()
+    assert decision.obstacles(settings.config(), current, replace=True) == ()
 
     machine.pin("hisi_sec2")
-    assert obstacles.find(settings.config(), host_state.read(machine.host, settings.config()), replace=True)
+    assert decision.obstacles(settings.config(), host_state.read(machine.host, settings.config()), replace=True)

@@ -7,11 +7,8 @@ from tests.installer.machines import KERNEL
 
 def every(own: paths.Own) -> dict[str, str]:
     """All paths of a stack by name."""
-    names = [name for name, value in vars(paths.Own).items() if isinstance(value, property) and name[0] != "_"]
-    return {name: getattr(own, name) for name in names} | {
-        "options": own.options("sfc"),
-        "modules": own.modules(KERNEL),
-    }
+    stated = {name: path for name, path in vars(own).items() if isinstance(path, str)}
+    return stated | {"options": own.options("sfc"), "modules": own.modules(KERNEL)}
 
 
 PATHS = {

@@ -11,7 +11,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from installer.decide import change_steps, decision, desired, verification
+from installer import change_steps
+from installer.decide import decision, desired, verification
 from installer.host import host_state, kmod, pci, record
 from installer.report import report
 from runtime import driver_config

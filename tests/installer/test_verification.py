@@ -1,10 +1,10 @@
 """Each trap that an exit code would not show is a fault, and nothing else is."""
 
-import dataclasses
 from types import MappingProxyType
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from installer.decide import desired, verification
 from installer.host import host_state, kmod, pci, record
@@ -305,7 +305,7 @@ def test_faults_are_told_with_the_gravest_first() -> None:
 
 def test_a_module_file_whose_content_was_changed_is_a_fault_of_the_files() -> None:
     good = settings.file("hisi_zip")
-    files = lying() | {"hisi_zip": dataclasses.replace(good, digest="another")}
+    files = lying() | {"hisi_zip": structs.replace(good, digest="another")}
 
     assert faults(settings.current(files=files)) == [(FILES, f"'{good.path}' is not as it was installed.")]
 

@@ -8,7 +8,6 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-import prometheus_client
 import pytest
 
 from runtime import errors, metrics
@@ -22,18 +21,14 @@ def ends_soon(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(socketserver.BaseServer.serve_forever, "__defaults__", (0.01,))
 
 
-@pytest.fixture
-def registry() -> prometheus_client.CollectorRegistry:
-    """A registry with one gauge."""
-    found = prometheus_client.CollectorRegistry()
-    prometheus_client.Gauge("kae_devices", "Devices.", ["kind"], registry=found).labels("hpre").set(2)
-    return found
+def one_gauge() -> Iterator[metrics.Family]:
+    yield metrics.Family("kae_devices", "Devices.", [(("hpre",), 2)], labels=("kind",))
 
 
 @pytest.fixture
-def server(registry: prometheus_client.CollectorRegistry) -> Iterator[metrics.Server]:
+def server() -> Iterator[metrics.Server]:
     """A server of that registry on a free port."""
-    found = metrics.serve(registry, 0)
+    found = metrics.serve(one_gauge, 0)
     yield found
     found.close()
 
@@ -63,30 +58,28 @@ def test_a_scrape_finds_the_metrics_at_every_address(server: metrics.Server, add
     assert 'kae_devices{kind="hpre"} 2.0\n' in scrape(address, server.port)
 
 
-def test_a_machine_without_ipv6_is_served_by_ipv4(
-    monkeypatch: pytest.MonkeyPatch, registry: prometheus_client.CollectorRegistry
-) -> None:
+def test_a_machine_without_ipv6_is_served_by_ipv4(monkeypatch: pytest.MonkeyPatch) -> None:
     # An address of documentation (RFC 3849) belongs to no machine, as :: to none without IPv6.
     monkeypatch.setattr(metrics, "_ADDRESSES", ("2001:db8::1", "127.0.0.1"))
 
-    server = metrics.serve(registry, 0)
+    server = metrics.serve(one_gauge, 0)
 
     assert "kae_devices" in scrape("127.0.0.1", server.port)
     server.close()
 
 
-def test_a_port_in_use_is_a_failure(server: metrics.Server, registry: prometheus_client.CollectorRegistry) -> None:
+def test_a_port_in_use_is_a_failure(server: metrics.Server) -> None:
     with pytest.raises(errors.Failure) as caught:
-        metrics.serve(registry, server.port)
+        metrics.serve(one_gauge, server.port)
 
     assert str(caught.value) == f"Metrics cannot be served at port {server.port}: Address already in use."
 
 
-def test_a_closed_server_frees_its_port(registry: prometheus_client.CollectorRegistry) -> None:
-    first = metrics.serve(registry, 0)
+def test_a_closed_server_frees_its_port() -> None:
+    first = metrics.serve(one_gauge, 0)
     first.close()
 
-    second = metrics.serve(registry, first.port)
+    second = metrics.serve(one_gauge, first.port)
 
     assert second.port == first.port
     second.close()

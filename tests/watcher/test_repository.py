@@ -1,12 +1,12 @@
 """The inventory's file in real repositories: what is pushed, what is held back, and what never is."""
 
-import dataclasses
 import os
 import re
 import time
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from runtime import errors, process
 from tests.watcher import remotes, servers
@@ -407,7 +407,7 @@ def test_the_liveness_probe_waits_for_the_slowest_look(
 
 def test_a_server_that_takes_no_push_options_is_quoted(remote: remotes.Remote) -> None:
     repo = remote.ours()
-    repo.target = dataclasses.replace(repo.target, push_options=("merge_request.create",))
+    repo.target = structs.replace(repo.target, push_options=("merge_request.create",))
 
     with pytest.raises(git.Failed, match="does not support push options"):
         remotes.publish(repo, b"new\n")

@@ -7,9 +7,11 @@ is on a command line; copies are private, and go with the folder of the clone.
 import base64
 import os
 import shlex
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from urllib import parse
+
+import msgspec
 
 from runtime import errors
 from watcher.git import git
@@ -30,8 +32,7 @@ _SSH_OPTIONS = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Secrets:
+class Secrets(msgspec.Struct, frozen=True, kw_only=True):
     """The folders of the mounted Secrets; an unneeded one may be missing."""
 
     repository: Path

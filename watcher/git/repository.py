@@ -14,8 +14,9 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from runtime import errors, process
 from watcher.git import credentials, git
@@ -39,8 +40,7 @@ _PAUSE_S = (0.2, 5.0)
 random, so that two watchers do not collide again."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Target:
+class Target(msgspec.Struct, frozen=True, kw_only=True):
     """The file, and its branch."""
 
     url: str
@@ -57,8 +57,7 @@ class Target:
         return f"{self.path.removesuffix('.json')}.accept"
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(msgspec.Struct, frozen=True):
     """The state of the repository."""
 
     content: bytes | None
@@ -71,8 +70,7 @@ class Found:
     """Asks for the messages of the last day's commits of the file, the newest first."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class Change(msgspec.Struct, frozen=True, kw_only=True):
     """The desired file, and the commit's message."""
 
     content: bytes

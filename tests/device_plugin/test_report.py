@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from device_plugin import list_report, plugin, report
+from device_plugin import plugin, report
 from device_plugin.host import paths
 from runtime import device_plugin_config as config
 from runtime import files
@@ -76,7 +76,7 @@ def reported(name: str, root: Path, stated: config.Config | None = None) -> repo
 
 
 def listed_now(where: paths.Paths, stated: config.Config) -> report.Report:
-    return asyncio.run(list_report.current(where, stated))
+    return asyncio.run(report.current(where, stated))
 
 
 @contextlib.contextmanager
@@ -91,9 +91,7 @@ def working(where: paths.Paths) -> Iterator[None]:
 def test_people_get_a_table_and_programs_get_json(name: str, tmp_path: Path) -> None:
     made = reported(name, tmp_path)
 
-    table, data = (
-        f"{text.replace(str(tmp_path), '')}\n" for text in (list_report.as_table(made), list_report.as_json(made))
-    )
+    table, data = (f"{text.replace(str(tmp_path), '')}\n" for text in (report.as_table(made), report.as_json(made)))
 
     assert table == project.expected(HERE / f"{name}.txt", table)
     assert data == project.expected(HERE / f"{name}.json", data)
@@ -119,7 +117,7 @@ def test_what_is_listed_adds_up(name: str) -> None:
 def test_without_masks_the_node_in_containers_has_the_kernels_name(tmp_path: Path) -> None:
     stated = settings.settings(settings.uacce(mask_sysfs=False))
 
-    listed = json.loads(list_report.as_json(reported("kae-1", tmp_path, stated)))
+    listed = json.loads(report.as_json(reported("kae-1", tmp_path, stated)))
 
     assert {device["containerNode"] for device in listed["devices"]} == {device["node"] for device in listed["devices"]}
 

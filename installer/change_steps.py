@@ -1,0 +1,49 @@
+"""Steps of a change, each with a name and a reason, and their execution."""
+
+import threading
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from runtime import process
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """An action on the host or on the store of drivers.
+
+    It is idempotent: after a kill, the next run repeats it.
+    """
+
+    name: str
+    """In the imperative, such as unload-modules; a label in metrics, so never with a value in it."""
+    reason: str
+    """One sentence with the action and its reason."""
+    act: Callable[[], object] = field(compare=False, repr=False)
+    """Raises `errors.Failure`."""
+    queues: bool = False
+    """True when it waits in the queue for a Lease, which is no failure, and may run many times an hour."""
+
+
+Progress = Callable[[Step, str, float], None]
+"""Called with each step, its event (begun, done or failed), and the seconds that it took."""
+
+
+def run(steps: Iterable[Step], progress: Progress, stop: threading.Event | None = None) -> None:
+    """Run the steps in order, and report each; once `stop` is set, no further step begins.
+
+    Raises:
+        process.Cancelled: `stop` is set.
+        errors.Failure: A step's own.
+    """
+    for step in steps:
+        if stop is not None and stop.is_set():
+            raise process.Cancelled(f"The installer ends, so the step {step.name} does not begin.")
+        began = time.monotonic()
+        progress(step, "begun", 0)
+        try:
+            step.act()
+        except Exception:
+            progress(step, "failed", time.monotonic() - began)
+            raise
+        progress(step, "done", time.monotonic() - began)
