@@ -1,4 +1,4 @@
-"""Keywords and texts of the schemas, which the models write and the judge of documents reads."""
+"""Keywords and texts of the schemas and definitions that the models make, which the judge and checks read too."""
 
 FORM = "x-kae-form"
 """The schema keyword with the meaning of a pattern, in words that continue "'x' is not …"."""

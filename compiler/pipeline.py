@@ -15,7 +15,7 @@ from compiler.checks import inventory as inventory_checks
 from compiler.checks import nodes as node_checks
 from compiler.checks import policy as policy_checks
 from compiler.checks.change import OutputChange
-from compiler.checks.output import changes, removals
+from compiler.checks.output import changes
 from compiler.fleet import assignment, definitions
 from compiler.formats import documents
 from compiler.inventory import snapshot
@@ -278,4 +278,4 @@ def check_objects(planned: plan.Plan, rendered: Iterable[layout.Object]) -> diag
 def check_changes(change: OutputChange) -> tuple[tuple[acceptance.Acceptable, ...], diagnostics.Findings]:
     """Return what a compile takes away from a cluster, and the findings on everything else that changes for nodes."""
     lost = tuple(losses.losses(change.before, change.after, change.planned))
-    return tuple(removals.removals(change, lost)), tuple(changes.changes(change, lost))
+    return tuple(changes.removals(change, lost)), tuple(changes.changes(change, lost))

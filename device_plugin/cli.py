@@ -22,16 +22,18 @@ _MOUNTED_DEV = Path("/host/dev")
 def main(arguments: list[str] | None = None) -> int:
     """Return the exit code: 0 after a signal or a list, 1 for a bad config or an I/O error, 2 for a wrong call."""
     options = _parser().parse_args(arguments)
-    if options.command == "list":
-        return _list(options)
-    program.begin("device-plugin", _PROGRAM)
+    lists = options.command == "list"
+    if not lists:
+        program.begin("device-plugin", _PROGRAM)
     try:
         settings = shapes.load(options.config, config.Config)
-        asyncio.run(_serve(options, _paths(options, settings), settings))
+        asyncio.run((_list if lists else _serve)(options, _paths(options, settings), settings))
     except errors.Failure as failure:
-        program.fail(failure)
+        if lists:
+            print(f"device_plugin: {failure}", file=sys.stderr)
+        else:
+            program.fail(failure)
         return 1
-    LOG.info("Ended as told.")
     return 0
 
 
@@ -57,19 +59,14 @@ async def _serve(options: argparse.Namespace, where: paths.Paths, settings: conf
     running = loop.Loop(node, state.ProgramDir(options.program_dir), options.rescan_seconds)
     with metrics.served(settings.metrics, lambda: plugin_metrics.families(node, running.registrations)):
         await loop.first_of(running.run(), stop.wait())
+    LOG.info("Ended as told.")
 
 
-def _list(options: argparse.Namespace) -> int:
+async def _list(options: argparse.Namespace, where: paths.Paths, settings: config.Config) -> None:
     from device_plugin import report  # noqa: PLC0415 - a serving plugin needs none of it
 
-    try:
-        settings = shapes.load(options.config, config.Config)
-        made = asyncio.run(report.current(_paths(options, settings), settings))
-    except errors.Failure as failure:
-        print(f"device_plugin: {failure}", file=sys.stderr)
-        return 1
+    made = await report.current(where, settings)
     print(report.as_json(made) if options.output == "json" else report.as_table(made))
-    return 0
 
 
 def _parser() -> argparse.ArgumentParser:

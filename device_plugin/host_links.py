@@ -59,11 +59,9 @@ def _texts(where: paths.Paths, settings: config.Config) -> Iterator[tuple[Path, 
 
 
 def publish(where: paths.Paths, devices: Iterable[advertised.Device], units: Iterable[advertised.Unit] = ()) -> None:
-    """Bring the links up to date.
-
-    Wrong links to device nodes go first, then come the links that containers see, and only then new links to device
-    nodes: a container that can start finds all of its links.
-    """
+    """Bring the links up to date."""
+    # Wrong links to device nodes go first, then come the links that containers see, and only then new links to device
+    # nodes: a container that can start finds all of its links.
     offered = tuple(devices)
     shown, given = str(where.shown), str(where.given)
     nodes = dict(link for device in offered for link in _node_link(where, device))
@@ -76,7 +74,9 @@ def publish(where: paths.Paths, devices: Iterable[advertised.Device], units: Ite
     for wanted in (entries, nodes):
         for path, target in wanted.items():
             if _target(path) != target:
-                _link(where, Path(path), target)
+                _make_folder(where, Path(path).parent)
+                with _replaced(where, Path(path)) as fresh:
+                    fresh.symlink_to(target)
 
 
 def remove_report(where: paths.Paths) -> None:
@@ -97,15 +97,11 @@ def write_report(where: paths.Paths, content: bytes) -> str | None:
 
 
 def _make_folder(where: paths.Paths, folder: Path) -> None:
-    _clear(where, folder)
-    folder.mkdir(parents=True, exist_ok=True)
-
-
-def _clear(where: paths.Paths, folder: Path) -> None:
-    """Move what is no folder, or a link to one, out of the way of a folder of the plugin and those above it."""
+    """Make a folder of the plugin, and move away what is none, or a link to one, in its place and above it."""
     for path in (*reversed(folder.parents), folder):
         if where.run in path.parents and os.path.lexists(path) and not _is_folder(path):
             _move_away(where, path)
+    folder.mkdir(parents=True, exist_ok=True)
 
 
 # Strings, as a machine may have thousands of links, and reading them takes less time than making a Path of each.
@@ -156,12 +152,6 @@ def _remove_others(where: paths.Paths, wanted: Mapping[str, str]) -> None:
                 _move_away(where, Path(path))
             else:
                 Path(path).unlink(missing_ok=True)
-
-
-def _link(where: paths.Paths, path: Path, target: str) -> None:
-    _make_folder(where, path.parent)
-    with _replaced(where, path) as fresh:
-        fresh.symlink_to(target)
 
 
 def _target(path: str) -> str | None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from device_plugin import host_links, plugin
 from device_plugin.host import events
-from device_plugin.kubelet import registration, service
+from device_plugin.kubelet import service
 from runtime import device_plugin_config as config
 from runtime import errors, files, state
 
@@ -33,7 +33,7 @@ class Loop:
         self._woken = asyncio.Event()
         node.surprised = self.wake
         self._ready = False
-        self.registrations: Sequence[registration.Registration] = tuple(
+        self.registrations: Sequence[service.Registration] = tuple(
             self._registration(resource) for resource in node.settings.resources
         )
 
@@ -44,7 +44,7 @@ class Loop:
     async def run(self) -> None:
         """Work until cancelled; raises `errors.Failure` on an I/O error that a restart may mend."""
         async with _lock(self._node.where.lock, self._directory.beat) as lock:
-            registration.clear(self._node.where)
+            service.clear(self._node.where)
             host_links.remove_report(self._node.where)
             await first_of(self._beat(), self._work(lock))
 
@@ -122,11 +122,11 @@ class Loop:
             self._directory.beat()
             await asyncio.sleep(_BEAT_S)
 
-    def _registration(self, resource: config.AnyResource) -> registration.Registration:
+    def _registration(self, resource: config.AnyResource) -> service.Registration:
         shown = self._node.device_lists[resource.name]
         packed = self._node.settings.allocation_policy == "Packed"
         answers = service.DevicePlugin(resource.name, shown, self._node, packed=packed)
-        each = registration.Registration(self._node.where, resource, answers, shown)
+        each = service.Registration(self._node.where, resource, answers, shown)
         each.changed = self._registrations_changed
         return each
 

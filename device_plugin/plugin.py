@@ -11,7 +11,7 @@ import msgspec
 
 from device_plugin import host_links, report
 from device_plugin.api import deviceplugin_v1beta1_pb2 as api
-from device_plugin.host import flap_damping, health, host_files, paths, permissions, reader, resources, sysfs
+from device_plugin.host import health, paths, permissions, reader, resources, sysfs
 from device_plugin.kubelet import advertised, allocation, preferred_allocation, service
 from device_plugin.kubelet.service import Refusal
 from runtime import device_plugin_config as config
@@ -21,10 +21,7 @@ LOG = logging.getLogger(__name__)
 
 
 class Plugin:
-    """The devices of the node, as of the last scan.
-
-    `look` updates device lists, host paths and log; the loop calls it for every event and from time to time.
-    """
+    """The devices of the node, as of the last `look`, which the loop calls for every event and from time to time."""
 
     def __init__(
         self,
@@ -39,7 +36,6 @@ class Plugin:
             {resource.name: service.DeviceList() for resource in settings.resources}
         )
         self.allocations = {(name, result): 0 for name in self.device_lists for result in ("succeeded", "failed")}
-        """The number of answered containers, by resource and result."""
         self.devices: tuple[advertised.Device, ...] = ()
         """The PCI functions."""
         self.units: tuple[advertised.Unit, ...] = ()
@@ -53,7 +49,7 @@ class Plugin:
         self._changing = False
         self._clock = clock
         self._withheld: Mapping[str, str] = {}
-        self._histories: dict[str, flap_damping.History] = {}
+        self._histories: dict[str, health.History] = {}
         self._lacks_libraries: Sequence[str] = ()
         self._no_report: str | None = None
         _written(host_links.prepare, where, settings)
@@ -81,7 +77,8 @@ class Plugin:
         devices, withheld = advertised.split(scan.functions, self._reasons)
         units = tuple(advertised.units(self.settings, self._on_host, self.units, changing=self._changing))
         _log_devices(self.devices, self._withheld, devices, withheld)
-        _log_units(self.units, units)
+        earlier, now = ({(unit.resource, unit.ids): unit for unit in known} for known in (self.units, units))
+        _log_changes(earlier, now, lambda _: "Its nodes are not there.")
         self.devices, self.units, self._withheld = devices, units, withheld
         self._forget_histories()
         _written(host_links.publish, self.where, devices, units)
@@ -95,11 +92,8 @@ class Plugin:
         self._no_report = no_report
 
     async def allocate(self, resource: str, ids: Sequence[str]) -> api.ContainerAllocateResponse:
-        """Return the answer for one container; raises `Refusal` for a device that cannot be used now.
-
-        The devices in question are read again, because an event may not have arrived yet, and no others: their reads
-        may hang.
-        """
+        """Return the answer for one container; raises `Refusal` for a device that cannot be used now."""
+        # These devices are read again, as an event may not have arrived yet, and no others: their reads may hang.
         try:
             answer = await self._answer(resource, ids)
         except Refusal as refusal:
@@ -152,16 +146,14 @@ class Plugin:
             self.surprised()
 
     def watched(self) -> dict[Path, list[str]]:
-        """Return the folders of /dev in which a change may concern devices, with beginnings of the names there.
-
-        Other folders may be on a file system that does not answer, which the next scan asks.
-        """
+        """Return the folders of /dev in which a change may concern devices, with beginnings of the names there."""
+        # Other folders may be on a file system that does not answer, which the next scan asks.
         # /dev is busy: terminals come and go. The node hisi_sec-0 is of the module hisi_sec2.
         modules = {kind.module.partition("_")[0] for kind in self.settings.kinds if kind.module}
         found: dict[Path, list[str]] = {self.where.dev: ["vfio", *sorted(modules)]}
         for resource in self.settings.resources:
             for glob in resources.device_globs(resource):
-                for folder, beginning in host_files.watched(glob):
+                for folder, beginning in resources.watched(glob):
                     found.setdefault(self.where.on_host(folder), []).append(beginning)
         return found
 
@@ -170,8 +162,8 @@ class Plugin:
             *self._not_permitted(function),
             *advertised.reasons(function, self._on_host, changing=self._changing),
         )
-        history = flap_damping.step(
-            self._histories.get(function.address, flap_damping.History()),
+        history = health.next_history(
+            self._histories.get(function.address, health.History()),
             faulty=any(reason.fault for reason in reasons),
             now=self._clock(),
         )
@@ -192,7 +184,7 @@ class Plugin:
         self._histories = {
             address: history
             for address, history in self._histories.items()
-            if address in there or flap_damping.is_recent(history, now)
+            if address in there or health.is_recent(history, now)
         }
 
 
@@ -216,16 +208,8 @@ def _log_devices(
         LOG.info("Device is not offered.", extra={"device": address, "reason": withheld[address]})
 
 
-def _log_units(before: Sequence[advertised.Unit], after: Sequence[advertised.Unit]) -> None:
-    """Log what changed of the groups of device nodes, and of the tokens."""
-    earlier, now = ({(unit.resource, unit.ids): unit for unit in units} for units in (before, after))
-    _log_changes(earlier, now, lambda _: "Its nodes are not there.")
-
-
 def _log_changes(
-    earlier: Mapping[Any, advertised.AnyDevice],
-    now: Mapping[Any, advertised.AnyDevice],
-    why_gone: Callable[[Any], str],
+    earlier: Mapping[Any, advertised.AnyDevice], now: Mapping[Any, advertised.AnyDevice], why_gone: Callable[[Any], str]
 ) -> None:
     for key, device in now.items():
         known = earlier.get(key)

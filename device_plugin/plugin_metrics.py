@@ -7,11 +7,11 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from device_plugin import plugin
-from device_plugin.kubelet import registration
+from device_plugin.kubelet import service
 from runtime import metrics
 
 
-def families(node: plugin.Plugin, registrations: Sequence[registration.Registration]) -> Iterator[metrics.Family]:
+def families(node: plugin.Plugin, registrations: Sequence[service.Registration]) -> Iterator[metrics.Family]:
     """Yield the metrics."""
     shared = "Advertised devices; a shared device counts once."
     counts = _counts(node)

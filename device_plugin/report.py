@@ -46,12 +46,7 @@ def of(
     devices, units, withheld = split
     kinds, of_units = served.kinds(settings), tuple(units)
     known = {device.function.address: device for device in devices}
-    rows = tuple(
-        Row(function=function, health=health_of(device), why=device.why)
-        if (device := known.get(function.address)) is not None
-        else Row(function=function, health="Withheld", why=(withheld[function.address],))
-        for function in scan.functions
-    )
+    rows = tuple(_row(function, known.get(function.address), withheld) for function in scan.functions)
     return Report(
         rows=rows,
         offered=tuple(_offered(each.name, each.shares, rows, of_units) for each in settings.resources),
@@ -63,6 +58,12 @@ def of(
 def health_of(device: advertised.AnyDevice) -> str:
     """Return the health of what is advertised, in a word."""
     return "Healthy" if device.healthy else "Unhealthy"
+
+
+def _row(function: sysfs.Function, device: advertised.Device | None, withheld: Mapping[str, str]) -> Row:
+    if device is None:
+        return Row(function=function, health="Withheld", why=(withheld[function.address],))
+    return Row(function=function, health=health_of(device), why=device.why)
 
 
 def _offered(

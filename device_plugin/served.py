@@ -11,7 +11,6 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
 
     pci: shapes.Kind
     resource: str
-    """The name of the extended resource."""
     vfio: bool = False
     """True where functions that are bound to vfio-pci are offered, as IOMMU groups; else by the class uacce."""
     masked: bool = False

@@ -10,10 +10,7 @@ from runtime import process
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """An action on the host or on the store of drivers.
-
-    It is idempotent: after a kill, the next run repeats it.
-    """
+    """An action on the host or on the store of drivers; it may run twice, as the next run repeats it after a kill."""
 
     name: str
     """In the imperative, such as unload-modules; a label in metrics, so never with a value in it."""
@@ -30,12 +27,7 @@ Progress = Callable[[Step, str, float], None]
 
 
 def run(steps: Iterable[Step], progress: Progress, stop: threading.Event | None = None) -> None:
-    """Run the steps in order, and report each; once `stop` is set, no further step begins.
-
-    Raises:
-        process.Cancelled: `stop` is set.
-        errors.Failure: A step's own.
-    """
+    """Run the steps in order, and report each; raise `process.Cancelled` before the next one once `stop` is set."""
     for step in steps:
         if stop is not None and stop.is_set():
             raise process.Cancelled(f"The installer ends, so the step {step.name} does not begin.")

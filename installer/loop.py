@@ -8,13 +8,13 @@ import logging
 import os
 import time
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass
 
 import msgspec
 
 from installer import change_steps, paths
-from installer.change import prepare, rollback, transaction
+from installer.change import prepare, transaction
 from installer.decide import decision
 from installer.drain import device_users
 from installer.host import chroot, host_state, kmod, record
@@ -34,75 +34,6 @@ _DISTURBANCES = 3
 
 _LONGEST_S = 7200.0
 _DOUBLINGS = 10
-
-
-@dataclass
-class Tries:
-    """The failed tries of a host, of which its record keeps the last."""
-
-    _host: chroot.Host
-    _unwritten: record.FailedTry | None = None
-    """The last failed try, if it could not be written to the host's disk."""
-
-    def last(self, current: host_state.HostState) -> record.FailedTry | None:
-        """Return the last failed try."""
-        return self._unwritten or current.record.attempt
-
-    def forget(self) -> None:
-        """Forget a try that the record does not hold, as another one has ended since."""
-        self._unwritten = None
-
-    def failed(
-        self, current: host_state.HostState, asked: str, state: str, reason: str, *, disturbed: bool
-    ) -> record.FailedTry:
-        """Record a failed try, and return it; `asked` is the digest of what was tried."""
-        last = self.last(current)
-        counts = (last.failures, last.disturbed) if last is not None and last.digest == asked else (0, 0)
-        failures, disturbances = counts[0] + 1, counts[1] + disturbed
-        least_s = AGAIN_S if disturbed or state == "Blocked" else _STAGING_S
-        # After months of failures the power alone would exceed a float.
-        until_s = clocks.since_boot_s() + min(least_s * 2 ** min(failures - 1, _DOUBLINGS), _LONGEST_S)
-        if disturbed and disturbances >= _DISTURBANCES:
-            state, until_s = "Failed", record.NEVER_S
-            reason += (
-                f" Device users were disturbed {disturbances} times in vain, so it is not tried again until the policy"
-                " changes, the host boots, or 'python -m installer retry' is called."
-            )
-        attempt = record.FailedTry(
-            digest=asked,
-            state=state,
-            reason=reason,
-            failures=failures,
-            boot=current.boot,
-            until_s=until_s,
-            disturbed=disturbances,
-            halts=current.record.halts,
-        )
-        # The same disk may have failed the try. To end here would mean to try again at once.
-        self._unwritten = attempt
-        with chroot.logged():
-            record.update(self._host, attempt=attempt)
-            self._unwritten = None
-            # `retry` ends a pause that a person sees; a request from before this pause would end it unseen.
-            self._host.remove(self._host.own.retry)
-        return attempt
-
-    def retried(self, current: host_state.HostState) -> host_state.HostState:
-        """Return the state of the host without what keeps the installer from a try, and record that."""
-        known = current.record
-        # A change whose record is lost was begun all the same: a crash of this try has to be known as one.
-        change = record.Change() if current.unproved else known.change
-        last = self.last(current)
-        if last is not None:
-            known = msgspec.structs.replace(known, attempt=msgspec.structs.replace(last, until_s=0))
-        if change is not None:
-            known = msgspec.structs.replace(known, change=msgspec.structs.replace(change, back=""))
-        self._unwritten = known.attempt
-        with chroot.logged():
-            record.write(self._host, known)  # After a kill or a crash the pause must not hide a change that was begun.
-            self._unwritten = None
-        return msgspec.structs.replace(current, record=known, unproved=False)
-
 
 _LOOK_S = 60.0
 """The pause between two looks at a host that needs no change."""
@@ -142,10 +73,8 @@ class Loop:
     _waiting_s: float | None = None
     """The start of the state Waiting."""
     _directory: state.ProgramDir | None = None
-    _tries: Tries = field(init=False)
-
-    def __post_init__(self) -> None:
-        self._tries = Tries(self._host)
+    _unwritten: record.FailedTry | None = None
+    """The last failed try, if it could not be written to the host's disk."""
 
     def run(self, directory: state.ProgramDir) -> None:
         """Run until `host.stop` is set; raise `Failure` if the state of the host cannot be read."""
@@ -189,14 +118,14 @@ class Loop:
             return 0
         if self._host.path(self._host.own.retry).exists():
             self._host.remove(self._host.own.retry)
-            current = self._tries.retried(current)
+            current = self._retried(current)
         decided = decision.decide(self._settings, current, self._digest)
         if decided.outcome is decision.Outcome.CHANGE:
             return self._change(current, decided)
         if decided.outcome is decision.Outcome.WAIT:
             return self._wait(current, decided.reasons[0])
         self._waiting_s = None
-        self._tries.forget()
+        self._unwritten = None
         with chroot.logged():  # A Lease that cannot be given back expires; the host needs no change all the same.
             self._changer.settle(current, decided)
         return self._settled(decided)
@@ -207,21 +136,27 @@ class Loop:
         return self._publish(name, decided.reasons[0], _LOOK_S)
 
     def _stuck(self) -> str:
-        """Return why nothing can be done while the kernel does not end to load or unload a module; else nothing.
-
-        No program is run for it, as one could hang, too.
-        """
+        """Return why nothing can be done while the kernel does not end to load or unload a module; else nothing."""
+        # No program is run for it, as one could hang, too.
         end_s = time.monotonic() + (0 if self._published.state == "Stuck" else _SETTLED_S)
         while states := kmod.in_transition(self._host, self._settings.all_modules):
             if time.monotonic() >= end_s or self._host.stop.wait(1):
+                name, doing = next(iter(states.items()))
+                if doing == "coming":
+                    return (
+                        f"The kernel does not finish loading module {name}: its start hangs, or a kernel oops ended it"
+                        " (see dmesg on the host). Only a reboot helps; then call 'python -m installer retry'."
+                    )
                 users: tuple[str, ...] = ()
                 with contextlib.suppress(errors.Failure):
                     users = self._changer.preparation.devices.openers()
-                return _stuck(states, users)
+                who = f" It waits for {', '.join(users)}: end that, or reboot." if users else " Reboot the host."
+                who += " After a reboot call 'python -m installer retry'."
+                return f"The kernel does not finish unloading module {name}, as rmmod hangs in it.{who}"
         return ""
 
     def _change(self, current: host_state.HostState, decided: decision.Decision) -> float:
-        last = self._tries.last(current)
+        last = self._unwritten or current.record.attempt
         if last is not None and (left_s := last.left_s(decided.asked, current.boot)) > 0:
             return self._pause(current, decided, last, left_s)
         if decided.blocked:
@@ -251,9 +186,9 @@ class Loop:
             return self._failed(current, decided, "Blocked", blocked)
         except process.Cancelled:
             return 0
-        except rollback.Crashed as crashed:
+        except transaction.Crashed as crashed:
             changes["failed"] += 1
-            self._tries.forget()
+            self._unwritten = None
             LOG.error("%s", crashed)
             return self._publish("Failed", str(crashed), _LOOK_S)
         except errors.Failure as failure:
@@ -262,19 +197,61 @@ class Loop:
                 current, decided, "Stuck" if isinstance(failure, process.Unkillable) else "Failed", failure
             )
         changes["succeeded"] += 1
-        self._tries.forget()
+        self._unwritten = None
         self._mended_s = time.monotonic()
         return 0
 
     def _failed(
         self, current: host_state.HostState, decided: decision.Decision, name: str, failure: errors.Failure
     ) -> float:
+        """Record a failed try, and when the next one may begin."""
         LOG.error("%s", failure)
-        preparation = self._changer.preparation
+        preparation, last, reason = self._changer.preparation, self._unwritten or current.record.attempt, str(failure)
         waited = isinstance(failure, prepare.Queued | device_users.Blocked)
         disturbed = preparation.evicted if waited else decided.disturbs and preparation.disturbed
-        made = self._tries.failed(current, decided.asked, name, str(failure), disturbed=disturbed)
-        return self._publish(made.state, made.reason, _LOOK_S)
+        counts = (last.failures, last.disturbed) if last is not None and last.digest == decided.asked else (0, 0)
+        failures, disturbances = counts[0] + 1, counts[1] + disturbed
+        least_s = AGAIN_S if disturbed or name == "Blocked" else _STAGING_S
+        # After months of failures the power alone would exceed a float.
+        until_s = clocks.since_boot_s() + min(least_s * 2 ** min(failures - 1, _DOUBLINGS), _LONGEST_S)
+        if disturbed and disturbances >= _DISTURBANCES:
+            name, until_s = "Failed", record.NEVER_S
+            reason += (
+                f" Device users were disturbed {disturbances} times in vain, so it is not tried again until the policy"
+                " changes, the host boots, or 'python -m installer retry' is called."
+            )
+        # The same disk may have failed the try. To end here would mean to try again at once.
+        self._unwritten = record.FailedTry(
+            digest=decided.asked,
+            state=name,
+            reason=reason,
+            failures=failures,
+            boot=current.boot,
+            until_s=until_s,
+            disturbed=disturbances,
+            halts=current.record.halts,
+        )
+        with chroot.logged():
+            record.update(self._host, attempt=self._unwritten)
+            self._unwritten = None
+            # `retry` ends a pause that a person sees; a request from before this pause would end it unseen.
+            self._host.remove(self._host.own.retry)
+        return self._publish(name, reason, _LOOK_S)
+
+    def _retried(self, current: host_state.HostState) -> host_state.HostState:
+        """Return the state of the host without what keeps the installer from a try, and record that."""
+        known, last = current.record, self._unwritten or current.record.attempt
+        # A change whose record is lost was begun all the same: a crash of this try has to be known as one.
+        change = record.Change() if current.unproved else known.change
+        if last is not None:
+            known = msgspec.structs.replace(known, attempt=msgspec.structs.replace(last, until_s=0))
+        if change is not None:
+            known = msgspec.structs.replace(known, change=msgspec.structs.replace(change, back=""))
+        self._unwritten = known.attempt
+        with chroot.logged():
+            record.write(self._host, known)  # After a kill or a crash the pause must not hide a change that was begun.
+            self._unwritten = None
+        return msgspec.structs.replace(current, record=known, unproved=False)
 
     def _wait(self, current: host_state.HostState, reason: str) -> float:
         now_s = time.monotonic()
@@ -330,27 +307,10 @@ class Loop:
             LOG.info("The step %s is %s.", step.name, event, extra=fields)
 
 
-def _stuck(states: Mapping[str, str], users: Sequence[str]) -> str:
-    """Return a sentence about modules that the kernel does not end to load or unload, and what helps."""
-    name, state = next(iter(states.items()))
-    if state == "coming":
-        return (
-            f"The kernel does not finish loading module {name}: its start hangs, or a kernel oops ended it (see dmesg"
-            " on the host). Only a reboot helps; then call 'python -m installer retry'."
-        )
-    who = f" It waits for {', '.join(users)}: end that, or reboot." if users else " Reboot the host."
-    who += " After a reboot call 'python -m installer retry'."
-    return f"The kernel does not finish unloading module {name}, as rmmod hangs in it.{who}"
-
-
 @contextlib.contextmanager
 def lock(host: chroot.Host, *, wait: bool = True) -> Iterator[None]:
-    """Hold the lock of this recipe's only installer: after a forced deletion a pod starts beside the previous one.
-
-    Raises:
-        errors.Failure: Another installer holds the lock and `wait` is false, or the lock file cannot be created.
-        process.Cancelled: `host.stop` was set during the wait.
-    """
+    """Hold the lock of this recipe's only installer; without `wait` raise `Failure` if another one has it."""
+    # After a forced deletion a pod starts beside the previous one.
     with chroot.changing(host.own.lock):
         own = files.Lock(host.path(host.own.lock))
     with contextlib.closing(own):

@@ -145,7 +145,12 @@ class Store:
         names = sorted(path.name for path in (staged / "modules").glob("*.ko"))
         packages = sorted((staged / "packages").glob("*.rpm"))
         for name in names:
-            self._check(f"{self._staging}/modules/{name}")
+            try:
+                kernel = kmod.built_for(self._host, f"{self._staging}/modules/{name}")
+            except chroot.CommandFailed as error:
+                raise errors.Failure(f"'{name}' is no kernel module: {error}") from error
+            if kernel != context.kernel:
+                raise errors.Failure(f"'{name}' was built for kernel {kernel}; the node runs {context.kernel}.")
         version = re.sub(r"[^A-Za-z0-9._-]", "_", settings.driver_version)[:40]
         ours = self._host.own.modules(context.kernel)
         # A driver with other modules of the same content gets another folder: a rollback may need the previous one.
@@ -167,15 +172,6 @@ class Store:
                 options=desired.options(settings),
             )
         )
-
-    def _check(self, path: str) -> None:
-        try:
-            kernel = kmod.built_for(self._host, path)
-        except chroot.CommandFailed as error:
-            raise errors.Failure(f"'{Path(path).name}' is no kernel module: {error}") from error
-        if kernel != self._context.kernel:
-            running = self._context.kernel
-            raise errors.Failure(f"'{Path(path).name}' was built for kernel {kernel}; the node runs {running}.")
 
     def _stage(self, source: Path, name: str) -> None:
         self._host.copy(source, f"{self._staging}/{name}", mode=0o755 if os.access(source, os.X_OK) else 0o644)

@@ -25,8 +25,7 @@ FUNCTIONS = msgspec.Meta(extra={"work": "functions"})
 Repository = Annotated[str, msgspec.Meta(pattern=rf"^({shapes.URL})\Z", max_length=500)]
 
 ObjectName = Annotated[
-    str,
-    msgspec.Meta(pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*\Z", max_length=253),
+    str, msgspec.Meta(pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*\Z", max_length=253)
 ]
 
 

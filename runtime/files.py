@@ -78,10 +78,8 @@ def beside(path: Path) -> Path:
 
 @contextlib.contextmanager
 def replaced(path: Path) -> Iterator[Path]:
-    """Return a context with a sibling path that replaces the file at the end; a failure removes the sibling.
-
-    A reader finds the old file or the new one. After a power failure that holds only for content that was synced.
-    """
+    """Return a context with a sibling path that replaces the file at the end; a failure removes the sibling."""
+    # A reader finds the old file or the new one. After a power failure that holds only for content that was synced.
     fresh = beside(path)
     fresh.unlink(missing_ok=True)  # A killed program leaves it, and a link is never made over a file.
     try:

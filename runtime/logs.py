@@ -4,7 +4,6 @@ import logging
 import os
 import sys
 import threading
-from types import TracebackType
 from typing import Any
 
 from pythonjsonlogger import core, json
@@ -12,7 +11,6 @@ from pythonjsonlogger import core, json
 from runtime import clocks
 
 LEVEL_VARIABLE = "KAE_LOG_LEVEL"
-"""The environment variable of the lowest level to write."""
 
 _LEVELS = ("debug", "info", "warning", "error", "critical")
 _OWN = ("time", "level", "logger", "program", "node")
@@ -47,17 +45,12 @@ def start(program: str) -> None:
     known = wanted in _LEVELS
     logging.basicConfig(handlers=[handler], level=(wanted if known else "info").upper(), force=True)
     logging.captureWarnings(True)
-    sys.excepthook = _uncaught
-    threading.excepthook = _uncaught_in_thread
+    sys.excepthook = lambda kind, error, trace: _uncaught("The program", (kind, error, trace))
+    threading.excepthook = lambda caught: _uncaught("A thread", caught.exc_value)
     if not known:
         # A wrong level must not keep the program from starting.
         logging.getLogger(__name__).warning("%s is none of %s.", LEVEL_VARIABLE, ", ".join(_LEVELS))
 
 
-def _uncaught(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    logging.getLogger(__name__).critical("The program ends by an unexpected error.", exc_info=(kind, error, trace))
-
-
-def _uncaught_in_thread(arguments: threading.ExceptHookArgs) -> None:
-    error = arguments.exc_value
-    logging.getLogger(__name__).critical("A thread ends by an unexpected error.", exc_info=error)
+def _uncaught(who: str, error: Any) -> None:
+    logging.getLogger(__name__).critical("%s ends by an unexpected error.", who, exc_info=error)

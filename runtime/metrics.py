@@ -89,10 +89,7 @@ def served(endpoint: shapes.MetricsEndpoint | None, collect: Collect) -> Iterato
 
 
 def serve(collect: Collect, port: int) -> Server:
-    """Serve /metrics on all addresses, in a thread of its own; port 0 is any free one.
-
-    Raises `errors.Failure` when the port is not available.
-    """
+    """Serve /metrics on all addresses; port 0 is any free one. Raises `errors.Failure` when it is not available."""
     import prometheus_client  # noqa: PLC0415 - as above
 
     registry = registry_of(collect)

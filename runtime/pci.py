@@ -29,12 +29,10 @@ class Function(msgspec.Struct, frozen=True, kw_only=True):
     address: str
     folder: Path
     device: str
-    """The PCI device id."""
     kind: shapes.Kind | None
     """None when no kind has this device id."""
     driver: str | None
     virtual: bool
-    """Whether it is a virtual function."""
     vfs: int
     """The number of its virtual functions now: of its links virtfn0, virtfn1, ….
 
@@ -77,14 +75,8 @@ def read(sysfs: Path, kinds: Sequence[shapes.Kind], address: str) -> Function | 
         device=device,
         kind=kind,
         driver=readings.link_name(folder / "driver"),
-        virtual=_is_virtual(folder, kind, device),
+        # In a virtual machine by its id: a virtual function has the link physfn only beside its physical one.
+        virtual=kind is not None and (device in kind.virtual or (folder / "physfn").is_symlink()),
         vfs=sum(name.startswith("virtfn") for name in readings.names(folder)),
         entry=folder / "uacce" / entries[0] if entries else None,
     )
-
-
-def _is_virtual(folder: Path, kind: shapes.Kind | None, device: str) -> bool:
-    if kind is None:
-        return False
-    # Not in a virtual machine: a virtual function has the link physfn only beside its physical one.
-    return device in kind.virtual or (folder / "physfn").is_symlink()

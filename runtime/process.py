@@ -99,15 +99,7 @@ class Ended:
 
 
 def run(command: Command, limits: Limits) -> Ended:
-    """Run a child process to its end.
-
-    Raises:
-        TooSlow: The process group was killed after the timeout.
-        TooMuch: It was killed because it wrote more than 65 MiB.
-        Unkillable: It was killed, and goes on waiting in the kernel.
-        Cancelled: The process group was killed because `stop` was set.
-        NotStarted: There is no such program, or the kernel refuses to start it.
-    """
+    """Run a child process to its end; any of the failures above ends it, and its process group."""
     process = _start(command)
     try:
         output, stderr = _communicate(process, limits, command.shown)
@@ -142,11 +134,9 @@ def _start(command: Command) -> "subprocess.Popen[bytes]":
 
 @contextlib.contextmanager
 def _input(content: bytes) -> Iterator[int]:
-    """Yield a descriptor of a file in memory, so that nothing has to feed a pipe.
-
-    With a pipe, `communicate` sends only what the process takes before the first timeout, and the process waits for the
-    rest for ever (Popen._communicate up to Python 3.13 at least: `if self.stdin and input`).
-    """
+    """Yield a descriptor of a file in memory, so that nothing has to feed a pipe."""
+    # With a pipe, `communicate` sends only what the process takes before the first timeout, and the process waits for
+    # the rest for ever (Popen._communicate up to Python 3.13 at least: `if self.stdin and input`).
     if not content:
         yield subprocess.DEVNULL
         return
@@ -190,7 +180,8 @@ class _Outputs:
 def _communicate(process: "subprocess.Popen[bytes]", limits: Limits, shown: str) -> tuple[bytes, bytes]:
     began_s = time.monotonic()
     with contextlib.closing(_Outputs(process, shown)) as outputs:
-        while not _has_ended(process):
+        # A process that has ended is left unreaped: until then its number names its group.
+        while os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
             outputs.read()
             lasted_s = time.monotonic() - began_s
             if lasted_s >= limits.timeout_s:
@@ -206,11 +197,6 @@ def _communicate(process: "subprocess.Popen[bytes]", limits: Limits, shown: str)
                     os.killpg(process.pid, signal.SIGKILL)
         process.poll()
         return bytes(outputs.output), bytes(outputs.stderr)
-
-
-def _has_ended(process: "subprocess.Popen[bytes]") -> bool:
-    """Return whether a process has ended, and leave it unreaped: until then its number names its group."""
-    return os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
 
 def _kill(process: "subprocess.Popen[bytes]", shown: str) -> None:

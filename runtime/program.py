@@ -42,10 +42,7 @@ def fail(failure: errors.Failure | Exception) -> None:
 
 
 def terminate(message: str, path: Path = TERMINATION) -> None:
-    """Leave a termination message, which `kubectl describe pod` shows: one line of at most 4096 bytes.
-
-    Without the kubelet's file it does nothing.
-    """
+    """Leave a termination message, which `kubectl describe pod` shows: one line of at most 4096 bytes."""
     line = " ".join(message.split()).encode(errors="replace")
     whole = line[:_LIMIT_BYTES].decode(errors="ignore")  # The cut may split a character.
     # The log has the message too, and an exception would hide it.
@@ -66,10 +63,8 @@ def parser(package: str, name: str, description: str | None) -> argparse.Argumen
 def add_paths(
     parser: argparse.ArgumentParser, options: Iterable[tuple[str, Path | None, str, str]], *, defaults: bool = True
 ) -> None:
-    """Add options for files and folders: name, default, metavar and meaning.
-
-    The same options may precede or follow a command; those that follow it must not restore the defaults.
-    """
+    """Add options for files and folders: name, default, metavar and meaning."""
+    # The same options may precede or follow a command; those that follow it must not restore the defaults.
     for name, default, metavar, meaning in options:
         parser.add_argument(
             name,

@@ -4,14 +4,13 @@ It opens each device of /sys/class/uacce that has a node here, and starts a queu
 with 0 when every device gave its queue, and with 1 when one did not, or when there is none.
 """
 
-import argparse
 import errno
 import os
 import sys
 import threading
 from pathlib import Path
 
-from runtime import uacce
+from runtime import readings, uacce
 
 _HINTS = {
     errno.EACCES: "give the pod a group or a user that may open it",
@@ -21,20 +20,15 @@ _HINTS = {
 }
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Print what happens with each device, and return the exit code."""
-    options = _parser().parse_args(arguments)
-    nodes = _nodes(options.sysfs / "class/uacce", options.dev)
+def main(sysfs: Path = Path("/sys"), dev: Path = Path("/dev"), seconds: float = 60) -> int:
+    """Print what happens with each device within so many seconds, and return the exit code."""
+    entries = sysfs / "class/uacce"
+    # Entries of other containers' devices have no node here.
+    nodes = [dev / name for name in sorted(readings.names(entries)) if (dev / name).exists()]
     if not nodes:
-        _say(f"No device of {options.sysfs / 'class/uacce'} has a node in {options.dev}: this container got no device.")
+        _say(f"No device of {entries} has a node in {dev}: this container got no device.")
         return 1
-    return max([_try(node, options.seconds) for node in nodes])
-
-
-def _nodes(entries: Path, dev: Path) -> list[Path]:
-    """Return the device nodes here of the entries of uacce; entries of other containers' devices have none."""
-    names = sorted(path.name for path in entries.iterdir()) if entries.is_dir() else []
-    return [dev / name for name in names if (dev / name).exists()]
+    return max([_try(node, seconds) for node in nodes])
 
 
 def _try(node: Path, seconds: float) -> int:
@@ -69,14 +63,6 @@ def _say(sentence: str) -> None:
     node = os.environ.get("NODE_NAME")
     sys.stdout.write(f"node {node}: {sentence}\n" if node else f"{sentence}\n")
     sys.stdout.flush()
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m runtime.smoke", description=__doc__, allow_abbrev=False)
-    parser.add_argument("--sysfs", type=Path, default=Path("/sys"), metavar="DIR", help="default: /sys")
-    parser.add_argument("--dev", type=Path, default=Path("/dev"), metavar="DIR", help="default: /dev")
-    parser.add_argument("--seconds", type=float, default=60.0, metavar="N", help="for one device (default: 60)")
-    return parser
 
 
 if __name__ == "__main__":

@@ -1,6 +1,8 @@
 """A program's state for the kubelet's probes, in files of a folder of its own."""
 
+import contextlib
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 from runtime import errors, files
@@ -16,10 +18,7 @@ ALIVE = "alive"
 
 
 class ProgramDir:
-    """The folder of a running program, which must exist; one program at a time uses it.
-
-    Every method raises `errors.Failure` when the folder cannot be written. Files appear whole or not at all.
-    """
+    """The folder of a running program, which must exist; a method raises `errors.Failure` if it cannot be written."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -39,25 +38,22 @@ class ProgramDir:
         self._remove(READY)
 
     def beat(self) -> None:
-        """Record that the program is alive; call it often enough for `runtime.probe`, best every ten seconds.
-
-        The file holds time.monotonic() in seconds, which on Linux is one clock for all processes since boot
-        (clock_gettime(2)). Its mtime is not used, because the wall clock can jump in both directions.
-        """
+        """Record that the program is alive; call it often enough for `runtime.probe`, best every ten seconds."""
+        # time.monotonic(): on Linux one clock for all processes since boot (clock_gettime(2)), where the wall clock,
+        # and so an mtime, can jump in both directions.
         self._write(ALIVE, f"{time.monotonic():.3f}")
 
     def _remove(self, name: str) -> None:
-        try:
+        with self._changing(name):
             (self._path / name).unlink(missing_ok=True)
-        except OSError as error:
-            raise self._failure(name, error) from error
 
     def _write(self, name: str, text: str) -> None:
-        try:
-            with files.replaced(self._path / name) as fresh:
-                fresh.write_text(f"{text}\n", "utf-8")
-        except OSError as error:
-            raise self._failure(name, error) from error
+        with self._changing(name), files.replaced(self._path / name) as fresh:
+            fresh.write_text(f"{text}\n", "utf-8")
 
-    def _failure(self, name: str, error: OSError) -> errors.Failure:
-        return errors.Failure(f"'{self._path / name}' cannot be changed: {error.strerror}.")
+    @contextlib.contextmanager
+    def _changing(self, name: str) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise errors.Failure(f"'{self._path / name}' cannot be changed: {error.strerror}.") from error

@@ -19,20 +19,13 @@ from pathlib import Path
 _START_Q = 0x5700  # _IO('W', 0)
 _SET_QP_CTX = 0xC004480A  # _IOWR('H', 10, struct hisi_qp_ctx), of two __u16: the number and the type of the queue
 
-_HARMLESS = {
-    "open": (errno.EBUSY,),
-    "context": (errno.ENOTTY, errno.EINVAL),
-    "start": (errno.ENOTTY,),
-}
+_HARMLESS = {"open": (errno.EBUSY,), "context": (errno.ENOTTY, errno.EINVAL), "start": (errno.ENOTTY,)}
 """The answers that refuse no queue: all are in use, or there is no such ioctl. The context is the driver's own; START_Q
 is of uacce itself (uacce_fops_unl_ioctl of drivers/misc/uacce/uacce.c), so EINVAL comes from the start."""
 
 
 def steps(node: str) -> Iterator[tuple[str, int]]:
-    """Yield each step to a queue, `open`, `context` and `start`, with the errno that answers it, 0 for none.
-
-    Nothing follows a refused `open`.
-    """
+    """Yield `open`, and unless it is refused `context` and `start`, each with the errno that answers it, 0 for none."""
     try:
         descriptor = os.open(node, os.O_RDWR | os.O_CLOEXEC | os.O_NOCTTY)
     except OSError as error:

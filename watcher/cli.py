@@ -21,11 +21,9 @@ _PROGRAM = "kae-watcher"
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Return the exit code.
-
-    0 after a signal, or when the repository is up to date; 1 for a bad config; 2 for a wrong call; 3 for an I/O error;
-    4 when a loss is refused, and all else is committed.
-    """
+    """Return the exit code."""
+    # 0 after a signal, or when the repository is up to date; 1 for a bad config; 2 for a wrong call; 3 for an I/O
+    # error; 4 when a loss is refused, and all else is committed.
     options = _parser().parse_args(arguments)
     program.begin("watcher", _PROGRAM)
     stop = threading.Event()

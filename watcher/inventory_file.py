@@ -53,12 +53,8 @@ class _Document(shapes.Shape, frozen=True):
 
 
 def nodes(content: bytes, cluster: str) -> tuple[snapshot.Node, ...]:
-    """Return the nodes of this cluster's inventory.
-
-    Raises:
-        errors.Failure: It is another document, or another cluster's: a damaged file does not mean that the cluster has
-            no nodes, so a person must restore or delete it.
-    """
+    """Return the nodes of this cluster's inventory; raise `errors.Failure` if it is another document."""
+    # A damaged file does not mean that the cluster has no nodes, so a person must restore or delete it.
     try:
         document = msgspec.json.decode(content, type=_Document)
         if document.metadata.name != cluster:
@@ -66,7 +62,15 @@ def nodes(content: bytes, cluster: str) -> tuple[snapshot.Node, ...]:
         if document.api_version != API_VERSION:
             raise ValueError(f"its apiVersion is not {API_VERSION}")
         profiles = {name: _profile(stated) for name, stated in document.spec.profiles.items()}
-        found = {node.name: _node(node, profiles[node.profile]) for node in document.spec.nodes}
+        found = {
+            node.name: snapshot.Node(
+                name=node.name,
+                profile=profiles[node.profile],
+                hostname=node.name if node.hostname is None else node.hostname or None,
+                labels=node.labels,
+            )
+            for node in document.spec.nodes
+        }
         if len(found) < len(document.spec.nodes):
             raise ValueError("it names a node twice")
         return tuple(found[name] for name in sorted(found))
@@ -82,8 +86,3 @@ def nodes(content: bytes, cluster: str) -> tuple[snapshot.Node, ...]:
 def _profile(stated: _Profile) -> snapshot.Profile:
     taints = tuple(snapshot.Taint(**structs.asdict(taint)) for taint in stated.taints)
     return snapshot.Profile(**structs.asdict(stated) | {"taints": taints})
-
-
-def _node(stated: _Node, profile: snapshot.Profile) -> snapshot.Node:
-    hostname = stated.name if stated.hostname is None else stated.hostname or None
-    return snapshot.Node(name=stated.name, profile=profile, hostname=hostname, labels=stated.labels)

@@ -6,16 +6,17 @@ import math
 import random
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
+import msgspec
 from msgspec.structs import replace
 
 from compiler import errors as compiler_errors
 from compiler.inventory import canonical_form, reduction, snapshot
 from compiler.kube import client
-from runtime import errors, process, state
+from runtime import errors, metrics, process, state
 from runtime import watcher_config as config
-from watcher import commit_message, inventory_file, loss_guard, nodes, pending_changes, watcher_state
+from watcher import commit_message, inventory_file, loss_guard, nodes, pending_changes
 from watcher.git import repository
 
 LOG = logging.getLogger(__name__)
@@ -36,6 +37,50 @@ _FORGOTTEN_S = 60.0
 """A version that the server drops sooner than this after a list is a failure, else lists follow on lists."""
 
 
+class State(msgspec.Struct):
+    """Written by the program's thread, read by that of the metrics server."""
+
+    interval_s: float
+    """The configured time between full lists."""
+    nodes: int = 0
+    kept: int = 0
+    refused: int = 0
+    commits: int = 0
+    races: int = 0
+    success_s: float | None = None
+    """The last time when the nodes were listed and the repository was reached, in seconds since 1970."""
+    troubles: dict[str, str] = msgspec.field(default_factory=dict)
+    """What is wrong now, a sentence each: with `nodes` (the API server), the `repository` (git), or the `loss`."""
+    failures: dict[str, int] = msgspec.field(default_factory=lambda: {"nodes": 0, "repository": 0, "loss": 0})
+
+    @property
+    def reason(self) -> str:
+        """Return why the watcher is not ready; empty when it is."""
+        return " ".join(self.troubles.values()) or ("" if self.success_s else "Nothing was listed yet.")
+
+    def families(self) -> Iterator[metrics.Family]:
+        """Yield the metrics; templates/monitoring/prometheusrule-kae.yaml alerts on their names."""
+        yield _one("kae_watcher_nodes", "Nodes in the last full list.", self.nodes)
+        kept = "Nodes kept in their old state, as their loss has not settled."
+        yield _one("kae_watcher_nodes_kept", kept, self.kept)
+        refused = "Nodes kept in their old state, as too much is lost."
+        yield _one("kae_watcher_nodes_refused", refused, self.refused)
+        yield _one("kae_watcher_interval_seconds", "The configured time between full lists.", self.interval_s)
+        if self.success_s is not None:
+            reached = "When the repository was reached last."
+            yield _one("kae_watcher_last_success_timestamp_seconds", reached, self.success_s)
+        yield _one("kae_watcher_commits", "Commits pushed.", self.commits, counts=True)
+        lost = "Pushes refused because somebody else was faster."
+        yield _one("kae_watcher_lost_races", lost, self.races, counts=True)
+        failed = "Failures by part: nodes (the API server), repository (git), or loss (refused)."
+        parts = [((part,), count) for part, count in self.failures.items()]
+        yield metrics.Family("kae_watcher_failures", failed, parts, labels=("part",), counts=True)
+
+
+def _one(name: str, meaning: str, value: float, *, counts: bool = False) -> metrics.Family:
+    return metrics.Family(name, meaning, [((), value)], counts=counts)
+
+
 class Loop:
     """The pending changes, and the repository that receives them."""
 
@@ -50,7 +95,7 @@ class Loop:
         """Contact nothing yet."""
         self._settings, self._source, self._store, self._clock = settings, source, store, clock
         self._stop = stop
-        self.state = watcher_state.State(interval_s=settings.interval_seconds)
+        self.state = State(interval_s=settings.interval_seconds)
         self._beat: Callable[[], None] = lambda: None
         self._reducer = reduction.Reducer(settings.ignore_labels, settings.labels)
         self._rules = loss_guard.Rules(
@@ -69,7 +114,6 @@ class Loop:
         self._meant = b""
         """The file that was last meant for the repository."""
         self._wanted: loss_guard.Nodes = {}
-        """The nodes that were last meant for it."""
         self._subject = ""
         self._listed_s = -math.inf
         self._list_s = self._look_s = self._commit_s = -math.inf
@@ -109,12 +153,7 @@ class Loop:
             self._attempt("repository", self.publish)
 
     def list(self) -> None:
-        """List the nodes.
-
-        Raises:
-            compiler_errors.WorldError: The API server did not tell all of them.
-            process.Cancelled: The program is ending.
-        """
+        """List the nodes; raises what the API server's client raises, and `process.Cancelled`."""
         self._pending.list(self._source.list(self._at_page), self._clock())
         self._missed = False
         self._listed_s = self._clock()
@@ -122,13 +161,7 @@ class Loop:
         self.state.nodes = self._pending.nodes
 
     def publish(self, *, all_of_it: bool = False) -> bool:
-        """Commit the settled changes, if there are any; return whether anything was pushed.
-
-        With `all_of_it` every change counts as settled.
-
-        Raises:
-            errors.Failure: The repository cannot be reached, or refuses the commit.
-        """
+        """Commit the settled changes, or all of them; return whether anything was pushed; `Failure` if it cannot be."""
         try:
             commit = self._store.publish(lambda found: self._change(found, all_of_it=all_of_it))
         finally:

@@ -61,9 +61,11 @@ class Judgement(msgspec.Struct, frozen=True, kw_only=True):
         share = f"{self.count} of {self.total} nodes lost something"
         if self.why:
             return f"{share} now, and what was lost before is not known. {self.why}"
-        named = [
-            f"{name} ({'gone' if _NODE in items else listed(_worded(items), 2)})" for name, items in self.losses.items()
-        ]
+        worded = {
+            name: [item.replace("=", " from ").replace(">", " to ") for item in items]
+            for name, items in self.losses.items()
+        }
+        named = [f"{name} ({'gone' if _NODE in items else listed(items, 2)})" for name, items in worded.items()]
         return f"{share} within 24 hours; now {listed(named, 5)}."
 
     @property
@@ -136,10 +138,6 @@ def _are_missing(items: Iterable[str], node: snapshot.Node | None) -> bool:
     has = _belongings(node)
     parts = (re.split("[=>]", item) for item in items)
     return any(has.get(key, 0) < int(counts[0] if counts else 1) for key, *counts in parts)
-
-
-def _worded(items: Iterable[str]) -> list[str]:
-    return [item.replace("=", " from ").replace(">", " to ") for item in items]
 
 
 def listed(words: Collection[str], most: int) -> str:

@@ -18,11 +18,7 @@ class Nodes:
         self._version = ""
 
     def list(self, at_page: Callable[[], None]) -> tuple[snapshot.Node, ...]:
-        """Return all nodes as they are at one moment; call `at_page` at each page.
-
-        Raises:
-            client.Gone: The server dropped that moment in between.
-        """
+        """Return all nodes as of one moment; raise `client.Gone` if the server dropped it between two pages."""
         found, marks, version = [], dict[str, int | None](), ""
         for page in self._cluster.pages():
             at_page()
@@ -34,13 +30,9 @@ class Nodes:
         return tuple(found)
 
     def changed(self, seconds: int) -> set[str]:
-        """Watch for so long; return the nodes of which something changed that enters the inventory.
-
-        What needs the whole node, such as a taint, is not seen. A watch that fails is repeated from where it began.
-
-        Raises:
-            client.Gone: The server has forgotten the last version: list again.
-        """
+        """Watch for so long; return the nodes of which something changed that enters the inventory."""
+        # What needs the whole node, such as a taint, is not seen. A watch that fails is repeated from where it began,
+        # but after `client.Gone` the nodes have to be listed again.
         marks: dict[str, int | None] = {}
         watch = self._cluster.watch(self._version, seconds)
         for event in watch:

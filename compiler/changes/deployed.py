@@ -89,23 +89,17 @@ def earlier(seen: diff.Observed, compiled: tree.Tree, objects: Mapping[str, Obje
     """
     if not seen.sides:
         return ()
-    # What one side alone records, the other has removed by a compile that was accepted, and git has deleted the file.
-    removed = frozenset(seen.sides[0].files) ^ frozenset(seen.sides[-1].files)
     is_one = len(seen.sides) == 1 and not any(map(index_file.is_marked, seen.files.values()))
-    return tuple(_side(seen, number, removed, compiled.contents(), objects) for number in ((0,) if is_one else (0, -1)))
+    return tuple(_side(seen, number, compiled, objects) for number in ((0,) if is_one else (0, -1)))
 
 
-def _side(
-    seen: diff.Observed,
-    number: int,
-    removed: frozenset[str],
-    texts: Mapping[str, bytes],
-    objects: Mapping[str, Object],
-) -> Deployed:
+def _side(seen: diff.Observed, number: int, compiled: tree.Tree, objects: Mapping[str, Object]) -> Deployed:
     """Return the output as our side (0) or their side (-1) of a conflict has it."""
-    index = seen.sides[number]
-    # The compile that was interrupted was accepted: what it has deleted by then is no removal of this one.
-    gone = removed if index.complete else frozenset(index.files)
+    index, texts = seen.sides[number], compiled.contents()
+    # What one side alone records, the other has removed by a compile that was accepted, and git has deleted the file.
+    gone = frozenset(seen.sides[0].files) ^ frozenset(seen.sides[-1].files)
+    if not index.complete:  # The compile was accepted: what it has deleted by then is no removal of this one.
+        gone = frozenset(index.files)
     workloads = tuple(item for item in index.workloads if item.file in seen.files or item.file not in gone)
     untold = frozenset(index.untold())
     found: dict[str, Object] = {}
@@ -119,7 +113,8 @@ def _side(
         if data is not None:
             found[path] = data
         is_known = data is not None and path not in untold
-        if not is_known and index.complete and _is_decisive(path) and (content is not None or path not in gone):
+        is_decisive = path.startswith(_DECISIVE) or index_file.is_daemon_set(path)
+        if not is_known and index.complete and is_decisive and (content is not None or path not in gone):
             unreadable.append(path)
     return Deployed(index=replace(index, workloads=workloads), objects=found, unreadable=tuple(unreadable))
 
@@ -138,10 +133,6 @@ def protector(data: Object) -> str | None:
     if "Prune=false" in str(annotations.get(names.SYNC_OPTIONS, "")).split(","):
         return "argocd"
     return "flux" if annotations.get(names.FLUX_PRUNE) == "disabled" else None
-
-
-def _is_decisive(path: str) -> bool:
-    return path.startswith(_DECISIVE) or index_file.is_daemon_set(path)
 
 
 def _is_object_file(path: str) -> bool:

@@ -11,7 +11,7 @@ from compiler.changes import effects, pods
 from compiler.changes.acceptance import Acceptable
 from compiler.changes.effects import Effect
 from compiler.changes.intent import DocumentChange
-from compiler.changes.objects import Item, Pair, Ref, pairs, ref
+from compiler.changes.objects import Fates, Pair, Ref, pairs, ref
 from compiler.changes.pods import PodChange
 from compiler.diagnostics import Findings
 from compiler.fleet.examples import Examples
@@ -77,14 +77,6 @@ class ClusterDifference:
     risks: tuple[Acceptable, ...] = ()
     """The most dangerous first."""
 
-    def expanded(self, known: Examples) -> "ClusterDifference":
-        """Return the difference for all nodes, where it was found for examples."""
-        return replace(
-            self,
-            effects=tuple(sorted((_of_all(effect, known) for effect in self.effects), key=lambda item: item.nodes)),
-            pods=tuple(_of_all_pods(change, known) for change in self.pods),
-        )
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
@@ -115,19 +107,6 @@ class Difference:
         return not (self.intent or self.clusters or self.faults)
 
 
-def _of_all(effect: Effect, known: Examples) -> Effect:
-    return replace(effect, nodes=known.expanded(effect.nodes))
-
-
-def _of_all_pods(change: PodChange, known: Examples) -> PodChange:
-    return replace(
-        change,
-        created=known.expanded(change.created),
-        replaced=known.expanded(change.replaced),
-        deleted=known.expanded(change.deleted),
-    )
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Basis:
     """What a comparison of a cluster needs beside its two sides."""
@@ -148,14 +127,17 @@ def of_cluster(before: pods.Side | None, after: pods.Side | None, basis: Basis) 
     # Without rules from the start, somebody else labels the nodes.
     if before is not None and after is not None and (lost := before.rules - after.rules):
         after = after.without_labels(lost)
-    side = after or before
-    cluster = side.planned.cluster.name if side else ""
-    on_nodes = effects.effects(before, after, pods.replaced(differing), basis.changed)
-    on_pods = pods.changes(cluster, before, after, differing)
+    templates = pods.replaced(differing)
+    on_nodes, on_pods = effects.effects(before, after, templates, basis.changed), pods.changes(before, after, differing)
     if before is not None and after is not None and not (on_nodes or on_pods or differing):
         return None
-    found = ClusterDifference(
-        cluster=cluster,
+    if (known := basis.known) is not None:
+        every = (replace(effect, nodes=known.expanded(effect.nodes)) for effect in on_nodes)
+        on_nodes = tuple(sorted(every, key=lambda effect: effect.nodes))
+        on_pods = tuple(replace(each, nodes=Fates(*map(known.expanded, each.nodes))) for each in on_pods)
+    side = after or before
+    return ClusterDifference(
+        cluster=side.planned.cluster.name if side else "",
         is_new=before is None,
         is_gone=after is None,
         nodes=len(side.planned.inventory.nodes) if side else 0,
@@ -164,7 +146,6 @@ def of_cluster(before: pods.Side | None, after: pods.Side | None, basis: Basis) 
         objects=differing,
         privileges=tuple(_privileges(differing)),
     )
-    return found if basis.known is None else found.expanded(basis.known)
 
 
 def _privileges(differing: Iterable[Pair]) -> Iterator[PrivilegeChange]:
@@ -176,7 +157,7 @@ def _privileges(differing: Iterable[Pair]) -> Iterator[PrivilegeChange]:
 
 def _rendered(
     side: ir.ClusterManifests | None, other: ir.ClusterManifests | None, render: layout.Render
-) -> dict[Ref, Item]:
+) -> dict[Ref, layout.Object]:
     """Return the objects of one side that may differ from those of the other; equal values are not rendered."""
     if side is None:
         return {}
@@ -188,7 +169,7 @@ def _rendered(
         bootstrap=tuple(item for item in side.bootstrap if item not in known),
     )
     found = layout.objects(own, lambda manifest: _rendered_once(manifest, render))
-    return {ref(item.data): Item(item.component, item.path, item.data) for item in found}
+    return {ref(item.data): item for item in found}
 
 
 def _rendered_once(manifest: ir.Manifest, render: layout.Render) -> Mapping[str, Any]:

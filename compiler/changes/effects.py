@@ -5,16 +5,17 @@ effect; a node to which nothing happens has none.
 """
 
 import functools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, get_args
 
 import msgspec
 
-from compiler import recipes
+from compiler import names, recipes
 from compiler.changes import intent, objects, pods
 from compiler.diagnostics import Span
 from compiler.formats import documents
+from compiler.output import index_file
 from compiler.planning import images, plan
 from runtime import driver_config
 
@@ -49,12 +50,10 @@ class Placement:
     driver: str | None
     """The image of its driver installer."""
     version: str | None
-    """The version of its driver."""
     state: Literal["Present", "Absent"] | None
     device_plugin: str | None
     """The image of its device plugin."""
     resources: tuple[tuple[str, int | None], ...]
-    """The resources that it offers, with their amounts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,20 +101,15 @@ class Half:
     side: pods.Side | None
     decision: plan.Decision | None
 
-    @property
-    def driver(self) -> pods.DaemonSet | None:
-        """The DaemonSet of the installer on the nodes."""
-        return self.side.serving("driver", self.decision) if self.side else None
+    def serving(self, component: index_file.Component) -> pods.DaemonSet | None:
+        """Return the DaemonSet of a component on the nodes."""
+        return self.side.serving(component, self.decision) if self.side else None
 
     @property
     def config(self) -> driver_config.Config | None:
         """The config of the installer on the nodes."""
-        return self.driver.config if self.driver else None
-
-    @property
-    def device_plugin(self) -> pods.DaemonSet | None:
-        """The DaemonSet of the device plugin on the nodes."""
-        return self.side.serving("device-plugin", self.decision) if self.side else None
+        driver = self.serving("driver")
+        return driver.config if driver else None
 
     def placement(self) -> Placement | None:
         """Return what the nodes have."""
@@ -154,47 +148,34 @@ def effects(
 
     `templates` are the workloads with another template, `changed` the documents that differ.
     """
+    found: list[Effect] = []
     own = {one.recipe.name: one.recipe for side in (before, after) if side for one in side.planned.recipes}
-    return tuple(
-        effect for recipe in own.values() for effect in _of_recipe(recipe, (before, after), templates, changed)
-    )
+    for recipe in own.values():
+        alike: dict[Effect, list[str]] = {}
+        for halves, nodes in _halves(before, after, recipe):
+            effect = _effect(recipe, halves, templates, changed)
+            if effect is not None:
+                alike.setdefault(effect, []).extend(nodes)
+        made = [replace(effect, nodes=tuple(sorted(nodes))) for effect, nodes in alike.items()]
+        found.extend(sorted(made, key=lambda effect: effect.nodes))
+    return tuple(found)
 
 
-def _of_recipe(
-    recipe: recipes.Recipe,
-    sides: tuple[pods.Side | None, pods.Side | None],
-    templates: frozenset[objects.Ref],
-    changed: Sequence[intent.DocumentChange],
-) -> tuple[Effect, ...]:
-    before, after = sides
-    olds, news = _decisions(before, recipe), _decisions(after, recipe)
-    found: dict[Effect, list[str]] = {}
-    for (old, new), names in _shared(olds, news).items():
-        left = Half(before, None if old is None else olds[old])
-        right = Half(after, None if new is None else news[new])
-        effect = _effect(recipe, (left, right), templates, changed)
-        if effect is not None:
-            found.setdefault(effect, []).extend(names)
-    made = [replace(effect, nodes=tuple(sorted(names))) for effect, names in found.items()]
-    return tuple(sorted(made, key=lambda effect: effect.nodes))
-
-
-def _decisions(side: pods.Side | None, recipe: recipes.Recipe) -> Sequence[plan.Decision]:
-    return plan.of_recipe(side.planned, recipe).decisions if side else ()
-
-
-def _shared(
-    before: Sequence[plan.Decision], after: Sequence[plan.Decision]
-) -> Mapping[tuple[int | None, int | None], list[str]]:
-    """Return the names of the nodes that share a decision before and one after, by the indexes of the two."""
-    earlier = {name: index for index, decision in enumerate(before) for name in decision.names}
+def _halves(
+    before: pods.Side | None, after: pods.Side | None, recipe: recipes.Recipe
+) -> Iterator[tuple[tuple[Half, Half], list[str]]]:
+    """Yield the decisions that nodes share before and after, with the names of the nodes."""
+    olds, news = (plan.of_recipe(side.planned, recipe).decisions if side else () for side in (before, after))
+    earlier = {name: index for index, decision in enumerate(olds) for name in decision.names}
     found: dict[tuple[int | None, int | None], list[str]] = {}
-    for index, decision in enumerate(after):
+    for index, decision in enumerate(news):
         for name in decision.names:
             found.setdefault((earlier.pop(name, None), index), []).append(name)
     for name, number in earlier.items():
         found.setdefault((number, None), []).append(name)
-    return found
+    for (old, new), nodes in found.items():
+        left, right = None if old is None else olds[old], None if new is None else news[new]
+        yield (Half(before, left), Half(after, right)), nodes
 
 
 def _effect(
@@ -206,14 +187,17 @@ def _effect(
     """Return what happens to nodes with these decisions; None where nothing does."""
     left, right = halves
     was, now = left.placement(), right.placement()
-    driver = pods.fate(left.driver, right.driver, templates)
-    plugin = pods.fate(left.device_plugin, right.device_plugin, templates)
+    driver, plugin = (
+        pods.fate(left.serving(component), right.serving(component), templates)
+        for component in get_args(index_file.Component)
+    )
     if was == now and driver is None and plugin is None:
         return None
     side = right.side if right.decision else left.side
     if not recipe.builtin and not any(place and place.policy for place in (was, now)):
         return None  # A node that comes or goes is told once.
     work, reasons = _work(left, right) if driver else (None, ())
+    exchanged = work == "may-swap" and not recipe.builtin
     return Effect(
         cluster=side.planned.cluster.name if side else "",
         recipe=recipe,
@@ -224,9 +208,9 @@ def _effect(
         device_plugin_pod=plugin,
         work=work,
         reasons=reasons,
-        images=_exchanged(left, right) if work == "may-swap" and not recipe.builtin else (),
+        images=tuple(image for image in _images(right) if image not in _images(left)) if exchanged else (),
         drain=_drain(left, right) if work in DISTURBING else None,
-        cause=_cause(left.decision, right.decision, side, changed, is_driver=driver is not None),
+        cause=_cause(left, right, changed, is_driver=driver is not None),
     )
 
 
@@ -253,8 +237,8 @@ def _work(left: Half, right: Half) -> tuple[Work | None, tuple[str, ...]]:
     if "may-swap" not in changed:
         return "restarts", ()
     policy = right.decision.policy if right.decision else None
-    names = {"installPolicy": policy.written.install_policy} if policy else {}
-    return "may-swap", tuple(names.get(reason, reason) for reason in changed["may-swap"][:1])
+    written = {"installPolicy": policy.written.install_policy} if policy else {}
+    return "may-swap", tuple(written.get(reason, reason) for reason in changed["may-swap"][:1])
 
 
 _STRONGEST: tuple[Work, ...] = ("swaps", "reloads", "functions")
@@ -309,15 +293,15 @@ def _content(source: driver_config.Source) -> tuple[str, tuple[str, ...]]:
 
 
 def _coming_or_going(left: Half, right: Half) -> tuple[Work | None, tuple[str, ...]]:
-    if right.driver is not None:
-        return ("removes", ("state",)) if right.config and right.config.state == "Absent" else ("installs", ())
+    if right.config is not None:
+        return ("removes", ("state",)) if right.config.state == "Absent" else ("installs", ())
     config = left.config
     if config is None:
         return "leaves", ()
     if config.state == "Absent":
         return "cleared", ()
     # An installer that cleans up asks for its own DaemonSet, and stays silent while that is there.
-    going = right.side is None or left.driver not in right.side.daemon_sets.values()
+    going = right.side is None or left.serving("driver") not in right.side.daemon_sets.values()
     return ("removes", ("enabledCleanup",)) if config.enabled_cleanup and going else ("leaves", ())
 
 
@@ -342,12 +326,6 @@ def _images(half: Half) -> tuple[str, ...]:
     return tuple(map(images.unqualified, (pool.image, *(image for _, image in pool.images[1:])))) if pool else ()
 
 
-def _exchanged(left: Half, right: Half) -> tuple[str, ...]:
-    """Return the images of the new driver that the old one does not have."""
-    was = frozenset(_images(left))
-    return tuple(image for image in _images(right) if image not in was)
-
-
 def _drain(left: Half, right: Half) -> Drain | None:
     config = right.config or left.config
     if config is None:
@@ -362,45 +340,30 @@ def _drain(left: Half, right: Half) -> Drain | None:
 
 _DRIVER: documents.Path = ("spec", "driver")
 _PLUGIN: documents.Path = ("spec", "devicePlugin")
-_WHOLE: documents.Path = ()
 _SHARED: tuple[documents.Path, ...] = tuple(
     ("spec", field) for field in ("operator", "daemonSets", "images", "values", "rollout", "kernelMappings")
 )
 
 
-def _cause(
-    before: plan.Decision | None,
-    after: plan.Decision | None,
-    side: pods.Side | None,
-    changed: Sequence[intent.DocumentChange],
-    *,
-    is_driver: bool,
-) -> Span:
-    """Return the cause of what happens to nodes with these decisions.
-
-    `side` is the side that has them, `is_driver` says that their driver is concerned.
-    """
+def _cause(left: Half, right: Half, changed: Sequence[intent.DocumentChange], *, is_driver: bool) -> Span:
+    """Return the line of a document that causes an effect; `is_driver` says that the driver is concerned."""
+    before, after = left.decision, right.decision
     own = [item for item in changed if _is_of(item, before) or _is_of(item, after)]
-    paths: list[documents.Path] = [
-        *_declarations(after),
-        *_declarations(before),
-        *((_DRIVER, _PLUGIN) if is_driver else (_PLUGIN, _DRIVER)),
-    ]
-    for path in (*paths, *_SHARED, _WHOLE):
-        fields = (field for item in own for field in item.fields if field.path[: len(path)] == path)
-        if (nearest := next(fields, None)) is not None:
-            return nearest.span
+    parts = (_DRIVER, _PLUGIN) if is_driver else (_PLUGIN, _DRIVER)
+    nearest = intent.nearest(own, (*_declarations(after), *_declarations(before), *parts, *_SHARED, ()))
+    if nearest is not None:
+        return nearest
     if own:
         return own[0].span
+    side = right.side if after else left.side
     if side is None:
         return Span(file="")
     cluster = side.planned.cluster.name
     shared = [item for item in changed if (item.kind, item.name) == ("KAECluster", cluster)]
-    policies = [item for item in changed if item.kind in intent.POLICIES]
+    policies = [item for item in changed if item.kind in names.POLICY_KINDS]
     is_known = before is not None and after is not None and before.node == after.node
-    nearest_document = [*shared, *(policies if is_known else [])][:1]
-    for item in nearest_document:
-        return item.fields[0].span if item.fields else item.span
+    for item in [*shared, *(policies if is_known else [])]:
+        return item.place
     return Span(file=side.planned.inventory.file)
 
 
@@ -409,10 +372,10 @@ def _is_of(change: intent.DocumentChange, decision: plan.Decision | None) -> boo
     policy = decision.policy if decision else None
     if policy is None:
         return False
-    names = (change.name, change.old_name)
+    called = (change.name, change.old_name)
     if change.kind == "Recipe":
-        return policy.recipe.name in names
-    return change.kind in intent.POLICIES and policy.name in names
+        return policy.recipe.name in called
+    return change.kind in names.POLICY_KINDS and policy.name in called
 
 
 def _declarations(decision: plan.Decision | None) -> Iterator[documents.Path]:

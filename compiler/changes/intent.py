@@ -8,11 +8,6 @@ from compiler import names
 from compiler.diagnostics import Span
 from compiler.formats import documents, field_difference
 
-POLICIES = ("KAEPolicy", "DevicePolicy")
-"""The kinds of policies."""
-
-_WRITTEN = (*POLICIES, "KAECluster", "Recipe")
-
 Action = Literal["added", "changed", "removed", "renamed"]
 
 Pair = tuple[documents.Document, documents.Document]
@@ -47,10 +42,16 @@ class DocumentChange:
     fields: tuple[FieldChange, ...] = ()
     """Of a document that is changed or renamed."""
 
+    @property
+    def place(self) -> Span:
+        """The first field that differs; without one, the name."""
+        return self.fields[0].span if self.fields else self.span
+
 
 def changes(before: Iterable[documents.Document], after: Iterable[documents.Document]) -> tuple[DocumentChange, ...]:
     """Return what differs between the documents of two revisions, sorted by kind and name."""
-    pairs, removed, added = _matched(list(_written(before)), list(_written(after)), _identity)
+    removed, added = list(_written(before)), list(_written(after))
+    pairs, removed, added = _matched(removed, added, lambda item: (_kind(item), _name(item)))
     renamed, removed, added = _matched(removed, added, lambda item: (_kind(item), _without_name(item)))
     moved, removed, added = _matched(removed, added, lambda item: (_kind(item), item.file))
     found = [
@@ -61,10 +62,20 @@ def changes(before: Iterable[documents.Document], after: Iterable[documents.Docu
     return tuple(sorted(found, key=lambda item: (item.kind, item.name, item.span)))
 
 
+def nearest(changed: Sequence[DocumentChange], paths: Iterable[documents.Path]) -> Span | None:
+    """Return the changed field at or below the first of these paths that has one."""
+    for path in paths:
+        for item in changed:
+            for field in item.fields:
+                if field.path[: len(path)] == path:
+                    return field.span
+    return None
+
+
 def _written(found: Iterable[documents.Document]) -> Iterator[documents.Document]:
     """Yield the documents that people write and that have a name; programs write inventories."""
     for item in found:
-        if _kind(item) == names.PROJECT_FILE or (_kind(item) in _WRITTEN and _name(item)):
+        if _kind(item) == names.PROJECT_FILE or (_kind(item) in names.SHARED_KINDS and _name(item)):
             yield item
 
 
@@ -90,10 +101,6 @@ def _matched(
                     right = [item for item in right if item is not new]
                     break
     return pairs, left, right
-
-
-def _identity(item: documents.Document) -> tuple[str, str]:
-    return _kind(item), _name(item)
 
 
 def _kind(item: documents.Document) -> str:

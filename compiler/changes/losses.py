@@ -14,9 +14,6 @@ from compiler.output import index_file
 from compiler.output.index_file import Owner
 from compiler.planning import plan, pools
 
-NOUNS = {"driver": "driver", "device-plugin": "device plugin"}
-"""The names of the components in messages."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loss:

@@ -9,12 +9,15 @@ from collections.abc import Hashable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple, TypeVar, get_args
 
+import msgspec
+
 from compiler import names
 from compiler.changes import deployed, placement
 from compiler.fleet import assignment
 from compiler.formats import field_difference
 from compiler.output import index_file
 from compiler.planning import plan
+from compiler.rendering import layout
 
 Key = TypeVar("Key", bound=Hashable)
 
@@ -35,15 +38,6 @@ class Ref:
     def path(self) -> str:
         """NAMESPACE/NAME, or NAME for an object of the cluster."""
         return f"{self.namespace}/{self.name}" if self.namespace else self.name
-
-
-class Item(NamedTuple):
-    """An object of an output."""
-
-    component: str
-    path: str
-    """Below the folder of the cluster's output."""
-    data: Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,7 +91,7 @@ def _inside(field: field_difference.Field) -> Sequence[field_difference.Field]:
     return [replace(item, text=field_difference.below(field.text, item.text)) for item in inner] or (field,)
 
 
-def pairs(before: Mapping[Ref, Item], after: Mapping[Ref, Item]) -> tuple[Pair, ...]:
+def pairs(before: Mapping[Ref, layout.Object], after: Mapping[Ref, layout.Object]) -> tuple[Pair, ...]:
     """Return the objects that differ between two outputs of a cluster, sorted by path."""
     found = [
         Pair(
@@ -135,17 +129,16 @@ def changed(cluster: str, before: deployed.Deployed, after: deployed.Deployed, p
     earlier, later = _by_ref(before), _by_ref(after)
     # Nothing tells what a damaged file held, so its object counts as another one than the new one.
     damaged = set(before.index.files) - set(before.objects)
-    earlier |= {one: item._replace(data={}) for one, item in later.items() if item.path in damaged}
+    earlier |= {one: msgspec.structs.replace(item, data={}) for one, item in later.items() if item.path in damaged}
     found = sorted(pairs(earlier, later), key=lambda pair: _order(pair.ref))
     places = any(index_file.is_daemon_set(pair.path) or pair.path.startswith("node-feature-rule/") for pair in found)
     on_nodes = _on_nodes(before, after, planned) if places else {}
-    restarts = {ref(after.objects[path]): fate.replaced for path, fate in sorted(on_nodes.items()) if fate.replaced}
     return Objects(
         cluster=cluster,
         created=tuple(pair.ref for pair in found if pair.change == "added"),
         replaced=tuple(pair.ref for pair in found if pair.change == "changed"),
         deleted=tuple(pair.ref for pair in found if pair.change == "pruned"),
-        restarts={one: tuple(sorted(nodes)) for one, nodes in restarts.items()},
+        restarts={ref(after.objects[path]): fate.replaced for path, fate in sorted(on_nodes.items()) if fate.replaced},
         nodes=tuple(sorted(set().union(*itertools.chain(*on_nodes.values())))),
         is_new=not before.index.files,
     )
@@ -156,9 +149,11 @@ def removed(cluster: str, before: deployed.Deployed) -> Objects:
     return Objects(cluster=cluster, deleted=tuple(sorted(_by_ref(before), key=_order)), restarts={}, nodes=None)
 
 
-def _by_ref(output: deployed.Deployed) -> dict[Ref, Item]:
+def _by_ref(output: deployed.Deployed) -> dict[Ref, layout.Object]:
     """Return the objects that an engine applies."""
-    every = (Item(path.partition("/")[0], path, data) for path, data in output.objects.items())
+    every = (
+        layout.Object(path=path, component=path.partition("/")[0], data=data) for path, data in output.objects.items()
+    )
     return {ref(item.data): item for item in every if item.component != names.BOOTSTRAP}
 
 
@@ -179,9 +174,9 @@ def _order(ref: Ref) -> tuple[str, str, str]:
 class Fates(NamedTuple):
     """What happens to the pods of a workload, by the names of their nodes."""
 
-    created: Set[str]
-    replaced: Set[str]
-    deleted: Set[str]
+    created: tuple[str, ...] = ()
+    replaced: tuple[str, ...] = ()
+    deleted: tuple[str, ...] = ()
 
 
 def fates(was: Mapping[Key, Set[str]], now: Mapping[Key, Set[str]], templates: Set[Key]) -> Mapping[Key, Fates]:
@@ -193,7 +188,8 @@ def fates(was: Mapping[Key, Set[str]], now: Mapping[Key, Set[str]], templates: S
     found = {}
     for key in {**was, **now}:
         old, new = was.get(key, none), now.get(key, none)
-        found[key] = Fates(new - old, old & new if key in templates else none, old - new)
+        stay = old & new if key in templates else none
+        found[key] = Fates(*(tuple(sorted(nodes)) for nodes in (new - old, stay, old - new)))
     return {key: fate for key, fate in found.items() if any(fate)}
 
 

@@ -5,16 +5,15 @@ DaemonSet of another name or namespace is another one: the pods of the first are
 """
 
 import functools
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import product
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import msgspec
 
 from compiler.changes import objects
 from compiler.fleet import taints
-from compiler.inventory import snapshot
 from compiler.output import index_file
 from compiler.planning import plan
 from compiler.rendering import ir, node_feature_rules, node_programs, privileges
@@ -60,6 +59,15 @@ class Side:
         values = (manifest.value for manifest in self.manifests.manifests)
         return frozenset(value.name for value in values if isinstance(value, node_feature_rules.DeviceRules))
 
+    @property
+    def pace(self) -> dict[str, int]:
+        """The hosts that may drain at a time, by policy; none for a policy that evicts nobody."""
+        return {
+            policy: len(item.config.leases.names)
+            for (_, policy, _), item in self.daemon_sets.items()
+            if item.config is not None and item.config.drain.enabled
+        }
+
     def serving(self, component: index_file.Component, decision: plan.Decision | None) -> DaemonSet | None:
         """Return the DaemonSet of a component that has a pod on the nodes of a decision."""
         if decision is None or decision.policy is None or not decision.runs(component):
@@ -69,30 +77,23 @@ class Side:
 
     def without_labels(self, lost: frozenset[str]) -> "Side":
         """Return the side after the rules of some recipes have gone: no node has labels by which DaemonSets select."""
-        mended = (_bare(one) if one.recipe.name in lost else one for one in self.planned.recipes)
+        gone = plan.Landing(image=None, reason="no rule labels its devices any more")
+        nothing: dict[str, Any] = {"pool": None, "driver": gone, "device_plugin": gone, "resources": ()}
+        mended = (
+            replace(one, decisions=tuple(replace(decision, **nothing) for decision in one.decisions))
+            if one.recipe.name in lost
+            else one
+            for one in self.planned.recipes
+        )
         return replace(self, planned=replace(self.planned, recipes=tuple(mended)))
-
-
-def _bare(planned: plan.RecipePlan) -> plan.RecipePlan:
-    gone = plan.Landing(image=None, reason="no rule labels its devices any more")
-    bare = (
-        replace(decision, pool=None, driver=gone, device_plugin=gone, resources=()) for decision in planned.decisions
-    )
-    return replace(planned, decisions=tuple(bare))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodChange:
     """What happens to the pods of a workload."""
 
-    cluster: str
-    component: str
-    kind: Literal["DaemonSet", "Deployment"]
-    namespace: str
-    name: str
-    created: tuple[str, ...] = ()
-    replaced: tuple[str, ...] = ()
-    deleted: tuple[str, ...] = ()
+    ref: objects.Ref
+    nodes: objects.Fates = field(default_factory=objects.Fates)
     """The nodes of the pods of a DaemonSet."""
     replicas: int = 0
     """The pods of a Deployment, which all have one fate."""
@@ -117,42 +118,28 @@ def fate(before: DaemonSet | None, after: DaemonSet | None, templates: frozenset
     return "replaced" if before.ref != after.ref or after.ref in templates else None
 
 
-def changes(
-    cluster: str, before: Side | None, after: Side | None, pairs: Iterable[objects.Pair]
-) -> tuple[PodChange, ...]:
+def changes(before: Side | None, after: Side | None, pairs: Sequence[objects.Pair]) -> tuple[PodChange, ...]:
     """Return the changes of a cluster's pods, sorted by kind, namespace and name; none for workloads without any."""
-    pairs = tuple(pairs)
     templates = replaced(pairs)
-    was, now = _on_nodes(before), _on_nodes(after)
-    on_nodes = objects.fates(was, now, {(component, ref) for component, ref in now if ref in templates})
-    found = [
-        PodChange(
-            cluster=cluster,
-            component=component,
-            kind="DaemonSet",
-            namespace=ref.namespace,
-            name=ref.name,
-            created=tuple(sorted(fate.created)),
-            replaced=tuple(sorted(fate.replaced)),
-            deleted=tuple(sorted(fate.deleted)),
-        )
-        for (component, ref), fate in on_nodes.items()
-    ]
-    every = (*_deployments(cluster, pairs, templates), *found)
-    return tuple(sorted(every, key=lambda item: (item.kind, item.namespace, item.name)))
+    on_nodes = objects.fates(_on_nodes(before), _on_nodes(after), templates)
+    found = (
+        *_deployments(pairs, templates),
+        *(PodChange(ref=ref, nodes=nodes) for ref, nodes in on_nodes.items()),
+    )
+    return tuple(sorted(found, key=lambda item: item.ref))
 
 
-def _on_nodes(side: Side | None) -> dict[tuple[str, objects.Ref], set[str]]:
-    """Return the nodes of the pods of each DaemonSet, by its component and itself."""
-    found: dict[tuple[str, objects.Ref], set[str]] = {}
+def _on_nodes(side: Side | None) -> dict[objects.Ref, set[str]]:
+    """Return the nodes of the pods of each DaemonSet."""
+    found: dict[objects.Ref, set[str]] = {}
     if side is None:
         return found
     for decision, component in product(side.planned.decisions, get_args(index_file.Component)):
         if (item := side.serving(component, decision)) is not None:
-            found.setdefault((component, item.ref), set()).update(decision.names)
+            found.setdefault(item.ref, set()).update(decision.names)
     if side.planned.cluster.spec.nfd.enabled:
         worker = objects.Ref(kind="DaemonSet", namespace=side.planned.cluster.spec.namespace, name="nfd-worker")
-        found["nfd", worker] = set(_seen(side.planned))
+        found[worker] = set(_seen(side.planned))
     return found
 
 
@@ -166,29 +153,15 @@ def _seen(planned: plan.Plan) -> Iterator[str]:
         profile: bool(taints.untolerated(tolerations, profile.taints))
         for profile in {node.profile for node in planned.inventory.nodes}
     }
-    return (node.name for node in planned.inventory.nodes if not barred[node.profile] and _is_linux(node))
+    for node in planned.inventory.nodes:
+        if not barred[node.profile] and node.label("kubernetes.io/os") in (None, "linux"):
+            yield node.name
 
 
-def _is_linux(node: snapshot.Node) -> bool:
-    return node.label("kubernetes.io/os") in (None, "linux")
-
-
-def _deployments(cluster: str, pairs: Iterable[objects.Pair], templates: frozenset[objects.Ref]) -> Iterator[PodChange]:
+def _deployments(pairs: Iterable[objects.Pair], templates: frozenset[objects.Ref]) -> Iterator[PodChange]:
+    fates: Mapping[str, Fate] = {"added": "created", "pruned": "deleted"}
     for pair in pairs:
-        ref = pair.ref
-        if ref.kind != "Deployment":
-            continue
-        happens: Fate | None = "replaced" if ref in templates else None
-        if pair.before is None or pair.after is None:
-            happens = "created" if pair.after else "deleted"
-        data = pair.after or pair.before or {}
-        if happens is not None:
-            yield PodChange(
-                cluster=cluster,
-                component=pair.component,
-                kind="Deployment",
-                namespace=ref.namespace,
-                name=ref.name,
-                replicas=data["spec"].get("replicas", 1),
-                fate=happens,
-            )
+        fate = fates.get(pair.change, "replaced" if pair.ref in templates else None)
+        if pair.ref.kind == "Deployment" and fate:
+            data = pair.after or pair.before or {}
+            yield PodChange(ref=pair.ref, replicas=data["spec"].get("replicas", 1), fate=fate)

@@ -1,6 +1,5 @@
 """A change of a cluster, as the rules for removals and for risks see it."""
 
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -11,15 +10,11 @@ from compiler.output import index_file
 from compiler.planning import plan
 
 
-class Change(ABC):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
     """A change of a cluster, with findings that a person may accept."""
 
-    __slots__ = ()
-
-    @property
-    @abstractmethod
-    def cluster(self) -> str:
-        """The name of the cluster."""
+    cluster: str
 
     def acceptable(
         self,
@@ -50,16 +45,9 @@ class OutputChange(Change):
     removed_percent: float
     """A component may leave this share of a policy's nodes, or one node."""
 
-    @property
-    def cluster(self) -> str:
-        """The name of the cluster."""
-        return self.planned.cluster.name
-
     def cluster_span(self, *path: str) -> Span:
         """Return the position of a setting of the KAECluster; without one, the file of the inventory."""
-        if self.planned.cluster.source is None:
-            return Span(file=self.planned.inventory.file or self.folder)
-        return self.planned.cluster.source.setting_span(*path)
+        return self.planned.cluster.setting_span(Span(file=self.planned.inventory.file or self.folder), *path)
 
     def policy_span(self, name: str, component: str = "driver") -> Span:
         """Return the position of a policy's name, of its clusters if it left this one, else its earlier output."""

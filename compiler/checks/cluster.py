@@ -35,7 +35,6 @@ def findings(cluster: definitions.Cluster, output: str = names.OUTPUT) -> Iterat
     yield from flux_repository(cluster, source)
     yield from engine_path(cluster, source, output)
     yield from watcher(cluster, source)
-    yield from mirrors(cluster, source)
     yield from image_references(cluster, source)
 
 
@@ -83,9 +82,8 @@ def conflicting_settings(cluster: definitions.Cluster, source: documents.Documen
     destination = gitops.argocd.destination
     if destination.server is not None and destination.name is not None:
         message = "An Argo CD destination has a server and a name, but may have only one of them."
-        hint = "Remove one of the two."
         span = source.span("spec", "gitops", "argocd", "destination", "name")
-        yield Diagnostic(code="conflicting-settings", span=span, message=message, hint=hint)
+        yield Diagnostic(code="conflicting-settings", span=span, message=message, hint="Remove one of the two.")
     if gitops.engine == "argocd" and gitops.argocd.project == "default":
         message = "'default' is Argo CD's built-in project, which bootstrap/ would overwrite."
         hint = "Leave argocd.project out, or choose another name."
@@ -93,9 +91,8 @@ def conflicting_settings(cluster: definitions.Cluster, source: documents.Documen
         yield Diagnostic(code="conflicting-settings", span=span, message=message, hint=hint)
     if gitops.flux.sourceRef is not None and gitops.flux.secretRef is not None:
         message = "flux.secretRef belongs to the GitRepository in bootstrap/, but flux.sourceRef replaces it."
-        hint = "Remove one of the two."
         span = source.setting_span("spec", "gitops", "flux", "secretRef")
-        yield Diagnostic(code="conflicting-settings", span=span, message=message, hint=hint)
+        yield Diagnostic(code="conflicting-settings", span=span, message=message, hint="Remove one of the two.")
     if cluster.spec.psa.enabled and not cluster.spec.namespaceManaged:
         message = f"The namespace '{cluster.spec.namespace}' is not managed here, so it gets no psa labels."
         hint = "Remove psa.enabled and label the namespace where it is managed, or set namespaceManaged: true."
@@ -224,27 +221,21 @@ def _lost(
     )
 
 
-def mirrors(cluster: definitions.Cluster, source: documents.Document) -> Iterator[Diagnostic]:
-    """Each prefix has one mirror."""
-    mirrors = enumerate(cluster.spec.images.mirrors)
-    named = ((("spec", "images", "mirrors", index, "from"), mirror.from_) for index, mirror in mirrors)
-    yield from lists.twice(source, named, "The prefix '{}' is mirrored twice.")
-
-
 def image_references(cluster: definitions.Cluster, source: documents.Document) -> Iterator[Diagnostic]:
-    """The images of NFD and of the watcher, and both sides of a mirror, are image references."""
+    """The images of NFD and the watcher, and both sides of a mirror, are image references; a prefix has one mirror."""
     spec = cluster.spec
     if spec.nfd.enabled:
-        path = ("spec", "nfd", "image", "repository")
+        path: documents.Path = ("spec", "nfd", "image", "repository")
         yield from image_checks.of_setting(source, path, spec.nfd.image.repository, "NFD's image")
     if spec.watcher.enabled:
-        yield from image_checks.of_setting(
-            source, ("spec", "watcher", "image"), spec.watcher.image, "The watcher's image"
-        )
+        path = ("spec", "watcher", "image")
+        yield from image_checks.of_setting(source, path, spec.watcher.image, "The watcher's image")
+    mirrors: documents.Path = ("spec", "images", "mirrors")
+    named = (((*mirrors, index, "from"), mirror.from_) for index, mirror in enumerate(spec.images.mirrors))
+    yield from lists.twice(source, named, "The prefix '{}' is mirrored twice.")
     for index, mirror in enumerate(spec.images.mirrors):
         for field, prefix in (("from", mirror.from_), ("to", mirror.to)):
-            mirror_path: documents.Path = ("spec", "images", "mirrors", index, field)
-            yield from image_checks.of_setting(source, mirror_path, prefix.rstrip("/"), "The prefix")
+            yield from image_checks.of_setting(source, (*mirrors, index, field), prefix.rstrip("/"), "The prefix")
 
 
 def refused(cluster: definitions.Cluster, listed: Iterable[privileges.Listed]) -> Iterator[Diagnostic]:

@@ -3,7 +3,6 @@
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from fractions import Fraction
-from typing import NamedTuple
 
 from compiler import wording
 from compiler.checks import lists
@@ -24,12 +23,8 @@ _QUOTA = "requests."
 _LONGEST_DOMAIN = 253
 
 
-class _Fault(NamedTuple):
-    """A mistake in an amount: a predicate, the fix, and an explanation."""
-
-    predicate: str
-    hint: str
-    note: str = ""
+_Fault = tuple[str, ...]
+"""A mistake in an amount: a predicate, the fix, and facts."""
 
 
 def pull_secrets(
@@ -86,81 +81,71 @@ def amounts(source: documents.Document, component: documents.Path, resources: po
 
     See `ValidateContainerResourceRequirements` in Kubernetes' core validation, and `warningsForPodSpec`.
     """
-    limits, requests = resources.limits, resources.requests
     path: documents.Path = (*component, "resources")
-    for side, given in (("limits", limits), ("requests", requests)):
+    for side, given in (("limits", resources.limits), ("requests", resources.requests)):
         for name, amount in sorted(given.items()):
-            fault = _of_name(name) or _alone(name, pods.amount_of(amount))
-            fault = fault or (_without_memory(name, {*limits, *requests}) if side == "limits" else None)
-            fault = fault or (_beside(name, amount, limits) if side == "requests" else None)
-            if fault:
-                yield Diagnostic(
-                    span=source.span(*path, side, name),
-                    message=f"'{amount}' of '{name}' {fault.predicate}.",
-                    notes=(fault.note,) if fault.note else (),
-                    hint=fault.hint,
-                )
+            fault = next(_faults(name, amount, side, resources), None)
+            if fault is not None:
+                predicate, hint, *notes = fault
+                message = f"'{amount}' of '{name}' {predicate}."
+                yield Diagnostic(span=source.span(*path, side, name), message=message, notes=tuple(notes), hint=hint)
 
 
-def _of_name(name: str) -> _Fault | None:
-    """Return why no container can ask for a resource of this name; the schema checks its form."""
-    if not _is_extended(name):
-        return None
+def _faults(name: str, amount: object, side: str, resources: pods.Resources) -> Iterator[_Fault]:
+    """Yield the mistakes in an amount; one may only follow from the first."""
+    if _is_extended(name):  # The schema checks the form of the name.
+        yield from _of_name(name)
+    yield from _alone(name, pods.amount_of(amount))
+    if side == "requests":
+        yield from _beside(name, amount, resources.limits)
+    elif name.startswith(_PAGES) and {*resources.limits, *resources.requests}.isdisjoint({"cpu", "memory"}):
+        yield "needs an amount of cpu or memory too", "Add one to requests or limits."
+
+
+def _of_name(name: str) -> Iterator[_Fault]:
+    """Yield why no container can ask for an extended resource of this name."""
     if name.startswith(_QUOTA):
-        return _Fault("has a name of quotas, which no container can ask for", f"Remove '{_QUOTA}' from the name.")
+        yield "has a name of quotas, which no container can ask for", f"Remove '{_QUOTA}' from the name."
     if len(_QUOTA + name.partition("/")[0]) > _LONGEST_DOMAIN:
-        most = _LONGEST_DOMAIN - len(_QUOTA)
-        return _Fault("has a domain that is too long", f"Shorten the domain to {most} characters.")
-    return None
+        yield "has a domain that is too long", f"Shorten the domain to {_LONGEST_DOMAIN - len(_QUOTA)} characters."
 
 
-def _alone(name: str, value: Fraction | None) -> _Fault | None:
-    """Return the mistake in an amount that does not depend on other amounts."""
+def _alone(name: str, value: Fraction | None) -> Iterator[_Fault]:
+    """Yield the mistakes in an amount that do not depend on other amounts."""
     if value is None or value > _LARGEST:
-        return _Fault("is more than Kubernetes can count", "Write at most 9P.")
-    if _is_bytes(name) and value.denominator > 1:
-        return _Fault("is not a whole number of bytes", "Write whole bytes; Mi are mebibytes, and m are thousandths.")
+        yield "is more than Kubernetes can count", "Write at most 9P."
+        return
+    if (name in _BYTES or name.startswith(_PAGES)) and value.denominator > 1:
+        yield "is not a whole number of bytes", "Write whole bytes; Mi are mebibytes, and m are thousandths."
     if _is_extended(name) and value.denominator > 1:
-        return _Fault("is not a whole number", f"Write {math.ceil(value)}: such a resource cannot be divided.")
+        yield "is not a whole number", f"Write {math.ceil(value)}: such a resource cannot be divided."
     if (value / _THOUSANDTH).denominator > 1:
         least = math.ceil(value / _THOUSANDTH)
-        return _Fault("is finer than a thousandth", f"Write {least}m.", "The API server would round it up.")
-    return _of_pages(name, value) if name.startswith(_PAGES) else None
+        yield "is finer than a thousandth", f"Write {least}m.", "The API server would round it up."
+    if name.startswith(_PAGES):
+        size = pods.amount_of(name.removeprefix(_PAGES))
+        if not size or size > _LARGEST:
+            yield "has no valid page size", "Name the size of the pages, such as hugepages-2Mi."
+        elif (value / size).denominator > 1:
+            yield "is not a whole number of pages", f"Write a multiple of {name.removeprefix(_PAGES)}."
 
 
-def _of_pages(name: str, value: Fraction) -> _Fault | None:
-    size = pods.amount_of(name.removeprefix(_PAGES))
-    if not size or size > _LARGEST:
-        return _Fault("has no valid page size", "Name the size of the pages, such as hugepages-2Mi.")
-    if (value / size).denominator > 1:
-        return _Fault("is not a whole number of pages", f"Write a multiple of {name.removeprefix(_PAGES)}.")
-    return None
-
-
-def _without_memory(name: str, names: set[str]) -> _Fault | None:
-    if name.startswith(_PAGES) and names.isdisjoint({"cpu", "memory"}):
-        return _Fault("needs an amount of cpu or memory too", "Add one to requests or limits.")
-    return None
-
-
-def _beside(name: str, amount: object, limits: Mapping[str, object]) -> _Fault | None:
-    """Return the mistake in a request beside its limit; a resource that is never shared needs both to be equal."""
+def _beside(name: str, amount: object, limits: Mapping[str, object]) -> Iterator[_Fault]:
+    """Yield the mistakes in a request beside its limit; a resource that is never shared needs both to be equal."""
     is_shared = not _is_extended(name) and not name.startswith(_PAGES)
     if name not in limits:
-        predicate = "has no limit, but a resource that is never shared needs one"
-        return None if is_shared else _Fault(predicate, f"Write limits: {{{name}: {amount}}} too.")
+        if not is_shared:
+            predicate = "has no limit, but a resource that is never shared needs one"
+            yield predicate, f"Write limits: {{{name}: {amount}}} too."
+        return
     request, limit = pods.amount_of(amount), pods.amount_of(limits[name])
     if request is None or limit is None or request == limit:
-        return None
+        return
     if not is_shared:
         predicate = f"differs from its limit of '{limits[name]}', but the resource is never shared"
-        return _Fault(predicate, "Give both the same amount, or remove the request.")
-    predicate = f"is more than its limit of '{limits[name]}'"
-    return _Fault(predicate, "Lower the request, or raise the limit.") if request > limit else None
-
-
-def _is_bytes(name: str) -> bool:
-    return name in _BYTES or name.startswith(_PAGES)
+        yield predicate, "Give both the same amount, or remove the request."
+    elif request > limit:
+        yield f"is more than its limit of '{limits[name]}'", "Lower the request, or raise the limit."
 
 
 def _is_extended(name: str) -> bool:

@@ -49,14 +49,11 @@ def driver_environment(policy: definitions.Policy, driver: definitions.Driver) -
     yield from containers.variables(policy.source, ("spec", "driver"), driver.container.env, ("NODE_NAME",))
     for index, variable in enumerate(driver.container.env):
         if variable.name == policy.written.install_policy and variable.value not in _INSTALL_POLICIES:
-            near = wording.nearest(variable.value, _INSTALL_POLICIES)
-            yield Diagnostic(
-                span=policy.source.span("spec", "driver", "env", index, "value"),
-                message=f"{wording.quoted(variable.value)} is not a value of {variable.name}.",
-                hint=f"Did you mean '{near}'?"
-                if near
-                else "Write IfNotPresent to keep a foreign driver that works, or Always to replace it.",
-            )
+            message = f"{wording.quoted(variable.value)} is not a value of {variable.name}."
+            hint = "Write IfNotPresent to keep a foreign driver that works, or Always to replace it."
+            hint = wording.did_you_mean(variable.value, _INSTALL_POLICIES) or hint
+            span = policy.source.span("spec", "driver", "env", index, "value")
+            yield Diagnostic(span=span, message=message, hint=hint)
 
 
 @rule("credentials-without-repositories", "error")

@@ -12,7 +12,6 @@ from compiler.formats import documents
 from compiler.inventory import snapshot
 
 shared_rule("cluster-unknown", "guard", "A policy's clusters name clusters of the project.")
-shared_rule("shared-target", "guard", "Each KAECluster is for a Kubernetes cluster and a folder of its own.")
 shared_rule("glob-unmatched", "warning", "Every glob in a policy's clusters matches a cluster.")
 
 _MOST = 20
@@ -106,30 +105,23 @@ def duplicate_clusters(clusters: Iterable[definitions.Cluster]) -> Iterator[Diag
 
 def shared_projects(clusters: Iterable[definitions.Cluster]) -> Iterator[Diagnostic]:
     """Each cluster of an Argo CD has an AppProject of its own, as a project allows one destination."""
-    own = (cluster for cluster in clusters if cluster.spec.gitops.engine == "argocd" and cluster.source)
+    own = [cluster for cluster in clusters if cluster.spec.gitops.engine == "argocd" and cluster.source]
     # A project that is named goes last, so that the finding is at the setting.
-    for earlier, cluster in repeats.of(sorted(own, key=_names_project), key=_project):
+    own.sort(key=lambda cluster: cluster.spec.gitops.argocd.project is not None)
+    for earlier, cluster in repeats.of(own, key=_project):
         yield Diagnostic(
             code="conflicting-settings",
             span=cluster.span(*_PROJECT),
             message=f"Clusters '{earlier.name}' and '{cluster.name}' both create the AppProject "
             f"'{_project(cluster)[1]}'.",
-            notes=(f"The other one is at {_project_span(earlier)}.",),
+            notes=(f"The other one is at {_span(earlier, _PROJECT)}.",),
             hint="Leave argocd.project out: each cluster then has an AppProject of its own.",
         )
-
-
-def _names_project(cluster: definitions.Cluster) -> bool:
-    return cluster.spec.gitops.argocd.project is not None
 
 
 def _project(cluster: definitions.Cluster) -> tuple[str, str]:
     argocd = cluster.spec.gitops.argocd
     return argocd.namespace, argocd.project or f"kae-{cluster.name}"
-
-
-def _project_span(cluster: definitions.Cluster) -> Span:
-    return cluster.span(*_PROJECT if _names_project(cluster) else ("metadata", "name"))
 
 
 @rule("duplicate-inventory", "error")
@@ -205,7 +197,6 @@ def unmatched_policies(policies: Iterable[definitions.Policy], nodes: Sequence[s
     for policy in policies:
         if policy.selector and nodes and not any(selectors.term_matches(policy.term, n.label) for n in nodes):
             yield Diagnostic(
-                code=_DISPUTABLE,
                 span=selector_span(policy),
                 message=f"Policy '{policy.name}' matches no node.",
                 notes=(selectors.why_unmatched(policy.term, nodes),),
@@ -226,15 +217,18 @@ def _globs(policy: definitions.Policy) -> Iterator[tuple[documents.Path, int, st
             yield path, index, glob
 
 
+@rule("shared-target", "guard")
 def shared_clusters(clusters: Iterable[definitions.Cluster]) -> Iterator[Diagnostic]:
-    """Two KAEClusters are for two Kubernetes clusters, also if their namespaces differ."""
+    """Each KAECluster is for a Kubernetes cluster and a folder of its own.
+
+    Two are for two Kubernetes clusters, also if their namespaces differ.
+    """
     first: dict[tuple[object, ...], tuple[definitions.Cluster, _Path]] = {}
     for cluster in clusters:
         for identity, path in _identities(cluster):
             earlier, where = first.setdefault(identity, (cluster, path))
             if earlier is not cluster:
                 yield Diagnostic(
-                    code="shared-target",
                     span=_span(cluster, path),
                     message=f"Clusters '{earlier.name}' and '{cluster.name}' are one Kubernetes cluster.",
                     notes=(
@@ -275,9 +269,9 @@ def _server(url: str) -> tuple[object, ...] | None:
     return "server", parts.hostname, port, parts.path.rstrip("/")
 
 
-def shared_folders(clusters: Iterable[definitions.Cluster], output: str) -> Iterator[Diagnostic]:
+def shared_folders(clusters: Sequence[definitions.Cluster], output: str) -> Iterator[Diagnostic]:
     """An engine applies a folder to one cluster, and no folder with that of another cluster in it."""
-    clusters = tuple(clusters)
+    path = (*_GITOPS, "repository", "path")
     owners: dict[_Folder, list[definitions.Cluster]] = {}
     for cluster in clusters:
         owners.setdefault(_folder(cluster, output), []).append(cluster)
@@ -285,22 +279,19 @@ def shared_folders(clusters: Iterable[definitions.Cluster], output: str) -> Iter
         folder = _folder(inner, output)
         for outer in (owner for length in range(len(folder) + 1) for owner in owners.get(folder[:length], ())):
             is_told_from_the_other_side = _folder(outer, output) == folder and outer.name >= inner.name
-            if outer is not inner and not is_told_from_the_other_side and _is_same_source(outer, inner):
-                first, second = sorted((outer, inner), key=_states_path)
-                yield _shared_folder(first, second, output)
-
-
-def _shared_folder(earlier: definitions.Cluster, cluster: definitions.Cluster, output: str) -> Diagnostic:
-    """Return the finding on two clusters, at the second one, which states a path if one of them does."""
-    one, other = ("/".join(_folder(each, output)) or "." for each in (earlier, cluster))
-    return Diagnostic(
-        code="shared-target",
-        span=_span(cluster, (*_GITOPS, "repository", "path")),
-        message=f"Cluster '{cluster.name}' has the folder '{other}' applied, and cluster '{earlier.name}' "
-        f"'{one}' of the same repository.",
-        notes=(f"The other setting is at {_span(earlier, (*_GITOPS, 'repository', 'path'))}.",),
-        hint="Remove gitops.repository.path: each cluster then has the folder of its own output applied.",
-    )
+            if outer is inner or is_told_from_the_other_side or not _is_same_source(outer, inner):
+                continue
+            # The finding is at the second one, which states a path if one of them does.
+            earlier, cluster = sorted((outer, inner), key=_states_path)
+            one, other = ("/".join(_folder(each, output)) or "." for each in (earlier, cluster))
+            yield Diagnostic(
+                code="shared-target",
+                span=_span(cluster, path),
+                message=f"Cluster '{cluster.name}' has the folder '{other}' applied, and cluster '{earlier.name}' "
+                f"'{one}' of the same repository.",
+                notes=(f"The other setting is at {_span(earlier, path)}.",),
+                hint="Remove gitops.repository.path: each cluster then has the folder of its own output applied.",
+            )
 
 
 def _is_same_source(*clusters: definitions.Cluster) -> bool:

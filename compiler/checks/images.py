@@ -4,12 +4,10 @@ import re
 from collections.abc import Iterable, Iterator
 
 from compiler import wording
-from compiler.diagnostics import Diagnostic, rule, shared_rule
+from compiler.diagnostics import Diagnostic, rule
 from compiler.fleet import definitions
 from compiler.formats import documents
 from compiler.planning import images, kernels, overrides
-
-shared_rule("image-reference", "error", "Repository, image and version together are an image reference.")
 
 _NAME = r"[a-z0-9]+([._-]+[a-z0-9]+)*(:[0-9]+)?(/[a-z0-9]+([._-]+[a-z0-9]+)*)*"
 _IMAGE = re.compile(_NAME + r"(:[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?(@sha256:[0-9a-f]{64})?")
@@ -42,7 +40,9 @@ def of_device_plugin(policy: definitions.Policy) -> Iterator[Diagnostic]:
             yield Diagnostic(code="kernel-placeholder", span=source.setting_span(*path), message=message, hint=hint)
 
 
+@rule("image-reference", "error")
 def _image(image: overrides.Image) -> Iterator[Diagnostic]:
+    """Repository, image and version together are an image reference."""
     parts = image.parts
     reference = images.reference(parts)
     noun = image.noun[:1].upper() + image.noun[1:]
@@ -52,9 +52,9 @@ def _image(image: overrides.Image) -> Iterator[Diagnostic]:
         source, path = image.place(absent)
         message = f"{noun} has a {given} but no {absent}."
         hint = "Set both, or leave both empty and write the whole reference into image."
-        yield Diagnostic(code="image-reference", span=source.setting_span(*path), message=message, hint=hint)
+        yield Diagnostic(span=source.setting_span(*path), message=message, hint=hint)
     elif not _is_reference(reference):
-        yield _malformed(*image.place(_misspelt(parts)), reference, noun)
+        yield from of_setting(*image.place(_misspelt(parts)), reference, noun)
     else:
         if images.tag(reference) == "latest":
             yield mutable_tag(*image.place("image" if is_whole else "version"), reference, image.noun)
@@ -83,9 +83,18 @@ def _of_operator(image: overrides.Image, part: str, reference: str) -> Iterator[
 
 
 def of_setting(source: documents.Document, path: documents.Path, reference: str, noun: str) -> Iterator[Diagnostic]:
-    """An image that a KAECluster names, or the beginning of one, is a valid reference."""
-    if not _is_reference(reference):
-        yield _malformed(source, path, reference, noun)
+    """An image that a KAECluster names, or the beginning of one, is a reference that container runtimes accept."""
+    if _is_reference(reference):
+        return
+    scheme = _SCHEME.match(reference)
+    if scheme:
+        hint = f"Write it without '{scheme.group()}': an image reference has no scheme."
+    elif path[-1] in ("version", "tag"):
+        hint = "Write a tag of letters, digits, '.', '_' and '-', or sha256: with 64 hexadecimal digits."
+    else:
+        hint = "Write registry and names in lower case, such as registry.example.com/openfuyao."
+    message = f"{noun} '{wording.without_credentials(reference)}' is not an image reference."
+    yield Diagnostic(code="image-reference", span=source.setting_span(*path), message=message, hint=hint)
 
 
 def is_repository(name: str) -> bool:
@@ -95,19 +104,6 @@ def is_repository(name: str) -> bool:
 
 def _is_reference(reference: str) -> bool:
     return _IMAGE.fullmatch(kernels.filled(reference, _A_KERNEL)) is not None
-
-
-def _malformed(source: documents.Document, path: documents.Path, reference: str, noun: str) -> Diagnostic:
-    """Return the finding on an image reference that no container runtime accepts; `path` is the field at fault."""
-    scheme = _SCHEME.match(reference)
-    if scheme:
-        hint = f"Write it without '{scheme.group()}': an image reference has no scheme."
-    elif path[-1] in ("version", "tag"):
-        hint = "Write a tag of letters, digits, '.', '_' and '-', or sha256: with 64 hexadecimal digits."
-    else:
-        hint = "Write registry and names in lower case, such as registry.example.com/openfuyao."
-    message = f"{noun} '{wording.without_credentials(reference)}' is not an image reference."
-    return Diagnostic(code="image-reference", span=source.setting_span(*path), message=message, hint=hint)
 
 
 def _misspelt(parts: definitions.ImageParts) -> str:

@@ -71,13 +71,9 @@ def misplaced(document: documents.Document, kind: str | None, settings: Settings
 
 def second_recipe(first: documents.Document, document: documents.Document) -> Diagnostic:
     """Return the finding on a further document in the file of a recipe."""
-    return Diagnostic(
-        code="recipe-file",
-        span=document.span("kind"),
-        message=f"'{wording.file_name(document.file)}' holds more than one document.",
-        notes=(f"The first one is at {first.span('kind')}.",),
-        hint="Give each recipe a folder of its own.",
-    )
+    message = f"'{wording.file_name(document.file)}' holds more than one document."
+    note, hint = f"The first one is at {first.span('kind')}.", "Give each recipe a folder of its own."
+    return Diagnostic(code="recipe-file", span=document.span("kind"), message=message, notes=(note,), hint=hint)
 
 
 @rule("inventory-name", "error")

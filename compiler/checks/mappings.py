@@ -10,7 +10,6 @@ from compiler.formats import documents
 from compiler.inventory import snapshot
 from compiler.planning import images, kernels, overrides, pools
 
-shared_rule("mapping-never-wins", "error", "Every mapping takes a kernel that no earlier mapping takes.")
 shared_rule("kernel-placeholder", "error", "Only policies with kernelMappings name images after kernels.")
 
 
@@ -45,13 +44,13 @@ def patterns(policy: definitions.Policy) -> Iterator[Diagnostic]:
             )
 
 
+@rule("mapping-never-wins", "error")
 def shadowed(policy: definitions.Policy) -> Iterator[Diagnostic]:
-    """No earlier mapping takes every kernel that a mapping could take."""
+    """Every mapping takes a kernel that no earlier mapping takes."""
     mappings = policy.mappings
     for later, earlier in kernels.shadowed(mappings):
         field = "regexp" if mappings[later].regexp is not None else "literal"
         yield Diagnostic(
-            code="mapping-never-wins",
             span=policy.source.span(*mappings[later].path, field),
             message=f"Mapping '{mappings[later].name}' takes no kernel: the earlier mapping "
             f"'{mappings[earlier].name}' takes them all.",

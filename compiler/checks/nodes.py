@@ -233,8 +233,8 @@ def opted_out(cluster: str, policy: definitions.Policy, own: Sequence[plan.Decis
         (policy.offered, "device plugin", policy.recipe.opt_out_device_plugin),
     )
     for part, noun, label in parts:
-        served = (decision for decision in own if part is not None and _has_hardware(policy.recipe, decision.node))
-        nodes = _nodes(decision for decision in served if decision.node.label(label) == "false")
+        refusing = (decision for decision in own if part is not None and decision.node.label(label) == "false")
+        nodes = _nodes(decision for decision in refusing if _has_hardware(policy.recipe, decision.node))
         if nodes:
             yield Diagnostic(
                 span=policy.source.span("metadata", "name"),

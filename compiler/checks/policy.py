@@ -22,21 +22,32 @@ def findings(policy: definitions.Policy) -> Iterator[Diagnostic]:
     variants = tuple(overrides.variants(policy))
     yield from images.of_driver(variants)
     yield from images.of_device_plugin(policy)
-    yield from component(policy, "driver", policy.driver)
-    yield from component(policy, "devicePlugin", policy.plugin)
+    yield from components(policy)
     yield from driver.findings(policy, variants)
     yield from pools.findings(policy, variants)
-    yield from unavailable(policy)
     yield from resources.of_plugin(policy)
 
 
-def component(
-    policy: definitions.Policy, name: definitions.Component, part: definitions.Driver | definitions.Plugin | None
-) -> Iterator[Diagnostic]:
-    """The API server takes the pull secrets and the amounts of a component."""
-    if part is not None:
-        yield from containers.pull_secrets(policy.source, policy.written.pulls[name], part.container.pull_secrets)
-        yield from containers.amounts(policy.source, ("spec", name), part.container.resources)
+def components(policy: definitions.Policy) -> Iterator[Diagnostic]:
+    """The API server takes the pull secrets and the amounts of each component, and a DaemonSet can replace its pods."""
+    rollout = (*policy.written.rollout, "rollout")
+    parts: tuple[tuple[definitions.Component, documents.Path, definitions.Driver | definitions.Plugin | None], ...] = (
+        ("driver", rollout, policy.driver),
+        ("devicePlugin", ("spec", "devicePlugin"), policy.plugin),
+    )
+    for name, path, part in parts:
+        if part is not None:
+            yield from containers.pull_secrets(policy.source, policy.written.pulls[name], part.container.pull_secrets)
+            yield from containers.amounts(policy.source, ("spec", name), part.container.resources)
+            yield from _unavailable(policy.source, (*path, "maxUnavailable"), part.max_unavailable)
+
+
+@rule("unavailable-zero", "error")
+def _unavailable(source: documents.Document, path: documents.Path, most: int | str) -> Iterator[Diagnostic]:
+    """A DaemonSet may replace at least one pod at a time."""
+    if most in (0, "0%"):  # Its maxSurge is 0.
+        message = "'maxUnavailable' is zero, so no pod can ever be replaced."
+        yield Diagnostic(span=source.span(*path), message=message, hint="Write at least 1 or 1%.")
 
 
 @rule("no-kind-enabled", "error")
@@ -156,16 +167,3 @@ def reserved_labels(policy: definitions.Policy) -> Iterator[Diagnostic]:
                 notes=("DaemonSets select their pods by it.",),
                 hint="Use a label with a domain of your own.",
             )
-
-
-@rule("unavailable-zero", "error")
-def unavailable(policy: definitions.Policy) -> Iterator[Diagnostic]:
-    """A DaemonSet may replace at least one pod at a time."""
-    fields: tuple[tuple[documents.Path, definitions.Driver | definitions.Plugin | None], ...] = (
-        ((*policy.written.rollout, "rollout", "maxUnavailable"), policy.driver),
-        (("spec", "devicePlugin", "maxUnavailable"), policy.plugin),
-    )
-    for path, part in fields:
-        if part is not None and part.max_unavailable in (0, "0%"):  # Its maxSurge is 0.
-            message = "'maxUnavailable' is zero, so no pod can ever be replaced."
-            yield Diagnostic(span=policy.source.span(*path), message=message, hint="Write at least 1 or 1%.")

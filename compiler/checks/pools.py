@@ -8,7 +8,7 @@ from compiler.checks import mappings
 from compiler.diagnostics import Diagnostic, rule, shared_rule
 from compiler.fleet import assignment, definitions, selectors
 from compiler.inventory import snapshot
-from compiler.planning import overrides, plan, pools, rollout_groups
+from compiler.planning import overrides, plan, pools
 
 shared_rule("reserved-name", "error", "No group and no mapping is named `rest`.")
 
@@ -85,11 +85,10 @@ def group_names(policy: definitions.Policy) -> Iterator[Diagnostic]:
                 hint="Rename one of the two: pools are named after them.",
             )
         for one in named:
-            if one.name == rollout_groups.REST:
+            if one.name == pools.REST:
                 message = f"The name '{one.name}' is reserved for the nodes that no wave and no frozen group takes."
-                hint = "Choose another name."
                 span = policy.source.span(*one.path, "name")
-                yield Diagnostic(code="reserved-name", span=span, message=message, hint=hint)
+                yield Diagnostic(code="reserved-name", span=span, message=message, hint="Choose another name.")
 
 
 @rule("frozen-unpinned", "error")
@@ -169,7 +168,7 @@ def _longest_names(policy: definitions.Policy) -> Iterator[str]:
             f"{mapping.name}--{'0' * pools.DIGITS}" if overrides.is_per_kernel(policy, mapping) else mapping.name
             for mapping in policy.mappings
         ]
-        parts = [[*declared, rollout_groups.REST] if declared else [], by_kernel]
+        parts = [[*declared, pools.REST] if declared else [], by_kernel]
         longest = (max(part, key=len) for part in parts if part)
         yield "--".join([f"{policy.recipe.driver}-{policy.name}", *longest])
 

@@ -7,15 +7,12 @@ from typing import Any
 
 from compiler import names, recipes, wording
 from compiler.checks import lists, parameters, resources
-from compiler.diagnostics import Diagnostic, rule, shared_rule
+from compiler.diagnostics import Diagnostic, rule
 from compiler.formats import documents
 from compiler.planning import kernels
 from compiler.read import device_policy, fleet
 from compiler.rendering import layout
 from compiler.schema import phrases, recipe_schema
-
-shared_rule("values-exclusive", "error", "Of parameters that exclude each other, at most one is true.")
-shared_rule("module-required", "error", "A policy leaves out none but optional modules.")
 
 _MATCH: documents.Path = ("spec", "match")
 _DRIVER: documents.Path = ("spec", "driver")
@@ -24,11 +21,11 @@ _PLUGIN: documents.Path = ("spec", "devicePlugin")
 _TAKEN = (names.RECIPE, "npu", names.BOOTSTRAP, *layout.NAMES)
 """The names of KAE, of openFuyao's NPU operator, whose labels begin with it, and of the folders of an output."""
 _PREFIX = "kae-"
-_PROGRAMS = (("driver",), ("device", "plugin"), ("pool",))
+_PROGRAMS = ("driver", "device-plugin", "pool")
 """Parts of names of objects: in `a-driver-b` the recipe and the policy would not be known from each other."""
 _OTHER = (
     f"Choose a name other than {wording.listed(sorted(_TAKEN))}, without '{_PREFIX}' as its beginning, and without "
-    f"{wording.listed(['-'.join(program) for program in _PROGRAMS])} between hyphens or at an end."
+    f"{wording.listed(_PROGRAMS)} between hyphens or at an end."
 )
 _KINDS = ("deploy", "pool")
 """Parts of the labels of opt-outs and pools, in the place of a kind."""
@@ -81,19 +78,14 @@ def name(source: documents.Document) -> Iterator[Diagnostic]:
     """A recipe has the name of its folder, and none that other programs have."""
     own, span = source.data["metadata"]["name"], source.span("metadata", "name")
     folder = source.file.split("/")[-2]
-    parts = own.split("-")
     taken = own in _TAKEN or own.startswith(_PREFIX)
     if own != folder:
         message = f"The recipe '{own}' is in a folder named {wording.quoted(folder)}."
         yield Diagnostic(span=span, message=message, hint="Give both one name.")
-    elif taken or any(_holds(parts, program) for program in _PROGRAMS):
+    elif taken or any(f"-{program}-" in f"-{own}-" for program in _PROGRAMS):
         message = f"A recipe cannot be named '{own}'."
         notes = ("Objects, labels or resources of other programs have names with it.",)
         yield Diagnostic(span=span, message=message, notes=notes, hint=_OTHER)
-
-
-def _holds(parts: list[str], program: tuple[str, ...]) -> bool:
-    return any(tuple(parts[index : index + len(program)]) == program for index in range(len(parts)))
 
 
 @rule("recipe-reference", "error")
@@ -272,8 +264,12 @@ def _layers(document: documents.Document) -> Iterator[_Layer]:
         yield from ((at, noun, item) for at, item in lists.items(path, data, field))
 
 
+@rule("values-exclusive", "error")
 def exclusive_values(document: documents.Document, recipe: documents.Document) -> Iterator[Diagnostic]:
-    """Of parameters that exclude each other, no node has two that are true."""
+    """Of parameters that exclude each other, at most one is true.
+
+    It is so on every node: each mapping may meet each wave and each frozen group.
+    """
     layers = list(_layers(document))
     mappings = [layer for layer in layers if layer[1] == "Mapping"]
     groups = [layer for layer in layers if layer[1] != "Mapping"]
@@ -295,7 +291,6 @@ def exclusive_values(document: documents.Document, recipe: documents.Document) -
             ]
             plain = [name for name in on if not any(name in data.get("values", {}) for _, _, data in chosen)]
             yield Diagnostic(
-                code="values-exclusive",
                 span=document.span(*places[0]) if places else document.span("metadata", "name"),
                 message=f"{wording.listed(map(wording.quoted, on))} are {'both' if len(on) == 2 else 'all'} true.",
                 notes=tuple(f"'{name}' is true by default." for name in plain),
@@ -303,15 +298,19 @@ def exclusive_values(document: documents.Document, recipe: documents.Document) -
             )
 
 
+@rule("module-required", "error")
 def modules(document: documents.Document, recipe: documents.Document) -> Iterator[Diagnostic]:
-    """A choice of modules has all that are not optional, and each once."""
+    """A policy leaves out none but optional modules.
+
+    A choice of modules has each once.
+    """
     declared = recipe.data["spec"].get("driver", {}).get("modules", ())
     needed = [module["name"] for module in declared if not module.get("optional", False)]
     for path, chosen in _chosen(document):
         for name in needed:
             if chosen is not None and name not in chosen:
                 message = f"Module '{name}' is not optional, and driver.modules leaves it out."
-                yield Diagnostic(code="module-required", span=document.key_span(*path), message=message, hint="Add it.")
+                yield Diagnostic(span=document.key_span(*path), message=message, hint="Add it.")
         named = (((*path, index), name) for index, name in enumerate(chosen or ()))
         yield from lists.twice(document, named, "The module '{}' is there twice.")
 
@@ -349,9 +348,7 @@ def unused(document: documents.Document, recipe: documents.Document, filled: Map
     for path, noun, data in _layers(document):
         for field, used in (("values", of_driver), ("images", images)):
             for name in sorted(data.get(field, {}).keys() - used):
-                yield Diagnostic(
-                    span=document.key_span(*path, field, name),
-                    message=f"{noun} '{data['name']}' sets '{field}.{name}', which the driver does not use.",
-                    notes=("Mappings, waves and frozen groups change the driver: a policy has one device plugin.",),
-                    hint=f"Set it in spec.{field}.",
-                )
+                message = f"{noun} '{data['name']}' sets '{field}.{name}', which the driver does not use."
+                note = "Mappings, waves and frozen groups change the driver: a policy has one device plugin."
+                hint = f"Set it in spec.{field}."
+                yield Diagnostic(span=document.key_span(*path, field, name), message=message, notes=(note,), hint=hint)

@@ -19,11 +19,6 @@ from compiler.formats import documents
 from runtime import device_plugin_config
 
 shared_rule(
-    "resource-class",
-    "error",
-    "A resource has what its class needs, nothing of another class, and no more than the device plugin takes.",
-)
-shared_rule(
     "privilege-refused",
     "error",
     "A recipe brings no credentials of the cluster, no runtime's socket and no glob of all devices to pods, and its "
@@ -266,13 +261,11 @@ def privileges(source: documents.Document, kubelet: str | None = None) -> Iterat
     for path, glob in found:
         taken = next((taken for taken in refused if _meets(glob, taken)), None)
         if taken is not None:
-            yield Diagnostic(
-                code="privilege-refused",
-                span=source.span(*path),
-                message=f"A recipe may not mount '{glob}'.",
-                notes=(f"'{taken}' holds {refused[taken]}.",),
-                hint="Name the files themselves that containers need.",
-            )
+            message = f"A recipe may not mount '{glob}'."
+            note = f"'{taken}' holds {refused[taken]}."
+            hint = "Name the files themselves that containers need."
+            span = source.span(*path)
+            yield Diagnostic(code="privilege-refused", span=span, message=message, notes=(note,), hint=hint)
 
 
 def _meets(glob: str, taken: str) -> bool:
@@ -290,17 +283,19 @@ def any_device(source: documents.Document) -> Iterator[Diagnostic]:
                 nodes += lists.items(place, part, inner)
     for path, node in nodes:
         if node["path"].removeprefix("/dev/").startswith(("*", "?", "[")):
-            yield Diagnostic(
-                code="privilege-refused",
-                span=source.span(*path, "path"),
-                message=f"A recipe may not offer '{node['path']}', which takes any device of a host.",
-                notes=("'/dev' holds the host's disks and memory.",),
-                hint="Begin the name as those of the devices begin, such as /dev/npu*.",
-            )
+            message = f"A recipe may not offer '{node['path']}', which takes any device of a host."
+            note = "'/dev' holds the host's disks and memory."
+            hint = "Begin the name as those of the devices begin, such as /dev/npu*."
+            span = source.span(*path, "path")
+            yield Diagnostic(code="privilege-refused", span=span, message=message, notes=(note,), hint=hint)
 
 
+@rule("resource-class", "error")
 def classes(source: documents.Document) -> Iterator[Diagnostic]:
-    """A resource has what its class needs, and nothing of another class; its name is one of device plugins."""
+    """A resource has what its class needs, nothing of another class, and no more than the device plugin takes.
+
+    Its name is one of device plugins.
+    """
     offered = list(_offered(source.data["spec"]))
     of_kinds = (pair for pair in offered if "kind" in pair[1] and "kind" in _NEEDS[pair[1]["class"]])
     for (_, first), (path, second) in repeats.of(of_kinds, key=lambda pair: str(pair[1]["kind"])):

@@ -1,17 +1,19 @@
 """The command line of `kae`: it parses the arguments, runs the command and returns the exit code.
 
-Only the imports of every call are here; the module of the command imports the rest.
+Only the imports of every call are here: the module of a command declares its options when the parser needs them, and
+imports the rest.
 """
 
 import argparse
+import functools
 import importlib
+import itertools
 import os
 import sys
-from collections.abc import Sequence
-from typing import TextIO
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NoReturn, TextIO, TypeAlias
 
-from compiler import errors, wording
-from compiler.cli import parsing
+from compiler import __version__, errors, wording
 from compiler.project import project_file
 
 FINE, WRONG, USAGE, WORLD, DIFFERS, INTERRUPTED = 0, 1, 2, 3, 4, 130
@@ -20,11 +22,159 @@ FINE, WRONG, USAGE, WORLD, DIFFERS, INTERRUPTED = 0, 1, 2, 3, 4, 130
 _READER_GONE = 141
 """The exit code that shells give a program that SIGPIPE ends: 128 and the signal's number."""
 
-parser = parsing.parser
+COMMANDS: Mapping[str, str] = {
+    "compile": "compile policies/ and inventory/ into output/",
+    "merge-findings": "give the verdict on a fleet that several machines have compiled by shards",
+    "diff": "show what a change of the documents does to the nodes, before it is applied",
+    "plan": "show the state of the fleet: the policy, the images and the reasons for each node",
+    "report": "write the state of the fleet as a page: one HTML file that opens from disk",
+    "explain": "show why a node gets, or does not get, each component",
+    "preflight": "show which policy would serve a kernel that no node runs yet, or whether an image holds its driver",
+    "bump": "change one version in a policy's file, and nothing else",
+    "init": "make a new GitOps repository that compiles",
+    "import": "turn the settings of another operator (KAE's, KMM's, Onload's, SRO's) into documents",
+    "inventory": "take the inventory of a live cluster, or of `kubectl get nodes -o json` on standard input",
+    "recipe": "show, copy and check recipes: the driver and the devices of any accelerator",
+    "status": "compare a live cluster with the plan and with output/",
+    "support-bundle": "collect what a report of a fault needs, without secrets: status, plan, logs, events, what the "
+    "nodes say",
+    "smoke": "print a Job for each resource of a cluster, whose pod opens a device and starts a queue",
+    "config": "print a setting of the project, for scripts",
+    "schema": "print the JSON Schemas, or the custom resource definitions",
+    "completion": "print a completion script for a shell",
+    "rule": "explain a finding: its rule, an example and the fix",
+    "help": "show the help of a command",
+}
+"""The sentence on each command, in the order of the help. Its module in compiler/commands/ declares its options."""
+
+_DESCRIPTION = "Compile KAE policies and a snapshot of the nodes into manifests for Argo CD or Flux."
+_EPILOG = """exit codes:
+  0  fine, warnings included
+  1  documents are wrong (with --strict: any warning)
+  2  usage
+  3  I/O error: a file, a disk, a network
+  4  documents are fine, but output/ (compile --check) or the cluster (status) differs from them
+
+`kae COMMAND --help` shows the options of a command, with examples.
+"""
+
+_ELSEWHERE = {
+    **dict.fromkeys(("check", "lint", "validate"), "`kae compile --check` does that."),
+    **dict.fromkeys(("build", "template"), "`kae compile` does that."),
+    "version": "`kae --version` does that.",
+    "get": "`kae plan` does that.",
+    "describe": "`kae explain` does that.",
+    "apply": "kae never writes to a cluster: commit output/, and Argo CD or Flux applies it.",
+}
+"""The hint for each command of other tools that people try."""
+
+_COLORS = ("auto", "always", "never")
 
 
 class WrongError(Exception):
     """The findings of a command end it; they are printed."""
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser whose usage errors end with a hint."""
+
+    module: str = ""
+    """The module of compiler.commands that has yet to declare the options."""
+    renamed: Mapping[str, str] = {}
+    """The hint for each option of an earlier release or of another tool."""
+    elsewhere: Mapping[str, str] = _ELSEWHERE
+    """The hint for each command that people try."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(
+            allow_abbrev=False,  # An abbreviation in a script would change its meaning with the next option.
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+            **settings,
+        )
+
+    def examples(self, *lines: str) -> None:
+        """Show examples below the help."""
+        self.epilog = "\n  ".join(("examples:", *lines))
+
+    def commands(self) -> Mapping[str, "Parser"]:
+        """Return the commands that people may write, or the verbs of a command."""
+        for action in self._actions:
+            if isinstance(action, argparse._SubParsersAction):
+                return {name: each for name, each in action.choices.items() if not name.startswith("_")}
+        return {}
+
+    def declared(self) -> "Parser":
+        """Return the parser with all its options; the first call imports the module of its command."""
+        module, self.module = self.module, ""
+        if module:
+            self.set_defaults(module=module, in_project=True)
+            importlib.import_module(f"compiler.commands.{module}").declare(self)
+        return self
+
+    def parse_known_args(self, args: Sequence[str] | None = None, namespace: Any = None) -> Any:  # type: ignore[override]
+        """Parse the words; refuse unknown options first, as argparse would report what they leave missing."""
+        self.declared()
+        words = list(sys.argv[1:] if args is None else args)
+        for word in self._own_options(words):
+            name = word.partition("=")[0]
+            if name not in self._option_string_actions:
+                hint = self.renamed.get(name) or wording.did_you_mean(name, self._option_string_actions)
+                self.error(f"there is no option '{name}'.", hint)
+        return super().parse_known_args(words, namespace)
+
+    def _own_options(self, words: Iterable[str]) -> list[str]:
+        """Return the long options among the words; those after a command are the command's."""
+        is_top = self._subparsers is not None
+        own = itertools.takewhile(lambda word: word != "--" and (word.startswith("-") or not is_top), words)
+        # argparse takes a word with a space for an argument.
+        return [word for word in own if word.startswith("--") and " " not in word]
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if action.choices is None or value in action.choices:
+            return
+        known = [name for choice in action.choices if not (name := str(choice)).startswith("_")]
+        near = wording.did_you_mean(value, known)
+        if isinstance(action, argparse._SubParsersAction):
+            hint = self.elsewhere.get(value) or near or "`kae help` lists the commands."
+            self.error(f"there is no command '{value}'.", hint)
+        name = "/".join(action.option_strings) or str(action.metavar or action.dest)
+        self.error(f"{name}: '{value}' is not one of {wording.listed(known)}.", near)
+
+    def error(self, message: str, hint: str = "") -> NoReturn:
+        """Print the usage, what is wrong with the command line, and what to do; exit with 2."""
+        self.print_usage(sys.stderr)
+        text = f"{self.prog}: error: {wording.escaped(message)}\n"
+        self.exit(2, text + (f"hint: {wording.escaped(hint)}\n" if hint else ""))
+
+
+Commands: TypeAlias = "argparse._SubParsersAction[Parser]"  # argparse has no public name for this type
+
+
+@functools.cache
+def parser(only: str | None = None) -> Parser:
+    """Return the parser of the whole command line, or, as that is a tenth of a quick call, with `only` one command."""
+    top = Parser(prog="kae", description=_DESCRIPTION, epilog=_EPILOG)
+    top.set_defaults(module="help", topic=None, in_project=False)
+    # What a command without these options has.
+    top.set_defaults(shape="text", format="text", strict=False, quiet=False, writes=False, check=False)
+    top.add_argument("-V", "--version", action="version", version=f"kae {__version__}")
+    top.add_argument("-C", dest="directory", metavar="DIR", default=".", help="run as if in DIR")
+    top.add_argument("--color", choices=_COLORS, default="auto", help="colour findings (default: auto)")
+    commands = top.add_subparsers(title="commands", metavar="COMMAND", prog=top.prog)
+    for name in COMMANDS if only is None else (only,):
+        added(commands, name, COMMANDS[name]).module = {"import": "import_"}.get(name, name.replace("-", "_"))
+    if only is None:
+        commands.add_parser("__complete").module = "complete"  # Only shells call it, so no help lists it.
+    return top
+
+
+def added(commands: Commands, name: str, text: str) -> Parser:
+    """Add a command, or a verb of one, with the options of all."""
+    command = commands.add_parser(name, help=text, description=text)
+    # After the command too, as git's users and kubectl's expect of each other's tools.
+    command.add_argument("-C", dest="directory", metavar="DIR", default=argparse.SUPPRESS, help="run as if in DIR")
+    command.add_argument("--color", choices=_COLORS, default=argparse.SUPPRESS, help="colour findings (default: auto)")
+    return command
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -66,7 +216,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
     words = sys.argv[1:] if arguments is None else arguments
-    top = parsing.parser_for(words)
+    top = parser(words[0] if words and words[0] in COMMANDS else None)
     chosen = top.parse_args(words)
     if chosen.shape != "text" and chosen.format not in ("text", "json"):
         top.error(f"-o {chosen.shape} and --format {chosen.format} both print to standard output; choose one.")

@@ -44,8 +44,7 @@ def without_warnings(arguments: argparse.Namespace, found: Iterable[diagnostics.
 def refused(arguments: argparse.Namespace, found: diagnostics.Findings) -> int:
     """Print the mistakes of a project file, and return the exit code."""
     project_file.remember(arguments, {})
-    show(arguments, found)
-    return cli.WRONG
+    return show(arguments, found)
 
 
 def show(
@@ -54,9 +53,10 @@ def show(
     body: str | Iterable[str] = "",
     notes: Sequence[diagnostic_formats.Note] = (),
     **result: Any,
-) -> None:
+) -> int:
     """Print the findings, and a command's answer: `body` for people, whole or in pieces, and `result` for programs.
 
+    Return the exit code: WRONG where the findings end the command, otherwise FINE.
     In NDJSON the pieces of `body` are the lines of the answer, and the findings are lines too.
     Standard output holds one thing. An answer in JSON or YAML holds the findings too; findings in JSON or SARIF leave
     the answer for people to standard error. Only the formats of code hosts show `notes`.
@@ -86,6 +86,7 @@ def show(
     sys.stdout.flush()
     if form == "text":
         report(arguments, every)
+    return cli.WRONG if any(_stops(arguments, item) for item in every) else cli.FINE
 
 
 def tell_unused(accepted: Iterable[str], codes: Collection[str], found: Sequence["Acceptable"]) -> None:
@@ -129,8 +130,3 @@ def colour(stream: Any, wanted: str = "auto") -> bool:
     if wanted != "auto" or os.environ.get("NO_COLOR"):
         return wanted == "always"
     return bool(os.environ.get("FORCE_COLOR")) or (stream.isatty() and os.environ.get("TERM") != "dumb")
-
-
-def exit_code(arguments: argparse.Namespace, found: Iterable[diagnostics.Diagnostic]) -> int:
-    """Return 1 where the documents are wrong, otherwise 0."""
-    return cli.WRONG if concluded(arguments, found) else cli.FINE

@@ -3,12 +3,11 @@
 import argparse
 from pathlib import Path
 
-from compiler import errors
-from compiler.cli import parsing
+from compiler import cli, errors
 from compiler.kube import client, credentials, reader
 
 
-def options(command: parsing.Parser) -> None:
+def options(command: cli.Parser) -> None:
     """Add the options that name a live cluster, as in kubectl."""
     command.add_argument("--kubeconfig", metavar="FILE", help="ask the cluster that FILE leads to")
     command.add_argument("--context", metavar="NAME", help="the context of the kubeconfig (default: its current one)")

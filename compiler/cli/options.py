@@ -8,8 +8,7 @@ import re
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-from compiler import diagnostic_formats, diagnostics, names, wording
-from compiler.cli import parsing
+from compiler import cli, diagnostic_formats, diagnostics, names, wording
 from compiler.project.by_cluster import shards
 
 _MOST_JOBS = 1024
@@ -21,7 +20,7 @@ _SHAPE = (
 Container: TypeAlias = "argparse._ActionsContainer"  # argparse has no public name for a parser or a group of options
 
 
-def sources(command: parsing.Parser, *, by_shard: bool = False) -> None:
+def sources(command: cli.Parser, *, by_shard: bool = False) -> None:
     """Add the options that choose clusters and inventories; `by_shard` adds --shard, which takes the place of names."""
     choice = command.add_mutually_exclusive_group()
     repeatable(choice, "--cluster", "NAME", "only this cluster")
@@ -41,18 +40,18 @@ def shard(command: Container) -> None:
     command.add_argument("--shard", type=_shard, default=shards.Shard(), metavar="I/N", help=text)
 
 
-def jobs(command: parsing.Parser) -> None:
+def jobs(command: cli.Parser) -> None:
     """Add --jobs."""
     text = "the most processes at a time (default: the cores that kae may use); small fleets take one"
-    command.add_argument("--jobs", type=_jobs, metavar="N", help=text)
+    command.add_argument("--jobs", type=number(1, _MOST_JOBS, "processes"), metavar="N", help=text)
 
 
-def accept(command: parsing.Parser, text: str) -> None:
+def accept(command: cli.Parser, text: str) -> None:
     """Add --accept with its help."""
     repeatable(command, "--accept", "CODE[:CLUSTER[/POLICY]]", text, type=_scope)
 
 
-def verdict(command: parsing.Parser, *, has_formats: bool = False) -> None:
+def verdict(command: cli.Parser, *, has_formats: bool = False) -> None:
     """Add the options of an answer that comes with findings."""
     strict(command)
     answer(command)
@@ -61,17 +60,17 @@ def verdict(command: parsing.Parser, *, has_formats: bool = False) -> None:
     quiet(command)
 
 
-def strict(command: parsing.Parser) -> None:
+def strict(command: cli.Parser) -> None:
     """Add --strict."""
     command.add_argument("--strict", action="store_true", help="treat warnings as errors")
 
 
-def quiet(command: parsing.Parser) -> None:
+def quiet(command: cli.Parser) -> None:
     """Add --quiet."""
     command.add_argument("-q", "--quiet", action="store_true", help="print only findings that stop, and exit by code")
 
 
-def answer(command: parsing.Parser, *more: str) -> None:
+def answer(command: cli.Parser, *more: str) -> None:
     """Add the shape of the answer; `more` are shapes that only this command has."""
     shapes = ("text", "json", "yaml", *more)
     text = f"the shape of the answer: text (default), {', '.join(shapes[1:-1])} or {shapes[-1]}"
@@ -79,19 +78,19 @@ def answer(command: parsing.Parser, *more: str) -> None:
     command.renamed = {"--format": _SHAPE, "--json": "Write -o json."}
 
 
-def finding_format(command: parsing.Parser) -> None:
+def finding_format(command: cli.Parser) -> None:
     """Add the format of the findings."""
     text = "the format of the findings: text (default) on standard error, the others on standard output"
     command.add_argument("--format", choices=diagnostic_formats.FORMATS, default="text", help=text)
 
 
-def output_folder(command: parsing.Parser, text: str) -> None:
+def output_folder(command: cli.Parser, text: str) -> None:
     """Add --output-dir with its help, after the shape of the answer."""
     command.add_argument("--output-dir", metavar="DIR", help=text)
     command.renamed = {**command.renamed, "--output": _OUTPUT}
 
 
-def whole_file(command: parsing.Parser) -> None:
+def whole_file(command: cli.Parser) -> None:
     """Add the option that names the file to write."""
     text = "write FILE whole or not at all, instead of printing"
     command.add_argument("-o", "--output-file", dest="target", metavar="FILE", help=text)
@@ -113,7 +112,7 @@ cluster = matching("the name of a cluster", names.CLUSTER_PATTERN, names.CLUSTER
 """The type of a cluster's name."""
 
 
-def named_cluster(command: parsing.Parser, text: str) -> None:
+def named_cluster(command: cli.Parser, text: str) -> None:
     """Add --cluster with its help, for a cluster that no document need name."""
     text = f"{text} (default: default)"
     command.add_argument("--cluster", default="default", type=cluster, metavar="NAME", help=text)
@@ -128,15 +127,16 @@ def utf8(text: str) -> str:
     return text
 
 
-def number(text: str, least: int, most: int, noun: str) -> int:
-    """Return a number from `least` to `most`."""
-    if not (text.isascii() and text.isdigit() and least <= int(text) <= most):
-        raise argparse.ArgumentTypeError(f"'{text}' is not a number of {noun}; use a number from {least} to {most}.")
-    return int(text)
+def number(least: int, most: int, noun: str) -> Callable[[str], int]:
+    """Return the type of arguments that are numbers from `least` to `most`; the noun says of what."""
 
+    def judged(text: str) -> int:
+        if not (text.isascii() and text.isdigit() and least <= int(text) <= most):
+            form = f"a number from {least} to {most}"
+            raise argparse.ArgumentTypeError(f"'{text}' is not a number of {noun}; use {form}.")
+        return int(text)
 
-def _jobs(text: str) -> int:
-    return number(text, 1, _MOST_JOBS, "processes")
+    return judged
 
 
 def _shard(text: str) -> shards.Shard:

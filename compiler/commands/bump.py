@@ -7,7 +7,7 @@ from typing import Any
 
 from compiler import cli, diagnostics, errors, names, pipeline, schema, wording
 from compiler.checks import policy as policy_checks
-from compiler.cli import findings, options, parsing
+from compiler.cli import findings, options
 from compiler.fleet import definitions
 from compiler.formats import decode, documents, edits
 from compiler.project import atomic, document_files, package_data, project_file
@@ -21,7 +21,7 @@ _LISTS = {
 """The noun of the entries with versions of their own, and the end of their path, by option."""
 
 
-def declare(command: parsing.Parser) -> None:
+def declare(command: cli.Parser) -> None:
     """Declare the options of `kae bump`."""
     command.examples(
         "kae bump tls --version 2.3.0",

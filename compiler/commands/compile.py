@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from compiler import cli, diagnostic_formats, diagnostics, wording
 from compiler.checks.output import foreign as foreign_checks
-from compiler.cli import findings, options, parsing
+from compiler.cli import findings, options
 from compiler.output import foreign, scan
 from compiler.packing import Packed
 from compiler.project import compile_call
@@ -40,7 +40,7 @@ class Done(NamedTuple):
     strangers: diagnostics.Findings = ()
 
 
-def declare(command: parsing.Parser) -> None:
+def declare(command: cli.Parser) -> None:
     """Declare the options of `kae compile`."""
     command.examples(
         "kae compile",
@@ -104,7 +104,7 @@ def end(call: compile_call.Call, found: Iterable[diagnostics.Diagnostic], done: 
     """Print the result and return the exit code."""
     extra = foreign.extra_folders(call.output, call.settings.extra)
     found = diagnostics.merged([*found, *done.strangers])
-    findings.show(
+    code = findings.show(
         call.arguments,
         found,
         _text(call, done, extra),
@@ -113,10 +113,8 @@ def end(call: compile_call.Call, found: Iterable[diagnostics.Diagnostic], done: 
         foreign=[finding.span.file for finding in (*done.foreign, *done.strangers)],
         extra=[{"folder": folder, "files": files} for folder, files in extra.items()],
     )
-    if findings.concluded(call.arguments, found):
-        return cli.WRONG
     differs = done.strangers or any(state != "fine" for _, state in done.rows)
-    return cli.DIFFERS if call.arguments.check and differs else cli.FINE
+    return code or (cli.DIFFERS if call.arguments.check and differs else cli.FINE)
 
 
 def strangers(call: compile_call.Call, rows: Iterable[tuple[str, str]]) -> diagnostics.Findings:

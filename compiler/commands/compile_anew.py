@@ -12,7 +12,6 @@ from compiler.changes import objects as object_changes
 from compiler.checks.change import OutputChange
 from compiler.checks.output import changes as change_checks
 from compiler.checks.output import foreign as foreign_checks
-from compiler.checks.output import removals
 from compiler.cli import findings
 from compiler.commands import compile as answer
 from compiler.fleet import definitions
@@ -56,7 +55,7 @@ def _on_changes(
     taken: list[acceptance.Acceptable] = []
     for name in stale:
         if (recorded := scan.recorded(call.output, name)) is not None:
-            taken += removals.removed_policies(call.settings.output, name, recorded)
+            taken += change_checks.removed_policies(call.settings.output, name, recorded)
     taken += (removal for item in made.answers for removal in item.removals)
     if not call.settings.has_errors(found):
         findings.tell_unused(call.arguments.accept, acceptance.REMOVALS, taken)
@@ -195,25 +194,23 @@ def _outcome(
     """Return what a planned cluster compiles to, compared with its output. Raises WorldError."""
     compiled, rendered = pipeline.render_cluster(cluster_plan, render, call.settings.applied)
     removed, changes, objects = _compared(call, policies, cluster_plan, compiled, rendered)
-    is_check = call.arguments.check
+    checked, is_check = None, call.arguments.check
+    if is_check:
+        state = scan.state(call.output, compiled, call.unmerged)
+        folder = f"{call.output}/{compiled.cluster}"
+        texts = "".join(diff.unified(folder, difference) for difference in state.differences)
+        checked = compile_call.Checked(state=state.kind, foreign=state.foreign, diff=Packed.of(texts))
     return compile_call.Outcome(
         name=compiled.cluster,
         key=call.cluster_key(compiled.cluster),
         digest=cache.tree_digest(compiled),
         findings=found,
         compiled=None if is_check else Packed.of(compiled),
-        checked=_checked(call, compiled) if is_check else None,
+        checked=checked,
         removals=removed,
         changes=(*changes, *pipeline.check_objects(cluster_plan, rendered)),
         objects=view.said(objects, for_programs=call.arguments.shape != "text"),
     )
-
-
-def _checked(call: compile_call.Call, compiled: tree.Tree) -> compile_call.Checked:
-    state = scan.state(call.output, compiled, call.unmerged)
-    folder = f"{call.output}/{compiled.cluster}"
-    texts = "".join(diff.unified(folder, difference) for difference in state.differences)
-    return compile_call.Checked(state=state.kind, foreign=state.foreign, diff=Packed.of(texts))
 
 
 def _compared(
@@ -232,11 +229,12 @@ def _compared(
     objects = object_changes.changed(compiled.cluster, stood, after, cluster_plan)
     folder = f"{call.settings.output}/{compiled.cluster}"
     if not sides and compiled.cluster in call.tracked:
-        lost = removals.lost(folder, compiled.cluster, is_damaged=seen.index is not None)
+        lost = change_checks.lost(folder, compiled.cluster, is_damaged=seen.index is not None)
         return (lost,), (), objects
     found = [
         pipeline.check_changes(
             OutputChange(
+                cluster=compiled.cluster,
                 folder=folder,
                 before=before,
                 after=after,

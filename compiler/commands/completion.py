@@ -4,7 +4,6 @@ import argparse
 import sys
 
 from compiler import cli
-from compiler.cli import parsing
 
 # No shell expands an answer, as names come from documents.
 _BASH = """\
@@ -32,7 +31,7 @@ complete --command kae --condition 'not __kae_complete | string length --quiet' 
 _SCRIPTS = {"bash": _BASH, "fish": _FISH, "zsh": _ZSH}
 
 
-def declare(command: parsing.Parser) -> None:
+def declare(command: cli.Parser) -> None:
     """Declare the options of `kae completion`."""
     command.examples(
         'eval "$(kae completion bash)"                             in ~/.bashrc',

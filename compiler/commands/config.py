@@ -5,12 +5,12 @@ import sys
 from dataclasses import replace
 
 from compiler import cli, diagnostics, names
-from compiler.cli import findings, options, parsing
+from compiler.cli import findings, options
 from compiler.project import document_files, project_file
 from compiler.settings import Settings
 
 
-def declare(command: parsing.Parser) -> None:
+def declare(command: cli.Parser) -> None:
     """Declare the options of `kae config`."""
     command.examples(
         "kae config output",
@@ -36,7 +36,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.revision is None:
         settings = project_file.of(arguments)
     else:
-        from compiler.project.history import repository  # noqa: PLC0415 - only where git is asked
+        from compiler.project import repository  # noqa: PLC0415 - only where git is asked
 
         settings = replace(Settings(), output=repository.output(arguments.revision))
     sys.stdout.write(f"{project_file.output(settings)}\n")

@@ -8,9 +8,8 @@ from typing import Any
 from compiler import cli, diagnostics
 from compiler.changes.acceptance import Acceptable
 from compiler.changes.difference import Fault
-from compiler.cli import findings, options, parsing
-from compiler.project import project_file
-from compiler.project.history import comparison
+from compiler.cli import findings, options
+from compiler.project import comparison, project_file
 from compiler.views.diff import data as diff_data
 from compiler.views.diff import risk_groups
 from compiler.views.diff import text as diff_text
@@ -19,7 +18,7 @@ from compiler.views.review import annotations, markdown
 _ERROR: diagnostics.Severity = "error"
 
 
-def declare(command: parsing.Parser) -> None:
+def declare(command: cli.Parser) -> None:
     """Declare the options of `kae diff`."""
     command.examples(
         "kae diff                         the working tree against the last commit",

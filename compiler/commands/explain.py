@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 from compiler import cli, errors, recipes, wording
-from compiler.cli import findings, options, parsing
+from compiler.cli import findings, options
 from compiler.fleet import assignment, selectors, taints
 from compiler.inventory import snapshot
 from compiler.planning import plan, pools
@@ -14,7 +14,7 @@ from compiler.project.by_cluster import planned
 from compiler.views import plan_data, plan_text, selection
 
 
-def declare(command: parsing.Parser) -> None:
+def declare(command: cli.Parser) -> None:
     """Declare the options of `kae explain`."""
     command.examples(
         "kae explain east/kp920-rack1-03",
@@ -35,8 +35,7 @@ def run(arguments: argparse.Namespace) -> int:
     view, node = _found(run.answers, arguments.node)
     selection.require("recipe", "Recipes", arguments.recipes, [each.recipe.name for each in view.recipes])
     body = (f"{line}\n" for line in lines(view, node, arguments.recipes))
-    findings.show(arguments, run.findings, body, **data(view, node, arguments.recipes))
-    return cli.FINE
+    return findings.show(arguments, run.findings, body, **data(view, node, arguments.recipes))
 
 
 def _found(views: Sequence[plan.Plan], wanted: str) -> tuple[plan.Plan, snapshot.Node]:

@@ -4,10 +4,9 @@ import argparse
 import sys
 
 from compiler import cli
-from compiler.cli import parsing
 
 
-def declare(command: parsing.Parser) -> None:
+def declare(command: cli.Parser) -> None:
     """Declare the options of `kae help`."""
     command.examples("kae help compile")
     command.set_defaults(in_project=False)

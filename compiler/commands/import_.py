@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from compiler import cli, diagnostics, errors, names, schema, wording
-from compiler.cli import findings, options, parsing
+from compiler.cli import findings, options
 from compiler.formats import decode
 from compiler.migrate import stacks, translation
 from compiler.project import atomic, document_files, links, package_data, project_file
@@ -20,7 +20,7 @@ _NAMING = {"Recipe", "DevicePolicy"}
 _HINT = "Run: kubectl get kaepolicy NAME -o yaml | kae import --cluster NAME"
 
 
-def declare(command: parsing.Parser) -> None:
+def declare(command: cli.Parser) -> None:
     """Declare the options of `kae import`."""
     command.examples(
         "kae import values.yaml --cluster east -o policies/east.yaml",

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from compiler import __version__, cli, errors, names, release, wording
 from compiler.checks import images
-from compiler.cli import options, parsing
+from compiler.cli import options
 from compiler.inventory import canonical_form, snapshot
 from compiler.project import atomic, links, package_data
 
@@ -26,6 +26,13 @@ WHEEL = f"kae_compiler-{__version__}-py3-none-any.whl"
 """The requirements beside the wheel are those of this release, so it is the only one that fits."""
 
 _DOWNLOAD_S = 30
+
+_MOST_JOBS = 200
+"""The jobs in a matrix of GitLab, which has at most 200; GitHub has 256.
+
+https://docs.gitlab.com/ci/yaml/#parallelmatrix
+https://docs.github.com/actions/reference/limits
+"""
 
 _REGISTRY = "registry.example.com/team"
 """Stands for the registry that a person has not named; no image can be pulled from it."""
@@ -56,7 +63,7 @@ class Wheel(NamedTuple):
 _NONE = Wheel()
 
 
-def declare(command: parsing.Parser) -> None:
+def declare(command: cli.Parser) -> None:
     """Declare the options of `kae init`."""
     command.examples(
         "kae init",
@@ -72,16 +79,7 @@ def declare(command: parsing.Parser) -> None:
     text = "the wheel of kae that the CI jobs install, pinned by its sha256; a file is copied into the repository"
     command.add_argument("--wheel", metavar="URL|PATH", help=text)
     text = "have N CI jobs share out the clusters, each on a machine"
-    command.add_argument("--shards", type=_shards, metavar="N", help=text)
-
-
-def _shards(text: str) -> int:
-    """Return a number of shards, of which a matrix of jobs has at most 200 on GitLab, and 256 on GitHub.
-
-    https://docs.gitlab.com/ci/yaml/#parallelmatrix
-    https://docs.github.com/actions/reference/limits
-    """
-    return options.number(text, 2, 200, "shards")
+    command.add_argument("--shards", type=options.number(2, _MOST_JOBS, "shards"), metavar="N", help=text)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -209,18 +207,15 @@ def _said(folder: Path, arguments: argparse.Namespace, made: Iterable[str]) -> s
         "  kae compile",
         "  git add --all && git commit",
         "",
-        *_missing(arguments),
     ]
-    return "\n".join(lines).rstrip() + "\n"
-
-
-def _missing(arguments: argparse.Namespace) -> Iterable[str]:
-    """Yield what the repository does not know yet."""
     if arguments.registry is None:
         of_person = "version of your image with a driver" if release.REGISTRY else "versions of your images"
-        yield f"Set the registry and the {of_person} in policies/policy.yaml."
+        lines.append(f"Set the registry and the {of_person} in policies/policy.yaml.")
     if arguments.wheel is None:
-        yield "The CI jobs fail until `kae init --wheel URL|PATH` has pinned the wheel of kae that they install."
+        lines.append(
+            "The CI jobs fail until `kae init --wheel URL|PATH` has pinned the wheel of kae that they install."
+        )
+    return "\n".join(lines).rstrip() + "\n"
 
 
 def _wheel(place: str, folder: Path) -> Wheel:

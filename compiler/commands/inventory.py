@@ -9,7 +9,7 @@ from pathlib import Path
 from compiler import cli, diagnostics, errors, schema, wording
 from compiler.checks import cluster as cluster_checks
 from compiler.checks import inventory
-from compiler.cli import findings, live, options, parsing
+from compiler.cli import findings, live, options
 from compiler.fleet import clusters
 from compiler.formats import decode, documents
 from compiler.inventory import canonical_form, reduction, snapshot
@@ -22,7 +22,7 @@ _OF_CLUSTERS = ("cluster-undeclared", "cluster-unknown")
 _HINT = "Run: kubectl get nodes -o json | kae inventory --cluster NAME"
 
 
-def declare(command: parsing.Parser) -> None:
+def declare(command: cli.Parser) -> None:
     """Declare the options of `kae inventory`."""
     command.examples(
         "kubectl get nodes -o json | kae inventory --cluster east -o inventory/east.json",
@@ -37,9 +37,14 @@ def run(arguments: argparse.Namespace) -> int:
     """Print or write the inventory of the nodes in the cluster, or in the list on standard input."""
     _require_file_of_cluster(arguments)
     spec = _settings(arguments)
-    # The call names the cluster, or nothing is piped.
+    # A cluster is asked where the call names it, or nothing is piped.
     is_live = arguments.kubeconfig is not None or arguments.context is not None or (sys.stdin and sys.stdin.isatty())
-    found = _live(arguments, spec) if is_live else _piped(arguments, spec)
+    if is_live:
+        reducer = reduction.Reducer(spec.watcher.ignoreLabels, spec.watcher.inventory.labels)
+        nodes = sorted(live.cluster(arguments).snapshot(reducer.node), key=lambda node: node.name)
+        found = snapshot.Inventory(cluster=snapshot.ClusterName(arguments.cluster), file="", nodes=tuple(nodes))
+    else:
+        found = _piped(arguments, spec)
     text = canonical_form.text(found)
     if arguments.target is None:
         sys.stdout.write(text)
@@ -62,13 +67,6 @@ def _require_file_of_cluster(arguments: argparse.Namespace) -> None:
             f"'{shown}' is not named after cluster '{name}'.",
             f"Write -o {wording.file_name(str(target.with_name(f'{name}.json')))}.",
         )
-
-
-def _live(arguments: argparse.Namespace, spec: clusters.Spec) -> snapshot.Inventory:
-    """Return the inventory of the nodes that the API server lists."""
-    reducer = reduction.Reducer(spec.watcher.ignoreLabels, spec.watcher.inventory.labels)
-    nodes = sorted(live.cluster(arguments).snapshot(reducer.node), key=lambda node: node.name)
-    return snapshot.Inventory(cluster=snapshot.ClusterName(arguments.cluster), file="", nodes=tuple(nodes))
 
 
 def _piped(arguments: argparse.Namespace, spec: clusters.Spec) -> snapshot.Inventory:

@@ -4,14 +4,14 @@ import argparse
 from pathlib import Path
 
 from compiler import cli, diagnostics, errors, wording
-from compiler.cli import findings, options, parsing
+from compiler.cli import findings, options
 from compiler.commands import compile as compile_
 from compiler.output import cache
 from compiler.project import compile_call, document_files, load, project_file
 from compiler.project.by_cluster import planned, shard_files
 
 
-def declare(command: parsing.Parser) -> None:
+def declare(command: cli.Parser) -> None:
     """Declare the options of `kae merge-findings`."""
     command.examples(
         "kae merge-findings shard-*.json",

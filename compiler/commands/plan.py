@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from compiler import cli, diagnostic_formats, diagnostics, pipeline, recipes
-from compiler.cli import findings, options, parsing
+from compiler.cli import findings, options
 from compiler.fleet import assignment, definitions, selectors
 from compiler.packing import Packed
 from compiler.planning import plan
@@ -30,7 +30,7 @@ class _Part:
     """None for people."""
 
 
-def declare(command: parsing.Parser) -> None:
+def declare(command: cli.Parser) -> None:
     """Declare the options of `kae plan`."""
     command.examples(
         "kae plan | less",
@@ -72,8 +72,7 @@ def run(arguments: argparse.Namespace) -> int:
     parts = result.answers
     _require_nodes(arguments.node, project, chosen, parts)
     holding = [part for part in parts if any(counts.nodes for counts in part.counts.values())]
-    _show(arguments, result.findings, holding or parts if wanted else parts)
-    return cli.FINE
+    return _show(arguments, result.findings, holding or parts if wanted else parts)
 
 
 def _clusters(arguments: argparse.Namespace, project: load.Project) -> Sequence[definitions.Cluster]:
@@ -136,15 +135,8 @@ def privileges(view: plan.Plan) -> plan_data.Privileges:
         return {}
     render = templates.renderer(package_data.templates(), package_data.bytecode())
     found = layout.privileges(pipeline.render_cluster(view, render)[1])
-    programs = {
-        program: other.recipe.name
-        for other in view.others
-        for program in (other.recipe.driver, other.recipe.device_plugin)
-    }
-    by_recipe: dict[str, list[str]] = {other.recipe.name: [] for other in view.others}
-    for privilege in found:
-        by_recipe[programs[privilege.program]].append(str(privilege))
-    return by_recipe
+    programs = {other.recipe.name: (other.recipe.driver, other.recipe.device_plugin) for other in view.others}
+    return {name: [str(each) for each in found if each.program in own] for name, own in programs.items()}
 
 
 def _restriction(arguments: argparse.Namespace) -> str:
@@ -156,21 +148,19 @@ def _restriction(arguments: argparse.Namespace) -> str:
     return " ".join(options)
 
 
-def _show(arguments: argparse.Namespace, found: diagnostics.Findings, parts: Sequence[_Part]) -> None:
+def _show(arguments: argparse.Namespace, found: diagnostics.Findings, parts: Sequence[_Part]) -> int:
     if arguments.shape == "text":
         lines = [
             *plan_text.clusters([(part.name, part.counts) for part in parts]),
             *(line for part in parts for line in part.summary),
             *(line for part in parts for line in part.details),
         ]
-        findings.show(arguments, found, "\n".join(lines).rstrip("\n") + "\n" if parts else "")
-        return
+        return findings.show(arguments, found, "\n".join(lines).rstrip("\n") + "\n" if parts else "")
     clusters = (part.nodes.value() for part in parts if part.nodes)
     pieces = ((piece for nodes in plans for piece in nodes.pieces()) for plans in clusters)
     if arguments.shape == "ndjson":
-        findings.show(arguments, found, (piece for cluster in pieces for piece in cluster))
-    else:
-        findings.show(arguments, found, clusters=diagnostic_formats.Items(pieces))
+        return findings.show(arguments, found, (piece for cluster in pieces for piece in cluster))
+    return findings.show(arguments, found, clusters=diagnostic_formats.Items(pieces))
 
 
 def _require_nodes(

@@ -7,21 +7,20 @@ import argparse
 import json
 import sys
 import tarfile
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from compiler import cli, errors, names, recipes, wording
 from compiler.checks import driver_images
-from compiler.cli import findings, options, parsing
+from compiler.cli import findings, options
 from compiler.planning import image_matrix, images, plan, preflight
 from compiler.project import project_file
 from compiler.project.by_cluster import planned, workers
 
-_Answers = Sequence[tuple[recipes.Recipe, Sequence[preflight.Answer]]]
-"""The answers of a cluster's policies by recipe, the built-in one's first."""
-_Answered = Sequence[tuple[str, _Answers]]
-"""The answers of each cluster."""
+_Answered = Sequence[tuple[str, recipes.Recipe, Sequence[preflight.Answer]]]
+"""The answers of policies by cluster and recipe, those of the built-in one first in each cluster."""
 _Uses = Sequence[tuple[str, image_matrix.Use]]
 """The pools that take an image, each with its cluster's name."""
 _Labelled = tuple[Sequence[str], Mapping[str, str]]
@@ -31,7 +30,7 @@ _BYTES = 4 << 20
 """The most that a registry must take of a manifest: https://github.com/opencontainers/distribution-spec."""
 
 
-def declare(command: parsing.Parser) -> None:
+def declare(command: cli.Parser) -> None:
     """Declare the options of `kae preflight`."""
     command.examples(
         "kae preflight --kernel 5.10.0-216.0.0.115.oe2203sp4.aarch64",
@@ -60,10 +59,10 @@ def run(arguments: argparse.Namespace) -> int:
     run = planned.of_settings(
         project_file.of(arguments),
         arguments.cluster,
-        lambda view, _: (view.cluster.name, _answers(view, arguments.kernel)),
+        lambda view, _: _answers(view, arguments.kernel),
         workers.Crew(),
     )
-    answered = run.answers
+    answered = [row for rows in run.answers for row in rows]
     # Warnings are about the nodes of today, and the question is about a kernel that none runs.
     found = findings.without_warnings(arguments, run.findings)
     findings.require_fine(arguments, found)
@@ -74,44 +73,38 @@ def run(arguments: argparse.Namespace) -> int:
     return cli.FINE if served else cli.WRONG
 
 
-def _answers(view: plan.Plan, kernel: str) -> _Answers:
+def _answers(view: plan.Plan, kernel: str) -> _Answered:
+    name, spec = view.cluster.name, view.cluster.spec
     return [
-        (each.recipe, [preflight.answer(division, kernel, view.cluster.spec) for division in each.divisions])
+        (name, each.recipe, [preflight.answer(division, kernel, spec) for division in each.divisions])
         for each in view.recipes
     ]
 
 
 def _is_served(answered: _Answered) -> bool:
-    return any(answer.is_served for _, every in answered for _, answers in every for answer in answers)
+    return any(answer.is_served for _, _, answers in answered for answer in answers)
 
 
 def _lines(arguments: argparse.Namespace, answered: _Answered) -> Iterator[str]:
     yield f"kernel {arguments.kernel}" + (f", {arguments.os}" if arguments.os else "")
-    for name, every in answered:
-        for recipe, answers in every:
-            if recipe.builtin:
-                yield f"cluster {name}"
-                yield from () if answers or len(every) > 1 else ("  no policy holds here",)
-            else:
-                yield f"cluster {name}, recipe {recipe.name}"
-            for answer in answers:
-                yield from _answer_lines(answer)
+    recipes_of = Counter(name for name, _, _ in answered)
+    for name, recipe, answers in answered:
+        yield f"cluster {name}" if recipe.builtin else f"cluster {name}, recipe {recipe.name}"
+        if recipe.builtin and not answers and recipes_of[name] == 1:
+            yield "  no policy holds here"
+        for answer in answers:
+            yield f"  {'yes' if answer.is_served else 'no ':3}  {answer.policy}: {answer.reason}"
+            for offer in answer.offers:
+                images = ", ".join(f"{name} {image}" for name, image in offer.images) or offer.image
+                said = f"{images} ({offer.source})" if offer.state == "Present" else "the driver is removed"
+                yield f"       {offer.pool}: {said}"
     if not _is_served(answered):
         yield "No policy would serve a node with this kernel."
 
 
-def _answer_lines(answer: preflight.Answer) -> Iterator[str]:
-    yield f"  {'yes' if answer.is_served else 'no ':3}  {answer.policy}: {answer.reason}"
-    for offer in answer.offers:
-        images = ", ".join(f"{name} {image}" for name, image in offer.images) or offer.image
-        said = f"{images} ({offer.source})" if offer.state == "Present" else "the driver is removed"
-        yield f"       {offer.pool}: {said}"
-
-
 def _remarks(arguments: argparse.Namespace, answered: _Answered) -> Iterator[str]:
     """Yield what to check before the first node boots the kernel."""
-    by_recipe = [one for _, every in answered for one in every]
-    every = [(recipe, offer) for recipe, answers in by_recipe for answer in answers for offer in answer.offers]
+    every = [(recipe, offer) for _, recipe, answers in answered for answer in answers for offer in answer.offers]
     for image in sorted({image for _, offer in every for image in offer.modules}):
         yield f"{image} has to hold the modules, below /opt/lib/modules/{arguments.kernel}/."
     for image in sorted({image for _, offer in every for image in offer.named}):
@@ -126,19 +119,20 @@ def _remarks(arguments: argparse.Namespace, answered: _Answered) -> Iterator[str
 
 
 def _data(arguments: argparse.Namespace, answered: _Answered, remarks: list[str]) -> dict[str, Any]:
+    clusters: list[dict[str, Any]] = []
+    for name, recipe, answers in answered:
+        policies = [_answer(answer) for answer in answers]
+        if recipe.builtin:
+            clusters.append({"name": name, "policies": policies})
+        else:
+            clusters[-1].setdefault("stacks", []).append({"recipe": recipe.name, "policies": policies})
     return {
         "kernel": arguments.kernel,
         "os": arguments.os,
         "served": _is_served(answered),
         "remarks": remarks,
-        "clusters": [_cluster(name, answers) for name, answers in answered],
+        "clusters": clusters,
     }
-
-
-def _cluster(name: str, every: _Answers) -> dict[str, Any]:
-    (_, first), *others = ((recipe.name, [_answer(answer) for answer in answers]) for recipe, answers in every)
-    more = [{"recipe": recipe, "policies": own} for recipe, own in others]
-    return {"name": name, "policies": first, **({"stacks": more} if more else {})}
 
 
 def _answer(answer: preflight.Answer) -> dict[str, Any]:
@@ -186,9 +180,8 @@ def _of_image(arguments: argparse.Namespace) -> int:
             hint="Name it as output/CLUSTER/images.txt does; an archive has the name that it was saved by.",
         )
     faults = [item for name, use in used for item in driver_images.findings(image, content, name, use)]
-    found = findings.with_severities(arguments, faults)
-    findings.show(arguments, found, "".join(_image_lines(image, content, used)), **_image_data(image, content, used))
-    return findings.exit_code(arguments, found)
+    found, body = findings.with_severities(arguments, faults), _image_lines(image, content, used)
+    return findings.show(arguments, found, body, **_image_data(image, content, used))
 
 
 def _image(arguments: argparse.Namespace) -> tuple[str, image_matrix.Content]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from compiler import cli, diagnostics, errors, wording
-from compiler.cli import findings, options, parsing
+from compiler.cli import findings, options
 from compiler.project import atomic, package_data, project_file
 from compiler.project.recipes import copies, trial
 from compiler.read import fleet as reader
@@ -29,32 +29,32 @@ _SCHEMA = "# yaml-language-server: $schema={}\n"
 """The comment that names the schema for editors."""
 
 
-def declare(command: parsing.Parser) -> None:
+def declare(command: cli.Parser) -> None:
     """Declare the verbs of `kae recipe`, and their options."""
     command.examples("kae recipe list", "kae recipe add onload")
     command.elsewhere = _ELSEWHERE
     verbs = command.add_subparsers(title="verbs", metavar="VERB", required=True)
 
-    verb = parsing.added(verbs, "list", "list the recipes that kae ships, and those of the project")
+    verb = cli.added(verbs, "list", "list the recipes that kae ships, and those of the project")
     verb.examples("kae recipe list")
     verb.set_defaults(verb=_list)
     options.verdict(verb)
 
     text = "show a recipe: its nodes, parameters, images, modules, resources, and what its pods may do"
-    verb = parsing.added(verbs, "show", text)
+    verb = cli.added(verbs, "show", text)
     verb.examples("kae recipe show onload", "kae recipe show kae -o yaml")
     verb.set_defaults(verb=_show)
     verb.add_argument("shown", metavar="NAME", help="a recipe of the project, one that kae ships, or kae itself")
     options.verdict(verb)
 
     text = "copy a recipe that kae ships into recipes/, with an example of a policy; overwrite nothing"
-    verb = parsing.added(verbs, "add", text)
+    verb = cli.added(verbs, "add", text)
     verb.examples("kae recipe add onload")
     verb.set_defaults(verb=_add)
     verb.add_argument("recipe", metavar="NAME", help="a recipe that `kae recipe list` shows as shipped")
 
     text = "check the project's recipes alone, and try each on a made-up node, with every value of its enums"
-    verb = parsing.added(verbs, "check", text)
+    verb = cli.added(verbs, "check", text)
     verb.examples("kae recipe check", "kae recipe check npu --format github")
     verb.set_defaults(verb=_check)
     verb.add_argument("recipe", nargs="?", metavar="NAME", help="a recipe of the project; all of them by default")
@@ -74,8 +74,7 @@ def _list(arguments: argparse.Namespace) -> int:
     body = (f"{line}\n" for line in wording.table(("NAME", "VERSION", "STATE", "TITLE"), rows))
     data = [{"name": each.name, "version": each.version, "state": each.state, "title": each.title} for each in known]
     found = diagnostics.merged(finding for each in known for finding in each.findings)
-    findings.show(arguments, found, body, recipes=data)
-    return findings.exit_code(arguments, found)
+    return findings.show(arguments, found, body, recipes=data)
 
 
 def _show(arguments: argparse.Namespace) -> int:
@@ -91,12 +90,10 @@ def _show(arguments: argparse.Namespace) -> int:
         recipe, found = copies.judged(chosen, settings)
         told = diagnostics.merged([*chosen.findings, *found])
         if recipe is None:
-            findings.show(arguments, told)
-            return findings.exit_code(arguments, told)
+            return findings.show(arguments, told)
         name, spec = recipe.data["metadata"]["name"], recipe.data["spec"]
         objects = tuple(each for tried in trial.every(recipe, settings)[:1] for each in tried.objects)
-    findings.show(arguments, told, view.text(name, spec, objects), **view.data(name, spec, objects))
-    return findings.exit_code(arguments, told)
+    return findings.show(arguments, told, view.text(name, spec, objects), **view.data(name, spec, objects))
 
 
 def _check(arguments: argparse.Namespace) -> int:
@@ -115,10 +112,8 @@ def _check(arguments: argparse.Namespace) -> int:
             rows += [(each.name, one.said, len(one.objects)) for one in tried] or [(each.name, _UNTRIED, 0)]
     table = wording.table(("RECIPE", "VALUES", "OBJECTS"), [(name, said, str(count)) for name, said, count in rows])
     lines = [f"{line}\n" for line in table] if rows else []
-    told = diagnostics.merged(found)
     data = [{"recipe": name, "values": said, "objects": count} for name, said, count in rows]
-    findings.show(arguments, told, lines, trials=data)
-    return findings.exit_code(arguments, told)
+    return findings.show(arguments, diagnostics.merged(found), lines, trials=data)
 
 
 def _named(known: Iterable[copies.Known], name: str, *others: str) -> copies.Known:

@@ -4,17 +4,16 @@ import argparse
 from pathlib import Path
 
 from compiler import cli, wording
-from compiler.cli import findings, options, parsing
+from compiler.cli import findings, options
 from compiler.diagnostics import RISKS
-from compiler.project import atomic, package_data, project_file
+from compiler.project import atomic, comparison, package_data, project_file
 from compiler.project.by_cluster import planned
-from compiler.project.history import comparison
 from compiler.views.report import changes as report_changes
 from compiler.views.report import page as report_page
 from compiler.views.report import tables as report_tables
 
 
-def declare(command: parsing.Parser) -> None:
+def declare(command: cli.Parser) -> None:
     """Declare the options of `kae report`."""
     command.examples(
         "kae report --html fleet.html",
@@ -40,8 +39,7 @@ def run(arguments: argparse.Namespace) -> int:
     atomic.write_file(Path(arguments.target), texts)
     nodes = wording.counted(report_tables.count([view.builtin for view in views]), "node")
     size = f"{nodes} in {wording.counted(len(views), 'cluster')}"
-    findings.show(arguments, found, f"{wording.file_name(arguments.target)}: {size}\n")
-    return cli.FINE
+    return findings.show(arguments, found, f"{wording.file_name(arguments.target)}: {size}\n")
 
 
 def _changes(arguments: argparse.Namespace) -> report_changes.Changes | None:

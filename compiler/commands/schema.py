@@ -5,14 +5,13 @@ import sys
 from pathlib import Path
 
 from compiler import cli, errors, names, wording
-from compiler.cli import parsing
 from compiler.formats import canonical
 from compiler.model import json_schemas
 from compiler.project import project_file
 from compiler.project.recipes import copies
 
 
-def declare(command: parsing.Parser) -> None:
+def declare(command: cli.Parser) -> None:
     """Declare the options of `kae schema`."""
     command.examples(
         "kae schema",

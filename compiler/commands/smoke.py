@@ -4,16 +4,15 @@ import argparse
 import sys
 
 from compiler import cli, errors, wording
-from compiler.cli import findings, options, parsing
+from compiler.cli import findings, options
 from compiler.formats import canonical
-from compiler.planning import plan
 from compiler.project import load, package_data, project_file
 from compiler.project.by_cluster import planned
 from compiler.rendering import templates
 from compiler.views import smoke
 
 
-def declare(command: parsing.Parser) -> None:
+def declare(command: cli.Parser) -> None:
     """Declare the options of `kae smoke`."""
     command.examples(
         "kae smoke --cluster east | kubectl apply -f -",
@@ -30,11 +29,7 @@ def run(arguments: argparse.Namespace) -> int:
     # Warnings are about the fleet; `kae compile` shows them.
     found = findings.without_warnings(arguments, run.findings)
     findings.require_fine(arguments, found)
-    findings.show(arguments, found, _text(view, smoke.of_plan(view, named)))
-    return cli.FINE
-
-
-def _text(view: plan.Plan, made: smoke.Smoke) -> str:
+    made = smoke.of_plan(view, named)
     for sentence in made.left_out:
         sys.stderr.write(f"not tried: {wording.escaped(sentence)}.\n")
     if not made.jobs:
@@ -43,4 +38,5 @@ def _text(view: plan.Plan, made: smoke.Smoke) -> str:
             hint=f"`kae plan --cluster {view.cluster.name}` says why; take the inventory again where it is old.",
         )
     render = templates.renderer(package_data.templates(), package_data.bytecode())
-    return "---\n".join(canonical.dump_yaml(render(manifest)) for manifest in smoke.manifests(made))
+    jobs = (canonical.dump_yaml(render(manifest)) for manifest in smoke.manifests(made))
+    return findings.show(arguments, found, "---\n".join(jobs))

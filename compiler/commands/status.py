@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from compiler import cli, diagnostics, names, pipeline
-from compiler.cli import findings, live, options, parsing
+from compiler.cli import findings, live, options
 from compiler.fleet import clusters, definitions
 from compiler.inventory import reduction, snapshot
 from compiler.kube import lease_objects, reader
@@ -22,7 +22,7 @@ from compiler.status import cluster_status, drift, live_objects, rollout
 from compiler.status import text as status_text
 
 
-def declare(command: parsing.Parser) -> None:
+def declare(command: cli.Parser) -> None:
     """Declare the options of `kae status`."""
     command.examples(
         "kae status --cluster east",
@@ -43,10 +43,8 @@ def run(arguments: argparse.Namespace) -> int:
     found = diagnostics.merged([*run.on_documents, *pipeline.settle(run.fleet, {view.cluster.name: of_now})])
     for_programs = arguments.shape != "text"
     body = "" if for_programs else status_text.text(result, age_s)
-    findings.show(arguments, found, body, cluster=cluster_status.data(result) if for_programs else None)
-    if findings.concluded(arguments, found):
-        return cli.WRONG
-    return cli.FINE if result.as_planned else cli.DIFFERS
+    code = findings.show(arguments, found, body, cluster=cluster_status.data(result) if for_programs else None)
+    return code or (cli.FINE if result.as_planned else cli.DIFFERS)
 
 
 def age_s(time: str) -> int | None:

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from compiler import __version__, cli, diagnostic_formats, diagnostics, errors, masking, names, recipes, wording
-from compiler.cli import findings, live, options, parsing
+from compiler.cli import findings, live, options
 from compiler.commands import plan as plan_command
 from compiler.commands import status
 from compiler.fleet import definitions
@@ -96,7 +96,7 @@ class Bundle:
         return None
 
 
-def declare(command: parsing.Parser) -> None:
+def declare(command: cli.Parser) -> None:
     """Declare the options of `kae support-bundle`."""
     command.examples(
         "kae support-bundle --cluster east -o ../east.tar.gz",
@@ -264,9 +264,8 @@ class Collection:
     Nothing that cannot be read ends it: each part that is missing is a sentence. Secrets are never asked for.
     """
 
-    def __init__(self, cluster: reader.Cluster, namespace: str, into: Bundle, known: Iterable[recipes.Recipe]) -> None:
+    def __init__(self, cluster: reader.Cluster, namespace: str, into: Bundle, known: Sequence[recipes.Recipe]) -> None:
         """Store where to look, and the recipes whose pods may be there; nothing is asked yet."""
-        known = tuple(known)
         self._questions: Mapping[str, _Question] = {
             **{recipe.driver: _TO_DRIVER for recipe in known},
             **{recipe.device_plugin: _TO_PLUGIN for recipe in known},

@@ -1,4 +1,4 @@
-"""The settings of a cluster, in the fields of a KAECluster."""
+"""The settings of a cluster, in the fields of a KAECluster, whose meanings compiler/model/ tells."""
 
 from typing import Literal
 
@@ -9,42 +9,28 @@ from compiler.fleet import pods, selectors
 Engine = Literal["argocd", "flux", "none"]
 
 
-class _Value(msgspec.Struct, frozen=True, kw_only=True):
-    """A part of the settings; compiler/model/cluster.py says what each field means."""
-
-
-class Mirror(_Value, frozen=True, kw_only=True, rename={"from_": "from"}):
-    """A prefix of images, and what stands in its place."""
-
+class Mirror(msgspec.Struct, frozen=True, kw_only=True, rename={"from_": "from"}):
     from_: str
     to: str
 
 
-class Images(_Value, frozen=True, kw_only=True):
-    """How images are reached."""
-
+class Images(msgspec.Struct, frozen=True, kw_only=True):
     mirrors: tuple[Mirror, ...]
 
 
-class NfdImage(_Value, frozen=True, kw_only=True):
-    """NFD's image."""
-
+class NfdImage(msgspec.Struct, frozen=True, kw_only=True):
     repository: str
     tag: str
     digest: str | None = None
     pullPolicy: str
 
 
-class NfdPod(_Value, frozen=True, kw_only=True):
-    """A pod of NFD."""
-
+class NfdPod(msgspec.Struct, frozen=True, kw_only=True):
     resources: pods.Resources
     priorityClassName: str | None = None
 
 
-class Nfd(_Value, frozen=True, kw_only=True):
-    """Node Feature Discovery."""
-
+class Nfd(msgspec.Struct, frozen=True, kw_only=True):
     enabled: bool
     nodefeaturerules: bool
     image: NfdImage
@@ -56,24 +42,18 @@ class Nfd(_Value, frozen=True, kw_only=True):
     gc: NfdPod
 
 
-class Repository(_Value, frozen=True, kw_only=True):
-    """A git repository: a branch, and a folder in it."""
-
+class Repository(msgspec.Struct, frozen=True, kw_only=True):
     url: str
     revision: str
     path: str | None = None
 
 
-class Destination(_Value, frozen=True, kw_only=True):
-    """The cluster as Argo CD knows it."""
-
+class Destination(msgspec.Struct, frozen=True, kw_only=True):
     server: str | None = None
     name: str | None = None
 
 
-class ArgoCD(_Value, frozen=True, kw_only=True):
-    """How Argo CD applies the cluster's manifests."""
-
+class ArgoCD(msgspec.Struct, frozen=True, kw_only=True):
     namespace: str
     project: str | None = None
     destination: Destination
@@ -81,30 +61,22 @@ class ArgoCD(_Value, frozen=True, kw_only=True):
     selfHeal: bool
 
 
-class SourceRef(_Value, frozen=True, kw_only=True):
-    """An existing source of Flux."""
-
+class SourceRef(msgspec.Struct, frozen=True, kw_only=True):
     kind: str
     name: str
     namespace: str | None = None
 
 
-class KubeConfigSecret(_Value, frozen=True, kw_only=True):
-    """The Secret that holds a kubeconfig."""
-
+class KubeConfigSecret(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     key: str | None = None
 
 
-class KubeConfig(_Value, frozen=True, kw_only=True):
-    """A remote cluster, as Flux reaches it."""
-
+class KubeConfig(msgspec.Struct, frozen=True, kw_only=True):
     secretRef: KubeConfigSecret
 
 
-class Flux(_Value, frozen=True, kw_only=True):
-    """How Flux applies the cluster's manifests."""
-
+class Flux(msgspec.Struct, frozen=True, kw_only=True):
     namespace: str
     sourceRef: SourceRef | None = None
     secretRef: pods.Reference | None = None
@@ -113,46 +85,34 @@ class Flux(_Value, frozen=True, kw_only=True):
     kubeConfig: KubeConfig | None = None
 
 
-class GitOps(_Value, frozen=True, kw_only=True):
-    """The engine that applies the cluster's output."""
-
+class GitOps(msgspec.Struct, frozen=True, kw_only=True):
     engine: Engine
     repository: Repository | None = None
     argocd: ArgoCD
     flux: Flux
 
 
-class WatcherRepository(_Value, frozen=True, kw_only=True):
-    """The repository of the inventory."""
-
+class WatcherRepository(msgspec.Struct, frozen=True, kw_only=True):
     url: str
     branch: str
     path: str
 
 
-class Author(_Value, frozen=True, kw_only=True):
-    """The author of the watcher's commits."""
-
+class Author(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     email: str
 
 
-class Signing(_Value, frozen=True, kw_only=True):
-    """How commits are signed."""
-
+class Signing(msgspec.Struct, frozen=True, kw_only=True):
     format: Literal["ssh"]
     secretName: str
 
 
-class WatchedLabels(_Value, frozen=True, kw_only=True):
-    """What of the nodes enters the inventory."""
-
+class WatchedLabels(msgspec.Struct, frozen=True, kw_only=True):
     labels: tuple[str, ...]
 
 
-class Watcher(_Value, frozen=True, kw_only=True):
-    """The program that refreshes the inventory."""
-
+class Watcher(msgspec.Struct, frozen=True, kw_only=True):
     enabled: bool
     image: str
     repository: WatcherRepository | None = None
@@ -179,34 +139,24 @@ class Watcher(_Value, frozen=True, kw_only=True):
     pushOptions: tuple[str, ...]
 
 
-class Switch(_Value, frozen=True, kw_only=True):
-    """A part that is on or off."""
-
+class Switch(msgspec.Struct, frozen=True, kw_only=True):
     enabled: bool
 
 
-class Crd(_Value, frozen=True, kw_only=True):
-    """Custom resource definitions."""
-
+class Crd(msgspec.Struct, frozen=True, kw_only=True):
     cleanup: bool
 
 
-class NetworkPolicies(_Value, frozen=True, kw_only=True):
-    """NetworkPolicies for the pods of every component."""
-
+class NetworkPolicies(msgspec.Struct, frozen=True, kw_only=True):
     enabled: bool
     apiServerPorts: tuple[int, ...]
 
 
-class Recipes(_Value, frozen=True, kw_only=True):
-    """The recipes of DevicePolicies."""
-
+class Recipes(msgspec.Struct, frozen=True, kw_only=True):
     refuse: tuple[str, ...]
 
 
-class Spec(_Value, frozen=True, kw_only=True):
-    """What holds for a cluster as a whole."""
-
+class Spec(msgspec.Struct, frozen=True, kw_only=True):
     namespace: str
     namespaceManaged: bool
     kubernetesVersion: str | None = None

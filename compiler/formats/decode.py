@@ -83,20 +83,12 @@ def _yaml(text: str, name: str) -> documents.Reading:
 def _refused(name: str, content: bytes, is_json: bool) -> diagnostics.Diagnostic | None:
     """Return the finding for a file whose bytes are not decoded."""
     if not is_json and len(content) > YAML_BYTES:
-        return diagnostics.Diagnostic(
-            code="file-too-large",
-            span=diagnostics.Span(file=name),
-            message=f"A YAML file of {len(content) >> 20} MiB is larger than {YAML_BYTES >> 20} MiB.",
-            hint="Write it as JSON, which has no such limit.",
-        )
+        message = f"A YAML file of {len(content) >> 20} MiB is larger than {YAML_BYTES >> 20} MiB."
+        return _on_file(name, "file-too-large", message, "Write it as JSON, which has no such limit.")
     for mark, encoding in _MARKS:
         if content.startswith(mark):
-            return diagnostics.Diagnostic(
-                code="bad-encoding",
-                span=diagnostics.Span(file=name, line=1, column=1),
-                message=f"The file begins with the byte order mark of {encoding}.",
-                hint="Save it as UTF-8 without a byte order mark.",
-            )
+            message = f"The file begins with the byte order mark of {encoding}."
+            return _on_file(name, "bad-encoding", message, "Save it as UTF-8 without a byte order mark.", at=1)
     return None
 
 
@@ -118,9 +110,10 @@ def _forbidden(text: documents.Lines, match: re.Match[str]) -> diagnostics.Diagn
 @diagnostics.rule("empty-file", "warning")
 def _empty(name: str) -> diagnostics.Diagnostic:
     """A document file holds a document."""
-    return diagnostics.Diagnostic(
-        code="empty-file",
-        span=diagnostics.Span(file=name),
-        message="The file holds no document.",
-        hint="Write a document into it, or delete the file.",
-    )
+    hint = "Write a document into it, or delete the file."
+    return _on_file(name, "empty-file", "The file holds no document.", hint)
+
+
+def _on_file(name: str, code: str, message: str, hint: str, at: int = 0) -> diagnostics.Diagnostic:
+    span = diagnostics.Span(file=name, line=at, column=at)
+    return diagnostics.Diagnostic(code=code, span=span, message=message, hint=hint)

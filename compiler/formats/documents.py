@@ -4,9 +4,8 @@ import functools
 import operator
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Protocol
-
-import msgspec
 
 from compiler import diagnostics, wording
 
@@ -45,7 +44,8 @@ class Positions(Protocol):
         ...
 
 
-class TextPositions(msgspec.Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class TextPositions:
     """Positions in a text, from branch to branch: what a reader keeps of a mapping or list, or finds again."""
 
     lines: "Lines"
@@ -66,7 +66,8 @@ class TextPositions(msgspec.Struct, frozen=True):
         return self.lines.span(key_at if key else at)
 
 
-class Document(msgspec.Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class Document:
     """A document as read from a file: plain data, and the positions of its values."""
 
     file: str

@@ -6,9 +6,8 @@ is inserted moves no other one.
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
-
-import msgspec
 
 from compiler import wording
 from compiler.formats import documents
@@ -17,7 +16,8 @@ _KEYS = ("name", "mountPath", "path", "key")
 """The keys of list items; the first that every item has, with no value twice, identifies the items."""
 
 
-class Field(msgspec.Struct, frozen=True, kw_only=True):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Field:
     """A field with another value."""
 
     text: str
@@ -30,7 +30,8 @@ class Field(msgspec.Struct, frozen=True, kw_only=True):
     new: Any
 
 
-class _Place(msgspec.Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class _Place:
     text: str
     was: documents.Path
     now: documents.Path

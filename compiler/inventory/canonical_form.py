@@ -91,7 +91,7 @@ def _profile_data(profile: snapshot.Profile) -> dict[str, Any]:
         "kubeletVersion": profile.kubelet_version,
         "osImage": profile.os_image,
         "labels": dict(profile.labels),
-        "taints": [{"key": taint.key, "value": taint.value, "effect": taint.effect} for taint in profile.taints],
+        "taints": [taint._asdict() for taint in profile.taints],
     }
     return {key: value for key, value in data.items() if value} | {"discovered": profile.discovered}
 

@@ -167,7 +167,7 @@ class Reducer:
                 os_image=facts[3],
                 discovered=discovered,
                 labels=labels,
-                taints=tuple(snapshot.Taint(key=k, value=v, effect=e) for k, v, e in taints),
+                taints=taints,
             )
         return profile
 
@@ -185,7 +185,7 @@ def _is_of_nfd(key: str) -> bool:
     return recipes.is_of_machine(key) or recipes.is_of_pool(key)
 
 
-def _lasting(taints: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, str, str]]:
+def _lasting(taints: Iterable[Mapping[str, Any]]) -> Iterator[snapshot.Taint]:
     for taint in taints:
         if (taint["key"], taint["effect"]) not in _TOLERATED_TAINTS | _PASSING_TAINTS:
-            yield taint["key"], taint.get("value", ""), taint["effect"]
+            yield snapshot.Taint(key=taint["key"], value=taint.get("value", ""), effect=taint["effect"])

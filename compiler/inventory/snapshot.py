@@ -10,8 +10,7 @@ HOSTNAME = "kubernetes.io/hostname"
 """The label that the kubelet sets to the name of the host, which usually is that of the node."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Taint:
+class Taint(NamedTuple):
     """A taint of a node that the pods of DaemonSets do not tolerate by themselves."""
 
     key: str

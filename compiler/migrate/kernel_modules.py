@@ -114,7 +114,10 @@ def of_module(source: Source, wanted: Names) -> tuple[Draft, ...]:
     if source.get(dict, "moduleLoader") is None:
         source.wrong("The Module loads no module, and its device plugin is not imported.", "Keep the Module.")
         return ()
-    _pods(source, policy)
+    source.carry(policy, ("spec", "pullPolicy"), str, *_CONTAINER, "imagePullPolicy")
+    source.carry(policy, ("spec", "daemonSets", "tolerations"), list, "tolerations")
+    if secret := source.get(dict, "imageRepoSecret"):
+        policy.put(("spec", "pullSecrets", 0), secret, source.origin("imageRepoSecret"))
     _modules(source, recipe, policy)
     fields = _Fields(
         mappings=_MAPPINGS, image="containerImage", usual=(*_CONTAINER, "containerImage"), known=_known(source)
@@ -178,15 +181,6 @@ def _begun(source: Source, wanted: Names, title: str, otherwise: str = "") -> tu
     policy.put(("spec", "recipe"), name, origin)
     policy.put(("spec", "clusters"), [wanted.cluster])
     return recipe, policy
-
-
-def _pods(source: Source, policy: Draft) -> None:
-    """Put what all pods of the policy have."""
-    source.carry(policy, ("spec", "pullPolicy"), str, *_CONTAINER, "imagePullPolicy")
-    source.carry(policy, ("spec", "daemonSets", "tolerations"), list, "tolerations")
-    secret = source.get(dict, "imageRepoSecret")
-    if secret:
-        policy.put(("spec", "pullSecrets", 0), secret, source.origin("imageRepoSecret"))
 
 
 def _modules(source: Source, recipe: Draft, policy: Draft) -> None:
@@ -255,9 +249,18 @@ def of_onload(source: Source, wanted: Names) -> tuple[Draft, ...]:
     policy.put(("spec", "clusters"), [wanted.cluster])
     source.selection(policy, "selector")
     _onload_values(source, policy)
-    _onload_pull_policy(source, policy)
+    pull_policy = source.get(str, "onload", "imagePullPolicy")
+    of_plugin = source.get(str, _ONLOAD_PLUGIN, "imagePullPolicy")
+    policy.put(("spec", "pullPolicy"), pull_policy, source.origin("onload", "imagePullPolicy"))
+    if of_plugin not in (None, pull_policy or "IfNotPresent"):
+        why = "All pods of a policy have one pull policy, that of 'onload'."
+        source.drop(why, _ONLOAD_PLUGIN, "imagePullPolicy")
     _onload_images(source, policy)
-    _onload_control_plane(source)
+    why = "The control plane server, onload_cp_server, is not run: the recipe says what that means."
+    if source.get(dict, "onload", "controlPlane") is None:
+        source.differs(why, "onload")
+    else:
+        source.drop(why, "onload", "controlPlane")
     source.stays("The operator unloads them with its Onload.")
     return (policy,)
 
@@ -278,15 +281,6 @@ def _onload_values(source: Source, policy: Draft) -> None:
             source.drop(why, _ONLOAD_PLUGIN, name, hint=f"Its field is '{right}'.")
 
 
-def _onload_pull_policy(source: Source, policy: Draft) -> None:
-    """Put the pull policy of both parts, which is one here."""
-    found = source.get(str, "onload", "imagePullPolicy")
-    of_plugin = source.get(str, _ONLOAD_PLUGIN, "imagePullPolicy")
-    policy.put(("spec", "pullPolicy"), found, source.origin("onload", "imagePullPolicy"))
-    if of_plugin not in (None, found or "IfNotPresent"):
-        source.drop("All pods of a policy have one pull policy, that of 'onload'.", _ONLOAD_PLUGIN, "imagePullPolicy")
-
-
 def _onload_images(source: Source, policy: Draft) -> None:
     """Put the images: that of user space, and one of the modules by kernel."""
     user = source.get(str, "onload", "userImage")
@@ -299,14 +293,6 @@ def _onload_images(source: Source, policy: Draft) -> None:
         if source.get(dict, *_ONLOAD_MAPPINGS, index, "sfc") is not None:
             at = ("spec", "kernelMappings", place, "driver", "modules")
             policy.put(at, ["sfc", "onload"], source.origin(*_ONLOAD_MAPPINGS, index, "sfc"))
-
-
-def _onload_control_plane(source: Source) -> None:
-    why = "The control plane server, onload_cp_server, is not run: the recipe says what that means."
-    if source.get(dict, "onload", "controlPlane") is None:
-        source.differs(why, "onload")
-    else:
-        source.drop(why, "onload", "controlPlane")
 
 
 class _Fields(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,6 +1,7 @@
 """Translate an object of another operator to a Recipe and a DevicePolicy, and any source to documents."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
@@ -74,7 +75,7 @@ def _faults(
         document = draft.document
         if draft.kind == "Recipe":
             name = document.data["metadata"]["name"]
-            known[name] = msgspec.structs.replace(document, file=f"recipes/{name}/recipe.yaml")
+            known[name] = replace(document, file=f"recipes/{name}/recipe.yaml")
             found = judge.judge(known[name])[1] or list(
                 recipe_checks.findings(known[name], judge.schema_of("Recipe"), judge.complete)
             )

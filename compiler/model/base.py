@@ -60,8 +60,7 @@ LabelValue = Annotated[
     ),
 ]
 DnsLabel = Annotated[
-    str,
-    text(names.LABEL_PATTERN, names.LABEL_LENGTH, "a DNS label (at most 63 lower-case letters, digits and '-')"),
+    str, text(names.LABEL_PATTERN, names.LABEL_LENGTH, "a DNS label (at most 63 lower-case letters, digits and '-')")
 ]
 ObjectName = Annotated[str, text(_DOMAIN, 253, "a name (at most 253 lower-case letters, digits, '-' and '.')")]
 ProjectName = Annotated[
@@ -73,11 +72,7 @@ PolicyName = Annotated[
 ]
 ClusterName = Annotated[
     str,
-    text(
-        _DOMAIN,
-        names.CLUSTER_LENGTH,
-        "the name of a cluster (at most 50 lower-case letters, digits, '-' and '.')",
-    ),
+    text(_DOMAIN, names.CLUSTER_LENGTH, "the name of a cluster (at most 50 lower-case letters, digits, '-' and '.')"),
 ]
 Quantity = Annotated[
     Annotated[str, Field(pattern=r"^[0-9]+(\.[0-9]+)?(m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei|e[0-9]+)?$", max_length=30)]

@@ -12,8 +12,7 @@ _DEFAULTS = settings.Settings()
 
 _Folder = Annotated[str, base.text(r"[^\x00-\x1f\x7f]+", 1000, "the path of a folder, relative to kae.yaml")]
 _Code = Annotated[
-    str,
-    Field(json_schema_extra={"enum": sorted(diagnostics.CODES), **base.form("the code of a finding")}),
+    str, Field(json_schema_extra={"enum": sorted(diagnostics.CODES), **base.form("the code of a finding")})
 ]
 
 

@@ -224,18 +224,14 @@ class RecipeResource(Model):
     """The kind of match.pci whose functions are its devices (uacce and vfio)."""
     groups: Annotated[tuple[DeviceGroup, ...], Field(min_length=1)] | None = None
     """Its devices (char)."""
-    count: Annotated[
-        int | None,
-        or_parameter("a whole number from 1 to 10000", "integer", 1, 10000),
-    ] = None
+    count: Annotated[int | None, or_parameter("a whole number from 1 to 10000", "integer", 1, 10000)] = None
     """The number of its devices (token)."""
     shares: Annotated[int, or_parameter("a whole number from 1 to 128", "integer", 1, 128)] = 1
     """Containers that may share one device."""
     requires: tuple[HostPath, ...] = ()
     """Paths of the host without which its devices are unhealthy."""
     profiles: Annotated[
-        dict[PartName, Variables],
-        or_parameter("a map of profiles to environment variables", "object"),
+        dict[PartName, Variables], or_parameter("a map of profiles to environment variables", "object")
     ] = Field(default_factory=dict)
     """Further resources NAME-PROFILE, each with environment variables of its own (token)."""
     inject: tuple[RecipeInjection, ...] = ()

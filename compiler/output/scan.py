@@ -184,10 +184,8 @@ def _recorded(folder: Path, content: bytes | None) -> tuple[index_file.Index, ..
     sides = index_file.read(content) if content is not None else ()
     for path in {path for index in sides for path in index.files}:
         if not tree.is_path(path):
-            raise errors.WorldError(
-                f"'{folder}/{index_file.NAME}' records {path!r}, which the compiler never writes.",
-                hint="Restore it from git.",
-            )
+            message = f"'{folder}/{index_file.NAME}' records {path!r}, which the compiler never writes."
+            raise errors.WorldError(message, hint="Restore it from git.")
     return tuple(_corrected(folder, index) for index in sides)
 
 

@@ -99,7 +99,10 @@ def write_trees(
 
     def perform(item: Wanted) -> Written:
         with scan.io_errors("written", output):
-            return _perform(output, _planned(output, item, unmerged), operations)
+            cluster, steps, foreign = _planned(output, item, unmerged)
+            _perform(output / cluster, steps, operations)
+        written = tuple(path for path, _ in steps.writes)
+        return Written(cluster, written, steps.removals, foreign, steps.ends and steps.final is not None)
 
     with scan.io_errors("written", output):
         output.mkdir(parents=True, exist_ok=True)
@@ -132,18 +135,13 @@ def _is_incomplete(output: Path, item: Wanted) -> bool:
     return False
 
 
-class _Plan(msgspec.Struct, frozen=True):
-    cluster: str
-    steps: diff.Steps
-    foreign: tuple[str, ...]
-
-
-def _planned(output: Path, item: Wanted, unmerged: Collection[str]) -> _Plan:
+def _planned(output: Path, item: Wanted, unmerged: Collection[str]) -> tuple[str, diff.Steps, tuple[str, ...]]:
+    """Return the cluster, the steps, and the foreign files. Raises WorldError where one of these is in the way."""
     if isinstance(item, str):
         if not tree.is_name(item):
             raise ValueError(f"no name of a cluster: {item!r}")
         seen = scan.look(output, item, (), unmerged)
-        return _Plan(item, diff.removal(seen), seen.foreign)
+        return item, diff.removal(seen), seen.foreign
     wanted = _tree(item)
     seen = scan.look(output, wanted.cluster, wanted.index.files, unmerged)
     blocked = diff.blocked(wanted, seen)
@@ -157,12 +155,11 @@ def _planned(output: Path, item: Wanted, unmerged: Collection[str]) -> _Plan:
             if seen.recorded
             else f"'{folder}/{index_file.NAME}' is missing or damaged: restore it from git.",
         )
-    return _Plan(wanted.cluster, diff.rewrite(wanted, seen), seen.foreign)
+    return wanted.cluster, diff.rewrite(wanted, seen), seen.foreign
 
 
-def _perform(output: Path, plan: _Plan, disk: Disk) -> Written:
+def _perform(folder: Path, todo: diff.Steps, disk: Disk) -> None:
     """Perform the steps in the order in which the next compile can recover from a crash at any point."""
-    folder, todo = output / plan.cluster, plan.steps
     index = folder / index_file.NAME
     for path in todo.leftovers:
         disk.remove(folder / path)
@@ -183,9 +180,6 @@ def _perform(output: Path, plan: _Plan, disk: Disk) -> Written:
     elif todo.ends:
         disk.remove(index)
         _remove_if_empty(folder, disk)
-    written = tuple(path for path, _ in todo.writes)
-    new_index = todo.ends and todo.final is not None
-    return Written(plan.cluster, written, todo.removals, plan.foreign, new_index)
 
 
 def _put(path: Path, content: bytes, disk: Disk) -> None:

@@ -8,6 +8,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 
+import msgspec
+
 from compiler.fleet import definitions
 from compiler.planning import kernels, plan, pools
 
@@ -42,14 +44,18 @@ def needs(divisions: Iterable[pools.Division], decisions: Iterable[plan.Decision
     for division in divisions:
         policy = division.policy.name
         for pool in division.pools:
-            here = counts[policy, pool.name]
-            known = here.keys() | ({pool.kernels.kernel} if pool.kernels and pool.kernels.kernel else set())
-            for kernel, image in product(known, holding_modules(division.policy, pool)):
+            here = _by_kernel(counts[policy, pool.name], pool)
+            for kernel, image in product(here, holding_modules(division.policy, pool)):
                 nodes.setdefault((kernel, image, policy), {})[pool.name] = here[kernel]
     return tuple(
         Need(kernel=kernel, image=image, policy=policy, pools=tuple(sorted(by_pool)), nodes=sum(by_pool.values()))
         for (kernel, image, policy), by_pool in sorted(nodes.items())
     )
+
+
+def _by_kernel(counts: Mapping[str, int], pool: pools.Pool) -> dict[str, int]:
+    """Return the number of nodes of a pool by kernel; one that its mapping lists may have none."""
+    return {**({pool.kernels.kernel: 0} if pool.kernels and pool.kernels.kernel else {}), **counts}
 
 
 def counted(decisions: Iterable[plan.Decision]) -> defaultdict[tuple[str, str], Counter[str]]:
@@ -91,8 +97,7 @@ def _reaches_modules(path: str) -> bool:
     return f"{path}/".startswith(f"{_MODULES}/") or _MODULES.startswith(f"{path}/")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Content:
+class Content(msgspec.Struct, frozen=True, kw_only=True):
     """The content of a driver image, as its labels say."""
 
     version: str
@@ -102,8 +107,7 @@ class Content:
     """The fields of `driver.source` that it serves, of those that take the driver from the image."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Use:
+class Use(msgspec.Struct, frozen=True, kw_only=True):
     """A pool that takes an image, and its nodes by kernel, as NFD reports it; a kernel that is listed may have none."""
 
     policy: definitions.Policy
@@ -142,8 +146,7 @@ def uses(view: plan.Plan, image: str) -> Iterator[Use]:
     for division in view.divisions:
         for pool in division.pools:
             if division.policy.recipe.builtin and pool.image == image and pool.driver.state == "Present":
-                listed = {pool.kernels.kernel: 0} if pool.kernels and pool.kernels.kernel else {}
-                nodes = listed | counts[division.policy.name, pool.name]
+                nodes = _by_kernel(counts[division.policy.name, pool.name], pool)
                 yield Use(policy=division.policy, pool=pool, nodes=dict(sorted(nodes.items())))
 
 

@@ -1,7 +1,6 @@
 """Overrides: the driver that some nodes of a policy get, by its mappings, waves and frozen groups."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import product
 
 import msgspec
@@ -37,8 +36,7 @@ def _written(
     return next((path for path in paths if policy.source.has(path)), None)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Image:
+class Image(msgspec.Struct, frozen=True, kw_only=True):
     """An image that a policy brings to nodes, and where each part of its reference is written."""
 
     name: str
@@ -59,8 +57,7 @@ class Image:
         return self.policy.source, path or top
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Variant:
+class Variant(msgspec.Struct, frozen=True, kw_only=True):
     """A driver that some nodes may get."""
 
     policy: definitions.Policy

@@ -7,6 +7,8 @@ DaemonSet controller. Nodes that no selector distinguishes share one decision.
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+import msgspec
+
 from compiler import diagnostics, names, recipes, wording
 from compiler.fleet import assignment, definitions, selectors, taints
 from compiler.formats import documents
@@ -20,8 +22,7 @@ Resources = tuple[tuple[str, int | None], ...]
 knows it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Landing:
+class Landing(msgspec.Struct, frozen=True, kw_only=True):
     """The image of a component's pod on a node, None where no pod runs, and the reason for either."""
 
     image: str | None
@@ -34,14 +35,14 @@ class Decision:
 
     nodes: tuple[snapshot.Node, ...]
     recipe: recipes.Recipe
-    division: pools.Division | None
+    division: pools.Division | None = None
     """Their policy with its pools; None where no policy matches."""
     why: str
-    pool: pools.Pool | None
+    pool: pools.Pool | None = None
     """The pool whose driver installer runs there."""
     driver: Landing
     device_plugin: Landing
-    resources: Resources
+    resources: Resources = ()
 
     @property
     def node(self) -> snapshot.Node:
@@ -144,7 +145,11 @@ def _of_recipe(
 ) -> RecipePlan:
     policies = [assigned for assigned in every if assigned.policy.recipe.name == one.name]
     shares = assignment.shares(policies, inventory.nodes, one.deciding)
-    made: list[Decision] = [_unassigned(one, alike) for alike in shares.unassigned]
+    nothing = Landing(image=None, reason="the node is assigned to no policy")
+    made = [
+        Decision(nodes=alike, recipe=one, why="no policy matches its labels", driver=nothing, device_plugin=nothing)
+        for alike in shares.unassigned
+    ]
     divisions = []
     for assigned, share in zip(policies, shares.by_policy, strict=True):
         division = pools.divided(assigned, cluster, tuple(node for alike in share for node in alike))
@@ -168,21 +173,6 @@ def _by_group(division: pools.Division, nodes: assignment.Alike) -> Iterator[ass
         group = division.group(node.name)
         by_group.setdefault(group.name if group else "", []).append(node)
     yield from map(tuple, by_group.values())
-
-
-def _unassigned(recipe: recipes.Recipe, nodes: assignment.Alike) -> Decision:
-    why = "no policy matches its labels"
-    nothing = Landing(image=None, reason="the node is assigned to no policy")
-    return Decision(
-        nodes=nodes,
-        recipe=recipe,
-        division=None,
-        why=why,
-        pool=None,
-        driver=nothing,
-        device_plugin=nothing,
-        resources=(),
-    )
 
 
 def _decision(division: pools.Division, nodes: assignment.Alike) -> Decision:
@@ -212,34 +202,30 @@ def _why(assigned: assignment.Assigned, node: snapshot.Node) -> str:
 
 
 def _driver_landing(division: pools.Division, node: snapshot.Node, pool: pools.Pool | None) -> Landing:
-    if division.policy.installed is None:
-        return Landing(image=None, reason=_disabled(division.policy, "driver"))
-    obstacle = _obstacle(division.policy, node, division.driver_terms, division.policy.recipe.opt_out_driver)
+    policy = division.policy
+    if policy.installed is None:
+        return _disabled(policy, "driver")
+    obstacle = _obstacle(policy, node, division.driver_terms, policy.recipe.opt_out_driver)
     if obstacle is None and division.label is not None and not node.profile.discovered:
         obstacle = "NFD has not labelled the node yet: its pool is unknown"
-    if pool is None:
+    if obstacle is not None or pool is None:
         return Landing(image=None, reason=obstacle or division.why_not(node))
-    return _landing(division.policy, node, pool.image, obstacle)
+    return Landing(image=pool.image, reason=_hardware(policy, node))
 
 
 def _device_plugin_landing(division: pools.Division, node: snapshot.Node) -> Landing:
-    if division.policy.offered is None:
-        return Landing(image=None, reason=_disabled(division.policy, "devicePlugin"))
-    opt_out = division.policy.recipe.opt_out_device_plugin
-    obstacle = _obstacle(division.policy, node, division.device_plugin_terms, opt_out)
-    return _landing(division.policy, node, division.device_plugin_image, obstacle)
-
-
-def _disabled(policy: definitions.Policy, field: definitions.Component) -> str:
-    if policy.has_none(field):
-        return f"recipe '{policy.recipe.name}' has none"
-    return f"{field}.enabled is false: it is pre-installed"
-
-
-def _landing(policy: definitions.Policy, node: snapshot.Node, image: str, obstacle: str | None) -> Landing:
+    policy = division.policy
+    if policy.offered is None:
+        return _disabled(policy, "devicePlugin")
+    obstacle = _obstacle(policy, node, division.device_plugin_terms, policy.recipe.opt_out_device_plugin)
     if obstacle is not None:
         return Landing(image=None, reason=obstacle)
-    return Landing(image=image, reason=_hardware(policy, node))
+    return Landing(image=division.device_plugin_image, reason=_hardware(policy, node))
+
+
+def _disabled(policy: definitions.Policy, field: definitions.Component) -> Landing:
+    none, pre_installed = f"recipe '{policy.recipe.name}' has none", f"{field}.enabled is false: it is pre-installed"
+    return Landing(image=None, reason=none if policy.has_none(field) else pre_installed)
 
 
 def _hardware(policy: definitions.Policy, node: snapshot.Node) -> str:
@@ -295,13 +281,11 @@ def _offered(
         match resource:
             case device_plugin_config.Token():
                 yield resource.name, resource.count * resource.shares
-            case device_plugin_config.Char():
-                yield resource.name, None  # Its paths are on the node alone.
-            case _ if resource.kind in kinds:
+            case device_plugin_config.Uacce() | device_plugin_config.Vfio() if resource.kind in kinds:
                 wanted = driven.sriov.get(resource.kind) if driven is not None else None
                 yield resource.name, _usable(kinds[resource.kind], node, wanted) * resource.shares
             case _:
-                yield resource.name, None
+                yield resource.name, None  # Its paths are on the node alone, or NFD counts no such devices.
 
 
 def _usable(kind: recipes.Kind, node: snapshot.Node, wanted: int | None) -> int:
@@ -323,8 +307,7 @@ def _count(value: str | None) -> int:
     return int(value) if value and value.isascii() and value.isdigit() else 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Deciding:
+class Deciding(msgspec.Struct, frozen=True, kw_only=True):
     """A label that decides over nodes."""
 
     key: str

@@ -7,21 +7,44 @@ frozen groups in a cluster has one pool there, which has the name of the policy.
 import functools
 import hashlib
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
+from typing import Literal
 
+import msgspec
+
+from compiler import names
 from compiler.fleet import assignment, clusters, definitions, selectors, taints
 from compiler.inventory import snapshot
 from compiler.planning import images, kernels, overrides
-from compiler.planning import rollout_groups as grouping
+
+REST = "rest"
+"""The group of all nodes that no wave and no frozen group takes."""
+
+BUCKETS = 10_000
+"""The number of buckets for waves by percent: a bucket is a hundredth of a per cent."""
 
 DIGITS = 8
 """Digits of the hash in the names of pools of one kernel: kernel versions are too long for names."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KernelClass:
+class Group(msgspec.Struct, frozen=True, kw_only=True):
+    """A frozen group, a wave, or the rest of the nodes."""
+
+    name: str
+    nodes: tuple[str, ...]
+    """The names of its nodes, sorted; empty for the rest, which takes all others."""
+    declared: definitions.NodeGroup | None
+    """None for the rest, which is not declared."""
+
+    @property
+    def sort(self) -> Literal["frozen", "wave", "rest"]:
+        """What it is."""
+        return self.declared.sort if self.declared else "rest"
+
+
+class KernelClass(msgspec.Struct, frozen=True, kw_only=True):
     """The kernels that a mapping takes, or one of them if images are named after kernels."""
 
     name: str
@@ -34,12 +57,11 @@ class KernelClass:
     """The patterns of earlier mappings."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pool:
+class Pool(msgspec.Struct, frozen=True, kw_only=True):
     """The nodes of a policy that one DaemonSet of driver installers serves."""
 
     name: str
-    group: grouping.Group | None
+    group: Group | None
     kernels: KernelClass | None
     driver: definitions.Driver
     """The policy's driver with the overrides of the pool."""
@@ -62,7 +84,7 @@ class Division(assignment.Assigned):
 
     nodes: tuple[snapshot.Node, ...]
 
-    groups: tuple[grouping.Group, ...]
+    groups: tuple[Group, ...]
     """In the order in which they take nodes; empty if the policy has none in this cluster."""
     classes: tuple[KernelClass, ...]
     pools: tuple[Pool, ...]
@@ -81,12 +103,12 @@ class Division(assignment.Assigned):
             return None
         return _label(self.policy)
 
-    def group(self, node: str) -> grouping.Group | None:
+    def group(self, node: str) -> Group | None:
         """Return the group of a node of the policy; None if it has no groups."""
         return self._groups.get(node, self.groups[-1]) if self.groups else None
 
     @functools.cached_property
-    def _groups(self) -> dict[str, grouping.Group]:
+    def _groups(self) -> dict[str, Group]:
         return {name: group for group in self.groups for name in group.nodes}
 
     def kernel_class(self, version: str) -> KernelClass | None:
@@ -112,7 +134,7 @@ class Division(assignment.Assigned):
         """Yield why a node of the policy is in its group, and which mapping takes its kernel."""
         group = self.group(node.name)
         if group is not None:
-            yield f"group '{group.name}': {grouping.reason(group, node)}"
+            yield f"group '{group.name}': {group_reason(group, node)}"
         yield from self.kernel_reasons(node)
 
     def kernel_reasons(self, node: snapshot.Node) -> Iterator[str]:
@@ -140,7 +162,7 @@ def _class_of(policy: definitions.Policy, classes: Iterable[KernelClass], versio
     return next((one for one in classes if one.mapping is mapping and one.kernel in (None, kernel)), None)
 
 
-def _name(part: grouping.Group | KernelClass | None) -> str | None:
+def _name(part: Group | KernelClass | None) -> str | None:
     return None if part is None else part.name
 
 
@@ -149,11 +171,11 @@ def divided(assigned: assignment.Assigned, cluster: definitions.Cluster, nodes: 
     policy, mirrors = assigned.policy, cluster.spec.images.mirrors
     installed, plugin = policy.installed, policy.offered
     classes: tuple[KernelClass, ...] = ()
-    groups: tuple[grouping.Group, ...] = ()
+    groups: tuple[Group, ...] = ()
     pools: tuple[Pool, ...] = ()
     if installed is not None:
         classes = tuple(_classes(policy, nodes))
-        groups = grouping.of(policy, cluster.name, nodes, lambda node: _is_driven(policy, classes, node))
+        groups = groups_of(policy, cluster.name, nodes, lambda node: _is_driven(policy, classes, node))
         parts = product(groups or (None,), classes if policy.mappings else (None,))
         pools = tuple(pool_of(assigned, installed, part, mirrors) for part in parts)
     return Division(
@@ -172,7 +194,7 @@ def divided(assigned: assignment.Assigned, cluster: definitions.Cluster, nodes: 
 def pool_of(
     assigned: assignment.Assigned,
     installed: definitions.Driver,
-    part: tuple[grouping.Group | None, KernelClass | None],
+    part: tuple[Group | None, KernelClass | None],
     mirrors: Sequence[clusters.Mirror],
 ) -> Pool:
     """Return the pool of a part of a policy's nodes: those of a group, if it has groups, with certain kernels."""
@@ -264,3 +286,80 @@ def _seen(policy: definitions.Policy, nodes: Iterable[snapshot.Node]) -> frozens
     """Return the kernels that the policy's nodes run, as NFD reports them."""
     versions = {node.profile.kernel_version for node in nodes if assignment.is_served(policy, node)}
     return frozenset(kernels.cleaned(version) for version in versions if version)
+
+
+def bucket(node: str) -> int:
+    """Return the bucket of a node, 0 to 9999; it depends on the name alone and never changes."""
+    return int(hashlib.sha256(node.encode()).hexdigest()[:8], 16) % BUCKETS
+
+
+def position(node: str) -> str:
+    """Return the position of a node's name among all names, in per cent, as people read it."""
+    return f"{bucket(node) * 100 / BUCKETS:g} %"
+
+
+def groups_of(
+    policy: definitions.Policy,
+    cluster: snapshot.ClusterName,
+    nodes: Sequence[snapshot.Node],
+    is_driven: Callable[[snapshot.Node], bool],
+) -> tuple[Group, ...]:
+    """Return the groups of a policy in a cluster, in the order in which they take nodes; none if none is declared.
+
+    `nodes` are those of the policy; `is_driven` returns whether a driver would be installed on one of them.
+    """
+    groups: list[Group] = []
+    taken: set[str] = set()
+    frozen: set[str] = set()
+    for declared in policy.groups:
+        if not names.globs_match(declared.clusters, cluster):
+            continue
+        if declared.percent is not None:
+            members = _below((node for node in nodes if node.name not in frozen), is_driven, declared.percent)
+        else:
+            members = _selected(declared, nodes)
+        own = members - taken
+        taken |= own
+        if declared.is_frozen:
+            frozen |= own
+        groups.append(Group(name=declared.name, nodes=tuple(sorted(own)), declared=declared))
+    return (*groups, Group(name=REST, nodes=(), declared=None)) if groups else ()
+
+
+def _selected(group: definitions.NodeGroup, nodes: Iterable[snapshot.Node]) -> set[str]:
+    """Return the members by name, known or not: a frozen node that is absent for a while stays frozen."""
+    if group.nodes is not None:
+        return set(group.nodes)
+    term = selectors.of(group.selector)
+    return {node.name for node in nodes if selectors.term_matches(term, node.label)}
+
+
+def _below(nodes: Iterable[snapshot.Node], is_driven: Callable[[snapshot.Node], bool], percent: float) -> set[str]:
+    """Return the nodes below a bound; if no driver is installed on any of them, the lowest node with a driver joins."""
+    buckets = [(bucket(node.name), node) for node in nodes]
+    below = [node for number, node in buckets if number < _bound(percent)]
+    members = {node.name for node in below}
+    if not any(map(is_driven, below)):
+        lowest = min(((number, node.name) for number, node in buckets if is_driven(node)), default=None)
+        members.update(() if lowest is None else (lowest[1],))
+    return members
+
+
+def _bound(percent: float) -> int:
+    """Return the first bucket that a wave does not reach."""
+    return round(percent * BUCKETS / 100)
+
+
+def group_reason(group: Group, node: snapshot.Node) -> str:
+    """Return why a node is in its group."""
+    declared, percent = group.declared, position(node.name)
+    if declared is None:
+        return f"no frozen group and no wave takes it; its name puts it at {percent}"
+    if declared.nodes is not None:
+        return "the group names it"
+    if declared.percent is not None:
+        end = f"{declared.percent:g} %"
+        if bucket(node.name) < _bound(declared.percent):
+            return f"its name puts it at {percent}, and the wave ends at {end}"
+        return f"no node below {end} gets a driver, so the lowest one that does is drafted: this one, at {percent}"
+    return "the inventorySelector matches it"

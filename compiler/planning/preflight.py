@@ -1,6 +1,8 @@
 """Preflight: the policies and images that would serve a kernel that no node runs yet."""
 
-from dataclasses import dataclass
+import functools
+
+import msgspec
 
 from compiler.fleet import clusters, definitions, selectors
 from compiler.planning import image_matrix, kernels, overrides, pools
@@ -9,8 +11,7 @@ _LABELS = "feature.node.kubernetes.io/kernel-version"
 """The prefix of NFD's kernel labels: https://nfd.sigs.k8s.io/usage/features#kernel"""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Offer:
+class Offer(msgspec.Struct, frozen=True, kw_only=True):
     """The driver that a pool would install on a node with the kernel."""
 
     pool: str
@@ -27,13 +28,12 @@ class Offer:
     state: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class Answer(msgspec.Struct, frozen=True, kw_only=True):
     """The drivers that a policy would install on nodes with the kernel, and the reason."""
 
     policy: str
-    mapping: str | None
-    offers: tuple[Offer, ...]
+    mapping: str | None = None
+    offers: tuple[Offer, ...] = ()
     """One for each pool; empty if the policy has no driver for the kernel."""
     reason: str
 
@@ -46,48 +46,30 @@ class Answer:
 def answer(division: pools.Division, version: str, spec: clusters.Spec) -> Answer:
     """Return the drivers of a policy for a node that runs `version`, given as `uname -r` prints it."""
     policy, kernel = division.policy, kernels.cleaned(version)
+    told = functools.partial(Answer, policy=policy.name)
     if policy.driver is None:
-        return _none(division, f"recipe '{policy.recipe.name}' has no driver")
+        return told(reason=f"recipe '{policy.recipe.name}' has no driver")
     if not policy.driver.enabled:
-        return _none(division, "driver.enabled is false: the driver is pre-installed")
+        return told(reason="driver.enabled is false: the driver is pre-installed")
     if not any(selectors.witness((*term, *_known(kernel))) is not None for term in division.terms):
-        return _none(division, "its nodeSelector matches no node with this kernel")
-    mapping = kernels.first(policy.mappings, kernel)
-    if mapping is None:
-        if policy.mappings:
-            return _none(division, "no mapping covers it")
-        return _served(division, policy.driver, None, spec, "it has no kernelMappings: one driver for every kernel")
-    reason, by_kernel = f"mapping '{mapping.name}' takes it", division.kernel_class(version)
-    if not overrides.is_per_kernel(policy, mapping):
-        return _served(division, policy.driver, by_kernel, spec, reason)
-    if mapping.kernels is not None and kernel not in pools.listed(mapping):
-        return _none(division, f"{reason}, but does not list it among its kernels")
-    reason += ", with an image of its own"
-    if by_kernel is None:
-        reason += ", once a compile finds it in the inventory"
-    return _served(division, policy.driver, by_kernel or pools.of_kernel(mapping, kernel), spec, reason)
-
-
-def _none(division: pools.Division, reason: str) -> Answer:
-    return Answer(policy=division.policy.name, mapping=None, offers=(), reason=reason)
-
-
-def _served(
-    division: pools.Division,
-    driver: definitions.Driver,
-    by_kernel: pools.KernelClass | None,
-    spec: clusters.Spec,
-    reason: str,
-) -> Answer:
-    candidates = [
-        pools.pool_of(division, driver, (group, by_kernel), spec.images.mirrors) for group in division.groups or (None,)
-    ]
-    return Answer(
-        policy=division.policy.name,
-        mapping=by_kernel.mapping.name if by_kernel else None,
-        offers=tuple(_offer(division.policy, pool) for pool in candidates),
-        reason=reason,
+        return told(reason="its nodeSelector matches no node with this kernel")
+    mapping, by_kernel = kernels.first(policy.mappings, kernel), division.kernel_class(version)
+    if mapping is None and policy.mappings:
+        return told(reason="no mapping covers it")
+    reason = (
+        f"mapping '{mapping.name}' takes it" if mapping else "it has no kernelMappings: one driver for every kernel"
     )
+    if mapping is not None and overrides.is_per_kernel(policy, mapping):
+        if mapping.kernels is not None and kernel not in pools.listed(mapping):
+            return told(reason=f"{reason}, but does not list it among its kernels")
+        reason += ", with an image of its own"
+        if by_kernel is None:
+            reason += ", once a compile finds it in the inventory"
+            by_kernel = pools.of_kernel(mapping, kernel)
+    parts = ((group, by_kernel) for group in division.groups or (None,))
+    made = (pools.pool_of(division, policy.driver, part, spec.images.mirrors) for part in parts)
+    offers = tuple(_offer(policy, pool) for pool in made)
+    return told(mapping=mapping.name if mapping else None, offers=offers, reason=reason)
 
 
 def _offer(policy: definitions.Policy, pool: pools.Pool) -> Offer:

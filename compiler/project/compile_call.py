@@ -172,8 +172,6 @@ def _output(settings: Settings) -> Path:
     inputs = [links.real(name) for name in settings.folders]
     target = links.real(folder)
     if not settings.output or any(target.is_relative_to(path) or path.is_relative_to(target) for path in inputs):
-        raise errors.WorldError(
-            f"output cannot be written to '{settings.output}'.",
-            hint="Name a folder outside of the documents' folders.",
-        )
+        message = f"output cannot be written to '{settings.output}'."
+        raise errors.WorldError(message, hint="Name a folder outside of the documents' folders.")
     return folder

@@ -35,7 +35,6 @@ MOST_FOLDERS = 5_000
 FOLDER_HINT = "Put the documents into the project, or name the folder itself."
 """The action where a folder of documents is a link that leads out of the project."""
 
-_HERE = Path()
 FILE, FOLDER, NOTHING = "a file", "a folder", "a link that leads to no file"
 OUTSIDE, FOLDER_OUTSIDE = "a link out of the folders of documents", "a link to a folder outside of them"
 """The sorts of an entry of a folder; the others are of disks alone, and git has none of them."""
@@ -91,7 +90,8 @@ def of_project(settings: Settings) -> tuple[list[Input], list[diagnostics.Diagno
     Raises WorldError where there are no documents.
     """
     files, findings = find(settings.folders)
-    findings += _nearly_project_files()
+    present = sorted(entry.name for entry in os.scandir() if entry.name.lower() in ("kae.yaml", "kae.yml"))
+    findings += [_nearly(name, names.PROJECT_FILE) for name in present if name != names.PROJECT_FILE]
     if not files and not diagnostics.has_errors(findings):
         places = " nor ".join(f"{folder.rstrip('/')}/" for folder in (settings.policies, *settings.inventories))
         nearly = [f"For '{finding.span.file}': {finding.hint}" for finding in findings]
@@ -104,24 +104,18 @@ def of_project(settings: Settings) -> tuple[list[Input], list[diagnostics.Diagno
     return files, findings
 
 
-def _nearly_project_files(root: Path = _HERE) -> list[diagnostics.Diagnostic]:
-    """Return a finding for each file beside the documents' folders that was meant to be kae.yaml."""
-    present = sorted(entry.name for entry in os.scandir(root) if entry.name.lower() in ("kae.yaml", "kae.yml"))
-    return [_nearly(name, names.PROJECT_FILE) for name in present if name != names.PROJECT_FILE]
-
-
-def find(folders: Sequence[str | Path], root: Path = _HERE) -> tuple[list[Input], list[diagnostics.Diagnostic]]:
-    """Return the document files below folders of `root`, sorted by name, and a finding for each that is no file.
+def find(folders: Sequence[str | Path]) -> tuple[list[Input], list[diagnostics.Diagnostic]]:
+    """Return the document files below folders, sorted by name, and a finding for each that is no file.
 
     Hidden names are skipped, and a missing folder counts as empty. Each folder is read once, even if several links
-    lead to it; links lead to the root or to one of the folders. Raises WorldError where something cannot be read.
+    lead to it; links lead to the current folder or to one of these. Raises WorldError where something cannot be read.
     """
-    allowed = links.folders(folders, root)
-    pending = [(name_of(folder, root), root / folder) for folder in folders]
+    allowed = links.folders(folders)
+    pending = [(name_of(folder), Path(folder)) for folder in folders]
     for name, path in pending:
         if path.is_symlink() and not path.exists():
             raise link_to_nothing(name)
-        links.require_inside(name, root, hint=FOLDER_HINT)
+        links.require_inside(name, hint=FOLDER_HINT)
     files, findings = walk(pending, _listed, lambda name, entry: _sort(name, entry, allowed))
     return [Input(name, path) for name, path in files], findings
 
@@ -135,9 +129,9 @@ def by_cluster(inventories: Iterable[File]) -> dict[str, tuple[File, ...]]:
     return found
 
 
-def require_folder(folder: str | Path, root: Path = _HERE) -> None:
+def require_folder(folder: str | Path) -> None:
     """Raise WorldError for a named folder that does not exist."""
-    if not (root / folder).is_dir():
+    if not Path(folder).is_dir():
         raise errors.WorldError(f"'{wording.file_name(str(folder))}' is not a folder.", "Name a folder that is there.")
 
 
@@ -157,12 +151,10 @@ def digest(found: Input, digest_of: Callable[[str], str]) -> str:
         raise _failure(found.name, error) from error
 
 
-def name_of(folder: str | Path, root: Path = _HERE) -> str:
-    """Return the prefix of the names in a folder: relative to the root if below it, otherwise as written."""
-    path = Path(root / folder).absolute()
-    if not path.is_relative_to(root.absolute()):
-        return Path(folder).as_posix()
-    name = path.relative_to(root.absolute()).as_posix()
+def name_of(folder: str | Path) -> str:
+    """Return the prefix of the names in a folder: relative to the current one if below it, otherwise as written."""
+    path, here = Path(folder).absolute(), Path.cwd()
+    name = (path.relative_to(here) if path.is_relative_to(here) else Path(folder)).as_posix()
     return "" if name == "." else name
 
 
@@ -254,10 +246,8 @@ def _templates(folder: str, inside: Collection[str]) -> list[diagnostics.Diagnos
 def _require_few(folders: int) -> None:
     """Raise WorldError for a number of folders that no project has."""
     if folders > MOST_FOLDERS:
-        raise errors.WorldError(
-            f"there are more than {MOST_FOLDERS} folders in those of the documents.",
-            hint="Name folders of documents in kae.yaml and by --inventory.",
-        )
+        message = f"there are more than {MOST_FOLDERS} folders in those of the documents."
+        raise errors.WorldError(message, hint="Name folders of documents in kae.yaml and by --inventory.")
 
 
 def link_to_nothing(name: str) -> errors.WorldError:

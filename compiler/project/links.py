@@ -19,9 +19,9 @@ def real(path: str | Path) -> Path:
     return Path(os.path.realpath(path))
 
 
-def folders(written: Iterable[str | Path], root: Path = _HERE) -> tuple[Path, ...]:
-    """Return the real folders that hold all documents: the root, and each written folder that is not below it."""
-    return (real(root), *(real(root / folder) for folder in written if not _is_below(folder, root)))
+def folders(written: Iterable[str | Path]) -> tuple[Path, ...]:
+    """Return the real folders that hold all documents: the current one, and each written one that is not below it."""
+    return (real(_HERE), *(real(folder) for folder in written if not _is_below(folder, _HERE)))
 
 
 def is_inside(path: Path, allowed: Iterable[Path]) -> bool:

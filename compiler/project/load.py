@@ -11,8 +11,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 import msgspec
 
 from compiler import diagnostics, errors, names, pipeline, schema, wording
+from compiler.checks.output import changes
 from compiler.checks.output import foreign as foreign_checks
-from compiler.checks.output import removals
 from compiler.fleet import definitions
 from compiler.formats import decode, documents
 from compiler.output import foreign
@@ -106,7 +106,7 @@ def _decoded(
         if finding.code != "empty-file" or settings.is_shared_file(finding.span.file):
             unread.append(finding)
             continue
-        removal = removals.empty_file(finding, names.stem(finding.span.file))
+        removal = changes.empty_file(finding, names.stem(finding.span.file))
         if not removal.is_accepted(accepted):
             unread.append(removal.told())
     return found, tuple(unread)
@@ -163,9 +163,8 @@ def one_cluster(fleet: definitions.Fleet, wanted: Sequence[str]) -> definitions.
         raise errors.WorldError("the documents name no cluster.", hint="Write a KAECluster, or take an inventory.")
     if len(chosen) > 1:
         clusters = wording.listed(cluster.name for cluster in chosen)
-        raise errors.WorldError(
-            f"the command is for one cluster, and the documents name {clusters}.", hint="Choose by --cluster."
-        )
+        message = f"the command is for one cluster, and the documents name {clusters}."
+        raise errors.WorldError(message, hint="Choose by --cluster.")
     return chosen[0]
 
 

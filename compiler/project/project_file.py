@@ -143,10 +143,8 @@ def output(settings: Settings) -> Path:
     for part in reversed(parts):
         if part.is_symlink():
             name = part.relative_to(here) if inside else part
-            raise errors.WorldError(
-                f"'{wording.file_name(str(name))}' is a link, and output is written to a real folder.",
-                hint="Replace it by a folder, or name where it leads by --output-dir.",
-            )
+            message = f"'{wording.file_name(str(name))}' is a link, and output is written to a real folder."
+            raise errors.WorldError(message, hint="Replace it by a folder, or name where it leads by --output-dir.")
     return path
 
 

@@ -143,12 +143,11 @@ def _written(images: Sequence[str]) -> definitions.Written:
 
 def _overrides(data: parts.Data) -> definitions.Overrides:
     driver = data.get("driver", {})
-    modules = driver.get("modules")
     return definitions.Overrides(
         images=data.get("images", {}),
-        source=parts.source(driver.get("source")),
+        source=parts.optional(driver.get("source"), driver_config.Source),
         state=driver.get("state"),
-        modules=None if modules is None else tuple(modules),
+        modules=parts.optional(driver.get("modules"), tuple[str, ...]),
     )
 
 
@@ -170,7 +169,6 @@ def _driver(
     driver, own = spec["driver"], filled["driver"]
     installer = own["image"]
     payloads = _payloads(own["payloads"])
-    modules = driver.get("modules")
     used = dict.fromkeys((installer, *payloads))
     counting = own.get("version", installer)
     return parts.driver(
@@ -188,7 +186,7 @@ def _driver(
         counting=counting,
         defaults={name: own for name, own in filled["images"].items() if name in used},
         declared=tuple(map(_module, own["modules"])),
-        chosen=None if modules is None else tuple(modules),
+        chosen=parts.optional(driver.get("modules"), tuple[str, ...]),
         parameters=driver["moduleParameters"],
         payloads=payloads,
         container=parts.container(driver, spec),

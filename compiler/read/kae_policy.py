@@ -47,7 +47,7 @@ def policy_of(document: documents.Document, data: parts.Data) -> definitions.Pol
 
 def recipe_spec() -> dict[str, Any]:
     """Return KAE's recipe in the fields of a Recipe; `supports` alone is a field that only KAE has."""
-    recipe, supported = kae.RECIPE, kae.RECIPE.support
+    recipe = kae.RECIPE
     pci = [
         {"kind": kind.name, "vendor": kind.vendor, "devices": [*kind.devices], "virtual": [*kind.virtual]}
         for kind in recipe.kinds
@@ -60,7 +60,7 @@ def recipe_spec() -> dict[str, Any]:
     return {
         "title": kae.TITLE,
         "match": {"pci": pci},
-        **({} if supported is None else {"supports": msgspec.to_builtins(supported)}),
+        "supports": msgspec.to_builtins(recipe.support),
         "images": {name: dict(kae.program(name)) for name in (kae.INSTALLER, kae.PLUGIN)},
         "driver": {
             "image": kae.INSTALLER,
@@ -80,7 +80,9 @@ def _module(module: recipes.Module) -> dict[str, Any]:
 def _overrides(data: parts.Data) -> definitions.Overrides:
     image = _image(data)
     return definitions.Overrides(
-        images={kae.INSTALLER: image} if image else {}, source=parts.source(data.get("source")), state=data.get("state")
+        images={kae.INSTALLER: image} if image else {},
+        source=parts.optional(data.get("source"), driver_config.Source),
+        state=data.get("state"),
     )
 
 
@@ -118,7 +120,7 @@ def _plugin(spec: parts.Data, served: Sequence[kae.Kind]) -> definitions.Plugin:
         parts=_image(spec),
         resources=tuple(_resource(spec, kind) for kind in served),
         max_unavailable=spec["maxUnavailable"],
-        device_nodes=parts.device_nodes(spec.get("deviceNodes")),
+        device_nodes=parts.optional(spec.get("deviceNodes"), shapes.DeviceNodes),
         container=parts.container(spec, spec),
         config=parts.passed(spec, device_plugin_config.Config),
     )
@@ -143,7 +145,7 @@ def _resource(spec: parts.Data, kind: kae.Kind) -> device_plugin_config.AnyResou
         kind=kind.name,
         shares=shares,
         mask_sysfs=inject["maskSysfs"],
-        device_nodes=parts.device_nodes(spec.get("deviceNodes")),
+        device_nodes=parts.optional(spec.get("deviceNodes"), shapes.DeviceNodes),
         inject=device_plugin_config.Inject(
             mounts=tuple(
                 device_plugin_config.InjectedMount(path=path, as_=place, checked=False)

@@ -5,13 +5,15 @@ import hashlib
 import json
 import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import msgspec
 
 from compiler.fleet import definitions, pods, selectors
 from compiler.formats import documents
 from runtime import driver_config, shapes
+
+T = TypeVar("T")
 
 Data = Mapping[str, Any]
 """A part of a document, with the defaults of its schema."""
@@ -34,13 +36,13 @@ def policy(
     `stated` returns what a declaration of the document, without defaults, says of its nodes and their driver.
     """
     spec, place = data["spec"], own["written"].rollout
-    clusters, chosen = spec.get("clusters"), _selector(spec.get("nodeSelector"))
+    chosen = optional(spec.get("nodeSelector"), selectors.Selector)
     paced = functools.reduce(operator.getitem, place, data)
     # Without a driver they change nothing.
     has_driver = own["driver"] is not None
     return definitions.Policy(
         name=definitions.PolicyName(data["metadata"]["name"]),
-        clusters=_tuple(clusters),
+        clusters=optional(spec.get("clusters"), tuple[str, ...]),
         is_default=spec["default"],
         selector=chosen,
         term=selectors.of(chosen),
@@ -52,8 +54,9 @@ def policy(
     )
 
 
-def _selector(data: Data | None) -> selectors.Selector | None:
-    return None if data is None else msgspec.convert(data, selectors.Selector)
+def optional(data: Any, kind: type[T]) -> T | None:
+    """Return a part of a document as a value; None where the document does not have it."""
+    return None if data is None else msgspec.convert(data, kind)
 
 
 def _settings(spec: Data) -> pods.Settings:
@@ -76,16 +79,6 @@ def container(component: Data, pulled: Data, env: Iterable[Data] = ()) -> pods.C
         env=msgspec.convert(tuple(env), tuple[pods.EnvVar, ...]),
         metrics_port=metrics["port"] if metrics["enabled"] else None,
     )
-
-
-def source(data: Data | None) -> driver_config.Source | None:
-    """Return where the driver's modules come from."""
-    return None if data is None else msgspec.convert(data, driver_config.Source)
-
-
-def device_nodes(data: Data | None) -> shapes.DeviceNodes | None:
-    """Return who may open the device nodes."""
-    return None if data is None else msgspec.convert(data, shapes.DeviceNodes)
 
 
 def passed(data: Data, shape: type[shapes.Config]) -> dict[str, Any]:
@@ -129,7 +122,7 @@ def _mappings(
             name=data["name"],
             regexp=data.get("regexp"),
             literal=data.get("literal"),
-            kernels=_tuple(data.get("kernels")),
+            kernels=optional(data.get("kernels"), tuple[str, ...]),
             overrides=overrides(data),
         )
 
@@ -144,22 +137,17 @@ def _groups(
     sorts: tuple[tuple[Literal["frozen", "wave"], str], ...] = (("frozen", "frozen"), ("wave", "waves"))
     for sort, field in sorts:
         for index, data in enumerate(rollout[field]):
-            percent = data.get("percent")
             yield definitions.NodeGroup(
                 path=(*path, field, index),
                 sort=sort,
                 name=data["name"],
-                nodes=_tuple(data.get("nodes")),
-                selector=_selector(data.get("inventorySelector")),
-                percent=None if percent is None else float(percent),
-                clusters=_tuple(data.get("clusters")),
+                nodes=optional(data.get("nodes"), tuple[str, ...]),
+                selector=optional(data.get("inventorySelector"), selectors.Selector),
+                percent=optional(data.get("percent"), float),
+                clusters=optional(data.get("clusters"), tuple[str, ...]),
                 overrides=overrides(data),
                 entry=_digest(stated(document.value((*path, field, index)))),
             )
-
-
-def _tuple(values: list[str] | None) -> tuple[str, ...] | None:
-    return None if values is None else tuple(values)
 
 
 def _digest(stated: Data) -> str:

@@ -9,7 +9,7 @@ from compiler.fleet import clusters, pods
 from compiler.planning import images, plan, supported
 from compiler.rendering import ir, node_programs, program_configs
 
-WATCHER_METRICS_PORT = 9512
+_WATCHER_PORT = 9512
 
 
 class Namespace(msgspec.Struct, frozen=True, kw_only=True):
@@ -141,15 +141,15 @@ _WATCHER = (
 def watcher(planned: plan.Plan) -> Iterator[ir.Input]:
     """Yield the watcher of a cluster that has one, and its rights."""
     cluster, spec = planned.cluster, planned.cluster.spec.watcher
-    if not spec.enabled or spec.repository is None or spec.secretName is None:
+    repository, port = watched(cluster.spec), watcher_port(cluster.spec)
+    if repository is None:
         return
-    port = WATCHER_METRICS_PORT if serves_metrics(cluster.spec) and cluster.spec.monitoring.enabled else None
     value = Watcher(
         namespace=cluster.spec.namespace,
         spec=spec,
         image=images.mirrored(spec.image, cluster.spec.images.mirrors),
         terms=ir.terms(spec.nodeSelector),
-        config=program_configs.watcher(cluster, spec.repository, port),
+        config=program_configs.watcher(cluster, repository, port),
         metrics_port=port,
         fixed_user=_has_fixed_users(cluster.spec),
         schedule=spec.schedule if spec.mode == "CronJob" else None,
@@ -157,9 +157,16 @@ def watcher(planned: plan.Plan) -> Iterator[ir.Input]:
     yield ir.Input(_WATCHER, value)
 
 
-def serves_metrics(spec: clusters.Spec) -> bool:
-    """Return whether the watcher can serve metrics: a pod of a CronJob is gone before it is scraped."""
-    return spec.watcher.enabled and spec.watcher.mode == "Deployment"
+def watched(spec: clusters.Spec) -> clusters.WatcherRepository | None:
+    """Return the repository that the watcher of a cluster commits to; None where there is no watcher."""
+    return spec.watcher.repository if spec.watcher.enabled and spec.watcher.secretName is not None else None
+
+
+def watcher_port(spec: clusters.Spec) -> int | None:
+    """Return the port at which the watcher serves metrics; None where nothing asks for them."""
+    # A pod of a CronJob is gone before it is scraped.
+    is_scraped = spec.monitoring.enabled and spec.watcher.enabled and spec.watcher.mode == "Deployment"
+    return _WATCHER_PORT if is_scraped else None
 
 
 class MetricsPort(msgspec.Struct, frozen=True, kw_only=True):
@@ -197,7 +204,7 @@ def monitoring(planned: plan.Plan) -> Iterator[ir.Input]:
         namespace=cluster.spec.namespace,
         cluster=cluster.name,
         scraped=scraped,
-        watcher=serves_metrics(cluster.spec),
+        watcher=watcher_port(cluster.spec) is not None,
         recipes=f"({'|'.join(named)})" if len(named) > 1 else named[0],
         whose=f"{planned.recipes[0].recipe.words.software} " if len(named) == 1 else "",
     )

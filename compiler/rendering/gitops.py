@@ -33,32 +33,31 @@ _FLUX = "kustomize.toolkit.fluxcd.io"
 
 
 def annotated(data: Mapping[str, Any], engine: clusters.Engine, *, kept: bool) -> dict[str, Any]:
-    """Return the object with the annotations that its engine reads."""
-    extra = {} if engine == "none" else annotations(data, engine, kept=kept)
-    if not extra:
+    """Return an object with the annotations that its engine reads, which does not delete an object that is `kept`."""
+    added = dict(_annotations(data, engine, kept))
+    if not added:
         return dict(data)
-    metadata = dict(data["metadata"])
-    metadata["annotations"] = {**metadata.get("annotations", {}), **extra}
-    return {**data, "metadata": metadata}
+    metadata = data["metadata"]
+    return {**data, "metadata": {**metadata, "annotations": {**metadata.get("annotations", {}), **added}}}
 
 
-def annotations(data: Mapping[str, Any], engine: clusters.Engine, *, kept: bool) -> dict[str, str]:
-    """Return the annotations of an object for its engine, which does not delete an object that is `kept`."""
+def _annotations(data: Mapping[str, Any], engine: clusters.Engine, kept: bool) -> Iterator[tuple[str, str]]:
     kind = data["kind"]
     if engine == "flux":
-        added = {names.FLUX_PRUNE: "disabled"} if kept else {}
+        if kept:
+            yield names.FLUX_PRUNE, "disabled"
         if _has_variables(data):
-            added[f"{_FLUX}/substitute"] = "disabled"
-        return added
-    added = {} if kind in _WORKLOADS else {_SYNC_WAVE: str(_FIRST.get(kind, _BEFORE_WORKLOADS))}
-    options = ["Prune=false", "Delete=false"] if kept else []
-    if kind in _SERVER_SIDE:
-        options.append("ServerSideApply=true")
-    if options:
-        added[names.SYNC_OPTIONS] = ",".join(options)
-    if kept:
-        added[_COMPARE_OPTIONS] = "IgnoreExtraneous"
-    return added
+            yield f"{_FLUX}/substitute", "disabled"
+    if engine == "argocd":
+        if kind not in _WORKLOADS:
+            yield _SYNC_WAVE, str(_FIRST.get(kind, _BEFORE_WORKLOADS))
+        options = ["Prune=false", "Delete=false"] if kept else []
+        if kind in _SERVER_SIDE:
+            options.append("ServerSideApply=true")
+        if options:
+            yield names.SYNC_OPTIONS, ",".join(options)
+        if kept:
+            yield _COMPARE_OPTIONS, "IgnoreExtraneous"
 
 
 def _has_variables(value: Any) -> bool:

@@ -54,8 +54,8 @@ def of_plan(planned: plan.Plan) -> Iterator[ir.Input]:
             yield _of_app(spec, one.recipe.device_plugin, _metrics(plugin.container for _, plugin in offered))
     if spec.nfd.enabled:
         yield from _nfd(spec)
-    if spec.watcher.enabled and spec.watcher.repository is not None and spec.watcher.secretName is not None:
-        yield _watcher(spec, spec.watcher.repository.url)
+    if (repository := cluster_programs.watched(spec)) is not None:
+        yield _watcher(spec, repository.url)
 
 
 def _driver(spec: clusters.Spec, app: str, installed: Sequence[node_programs.Installed]) -> ir.Input:
@@ -82,10 +82,9 @@ def _nfd(spec: clusters.Spec) -> Iterator[ir.Input]:
 
 
 def _watcher(spec: clusters.Spec, url: str) -> ir.Input:
-    is_scraped = spec.monitoring.enabled and cluster_programs.serves_metrics(spec)
-    served = [cluster_programs.WATCHER_METRICS_PORT] if is_scraped else []
+    port = cluster_programs.watcher_port(spec)
     outside = [*spec.networkPolicies.apiServerPorts, *_port(url), *_proxies(spec.watcher.env)]
-    return _of_app(spec, names.WATCHER, served, outside, dns=True)
+    return _of_app(spec, names.WATCHER, [] if port is None else [port], outside, dns=True)
 
 
 def _metrics(containers: Iterable[pods.Container]) -> Iterator[int]:

@@ -46,13 +46,6 @@ class DeviceRules(msgspec.Struct, frozen=True, kw_only=True):
     rules: tuple[DeviceRule, ...]
 
 
-class GroupRule(msgspec.Struct, frozen=True, kw_only=True):
-    """The nodes of a group by name; none for the rest, which is every other node."""
-
-    name: str
-    nodes: tuple[str, ...]
-
-
 class KernelRule(msgspec.Struct, frozen=True, kw_only=True):
     """The kernels of a class, as a feature matcher's operator and value."""
 
@@ -79,7 +72,7 @@ class PoolRules(msgspec.Struct, frozen=True, kw_only=True):
     kernel_variable: str
     hardware: Hardware
     """What a node of the policy has; for a recipe of every node, a feature that every node has."""
-    groups: tuple[GroupRule, ...]
+    groups: tuple[pools.Group, ...]
     """In order: the first that matches holds."""
     kernels: tuple[KernelRule, ...]
     """In order: the first that matches holds."""
@@ -112,7 +105,7 @@ def _pool_rules(division: pools.Division, label: str) -> PoolRules:
         group_variable=f"{recipe.name}.{name}.group",
         kernel_variable=f"{recipe.name}.{name}.kernel",
         hardware=_hardware(recipe),
-        groups=tuple(GroupRule(name=group.name, nodes=group.nodes) for group in groups),
+        groups=groups,
         kernels=tuple(_kernel_rules(division)),
         pools=tuple(
             PoolRule(

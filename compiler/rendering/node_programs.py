@@ -10,7 +10,7 @@ from compiler import names, recipes
 from compiler.fleet import definitions, pods
 from compiler.planning import plan, pools
 from compiler.rendering import ir, program_configs
-from runtime import device_plugin_config, driver_config
+from runtime import device_plugin_config, driver_config, shapes
 
 _GRACE_SECONDS = 120
 """Enough to end any step but a build; a step that is cut short is healed by the next start."""
@@ -112,10 +112,8 @@ class DevicePlugin(Pod, frozen=True, kw_only=True):
     """The host's folder of the recipe in /run."""
     folders: tuple[HostFolder, ...]
     """Those above what containers get of the host, such as KAE's libraries."""
-    device_nodes: bool
-    """True when the plugin sets mode and group of the device nodes."""
-    device_group: int | None
-    """The group that it sets."""
+    device_nodes: shapes.DeviceNodes | None
+    """What it sets of the device nodes; None: nothing."""
 
 
 _ROLE = ("role-kae-driver", "rolebinding-kae-driver")
@@ -268,7 +266,7 @@ def device_plugins(planned: plan.Plan) -> Iterator[ir.Input]:
 
 
 def _device_plugin(cluster: definitions.Cluster, division: pools.Division, plugin: definitions.Plugin) -> DevicePlugin:
-    policy, nodes = division.policy, plugin.device_nodes
+    policy = division.policy
     return DevicePlugin(
         **_pod(cluster, policy, plugin.container, device_plugin_name(policy)),
         app=policy.recipe.device_plugin,
@@ -278,8 +276,7 @@ def _device_plugin(cluster: definitions.Cluster, division: pools.Division, plugi
         max_unavailable=plugin.max_unavailable,
         config=program_configs.device_plugin(cluster, policy, plugin),
         folders=tuple(_folders(policy, plugin)),
-        device_nodes=nodes is not None,
-        device_group=nodes.group if nodes is not None else None,
+        device_nodes=plugin.device_nodes,
     )
 
 

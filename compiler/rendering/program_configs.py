@@ -55,26 +55,17 @@ def device_plugin(cluster: definitions.Cluster, policy: definitions.Policy, plug
 def watcher(cluster: definitions.Cluster, repository: clusters.WatcherRepository, metrics_port: int | None) -> str:
     """Return the watcher's config in a cluster."""
     spec = cluster.spec.watcher
-    return _text(
-        watcher_config.Config(
-            version=shapes.VERSION,
-            cluster=cluster.name,
-            repository=watcher_config.Repository(url=repository.url, branch=repository.branch, path=repository.path),
-            interval_seconds=seconds(spec.interval),
-            quiet_seconds=spec.quietSeconds,
-            removal_quiet_seconds=spec.removalQuietSeconds,
-            min_commit_seconds=spec.minCommitSeconds,
-            max_loss_percent=spec.maxLossPercent,
-            max_loss_nodes=spec.maxLossNodes,
-            labels=spec.inventory.labels,
-            ignore_labels=spec.ignoreLabels,
-            author=watcher_config.Author(name=spec.author.name, email=spec.author.email),
-            message_template=spec.messageTemplate,
-            signing=spec.signing.format if spec.signing else None,
-            push_options=spec.pushOptions,
-            metrics=_metrics(metrics_port),
-        )
-    )
+    made = {
+        "version": shapes.VERSION,
+        "cluster": cluster.name,
+        "repository": watcher_config.Repository(**_same(watcher_config.Repository, repository)),
+        "interval_seconds": seconds(spec.interval),
+        "labels": spec.inventory.labels,
+        "author": watcher_config.Author(**_same(watcher_config.Author, spec.author)),
+        "signing": spec.signing.format if spec.signing else None,
+        "metrics": _metrics(metrics_port),
+    }
+    return _text(watcher_config.Config(**{**_same(watcher_config.Config, spec), **made}))
 
 
 def seconds(duration: str) -> int:
@@ -106,8 +97,9 @@ def _module(spec: definitions.Driver, module: recipes.Module) -> driver_config.M
 
 
 def _same(shape: type[shapes.Shape], value: object) -> dict[str, Any]:
-    """Return what a value has by the names of the fields of a shape."""
-    return {name: getattr(value, name) for name in shape.__struct_fields__ if hasattr(value, name)}
+    """Return what a value has by the names, or by the keys, of the fields of a shape."""
+    fields = zip(shape.__struct_fields__, shape.__struct_encode_fields__, strict=True)
+    return {name: getattr(value, own) for name, key in fields for own in {name, key} if hasattr(value, own)}
 
 
 def _version(parts: definitions.ImageParts) -> str:

@@ -5,7 +5,7 @@ Every value in a template is written as a YAML flow value, so that no value can 
 
 import functools
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import jinja2
@@ -84,9 +84,7 @@ def flow(value: Any) -> str:
         case str():
             return canonical.quoted(value)
         case Mapping():
-            return (
-                "{" + ", ".join(f"{canonical.quoted(key)}: {flow(item)}" for key, item in sorted(value.items())) + "}"
-            )
+            return _mapping(sorted(value.items()))
         case tuple():
             return "[" + ", ".join(flow(item) for item in value) + "]"
         case pods.Resources(limits=limits, requests=requests):
@@ -98,5 +96,9 @@ def flow(value: Any) -> str:
             return flow({"name": name, "value": text.replace("$", "$$")} if text else {"name": name})
         case msgspec.Struct():
             fields = ((name, getattr(value, name)) for name in value.__struct_fields__)
-            return flow({name: item for name, item in fields if item not in (None, ())})
+            return _mapping((name, item) for name, item in fields if item not in (None, ()))
     return canonical.scalar(value)
+
+
+def _mapping(pairs: Iterable[tuple[str, Any]]) -> str:
+    return "{" + ", ".join(f"{canonical.quoted(key)}: {flow(item)}" for key, item in pairs) + "}"

@@ -1,13 +1,16 @@
-"""The validator's errors in plain words, each mistake once."""
+"""The validator's errors in plain words, each mistake once, with a hint: what to write instead."""
 
 import itertools
-from collections.abc import Iterable, Iterator
+import posixpath
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any
 
 from compiler import diagnostics, keywords, wording
-from compiler.formats import documents
-from compiler.schema import hints, phrases
+from compiler.formats import canonical, documents
+from compiler.schema import judge, phrases
 
 diagnostics.shared_rule("missing-field", "error", "A document has every field that its schema requires.")
 diagnostics.shared_rule("wrong-type", "error", "A value has the type that its schema states.")
@@ -35,16 +38,41 @@ _RANKS = (
 )
 
 
+_MOST_FIELDS = 20
+"""The most fields that a hint lists."""
+
+_LATER = ("components", "facts", "offers")
+"""Fields of a recipe for programs of its own, which nothing makes yet."""
+
+_BOOLEANS: Mapping[str, str] = MappingProxyType(
+    {"yes": "true", "on": "true", "true": "true", "no": "false", "off": "false", "false": "false"}
+)
+
+_SYNONYMS: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "canary": ("waves",),
+        "environment": ("env",),
+        "hosts": ("nodes",),
+        "k8sversion": ("kubernetesVersion",),
+        "name": ("image",),
+        "nodeselector": ("inventorySelector",),
+        "pattern": ("regexp",),
+        "plugin": ("devicePlugin",),
+        "registry": ("repository",),
+        "selector": ("nodeSelector", "inventorySelector"),
+        "tag": ("version",),
+        "version": ("tag",),
+    }
+)
+"""Names that Kubernetes and Helm charts use, in lower case, and the fields that mean the same here."""
+
+
 @dataclass(frozen=True, slots=True)
-class Reader:
+class _Reader:
     """A document and the schema of its kind."""
 
     document: documents.Document
     schema: phrases.Schema
-
-    def resolved(self, schema: phrases.Schema) -> phrases.Schema:
-        """Return a schema with the schema that it refers to merged in."""
-        return phrases.resolved(schema, self.schema)
 
     def owner(self, path: documents.Path) -> str:
         """Return the phrase for the value at a path."""
@@ -67,8 +95,9 @@ class _Fault:
     schema: phrases.Schema
 
 
-def worded(errors: Iterable[Any], reader: Reader) -> list[diagnostics.Diagnostic]:
-    """Return the mistakes of a document, each once, in the order of its lines."""
+def worded(errors: Iterable[Any], document: documents.Document, schema: phrases.Schema) -> list[diagnostics.Diagnostic]:
+    """Return the mistakes of a document of a kind with this schema, each once, in the order of its lines."""
+    reader = _Reader(document, schema)
     # Several errors can come from one mistake, so more of them are fetched than are shown.
     faults = _distinct([_fault(error) for error in itertools.islice(errors, 4 * MOST)])
     findings = itertools.chain.from_iterable(_findings(fault, reader) for fault in faults)
@@ -106,7 +135,7 @@ def _rank(fault: _Fault) -> int:
     return _RANKS.index(fault.keyword) if fault.keyword in _RANKS else len(_RANKS)
 
 
-def _findings(fault: _Fault, reader: Reader) -> Iterator[diagnostics.Diagnostic]:
+def _findings(fault: _Fault, reader: _Reader) -> Iterator[diagnostics.Diagnostic]:
     if fault.keyword == "additionalProperties":
         yield from _unknown_fields(fault, reader)
     elif fault.keyword == "required":
@@ -118,43 +147,43 @@ def _findings(fault: _Fault, reader: Reader) -> Iterator[diagnostics.Diagnostic]
 
 
 @diagnostics.rule("unknown-field", "error")
-def _unknown_fields(fault: _Fault, reader: Reader) -> Iterator[diagnostics.Diagnostic]:
+def _unknown_fields(fault: _Fault, reader: _Reader) -> Iterator[diagnostics.Diagnostic]:
     """A document has only the fields of its schema."""
     fields = fault.schema.get("properties", {})
     for name in fault.value:
         if name in fields:
             continue
-        hint = hints.on_unknown_field(name, fields, reader.schema)
+        hint = _hint_on_unknown_field(name, fields, reader.schema)
         field = replace(fault, path=(*fault.path, name), key=True)
         message = f"{wording.quoted(name)} is not a field of {reader.owner(fault.path)}."
         yield reader.diagnostic("unknown-field", field, message, hint=hint)
 
 
-def _missing_fields(fault: _Fault, reader: Reader) -> Iterator[diagnostics.Diagnostic]:
+def _missing_fields(fault: _Fault, reader: _Reader) -> Iterator[diagnostics.Diagnostic]:
     fields = fault.schema["properties"]
     # A misspelt field is reported as an unknown one, with a hint.
-    misspelt = {hints.meant(name, fields) for name in fault.value if name not in fields}
+    misspelt = {_meant(name, fields) for name in fault.value if name not in fields}
     for name in fault.schema["required"]:
         if name in fault.value or ("additionalProperties" in fault.schema and name in misspelt):
             continue
         field = replace(fault, path=(*fault.path, name))
         message = f"'{wording.dotted(field.path)}' is missing."
-        hint = f"Add {name}: {phrases.expected(reader.resolved(fields[name]))}."
+        hint = f"Add {name}: {phrases.expected(phrases.resolved(fields[name], reader.schema))}."
         yield reader.diagnostic("missing-field", field, message, hint=hint)
 
 
-def _wrong_type(fault: _Fault, reader: Reader) -> diagnostics.Diagnostic:
+def _wrong_type(fault: _Fault, reader: _Reader) -> diagnostics.Diagnostic:
     if fault.value is None and not fault.key:
-        message, hint = f"'{wording.dotted(fault.path)}' has no value.", hints.on_nothing(fault.path, fault.schema)
+        message, hint = f"'{wording.dotted(fault.path)}' has no value.", _hint_on_nothing(fault.path, fault.schema)
         return reader.diagnostic("wrong-type", fault, message, hint=hint)
     where = "as a key" if fault.key else f"in '{wording.dotted(fault.path)}'"
     message = f"Expected {phrases.typed(fault.schema)}, found {phrases.value(fault.value)} {where}."
     finding = reader.diagnostic("wrong-type", fault, message)
-    hint = hints.on_type(fault.value, fault.path, fault.schema, reader.schema, finding.span)
+    hint = _hint_on_type(fault.value, fault.path, fault.schema, reader.schema, finding.span)
     return replace(finding, hint=hint)
 
 
-def _invalid_value(fault: _Fault, reader: Reader) -> diagnostics.Diagnostic:
+def _invalid_value(fault: _Fault, reader: _Reader) -> diagnostics.Diagnostic:
     schema, value, place = fault.schema, fault.value, f"'{wording.dotted(fault.path)}'"
     code, hint = "invalid-value", ""
     notes: Iterable[str] = ()
@@ -175,10 +204,10 @@ def _invalid_value(fault: _Fault, reader: Reader) -> diagnostics.Diagnostic:
         code, hint = "url-credentials", schema[keywords.CREDENTIALS]
     elif fault.keyword == "maxItems":
         message = f"{place} has {len(value)} items, but may have at most {schema['maxItems']}."
-        hint = hints.on_long_list(fault.path)
+        hint = _hint_on_long_list(fault.path)
     else:
         quoted = wording.quoted(value) if isinstance(value, str) else wording.cut(value)
-        message, hint = f"{quoted} is not {phrases.expected(schema)}.", hints.on_value(value, schema)
+        message, hint = f"{quoted} is not {phrases.expected(schema)}.", _hint_on_value(value, schema)
         notes = _notes(fault)
     return reader.diagnostic(code, fault, message, notes=tuple(notes), hint=hint)
 
@@ -188,3 +217,136 @@ def _notes(fault: _Fault) -> Iterator[str]:
         yield f"It is {len(fault.value)} characters long."
     if fault.keyword == "pattern" and " " in fault.value:
         yield "It holds a space." if fault.value.count(" ") == 1 else "It holds spaces."
+
+
+def _meant(name: str, fields: Iterable[str]) -> str | None:
+    """Return the field of a mapping that an unknown one was probably meant to be."""
+    known = tuple(fields)
+    synonyms = (field for field in _SYNONYMS.get(str(name).lower(), ()) if field in known)
+    return wording.nearest(name, known) or next(synonyms, None)
+
+
+def _hint_on_unknown_field(name: str, fields: Iterable[str], document: phrases.Schema) -> str:
+    """Return the field to write instead of an unknown one: of the same mapping, or of another one of the document."""
+    if document.get("title") == "Recipe" and name in _LATER:
+        return "Remove it: templates are not supported yet."
+    known = tuple(fields)
+    if near := _meant(name, known):
+        return f"Did you mean '{near}'?"
+    elsewhere = [path for path in _paths(document) if path[-1] == name]
+    if len(elsewhere) == 1:
+        return f"Did you mean '{wording.dotted(elsewhere[0])}'?"
+    if len(known) > _MOST_FIELDS:
+        return "Remove it."
+    return f"Its fields are {wording.listed(known)}." if known else "Write {}: it has no fields."
+
+
+def _paths(document: phrases.Schema) -> Iterator[documents.Path]:
+    """Yield the path of every field that lies in no list."""
+    pending: list[tuple[documents.Path, phrases.Schema]] = [((), document)]
+    for path, schema in pending:  # The loop appends to it.
+        for name, inner in schema.get("properties", {}).items():
+            yield (*path, name)
+            pending.append(((*path, name), phrases.resolved(inner, document)))
+
+
+def _hint_on_nothing(path: documents.Path, schema: phrases.Schema) -> str:
+    """Return what to do with a key or an item that has no value."""
+    noun = "item" if isinstance(path[-1], int) else "key"
+    can_be_empty = schema["type"] == "object" and not schema.get("required")
+    return f"Remove the {noun}, or write {{}}." if can_be_empty else f"Remove the {noun}, or give it a value."
+
+
+def _hint_on_type(
+    value: Any, path: documents.Path, schema: phrases.Schema, document: phrases.Schema, span: diagnostics.Span
+) -> str:
+    """Return what to write instead of a value of a wrong type, where the value shows what was meant."""
+    expected = schema["type"]
+    if expected == "array":
+        return _list(value, phrases.resolved(schema.get("items", {}), document))
+    if expected == "object":
+        return _mapping(value, schema)
+    if expected == "string" and isinstance(value, bool | int | float):
+        return f'Put it in quotes: "{_spelt(value, span)}".'
+    if not isinstance(value, str):
+        return ""
+    if expected == "boolean" and value.lower() in _BOOLEANS:
+        return f"Write {_BOOLEANS[value.lower()]}, without quotes."
+    return _number(value, path, expected) if expected in ("integer", "number") else ""
+
+
+def _hint_on_long_list(path: documents.Path) -> str:
+    """Return what to write instead of a list with too many items."""
+    return "Give these nodes a label in common, and select by it." if path[-1] == "values" else "Shorten it."
+
+
+def _list(value: Any, items: phrases.Schema) -> str:
+    if not isinstance(value, dict):
+        return f"Write a list, even of one: [{_item(value, items)}]."
+    if value and items.get("properties", {}).keys() == {"name", "value"}:
+        name, content = next(iter(value.items()))
+        return f"Write a list: [{_variable(name, content)}{', …' if len(value) > 1 else ''}]."
+    return "Begin each item of the list with '- '."
+
+
+def _mapping(value: Any, schema: phrases.Schema) -> str:
+    fields = schema.get("properties", {})
+    if isinstance(value, str) and len(schema.get("required", ())) == 1:
+        return f"Write {_item(value, schema)}."
+    if fields and len(fields) <= _MOST_FIELDS:
+        return f"Its fields are {wording.listed(fields)}."
+    return "Write each entry as 'key: value', without '- '." if isinstance(value, list) else ""
+
+
+def _item(value: Any, schema: phrases.Schema) -> str:
+    """Return a scalar as an item of a list: as it is, or as the one field that a mapping requires."""
+    required = schema.get("required", ())
+    if len(required) != 1 or not isinstance(value, str):
+        return wording.cut(value)
+    name, equals, content = value.partition("=")
+    if equals and "value" in schema.get("properties", {}):
+        return _variable(name, content)
+    return f"{{{required[0]}: {_written(value)}}}"
+
+
+def _variable(name: Any, content: Any) -> str:
+    """Return a variable as an item of a list; its value is a string."""
+    text = str(content).lower() if isinstance(content, bool) else str(content)
+    return f"{{name: {_written(str(name))}, value: {_written(text)}}}"
+
+
+def _written(text: str) -> str:
+    """Return a string as a scalar between brackets, where a comma or a bracket would end a plain one."""
+    if not text.isprintable():
+        return wording.cut(text)
+    return wording.cut(canonical.quoted(text) if re.search(r"[\[\]{},]", text) else canonical.scalar(text))
+
+
+def _number(value: str, path: documents.Path, expected: str) -> str:
+    digits = "-?[0-9]{1,15}" if expected == "integer" else r"-?[0-9]{1,15}(?:\.[0-9]{1,15})?"
+    number = re.fullmatch(rf"({digits})(\s*%)?", value, re.ASCII)
+    if number is None or (number[2] and not str(path[-1]).lower().endswith("percent")):
+        return ""
+    return f"Write {number[1]}, without {'the sign' if number[2] else 'quotes'}."
+
+
+def _spelt(value: Any, span: diagnostics.Span) -> str:
+    """Return a number or boolean as the document spells it, such as 1.30 for the value 1.3."""
+    word = re.match(r"[-+.\w]+", span.text[span.column - 1 :]) if span.column else None
+    return word.group() if word else phrases.value(value).removeprefix("the number ")
+
+
+def _hint_on_value(value: Any, schema: phrases.Schema) -> str:
+    """Return the value that was probably meant instead of one that its schema refuses."""
+    if near := wording.nearest(value, (word for word in schema.get("enum", ()) if isinstance(word, str))):
+        return f"Did you mean '{near}'?"
+    if not isinstance(value, str) or "pattern" not in schema:
+        return ""
+    if "integer" in schema.get("type", ()) and re.fullmatch("[0-9]{1,15}", value, re.ASCII):
+        return f"Write {int(value)}, without quotes."
+    words = value.split()
+    lower = re.sub(r"[\s_]+", "-", value.strip()).lower()
+    for text in (value.strip(), "-".join(words), "".join(words), lower, posixpath.normpath(value)):
+        if text and text != value and judge.is_found(schema["pattern"], text):
+            return f"Did you mean {wording.quoted(text)}?"
+    return ""

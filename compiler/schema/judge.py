@@ -87,7 +87,7 @@ class Judge:
         from compiler.schema import explanations  # noqa: PLC0415 - only a document with mistakes needs it
 
         errors = self._thorough(stem).iter_errors(document.data)
-        return explanations.worded(errors, explanations.Reader(document, self._schemas[stem]))
+        return explanations.worded(errors, document, self._schemas[stem])
 
     def _passes(self, stem: str, data: Any) -> bool:
         try:
@@ -114,7 +114,7 @@ def _recognised(document: documents.Document, *, lists: bool) -> _Recognised:
         return _unknown_kind(document, kind)
     version = data.get("apiVersion")
     if isinstance(version, str) and version != API_VERSION:
-        return _unknown_version(document, kind, version)
+        return _unknown_version(document, kind, API_VERSION)
     return kind, []  # The schema reports a version that is missing or no string.
 
 
@@ -138,10 +138,9 @@ def _unknown_kind(document: documents.Document, kind: str) -> _Recognised:
     return _refused(document, "unknown-kind", message, "kind", hint=hint)
 
 
-def _unknown_version(document: documents.Document, kind: str, version: str) -> _Recognised:
-    group = API_VERSION.partition("/")[0]
-    hint = f"Write apiVersion: {API_VERSION}."
-    if kind == "KAEPolicy" and version.startswith(f"{group}/"):
+def _unknown_version(document: documents.Document, kind: str, wanted: str) -> _Recognised:
+    version, hint = document.data["apiVersion"], f"Write apiVersion: {wanted}."
+    if kind == "KAEPolicy" and version.startswith(f"{API_VERSION.partition('/')[0]}/"):
         hint = f"{hint[:-1]}, or translate a KAEPolicy of the KAE Operator with 'kae import FILE'."
     message = f"{wording.quoted(version)} is not a version of {kind} that the compiler reads."
     return _refused(document, "unknown-version", message, "apiVersion", hint=hint)
@@ -154,8 +153,7 @@ def _recognised_list(document: documents.Document, kind: str, lists: bool) -> _R
         return _refused(document, "unknown-kind", f"A {kind} is not read here.", "kind", hint=hint)
     version = document.data.get("apiVersion")
     if isinstance(version, str) and version != "v1":
-        message = f"{wording.quoted(version)} is not a version of {kind} that the compiler reads."
-        return _refused(document, "unknown-version", message, "apiVersion", hint="Write apiVersion: v1.")
+        return _unknown_version(document, kind, "v1")
     items = document.data.get("items")
     for index, item in enumerate(items if isinstance(items, list) else ()):
         other = item.get("kind", "Node") if isinstance(item, dict) else "Node"

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from compiler import recipes, wording
 from compiler.fleet import definitions
-from compiler.planning import image_matrix, images, plan, pools, rollout_groups
+from compiler.planning import image_matrix, images, plan, pools
 from compiler.views import gaps
 
 _IMAGES = 3
@@ -184,7 +184,7 @@ def _groups(view: plan.RecipePlan) -> Iterator[str]:
         if division.groups:
             rows.append((division.policy.name, *(", ".join(each) or "-" for each in texts.values())))
     if rows:
-        yield from ("", *wording.table(("POLICY", "FROZEN", "WAVES", rollout_groups.REST.upper()), rows))
+        yield from ("", *wording.table(("POLICY", "FROZEN", "WAVES", pools.REST.upper()), rows))
 
 
 def _problems(view: plan.RecipePlan) -> Iterator[str]:
@@ -234,7 +234,7 @@ def _pools(view: plan.RecipePlan) -> list[str]:
         name = division.policy.name
         rows.extend((name, pool.name, str(counts[name, pool.name].total()), of_pool(pool)) for pool in division.pools)
         if division.groups:
-            notes.append(f"A node that joins '{name}' is in its group '{rollout_groups.REST}' until the next compile.")
+            notes.append(f"A node that joins '{name}' is in its group '{pools.REST}' until the next compile.")
     return [*wording.table(("POLICY", "POOL", "NODES", "DRIVER"), rows), *notes] if rows else notes
 
 

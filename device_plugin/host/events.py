@@ -106,12 +106,8 @@ class FolderEvents:
         self._warned = False
 
     def watch(self, folder: Path, *prefixes: str) -> None:
-        """Watch a folder for names with one of these prefixes, or for all; a missing folder is skipped.
-
-        It is watched even if it was replaced.
-
-        Where the node's instances or watches are used up (inotify(7)), warn once; the next call tries again.
-        """
+        """Watch a folder for names with one of these prefixes, or for all; a missing folder is skipped."""
+        # Where the node's instances or watches are used up (inotify(7)), warn once; the next call tries again.
         try:
             if self._inotify is None:
                 self._inotify = inotify_simple.INotify()

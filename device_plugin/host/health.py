@@ -1,8 +1,21 @@
-"""Judge a function: advertised or withheld, healthy or unhealthy, and why."""
+"""Judge a function: advertised or withheld, healthy or unhealthy, and why.
+
+Flap damping keeps a device unhealthy that fails again and again: every change of a list reaches the scheduler, and a
+pod that gets such a device soon fails. So after a few faults the device must stay without fault for a while. Only
+hardware faults count: unbinding or changing a driver is intended.
+"""
 
 import msgspec
+from msgspec.structs import replace
 
 from device_plugin.host import resources, sysfs
+
+FAULTS = 3
+"""The number of faults within the window that damp a device."""
+
+WINDOW_S = 600.0
+CALM_S = 300.0
+"""The time that a damped device must stay without fault."""
 
 _PASSED_ON = ("vfio-pci", "hisi_acc_vfio_pci")
 """Drivers that hand a function to a virtual machine; the second is HiSilicon's own, for live migration."""
@@ -37,10 +50,7 @@ def withheld(function: sysfs.Function) -> str | None:
 
 
 def reasons(function: sysfs.Function, *, changing: bool) -> tuple[Reason, ...]:
-    """Return the reasons why a function is unhealthy; none when it is healthy.
-
-    A device whose queues are all in use is busy, not broken.
-    """
+    """Return the reasons why a function is unhealthy; one whose queues are all in use is busy, not broken."""
     if function.unreadable:
         own = [UNREADABLE]
     elif function.kind.vfio:
@@ -125,3 +135,31 @@ def _of_entry(entry: sysfs.Entry) -> list[Reason]:
         text = "The driver cannot say whether it is isolated (dmesg may tell why)."
         reasons.append(Reason(code="IsolationUnknown", text=text, fault=True))
     return reasons
+
+
+class History(msgspec.Struct, frozen=True, kw_only=True):
+    """The recent faults of a device; times in seconds of a monotonic clock."""
+
+    faulty: bool = False
+    began: tuple[float, ...] = ()
+    """The times when its latest faults began."""
+    damped: bool = False
+    sound_since: float | None = None
+
+
+def is_recent(history: History, now: float) -> bool:
+    """Return whether a fault began within the window."""
+    return any(now - time < WINDOW_S for time in history.began)
+
+
+def next_history(history: History, *, faulty: bool, now: float) -> History:
+    """Return the history after one more look at the device."""
+    began = tuple(time for time in history.began if now - time < WINDOW_S)
+    if faulty:
+        if not history.faulty:
+            began = (*began, now)[-FAULTS:]
+        return History(faulty=True, began=began, damped=history.damped or len(began) == FAULTS)
+    since = now if history.faulty or history.sound_since is None else history.sound_since
+    if history.damped and now - since >= CALM_S:
+        return History(sound_since=since)
+    return replace(history, faulty=False, began=began, sound_since=since)

@@ -89,10 +89,7 @@ class Paths(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def number(address: str) -> int:
-    """Return the number that stands for a PCI address in names: domain, bus, device and function in one.
-
-    The kernel numbers entries in the order of their creation; this number stays the same across reboots.
-    """
+    """Return the number that stands for a PCI address in names, also after a reboot, unlike the kernel's."""
     match = pci.ADDRESS.fullmatch(address)
     if match is None:
         raise ValueError(f"'{address}' is no PCI address")

@@ -22,10 +22,8 @@ _CONTAINER_FILE = b"system_u:object_r:container_file_t:s0\0"
 
 
 def permit(where: paths.Paths, function: sysfs.Function, wanted: shapes.DeviceNodes) -> str | None:
-    """Give the device node of a function its mode and group; return why the host refuses, in a sentence.
-
-    Root without any capability may: it owns the nodes, and is a member of the group (chown(2)).
-    """
+    """Give a function's device node its mode and group; return why the host refuses, in a sentence."""
+    # Root without any capability may: it owns the nodes, and is a member of the group (chown(2)).
     if function.entry is None or function.entry.node_state != "there":
         return None
     node, mode = where.dev / function.entry.node, int(wanted.mode, 8)

@@ -22,7 +22,7 @@ import msgspec
 from msgspec import structs
 
 from device_plugin import served
-from device_plugin.host import libraries, paths, reading_process, resources, sysfs
+from device_plugin.host import paths, reading_process, resources, sysfs
 from runtime import device_plugin_config as config
 from runtime import errors, pci
 
@@ -58,10 +58,7 @@ class Reader:
         other_process()
 
     async def look(self) -> AsyncIterator[sysfs.Scan]:
-        """Read all devices; yield a scan at the end, and before it, except the first time, one that waits for nothing.
-
-        Raises `errors.Failure` when the PCI bus itself cannot be listed.
-        """
+        """Read all; yield a scan at the end, and, but for the first time, one before it that waits for nothing."""
         if self._kinds:
             await self._wait(await self._walk([reading_process.BUS]))
         if reading_process.BUS in self._hanging:
@@ -104,9 +101,9 @@ class Reader:
 
     @property
     def lacking_libraries(self) -> Sequence[str]:
-        """Return what the host's libraries lack, as `libraries.missing` does."""
+        """Return what the host's libraries lack, as `resources.missing_libraries` does."""
         if reading_process.LIBRARIES in self._hanging:
-            places = libraries.folders(self._resources)
+            places = resources.library_folders(self._resources)
             return [f"'{place}' of the host does not answer: is its file system there?" for place in places]
         return self._lacks
 

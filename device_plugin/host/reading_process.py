@@ -15,7 +15,7 @@ import traceback
 import msgspec
 
 from device_plugin import served
-from device_plugin.host import libraries, paths, resources, sysfs
+from device_plugin.host import paths, resources, sysfs
 from runtime import device_plugin_config as config
 from runtime import pci
 
@@ -81,7 +81,7 @@ def _answer(request: Request, name: str) -> Answer:
         if name == BUS:
             return Answer(addresses=pci.addresses(request.where.sysfs))
         if name == LIBRARIES:
-            return Answer(lacks=libraries.missing(request.where, request.resources))
+            return Answer(lacks=resources.missing_libraries(request.where, request.resources))
         if name.startswith(RESOURCE):
             wanted = name.removeprefix(RESOURCE)
             (resource,) = (each for each in request.resources if each.name == wanted)

@@ -3,9 +3,14 @@
 Such a device is a group of device nodes, found by globs that are walked in step. Of each path the matches are taken in
 order, and the n-th match of each makes the n-th device. The shortest list ends the walk; with a limit, a list is gone
 through so many times. It is how generic-device-plugin (squat) finds devices.
+
+Globs and paths are those of the host, of which only some folders are here: links are followed as there. Of the host's
+KAE libraries, it is said what is missing, as a runtime mounts an empty folder in silence.
 """
 
+import fnmatch
 import os
+import re
 import stat
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -13,9 +18,69 @@ from pathlib import Path
 
 import msgspec
 
-from device_plugin.host import host_files, paths
+from device_plugin.host import paths
 from runtime import device_plugin_config as config
 from runtime import pci, readings
+
+_LINKS = 40
+"""More links on one way are a circle (path_resolution(7))."""
+
+_SPECIAL = frozenset("*?[")
+
+_LIBRARY = re.compile(r"libwd\.so(\.[0-9]+)*")
+_FOLDER = f"{paths.LIBRARIES}/lib"
+
+
+def matches(where: paths.Paths, glob: str) -> list[str]:
+    """Return the paths of the host that match a glob, in the order of their bytes; names with a leading dot do not."""
+    found = [""]
+    for part in glob.strip("/").split("/"):
+        found = [f"{folder}/{name}" for folder in found for name in _names(where, folder, part)]
+    there = {path: real(where, path) for path in found}
+    return sorted(path for path, place in there.items() if place is not None and where.on_host(place).exists())
+
+
+def watched(glob: str) -> Iterator[tuple[str, str]]:
+    """Yield the folders of /dev in which a change may concern a glob, each with the beginning of the names there."""
+    folder = "/dev"
+    for part in glob.removeprefix("/dev/").split("/"):
+        beginning = part[: next((index for index, letter in enumerate(part) if letter in _SPECIAL), len(part))]
+        yield folder, beginning
+        if beginning != part:
+            return
+        folder = f"{folder}/{part}"
+
+
+def real(where: paths.Paths, path: str) -> str | None:
+    """Return where the links on a path of the host lead to, on the host; None in a circle."""
+    # Links in /dev are left alone: those of udev are relative (udev(7), SYMLINK), and whoever opens them follows them.
+    done, rest, links = "", path.strip("/").split("/"), 0
+    while rest:
+        part = rest.pop(0)
+        if part in ("", "."):
+            continue
+        if part == "..":
+            done = done.rpartition("/")[0]
+            continue
+        here = where.on_host(f"{done}/{part}")
+        if done.startswith("/dev") or not here.is_symlink():
+            done = f"{done}/{part}"
+            continue
+        links += 1
+        if links > _LINKS:
+            return None
+        target = os.readlink(here)  # noqa: PTH115 - the text as it stands
+        done, rest = ("" if target.startswith("/") else done), [*target.split("/"), *rest]
+    return done or "/"
+
+
+def _names(where: paths.Paths, folder: str, part: str) -> list[str]:
+    if not _SPECIAL.intersection(part):
+        return [part]
+    place = real(where, folder or "/")
+    if place is None:
+        return []
+    return [name for name in readings.names(where.on_host(place)) if fnmatch.fnmatchcase(name, part) and name[0] != "."]
 
 
 class Node(msgspec.Struct, frozen=True, kw_only=True):
@@ -71,7 +136,7 @@ def walk(where: paths.Paths, entries: Iterable[config.DeviceGroup]) -> tuple[Gro
 
 def _in_step(where: paths.Paths, entry: config.DeviceGroup) -> Iterator[tuple[str, list[tuple[config.GroupPath, str]]]]:
     """Yield the paths of the nodes of each device, and that of the node by which it is known."""
-    found = [(path, host_files.matches(where, path.path)) for path in entry.paths]
+    found = [(path, matches(where, path.path)) for path in entry.paths]
     there = [(path, names) for path, names in found if names or not path.optional]
     if not there:
         return
@@ -104,7 +169,7 @@ def node_at(
 
 
 def _numbers(where: paths.Paths, path: str) -> str:
-    found = host_files.real(where, path)
+    found = real(where, path)
     try:
         status = where.on_host(found or path).stat()
     except OSError:
@@ -125,10 +190,8 @@ def _majors() -> frozenset[str]:
 
 
 def _owner(where: paths.Paths, numbers: str) -> tuple[str | None, int | None]:
-    """Return the address of the PCI function that a node belongs to, and the NUMA node of its device.
-
-    /sys/dev leads from the numbers of a node to its device (Documentation/ABI/testing/sysfs-dev of the kernel).
-    """
+    """Return the address of the PCI function that a node belongs to, and the NUMA node of its device."""
+    # /sys/dev leads from the numbers of a node to its device (Documentation/ABI/testing/sysfs-dev of the kernel).
     link = where.sysfs / "dev" / numbers
     if not numbers or not link.exists():
         return None, None
@@ -166,11 +229,11 @@ class OnHost(msgspec.Struct, frozen=True, kw_only=True):
 def read(where: paths.Paths, resource: config.Resource) -> OnHost:
     """Return what is on the host now; files may be on a file system that does not answer."""
     inject = resource.inject
-    nodes = [node_at(where, part, path) for part in inject.nodes for path in host_files.matches(where, part.path)]
+    nodes = [node_at(where, part, path) for part in inject.nodes for path in matches(where, part.path)]
     mounts = [
         Mount(path=path, container=in_container(part.as_, path), read_only=part.read_only)
         for part in inject.mounts
-        for path in (host_files.matches(where, part.path) if part.checked else [part.path])
+        for path in (matches(where, part.path) if part.checked else [part.path])
     ]
     places = [*(node.container for node in nodes), *(mount.container for mount in mounts)]
     return OnHost(
@@ -197,7 +260,7 @@ def _missing(where: paths.Paths, resource: config.Resource) -> Iterator[str]:
     nodes = [node.path for node in resource.inject.nodes if not node.optional]
     mounts = [mount.path for mount in resource.inject.mounts if mount.checked and not mount.optional]
     for path in dict.fromkeys((*resource.requires, *nodes, *mounts)):
-        if not host_files.matches(where, path):
+        if not matches(where, path):
             yield f"{path} of the host is not there."
 
 
@@ -205,3 +268,45 @@ def _crowded(places: list[str]) -> Iterator[str]:
     for place, count in Counter(places).items():
         if count > 1:
             yield f"{count} paths of the host would be {place} of a container: end 'as' with '/', for a folder of them."
+
+
+def library_folders(resources: Iterable[config.Resource]) -> list[str]:
+    """Return the host's folders of the libraries that containers get."""
+    every = (resource.inject.libraries for resource in resources)
+    return list(dict.fromkeys(libraries.path or _FOLDER for libraries in every if libraries is not None))
+
+
+def missing_libraries(where: paths.Paths, resources: Iterable[config.Resource]) -> list[str]:
+    """Return what the host's folders lack, in sentences; none when nothing, or when containers get no libraries."""
+    every = (_lacking_library(where, resource.inject) for resource in resources)
+    return list(dict.fromkeys(lack for lack in every if lack is not None))
+
+
+def _lacking_library(where: paths.Paths, inject: config.Inject) -> str | None:
+    if inject.libraries is None:
+        return None
+    place = inject.libraries.path or _FOLDER
+    seen = where.on_host(place)
+    if seen.is_symlink() and (seen.readlink().is_absolute() or not seen.exists()):
+        # The runtime follows it on the host; here is no more of the host than the folder above.
+        return (
+            f"'{place}' of the host is a link to '{seen.readlink()}', where the plugin does not see whether KAE's"
+            " libraries are: name that folder in devicePlugin.inject.librariesPath."
+        )
+    mounted = (seen if inject.libraries.path else seen.parent).resolve()
+    if not any(_LIBRARY.fullmatch(name) and _is_within(mounted, seen / name) for name in readings.names(seen)):
+        return (
+            f"'{place}' of the host has no libwd.so, so containers get no KAE libraries: install them there, or name"
+            " their folder in devicePlugin.inject.librariesPath."
+        )
+    generation = inject.openssl.conf if inject.openssl is not None else None
+    engine = f"engines-{generation}/kae.so"
+    if generation is not None and not _is_within(mounted, seen / engine):
+        return f"'{place}/{engine}' of the host is not there, so OpenSSL works in software: install KAE's engine there."
+    return None
+
+
+def _is_within(mounted: Path, file: Path) -> bool:
+    """Return whether a path leads to a file below a folder: containers get this folder, and no other of the host."""
+    found = file.resolve()
+    return found.is_relative_to(mounted) and found.is_file()

@@ -67,7 +67,6 @@ class Function(msgspec.Struct, frozen=True, kw_only=True):
     driver: str | None
     numa_node: int | None
     vfs: int
-    """The number of its virtual functions now."""
     entry: Entry | None
     group: Group | None = None
     """None where its kind is not offered by vfio, or where it is in no group."""
@@ -131,10 +130,8 @@ def scan(where: paths.Paths, found: Iterable[Function | Stranger | None], silent
 
 
 def is_current(where: paths.Paths, function: Function) -> bool:
-    """Return whether the device node still is the function's, by paths in sysfs that no driver can hold up.
-
-    Names of entries and numbers of groups are given anew: to other functions, too.
-    """
+    """Return whether the device node still is the function's, by paths in sysfs that no driver can hold up."""
+    # Names of entries and numbers of groups are given anew: to other functions, too.
     if function.kind.vfio:
         group = function.group
         return group is not None and os.path.lexists(

@@ -101,10 +101,8 @@ def split(
 
 
 def _companions(function: sysfs.Function, known: Mapping[str, sysfs.Function]) -> tuple[str, ...]:
-    """Return the other functions of its kind in a group of functions that all are offered by vfio.
-
-    Who opens the group gets all of them, and so they are one device; those of a kind with a known module never are.
-    """
+    """Return the other functions of its kind in a group of functions that all are offered by vfio."""
+    # Who opens the group gets all of them, so they are one device; those of a kind with a known module never are.
     if function.kind.pci.module or function.group is None:
         return ()
     others = [known.get(address) for address in function.group.others]
@@ -142,11 +140,9 @@ def units(
 
 
 def replicas(devices: Iterable[AnyDevice], count: int, numa_nodes: frozenset[int]) -> tuple[Replica, ...]:
-    """Return the shares of devices, `count` each.
-
-    They name a NUMA node only if every device has one that the machine knows: the kubelet's topology manager never
-    places a device without a node once another device has one, nor a device on a node that it does not know.
-    """
+    """Return the shares of devices, `count` each."""
+    # They name a NUMA node only if every device has one that the machine knows: the kubelet's topology manager never
+    # places a device without a node once another device has one, nor a device on a node that it does not know.
     offered = tuple(devices)
     placed = all(device.numa_node in numa_nodes for device in offered)
     return tuple(

@@ -15,10 +15,7 @@ from runtime import device_plugin_config as config
 
 
 def answer(
-    where: paths.Paths,
-    resource: config.AnyResource,
-    devices: Sequence[advertised.AnyDevice],
-    on_host: resources.OnHost,
+    where: paths.Paths, resource: config.AnyResource, devices: Sequence[advertised.AnyDevice], on_host: resources.OnHost
 ) -> api.ContainerAllocateResponse:
     """Return the answer for one container, for distinct devices in the order of their ids."""
     response = api.ContainerAllocateResponse()

@@ -59,7 +59,6 @@ _LAST = MappingProxyType({"default_algorithms": "ALL", "init": "1"})
 """OpenSSL obeys a section in its order, and these two start the engine (int_engine_configure of eng_cnf.c)."""
 
 _GUIDE = MappingProxyType({"KAE_CMD_ENABLE_ASYNC": "1", "KAE_CMD_ENABLE_SM3": "1", "KAE_CMD_ENABLE_SM4": "1"})
-"""The settings of KAE's guide."""
 
 
 def text(variant: Variant, settings: Mapping[str, str] = MappingProxyType({})) -> str:

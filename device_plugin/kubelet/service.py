@@ -1,36 +1,63 @@
-"""The two gRPC services of a resource, on one socket, and the list of its devices.
+"""Serve a resource to the kubelet: a socket in its registry folder, with two gRPC services and the list of devices.
 
 By Registration the kubelet's plugin watcher learns the resource of a socket (kubernetes/kubernetes
 pkg/kubelet/pluginmanager); DevicePlugin is the API v1beta1. Only the kubelet calls them.
+
+The kubelet dials every socket that appears in the folder, and every socket that it finds there when it starts. It never
+dials a socket twice while it runs, even if the stream broke: then a socket of a new name must appear. Names are never
+reused: a gRPC server that ends removes the file at its path, and a kubelet refuses a second registration at one path
+(kubernetes/kubernetes#139338).
 """
 
 import asyncio
 import contextlib
 import logging
+import re
+import secrets
 from collections.abc import AsyncGenerator, Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import grpc
+import msgspec
 from grpc import aio
 
 from device_plugin.api import deviceplugin_v1beta1_pb2 as api
 from device_plugin.api import deviceplugin_v1beta1_pb2_grpc as api_grpc
 from device_plugin.api import pluginregistration_v1_pb2 as registry
 from device_plugin.api import pluginregistration_v1_pb2_grpc as registry_grpc
+from device_plugin.host import paths
 from device_plugin.kubelet import advertised, preferred_allocation
+from runtime import device_plugin_config as config
+from runtime import errors
 
 LOG = logging.getLogger(__name__)
 API_VERSION = "v1beta1"
+
+_LONGEST_PATH = 107
+"""The longest address of a Unix socket, in bytes (unix(7))."""
+
+_APART_S = 0.1
+"""Between two sockets: a kubelet that keys by resource must see the end of the old one first."""
+
+_STREAM_S = 10.0
+"""Between the kubelet's notice that it registered the resource and a check of its stream.
+
+It begins to open the stream before it gives notice (RegisterPlugin of pkg/kubelet/cm/devicemanager/plugin/v1beta1), and
+a busy node delays it. The stream is missing when the late end of an older one ended this registration too
+(kubernetes/kubernetes#121994)."""
+
+_LONGEST_PAUSE_S = 60.0
+"""Between two sockets, when the kubelet refuses one after the other, or watches none of them."""
+
+_LONGEST_DOUBLING = 10
 
 if TYPE_CHECKING:
     Context = aio.ServicerContext[Any, Any]
 
 
 class DeviceList:
-    """The shares of one resource, as the kubelet sees them.
-
-    Every stream gets the newest list, and skips the lists for which it was too slow.
-    """
+    """The shares of one resource: each stream gets the newest list, and skips those for which it was too slow."""
 
     def __init__(self) -> None:
         self.replicas: tuple[advertised.Replica, ...] = ()
@@ -175,3 +202,136 @@ def device(replica: advertised.Replica) -> api.Device:
     if replica.numa_node is not None:
         topology = api.TopologyInfo(nodes=[api.NUMANode(ID=replica.numa_node)])
     return api.Device(ID=replica.id, health="Healthy" if replica.healthy else "Unhealthy", topology=topology)
+
+
+class _Socket(msgspec.Struct, kw_only=True):
+    """A socket that the kubelet may dial."""
+
+    path: Path
+    identity: tuple[int, int] | None = None
+    watched: bool = False
+    why_lost: str = ""
+    lost: asyncio.Event = msgspec.field(default_factory=asyncio.Event)
+
+    def is_there(self) -> bool:
+        """Return whether the file is still this socket; false also when it was removed during its creation."""
+        return self.identity is not None and _identity(self.path) == self.identity
+
+    def lose(self, why: str) -> None:
+        """Ask for a new socket."""
+        if not self.lost.is_set():
+            self.why_lost = why
+            self.lost.set()
+
+
+class Registration:
+    """Keep one resource registered with the kubelet, as long as `run` runs."""
+
+    def __init__(self, where: paths.Paths, resource: config.Resource, plugin: DevicePlugin, shown: DeviceList) -> None:
+        self.resource = resource.name
+        self.devices = shown
+        self.results = {"succeeded": 0, "failed": 0}
+        self.changed: Callable[[], None] | None = None
+        """Called when a kubelet opens or closes its stream."""
+        self._sockets = where.sockets
+        self._name = socket_name(resource)
+        self._plugin = plugin
+        self._socket: _Socket | None = None
+        self._refusals = 0
+        shown.watched = self._streams_changed
+
+    @property
+    def registered(self) -> bool:
+        """Return whether a kubelet watches the resource."""
+        return self.devices.streams > 0
+
+    def check(self) -> None:
+        """Replace the socket if its file was removed or replaced; to be called when the folder may have changed."""
+        if self._socket is not None and not self._socket.is_there():
+            self._socket.lose("Its socket was removed or replaced.")
+
+    async def run(self) -> None:
+        """Keep the resource registered until cancelled; raises `errors.Failure` when no socket can be created."""
+        while True:
+            socket = _Socket(path=self._sockets / f"{self._name}-{secrets.token_hex(4)}.sock")
+            server = await self._serve(socket)
+            self._socket = socket
+            try:
+                await socket.lost.wait()
+            finally:
+                self._socket = None
+                # Without grace: open streams would use all of it, and calls take milliseconds.
+                await server.stop(None)
+                _remove(socket.path)
+            LOG.warning("The resource is offered anew.", extra={"resource": self.resource, "reason": socket.why_lost})
+            doublings = min(self._refusals, _LONGEST_DOUBLING)
+            await asyncio.sleep(min(_APART_S * 2**doublings, _LONGEST_PAUSE_S))
+
+    async def _serve(self, socket: _Socket) -> aio.Server:
+        if len(str(socket.path).encode()) > _LONGEST_PATH:
+            raise errors.Failure(f"The path of the socket '{socket.path}' is longer than {_LONGEST_PATH} bytes.")
+        server = aio.server()
+        registration = RegistrationService(self.resource, lambda taken, error: self._told(socket, taken, error))
+        registry_grpc.add_RegistrationServicer_to_server(registration, server)
+        api_grpc.add_DevicePluginServicer_to_server(self._plugin, server)
+        try:
+            self._sockets.mkdir(mode=0o750, parents=True, exist_ok=True)
+            server.add_insecure_port(f"unix:{socket.path}")
+            await server.start()
+        except (OSError, RuntimeError) as error:
+            raise errors.Failure(f"The socket '{socket.path}' cannot be made: {error}.") from error
+        socket.identity = _identity(socket.path)
+        return server
+
+    def _told(self, socket: _Socket, taken: bool, error: str) -> None:
+        if taken:
+            self.results["succeeded"] += 1
+            LOG.info("The kubelet took the resource.", extra={"resource": self.resource})
+            asyncio.get_running_loop().call_later(_STREAM_S, self._expect_stream, socket)
+        else:
+            self._refusals += 1
+            self.results["failed"] += 1
+            socket.lose(f"The kubelet refused it: {error}")
+
+    def _expect_stream(self, socket: _Socket) -> None:
+        if not socket.watched and not socket.lost.is_set():
+            self._refusals += 1
+            socket.lose("The kubelet took it, and does not watch it.")
+
+    def _streams_changed(self) -> None:
+        if self._socket is not None:
+            if self.registered:
+                self._refusals = 0
+                self._socket.watched = True
+            elif self._socket.watched:
+                self._socket.lose("The kubelet's stream ended.")
+        if self.changed is not None:
+            self.changed()
+
+
+def socket_name(resource: config.Resource) -> str:
+    """Return the beginning of the names of a resource's sockets: short, as the path of a socket is."""
+    return resource.socket or re.sub("[^a-z0-9-]", "-", resource.name.partition("/")[2].lower())[:24]
+
+
+def clear(where: paths.Paths) -> None:
+    """Remove the sockets of a killed predecessor: the kubelet would dial them in vain."""
+    with contextlib.suppress(FileNotFoundError):
+        # What else is in there is not the plugin's, and the kubelet does not dial it.
+        for path in filter(Path.is_socket, where.sockets.iterdir()):
+            _remove(path)
+
+
+def _remove(path: Path) -> None:
+    # A folder stays: the kubelet dials none, and no socket of ours gets its name.
+    with contextlib.suppress(IsADirectoryError):
+        path.unlink(missing_ok=True)
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    with contextlib.suppress(OSError):
+        status = path.lstat()
+        # The kernel soon reuses the number of an inode. A socket's modification time is that of its making, and neither
+        # chmod nor chown nor restorecon changes it.
+        return status.st_ino, status.st_mtime_ns
+    return None

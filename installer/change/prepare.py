@@ -53,7 +53,6 @@ class Preparation:
     _settings: driver_config.Config
     _drivers: store.Store
     devices: device_users.DeviceUsers
-    """The users of the devices."""
     _claim: leases.Claim
     _evictions: int = 0
     _begun: bool = False
@@ -125,7 +124,7 @@ class Preparation:
             takes = f"Takes a Lease, as devices are in use: the first free one of {names}."
             yield change_steps.Step("take-lease", takes, self._take, queues=True)
         announces = f"Writes '{self._host.own.changing}': the device plugin allocates no more devices."
-        yield change_steps.Step("announce-change", announces, lambda: self._announce(attempt.decided.reasons[0]))
+        yield change_steps.Step("announce-change", announces, lambda: self._announce(attempt))
         if driver_class.of(self._settings).may_be_held(current):
             what = "evicts" if self._settings.drain.enabled else "waits for"
             listed = f", for at most {limit} s: {device_users.listed(attempt.held)}"
@@ -148,10 +147,8 @@ class Preparation:
         return self.evicted or (self._begun and record.read(self._host).lease is not None)
 
     def leave(self, *, keeps_turn: bool = False) -> None:
-        """Withdraw the announcement, discard the staging, and give the Lease back unless `keeps_turn`.
-
-        A change that has begun stays announced. Failures are logged, not raised: another one is being handled.
-        """
+        """Withdraw the announcement, discard the staging, and give the Lease back unless `keeps_turn`; log failures."""
+        # A change that has begun stays announced. Nothing is raised, as another failure is being handled.
         with chroot.logged():
             if record.read(self._host).change is None:
                 self._host.remove(self._host.own.changing)
@@ -162,21 +159,16 @@ class Preparation:
                 self.give_back()
 
     def give_back(self) -> None:
-        """Give the Lease back, now or later, if this host has one and no change has begun.
-
-        A host between two drivers halts the others. Raises `Failure` if the record cannot be read or written.
-        """
+        """Give the Lease back, now or later, if this host has one; raise `Failure` without a readable record."""
+        # A host between two drivers halts the others.
         known = record.read(self._host)
         noted = known.lease
         if known.change is None and (noted or self._claim.name) and self._claim.give_back() and noted:
             record.update(self._host, lease=None)
 
     def free_unknown(self) -> None:
-        """Free the Leases in this host's name that it knows nothing of: once, as soon as the API server answers.
-
-        A host that was installed anew, or whose record was moved away, would halt the others by one with the mark of a
-        swap.
-        """
+        """Free the Leases in this host's name that it knows nothing of: once, as soon as the API server answers."""
+        # A host that was installed anew, or whose record was moved away, would halt the others by one with a swap.
         with contextlib.suppress(errors.Failure):
             if not self._knows:
                 self._claim.free_all()
@@ -216,8 +208,9 @@ class Preparation:
             raise Queued(f"It is not this host's turn: {' '.join(self._claim.others)}")
         record.update(self._host, lease=self._claim.name)
 
-    def _announce(self, reason: str) -> None:
-        self._host.write(self._host.own.changing, f"{json.dumps({'reason': reason, 'since': clocks.utc()})}\n")
+    def _announce(self, attempt: Attempt) -> None:
+        said = {"reason": attempt.decided.reasons[0], "since": clocks.utc()}
+        self._host.write(self._host.own.changing, f"{json.dumps(said)}\n")
 
     def _drain(self, attempt: Attempt) -> None:
         self._wait_for_plugin()
@@ -279,10 +272,7 @@ def _check_places(host: chroot.Host, target: record.Driver) -> None:
 
 
 def _check_space(host: chroot.Host, driver: Path | None) -> None:
-    """Raise `Failure` if the files of a driver's folder do not fit on the disks, or if a folder is read-only.
-
-    Without a driver, files have to be removed alone.
-    """
+    """Raise `Failure` if a driver's files do not fit on the disks (without one they go), or a folder is read-only."""
     needed: dict[int, int] = {}
     for folder, size in _folders(host, driver):
         here = host.path(folder)

@@ -23,10 +23,7 @@ class InUse(errors.Failure):
 
 @dataclass(frozen=True)
 class Swap:
-    """Steps that install a driver of the store, or with None remove the driver.
-
-    A step reads the host only when it runs, so that `plan` can show the steps.
-    """
+    """Steps that install a driver of the store, or with None remove it; for `plan`, none reads before it runs."""
 
     _host: chroot.Host
     _settings: driver_config.Config
@@ -41,10 +38,7 @@ class Swap:
             yield change_steps.Step("unload-modules", reason, self._unload)
 
     def disable(self, current: host_state.HostState, among: Collection[str]) -> Iterator[change_steps.Step]:
-        """Yield the step that disables virtual functions of the physical functions in `among`.
-
-        A physical function that another driver is bound to is left alone.
-        """
+        """Yield the step that disables virtual functions of those in `among` that no other driver is bound to."""
         if losing := {function.address: function.vfs for function in _losing(current.functions, among)}:
             what = _listed(losing)
             reason = f"Disables virtual functions ({what}): the kernel changes their number only by way of 0."
@@ -119,9 +113,9 @@ class Swap:
 
     def forbid(self) -> Iterator[change_steps.Step]:
         """Yield the step that takes this back for nodes that appear later."""
+        rule = self._host.own.rule
         if self._settings.device_nodes:
-            remove = functools.partial(self._host.remove, self._host.own.rule)
-            yield change_steps.Step("remove-rule", f"Removes '{self._host.own.rule}'.", remove)
+            yield change_steps.Step("remove-rule", f"Removes '{rule}'.", lambda: self._host.remove(rule))
 
     def enable(self, counts: Mapping[str, int]) -> Iterator[change_steps.Step]:
         """Yield the step that enables these numbers of virtual functions, by PCI address."""
@@ -192,7 +186,8 @@ class Swap:
         folder = self._drivers.folder(target) / "modules" if target else None
         wanted = {place: folder / name for name, place in target.modules.items()} if target and folder else {}
         ours = {file for name in self._settings.all_modules for file in (f"{name}.ko", f".{name}.ko.new")}
-        placed = sorted(path for kernel in self._kernels(target) for path in self._placed(kernel))
+        updates = self._host.own.updates
+        placed = sorted(path for kernel in self._kernels(target) for path in (kernel / updates).glob("*"))
         for path in [path for path in placed if path.name in ours or self._settings.brings_along]:
             absolute = f"/{path.relative_to(self._host.root)}"
             # Old files are removed first, which frees the disk space for the new ones and for a rollback.
@@ -203,16 +198,10 @@ class Swap:
                 self._host.copy(source, place)
 
     def _kernels(self, target: record.Driver | None) -> list[Path]:
-        """Return the folders of the kernels whose modules change: of all for a removal.
-
-        An installation leaves the modules of other kernels, which may be booted again.
-        """
+        """Return the folders of the kernels whose modules change: all for a removal; others may be booted again."""
         every = sorted(self._host.path("/lib/modules").glob("*"))
         names = (target.kernel, host_state.kernel(self._host)) if target else [path.name for path in every]
         return [path for path in every if path.name in names]
-
-    def _placed(self, kernel: Path) -> Iterator[Path]:
-        return (kernel / self._host.own.updates).glob("*")
 
     def _place_libraries(self, target: record.Driver | None) -> None:
         if target is not None and target.libraries:
@@ -226,11 +215,9 @@ class Swap:
         for kernel in self._kernels(target):
             # A killed installer may have removed the files, and not have come to the index that names them.
             named = host_state.text(self._host, f"/lib/modules/{kernel.name}/modules.dep") or ""
-            if (
-                (changed and kernel.name == running)
-                or f"{self._host.own.updates}/" in named
-                or any(self._placed(kernel))
-            ):
+            updates = self._host.own.updates
+            placed = any((kernel / updates).glob("*"))
+            if (changed and kernel.name == running) or f"{updates}/" in named or placed:
                 kmod.index(self._host, kernel.name)
 
     def _write_options(self, texts: Mapping[str, str]) -> None:
@@ -275,10 +262,7 @@ def _listed(counts: Mapping[str, int]) -> str:
 
 
 def counts(settings: driver_config.Config, current: host_state.HostState, before: Mapping[str, int]) -> dict[str, int]:
-    """Return the number of virtual functions by physical function: that of the config, else the one before.
-
-    A physical function whose module is not to be loaded can have none.
-    """
+    """Return the virtual functions by physical function whose module is to be loaded: of the config, else as before."""
     return {
         function.address: settings.sriov.get(function.kind.name, before.get(function.address, 0))
         for function in desired.enabled(settings, current.functions)

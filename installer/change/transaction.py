@@ -8,20 +8,174 @@ import contextlib
 import os
 import time
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import NoReturn
 
 import msgspec
 
 from installer import change_steps, store
-from installer.change import prepare, rollback, swap
+from installer.change import prepare, swap
 from installer.decide import decision, desired, driver_class, verification
 from installer.drain import device_users
-from installer.host import chroot, host_state, kmod, pci, record
+from installer.host import chroot, host_state, kmod, pci, record, rpm
 from runtime import clocks, driver_config, errors, process
 
 NODES_S = 5.0
-"""The time in which the device nodes of the config appear."""
 
 _POLL_S = 0.05
+
+
+class Crashed(errors.Failure):
+    """The host went down during a change; it is back in its previous state, and the record forbids another try."""
+
+
+@dataclass(frozen=True)
+class Rollback:
+    """The rollback to the state that the record of a begun change holds."""
+
+    _host: chroot.Host
+    _settings: driver_config.Config
+    _swap: swap.Swap
+    _preparation: prepare.Preparation
+
+    def run(self, attempt: prepare.Attempt, error: Exception, progress: change_steps.Progress) -> NoReturn:
+        """Restore the previous driver, and raise the `error` of the attempt, with what became of the host."""
+        # As `Crashed`, as `device_users.Blocked` where a device was opened after the drain, as `process.Unkillable`
+        # where the kernel does not answer, else as `Failure`; the driver is restored unless the text says otherwise.
+        ended = self._ended(attempt, error)
+        failures: list[str] = []
+
+        @contextlib.contextmanager
+        def noted() -> Iterator[None]:
+            try:
+                yield
+            except process.Unkillable:
+                raise  # No step can help.
+            except Exception as failure:  # Also a mistake of our own.
+                failures.append(_said(failure))
+
+        with noted():
+            for step in self.steps(attempt.target):
+                # The remaining steps still run: a host with half of its devices is better than one with none.
+                with noted():
+                    change_steps.run((step,), progress)
+            if not failures:
+                last = None
+                if isinstance(ended, Crashed):
+                    # Recorded with the rollback, so that no kill between the two lets the driver be tried again.
+                    last = record.FailedTry(
+                        digest=attempt.decided.asked,
+                        state="Failed",
+                        reason=str(ended),
+                        failures=1,
+                        boot=attempt.current.boot,
+                        until_s=record.NEVER_S,
+                        outlasts_boot=True,
+                    )
+                change_steps.run(self.verification_steps(last), progress)
+        if failures:
+            with chroot.logged():
+                self._host.remove(self._host.own.changing)
+            with chroot.logged():
+                # The rollback came to its end, so a later boot is not to be taken for a crash in it.
+                if (change := record.read(self._host).change) is not None:
+                    record.update(self._host, change=msgspec.structs.replace(change, back=""))
+            said = " ".join(dict.fromkeys(failures))
+            raise errors.Failure(f"{_said(error)} The previous driver cannot be restored: {said}") from error
+        if isinstance(error, swap.InUse):
+            self._preparation.leave(keeps_turn=attempt.current.record.halts)
+        raise ended from error
+
+    def steps(self, tried: record.Driver | None) -> Iterator[change_steps.Step]:
+        """Yield the steps back from the driver that was tried, each useful even after the failure of another."""
+        current = host_state.read(self._host, self._settings)
+        before = current.record.change or record.Change()
+        if before.touched:
+            yield from self._files(current, before, tried)
+        if before.loaded:
+            yield self._swap.reload((*before.loaded, *before.above), anew=before.touched)
+            yield from self._swap.enable(before.vfs)
+        rule = "" if self._settings.device_nodes is None else f", and '{self._host.own.rule}'"
+        if rule or before.modes:
+            reason = f"Restores the modes of device nodes{rule}."
+            yield change_steps.Step("restore-permissions", reason, lambda: self._permit(before))
+
+    def verification_steps(self, attempt: record.FailedTry | None = None) -> Iterator[change_steps.Step]:
+        """Yield the last steps, which follow if all others succeeded; they record this try, if it is given."""
+        before = record.read(self._host).change or record.Change()
+        proves = "Verifies that each device that had an entry has one again."
+        yield change_steps.Step("prove-old-driver", proves, lambda: self._verify(before))
+        records = f"Records in '{self._host.own.record}' that it is installed as before."
+        yield change_steps.Step("record-old-driver", records, lambda: self._record(before, attempt))
+        yield self._swap.allow()
+        ends = "Lets the device plugin allocate devices again; keeps the Lease, which stops other hosts."
+        yield change_steps.Step("end-change", ends, lambda: self._host.remove(self._host.own.changing))
+
+    def _files(
+        self, current: host_state.HostState, before: record.Change, tried: record.Driver | None
+    ) -> Iterator[change_steps.Step]:
+        kept = before.kept
+        erased = {*before.packages, *(tried.packages if tried else ())} - set(kept.packages if kept else ())
+        yield from self._swap.unload(current)
+        yield from self._swap.files(kept, erased, restores=True)
+        yield self._swap.options(kept.options if kept else {}, "Writes the previous parameters.")
+
+    def _permit(self, before: record.Change) -> None:
+        if before.rule is not None:
+            self._host.write(self._host.own.rule, before.rule)
+        elif self._settings.device_nodes is not None:
+            self._host.remove(self._host.own.rule)
+        for address, entry in pci.devices(self._host, self._settings).items():
+            if entry.mode is not None and address in before.modes:
+                self._host.permit(entry.path, before.modes[address], before.groups.get(address))
+
+    def _verify(self, before: record.Change) -> None:
+        current = host_state.read(self._host, self._settings)
+        kept = before.kept
+        loaded = {*current.loaded, *current.above}
+        faults = [f"Module {name} is not loaded." for name in (*before.loaded, *before.above) if name not in loaded]
+        # A driver for the kernel of another boot is not loaded. The previous driver of this boot may not have worked,
+        # or may have been loaded from elsewhere, so only its files and modules are checked.
+        if not faults and kept is not None and kept.kernel == current.kernel and before.touched:
+            faults += [fault.text for fault in verification.in_place(before.loaded, current, kept)]
+        lent = [function.address for function in current.functions if function.lent]
+        if lost := sorted(set(before.served).difference(current.devices, lent)):
+            faults.append(driver_class.of(self._settings).lost(lost))
+        if faults:
+            raise errors.Failure(" ".join(faults))
+
+    def _record(self, before: record.Change, attempt: record.FailedTry | None) -> None:
+        kept, known = before.kept, record.read(self._host)
+        restored = msgspec.structs.replace(
+            known,
+            installed=kept if kept and kept.source != "kept" else None,
+            change=None,
+            attempt=attempt or known.attempt,
+            boot=known.boot or before.boot or before.back,
+        )
+        record.write(self._host, restored)
+
+    def _ended(self, attempt: prepare.Attempt, error: Exception) -> errors.Failure:
+        """Return the failure that tells of an error and of the rollback."""
+        kept, tried, said = attempt.before.kept, attempt.target, _said(error)
+        if isinstance(error, swap.InUse):
+            return device_users.Blocked(f"{said} The driver stays as it was.")
+        present: set[str] = set()
+        with contextlib.suppress(errors.Failure):
+            present.update(rpm.installed(self._host, attempt.before.foreign).values())
+        gone = ", ".join(name for name in attempt.before.foreign if name not in present)
+        if gone or (kept is not None and kept.source == "kept" and tried is not None and tried.packages):
+            # A foreign package cannot be rebuilt from its installed files.
+            which = gone or "the packages that were replaced"
+            said = f"{said} The previous modules and options are back; other files of {which} are gone."
+        else:
+            said = f"{said} The host is back in its previous state."
+        if not isinstance(error, Crashed):
+            return errors.Failure(said)
+        return Crashed(
+            f"{said} It is not tried again until the policy changes the driver or its parameters, or 'python -m"
+            " installer retry' is called."
+        )
 
 
 class Changer:
@@ -35,7 +189,7 @@ class Changer:
         self._drivers = drivers
         self.preparation = preparation
         self._swap = swap.Swap(host, settings, drivers, preparation.devices)
-        self._rollback = rollback.Rollback(host, settings, self._swap, preparation)
+        self._rollback = Rollback(host, settings, self._swap, preparation)
 
     def plan(self, current: host_state.HostState, decided: decision.Decision) -> tuple[change_steps.Step, ...]:
         """Return all steps of a change, without running them."""
@@ -68,7 +222,7 @@ class Changer:
             prepare.Queued: No Lease is free; nothing was touched.
             device_users.Blocked: A device was in use until the deadline; nothing was unloaded.
             process.Cancelled: `host.stop` was set; nothing was unloaded.
-            rollback.Crashed: The host went down during the change, and this call restored its previous state.
+            Crashed: The host went down during the change, and this call restored its previous state.
             process.Unkillable: The kernel does not answer; the record has the way back, and the announcement stays.
             errors.Failure: The change failed, and was rolled back unless the text says otherwise.
         """
@@ -79,7 +233,7 @@ class Changer:
             attempt = self.preparation.attempt(current, decided)
             self._prepare(attempt, progress)
             if decided.back:
-                raise rollback.Crashed(decided.reasons[0])
+                raise Crashed(decided.reasons[0])
             with self._host.finishing():
                 change_steps.run(self._steps(attempt), progress)
         except (process.Cancelled, prepare.Queued, device_users.Blocked) as ended:
@@ -94,7 +248,11 @@ class Changer:
                 raise
             if isinstance(error, process.Unkillable):
                 raise
-            self._note_crash(attempt)
+            # A crash may have made the rollback necessary, and it may crash the host, too.
+            change, boot = record.read(self._host).change, current.boot
+            if change is not None and change.boot != boot:
+                change = msgspec.structs.replace(change, back=boot, asked=decided.asked)
+                record.update(self._host, change=change)
             with self._host.finishing():
                 self._rollback.run(attempt, error, progress)
 
@@ -161,12 +319,6 @@ class Changer:
             self.preparation.refuse(attempt, staged=bool(staging))
         change_steps.run(self.preparation.steps(attempt), progress, self._host.stop)
 
-    def _note_crash(self, attempt: prepare.Attempt) -> None:
-        """Record that the rollback begins, if a crash has made it necessary: it may crash the host, too."""
-        change, boot = record.read(self._host).change, attempt.current.boot
-        if change is not None and change.boot != boot:
-            record.update(self._host, change=msgspec.structs.replace(change, back=boot, asked=attempt.decided.asked))
-
     def _steps(self, attempt: prepare.Attempt) -> Iterator[change_steps.Step]:
         current, target, before, decided = attempt.current, attempt.target, attempt.before, attempt.decided
         counts = swap.counts(self._settings, current, before.vfs)
@@ -199,7 +351,10 @@ class Changer:
             yield self._swap.load((*needed, *attempt.before.above))
         elif decided.adds:
             yield self._swap.add([name for name in needed if name not in current.loaded])
-        if decided.reload and (back := self._returning(attempt.before)):
+        kept = attempt.before.kept
+        # The kernel's own modules that made way for the previous driver, and do not for this one.
+        back = tuple(name for name in (kept.replaced if kept else ()) if name not in self._settings.all_modules)
+        if decided.reload and back:
             yield self._swap.reload(back, anew=False)
         if decided.disturbs:
             yield from self._swap.enable(counts)
@@ -219,7 +374,11 @@ class Changer:
 
     def _verify(self, attempt: prepare.Attempt) -> None:
         if attempt.target is not None:
-            self._wait_for_nodes()
+            # A driver may look for its devices after modprobe has ended.
+            end_s = time.monotonic() + NODES_S
+            wanted = len(set(self._settings.nodes))
+            while len(pci.nodes(self._host, self._settings)) < wanted and time.monotonic() < end_s:
+                time.sleep(_POLL_S)
         current = host_state.read(self._host, self._settings)
         if attempt.target is None:
             back = attempt.before.kept.replaced if attempt.before.kept is not None else ()
@@ -231,14 +390,6 @@ class Changer:
             others = dict.fromkeys(said.path for said in current.options_elsewhere if said.module in current.loaded)
             hint = f" Parameters of its modules are set in {', '.join(others)}, too." if others else ""
             raise errors.Failure(f"The verification of the driver failed: {'; '.join(remaining)}.{hint}")
-
-    def _wait_for_nodes(self) -> None:
-        """Wait for the device nodes of the config: a driver may look for its devices after modprobe has ended."""
-        end_s = time.monotonic() + NODES_S
-        while len(pci.nodes(self._host, self._settings)) < len(set(self._settings.nodes)):
-            if time.monotonic() >= end_s:
-                return
-            time.sleep(_POLL_S)
 
     def _without_queue(self, current: host_state.HostState) -> list[str]:
         """Return a sentence for each device that gives no queue: an entry in sysfs is no proof that it works."""
@@ -266,14 +417,13 @@ class Changer:
         own = (*(kept.replaced if kept is not None else ()), *(name for name in before.loaded if name not in brought))
         return tuple(dict.fromkeys(name for name in own if name in self._settings.replaced))
 
-    def _returning(self, before: record.Change) -> tuple[str, ...]:
-        """Return the kernel's own modules that made way for the previous driver, and do not for this one."""
-        replaced = before.kept.replaced if before.kept is not None else ()
-        return tuple(name for name in replaced if name not in self._settings.all_modules)
-
     def _end(self, attempt: prepare.Attempt) -> None:
         self._host.remove(self._host.own.changing)
         # The previous driver stays in the store, so that a return to it needs no network.
         before = attempt.before.kept
         self._drivers.prune((attempt.target, before if before and before.kernel == attempt.current.kernel else None))
         self.preparation.give_back()
+
+
+def _said(error: Exception) -> str:
+    return str(error) if isinstance(error, errors.Failure) else f"{type(error).__name__}: {error}."

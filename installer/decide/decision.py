@@ -76,7 +76,11 @@ def _decided(settings: driver_config.Config, current: host_state.HostState, dige
     if reason := other_pool(settings, current.kernel):
         return Decision(outcome=Outcome.WAIT, reasons=(reason,))
     if current.unproved:
-        lost = _lost(current)
+        lost = (
+            "A change of the driver did not end, and its record is lost, so no boot loads the driver"
+            f" ('{current.own.blocked}'): find out whether it crashed the host, then call 'python -m installer retry',"
+            " which puts the driver of the policy in its place."
+        )
         return Decision(outcome=Outcome.CHANGE, reasons=(lost,), impossible=(lost,), blocked=True)
     present, change = settings.state == "Present", current.record.change
     if change is not None:
@@ -97,14 +101,6 @@ def _decided(settings: driver_config.Config, current: host_state.HostState, dige
         reasons=(*decided.reasons, *lacking, *obstructing),
         impossible=(*lacking, *obstructing),
         blocked=not lacking and bool(obstructing),
-    )
-
-
-def _lost(current: host_state.HostState) -> str:
-    return (
-        "A change of the driver did not end, and its record is lost, so no boot loads the driver"
-        f" ('{current.own.blocked}'): find out whether it crashed the host, then call 'python -m installer retry',"
-        " which puts the driver of the policy in its place."
     )
 
 
@@ -207,10 +203,7 @@ def _change(reason: str) -> Decision:
 
 
 def obstacles(settings: driver_config.Config, current: host_state.HostState, *, replace: bool) -> tuple[str, ...]:
-    """Return sentences about what would stop a change that unloads the driver, with the remedy.
-
-    `replace` says that the driver's files change, too.
-    """
+    """Return what would stop a change that unloads the driver, or with `replace` its files, with the remedy."""
     driver = driver_class.of(settings)
     sentences = [*_modules_above(settings, current), *current.network, *driver.kernel_users(current)]
     if replace:

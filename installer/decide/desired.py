@@ -23,10 +23,7 @@ def asked(settings: driver_config.Config, wanted: str) -> str:
 
 
 def modules(settings: driver_config.Config, functions: Sequence[pci.Function]) -> tuple[str, ...]:
-    """Return the modules that the host needs, in the order of loading: the common ones and those of its devices.
-
-    A device of a kind that is not enabled needs none.
-    """
+    """Return the modules that the host needs, in the order of loading: the common ones and those of its devices."""
     kinds = {kind.module for kind in settings.kinds}
     present = {function.kind.module for function in functions}
     return tuple(name for name in settings.names if name not in kinds or name in present)

@@ -39,10 +39,7 @@ class Uacce(msgspec.Struct, frozen=True):
         return "No driver is loaded."
 
     def kept(self, current: host_state.HostState) -> tuple[str, bool]:
-        """Return a sentence about a driver of others that stays, and whether it is enough for this host.
-
-        It is not where a kind has devices, and none of them works.
-        """
+        """Return a sentence about a driver of others that stays, and whether no kind of devices is without one."""
         if present := self._present(current):
             return _loaded_by_others(present), True
         if dead := " and no ".join(self._dead_kinds(current)):

@@ -41,10 +41,7 @@ class Fault(msgspec.Struct, frozen=True):
 def faults(
     settings: driver_config.Config, current: host_state.HostState, driver: record.Driver, served: Collection[str] = ()
 ) -> tuple[Fault, ...]:
-    """Return the faults of this driver: files, modules, parameters, entries, virtual functions and device nodes.
-
-    `served` are the PCI addresses that had an entry before.
-    """
+    """Return the faults of a driver; `served` are the PCI addresses that had an entry before."""
     needed = desired.modules(settings, current.functions)
     whole = dict.fromkeys(needed)
     if settings.brings_along:
@@ -72,11 +69,9 @@ def in_place(names: Collection[str], current: host_state.HostState, driver: reco
 
 
 def impossible(settings: driver_config.Config, current: host_state.HostState) -> tuple[str, ...]:
-    """Return sentences about what the config asks for and the devices cannot provide, with the remedy.
-
-    The kernel refuses more virtual functions than sriov_totalvfs says, and a device that can have none has no such
-    attribute (Documentation/ABI/testing/sysfs-bus-pci).
-    """
+    """Return what the config asks for and the devices cannot provide, with the remedy, in sentences."""
+    # The kernel refuses more virtual functions than sriov_totalvfs says, and a device that can have none has no such
+    # attribute (Documentation/ABI/testing/sysfs-bus-pci).
     short: dict[tuple[str, int], list[str]] = {}
     for function in current.functions:
         # A guest has only virtual functions, which have none of their own.

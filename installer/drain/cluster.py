@@ -82,10 +82,8 @@ class Cluster:
         self._connection.close()
 
     def evict(self, namespace: str, pod: str, uid: str = "") -> EvictionAnswer:
-        """Request a pod's eviction, which respects disruption budgets (Kubernetes, "API-initiated Eviction").
-
-        With a uid, another pod that has the name by now, as of a StatefulSet, stays.
-        """
+        """Request a pod's eviction, which respects disruption budgets (Kubernetes, "API-initiated Eviction")."""
+        # With a uid, another pod that has the name by now, as of a StatefulSet, stays.
         body: dict[str, Any] = {"apiVersion": "policy/v1", "kind": "Eviction"}
         if uid:
             body["deleteOptions"] = {"preconditions": {"uid": uid}}
@@ -132,10 +130,7 @@ class Cluster:
         return self._lease(request, answer)
 
     def daemon_set_is_going(self, namespace: str, name: str) -> bool | None:
-        """Return whether a DaemonSet is gone or being deleted; None without a certain answer. It never raises.
-
-        For True callers may remove a driver; for None they leave it.
-        """
+        """Return whether a DaemonSet is gone or being deleted; None without a certain answer. It never raises."""
         names = {"namespace": namespace, "name": name}
         try:
             answer = self._ask(client.Request(action=f"show the DaemonSet {name}", path=_DAEMON_SET, names=names))

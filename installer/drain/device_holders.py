@@ -127,10 +127,8 @@ def _mapped(process: str, known: Collection[str]) -> Iterator[str]:
 
 
 def _may_be_node(path: str, known: Collection[str]) -> bool:
-    """Return whether a path may be a node's, as stat of any file, such as one on a dead server, might hang.
-
-    A container's node has its path there (d_path of the kernel's fs/d_path.c), a chroot's the path of the host.
-    """
+    """Return whether a path may be a node's, as stat of any file, such as one on a dead server, might hang."""
+    # A container's node has its path there (d_path of the kernel's fs/d_path.c), a chroot's the path of the host.
     return path.startswith("/dev/") or path.rpartition("/")[2] in known
 
 
@@ -166,7 +164,6 @@ LIST = "/v1.PodResourcesLister/List"
 """The one method that is called (k8s.io/kubelet/pkg/apis/podresources/v1/api.proto)."""
 
 DEADLINE_S = 10
-"""The time limit of the kubelet's answer."""
 
 _MESSAGE_BYTES = 64 << 20
 """A node may have more pods than fit in gRPC's default of 4 MiB."""
@@ -194,7 +191,9 @@ def find(
     see its socket.
     """
     held, notes = _pods(host, resources, kubelet) if resources else ({}, ())
-    pods = _pod_names(host)
+    # Namespace, name and uid; none of the three can contain an underscore.
+    parted = (name.split("_") for name in readings.names(host.resolved(LOGS)))
+    pods = {parts[2]: f"{parts[0]}/{parts[1]}" for parts in parted if len(parts) == 3}
     live = pods.keys() & readings.names(host.resolved(str(kubelet)) / "pods")
     uids = {pod: _uid(pod, {uid: pods[uid] for uid in live}) for pod in held}
     opened: dict[str, list[str]] = {}
@@ -277,16 +276,8 @@ def _devices(containers: "Iterable[pb.ContainerResources]", resources: Collectio
             yield f"container {container.name}: {', '.join(addresses)}"
 
 
-def _pod_names(host: chroot.Host) -> dict[str, str]:
-    """Return namespace and name by the pod's uid; none of the three can contain an underscore."""
-    parts = (name.split("_") for name in readings.names(host.resolved(LOGS)))
-    return {part[2]: f"{part[0]}/{part[1]}" for part in parts if len(part) == 3}
-
-
 def _uid(pod: str, live: Mapping[str, str]) -> str:
-    """Return the uid of a pod; empty unless exactly one pod of its name has both logs and a folder of the kubelet.
-
-    A former pod of the name may have left either. The API server knows a static pod by another uid than its node.
-    """
+    """Return the uid of a pod; empty unless exactly one pod of its name has both logs and a folder of the kubelet."""
+    # A former pod of the name may have left either. The API server knows a static pod by another uid than its node.
     uids = [uid for uid, other in live.items() if other == pod and "-" in uid]
     return uids[0] if len(uids) == 1 else ""

@@ -46,7 +46,6 @@ class Drain:
     enabled: bool
     """False: no pod is evicted, and the drain only waits."""
     stop: threading.Event
-    """Interrupts the drain."""
     clock: Callable[[], float] = time.monotonic
     pause: Callable[[float], object] | None = None
     """Waits for these seconds, or until `stop` is set."""
@@ -59,11 +58,7 @@ class Drain:
     def run(self) -> device_holders.Holders | None:
         """Return None when no device is held, or the holders at the deadline; none of them if they are unknown.
 
-        The notes are the reasons of the budgets and of the API server.
-
-        Raises:
-            process.Cancelled: `stop` was set.
-            errors.Failure: That of `check`.
+        The notes are the reasons of the budgets and of the API server. Raises `Cancelled`, and what `check` raises.
         """
         pause = self.pause or self.stop.wait
         end_s = self.clock() + self.deadline_s
@@ -154,7 +149,6 @@ class DeviceUsers:
     _kubelet: Path
     """Its root folder on the host."""
     evictions: int = 0
-    """The number of evicted pods."""
 
     def present(self, current: host_state.HostState) -> tuple[str, ...]:
         """Return the device holders, each in words; raise `Failure` if the kubelet does not answer."""
@@ -170,13 +164,8 @@ class DeviceUsers:
         )
 
     def drain(self, current: host_state.HostState, check: Callable[[], object]) -> None:
-        """Evict the pods, and wait until no device is held.
-
-        Raises:
-            Blocked: A device is held at the deadline.
-            process.Cancelled: The installer ends.
-            errors.Failure: That of `check`, which is called before each look and each eviction.
-        """
+        """Evict the pods, and wait until no device is held; raise `Blocked` at the end, or what `check` raises."""
+        # `check` is called before each look and each eviction.
         limit_s = self._settings.drain.timeout_seconds
         ended = Drain(
             find=lambda: self._find(current),

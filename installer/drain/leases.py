@@ -50,17 +50,13 @@ class _Held:
     renewed_s: float | None = None
     """The start of the last successful renewal, which is before others saw it."""
     leaving: bool = False
-    """True when the Lease is to be given back."""
     swap: str = ""
     """The mark of a swap as it was last written."""
 
 
 @dataclass
 class Claim:
-    """One host's claim to a Lease, held or not; a thread renews it from `take` to `give_back`.
-
-    Threads may share it. Methods raise `cluster.Unreachable` or `cluster.Refused`.
-    """
+    """One host's claim to a Lease, which a thread renews from `take` to `give_back`; threads may share it."""
 
     _api: cluster.Cluster
     _settings: driver_config.Leases
@@ -115,11 +111,9 @@ class Claim:
             return self._held is not None
 
     def resume(self, name: str) -> bool:
-        """Hold the Lease that an earlier process took; return False when it is lost, or without an answer.
-
-        It never raises. Without an answer `name` is set, and the thread asks until there is one. A Lease that the
-        config does not name, as that of a former policy, is given back.
-        """
+        """Hold the Lease that an earlier process took; return False when it is lost, or without an answer."""
+        # It never raises. Without an answer `name` is set, and the thread asks until there is one. A Lease that the
+        # config does not name, as that of a former policy, is given back.
         with self._lock:
             self._held = _Held(name=name, since_s=self.clock(), leaving=name not in self._settings.names)
             self._attempt(self._renew)
@@ -128,18 +122,12 @@ class Claim:
         return self.is_safe()
 
     def renew(self, *, swap: bool = False) -> None:
-        """Renew the Lease now, as the thread does in its turn; a lost one is not a failure.
-
-        With `swap` it says that this host begins one, so that nobody takes it over before it is given back.
-        """
+        """Renew the Lease now; a lost one is no failure. `swap` begins one, so that nobody takes the Lease over."""
         with self._lock:
             self._renew(clocks.utc(timespec="microseconds") if swap else "")
 
     def give_back(self) -> bool:
-        """Give the Lease back; return False without an answer, after which the thread retries.
-
-        It never raises: a host that is done does not wait.
-        """
+        """Give the Lease back; return False without an answer, after which the thread retries. It never raises."""
         with self._lock:
             if self._held is not None:
                 self._held = replace(self._held, leaving=True)

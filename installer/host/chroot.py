@@ -40,19 +40,15 @@ class CommandFailed(errors.Failure):
 
 
 class Host:
-    """A host whose root is mounted at a folder.
+    """A host whose root is mounted at a folder; methods take its own absolute paths, and raise `errors.Failure`."""
 
-    Methods take the host's own absolute paths. `enter` is the prefix of commands that run in it: chroot, except in
-    tests. Setting `stop` interrupts `run`, unless it has to finish. Methods that write, copy or remove raise
-    `errors.Failure` when they cannot.
-    """
+    # `enter` is the prefix of commands that run in it: chroot, except in tests. Setting `stop` interrupts `run`.
 
     def __init__(
         self, root: Path, own: paths.Own, enter: Sequence[str] | None = None, stop: threading.Event | None = None
     ) -> None:
         self.root = root
         self.own = own
-        """The paths of the installer's recipe."""
         self.stop = stop or threading.Event()
         self._finishes = False
         self._enter = ("chroot", str(root)) if enter is None else tuple(enter)
@@ -80,13 +76,8 @@ class Host:
         return here
 
     def run(self, *command: str, timeout_s: float = 120, finish: bool = False) -> str:
-        """Run a program of the host, and return its output, both streams in one.
-
-        Raises:
-            CommandFailed: It ended with an error, or does not exist (127).
-            process.TooSlow: It was killed after `timeout_s`.
-            process.Cancelled: It was killed because `stop` was set; never with `finish`.
-        """
+        """Run a program of the host, and return its output, both streams in one; `stop` ends it, but for `finish`."""
+        # An error, also 127 for none, is `CommandFailed`; after `timeout_s` it is killed (`process.TooSlow`).
         stop = None if finish or self._finishes else self.stop
         return execute((*self._enter, *command), command, process.Limits(timeout_s=timeout_s, stop=stop))
 
@@ -96,10 +87,8 @@ class Host:
         return any(os.access(self.resolved(f"{folder}/{program}"), os.X_OK) for folder in folders)
 
     def write(self, absolute: str, text: str, *, mode: int = 0o644) -> None:
-        """Write a file atomically, also if the power fails.
-
-        Its folder may be another program's: O_EXCL (open(2)) follows no link that was made in the last moment.
-        """
+        """Write a file atomically, also if the power fails."""
+        # Its folder may be another program's: O_EXCL (open(2)) follows no link that was made in the last moment.
         with self.fresh(absolute) as fresh, fresh.open("x", encoding="utf-8") as file:
             os.fchmod(file.fileno(), mode)
             file.write(text)
@@ -143,12 +132,7 @@ class Host:
                     files.sync(path)
 
     def write_attribute(self, absolute: str, text: str) -> None:
-        """Write to an attribute of sysfs; the kernel acts before the write returns.
-
-        Raises:
-            errors.Failure: The kernel refuses, with its reason.
-            process.Unkillable: The kernel does not answer.
-        """
+        """Write to an attribute of sysfs, on which the kernel acts at once; raise `Failure` with its refusal."""
         # By a child, as the write may wait in the kernel for ever.
         command = ("dd", "bs=64", "conv=notrunc,nocreat", "status=none", f"of={self.path(absolute)}")
         try:
@@ -158,12 +142,7 @@ class Host:
             raise errors.Failure(f"The kernel refuses '{text}' in '{absolute}': {why}.") from error
 
     def queue_outcomes(self, nodes: Sequence[str]) -> list[int]:
-        """Return for each device node the errno with which it refuses a queue, as `uacce.outcome` does.
-
-        Raises:
-            process.TooSlow: A device did not answer in time.
-            process.Unkillable: As before, and nothing ends the wait.
-        """
+        """Return for each device node the errno with which it refuses a queue, as `uacce.outcome` does."""
         command = uacce.command([str(self.path(node)) for node in nodes])
         said = execute(command, ("the proof of queues", *nodes), process.Limits(timeout_s=_QUEUES_S))
         return [int(line) for line in said.split()]
@@ -179,10 +158,7 @@ class Host:
             path.chmod(mode)
 
     def link_nodes(self) -> None:
-        """Have udev apply its rules to the device nodes that are there, which it does at the next event (udev(7)).
-
-        Where it cannot, the nodes lack their links until the next boot.
-        """
+        """Have udev apply its rules to the device nodes that are there, as it does at each event and boot (udev(7))."""
         try:
             self.run("udevadm", "control", "--reload")
             self.run("udevadm", "trigger", "--subsystem-match=uacce")

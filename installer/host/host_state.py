@@ -31,9 +31,7 @@ class HostState(msgspec.Struct, frozen=True, kw_only=True):
 
     kernel: str
     boot: str
-    """The boot id, which differs for each boot."""
     system: str
-    """The name of the operating system."""
     secure_boot: bool
     functions: tuple[pci.Function, ...]
     loaded: Mapping[str, kmod.Module]
@@ -93,6 +91,7 @@ def read(host: chroot.Host, settings: driver_config.Config) -> HostState:
     names = modules(host, settings, known)
     files = kmod.chosen(host, running, names)
     rivals = _rivals(host, settings, running, known)
+    options = {module: text(host, host.own.options(module)) for module in names}
     owners = _owners(host, settings, known, {*rivals.values(), *(f.path for f in files.values())})
     return HostState(
         kernel=running,
@@ -102,7 +101,7 @@ def read(host: chroot.Host, settings: driver_config.Config) -> HostState:
         functions=pci.functions(host, settings),
         loaded=MappingProxyType(kmod.loaded(host, names)),
         files=MappingProxyType(files),
-        options=MappingProxyType(_options(host, names)),
+        options=MappingProxyType({module: said for module, said in options.items() if said is not None}),
         options_elsewhere=tuple(_options_elsewhere(host)),
         above=MappingProxyType(kmod.loaded(host, settings.above)),
         rivals=MappingProxyType(rivals),
@@ -171,10 +170,8 @@ def _secure_boot(host: chroot.Host) -> bool:
 
 
 def modules(host: chroot.Host, settings: driver_config.Config, known: record.Record) -> tuple[str, ...]:
-    """Return the modules of the config, and before them others that its driver brings along, or an earlier one did.
-
-    Which these are, its records and the folder of its installed modules tell.
-    """
+    """Return the modules of the config, and before them those that its driver, or an earlier one, brings along."""
+    # Which these are, its records and the folder of its installed modules tell.
     if not settings.brings_along:
         return settings.all_modules
     drivers = (known.installed, known.change.kept if known.change else None)
@@ -186,16 +183,9 @@ def modules(host: chroot.Host, settings: driver_config.Config, known: record.Rec
     return (*sorted(others), *settings.all_modules)
 
 
-def _options(host: chroot.Host, names: Iterable[str]) -> dict[str, str]:
-    texts = {module: text(host, host.own.options(module)) for module in names}
-    return {module: text for module, text in texts.items() if text is not None}
-
-
 def _options_elsewhere(host: chroot.Host) -> Iterator[Option]:
-    """Return the options that come after the installer's own, and so win: files are read in the order of their names.
-
-    The kernel's command line comes last (modprobe.d(5), kmod_config_new of kmod's libkmod-config.c).
-    """
+    """Return the options that come after the installer's own, and so win: files are read by their names."""
+    # The kernel's command line comes last (modprobe.d(5), kmod_config_new of kmod's libkmod-config.c).
     folders = {name: folder for folder in reversed(_OPTION_FOLDERS) for name in readings.names(host.path(folder))}
     for name in sorted(name for name in folders if name.endswith(".conf")):
         path = f"{folders[name]}/{name}"

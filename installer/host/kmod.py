@@ -96,10 +96,8 @@ def _module(host: chroot.Host, name: str) -> Module | None:
 
 
 def in_transition(host: chroot.Host, names: Iterable[str]) -> dict[str, str]:
-    """Return the modules that the kernel loads ("coming") or unloads ("going"), without running a program.
-
-    This lasts for ever if the module's start or its end hangs (show_initstate of the kernel's kernel/module).
-    """
+    """Return the modules that the kernel loads ("coming") or unloads ("going"), without running a program."""
+    # This lasts for ever if the module's start or its end hangs (show_initstate of the kernel's kernel/module).
     states = {name: readings.text(host.path(f"/sys/module/{name}/initstate")) for name in names}
     return {name: state for name, state in states.items() if state in ("coming", "going")}
 
@@ -130,11 +128,9 @@ def chosen(host: chroot.Host, kernel: str, names: Collection[str]) -> dict[str, 
 
 
 def differ(one: Module, file: File) -> bool:
-    """Return whether a loaded module certainly differs from that of a file.
-
-    Two builds of one source may have the same srcversion and other versions: it leaves out compiler flags
-    (get_src_version of scripts/mod/sumversion.c).
-    """
+    """Return whether a loaded module certainly differs from that of a file."""
+    # Two builds of one source may have the same srcversion and other versions: it leaves out compiler flags
+    # (get_src_version of scripts/mod/sumversion.c).
     pairs = ((one.build, file.build), (one.version, file.version))
     return any(was and wanted and was != wanted for was, wanted in pairs)
 
@@ -149,7 +145,10 @@ def load(host: chroot.Host, name: str) -> None:
     try:
         host.run("modprobe", name, timeout_s=_LOAD_S, finish=True)
     except chroot.CommandFailed as error:
-        why = f"signal {-error.code} ended modprobe (see dmesg on the host)" if error.code < 0 else _reason(error.said)
+        last = error.said.splitlines()[-1] if error.said else "no reason"
+        why = next((meaning for words, meaning in _REASONS if words in error.said), last)
+        if error.code < 0:
+            why = f"signal {-error.code} ended modprobe (see dmesg on the host)"
         if in_transition(host, [name]).get(name) == "coming":
             why = _HALF_LOADED
         raise errors.Failure(f"Module {name} cannot be loaded: {why}.") from error
@@ -171,10 +170,7 @@ def depends(host: chroot.Host, path: str) -> list[str]:
 
 
 def unload(host: chroot.Host, names: Iterable[str]) -> None:
-    """Unload the loaded ones of these modules, in this order, but each after those that use it.
-
-    Raises `Failure` with the users of one in use.
-    """
+    """Unload the loaded ones of these, each after those that use it; raise `Failure` with the users of one in use."""
     for name in unloading(loaded(host, names)):
         if _module(host, name) is None:
             continue
@@ -212,12 +208,6 @@ def index(host: chroot.Host, kernel: str) -> None:
         for link in kept:
             with contextlib.suppress(OSError):
                 link.unlink(missing_ok=True)
-
-
-def _reason(said: str) -> str:
-    """Return what a program's words mean; without a meaning, the last of its lines."""
-    last = said.splitlines()[-1] if said else "no reason"
-    return next((meaning for words, meaning in _REASONS if words in said), last)
 
 
 def _users(host: chroot.Host, name: str, said: str) -> str:

@@ -110,24 +110,18 @@ def remove(host: chroot.Host) -> None:
 
 
 def _lead(host: chroot.Host, link: str, target: str) -> None:
-    aside = _set_aside(host, link)
+    top, aside = host.path(link), ""
+    if top.is_dir() and not top.is_symlink():
+        # The folder that an earlier release filled.
+        names = (f"{link}-old-{number}" for number in itertools.count(1))
+        aside = next(name for name in names if not host.path(name).exists())
+        with chroot.changing(link):
+            top.rename(host.path(aside))
     host.link(os.path.relpath(target, Path(link).parent), link)
     if aside:
         _clear(host, link, aside)
         if host.path(aside).exists():
             LOG.warning("The host's '%s' was a folder with files that we did not put there: see '%s'.", link, aside)
-
-
-def _set_aside(host: chroot.Host, link: str) -> str:
-    """Rename the folder that an earlier release filled, if it is one, and return its new path."""
-    top = host.path(link)
-    if top.is_symlink() or not top.is_dir():
-        return ""
-    names = (f"{link}-old-{number}" for number in itertools.count(1))
-    aside = next(name for name in names if not host.path(name).exists())
-    with chroot.changing(link):
-        top.rename(host.path(aside))
-    return aside
 
 
 def _clear(host: chroot.Host, link: str, folder: str) -> None:

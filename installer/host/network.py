@@ -37,20 +37,13 @@ def carrying(host: chroot.Host, settings: driver_config.Config, names: Collectio
     checked = {module.name: {module.name, *module.replaces} for module in settings.modules if module.network}
     checked |= {name: {name} for name in names if name not in settings.all_modules}
     for module, drivers in checked.items():
-        found = _carriers(host, _of_modules(host, drivers))
-        yield from (_sentence(interface, module, why) for interface, why in found)
-
-
-def _sentence(interface: str, module: str, why: str) -> str:
-    return (
-        f"Interface {interface} of module {module} {why}: move the node's traffic to another card, or set"
-        " driver.network.force in the policy."
-    )
-
-
-def _of_modules(host: chroot.Host, modules: set[str]) -> list[str]:
-    """Return the interfaces whose device a driver of these modules has."""
-    return [name for name in _interfaces(host) if _module(host, name) in modules]
+        folders = {name: _folder(host) / name / "device/driver/module" for name in _interfaces(host)}
+        driven = [name for name, link in folders.items() if readings.link_name(link) in drivers]
+        for interface, why in _carriers(host, driven):
+            yield (
+                f"Interface {interface} of module {module} {why}: move the node's traffic to another card, or set"
+                " driver.network.force in the policy."
+            )
 
 
 def _interfaces(host: chroot.Host) -> list[str]:
@@ -59,11 +52,6 @@ def _interfaces(host: chroot.Host) -> list[str]:
 
 def _folder(host: chroot.Host) -> Path:
     return host.path("/sys/class/net")
-
-
-def _module(host: chroot.Host, interface: str) -> str | None:
-    """Return the module whose driver has an interface's device; None without a device or a module."""
-    return readings.link_name(_folder(host) / interface / "device/driver/module")
 
 
 def _carriers(host: chroot.Host, interfaces: list[str]) -> Iterator[tuple[str, str]]:

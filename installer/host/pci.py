@@ -21,7 +21,6 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     mode: int | None
     """The mode of the device node; None if it is missing."""
     group: int = 0
-    """The number of its group."""
     unprotected: bool = False
     """True without an IOMMU: the device reads and writes any memory for whoever opens it."""
 
@@ -40,9 +39,7 @@ class Function(msgspec.Struct, frozen=True, kw_only=True):
     driver: str | None
     entry: Entry | None
     vfs: int
-    """The number of its virtual functions."""
     total_vfs: int
-    """The number of virtual functions that it can have."""
 
     @property
     def folder(self) -> str:
@@ -87,10 +84,8 @@ def devices(host: chroot.Host, settings: driver_config.Config) -> dict[str, Entr
 
 
 def guests(of: Sequence[Function]) -> tuple[Function, ...]:
-    """Return the virtual functions of this host's physical ones that another driver is bound to.
-
-    A virtual machine has no physical ones, so nothing removes its virtual functions.
-    """
+    """Return the virtual functions of this host's physical ones that another driver is bound to."""
+    # A virtual machine has no physical ones, so nothing removes its virtual functions.
     at_home = any(function.vfs and not function.lent for function in of)
     return tuple(function for function in of if at_home and function.virtual and function.lent)
 

@@ -80,7 +80,6 @@ class Change(_Kept, frozen=True, kw_only=True):
     kept: Driver | None = None
     """The previous driver; None if there was none."""
     loaded: tuple[str, ...] = ()
-    """The loaded modules."""
     above: tuple[str, ...] = ()
     """The loaded modules of live migration, which use the driver's."""
     served: tuple[str, ...] = ()

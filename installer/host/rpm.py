@@ -136,11 +136,8 @@ def check_signatures(host: chroot.Host, paths: Sequence[str]) -> None:
 
 
 def installed(host: chroot.Host, names: Sequence[str]) -> dict[str, str]:
-    """Return the installed ones of these packages: name, and name-version-release.architecture.
-
-    `names` may contain versions. Of several installed versions of a package, the last one counts. Raises `Failure` if
-    there is no rpm, or if its database cannot be read.
-    """
+    """Return the installed ones of these packages, with or without version: name, and name-version-release.arch."""
+    # Of several installed versions of a package, the last one counts.
     return dict(_instances(host, names))
 
 
@@ -183,11 +180,8 @@ def modules_of(host: chroot.Host, nvra: str) -> tuple[str, ...]:
 
 
 def install(host: chroot.Host, paths: Sequence[str]) -> None:
-    """Install these package files in one transaction, in place of any other version.
-
-    Needs no network. A transaction that began is not interrupted; after a kill, a second run completes it. A
-    `Failure` says why a package was not installed.
-    """
+    """Install these package files in one transaction, in place of any other version; raise `Failure` if one is not."""
+    # No network is needed. A transaction that began is not interrupted; after a kill, a second run completes it.
     wanted = described(host, paths)
     try:
         _transact(host, ("-U", "--oldpackage", "--replacepkgs", *paths))

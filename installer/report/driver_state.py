@@ -23,11 +23,8 @@ class DriverState:
     steps: dict[str, float] = field(default_factory=dict)
     """Steps, and the seconds that each took the last time."""
     failures: Counter[str] = field(default_factory=Counter)
-    """The number of failures of each step."""
     changes: Counter[str] = field(default_factory=lambda: Counter({"succeeded": 0, "failed": 0, "abandoned": 0}))
-    """The number of changes with each result."""
     host: host_state.HostState | None = None
-    """The last state of the host."""
 
     @property
     def ready(self) -> bool:
@@ -48,11 +45,9 @@ class DriverState:
             self.failures[name] += 1
 
     def families(self, held_s: float | None) -> Iterator[metrics.Family]:
-        """Yield the metrics; `held_s` are the seconds since a Lease was taken.
-
-        templates/monitoring/prometheusrule-kae.yaml alerts on their names and labels. Node, policy and pool are added
-        by the PodMonitor.
-        """
+        """Yield the metrics; `held_s` are the seconds since a Lease was taken."""
+        # templates/monitoring/prometheusrule-kae.yaml alerts on their names and labels; the PodMonitor adds node,
+        # policy, pool.
         states = {name: int(name == self.state) for name in STATES}
         yield _by("state", "kae_driver_state", "1 for the state of the host, 0 for the others.", states)
         held = "For how long the host has held a Lease; 0 without one."

@@ -14,7 +14,6 @@ from installer.host import host_state, kmod, pci
 from runtime import driver_config, program
 
 PROGRAM = "kae-driver-installer"
-"""The name of the program and of its image."""
 
 _WIDTH = 110
 """The width of texts; tables are as wide as their content."""
@@ -45,11 +44,6 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
         last = self.current.record.attempt
         return last.left_s(self.decided.asked, self.current.boot) if last is not None else 0
 
-    @property
-    def coming(self) -> tuple[str, ...]:
-        """Sentences about the next steps of the installer and of people."""
-        return tuple(_coming(self))
-
 
 def as_json(made: Report) -> str:
     """Return the report for programs."""
@@ -79,7 +73,7 @@ def as_json(made: Report) -> str:
         "reasons": list(made.decided.reasons),
         "disturbs": made.decided.disturbs,
         "steps": [{"name": step.name, "reason": step.reason} for step in made.steps],
-        "next": list(made.coming),
+        "next": list(_coming(made)),
         "unservedKernels": list(made.unserved),
         "lastTry": last
         and {
@@ -89,8 +83,23 @@ def as_json(made: Report) -> str:
             "nextTrySeconds": None if math.isinf(made.pause_s) else round(made.pause_s),
         },
         "modules": [_json_module(name, current.loaded.get(name), current.files.get(name)) for name in _shown(made)],
-        "nodes": [_json_node(path, current.nodes.get(path)) for path in settings.nodes],
-        "devices": [_json_device(function) for function in current.functions],
+        "nodes": [
+            {"path": path, "there": path in current.nodes, "mode": _mode(current.nodes.get(path))}
+            for path in settings.nodes
+        ],
+        "devices": [
+            {
+                "address": function.address,
+                "kind": function.kind.name,
+                "virtual": function.virtual,
+                "driver": function.driver,
+                "entry": function.entry and function.entry.name,
+                "mode": _mode(function.entry),
+                "virtualFunctions": function.vfs,
+                "totalVirtualFunctions": function.total_vfs,
+            }
+            for function in current.functions
+        ],
         "holders": list(made.holders),
     }
     return json.dumps(data, indent=2, ensure_ascii=False)
@@ -117,7 +126,7 @@ def as_plan(made: Report) -> str:
         _wrapped(made.decided.reasons),
         "\n".join(steps),
         _wrapped(last),
-        _wrapped(made.coming),
+        _wrapped(_coming(made)),
         _wrapped(made.unserved),
     )
     return _joined(filter(None, parts))
@@ -221,8 +230,8 @@ def _facts(made: Report) -> Iterator[tuple[str, Sequence[str]]]:
         yield "Lease", (f"The host keeps {current.record.lease}: another host of the policy may have to wait.",)
     if last := _last_try(current):
         yield "Last try", (last,)
-    if made.coming:
-        yield "Next", made.coming
+    if coming := tuple(_coming(made)):
+        yield "Next", coming
     if made.unserved:
         yield "Kernels", made.unserved
     if made.others:
@@ -291,10 +300,6 @@ def _mode(entry: pci.Entry | None) -> str | None:
     return f"{entry.mode:04o}" if entry is not None and entry.mode is not None else None
 
 
-def _json_node(path: str, node: pci.Entry | None) -> dict[str, object]:
-    return {"path": path, "there": node is not None, "mode": _mode(node)}
-
-
 def _json_module(name: str, module: kmod.Module | None, file: kmod.File | None) -> dict[str, object]:
     loaded = module and {
         "version": module.version,
@@ -304,19 +309,6 @@ def _json_module(name: str, module: kmod.Module | None, file: kmod.File | None) 
     }
     on_disk = file and {"path": file.path, "version": file.version, "srcversion": file.build}
     return {"name": name, "loaded": loaded, "file": on_disk}
-
-
-def _json_device(function: pci.Function) -> dict[str, object]:
-    return {
-        "address": function.address,
-        "kind": function.kind.name,
-        "virtual": function.virtual,
-        "driver": function.driver,
-        "entry": function.entry and function.entry.name,
-        "mode": _mode(function.entry),
-        "virtualFunctions": function.vfs,
-        "totalVirtualFunctions": function.total_vfs,
-    }
 
 
 def _table(rows: Iterable[Iterable[str | None]], *headers: str) -> str:

@@ -47,10 +47,8 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def brought(self) -> dict[str, list[Path]]:
-        """Return the folders with user-space files, by the names that their files have in a driver's tree.
-
-        Without payloads they are in the image, which may have none.
-        """
+        """Return the folders with user-space files, by the names that their files have in a driver's tree."""
+        # Without payloads they are in the image, which may have none.
         payloads = [self.payloads / payload.name for payload in self.settings.payloads]
         found = {}
         for file in self.settings.files:
@@ -88,10 +86,8 @@ def is_in_image(stated: driver_config.Repositories) -> bool:
 
 
 def bring_packages(context: Context, stated: driver_config.Repositories) -> None:
-    """Copy the repository in the image to where the host's dnf reads it, if the source asks for it.
-
-    It goes with the rest of a staging. Raises `Failure` if the image has none.
-    """
+    """Copy the repository in the image to where the host's dnf reads it, if the source asks for it."""
+    # It goes with the rest of a staging.
     folder = context.image / IMAGE_PACKAGES
     if not is_in_image(stated):
         return
@@ -136,14 +132,18 @@ def place(context: Context, files: Iterable[Path], folder: str, lacking: str) ->
 
 
 def _unpack(host: chroot.Host, source: Path, absolute: str) -> None:
-    """Write a module file to a path of the host, decompressed; raise `Failure` if that is impossible.
-
-    Not every host's modprobe decompresses; the signature of a module is inside.
-    """
+    """Write a module file to a path of the host, decompressed: not every host's modprobe does that."""
     if source.suffix == ".ko":
         host.copy(source, absolute)
     elif source.suffix == _ZSTD:
-        _by_the_host(host, source, absolute)
+        if not host.has("zstd"):
+            raise errors.Failure(
+                f"'{source}' is compressed by zstd, and the host has no program zstd: install it, or put the module"
+                " into the image plain."
+            )
+        there = f"{absolute}{_ZSTD}"
+        host.copy(source, there)
+        host.run("zstd", "--decompress", "--quiet", "--force", "--rm", there, "-o", absolute)
     else:
         with host.fresh(absolute) as fresh:
             try:
@@ -151,17 +151,6 @@ def _unpack(host: chroot.Host, source: Path, absolute: str) -> None:
                     shutil.copyfileobj(packed, plain, 1 << 20)
             except (lzma.LZMAError, gzip.BadGzipFile, EOFError, zlib.error) as error:
                 raise errors.Failure(f"'{source}' cannot be decompressed: {error}.") from error
-
-
-def _by_the_host(host: chroot.Host, source: Path, absolute: str) -> None:
-    if not host.has("zstd"):
-        raise errors.Failure(
-            f"'{source}' is compressed by zstd, and the host has no program zstd: install it, or put the module into"
-            " the image plain."
-        )
-    packed = f"{absolute}{_ZSTD}"
-    host.copy(source, packed)
-    host.run("zstd", "--decompress", "--quiet", "--force", "--rm", packed, "-o", absolute)
 
 
 class Source(Protocol):
@@ -174,7 +163,4 @@ class Source(Protocol):
         """Return what it has not for the kernel, as far as that is known without a download; empty for nothing."""
 
     def steps(self, folder: str) -> tuple[change_steps.Step, ...]:
-        """Return the steps that fill an empty folder of the host: modules/*.ko and packages/*.rpm.
-
-        Each raises `errors.Failure`, in one sentence for people, if the source has no driver for this host.
-        """
+        """Return the steps that fill an empty folder of the host, modules/*.ko and packages/*.rpm, or say why not."""

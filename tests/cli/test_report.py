@@ -415,6 +415,7 @@ def test_no_word_of_a_risk_or_a_privilege_is_markup() -> None:
     )
     gained = privileges.Privilege(sort="rights", text=HOSTILE, verb=HOSTILE, name=HOSTILE)
     side = difference.Revision(name=HOSTILE, commit="0" * 40)
+    same: dict[str, Any] = {"cluster": HOSTILE, "is_new": False, "is_gone": False}
     data = {"kind": HOSTILE, "metadata": dict.fromkeys(("namespace", "name"), HOSTILE)}
     pair = objects.Pair(component="driver", path="", before=data, after=data)
     privilege = difference.PrivilegeChange(pair=pair, gained=(gained,), lost=(gained,))
@@ -423,15 +424,7 @@ def test_no_word_of_a_risk_or_a_privilege_is_markup() -> None:
         for name in (HOSTILE, f"{HOSTILE} too")
     )
     cluster = difference.ClusterDifference(
-        cluster=HOSTILE,
-        is_new=False,
-        is_gone=False,
-        nodes=1,
-        effects=(),
-        pods=(),
-        objects=(),
-        privileges=(privilege,),
-        risks=risks,
+        nodes=1, effects=(), pods=(), objects=(), privileges=(privilege,), risks=risks, **same
     )
     compared = difference.Difference(before=side, after=side, intent=(), clusters=(cluster,))
     shown = report_changes.Changes(compared, Settings(), [f"large-step:{HOSTILE}"])

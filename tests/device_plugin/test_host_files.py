@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from device_plugin.host import host_files, paths
+from device_plugin.host import paths, resources
 from tests.device_plugin import hosts, settings
 
 
@@ -41,13 +41,13 @@ def where(tmp_path: Path) -> paths.Paths:
     ],
 )
 def test_globs_are_walked_and_links_followed_as_on_the_host(where: paths.Paths, glob: str, found: list[str]) -> None:
-    assert host_files.matches(where, glob) == found
+    assert resources.matches(where, glob) == found
 
 
 def test_a_link_that_leaves_the_root_stays_below_it_as_on_the_host(where: paths.Paths, tmp_path: Path) -> None:
     (tmp_path / "opt/up").symlink_to("../../../../opt/stack-1")
 
-    assert host_files.real(where, "/opt/up/lib") == "/opt/stack-1/lib"
+    assert resources.real(where, "/opt/up/lib") == "/opt/stack-1/lib"
 
 
 @pytest.mark.parametrize(
@@ -60,4 +60,4 @@ def test_a_link_that_leaves_the_root_stays_below_it_as_on_the_host(where: paths.
     ],
 )
 def test_the_folders_to_watch_are_those_above_the_first_wildcard(glob: str, folders: list[tuple[str, str]]) -> None:
-    assert list(host_files.watched(glob)) == folders
+    assert list(resources.watched(glob)) == folders

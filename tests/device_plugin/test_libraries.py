@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from device_plugin import plugin, report
-from device_plugin.host import libraries, paths, reading_process
+from device_plugin.host import paths, reading_process, resources
 from device_plugin.kubelet import openssl
 from runtime import device_plugin_config as config
 from tests.device_plugin import machines, settings
@@ -21,7 +21,7 @@ NOTHING = (
 def missing(where: paths.Paths, path: str | None = None, *, conf: openssl.Generation | None = None) -> list[str]:
     """What the folder lacks, for two resources."""
     inject = config.Inject(libraries=config.Libraries(path=path), openssl=config.OpenSsl(conf=conf))
-    return libraries.missing(where, settings.every(inject=inject))
+    return resources.missing_libraries(where, settings.every(inject=inject))
 
 
 def put(folder: Path, *names: str) -> None:
@@ -81,7 +81,7 @@ def test_a_folder_that_is_a_link_to_elsewhere_is_not_told_to_be_empty(tmp_path: 
 def test_without_libraries_nothing_is_missing(tmp_path: Path) -> None:
     stated = settings.every(inject=config.Inject(openssl=config.OpenSsl(conf="3.0")))
 
-    assert libraries.missing(settings.where(machines.bare_metal(tmp_path)), stated) == []
+    assert resources.missing_libraries(settings.where(machines.bare_metal(tmp_path)), stated) == []
 
 
 async def test_a_folder_that_does_not_answer_holds_up_nothing_and_is_named(tmp_path: Path, hangs: Hangs) -> None:

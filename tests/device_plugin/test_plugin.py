@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from device_plugin import plugin
-from device_plugin.host import flap_damping, health
+from device_plugin.host import health
 from device_plugin.kubelet.service import Refusal
 from runtime import errors, files
 from tests.device_plugin import hosts, machines, settings
@@ -176,7 +176,7 @@ def test_a_device_that_fails_again_and_again_is_damped_and_comes_back(tmp_path: 
     assert refused(node, A).endswith(health.DAMPED.text)
     assert settings.told(node)[B]
 
-    clock.now += flap_damping.CALM_S
+    clock.now += health.CALM_S
     look(node)
     assert reasons(node) == []
 
@@ -208,7 +208,7 @@ def test_faults_count_together_though_the_device_is_away_in_between(tmp_path: Pa
 
     host.unplug(A)
     look(node)
-    clock.now += flap_damping.WINDOW_S
+    clock.now += health.WINDOW_S
     look(node)
     host.replug(A)
     look(node)

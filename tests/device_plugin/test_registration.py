@@ -13,7 +13,7 @@ from device_plugin import loop, plugin
 from device_plugin.api import deviceplugin_v1beta1_pb2 as pb
 from device_plugin.api import deviceplugin_v1beta1_pb2_grpc as rpc
 from device_plugin.api import pluginregistration_v1_pb2_grpc as registration_rpc
-from device_plugin.kubelet import registration
+from device_plugin.kubelet import service
 from runtime import state
 from tests.device_plugin import connections, machines, settings
 
@@ -73,7 +73,7 @@ class Offer:
 @pytest.fixture
 def timers(monkeypatch: pytest.MonkeyPatch) -> Timers:
     found = Timers()
-    monkeypatch.setattr(registration, "asyncio", found)
+    monkeypatch.setattr(service, "asyncio", found)
     return found
 
 

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from device_plugin import cli, host_links
-from device_plugin.kubelet import registration
+from device_plugin.kubelet import service
 from device_plugin.kubelet.service import Refusal
 from runtime import device_plugin_config as config
 from runtime import shapes
@@ -107,6 +107,6 @@ def test_without_openssl_none_of_its_files_is_on_the_host(tmp_path: Path) -> Non
 def test_sockets_have_short_names_of_the_resource() -> None:
     long = config.Token(name="example.com/A_very.long-name_of_a_Resource_indeed", count=1)
 
-    assert registration.socket_name(ONLOAD) == "onload"
-    assert registration.socket_name(long) == "a-very-long-name-of-a-re"
-    assert registration.socket_name(settings.vfio()) == "hpre"
+    assert service.socket_name(ONLOAD) == "onload"
+    assert service.socket_name(long) == "a-very-long-name-of-a-re"
+    assert service.socket_name(settings.vfio()) == "hpre"

@@ -19,8 +19,7 @@ from typing import Any
 
 import yaml
 
-from compiler import diagnostics
-from compiler.cli import parsing
+from compiler import cli, diagnostics
 from tests import quick
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -81,7 +80,7 @@ def every() -> Iterator[Behaviour]:
 
 
 def _commands() -> Iterator[Behaviour]:
-    def listed(parser: parsing.Parser, words: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Set[str]]]:
+    def listed(parser: cli.Parser, words: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Set[str]]]:
         for action in parser.declared()._actions:
             if isinstance(action, argparse._SubParsersAction):
                 for name, child in action.choices.items():
@@ -90,7 +89,7 @@ def _commands() -> Iterator[Behaviour]:
             elif action.option_strings and not set(action.option_strings) & set(_HELP):
                 yield words, frozenset(action.option_strings)
 
-    known = list(listed(parsing.parser(), ()))
+    known = list(listed(cli.parser(), ()))
     counts = collections.Counter(options for _, options in known)
     for words, options in known:
         # What many commands have is one piece of code.

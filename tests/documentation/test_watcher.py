@@ -104,7 +104,7 @@ def test_every_failure_of_the_watcher_is_explained() -> None:
 
 
 def test_every_metric_and_every_alert_is_explained() -> None:
-    made = set(re.findall(r'"(kae_watcher_\w+)"', (ROOT / "watcher/watcher_state.py").read_text("utf-8")))
+    made = set(re.findall(r'"(kae_watcher_\w+)"', (ROOT / "watcher/loop.py").read_text("utf-8")))
     rules = (ROOT / "templates/monitoring/prometheusrule-kae.yaml").read_text("utf-8")
 
     shown = set(_ROW.findall(section("Metrics and alerts")))

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from compiler import kae
-from installer import loop, paths, wiring
+from installer import cli, loop, paths
 from installer.decide import desired
 from installer.host import host_state, kmod, pci, record
 from installer.report import driver_state
@@ -113,7 +113,7 @@ class Boot:
 class Installer:
     """An installer of a host, as the program wires it."""
 
-    parts: wiring.Wiring
+    parts: cli.Wiring
     shown: driver_state.DriverState
     loop: loop.Loop
 
@@ -125,11 +125,11 @@ class Installer:
         raise AssertionError(f"It does not come to rest: {self.shown.reason}")
 
 
-def wired(machine: machines.Machine, image: Path, kubeconfig: Path | None = None, **changes: Any) -> wiring.Wiring:
+def wired(machine: machines.Machine, image: Path, kubeconfig: Path | None = None, **changes: Any) -> cli.Wiring:
     """Return the parts for a machine, with the config that is `stated`, else with that of `config`."""
     stated = changes["stated"] if "stated" in changes else config(**changes)
     machine.host.own = paths.Own(stated.home)
-    return wiring.Wiring(machine.host, stated, wiring.Folders(image, image / "payload"), kubeconfig)
+    return cli.Wiring(machine.host, stated, cli.Folders(image, image / "payload"), kubeconfig)
 
 
 def installer(machine: machines.Machine, image: Path, kubeconfig: Path | None = None, **changes: Any) -> Installer:

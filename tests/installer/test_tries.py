@@ -1,5 +1,6 @@
 """After a failure: when it tries again, what makes it try at once, and what never makes it hurry."""
 
+import json
 import shutil
 import time
 from datetime import datetime, tzinfo
@@ -10,6 +11,7 @@ import msgspec
 import pytest
 
 from installer.host import record
+from installer.report import report
 from runtime import clocks
 from tests.installer import crashes, homes, incidents, machines, settings
 from tests.installer.incidents import Crew, Job, Users
@@ -190,7 +192,7 @@ def test_after_three_evictions_in_vain_it_stops(machine: Machine, in_vain: Job, 
         " Device users were disturbed 3 times in vain, so it is not tried again until the policy changes, the host"
         " boots, or 'python -m installer retry' is called."
     )
-    assert in_vain.parts.report().coming[-1] == (
+    assert json.loads(report.as_json(in_vain.parts.report()))["next"][-1] == (
         "Repair what the last try names, or change the policy; then call 'python -m installer retry'."
     )
     assert incidents.works(machine)

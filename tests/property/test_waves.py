@@ -9,7 +9,7 @@ import pytest
 from hypothesis import strategies as st
 
 from compiler.inventory import snapshot
-from compiler.planning import rollout_groups
+from compiler.planning import pools
 from tests import builders, effort
 
 NAMING = "kp920-{:06}"
@@ -63,14 +63,14 @@ def test_a_canary_of_five_percent_has_a_node_of_twenty(naming: str) -> None:
 
     sizes = [Counter(grouped(nodes, (5,)).values())["w0"] for nodes in fleets]
 
-    below = [sum(rollout_groups.bucket(node.name) < 500 for node in nodes) for nodes in fleets]
+    below = [sum(pools.bucket(node.name) < 500 for node in nodes) for nodes in fleets]
     assert 0 in below
     assert sizes == [count or 1 for count in below]
 
 
 @pytest.mark.parametrize("undriven", [BARE, OPTED_OUT, TAINTED], ids=["bare", "opted-out", "tainted"])
 def test_a_canary_is_a_node_to_which_a_driver_comes(undriven: snapshot.Profile) -> None:
-    lowest_first = sorted((NAMING.format(number) for number in range(20)), key=rollout_groups.bucket)
+    lowest_first = sorted((NAMING.format(number) for number in range(20)), key=pools.bucket)
     away = lowest_first[:4]
     nodes = [builders.node(name, machine=undriven if name in away else WITH_DEVICES) for name in lowest_first]
 

@@ -21,8 +21,8 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def tried(folder: Path, *more: str) -> int:
-    return smoke.main([f"--sysfs={folder / 'sys'}", f"--dev={folder / 'dev'}", *more])
+def tried(folder: Path, seconds: float = 60) -> int:
+    return smoke.main(folder / "sys", folder / "dev", seconds)
 
 
 def answer(monkeypatch: pytest.MonkeyPatch, start: int) -> None:
@@ -95,7 +95,7 @@ def test_a_driver_that_never_answers_fails_in_time(
     answered = threading.Event()
     monkeypatch.setattr(fcntl, "ioctl", lambda *_: answered.wait())
 
-    assert tried(folder, "--seconds=0.05") == 1
+    assert tried(folder, 0.05) == 1
     answered.set()
     assert "does not answer within 0.05 seconds" in capsys.readouterr().out
 

@@ -14,7 +14,7 @@ from compiler.fleet import clusters as fleet_clusters
 from compiler.formats import canonical
 from compiler.kube import lease_objects
 from compiler.rendering import ir, node_programs, templates
-from runtime import state
+from runtime import shapes, state
 from tests.templates import clusters
 
 Rendered = Callable[[str, object], Any]
@@ -265,7 +265,7 @@ def test_a_device_plugin_sees_the_libraries_only_to_hand_them_out(rendered: Rend
 
 def test_a_device_plugin_that_sets_modes_may_write_dev_and_is_in_the_group(rendered: Rendered) -> None:
     usual = rendered("device-plugin/daemonset", PLUGIN)
-    workload = rendered("device-plugin/daemonset", replace(PLUGIN, device_nodes=True, device_group=994))
+    workload = rendered("device-plugin/daemonset", replace(PLUGIN, device_nodes=shapes.DeviceNodes(group=994)))
 
     assert host_paths(usual)["/dev"] is False
     assert host_paths(workload)["/dev"] is True

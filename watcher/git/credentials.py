@@ -41,11 +41,7 @@ class Secrets(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def access(secrets: Secrets, url: str, private: Path) -> git.Access:
-    """Return the access to a repository and to the signing key; keys are copied into this private folder.
-
-    Raises:
-        errors.Failure: A file is missing or wrong, or a password would go over plain http.
-    """
+    """Return the access to a repository, by keys in this private folder; raise `Failure` if a file is wrong."""
     folder = secrets.repository
     try:
         split = parse.urlsplit(url)

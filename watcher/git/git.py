@@ -148,10 +148,7 @@ class Git:
         """Return the messages of the commits since then that change this path, the newest first.
 
         They are fetched by a number, which all servers know, and judged by their own dates. One with a wrong date
-        hides no other.
-
-        Raises:
-            Unreadable: They have more than 16 MiB together, or are behind more than 20,000 commits.
+        hides no other. More than 16 MiB, or behind more than 20,000 commits, they are `Unreadable`.
         """
         if self.clone() is None:
             return []
@@ -174,11 +171,7 @@ class Git:
         return self._text(*words, stdin=commits).split("\0") if commits else []
 
     def file(self, commit: str, path: str, most: int) -> bytes | None:
-        """Return the bytes of a plain file, fetched if the clone lacks them; None where there is none.
-
-        Raises:
-            Unreadable: There is something else at its path, or its size, which is asked first, is larger than `most`.
-        """
+        """Return the bytes of a plain file, None if there is none; `Unreadable` if it is larger, or no such file."""
         folders = [str(folder) for folder in PurePosixPath(path).parents][:-1]
         for entry in self._text("ls-tree", "-t", "--full-tree", commit, path, *folders).splitlines():
             facts, _, name = entry.partition("\t")
@@ -228,9 +221,6 @@ class Git:
 
         git compares the server's tip with `old`, and the server compares it again. Without that, even a push without
         force succeeds on a branch that was reset to an ancestor, and restores the removed commits.
-
-        Raises:
-            LostRace, Refused: See there.
         """
         ref = f"refs/heads/{branch}"
         given = (f"--push-option={option}" for option in options)

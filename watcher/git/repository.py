@@ -87,16 +87,12 @@ class Repository:
         """The tip that was read last, and what `_read` returns, or why it is not fetched again."""
         self._until_s = math.inf
         self.races = 0
-        """The number of lost races."""
 
     def publish(self, decide: Callable[[Found], Change | None]) -> str | None:
         """Change the file while others may write to the branch too; return the pushed commit.
 
         `decide` gets the state that would be replaced, again after each lost race, and returns None to keep it. A
-        commit also deletes the file of acceptance.
-
-        Raises:
-            errors.Failure: The repository cannot be reached, or refuses the commit; `git.LostRace` after two minutes.
+        commit also deletes the file of acceptance. Races that are lost for two minutes are a failure, too.
         """
         until_s = time.monotonic() + _PATIENCE_S
         for number in itertools.count():

@@ -1,1 +1,1 @@
-"""Rules for output/: what a compile does to it (`removals` need a person, `changes` are told), and `foreign` files."""
+"""Rules for output/: `changes` has what a compile does to it, `foreign` the files of others."""

@@ -32,5 +32,5 @@ def compared(
     found = difference.of_cluster(before, after, basis)
     if found is None:
         return None
-    change = RevisionChange(before=before, after=after, difference=found, basis=basis)
+    change = RevisionChange(cluster=found.cluster, before=before, after=after, difference=found, basis=basis)
     return replace(found, risks=tuple(risk for rule in _RULES for risk in rule(change)))

@@ -1,19 +1,24 @@
 """Risks of a change for the drivers of nodes."""
 
+import re
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
 from compiler import wording
-from compiler.changes import pods
 from compiler.changes.acceptance import Acceptable, Nodes, Place
-from compiler.changes.effects import DISTURBING, Effect, Work
-from compiler.checks.risks.change import STAGED, RevisionChange, divisions, release
+from compiler.changes.effects import DISTURBING, Effect, Placement, Work
+from compiler.checks.risks.change import RevisionChange, divisions
 from compiler.diagnostics import Span, rule
 from compiler.planning import images, plan, pools
 
 _Key = TypeVar("_Key", bound=Hashable)
+
+_STAGED = frozenset({"version", "source", "image", "state"})
+"""The reasons of a change that a wave can bring to its nodes alone."""
+
+_RELEASE = re.compile(r"v?([0-9]+(?:\.[0-9]+)*)")
 
 _LOSSES: Mapping[Work | None, tuple[str, str]] = {
     "removes": ("is removed from", "Undo the change that takes it away."),
@@ -36,7 +41,7 @@ def large_step(change: RevisionChange) -> Iterator[Acceptable]:
         count = _count(found)
         every = max(change.driven(policy), count)
         if count > 1 and count * 100 > change.basis.step_percent * every:
-            staged = all(STAGED.intersection(effect.reasons) for effect in found)
+            staged = all(_STAGED.intersection(effect.reasons) for effect in found)
             yield change.acceptable(
                 "large-step",
                 _cause(found),
@@ -109,7 +114,7 @@ def driver_downgrade(change: RevisionChange) -> Iterator[Acceptable]:
         if effect.work not in ("swaps", "may-swap") or not (effect.before and effect.after):
             return False
         # Of versions that are no releases, the order is unknown.
-        was, now = release(effect.before.version), release(effect.after.version)
+        was, now = _release(effect.before.version), _release(effect.after.version)
         return was is not None and now is not None and now < was
 
     for (policy, was, now), found in _by(change.effects, _versions, older).items():
@@ -129,9 +134,9 @@ def driver_downgrade(change: RevisionChange) -> Iterator[Acceptable]:
 @rule("drain-unbounded", "risk")
 def drain_unbounded(change: RevisionChange) -> Iterator[Acceptable]:
     """Fewer hosts drain at a time than the policy has."""
-    before = _pace(change.before)
+    before, after = (side.pace if side else {} for side in (change.before, change.after))
     evicting = {_policy(effect) for effect in change.effects if effect.drain and effect.drain.evicts}
-    for policy, leases in _pace(change.after).items():
+    for policy, leases in after.items():
         nodes = change.driven(policy)
         if nodes > 1 and leases >= nodes and (policy in evicting or leases > before.get(policy, 0)):
             yield change.acceptable(
@@ -151,14 +156,10 @@ def drain_unbounded(change: RevisionChange) -> Iterator[Acceptable]:
             )
 
 
-def _pace(side: pods.Side | None) -> dict[str, int]:
-    """Return the hosts that may drain at a time, by policy; none for a policy that evicts nobody."""
-    found = side.daemon_sets.items() if side else ()
-    return {
-        policy: len(item.config.leases.names)
-        for (_, policy, _), item in found
-        if item.config is not None and item.config.drain.enabled
-    }
+def _release(version: str | None) -> tuple[int, ...] | None:
+    """Return the numbers of a release such as 2.3.0; None for any other version, whose order is unknown."""
+    match = _RELEASE.fullmatch(version or "")
+    return tuple(map(int, match[1].split("."))) if match else None
 
 
 def _by(
@@ -216,13 +217,17 @@ class _Target:
 
     def is_newer(self, other: "_Target") -> bool:
         """Return whether it is a later release of the same sort."""
-        mine, theirs = release(images.tag(self.image)), release(images.tag(other.image))
+        mine, theirs = _release(images.tag(self.image)), _release(images.tag(other.image))
         same = (self.state, self.source) == (other.state, other.source)
         return same and mine is not None and theirs is not None and mine > theirs
 
 
 _Cell = tuple[str, str]
 """A group, and the name of its nodes' kernels: a wave has nothing to show for kernels that none of its nodes has."""
+
+
+_Move = tuple[Placement | None, Effect]
+"""What happens to nodes, with the place that they have on the side of a change that has the waves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,11 +265,13 @@ def waves_skipped(change: RevisionChange) -> Iterator[Acceptable]:
         division = later.get(policy) if is_later else earlier.get(policy)
         if effects and division is not None and _has_waves(division):
             side = change.after if is_later else change.before
-            rollout = _rollout(division, side, effects, later[policy], is_later=is_later)
-            yield from _risks(change, policy, rollout, effects)
+            moves = [(effect.after if is_later else effect.before, effect) for effect in effects]
+            targets = _targets(division, side.planned.decisions if side else ())
+            rollout = _Rollout(is_later, _order(division), targets, _moved(division, later[policy], moves))
+            yield from _risks(change, policy, rollout, moves)
 
 
-def _risks(change: RevisionChange, policy: str, rollout: _Rollout, effects: Sequence[Effect]) -> Iterator[Acceptable]:
+def _risks(change: RevisionChange, policy: str, rollout: _Rollout, moves: Sequence[_Move]) -> Iterator[Acceptable]:
     found: dict[_Target, dict[str, set[str]]] = {}
     for (group, kernels), moved in rollout.moved.items():
         for target in moved if group in rollout.order else ():
@@ -274,10 +281,9 @@ def _risks(change: RevisionChange, policy: str, rollout: _Rollout, effects: Sequ
         late = [group for group in rollout.order if groups.get(group)]
         waves = [wave for wave in rollout.order if any(wave in groups[group] for group in late)]
         if late:
-            own = [effect for effect in effects if _group(effect, is_later=rollout.is_later) in late]
             yield change.acceptable(
                 "waves-skipped",
-                max(own, key=lambda effect: len(effect.nodes)).cause,
+                _cause(effect for place, effect in moves if place and place.group in late),
                 "In ",
                 Place.CLUSTER,
                 f", {target} comes to {wording.listed(late)} of policy '{policy}' before "
@@ -293,47 +299,36 @@ def _has_waves(division: pools.Division | None) -> bool:
 
 def _moves(effect: Effect, policy: str) -> bool:
     """Return whether nodes of a policy get another driver, which a wave could have had first."""
-    is_staged = effect.work in ("swaps", "may-swap", "removes") and not STAGED.isdisjoint(effect.reasons)
+    is_staged = effect.work in ("swaps", "may-swap", "removes") and not _STAGED.isdisjoint(effect.reasons)
     return is_staged and effect.after is not None and effect.after.policy == policy
 
 
-def _rollout(
-    division: pools.Division,
-    side: pods.Side | None,
-    effects: Sequence[Effect],
-    later: pools.Division,
-    *,
-    is_later: bool,
-) -> _Rollout:
+def _order(division: pools.Division) -> Sequence[str]:
+    return [group.name for group in division.groups if not (group.declared and group.declared.is_frozen)]
+
+
+def _targets(division: pools.Division, decisions: Iterable[plan.Decision]) -> Mapping[_Cell, Counter[_Target]]:
     targets: dict[_Cell, Counter[_Target]] = {}
-    for decision in side.planned.decisions if side else ():
+    for decision in decisions:
         if decision.division is division and decision.pool is not None:
-            here = targets.setdefault(_cell(decision), Counter())
+            group = division.group(decision.node.name)
+            here = targets.setdefault((group.name if group else "", _kernels(decision.pool)), Counter())
             here[_target(decision.pool)] += len(decision.nodes)
+    return targets
+
+
+def _moved(division: pools.Division, later: pools.Division, moves: Iterable[_Move]) -> Mapping[_Cell, Counter[_Target]]:
     own, new = ({pool.name: pool for pool in each.pools} for each in (division, later))
     moved: dict[_Cell, Counter[_Target]] = {}
-    for effect in effects:
-        place = effect.after if is_later else effect.before
-        group = _group(effect, is_later=is_later)
-        if place and place.pool in own and effect.after and effect.after.pool in new and group is not None:
-            cell = group, _kernels(own[place.pool])
-            moved.setdefault(cell, Counter())[_target(new[effect.after.pool])] += len(effect.nodes)
-    order = [group.name for group in division.groups if not (group.declared and group.declared.is_frozen)]
-    return _Rollout(is_later, order, targets, moved)
+    for place, effect in moves:
+        if place and place.pool in own and effect.after and effect.after.pool in new and place.group is not None:
+            here = moved.setdefault((place.group, _kernels(own[place.pool])), Counter())
+            here[_target(new[effect.after.pool])] += len(effect.nodes)
+    return moved
 
 
-def _group(effect: Effect, *, is_later: bool) -> str | None:
-    place = effect.after if is_later else effect.before
-    return place.group if place else None
-
-
-def _cell(decision: plan.Decision) -> _Cell:
-    group = decision.division.group(decision.node.name) if decision.division else None
-    return group.name if group else "", _kernels(decision.pool)
-
-
-def _kernels(pool: pools.Pool | None) -> str:
-    return pool.kernels.name if pool and pool.kernels else ""
+def _kernels(pool: pools.Pool) -> str:
+    return pool.kernels.name if pool.kernels else ""
 
 
 def _target(pool: pools.Pool) -> _Target:

@@ -1,12 +1,12 @@
 """Risks of a change for objects: their privileges, their images, and those that a GitOps engine deletes."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import msgspec
 
 from compiler import names, wording
-from compiler.changes import intent, objects, pods
+from compiler.changes import objects, pods
 from compiler.changes.acceptance import Acceptable, Place
 from compiler.checks import cluster as cluster_checks
 from compiler.checks import policy as policy_checks
@@ -14,7 +14,7 @@ from compiler.checks.risks.change import RevisionChange, divisions
 from compiler.diagnostics import Diagnostic, rule
 from compiler.formats import documents
 from compiler.planning import images, supported
-from compiler.rendering import ir, layout, privileges
+from compiler.rendering import layout, privileges
 
 _POLICY = "device.openfuyao.com/policy"
 
@@ -75,17 +75,13 @@ def _held(change: RevisionChange) -> Mapping[str, set[_Key]]:
     changed = change.difference.privileges
     new = {item.pair.component for item in changed if item.pair.before is None and item.gained}
     if change.before is not None and new:
-        for item in _of_components(change.before.manifests, new, change.basis.render):
+        made = change.before.manifests
+        own = tuple(item for item in made.manifests if item.component in new)
+        bootstrap = made.bootstrap if names.BOOTSTRAP in new else ()
+        made = msgspec.structs.replace(made, manifests=own, bootstrap=bootstrap)
+        for item in layout.objects(made, change.basis.render):
             found.setdefault(item.component, set()).update(map(_key, privileges.of_object(item.data)))
     return found
-
-
-def _of_components(
-    made: ir.ClusterManifests, components: Collection[str], render: layout.Render
-) -> tuple[layout.Object, ...]:
-    own = tuple(item for item in made.manifests if item.component in components)
-    bootstrap = made.bootstrap if names.BOOTSTRAP in components else ()
-    return layout.objects(msgspec.structs.replace(made, manifests=own, bootstrap=bootstrap), render)
 
 
 def _key(privilege: privileges.Privilege) -> _Key:
@@ -149,7 +145,7 @@ def _policy(pair: objects.Pair) -> str | None:
 
 def mutable_tag(change: RevisionChange) -> Iterator[Acceptable]:
     """An image that was pinned, or was not there, is pinned by a version or a digest."""
-    changed = {item.name for item in change.basis.changed if item.kind in intent.POLICIES}
+    changed = {item.name for item in change.basis.changed if item.kind in names.POLICY_KINDS}
     earlier, later = divisions(change.before), divisions(change.after)
     for name, division in later.items():
         if name in changed:
@@ -211,9 +207,9 @@ def _pruned(change: RevisionChange, kind: str) -> Iterator[Mapping[str, Any]]:
 def guard_off(change: RevisionChange) -> Iterator[Acceptable]:
     """Drivers that evict pods are confined to their own node."""
     before, after = change.before, change.after
-    if after is None or not _evicts(after) or supported.can_guard(after.planned.cluster.spec):
+    if after is None or not after.pace or supported.can_guard(after.planned.cluster.spec):
         return
-    was_evicting = before is not None and _evicts(before)
+    was_evicting = before is not None and bool(before.pace)
     if before is None or not was_evicting or supported.can_guard(before.planned.cluster.spec):
         goes = "lose the" if was_evicting else "evict pods from now on, and have no"
         yield change.acceptable(
@@ -226,7 +222,3 @@ def guard_off(change: RevisionChange) -> Iterator[Acceptable]:
             hint=f"Set spec.kubernetesVersion to the release of the API server; the guard needs "
             f"1.{supported.GUARD_KUBERNETES}.",
         )
-
-
-def _evicts(side: pods.Side) -> bool:
-    return any(item.config is not None and item.config.drain.enabled for item in side.daemon_sets.values())

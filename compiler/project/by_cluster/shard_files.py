@@ -103,10 +103,8 @@ def read(path: str) -> Found:
         found = msgspec.json.decode(content, type=Found)
         _require_known(found)
     except ValueError as error:
-        raise errors.RefusedError(
-            f"'{wording.file_name(path)}' is not what `kae compile --findings` of this version writes.",
-            hint="Name the files of all shards, each by one version of kae.",
-        ) from error
+        message = f"'{wording.file_name(path)}' is not what `kae compile --findings` of this version writes."
+        raise errors.RefusedError(message, hint="Name the files of all shards, each by one version of kae.") from error
     return found
 
 
@@ -149,10 +147,8 @@ def require_place(path: str, settings: Settings, output: Path) -> None:
     name, place = wording.file_name(path), links.real(path)
     taken: list[str | Path] = [*settings.folders, output, names.PROJECT_FILE]
     if any(place.is_relative_to(links.real(each)) for each in taken):
-        raise errors.RefusedError(
-            f"'{name}' is in a folder of documents or of output, or is {names.PROJECT_FILE}.",
-            hint="Name a file beside them.",
-        )
+        message = f"'{name}' is in a folder of documents or of output, or is {names.PROJECT_FILE}."
+        raise errors.RefusedError(message, hint="Name a file beside them.")
     if os.path.isdir(place) or not os.path.isdir(place.parent):  # noqa: PTH112 - it raises nothing
         raise errors.WorldError(f"no file can be written to '{name}'.", hint="Name a file in a folder that is there.")
     atomic.require_file(Path(path))

@@ -140,10 +140,8 @@ def _outcomes(ends: Sequence[Any], numbers: Iterable[int]) -> Iterator[tuple[int
                     end.send(number)
                 yield outcome
     except (EOFError, OSError) as error:
-        raise errors.WorldError(
-            "a worker process was killed; the kernel does so where memory runs out.",
-            hint="Run it again with fewer --jobs.",
-        ) from error
+        message = "a worker process was killed; the kernel does so where memory runs out."
+        raise errors.WorldError(message, hint="Run it again with fewer --jobs.") from error
 
 
 def usable_cores() -> int:

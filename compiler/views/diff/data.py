@@ -6,7 +6,7 @@ from typing import Any
 
 from compiler import diagnostic_formats, wording
 from compiler.changes.acceptance import Acceptable
-from compiler.changes.difference import Difference, Fault, PrivilegeChange, Revision
+from compiler.changes.difference import Difference, Fault, PrivilegeChange
 from compiler.changes.effects import Effect, Placement
 from compiler.changes.intent import DocumentChange
 from compiler.changes.objects import Pair
@@ -18,14 +18,14 @@ from compiler.rendering.privileges import texts
 def data(difference: Difference, accepted: Collection[Acceptable] = ()) -> dict[str, Any]:
     """Return a difference as JSON data; `accepted` are the risks that people have accepted."""
     return {
-        "from": _revision(difference.before),
-        "to": _revision(difference.after),
+        "from": {"name": difference.before.name or None, "commit": difference.before.commit},
+        "to": {"name": difference.after.name or None, "commit": difference.after.commit},
         "doesNotCompile": [_fault(fault) for fault in difference.faults],
         "compilesTo": [_effect(effect) for effect in difference.described],
         "intent": [_document(change) for change in difference.intent],
         "clusters": [{"name": item.cluster, "new": item.is_new, "gone": item.is_gone} for item in difference.clusters],
         "effects": [_effect(effect) for effect in difference.effects],
-        "pods": [_pods(change) for item in difference.clusters for change in item.pods],
+        "pods": [_pods(item.cluster, change) for item in difference.clusters for change in item.pods],
         "objects": [_object(item.cluster, pair) for item in difference.clusters for pair in item.objects],
         "privileges": [_privileges(item.cluster, each) for item in difference.clusters for each in item.privileges],
         "risks": [_risk(risk, is_accepted=risk in accepted) for risk in difference.risks],
@@ -37,9 +37,7 @@ def _object(cluster: str, pair: Pair) -> dict[str, Any]:
         "cluster": cluster,
         "component": pair.component,
         "change": pair.change,
-        "kind": pair.ref.kind,
-        "namespace": pair.ref.namespace,
-        "name": pair.ref.name,
+        **dataclasses.asdict(pair.ref),
         "path": pair.path,
         "keptBy": pair.protector,
         "fields": wording.value_without_credentials(
@@ -53,9 +51,7 @@ def _privileges(cluster: str, change: PrivilegeChange) -> dict[str, Any]:
     return {
         "cluster": cluster,
         "component": pair.component,
-        "kind": pair.ref.kind,
-        "namespace": pair.ref.namespace,
-        "name": pair.ref.name,
+        **dataclasses.asdict(pair.ref),
         "new": pair.before is None,
         "gone": pair.after is None,
         "gained": list(texts(change.gained)),
@@ -76,10 +72,6 @@ def _risk(risk: Acceptable, *, is_accepted: bool) -> dict[str, Any]:
         "hint": finding.hint,
         **_place(finding.span),
     }
-
-
-def _revision(revision: Revision) -> dict[str, Any]:
-    return {"name": revision.name or None, "commit": revision.commit}
 
 
 def _fault(fault: Fault) -> dict[str, Any]:
@@ -133,15 +125,11 @@ def _placement(placement: Placement | None) -> dict[str, Any] | None:
     return {names.get(key, key): value for key, value in found.items()}
 
 
-def _pods(change: PodChange) -> dict[str, Any]:
-    found = {"cluster": change.cluster, "kind": change.kind, "namespace": change.namespace, "name": change.name}
-    if change.kind == "Deployment":
+def _pods(cluster: str, change: PodChange) -> dict[str, Any]:
+    found = {"cluster": cluster, **dataclasses.asdict(change.ref)}
+    if change.ref.kind == "Deployment":
         return found | {"fate": change.fate, "replicas": change.replicas}
-    return found | {
-        "created": list(change.created),
-        "replaced": list(change.replaced),
-        "deleted": list(change.deleted),
-    }
+    return found | {fate: list(nodes) for fate, nodes in change.nodes._asdict().items()}
 
 
 def _place(span: Span) -> dict[str, Any]:

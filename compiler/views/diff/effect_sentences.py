@@ -30,7 +30,7 @@ class Sentence:
     @property
     def size(self) -> int:
         """The number of the nodes."""
-        return size(self.effects)
+        return _size(self.effects)
 
     def named(self, most: int, *, with_clusters: bool) -> str:
         """Return the first names as a list, and the number of the others."""
@@ -71,8 +71,8 @@ def _grouped(
 def loss(effects: Iterable[Effect]) -> str:
     """Return the sentences on nodes that leave, and on what the others lose, also where they lose nothing."""
     effects = tuple(effects)
-    leaving = [effect for effect in effects if is_left_out(effect)]
-    known = [effect for effect in effects if not is_left_out(effect)]
+    leaving = [effect for effect in effects if _is_left_out(effect)]
+    known = [effect for effect in effects if not _is_left_out(effect)]
     lost = [
         f"{_does(own, 'lose')} the {what}"
         for what, own in (
@@ -96,18 +96,18 @@ def _membership_key(effect: Effect) -> Hashable:
 
 
 def _membership(group: Sequence[Effect]) -> str:
-    was, many = group[0].before, size(group) > 1
+    was, many = group[0].before, _size(group) > 1
     if was is None:
-        return f"{_does(group, 'join')} the inventory{where(group)}."
-    left = f"{_does(group, 'leave', was)} the inventory{where(group)}"
+        return f"{_does(group, 'join')} the inventory{_where(group)}."
+    left = f"{_does(group, 'leave', was)} the inventory{_where(group)}"
     if group[0].work == "leaves":
-        return f"{left}, and driver {version(was)} stays on {'them' if many else 'it'} without an installer."
+        return f"{left}, and driver {_version(was)} stays on {'them' if many else 'it'} without an installer."
     counts = ", and count as gone with their pods" if many else ", and counts as gone with its pods"
-    return f"{left}{counts if is_left_out(group[0]) else ''}."
+    return f"{left}{counts if _is_left_out(group[0]) else ''}."
 
 
 def _plugin_key(effect: Effect) -> Hashable:
-    if effect.device_plugin_pod is None or is_left_out(effect):
+    if effect.device_plugin_pod is None or _is_left_out(effect):
         return None
     return _plugged(effect.before), _plugged(effect.after), effect.device_plugin_pod
 
@@ -120,7 +120,7 @@ def _plugin(group: Sequence[Effect]) -> str:
     first = group[0]
     old, new = (image(side.device_plugin if side else None) for side in (first.before, first.after))
     side = first.before if first.device_plugin_pod == "deleted" else first.after
-    place, kept = where(group), "running containers keep their devices"
+    place, kept = _where(group), "running containers keep their devices"
     match first.device_plugin_pod:
         case "created":
             return f"{_does(group, 'get', side)} the device plugin {new}{place}."
@@ -129,7 +129,7 @@ def _plugin(group: Sequence[Effect]) -> str:
         case _ if old != new:
             return f"{_does(group, 'go', side)} from device plugin {old} to {new}{place}; {kept}."
         case _:
-            pods = "new device-plugin pods" if size(group) > 1 else "a new device-plugin pod"
+            pods = "new device-plugin pods" if _size(group) > 1 else "a new device-plugin pod"
             return f"{_does(group, 'get', side)} {pods}{place}; {kept}."
 
 
@@ -142,7 +142,7 @@ def _offer_key(effect: Effect) -> Hashable:
 
 def _offer(group: Sequence[Effect]) -> str:
     was, now = (_amounts(side) for side in (group[0].before, group[0].after))
-    return f"{_does(group, 'offer')} {now} instead of {was}{where(group)}."
+    return f"{_does(group, 'offer')} {now} instead of {was}{_where(group)}."
 
 
 def _amounts(placement: Placement | None) -> str:
@@ -160,7 +160,7 @@ def _move_key(effect: Effect) -> Hashable:
 
 def _move(group: Sequence[Effect]) -> str:
     was, now = (side.policy if side and side.policy else "no policy" for side in (group[0].before, group[0].after))
-    return f"{_does(group, 'move')} from {was} to {now}{where(group)}, and nothing of either runs there."
+    return f"{_does(group, 'move')} from {was} to {now}{_where(group)}, and nothing of either runs there."
 
 
 def _driver_key(effect: Effect) -> Hashable:
@@ -230,12 +230,12 @@ def driver(group: Sequence[Effect]) -> str:
         work = "ended"
     side = now if now is not None and now.driver is not None else was
     does = _WORK[work].format(
-        was=version(was),
-        now=version(now),
+        was=_version(was),
+        now=_version(now),
         image=_image(first),
         reasons=wording.listed(_SETTINGS.get(reason, reason) for reason in first.reasons),
         place=_place(group, is_after=side is now),
-        **(_SEVERAL if size(group) > 1 else _ONE),
+        **(_SEVERAL if _size(group) > 1 else _ONE),
     )
     return f"{_nodes(group, side)} {does}{_moved(group)}{_drained(group)}."
 
@@ -257,9 +257,9 @@ def _place(group: Sequence[Effect], *, is_after: bool) -> str:
             sizes[sort, side.group] += len(effect.nodes)
     if len(sizes) == 1:
         ((sort, name),) = sizes
-        return f" in {sort}{name}{where(group, 'of')}"
+        return f" in {sort}{name}{_where(group, 'of')}"
     counts = [f"{name} {size}" for (_, name), size in sorted(sizes.items(), key=lambda item: item[0][1])]
-    return f"{where(group)} ({', '.join(counts)})" if counts else where(group)
+    return f"{_where(group)} ({', '.join(counts)})" if counts else _where(group)
 
 
 def _moves(was: Placement | None, now: Placement | None) -> bool:
@@ -286,27 +286,24 @@ def _drained(group: Sequence[Effect]) -> str:
         return ""
     drain, most = drains[0], max(each.most for each in drains)
     hosts = "one host" if drain.hosts_at_a_time == 1 else f"{drain.hosts_at_a_time} hosts"
-    each = " in each cluster" if len(clusters(group)) > 1 else ""
-    pace = f", {hosts} at a time{each}" if size(group) > 1 else ""
+    each = " in each cluster" if len(_clusters(group)) > 1 else ""
+    pace = f", {hosts} at a time{each}" if _size(group) > 1 else ""
+    device = group[0].recipe.words.device
     if not most:
-        return f"{pace}; no pod holds {_device(group[0])} there"
-    who = "it" if size(group) == 1 else "each"
-    held = f"{wording.counted(most, 'pod')} that hold{'s' if most == 1 else ''} {_device(group[0])}"
+        return f"{pace}; no pod holds {device} there"
+    who = "it" if _size(group) == 1 else "each"
+    held = f"{wording.counted(most, 'pod')} that hold{'s' if most == 1 else ''} {device}"
     if drain.evicts:
         return f"{pace}; {who} first evicts up to {held}"
     return f"{pace}; {who} waits up to {drain.timeout_seconds} s for up to {held}, and evicts none"
 
 
-def _device(effect: Effect) -> str:
-    return effect.recipe.words.device
-
-
-def is_left_out(effect: Effect) -> bool:
+def _is_left_out(effect: Effect) -> bool:
     """Return whether an inventory has nodes no more whose workloads may stay; those of a cluster that is gone go."""
     return effect.after is None and effect.work not in ("removes", "leaves")
 
 
-def version(placement: Placement | None) -> str:
+def _version(placement: Placement | None) -> str:
     """Return the version of a driver, of a digest the first digits."""
     own = placement.version if placement and placement.version else "-"
     return wording.cut(own[: len(images.DIGEST) + 12] if own.startswith(images.DIGEST) else own)
@@ -317,31 +314,29 @@ def image(reference: str | None) -> str:
     return wording.cut(images.short(reference))
 
 
-def where(group: Sequence[Effect], preposition: str = "in") -> str:
+def _where(group: Sequence[Effect], preposition: str = "in") -> str:
     """Return the clusters of effects after a preposition; of many, their number."""
-    names = clusters(group)
+    names = _clusters(group)
     if len(names) > _CLUSTERS:
         return f" {preposition} {len(names)} clusters"
     return f" {preposition} {wording.inflected('cluster', len(names))} {wording.listed(names)}"
 
 
-def clusters(group: Iterable[Effect]) -> list[str]:
-    """Return the names of the clusters, sorted."""
+def _clusters(group: Iterable[Effect]) -> list[str]:
     return sorted({effect.cluster for effect in group})
 
 
-def size(group: Iterable[Effect]) -> int:
-    """Return the number of the nodes."""
+def _size(group: Iterable[Effect]) -> int:
     return sum(len(effect.nodes) for effect in group)
 
 
 def _nodes(group: Iterable[Effect], side: Placement | None = None) -> str:
     """Return the number of the nodes with its noun, and their policy on a side that has one."""
-    counted = wording.counted(size(group), "node")
+    counted = wording.counted(_size(group), "node")
     return f"{counted} of policy {side.policy}" if side and side.policy else counted
 
 
 def _does(group: Sequence[Effect], verb: str, side: Placement | None = None) -> str:
     """Return the nodes with a verb that agrees with their number."""
-    ending = "" if size(group) != 1 else "es" if verb == "go" else "s"
+    ending = "" if _size(group) != 1 else "es" if verb == "go" else "s"
     return f"{_nodes(group, side)} {verb}{ending}"

@@ -8,9 +8,10 @@ from dataclasses import replace
 from typing import Any
 
 from compiler import wording
-from compiler.changes.difference import ClusterDifference, Difference, Fault, PrivilegeChange
-from compiler.changes.intent import POLICIES, DocumentChange, FieldChange
+from compiler.changes.difference import ClusterDifference, Difference, PrivilegeChange
+from compiler.changes.intent import DocumentChange, FieldChange
 from compiler.changes.objects import Pair
+from compiler.names import POLICY_KINDS
 from compiler.rendering.privileges import texts
 from compiler.views.diff import effect_sentences, risk_groups
 
@@ -49,7 +50,7 @@ def lines(difference: Difference, accepted: Iterable[risk_groups.Group] = ()) ->
         ("effect", _effects(difference)),
         ("pods", pods(difference)),
         ("privileges", privileges(difference)),
-        ("objects", _limited(objects(difference))),
+        ("objects", _first([*objects(difference)], _OBJECTS, "more line", "; -o json has all objects")),
         ("accepted", (f"{group.scope}: {wording.escaped(group.text)}" for group in accepted)),
     ):
         shown = list(part)
@@ -64,20 +65,14 @@ def faults(difference: Difference) -> Iterator[str]:
         where = f", cluster {fault.cluster}" if fault.cluster else ""
         number = wording.counted(len(fault.findings), "error")
         yield f"{revision.text}{where}: {number}, so nothing is known of the effect"
-        yield from _findings(fault)
+        errors = [f"{item.span}: error[{item.code}]: {wording.escaped(item.message)}" for item in fault.findings]
+        yield from (f"  {line}" for line in _first(errors, _FINDINGS, "more error"))
     if difference.described:
         sides = {fault.side for fault in difference.faults}
         yield f"{(difference.after if 'from' in sides else difference.before).text} compiles:"
         # That its nodes come to be known is no news.
         running = [replace(effect, before=effect.after) for effect in difference.described]
         yield from (f"  {sentence.text}" for sentence in effect_sentences.sentences(running))
-
-
-def _findings(fault: Fault) -> Iterator[str]:
-    for finding in fault.findings[:_FINDINGS]:
-        yield f"  {finding.span}: error[{finding.code}]: {wording.escaped(finding.message)}"
-    if len(fault.findings) > _FINDINGS:
-        yield f"  and {wording.counted(len(fault.findings) - _FINDINGS, 'more error')}"
 
 
 def intent(changes: Sequence[DocumentChange]) -> Iterator[str]:
@@ -102,16 +97,16 @@ def field_line(field: FieldChange) -> str:
 
 def remarks(difference: Difference) -> Iterator[str]:
     """Yield the sentences on clusters that come and go, and on policies with another name."""
-    for state, names in (
+    for state, own in (
         ("new", [cluster.cluster for cluster in difference.clusters if cluster.is_new]),
         ("gone", [cluster.cluster for cluster in difference.clusters if cluster.is_gone]),
     ):
-        if len(names) == 1:
-            yield f"Cluster {names[0]} is {state}."
-        elif names:
-            yield f"{len(names)} clusters are {state}: {wording.listed(names, most=_NAMES)}."
+        if len(own) == 1:
+            yield f"Cluster {own[0]} is {state}."
+        elif own:
+            yield f"{len(own)} clusters are {state}: {wording.listed(own, most=_NAMES)}."
     for change in difference.intent:
-        if change.kind in POLICIES and change.action == "renamed":
+        if change.kind in POLICY_KINDS and change.action == "renamed":
             was, now = wording.cut(change.old_name), wording.cut(change.name)
             yield f"Policy {was} is named {now} from now on: its DaemonSets are deleted, and created with the new name."
 
@@ -139,13 +134,11 @@ def pods(difference: Difference) -> Iterator[str]:
 def pod_groups(difference: Difference) -> Iterator[tuple[str, str, Sequence[str], Mapping[str, int]]]:
     """Yield the kind and the name of each workload, its clusters, and the pods in them by what happens to them."""
     found: dict[tuple[str, str, tuple[str, ...]], dict[str, Counter[str]]] = {}
-    for change in (change for cluster in difference.clusters for change in cluster.pods):
-        counts = Counter(
-            {"created": len(change.created), "replaced": len(change.replaced), "deleted": len(change.deleted)}
-        )
+    for cluster, change in ((each.cluster, change) for each in difference.clusters for change in each.pods):
+        counts = Counter({fate: len(nodes) for fate, nodes in change.nodes._asdict().items()})
         counts.update({change.fate: change.replicas} if change.fate else {})
         fates = tuple(fate for fate, number in counts.items() if number)
-        found.setdefault((change.kind, change.name, fates), {})[change.cluster] = counts
+        found.setdefault((change.ref.kind, change.ref.name, fates), {})[cluster] = counts
     for (kind, name, _), own in found.items():
         yield kind, name, list(own), sum(own.values(), Counter())
 
@@ -188,22 +181,17 @@ def _happens(pair: Pair) -> str:
 
 
 def _object_fields(pair: Pair) -> Iterator[str]:
-    fields = pair.fields()
-    for item in fields[:_FIELDS]:
-        old, new = values(item.old, item.new)
-        yield f"{item.text}: {old} -> {new}"
-    if len(fields) > _FIELDS:
-        yield f"and {wording.counted(len(fields) - _FIELDS, 'more field')}"
+    fields = ["{}: {} -> {}".format(item.text, *values(item.old, item.new)) for item in pair.fields()]
+    yield from _first(fields, _FIELDS, "more field")
     if pair.change == "changed" and not fields:
         yield "only the order of items"
 
 
-def _limited(found: Iterable[str]) -> Iterator[str]:
-    """Yield the first lines on objects, and the number of the others."""
-    shown = list(found)
-    yield from shown[:_OBJECTS]
-    if shown[_OBJECTS:]:
-        yield f"and {wording.counted(len(shown) - _OBJECTS, 'more line')}; -o json has all objects"
+def _first(lines: Sequence[str], most: int, noun: str, where: str = "") -> Iterator[str]:
+    """Yield the first lines, and the number of the others."""
+    yield from lines[:most]
+    if len(lines) > most:
+        yield f"and {wording.counted(len(lines) - most, noun)}{where}"
 
 
 def privileges(difference: Difference) -> Iterator[str]:

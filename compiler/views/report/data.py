@@ -10,7 +10,7 @@ from typing import Any
 from compiler import recipes
 from compiler.fleet import taints
 from compiler.inventory import snapshot
-from compiler.planning import plan, rollout_groups
+from compiler.planning import plan, pools
 from compiler.views import gaps, plan_data, plan_text
 from compiler.views.report.changes import Changes
 
@@ -197,6 +197,6 @@ def _group_reason(decision: plan.Decision, node: snapshot.Node) -> tuple[str, st
     group = decision.division.group(node.name) if decision.division else None
     if group is None:
         return "", ""
-    position = rollout_groups.position(node.name)
-    reason = f"group '{group.name}': {rollout_groups.reason(group, node).replace(position, _POSITION)}"
+    position = pools.position(node.name)
+    reason = f"group '{group.name}': {pools.group_reason(group, node).replace(position, _POSITION)}"
     return reason, position if _POSITION in reason else ""

@@ -1,6 +1,7 @@
 """How much of a policy's nodes a compile may leave before it stops."""
 
 from collections.abc import Iterable
+from typing import Any
 
 import pytest
 
@@ -18,6 +19,13 @@ def output(
     planned, _ = builders.view([policy], [builders.node(name) for name in names], cluster)
     compiled, objects = pipeline.render_cluster(planned, builders.renderer())
     return deployed.Deployed(index=compiled.index, objects={item.path: item.data for item in objects}), planned
+
+
+def change(
+    before: deployed.Deployed, after: deployed.Deployed, planned: plan.Plan, policy: definitions.Policy
+) -> OutputChange:
+    same: dict[str, Any] = {"cluster": "east", "folder": "output/east", "removed_percent": 20}
+    return OutputChange(before=before, after=after, planned=planned, policies=(policy,), **same)
 
 
 @pytest.mark.parametrize(
@@ -39,11 +47,7 @@ def test_a_fifth_of_the_nodes_or_one_node_may_be_left(served: int, lost: int, co
     narrowed = builders.policy(nodeSelector={"matchExpressions": [others]}, **builders.PINNED)
     after, planned = output(narrowed, names)
 
-    removals, changes = pipeline.check_changes(
-        OutputChange(
-            folder="output/east", before=before, after=after, planned=planned, policies=(narrowed,), removed_percent=20
-        )
-    )
+    removals, changes = pipeline.check_changes(change(before, after, planned, narrowed))
 
     assert {item.finding.code for item in removals} == codes
     assert {item.code for item in changes} == (set() if codes else {"nodes-left-out"})
@@ -56,10 +60,6 @@ def test_a_driver_that_becomes_absent_as_its_labels_go_is_a_removal() -> None:
     unlabelled = builders.cluster(nfd={"enabled": False, "nodefeaturerules": False})
     after, planned = output(removing, names, unlabelled)
 
-    removals, _ = pipeline.check_changes(
-        OutputChange(
-            folder="output/east", before=before, after=after, planned=planned, policies=(removing,), removed_percent=20
-        )
-    )
+    removals, _ = pipeline.check_changes(change(before, after, planned, removing))
 
     assert {item.finding.code for item in removals} == {"removes-drivers", "removes-device-plugins"}

@@ -9,7 +9,7 @@ import hypothesis
 import pytest
 from hypothesis import strategies as st
 
-from compiler.fleet import negation, overlap, selectors
+from compiler.fleet import overlap, selectors
 from compiler.fleet.selectors import Requirement
 from tests import effort
 
@@ -304,24 +304,24 @@ def test_as_many_terms_as_people_can_review_are_not_too_complex() -> None:
 def test_what_would_take_too_many_terms_is_given_up_soon(
     terms: list[selectors.Term], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(negation, "MOST_WORK", 100_000)
+    monkeypatch.setattr(overlap, "MOST_WORK", 100_000)
     spent = counted(monkeypatch)
 
     assert isinstance(overlap.complement(terms), overlap.TooComplex)
     # The step that is one too many is neither taken nor counted.
-    assert [work for work in spent() if work > negation.MOST_WORK] == []
+    assert [work for work in spent() if work > overlap.MOST_WORK] == []
 
 
 def counted(monkeypatch: pytest.MonkeyPatch) -> Callable[[], list[int]]:
     """Return a function that returns the work of each negation since the call."""
-    made: list[negation.Negation] = []
+    made: list[overlap.Negation] = []
 
-    class Counted(negation.Negation):
+    class Counted(overlap.Negation):
         def __init__(self, most_boxes: int) -> None:
             super().__init__(most_boxes)
             made.append(self)
 
-    monkeypatch.setattr(negation, "Negation", Counted)
+    monkeypatch.setattr(overlap, "Negation", Counted)
     return lambda: [one.work for one in made]
 
 

@@ -1,5 +1,6 @@
 """Document files are found below their folders, whatever else lies there."""
 
+import contextlib
 import os
 import socket
 import subprocess
@@ -20,14 +21,15 @@ def write(root: Path, *names: str) -> None:
         path.write_text(name, "utf-8")
 
 
+def found(root: Path, *folders: str | Path) -> tuple[list[document_files.Input], list[diagnostics.Diagnostic]]:
+    with contextlib.chdir(root):
+        return document_files.find(folders or ("policies",))
+
+
 def names(root: Path, *folders: str) -> list[str]:
-    files, notes = document_files.find(folders or ("policies",), root)
+    files, notes = found(root, *folders)
     assert notes == []
     return [each.name for each in files]
-
-
-def refused(root: Path) -> list[diagnostics.Diagnostic]:
-    return document_files.find(("policies",), root)[1]
 
 
 def test_documents_are_found_at_any_depth_in_the_order_of_their_names(tmp_path: Path) -> None:
@@ -51,7 +53,7 @@ def test_a_missing_folder_is_empty(tmp_path: Path) -> None:
 
 def test_a_file_is_read_as_it_is(tmp_path: Path) -> None:
     write(tmp_path, "policies/a.yaml")
-    (file,), _ = document_files.find(("policies",), tmp_path)
+    (file,), _ = found(tmp_path, tmp_path / "policies")
 
     assert document_files.read(file) == b"policies/a.yaml"
 
@@ -107,7 +109,7 @@ def test_a_link_out_of_the_project_is_refused_whether_its_target_exists_or_not(t
     write(tmp_path, "outside.yaml", "project/policies/x.yaml", "project/.git/config")
     for name in ("a.yaml", "readme"):
         (tmp_path / "project/policies" / name).symlink_to(target)
-    files, (finding,) = document_files.find(("policies",), tmp_path / "project")
+    files, (finding,) = found(tmp_path / "project")
 
     assert [each.name for each in files] == ["policies/x.yaml"]
     assert (finding.code, finding.span.file) == ("link-outside", "policies/a.yaml")
@@ -119,7 +121,7 @@ def test_a_link_out_of_the_project_is_refused_whether_its_target_exists_or_not(t
 def test_a_linked_folder_outside_of_the_project_is_never_entered(tmp_path: Path, target: str) -> None:
     write(tmp_path, "project/policies/x.yaml", "other/team/y.yaml")
     (tmp_path / "project/policies/root").symlink_to(target)
-    files, (finding,) = document_files.find(("policies",), tmp_path / "project")
+    files, (finding,) = found(tmp_path / "project")
 
     assert [each.name for each in files] == ["policies/x.yaml"]
     assert (finding.code, finding.span.file) == ("link-outside", "policies/root")
@@ -131,7 +133,7 @@ def test_a_link_that_cannot_be_read_leads_nowhere(tmp_path: Path, monkeypatch: p
 
     write(tmp_path, "policies/x.yaml")
     (tmp_path / "policies/a.yaml").symlink_to("x.yaml")
-    walk = links.folders(("policies",), tmp_path)
+    walk = links.folders((tmp_path / "policies",))
     monkeypatch.setattr(os.path, "realpath", gone)
 
     assert not links.is_inside(tmp_path / "policies/a.yaml", walk)
@@ -142,7 +144,7 @@ def test_a_link_in_a_named_folder_leads_anywhere_in_that_folder(tmp_path: Path) 
     (tmp_path / "mounted/..data").symlink_to("..2026")
     (tmp_path / "mounted/east.json").symlink_to("..data/east.json")
     (tmp_path / "mounted/west.json").symlink_to("../secret.json")
-    files, findings = document_files.find(("policies", tmp_path / "mounted"), tmp_path / "project")
+    files, findings = found(tmp_path / "project", "policies", tmp_path / "mounted")
 
     assert [each.path.name for each in files] == ["east.json", "x.yaml"]
     assert [each.span.file for each in findings] == [f"{tmp_path}/mounted/west.json"]
@@ -154,7 +156,7 @@ def test_a_folder_of_documents_is_no_link_out_of_the_project(tmp_path: Path, tar
     (tmp_path / "project/policies").symlink_to(target)
 
     with pytest.raises(errors.WorldError, match="'policies' is a link that leads out of the project"):
-        document_files.find(("policies",), tmp_path / "project")
+        found(tmp_path / "project")
 
 
 @pytest.mark.parametrize("name", ["a.yaml", "b.yml", "c.json"])
@@ -165,7 +167,7 @@ def test_what_only_looks_like_a_document_is_refused_and_never_opened(tmp_path: P
     (folder / f"2{name}").symlink_to("nowhere")
     (folder / f"3{name}").symlink_to(f"3{name}")
 
-    assert sorted((each.code, each.span.file, each.message) for each in refused(tmp_path)) == [
+    assert sorted((each.code, each.span.file, each.message) for each in found(tmp_path)[1]) == [
         ("not-a-file", f"policies/1{name}", f"'policies/1{name}' is a named pipe."),
         ("not-a-file", f"policies/2{name}", f"'policies/2{name}' is a link that leads to no file."),
         ("not-a-file", f"policies/3{name}", f"'policies/3{name}' is a link that leads to no file."),
@@ -179,7 +181,7 @@ def test_a_socket_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind("a.yaml")
 
-    assert [each.message for each in refused(tmp_path)] == ["'policies/a.yaml' is a socket."]
+    assert [each.message for each in found(tmp_path)[1]] == ["'policies/a.yaml' is a socket."]
 
 
 @pytest.mark.parametrize(
@@ -195,7 +197,7 @@ def test_a_name_that_cannot_be_printed_is_refused_in_printable_words(tmp_path: P
     path = Path(os.fsdecode(os.fsencode(tmp_path / "policies") + b"/" + name))
     path.parent.mkdir(parents=True)
     path.write_bytes(b"")
-    (finding,) = refused(tmp_path)
+    (finding,) = found(tmp_path)[1]
 
     assert (finding.code, finding.span.file, finding.message.isprintable()) == ("not-a-file", shown, True)
 
@@ -247,15 +249,15 @@ def test_a_folder_that_is_a_broken_link_is_a_failure(tmp_path: Path) -> None:
 
 def test_a_folder_that_was_asked_for_has_to_be_there(tmp_path: Path) -> None:
     (tmp_path / "there").mkdir()
-    document_files.require_folder("there", tmp_path)
+    document_files.require_folder(tmp_path / "there")
 
-    with pytest.raises(errors.WorldError, match="'absent' is not a folder"):
-        document_files.require_folder("absent", tmp_path)
+    with pytest.raises(errors.WorldError, match="absent' is not a folder"):
+        document_files.require_folder(tmp_path / "absent")
 
 
 def test_a_file_that_is_gone_when_it_is_read_is_a_failure(tmp_path: Path) -> None:
     write(tmp_path, "policies/a.yaml")
-    (file,), _ = document_files.find(("policies",), tmp_path)
+    (file,), _ = found(tmp_path, tmp_path / "policies")
     file.path.unlink()
 
     with pytest.raises(errors.WorldError, match=r"'policies/a\.yaml' cannot be read") as raised:

@@ -12,7 +12,7 @@ import pytest
 
 from compiler import errors
 from compiler.project import document_files
-from compiler.project.history import repository as repositories
+from compiler.project import repository as repositories
 from tests import in_process, project, revisions
 
 ROLLOUT = Path(__file__).parents[3] / "docs/examples/rollout"
@@ -116,7 +116,7 @@ def folder_of(repository: Path, name: str) -> Path:
 def odd(request: pytest.FixtureRequest, repository: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A project in a folder of a repository, which holds something odd, committed."""
     monkeypatch.setattr(document_files, "MOST_FOLDERS", 12)
-    monkeypatch.setattr("compiler.project.history.repository._STEPS", 500)
+    monkeypatch.setattr("compiler.project.repository._STEPS", 500)
     return folder_of(repository, request.param)
 
 

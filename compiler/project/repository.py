@@ -9,7 +9,7 @@ import hashlib
 import os
 import posixpath
 import subprocess
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -27,10 +27,8 @@ _STEPS = 10_000
 
 
 class _Entry(msgspec.Struct, frozen=True):
-    """A path of a commit: its mode in git, and the id of its content."""
+    """What a commit has at a path: its mode in git, and the id of its content."""
 
-    path: str
-    """Relative to the repository."""
     mode: str
     blob: str
 
@@ -77,12 +75,12 @@ class Tree:
     `top` is the repository's folder on this host: links that are absolute are written for it.
     """
 
-    def __init__(self, prefix: str, entries: Iterable[_Entry], read: Callable[[str], bytes], top: str) -> None:
+    def __init__(self, prefix: str, entries: Mapping[str, _Entry], read: Callable[[str], bytes], top: str) -> None:
         self._prefix = prefix
         self._read = read
         self._top = top
-        self._entries = {entry.path: entry for entry in entries}
-        self._submodules = {path for path, entry in self._entries.items() if entry.mode == "160000"}
+        self._entries = entries
+        self._submodules = {path for path, entry in entries.items() if entry.mode == "160000"}
         self._children: dict[str, set[str]] = {"": set()}
         for path in self._entries:
             self._add(path)
@@ -134,10 +132,8 @@ class Tree:
     def _listed(self, name: str, folder: Place) -> tuple[str, list[document_files.Entry[Place]]]:
         """Return the path of a folder, and its entries that are not hidden; one that is missing has none."""
         if folder.path in self._submodules:
-            raise errors.WorldError(
-                f"'{wording.file_name(name)}' is in a submodule, and git has its files in another repository.",
-                hint="Put the documents into the repository of the project.",
-            )
+            message = f"'{wording.file_name(name)}' is in a submodule, and git has its files in another repository."
+            raise errors.WorldError(message, hint="Put the documents into the repository of the project.")
         found = []
         for child in sorted(self._children.get(folder.path, ())):
             if not child.startswith("."):
@@ -237,9 +233,8 @@ class Repository:
         try:
             found = git.answer("rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
         except errors.WorldError as error:
-            raise errors.WorldError(
-                f"git knows no revision {wording.quoted(revision)}.", hint=_hint(revision)
-            ) from error
+            message = f"git knows no revision {wording.quoted(revision)}."
+            raise errors.WorldError(message, hint=_hint(revision)) from error
         return found.decode("ascii").strip()
 
     def tree(self, commit: str, names: Sequence[str]) -> Tree:
@@ -252,7 +247,7 @@ class Repository:
             if path.startswith(("../", "/")) or path == "..":
                 raise _not_in_git(name)
         entries = _listed(commit, paths if all(paths) else ())
-        if any(entry.is_link for entry in entries):
+        if any(entry.is_link for entry in entries.values()):
             entries = _listed(commit, ())
         return Tree(self._prefix, entries, self.read, self._top())
 
@@ -307,13 +302,14 @@ def _hint(revision: str) -> str:
     return "Name a commit, a branch or a tag; a shallow clone has to fetch it first."
 
 
-def _listed(commit: str, paths: Sequence[str]) -> list[_Entry]:
+def _listed(commit: str, paths: Sequence[str]) -> dict[str, _Entry]:
+    """Return the entries of a commit below these paths, or all of them, by their paths in the repository."""
     answer = git.answer("--literal-pathspecs", "ls-tree", "-r", "-z", "--full-tree", commit, "--", *paths)
-    found = []
+    found = {}
     for line in answer.split(b"\0")[:-1]:
         facts, _, path = line.partition(b"\t")
         mode, _, blob = facts.decode("ascii").split(" ")
-        found.append(_Entry(path.decode("utf-8", "surrogateescape"), mode, blob))
+        found[path.decode("utf-8", "surrogateescape")] = _Entry(mode, blob)
     return found
 
 
@@ -326,10 +322,8 @@ def _is_inside(place: Place, allowed: Iterable[str]) -> bool:
 
 def _not_in_git(name: str) -> errors.WorldError:
     """Return the error on a folder of documents outside of the repository."""
-    return errors.WorldError(
-        f"'{wording.file_name(name)}' is outside of the git repository, which so has no older version of it.",
-        hint="Move it into the repository.",
-    )
+    message = f"'{wording.file_name(name)}' is outside of the git repository, which so has no older version of it."
+    return errors.WorldError(message, hint="Move it into the repository.")
 
 
 def _is_below(path: str, folder: str) -> bool:

@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 
 from compiler.inventory import snapshot
-from compiler.planning import rollout_groups
+from compiler.planning import pools
 from tests import builders
 
 NODES = tuple(builders.node(f"kp920-{number:02}") for number in range(20))
 NAMES = tuple(node.name for node in NODES)
-BY_BUCKET = tuple(sorted(NAMES, key=lambda name: (rollout_groups.bucket(name), name)))
+BY_BUCKET = tuple(sorted(NAMES, key=lambda name: (pools.bucket(name), name)))
 
 
 def taken(
@@ -26,7 +26,7 @@ def taken(
     rollout = {"waves": list(waves), "frozen": [{"version": "2.1.0"} | group for group in frozen]}
     item = builders.policy(driver={"rollout": rollout})
     able = {node.name for node in nodes} if driven is None else set(driven)
-    groups = rollout_groups.of(item, snapshot.ClusterName(cluster), nodes, lambda node: node.name in able)
+    groups = pools.groups_of(item, snapshot.ClusterName(cluster), nodes, lambda node: node.name in able)
     return {group.name: group.nodes for group in groups}
 
 
@@ -35,12 +35,12 @@ def wave(name: str, percent: float, **more: Any) -> dict[str, Any]:
 
 
 def share(percent: float) -> tuple[str, ...]:
-    return tuple(sorted(name for name in NAMES if rollout_groups.bucket(name) < percent * 100))
+    return tuple(sorted(name for name in NAMES if pools.bucket(name) < percent * 100))
 
 
 @pytest.mark.parametrize(("name", "bucket"), [("kp920-01", 6973), ("kp920-02", 8474), ("a", 6610)])
 def test_a_nodes_place_in_shares_never_changes(name: str, bucket: int) -> None:
-    assert rollout_groups.bucket(name) == bucket
+    assert pools.bucket(name) == bucket
 
 
 def test_a_policy_without_waves_and_frozen_groups_has_no_groups() -> None:
@@ -68,7 +68,7 @@ def test_a_node_stays_in_its_wave_whichever_others_come_and_go() -> None:
 
 
 def test_a_share_that_no_node_stands_in_takes_the_lowest() -> None:
-    assert rollout_groups.bucket(BY_BUCKET[0]) > 0
+    assert pools.bucket(BY_BUCKET[0]) > 0
 
     assert taken(waves=[wave("a", 0.01)])["a"] == BY_BUCKET[:1]
 
@@ -84,7 +84,7 @@ def test_a_share_has_a_node_to_which_a_driver_comes() -> None:
 
     groups = taken(waves=[wave("a", 50)], driven=driven)["a"]
 
-    assert groups == tuple(sorted({*share(50), min(driven, key=rollout_groups.bucket)}))
+    assert groups == tuple(sorted({*share(50), min(driven, key=pools.bucket)}))
 
 
 def test_where_no_driver_comes_to_any_node_a_share_is_what_stands_in_it() -> None:
@@ -150,9 +150,9 @@ def test_why_a_node_is_in_its_group_is_told_by_what_took_it() -> None:
         "waves": [{"name": "s", "inventorySelector": {"matchLabels": {"zone": "1"}}}, wave("v", 84.74), wave("w", 90)],
     }
     item = builders.policy(driver={"rollout": rollout})
-    groups = rollout_groups.of(item, snapshot.ClusterName("east"), [node], lambda _: False)
+    groups = pools.groups_of(item, snapshot.ClusterName("east"), [node], lambda _: False)
 
-    assert [rollout_groups.reason(group, node) for group in groups] == [
+    assert [pools.group_reason(group, node) for group in groups] == [
         "the group names it",
         "the inventorySelector matches it",
         "no node below 84.74 % gets a driver, so the lowest one that does is drafted: this one, at 84.74 %",

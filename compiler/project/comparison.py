@@ -7,7 +7,7 @@ afterwards: those of a large fleet fill gigabytes.
 import contextlib
 import functools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ from compiler.formats import decode, documents
 from compiler.inventory import snapshot
 from compiler.output import cache, foreign
 from compiler.project import document_files, package_data, project_file
-from compiler.project.history import repository as repositories
+from compiler.project import repository as repositories
 from compiler.rendering import templates
 from compiler.settings import Settings
 
@@ -44,10 +44,14 @@ def of_revisions(
         before = _of_revision(repository, revision, judge)
         after = _of_working_tree(judge, settings) if to is None else _of_revision(repository, to, judge)
         known = _Remembered(is_used=is_cached)
-        found = _Comparison(before, after, judge, known, settings.limits.step_percent).result(chosen)
+        found = _Comparison(before, after, known, settings.limits.step_percent).result(chosen)
         if not chosen:
             known.save()
         return found
+
+
+_Made = tuple[pods.Side | None, diagnostics.Findings]
+"""A cluster as one side makes it, and the errors in it; nothing for one that a side does not have."""
 
 
 class _Side(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,13 +59,14 @@ class _Side(msgspec.Struct, frozen=True, kw_only=True):
 
     revision: difference.Revision
     settings: Settings
-    written: tuple[documents.Document, ...]
+    written: tuple[documents.Document, ...] = ()
     """The project file and the documents of policies/ and recipes/."""
     fleet: definitions.Fleet
     errors: diagnostics.Findings
     """The errors in these documents."""
-    inventories: Mapping[str, tuple[repositories.Source, ...]]
+    inventories: Mapping[str, tuple[repositories.Source, ...]] = {}
     """The files of each cluster."""
+    judge: schema.Judge
 
     @property
     def clusters(self) -> Mapping[str, definitions.Cluster]:
@@ -76,6 +81,21 @@ class _Side(msgspec.Struct, frozen=True, kw_only=True):
         """Return everything but the inventory that the output of a cluster is made from."""
         stated = [policy.meaning for policy in self.policies(cluster)]
         return self.settings.applied, cluster.spec, cluster.source is not None, stated
+
+    def made(self, cluster: definitions.Cluster | None, known: snapshot.Inventory | None = None) -> _Made:
+        """Return a cluster, or the errors in it; `known` is its inventory if it is read already."""
+        if cluster is None:
+            return None, ()
+        wrong: diagnostics.Findings = ()
+        if known is None:
+            read, unread = _decoded(self.inventories.get(cluster.name, ()))
+            known, on_nodes = pipeline.read_inventory(cluster, read, self.judge, self.settings)
+            wrong = _errors(self.settings, (*unread, *on_nodes))
+        planned, found = pipeline.plan_policies(self.fleet, cluster, known)
+        wrong = (*wrong, *_errors(self.settings, found))
+        if wrong:
+            return None, wrong
+        return pods.Side(planned=planned, manifests=pipeline.manifests_of(planned, self.settings.applied)), ()
 
 
 def _of_working_tree(judge: schema.Judge, settings: Settings) -> _Side:
@@ -105,10 +125,7 @@ def _of_revision(repository: repositories.Repository, name: str, judge: schema.J
         data = project_file.parsed(found.read(), has_folder) if found else {}
     except project_file.WrongFileError as wrong:
         fleet = definitions.Fleet(policies=(), clusters=(), inventories={}, sound=False)
-        nothing = Settings()
-        return _Side(
-            revision=revision, settings=nothing, written=(), fleet=fleet, errors=wrong.findings, inventories={}
-        )
+        return _Side(revision=revision, settings=Settings(), fleet=fleet, errors=wrong.findings, judge=judge)
     settings = project_file.settings_of(data)
     whole = repository.tree(commit, settings.folders)
     with _naming(name):
@@ -149,6 +166,7 @@ def _side(
         fleet=fleet,
         errors=_errors(settings, found),
         inventories=inventories,
+        judge=judge,
     )
 
 
@@ -160,17 +178,6 @@ def _errors(settings: Settings, found: Iterable[diagnostics.Diagnostic]) -> diag
     """Return the errors among findings, each once and sorted."""
     judged = settings.with_severities(diagnostics.merged(found))
     return tuple(item for item in judged if item.severity == "error")
-
-
-@dataclass(frozen=True, slots=True)
-class _Made:
-    """A cluster of one side, or the errors in it."""
-
-    side: pods.Side | None
-    errors: diagnostics.Findings
-
-
-_NOTHING = _Made(None, ())
 
 
 class _Remembered:
@@ -209,18 +216,10 @@ class _Remembered:
 class _Comparison:
     """Two sides and their documents' changes."""
 
-    def __init__(
-        self,
-        before: _Side,
-        after: _Side,
-        judge: schema.Judge,
-        known: _Remembered,
-        step_percent: int,
-    ) -> None:
+    def __init__(self, before: _Side, after: _Side, known: _Remembered, step_percent: int) -> None:
         self._known = known
         self._before = before
         self._after = after
-        self._judge = judge
         self._basis = difference.Basis(
             changed=intent.changes(before.written, after.written),
             render=templates.renderer(package_data.templates(), package_data.bytecode()),
@@ -251,33 +250,32 @@ class _Comparison:
         sound = [side for side in (self._before, self._after) if not side.errors]
         for side in sound if len(sound) == 1 else ():
             for name, cluster in side.clusters.items():
-                made = self._made(side, cluster) if not chosen or name in chosen else _NOTHING
-                yield from effects.effects(None, made.side, frozenset(), ())
+                made, _ = side.made(cluster if not chosen or name in chosen else None)
+                yield from effects.effects(None, made, frozenset(), ())
 
     def _cluster(self, name: str) -> tuple[difference.ClusterDifference | None, list[difference.Fault]]:
         old, new = self._before.clusters.get(name), self._after.clusters.get(name)
         if old is None or new is None or not self._has_one_inventory(name):
-            return self._compared(name, self._made(self._before, old), self._made(self._after, new))
+            return self._compared(name, self._before.made(old), self._after.made(new))
         if self._before.inputs(old) == self._after.inputs(new):
             return None, []
         known = self._by_examples(old, new)
         if known is None:
-            was = self._made(self._before, old)
+            was, wrong = self._before.made(old)
             # The inventory depends on the labels that the watcher ignores and keeps, where it is a list of Nodes.
             earlier, later = old.spec.watcher, new.spec.watcher
             is_shared = (earlier.ignoreLabels, earlier.inventory) == (later.ignoreLabels, later.inventory)
-            inventory = was.side.planned.inventory if was.side and is_shared else None
-            return self._compared(name, was, self._made(self._after, new, inventory))
+            inventory = was.planned.inventory if was and is_shared else None
+            return self._compared(name, (was, wrong), self._after.made(new, inventory))
         found, inventory = known
-        was, now = self._made(self._before, old, inventory), self._made(self._after, new, inventory)
-        return self._compared(name, was, now, found)
+        return self._compared(name, self._before.made(old, inventory), self._after.made(new, inventory), found)
 
     def _compared(
-        self, name: str, was: _Made, now: _Made, known: examples.Examples | None = None
+        self, name: str, before: _Made, after: _Made, known: examples.Examples | None = None
     ) -> tuple[difference.ClusterDifference | None, list[difference.Fault]]:
-        if faults := _faults(name, was.errors, now.errors):
+        if faults := _faults(name, before[1], after[1]):
             return None, faults
-        return risks.compared(was.side, now.side, replace(self._basis, known=known)), []
+        return risks.compared(before[0], after[0], replace(self._basis, known=known)), []
 
     def _by_examples(
         self, old: definitions.Cluster, new: definitions.Cluster
@@ -291,7 +289,7 @@ class _Comparison:
         if found is None:
             return None
         read, wrong = decode.decode(sources[0].name, found.text)
-        inventory, findings = pipeline.read_inventory(new, read, self._judge, self._after.settings)
+        inventory, findings = pipeline.read_inventory(new, read, self._after.judge, self._after.settings)
         return None if wrong or findings else (found, inventory)
 
     def _has_one_inventory(self, cluster: str) -> bool:
@@ -300,22 +298,6 @@ class _Comparison:
         if [source.name for source in old] != [source.name for source in new]:
             return False
         return all(one.blob == other.digest(one.blob or "") for one, other in zip(old, new, strict=True))
-
-    def _made(self, side: _Side, cluster: definitions.Cluster | None, known: snapshot.Inventory | None = None) -> _Made:
-        """Return a cluster as one side makes it; `known` is its inventory if it is read already."""
-        if cluster is None:
-            return _NOTHING
-        wrong: diagnostics.Findings = ()
-        if known is None:
-            read, unread = _decoded(side.inventories.get(cluster.name, ()))
-            known, on_nodes = pipeline.read_inventory(cluster, read, self._judge, side.settings)
-            wrong = _errors(side.settings, (*unread, *on_nodes))
-        planned, found = pipeline.plan_policies(side.fleet, cluster, known)
-        wrong = (*wrong, *_errors(side.settings, found))
-        if wrong:
-            return _Made(None, wrong)
-        manifests = pipeline.manifests_of(planned, side.settings.applied)
-        return _Made(pods.Side(planned=planned, manifests=manifests), ())
 
 
 def _faults(cluster: str | None, before: diagnostics.Findings, after: diagnostics.Findings) -> list[difference.Fault]:

@@ -1,1 +1,0 @@
-"""Two revisions of a project, as `repository` reads them from git's objects, and their `comparison`."""
