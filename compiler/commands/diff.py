@@ -11,9 +11,8 @@ from compiler.changes.difference import Fault
 from compiler.cli import findings, options
 from compiler.project import comparison, project_file
 from compiler.views.diff import data as diff_data
-from compiler.views.diff import risk_groups
+from compiler.views.diff import review, risk_groups
 from compiler.views.diff import text as diff_text
-from compiler.views.review import annotations, markdown
 
 _ERROR: diagnostics.Severity = "error"
 
@@ -61,12 +60,12 @@ def run(arguments: argparse.Namespace) -> int:
         for_programs = diff_data.data(found, accepted)
     elif arguments.shape == "markdown":
         shown, _ = diagnostics.split_ignored(findings.with_severities(arguments, risks))
-        body = markdown.text(found, shown, risk_groups.groups(accepted))
+        body = review.comment(found, shown, risk_groups.groups(accepted))
     else:
         body = "".join(f"{line}\n" for line in diff_text.lines(found, risk_groups.groups(accepted)))
     faults = [fault for fault in found.faults if fault.side == "to"]
     told = diagnostics.merged([*risks, *(item for fault in _unshown(arguments, faults) for item in fault.findings)])
-    findings.show(arguments, told, body, annotations.notes(found), **for_programs)
+    findings.show(arguments, told, body, review.notes(found), **for_programs)
     findings.tell_unused(arguments.accept, diagnostics.RISKS, found.risks)
     is_wrong = faults or findings.concluded(arguments, risks) or (arguments.exit_code and not found.is_empty)
     return cli.WRONG if is_wrong else cli.FINE
@@ -77,7 +76,7 @@ def _told(arguments: argparse.Namespace, risks: Sequence[Acceptable]) -> diagnos
     if arguments.shape in ("json", "yaml") or arguments.format == "json":
         return diagnostics.merged(risk.told() for risk in risks)
     found = diagnostics.merged(group.told() for group in risk_groups.groups(risks))
-    return annotations.by_line(found) if arguments.format in ("github", "sarif") else found
+    return review.by_line(found) if arguments.format in ("github", "sarif") else found
 
 
 def _unshown(arguments: argparse.Namespace, faults: Sequence[Fault]) -> Sequence[Fault]:

@@ -26,7 +26,7 @@ class _Part:
     """The nodes that the call names and the cluster has."""
     summary: tuple[str, ...] = ()
     details: tuple[str, ...] = ()
-    nodes: Packed[tuple[plan_data.Nodes, ...]] | None = None
+    data: Packed[plan_data.Text] | None = None
     """None for people."""
 
 
@@ -118,7 +118,7 @@ def _part(arguments: argparse.Namespace, whole: plan.Plan, wanted: selection.Sel
     named = wanted.nodes.intersection(pairs)
     if arguments.shape != "text":
         make = plan_data.lines if arguments.shape == "ndjson" else plan_data.item
-        return _Part(name=name, counts=counts, named=named, nodes=Packed.of(make(view, privileges(whole))))
+        return _Part(name=name, counts=counts, named=named, data=Packed.of(make(view, privileges(whole))))
     details = plan_text.problems(view) if arguments.problems else plan_text.details(view)
     return _Part(
         name=name,
@@ -156,8 +156,7 @@ def _show(arguments: argparse.Namespace, found: diagnostics.Findings, parts: Seq
             *(line for part in parts for line in part.details),
         ]
         return findings.show(arguments, found, "\n".join(lines).rstrip("\n") + "\n" if parts else "")
-    clusters = (part.nodes.value() for part in parts if part.nodes)
-    pieces = ((piece for nodes in plans for piece in nodes.pieces()) for plans in clusters)
+    pieces = (plan_data.pieces(part.data.value()) for part in parts if part.data)
     if arguments.shape == "ndjson":
         return findings.show(arguments, found, (piece for cluster in pieces for piece in cluster))
     return findings.show(arguments, found, clusters=diagnostic_formats.Items(pieces))

@@ -8,9 +8,9 @@ from compiler.cli import findings, options
 from compiler.diagnostics import RISKS
 from compiler.project import atomic, comparison, package_data, project_file
 from compiler.project.by_cluster import planned
-from compiler.views.report import changes as report_changes
+from compiler.views import plan_text
+from compiler.views.diff import risk_groups
 from compiler.views.report import page as report_page
-from compiler.views.report import tables as report_tables
 
 
 def declare(command: cli.Parser) -> None:
@@ -35,19 +35,20 @@ def run(arguments: argparse.Namespace) -> int:
     views, found = run.answers, run.findings
     findings.require_fine(arguments, found)
     judged = findings.with_severities(arguments, found)
-    texts = report_page.text(views, judged, package_data.report(), _changes(arguments))
+    texts = report_page.text(views, judged, package_data.report(), _change(arguments))
     atomic.write_file(Path(arguments.target), texts)
-    nodes = wording.counted(report_tables.count([view.builtin for view in views]), "node")
+    nodes = wording.counted(sum(plan_text.count(view.builtin.decisions) for view in views), "node")
     size = f"{nodes} in {wording.counted(len(views), 'cluster')}"
     return findings.show(arguments, found, f"{wording.file_name(arguments.target)}: {size}\n")
 
 
-def _changes(arguments: argparse.Namespace) -> report_changes.Changes | None:
-    """Return what the change since a revision does; None if the call names no revision."""
+def _change(arguments: argparse.Namespace) -> report_page.Change | None:
+    """Return the change since a revision; None if the call names no revision."""
     if arguments.revision is None:
         findings.tell_unused(arguments.accept, RISKS, ())
         return None
-    settings = project_file.of(arguments)
-    found = comparison.of_revisions(arguments.revision, None, settings, arguments.cluster)
+    found = comparison.of_revisions(arguments.revision, None, project_file.of(arguments), arguments.cluster)
     findings.tell_unused(arguments.accept, RISKS, found.risks)
-    return report_changes.Changes(found, settings, arguments.accept)
+    others, accepted = risk_groups.split(found.risks, arguments.accept)
+    risks = findings.with_severities(arguments, (group.told() for group in others))
+    return report_page.Change(found, risks, accepted)

@@ -38,5 +38,5 @@ def run(arguments: argparse.Namespace) -> int:
             hint=f"`kae plan --cluster {view.cluster.name}` says why; take the inventory again where it is old.",
         )
     render = templates.renderer(package_data.templates(), package_data.bytecode())
-    jobs = (canonical.dump_yaml(render(manifest)) for manifest in smoke.manifests(made))
+    jobs = (canonical.dump_yaml(render(manifest)) for manifest in made.jobs)
     return findings.show(arguments, found, "---\n".join(jobs))

@@ -7,6 +7,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from compiler import cli, diagnostics, names, pipeline
 from compiler.cli import findings, live, options
 from compiler.fleet import clusters, definitions
@@ -84,7 +86,7 @@ def of_cluster(
         gone=tuple(sorted(known - states.keys())),
         rollouts=tuple(_rollouts(asked, spec.namespace, wanted, found, states)),
         deployments=tuple(
-            cluster_status.Workload(ref=ref, live=live_objects.deployment(raw) if raw is not None else None)
+            live_objects.deployment(ref.namespace, ref.name, raw)
             for ref, raw in found.items()
             if ref.kind == "Deployment"
         ),
@@ -115,7 +117,7 @@ def _rollouts(
     if any(pod.probed for pod in pods):  # Only their probe keeps them from being ready: its last message says why.
         events = asked.objects("v1", "Event", namespace, fields="reason=Unhealthy,involvedObject.kind=Pod")
         said = live_objects.probe_words(events)
-        pods = [dataclasses.replace(pod, reason=said[pod.name]) if pod.name in said else pod for pod in pods]
+        pods = [msgspec.structs.replace(pod, reason=said[pod.name]) if pod.name in said else pod for pod in pods]
     for item in wanted:
         ref = cluster_status.Ref(api_version="apps/v1", kind="DaemonSet", namespace=item.namespace, name=item.name)
         raw = found[ref]

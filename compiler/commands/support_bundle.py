@@ -20,6 +20,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
 
+import msgspec
+
 from compiler import __version__, cli, diagnostic_formats, diagnostics, errors, masking, names, recipes, wording
 from compiler.cli import findings, live, options
 from compiler.commands import plan as plan_command
@@ -243,7 +245,7 @@ def _remote(
 
 def _add_status(made: Bundle, found: cluster_status.ClusterStatus) -> None:
     """Add the status, and the difference between the live objects and the output."""
-    masked = dataclasses.replace(found, drifts=tuple(map(_masked, found.drifts)))
+    masked = msgspec.structs.replace(found, drifts=tuple(map(_masked, found.drifts)))
     data = cluster_status.data(masked)
     made.add("status.txt", status_text.text(masked, status.age_s))
     made.add("status.json", {key: value for key, value in data.items() if key != "objects"})
@@ -254,8 +256,8 @@ def _masked(deviation: cluster_status.Drift) -> cluster_status.Drift:
     changes = []
     for change in deviation.changes:
         wanted, there = (masking.change(change.path, value) for value in (change.wanted, change.live))
-        changes.append(dataclasses.replace(change, wanted=wanted, live=there))
-    return dataclasses.replace(deviation, changes=tuple(changes))
+        changes.append(msgspec.structs.replace(change, wanted=wanted, live=there))
+    return msgspec.structs.replace(deviation, changes=tuple(changes))
 
 
 class Collection:

@@ -38,8 +38,7 @@ class Ref(objects.Ref):
     api_version: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Drift:
+class Drift(msgspec.Struct, frozen=True, kw_only=True):
     """An object that is not in the cluster as it is in output/."""
 
     ref: Ref
@@ -49,16 +48,7 @@ class Drift:
     changes: tuple[drift.Change, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Workload:
-    """A Deployment of the output, with its live state; None where the cluster lacks it."""
-
-    ref: Ref
-    live: live_objects.Deployment | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Held:
+class Held(msgspec.Struct, frozen=True, kw_only=True):
     """A Lease that a host holds, with ages in seconds; None where the Lease does not say."""
 
     lease: lease_objects.Lease
@@ -76,8 +66,7 @@ class Held:
         return self.silent and not self.lease.swap
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, order=True)
-class Skew:
+class Skew(msgspec.Struct, frozen=True, kw_only=True, order=True):
     """A workload whose program is of another release."""
 
     name: str
@@ -86,8 +75,7 @@ class Skew:
     """Empty where its image has a digest, and is another one than this release's."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterStatus:
+class ClusterStatus(msgspec.Struct, frozen=True, kw_only=True):
     """The status of a cluster."""
 
     cluster: str
@@ -100,7 +88,7 @@ class ClusterStatus:
     gone: tuple[str, ...]
     """Nodes of the inventory that the cluster does not have any more."""
     rollouts: tuple[rollout.Rollout, ...]
-    deployments: tuple[Workload, ...]
+    deployments: tuple[live_objects.Deployment, ...]
     templates: tuple[tuple[str, str], ...]
     """The live Deployments and CronJobs by name, each with the image of its pods."""
     leases: tuple[Held, ...]
@@ -118,7 +106,7 @@ class ClusterStatus:
         settled = all(
             daemon_set.exists and daemon_set.observed and not daemon_set.problems for daemon_set in self.rollouts
         )
-        up = all(workload.live and workload.live.available >= workload.live.replicas for workload in self.deployments)
+        up = all(each.found and each.available >= each.replicas for each in self.deployments)
         return self.output == "fine" and settled and up and all(deviation.state == "kept" for deviation in self.drifts)
 
 
@@ -175,7 +163,7 @@ def wanted_daemon_sets(
         is_of_policy = names.POLICY_LABEL in data["spec"]["selector"]["matchLabels"]
         served = planned.get(name, {}) if is_of_policy else dict.fromkeys(_served(template["spec"], nodes), image)
         namespace = data["metadata"].get("namespace", "")
-        wanted.append(rollout.Wanted(namespace=namespace, name=name, app=app, image=image, planned=served))
+        wanted.append(rollout.Wanted(namespace=namespace, name=name, app=app, planned=served))
     return tuple(wanted)
 
 
@@ -185,13 +173,10 @@ def _planned(decisions: Sequence[plan.Decision]) -> dict[str, dict[str, str]]:
     for decision in decisions:
         if decision.policy is None:
             continue
-        for name, image in (
-            (
-                node_programs.driver_name(decision.policy, decision.pool),
-                decision.pool.images[0][1] if decision.pool else None,
-            ),
-            (node_programs.device_plugin_name(decision.policy), decision.device_plugin.image),
-        ):
+        found = {node_programs.device_plugin_name(decision.policy): decision.device_plugin.image}
+        if decision.pool is not None:
+            found[node_programs.driver_name(decision.policy, decision.pool)] = decision.pool.images[0][1]
+        for name, image in found.items():
             if image is not None:
                 images.setdefault(name, {}).update(dict.fromkeys(decision.names, image))
     return images
@@ -209,7 +194,7 @@ def _served(spec: Mapping[str, Any], nodes: Sequence[snapshot.Node]) -> tuple[st
 
 
 def data(status: ClusterStatus) -> dict[str, Any]:
-    """Return the status of a cluster for programs."""
+    """Return the status of a cluster for programs; a Deployment, a skew and a change have their own fields."""
     return {
         "name": status.cluster,
         "server": status.server,
@@ -226,10 +211,10 @@ def data(status: ClusterStatus) -> dict[str, Any]:
             "onlyInInventory": list(status.gone),
         },
         "daemonSets": [_rollout(daemon_set) for daemon_set in status.rollouts],
-        "deployments": [_workload(workload) for workload in status.deployments],
+        "deployments": list(map(msgspec.structs.asdict, status.deployments)),
         "leases": [_lease(lease) for lease in status.leases],
         "objects": [_drift(deviation) for deviation in status.drifts],
-        "skews": [{"name": found.name, "image": found.image, "release": found.release} for found in status.skews],
+        "skews": list(map(msgspec.structs.asdict, status.skews)),
     }
 
 
@@ -259,18 +244,6 @@ def _rollout(daemon_set: rollout.Rollout) -> dict[str, Any]:
     }
 
 
-def _workload(workload: Workload) -> dict[str, Any]:
-    live = workload.live
-    return {
-        "namespace": workload.ref.namespace,
-        "name": workload.ref.name,
-        "found": live is not None,
-        "replicas": live.replicas if live else 0,
-        "available": live.available if live else 0,
-        "reason": live.reason if live else "",
-    }
-
-
 def _lease(lease: Held) -> dict[str, Any]:
     return {
         "name": lease.lease.name,
@@ -290,7 +263,5 @@ def _drift(deviation: Drift) -> dict[str, Any]:
         "namespace": deviation.ref.namespace or None,
         "name": deviation.ref.name,
         "file": deviation.file or None,
-        "changes": [
-            {"path": change.path, "wanted": change.wanted, "live": change.live} for change in deviation.changes
-        ],
+        "changes": list(map(msgspec.structs.asdict, deviation.changes)),
     }

@@ -8,9 +8,10 @@ A place is a path without the names of list items, as in spec.containers.*.image
 reference: https://kubernetes.io/docs/reference/kubernetes-api/ (workload-resources, policy-resources).
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
+
+import msgspec
 
 from compiler import wording
 from compiler.fleet import pods
@@ -19,12 +20,13 @@ from compiler.formats import field_difference
 _AMOUNTS = ("limits", "requests")
 """Fields of quantities, which the API server writes in a form of its own."""
 
-_AGGREGATION = "rbac.authorization.k8s.io/aggregate-to-"
+_RBAC = "rbac.authorization.k8s.io"
+
+_AGGREGATION = f"{_RBAC}/aggregate-to-"
 """The beginning of a label by which a ClusterRole gives its rules to another one."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class Change(msgspec.Struct, frozen=True, kw_only=True):
     """A field that is not as rendered."""
 
     path: str
@@ -45,27 +47,9 @@ def _pull_policy(container: Mapping[str, Any]) -> str:
     return "Always" if is_latest else "IfNotPresent"
 
 
-def _account(pod: Mapping[str, Any]) -> Any:
-    """Return the value of the deprecated field serviceAccount."""
-    return pod.get("serviceAccountName")
-
-
-_RBAC = "rbac.authorization.k8s.io"
-
-
-def _group(subject: Mapping[str, Any]) -> str:
-    """Return the API group of a subject."""
-    return "" if subject.get("kind") == "ServiceAccount" else _RBAC
-
-
 def _below(places: Iterable[str], fields: Fields) -> Fields:
     """Return fields below each of several places."""
     return {f"{place}.{field}": value for place in places for field, value in fields.items()}
-
-
-def _itself(name: str) -> Callable[[Mapping[str, Any]], Any]:
-    """Return what takes a field as it is, whatever its value is."""
-    return lambda beside: beside[name]
 
 
 _PROBE: Fields = {
@@ -112,7 +96,7 @@ _POD: Fields = {
     "hostUsers": True,
     "restartPolicy": "Always",
     "schedulerName": "default-scheduler",
-    "serviceAccount": _account,
+    "serviceAccount": lambda pod: pod.get("serviceAccountName"),
     "setHostnameAsFQDN": False,
     "shareProcessNamespace": False,
     "terminationGracePeriodSeconds": 30,
@@ -126,15 +110,18 @@ _RESTARTED = "kubectl.kubernetes.io/restartedAt"
 _WORKLOAD: Fields = {
     "spec.minReadySeconds": 0,
     "spec.revisionHistoryLimit": 10,
-    f"spec.template.metadata.annotations.{_RESTARTED}": _itself(_RESTARTED),
+    f"spec.template.metadata.annotations.{_RESTARTED}": lambda annotations: annotations[_RESTARTED],
     **_below(("spec.template.spec",), _POD),
 }
 
 _MATCHED: Fields = {"matchPolicy": "Equivalent", "resourceRules.*.scope": "*", "excludeResourceRules.*.scope": "*"}
 
-_BINDING: Fields = {"subjects.*.apiGroup": _group, "roleRef.apiGroup": _RBAC}
+_BINDING: Fields = {
+    "subjects.*.apiGroup": lambda subject: "" if subject.get("kind") == "ServiceAccount" else _RBAC,
+    "roleRef.apiGroup": _RBAC,
+}
 
-_DEFAULTS: Mapping[str, Fields] = {
+DEFAULTS: Mapping[str, Fields] = {
     "ClusterRole": {},
     "ClusterRoleBinding": _BINDING,
     "CronJob": {
@@ -166,11 +153,7 @@ _DEFAULTS: Mapping[str, Fields] = {
     "ValidatingAdmissionPolicy": {"spec.failurePolicy": "Fail", **_below(("spec.matchConstraints",), _MATCHED)},
     "ValidatingAdmissionPolicyBinding": _below(("spec.matchResources",), _MATCHED),
 }
-
-
-def defaults_of(kind: object) -> Fields | None:
-    """Return what the API server fills in; None for a kind that is compared in the rendered fields only."""
-    return _DEFAULTS.get(str(kind))
+"""What the API server fills in, by kind; the other kinds are compared in the rendered fields only."""
 
 
 def is_filled_in(fields: Fields, place: str, value: Any, beside: Mapping[str, Any]) -> bool:
@@ -184,8 +167,7 @@ def is_filled_in(fields: Fields, place: str, value: Any, beside: Mapping[str, An
     return value is None or value == []
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Place:
+class _Place(msgspec.Struct, frozen=True, kw_only=True):
     """Where a value is."""
 
     path: str = ""
@@ -212,7 +194,7 @@ def changes(wanted: Mapping[str, Any], live: Mapping[str, Any]) -> tuple[Change,
 
     That is every extra item in a rendered list, and of the kinds that have defaults here every extra field.
     """
-    return tuple(_in_mapping(wanted, live, _Place(filled_in=defaults_of(wanted.get("kind")))))
+    return tuple(_in_mapping(wanted, live, _Place(filled_in=DEFAULTS.get(wanted.get("kind", "")))))
 
 
 def _compared(wanted: Any, live: Any, at: _Place) -> Iterator[Change]:

@@ -4,8 +4,9 @@ Times stay texts as the API server prints them.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 _REVISION = "controller-revision-hash"
 """The label with the revision of the template that the DaemonSet controller made a pod from."""
@@ -13,8 +14,7 @@ _REVISION = "controller-revision-hash"
 _LONGEST = 300  # characters of a reason: the end of a log may be in it
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pod:
+class Pod(msgspec.Struct, frozen=True, kw_only=True):
     """A pod of a DaemonSet."""
 
     name: str
@@ -36,31 +36,30 @@ class Pod:
     """True when it runs and only its readiness probe fails; the probe's message is in the events."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DaemonSet:
+class DaemonSet(msgspec.Struct, frozen=True, kw_only=True):
     """A DaemonSet as the cluster has it."""
 
     uid: str
     observed: bool
     """True when its controller has observed the newest change to it."""
-    desired: int
-    """The number of nodes on which the controller wants a pod."""
     max_unavailable: int
     """The number of pods that may be unavailable in a rollout."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Deployment:
-    """A Deployment as the cluster has it."""
+class Deployment(msgspec.Struct, frozen=True, kw_only=True):
+    """A Deployment of the output as the cluster has it."""
 
-    replicas: int
-    available: int
-    reason: str
+    namespace: str
+    name: str
+    found: bool = False
+    """False where the cluster lacks it."""
+    replicas: int = 0
+    available: int = 0
+    reason: str = ""
     """The reason why some are not available, in the cluster's words; may be empty."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodeState:
+class NodeState(msgspec.Struct, frozen=True, kw_only=True):
     """The facts of a node that can hold up a rollout."""
 
     name: str
@@ -92,23 +91,26 @@ def pod(raw: Mapping[str, Any]) -> Pod:
 def daemon_set(raw: Mapping[str, Any]) -> DaemonSet:
     """Return a DaemonSet."""
     metadata, spec, status = raw["metadata"], raw["spec"], raw.get("status") or {}
-    desired = status.get("desiredNumberScheduled") or 0
     rolling = (spec.get("updateStrategy") or {}).get("rollingUpdate") or {}
     return DaemonSet(
         uid=metadata.get("uid", ""),
         observed=(status.get("observedGeneration") or 0) >= (metadata.get("generation") or 0),
-        desired=desired,
-        max_unavailable=_scaled(rolling.get("maxUnavailable", 1), desired),
+        max_unavailable=_scaled(rolling.get("maxUnavailable", 1), status.get("desiredNumberScheduled") or 0),
     )
 
 
-def deployment(raw: Mapping[str, Any]) -> Deployment:
-    """Return a Deployment."""
+def deployment(namespace: str, name: str, raw: Mapping[str, Any] | None) -> Deployment:
+    """Return a Deployment, which the cluster may lack."""
+    if raw is None:
+        return Deployment(namespace=namespace, name=name)
     status = raw.get("status") or {}
     wrong = {"ReplicaFailure": "True", "Available": "False", "Progressing": "False"}
     conditions = ((_condition(status, kind), value) for kind, value in wrong.items())
     reason = next((_words(condition) for condition, value in conditions if condition.get("status") == value), "")
     return Deployment(
+        namespace=namespace,
+        name=name,
+        found=True,
         replicas=(raw.get("spec") or {}).get("replicas", 1),
         available=status.get("availableReplicas") or 0,
         reason=reason,

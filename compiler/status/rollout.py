@@ -1,8 +1,9 @@
 """Compare pods with the plan: for each DaemonSet, the nodes that deviate, and the nodes that hold up its rollout."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal
+
+import msgspec
 
 from compiler.status import live_objects
 
@@ -10,8 +11,7 @@ Kind = Literal["missing", "surplus", "not-ready", "old", "image"]
 """missing: no pod where one is planned. surplus: an unplanned pod. old: an older template. image: another image."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Problem:
+class Problem(msgspec.Struct, frozen=True, kw_only=True):
     """A deviation from the plan on one node."""
 
     kind: Kind
@@ -25,22 +25,18 @@ class Problem:
     """The image of the pod; empty where there is no pod."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     """A DaemonSet of the output."""
 
     namespace: str
     name: str
     app: str
     """The value of app.kubernetes.io/name of its pods."""
-    image: str
-    """Of the first container of its template."""
     planned: Mapping[str, str]
     """The nodes on which the plan has a pod, each with the image of the pod."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rollout:
+class Rollout(msgspec.Struct, frozen=True, kw_only=True):
     """The status of a DaemonSet."""
 
     wanted: Wanted
@@ -61,8 +57,7 @@ class Rollout:
     """Those of its pods."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
+class Seen(msgspec.Struct, frozen=True, kw_only=True):
     """The live objects of one DaemonSet."""
 
     live: live_objects.DaemonSet | None
@@ -78,9 +73,7 @@ def judged(wanted: Wanted, seen: Seen) -> Rollout:
     if live is None:
         return Rollout(wanted=wanted)
     staying = [pod for pod in seen.pods if not pod.ending]
-    problems = sorted(
-        (*_on_planned_nodes(wanted, seen), *_elsewhere(wanted, seen)), key=lambda problem: (problem.node, problem.pod)
-    )
+    problems = sorted(_problems(wanted, seen), key=lambda problem: (problem.node, problem.pod))
     return Rollout(
         wanted=wanted,
         exists=True,
@@ -94,32 +87,24 @@ def judged(wanted: Wanted, seen: Seen) -> Rollout:
     )
 
 
-def _on_planned_nodes(wanted: Wanted, seen: Seen) -> Iterator[Problem]:
-    there: dict[str, list[live_objects.Pod]] = {}
+def _problems(wanted: Wanted, seen: Seen) -> Iterator[Problem]:
+    there: dict[str, list[live_objects.Pod]] = {node: [] for node in wanted.planned}
     for pod in seen.pods:
-        there.setdefault(pod.node, []).append(pod)
-    for node, image in wanted.planned.items():
-        staying = [pod for pod in there.get(node, ()) if not pod.ending]
-        ending = [pod for pod in there.get(node, ()) if pod.ending]
-        if not staying:
-            yield _missing(node, ending, seen)
-            continue
-        # The controller keeps the oldest pod; for this report any of them will do.
-        first, *more = sorted(staying, key=lambda pod: (not pod.ready, pod.name))
-        yield from _judged(first, image, seen)
-        yield from (_problem("surplus", pod, f"{first.name} is there already") for pod in more)
-
-
-def _elsewhere(wanted: Wanted, seen: Seen) -> Iterator[Problem]:
-    for pod in seen.pods:
-        if not pod.ending and pod.node not in wanted.planned:
+        if pod.node in there:
+            there[pod.node].append(pod)
+        elif not pod.ending:
             gone = pod.node not in seen.nodes
             yield _problem("surplus", pod, "there is no such node" if gone else "the plan foretells none")
-
-
-def _missing(node: str, ending: Sequence[live_objects.Pod], seen: Seen) -> Problem:
-    reason = f"{ending[0].name} has not ended yet" if ending else _node_reason(node, seen)
-    return Problem(kind="missing", node=node, pod="", reason=reason, since="", image="")
+    for node, pods in there.items():
+        # The controller keeps the oldest pod; for this report any of them will do.
+        staying = sorted((pod for pod in pods if not pod.ending), key=lambda pod: (not pod.ready, pod.name))
+        if not staying:
+            reason = f"{pods[0].name} has not ended yet" if pods else _node_reason(node, seen)
+            yield Problem(kind="missing", node=node, pod="", reason=reason, since="", image="")
+            continue
+        first, *more = staying
+        yield from _judged(first, wanted.planned[node], seen)
+        yield from (_problem("surplus", pod, f"{first.name} is there already") for pod in more)
 
 
 def _judged(pod: live_objects.Pod, image: str, seen: Seen) -> Iterator[Problem]:

@@ -133,14 +133,13 @@ def _leases(leases: Sequence[cluster_status.Held]) -> Iterator[str]:
         yield f"{lease.lease.name} is held by {lease.lease.holder} for {held}, renewed {renewed} ago{end}"
 
 
-def _deployments(deployments: Sequence[cluster_status.Workload]) -> Iterator[str]:
-    for workload in deployments:
-        live = workload.live
-        if live is None:
-            yield f"{workload.ref.name}: not there"
-        elif live.available < live.replicas:
-            reason = f": {live.reason}" if live.reason else ""
-            yield f"{workload.ref.name}: {live.available} of {live.replicas} available{reason}"
+def _deployments(deployments: Sequence[live_objects.Deployment]) -> Iterator[str]:
+    for each in deployments:
+        if not each.found:
+            yield f"{each.name}: not there"
+        elif each.available < each.replicas:
+            reason = f": {each.reason}" if each.reason else ""
+            yield f"{each.name}: {each.available} of {each.replicas} available{reason}"
 
 
 def _not_ready(status: cluster_status.ClusterStatus, age_s: AgeS) -> Iterator[str]:

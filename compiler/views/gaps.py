@@ -2,14 +2,14 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+
+import msgspec
 
 from compiler.fleet import assignment
 from compiler.planning import plan
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Gap:
+class Gap(msgspec.Struct, frozen=True):
     """A component, or a policy, that a node does not get."""
 
     component: str
@@ -21,8 +21,7 @@ class Gap:
     """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Gaps:
+class Gaps(msgspec.Struct, frozen=True, kw_only=True):
     """Nodes that lack the same components for the same reason."""
 
     components: tuple[str, ...]
@@ -42,16 +41,13 @@ def of(decision: plan.Decision) -> Iterator[Gap]:
     """Yield the gaps of the nodes of a decision."""
     policy, node = decision.policy, decision.node
     if policy is None:
-        is_problem = has_devices(decision) and not decision.recipe.is_everywhere
-        yield Gap(component="policy", reason=decision.why, is_problem=is_problem)
+        yield Gap("policy", decision.why, has_devices(decision) and not decision.recipe.is_everywhere)
         return
     is_served = assignment.is_served(policy, node)
-    if decision.driver.image is None and not policy.has_none("driver"):
-        is_problem = policy.installed is not None and is_served
-        yield Gap(component="driver", reason=decision.driver.reason, is_problem=is_problem)
-    if decision.device_plugin.image is None and not policy.has_none("devicePlugin"):
-        is_problem = policy.offered is not None and is_served
-        yield Gap(component="device plugin", reason=decision.device_plugin.reason, is_problem=is_problem)
+    if not decision.runs("driver") and not policy.has_none("driver"):
+        yield Gap("driver", decision.driver.reason, is_served and policy.installed is not None)
+    if not decision.runs("device-plugin") and not policy.has_none("devicePlugin"):
+        yield Gap("device plugin", decision.device_plugin.reason, is_served and policy.offered is not None)
 
 
 def has_devices(decision: plan.Decision) -> bool:

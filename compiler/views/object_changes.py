@@ -1,8 +1,9 @@
 """What a compile changes, by object: lines for people, data for programs."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from typing import Any
+
+import msgspec
 
 from compiler import diagnostic_formats, wording
 from compiler.changes import objects
@@ -15,8 +16,7 @@ _CLUSTERS = 10
 """The clusters whose objects are listed; of the others, the first line tells how many objects change."""
 
 
-@dataclass(frozen=True, slots=True)
-class Said:
+class Said(msgspec.Struct, frozen=True):
     """The change of a cluster, as it is said to people or to programs."""
 
     headline: str
@@ -42,10 +42,13 @@ def lines(changes: Sequence[Said]) -> Iterator[str]:
         yield from change.listed if number < _CLUSTERS else ()
 
 
+def _by_word(change: objects.Objects) -> dict[str, tuple[objects.Ref, ...]]:
+    return {"created": change.created, "replaced": change.replaced, "deleted": change.deleted}
+
+
 def _headline(change: objects.Objects) -> str:
-    counts = (("created", change.created), ("replaced", change.replaced), ("deleted", change.deleted))
-    said = [f"{len(refs)} {word}" for word, refs in counts if refs]
-    total = len(change.created) + len(change.replaced) + len(change.deleted)
+    said = [f"{len(refs)} {word}" for word, refs in _by_word(change).items() if refs]
+    total = sum(map(len, _by_word(change).values()))
     said[0] = said[0].replace(" ", f" {wording.inflected('object', total)} ", 1)
     if change.nodes is None:
         return f"{change.cluster}: {', '.join(said)}"
@@ -55,11 +58,7 @@ def _headline(change: objects.Objects) -> str:
 
 def _listed(change: objects.Objects) -> Iterator[str]:
     # What goes comes first: it must not be among those that are only counted.
-    rows = [
-        *(("deleted", ref) for ref in change.deleted),
-        *(("replaced", ref) for ref in change.replaced),
-        *(("created", ref) for ref in change.created),
-    ]
+    rows = [(word, ref) for word, refs in reversed(_by_word(change).items()) for ref in refs]
     for word, ref in rows[:_MOST]:
         nodes = change.restarts.get(ref, ()) if word == "replaced" else ()
         restart = f", whose pods restart on {wording.counted(len(nodes), 'node')}" if nodes else ""
@@ -71,17 +70,11 @@ def _listed(change: objects.Objects) -> Iterator[str]:
 def _data(change: objects.Objects) -> dict[str, Any]:
     return {
         "cluster": change.cluster,
-        "created": _refs(change.created),
-        "replaced": _refs(change.replaced),
-        "deleted": _refs(change.deleted),
-        "restarts": [{**_fields(ref), "nodes": list(nodes)} for ref, nodes in change.restarts.items()],
+        **{word: list(map(_ref, refs)) for word, refs in _by_word(change).items()},
+        "restarts": [{**_ref(ref), "nodes": list(nodes)} for ref, nodes in change.restarts.items()],
         "nodes": None if change.nodes is None else list(change.nodes),
     }
 
 
-def _refs(refs: Iterable[objects.Ref]) -> list[dict[str, str | None]]:
-    return [_fields(ref) for ref in refs]
-
-
-def _fields(ref: objects.Ref) -> dict[str, str | None]:
+def _ref(ref: objects.Ref) -> dict[str, str | None]:
     return {"kind": ref.kind, "namespace": ref.namespace or None, "name": ref.name}

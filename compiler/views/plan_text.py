@@ -38,9 +38,9 @@ def counts(view: plan.Plan) -> Mapping[recipes.Rank, Counts]:
     """Return the numbers of a cluster for the table of all clusters, by recipe."""
     return {
         each.recipe.rank: Counts(
-            nodes=_count(each),
-            with_devices=_count(each, gaps.has_devices),
-            with_problems=_count(each, gaps.has_problem),
+            nodes=count(each.decisions),
+            with_devices=count(each.decisions, gaps.has_devices),
+            with_problems=count(each.decisions, gaps.has_problem),
             policies=len(each.divisions),
         )
         for each in shown(view)
@@ -49,7 +49,7 @@ def counts(view: plan.Plan) -> Mapping[recipes.Rank, Counts]:
 
 def shown(view: plan.Plan) -> Sequence[plan.RecipePlan]:
     """Return the plans that say something: the built-in recipe's only where a policy, or a node, needs it."""
-    is_needed = view.builtin.divisions or _count(view.builtin, gaps.has_devices) or not view.others
+    is_needed = view.builtin.divisions or count(view.builtin.decisions, gaps.has_devices) or not view.others
     return view.recipes if is_needed else view.others
 
 
@@ -108,20 +108,20 @@ def _title(view: plan.RecipePlan) -> str:
     return f"cluster {view.cluster.name}{recipe}"
 
 
-def _count(view: plan.RecipePlan, holds: Callable[[plan.Decision], bool] = lambda _: True) -> int:
-    return sum(len(decision.nodes) for decision in view.decisions if holds(decision))
+def count(decisions: Iterable[plan.Decision], holds: Callable[[plan.Decision], bool] = lambda _: True) -> int:
+    """Return the number of nodes whose decision meets a condition."""
+    return sum(len(decision.nodes) for decision in decisions if holds(decision))
 
 
 def _head(view: plan.RecipePlan, restriction: str) -> str:
-    number, whole = _count(view), wording.counted(len(view.inventory.nodes), "node")
-    unknown = _count(view, lambda decision: not decision.node.profile.discovered)
-    has_hardware = not view.recipe.is_everywhere
-    facts = (
-        f"{number} of {whole} ({restriction})" if restriction else whole,
-        *([f"{_count(view, gaps.has_devices)} with {view.recipe.words.devices}"] if number and has_hardware else ()),
-        *([f"{unknown} not labelled by NFD yet"] if unknown else ()),
-        *([f"{_count(view, gaps.has_problem)} with problems"] if number else ()),
-    )
+    number, whole = count(view.decisions), wording.counted(len(view.inventory.nodes), "node")
+    facts = [f"{number} of {whole} ({restriction})" if restriction else whole]
+    if number and not view.recipe.is_everywhere:
+        facts.append(f"{count(view.decisions, gaps.has_devices)} with {view.recipe.words.devices}")
+    if unknown := count(view.decisions, lambda decision: not decision.node.profile.discovered):
+        facts.append(f"{unknown} not labelled by NFD yet")
+    if number:
+        facts.append(f"{count(view.decisions, gaps.has_problem)} with problems")
     return f"{_title(view)}: {', '.join(facts)}"
 
 
@@ -133,7 +133,7 @@ def _policies(view: plan.RecipePlan) -> Iterator[str]:
         own = [decision for decision in view.decisions if decision.division is division]
         rows.extend(_policy(division, own) if own else ())
         idle.extend(() if own else (division.policy.name,))
-    unassigned = _count(view, lambda decision: decision.policy is None)
+    unassigned = count(view.decisions, lambda decision: decision.policy is None)
     rows.extend([("(none)", str(unassigned), "-", "-")] if unassigned else ())
     yield from wording.table(("POLICY", "NODES", "DRIVER", "DEVICE PLUGIN"), rows) if rows else ()
     if idle:
@@ -141,19 +141,19 @@ def _policies(view: plan.RecipePlan) -> Iterator[str]:
 
 
 def _policy(division: pools.Division, decisions: Sequence[plan.Decision]) -> Iterator[tuple[str, ...]]:
-    """Yield the rows of a policy: the first has its name, each an image of either component with its nodes."""
+    """Return the rows of a policy: the first has its name, each an image of either component with its nodes."""
     policy = division.policy
     installed, plugins = Counter[str](), Counter[str]()
     for decision in decisions:
         installed[driver(decision)] += len(decision.nodes)
         plugins[images.short(decision.device_plugin.image)] += len(decision.nodes)
-    name, number = policy.name, str(installed.total())
     columns = (
+        [policy.name],
+        [str(installed.total())],
         _images_of(installed) if policy.installed else [disabled(policy, "driver")],
         _images_of(plugins) if policy.offered else [disabled(policy, "devicePlugin")],
     )
-    for index, cells in enumerate(zip_longest(*columns, fillvalue="")):
-        yield (name, number, *cells) if index == 0 else ("", "", *cells)
+    return zip_longest(*columns, fillvalue="")
 
 
 def disabled(policy: definitions.Policy, component: definitions.Component) -> str:

@@ -46,7 +46,8 @@ def _match(match: Mapping[str, Any]) -> str:
     if "features" in match:
         return f"with {wording.listed(feature['feature'] for feature in match['features'])}"
     if "labels" in match:
-        return f"with {wording.listed(_label(key, values) for key, values in sorted(match['labels'].items()))}"
+        labels = (f"{key}={'|'.join(values)}" for key, values in sorted(match["labels"].items()))
+        return f"with {wording.listed(labels)}"
     return "every one that a policy selects"
 
 
@@ -56,10 +57,6 @@ def _supported(spec: Mapping[str, Any]) -> Iterator[str]:
         kernels = wording.listed(version.rstrip(".") for version in supported["kernels"])
         yield f"systems: {wording.listed(supported['systems'])}"
         yield f"kernels: {kernels}, but not those of {supported['refused'].rstrip('.')}"
-
-
-def _label(key: str, values: Iterable[str]) -> str:
-    return f"{key}={'|'.join(values)}"
 
 
 def _kind(kind: Mapping[str, Any]) -> str:

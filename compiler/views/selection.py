@@ -2,7 +2,8 @@
 
 import dataclasses
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+
+import msgspec
 
 from compiler import errors, wording
 from compiler.fleet import selectors
@@ -11,8 +12,7 @@ from compiler.planning import plan
 from compiler.views import gaps
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Selection:
+class Selection(msgspec.Struct, frozen=True, kw_only=True):
     """The nodes that a command is about: those that meet every restriction."""
 
     policies: frozenset[str] = frozenset()
@@ -54,7 +54,7 @@ def restricted(view: plan.Plan, selection: Selection) -> plan.Plan:
 def _restricted(view: plan.RecipePlan, selection: Selection) -> plan.RecipePlan:
     if selection.recipes and view.recipe.name not in selection.recipes:
         return dataclasses.replace(view, decisions=(), divisions=())
-    if not dataclasses.replace(selection, recipes=frozenset()):
+    if selection == Selection(recipes=selection.recipes):
         return view
     decisions = tuple(_selected(view, selection))
     policies = {decision.policy.name for decision in decisions if decision.policy} | selection.policies

@@ -2,7 +2,6 @@
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 import msgspec
 
@@ -10,10 +9,7 @@ from compiler import names, wording
 from compiler.fleet import definitions, pods, selectors
 from compiler.planning import plan, pools
 from compiler.rendering import ir
-from runtime import device_plugin_config, shapes
-
-TEMPLATE = "job.yaml"
-COMPONENT = "smoke"
+from runtime import device_plugin_config
 
 _USER = 65532
 """The user of containers that need none of root's rights."""
@@ -44,11 +40,10 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     device_group: int | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Smoke:
+class Smoke(msgspec.Struct, frozen=True, kw_only=True):
     """The Jobs of a cluster, and a sentence for everything that none of them tries."""
 
-    jobs: tuple[Job, ...]
+    jobs: tuple[ir.Manifest, ...]
     left_out: tuple[str, ...]
 
 
@@ -68,16 +63,19 @@ def of_plan(view: plan.Plan, nodes: Sequence[str] = ()) -> Smoke:
         if resource not in _of_guests(decision)
     }
     left_out = dict.fromkeys(sentence for decision, node in places for sentence in _untried(decision, node))
-    return Smoke(jobs=tuple(jobs[key] for key in sorted(jobs)), left_out=(*left_out, *_of_recipes(view, nodes)))
+    return Smoke(
+        jobs=tuple(ir.Manifest(component="smoke", template="job.yaml", value=jobs[key]) for key in sorted(jobs)),
+        left_out=(*left_out, *_of_recipes(view, nodes)),
+    )
 
 
 def _of_recipes(view: plan.Plan, nodes: Sequence[str]) -> Iterator[str]:
     """Yield a sentence for each policy of another recipe on the nodes: no process of ours can use its devices."""
-    for other in view.others:
-        places = [item for item in other.decisions if not nodes or not set(item.names).isdisjoint(nodes)]
+    for stack in view.others:
+        places = [item for item in stack.decisions if not nodes or not set(item.names).isdisjoint(nodes)]
         for name in sorted({item.policy.name for item in places if item.policy}):
             own = view.builtin.recipe.words.software
-            yield f"policy '{name}' of recipe '{other.recipe.name}': Jobs try the devices of {own} alone"
+            yield f"policy '{name}'{stack.recipe.words.suffix}: Jobs try the devices of {own} alone"
 
 
 def _of_guests(decision: plan.Decision) -> frozenset[str]:
@@ -101,7 +99,9 @@ def _job(view: plan.Plan, division: pools.Division, plugin: definitions.Plugin, 
     (resource, node), policy, spec = place, division.policy, view.cluster.spec
     end = f"-{hashlib.sha256(node.encode()).hexdigest()[:8]}" if node else ""
     given = policy.installed.device_nodes if policy.installed else plugin.device_nodes
-    is_root = _is_roots(given)
+    # A driver that others installed leaves its device nodes at 0600.
+    is_root = given is None or (given.mode == "0660" and given.group is None)
+    named = selectors.Requirement("metadata.name", "In", (node,))
     chosen_by_platform = is_root or spec.platform == "openshift"
     return Job(
         name=f"{names.SMOKE}-{policy.name}-{resource.rpartition('.')[2]}{end}",
@@ -109,25 +109,10 @@ def _job(view: plan.Plan, division: pools.Division, plugin: definitions.Plugin, 
         image=division.device_plugin_image,
         pull_policy=plugin.container.pull_policy,
         pull_secrets=plugin.container.pull_secrets,
-        terms=(_named(node),) if node else tuple(map(ir.Term, division.device_plugin_terms)),
+        terms=(NodeTerm(matchFields=(named,)),) if node else tuple(map(ir.Term, division.device_plugin_terms)),
         tolerations=policy.pods.tolerations,
         limits={resource: 1},
         is_root=is_root,
         user=None if chosen_by_platform else _USER,
         device_group=given.group if given is not None and not is_root and given.mode == "0660" else None,
     )
-
-
-def _named(node: str) -> NodeTerm:
-    return NodeTerm(matchFields=(selectors.Requirement("metadata.name", "In", (node,)),))
-
-
-def _is_roots(given: shapes.DeviceNodes | None) -> bool:
-    """Return whether only root may open the device nodes; a driver that others installed leaves them at 0600."""
-    return given is None or (given.mode == "0660" and given.group is None)
-
-
-def manifests(made: Smoke) -> Iterator[ir.Manifest]:
-    """Yield the manifest of each Job."""
-    for value in made.jobs:
-        yield ir.Manifest(component=COMPONENT, template=TEMPLATE, value=value)

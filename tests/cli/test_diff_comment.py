@@ -10,7 +10,7 @@ import yaml
 from hypothesis import strategies as st
 from syrupy.assertion import SnapshotAssertion
 
-from compiler.views.review import escapes, markdown
+from compiler.views.diff import review
 from tests import builders, in_process, project, revisions
 from tests.cli import diffs, fleet
 from tests.cli.answers import told
@@ -160,7 +160,7 @@ def test_no_value_of_a_document_is_markup_or_a_mention(rollout: Path) -> None:
 
 @hypothesis.given(st.text(max_size=60))
 def test_code_is_one_cell_on_one_line_whatever_it_holds(text: str) -> None:
-    shown = escapes.code(text)
+    shown = review.code(text)
 
     assert not {"\n", "\r", "|"} & set(shown)
     if shown.startswith("`"):
@@ -172,7 +172,7 @@ def test_code_is_one_cell_on_one_line_whatever_it_holds(text: str) -> None:
 
 @hypothesis.given(st.text(max_size=60))
 def test_prose_has_no_markup_no_mention_and_no_link(text: str) -> None:
-    shown = escapes.prose(text)
+    shown = review.prose(text)
 
     left = re.sub(r"&#\d+;", "", shown)
     assert not set("\\`*_[]<>|&@#!~$%^\n\r") & set(left)
@@ -205,7 +205,7 @@ def large(folder: Path, nodes: int, clusters: int) -> Path:
 def test_a_comment_is_never_longer_than_code_hosts_take_and_says_what_it_leaves_out(tmp_path: Path) -> None:
     text = comment(large(tmp_path, 300, 12))
 
-    assert 50_000 < len(text.encode()) <= markdown.LIMIT < 65_536
+    assert 50_000 < len(text.encode()) <= review.LIMIT < 65_536
     assert text.startswith("### 3600 of 3600 nodes in 12 clusters are affected\n")
     named = len(re.findall(r"^- `cluster-", text, re.MULTILINE))
     (more,) = re.findall(r"^… and (\d+) more nodes; `kae diff HEAD` shows all\.$", text, re.MULTILINE)

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import yaml
 
+from compiler.views.diff import review
 from compiler.views.diff import text as diff_text
-from compiler.views.review import escapes
 from tests import in_process, revisions
 from tests.cli import diffs
 
@@ -59,7 +59,7 @@ def test_a_changed_object_has_its_fields_and_a_config_is_data(rollout: Path) -> 
     assert {"path": f"{config}.drain.timeoutSeconds", "old": None, "new": 60} in item["fields"]
     assert f"    {config}.drain.timeoutSeconds: (none) -> 60\n" in diffs.shown(rollout)
     comment = in_process.kae(rollout, "diff", "-o", "markdown").out
-    assert f"  - {escapes.prose(f'{config}.drain.timeoutSeconds: (none) -> 60')}\n" in comment
+    assert f"  - {review.prose(f'{config}.drain.timeoutSeconds: (none) -> 60')}\n" in comment
 
 
 def test_an_object_that_an_engine_keeps_says_so(rollout: Path) -> None:

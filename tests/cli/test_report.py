@@ -19,11 +19,9 @@ from compiler.fleet import definitions
 from compiler.inventory import snapshot
 from compiler.project import package_data
 from compiler.rendering import privileges
-from compiler.settings import Settings
-from compiler.views.report import changes as report_changes
+from compiler.views.diff import risk_groups, sentences
 from compiler.views.report import data as report_data
 from compiler.views.report import page as report_page
-from compiler.views.review import ranking
 from tests import builders, in_process, project, revisions
 from tests.cli import diffs, fleet
 from tests.cli.answers import refused, warned
@@ -195,7 +193,7 @@ def test_each_state_and_change_has_a_form_beside_its_colour() -> None:
     script = package_data.report()["picture.js"]
     forms = dict(re.findall(r"(\w+): \"([a-z ]+)\"", script))
 
-    for keys in (report_data.STATES, ranking.CHANGES):
+    for keys in (report_data.STATES, sentences.CHANGES):
         assert len({forms[key] for key in keys}) == len(keys)
 
 
@@ -208,7 +206,7 @@ def test_texts_and_cells_stand_out_from_the_paper_as_wcag_wants(*, is_dark: bool
     papers, texts = ("paper", "raised"), ("ink", "soft", "accent", "alarm")
     cells = set(colours) - {*papers, *texts, "line", "alarm-paper"}
 
-    assert cells == {*report_data.STATES, *ranking.CHANGES, "other", *(f"c{number}" for number in range(8))}
+    assert cells == {*report_data.STATES, *sentences.CHANGES, "other", *(f"c{number}" for number in range(8))}
     for paper in papers:
         assert [text for text in texts if contrast(colours[text], colours[paper]) < 4.5] == []
     assert contrast(colours["alarm"], colours["alarm-paper"]) >= 4.5
@@ -300,7 +298,7 @@ def test_what_takes_most_away_is_the_first_on_the_page(rollout: Path) -> None:
     page = changed(rollout)
 
     marks = [one["data-mark"] for one in page.named("li") if "data-mark" in one]
-    assert marks == sorted(marks, key=list(ranking.CHANGES).index)
+    assert marks == sorted(marks, key=list(sentences.CHANGES).index)
     assert {"loses", "gone", "swaps", "restarts"} == set(marks)
     assert effects(page)[left]["after"] is None
     assert nodes_of(page, "east")[left]["state"] == "gone"
@@ -427,12 +425,13 @@ def test_no_word_of_a_risk_or_a_privilege_is_markup() -> None:
         nodes=1, effects=(), pods=(), objects=(), privileges=(privilege,), risks=risks, **same
     )
     compared = difference.Difference(before=side, after=side, intent=(), clusters=(cluster,))
-    shown = report_changes.Changes(compared, Settings(), [f"large-step:{HOSTILE}"])
+    others, accepted = risk_groups.split(risks, [f"large-step:{HOSTILE}"])
+    change = report_page.Change(compared, tuple(group.told() for group in others), accepted)
 
-    page = Page("".join(report_page.text([], [], package_data.report(), shown)))
+    page = Page("".join(report_page.text([], [], package_data.report(), change)))
 
     assert [len(page.named(tag)) for tag in ("script", "img")] == [2, 0]
-    assert [risk.state for risk in shown.risks] == ["warning", "accepted"]
+    assert [line["data-state"] for line in page.named("li") if "data-state" in line] == ["warning", "accepted"]
     assert any(EVIL[:9] in text for text in page.text("summary"))
 
 

@@ -1,1 +1,1 @@
-"""The answer of `kae diff` in words and as data; the page of `kae report` and `review` use its words too."""
+"""The answer of `kae diff` for people, programs and code hosts; the page of `kae report` has its words too."""

@@ -1,7 +1,9 @@
 """The risks of a change for people: those that many clusters have alike, at one line, are one."""
 
 from collections.abc import Collection, Hashable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+
+import msgspec
 
 from compiler import wording
 from compiler.changes.acceptance import Acceptable, worded
@@ -11,8 +13,7 @@ _CLUSTERS = 8
 """Clusters that a note names."""
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
+class Group(msgspec.Struct, frozen=True):
     """Risks that differ in nothing but the cluster, its nodes and their number."""
 
     risks: tuple[Acceptable, ...]

@@ -9,11 +9,11 @@ from typing import Any
 
 from compiler import wording
 from compiler.changes.difference import ClusterDifference, Difference, PrivilegeChange
-from compiler.changes.intent import DocumentChange, FieldChange
+from compiler.changes.intent import DocumentChange
 from compiler.changes.objects import Pair
 from compiler.names import POLICY_KINDS
 from compiler.rendering.privileges import texts
-from compiler.views.diff import effect_sentences, risk_groups
+from compiler.views.diff import risk_groups, sentences
 
 _NAMES = 5
 """Nodes that are named below a sentence."""
@@ -27,16 +27,16 @@ _FIELDS = 8
 _OBJECTS = 40
 """Lines on objects."""
 
+_ENGINES = {"argocd": "Argo CD", "flux": "Flux"}
+
+_FINDINGS = 3
+"""Errors that are shown of a revision that does not compile."""
+
 _LONGEST = 80
 """Characters of a value that are shown."""
 
 _BEFORE = 20
 """Characters that are shown before the first one that differs, of values that begin alike and are cut."""
-
-_ENGINES = {"argocd": "Argo CD", "flux": "Flux"}
-
-_FINDINGS = 3
-"""Errors that are shown of a revision that does not compile."""
 
 
 def lines(difference: Difference, accepted: Iterable[risk_groups.Group] = ()) -> Iterator[str]:
@@ -72,7 +72,7 @@ def faults(difference: Difference) -> Iterator[str]:
         yield f"{(difference.after if 'from' in sides else difference.before).text} compiles:"
         # That its nodes come to be known is no news.
         running = [replace(effect, before=effect.after) for effect in difference.described]
-        yield from (f"  {sentence.text}" for sentence in effect_sentences.sentences(running))
+        yield from (f"  {sentence.text}" for sentence in sentences.sentences(running))
 
 
 def intent(changes: Sequence[DocumentChange]) -> Iterator[str]:
@@ -86,25 +86,45 @@ def intent(changes: Sequence[DocumentChange]) -> Iterator[str]:
         else:
             yield f"{what} is {change.action}: {change.span}"
         for field in change.fields:
-            yield f"  {field_line(field)}"
+            old, new = values(field.old, field.new)
+            yield f"  {field.span}: {field.text}: {old} -> {new}"
 
 
-def field_line(field: FieldChange) -> str:
-    """Return a field that differs on one line: its place, its path, and its values."""
-    old, new = values(field.old, field.new)
-    return f"{field.span}: {field.text}: {old} -> {new}"
+def values(old: Any, new: Any) -> tuple[str, str]:
+    """Return both values of a field without credentials; long ones are cut, to where they begin to differ."""
+    ours, theirs = _value(old), _value(new)
+    if ours == theirs:
+        # A string and a number may have one text.
+        ours, theirs = (json.dumps(wording.value_without_credentials(value)) for value in (old, new))
+    same = sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], zip(ours, theirs, strict=False)))
+    start = max(0, same - _BEFORE) if same > _LONGEST - _BEFORE else 0
+    return _cut(ours, start), _cut(theirs, start)
+
+
+def _value(value: Any) -> str:
+    if value is None:
+        return "(none)"
+    # Cut first, a password could lose the mark by which it is known.
+    known = wording.value_without_credentials(value)
+    return known if isinstance(known, str) else json.dumps(known, ensure_ascii=False)
+
+
+def _cut(text: str, start: int) -> str:
+    end = start + _LONGEST
+    # A text that differs behind what both begin with may end there.
+    return wording.escaped(f"{'…' if start else ''}{text[start:end]}{'…' if text[end:] else ''}")
 
 
 def remarks(difference: Difference) -> Iterator[str]:
     """Yield the sentences on clusters that come and go, and on policies with another name."""
-    for state, own in (
+    for state, names in (
         ("new", [cluster.cluster for cluster in difference.clusters if cluster.is_new]),
         ("gone", [cluster.cluster for cluster in difference.clusters if cluster.is_gone]),
     ):
-        if len(own) == 1:
-            yield f"Cluster {own[0]} is {state}."
-        elif own:
-            yield f"{len(own)} clusters are {state}: {wording.listed(own, most=_NAMES)}."
+        if len(names) == 1:
+            yield f"Cluster {names[0]} is {state}."
+        elif names:
+            yield f"{len(names)} clusters are {state}: {wording.listed(names, most=_NAMES)}."
     for change in difference.intent:
         if change.kind in POLICY_KINDS and change.action == "renamed":
             was, now = wording.cut(change.old_name), wording.cut(change.name)
@@ -114,11 +134,13 @@ def remarks(difference: Difference) -> Iterator[str]:
 def _effects(difference: Difference) -> Iterator[str]:
     yield from remarks(difference)
     several = len(difference.clusters) > 1
-    for sentence in effect_sentences.sentences(difference.effects):
+    for sentence in sentences.sentences(difference.effects):
+        first = list(itertools.islice(sentence.names(with_clusters=several), _NAMES))
+        more = sentence.size - len(first)
         yield sentence.text
-        yield f"  {sentence.named(_NAMES, with_clusters=several)}"
+        yield f"  {wording.listed([*first, f'{more} more'] if more else first)}"
     if difference.effects:
-        yield effect_sentences.loss(difference.effects)
+        yield sentences.loss(difference.effects)
     elif difference.clusters and not difference.faults:
         yield "No node is affected."
 
@@ -157,9 +179,8 @@ def objects(difference: Difference) -> Iterator[str]:
             rank = ("pruned", "changed", "added").index(pair.change)
             own = shared.setdefault((rank, _happens(pair), tuple(_object_fields(pair))), {})
             own.setdefault(wording.escaped(str(pair.ref)), []).append(cluster.cluster)
-    for key in sorted(shared, key=lambda key: key[0]):
-        _, happens, changes = key
-        named = [f"{text}{where(difference, clusters)}" for text, clusters in shared[key].items()]
+    for (_, happens, changes), own in sorted(shared.items(), key=lambda item: item[0][0]):
+        named = [f"{text}{where(difference, clusters)}" for text, clusters in own.items()]
         yield from (f"{happens}: {name}" for name in ([wording.listed(named, most=_NAMES)] if changes else named))
         yield from (f"  {line}" for line in changes)
 
@@ -187,11 +208,11 @@ def _object_fields(pair: Pair) -> Iterator[str]:
         yield "only the order of items"
 
 
-def _first(lines: Sequence[str], most: int, noun: str, where: str = "") -> Iterator[str]:
+def _first(found: Sequence[str], most: int, noun: str, where: str = "") -> Iterator[str]:
     """Yield the first lines, and the number of the others."""
-    yield from lines[:most]
-    if len(lines) > most:
-        yield f"and {wording.counted(len(lines) - most, noun)}{where}"
+    yield from found[:most]
+    if len(found) > most:
+        yield f"and {wording.counted(len(found) - most, noun)}{where}"
 
 
 def privileges(difference: Difference) -> Iterator[str]:
@@ -229,28 +250,3 @@ def _privileges(change: PrivilegeChange) -> Iterator[str]:
     lost = [item for item in change.lost if not is_gone or item.sort == "confinement"]
     yield from ("deleted, with what it was allowed",) if is_gone else ()
     yield from (f"- {wording.escaped(text)}" for text in texts(lost))
-
-
-def values(old: Any, new: Any) -> tuple[str, str]:
-    """Return both values; of long ones that begin alike, from shortly before the first difference."""
-    ours, theirs = _text(old), _text(new)
-    if ours == theirs:
-        # A string and a number may have one text.
-        ours, theirs = (json.dumps(wording.value_without_credentials(value)) for value in (old, new))
-    same = sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], zip(ours, theirs, strict=False)))
-    start = max(0, same - _BEFORE) if same > _LONGEST - _BEFORE else 0
-    return _cut(ours, start), _cut(theirs, start)
-
-
-def _text(value: Any) -> str:
-    if value is None:
-        return "(none)"
-    # Cut first, a password could lose the mark by which it is known.
-    known = wording.value_without_credentials(value)
-    return known if isinstance(known, str) else json.dumps(known, ensure_ascii=False)
-
-
-def _cut(text: str, start: int) -> str:
-    end = start + _LONGEST
-    # A text that differs behind what both begin with may end there.
-    return wording.escaped(f"{'…' if start else ''}{text[start:end]}{'…' if text[end:] else ''}")

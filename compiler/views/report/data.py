@@ -8,11 +8,12 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Any
 
 from compiler import recipes
+from compiler.changes.effects import Effect, Placement
 from compiler.fleet import taints
 from compiler.inventory import snapshot
 from compiler.planning import plan, pools
 from compiler.views import gaps, plan_data, plan_text
-from compiler.views.report.changes import Changes
+from compiler.views.diff import sentences
 
 STATES: Mapping[str, str] = {
     "problem": "problem",
@@ -34,42 +35,70 @@ _GONE: Mapping[str, Any] = {
 }
 """The facts of a node that is not there."""
 
+_UNCHANGED: Mapping[Effect, Sequence[int]] = {}
+
 _POSITION = "{position}"
 """Stands for the position of a node's name, in the reasons that nodes of a wave share."""
 
 
-def of_cluster(name: str, view: plan.Plan | None, changes: Changes | None = None) -> dict[str, Any]:
+def of_cluster(
+    name: str, view: plan.Plan | None, effects: Mapping[Effect, Sequence[int]] = _UNCHANGED
+) -> dict[str, Any]:
     """Return the data of a cluster; its nodes are columns of equal length, sorted by name.
 
-    With changes they hold the nodes that leave, too; a cluster without a plan has only those.
+    With the effects of a change, each with the numbers of the sentences on it, they hold the nodes that leave, too; a
+    cluster without a plan has only those.
     """
     shared = _Shared()
     decisions = view.builtin.decisions if view else ()
-    effects = changes.clusters.get(name, ()) if changes else ()
-    others = _of_others(view) if view else {}
-    rows = [shared.row(decision, node, others.get(node.name, ())) for decision in decisions for node in decision.nodes]
+    stacks = _stacks(view) if view else {}
+    rows = [shared.row(decision, node, stacks.get(node.name, ())) for decision in decisions for node in decision.nodes]
     rows.extend(shared.gone(node) for effect in effects if effect.after is None for node in effect.nodes)
     names, alike, labels, positions = zip(*sorted(rows), strict=True) if rows else ((), (), (), ())
     # 0 stands for no effect.
-    numbers = {node: number for number, effect in enumerate(effects, start=1) for node in effect.nodes}
+    effect_of = {node: number for number, effect in enumerate(effects, start=1) for node in effect.nodes}
     return {
         "name": name,
         "names": names,
         "alike": alike,
         "labels": labels,
         "positions": positions if any(positions) else [],
-        "effectOf": [numbers.get(node, 0) for node in names] if numbers else [],
-        "effects": [changes.data(effect) for effect in effects] if changes else [],
+        "effectOf": [effect_of.get(node, 0) for node in names] if effect_of else [],
+        "effects": [_effect(effect, numbers) for effect, numbers in effects.items()],
         "facts": shared.facts,
         "labelTexts": list(shared.texts),
         "labelSets": list(shared.sets),
     }
 
 
-def _of_others(view: plan.Plan) -> Mapping[str, Sequence[plan.Decision]]:
+def _effect(effect: Effect, numbers: Sequence[int]) -> dict[str, Any]:
+    return {
+        "change": sentences.change(effect),
+        "sentences": numbers,
+        "before": _placement(effect.before),
+        "after": _placement(effect.after),
+        "cause": str(effect.cause),
+    }
+
+
+def _placement(placement: Placement | None) -> dict[str, Any] | None:
+    if placement is None:
+        return None
+    return {
+        "policy": placement.policy,
+        "pool": placement.pool,
+        "group": placement.group,
+        "driver": placement.driver,
+        "version": placement.version,
+        "plugin": placement.device_plugin,
+        "resources": list(map(plan_text.resource, placement.resources)),
+    }
+
+
+def _stacks(view: plan.Plan) -> Mapping[str, Sequence[plan.Decision]]:
     """Return what the other recipes bring to nodes, or should, by the names of the nodes."""
     found: defaultdict[str, list[plan.Decision]] = defaultdict(list)
-    for decision in (decision for other in view.others for decision in other.decisions):
+    for decision in (decision for stack in view.others for decision in stack.decisions):
         if decision.policy or gaps.has_problem(decision):
             for name in decision.names:
                 found[name].append(decision)
@@ -108,18 +137,17 @@ class _Shared:
         self._alike: dict[Hashable, int] = {}
 
     def row(
-        self, decision: plan.Decision, node: snapshot.Node, others: Sequence[plan.Decision]
+        self, decision: plan.Decision, node: snapshot.Node, stacks: Sequence[plan.Decision]
     ) -> tuple[str, int, int, str]:
         """Return a node's name, the numbers of its facts and of its labels, and its position in its reason."""
         reason, position = _group_reason(decision, node)
         # The first node stands for its decision: no two decisions of a recipe share a node.
-        alike = tuple((other.recipe.name, other.node.name) for other in others)
+        alike = tuple((stack.recipe.name, stack.node.name) for stack in stacks)
         number = _number(self._alike, (decision.node.name, reason, alike))
         if number == len(self.facts):
-            facts = _facts(decision)
-            facts["resources"] += (plan_text.resource(amount) for other in others for amount in other.resources)
-            why = [*_why(decision, reason), *(("recipe", line) for other in others for line in _of_recipe(other))]
-            self.facts.append({**facts, "machine": self.labels(decision.node.profile.labels), "why": why})
+            machine = self.labels(decision.node.profile.labels)
+            why = [*_why(decision, reason), *(("recipe", line) for stack in stacks for line in _of_recipe(stack))]
+            self.facts.append({**_facts(decision, stacks), "machine": machine, "why": why})
         return node.name, number, self.labels(node.labels), position
 
     def gone(self, name: str) -> tuple[str, int, int, str]:
@@ -139,7 +167,7 @@ def _number(known: dict[Hashable, int], key: Hashable) -> int:
     return known.setdefault(key, len(known))
 
 
-def _facts(decision: plan.Decision) -> dict[str, Any]:
+def _facts(decision: plan.Decision, stacks: Sequence[plan.Decision]) -> dict[str, Any]:
     profile, pool = decision.node.profile, decision.pool
     group = decision.division.group(decision.node.name) if decision.division else None
     return {
@@ -149,7 +177,7 @@ def _facts(decision: plan.Decision) -> dict[str, Any]:
         "driver": decision.driver.image,
         "plugin": decision.device_plugin.image,
         "state": state(decision),
-        "resources": [f"{name.partition('/')[2]}={count}" for name, count in decision.resources],
+        "resources": [plan_text.resource(amount) for each in (decision, *stacks) for amount in each.resources],
         "devices": device_counts(decision.recipe, decision.node),
         "kernel": profile.kernel_version,
         "os": profile.os_image,
@@ -186,8 +214,7 @@ def _why(decision: plan.Decision, group: str) -> Iterator[tuple[str, str]]:
     if division is None:
         return
     if division.label:
-        yield from (("pool", reason) for reason in ([group] if group else []))
-        yield from (("pool", reason) for reason in division.kernel_reasons(decision.node))
+        yield from (("pool", reason) for reason in (group, *division.kernel_reasons(decision.node)) if reason)
     yield "driver", decision.driver.reason
     yield "device plugin", decision.device_plugin.reason
 

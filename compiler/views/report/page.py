@@ -1,24 +1,29 @@
 """The page of the report: one file that holds all that it shows, and loads nothing.
 
-Its numbers and tables are text in it; the picture and the list of nodes are drawn in the browser from its data.
+Its numbers, its tables and what changes are text in it; the picture and the list of nodes are drawn in the browser from
+its data.
 """
 
 import base64
 import hashlib
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import jinja2
 import markupsafe
 from jinja2 import utils
 
 from compiler import diagnostic_formats, diagnostics, wording
+from compiler.changes.difference import Difference
+from compiler.changes.effects import Effect
 from compiler.planning import plan
-from compiler.views import gaps
-from compiler.views.report import changes as report_changes
+from compiler.views import gaps, plan_text
+from compiler.views.diff import risk_groups, sentences
+from compiler.views.diff import text as diff_text
 from compiler.views.report import data as report_data
 from compiler.views.report import tables as report_tables
-from compiler.views.review import ranking
 
 _SCRIPTS = ("fleet.js", "picture.js", "nodes.js", "page.js")
 """The parts of the page's script, in their order."""
@@ -27,8 +32,7 @@ _CLUSTERS = 4
 """Clusters that the title names."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Figure:
+class Figure(NamedTuple):
     """A number at the top of the page, and the link that filters the nodes that it counts."""
 
     number: int
@@ -37,11 +41,19 @@ class Figure:
     is_warning: bool = False
 
 
+class Change(NamedTuple):
+    """A change that the page shows, and its risks: those that nobody has accepted, and those that people have."""
+
+    difference: Difference
+    risks: diagnostics.Findings
+    accepted: Sequence[risk_groups.Group]
+
+
 def text(
     views: Sequence[plan.Plan],
     found: Iterable[diagnostics.Diagnostic],
     files: Mapping[str, str],
-    changes: report_changes.Changes | None = None,
+    change: Change | None = None,
 ) -> Iterator[str]:
     """Yield the text of the page, piece by piece; `files` holds its template, style and scripts by name."""
     shown, ignored = diagnostics.split_ignored(found)
@@ -64,10 +76,64 @@ def text(
         findings=shown,
         ignored=diagnostic_formats.ignored_text(ignored) if ignored else "",
         tables=report_tables.of(views),
-        changes=changes,
-        counts=changes.counts(report_tables.count(view.builtin for view in views)) if changes else (),
-        data=map(markupsafe.Markup, _data(views, changes)),
+        changes=_changes(change, views) if change else None,
+        data=map(markupsafe.Markup, _data(views, change.difference if change else None)),
     )
+
+
+def _changes(change: Change, views: Sequence[plan.Plan]) -> dict[str, Any]:
+    """Return what a change does, in the words of `kae diff`."""
+    difference = change.difference
+    risks, ignored = diagnostics.split_ignored(change.risks)
+    return {
+        "title": f"from {difference.before.text} to {difference.after.text}",
+        "counts": _counts(difference, sum(plan_text.count(view.builtin.decisions) for view in views)),
+        "faults": [*diff_text.faults(difference)],
+        "risks": [
+            *((risk.severity, risk) for risk in sorted(risks, key=lambda risk: risk.severity != "error")),
+            *(("accepted", _accepted(group)) for group in change.accepted),
+        ],
+        "ignored": diagnostic_formats.ignored_text(ignored) if ignored else "",
+        "sentences": sentences.by_danger(difference.effects),
+        "summary": _summary(difference),
+        "privileges": [*_privileges(difference)],
+        "intent": [*diff_text.intent(difference.intent)],
+        "pods": [*diff_text.pods(difference)],
+        "objects": [*diff_text.objects(difference)],
+    }
+
+
+def _counts(difference: Difference, nodes: int) -> Sequence[tuple[str, str, int]]:
+    """Return what happens to how many of the fleet's nodes: keys with their texts and numbers, but no zeros."""
+    found = Counter[str]()
+    for effect in difference.effects:
+        if effect.recipe.builtin:
+            found[sentences.change(effect)] += len(effect.nodes)
+    found["same"] = nodes - (found.total() - found["gone"])
+    return [(key, text, found[key]) for key, text in sentences.CHANGES.items() if found[key]]
+
+
+def _accepted(group: risk_groups.Group) -> diagnostics.Diagnostic:
+    """Return the finding of accepted risks, without the hint to accept them."""
+    return replace(group.risks[0].finding, message=group.text, hint=f"It is accepted as {group.scope}.")
+
+
+def _summary(difference: Difference) -> str:
+    """Return the sentence on what nodes lose, or on why there is nothing to say."""
+    if difference.faults:
+        return "What does not compile has no effect that could be shown."
+    if difference.effects:
+        return sentences.loss(difference.effects)
+    return "No node is affected." if not difference.is_empty else "Nothing differs."
+
+
+def _privileges(difference: Difference) -> Iterator[tuple[str, Sequence[str]]]:
+    """Yield objects, with how much they gain and lose, and what that is; equal ones together."""
+    for clusters, names, facts in diff_text.privilege_groups(difference):
+        signs = Counter(fact[:2] for fact in facts)
+        counts = [f"{word} {signs[sign]}" for sign, word in (("+ ", "gains"), ("- ", "loses")) if signs[sign]]
+        objects = f"{wording.listed(names)}{diff_text.where(difference, clusters)}"
+        yield f"{objects}{f': {wording.listed(counts)}' if counts else ''}", facts
 
 
 def _hash(element: str) -> str:
@@ -75,20 +141,30 @@ def _hash(element: str) -> str:
     return f"sha256-{base64.b64encode(hashlib.sha256(element.encode()).digest()).decode()}"
 
 
-def _data(views: Iterable[plan.Plan], changes: report_changes.Changes | None) -> Iterator[str]:
+def _data(views: Iterable[plan.Plan], difference: Difference | None) -> Iterator[str]:
     """Yield the page's data as JSON, a cluster a line, without a character that could end their element."""
+    told = sentences.by_danger(difference.effects) if difference else ()
     head = {
         "version": 1,
         "states": report_data.STATES,
-        "changes": ranking.CHANGES if changes else {},
-        "sentences": [sentence.text for sentence in changes.sentences] if changes else [],
+        "changes": sentences.CHANGES if difference else {},
+        "sentences": [sentence.text for sentence in told],
     }
-    plans = {view.cluster.name: view for view in views}
-    # Clusters that are gone have no plan.
-    names = sorted({*plans, *(changes.clusters if changes else ())})
+    numbers: defaultdict[Effect, list[int]] = defaultdict(list)
+    for number, sentence in enumerate(told):
+        for effect in sentence.effects:
+            numbers[effect].append(number)
+    plans: dict[str, plan.Plan] = {view.cluster.name: view for view in views}
+    # What the page shows of each node is of the built-in recipe.
+    effects = {
+        item.cluster: {effect: numbers[effect] for effect in item.effects if effect.recipe.builtin}
+        for item in (difference.clusters if difference else ())
+    }
     yield f'{{"head":{_json(head)},"clusters":['
-    for index, name in enumerate(names):
-        yield f"{',' if index else ''}\n{_json(report_data.of_cluster(name, plans.get(name), changes))}"
+    # Clusters that are gone have no plan.
+    for index, name in enumerate(sorted({*plans, *effects})):
+        cluster = report_data.of_cluster(name, plans.get(name), effects.get(name, {}))
+        yield f"{',' if index else ''}\n{_json(cluster)}"
     yield "\n]}"
 
 
@@ -97,16 +173,16 @@ def _json(value: object) -> str:
 
 
 def _figures(views: Sequence[plan.Plan]) -> Iterator[Figure]:
-    own = [view.builtin for view in views]
-    problems, nodes = report_tables.count(own, gaps.has_problem), report_tables.count(own)
-    by_recipe = report_tables.of_others(views)
+    own = [decision for view in views for decision in view.builtin.decisions]
+    problems, nodes = plan_text.count(own, gaps.has_problem), plan_text.count(own)
     link = report_tables.link(state="problem") if problems else ""
-    yield Figure(number=problems, noun="with problems", link=link, is_warning=problems > 0)
-    yield Figure(number=nodes, noun=wording.inflected("node", nodes))
-    yield Figure(number=report_tables.count(own, gaps.has_devices), noun="with KAE devices")
-    yield Figure(number=report_tables.count(own, report_tables.has_driver), noun="with a driver installer")
-    yield Figure(number=report_tables.count(own, report_tables.has_plugin), noun="with a device plugin")
-    for name, plans in by_recipe.items():
-        yield Figure(number=report_tables.count(plans, report_tables.is_assigned), noun=f"with recipe {name}")
-        if failing := report_tables.count(plans, gaps.has_problem):
-            yield Figure(number=failing, noun=f"with problems of recipe {name}", is_warning=True)
+    yield Figure(problems, "with problems", link, is_warning=problems > 0)
+    yield Figure(nodes, wording.inflected("node", nodes))
+    yield Figure(plan_text.count(own, gaps.has_devices), "with KAE devices")
+    yield Figure(plan_text.count(own, report_tables.has_driver), "with a driver installer")
+    yield Figure(plan_text.count(own, report_tables.has_plugin), "with a device plugin")
+    for name, plans in report_tables.by_recipe(views).items():
+        decisions = [decision for view in plans for decision in view.decisions]
+        yield Figure(plan_text.count(decisions, report_tables.is_assigned), f"with recipe {name}")
+        if failing := plan_text.count(decisions, gaps.has_problem):
+            yield Figure(failing, f"with problems of recipe {name}", is_warning=True)

@@ -7,7 +7,7 @@ import pytest
 from compiler import pipeline
 from compiler.changes import effects, pods
 from compiler.fleet import definitions
-from compiler.views.diff import effect_sentences
+from compiler.views.diff import sentences
 from tests import builders
 from tests.compiler.views import stacked
 
@@ -65,4 +65,4 @@ def test_a_driver_may_be_replaced_for_other_settings_than_its_version_and_source
     found = effect(was, now)
 
     assert (found.work, found.reasons) == ("may-swap" if reasons else "restarts", reasons)
-    assert said in effect_sentences.driver([found])
+    assert said in sentences.driver([found])

@@ -166,8 +166,7 @@ def test_what_the_api_server_fills_in_is_no_difference(path: str, where: Path, v
     ],
 )
 def test_the_pull_policy_follows_the_tag(place: str, beside: Mapping[str, Any], value: str) -> None:
-    fields = drift.defaults_of("DaemonSet")
-    assert fields is not None
+    fields = drift.DEFAULTS["DaemonSet"]
     where = f"spec.template.spec.containers.*.{place}"
 
     filled = {policy: drift.is_filled_in(fields, where, policy, beside) for policy in ("Always", "IfNotPresent")}
@@ -179,7 +178,7 @@ def strict() -> Sequence[str]:
     """Return the paths of all objects of the example that are compared in every field."""
     files = trees.files("output/east")
     kinds = {path: yaml.load(files[path], yaml.CSafeLoader)["kind"] for path in files if path.count("/") == 1}
-    return [path for path, kind in kinds.items() if path.endswith(".yaml") and drift.defaults_of(kind) is not None]
+    return [path for path, kind in kinds.items() if path.endswith(".yaml") and kind in drift.DEFAULTS]
 
 
 def test_guard_rights_rules_and_workloads_alone_are_compared_in_every_field() -> None:

@@ -1,10 +1,10 @@
 """Pods are held against the plan, node by node."""
 
-import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from compiler.status import live_objects, rollout
 
@@ -14,9 +14,7 @@ OLD = "r/kae-driver-installer:2.1.0"
 
 def wanted(*nodes: str) -> rollout.Wanted:
     planned = dict.fromkeys(nodes, IMAGE)
-    return rollout.Wanted(
-        namespace="kae-operator", name="kae-driver-tls", app="kae-driver", image=IMAGE, planned=planned
-    )
+    return rollout.Wanted(namespace="kae-operator", name="kae-driver-tls", app="kae-driver", planned=planned)
 
 
 def pod(node: str, **fields: Any) -> live_objects.Pod:
@@ -32,7 +30,7 @@ def pod(node: str, **fields: Any) -> live_objects.Pod:
         since="T",
         probed=False,
     )
-    return dataclasses.replace(fine, **fields)
+    return structs.replace(fine, **fields)
 
 
 def node(name: str, *, ready: bool = True) -> live_objects.NodeState:
@@ -40,7 +38,7 @@ def node(name: str, *, ready: bool = True) -> live_objects.NodeState:
     return live_objects.NodeState(name=name, ready=ready, reason=reason, since="T")
 
 
-LIVE = live_objects.DaemonSet(uid="uid", observed=True, desired=3, max_unavailable=1)
+LIVE = live_objects.DaemonSet(uid="uid", observed=True, max_unavailable=1)
 
 
 def judged(
@@ -142,7 +140,7 @@ def test_a_node_that_is_not_ready_is_why_its_pod_is_not() -> None:
 def test_a_rollout_is_held_up_by_nodes_where_as_many_as_may_be_are_unavailable(
     pods: list[live_objects.Pod], limit: int, expected: tuple[str, ...]
 ) -> None:
-    live = dataclasses.replace(LIVE, max_unavailable=limit)
+    live = structs.replace(LIVE, max_unavailable=limit)
 
     assert judged(wanted("a", "b", "c"), pods, live=live).held_up_by == expected
 

@@ -58,7 +58,7 @@ def test_the_stacks_are_whole_in_whatever_pieces_they_are_written(count: int, mo
     whole = plan_data.data(view(), PRIVILEGES)
     monkeypatch.setattr(plan_data, "_CHUNK", count)
 
-    written = "".join(piece for nodes in plan_data.item(view(), PRIVILEGES) for piece in nodes.pieces())
+    written = "".join(plan_data.pieces(plan_data.item(view(), PRIVILEGES)))
 
     assert json.loads(written) == whole
     assert written == json.dumps(whole, indent=2, ensure_ascii=False).replace("\n", "\n    ")
@@ -66,11 +66,8 @@ def test_the_stacks_are_whole_in_whatever_pieces_they_are_written(count: int, mo
 
 def test_lines_of_json_name_the_recipe() -> None:
     shown = view()
-    lines = [
-        json.loads(line)
-        for nodes in plan_data.lines(shown, PRIVILEGES)
-        for line in "".join(nodes.pieces()).splitlines()
-    ]
+    written = "".join(plan_data.pieces(plan_data.lines(shown, PRIVILEGES)))
+    lines = list(map(json.loads, written.splitlines()))
     kinds = {"node": "nodes", "pool": "pools", "image": "images"}
 
     assert [line for line in lines if "recipe" in line and line["kind"] in kinds] == [

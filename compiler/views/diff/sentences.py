@@ -1,0 +1,384 @@
+"""The effects of a change in sentences, which text, comment, annotations and page share.
+
+Effects to which the same happens share a sentence, in whatever clusters they are: their keys are equal.
+"""
+
+import heapq
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from itertools import repeat
+
+import msgspec
+
+from compiler import wording
+from compiler.changes.effects import DISTURBING, Effect, Placement, Work
+from compiler.planning import images
+
+CHANGES: Mapping[str, str] = {
+    "loses": "losing a component",
+    "gone": "leaving the inventory",
+    "swaps": "driver taken out of use",
+    "gets": "getting a component",
+    "restarts": "pods restarting",
+    "moves": "changed without a restart",
+    "joins": "joining the inventory",
+    "same": "unchanged",
+}
+"""What happens to a node by its key, in the order of the legend: what takes most away comes first."""
+
+_RANKS = {key: rank for rank, key in enumerate(CHANGES)}
+
+_OUT_OF_USE: Mapping[Work | None, str] = {
+    "swaps": "driver swapped",
+    "may-swap": "driver swapped if it differs",
+    "reloads": "driver reloaded",
+    "functions": "virtual functions changed",
+}
+"""What is done to a driver that is taken out of use."""
+
+_DRIVER: Mapping[str, str] = {
+    "installs": "get{s} driver {now}{place}",
+    "swaps": "go{es} from driver {was} to {now}{place}",
+    "changes": "get{s} {its} driver from another {reasons}{place}",
+    "may-swap": "get{s} {image}{place}, and another driver if the content differs",
+    "always": "replace{s} a driver that others installed{place}, as {reasons} is Always",
+    "serving": "replace{s} a driver that others installed{place} if its devices have no entries in /sys/class/uacce",
+    "payloads": "take{s} other paths of {its} images{place}, and get{s} another driver if the content differs",
+    "reloads": "load{s} {its} modules again{place} for other {reasons}",
+    "functions": "change{s} {its} virtual functions{place}",
+    "removes": "lose{s} driver {was}{place}",
+    "leaves": "keep{s} driver {was} without an installer{place}",
+    "restarts": "get{s} {a}new installer pod{plural}{place}, and keep{s} {its} driver{plural}",
+    "cleared": "get{s} {a}new installer pod{plural}{place}, which {have} removed the driver{plural} before",
+    "cleared-deleted": "lose{s} {its} installer pod{plural}{place}, which {have} removed the driver{plural} before",
+}
+"""What the installer does to a driver, with the marks of `_said`."""
+
+_MAY_SWAP: Mapping[str, str] = {"image": "may-swap", "payloads": "payloads", "presentWhen": "serving"}
+"""The key in _DRIVER of drivers that may be replaced, by the setting."""
+
+_SETTINGS: Mapping[str, str] = {"moduleParameters": "module parameters", "operator": "kinds of devices"}
+"""The words for settings whose names are no words of people."""
+
+_ONE = {"s": "s", "es": "es", "its": "its", "it": "it", "a": "a ", "plural": "", "have": "has"}
+_MANY = {"s": "", "es": "", "its": "their", "it": "them", "a": "", "plural": "s", "have": "have"}
+"""What stands for the marks of a sentence on one node, and of one on several."""
+
+_CLUSTERS = 3
+"""Clusters that a sentence names."""
+
+
+class Sentence(msgspec.Struct, frozen=True, kw_only=True):
+    """A sentence on what happens to nodes."""
+
+    text: str
+    effects: tuple[Effect, ...]
+    """The effects that it is about; each of their nodes is meant."""
+
+    @property
+    def size(self) -> int:
+        """The number of the nodes."""
+        return _size(self.effects)
+
+    @property
+    def change(self) -> str:
+        """The key in CHANGES of what all nodes have in common: the least that happens to any of them."""
+        return max(map(change, self.effects), key=_RANKS.__getitem__)
+
+    @property
+    def label(self) -> str:
+        """What happens, in a few words."""
+        label = CHANGES[self.change]
+        return _OUT_OF_USE.get(self.effects[0].work, label) if self.change == "swaps" else label
+
+    @property
+    def is_builtin(self) -> bool:
+        """True when it is about policies of the built-in recipe, perhaps among others."""
+        return any(effect.recipe.builtin for effect in self.effects)
+
+    def names(self, *, with_clusters: bool) -> Iterator[str]:
+        """Yield the names of the nodes in order, behind those of their clusters or alone."""
+        # The nodes of an effect are sorted, so only as many are looked at as are wanted: there may be a million.
+        nodes = heapq.merge(*(zip(repeat(effect.cluster), effect.nodes, strict=False) for effect in self.effects))
+        return (f"{cluster}/{name}" if with_clusters else name for cluster, name in nodes)
+
+
+def change(effect: Effect) -> str:
+    """Return the key in CHANGES of an effect."""
+    fates = (effect.driver_pod, effect.device_plugin_pod)
+    if effect.after is None:
+        return "gone"
+    if effect.before is None:
+        return "joins"
+    if effect.work in ("removes", "leaves") or effect.device_plugin_pod == "deleted":
+        return "loses"
+    if effect.work in DISTURBING:
+        return "swaps"
+    if "created" in fates:
+        return "gets"
+    return "restarts" if "replaced" in fates else "moves"
+
+
+def by_danger(effects: Iterable[Effect]) -> Sequence[Sentence]:
+    """Return the sentences on effects, those on what takes most away first."""
+    return sorted(sentences(effects), key=lambda item: (_RANKS[item.change], -item.size))
+
+
+def sentences(effects: Iterable[Effect]) -> tuple[Sentence, ...]:
+    """Return the sentences on effects: on nodes that come and go, on drivers, on device plugins, on resources."""
+    effects = tuple(effects)
+    parts: tuple[tuple[Callable[[Effect], Hashable], Callable[[Sequence[Effect]], str]], ...] = (
+        (_membership_key, _membership),
+        (_driver_key, driver),
+        (_plugin_key, _plugin),
+        (_offer_key, _offer),
+        (_move_key, _move),
+    )
+    return tuple(
+        Sentence(text=f"{text(group)}.", effects=tuple(group)) for key, text in parts for group in _alike(effects, key)
+    )
+
+
+def _alike(effects: Iterable[Effect], key: Callable[[Effect], Hashable]) -> Iterable[Sequence[Effect]]:
+    groups: dict[Hashable, list[Effect]] = {}
+    for effect in effects:
+        part = key(effect)
+        if part is not None:
+            groups.setdefault(part, []).append(effect)
+    return groups.values()
+
+
+def loss(effects: Iterable[Effect]) -> str:
+    """Return the sentences on nodes that leave, and on what the others lose, also where they lose nothing."""
+    effects = tuple(effects)
+    leaving = [effect for effect in effects if _is_left_out(effect)]
+    known = [effect for effect in effects if not _is_left_out(effect)]
+    lost = [
+        _said(own, None, f"lose{{s}} the {what}")
+        for what, own in (
+            ("driver", [effect for effect in known if effect.work == "removes"]),
+            ("driver's installer", [effect for effect in known if effect.work == "leaves"]),
+            ("device plugin", [effect for effect in known if effect.device_plugin_pod == "deleted"]),
+        )
+        if own
+    ]
+    left = f"{_said(leaving, None, 'leave{s} the inventory')}. " if leaving else ""
+    none = f"No {'other ' if left else ''}node ends up without its driver or its device plugin."
+    return f"{left}{f'{wording.listed(lost)}.' if lost else none}"
+
+
+def _said(group: Sequence[Effect], side: Placement | None, does: str, **words: str) -> str:
+    """Return a sentence without its full stop: so many nodes, perhaps of the policy of a side, and what they do.
+
+    Its marks agree with the number of the nodes, as in `get{s}`, {place} is where they are, and others are `words`.
+    """
+    marks = _MANY if _size(group) > 1 else _ONE
+    of = f" of policy {side.policy}" if side and side.policy else ""
+    return f"{wording.counted(_size(group), 'node')}{of} {does.format(**{'place': _where(group), **marks, **words})}"
+
+
+def _size(group: Iterable[Effect]) -> int:
+    return sum(len(effect.nodes) for effect in group)
+
+
+def _clusters(group: Iterable[Effect]) -> list[str]:
+    return sorted({effect.cluster for effect in group})
+
+
+def _where(group: Sequence[Effect], preposition: str = "in") -> str:
+    """Return the clusters of effects after a preposition; of many, their number."""
+    names = _clusters(group)
+    if len(names) > _CLUSTERS:
+        return f" {preposition} {len(names)} clusters"
+    return f" {preposition} {wording.inflected('cluster', len(names))} {wording.listed(names)}"
+
+
+def _version(placement: Placement | None) -> str:
+    """Return the version of a driver, of a digest the first digits."""
+    own = placement.version if placement and placement.version else "-"
+    return wording.cut(own[: len(images.DIGEST) + 12] if own.startswith(images.DIGEST) else own)
+
+
+def _image(reference: str | None) -> str:
+    return wording.cut(images.short(reference))
+
+
+def _is_left_out(effect: Effect) -> bool:
+    """Return whether an inventory has nodes no more whose workloads may stay; those of a cluster that is gone go."""
+    return effect.after is None and effect.work not in ("removes", "leaves")
+
+
+def _membership_key(effect: Effect) -> Hashable:
+    if effect.before is None:
+        return ("joins",) if effect.recipe.builtin else None
+    if effect.after is None:
+        return "leaves", effect.work, effect.before.policy, effect.before.version
+    return None
+
+
+def _membership(group: Sequence[Effect]) -> str:
+    was = group[0].before
+    if was is None:
+        return _said(group, None, "join{s} the inventory{place}")
+    if group[0].work == "leaves":
+        end = ", and driver {was} stays on {it} without an installer"
+    else:
+        end = ", and count{s} as gone with {its} pods" if _is_left_out(group[0]) else ""
+    return _said(group, was, f"leave{{s}} the inventory{{place}}{end}", was=_version(was))
+
+
+def _driver_key(effect: Effect) -> Hashable:
+    # That an installer leaves with its node is said of the node.
+    if effect.driver_pod is None or (effect.after is None and effect.work != "removes"):
+        return None
+    was, now = effect.before, effect.after
+    policies = (was and was.policy, now and now.policy)
+    pod = effect.driver_pod if effect.work == "cleared" else None
+    versions = None if effect.work in ("restarts", "cleared") else (was and was.version, now and now.version)
+    exchanged = effect.images or (now.driver if now and effect.work == "may-swap" else None)
+    drain = effect.drain and (effect.drain.evicts, effect.drain.timeout_seconds, effect.drain.hosts_at_a_time)
+    moves = was and now and _moves(was, now) and (was.policy == now.policy and now.pool)
+    return policies, effect.work, pod, effect.reasons, versions, exchanged, effect.recipe.name, drain, moves
+
+
+def driver(group: Sequence[Effect]) -> str:
+    """Return the sentence, without its full stop, on what happens to drivers and their installers."""
+    first = group[0]
+    was, now = first.before, first.after
+    side = now if now is not None and now.driver is not None else was
+    does = _said(
+        group,
+        side,
+        _DRIVER[_driver_work(first)],
+        was=_version(was),
+        now=_version(now),
+        image=_driver_images(first),
+        reasons=wording.listed(_SETTINGS.get(reason, reason) for reason in first.reasons),
+        place=_place(group, is_after=side is now),
+    )
+    return f"{does}{_moved(group)}{_drained(group)}"
+
+
+def _driver_work(effect: Effect) -> str:
+    """Return the key in _DRIVER of an effect."""
+    was, now = effect.before, effect.after
+    if effect.work == "swaps" and was and now and was.version == now.version:
+        return "changes"
+    if effect.work == "may-swap":
+        return _MAY_SWAP.get(effect.reasons[0], "always")
+    return "cleared-deleted" if (effect.work, effect.driver_pod) == ("cleared", "deleted") else str(effect.work)
+
+
+def _driver_images(effect: Effect) -> str:
+    """Return the installer of a driver, or the images of a recipe's driver that are other ones, after their nouns."""
+    if effect.images:
+        return f"the {wording.inflected('image', len(effect.images))} {wording.listed(map(_image, effect.images))}"
+    return f"the installer {_image(effect.after.driver if effect.after else None)}"
+
+
+def _place(group: Sequence[Effect], *, is_after: bool) -> str:
+    """Return where nodes are: in a wave, a frozen group or the rest of their clusters, or in several of them."""
+    sizes = Counter[tuple[str, str]]()
+    for effect in group:
+        side = effect.after if is_after else effect.before
+        if side is not None and side.group is not None:
+            sort = {"wave": "wave ", "frozen": "frozen group "}.get(str(side.group_sort), "group ")
+            sizes[sort, side.group] += len(effect.nodes)
+    if len(sizes) == 1:
+        ((sort, name),) = sizes
+        return f" in {sort}{name}{_where(group, 'of')}"
+    counts = [f"{name} {size}" for (_, name), size in sorted(sizes.items(), key=lambda item: item[0][1])]
+    return f"{_where(group)} ({', '.join(counts)})" if counts else _where(group)
+
+
+def _moves(was: Placement | None, now: Placement | None) -> bool:
+    """Return whether nodes with a driver come to another policy or pool."""
+    if was is None or now is None or was.driver is None or now.driver is None:
+        return False
+    return (was.policy, was.pool) != (now.policy, now.pool)
+
+
+def _moved(group: Sequence[Effect]) -> str:
+    was, now = group[0].before, group[0].after
+    if was is None or now is None or not _moves(was, now):
+        return ""
+    if was.policy != now.policy:
+        return f", moving from policy {was.policy}"
+    pools = sorted({effect.before.pool or "" for effect in group if effect.before})
+    return f", moving from {wording.inflected('pool', len(pools))} {wording.listed(pools)} to pool {now.pool}"
+
+
+def _drained(group: Sequence[Effect]) -> str:
+    """Return the pace, and what becomes of the pods that hold a device."""
+    drains = [effect.drain for effect in group if effect.drain is not None]
+    if not drains:
+        return ""
+    drain, most, device = drains[0], max(each.most for each in drains), group[0].recipe.words.device
+    hosts = "one host" if drain.hosts_at_a_time == 1 else f"{drain.hosts_at_a_time} hosts"
+    each = " in each cluster" if len(_clusters(group)) > 1 else ""
+    pace = f", {hosts} at a time{each}" if _size(group) > 1 else ""
+    if not most:
+        return f"{pace}; no pod holds {device} there"
+    who = "it" if _size(group) == 1 else "each"
+    held = f"{wording.counted(most, 'pod')} that hold{'s' if most == 1 else ''} {device}"
+    if drain.evicts:
+        return f"{pace}; {who} first evicts up to {held}"
+    return f"{pace}; {who} waits up to {drain.timeout_seconds} s for up to {held}, and evicts none"
+
+
+def _plugin_key(effect: Effect) -> Hashable:
+    if effect.device_plugin_pod is None or _is_left_out(effect):
+        return None
+    return _plugged(effect.before), _plugged(effect.after), effect.device_plugin_pod
+
+
+def _plugged(placement: Placement | None) -> Hashable:
+    return None if placement is None or placement.device_plugin is None else (placement.policy, placement.device_plugin)
+
+
+def _plugin(group: Sequence[Effect]) -> str:
+    first = group[0]
+    was, now = first.before, first.after
+    old, new = (_image(side.device_plugin if side else None) for side in (was, now))
+    match first.device_plugin_pod:
+        case "created":
+            does = "get{s} the device plugin {new}{place}"
+        case "deleted":
+            does = "lose{s} the device plugin {old}{place}"
+        case _ if old != new:
+            does = "go{es} from device plugin {old} to {new}{place}; running containers keep their devices"
+        case _:
+            does = "get{s} {a}new device-plugin pod{plural}{place}; running containers keep their devices"
+    side = was if first.device_plugin_pod == "deleted" else now
+    return _said(group, side, does, old=old, new=new)
+
+
+def _offer_key(effect: Effect) -> Hashable:
+    was, now = effect.before, effect.after
+    if was is None or now is None or was.resources == now.resources:
+        return None
+    return now.policy, was.resources, now.resources
+
+
+def _offer(group: Sequence[Effect]) -> str:
+    was, now = (_amounts(side) for side in (group[0].before, group[0].after))
+    return _said(group, None, "offer{s} {now} instead of {was}{place}", was=was, now=now)
+
+
+def _amounts(placement: Placement | None) -> str:
+    offered = placement.resources if placement else ()
+    texts = (f"{resource.rpartition('/')[2]}={'?' if amount is None else amount}" for resource, amount in offered)
+    return wording.listed(texts).replace("none", "nothing")
+
+
+def _move_key(effect: Effect) -> Hashable:
+    was, now = effect.before, effect.after
+    if was is None or now is None or was.policy == now.policy or effect.driver_pod or effect.device_plugin_pod:
+        return None
+    return was.policy, now.policy
+
+
+def _move(group: Sequence[Effect]) -> str:
+    was, now = (side.policy if side and side.policy else "no policy" for side in (group[0].before, group[0].after))
+    does = "move{s} from {was} to {now}{place}, and nothing of either runs there"
+    return _said(group, None, does, was=was, now=now)
