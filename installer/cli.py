@@ -1,7 +1,4 @@
-"""The command line: `python -m installer` serves; `plan` and `status` only read, `remove` removes the driver.
-
-`Wiring` makes the parts with which the commands work.
-"""
+"""The command line: `python -m installer` serves; `plan` and `status` only read, `remove` removes the driver."""
 
 import argparse
 import contextlib

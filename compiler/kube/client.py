@@ -205,14 +205,18 @@ class Connection:
         """Return the exception for an answer that refuses an action."""
         code = answer.body.get("code")
         code = code if isinstance(code, int) else answer.status
-        why, kind = f" ({code})", Missing if answer.missing else Refused
+        host, words, kind = self.host, answer.message, Missing if answer.missing else Refused
+        sentence = f"the API server at {host} did not {action} ({code}): {words}"
         if code == http.HTTPStatus.UNAUTHORIZED:
-            why, kind = ", as it does not accept the credentials (401)", Denied
+            kind = Denied
+            sentence = (
+                f"the API server at {host} did not {action}, as it does not accept the credentials (401): {words}"
+            )
         elif code == http.HTTPStatus.FORBIDDEN:
-            why, kind = ", as the credentials do not allow it (403)", Denied
+            kind = Denied
+            sentence = f"the API server at {host} did not {action}, as the credentials do not allow it (403): {words}"
         elif code == http.HTTPStatus.GONE:
             kind = Gone
-        sentence = f"the API server at {self.host} did not {action}{why}: {answer.message}"
         return kind(sentence, status=answer.status)
 
     def _send(self, request: Request, read_s: float) -> Any:
