@@ -210,19 +210,14 @@ def _unknown(planned: plan.Plan) -> Iterator[str]:
 @rule("node-without-policy", "warning")
 def unassigned_nodes(recipe: recipes.Recipe, decisions: Iterable[plan.Decision], span: Span) -> Iterator[Diagnostic]:
     """A node with the hardware of a recipe, or of KAE, is assigned to a policy of it."""
-    if not recipe.kinds and not recipe.labels:  # It is for every node, so for some.
+    if recipe.is_everywhere:
         return
     lonely = (decision for decision in decisions if decision.policy is None)
-    nodes = _nodes(decision for decision in lonely if _has_hardware(recipe, decision.node))
+    nodes = _nodes(decision for decision in lonely if assignment.has_hardware(recipe, decision.node))
     if nodes:
         message = f"No policy matches {wording.nodes(nodes)} with {recipe.words.devices}."
         hint = "Widen a policy's nodeSelector, or add a policy with `default: true`."
         yield Diagnostic(span=span, message=message, hint=hint)
-
-
-def _has_hardware(recipe: recipes.Recipe, node: snapshot.Node) -> bool:
-    """Return whether a node is known to have hardware of a recipe, of any kind."""
-    return all(node.label(key) in values for key, values in recipe.hardware)
 
 
 @rule("node-opted-out", "warning")
@@ -234,7 +229,7 @@ def opted_out(cluster: str, policy: definitions.Policy, own: Sequence[plan.Decis
     )
     for part, noun, label in parts:
         refusing = (decision for decision in own if part is not None and decision.node.label(label) == "false")
-        nodes = _nodes(decision for decision in refusing if _has_hardware(policy.recipe, decision.node))
+        nodes = _nodes(decision for decision in refusing if assignment.has_hardware(policy.recipe, decision.node))
         if nodes:
             yield Diagnostic(
                 span=policy.source.span("metadata", "name"),
@@ -320,7 +315,7 @@ def uncompared(cluster: str, policy: definitions.Policy, nodes: Sequence[snapsho
     for index, requirement in enumerate(policy.selector.matchExpressions if policy.selector else ()):
         if requirement.operator not in ("Gt", "Lt"):
             continue
-        own = (node for node in nodes if _has_hardware(policy.recipe, node))
+        own = (node for node in nodes if assignment.has_hardware(policy.recipe, node))
         odd = [node.name for node in own if not selectors.comparable(node.label(requirement.key))]
         if odd:
             yield Diagnostic(

@@ -56,14 +56,12 @@ def presence(policy: definitions.Policy) -> tuple[selectors.Term, ...]:
 
 def is_present(policy: definitions.Policy, node: snapshot.Node) -> bool:
     """Return whether a node is known to have the hardware that the policy serves."""
-    return has_any(policy.recipe, policy.kinds, node)
+    return any(selectors.term_matches(term, node.label) for term in presence(policy))
 
 
-def has_any(recipe: recipes.Recipe, kinds: Iterable[recipes.Kind], node: snapshot.Node) -> bool:
-    """Return whether a node is known to have a device of these kinds, or the hardware of a recipe without any."""
-    if recipe.kinds:
-        return any(node.label(kind.present) == "true" for kind in kinds)
-    return all(node.label(key) in values for key, values in recipe.labels)
+def has_hardware(recipe: recipes.Recipe, node: snapshot.Node) -> bool:
+    """Return whether a node is known to have hardware of a recipe, of any kind."""
+    return all(node.label(key) in values for key, values in recipe.hardware)
 
 
 def is_served(policy: definitions.Policy, node: snapshot.Node) -> bool:

@@ -52,7 +52,7 @@ def of(decision: plan.Decision) -> Iterator[Gap]:
 
 def has_devices(decision: plan.Decision) -> bool:
     """Return whether the nodes of a decision are known to have the hardware of its recipe."""
-    return assignment.has_any(decision.recipe, decision.recipe.kinds, decision.node)
+    return assignment.has_hardware(decision.recipe, decision.node)
 
 
 def has_problem(decision: plan.Decision) -> bool:
