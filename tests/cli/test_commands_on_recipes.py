@@ -1,6 +1,8 @@
 """Commands on a project with policies of recipes beside one of KAE."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,7 @@ from tests import builders, in_process, project, revisions
 from tests.cli import diffs, fleet
 from tests.cli.answers import answered, refused, told
 
+ROOT = Path(__file__).parents[2]
 KERNEL = "5.14.0-427.el9_4.x86_64"
 RECIPE = """\
 apiVersion: device.openfuyao.com/v1alpha1
@@ -73,6 +76,17 @@ def folder(tmp_path: Path) -> Path:
         "inventory/east.json": fleet.listed((*fleet.NODES, *map(_node, ("t-1", "t-2", "t-3")))),
     }
     return project.write(tmp_path, files)
+
+
+@pytest.mark.parametrize("mistakes", [{}, {"policies/tls.yaml": "kind: KAEPolicy\n"}], ids=["sound", "wrong"])
+def test_a_compile_imports_no_pydantic(mistakes: dict[str, str], folder: Path) -> None:
+    project.write(folder, mistakes)
+    code = "import sys\nfrom compiler import cli\ncli.main(['compile'])\nprint('pydantic' in sys.modules)\n"
+    environment = {"PYTHONPATH": str(ROOT), "PATH": ""}
+
+    told = subprocess.check_output([sys.executable, "-c", code], cwd=folder, env=environment, text=True, timeout=600)
+
+    assert told.splitlines()[-1] == "False"
 
 
 @pytest.mark.long

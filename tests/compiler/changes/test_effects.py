@@ -18,10 +18,11 @@ def kae(**driver: Any) -> definitions.Policy:
     return builders.policy("tls", driver=driver)
 
 
-def of_recipe(path: str = "/opt/lab", **driver: Any) -> definitions.Policy:
+def of_recipe(path: str = "/opt/lab", *files: str, **driver: Any) -> definitions.Policy:
     software = {
         "image": "installer",
         "payloads": [{"image": "installer", "paths": [path]}],
+        "files": [{"from": f"{path}/{file}", "to": f"/opt/{file}"} for file in files],
         "modules": [{"name": "lab"}],
     }
     return builders.device_policy("lab", builders.recipe("lab", driver=software), driver=driver)
@@ -45,6 +46,23 @@ def test_the_group_of_a_recipes_node_has_the_sort_that_its_policy_declares(node:
 
     assert placement
     assert placement.group_sort == sort
+
+
+@pytest.mark.parametrize(
+    ("was", "now", "work", "reasons"),
+    [
+        (of_recipe(), of_recipe("/opt/lab", "etc"), "swaps", ("files",)),
+        (kae(), kae(moduleParameters={"hisi_hpre": {"pf_q_num": 128}}), "reloads", ("moduleParameters",)),
+        (kae(), kae(moduleParameters={"hisi_zip": {"pf_q_num": 128}}), "restarts", ()),
+    ],
+    ids=["files on the host", "a module of the node's devices", "a module of other devices"],
+)
+def test_what_a_changed_setting_means_for_a_running_driver(
+    was: definitions.Policy, now: definitions.Policy, work: effects.Work, reasons: tuple[str, ...]
+) -> None:
+    found = effect(was, now)
+
+    assert (found.work, found.reasons) == (work, reasons)
 
 
 @pytest.mark.parametrize(
