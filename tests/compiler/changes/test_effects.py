@@ -18,6 +18,11 @@ def kae(**driver: Any) -> definitions.Policy:
     return builders.policy("tls", driver=driver)
 
 
+def of_all_kinds(**driver: Any) -> definitions.Policy:
+    kinds = {"enabledHPRE": True, "enabledSEC": True, "enabledZIP": True}
+    return builders.policy("tls", driver=driver, operator=kinds)
+
+
 def of_recipe(path: str = "/opt/lab", *files: str, **driver: Any) -> definitions.Policy:
     software = {
         "image": "installer",
@@ -53,7 +58,7 @@ def test_the_group_of_a_recipes_node_has_the_sort_that_its_policy_declares(node:
     [
         (of_recipe(), of_recipe("/opt/lab", "etc"), "swaps", ("files",)),
         (kae(), kae(moduleParameters={"hisi_hpre": {"pf_q_num": 128}}), "reloads", ("moduleParameters",)),
-        (kae(), kae(moduleParameters={"hisi_zip": {"pf_q_num": 128}}), "restarts", ()),
+        (of_all_kinds(), of_all_kinds(moduleParameters={"hisi_zip": {"pf_q_num": 128}}), "restarts", ()),
     ],
     ids=["files on the host", "a module of the node's devices", "a module of other devices"],
 )
