@@ -109,7 +109,7 @@ class Difference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Basis:
-    """What a comparison of a cluster needs beside its two sides."""
+    """The input of the comparison of a cluster beside its two sides."""
 
     changed: tuple[DocumentChange, ...]
     """The documents that differ."""

@@ -172,7 +172,7 @@ def _order(ref: Ref) -> tuple[str, str, str]:
 
 
 class Fates(NamedTuple):
-    """What happens to the pods of a workload, by the names of their nodes."""
+    """The pods of a workload that come, are replaced and go, by the names of their nodes."""
 
     created: tuple[str, ...] = ()
     replaced: tuple[str, ...] = ()

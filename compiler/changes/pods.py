@@ -90,7 +90,7 @@ class Side:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodChange:
-    """What happens to the pods of a workload."""
+    """The pods of a workload that come, are replaced and go."""
 
     ref: objects.Ref
     nodes: objects.Fates = field(default_factory=objects.Fates)

@@ -84,7 +84,7 @@ class _Resource(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     data: Mapping[str, Any]
     parts: Sequence[injections.Part]
-    """What it injects where its condition holds."""
+    """Its injections whose condition holds."""
 
 
 class _Thing(msgspec.Struct, frozen=True, kw_only=True):

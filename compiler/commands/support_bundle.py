@@ -57,7 +57,7 @@ ANSWER = pods.Bounds(size=1 << 20, time_s=60)
 _MOST_EVENTS = 5000
 
 _Question = tuple[str, tuple[str, ...], str]
-"""What a program is asked on its node: the container, the command, and the file of its answer."""
+"""A question to a program on its node: the container, the command, and the file of the answer."""
 _TO_DRIVER: _Question = ("installer", ("python", "-m", "installer", "status"), "installer-status.txt")
 _TO_PLUGIN: _Question = ("device-plugin", ("python", "-m", "device_plugin", "list"), "device-plugin-list.txt")
 
@@ -261,7 +261,7 @@ def _masked(deviation: cluster_status.Drift) -> cluster_status.Drift:
 
 
 class Collection:
-    """What one cluster says for a bundle.
+    """Collect the part of a bundle that one cluster tells.
 
     Nothing that cannot be read ends it: each part that is missing is a sentence. Secrets are never asked for.
     """

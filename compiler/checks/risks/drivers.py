@@ -227,7 +227,7 @@ _Cell = tuple[str, str]
 
 
 _Move = tuple[Placement | None, Effect]
-"""What happens to nodes, with the place that they have on the side of a change that has the waves."""
+"""The place of nodes on the side of a change that has the waves, and the effect on them."""
 
 
 @dataclass(frozen=True, slots=True)
