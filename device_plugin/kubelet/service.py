@@ -20,12 +20,12 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import grpc
 import msgspec
+from google.protobuf import message_factory
+from google.protobuf.descriptor import ServiceDescriptor
 from grpc import aio
 
 from device_plugin.api import deviceplugin_v1beta1_pb2 as api
-from device_plugin.api import deviceplugin_v1beta1_pb2_grpc as api_grpc
 from device_plugin.api import pluginregistration_v1_pb2 as registry
-from device_plugin.api import pluginregistration_v1_pb2_grpc as registry_grpc
 from device_plugin.host import paths
 from device_plugin.kubelet import advertised, preferred_allocation
 from runtime import device_plugin_config as config
@@ -110,7 +110,7 @@ class Node(Protocol):
         """Return the NUMA node and the free queues of each device of a resource."""
 
 
-class RegistrationService(registry_grpc.RegistrationServicer):
+class RegistrationService:
     """Tell the kubelet the resource of this socket, and learn whether the registration succeeded."""
 
     def __init__(self, resource: str, told: Callable[[bool, str], None]) -> None:
@@ -131,7 +131,7 @@ class RegistrationService(registry_grpc.RegistrationServicer):
         return registry.RegistrationStatusResponse()
 
 
-class DevicePlugin(api_grpc.DevicePluginServicer):
+class DevicePlugin:
     """Advertise and allocate the devices of one resource."""
 
     def __init__(self, resource: str, shown: DeviceList, node: Node, *, packed: bool) -> None:
@@ -194,6 +194,16 @@ class DevicePlugin(api_grpc.DevicePluginServicer):
     ) -> api.PreStartContainerResponse:
         """Do nothing: the options do not ask for this call."""
         return api.PreStartContainerResponse()
+
+
+def handler(service: ServiceDescriptor, answers: object) -> grpc.GenericRpcHandler:
+    """Return the handler of a service; an object has its methods by their names in the .proto file."""
+    methods = {}
+    for method in service.methods:
+        kind = grpc.unary_stream_rpc_method_handler if method.server_streaming else grpc.unary_unary_rpc_method_handler
+        request, answer = map(message_factory.GetMessageClass, (method.input_type, method.output_type))
+        methods[method.name] = kind(getattr(answers, method.name), request.FromString, answer.SerializeToString)
+    return grpc.method_handlers_generic_handler(service.full_name, methods)
 
 
 def device(replica: advertised.Replica) -> api.Device:
@@ -272,8 +282,9 @@ class Registration:
             raise errors.Failure(f"The path of the socket '{socket.path}' is longer than {_LONGEST_PATH} bytes.")
         server = aio.server()
         registration = RegistrationService(self.resource, lambda taken, error: self._told(socket, taken, error))
-        registry_grpc.add_RegistrationServicer_to_server(registration, server)
-        api_grpc.add_DevicePluginServicer_to_server(self._plugin, server)
+        services = {"Registration": (registry, registration), "DevicePlugin": (api, self._plugin)}
+        handlers = (handler(proto.DESCRIPTOR.services_by_name[name], own) for name, (proto, own) in services.items())
+        server.add_generic_rpc_handlers(tuple(handlers))
         try:
             self._sockets.mkdir(mode=0o750, parents=True, exist_ok=True)
             server.add_insecure_port(f"unix:{socket.path}")

@@ -5,13 +5,14 @@ import contextlib
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import grpc.aio
+from google.protobuf import message_factory
+from google.protobuf.descriptor import ServiceDescriptor
 
 from device_plugin.api import deviceplugin_v1beta1_pb2 as pb
-from device_plugin.api import deviceplugin_v1beta1_pb2_grpc as rpc
 from device_plugin.api import pluginregistration_v1_pb2 as registration_pb
-from device_plugin.api import pluginregistration_v1_pb2_grpc as registration_rpc
 
 _OPTIONS = (
     ("grpc.default_authority", "localhost"),
@@ -27,6 +28,28 @@ class UnwantedError(Exception):
     """A plugin describes itself in a way that the kubelet does not take."""
 
 
+class Stub:
+    """The calls of a service, by their names in its .proto file."""
+
+    def __init__(self, channel: grpc.aio.Channel, service: ServiceDescriptor) -> None:
+        for method in service.methods:
+            call = channel.unary_stream if method.server_streaming else channel.unary_unary
+            request, answer = map(message_factory.GetMessageClass, (method.input_type, method.output_type))
+            path = f"/{service.full_name}/{method.name}"
+            setattr(self, method.name, call(path, request.SerializeToString, answer.FromString))
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(name)
+
+
+def plugin_of(channel: grpc.aio.Channel) -> Stub:
+    return Stub(channel, pb.DESCRIPTOR.services_by_name["DevicePlugin"])
+
+
+def registration_of(channel: grpc.aio.Channel) -> Stub:
+    return Stub(channel, registration_pb.DESCRIPTOR.services_by_name["Registration"])
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Client:
     """A plugin that serves a resource on a socket; one object a registration."""
@@ -34,7 +57,7 @@ class Client:
     resource: str
     socket: Path
     channel: grpc.aio.Channel
-    plugin: rpc.DevicePluginStub
+    plugin: Stub
     options: pb.DevicePluginOptions
     tasks: list[asyncio.Task[None]] = field(default_factory=list)
     """The one that reads the stream, as long as it runs."""
@@ -54,7 +77,7 @@ async def dialled(socket: Path, within_s: float) -> grpc.aio.Channel:
 async def connected(resource: str, socket: Path, within_s: float) -> Client:
     """A client that has asked for the plugin's options."""
     channel = await dialled(socket, within_s)
-    plugin = rpc.DevicePluginStub(channel)
+    plugin = plugin_of(channel)
     try:
         options = await plugin.GetDevicePluginOptions(pb.Empty())
     except BaseException:
@@ -63,9 +86,9 @@ async def connected(resource: str, socket: Path, within_s: float) -> Client:
     return Client(resource=resource, socket=socket, channel=channel, plugin=plugin, options=options)
 
 
-async def described(registration: registration_rpc.RegistrationStub, within_s: float) -> registration_pb.PluginInfo:
+async def described(registration: Stub, within_s: float) -> registration_pb.PluginInfo:
     """Return a plugin's information; notify the plugin and raise UnwantedError where it is not acceptable."""
-    info = await registration.GetInfo(registration_pb.InfoRequest(), timeout=within_s)
+    info: registration_pb.PluginInfo = await registration.GetInfo(registration_pb.InfoRequest(), timeout=within_s)
     fault = _fault(info)
     if fault:
         await notified(registration, fault)
@@ -73,7 +96,7 @@ async def described(registration: registration_rpc.RegistrationStub, within_s: f
     return info
 
 
-async def notified(registration: registration_rpc.RegistrationStub, error: str = "") -> None:
+async def notified(registration: Stub, error: str = "") -> None:
     """Tells a plugin how its registration went."""
     status = registration_pb.RegistrationStatus(plugin_registered=not error, error=error)
     # A plugin that is refused ends its server at once, at times before the answer is out; the kubelet logs that alone.

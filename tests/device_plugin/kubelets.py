@@ -152,7 +152,7 @@ class Kubelet:
         if unusable:
             raise containers.RefusedError(f"of {resource}, {sorted(unusable)} cannot be given")
         request = pb.AllocateRequest(container_requests=[pb.ContainerAllocateRequest(devices_ids=ids)])
-        response = await _answer(self._client(resource).plugin.Allocate(request))
+        response: pb.AllocateResponse = await _answer(self._client(resource).plugin.Allocate(request))
         if not response.container_responses:
             raise containers.RefusedError("Allocate: no container responses")
         answer = response.container_responses[0]

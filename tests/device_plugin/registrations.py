@@ -17,7 +17,6 @@ from types import MappingProxyType
 import grpc.aio
 
 from device_plugin.api import deviceplugin_v1beta1_pb2 as pb
-from device_plugin.api import pluginregistration_v1_pb2_grpc as registration_rpc
 from tests.device_plugin import connections
 
 # Times of a kubelet, those of the real one behind.
@@ -132,7 +131,7 @@ class Registrations:
     async def _introduce(self, socket: Path) -> None:
         channel = await connections.dialled(socket, _DIAL_S)
         try:
-            registration = registration_rpc.RegistrationStub(channel)
+            registration = connections.registration_of(channel)
             info = await connections.described(registration, _INFO_S)
             self._tell("info", socket, info.name)
             # From here on there is no second try, however this ends.

@@ -11,7 +11,6 @@ import yaml
 
 from device_plugin import loop, plugin, report
 from device_plugin.api import deviceplugin_v1beta1_pb2 as pb
-from device_plugin.api import deviceplugin_v1beta1_pb2_grpc as rpc
 from runtime import files, state
 from tests.device_plugin import connections, containers, hosts, kubelets, machines, settings
 from tests.device_plugin.hangs import Hangs
@@ -75,7 +74,7 @@ async def test_it_is_ready_once_the_kubelet_watches_every_resource(
         for socket in node.where.sockets.glob("*.sock"):
             assert not is_ready()
             channel = await stack.enter_async_context(await connections.dialled(socket, 30))
-            await rpc.DevicePluginStub(channel).ListAndWatch(pb.Empty()).read()
+            await connections.plugin_of(channel).ListAndWatch(pb.Empty()).read()
         assert is_ready()
 
 

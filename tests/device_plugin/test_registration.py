@@ -11,8 +11,6 @@ import pytest
 
 from device_plugin import loop, plugin
 from device_plugin.api import deviceplugin_v1beta1_pb2 as pb
-from device_plugin.api import deviceplugin_v1beta1_pb2_grpc as rpc
-from device_plugin.api import pluginregistration_v1_pb2_grpc as registration_rpc
 from device_plugin.kubelet import service
 from runtime import state
 from tests.device_plugin import connections, machines, settings
@@ -56,12 +54,12 @@ class Offer:
 
     async def told(self, path: Path, error: str = "") -> grpc.aio.Channel:
         channel = await connections.dialled(path, 30)
-        await connections.notified(registration_rpc.RegistrationStub(channel), error)
+        await connections.notified(connections.registration_of(channel), error)
         return channel
 
     async def watched(self, path: Path) -> grpc.aio.Channel:
         channel = await self.told(path)
-        assert await rpc.DevicePluginStub(channel).ListAndWatch(pb.Empty()).read() == pb.ListAndWatchResponse()
+        assert await connections.plugin_of(channel).ListAndWatch(pb.Empty()).read() == pb.ListAndWatchResponse()
         return channel
 
     async def removed(self, path: Path) -> None:
