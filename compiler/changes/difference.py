@@ -7,12 +7,12 @@ from typing import Any, Literal
 import msgspec
 
 from compiler import names
-from compiler.changes import effects, pods
+from compiler.changes import effects, pods, sides
 from compiler.changes.acceptance import Acceptable
 from compiler.changes.effects import Effect
 from compiler.changes.intent import DocumentChange
-from compiler.changes.objects import Fates, Pair, Ref, pairs, ref
-from compiler.changes.pods import PodChange
+from compiler.changes.objects import Pair, Ref, pairs, ref
+from compiler.changes.pods import Fates, PodChange
 from compiler.diagnostics import Findings
 from compiler.fleet.examples import Examples
 from compiler.rendering import ir, layout, node_programs, privileges
@@ -120,7 +120,7 @@ class Basis:
     """The nodes that those of both sides stand for, if they are examples."""
 
 
-def of_cluster(before: pods.Side | None, after: pods.Side | None, basis: Basis) -> ClusterDifference | None:
+def of_cluster(before: sides.Planned | None, after: sides.Planned | None, basis: Basis) -> ClusterDifference | None:
     """Return the difference of a cluster without its risks; None where there is none."""
     made = [side.manifests if side else None for side in (before, after)]
     differing = pairs(_rendered(made[0], made[1], basis.render), _rendered(made[1], made[0], basis.render))

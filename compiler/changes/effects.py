@@ -12,7 +12,7 @@ from typing import Any, Literal, get_args
 import msgspec
 
 from compiler import names, recipes
-from compiler.changes import intent, objects, pods
+from compiler.changes import intent, objects, pods, sides
 from compiler.diagnostics import Span
 from compiler.formats import documents
 from compiler.output import index_file
@@ -98,18 +98,18 @@ class Effect:
 class Half:
     """A side of a change for nodes that share a decision; without a decision the side does not have the nodes."""
 
-    side: pods.Side | None
+    side: sides.Planned | None
     decision: plan.Decision | None
 
-    def serving(self, component: index_file.Component) -> pods.DaemonSet | None:
+    def serving(self, component: index_file.Component) -> objects.Ref | None:
         """Return the DaemonSet of a component on the nodes."""
         return self.side.serving(component, self.decision) if self.side else None
 
     @property
     def config(self) -> driver_config.Config | None:
         """The config of the installer on the nodes."""
-        driver = self.serving("driver")
-        return driver.config if driver else None
+        pool, policy = (self.decision.pool, self.decision.policy) if self.decision else (None, None)
+        return self.side.configs[policy.name, pool.name] if self.side and policy and pool else None
 
     def placement(self) -> Placement | None:
         """Return what the nodes have."""
@@ -139,8 +139,8 @@ class Half:
 
 
 def effects(
-    before: pods.Side | None,
-    after: pods.Side | None,
+    before: sides.Planned | None,
+    after: sides.Planned | None,
     templates: frozenset[objects.Ref],
     changed: Sequence[intent.DocumentChange],
 ) -> tuple[Effect, ...]:
@@ -162,7 +162,7 @@ def effects(
 
 
 def _halves(
-    before: pods.Side | None, after: pods.Side | None, recipe: recipes.Recipe
+    before: sides.Planned | None, after: sides.Planned | None, recipe: recipes.Recipe
 ) -> Iterator[tuple[tuple[Half, Half], list[str]]]:
     """Yield the decisions that nodes share before and after, with the names of the nodes."""
     olds, news = (plan.of_recipe(side.planned, recipe).decisions if side else () for side in (before, after))
@@ -301,7 +301,8 @@ def _coming_or_going(left: Half, right: Half) -> tuple[Work | None, tuple[str, .
     if config.state == "Absent":
         return "cleared", ()
     # An installer that cleans up asks for its own DaemonSet, and stays silent while that is there.
-    going = right.side is None or left.serving("driver") not in right.side.daemon_sets.values()
+    kept = right.side.configs.values() if right.side else ()
+    going = all(other.daemon_set != config.daemon_set for other in kept)
     return ("removes", ("enabledCleanup",)) if config.enabled_cleanup and going else ("leaves", ())
 
 
@@ -350,21 +351,15 @@ def _cause(left: Half, right: Half, changed: Sequence[intent.DocumentChange], *,
     before, after = left.decision, right.decision
     own = [item for item in changed if _is_of(item, before) or _is_of(item, after)]
     parts = (_DRIVER, _PLUGIN) if is_driver else (_PLUGIN, _DRIVER)
-    nearest = intent.nearest(own, (*_declarations(after), *_declarations(before), *parts, *_SHARED, ()))
-    if nearest is not None:
-        return nearest
-    if own:
-        return own[0].span
+    cause = intent.cause(own, (*_declarations(after), *_declarations(before), *parts, *_SHARED, ()))
     side = right.side if after else left.side
-    if side is None:
-        return Span(file="")
+    if cause is not None or side is None:
+        return cause or Span(file="")
     cluster = side.planned.cluster.name
     shared = [item for item in changed if (item.kind, item.name) == ("KAECluster", cluster)]
     policies = [item for item in changed if item.kind in names.POLICY_KINDS]
     is_known = before is not None and after is not None and before.node == after.node
-    for item in [*shared, *(policies if is_known else [])]:
-        return item.place
-    return Span(file=side.planned.inventory.file)
+    return intent.cause([*shared, *(policies if is_known else [])]) or Span(file=side.planned.inventory.file)
 
 
 def _is_of(change: intent.DocumentChange, decision: plan.Decision | None) -> bool:

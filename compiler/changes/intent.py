@@ -62,14 +62,14 @@ def changes(before: Iterable[documents.Document], after: Iterable[documents.Docu
     return tuple(sorted(found, key=lambda item: (item.kind, item.name, item.span)))
 
 
-def nearest(changed: Sequence[DocumentChange], paths: Iterable[documents.Path]) -> Span | None:
-    """Return the changed field at or below the first of these paths that has one."""
+def cause(changed: Sequence[DocumentChange], paths: Iterable[documents.Path] = ()) -> Span | None:
+    """Return the changed field at or below the first of these paths that has one, else the first change, if any."""
     for path in paths:
         for item in changed:
             for field in item.fields:
                 if field.path[: len(path)] == path:
                     return field.span
-    return None
+    return changed[0].place if changed else None
 
 
 def _written(found: Iterable[documents.Document]) -> Iterator[documents.Document]:

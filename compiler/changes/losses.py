@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple, get_args
 
-from compiler.changes import deployed, placement
+from compiler.changes import sides
 from compiler.output import index_file
 from compiler.output.index_file import Owner
 from compiler.planning import plan, pools
@@ -48,26 +48,29 @@ class Loss:
         return len(self.nodes) > 1 and len(self.nodes) * 100 > percent * self.served
 
 
-class _Serving(NamedTuple):
-    """The policy whose DaemonSet serves a node from now on."""
+class Serving(NamedTuple):
+    """What serves a node from now on: the DaemonSet of a policy, and the pool of a driver."""
 
     policy: str
-    removes: bool
-    """True where its installer removes the driver."""
+    pool: pools.Pool | None
+
+    @property
+    def removes(self) -> bool:
+        """True where an installer removes the driver."""
+        return self.pool is not None and self.pool.driver.state == "Absent"
 
 
-def losses(before: deployed.Deployed, after: deployed.Deployed, planned: plan.Plan) -> Iterator[Loss]:
+def losses(before: sides.Output, after: sides.Output, planned: plan.Plan) -> Iterator[Loss]:
     """Yield the losses of each policy that has DaemonSets in the earlier output."""
     for component in get_args(index_file.Component):
-        kept = set(after.owners(component, absent=True))
-        for owner in before.owners(component):
+        kept = set(after.index.owners(component, absent=True))
+        for owner in before.index.owners(component):
             unlabelled = before.rule(owner.recipe) is not None and after.rule(owner.recipe) is None
             is_same = _selections(before, component, owner) == _selections(after, component, owner)
             if owner in kept and is_same and not unlabelled:
                 continue
-            serving = {} if unlabelled else _serving(planned, component, owner.recipe)
-            groups = placement.alike_in(planned, before.of_owner(component, owner))
-            later = {name: serving.get(name) for name in sorted(before.serving(component, owner, groups))}
+            heirs = {} if unlabelled else serving(planned, component, owner.recipe)
+            later = {name: heirs.get(name) for name in sorted(before.serving(component, owner, planned))}
             moved: dict[str, list[str]] = {}
             for name, now in later.items():
                 if now is not None and now.policy != owner.policy:
@@ -89,25 +92,24 @@ def losses(before: deployed.Deployed, after: deployed.Deployed, planned: plan.Pl
             )
 
 
-def _serving(planned: plan.Plan, component: index_file.Component, recipe: str) -> dict[str, _Serving]:
+def serving(planned: plan.Plan, component: index_file.Component, recipe: str) -> dict[str, Serving]:
     """Return what serves each node of a recipe, by the plan."""
     found = {}
     for decision in planned.decisions:
         if decision.recipe.name == recipe and decision.policy is not None and decision.runs(component):
             pool = decision.pool if component == "driver" else None
-            serving = _Serving(decision.policy.name, pool is not None and pool.driver.state == "Absent")
-            found.update(dict.fromkeys(decision.names, serving))
+            found.update(dict.fromkeys(decision.names, Serving(decision.policy.name, pool)))
     return found
 
 
-def _selections(output: deployed.Deployed, component: index_file.Component, owner: Owner) -> tuple[object, ...]:
+def _selections(output: sides.Output, component: index_file.Component, owner: Owner) -> tuple[object, ...]:
     """Return everything that decides over the nodes of a policy's component."""
-    recorded = [item for item in output.index.workloads if (item.component, item.owner) == (component, owner)]
     present = sorted(output.of_owner(component, owner), key=lambda item: item.workload.file)
     rule = output.rule(f"{owner.recipe}-pool-{owner.policy}") if component == "driver" else None
+    recorded = output.index.of_owner(component, owner)
     return len(recorded), [item.selection for item in present], rule and rule.get("spec")
 
 
-def _pools(output: deployed.Deployed, component: index_file.Component, owner: Owner) -> set[str]:
-    own = (item for item in output.index.workloads if (item.component, item.owner) == (component, owner))
-    return {item.pool for item in own if item.pool is not None and pools.is_of_one_kernel(item.pool)}
+def _pools(output: sides.Output, component: index_file.Component, owner: Owner) -> set[str]:
+    recorded = output.index.of_owner(component, owner)
+    return {item.pool for item in recorded if item.pool is not None and pools.is_of_one_kernel(item.pool)}

@@ -87,12 +87,8 @@ class PoolRules:
 
     def __init__(self, data: Mapping[str, Any]) -> None:
         self._rules = tuple(_rules(data))
-        by_name = [one for rule in self._rules for one in rule.conditions if one.feature == "system.name"]
-        self._matches_names = not all(one.operator in ("In", "Exists", "DoesNotExist") for one in by_name)
-        self._lists: dict[str, tuple[int, ...]] = {}
-        for number, condition in enumerate(by_name):
-            for name in condition.values:
-                self._lists[name] = (*self._lists.get(name, ()), number)
+        conditions = [one for rule in self._rules for one in rule.conditions]
+        self._on_names = [one for one in conditions if one.feature == "system.name"]
 
     def labels(self, node: snapshot.Node) -> dict[str, str]:
         """Return the labels that NFD gives a node with devices: rules are evaluated in order, as nfd-master does."""
@@ -106,9 +102,9 @@ class PoolRules:
 
     def labelled(self, nodes: Iterable[snapshot.Node]) -> Iterator[tuple[dict[str, str], list[snapshot.Node]]]:
         """Yield the nodes, which have one profile, with their labels; those that the same conditions name together."""
-        named: dict[object, list[snapshot.Node]] = {}
+        named: dict[tuple[bool, ...], list[snapshot.Node]] = {}
         for node in nodes:
-            key = node.name if self._matches_names else self._lists.get(node.name)
+            key = tuple(_holds(condition, node, {}) for condition in self._on_names)
             named.setdefault(key, []).append(node)
         for own in named.values():
             yield self.labels(own[0]), own
@@ -156,25 +152,17 @@ def _holds(condition: _Condition, node: snapshot.Node, variables: Mapping[str, s
             return any(kernels.is_found(pattern, value or "") for pattern in condition.values)
 
 
-def alike(nodes: Iterable[snapshot.Node], daemon_sets: Iterable[DaemonSet]) -> list[assignment.Alike]:
-    """Return the nodes that none of the DaemonSets distinguishes together; the names of nodes are not compared."""
-    return assignment.equal(nodes, _keys(daemon_sets))
+def alike(planned: plan.Plan, daemon_sets: Iterable[DaemonSet]) -> list[assignment.Alike]:
+    """Return the nodes of a plan that none of the DaemonSets distinguishes together.
 
-
-def alike_in(planned: plan.Plan, daemon_sets: Iterable[DaemonSet]) -> list[assignment.Alike]:
-    """Return the nodes of a plan that none of the DaemonSets distinguishes together, as `alike` does."""
-    daemon_sets = tuple(daemon_sets)
-    keys = _keys(daemon_sets)
+    The names of nodes and the labels of pools are not compared: the rules of pools do that.
+    """
+    every = {one.key for item in daemon_sets for term in item.terms for one in term}
+    keys = {key for key in every if not recipes.is_of_pool(key)}
     for one in planned.recipes:
         if keys <= one.compared:
             return [decision.nodes for decision in one.decisions]
-    return alike(planned.inventory.nodes, daemon_sets)
-
-
-def _keys(daemon_sets: Iterable[DaemonSet]) -> set[str]:
-    """Return the labels of nodes that the DaemonSets select by; those of pools are compared by the rules of pools."""
-    keys = {one.key for item in daemon_sets for term in item.terms for one in term}
-    return {key for key in keys if not recipes.is_of_pool(key)}
+    return assignment.equal(planned.inventory.nodes, keys)
 
 
 def served(

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from compiler.changes import acceptance, deployed
+from compiler.changes import acceptance, sides
 from compiler.diagnostics import Diagnostic, Span
 from compiler.fleet import definitions
 from compiler.output import index_file
@@ -37,8 +37,8 @@ class OutputChange(Change):
 
     folder: str
     """The folder of the cluster's output, as findings name it."""
-    before: deployed.Deployed
-    after: deployed.Deployed
+    before: sides.Output
+    after: sides.Output
     planned: plan.Plan
     policies: tuple[definitions.Policy, ...]
     """The policies of all clusters."""

@@ -7,8 +7,7 @@ from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
 from compiler import diagnostics, pipeline, wording
-from compiler.changes import acceptance, deployed
-from compiler.changes import objects as object_changes
+from compiler.changes import acceptance, pods, sides
 from compiler.checks.change import OutputChange
 from compiler.checks.output import changes as change_checks
 from compiler.checks.output import foreign as foreign_checks
@@ -219,16 +218,16 @@ def _compared(
     cluster_plan: plan.Plan,
     compiled: tree.Tree,
     rendered: Iterable[layout.Object],
-) -> tuple[tuple[acceptance.Acceptable, ...], diagnostics.Findings, object_changes.Objects]:
+) -> tuple[tuple[acceptance.Acceptable, ...], diagnostics.Findings, pods.Compiled]:
     """Return the removals of a compile from a cluster, the findings on its other changes, and the changes by object."""
     by_path = {item.path: item.data for item in rendered}
     seen = scan.look(call.output, compiled.cluster, by_path, call.unmerged)
-    sides = deployed.earlier(seen, compiled, by_path)
-    after = deployed.Deployed(index=compiled.index, objects=by_path)
-    stood = sides[0] if sides else deployed.unrecorded(seen, compiled, by_path)
-    objects = object_changes.changed(compiled.cluster, stood, after, cluster_plan)
+    earlier = sides.earlier(seen, compiled, by_path)
+    after = sides.of_output(compiled.index, by_path)
+    stood = earlier[0] if earlier else sides.unrecorded(seen, compiled, by_path)
+    objects = pods.compiled(stood, after, cluster_plan)
     folder = f"{call.settings.output}/{compiled.cluster}"
-    if not sides and compiled.cluster in call.tracked:
+    if not earlier and compiled.cluster in call.tracked:
         lost = change_checks.lost(folder, compiled.cluster, is_damaged=seen.index is not None)
         return (lost,), (), objects
     found = [
@@ -243,7 +242,7 @@ def _compared(
                 removed_percent=call.settings.limits.removed_percent,
             )
         )
-        for before in sides
+        for before in earlier
     ]
     removed = tuple(dict.fromkeys(removal for removed, _ in found for removal in removed))
     return removed, tuple(dict.fromkeys(finding for _, changes in found for finding in changes)), objects
@@ -252,8 +251,8 @@ def _compared(
 def _removed_objects(call: compile_call.Call, clusters: Collection[str]) -> list[view.Said]:
     """Return the objects that go with the output of clusters that are no longer declared."""
     looks = ((name, scan.look(call.output, name, ())) for name in clusters)
-    found = ((name, deployed.earlier(seen, tree.Tree.of(name, {}), {})) for name, seen in looks)
-    gone = (object_changes.removed(name, sides[0]) for name, sides in found if sides)
+    found = ((name, sides.earlier(seen, tree.Tree.of(name, {}), {})) for name, seen in looks)
+    gone = (pods.removed(name, earlier[0]) for name, earlier in found if earlier)
     # Of a cluster whose removal was interrupted, nothing may be left but the index.
     said = (view.said(change, for_programs=call.arguments.shape != "text") for change in gone)
     return [change for change in said if change]

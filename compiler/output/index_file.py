@@ -91,6 +91,15 @@ class Index:
     version: int = VERSION
     """The version that was read."""
 
+    def owners(self, component: Component, *, absent: bool = False) -> tuple[Owner, ...]:
+        """Return the policies with DaemonSets of a component; a driver that is Absent counts only if it is wanted."""
+        own = (item for item in self.workloads if item.component == component)
+        return tuple(sorted({item.owner for item in own if absent or item.state != "Absent"}))
+
+    def of_owner(self, component: Component, owner: Owner) -> tuple[Workload, ...]:
+        """Return the DaemonSets of a policy's component."""
+        return tuple(item for item in self.workloads if (item.component, item.owner) == (component, owner))
+
     def untold(self) -> tuple[str, ...]:
         """Return the files of DaemonSets of which nothing tells whose they are."""
         told = {item.file for item in self.workloads}

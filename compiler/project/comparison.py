@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from compiler import __version__, diagnostics, errors, names, pipeline, schema, wording
-from compiler.changes import difference, effects, intent, pods
+from compiler.changes import difference, effects, intent, sides
 from compiler.checks import risks
 from compiler.checks.output import foreign as foreign_checks
 from compiler.fleet import assignment, definitions, examples
@@ -50,7 +50,7 @@ def of_revisions(
         return found
 
 
-_Made = tuple[pods.Side | None, diagnostics.Findings]
+_Made = tuple[sides.Planned | None, diagnostics.Findings]
 """A cluster as one side makes it, and the errors in it; nothing for one that a side does not have."""
 
 
@@ -95,7 +95,7 @@ class _Side(msgspec.Struct, frozen=True, kw_only=True):
         wrong = (*wrong, *_errors(self.settings, found))
         if wrong:
             return None, wrong
-        return pods.Side(planned=planned, manifests=pipeline.manifests_of(planned, self.settings.applied)), ()
+        return sides.of_plan(planned, pipeline.manifests_of(planned, self.settings.applied)), ()
 
 
 def _of_working_tree(judge: schema.Judge, settings: Settings) -> _Side:

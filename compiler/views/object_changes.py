@@ -1,12 +1,12 @@
 """What a compile changes, by object: lines for people, data for programs."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
 from compiler import diagnostic_formats, wording
-from compiler.changes import objects
+from compiler.changes import objects, pods
 from compiler.packing import Packed
 
 _MOST = 20
@@ -14,6 +14,9 @@ _MOST = 20
 
 _CLUSTERS = 10
 """The clusters whose objects are listed; of the others, the first line tells how many objects change."""
+
+_WORDS: Mapping[str, str] = {"added": "created", "changed": "replaced", "pruned": "deleted"}
+"""What an engine does to an object, by what happens to it in the output."""
 
 
 class Said(msgspec.Struct, frozen=True):
@@ -26,9 +29,9 @@ class Said(msgspec.Struct, frozen=True):
     """The JSON of an item in a list of changes; None for people."""
 
 
-def said(change: objects.Objects, *, for_programs: bool) -> Said | None:
+def said(change: pods.Compiled, *, for_programs: bool) -> Said | None:
     """Return what is said of a change; None where nothing changes."""
-    if not change:
+    if not change.pairs:
         return None
     if for_programs:
         return Said("", (), Packed.of(diagnostic_formats.item(_data(change))))
@@ -42,37 +45,43 @@ def lines(changes: Sequence[Said]) -> Iterator[str]:
         yield from change.listed if number < _CLUSTERS else ()
 
 
-def _by_word(change: objects.Objects) -> dict[str, tuple[objects.Ref, ...]]:
-    return {"created": change.created, "replaced": change.replaced, "deleted": change.deleted}
+def _refs(change: pods.Compiled, own: str) -> list[objects.Ref]:
+    return [pair.ref for pair in change.pairs if pair.change == own]
 
 
-def _headline(change: objects.Objects) -> str:
-    said = [f"{len(refs)} {word}" for word, refs in _by_word(change).items() if refs]
-    total = sum(map(len, _by_word(change).values()))
-    said[0] = said[0].replace(" ", f" {wording.inflected('object', total)} ", 1)
-    if change.nodes is None:
+def _restarts(change: pods.Compiled, ref: objects.Ref) -> Sequence[str]:
+    """Return the nodes on which the pods of a workload restart with another template."""
+    return (change.on_nodes or {}).get(ref, pods.Fates()).replaced
+
+
+def _headline(change: pods.Compiled) -> str:
+    said = [f"{len(refs)} {word}" for own, word in _WORDS.items() if (refs := _refs(change, own))]
+    said[0] = said[0].replace(" ", f" {wording.inflected('object', len(change.pairs))} ", 1)
+    nodes = change.nodes
+    if nodes is None:
         return f"{change.cluster}: {', '.join(said)}"
-    touched = f"{wording.nodes(change.nodes)} touched" if change.nodes else "no node touched"
+    touched = f"{wording.nodes(nodes)} touched" if nodes else "no node touched"
     return f"{change.cluster}: {', '.join(said)}; {touched}"
 
 
-def _listed(change: objects.Objects) -> Iterator[str]:
+def _listed(change: pods.Compiled) -> Iterator[str]:
     # What goes comes first: it must not be among those that are only counted.
-    rows = [(word, ref) for word, refs in reversed(_by_word(change).items()) for ref in refs]
+    rows = [(word, ref) for own, word in reversed(tuple(_WORDS.items())) for ref in _refs(change, own)]
     for word, ref in rows[:_MOST]:
-        nodes = change.restarts.get(ref, ()) if word == "replaced" else ()
+        nodes = _restarts(change, ref)
         restart = f", whose pods restart on {wording.counted(len(nodes), 'node')}" if nodes else ""
         yield f"  {word:8}  {wording.escaped(str(ref))}{restart}"
     if rows[_MOST:]:
         yield f"  and {wording.counted(len(rows) - _MOST, 'more object')}, which -o json lists"
 
 
-def _data(change: objects.Objects) -> dict[str, Any]:
+def _data(change: pods.Compiled) -> dict[str, Any]:
+    by_file = [pair.ref for pair in sorted(change.pairs, key=lambda pair: pair.path)]
     return {
         "cluster": change.cluster,
-        **{word: list(map(_ref, refs)) for word, refs in _by_word(change).items()},
-        "restarts": [{**_ref(ref), "nodes": list(nodes)} for ref, nodes in change.restarts.items()],
-        "nodes": None if change.nodes is None else list(change.nodes),
+        **{word: list(map(_ref, _refs(change, own))) for own, word in _WORDS.items()},
+        "restarts": [{**_ref(ref), "nodes": nodes} for ref in by_file if (nodes := _restarts(change, ref))],
+        "nodes": change.nodes,
     }
 
 

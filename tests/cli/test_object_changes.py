@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from compiler.changes import objects
+from compiler.changes import objects, pods
 from compiler.views import object_changes
 from tests import builders, in_process, project
 from tests.cli import fleet
@@ -133,10 +133,15 @@ def test_an_edited_object_is_replaced_whatever_it_holds_now(small: Path) -> None
 
 
 def test_many_objects_are_counted_and_those_that_go_are_listed_first() -> None:
-    refs = tuple(objects.Ref(kind="Role", namespace="kae", name=f"r{number:02}") for number in range(30))
-    sorts: dict[str, Any] = {"created": refs[:15], "replaced": refs[15:20], "deleted": refs[20:]}
+    roles = [{"kind": "Role", "metadata": {"name": f"r{number:02}"}} for number in range(30)]
+    pairs = [
+        objects.Pair(
+            component="driver", path="", before=role if number >= 15 else None, after=role if number < 20 else None
+        )
+        for number, role in enumerate(roles)
+    ]
 
-    said = object_changes.said(objects.Objects(cluster="east", restarts={}, nodes=(), **sorts), for_programs=False)
+    said = object_changes.said(pods.Compiled(cluster="east", pairs=tuple(pairs), on_nodes={}), for_programs=False)
     assert said is not None
     first, *lines = object_changes.lines([said] * 12)
 

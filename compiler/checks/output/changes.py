@@ -4,13 +4,13 @@ A GitOps engine deletes what output/ no longer has. So a removal is an error unt
 What else changes for nodes is told, and which drivers stay on hosts without a policy.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from compiler import wording
-from compiler.changes import deployed, losses, placement
+from compiler.changes import losses, objects
 from compiler.changes.acceptance import Acceptable
 from compiler.checks import fleet as fleet_checks
-from compiler.checks.change import OutputChange
+from compiler.checks.change import Change, OutputChange
 from compiler.diagnostics import Diagnostic, Span, rule, shared_rule
 from compiler.output import index_file
 from compiler.planning import images, supported
@@ -27,7 +27,10 @@ shared_rule(
     "output-unreadable", "error", "A recorded object in output/ is readable, at least one side of a merge conflict."
 )
 
-_TAKEN = {"driver": ("driver", "removes-drivers"), "device-plugin": ("device plugin", "removes-device-plugins")}
+_TAKEN: Mapping[index_file.Component, tuple[str, str]] = {
+    "driver": ("driver", "removes-drivers"),
+    "device-plugin": ("device plugin", "removes-device-plugins"),
+}
 """The noun of a component, and the code of its removal."""
 
 
@@ -52,27 +55,23 @@ def unreadable(change: OutputChange) -> Iterator[Acceptable]:
 
 
 def _damaged(cluster: str, file: str, fault: str) -> Acceptable:
-    finding = Diagnostic(
-        code="output-unreadable",
-        span=Span(file=file),
-        message=f"'{file}' is {fault}, so nobody can tell what this compile takes away.",
+    return Change(cluster=cluster).acceptable(
+        "output-unreadable",
+        Span(file=file),
+        f"'{file}' is {fault}, so nobody can tell what this compile takes away.",
         hint=f"Restore it from git, such as by `git checkout HEAD -- {file}`, and compile again.",
     )
-    return Acceptable(cluster=cluster, finding=finding)
 
 
 def lost(folder: str, cluster: str, *, is_damaged: bool) -> Acceptable:
     """An output that git has is on the disk too, with its index."""
     if is_damaged:
         return _damaged(cluster, f"{folder}/{index_file.NAME}", "damaged")
-    return Acceptable(
-        cluster=cluster,
-        finding=Diagnostic(
-            code="output-unreadable",
-            span=Span(file=folder),
-            message=f"'{folder}' is in git but not on the disk, so nobody can tell what this compile takes away.",
-            hint=f"Restore it by `git checkout HEAD -- {folder}`, or remove it from git too, by `git rm -r --cached`.",
-        ),
+    return Change(cluster=cluster).acceptable(
+        "output-unreadable",
+        Span(file=folder),
+        f"'{folder}' is in git but not on the disk, so nobody can tell what this compile takes away.",
+        hint=f"Restore it by `git checkout HEAD -- {folder}`, or remove it from git too, by `git rm -r --cached`.",
     )
 
 
@@ -99,15 +98,12 @@ def emptied(change: OutputChange) -> Iterator[Acceptable]:
 
 def empty_file(finding: Diagnostic, cluster: str) -> Acceptable:
     """An inventory is a file with a document."""
-    return Acceptable(
-        cluster=cluster,
-        finding=Diagnostic(
-            code="inventory-empty",
-            span=finding.span,
-            message=f"The inventory of cluster '{cluster}' is an empty file.",
-            notes=("A command that failed after its output was redirected leaves such a file.",),
-            hint="Restore it from git, or take a new one.",
-        ),
+    return Change(cluster=cluster).acceptable(
+        "inventory-empty",
+        finding.span,
+        f"The inventory of cluster '{cluster}' is an empty file.",
+        notes=("A command that failed after its output was redirected leaves such a file.",),
+        hint="Restore it from git, or take a new one.",
     )
 
 
@@ -148,10 +144,10 @@ def dropped_protection(change: OutputChange) -> Iterator[Acceptable]:
         path
         for path, data in sorted(change.after.objects.items())
         if (earlier := change.before.objects.get(path))
-        and deployed.protector(earlier) not in (None, deployed.protector(data))
+        and objects.protector(earlier) not in (None, objects.protector(data))
         # The rights of the driver are protected for the policies with enabledCleanup. While the engine stays, they lose
         # it with the last of these, and that policy is asked for by itself.
-        and not (path.startswith(("driver/", "guard/")) and deployed.protector(earlier) == engine)
+        and not (path.startswith(("driver/", "guard/")) and objects.protector(earlier) == engine)
     ]
     if paths:
         names = (f"{data['kind']} {data['metadata']['name']}" for data in map(change.after.objects.get, paths) if data)
@@ -169,14 +165,7 @@ def dropped_protection(change: OutputChange) -> Iterator[Acceptable]:
 @rule("removes-guard", "removal")
 def removed_guard(change: OutputChange) -> Iterator[Acceptable]:
     """The evictions of drivers stay confined to their node."""
-    # After an interrupted compile, the files that are there.
-    before, after = (
-        side.index.files if side.index.complete else side.objects for side in (change.before, change.after)
-    )
-    was_guarded, is_guarded = (any(path.startswith("guard/") for path in paths) for paths in (before, after))
-    names = (path.partition("/")[2] for path in after)
-    evicts = any(name.startswith("clusterrole-") and name.endswith("-driver.yaml") for name in names)
-    if was_guarded and not is_guarded and evicts:
+    if change.before.has("guard") and change.after.is_unguarded:
         version = change.planned.cluster.spec.kubernetesVersion
         yield change.acceptable(
             "removes-guard",
@@ -223,23 +212,16 @@ def _thaws(change: OutputChange, policy: str, group: str, heirs: Iterable[str]) 
     `heirs` are the policies that have the entry of the group from now on.
     """
     owner = change.before.driver_owner(policy)
-    rules = change.before.pool_rules(owner)
-    if owner is None or rules is None:
+    members = change.before.members(policy, group)
+    if owner is None or not members:
         return
-    members = rules.members(owner, group)
     listed = frozenset(name for heir in heirs for name in change.after.members(heir, group))
     known = {node.name: node for node in change.planned.inventory.nodes if node.name in members}
-    served = change.before.serving(
-        "driver", owner, placement.alike(known.values(), change.before.of_owner("driver", owner))
-    )
-    pools = {
-        name: decision.pool
-        for decision in change.planned.decisions
-        if decision.recipe.name == owner.recipe and decision.pool and decision.pool.driver.state != "Absent"
-        for name in members.intersection(decision.names)
-    }
+    served = change.before.serving("driver", owner, change.planned)
+    later = losses.serving(change.planned, "driver", owner.recipe)
     for name in sorted(members):
-        pool = pools.get(name)
+        now = later.get(name)
+        pool = now.pool if now and not now.removes else None
         if name not in known:
             if name not in listed:
                 yield name, "Not in the inventory"
@@ -293,21 +275,17 @@ def removed(change: OutputChange, loss: losses.Loss) -> Acceptable:
 
 def removed_policies(folder: str, name: str, index: index_file.Index) -> Iterator[Acceptable]:
     """A cluster with drivers or device plugins in its output is still declared."""
-    output = deployed.Deployed(index=index, objects={})
     for path in index.untold() if index.complete else ():
         yield _damaged(name, f"{folder}/{name}/{path}", "missing or damaged")
     for component, (noun, code) in _TAKEN.items():
-        for _, policy in output.owners(component):
-            yield Acceptable(
-                cluster=name,
+        for _, policy in index.owners(component):
+            yield Change(cluster=name).acceptable(
+                code,
+                Span(file=f"{folder}/{name}"),
+                f"The {noun} of policy '{policy}' goes with the output of cluster '{name}'.",
+                notes=("No KAECluster and no inventory has this name.",),
+                hint="Bring its KAECluster or its inventory back.",
                 policy=policy,
-                finding=Diagnostic(
-                    code=code,
-                    span=Span(file=f"{folder}/{name}"),
-                    message=f"The {noun} of policy '{policy}' goes with the output of cluster '{name}'.",
-                    notes=("No KAECluster and no inventory has this name.",),
-                    hint="Bring its KAECluster or its inventory back.",
-                ),
             )
 
 
@@ -331,7 +309,6 @@ def changes(change: OutputChange, found: Sequence[losses.Loss]) -> Iterator[Diag
 def left_out(change: OutputChange, loss: losses.Loss) -> Diagnostic:
     """A node keeps its driver and its device plugin."""
     return Diagnostic(
-        code="nodes-left-out",
         span=change.policy_span(loss.policy),
         message=f"The {_TAKEN[loss.component][0]} of policy '{loss.policy}' leaves {wording.nodes(loss.nodes)} "
         f"of cluster '{change.cluster}'.",
@@ -357,7 +334,6 @@ def removed_pools(change: OutputChange, loss: losses.Loss) -> Diagnostic:
     """The pools of a policy stay."""
     count = len(loss.pools)
     return Diagnostic(
-        code="pool-removed",
         span=change.policy_span(loss.policy),
         message=f"The {wording.inflected('DaemonSet', count)} of {wording.inflected('pool', count)} "
         f"{wording.listed(loss.pools, most=5)} of policy '{loss.policy}' {'leaves' if count == 1 else 'leave'} cluster "
@@ -381,7 +357,6 @@ def left_waves(change: OutputChange) -> Iterator[Diagnostic]:
         nodes = sorted(change.before.members(policy, wave) - change.after.members(policy, wave) - known)
         if nodes:
             yield Diagnostic(
-                code="node-leaves-wave",
                 span=change.policy_span(policy),
                 message=f"{wording.nodes(nodes)} of cluster '{change.cluster}' "
                 f"{'leaves' if len(nodes) == 1 else 'leave'} wave '{wave}' of policy '{policy}'.",
@@ -394,7 +369,7 @@ def left_waves(change: OutputChange) -> Iterator[Diagnostic]:
 def disabled_kinds(change: OutputChange) -> Iterator[Diagnostic]:
     """A device plugin keeps the kinds of devices that it offers."""
     switching = {division.policy.name for division in change.planned.divisions if division.policy.written.switches}
-    for owner in change.before.owners("device-plugin"):
+    for owner in change.before.index.owners("device-plugin"):
         policy, now = owner.policy, change.after.of_owner("device-plugin", owner)
         before, after = (
             {kind for item in daemon_sets for kind in item.kinds}
@@ -405,7 +380,6 @@ def disabled_kinds(change: OutputChange) -> Iterator[Diagnostic]:
         place = "under spec.operator" if policy in switching else "in its values or in the recipe"
         noun = "kinds" if policy in switching else "resources"
         yield Diagnostic(
-            code="kind-disabled",
             span=change.policy_span(policy),
             message=f"Policy '{policy}' no longer offers {wording.listed(sorted(before - after))} in cluster "
             f"'{change.cluster}'.",
@@ -417,10 +391,8 @@ def disabled_kinds(change: OutputChange) -> Iterator[Diagnostic]:
 @rule("nfd-removed", "warning")
 def removed_nfd(change: OutputChange) -> Iterator[Diagnostic]:
     """The NFD that output/ deploys stays."""
-    has_nfd = [any(path.startswith("nfd/") for path in side.index.files) for side in (change.before, change.after)]
-    if has_nfd == [True, False]:
+    if change.before.has("nfd") and not change.after.has("nfd"):
         yield Diagnostic(
-            code="nfd-removed",
             span=change.cluster_span("spec", "nfd", "enabled"),
             message=f"NFD leaves cluster '{change.cluster}', and with it whoever keeps the labels of the nodes.",
             notes=("Every DaemonSet of the driver and of the device plugin selects its nodes by these labels.",),
@@ -438,7 +410,6 @@ def reassigned(change: OutputChange, found: Iterable[losses.Loss]) -> Iterator[D
             pairs.setdefault((loss.policy, heir), set()).update(nodes)
     for (policy, heir), moved in pairs.items():
         yield Diagnostic(
-            code="nodes-reassigned",
             span=change.policy_span(heir),
             message=f"{wording.nodes(sorted(moved))} of policy '{policy}' in cluster '{change.cluster}' "
             f"{'is' if len(moved) == 1 else 'are'} now governed by '{heir}'.",
@@ -457,7 +428,6 @@ def _handover(change: OutputChange, policy: str) -> Iterator[str]:
 def removed_cluster(folder: str, name: str) -> Diagnostic:
     """A cluster with output still has documents."""
     return Diagnostic(
-        code="cluster-removed",
         span=Span(file=f"{folder}/{name}"),
         message=f"Cluster '{name}' is no longer declared, so its output is removed.",
         notes=("A GitOps engine whose folder is gone reports that, and deletes nothing in the cluster.",),
@@ -477,7 +447,6 @@ def left_drivers(change: OutputChange, found: Iterable[losses.Loss]) -> Iterator
             continue
         told.add(workload.owner)
         yield Diagnostic(
-            code="driver-left-behind",
             span=Span(file=f"{change.folder}/{workload.file}"),
             message=f"Policy '{workload.policy}' drives no node of cluster '{change.cluster}' any more, and what it "
             "has installed stays on the hosts.",

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from compiler.changes import difference, pods
+from compiler.changes import difference, sides
 from compiler.changes.acceptance import Acceptable
 from compiler.checks.risks import drivers, objects
 from compiler.checks.risks.change import RevisionChange
@@ -26,7 +26,7 @@ _RULES: tuple[Callable[[RevisionChange], Iterator[Acceptable]], ...] = (
 
 
 def compared(
-    before: pods.Side | None, after: pods.Side | None, basis: difference.Basis
+    before: sides.Planned | None, after: sides.Planned | None, basis: difference.Basis
 ) -> difference.ClusterDifference | None:
     """Return what becomes of a cluster, and the risks of it, the most dangerous first; None where nothing differs."""
     found = difference.of_cluster(before, after, basis)

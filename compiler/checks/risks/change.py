@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from compiler import names
-from compiler.changes import intent, pods
+from compiler.changes import intent, sides
 from compiler.changes.difference import Basis, ClusterDifference
 from compiler.changes.effects import Effect
 from compiler.checks.change import Change
@@ -16,8 +16,8 @@ from compiler.planning import pools
 class RevisionChange(Change):
     """A cluster before and after, and what the change does to it."""
 
-    before: pods.Side | None
-    after: pods.Side | None
+    before: sides.Planned | None
+    after: sides.Planned | None
     difference: ClusterDifference
     basis: Basis
 
@@ -38,14 +38,10 @@ class RevisionChange(Change):
             if item.name in (known if item.kind in names.POLICY_KINDS else {self.cluster})
         ]
         every.sort(key=lambda item: item.kind not in names.POLICY_KINDS or item.name != policy)
-        nearest = intent.nearest(every, filter(None, paths))
-        if nearest is not None:
-            return nearest
-        if every:
-            return every[0].place
+        cause = intent.cause(every, filter(None, paths))
         side = self.after or self.before
-        if side is None:
-            return Span(file="")
+        if cause is not None or side is None:
+            return cause or Span(file="")
         return side.planned.cluster.setting_span(Span(file=side.planned.inventory.file), "metadata", "name")
 
     def driven(self, policy: str | None) -> int:
@@ -60,6 +56,6 @@ class RevisionChange(Change):
         return self.basis.known.count(nodes) if self.basis.known else len(nodes)
 
 
-def divisions(side: pods.Side | None) -> dict[str, pools.Division]:
+def divisions(side: sides.Planned | None) -> dict[str, pools.Division]:
     """Return the policies of a side, with their pools, by name."""
     return {division.policy.name: division for division in side.planned.divisions} if side else {}

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from compiler import names, wording
-from compiler.changes import objects, pods
+from compiler.changes import objects, sides
 from compiler.changes.acceptance import Acceptable, Place
 from compiler.checks import cluster as cluster_checks
 from compiler.checks import policy as policy_checks
@@ -125,7 +125,7 @@ def _image_settings(component: str) -> Iterator[documents.Path]:
     yield from ((*part, "repository"), (*part, "image"), ("spec", "images"), part)
 
 
-def _registries(side: pods.Side) -> Iterator[str]:
+def _registries(side: sides.Planned) -> Iterator[str]:
     """Yield the registries of a cluster's images."""
     spec = side.planned.cluster.spec
     for division in side.planned.divisions:
@@ -207,10 +207,8 @@ def _pruned(change: RevisionChange, kind: str) -> Iterator[Mapping[str, Any]]:
 def guard_off(change: RevisionChange) -> Iterator[Acceptable]:
     """Drivers that evict pods are confined to their own node."""
     before, after = change.before, change.after
-    if after is None or not after.pace or supported.can_guard(after.planned.cluster.spec):
-        return
-    was_evicting = before is not None and bool(before.pace)
-    if before is None or not was_evicting or supported.can_guard(before.planned.cluster.spec):
+    if after is not None and after.is_unguarded and not (before is not None and before.is_unguarded):
+        was_evicting = before is not None and before.evicts
         goes = "lose the" if was_evicting else "evict pods from now on, and have no"
         yield change.acceptable(
             "guard-off",

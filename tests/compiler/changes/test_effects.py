@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from compiler import pipeline
-from compiler.changes import effects, pods
+from compiler.changes import effects, sides
 from compiler.fleet import definitions
 from compiler.views.diff import sentences
 from tests import builders
@@ -36,8 +36,8 @@ def of_recipe(path: str = "/opt/lab", *files: str, **driver: Any) -> definitions
 def effect(before: definitions.Policy, after: definitions.Policy) -> effects.Effect:
     """Return what happens to a node whose policy changes, and with it the template of its pods."""
     plans = [builders.view([each], [builders.node()])[0] for each in (before, after)]
-    was, now = (pods.Side(planned=each, manifests=pipeline.manifests_of(each)) for each in plans)
-    templates = frozenset(each.ref for each in now.daemon_sets.values())
+    was, now = (sides.of_plan(each, pipeline.manifests_of(each)) for each in plans)
+    templates = frozenset(now.on_nodes())
     (found,) = (each for each in effects.effects(was, now, templates, ()) if each.driver_pod)
     return found
 

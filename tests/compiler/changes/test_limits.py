@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from compiler import pipeline
-from compiler.changes import deployed
+from compiler.changes import sides
 from compiler.checks.change import OutputChange
 from compiler.fleet import definitions
 from compiler.planning import plan
@@ -15,15 +15,13 @@ from tests import builders
 
 def output(
     policy: definitions.Policy, names: Iterable[str], cluster: definitions.Cluster | None = None
-) -> tuple[deployed.Deployed, plan.Plan]:
+) -> tuple[sides.Output, plan.Plan]:
     planned, _ = builders.view([policy], [builders.node(name) for name in names], cluster)
     compiled, objects = pipeline.render_cluster(planned, builders.renderer())
-    return deployed.Deployed(index=compiled.index, objects={item.path: item.data for item in objects}), planned
+    return sides.of_output(compiled.index, {item.path: item.data for item in objects}), planned
 
 
-def change(
-    before: deployed.Deployed, after: deployed.Deployed, planned: plan.Plan, policy: definitions.Policy
-) -> OutputChange:
+def change(before: sides.Output, after: sides.Output, planned: plan.Plan, policy: definitions.Policy) -> OutputChange:
     same: dict[str, Any] = {"cluster": "east", "folder": "output/east", "removed_percent": 20}
     return OutputChange(before=before, after=after, planned=planned, policies=(policy,), **same)
 

@@ -165,7 +165,8 @@ RULES = st.lists(
 def test_nodes_that_are_judged_together_are_served_as_each_by_itself(
     daemon_sets: list[placement.DaemonSet], own: placement.PoolRules | None, nodes: list[snapshot.Node]
 ) -> None:
-    served = placement.served(daemon_sets, own, placement.alike(nodes, daemon_sets))
+    planned, _ = builders.view([], nodes)
+    served = placement.served(daemon_sets, own, placement.alike(planned, daemon_sets))
 
     assert {name: item.workload.file for name, item in served.items()} == by_each_node(daemon_sets, own, nodes)
 
@@ -185,4 +186,4 @@ def test_decisions_group_nodes_unless_an_earlier_output_selects_by_more(label: s
     planned, _ = builders.view([builders.selecting("tls", zone="a")], nodes)
     selecting = daemon_set("a", (selectors.Requirement(label, "Exists"),))
 
-    assert [[node.name for node in alike] for alike in placement.alike_in(planned, [selecting])] == groups
+    assert [[node.name for node in alike] for alike in placement.alike(planned, [selecting])] == groups

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from compiler import pipeline
-from compiler.changes import acceptance, difference, intent, pods
+from compiler.changes import acceptance, difference, intent, sides
 from compiler.checks import risks as risk_checks
 from compiler.fleet import definitions, examples
 from compiler.formats import documents
@@ -20,13 +20,15 @@ OLDER_KERNEL = "5.10.0-136.12.0.86.oe2203sp1.aarch64"
 Spec = Mapping[str, Any]
 
 
-def made(spec: Spec | None, cluster: Spec, nodes: Sequence[snapshot.Node], name: str) -> tuple[pods.Side, Any]:
+def made(spec: Spec | None, cluster: Spec, nodes: Sequence[snapshot.Node], name: str) -> tuple[sides.Planned, Any]:
     """Return a cluster with one policy, or with none, and its documents."""
     place = builders.cluster(**{"kubernetesVersion": "1.31", **cluster})
     policies: list[definitions.Policy] = [] if spec is None else [builders.policy(name, **spec)]
     planned, _ = builders.view(policies, nodes, place)
-    side = pods.Side(planned=planned, manifests=pipeline.manifests_of(planned))
-    return side, [*(policy.source for policy in policies), place.source]
+    return sides.of_plan(planned, pipeline.manifests_of(planned)), [
+        *(policy.source for policy in policies),
+        place.source,
+    ]
 
 
 def basis(before: Sequence[documents.Document], after: Sequence[documents.Document]) -> difference.Basis:

@@ -1,0 +1,278 @@
+"""The sides of a change of a cluster: what each has, and the DaemonSets that serve its nodes.
+
+A side of `kae diff` is a plan, which equals the placement by the DaemonSet controller. A side of a compile is an
+output, as it stands or as compiled, whose DaemonSets are placed on the nodes of today. It may have been edited by hand,
+or hold the marks of a merge conflict: what either side of one has may be what the engine has applied, so both are read
+(decision 0018). What cannot be read even so is listed, as nobody can tell what it served.
+"""
+
+import functools
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import Any, get_args
+
+import msgspec
+
+from compiler import names
+from compiler.changes import placement
+from compiler.changes.objects import Ref, ref
+from compiler.changes.placement import DaemonSet, Object, PoolRules
+from compiler.fleet import taints
+from compiler.formats import yaml_text
+from compiler.output import diff, index_file, tree
+from compiler.output.index_file import Owner
+from compiler.planning import plan
+from compiler.rendering import ir, node_feature_rules, node_programs
+from runtime import driver_config
+
+_DECISIVE = ("crds/", "namespace/", "node-feature-rule/")
+"""The beginnings of the paths of objects that, beside DaemonSets, decide over nodes or that no engine may delete."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Side:
+    """A cluster on one side of a change; `of_plan` and `of_output` make one."""
+
+    paths: frozenset[str]
+    """The folder and the file of its objects; a plan has the names of their templates, which begin as files do."""
+
+    def has(self, component: str) -> bool:
+        """Return whether it has objects of a component."""
+        return any(path.startswith(f"{component}/") for path in self.paths)
+
+    @property
+    def evicts(self) -> bool:
+        """True when its driver installers evict pods."""
+        return any("/clusterrole-" in path and path.endswith("-driver.yaml") for path in self.paths)
+
+    @property
+    def is_unguarded(self) -> bool:
+        """True when nothing confines the evictions of driver installers to their own node."""
+        return self.evicts and not self.has("guard")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Planned(Side):
+    """A cluster as the documents of one revision make it."""
+
+    planned: plan.Plan
+    manifests: ir.ClusterManifests
+
+    @property
+    def rules(self) -> frozenset[str]:
+        """The recipes whose rules, which label nodes with their devices, the output has."""
+        values = (manifest.value for manifest in self.manifests.manifests)
+        return frozenset(value.name for value in values if isinstance(value, node_feature_rules.DeviceRules))
+
+    @functools.cached_property
+    def configs(self) -> Mapping[tuple[str, str], driver_config.Config]:
+        """The configs of the driver installers, by policy and pool."""
+        values = (manifest.value for manifest in self.manifests.manifests)
+        return {
+            (value.policy, value.pool): msgspec.json.decode(value.config, type=driver_config.Config)
+            for value in values
+            if isinstance(value, node_programs.DriverPool)
+        }
+
+    @property
+    def pace(self) -> dict[str, int]:
+        """The hosts that may drain at a time, by policy; none for a policy that evicts nobody."""
+        evicting = ((policy, config) for (policy, _), config in self.configs.items() if config.drain.enabled)
+        return {policy: len(config.leases.names) for policy, config in evicting}
+
+    def serving(self, component: index_file.Component, decision: plan.Decision | None) -> Ref | None:
+        """Return the DaemonSet of a component that has a pod on the nodes of a decision."""
+        if decision is None or decision.policy is None or not decision.runs(component):
+            return None
+        policy = decision.policy
+        is_driver = component == "driver"
+        name = (
+            node_programs.driver_name(policy, decision.pool) if is_driver else node_programs.device_plugin_name(policy)
+        )
+        return Ref(kind="DaemonSet", namespace=self.planned.cluster.spec.namespace, name=name)
+
+    def on_nodes(self) -> dict[Ref, set[str]]:
+        """Return the nodes of the pods of each DaemonSet."""
+        found: dict[Ref, set[str]] = {}
+        for decision, component in product(self.planned.decisions, get_args(index_file.Component)):
+            if (item := self.serving(component, decision)) is not None:
+                found.setdefault(item, set()).update(decision.names)
+        spec = self.planned.cluster.spec
+        if spec.nfd.enabled:
+            worker = Ref(kind="DaemonSet", namespace=spec.namespace, name="nfd-worker")
+            found[worker] = set(_seen(self.planned))
+        return found
+
+    def without_labels(self, lost: frozenset[str]) -> "Planned":
+        """Return the side after the rules of some recipes have gone: no node has labels by which DaemonSets select."""
+        gone = plan.Landing(image=None, reason="no rule labels its devices any more")
+        nothing: dict[str, Any] = {"pool": None, "driver": gone, "device_plugin": gone, "resources": ()}
+        mended = (
+            replace(one, decisions=tuple(replace(decision, **nothing) for decision in one.decisions))
+            if one.recipe.name in lost
+            else one
+            for one in self.planned.recipes
+        )
+        return replace(self, planned=replace(self.planned, recipes=tuple(mended)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Output(Side):
+    """A cluster as its output has it: the index, and the objects."""
+
+    index: index_file.Index
+    objects: Mapping[str, Object]
+    """Readable objects by path, without those of bootstrap/."""
+    unreadable: tuple[str, ...] = ()
+    """Recorded files that decide over nodes, and are missing or no objects, or of which nothing tells the policy."""
+
+    @functools.cached_property
+    def daemon_sets(self) -> tuple[DaemonSet, ...]:
+        """The readable DaemonSets of drivers and device plugins, also those of drivers that are Absent."""
+        readable = (item for item in self.index.workloads if item.file in self.objects)
+        return tuple(placement.daemon_set(item, self.objects[item.file]) for item in readable)
+
+    def driver_owner(self, policy: str) -> Owner | None:
+        """Return a policy with the recipe of its drivers; None where it has none."""
+        return next((owner for owner in self.index.owners("driver", absent=True) if owner.policy == policy), None)
+
+    def of_owner(self, component: str, owner: Owner, *, absent: bool = False) -> tuple[DaemonSet, ...]:
+        """Return the readable DaemonSets of a policy's driver or device plugin; one that is Absent if it is wanted."""
+        own = (
+            item for item in self.daemon_sets if (item.workload.component, item.workload.owner) == (component, owner)
+        )
+        return tuple(item for item in own if absent or item.workload.state != "Absent")
+
+    def serving(
+        self, component: str, owner: Owner, planned: plan.Plan, *, absent: bool = False
+    ) -> dict[str, DaemonSet]:
+        """Return the DaemonSet of a policy's component that serves each planned node, by its name.
+
+        Where no NodeFeatureRule labels the pools, somebody else does, and every label of a pool counts as present:
+        which removals a person is asked about must not shrink. A plan takes the pool that it would give the node.
+        """
+        own = self.of_owner(component, owner, absent=absent)
+        rules = self.pool_rules(owner) if component == "driver" else None
+        return placement.served(own, rules, placement.alike(planned, own))
+
+    def on_nodes(self, planned: plan.Plan) -> dict[Ref, set[str]]:
+        """Return the planned nodes of the pods of each DaemonSet of a driver or a device plugin."""
+        found: dict[Ref, set[str]] = {}
+        for component in get_args(index_file.Component):
+            for owner in self.index.owners(component, absent=True):
+                for name, item in self.serving(component, owner, planned, absent=True).items():
+                    found.setdefault(ref(self.objects[item.workload.file]), set()).add(name)
+        return found
+
+    @property
+    def cleaning(self) -> frozenset[Owner]:
+        """The policies whose installers remove the driver once their DaemonSet is deleted, whatever its state."""
+        drivers = (item for item in self.daemon_sets if item.workload.component == "driver")
+        return frozenset(item.workload.owner for item in drivers if item.cleans_up)
+
+    def rule(self, name: str) -> Object | None:
+        """Return the NodeFeatureRule of this name."""
+        return self.objects.get(f"node-feature-rule/nodefeaturerule-{name}.yaml")
+
+    def pool_rules(self, owner: Owner | None) -> PoolRules | None:
+        """Return the NodeFeatureRule of the pools of a policy; None where it has none, or somebody else labels them."""
+        rule = self.rule(f"{owner.recipe}-pool-{owner.policy}") if owner else None
+        return None if rule is None else PoolRules(rule)
+
+    def members(self, policy: str, group: str) -> frozenset[str]:
+        """Return the nodes that the NodeFeatureRule of a policy's pools lists for a group."""
+        owner = self.driver_owner(policy)
+        rules = self.pool_rules(owner)
+        return rules.members(owner, group) if owner and rules else frozenset()
+
+
+def of_plan(planned: plan.Plan, manifests: ir.ClusterManifests) -> Planned:
+    """Return the side of a plan, with the objects that it makes."""
+    paths = frozenset(f"{item.component}/{item.template}" for item in manifests.manifests)
+    return Planned(paths=paths, planned=planned, manifests=manifests)
+
+
+def of_output(index: index_file.Index, objects: Mapping[str, Object], unreadable: Iterable[str] = ()) -> Output:
+    """Return the side of an output; after an interrupted compile, it has the files that are there."""
+    paths = frozenset(index.files if index.complete else objects)
+    return Output(paths=paths, index=index, objects=objects, unreadable=tuple(unreadable))
+
+
+def _seen(planned: plan.Plan) -> Iterator[str]:
+    """Yield the nodes that have a worker of NFD: it tolerates what any policy of the cluster does."""
+    tolerations = [
+        *planned.cluster.spec.nfd.tolerations,
+        *(given for each in planned.divisions for given in each.policy.pods.tolerations),
+    ]
+    barred = {
+        profile: bool(taints.untolerated(tolerations, profile.taints))
+        for profile in {node.profile for node in planned.inventory.nodes}
+    }
+    for node in planned.inventory.nodes:
+        if not barred[node.profile] and node.label("kubernetes.io/os") in (None, "linux"):
+            yield node.name
+
+
+def earlier(seen: diff.Observed, compiled: tree.Tree, objects: Mapping[str, Object]) -> tuple[Output, ...]:
+    """Return the output as it stands, or both sides of a merge conflict; nothing if nothing is recorded.
+
+    A file that is equal in the `compiled` tree is not parsed: `objects` has its object by path.
+    """
+    if not seen.sides:
+        return ()
+    is_one = len(seen.sides) == 1 and not any(map(index_file.is_marked, seen.files.values()))
+    return tuple(_side(seen, number, compiled, objects) for number in ((0,) if is_one else (0, -1)))
+
+
+def _side(seen: diff.Observed, number: int, compiled: tree.Tree, objects: Mapping[str, Object]) -> Output:
+    """Return the output as our side (0) or their side (-1) of a conflict has it."""
+    index, texts = seen.sides[number], compiled.contents()
+    # What one side alone records, the other has removed by a compile that was accepted, and git has deleted the file.
+    gone = frozenset(seen.sides[0].files) ^ frozenset(seen.sides[-1].files)
+    if not index.complete:  # The compile was accepted: what it has deleted by then is no removal of this one.
+        gone = frozenset(index.files)
+    workloads = tuple(item for item in index.workloads if item.file in seen.files or item.file not in gone)
+    untold = frozenset(index.untold())
+    found: dict[str, Object] = {}
+    unreadable = []
+    for path in filter(_is_object_file, index.files):
+        content = seen.files.get(path)
+        if content is not None and texts.get(path) == content:
+            found[path] = objects[path]
+            continue
+        data = None if content is None else _object(index_file.sides(content)[number], path)
+        if data is not None:
+            found[path] = data
+        is_known = data is not None and path not in untold
+        is_decisive = path.startswith(_DECISIVE) or index_file.is_daemon_set(path)
+        if not is_known and index.complete and is_decisive and (content is not None or path not in gone):
+            unreadable.append(path)
+    return of_output(replace(index, workloads=workloads), found, unreadable)
+
+
+def unrecorded(seen: diff.Observed, compiled: tree.Tree, objects: Mapping[str, Object]) -> Output:
+    """Return the output as it stands without an index: of the files, those that are equal in the `compiled` tree."""
+    texts, index = compiled.contents(), compiled.index
+    kept = {path: data for path, data in objects.items() if seen.files.get(path) == texts[path]}
+    workloads = tuple(item for item in index.workloads if item.file in kept)
+    return of_output(replace(index, files=tuple(sorted(seen.files)), workloads=workloads), kept)
+
+
+def _is_object_file(path: str) -> bool:
+    return path.endswith(".yaml") and path != "kustomization.yaml" and not path.startswith(f"{names.BOOTSTRAP}/")
+
+
+def _object(content: bytes, path: str) -> Object | None:
+    """Return the object of a file, with the shape that the compiler writes; None if it has another."""
+    try:
+        data = yaml_text.single(content.decode(), path)
+        if not isinstance(data["metadata"].get("annotations", {}), Mapping):
+            return None
+        if data["kind"] == "NodeFeatureRule":
+            PoolRules(data)
+        elif index_file.is_daemon_set(path):
+            placement.daemon_set(index_file.Workload(file=path, component="driver", policy=""), data)
+    except (ValueError, KeyError, IndexError, TypeError, AttributeError):
+        return None
+    return data if isinstance(data, Mapping) else None
