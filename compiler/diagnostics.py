@@ -105,6 +105,8 @@ def _coded(found: Any, code: str) -> Any:
     """Return a finding, or the iterator of findings, with a code where none is named."""
     if isinstance(found, Iterator):
         return (_coded(one, code) for one in found)
+    if hasattr(found, "finding"):  # One that a person may accept.
+        return replace(found, finding=_coded(found.finding, code))
     return replace(found, code=code) if isinstance(found, Diagnostic) and not found.code else found
 
 

@@ -69,8 +69,9 @@ def losses(before: sides.Output, after: sides.Output, planned: plan.Plan) -> Ite
             is_same = _selections(before, component, owner) == _selections(after, component, owner)
             if owner in kept and is_same and not unlabelled:
                 continue
-            heirs = {} if unlabelled else serving(planned, component, owner.recipe)
-            later = {name: heirs.get(name) for name in sorted(before.serving(component, owner, planned))}
+            served = frozenset(before.serving(component, owner, planned))
+            heirs = {} if unlabelled else serving(planned, component, owner.recipe, served)
+            later = {name: heirs.get(name) for name in sorted(served)}
             moved: dict[str, list[str]] = {}
             for name, now in later.items():
                 if now is not None and now.policy != owner.policy:
@@ -92,13 +93,15 @@ def losses(before: sides.Output, after: sides.Output, planned: plan.Plan) -> Ite
             )
 
 
-def serving(planned: plan.Plan, component: index_file.Component, recipe: str) -> dict[str, Serving]:
-    """Return what serves each node of a recipe, by the plan."""
+def serving(
+    planned: plan.Plan, component: index_file.Component, recipe: str, nodes: frozenset[str]
+) -> dict[str, Serving]:
+    """Return what serves each of these nodes of a recipe, by the plan."""
     found = {}
     for decision in planned.decisions:
         if decision.recipe.name == recipe and decision.policy is not None and decision.runs(component):
             pool = decision.pool if component == "driver" else None
-            found.update(dict.fromkeys(decision.names, Serving(decision.policy.name, pool)))
+            found.update(dict.fromkeys(nodes.intersection(decision.names), Serving(decision.policy.name, pool)))
     return found
 
 

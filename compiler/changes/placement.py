@@ -87,8 +87,12 @@ class PoolRules:
 
     def __init__(self, data: Mapping[str, Any]) -> None:
         self._rules = tuple(_rules(data))
-        conditions = [one for rule in self._rules for one in rule.conditions]
-        self._on_names = [one for one in conditions if one.feature == "system.name"]
+        by_name = [one for rule in self._rules for one in rule.conditions if one.feature == "system.name"]
+        self._matches_names = not all(one.operator in ("In", "Exists", "DoesNotExist") for one in by_name)
+        self._lists: dict[str, tuple[int, ...]] = {}
+        for number, condition in enumerate(by_name):
+            for name in condition.values:
+                self._lists[name] = (*self._lists.get(name, ()), number)
 
     def labels(self, node: snapshot.Node) -> dict[str, str]:
         """Return the labels that NFD gives a node with devices: rules are evaluated in order, as nfd-master does."""
@@ -102,9 +106,9 @@ class PoolRules:
 
     def labelled(self, nodes: Iterable[snapshot.Node]) -> Iterator[tuple[dict[str, str], list[snapshot.Node]]]:
         """Yield the nodes, which have one profile, with their labels; those that the same conditions name together."""
-        named: dict[tuple[bool, ...], list[snapshot.Node]] = {}
+        named: dict[object, list[snapshot.Node]] = {}
         for node in nodes:
-            key = tuple(_holds(condition, node, {}) for condition in self._on_names)
+            key = node.name if self._matches_names else self._lists.get(node.name)
             named.setdefault(key, []).append(node)
         for own in named.values():
             yield self.labels(own[0]), own

@@ -87,9 +87,9 @@ def changes(
 
 
 def _deployments(pairs: Iterable[objects.Pair], templates: frozenset[objects.Ref]) -> Iterator[PodChange]:
-    fates: Mapping[str, Fate] = {"added": "created", "pruned": "deleted"}
+    words: Mapping[str, Fate] = {"added": "created", "pruned": "deleted"}
     for pair in pairs:
-        fate = fates.get(pair.change, "replaced" if pair.ref in templates else None)
+        fate = words.get(pair.change, "replaced" if pair.ref in templates else None)
         if pair.ref.kind == "Deployment" and fate:
             data = pair.after or pair.before or {}
             yield PodChange(ref=pair.ref, replicas=data["spec"].get("replicas", 1), fate=fate)
@@ -101,7 +101,7 @@ class Compiled:
 
     cluster: str
     pairs: tuple[objects.Pair, ...]
-    """Sorted by kind, name and namespace."""
+    """Sorted by path."""
     on_nodes: Mapping[objects.Ref, Fates] | None = None
     """The pods of drivers and device plugins, by their DaemonSet; None where no inventory lists the nodes."""
     is_new: bool = False
@@ -127,7 +127,7 @@ def compiled(before: sides.Output, after: sides.Output, planned: plan.Plan) -> C
     was, now = (side.on_nodes(planned) if places else {} for side in (before, after))
     return Compiled(
         cluster=planned.cluster.name,
-        pairs=_ordered(found),
+        pairs=found,
         on_nodes=fates(was, now, replaced(own)),
         is_new=not before.index.files,
     )
@@ -135,11 +135,7 @@ def compiled(before: sides.Output, after: sides.Output, planned: plan.Plan) -> C
 
 def removed(cluster: str, before: sides.Output) -> Compiled:
     """Return what goes with the output of a cluster that is no longer declared."""
-    return Compiled(cluster=cluster, pairs=_ordered(objects.pairs(_by_ref(before), {})))
-
-
-def _ordered(found: Iterable[objects.Pair]) -> tuple[objects.Pair, ...]:
-    return tuple(sorted(found, key=lambda pair: (pair.ref.kind, pair.ref.name, pair.ref.namespace)))
+    return Compiled(cluster=cluster, pairs=objects.pairs(_by_ref(before), {}))
 
 
 def _by_ref(output: sides.Output) -> dict[objects.Ref, layout.Object]:

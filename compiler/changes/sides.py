@@ -158,12 +158,12 @@ class Output(Side):
 
     def on_nodes(self, planned: plan.Plan) -> dict[Ref, set[str]]:
         """Return the planned nodes of the pods of each DaemonSet of a driver or a device plugin."""
-        found: dict[Ref, set[str]] = {}
+        found: dict[str, set[str]] = {}
         for component in get_args(index_file.Component):
             for owner in self.index.owners(component, absent=True):
                 for name, item in self.serving(component, owner, planned, absent=True).items():
-                    found.setdefault(ref(self.objects[item.workload.file]), set()).add(name)
-        return found
+                    found.setdefault(item.workload.file, set()).add(name)
+        return {ref(self.objects[path]): nodes for path, nodes in found.items()}
 
     @property
     def cleaning(self) -> frozenset[Owner]:

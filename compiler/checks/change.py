@@ -18,10 +18,10 @@ class Change:
 
     def acceptable(
         self,
-        code: str,
         span: Span,
         *parts: acceptance.Part,
         hint: str,
+        code: str = "",
         notes: Sequence[str] = (),
         policy: str | None = None,
     ) -> acceptance.Acceptable:

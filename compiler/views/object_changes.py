@@ -46,7 +46,8 @@ def lines(changes: Sequence[Said]) -> Iterator[str]:
 
 
 def _refs(change: pods.Compiled, own: str) -> list[objects.Ref]:
-    return [pair.ref for pair in change.pairs if pair.change == own]
+    refs = (pair.ref for pair in change.pairs if pair.change == own)
+    return sorted(refs, key=lambda ref: (ref.kind, ref.name, ref.namespace))
 
 
 def _restarts(change: pods.Compiled, ref: objects.Ref) -> Sequence[str]:
@@ -76,11 +77,11 @@ def _listed(change: pods.Compiled) -> Iterator[str]:
 
 
 def _data(change: pods.Compiled) -> dict[str, Any]:
-    by_file = [pair.ref for pair in sorted(change.pairs, key=lambda pair: pair.path)]
+    refs = [pair.ref for pair in change.pairs]
     return {
         "cluster": change.cluster,
         **{word: list(map(_ref, _refs(change, own))) for own, word in _WORDS.items()},
-        "restarts": [{**_ref(ref), "nodes": nodes} for ref in by_file if (nodes := _restarts(change, ref))],
+        "restarts": [{**_ref(ref), "nodes": nodes} for ref in refs if (nodes := _restarts(change, ref))],
         "nodes": change.nodes,
     }
 

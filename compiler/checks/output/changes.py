@@ -56,9 +56,9 @@ def unreadable(change: OutputChange) -> Iterator[Acceptable]:
 
 def _damaged(cluster: str, file: str, fault: str) -> Acceptable:
     return Change(cluster=cluster).acceptable(
-        "output-unreadable",
         Span(file=file),
         f"'{file}' is {fault}, so nobody can tell what this compile takes away.",
+        code="output-unreadable",
         hint=f"Restore it from git, such as by `git checkout HEAD -- {file}`, and compile again.",
     )
 
@@ -68,9 +68,9 @@ def lost(folder: str, cluster: str, *, is_damaged: bool) -> Acceptable:
     if is_damaged:
         return _damaged(cluster, f"{folder}/{index_file.NAME}", "damaged")
     return Change(cluster=cluster).acceptable(
-        "output-unreadable",
         Span(file=folder),
         f"'{folder}' is in git but not on the disk, so nobody can tell what this compile takes away.",
+        code="output-unreadable",
         hint=f"Restore it by `git checkout HEAD -- {folder}`, or remove it from git too, by `git rm -r --cached`.",
     )
 
@@ -88,9 +88,9 @@ def emptied(change: OutputChange) -> Iterator[Acceptable]:
     if change.before.index.has_nodes and not change.planned.inventory.nodes:
         file = change.planned.inventory.file
         yield change.acceptable(
-            "inventory-empty",
             Span(file=file) if file else change.cluster_span("metadata", "name"),
             f"The inventory of cluster '{change.cluster}' has no nodes, but its output was compiled for some.",
+            code="inventory-empty",
             notes=("Groups of nodes, waves and the pools of kernels are made from the inventory.",),
             hint="Restore it from git, or take a new one.",
         )
@@ -99,9 +99,9 @@ def emptied(change: OutputChange) -> Iterator[Acceptable]:
 def empty_file(finding: Diagnostic, cluster: str) -> Acceptable:
     """An inventory is a file with a document."""
     return Change(cluster=cluster).acceptable(
-        "inventory-empty",
         finding.span,
         f"The inventory of cluster '{cluster}' is an empty file.",
+        code="inventory-empty",
         notes=("A command that failed after its output was redirected leaves such a file.",),
         hint="Restore it from git, or take a new one.",
     )
@@ -119,7 +119,6 @@ def moved_namespace(change: OutputChange) -> Iterator[Acceptable]:
     hint = f"Set spec.namespace: {others[0]} in its KAECluster."
     moved = f"The objects of cluster '{change.cluster}' move from namespace {wording.listed(others)} to {namespace}"
     yield change.acceptable(
-        "moves-namespace",
         span,
         f"{moved}.",
         notes=("A GitOps engine deletes them in the one and creates them in the other, in any order.",),
@@ -128,9 +127,9 @@ def moved_namespace(change: OutputChange) -> Iterator[Acceptable]:
     cleaning = sorted(policy for _, policy in change.before.cleaning)
     if cleaning:  # Nobody can accept that a cleanup removes a driver in use.
         yield change.acceptable(
-            "moves-with-cleanup",
             span,
             f"{moved} while driver.enabledCleanup is set by {wording.listed(cleaning)}.",
+            code="moves-with-cleanup",
             notes=("The installers that end would remove the driver under those that start on the same hosts.",),
             hint=f"{hint} To move it, set enabledCleanup: false first, and wait until the cluster has it.",
         )
@@ -152,7 +151,6 @@ def dropped_protection(change: OutputChange) -> Iterator[Acceptable]:
     if paths:
         names = (f"{data['kind']} {data['metadata']['name']}" for data in map(change.after.objects.get, paths) if data)
         yield change.acceptable(
-            "drops-protection",
             Span(file=f"{change.folder}/{paths[0]}"),
             f"{wording.counted(len(paths), 'object')} of cluster '{change.cluster}' "
             f"{'loses' if len(paths) == 1 else 'lose'} the protection from pruning: "
@@ -168,7 +166,6 @@ def removed_guard(change: OutputChange) -> Iterator[Acceptable]:
     if change.before.has("guard") and change.after.is_unguarded:
         version = change.planned.cluster.spec.kubernetesVersion
         yield change.acceptable(
-            "removes-guard",
             change.cluster_span("spec", "kubernetesVersion"),
             f"The guard of cluster '{change.cluster}' goes, which confines a driver's evictions to its own node.",
             notes=(
@@ -193,7 +190,6 @@ def thawed(change: OutputChange) -> Iterator[Acceptable]:
         thaws = dict(_thaws(change, policy, group, heirs)) if policy not in policies or policy in heirs else {}
         if thaws:
             yield change.acceptable(
-                "thaws-nodes",
                 change.policy_span(policy),
                 f"{wording.nodes(list(thaws))} of cluster '{change.cluster}' "
                 f"{'leaves' if len(thaws) == 1 else 'leave'} the frozen group '{group}' of policy '{policy}'.",
@@ -213,25 +209,23 @@ def _thaws(change: OutputChange, policy: str, group: str, heirs: Iterable[str]) 
     """
     owner = change.before.driver_owner(policy)
     members = change.before.members(policy, group)
-    if owner is None or not members:
+    if owner is None:
         return
     listed = frozenset(name for heir in heirs for name in change.after.members(heir, group))
     known = {node.name: node for node in change.planned.inventory.nodes if node.name in members}
-    served = change.before.serving("driver", owner, change.planned)
-    later = losses.serving(change.planned, "driver", owner.recipe)
-    for name in sorted(members):
-        now = later.get(name)
-        pool = now.pool if now and not now.removes else None
+    later = losses.serving(change.planned, "driver", owner.recipe, members)
+    pools = {name: now.pool for name, now in later.items() if now.pool and not now.removes}
+    # Whether NFD's first labels keep a node in its group is not known yet.
+    stay = {name for name in listed if name not in known or name in pools or not known[name].profile.discovered}
+    leaving = sorted(members - stay)
+    served = change.before.serving("driver", owner, change.planned) if leaving else {}
+    for name in leaving:
         if name not in known:
-            if name not in listed:
-                yield name, "Not in the inventory"
-        # Whether NFD's first labels keep a node in its group is not known yet.
-        elif name in listed and (pool is not None or not known[name].profile.discovered):
-            continue
-        elif name in served and pool is None:
+            yield name, "Not in the inventory"
+        elif name in served and name not in pools:
             yield name, "No driver from now on"
-        elif name in served and pool and _versions(served[name].images) != _versions(image for _, image in pool.images):
-            yield name, f"The driver from now on is {pool.image}"
+        elif name in served and _versions(served[name].images) != _versions(image for _, image in pools[name].images):
+            yield name, f"The driver from now on is {pools[name].image}"
 
 
 def _versions(used: Iterable[str]) -> frozenset[str]:
@@ -264,9 +258,9 @@ def removed(change: OutputChange, loss: losses.Loss) -> Acceptable:
     is_cleaned = loss.component == "driver" and loss.last and (loss.recipe, loss.policy) in change.before.cleaning
     cleanup = ("It has driver.enabledCleanup: its installers remove the driver from the hosts as they end.",)
     return change.acceptable(
-        code,
         change.policy_span(loss.policy, loss.component),
         message,
+        code=code,
         notes=(note, *(cleanup if is_cleaned else ())),
         hint="Undo the change that takes it away.",
         policy=loss.policy,
@@ -280,9 +274,9 @@ def removed_policies(folder: str, name: str, index: index_file.Index) -> Iterato
     for component, (noun, code) in _TAKEN.items():
         for _, policy in index.owners(component):
             yield Change(cluster=name).acceptable(
-                code,
                 Span(file=f"{folder}/{name}"),
                 f"The {noun} of policy '{policy}' goes with the output of cluster '{name}'.",
+                code=code,
                 notes=("No KAECluster and no inventory has this name.",),
                 hint="Bring its KAECluster or its inventory back.",
                 policy=policy,

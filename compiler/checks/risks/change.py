@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from compiler import names
 from compiler.changes import intent, sides
 from compiler.changes.difference import Basis, ClusterDifference
-from compiler.changes.effects import Effect
 from compiler.checks.change import Change
 from compiler.diagnostics import Span
 from compiler.formats import documents
@@ -20,11 +19,6 @@ class RevisionChange(Change):
     after: sides.Planned | None
     difference: ClusterDifference
     basis: Basis
-
-    @property
-    def effects(self) -> tuple[Effect, ...]:
-        """What happens to the nodes."""
-        return self.difference.effects
 
     def span(self, policy: str | None, *paths: documents.Path) -> Span:
         """Return the changed field at or below one of these paths, of a policy before that of others.

@@ -37,13 +37,12 @@ _LOSSES: Mapping[Work | None, tuple[str, str]] = {
 @rule("large-step", "risk")
 def large_step(change: RevisionChange) -> Iterator[Acceptable]:
     """A change disturbs at most limits.stepPercent of a policy's nodes, or one node."""
-    for policy, found in _by(change.effects, _policy, lambda effect: effect.work in DISTURBING).items():
+    for policy, found in _by(change.difference.effects, _policy, lambda effect: effect.work in DISTURBING).items():
         count = _count(found)
         every = max(change.driven(policy), count)
         if count > 1 and count * 100 > change.basis.step_percent * every:
             staged = all(_STAGED.intersection(effect.reasons) for effect in found)
             yield change.acceptable(
-                "large-step",
                 _cause(found),
                 f"Policy '{policy}' takes the drivers of ",
                 count,
@@ -67,9 +66,8 @@ def frozen_touched(change: RevisionChange) -> Iterator[Acceptable]:
     def frozen(effect: Effect) -> bool:
         return bool(effect.before and effect.before.group_sort == "frozen" and effect.work in (*DISTURBING, "leaves"))
 
-    for (policy, group), found in _by(change.effects, _frozen_group, frozen).items():
+    for (policy, group), found in _by(change.difference.effects, _frozen_group, frozen).items():
         yield change.acceptable(
-            "frozen-touched",
             _cause(found),
             f"The change reaches the drivers of the frozen group '{group}' of policy '{policy}' in ",
             Place.CLUSTER,
@@ -92,9 +90,8 @@ def driver_removed(change: RevisionChange) -> Iterator[Acceptable]:
         is_unknown = is_emptied and effect.after is None and was is not None and was.state == "Present"
         return effect.work in ("removes", "leaves") or is_unknown
 
-    for (policy, work), found in _by(change.effects, lambda each: (_owner(each), each.work), gone).items():
+    for (policy, work), found in _by(change.difference.effects, lambda each: (_owner(each), each.work), gone).items():
         yield change.acceptable(
-            "driver-removed",
             _cause(found),
             f"The driver of policy '{policy}' {_LOSSES[work][0]} ",
             _nodes(found),
@@ -117,9 +114,8 @@ def driver_downgrade(change: RevisionChange) -> Iterator[Acceptable]:
         was, now = _release(effect.before.version), _release(effect.after.version)
         return was is not None and now is not None and now < was
 
-    for (policy, was, now), found in _by(change.effects, _versions, older).items():
+    for (policy, was, now), found in _by(change.difference.effects, _versions, older).items():
         yield change.acceptable(
-            "driver-downgrade",
             _cause(found),
             f"The driver of policy '{policy}' goes back from {was} to {now} on ",
             _nodes(found),
@@ -135,12 +131,11 @@ def driver_downgrade(change: RevisionChange) -> Iterator[Acceptable]:
 def drain_unbounded(change: RevisionChange) -> Iterator[Acceptable]:
     """Fewer hosts drain at a time than the policy has."""
     before, after = (side.pace if side else {} for side in (change.before, change.after))
-    evicting = {_policy(effect) for effect in change.effects if effect.drain and effect.drain.evicts}
+    evicting = {_policy(effect) for effect in change.difference.effects if effect.drain and effect.drain.evicts}
     for policy, leases in after.items():
         nodes = change.driven(policy)
         if nodes > 1 and leases >= nodes and (policy in evicting or leases > before.get(policy, 0)):
             yield change.acceptable(
-                "drain-unbounded",
                 change.span(policy, ("spec", "driver", "rollout", "maxParallel"), ("spec", "driver", "drain")),
                 "All ",
                 nodes,
@@ -260,7 +255,7 @@ def waves_skipped(change: RevisionChange) -> Iterator[Acceptable]:
     """A driver is on the nodes of a wave before it comes to those after it."""
     earlier, later = divisions(change.before), divisions(change.after)
     for policy in {**earlier, **later}:
-        effects = [effect for effect in change.effects if _moves(effect, policy)]
+        effects = [effect for effect in change.difference.effects if _moves(effect, policy)]
         is_later = _has_waves(later.get(policy))
         division = later.get(policy) if is_later else earlier.get(policy)
         if effects and division is not None and _has_waves(division):
@@ -282,7 +277,6 @@ def _risks(change: RevisionChange, policy: str, rollout: _Rollout, moves: Sequen
         waves = [wave for wave in rollout.order if any(wave in groups[group] for group in late)]
         if late:
             yield change.acceptable(
-                "waves-skipped",
                 _cause(effect for place, effect in moves if place and place.group in late),
                 "In ",
                 Place.CLUSTER,

@@ -52,7 +52,6 @@ def privilege_gained(change: RevisionChange) -> Iterator[Acceptable]:
     for component, notes in gained.items():
         if notes:
             yield change.acceptable(
-                "privilege-gained",
                 change.span(None, _SETTINGS.get(component, ())),
                 f"The objects of {component} in ",
                 Place.CLUSTER,
@@ -110,7 +109,6 @@ def registry_changed(change: RevisionChange) -> Iterator[Acceptable]:
     for (component, policy), registries in found.items():
         of_policy = f"policy '{policy}' in " if policy else ""
         yield change.acceptable(
-            "registry-changed",
             change.span(policy, *_image_settings(component)),
             f"{component.capitalize() if component != 'nfd' else 'NFD'} of {of_policy}",
             Place.CLUSTER,
@@ -163,7 +161,7 @@ def _unpinned(
     for finding in after:
         if finding.code == "mutable-tag" and finding.message not in known:
             yield change.acceptable(
-                finding.code, finding.span, finding.message, notes=finding.notes, hint=finding.hint, policy=policy
+                finding.span, finding.message, notes=finding.notes, hint=finding.hint, code=finding.code, policy=policy
             )
 
 
@@ -173,7 +171,6 @@ def crd_pruned(change: RevisionChange) -> Iterator[Acceptable]:
     for data in _pruned(change, "CustomResourceDefinition"):
         kind = data["spec"]["names"]["kind"]
         yield change.acceptable(
-            "crd-pruned",
             change.span(None, ("spec", "nfd")),
             f"CustomResourceDefinition {data['metadata']['name']} leaves the output of ",
             Place.CLUSTER,
@@ -187,7 +184,6 @@ def namespace_pruned(change: RevisionChange) -> Iterator[Acceptable]:
     """A Namespace stays, and with it all that is in it."""
     for data in _pruned(change, "Namespace"):
         yield change.acceptable(
-            "namespace-pruned",
             change.span(None, ("spec", "namespace")),
             f"Namespace {data['metadata']['name']} leaves the output of ",
             Place.CLUSTER,
@@ -211,7 +207,6 @@ def guard_off(change: RevisionChange) -> Iterator[Acceptable]:
         was_evicting = before is not None and before.evicts
         goes = "lose the" if was_evicting else "evict pods from now on, and have no"
         yield change.acceptable(
-            "guard-off",
             change.span(None, ("spec", "kubernetesVersion"), ("spec", "driver", "drain")),
             "The drivers of ",
             Place.CLUSTER,
