@@ -128,7 +128,9 @@ def of_cluster(before: sides.Planned | None, after: sides.Planned | None, basis:
     if before is not None and after is not None and (lost := before.rules - after.rules):
         after = after.without_labels(lost)
     templates = pods.replaced(differing)
-    on_nodes, on_pods = effects.effects(before, after, templates, basis.changed), pods.changes(before, after, differing)
+    on_nodes = effects.effects(before, after, templates, basis.changed)
+    was, now = (side.on_nodes() if side else {} for side in (before, after))
+    on_pods = pods.changes(was, now, differing)
     if before is not None and after is not None and not (on_nodes or on_pods or differing):
         return None
     if (known := basis.known) is not None:

@@ -50,13 +50,11 @@ def daemon_set(workload: index_file.Workload, data: Object) -> DaemonSet:
         terms=tuple(_term(term["matchExpressions"]) for term in affinity["nodeSelectorTerms"]),
         tolerations=msgspec.convert(pod.get("tolerations", ()), tuple[pods.Toleration, ...]),
         cleans_up=config.get("enabledCleanup") is True,
-        kinds=frozenset(_kinds(config)),
+        # The name of a socket is the short one that people gave a resource, if they did.
+        kinds=frozenset(
+            one.get("socket", one["name"]) for one in config.get("resources", ()) if isinstance(one, Mapping)
+        ),
     )
-
-
-def _kinds(config: Mapping[str, Any]) -> Iterator[str]:
-    # The name of a socket is the short one that people gave a resource, if they did.
-    yield from (item.get("socket", item["name"]) for item in config.get("resources", ()) if isinstance(item, Mapping))
 
 
 def _term(expressions: Iterable[Mapping[str, Any]]) -> selectors.Term:

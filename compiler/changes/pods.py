@@ -50,19 +50,6 @@ def replaced(pairs: Iterable[objects.Pair]) -> frozenset[objects.Ref]:
     )
 
 
-def fates(
-    was: Mapping[objects.Ref, Set[str]], now: Mapping[objects.Ref, Set[str]], templates: Set[objects.Ref]
-) -> Mapping[objects.Ref, Fates]:
-    """Return what happens to pods, by workload: `was` and `now` have its nodes, `templates` those that differ."""
-    none: Set[str] = frozenset()
-    found = {}
-    for key in {**was, **now}:
-        old, new = was.get(key, none), now.get(key, none)
-        stay = old & new if key in templates else none
-        found[key] = Fates(*(tuple(sorted(nodes)) for nodes in (new - old, stay, old - new)))
-    return {key: fate for key, fate in found.items() if any(fate)}
-
-
 def fate(before: objects.Ref | None, after: objects.Ref | None, templates: Set[objects.Ref]) -> Fate | None:
     """Return what happens to the pod of a component on a node, by its DaemonSet before and after.
 
@@ -74,15 +61,20 @@ def fate(before: objects.Ref | None, after: objects.Ref | None, templates: Set[o
 
 
 def changes(
-    before: sides.Planned | None, after: sides.Planned | None, pairs: Sequence[objects.Pair]
+    was: Mapping[objects.Ref, Set[str]], now: Mapping[objects.Ref, Set[str]], pairs: Sequence[objects.Pair]
 ) -> tuple[PodChange, ...]:
-    """Return the changes of a cluster's pods, sorted by kind, namespace and name; none for workloads without any."""
-    templates = replaced(pairs)
-    was, now = (side.on_nodes() if side else {} for side in (before, after))
-    found = (
-        *_deployments(pairs, templates),
-        *(PodChange(ref=ref, nodes=nodes) for ref, nodes in fates(was, now, templates).items()),
-    )
+    """Return the changes of pods, sorted by kind, namespace and name; none for workloads without any.
+
+    `was` and `now` have the nodes of each DaemonSet, `pairs` the objects that differ.
+    """
+    templates, none = replaced(pairs), frozenset[str]()
+    found = [*_deployments(pairs, templates)]
+    for ref in {**was, **now}:
+        old, new = was.get(ref, none), now.get(ref, none)
+        stay = old & new if ref in templates else none
+        nodes = Fates(*(tuple(sorted(names)) for names in (new - old, stay, old - new)))
+        if any(nodes):
+            found.append(PodChange(ref=ref, nodes=nodes))
     return tuple(sorted(found, key=lambda item: item.ref))
 
 
@@ -102,17 +94,17 @@ class Compiled:
     cluster: str
     pairs: tuple[objects.Pair, ...]
     """Sorted by path."""
-    on_nodes: Mapping[objects.Ref, Fates] | None = None
-    """The pods of drivers and device plugins, by their DaemonSet; None where no inventory lists the nodes."""
+    pods: tuple[PodChange, ...] | None = None
+    """Those of drivers and device plugins; None where no inventory lists the nodes."""
     is_new: bool = False
     """True when the cluster had no output."""
 
     @property
     def nodes(self) -> list[str] | None:
         """The nodes on which a pod starts, restarts or stops."""
-        if self.on_nodes is None:
+        if self.pods is None:
             return None
-        return sorted({name for fates in self.on_nodes.values() for nodes in fates for name in nodes})
+        return sorted({name for change in self.pods for names in change.nodes for name in names})
 
 
 def compiled(before: sides.Output, after: sides.Output, planned: plan.Plan) -> Compiled:
@@ -128,7 +120,7 @@ def compiled(before: sides.Output, after: sides.Output, planned: plan.Plan) -> C
     return Compiled(
         cluster=planned.cluster.name,
         pairs=found,
-        on_nodes=fates(was, now, replaced(own)),
+        pods=changes(was, now, own),
         is_new=not before.index.files,
     )
 

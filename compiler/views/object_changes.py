@@ -52,7 +52,7 @@ def _refs(change: pods.Compiled, own: str) -> list[objects.Ref]:
 
 def _restarts(change: pods.Compiled, ref: objects.Ref) -> Sequence[str]:
     """Return the nodes on which the pods of a workload restart with another template."""
-    return (change.on_nodes or {}).get(ref, pods.Fates()).replaced
+    return next((own.nodes.replaced for own in change.pods or () if own.ref == ref), ())
 
 
 def _headline(change: pods.Compiled) -> str:

@@ -141,7 +141,7 @@ def test_many_objects_are_counted_and_those_that_go_are_listed_first() -> None:
         for number, role in enumerate(roles)
     ]
 
-    said = object_changes.said(pods.Compiled(cluster="east", pairs=tuple(pairs), on_nodes={}), for_programs=False)
+    said = object_changes.said(pods.Compiled(cluster="east", pairs=tuple(pairs), pods=()), for_programs=False)
     assert said is not None
     first, *lines = object_changes.lines([said] * 12)
 
