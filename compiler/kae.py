@@ -23,6 +23,7 @@ BASE_MODULES = ("uacce", "hisi_qm")
 MAX_VFS = 63
 """The most virtual functions of one device."""
 
+HOME = shapes.Home(state="/var/lib/kae", run="/run/kae", prefix="kae", tree=".kae-", files="/opt/kae")
 INSTALLER, PLUGIN = keywords.INSTALLER_IMAGE, keywords.PLUGIN_IMAGE
 """The names of its images."""
 
@@ -123,8 +124,10 @@ def _recipe(kinds: tuple[Kind, ...]) -> recipes.Recipe:
             device="a KAE device",
             installer="A KAE driver installer",
             suffix="",
+            heading="",
         ),
-        home=shapes.Home(state="/var/lib/kae", run="/run/kae", prefix="kae", tree=".kae-", files="/opt/kae"),
+        home=HOME,
+        folder="",
         kinds=tuple(
             recipes.Kind(
                 recipe=NAME,
@@ -145,6 +148,8 @@ def _recipe(kinds: tuple[Kind, ...]) -> recipes.Recipe:
             refused="oe2203.",
         ),
         modules=tuple(module for module in _modules(kinds) if module.kind is not None),
+        is_tried=True,
+        labels_images=True,
         operator_images=(
             "kae-operator",
             *(f"{release.OPERATOR_REPOSITORY}/{image}" for image in ("kae-driver-installer", "kae-device-plugin")),
@@ -152,7 +157,7 @@ def _recipe(kinds: tuple[Kind, ...]) -> recipes.Recipe:
     )
 
 
-FILES = (driver_config.HostFiles(from_="/opt/kae", to="/opt/kae"),)
+FILES = (driver_config.HostFiles(from_=HOME.files, to=HOME.files),)
 """Its libraries and engines."""
 ABOVE = ("hisi_acc_vfio_pci", "hisi_migration")
 """Modules of live migration, which use hisi_qm."""

@@ -126,11 +126,7 @@ def fleet_of(
         *read.findings,
         *(finding for policy in read.policies for finding in policy_checks.findings(policy)),
         *(finding for cluster in read.clusters for finding in cluster_checks.findings(cluster, settings.applied)),
-        *(
-            finding
-            for cluster in read.clusters
-            for finding in cluster_checks.ignored_labels(read.policies, fleet.builtin, cluster)
-        ),
+        *(finding for cluster in read.clusters for finding in cluster_checks.ignored_labels(read.policies, cluster)),
         *fleet_checks.findings(fleet, read.clusters, inventories, settings.applied),
     )
     if not settings.has_errors(findings):
@@ -239,7 +235,7 @@ def plan_policies(
     policies = assignment.in_cluster(fleet.policies, cluster.name)
     inventory = inventory or fleet.inventory(cluster)
     assigned = assignment.assign(policies)
-    planned = plan.of_cluster(cluster, assigned.policies, inventory, fleet.builtin)
+    planned = plan.of_cluster(cluster, assigned.policies, inventory)
     return planned, tuple(assignment_checks.findings(policies, assigned, inventory))
 
 

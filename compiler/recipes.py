@@ -19,8 +19,6 @@ _MACHINE = re.compile(rf"{_STEM}\.(present|[a-z0-9-]+\.(present|pf|vf))")
 _POOL = re.compile(rf"{_STEM}\.pool\..+")
 _COUNT = re.compile(rf"{_STEM}\.[a-z0-9-]+\.(pf|vf)")
 
-Rank = tuple[bool, str]
-"""The place of a recipe among others: False for the built-in one, and its name."""
 Labels = tuple[tuple[str, tuple[str, ...]], ...]
 """Keys of node labels, each with the values that a node may have."""
 
@@ -151,6 +149,8 @@ class Words(msgspec.Struct, frozen=True, kw_only=True):
     """The beginning of sentences about one of its driver installers."""
     suffix: str
     """What follows a noun that could be of another recipe: ` of recipe 'x'`, or nothing."""
+    heading: str
+    """The title of what is of it alone: `recipe x`, or nothing."""
 
 
 class Recipe(msgspec.Struct, frozen=True, kw_only=True):
@@ -160,8 +160,10 @@ class Recipe(msgspec.Struct, frozen=True, kw_only=True):
     words: Words
     home: shapes.Home
     """The places of its programs on the host."""
+    folder: str
+    """The folder of its programs in the output of a cluster; empty where each is in that of its component."""
     builtin: bool = False
-    """True for the recipe that is part of the compiler: it comes first, and answers and files need not name it."""
+    """True for the recipe that is part of the compiler: it comes first, and answers for programs need not name it."""
     kinds: tuple[Kind, ...] = ()
     labels: Labels = ()
     """Without kinds: the labels that all nodes with its hardware have; none: every node is one."""
@@ -171,13 +173,12 @@ class Recipe(msgspec.Struct, frozen=True, kw_only=True):
     """None: any node with its hardware."""
     modules: tuple[Module, ...] = ()
     """The modules whose parameters a policy may set, where the schema of its policies does not know them."""
+    is_tried: bool = False
+    """True where the Jobs of `kae smoke` can use its devices."""
+    labels_images: bool = False
+    """True where the images of its driver have labels that tell what is in them: docs/driver-image.md."""
     operator_images: tuple[str, ...] = ()
     """The images of the operator that brought its software to nodes before, which have no program of this project."""
-
-    @property
-    def rank(self) -> Rank:
-        """Its place among other recipes: the built-in one first, then by name."""
-        return (not self.builtin, self.name)
 
     @property
     def is_everywhere(self) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-from compiler import API_VERSION, diagnostics, kae, pipeline, schema
+from compiler import API_VERSION, diagnostics, pipeline, schema
 from compiler.fleet import definitions
 from compiler.formats import canonical, decode, documents
 from compiler.inventory import reduction, snapshot
@@ -189,7 +189,6 @@ def view(
         policies=tuple(policies),
         clusters=(place,),
         inventories={place.name: nodes_of(*nodes, name=place.name)},
-        builtin=(kae.RECIPE,),
     )
     return pipeline.plan_cluster(fleet, place)
 

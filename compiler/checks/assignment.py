@@ -70,8 +70,8 @@ def overlaps(policies: Sequence[assignment.Assigned], inventory: snapshot.Invent
             message=f"Policies '{one.name}' and '{other.name}' can both match one node.",
             notes=(
                 f"Both match a node with {wording.labels(meeting.labels)}.",
-                # Every policy that names no recipe runs the built-in one.
-                *(() if one.recipe.builtin and other.recipe.builtin else (meeting.why,)),
+                # Two policies that name no recipe are of the same one.
+                *((meeting.why,) if one.recipe.words.suffix or other.recipe.words.suffix else ()),
                 f"The other selector is at {_selector_span(one)}.",
                 *((f"Today both match {wording.nodes(both)} of cluster '{inventory.cluster}'.",) if both else ()),
                 *more,

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from compiler import names, recipes, wording
+from compiler import names, wording
 from compiler.checks import containers, lists, policy
 from compiler.checks import images as image_checks
 from compiler.diagnostics import Diagnostic, rule, shared_rule
@@ -176,14 +176,12 @@ def watcher(cluster: definitions.Cluster, source: documents.Document) -> Iterato
 
 
 @rule("ignored-label", "error")
-def ignored_labels(
-    policies: Iterable[definitions.Policy], builtin: Iterable[recipes.Recipe], cluster: definitions.Cluster
-) -> Iterator[Diagnostic]:
+def ignored_labels(policies: Iterable[definitions.Policy], cluster: definitions.Cluster) -> Iterator[Diagnostic]:
     """The watcher leaves no label that decides over nodes out of the inventory."""
     spec = cluster.spec.watcher
     if cluster.source is None or not (spec.ignoreLabels or spec.inventory.labels):
         return
-    deciding = tuple(plan.deciding_labels(policies, builtin, cluster.name))
+    deciding = tuple(plan.deciding_labels(policies, cluster.name))
     for index, pattern in enumerate(spec.ignoreLabels):
         lost = [label for label in deciding if reduction.is_ignored(label.key, pattern)]
         hint = "Remove it, or ignore only labels that no selector uses."

@@ -26,8 +26,8 @@ shared_rule(
 )
 shared_rule("inject-conflict", "error", "Resources of a node set no variable and no path of a container differently.")
 
-_FILLED = ("/dev", "/proc", "/run/kae", "/sys")
-"""Paths in a container that the runtime or the device plugin fills."""
+_FILLED = ("/dev", "/proc", "/sys")
+"""Paths in a container that the runtime fills."""
 
 _NEEDS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {"char": ("groups",), "token": ("count",), "uacce": ("kind",), "vfio": ("kind",)}
@@ -171,7 +171,8 @@ def _idle(policy: definitions.Policy, plugin: definitions.Plugin) -> Iterator[_P
 
 
 def _covered(policy: definitions.Policy) -> Iterator[_Place]:
-    own = (*_FILLED, "/opt/kae") if _given(policy, "inject", "libraries") else _FILLED
+    home = policy.recipe.home
+    own = (*_FILLED, home.run, *((home.files,) if _given(policy, "inject", "libraries") else ()))
     for place in _given(policy, "inject", "mounts") or {}:
         within = any(f"{place}/".startswith(f"{folder}/") for folder in own)
         # The runtime would make the folder in that of the host, which the mount shows.

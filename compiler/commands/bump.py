@@ -146,7 +146,7 @@ def _judge(settings: Settings, document: documents.Document) -> _Judge:
 def _part(arguments: argparse.Namespace, policy: definitions.Policy) -> tuple[str, documents.Path]:
     """Return the selected part of a policy in words, and the path of its version."""
     _require_image(arguments.image, policy)
-    of_image: documents.Path = () if policy.recipe.builtin else ("images", arguments.image)
+    of_image: documents.Path = ("images", arguments.image) if policy.written.names_images else ()
     words = f"image {arguments.image}" if of_image else ""
     for option, (title, end) in _LISTS.items():
         wanted = getattr(arguments, option)
@@ -170,7 +170,7 @@ def _part(arguments: argparse.Namespace, policy: definitions.Policy) -> tuple[st
 def _require_image(wanted: str | None, policy: definitions.Policy) -> None:
     """Raise RefusedError for a name that no image of a DevicePolicy has, for none there, and for any of a KAEPolicy."""
     known, recipe = sorted(policy.written.images), policy.recipe
-    if recipe.builtin:
+    if not policy.written.names_images:
         if wanted is None:
             return
         raise errors.RefusedError(

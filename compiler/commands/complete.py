@@ -110,7 +110,7 @@ def _of_project(sort: str, settings: Settings) -> Iterable[str]:
         inventories, _findings = document_files.find(settings.inventories)
         return sorted(load.names_of(declared) | {names.stem(item.name) for item in inventories})
     known = [each.name for each in copies.known(settings)]
-    return known if sort == "recipe" else sorted({*(recipe.name for recipe in reader.BUILTIN), *known})
+    return known if sort == "recipe" else sorted({reader.BUILTIN.name, *known})
 
 
 def _of_policies(sort: str, named: str | None, policies: Sequence[definitions.Policy]) -> Iterable[str]:
@@ -120,10 +120,9 @@ def _of_policies(sort: str, named: str | None, policies: Sequence[definitions.Po
         case "policy":
             return sorted(policy.name for policy in policies)
         case "recipes":
-            return sorted({recipe.name for recipe in (*reader.BUILTIN, *(policy.recipe for policy in policies))})
+            return sorted(recipe.name for recipe in reader.recipes_of(policies))
         case "image":
-            of_recipes = (policy for policy in chosen if not policy.recipe.builtin)
-            return sorted({name for policy in of_recipes for name in policy.written.images})
+            return sorted({name for one in chosen if one.written.names_images for name in one.written.images})
         case "mapping":
             return (mapping.name for policy in chosen for mapping in policy.mappings)
     return (group.name for policy in chosen for group in policy.groups if group.sort == sort)

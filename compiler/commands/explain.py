@@ -62,8 +62,8 @@ def lines(view: plan.Plan, node: snapshot.Node, named: Collection[str] = ()) -> 
     yield f"  {profile.architecture}, {profile.os_image}, kernel {profile.kernel_version}"
     yield f"  taints: {', '.join(taints.text(taint) for taint in profile.taints) or 'none'}"
     for each in shown:
-        if not each.recipe.builtin:
-            yield from ("", f"recipe {each.recipe.name}")
+        if each.recipe.words.heading:
+            yield from ("", each.recipe.words.heading)
         if each.recipe.kinds:
             yield f"  devices: {_devices(each.recipe.kinds, node)}"
         yield from _of_recipe(each, _decision(each, node), node)
@@ -92,7 +92,7 @@ def _of_recipe(view: plan.RecipePlan, decision: plan.Decision, node: snapshot.No
         yield ""
         yield f"{title}: {landing.image or 'not here'}"
         yield f"  because {landing.reason}"
-        if title == "driver" and decision.pool and not decision.recipe.builtin:
+        if title == "driver" and decision.pool and decision.policy and decision.policy.written.names_images:
             yield from (f"  image {name}: {image}" for name, image in decision.pool.images)
         # A pre-installed component has no DaemonSet, and so no affinity.
         for term in terms:

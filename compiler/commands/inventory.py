@@ -116,7 +116,7 @@ def _settings(arguments: argparse.Namespace) -> clusters.Spec:
     if own.source is not None and not own.spec.watcher.ignoreLabels and not own.spec.watcher.inventory.labels:
         return own.spec
     faults = [item for item in found if item.code not in _OF_CLUSTERS and settings.has_errors([item])]
-    faults += cluster_checks.ignored_labels(declared.policies, reader.BUILTIN, own)
+    faults += cluster_checks.ignored_labels(declared.policies, own)
     if faults:
         findings.report(arguments, diagnostics.merged(faults))
         raise cli.WrongError

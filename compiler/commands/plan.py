@@ -4,13 +4,14 @@ import argparse
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from compiler import cli, diagnostic_formats, diagnostics, pipeline, recipes
+from compiler import cli, diagnostic_formats, diagnostics, pipeline
 from compiler.cli import findings, options
 from compiler.fleet import assignment, definitions, selectors
 from compiler.packing import Packed
 from compiler.planning import plan
 from compiler.project import load, package_data, project_file
 from compiler.project.by_cluster import planned, workers
+from compiler.read import fleet as reader
 from compiler.rendering import layout, templates
 from compiler.views import plan_data, plan_text, selection
 
@@ -20,8 +21,7 @@ class _Part:
     """The printed text of a cluster, small enough to be kept for every cluster of a fleet."""
 
     name: str
-    counts: Mapping[recipes.Rank, plan_text.Counts]
-    """By recipe."""
+    counts: Mapping[str, plan_text.Counts]
     named: frozenset[tuple[str, str]] = frozenset()
     """The nodes that the call names and the cluster has."""
     summary: tuple[str, ...] = ()
@@ -93,12 +93,8 @@ def _selection(
     if project.fleet.sound:
         here = [policy for cluster in chosen for policy in assignment.in_cluster(project.fleet.policies, cluster.name)]
         selection.require("policy", "Policies", arguments.policy, {policy.name for policy in here})
-        selection.require(
-            "recipe",
-            "Recipes",
-            arguments.recipes,
-            {recipe.name for recipe in (*project.fleet.builtin, *(policy.recipe for policy in here))},
-        )
+        known = [recipe.name for recipe in reader.recipes_of(here)]
+        selection.require("recipe", "Recipes", arguments.recipes, known)
     named = [node.rpartition("/") for node in arguments.node]
     return selection.Selection(
         policies=frozenset(arguments.policy),
@@ -135,7 +131,7 @@ def privileges(view: plan.Plan) -> plan_data.Privileges:
         return {}
     render = templates.renderer(package_data.templates(), package_data.bytecode())
     found = layout.privileges(pipeline.render_cluster(view, render)[1])
-    programs = {other.recipe.name: (other.recipe.driver, other.recipe.device_plugin) for other in view.others}
+    programs = {one.recipe.name: (one.recipe.driver, one.recipe.device_plugin) for one in view.recipes}
     return {name: [str(each) for each in found if each.program in own] for name, own in programs.items()}
 
 

@@ -7,7 +7,6 @@ import argparse
 import json
 import sys
 import tarfile
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,9 +17,10 @@ from compiler.cli import findings, options
 from compiler.planning import image_matrix, images, plan, preflight
 from compiler.project import project_file
 from compiler.project.by_cluster import planned, workers
+from compiler.views import plan_text
 
-_Answered = Sequence[tuple[str, recipes.Recipe, Sequence[preflight.Answer]]]
-"""The answers of policies by cluster and recipe, those of the built-in one first in each cluster."""
+_Answered = tuple[str, Sequence[tuple[recipes.Recipe, Sequence[preflight.Answer]]]]
+"""A cluster with the answers of its policies, by recipe."""
 _Uses = Sequence[tuple[str, image_matrix.Use]]
 """The pools that take an image, each with its cluster's name."""
 _Labelled = tuple[Sequence[str], Mapping[str, str]]
@@ -62,49 +62,47 @@ def run(arguments: argparse.Namespace) -> int:
         lambda view, _: _answers(view, arguments.kernel),
         workers.Crew(),
     )
-    answered = [row for rows in run.answers for row in rows]
     # Warnings are about the nodes of today, and the question is about a kernel that none runs.
     found = findings.without_warnings(arguments, run.findings)
     findings.require_fine(arguments, found)
-    served = _is_served(answered)
-    remarks = list(_remarks(arguments, answered)) if served else []
-    body = (f"{line}\n" for line in (*_lines(arguments, answered), *remarks))
-    findings.show(arguments, found, body, **_data(arguments, answered, remarks))
+    every = [(recipe, answer) for _, own in run.answers for recipe, answers in own for answer in answers]
+    served = any(answer.is_served for _, answer in every)
+    remarks = list(_remarks(arguments, every)) if served else []
+    end = remarks if served else ["No policy would serve a node with this kernel."]
+    body = (f"{line}\n" for line in (*_lines(arguments, run.answers), *end))
+    data: dict[str, Any] = {"kernel": arguments.kernel, "os": arguments.os, "served": served, "remarks": remarks}
+    findings.show(arguments, found, body, **data, clusters=list(map(_cluster, run.answers)))
     return cli.FINE if served else cli.WRONG
 
 
 def _answers(view: plan.Plan, kernel: str) -> _Answered:
-    name, spec = view.cluster.name, view.cluster.spec
-    return [
-        (name, each.recipe, [preflight.answer(division, kernel, spec) for division in each.divisions])
+    spec = view.cluster.spec
+    return view.cluster.name, [
+        (each.recipe, [preflight.answer(division, kernel, spec) for division in each.divisions])
         for each in view.recipes
     ]
 
 
-def _is_served(answered: _Answered) -> bool:
-    return any(answer.is_served for _, _, answers in answered for answer in answers)
-
-
-def _lines(arguments: argparse.Namespace, answered: _Answered) -> Iterator[str]:
+def _lines(arguments: argparse.Namespace, answered: Sequence[_Answered]) -> Iterator[str]:
     yield f"kernel {arguments.kernel}" + (f", {arguments.os}" if arguments.os else "")
-    recipes_of = Counter(name for name, _, _ in answered)
-    for name, recipe, answers in answered:
-        yield f"cluster {name}" if recipe.builtin else f"cluster {name}, recipe {recipe.name}"
-        if recipe.builtin and not answers and recipes_of[name] == 1:
-            yield "  no policy holds here"
-        for answer in answers:
-            yield f"  {'yes' if answer.is_served else 'no ':3}  {answer.policy}: {answer.reason}"
-            for offer in answer.offers:
-                images = ", ".join(f"{name} {image}" for name, image in offer.images) or offer.image
-                said = f"{images} ({offer.source})" if offer.state == "Present" else "the driver is removed"
-                yield f"       {offer.pool}: {said}"
-    if not _is_served(answered):
-        yield "No policy would serve a node with this kernel."
+    for cluster, by_recipe in answered:
+        for recipe, answers in by_recipe:
+            yield plan_text.title(cluster, recipe)
+            if not answers and len(by_recipe) == 1:
+                yield "  no policy holds here"
+            for answer in answers:
+                yield f"  {'yes' if answer.is_served else 'no ':3}  {answer.policy}: {answer.reason}"
+                for offer in answer.offers:
+                    images = ", ".join(f"{name} {image}" for name, image in offer.images) or offer.image
+                    said = f"{images} ({offer.source})" if offer.state == "Present" else "the driver is removed"
+                    yield f"       {offer.pool}: {said}"
 
 
-def _remarks(arguments: argparse.Namespace, answered: _Answered) -> Iterator[str]:
+def _remarks(
+    arguments: argparse.Namespace, answered: Sequence[tuple[recipes.Recipe, preflight.Answer]]
+) -> Iterator[str]:
     """Yield what to check before the first node boots the kernel."""
-    every = [(recipe, offer) for _, recipe, answers in answered for answer in answers for offer in answer.offers]
+    every = [(recipe, offer) for recipe, answer in answered for offer in answer.offers]
     for image in sorted({image for _, offer in every for image in offer.modules}):
         yield f"{image} has to hold the modules, below /opt/lib/modules/{arguments.kernel}/."
     for image in sorted({image for _, offer in every for image in offer.named}):
@@ -118,21 +116,11 @@ def _remarks(arguments: argparse.Namespace, answered: _Answered) -> Iterator[str
             yield f"{whose} the kernel '{arguments.kernel}'."
 
 
-def _data(arguments: argparse.Namespace, answered: _Answered, remarks: list[str]) -> dict[str, Any]:
-    clusters: list[dict[str, Any]] = []
-    for name, recipe, answers in answered:
-        policies = [_answer(answer) for answer in answers]
-        if recipe.builtin:
-            clusters.append({"name": name, "policies": policies})
-        else:
-            clusters[-1].setdefault("stacks", []).append({"recipe": recipe.name, "policies": policies})
-    return {
-        "kernel": arguments.kernel,
-        "os": arguments.os,
-        "served": _is_served(answered),
-        "remarks": remarks,
-        "clusters": clusters,
-    }
+def _cluster(answered: _Answered) -> dict[str, Any]:
+    """Return the answers of a cluster for programs: those of the built-in recipe are its own."""
+    name, ((_, own), *others) = answered
+    stacks = [{"recipe": recipe.name, "policies": list(map(_answer, answers))} for recipe, answers in others]
+    return {"name": name, "policies": list(map(_answer, own)), **({"stacks": stacks} if stacks else {})}
 
 
 def _answer(answer: preflight.Answer) -> dict[str, Any]:

@@ -80,13 +80,12 @@ def _list(arguments: argparse.Namespace) -> int:
 def _show(arguments: argparse.Namespace) -> int:
     """Print what KAE's recipe, one of the project, or else a shipped one, says and may do."""
     settings = project_file.of(arguments)
-    builtin = {recipe.name: recipe for recipe in reader.BUILTIN}
+    builtin = reader.BUILTIN
     told: diagnostics.Findings = ()
-    if arguments.shown in builtin:
-        name, spec = arguments.shown, kae_policy.recipe_spec()
-        objects = tuple(trial.of_builtin(builtin[name], settings))
+    if arguments.shown == builtin.name:
+        name, spec, objects = builtin.name, kae_policy.recipe_spec(), trial.of_builtin(builtin, settings)
     else:
-        chosen = _named(copies.known(settings), arguments.shown, *builtin)
+        chosen = _named(copies.known(settings), arguments.shown, builtin.name)
         recipe, found = copies.judged(chosen, settings)
         told = diagnostics.merged([*chosen.findings, *found])
         if recipe is None:

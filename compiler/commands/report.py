@@ -8,7 +8,6 @@ from compiler.cli import findings, options
 from compiler.diagnostics import RISKS
 from compiler.project import atomic, comparison, package_data, project_file
 from compiler.project.by_cluster import planned
-from compiler.views import plan_text
 from compiler.views.diff import risk_groups
 from compiler.views.report import page as report_page
 
@@ -37,7 +36,7 @@ def run(arguments: argparse.Namespace) -> int:
     judged = findings.with_severities(arguments, found)
     texts = report_page.text(views, judged, package_data.report(), _change(arguments))
     atomic.write_file(Path(arguments.target), texts)
-    nodes = wording.counted(sum(plan_text.count(view.builtin.decisions) for view in views), "node")
+    nodes = wording.counted(sum(len(view.inventory.nodes) for view in views), "node")
     size = f"{nodes} in {wording.counted(len(views), 'cluster')}"
     return findings.show(arguments, found, f"{wording.file_name(arguments.target)}: {size}\n")
 

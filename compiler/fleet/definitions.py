@@ -184,6 +184,8 @@ class Written(msgspec.Struct, frozen=True, kw_only=True):
     """The object that has `rollout` and `kernelMappings`."""
     below: documents.Path
     """Where a mapping, a wave or a frozen group has fields of the driver, below its own path."""
+    names_images: bool
+    """True where people know images by their names in the recipe; otherwise each component has one."""
     images: Mapping[str, documents.Path]
     """The object with the parts of each image."""
     overrides: Mapping[str, documents.Path]
@@ -196,11 +198,6 @@ class Written(msgspec.Struct, frozen=True, kw_only=True):
     """The setting that says what becomes of a driver that others installed."""
     switches: tuple[str, ...] = ()
     """The fields of `spec.operator` that enable kinds; empty where a policy serves all kinds of its recipe."""
-
-    @property
-    def names_images(self) -> bool:
-        """True where the language has images by their names; otherwise each component has one."""
-        return any(self.overrides.values())
 
 
 class Policy(msgspec.Struct, frozen=True, kw_only=True):
@@ -279,8 +276,6 @@ class Fleet:
     policies: tuple[Policy, ...]
     clusters: tuple[Cluster, ...]
     inventories: Mapping[str, snapshot.Inventory]
-    builtin: tuple[recipes.Recipe, ...] = ()
-    """The recipes that are planned in every cluster, be it without policies."""
     sound: bool = True
     """True when no document was refused; a refused one may explain a finding about nodes, so none is made then."""
 

@@ -36,11 +36,14 @@ class Examples:
         return sum(self.members[name].count(" ") + 1 for name in chosen)
 
 
-def keys(policies: Iterable[definitions.Policy], builtin: Iterable[recipes.Recipe], cluster: str) -> frozenset[str]:
-    """Return the labels by which the nodes of a cluster with these policies differ; none where names count."""
+def keys(policies: Iterable[definitions.Policy], planned: Iterable[recipes.Recipe], cluster: str) -> frozenset[str]:
+    """Return the labels by which the nodes of a cluster with these policies differ; none where names count.
+
+    `planned` are the recipes that the cluster is planned by.
+    """
     policies = tuple(policies)
     own = {requirement.key for policy in policies for requirement in policy.term}
-    deciding = {key for recipe in (*builtin, *(policy.recipe for policy in policies)) for key in recipe.deciding}
+    deciding = {key for recipe in planned for key in recipe.deciding}
     groups = (group for policy in policies for group in policy.groups)
     if snapshot.HOSTNAME in own or any(names.globs_match(group.clusters, cluster) for group in groups):
         return frozenset()

@@ -7,10 +7,8 @@ from pathlib import PurePosixPath
 
 from compiler.fleet import definitions
 from compiler.formats import documents
-from runtime import device_plugin_config
+from runtime import device_plugin_config, shapes
 
-_LIBRARIES, _RUN = "/opt/kae", "/run/kae"
-"""The folders of KAE in containers (device_plugin/host/paths.py)."""
 _UACCE = "/sys/class/uacce"
 """The path at which a container sees its own devices of the class alone."""
 PRELOAD = "LD_PRELOAD"
@@ -52,29 +50,30 @@ def of(policy: definitions.Policy) -> frozenset[Setting]:
     return frozenset(
         Setting(resource=resource.name, target=target, value=value)
         for resource in (plugin.resources if plugin else ())
-        for target, value in _of_resource(resource, policy.recipe.home.run).items()
+        for target, value in _of_resource(resource, policy.recipe.home).items()
     )
 
 
-def _of_resource(resource: device_plugin_config.AnyResource, run: str) -> dict[str, str]:
+def _of_resource(resource: device_plugin_config.AnyResource, home: shapes.Home) -> dict[str, str]:
     """Return what the device plugin sets in a container (device_plugin/kubelet/allocation.py), by target."""
     found = dict[str, str]()
     if isinstance(resource, device_plugin_config.Uacce):
         if resource.mask_sysfs:
-            found[_UACCE] = f"{run} r"
-        found |= _of_libraries(resource.inject)
+            found[_UACCE] = f"{home.run} r"
+        found |= _of_libraries(resource.inject, home)
     groups = resource.groups if isinstance(resource, device_plugin_config.Char) else ()
     return found | {target: value for _, target, value in set_by(groups, [((), resource.inject)])}
 
 
-def _of_libraries(inject: device_plugin_config.Inject) -> dict[str, str]:
+def _of_libraries(inject: device_plugin_config.Inject, home: shapes.Home) -> dict[str, str]:
     found = dict[str, str]()
     if inject.libraries is not None:
         path = inject.libraries.path
-        place = _LIBRARIES if path is None else f"{_LIBRARIES}/lib"
-        found |= {place: f"{path or _LIBRARIES} r", "LD_LIBRARY_PATH": f"{_LIBRARIES}/lib"}
+        place = home.files if path is None else f"{home.files}/lib"
+        found |= {place: f"{path or home.files} r", "LD_LIBRARY_PATH": f"{home.files}/lib"}
     if inject.openssl is not None and inject.openssl.conf is not None:
-        found |= {f"{_RUN}/openssl": f"{inject.openssl.conf} r", "OPENSSL_CONF": f"{_RUN}/openssl/openssl.cnf"}
+        conf = f"{home.run}/openssl"
+        found |= {conf: f"{inject.openssl.conf} r", "OPENSSL_CONF": f"{conf}/openssl.cnf"}
     return found
 
 

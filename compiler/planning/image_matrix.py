@@ -145,17 +145,17 @@ def uses(view: plan.Plan, image: str) -> Iterator[Use]:
     counts = counted(view.decisions)
     for division in view.divisions:
         for pool in division.pools:
-            if division.policy.recipe.builtin and pool.image == image and pool.driver.state == "Present":
+            if division.policy.recipe.labels_images and pool.image == image and pool.driver.state == "Present":
                 nodes = _by_kernel(counts[division.policy.name, pool.name], pool)
                 yield Use(policy=division.policy, pool=pool, nodes=dict(sorted(nodes.items())))
 
 
 def recipes_of(view: plan.Plan, image: str) -> frozenset[str]:
-    """Return the recipes but the built-in one whose drivers take an image in a cluster."""
+    """Return the recipes whose drivers take an image in a cluster, of those whose images have no labels."""
     return frozenset(
         division.policy.recipe.name
         for division in view.divisions
-        if not division.policy.recipe.builtin
+        if not division.policy.recipe.labels_images
         for pool in division.pools
         if image in dict(pool.images).values()
     )

@@ -15,6 +15,7 @@ from compiler.formats import documents
 from compiler.inventory import snapshot
 from compiler.output import index_file
 from compiler.planning import pools
+from compiler.read import fleet as reader
 from runtime import device_plugin_config
 
 Resources = tuple[tuple[str, int | None], ...]
@@ -89,7 +90,7 @@ class Plan:
     cluster: definitions.Cluster
     inventory: snapshot.Inventory
     recipes: tuple[RecipePlan, ...]
-    """The built-in recipe's first, then those that the cluster has policies of, by name."""
+    """The built-in recipe's first, then those of the other recipes that it has policies of, by name."""
 
     @property
     def builtin(self) -> RecipePlan:
@@ -113,21 +114,14 @@ class Plan:
 
 
 def of_cluster(
-    cluster: definitions.Cluster,
-    policies: Sequence[assignment.Assigned],
-    inventory: snapshot.Inventory,
-    builtin: Iterable[recipes.Recipe],
+    cluster: definitions.Cluster, policies: Sequence[assignment.Assigned], inventory: snapshot.Inventory
 ) -> Plan:
-    """Return the plan of a cluster for its policies and the nodes of its inventory.
-
-    The plan of a built-in recipe is there also where the cluster has no policy of it: its nodes then lack one.
-    """
-    own = {recipe.name: recipe for recipe in (*builtin, *(assigned.policy.recipe for assigned in policies))}
-    ranked = sorted(own.values(), key=lambda recipe: recipe.rank)
+    """Return the plan of a cluster for its policies and the nodes of its inventory."""
+    planned = reader.recipes_of(assigned.policy for assigned in policies)
     return Plan(
         cluster=cluster,
         inventory=inventory,
-        recipes=tuple(_of_recipe(one, cluster, policies, inventory) for one in ranked),
+        recipes=tuple(_of_recipe(one, cluster, policies, inventory) for one in planned),
     )
 
 
@@ -315,9 +309,7 @@ class Deciding(msgspec.Struct, frozen=True, kw_only=True):
     """The position of the key in a selector; None where every policy decides by the label."""
 
 
-def deciding_labels(
-    policies: Iterable[definitions.Policy], builtin: Iterable[recipes.Recipe], cluster: str
-) -> Iterator[Deciding]:
+def deciding_labels(policies: Iterable[definitions.Policy], cluster: str) -> Iterator[Deciding]:
     """Yield every label that decides over the nodes of a cluster, each place of a selector by itself.
 
     An inventory without one of them makes another plan, and other groups of nodes in output/, than the cluster has. So
@@ -333,7 +325,7 @@ def deciding_labels(
         for group in policy.groups:
             if group.selector is not None and names.globs_match(group.clusters, cluster):
                 yield from _of_selector(policy, (*group.path, "inventorySelector"), group.selector)
-    deciding = {key for recipe in (*builtin, *(policy.recipe for policy in here)) for key in recipe.deciding}
+    deciding = {key for recipe in reader.recipes_of(here) for key in recipe.deciding}
     yield from (Deciding(key=key) for key in sorted(deciding))
 
 

@@ -18,7 +18,7 @@ class Offer(msgspec.Struct, frozen=True, kw_only=True):
     image: str
     """The image whose version is the driver's."""
     images: tuple[tuple[str, str], ...]
-    """The images of the driver's pods by their names in the recipe; those of the built-in one need no names."""
+    """The images of the driver's pods by their names in the recipe; none where people do not know these."""
     modules: tuple[str, ...]
     """The images that have to hold modules for the kernel."""
     named: tuple[str, ...]
@@ -78,7 +78,7 @@ def _offer(policy: definitions.Policy, pool: pools.Pool) -> Offer:
     return Offer(
         pool=pool.name,
         image=pool.image,
-        images=() if policy.recipe.builtin else pool.images,
+        images=pool.images if policy.written.names_images else (),
         modules=tuple(image for image in built if image in holding),
         named=tuple(image for image in built if image not in holding),
         source=pool.driver.source.name,

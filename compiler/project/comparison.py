@@ -23,6 +23,7 @@ from compiler.inventory import snapshot
 from compiler.output import cache, foreign
 from compiler.project import document_files, package_data, project_file
 from compiler.project import repository as repositories
+from compiler.read import fleet as reader
 from compiler.rendering import templates
 from compiler.settings import Settings
 
@@ -283,7 +284,7 @@ class _Comparison:
         """Return the inventory that both sides have by examples; None where names of nodes decide, or it is wrong."""
         policies = [*self._before.policies(old), *self._after.policies(new)]
         sources = self._after.inventories.get(new.name, ())
-        keys = examples.keys(policies, self._after.fleet.builtin, new.name)
+        keys = examples.keys(policies, reader.recipes_of(policies), new.name)
         (source,) = self._before.inventories[old.name] if len(sources) == 1 else (None,)
         found = self._known.examples(source, keys) if keys and source else None
         if found is None:

@@ -56,6 +56,7 @@ def recipe_of(document: documents.Document) -> recipes.Recipe:
             device=f"a device of recipe '{name}'",
             installer=f"A driver installer of '{name}'",
             suffix=f" of recipe '{name}'",
+            heading=f"recipe {name}",
         ),
         home=shapes.Home(
             state=f"/var/lib/kae/recipes/{name}",
@@ -66,6 +67,7 @@ def recipe_of(document: documents.Document) -> recipes.Recipe:
             # No module's name has a hyphen, so no options file of another recipe begins so.
             options=f"kae-{name}-",
         ),
+        folder=name,
         kinds=tuple(_kind(name, kind) for kind in match.get("pci", ())),
         labels=tuple(sorted(labels.items())),
         features=tuple(
@@ -133,6 +135,7 @@ def _written(images: Sequence[str]) -> definitions.Written:
     return definitions.Written(
         rollout=_SPEC,
         below=("driver",),
+        names_images=True,
         images={name: ("spec", "images", name) for name in images},
         overrides={name: ("images", name) for name in images},
         nouns={name: f"the image '{name}'" for name in images},

@@ -6,28 +6,37 @@ from typing import Any
 
 import msgspec
 
-from compiler import kae, names
+from compiler import kae, names, recipes
 from compiler.fleet import clusters, definitions
 from compiler.formats import documents
 from compiler.inventory import canonical_form, reduction, snapshot
 from compiler.read import device_policy, kae_policy
 
-BUILTIN = (kae.RECIPE,)
-"""The recipes that are part of the compiler."""
+BUILTIN = kae.RECIPE
+"""The recipe that is part of the compiler."""
 
 Complete = Callable[[str, Any], Any]
 """A function that adds the defaults of the schema of a kind to the data of an accepted document of it."""
 
 
 def policy_of(
-    document: documents.Document, complete: Complete, recipes: Mapping[str, documents.Document]
+    document: documents.Document, complete: Complete, known: Mapping[str, documents.Document]
 ) -> definitions.Policy:
-    """Return the policy in a KAEPolicy or a DevicePolicy that its schema accepts; `recipes` are by name."""
+    """Return the policy in a KAEPolicy or a DevicePolicy that its schema accepts; `known` are recipes by name."""
     data = complete(document.data["kind"], document.data)
     if document.data["kind"] == "KAEPolicy":
         return kae_policy.policy_of(document, data)
-    recipe = recipes[data["spec"]["recipe"]]
+    recipe = known[data["spec"]["recipe"]]
     return device_policy.policy_of(document, data, recipe, filled(recipe, data["spec"]["values"], complete))
+
+
+def recipes_of(policies: Iterable[definitions.Policy]) -> tuple[recipes.Recipe, ...]:
+    """Return the recipes that a cluster with these policies is planned by.
+
+    The built-in one is the first, be it without policies; the others follow by name.
+    """
+    others = {policy.recipe.name: policy.recipe for policy in policies if not policy.recipe.builtin}
+    return (BUILTIN, *(others[name] for name in sorted(others)))
 
 
 def filled(recipe: documents.Document, values: Mapping[str, Any], complete: Complete) -> Mapping[str, Any]:
@@ -89,5 +98,4 @@ def fleet_of(
         policies=tuple(policies),
         clusters=tuple(by_name[name] for name in sorted(by_name)),
         inventories={name: inventory_of(document, by_name[name].spec) for name, document in named},
-        builtin=BUILTIN,
     )

@@ -18,6 +18,7 @@ _INSTALL_POLICY = "INSTALL_POLICY"
 WRITTEN = definitions.Written(
     rollout=_DRIVER,
     below=(),
+    names_images=False,
     images={kae.INSTALLER: _DRIVER, kae.PLUGIN: ("spec", "devicePlugin")},
     overrides={kae.INSTALLER: ()},
     nouns={kae.INSTALLER: "the driver's image", kae.PLUGIN: "the device plugin's image"},

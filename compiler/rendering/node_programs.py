@@ -158,7 +158,7 @@ def drivers(planned: plan.Plan) -> Iterator[ir.Input]:
         for division, _ in served:
             for pool in division.pools:
                 value = _driver_pool(planned.cluster, division.policy, pool)
-                yield ir.Input(("daemonset",), value, folder=_own_folder(one.recipe))
+                yield ir.Input(("daemonset",), value, folder=one.recipe.folder)
 
 
 def guards(planned: plan.Plan) -> Iterator[ir.Input]:
@@ -174,11 +174,6 @@ def guards(planned: plan.Plan) -> Iterator[ir.Input]:
             yield ir.Input(_GUARD, value, kept=any(driver.enabled_cleanup for driver in draining))
 
 
-def _own_folder(recipe: recipes.Recipe) -> str:
-    """Return the folder of a recipe's programs: its name, but for the built-in one."""
-    return "" if recipe.builtin else recipe.name
-
-
 def _driver_access(recipe: recipes.Recipe, namespace: str, served: Sequence[Installed]) -> Iterator[ir.Input]:
     """Yield the permissions of a recipe's installers; those that a cleanup needs outlive their policy.
 
@@ -191,13 +186,12 @@ def _driver_access(recipe: recipes.Recipe, namespace: str, served: Sequence[Inst
         *([_role(recipe.driver, namespace, others)] if others else ()),
         *(_role(driver_name(one[0].policy), namespace, [one]) for one in cleaning),
     )
-    folder = _own_folder(recipe)
-    yield ir.Input(("serviceaccount-kae-driver",), roles[0], kept=bool(cleaning), folder=folder)
+    yield ir.Input(("serviceaccount-kae-driver",), roles[0], kept=bool(cleaning), folder=recipe.folder)
     for role in roles:
-        yield ir.Input(_ROLE, role, kept=role.name != recipe.driver, folder=folder)
+        yield ir.Input(_ROLE, role, kept=role.name != recipe.driver, folder=recipe.folder)
     if any(driver.drain.enabled for _, driver in served):
         kept = any(driver.drain.enabled for _, driver in cleaning)
-        yield ir.Input(_CLUSTER_ROLE, roles[0], kept=kept, folder=folder)
+        yield ir.Input(_CLUSTER_ROLE, roles[0], kept=kept, folder=recipe.folder)
 
 
 def _role(name: str, namespace: str, served: Sequence[Installed]) -> DriverAccess:
@@ -257,7 +251,7 @@ def device_plugins(planned: plan.Plan) -> Iterator[ir.Input]:
     """Yield the device plugins of a cluster."""
     for one in planned.recipes:
         served = offered(one)
-        folder = _own_folder(one.recipe)
+        folder = one.recipe.folder
         if served:
             account = Account(name=one.recipe.device_plugin, namespace=planned.cluster.spec.namespace)
             yield ir.Input(("serviceaccount-kae-device-plugin",), account, folder=folder)
@@ -301,8 +295,8 @@ def _folders(policy: definitions.Policy, plugin: definitions.Plugin) -> Iterator
     """
     libraries = next((one.inject.libraries for one in plugin.resources if one.inject.libraries is not None), None)
     if libraries is not None:
-        # The installer's /opt/kae is a link beside the trees with the libraries.
-        yield HostFolder(name="libraries", path=_above(libraries.path) if libraries.path else "/opt")
+        # The installer's own folder is a link beside the trees with the libraries.
+        yield HostFolder(name="libraries", path=_above(libraries.path or policy.recipe.home.files))
     placed = [file.to for file in policy.driver.files] if policy.driver else []
     found = {_folder(path, placed) for path in _checked(plugin.resources) if not _is_in(path, _SEEN)}
     outer = sorted(path for path in found if not any(path != other and _is_in(path, other) for other in found))

@@ -34,10 +34,10 @@ class Counts(NamedTuple):
     policies: int
 
 
-def counts(view: plan.Plan) -> Mapping[recipes.Rank, Counts]:
-    """Return the numbers of a cluster for the table of all clusters, by recipe."""
+def counts(view: plan.Plan) -> Mapping[str, Counts]:
+    """Return the numbers of a cluster for the table of all clusters, by the heading of each recipe."""
     return {
-        each.recipe.rank: Counts(
+        each.recipe.words.heading: Counts(
             nodes=count(each.decisions),
             with_devices=count(each.decisions, gaps.has_devices),
             with_problems=count(each.decisions, gaps.has_problem),
@@ -49,19 +49,20 @@ def counts(view: plan.Plan) -> Mapping[recipes.Rank, Counts]:
 
 def shown(view: plan.Plan) -> Sequence[plan.RecipePlan]:
     """Return the plans that say something: the built-in recipe's only where a policy, or a node, needs it."""
-    is_needed = view.builtin.divisions or count(view.builtin.decisions, gaps.has_devices) or not view.others
-    return view.recipes if is_needed else view.others
+    first, *others = view.recipes
+    is_needed = first.divisions or count(first.decisions, gaps.has_devices) or not others
+    return view.recipes if is_needed else others
 
 
-def clusters(rows: Sequence[tuple[str, Mapping[recipes.Rank, Counts]]]) -> Iterator[str]:
+def clusters(rows: Sequence[tuple[str, Mapping[str, Counts]]]) -> Iterator[str]:
     """Yield a table of the clusters for each recipe, given by their names and numbers, if there are several."""
-    ranks = {rank for _, by_recipe in rows for rank in by_recipe} if len(rows) > 1 else set()
-    for rank in sorted(ranks):
-        own = [(cluster, by_recipe[rank]) for cluster, by_recipe in rows if rank in by_recipe]
+    headings = {heading for _, by_recipe in rows for heading in by_recipe} if len(rows) > 1 else set()
+    for heading in sorted(headings):
+        own = [(cluster, by_recipe[heading]) for cluster, by_recipe in rows if heading in by_recipe]
         columns = list(zip(*(counts for _, counts in own), strict=True))[:3]
         total = ("(all)", *(str(sum(column)) for column in columns), "")
         cells = [*((cluster, *map(str, counts)) for cluster, counts in own), total]
-        yield from (f"recipe {rank[1]}:",) if rank[0] else ()
+        yield from (f"{heading}:",) if heading else ()
         yield from wording.table(("CLUSTER", "NODES", "WITH DEVICES", "PROBLEMS", "POLICIES"), cells)
         yield ""
 
@@ -82,9 +83,10 @@ def summary(view: plan.Plan, restriction: str = "") -> Iterator[str]:
 def details(view: plan.Plan) -> Iterator[str]:
     """Yield the details of a cluster: its nodes, pools and images to build, and every gap with its nodes."""
     for each in shown(view):
-        for title, lines in (("nodes", _nodes(each)), ("pools", _pools(each)), ("images to build", _images(each))):
+        whole = title(view.cluster.name, each.recipe)
+        for part, lines in (("nodes", _nodes(each)), ("pools", _pools(each)), ("images to build", _images(each))):
             if lines:
-                yield from (f"{_title(each)}, {title}:", *(f"  {line}" for line in lines), "")
+                yield from (f"{whole}, {part}:", *(f"  {line}" for line in lines), "")
         for is_problem in _TITLES:
             yield from _without(each, is_problem=is_problem)
 
@@ -98,14 +100,14 @@ def problems(view: plan.Plan) -> Iterator[str]:
 def _without(view: plan.RecipePlan, *, is_problem: bool) -> Iterator[str]:
     found = gaps.grouped(view.decisions, is_problem=is_problem)
     if found:
-        yield f"{_title(view)}, {_TITLES[is_problem]}:"
+        yield f"{title(view.cluster.name, view.recipe)}, {_TITLES[is_problem]}:"
         yield from (f"  {wording.nodes(one.nodes)}: {one.text}" for one in found)
         yield ""
 
 
-def _title(view: plan.RecipePlan) -> str:
-    recipe = f", recipe {view.recipe.name}" if not view.recipe.builtin else ""
-    return f"cluster {view.cluster.name}{recipe}"
+def title(cluster: str, recipe: recipes.Recipe) -> str:
+    """Return the title of a recipe's part of a cluster."""
+    return f"cluster {cluster}, {recipe.words.heading}".removesuffix(", ")
 
 
 def count(decisions: Iterable[plan.Decision], holds: Callable[[plan.Decision], bool] = lambda _: True) -> int:
@@ -122,7 +124,7 @@ def _head(view: plan.RecipePlan, restriction: str) -> str:
         facts.append(f"{unknown} not labelled by NFD yet")
     if number:
         facts.append(f"{count(view.decisions, gaps.has_problem)} with problems")
-    return f"{_title(view)}: {', '.join(facts)}"
+    return f"{title(view.cluster.name, view.recipe)}: {', '.join(facts)}"
 
 
 def _policies(view: plan.RecipePlan) -> Iterator[str]:

@@ -46,9 +46,9 @@ def restricted(view: plan.Plan, selection: Selection) -> plan.Plan:
     """
     if not selection:
         return view
-    builtin, *others = (_restricted(one, selection) for one in view.recipes)
+    first, *others = (_restricted(one, selection) for one in view.recipes)
     left = (one for one in others if one.decisions or one.divisions)
-    return dataclasses.replace(view, recipes=(builtin, *left))
+    return dataclasses.replace(view, recipes=(first, *left))
 
 
 def _restricted(view: plan.RecipePlan, selection: Selection) -> plan.RecipePlan:

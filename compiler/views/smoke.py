@@ -51,7 +51,9 @@ def of_plan(view: plan.Plan, nodes: Sequence[str] = ()) -> Smoke:
     """Return a Job for each policy and resource of a plan, on any of its nodes; with names, for each of these nodes."""
     places = [
         (decision, node)
-        for decision in view.builtin.decisions
+        for one in view.recipes
+        if one.recipe.is_tried
+        for decision in one.decisions
         for node in (decision.names if nodes else ("",))
         if not nodes or node in nodes
     ]
@@ -70,12 +72,12 @@ def of_plan(view: plan.Plan, nodes: Sequence[str] = ()) -> Smoke:
 
 
 def _of_recipes(view: plan.Plan, nodes: Sequence[str]) -> Iterator[str]:
-    """Yield a sentence for each policy of another recipe on the nodes: no process of ours can use its devices."""
-    for stack in view.others:
-        places = [item for item in stack.decisions if not nodes or not set(item.names).isdisjoint(nodes)]
+    """Yield a sentence for each policy on the nodes of a recipe whose devices no process of ours can use."""
+    tried = wording.listed(one.recipe.words.software for one in view.recipes if one.recipe.is_tried)
+    for one in (one for one in view.recipes if not one.recipe.is_tried):
+        places = [item for item in one.decisions if not nodes or not set(item.names).isdisjoint(nodes)]
         for name in sorted({item.policy.name for item in places if item.policy}):
-            own = view.builtin.recipe.words.software
-            yield f"policy '{name}'{stack.recipe.words.suffix}: Jobs try the devices of {own} alone"
+            yield f"policy '{name}'{one.recipe.words.suffix}: Jobs try the devices of {tried} alone"
 
 
 def _of_guests(decision: plan.Decision) -> frozenset[str]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from compiler import recipes
 from compiler.changes.effects import Effect, Placement
-from compiler.fleet import taints
+from compiler.fleet import definitions, taints
 from compiler.inventory import snapshot
 from compiler.planning import plan, pools
 from compiler.views import gaps, plan_data, plan_text
@@ -105,26 +105,26 @@ def _stacks(view: plan.Plan) -> Mapping[str, Sequence[plan.Decision]]:
     return found
 
 
-def of_policy(recipe: str, policy: str) -> str:
-    """Return the line of nodes that a policy of a recipe takes."""
-    return f"{recipe}: policy '{policy}'"
+def line(recipe: recipes.Recipe, text: str) -> str:
+    """Return a line on what a recipe brings to nodes; that of the built-in one need not name it."""
+    return text if recipe.builtin else f"{recipe.name}: {text}"
 
 
-def of_gap(recipe: str, gap: gaps.Gaps) -> str:
-    """Return the line of nodes that lack something of a recipe."""
-    return f"{recipe}: {gap.text}"
+def of_policy(policy: definitions.Policy) -> str:
+    """Return the line of nodes that a policy takes."""
+    return line(policy.recipe, f"policy '{policy.name}'")
 
 
 def _of_recipe(decision: plan.Decision) -> Iterator[str]:
     """Yield the lines on what a recipe brings to nodes."""
-    recipe = decision.recipe.name
+    recipe = decision.recipe
     if decision.policy:
-        yield of_policy(recipe, decision.policy.name)
+        yield of_policy(decision.policy)
     if decision.pool:
-        yield f"{recipe}: pool '{decision.pool.name}'"
-    yield from (f"{recipe}: image {name} {image}" for name, image in plan_data.images(decision).items())
+        yield line(recipe, f"pool '{decision.pool.name}'")
+    yield from (line(recipe, f"image {name} {image}") for name, image in plan_data.images(decision).items())
     for is_problem in (True, False):
-        yield from (of_gap(recipe, gap) for gap in gaps.grouped([decision], is_problem=is_problem))
+        yield from (line(recipe, gap.text) for gap in gaps.grouped([decision], is_problem=is_problem))
 
 
 class _Shared:

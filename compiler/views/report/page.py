@@ -19,6 +19,7 @@ from compiler import diagnostic_formats, diagnostics, wording
 from compiler.changes.difference import Difference
 from compiler.changes.effects import Effect
 from compiler.planning import plan
+from compiler.read import fleet as reader
 from compiler.views import gaps, plan_text
 from compiler.views.diff import risk_groups, sentences
 from compiler.views.diff import text as diff_text
@@ -87,7 +88,7 @@ def _changes(change: Change, views: Sequence[plan.Plan]) -> dict[str, Any]:
     risks, ignored = diagnostics.split_ignored(change.risks)
     return {
         "title": f"from {difference.before.text} to {difference.after.text}",
-        "counts": _counts(difference, sum(plan_text.count(view.builtin.decisions) for view in views)),
+        "counts": _counts(difference, sum(len(view.inventory.nodes) for view in views)),
         "faults": [*diff_text.faults(difference)],
         "risks": [
             *((risk.severity, risk) for risk in sorted(risks, key=lambda risk: risk.severity != "error")),
@@ -178,7 +179,7 @@ def _figures(views: Sequence[plan.Plan]) -> Iterator[Figure]:
     link = report_tables.link(state="problem") if problems else ""
     yield Figure(problems, "with problems", link, is_warning=problems > 0)
     yield Figure(nodes, wording.inflected("node", nodes))
-    yield Figure(plan_text.count(own, gaps.has_devices), "with KAE devices")
+    yield Figure(plan_text.count(own, gaps.has_devices), f"with {reader.BUILTIN.words.devices}")
     yield Figure(plan_text.count(own, report_tables.has_driver), "with a driver installer")
     yield Figure(plan_text.count(own, report_tables.has_plugin), "with a device plugin")
     for name, plans in report_tables.by_recipe(views).items():

@@ -5,8 +5,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 from urllib import parse
 
-from compiler import wording
+from compiler import recipes, wording
 from compiler.planning import image_matrix, images, plan
+from compiler.read import fleet as reader
 from compiler.views import gaps, plan_text
 from compiler.views.report import data as report_data
 
@@ -40,27 +41,27 @@ class Table(NamedTuple):
 
 def of(views: Sequence[plan.Plan]) -> tuple[Table, ...]:
     """Return the tables of a fleet; those of recipes and of their policies where it has any."""
-    own = [view.builtin for view in views]
-    recipes = by_recipe(views)
+    words, own = reader.BUILTIN.words, [view.builtin for view in views]
+    others = by_recipe(views)
     of_recipes = (
         Table(
             "recipes",
             "Recipes",
             ("Recipe", "With a policy", "With a driver", "With a device plugin", "With problems", "Clusters"),
-            [_recipe(name, plans) for name, plans in recipes.items()],
+            [_recipe(name, plans) for name, plans in others.items()],
         ),
         Table(
             "stacks",
             "Policies of recipes",
             ("Recipe", "Policy", "Nodes", "Driver", "Device plugin", "Clusters", "File"),
-            [(Cell(name), *row) for name, plans in recipes.items() for row in _policies(plans)],
+            [(Cell(name), *row) for name, plans in others.items() for row in _policies(plans)],
         ),
     )
     return (
         Table(
             "clusters",
             "Clusters",
-            ("Cluster", "Nodes", "With KAE devices", "With a driver", "With a device plugin", "With problems"),
+            ("Cluster", "Nodes", f"With {words.devices}", "With a driver", "With a device plugin", "With problems"),
             [_cluster(view) for view in own],
             "No document names a cluster.",
         ),
@@ -71,7 +72,7 @@ def of(views: Sequence[plan.Plan]) -> tuple[Table, ...]:
             [*_policies(own), *_unassigned(own)],
             "No policy holds in these clusters.",
         ),
-        *(of_recipes if recipes else ()),
+        *(of_recipes if others else ()),
         Table(
             "pools",
             "Pools",
@@ -91,7 +92,7 @@ def of(views: Sequence[plan.Plan]) -> tuple[Table, ...]:
             "Images",
             ("Image", "Component", "Nodes", "Policies", "Holds modules for"),
             [*_images(own)],
-            "No node runs an image of KAE.",
+            f"No node runs an image of {words.software}.",
         ),
     )
 
@@ -107,6 +108,11 @@ def by_recipe(views: Iterable[plan.Plan]) -> Mapping[str, Sequence[plan.RecipePl
 def link(**terms: str | None) -> str:
     """Return the link that shows only the nodes with these facts."""
     return "#" + parse.urlencode({key: value for key, value in terms.items() if value is not None})
+
+
+def _link_of(recipe: recipes.Recipe, line: str, **terms: str) -> str:
+    """Return the link to nodes of a recipe: by the facts of the built-in one, by a line on what another brings."""
+    return link(**terms) if recipe.builtin else link(why=line)
 
 
 def is_assigned(decision: plan.Decision) -> bool:
@@ -163,11 +169,11 @@ def _policies(views: Sequence[plan.RecipePlan]) -> Iterator[Row]:
             clusters[division.policy.name].append(view.cluster.name)
             known[division.policy.name] = division.policy
     for name, policy in sorted(known.items()):
-        own, recipe = found[name], policy.recipe
+        own = found[name]
         drivers = (plan_text.driver(decision) for decision in own if decision.pool)
         plugins = (images.short(decision.device_plugin.image) for decision in own if has_plugin(decision))
         yield (
-            Cell(name, link(policy=name) if recipe.builtin else link(why=report_data.of_policy(recipe.name, name))),
+            Cell(name, _link_of(policy.recipe, report_data.of_policy(policy), policy=name)),
             _number(plan_text.count(own)),
             _names(drivers) if policy.installed else Cell(plan_text.disabled(policy, "driver")),
             _names(plugins) if policy.offered else Cell(plan_text.disabled(policy, "devicePlugin")),
@@ -253,8 +259,8 @@ def problems(views: Sequence[plan.Plan]) -> tuple[Problem, ...]:
     found: defaultdict[tuple[str, str], Counter[str]] = defaultdict(Counter)
     for one in (one for view in views for one in view.recipes):
         for gap in gaps.grouped(one.decisions, is_problem=True):
-            text = gap.text if one.recipe.builtin else report_data.of_gap(one.recipe.name, gap)
-            target = link(state="problem", why=gap.reason) if one.recipe.builtin else link(why=text)
+            text = report_data.line(one.recipe, gap.text)
+            target = _link_of(one.recipe, text, state="problem", why=gap.reason)
             found[text, target][one.cluster.name] += len(gap.nodes)
     ranked = sorted(found.items(), key=lambda item: (-item[1].total(), item[0]))
     return tuple(

@@ -40,6 +40,6 @@ def test_names_that_no_nodes_have_are_left_to_the_thorough_reader(names: tuple[s
 def test_nodes_that_a_recipe_distinguishes_share_no_example() -> None:
     lab = builders.device_policy("lab", builders.recipe("fpga", match={"labels": {"vendor.io/fpga": ["yes"]}}))
 
-    keys = examples.keys([builders.policy(), lab], [kae.RECIPE], "east")
+    keys = examples.keys([builders.policy(), lab], [kae.RECIPE, lab.recipe], "east")
 
     assert keys - examples.keys([builders.policy()], [kae.RECIPE], "east") == set(lab.recipe.deciding)

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 import pytest
 
-from compiler import kae
 from compiler.fleet import definitions
 from compiler.planning import plan
 from tests import builders
@@ -42,7 +41,7 @@ def planned(ignored: Sequence[str] = ()) -> object:
 
 
 def deciding(cluster: str = "east", policies: Sequence[definitions.Policy] = (POLICY,)) -> set[str]:
-    return {label.key for label in plan.deciding_labels(policies, [kae.RECIPE], cluster)}
+    return {label.key for label in plan.deciding_labels(policies, cluster)}
 
 
 @pytest.mark.parametrize("key", sorted(LABELS.keys() - deciding()))
@@ -53,7 +52,7 @@ def test_a_label_that_does_not_decide_can_be_left_out(key: str) -> None:
 def test_each_label_of_a_selector_decides_with_its_place() -> None:
     for key in ("pool", "generation", "canary"):
         assert planned([key]) != planned()
-        found = plan.deciding_labels([POLICY], [kae.RECIPE], "east")
+        found = plan.deciding_labels([POLICY], "east")
         assert None not in [label.span for label in found if label.key == key]
 
 

@@ -12,7 +12,6 @@ from compiler.views import plan_data, plan_text, selection, smoke
 from tests import builders
 from tests.compiler.views.stacked import DESK, NODES, TLS, view
 
-KAE = (False, "kae")
 PRIVILEGES = {"onload": ["onload-driver: hostPID", "onload-driver: token"]}
 
 
@@ -35,14 +34,14 @@ def test_what_is_said_of_kae_does_not_depend_on_recipes() -> None:
     assert {
         key: value for key, value in plan_data.data(beside, PRIVILEGES).items() if key != "stacks"
     } == plan_data.data(alone, PRIVILEGES)
-    assert plan_text.counts(beside)[KAE] == plan_text.counts(alone)[KAE]
+    assert plan_text.counts(beside)[""] == plan_text.counts(alone)[""]
 
 
 def test_a_cluster_without_kae_does_not_speak_of_it() -> None:
     shown = builders.view((DESK,), NODES[1:])[0]
 
     assert "KAE" not in text(shown)
-    assert list(plan_text.counts(shown)) == [(True, "onload")]
+    assert list(plan_text.counts(shown)) == ["recipe onload"]
 
 
 def test_nodes_with_kae_devices_and_no_policy_are_shown_beside_recipes() -> None:
@@ -87,7 +86,7 @@ def test_a_plan_is_restricted_to_recipes() -> None:
 
     assert stacks(shown) == {"onload": stacks(view())["onload"]}
     assert plan_data.data(shown, PRIVILEGES)["nodes"] == []
-    assert list(plan_text.counts(shown)) == [(True, "onload")]
+    assert list(plan_text.counts(shown)) == ["recipe onload"]
 
 
 def test_a_plan_of_kae_alone_has_no_stacks() -> None:
@@ -127,7 +126,7 @@ def test_a_problem_of_any_recipe_is_shown() -> None:
 def test_each_recipe_has_a_table_of_the_clusters() -> None:
     counts = plan_text.counts(view())
 
-    lines = list(plan_text.clusters([("east", counts), ("west", {KAE: counts[KAE]})]))
+    lines = list(plan_text.clusters([("east", counts), ("west", {"": counts[""]})]))
 
     assert lines == [
         "CLUSTER    NODES    WITH DEVICES    PROBLEMS    POLICIES",
