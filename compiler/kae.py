@@ -103,60 +103,12 @@ _COMMON: Mapping[str, Mapping[str, Any]] = {
 _IN_TREE: Mapping[str, Mapping[str, Any]] = {"uacce_mode": {"maximum": 1, "default": 1}}
 """Shared virtual addresses are all that the kernel's own modules know; KAE's work with 2."""
 
-
-def _modules(kinds: tuple[Kind, ...]) -> tuple[recipes.Module, ...]:
-    """Return the modules of KAE in the order of loading: those that all depend on, and one of each kind."""
-    own = (
-        recipes.Module(name=kind.module, kind=kind.name, parameters={**_COMMON, **kind.parameters}, in_tree=_IN_TREE)
-        for kind in kinds
-    )
-    return (*(recipes.Module(name=name) for name in BASE_MODULES), *own)
-
-
-def _recipe(kinds: tuple[Kind, ...]) -> recipes.Recipe:
-    """Return KAE's recipe with these kinds of devices."""
-    return recipes.Recipe(
-        name=NAME,
-        builtin=True,
-        words=recipes.Words(
-            software="KAE",
-            devices="KAE devices",
-            device="a KAE device",
-            installer="A KAE driver installer",
-            suffix="",
-            heading="",
-        ),
-        home=HOME,
-        folder="",
-        kinds=tuple(
-            recipes.Kind(
-                recipe=NAME,
-                name=kind.name,
-                vendor=VENDOR,
-                devices=(kind.pf,),
-                virtual=(kind.vf,),
-                module=kind.module,
-                queues=QUEUES,
-            )
-            for kind in kinds
-        ),
-        # What KAE 2.x supports (kunpengcompute/KAE, release notes and env-check.sh, which refuses the kernel of
-        # openEuler 22.03 without a service pack).
-        support=recipes.Support(
-            systems=("openEuler 22.03", "openEuler 24.03", "EulerOS", "TencentOS"),
-            kernels=("5.4.", "5.10.", "5.15.", "6.6."),
-            refused="oe2203.",
-        ),
-        modules=tuple(module for module in _modules(kinds) if module.kind is not None),
-        is_tried=True,
-        labels_images=True,
-        operator_images=(
-            "kae-operator",
-            *(f"{release.OPERATOR_REPOSITORY}/{image}" for image in ("kae-driver-installer", "kae-device-plugin")),
-        ),
-    )
-
-
+_OF_KINDS = tuple(
+    recipes.Module(name=kind.module, kind=kind.name, parameters={**_COMMON, **kind.parameters}, in_tree=_IN_TREE)
+    for kind in KINDS
+)
+MODULES = (*(recipes.Module(name=name) for name in BASE_MODULES), *_OF_KINDS)
+"""In the order of loading."""
 FILES = (driver_config.HostFiles(from_=HOME.files, to=HOME.files),)
 """Its libraries and engines."""
 ABOVE = ("hisi_acc_vfio_pci", "hisi_migration")
@@ -164,5 +116,43 @@ ABOVE = ("hisi_acc_vfio_pci", "hisi_migration")
 RELATED = ("hisi_rde", "hisi_trng", "hisi_trng_v2")
 """Modules that KAE's own packages of other releases hold, too."""
 
-RECIPE = _recipe(KINDS)
-MODULES = _modules(KINDS)
+RECIPE = recipes.Recipe(
+    name=NAME,
+    builtin=True,
+    words=recipes.Words(
+        software="KAE",
+        devices="KAE devices",
+        device="a KAE device",
+        installer="A KAE driver installer",
+        suffix="",
+        heading="",
+    ),
+    home=HOME,
+    folder="",
+    kinds=tuple(
+        recipes.Kind(
+            recipe=NAME,
+            name=kind.name,
+            vendor=VENDOR,
+            devices=(kind.pf,),
+            virtual=(kind.vf,),
+            module=kind.module,
+            queues=QUEUES,
+        )
+        for kind in KINDS
+    ),
+    # What KAE 2.x supports (kunpengcompute/KAE, release notes and env-check.sh, which refuses the kernel of
+    # openEuler 22.03 without a service pack).
+    support=recipes.Support(
+        systems=("openEuler 22.03", "openEuler 24.03", "EulerOS", "TencentOS"),
+        kernels=("5.4.", "5.10.", "5.15.", "6.6."),
+        refused="oe2203.",
+    ),
+    modules=_OF_KINDS,
+    is_tried=True,
+    labels_images=True,
+    operator_images=(
+        "kae-operator",
+        *(f"{release.OPERATOR_REPOSITORY}/{image}" for image in ("kae-driver-installer", "kae-device-plugin")),
+    ),
+)

@@ -40,7 +40,6 @@ _MACHINE_DOMAINS = (".feature.node.kubernetes.io", ".profile.node.kubernetes.io"
 _MACHINE_KEYS = frozenset({"kubernetes.io/arch", "kubernetes.io/os", "node.kubernetes.io/instance-type"})
 NFD_ANNOTATION = "nfd.node.kubernetes.io/feature-labels"
 _KAE = f"{recipes.DOMAIN}/{kae.NAME}."
-_DISCOVERED = ("feature.node.kubernetes.io/", _KAE)
 
 _KEYS = 10_000
 """The most label keys whose destination is remembered; some keys hold names of short-lived objects."""
@@ -51,12 +50,12 @@ def is_machine_label(key: str) -> bool:
     domain = key.rpartition("/")[0]
     if f".{domain}".endswith(_MACHINE_DOMAINS):
         return True
-    return key in _MACHINE_KEYS or recipes.is_of_machine(key) or (key.startswith(_KAE) and not _is_opt_out(key))
+    return key in _MACHINE_KEYS or recipes.is_of_machine(key) or _is_of_kae(key)
 
 
-def _is_opt_out(key: str) -> bool:
-    """Return whether people set a label of KAE's to keep a component away from a node."""
-    return key in (kae.RECIPE.opt_out_driver, kae.RECIPE.opt_out_device_plugin)
+def _is_of_kae(key: str) -> bool:
+    """Return whether a label is of KAE, and none with which people keep a component away from a node."""
+    return key.startswith(_KAE) and key not in (kae.RECIPE.opt_out_driver, kae.RECIPE.opt_out_device_plugin)
 
 
 def is_ignored(key: str, pattern: str) -> bool:
@@ -180,9 +179,8 @@ def _is_discovered(metadata: Mapping[str, Any]) -> bool:
 @functools.lru_cache(_KEYS)
 def _is_of_nfd(key: str) -> bool:
     """Return whether NFD sets a label, by its own rules or by those of a recipe."""
-    if key.startswith(_DISCOVERED):
-        return not _is_opt_out(key)
-    return recipes.is_of_machine(key) or recipes.is_of_pool(key)
+    of_recipe = _is_of_kae(key) or recipes.is_of_machine(key) or recipes.is_of_pool(key)
+    return of_recipe or key.startswith("feature.node.kubernetes.io/")
 
 
 def _lasting(taints: Iterable[Mapping[str, Any]]) -> Iterator[snapshot.Taint]:
