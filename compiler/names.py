@@ -50,14 +50,10 @@ EDITED_SCHEMAS = ("devicepolicy", "kaecluster", "kaepolicy", "kaeproject", "reci
 RECIPE = "kae"
 """The name of the recipe that is part of the compiler: its labels, objects and resources begin with it."""
 
-DRIVER = f"{RECIPE}-driver"
-DEVICE_PLUGIN = f"{RECIPE}-device-plugin"
-"""The names of its programs: the app label of their pods, and the stems of the names of DaemonSets and Leases."""
-
 WATCHER = "kae-watcher"
 SMOKE = "kae-smoke"
 NFD = ("nfd-master", "nfd-worker", "nfd-gc")
-"""The app labels of the other pods that the output and `kae smoke` make."""
+"""The app labels of the pods beside those of recipes that the output and `kae smoke` make."""
 
 APP_LABEL = "app.kubernetes.io/name"
 POLICY_LABEL = "device.openfuyao.com/policy"

@@ -47,9 +47,6 @@ _ADVICE = (
     "Look through it before you send it."
 )
 
-_APPS = (names.DRIVER, names.DEVICE_PLUGIN, names.WATCHER, names.SMOKE, *names.NFD)
-"""The app labels of the pods that the output and `kae smoke` make for KAE."""
-
 PODS = "objects/Pod.json"
 MOST_NODES = 20
 LOG = pods.Bounds(size=1 << 20, time_s=30)
@@ -272,7 +269,7 @@ class Collection:
             **{recipe.driver: _TO_DRIVER for recipe in known},
             **{recipe.device_plugin: _TO_PLUGIN for recipe in known},
         }
-        self._apps = tuple(dict.fromkeys((*_APPS, *self._questions)))
+        self._apps = (*self._questions, names.WATCHER, names.SMOKE, *names.NFD)
         self._cluster, self._namespace, self._bundle = cluster, namespace, into
         self._silent: set[str] = set()
         """Nodes that once did not answer in time: nothing more is asked of them."""
