@@ -145,7 +145,7 @@ def nfd_already_running(planned: plan.Plan, span: Span) -> Iterator[Diagnostic]:
     cluster, nodes = planned.cluster, planned.inventory.nodes
     if not cluster.spec.nfd.enabled:
         return
-    labels = {key for decision in _of_every_node(planned) for key in decision.node.profile.labels}
+    labels = {key for decision in planned.builtin.decisions for key in decision.node.profile.labels}
     # Without devices, the NFD in output/ leaves no label of its rules either; but it has few sources of labels.
     own = {one.recipe.present for one in planned.recipes if one.recipe.has_rules}
     if own.isdisjoint(labels) and any(key.startswith(_OTHER_SOURCES) for key in labels):
@@ -177,15 +177,10 @@ def rules_missing(planned: plan.Plan) -> Iterator[Diagnostic]:
         )
 
 
-def _of_every_node(planned: plan.Plan) -> Sequence[plan.Decision]:
-    """Return the decisions under the first recipe: every recipe has one for each node."""
-    return planned.recipes[0].decisions if planned.recipes else ()
-
-
 @rule("node-unknown", "warning")
 def unknown_nodes(planned: plan.Plan, span: Span) -> Iterator[Diagnostic]:
     """NFD has labelled every node."""
-    nodes = _nodes(decision for decision in _of_every_node(planned) if not decision.node.profile.discovered)
+    nodes = _nodes(decision for decision in planned.builtin.decisions if not decision.node.profile.discovered)
     unknown = list(_unknown(planned))
     if nodes and unknown:
         its, it = ("their", "them") if len(nodes) > 1 else ("its", "it")

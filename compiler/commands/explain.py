@@ -145,13 +145,14 @@ def _devices(kinds: Sequence[recipes.Kind], node: snapshot.Node) -> str:
 
 def data(view: plan.Plan, node: snapshot.Node, named: Collection[str] = ()) -> dict[str, Any]:
     """Return the explanation for programs: that of the built-in recipe, and of all others where none is named."""
-    others = [
+    first, *others = view.recipes
+    stacks = [
         {"recipe": other.recipe.name, **_data(other, node), "images": plan_data.images(_decision(other, node))}
-        for other in view.others
+        for other in others
         if other.recipe.name in named or not named
     ]
     head = {"cluster": view.cluster.name, "node": node.name}
-    return {**head, **_data(view.builtin, node), **({"stacks": others} if view.others else {})}
+    return {**head, **_data(first, node), **({"stacks": stacks} if others else {})}
 
 
 def _data(view: plan.RecipePlan, node: snapshot.Node) -> dict[str, Any]:

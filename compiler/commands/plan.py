@@ -127,7 +127,7 @@ def _part(arguments: argparse.Namespace, whole: plan.Plan, wanted: selection.Sel
 
 def privileges(view: plan.Plan) -> plan_data.Privileges:
     """Return what the programs of each recipe may do in a cluster, as privileges.txt has it."""
-    if not view.others:
+    if len(view.recipes) == 1:
         return {}
     render = templates.renderer(package_data.templates(), package_data.bytecode())
     found = layout.privileges(pipeline.render_cluster(view, render)[1])

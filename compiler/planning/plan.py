@@ -94,13 +94,8 @@ class Plan:
 
     @property
     def builtin(self) -> RecipePlan:
-        """The plan of the built-in recipe."""
+        """The plan of the built-in recipe, which has a decision for each node as that of every other."""
         return self.recipes[0]
-
-    @property
-    def others(self) -> tuple[RecipePlan, ...]:
-        """The plans of the other recipes."""
-        return self.recipes[1:]
 
     @property
     def divisions(self) -> tuple[pools.Division, ...]:

@@ -206,7 +206,7 @@ def monitoring(planned: plan.Plan) -> Iterator[ir.Input]:
         scraped=scraped,
         watcher=watcher_port(cluster.spec) is not None,
         recipes=f"({'|'.join(named)})" if len(named) > 1 else named[0],
-        whose=f"{planned.recipes[0].recipe.words.software} " if len(named) == 1 else "",
+        whose=f"{planned.builtin.recipe.words.software} " if len(named) == 1 else "",
     )
     if scraped or value.watcher:
         yield ir.Input(("podmonitor-kae",), value)

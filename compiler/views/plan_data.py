@@ -57,14 +57,15 @@ def item(view: plan.Plan, privileges: Privileges) -> Text:
 
 def _item(view: plan.Plan, privileges: Privileges) -> Iterator[str | Nodes]:
     yield f'{{\n      "name": {quoted(view.cluster.name)}'
-    yield from _of_recipe(view.builtin, "\n      ", {})
-    for number, stack in enumerate(view.others):
+    first, *others = view.recipes
+    yield from _of_recipe(first, "\n      ", {})
+    for number, stack in enumerate(others):
         name = stack.recipe.name
         yield "," if number else ',\n      "stacks": ['
         yield f'\n        {{\n          "recipe": {quoted(name)}'
         yield from _of_recipe(stack, "\n          ", {"privileges": list(privileges.get(name, ()))})
         yield "\n        }"
-    yield "\n      ]\n    }" if view.others else "\n    }"
+    yield "\n      ]\n    }" if others else "\n    }"
 
 
 def _of_recipe(view: plan.RecipePlan, line: str, more: Mapping[str, Any]) -> Iterator[str | Nodes]:

@@ -98,7 +98,7 @@ def _placement(placement: Placement | None) -> dict[str, Any] | None:
 def _stacks(view: plan.Plan) -> Mapping[str, Sequence[plan.Decision]]:
     """Return what the other recipes bring to nodes, or should, by the names of the nodes."""
     found: defaultdict[str, list[plan.Decision]] = defaultdict(list)
-    for decision in (decision for stack in view.others for decision in stack.decisions):
+    for decision in (decision for stack in view.recipes[1:] for decision in stack.decisions):
         if decision.policy or gaps.has_problem(decision):
             for name in decision.names:
                 found[name].append(decision)

@@ -72,7 +72,7 @@ def text(
         style=markupsafe.Markup(style),  # noqa: S704
         hashes={"script": _hash(script), "style": _hash(style)},
         figures=tuple(_figures(views)),
-        has_recipes=any(view.others for view in views),
+        has_recipes=any(len(view.recipes) > 1 for view in views),
         problems=report_tables.problems(views),
         findings=shown,
         ignored=diagnostic_formats.ignored_text(ignored) if ignored else "",

@@ -100,7 +100,7 @@ def of(views: Sequence[plan.Plan]) -> tuple[Table, ...]:
 def by_recipe(views: Iterable[plan.Plan]) -> Mapping[str, Sequence[plan.RecipePlan]]:
     """Return the plans of each recipe but the built-in one, sorted by its name."""
     found: defaultdict[str, list[plan.RecipePlan]] = defaultdict(list)
-    for one in (one for view in views for one in view.others):
+    for one in (one for view in views for one in view.recipes if not one.recipe.builtin):
         found[one.recipe.name].append(one)
     return dict(sorted(found.items()))
 

@@ -44,7 +44,7 @@ def effect(before: definitions.Policy, after: definitions.Policy) -> effects.Eff
 
 @pytest.mark.parametrize(("node", "sort"), [("t-1", "wave"), ("t-2", "rest"), ("t-4", None)])
 def test_the_group_of_a_recipes_node_has_the_sort_that_its_policy_declares(node: str, sort: str | None) -> None:
-    (onload,) = (stack for stack in stacked.view().others if stack.recipe.name == "onload")
+    (onload,) = (stack for stack in stacked.view().recipes if stack.recipe.name == "onload")
     (decision,) = (decision for decision in onload.decisions if node in decision.names)
 
     placement = effects.Half(side=None, decision=decision).placement()

@@ -25,7 +25,7 @@ def _needs(own: dict[str, Any], **spec: Any) -> list[tuple[str, str, tuple[str, 
         for number, kernel in enumerate((EL8, EL8, EL9))
     ]
     view, _ = builders.view([policy], nodes)
-    (stack,) = view.others
+    _, stack = view.recipes
     needed = image_matrix.needs(stack.divisions, stack.decisions)
     return [(need.kernel, need.image, need.pools, need.nodes) for need in needed]
 

@@ -25,7 +25,7 @@ def _policy(*resources: dict[str, Any], parameters: dict[str, Any] | None = None
 def _offered(policy: definitions.Policy, **counts: str) -> dict[str, int | None]:
     labels = {f"{KIND}.present": "true"} | {f"{KIND}.{sort}": count for sort, count in counts.items()}
     view, _ = builders.view([policy], [builders.node(machine=builders.profile(labels))])
-    ((decision,),) = (stack.decisions for stack in view.others)
+    ((decision,),) = (stack.decisions for stack in view.recipes[1:])
     return dict(decision.resources)
 
 

@@ -21,7 +21,7 @@ def _answer(*, driver: dict[str, Any] | None = None, **spec: Any) -> preflight.A
     stated: dict[str, Any] = {"driver": driver} if driver else {}
     recipe = builders.recipe(images=IMAGES, **stated)
     view, _ = builders.view([builders.device_policy("desk", recipe, **spec)])
-    (division,) = view.others[0].divisions
+    (division,) = view.recipes[1].divisions
     return preflight.answer(division, KERNEL, view.cluster.spec)
 
 
