@@ -147,18 +147,16 @@ def _of_image(arguments: argparse.Namespace) -> int:
     run = planned.of_settings(
         project_file.of(arguments),
         arguments.cluster,
-        lambda view, _: (
-            [(view.cluster.name, use) for use in image_matrix.uses(view, image)],
-            image_matrix.recipes_of(view, image),
-        ),
+        lambda view, _: [(view.cluster.name, use) for use in image_matrix.uses(view, image)],
     )
     # Warnings are about the nodes of today, and the question is about the image.
     findings.require_fine(arguments, findings.without_warnings(arguments, run.findings))
-    used = [use for uses, _ in run.answers for use in uses]
-    recipes = sorted({recipe for _, others in run.answers for recipe in others})
-    if not used and recipes:
+    every = [item for uses in run.answers for item in uses]
+    used = [item for item in every if item[1].policy.recipe.labels_images and item[1].pool.driver.state == "Present"]
+    others = sorted({use.policy.recipe.name for _, use in every if not use.policy.recipe.labels_images})
+    if not used and others:
         raise errors.RefusedError(
-            f"'{wording.escaped(image)}' is an image of recipe '{recipes[0]}', and only images of KAE's driver have "
+            f"'{wording.escaped(image)}' is an image of recipe '{others[0]}', and only images of KAE's driver have "
             "labels that tell their kernels.",
             hint="`kae preflight --kernel VERSION` lists the images that a kernel needs.",
         )

@@ -141,21 +141,10 @@ def content(labels: Mapping[str, str]) -> Content | None:
 
 
 def uses(view: plan.Plan, image: str) -> Iterator[Use]:
-    """Yield the pools of a cluster whose driver is installed from an image."""
+    """Yield the pools of a cluster that take an image."""
     counts = counted(view.decisions)
     for division in view.divisions:
         for pool in division.pools:
-            if division.policy.recipe.labels_images and pool.image == image and pool.driver.state == "Present":
+            if image in dict(pool.images).values():
                 nodes = _by_kernel(counts[division.policy.name, pool.name], pool)
                 yield Use(policy=division.policy, pool=pool, nodes=dict(sorted(nodes.items())))
-
-
-def recipes_of(view: plan.Plan, image: str) -> frozenset[str]:
-    """Return the recipes whose drivers take an image in a cluster, of those whose images have no labels."""
-    return frozenset(
-        division.policy.recipe.name
-        for division in view.divisions
-        if not division.policy.recipe.labels_images
-        for pool in division.pools
-        if image in dict(pool.images).values()
-    )
