@@ -6,7 +6,7 @@ is inserted moves no other one.
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from compiler import wording
@@ -36,16 +36,17 @@ class _Place:
     was: documents.Path
     now: documents.Path
     with_order: bool
+    by_place: bool
 
     def member(self, key: str) -> "_Place":
         """Return the place of a value in a mapping."""
         text = below(self.text, wording.dotted((key,)))
-        return _Place(text, (*self.was, key), (*self.now, key), self.with_order)
+        return replace(self, text=text, was=(*self.was, key), now=(*self.now, key))
 
     def item(self, name: str | int, was: int | None, now: int | None) -> "_Place":
         """Return the place of an item of a list, which has one of the indexes at least."""
         path_was, path_now = ((*path, index or 0) for path, index in ((self.was, was), (self.now, now)))
-        return _Place(f"{self.text}[{wording.cut(name)}]", path_was, path_now, self.with_order)
+        return replace(self, text=f"{self.text}[{wording.cut(name)}]", was=path_was, now=path_now)
 
     def changed(self, old: Any, new: Any) -> Field:
         return Field(text=self.text, was=self.was, now=self.now, old=old, new=new)
@@ -57,9 +58,13 @@ class _Place:
         return Field(text=self.text, was=self.was, now=None, old=value, new=None)
 
 
-def fields(old: Any, new: Any, *, with_order: bool = False) -> Iterator[Field]:
-    """Yield the fields that differ; `with_order` also the lists whose named items have another order."""
-    yield from _compared(old, new, _Place("", (), (), with_order))
+def fields(old: Any, new: Any, *, with_order: bool = False, by_place: bool = False) -> Iterator[Field]:
+    """Yield the fields that differ; `with_order` also the lists whose named items have another order.
+
+    `by_place` compares the items of lists without names place by place, so that an inserted one moves the others, and
+    takes keys in their order.
+    """
+    yield from _compared(old, new, _Place("", (), (), with_order, by_place))
 
 
 def below(text: str, inner: str) -> str:
@@ -84,7 +89,7 @@ def _compared(old: Any, new: Any, at: _Place) -> Iterator[Field]:
         yield from _members(old, new, at)
     elif isinstance(old, list) and isinstance(new, list):
         key = naming_key(old, new)
-        if key is not None:
+        if key is not None or at.by_place:
             yield from _named_items(old, new, key, at)
         else:
             yield from _sequence(old, new, at)
@@ -93,7 +98,7 @@ def _compared(old: Any, new: Any, at: _Place) -> Iterator[Field]:
 
 
 def _members(old: Mapping[str, Any], new: Mapping[str, Any], at: _Place) -> Iterator[Field]:
-    for key in {**new, **old}:
+    for key in [*sorted(new), *sorted(old.keys() - new.keys())] if at.by_place else {**new, **old}:
         below = at.member(key)
         if key not in old:
             yield below.added(new[key])
@@ -103,8 +108,8 @@ def _members(old: Mapping[str, Any], new: Mapping[str, Any], at: _Place) -> Iter
             yield from _compared(old[key], new[key], below)
 
 
-def _named_items(old: Sequence[Any], new: Sequence[Any], key: str, at: _Place) -> Iterator[Field]:
-    ours, theirs = ({item[key]: index for index, item in enumerate(items)} for items in (old, new))
+def _named_items(old: Sequence[Any], new: Sequence[Any], key: str | None, at: _Place) -> Iterator[Field]:
+    ours, theirs = ({item[key] if key else index: index for index, item in enumerate(items)} for items in (old, new))
     kept_before, kept_after = [name for name in ours if name in theirs], [name for name in theirs if name in ours]
     if at.with_order and kept_before != kept_after:
         yield at.changed(list(ours), list(theirs))

@@ -8,16 +8,17 @@ A place is a path without the names of list items, as in spec.containers.*.image
 reference: https://kubernetes.io/docs/reference/kubernetes-api/ (workload-resources, policy-resources).
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import functools
+import operator
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
 
-from compiler import wording
 from compiler.fleet import pods
-from compiler.formats import field_difference
+from compiler.formats import documents, field_difference
 
-_AMOUNTS = ("limits", "requests")
+_AMOUNTS = (("limits",), ("requests",))
 """Fields of quantities, which the API server writes in a form of its own."""
 
 _RBAC = "rbac.authorization.k8s.io"
@@ -167,75 +168,34 @@ def is_filled_in(fields: Fields, place: str, value: Any, beside: Mapping[str, An
     return value is None or value == []
 
 
-class _Place(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a value is."""
-
-    path: str = ""
-    """From the top, with the names of list items."""
-    place: str = ""
-    """The same without them."""
-    filled_in: Fields | None
-    """What the API server fills in; None where only rendered fields are compared."""
-
-    def field(self, key: str) -> "_Place":
-        """Return the place of a field."""
-        # Metadata is everybody's: labels and annotations of others, and what the API server records.
-        filled_in = self.filled_in if self.path or key != "metadata" else None
-        path = field_difference.below(self.path, wording.dotted((key,)))
-        return _Place(path=path, place=f"{self.place}.{key}" if self.place else key, filled_in=filled_in)
-
-    def item(self, name: str) -> "_Place":
-        """Return the place of an item of a list."""
-        return _Place(path=f"{self.path}[{name}]", place=f"{self.place}.*", filled_in=self.filled_in)
-
-
 def changes(wanted: Mapping[str, Any], live: Mapping[str, Any]) -> tuple[Change, ...]:
     """Return every field of `wanted` that `live` lacks or has otherwise, and what others added to it.
 
     That is every extra item in a rendered list, and of the kinds that have defaults here every extra field.
     """
-    return tuple(_in_mapping(wanted, live, _Place(filled_in=DEFAULTS.get(wanted.get("kind", "")))))
-
-
-def _compared(wanted: Any, live: Any, at: _Place) -> Iterator[Change]:
-    if isinstance(wanted, Mapping) and isinstance(live, Mapping):
-        yield from _in_mapping(wanted, live, at)
-    elif isinstance(wanted, list) and isinstance(live, list):
-        yield from _in_list(wanted, live, at)
-    elif isinstance(wanted, bool) is not isinstance(live, bool) or wanted != live:
-        yield Change(path=at.path, wanted=wanted, live=live)
-
-
-def _in_mapping(wanted: Mapping[str, Any], live: Mapping[str, Any], at: _Place) -> Iterator[Change]:
-    is_amounts = at.path.rpartition(".")[2] in _AMOUNTS
-    for key in sorted(wanted):
-        if not (is_amounts and _is_same_amount(wanted[key], live.get(key))):
-            yield from _compared(wanted[key], live.get(key), at.field(key))
-    for key in sorted(live.keys() - wanted.keys()):
-        below = at.field(key)
-        if _is_added(below, key, live):
-            yield Change(path=below.path, wanted=None, live=live[key])
-
-
-def _is_added(at: _Place, key: str, live: Mapping[str, Any]) -> bool:
-    """Return whether somebody has added a field that is not rendered, and that has to be as rendered."""
-    if at.filled_in is None:
-        return at.place == f"metadata.labels.{key}" and key.startswith(_AGGREGATION)
-    return at.path != "status" and not is_filled_in(at.filled_in, at.place, live[key], live)
-
-
-def _in_list(wanted: Sequence[Any], live: Sequence[Any], at: _Place) -> Iterator[Change]:
-    key = field_difference.naming_key(wanted, live)
-    ours, theirs = (
-        {str(item[key]) if key else str(index): item for index, item in enumerate(items)} for items in (wanted, live)
+    filled_in = DEFAULTS.get(wanted.get("kind", ""))
+    return tuple(
+        Change(path=field.text, wanted=field.new, live=field.old)
+        for field in field_difference.fields(live, wanted, by_place=True)
+        if not _is_same_amount(field)
+        and (field.was is None or field.now is not None or _is_added(field.was, live, filled_in))
     )
-    for name, wanted_item in ours.items():
-        yield from _compared(wanted_item, theirs.get(name), at.item(name))
-    for name, live_item in theirs.items():
-        if name not in ours:
-            yield Change(path=at.item(name).path, wanted=None, live=live_item)
 
 
-def _is_same_amount(wanted: Any, live: Any) -> bool:
-    ours, theirs = pods.amount_of(wanted), pods.amount_of(live)
-    return ours is not None and ours == theirs
+def _is_added(path: documents.Path, live: Any, filled_in: Fields | None) -> bool:
+    """Return whether somebody has added what is not rendered, and has to be as rendered."""
+    *above, key = path
+    place = ".".join("*" if isinstance(step, int) else step for step in path)
+    if isinstance(key, int):
+        return True
+    # Metadata is everybody's: labels and annotations of others, and what the API server records.
+    if filled_in is None or path[0] == "metadata":
+        return place == f"metadata.labels.{key}" and key.startswith(_AGGREGATION)
+    beside = functools.reduce(operator.getitem, above, live)
+    return place != "status" and not is_filled_in(filled_in, place, beside[key], beside)
+
+
+def _is_same_amount(field: field_difference.Field) -> bool:
+    ours, theirs = pods.amount_of(field.new), pods.amount_of(field.old)
+    path = field.now or ()
+    return path[-2:-1] in _AMOUNTS and ours is not None and ours == theirs
