@@ -62,8 +62,8 @@ class EnvVar(msgspec.Struct, frozen=True, kw_only=True):
 class Resources(msgspec.Struct, frozen=True, kw_only=True):
     """ResourceRequirements v1 core."""
 
-    limits: Mapping[str, Amount] = {}
     requests: Mapping[str, Amount] = {}
+    limits: Mapping[str, Amount] = {}
 
     def __bool__(self) -> bool:
         return bool(self.limits or self.requests)

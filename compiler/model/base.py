@@ -1,12 +1,17 @@
 """What the models share: strict frozen objects, fields that name a repository, and types that Kubernetes has."""
 
-from collections.abc import Callable
-from typing import Annotated, Any, Literal
+import ast
+import functools
+import inspect
+import itertools
+from collections.abc import Callable, Iterator, Mapping
+from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, create_model
+import msgspec
+from pydantic import BaseModel, ConfigDict, Field, create_model
 
-from compiler import kae, keywords, names, release
-from compiler.formats import urls
+from compiler import kae, release
+from compiler.fleet import forms, pods, selectors
 
 
 class Model(BaseModel):
@@ -32,48 +37,11 @@ def of_kinds(name: str, meaning: str, annotation: Any, field: Callable[[kae.Kind
     return create_model(name, __base__=Model, __doc__=meaning, __module__=__name__, **fields)
 
 
-def form(words: str) -> dict[str, JsonValue]:
-    """Return the schema keyword with the meaning of a field, for messages about values that do not fit it."""
-    return {keywords.FORM: words}
-
-
 def meaning(words: str) -> Any:
     """Return a field with a meaning in words that continue "'x' is not …"."""
-    return Field(json_schema_extra=form(words))
+    return Field(json_schema_extra=forms.form(words))
 
 
-def text(pattern: str, longest: int | None, words: str, shortest: int | None = None) -> Any:
-    """Return the field of a text that a pattern matches as a whole, with a bound of its length, and its meaning."""
-    return Field(pattern=f"^{pattern}$", max_length=longest, min_length=shortest, json_schema_extra=form(words))
-
-
-_NAME = r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
-_DOMAIN = names.CLUSTER_PATTERN  # both are DNS names
-
-LabelKey = Annotated[str, text(rf"({_DOMAIN}/)?{_NAME}", 317, "a label key, such as app or example.com/app")]
-LabelValue = Annotated[
-    str,
-    text(
-        rf"({_NAME})?",
-        63,
-        "a label value (at most 63 letters, digits, '-', '_' and '.', a letter or digit at both ends)",
-    ),
-]
-DnsLabel = Annotated[
-    str, text(names.LABEL_PATTERN, names.LABEL_LENGTH, "a DNS label (at most 63 lower-case letters, digits and '-')")
-]
-ObjectName = Annotated[str, text(_DOMAIN, 253, "a name (at most 253 lower-case letters, digits, '-' and '.')")]
-ProjectName = Annotated[
-    str, text(_DOMAIN, 100, "the name of an AppProject (at most 100 lower-case letters, digits, '-' and '.')")
-]
-"""Shorter than Kubernetes would take, as a file is named after it: file systems end at 255 bytes, some at 143."""
-PolicyName = Annotated[
-    str, text(names.POLICY_PATTERN, names.POLICY_LENGTH, "a DNS label of at most 30 characters without '--'")
-]
-ClusterName = Annotated[
-    str,
-    text(_DOMAIN, names.CLUSTER_LENGTH, "the name of a cluster (at most 50 lower-case letters, digits, '-' and '.')"),
-]
 Quantity = Annotated[
     Annotated[str, Field(pattern=r"^[0-9]+(\.[0-9]+)?(m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei|e[0-9]+)?$", max_length=30)]
     | Annotated[int, Field(ge=0)]
@@ -81,85 +49,27 @@ Quantity = Annotated[
     meaning("a quantity, such as 2, 500m or 1Gi"),
 ]
 """https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/quantity/"""
-ResourceName = Annotated[
-    str,
-    text(
-        rf"(cpu|memory|ephemeral-storage|hugepages-[0-9]+[KMGTPE]i|{_DOMAIN}/{_NAME})",
-        317,
-        "a resource of containers, such as cpu or example.com/device",
-    ),
-]
-"""https://kubernetes.io/docs/concepts/configuration/manage-resources-containers/"""
 IntOrPercent = Annotated[
     Annotated[int, Field(ge=0)] | Annotated[str, Field(pattern=r"^(100|[1-9]?[0-9])%$")],
     meaning('a whole number, or a percentage such as "10%"'),
-]
-Port = Annotated[int, Field(ge=1, le=65535)]
-ImagePart = Annotated[
-    str,
-    text(
-        r"[A-Za-z0-9._:/@-]*",
-        500,
-        "a part of an image reference (at most 500 letters, digits, '.', '_', ':', '/', '@' and '-')",
-    ),
-]
-Duration = Annotated[
-    str, text(r"([0-9]+h)?([0-9]+m)?([0-9]+s)?", 20, "a duration, such as 90s, 10m or 1h30m", shortest=2)
-]
-PullPolicy = Literal["Always", "IfNotPresent", "Never"]
-Glob = Annotated[str, text(r"[a-z0-9.*?\[\]!-]+", 100, "the name of a cluster or a glob, such as east-*")]
-
-
-def url(patterns: str, words: str, credentials: str) -> Any:
-    """Return the field of a URL: its patterns, its meaning in words, and the place of credentials in a sentence."""
-    more = form(words) | {keywords.CREDENTIALS: credentials}
-    return Field(pattern=f"^({patterns})$", max_length=500, json_schema_extra=more)
-
-
-def git_url(credentials: str) -> Any:
-    """Return the field of the URL of a git repository."""
-    words = "the URL of a git repository, such as https://git.example.com/fleet.git"
-    return url(f"{urls.HTTP}|{urls.FILE}|{urls.GIT}", words, credentials)
-
-
-_PATH_PART = r"\.{0,2}[A-Za-z0-9_][A-Za-z0-9._-]*"
-GitPath = Annotated[
-    str,
-    text(
-        rf"(\.|{_PATH_PART}(/{_PATH_PART})*)",
-        250,
-        "the path of a folder in git (letters, digits, '.', '_', '-', and '/' between two names, but no '..')",
-    ),
-]
-_REFERENCE = rf"[^{urls.BLANK}~^:?*\[\\/.{{"
-"""The beginning of a class of characters: those of a reference's name but dot and slash."""
-_DOTTED = rf"(\.{_REFERENCE}]+)*"
-Branch = Annotated[
-    str,
-    # The rules of https://git-scm.com/docs/git-check-ref-format, but for `.lock`: RE2 knows no lookahead.
-    text(
-        rf"{_REFERENCE}@-]{_REFERENCE}]*{_DOTTED}(/{_REFERENCE}]+{_DOTTED})*",
-        250,
-        "the name of a branch in git (see git check-ref-format), such as main or release/1.2",
-    ),
 ]
 
 
 class LocalObjectReference(Model):
     """An object of the same namespace."""
 
-    name: ObjectName
+    name: forms.ObjectName
     """The object's name."""
 
 
 class Toleration(Model):
     """A taint that a pod tolerates (Toleration v1 core)."""
 
-    key: LabelKey | None = None
+    key: forms.LabelKey | None = None
     """The taint's key; absent, with operator Exists, means every taint."""
     operator: Literal["Equal", "Exists"] = "Equal"
     """Exists bears any value, Equal only this one."""
-    value: LabelValue | None = None
+    value: forms.LabelValue | None = None
     """The taint's value."""
     effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] | None = None
     """Absent means every effect."""
@@ -170,16 +80,16 @@ class Toleration(Model):
 class ResourceRequirements(Model):
     """What a container asks for and is held to (ResourceRequirements v1 core)."""
 
-    limits: dict[ResourceName, Quantity] = Field(default_factory=dict)
+    limits: dict[forms.ResourceName, Quantity] = Field(default_factory=dict)
     """The most that it may use."""
-    requests: dict[ResourceName, Quantity] = Field(default_factory=dict)
+    requests: dict[forms.ResourceName, Quantity] = Field(default_factory=dict)
     """What is set aside for it."""
 
 
 class EnvVar(Model):
     """An environment variable with a plain value."""
 
-    name: Annotated[str, text(r"[-._a-zA-Z][-._a-zA-Z0-9]*", 200, "the name of an environment variable")]
+    name: Annotated[str, forms.text(r"[-._a-zA-Z][-._a-zA-Z0-9]*", 200, "the name of an environment variable")]
     """The variable."""
     value: Annotated[str, Field(max_length=4096)] = ""
     """Its value, taken literally."""
@@ -188,18 +98,18 @@ class EnvVar(Model):
 class Requirement(Model):
     """A node selector requirement (NodeSelectorRequirement v1 core)."""
 
-    key: LabelKey
+    key: forms.LabelKey
     """The label."""
     operator: Literal["In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"]
     """Gt and Lt compare whole numbers; NotIn and DoesNotExist also take a node without the label."""
-    values: Annotated[tuple[LabelValue, ...], Field(max_length=256)] = ()
+    values: Annotated[tuple[forms.LabelValue, ...], Field(max_length=256)] = ()
     """One to 256 for In and NotIn, one whole number for Gt and Lt, none otherwise."""
 
 
 class NodeSelector(Model):
     """Labels that a node must have; every one of them."""
 
-    matchLabels: dict[LabelKey, LabelValue] = Field(default_factory=dict)
+    matchLabels: dict[forms.LabelKey, forms.LabelValue] = Field(default_factory=dict)
     """Labels with exactly these values."""
     matchExpressions: tuple[Requirement, ...] = ()
     """Requirements on labels."""
@@ -210,19 +120,8 @@ class Metrics(Model):
 
     enabled: bool = False
     """Serve metrics, and only then."""
-    port: Port
+    port: forms.Port
     """Where they are served."""
-
-
-class PodPlacement(Model):
-    """Where pods of a cluster may run, and how their images are pulled."""
-
-    pullSecrets: tuple[LocalObjectReference, ...] = ()
-    """Secrets of the namespace with the registry's credentials."""
-    tolerations: tuple[Toleration, ...] = ()
-    """Taints that the pods bear."""
-    nodeSelector: NodeSelector | None = None
-    """The nodes that the pods may run on; absent means every node whose taints they tolerate."""
 
 
 class Container(Model):
@@ -237,13 +136,13 @@ class Container(Model):
 class Component(Container):
     """An image and how it is pulled and run."""
 
-    repository: ImagePart = release.REPOSITORY
+    repository: forms.ImagePart = release.REPOSITORY
     """Registry and path before the image's name."""
-    image: ImagePart
+    image: forms.ImagePart
     """The image's name; the whole reference where repository and version are both empty."""
-    version: ImagePart = "latest"
+    version: forms.ImagePart = "latest"
     """A tag, or a digest `sha256:…`."""
-    pullPolicy: PullPolicy = "IfNotPresent"
+    pullPolicy: forms.PullPolicy = "IfNotPresent"
     """When the kubelet pulls the image."""
     pullSecrets: tuple[LocalObjectReference, ...] = ()
     """Secrets of the namespace with the registry's credentials."""
@@ -252,12 +151,74 @@ class Component(Container):
 class Metadata(Model):
     """What every document carries beside its spec."""
 
-    name: ObjectName
-    labels: dict[LabelKey, LabelValue] = Field(default_factory=dict)
-    annotations: dict[LabelKey, str] = Field(default_factory=dict)
+    name: forms.ObjectName
+    labels: dict[forms.LabelKey, forms.LabelValue] = Field(default_factory=dict)
+    annotations: dict[forms.LabelKey, str] = Field(default_factory=dict)
 
 
 class Document(Model):
     """What every document is: a versioned object with a kind of its own."""
 
     apiVersion: Literal["device.openfuyao.com/v1alpha1"]
+
+
+_KNOWN: Mapping[type, type[Model]] = {
+    pods.EnvVar: EnvVar,
+    pods.Reference: LocalObjectReference,
+    pods.Resources: ResourceRequirements,
+    pods.Toleration: Toleration,
+    selectors.Selector: NodeSelector,
+}
+"""The models of values that policies have too."""
+
+
+@functools.cache
+def of_value(value: type[msgspec.Struct], name: str) -> type[Model]:
+    """Return the model of a value whose class has the fields of a document, with its defaults and docstrings."""
+    base = _KNOWN.get(value.__bases__[0], Model)
+    types, texts = get_type_hints(value, include_extras=True), field_texts(value)
+    fields: dict[str, Any] = {
+        field.name: (
+            _modelled(types[field.name]),
+            _field(field.default, alias=field.encode_name, description=texts.get(field.encode_name)),
+        )
+        for field in msgspec.structs.fields(value)
+        if field.name not in base.model_fields
+    }
+    return create_model(name, __base__=base, __doc__=value.__doc__, __module__=__name__, **fields)
+
+
+def _modelled(annotation: Any) -> Any:
+    """Return the type of a field with models in the place of values."""
+    if isinstance(annotation, type) and issubclass(annotation, msgspec.Struct):
+        return _KNOWN.get(annotation) or of_value(annotation, annotation.__name__)
+    inner = tuple(map(_modelled, get_args(annotation)))
+    if get_origin(annotation) is tuple:
+        return tuple[inner]  # type: ignore[valid-type]  # the types are made here
+    return inner[0] | None if type(None) in inner else annotation
+
+
+def _field(default: Any, **more: Any) -> Any:
+    """Return a field with the default of a value's field: of an object, what it has other than its class."""
+    if not isinstance(default, msgspec.Struct):
+        return Field(... if default is msgspec.NODEFAULT else default, **more)
+    known = ((field, getattr(default, field.name)) for field in msgspec.structs.fields(default))
+    given = {field.encode_name: own for field, own in known if own not in (field.default, {})}
+    return Field(default_factory=lambda: given, validate_default=True, **more)
+
+
+def field_texts(value: type[msgspec.Struct]) -> dict[str, str]:
+    """Return the docstrings of a value's fields, by the field's name in documents."""
+    keys = {field.name: field.encode_name for field in msgspec.structs.fields(value)}
+    found: dict[str, str] = {}
+    for ancestor in reversed(value.__mro__):
+        if issubclass(ancestor, msgspec.Struct) and ancestor is not msgspec.Struct:
+            (definition,) = ast.parse(inspect.getsource(ancestor)).body
+            found |= {keys[name]: text for name, text in _texts(definition) if name in keys}
+    return found
+
+
+def _texts(definition: Any) -> Iterator[tuple[str, str]]:
+    for field, text in itertools.pairwise(definition.body):
+        if isinstance(field, ast.AnnAssign) and isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant):
+            yield ast.unparse(field.target), inspect.cleandoc(str(text.value.value))

@@ -4,6 +4,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from compiler.fleet import forms
 from compiler.model import base, policy
 from compiler.model import recipe as recipes
 from compiler.model.base import Model
@@ -12,7 +13,7 @@ from compiler.model.base import Model
 class ImageOverride(Model):
     """The parts of an image that differ from the recipe's."""
 
-    repository: base.ImagePart | None = None
+    repository: forms.ImagePart | None = None
     """Registry and path before the image's name."""
     image: policy.DriverImagePart | None = None
     """The image's name."""
@@ -108,7 +109,7 @@ class DevicePolicySpec(policy.Selection):
     """Values of the recipe's parameters."""
     images: dict[recipes.PartName, ImageOverride] = Field(default_factory=dict)
     """Images that differ from the recipe's, by name."""
-    pullPolicy: base.PullPolicy = "IfNotPresent"
+    pullPolicy: forms.PullPolicy = "IfNotPresent"
     """When the kubelet pulls the images."""
     pullSecrets: tuple[base.LocalObjectReference, ...] = ()
     """Secrets of the namespace with the registries' credentials."""

@@ -4,17 +4,18 @@ from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field
 
+from compiler.fleet import forms
 from compiler.model import base
 from compiler.model.base import Model
 
-ProfileId = Annotated[str, base.text(r"[0-9a-f]{8}", None, "the id of a profile (8 hexadecimal digits)")]
+ProfileId = Annotated[str, forms.text(r"[0-9a-f]{8}", None, "the id of a profile (8 hexadecimal digits)")]
 
 
 class Taint(Model):
     """A node's taint."""
 
-    key: base.LabelKey
-    value: base.LabelValue = ""
+    key: forms.LabelKey
+    value: forms.LabelValue = ""
     effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"]
 
 
@@ -27,7 +28,7 @@ class Profile(Model):
     osImage: str = ""
     discovered: bool
     """Whether NFD has labelled the node."""
-    labels: dict[base.LabelKey, base.LabelValue] = Field(default_factory=dict)
+    labels: dict[forms.LabelKey, forms.LabelValue] = Field(default_factory=dict)
     """Labels that NFD and the kubelet derive from the machine."""
     taints: tuple[Taint, ...] = ()
 
@@ -35,11 +36,11 @@ class Profile(Model):
 class Node(Model):
     """A node, its profile, and the labels that make it different from its like."""
 
-    name: base.ObjectName
+    name: forms.ObjectName
     profile: ProfileId
-    hostname: base.LabelValue | None = None
+    hostname: forms.LabelValue | None = None
     """The label kubernetes.io/hostname where it is not the node's name; empty where it is missing."""
-    labels: dict[base.LabelKey, base.LabelValue] = Field(default_factory=dict)
+    labels: dict[forms.LabelKey, forms.LabelValue] = Field(default_factory=dict)
 
 
 class NodeInventorySpec(Model):
@@ -52,7 +53,7 @@ class NodeInventorySpec(Model):
 class InventoryMetadata(base.Metadata):
     """The cluster's name."""
 
-    name: base.ClusterName
+    name: forms.ClusterName
 
 
 class NodeInventory(base.Document):
@@ -87,8 +88,8 @@ class NodeStatus(Foreign):
 class NodeTaint(Foreign):
     """A taint, as the API server prints it."""
 
-    key: base.LabelKey
-    value: base.LabelValue = ""
+    key: forms.LabelKey
+    value: forms.LabelValue = ""
     effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"]
 
 
@@ -101,8 +102,8 @@ class NodeSpec(Foreign):
 class NodeMetadata(Foreign):
     """metadata of a Node."""
 
-    name: base.ObjectName
-    labels: dict[base.LabelKey, base.LabelValue] = Field(default_factory=dict)
+    name: forms.ObjectName
+    labels: dict[forms.LabelKey, forms.LabelValue] = Field(default_factory=dict)
     annotations: dict[str, str] = Field(default_factory=dict)
 
 

@@ -4,9 +4,6 @@ The files of schemas/ hold the output of `schemas`, written by `text`; a test co
 and other programs read those files, and nothing else reads the shape of the models.
 """
 
-import ast
-import inspect
-import itertools
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType, ModuleType
@@ -149,12 +146,6 @@ def _named(stem: str, schema: Schema) -> Schema:
     return {**schema, "$schema": _Generator.schema_dialect, "$id": f"urn:kae:{version}:{stem}"}
 
 
-def _field_texts(node: ast.ClassDef) -> Iterator[tuple[str, str]]:
-    for field, text in itertools.pairwise(node.body):
-        if isinstance(field, ast.AnnAssign) and isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant):
-            yield ast.unparse(field.target), inspect.cleandoc(str(text.value.value))
-
-
 _CHECKED: Mapping[str, Schema] = MappingProxyType(
     {
         "Kind": {
@@ -172,7 +163,7 @@ def _schema_of_config(stem: str, module: ModuleType) -> Schema:
     shape_classes = {**vars(shapes), **vars(module)}
     for name, definition in found["$defs"].items():
         definition.update(_CHECKED.get(name, {}))
-        for field, meaning in _shape_texts(shape_classes[name]).items():
+        for field, meaning in base.field_texts(shape_classes[name]).items():
             definition["properties"][field]["description"] = meaning
     root = found.pop("$ref", "").removeprefix("#/$defs/")
     return _named(stem, {**found["$defs"].pop(root, {}), **found})
@@ -202,18 +193,6 @@ def _of_shape(schema: Schema) -> Schema:
         # Those with fields have different classes.
         return found | ({"oneOf": choices} if "$ref" in choices[0] else _of_scalars(choices))
     return found | (choices[0] if choices else {})
-
-
-def _shape_texts(shape: type[msgspec.Struct]) -> dict[str, str]:
-    """Return the docstrings of the fields of a shape, by the field's name in configs."""
-    keys = {field.name: field.encode_name for field in msgspec.structs.fields(shape)}
-    found: dict[str, str] = {}
-    for ancestor in reversed(shape.__mro__):
-        if issubclass(ancestor, shapes.Shape):
-            for node in ast.parse(inspect.getsource(ancestor)).body:
-                if isinstance(node, ast.ClassDef):
-                    found |= {keys[name]: text for name, text in _field_texts(node) if name in keys}
-    return found
 
 
 def _definition(model: type[BaseModel], plural: str, short: str) -> Schema:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 from pydantic import ConfigDict, Field
 
 from compiler import names, release
+from compiler.fleet import forms
 from compiler.formats import urls
 from compiler.model import base
 from compiler.model.base import Model
@@ -48,20 +49,20 @@ else:
 class DriverMetrics(base.Metrics):
     """Metrics of the driver installer."""
 
-    port: base.Port = 9511
+    port: forms.Port = 9511
     """On the pod's own address."""
 
 
 Repository = Annotated[
     str,
-    base.url(
+    forms.url(
         f"{urls.HTTP}|{urls.FILE}",
         "the URL of a package repository (https://, http:// or file:///)",
         "Remove the URL; without repositories, those of the hosts' /etc/yum.repos.d are used, with their credentials.",
     ),
 ]
 PackageName = Annotated[
-    str, base.text(r"[A-Za-z0-9._+${}~-]+", 250, "the name of a package, such as uacce-${DRIVER_VERSION}")
+    str, forms.text(r"[A-Za-z0-9._+${}~-]+", 250, "the name of a package, such as uacce-${DRIVER_VERSION}")
 ]
 
 
@@ -70,7 +71,7 @@ class BuildSource(Model):
 
     repositories: tuple[Repository, ...] = ()
     """Package repositories; none means the node's own. file:// is a path of the host."""
-    credentialsSecret: base.ObjectName | None = None
+    credentialsSecret: forms.ObjectName | None = None
     """A Secret of the namespace with the keys username and password, for these repositories."""
 
 
@@ -81,7 +82,7 @@ class PackagesSource(Model):
     """Packages in the order of installation; `${DRIVER_VERSION}` stands for driver.version."""
     repositories: tuple[Repository, ...] = ()
     """Package repositories; none means the node's own. file:// is a path of the host."""
-    credentialsSecret: base.ObjectName | None = None
+    credentialsSecret: forms.ObjectName | None = None
     """A Secret of the namespace with the keys username and password, for these repositories."""
     gpgCheck: bool = True
     """Refuse packages without a trusted signature."""
@@ -112,7 +113,7 @@ class Source(Model):
 
 DriverImagePart = Annotated[
     str,
-    base.text(
+    forms.text(
         r"([A-Za-z0-9._:/@-]|\$\{KERNEL_(FULL_VERSION|XYZ)\})*",
         500,
         "a part of an image reference (at most 500 letters, digits, '.', '_', ':', '/', '@' and '-', and "
@@ -120,7 +121,7 @@ DriverImagePart = Annotated[
     ),
 ]
 Kernel = Annotated[
-    str, base.text(names.KERNEL_PATTERN, names.KERNEL_LENGTH, "a kernel's full version, as `uname -r` prints it")
+    str, forms.text(names.KERNEL_PATTERN, names.KERNEL_LENGTH, "a kernel's full version, as `uname -r` prints it")
 ]
 
 
@@ -129,7 +130,7 @@ class Overrides(Model):
 
     version: DriverImagePart | None = None
     """Instead of driver.version."""
-    repository: base.ImagePart | None = None
+    repository: forms.ImagePart | None = None
     """Instead of driver.repository."""
     image: DriverImagePart | None = None
     """Instead of driver.image."""
@@ -142,7 +143,7 @@ class Overrides(Model):
 class Named(Model):
     """A part of a policy's nodes with a name."""
 
-    name: base.PolicyName
+    name: forms.PolicyName
     """A part of the pool's name."""
 
 
@@ -165,11 +166,11 @@ class KernelMapping(KernelGroup, Overrides):
 class Group(Named):
     """Nodes of a policy that are chosen when it is compiled, and then are known by name."""
 
-    nodes: Annotated[tuple[base.ObjectName, ...], Field(min_length=1)] | None = None
+    nodes: Annotated[tuple[forms.ObjectName, ...], Field(min_length=1)] | None = None
     """The nodes by name."""
     inventorySelector: base.NodeSelector | None = None
     """Labels of nodes of the inventory; who they are is fixed by each compile."""
-    clusters: Annotated[tuple[base.Glob, ...], Field(min_length=1)] | None = None
+    clusters: Annotated[tuple[forms.Glob, ...], Field(min_length=1)] | None = None
     """Names or shell globs of clusters in which it holds; absent means every cluster of the policy."""
 
 
@@ -277,31 +278,33 @@ class Driver(Managed, base.Component):
 class DaemonSets(Model):
     """What every pod of the policy gets, the driver's and the device plugin's."""
 
-    labels: dict[base.LabelKey, base.LabelValue] = Field(default_factory=dict)
+    labels: dict[forms.LabelKey, forms.LabelValue] = Field(default_factory=dict)
     """Labels on the pods; never a part of selectors."""
     tolerations: tuple[base.Toleration, ...] = ()
     """Taints that every pod of the policy bears; NFD's workers bear them too."""
-    priorityClassName: base.ObjectName = "system-node-critical"
+    priorityClassName: forms.ObjectName = "system-node-critical"
     """The priority of the pods; it must exist in the cluster."""
 
 
 class DevicePluginMetrics(base.Metrics):
     """Metrics of the device plugin."""
 
-    port: base.Port = 9510
+    port: forms.Port = 9510
     """On the pod's own address."""
 
 
-AbsolutePath = Annotated[str, base.text(r"(/[A-Za-z0-9_-][A-Za-z0-9._-]*)+", 200, "an absolute path, such as /etc/kae")]
+AbsolutePath = Annotated[
+    str, forms.text(r"(/[A-Za-z0-9_-][A-Za-z0-9._-]*)+", 200, "an absolute path, such as /etc/kae")
+]
 LibrariesPath = Annotated[
     str,
     # The device plugin mounts the folder above it, which is not the root folder.
-    base.text(r"(/[A-Za-z0-9_-][A-Za-z0-9._-]*){2,}", 200, "the path of a folder in another, such as /usr/lib64"),
+    forms.text(r"(/[A-Za-z0-9_-][A-Za-z0-9._-]*){2,}", 200, "the path of a folder in another, such as /usr/lib64"),
 ]
 VariableName = Annotated[
-    str, base.text(r"[A-Za-z_][A-Za-z0-9_]*", 200, "the name of an environment variable, such as KAE_LOG_LEVEL")
+    str, forms.text(r"[A-Za-z_][A-Za-z0-9_]*", 200, "the name of an environment variable, such as KAE_LOG_LEVEL")
 ]
-EngineSetting = Annotated[str, base.text(r"[A-Za-z0-9_./:,+-]+", 200, "a value without spaces and quotes, such as 1")]
+EngineSetting = Annotated[str, forms.text(r"[A-Za-z0-9_./:,+-]+", 200, "a value without spaces and quotes, such as 1")]
 
 
 class Inject(Model):
@@ -340,9 +343,9 @@ class DevicePlugin(Offer, base.Component):
 
     enabled: bool = True
     """false: a device plugin is pre-installed, and KAE's does not run."""
-    image: base.ImagePart = "kae-device-plugin"
+    image: forms.ImagePart = "kae-device-plugin"
     """The image's name; the whole reference where repository and version are both empty."""
-    version: base.ImagePart = release.version("kae-device-plugin")
+    version: forms.ImagePart = release.version("kae-device-plugin")
     """A tag, or a digest `sha256:…`."""
     mode: Modes = base.defaults()
     """How devices are offered."""
@@ -357,7 +360,7 @@ class DevicePlugin(Offer, base.Component):
 KubeletDir = Annotated[
     str,
     # The plugin's sockets lie in it, and the address of a Unix socket has at most 107 bytes (unix(7)).
-    base.text(
+    forms.text(
         r"(/[A-Za-z0-9_-][A-Za-z0-9._-]*)+",
         60,
         "the path of a folder, such as /var/lib/k0s/kubelet (at most 60 characters)",
@@ -368,7 +371,7 @@ KubeletDir = Annotated[
 class Selection(Model):
     """Which nodes of which clusters, and what all their pods have."""
 
-    clusters: Annotated[tuple[base.Glob, ...], Field(min_length=1)] | None = None
+    clusters: Annotated[tuple[forms.Glob, ...], Field(min_length=1)] | None = None
     """Names or shell globs of clusters; absent means every cluster."""
     nodeSelector: base.NodeSelector | None = None
     """Absent means every node. The cluster evaluates it, at any time."""
@@ -394,7 +397,7 @@ class KAEPolicySpec(Selection):
 class PolicyMetadata(base.Metadata):
     """The policy's name: a DNS label of at most 30 characters without `--`."""
 
-    name: base.PolicyName
+    name: forms.PolicyName
 
 
 class KAEPolicy(base.Document):

@@ -5,14 +5,15 @@ from typing import Annotated, Literal
 from pydantic import ConfigDict, Field
 
 from compiler import diagnostics, settings
+from compiler.fleet import forms
 from compiler.model import base
 from compiler.model.base import Model
 
 _DEFAULTS = settings.Settings()
 
-_Folder = Annotated[str, base.text(r"[^\x00-\x1f\x7f]+", 1000, "the path of a folder, relative to kae.yaml")]
+_Folder = Annotated[str, forms.text(r"[^\x00-\x1f\x7f]+", 1000, "the path of a folder, relative to kae.yaml")]
 _Code = Annotated[
-    str, Field(json_schema_extra={"enum": sorted(diagnostics.CODES), **base.form("the code of a finding")})
+    str, Field(json_schema_extra={"enum": sorted(diagnostics.CODES), **forms.form("the code of a finding")})
 ]
 
 

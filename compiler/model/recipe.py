@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal
 from pydantic import ConfigDict, Field, JsonValue
 
 from compiler import keywords, names, release
+from compiler.fleet import forms
 from compiler.model import base, policy
 from compiler.model.base import Model
 
@@ -14,30 +15,30 @@ def or_parameter(words: str, kind: str, least: int | None = None, most: int | No
 
     The type in Python is that of the filled field: `read.device_policy` fills a recipe before it is read.
     """
-    form = base.form(words + keywords.OR_PARAMETER)
+    form = forms.form(words + keywords.OR_PARAMETER)
     own: dict[str, JsonValue] = {"type": [kind, "string"], "pattern": f"^{keywords.REFERENCE}$", **form}
     return Field(json_schema_extra=own, ge=least, le=most)
 
 
 RecipeName = Annotated[
-    str, base.text(names.POLICY_PATTERN, names.RECIPE_LENGTH, "a DNS label of at most 20 characters without '--'")
+    str, forms.text(names.POLICY_PATTERN, names.RECIPE_LENGTH, "a DNS label of at most 20 characters without '--'")
 ]
 PartName = Annotated[
-    str, base.text(names.POLICY_PATTERN, 20, "a name of at most 20 lower-case letters, digits and single '-'")
+    str, forms.text(names.POLICY_PATTERN, 20, "a name of at most 20 lower-case letters, digits and single '-'")
 ]
 """The name of an image, a kind of devices or a profile."""
 ParameterName = Annotated[
     str,
-    base.text(keywords.PARAMETER, 63, "the name of a parameter, such as maxPods (at most 63 letters, digits and '_')"),
+    forms.text(keywords.PARAMETER, 63, "the name of a parameter, such as maxPods (at most 63 letters, digits and '_')"),
 ]
-PciId = Annotated[str, base.text("[0-9a-f]{4}", 4, 'four hexadecimal digits in quotes, such as "19e5"')]
+PciId = Annotated[str, forms.text("[0-9a-f]{4}", 4, 'four hexadecimal digits in quotes, such as "19e5"')]
 ModuleName = Annotated[
     str,
     # MODULE_NAME_LEN of include/linux/module.h, less the final zero; the kernel writes `_` for `-`.
-    base.text("[A-Za-z0-9_]+", 55, "the kernel's name of a module, with '_' for '-', such as simple_kmod"),
+    forms.text("[A-Za-z0-9_]+", 55, "the kernel's name of a module, with '_' for '-', such as simple_kmod"),
 ]
 ModuleParameter = Annotated[
-    str, base.text("[A-Za-z0-9_]+", 63, "the name of a module's parameter (at most 63 letters, digits and '_')")
+    str, forms.text("[A-Za-z0-9_]+", 63, "the name of a module's parameter (at most 63 letters, digits and '_')")
 ]
 
 ParameterValue = Annotated[
@@ -48,24 +49,24 @@ ParameterValue = Annotated[
 
 _STEP = "[A-Za-z0-9_-][A-Za-z0-9._:+,@-]*"
 _GLOB_STEP = r"[A-Za-z0-9_*?\[-][A-Za-z0-9._:+,@*?\[\]!-]*"
-HostPath = Annotated[str, base.text(f"(/{_STEP})+", 200, "an absolute path, such as /opt/onload")]
-HostGlob = Annotated[str, base.text(f"/{_STEP}(/{_GLOB_STEP})*", 200, "an absolute path or a glob, such as /dev/npu*")]
+HostPath = Annotated[str, forms.text(f"(/{_STEP})+", 200, "an absolute path, such as /opt/onload")]
+HostGlob = Annotated[str, forms.text(f"/{_STEP}(/{_GLOB_STEP})*", 200, "an absolute path or a glob, such as /dev/npu*")]
 TargetPath = Annotated[
     str,
-    base.text(
+    forms.text(
         f"(/{_STEP})+/?", 200, "an absolute path, such as /dev/npu0, or of a folder with a final '/', such as /dev/"
     ),
 ]
 LibraryPath = Annotated[
     str,
     # LD_PRELOAD is a list with colons or spaces between its parts (ld.so(8)).
-    base.text(f"(/{_STEP.replace(':', '')})+", 200, "the absolute path of a library, without ':'"),
+    forms.text(f"(/{_STEP.replace(':', '')})+", 200, "the absolute path of a library, without ':'"),
 ]
 DeviceGlob = Annotated[
-    str, base.text(f"/dev(/{_GLOB_STEP})+", 200, "the path of a device node or a glob, such as /dev/npu*")
+    str, forms.text(f"/dev(/{_GLOB_STEP})+", 200, "the path of a device node or a glob, such as /dev/npu*")
 ]
-DevicePath = Annotated[str, base.text(f"/dev(/{_STEP})+", 200, "the path of a device node, such as /dev/onload")]
-OptPath = Annotated[str, base.text(f"/opt(/{_STEP})+", 200, "a path below /opt, such as /opt/onload")]
+DevicePath = Annotated[str, forms.text(f"/dev(/{_STEP})+", 200, "the path of a device node, such as /dev/onload")]
+OptPath = Annotated[str, forms.text(f"/opt(/{_STEP})+", 200, "a path below /opt, such as /opt/onload")]
 SourceName = Literal["build", "inTree", "packages", "prebuilt"]
 
 
@@ -125,8 +126,8 @@ Permissions = Literal["r", "w", "m", "rw", "rm", "wm", "rwm"]
 """Those of cgroups: read, write and mknod (DeviceSpec of the kubelet's device plugin API)."""
 ExtendedResource = Annotated[
     str,
-    # A resource of containers (base.ResourceName) with a domain.
-    base.text(
+    # A resource of containers (forms.ResourceName) with a domain.
+    forms.text(
         r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)+/"
         r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?",
         200,
@@ -274,7 +275,7 @@ class FeatureTerm(Model):
 class Feature(Model):
     """A feature of NFD, and conditions on its attributes."""
 
-    feature: Annotated[str, base.text(r"[a-z]+\.[a-z]+", 63, "a feature of NFD, such as cpu.cpuid")]
+    feature: Annotated[str, forms.text(r"[a-z]+\.[a-z]+", 63, "a feature of NFD, such as cpu.cpuid")]
     """The feature."""
     matchExpressions: dict[Annotated[str, Field(min_length=1, max_length=200)], FeatureTerm]
     """The conditions by attribute; all of them hold."""
@@ -293,7 +294,7 @@ class Match(Model):
     """By PCI functions, which NFD labels and counts."""
     features: Annotated[tuple[Feature, ...], Field(min_length=1)] | None = None
     """By other features of NFD; all of them hold."""
-    labels: dict[base.LabelKey, Annotated[tuple[base.LabelValue, ...], Field(min_length=1)]] | None = None
+    labels: dict[forms.LabelKey, Annotated[tuple[forms.LabelValue, ...], Field(min_length=1)]] | None = None
     """By labels that somebody else sets, each with the values that it may have."""
     all: Everywhere | None = None
     """Every node that a policy selects."""
@@ -312,7 +313,7 @@ class Parameters(Model):
 class RecipeImage(Model):
     """An image of the stack, unless a policy names another."""
 
-    repository: base.ImagePart = release.REPOSITORY
+    repository: forms.ImagePart = release.REPOSITORY
     """Registry and path before the image's name."""
     image: policy.DriverImagePart
     """The image's name."""
@@ -322,7 +323,7 @@ class RecipeImage(Model):
 
 Claim = Annotated[
     str,
-    base.text(
+    forms.text(
         r"((path|socket):(/[A-Za-z0-9_.-]+)+|[a-z0-9.-]+/[A-Za-z0-9_.-]+)",
         317,
         "path: or socket: with an absolute path, or a resource such as example.com/npu",
@@ -333,7 +334,7 @@ Claim = Annotated[
 class RecipeSpec(Model):
     """A stack: its hardware, its parameters and images, its driver and its resources."""
 
-    title: Annotated[str, base.text(r"[^\x00-\x1f\x7f]+", 100, "one line of 1 to 100 characters")]
+    title: Annotated[str, forms.text(r"[^\x00-\x1f\x7f]+", 100, "one line of 1 to 100 characters")]
     """Its name for people."""
     match: Match
     """The nodes with its hardware."""
