@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from itertools import product
 from typing import Any
 
 from compiler import names, recipes, wording
@@ -266,36 +265,20 @@ def _layers(document: documents.Document) -> Iterator[_Layer]:
 
 @rule("values-exclusive", "error")
 def exclusive_values(document: documents.Document, recipe: documents.Document) -> Iterator[Diagnostic]:
-    """Of parameters that exclude each other, at most one is true.
-
-    It is so on every node: each mapping may meet each wave and each frozen group.
-    """
-    layers = list(_layers(document))
-    mappings = [layer for layer in layers if layer[1] == "Mapping"]
-    groups = [layer for layer in layers if layer[1] != "Mapping"]
-    top: _Layer = (("spec",), "", document.data["spec"])
-    stated = recipe.data["spec"]
-    defaults = device_policy.values(recipe, {})
-    for mapping, group in product((None, *mappings), (None, *groups)):
-        chosen = [top, *([mapping] if mapping else []), *([group] if group else [])]
-        values = defaults | {name: value for _, _, data in chosen for name, value in data.get("values", {}).items()}
-        for together in stated.get("exclusive", ()):
-            on = [name for name in together if values.get(name) is True]
-            if len(on) < 2:
-                continue
-            places = [
-                (*path, "values", name)
-                for path, _, data in reversed(chosen)
-                for name in on
-                if name in data.get("values", {})
-            ]
-            plain = [name for name in on if not any(name in data.get("values", {}) for _, _, data in chosen)]
-            yield Diagnostic(
-                span=document.span(*places[0]) if places else document.span("metadata", "name"),
-                message=f"{wording.listed(map(wording.quoted, on))} are {'both' if len(on) == 2 else 'all'} true.",
-                notes=tuple(f"'{name}' is true by default." for name in plain),
-                hint="Set one of them to false." if len(on) == 2 else "Set all but one of them to false.",
-            )
+    """Of parameters that exclude each other, at most one is true."""
+    given = document.data["spec"].get("values", {})
+    values = device_policy.values(recipe, given)
+    for together in recipe.data["spec"].get("exclusive", ()):
+        on = [name for name in together if values.get(name) is True]
+        if len(on) < 2:
+            continue
+        stated = [name for name in on if name in given]
+        yield Diagnostic(
+            span=document.span("spec", "values", stated[0]) if stated else document.span("metadata", "name"),
+            message=f"{wording.listed(map(wording.quoted, on))} are {'both' if len(on) == 2 else 'all'} true.",
+            notes=tuple(f"'{name}' is true by default." for name in on if name not in given),
+            hint="Set one of them to false." if len(on) == 2 else "Set all but one of them to false.",
+        )
 
 
 @rule("module-required", "error")
@@ -341,12 +324,12 @@ def _chosen(document: documents.Document) -> list[tuple[documents.Path, list[str
 @rule("override-unused", "error")
 def unused(document: documents.Document, recipe: documents.Document, filled: Mapping[str, Any]) -> Iterator[Diagnostic]:
     """Mappings, waves and frozen groups set only what the driver uses."""
-    of_driver = {name for path, name in recipe_schema.references(recipe.data["spec"]) if path[0] == "driver"}
     driver = filled.get("driver", {})
     payloads = {payload["image"] for payload in driver.get("payloads", ())}
     images = {driver.get("image"), driver.get("version"), *payloads}
     for path, noun, data in _layers(document):
-        for field, used in (("values", of_driver), ("images", images)):
+        # Parameters stand in fields of the device plugin alone.
+        for field, used in (("values", set[str]()), ("images", images)):
             for name in sorted(data.get(field, {}).keys() - used):
                 message = f"{noun} '{data['name']}' sets '{field}.{name}', which the driver does not use."
                 note = "Mappings, waves and frozen groups change the driver: a policy has one device plugin."

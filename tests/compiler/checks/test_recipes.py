@@ -139,18 +139,18 @@ def test_a_policy_of_a_refused_recipe_is_no_policy() -> None:
     ]
 
 
-def test_values_that_exclude_each_other_are_found_over_all_layers() -> None:
+def test_values_that_exclude_each_other_are_found_where_a_policy_gives_them() -> None:
     spec = copy.deepcopy(RECIPE)
     for name in ("one", "two"):
         spec["parameters"]["properties"][name] = {"type": "boolean", "default": False}
     spec["exclusive"] = [["one", "two"]]
     spec["devicePlugin"]["resources"][0]["inject"] = [{"when": "${values.one}"}, {"when": "${values.two}"}]
-    wave = {"name": "canary", "percent": 5, "values": {"two": True}}
+    spec["parameters"]["properties"]["two"]["default"] = True
 
-    findings = judged(spec, {"values": {"one": True}, "rollout": {"waves": [wave]}})
+    (finding,) = judged(spec, {"values": {"one": True}})
 
-    assert [each.code for each in findings] == ["values-exclusive", "override-unused"]
-    assert "two: true" in findings[0].span.text
+    assert (finding.code, finding.notes) == ("values-exclusive", ("'two' is true by default.",))
+    assert "one: true" in finding.span.text
 
 
 @pytest.mark.parametrize("pattern", ["^(a+)+$", "^(a|aa)+$", "^([a-z]*)*$"])
