@@ -39,29 +39,23 @@ def duplicate_policies(policies: Iterable[definitions.Policy]) -> Iterator[Diagn
 @rule("two-defaults", "error")
 def second_defaults(policies: Iterable[definitions.Policy]) -> Iterator[Diagnostic]:
     """A cluster has at most one default policy of a recipe."""
-    first: dict[str, definitions.Policy] = {}
-    for policy in policies:
-        if not policy.is_default:
-            continue
-        earlier = first.setdefault(policy.recipe.name, policy)
-        if earlier is not policy:
-            yield Diagnostic(
-                span=policy.source.span("spec", "default"),
-                message=f"Policies '{earlier.name}' and '{policy.name}' are both the default"
-                f"{policy.recipe.words.suffix}.",
-                notes=(f"The first default is at {earlier.source.span('spec', 'default')}.",),
-                hint="Give one of them a nodeSelector instead, or give them different clusters.",
-            )
+    defaults = (policy for policy in policies if policy.is_default)
+    for earlier, policy in repeats.of(defaults, key=lambda policy: policy.recipe.name):
+        yield Diagnostic(
+            span=policy.source.span("spec", "default"),
+            message=f"Policies '{earlier.name}' and '{policy.name}' are both the default{policy.recipe.words.suffix}.",
+            notes=(f"The first default is at {earlier.source.span('spec', 'default')}.",),
+            hint="Give one of them a nodeSelector instead, or give them different clusters.",
+        )
 
 
 @rule("policy-overlap", "error")
 def overlaps(policies: Sequence[assignment.Assigned], inventory: snapshot.Inventory) -> Iterator[Diagnostic]:
     """No node can match two policies that it cannot both have."""
-    found = (one for one in claims.overlaps(policies) if one.one.name != one.other.name)
+    found = (meeting for meeting in claims.overlaps(policies) if meeting[0].name != meeting[1].name)
     shown = list(itertools.islice(found, _MOST_OVERLAPS + 1))
     more = (f"Only the first {_MOST_OVERLAPS} overlaps are shown.",) if len(shown) > _MOST_OVERLAPS else ()
-    for meeting in shown[:_MOST_OVERLAPS]:
-        one, other = meeting.one, meeting.other
+    for one, other, labels, why in shown[:_MOST_OVERLAPS]:
         pair = [assigned for assigned in policies if assigned.policy is one or assigned.policy is other]
         both = [node.name for node in inventory.nodes if all(assigned.takes(node.label) for assigned in pair)]
         hint = "Give the two selectors different values of one key"
@@ -69,9 +63,9 @@ def overlaps(policies: Sequence[assignment.Assigned], inventory: snapshot.Invent
             span=_selector_span(other),
             message=f"Policies '{one.name}' and '{other.name}' can both match one node.",
             notes=(
-                f"Both match a node with {wording.labels(meeting.labels)}.",
+                f"Both match a node with {wording.labels(labels)}.",
                 # Two policies that name no recipe are of the same one.
-                *((meeting.why,) if one.recipe.words.suffix or other.recipe.words.suffix else ()),
+                *((why,) if one.recipe.words.suffix or other.recipe.words.suffix else ()),
                 f"The other selector is at {_selector_span(one)}.",
                 *((f"Today both match {wording.nodes(both)} of cluster '{inventory.cluster}'.",) if both else ()),
                 *more,

@@ -18,6 +18,8 @@ shared_rule(
 
 _MOST = 5
 """Labels, and places of selectors, that a finding lists."""
+_Conflict = tuple[documents.Path, str, str]
+"""The path of a setting below `spec`, the message and the hint."""
 _FLUX_SCHEMES = ("http://", "https://", "ssh://")
 """The schemes of a GitRepository's URL: https://fluxcd.io/flux/components/source/gitrepositories/#url"""
 
@@ -32,7 +34,6 @@ def findings(cluster: definitions.Cluster, output: str = names.OUTPUT) -> Iterat
     yield from kubernetes_release(cluster, source)
     yield from conflicting_settings(cluster, source)
     yield from engine_repository(cluster, source)
-    yield from flux_repository(cluster, source)
     yield from engine_path(cluster, source, output)
     yield from watcher(cluster, source)
     yield from image_references(cluster, source)
@@ -77,27 +78,27 @@ def kubernetes_release(cluster: definitions.Cluster, source: documents.Document)
 
 
 def conflicting_settings(cluster: definitions.Cluster, source: documents.Document) -> Iterator[Diagnostic]:
-    """The settings do not contradict each other."""
-    gitops = cluster.spec.gitops
-    destination = gitops.argocd.destination
-    if destination.server is not None and destination.name is not None:
+    """The settings contradict neither each other nor what their engine can do."""
+    for path, message, hint in (*_contradictions(cluster.spec), *_flux_repository(cluster.spec.gitops)):
+        span = source.setting_span("spec", *path)
+        yield Diagnostic(code="conflicting-settings", span=span, message=message, hint=hint)
+
+
+def _contradictions(spec: clusters.Spec) -> Iterator[_Conflict]:
+    argocd, flux = spec.gitops.argocd, spec.gitops.flux
+    if argocd.destination.server is not None and argocd.destination.name is not None:
         message = "An Argo CD destination has a server and a name, but may have only one of them."
-        span = source.span("spec", "gitops", "argocd", "destination", "name")
-        yield Diagnostic(code="conflicting-settings", span=span, message=message, hint="Remove one of the two.")
-    if gitops.engine == "argocd" and gitops.argocd.project == "default":
+        yield ("gitops", "argocd", "destination", "name"), message, "Remove one of the two."
+    if spec.gitops.engine == "argocd" and argocd.project == "default":
         message = "'default' is Argo CD's built-in project, which bootstrap/ would overwrite."
-        hint = "Leave argocd.project out, or choose another name."
-        span = source.span("spec", "gitops", "argocd", "project")
-        yield Diagnostic(code="conflicting-settings", span=span, message=message, hint=hint)
-    if gitops.flux.sourceRef is not None and gitops.flux.secretRef is not None:
+        yield ("gitops", "argocd", "project"), message, "Leave argocd.project out, or choose another name."
+    if flux.sourceRef is not None and flux.secretRef is not None:
         message = "flux.secretRef belongs to the GitRepository in bootstrap/, but flux.sourceRef replaces it."
-        span = source.setting_span("spec", "gitops", "flux", "secretRef")
-        yield Diagnostic(code="conflicting-settings", span=span, message=message, hint="Remove one of the two.")
-    if cluster.spec.psa.enabled and not cluster.spec.namespaceManaged:
-        message = f"The namespace '{cluster.spec.namespace}' is not managed here, so it gets no psa labels."
+        yield ("gitops", "flux", "secretRef"), message, "Remove one of the two."
+    if spec.psa.enabled and not spec.namespaceManaged:
+        message = f"The namespace '{spec.namespace}' is not managed here, so it gets no psa labels."
         hint = "Remove psa.enabled and label the namespace where it is managed, or set namespaceManaged: true."
-        span = source.setting_span("spec", "psa", "enabled")
-        yield Diagnostic(code="conflicting-settings", span=span, message=message, hint=hint)
+        yield ("psa", "enabled"), message, hint
 
 
 @rule("bootstrap-incomplete", "warning")
@@ -114,9 +115,8 @@ def engine_repository(cluster: definitions.Cluster, source: documents.Document) 
         )
 
 
-def flux_repository(cluster: definitions.Cluster, source: documents.Document) -> Iterator[Diagnostic]:
+def _flux_repository(gitops: clusters.GitOps) -> Iterator[_Conflict]:
     """The URL of the GitRepository in bootstrap/ has a scheme that Flux's CRD allows."""
-    gitops = cluster.spec.gitops
     if gitops.engine != "flux" or gitops.flux.sourceRef is not None or gitops.repository is None:
         return
     url = gitops.repository.url
@@ -126,8 +126,7 @@ def flux_repository(cluster: definitions.Cluster, source: documents.Document) ->
     is_short = "@" in host and colon
     message = f"Flux needs a URL with ssh://, https:// or http://, but '{url}' has none of them."
     hint = f"Write ssh://{host}/{path.removeprefix('/')}." if is_short else "Write such a URL."
-    span = source.span("spec", "gitops", "repository", "url")
-    yield Diagnostic(code="conflicting-settings", span=span, message=message, hint=hint)
+    yield ("gitops", "repository", "url"), message, hint
 
 
 @rule("engine-path", "warning")

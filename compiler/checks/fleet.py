@@ -223,22 +223,19 @@ def shared_clusters(clusters: Iterable[definitions.Cluster]) -> Iterator[Diagnos
 
     Two are for two Kubernetes clusters, also if their namespaces differ.
     """
-    first: dict[tuple[object, ...], tuple[definitions.Cluster, _Path]] = {}
-    for cluster in clusters:
-        for identity, path in _identities(cluster):
-            earlier, where = first.setdefault(identity, (cluster, path))
-            if earlier is not cluster:
-                yield Diagnostic(
-                    span=_span(cluster, path),
-                    message=f"Clusters '{earlier.name}' and '{cluster.name}' are one Kubernetes cluster.",
-                    notes=(
-                        f"The other destination is at {_span(earlier, where)}.",
-                        "ClusterRoles, the admission policy, NodeFeatureRules and the labels of nodes have one name in "
-                        "a cluster, so two namespaces of it overwrite each other's.",
-                    ),
-                    hint="Correct one destination, or make them one KAECluster and one namespace; for two clusters "
-                    "after all, set shared-target to ignore in kae.yaml.",
-                )
+    named = ((identity, cluster, path) for cluster in clusters for identity, path in _identities(cluster))
+    for (_, earlier, where), (_, cluster, path) in repeats.of(named, key=lambda each: each[0]):
+        yield Diagnostic(
+            span=_span(cluster, path),
+            message=f"Clusters '{earlier.name}' and '{cluster.name}' are one Kubernetes cluster.",
+            notes=(
+                f"The other destination is at {_span(earlier, where)}.",
+                "ClusterRoles, the admission policy, NodeFeatureRules and the labels of nodes have one name in a "
+                "cluster, so two namespaces of it overwrite each other's.",
+            ),
+            hint="Correct one destination, or make them one KAECluster and one namespace; for two clusters after all, "
+            "set shared-target to ignore in kae.yaml.",
+        )
 
 
 def _identities(cluster: definitions.Cluster) -> Iterator[tuple[tuple[object, ...], _Path]]:

@@ -6,7 +6,6 @@ the recipe itself.
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import product
 
 from compiler import wording
@@ -28,16 +27,8 @@ _SENTENCES: Mapping[str, str] = {
 _ORDER = tuple(_SENTENCES)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Meeting:
-    """Two policies that one node can match, although it cannot have both."""
-
-    one: definitions.Policy
-    other: definitions.Policy
-    labels: Mapping[str, str]
-    """The fewest labels of a node that both match."""
-    why: str
-    """A sentence that names the claim."""
+Meeting = tuple[definitions.Policy, definitions.Policy, Mapping[str, str], str]
+"""Two policies, the fewest labels of a node that both match, and why it cannot have both: a sentence on the claim."""
 
 
 def of(policy: definitions.Policy) -> frozenset[Claim]:
@@ -90,9 +81,8 @@ def overlaps(policies: Sequence[assignment.Assigned]) -> Iterator[Meeting]:
 def _within(policies: Sequence[definitions.Policy]) -> Iterator[Meeting]:
     """Yield the policies of one recipe that overlap."""
     for left, right, labels in overlap.overlaps([policy.term for policy in policies]):
-        one, other = policies[left], policies[right]
-        why = _SENTENCES["recipe"].format(wording.quoted(one.recipe.name))
-        yield Meeting(one=one, other=other, labels=labels, why=why)
+        why = _SENTENCES["recipe"].format(wording.quoted(policies[left].recipe.name))
+        yield policies[left], policies[right], labels, why
 
 
 def _between(by_recipe: Mapping[str, Iterable[assignment.Assigned]]) -> Iterator[Meeting]:
@@ -101,7 +91,7 @@ def _between(by_recipe: Mapping[str, Iterable[assignment.Assigned]]) -> Iterator
     for one, other, labels in sharing([assigned for own in _meeting(by_recipe, claims) for assigned in own]):
         why = common(claims[id(one)], claims[id(other)])
         if why is not None:
-            yield Meeting(one=one.policy, other=other.policy, labels=labels, why=why)
+            yield one.policy, other.policy, labels, why
 
 
 def sharing(

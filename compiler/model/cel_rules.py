@@ -241,18 +241,7 @@ RULES: Mapping[str, tuple[Rule, ...]] = MappingProxyType(
 )
 """Rules beyond the schema, by the name of the object's model."""
 
-KEYS: Mapping[str, str] = MappingProxyType(
-    {
-        "DriverVariable": "name",
-        "Frozen": "name",
-        "KernelMapping": "name",
-        "LocalObjectReference": "name",
-        "Mirror": "from",
-        "StackFrozen": "name",
-        "StackMapping": "name",
-        "StackWave": "name",
-        "WatcherVariable": "name",
-        "Wave": "name",
-    }
-)
+_GROUPS = ("Frozen", "KernelMapping", "StackFrozen", "StackMapping", "StackWave", "Wave")
+_NAMED = (*_GROUPS, "DriverVariable", "LocalObjectReference", "WatcherVariable")
+KEYS: Mapping[str, str] = {**dict.fromkeys(_NAMED, "name"), "Mirror": "from"}
 """The field that is unique among the items of a list, by the model of the items."""

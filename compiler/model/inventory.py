@@ -85,12 +85,8 @@ class NodeStatus(Foreign):
     nodeInfo: NodeInfo = base.defaults()
 
 
-class NodeTaint(Foreign):
+class NodeTaint(Taint, Foreign):
     """A taint, as the API server prints it."""
-
-    key: forms.LabelKey
-    value: forms.LabelValue = ""
-    effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"]
 
 
 class NodeSpec(Foreign):

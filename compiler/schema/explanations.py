@@ -204,7 +204,8 @@ def _invalid_value(fault: _Fault, reader: _Reader) -> diagnostics.Diagnostic:
         code, hint = "url-credentials", schema[keywords.CREDENTIALS]
     elif fault.keyword == "maxItems":
         message = f"{place} has {len(value)} items, but may have at most {schema['maxItems']}."
-        hint = _hint_on_long_list(fault.path)
+        is_selector = fault.path[-1] == "values"
+        hint = "Give these nodes a label in common, and select by it." if is_selector else "Shorten it."
     else:
         quoted = wording.quoted(value) if isinstance(value, str) else wording.cut(value)
         message, hint = f"{quoted} is not {phrases.expected(schema)}.", _hint_on_value(value, schema)
@@ -273,11 +274,6 @@ def _hint_on_type(
     if expected == "boolean" and value.lower() in _BOOLEANS:
         return f"Write {_BOOLEANS[value.lower()]}, without quotes."
     return _number(value, path, expected) if expected in ("integer", "number") else ""
-
-
-def _hint_on_long_list(path: documents.Path) -> str:
-    """Return what to write instead of a list with too many items."""
-    return "Give these nodes a label in common, and select by it." if path[-1] == "values" else "Shorten it."
 
 
 def _list(value: Any, items: phrases.Schema) -> str:

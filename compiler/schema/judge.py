@@ -168,24 +168,24 @@ def _refused(document: documents.Document, code: str, message: str, *path: str |
     return None, [diagnostics.Diagnostic(code=code, span=document.span(*path), message=message, hint=hint)]
 
 
-def completed(schema: phrases.Schema, data: Any) -> Any:
-    """Return the data of a document that its schema accepts with all defaults; a field without one stays absent."""
-    return _completed(schema, data, schema)
+def completed(schema: phrases.Schema, value: Any, root: phrases.Schema | None = None) -> Any:
+    """Return a value that its schema accepts with all defaults; a field without one stays absent.
 
-
-def _completed(schema: phrases.Schema, value: Any, root: phrases.Schema) -> Any:
+    `root` is the schema of the document; without it the value is the document.
+    """
+    root = schema if root is None else root
     schema = phrases.resolved(schema, root)
     if isinstance(value, Mapping):
         fields: Mapping[str, Any] = schema.get("properties", {})
         others = schema.get("additionalProperties")
         other: phrases.Schema = others if isinstance(others, Mapping) else {}
-        found = {key: _completed(fields.get(key, other), inner, root) for key, inner in value.items()}
+        found = {key: completed(fields.get(key, other), inner, root) for key, inner in value.items()}
         for name, field in fields.items():
             if name not in found and "default" in field:
-                found[name] = _completed(field, field["default"], root)
+                found[name] = completed(field, field["default"], root)
         return found
     if isinstance(value, list) and "items" in schema:
-        return [_completed(schema["items"], item, root) for item in value]
+        return [completed(schema["items"], item, root) for item in value]
     return value
 
 

@@ -210,8 +210,6 @@ def is_as_brute_force_has_it(seed: int) -> bool:
         if collide(one, other)
         and any(matches(one, kept, labels) and matches(other, kept, labels) for labels in nodes())
     }
-    witnessed = (
-        matches(policy, kept, dict(overlap.labels)) for overlap in overlaps for policy in (overlap.one, overlap.other)
-    )
-    pairs = {frozenset((overlap.one.name, overlap.other.name)) for overlap in overlaps}
+    witnessed = (matches(policy, kept, dict(labels)) for one, other, labels, _ in overlaps for policy in (one, other))
+    pairs = {frozenset((one.name, other.name)) for one, other, _, _ in overlaps}
     return pairs == expected and len(overlaps) == len(expected) and all(witnessed)
