@@ -65,6 +65,13 @@ ResourceName = Annotated[
     ),
 ]
 """https://kubernetes.io/docs/concepts/configuration/manage-resources-containers/"""
+Quantity = Annotated[
+    Annotated[str, Keywords(pattern=r"^[0-9]+(\.[0-9]+)?(m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei|e[0-9]+)?$", maxLength=30)]
+    | Annotated[int, Keywords(minimum=0)]
+    | Annotated[float, Keywords(minimum=0)],
+    Keywords(**form("a quantity, such as 2, 500m or 1Gi")),
+]
+"""https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/quantity/"""
 Port = Annotated[int, Keywords(minimum=1, maximum=65535)]
 ImagePart = Annotated[
     str,

@@ -3,11 +3,11 @@
 import re
 from collections.abc import Mapping
 from fractions import Fraction
+from typing import Annotated
 
 import msgspec
 
-Amount = str | int | float
-"""A quantity of Kubernetes."""
+from compiler.fleet import forms
 
 _QUANTITY = re.compile(r"([+-]?[0-9]+(?:\.[0-9]*)?|[+-]?\.[0-9]+)(?:([numkMGTPE]|[KMGTPE]i)|[eE]([+-]?[0-9]{1,3}))?")
 _DECIMAL = ("n", "u", "m", "", "k", "M", "G", "T", "P", "E")
@@ -31,26 +31,34 @@ def amount_of(quantity: object) -> Fraction | None:
 
 
 class Toleration(msgspec.Struct, frozen=True, kw_only=True):
-    """Toleration v1 core."""
+    """A taint that a pod tolerates (Toleration v1 core)."""
 
-    key: str | None = None
-    operator: str = "Equal"
-    value: str | None = None
-    effect: str | None = None
+    key: forms.LabelKey | None = None
+    """The taint's key; absent, with operator Exists, means every taint."""
+    operator: Annotated[str, forms.Keywords(enum=["Equal", "Exists"])] = "Equal"
+    """Exists bears any value, Equal only this one."""
+    value: forms.LabelValue | None = None
+    """The taint's value."""
+    effect: Annotated[str, forms.Keywords(enum=["NoSchedule", "PreferNoSchedule", "NoExecute"])] | None = None
+    """Absent means every effect."""
     tolerationSeconds: int | None = None  # noqa: N815 - as Kubernetes spells it
+    """How long a pod that runs already stays; for NoExecute only."""
 
 
 class Reference(msgspec.Struct, frozen=True, kw_only=True):
-    """LocalObjectReference v1 core."""
+    """An object of the same namespace."""
 
-    name: str
+    name: forms.ObjectName
+    """The object's name."""
 
 
 class EnvVar(msgspec.Struct, frozen=True, kw_only=True):
-    """EnvVar v1 core with a plain value."""
+    """An environment variable with a plain value."""
 
-    name: str
-    value: str = ""
+    name: Annotated[str, forms.text(r"[-._a-zA-Z][-._a-zA-Z0-9]*", 200, "the name of an environment variable")]
+    """The variable."""
+    value: Annotated[str, forms.Keywords(maxLength=4096)] = ""
+    """Its value, taken literally."""
 
     @property
     def names_proxy(self) -> bool:
@@ -60,10 +68,12 @@ class EnvVar(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Resources(msgspec.Struct, frozen=True, kw_only=True):
-    """ResourceRequirements v1 core."""
+    """What a container asks for and is held to (ResourceRequirements v1 core)."""
 
-    requests: Mapping[str, Amount] = {}
-    limits: Mapping[str, Amount] = {}
+    requests: Mapping[forms.ResourceName, forms.Quantity] = {}
+    """What is set aside for it."""
+    limits: Mapping[forms.ResourceName, forms.Quantity] = {}
+    """The most that it may use."""
 
     def __bool__(self) -> bool:
         return bool(self.limits or self.requests)

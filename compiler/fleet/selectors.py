@@ -8,11 +8,12 @@ same meaning as in a node affinity: see `Requirement.Matches` in k8s.io/apimachi
 import itertools
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
 
 from compiler import wording
+from compiler.fleet import forms
 from compiler.inventory import snapshot
 
 Operator = Literal["In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"]
@@ -48,21 +49,26 @@ _SIGNS: Mapping[str, Operator] = {
 
 
 class Requirement(msgspec.Struct, frozen=True, order=True):
-    """A requirement on one label of a node."""
+    """A node selector requirement (NodeSelectorRequirement v1 core)."""
 
-    key: str
+    key: forms.LabelKey
+    """The label."""
     operator: Operator
-    values: tuple[str, ...] = ()
+    """Gt and Lt compare whole numbers; NotIn and DoesNotExist also take a node without the label."""
+    values: Annotated[tuple[forms.LabelValue, ...], forms.Keywords(maxItems=256)] = ()
+    """One to 256 for In and NotIn, one whole number for Gt and Lt, none otherwise."""
 
 
 Term = tuple[Requirement, ...]
 
 
 class Selector(msgspec.Struct, frozen=True, kw_only=True):
-    """A selector as documents write it: labels with exactly these values, and requirements."""
+    """Labels that a node must have; every one of them."""
 
-    matchLabels: Mapping[str, str] = {}
+    matchLabels: Mapping[forms.LabelKey, forms.LabelValue] = {}
+    """Labels with exactly these values."""
     matchExpressions: tuple[Requirement, ...] = ()
+    """Requirements on labels."""
 
 
 def of(selector: Selector | None) -> Term:

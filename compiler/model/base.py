@@ -5,13 +5,13 @@ import functools
 import inspect
 import itertools
 from collections.abc import Callable, Iterator, Mapping
-from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, get_args, get_origin, get_type_hints
 
 import msgspec
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from compiler import kae, release
-from compiler.fleet import forms, pods, selectors
+from compiler.fleet import clusters, forms, pods, selectors
 
 
 class Model(BaseModel):
@@ -42,77 +42,83 @@ def meaning(words: str) -> Any:
     return Field(json_schema_extra=forms.form(words))
 
 
-Quantity = Annotated[
-    Annotated[str, Field(pattern=r"^[0-9]+(\.[0-9]+)?(m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei|e[0-9]+)?$", max_length=30)]
-    | Annotated[int, Field(ge=0)]
-    | Annotated[float, Field(ge=0)],
-    meaning("a quantity, such as 2, 500m or 1Gi"),
-]
-"""https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/quantity/"""
 IntOrPercent = Annotated[
     Annotated[int, Field(ge=0)] | Annotated[str, Field(pattern=r"^(100|[1-9]?[0-9])%$")],
     meaning('a whole number, or a percentage such as "10%"'),
 ]
 
 
-class LocalObjectReference(Model):
-    """An object of the same namespace."""
-
-    name: forms.ObjectName
-    """The object's name."""
-
-
-class Toleration(Model):
-    """A taint that a pod tolerates (Toleration v1 core)."""
-
-    key: forms.LabelKey | None = None
-    """The taint's key; absent, with operator Exists, means every taint."""
-    operator: Literal["Equal", "Exists"] = "Equal"
-    """Exists bears any value, Equal only this one."""
-    value: forms.LabelValue | None = None
-    """The taint's value."""
-    effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] | None = None
-    """Absent means every effect."""
-    tolerationSeconds: int | None = None
-    """How long a pod that runs already stays; for NoExecute only."""
+_NAMES: Mapping[type, str] = {
+    clusters.Spec: "KAEClusterSpec",
+    pods.Reference: "LocalObjectReference",
+    pods.Resources: "ResourceRequirements",
+    selectors.Selector: "NodeSelector",
+}
+"""The values that documents call otherwise."""
 
 
-class ResourceRequirements(Model):
-    """What a container asks for and is held to (ResourceRequirements v1 core)."""
-
-    limits: dict[forms.ResourceName, Quantity] = Field(default_factory=dict)
-    """The most that it may use."""
-    requests: dict[forms.ResourceName, Quantity] = Field(default_factory=dict)
-    """What is set aside for it."""
-
-
-class EnvVar(Model):
-    """An environment variable with a plain value."""
-
-    name: Annotated[str, forms.text(r"[-._a-zA-Z][-._a-zA-Z0-9]*", 200, "the name of an environment variable")]
-    """The variable."""
-    value: Annotated[str, Field(max_length=4096)] = ""
-    """Its value, taken literally."""
+@functools.cache
+def of_value(value: type[msgspec.Struct]) -> type[Model]:
+    """Return the model of a value whose class has the fields of a document, with its defaults and docstrings."""
+    name = _NAMES.get(value, value.__name__)
+    types, texts = get_type_hints(value, include_extras=True), field_texts(value)
+    fields: dict[str, Any] = {
+        field.name: (
+            _modelled(types[field.name]),
+            _field(field, alias=field.encode_name, description=texts.get(field.encode_name)),
+        )
+        for field in msgspec.structs.fields(value)
+    }
+    return create_model(name, __base__=Model, __doc__=value.__doc__, __module__=__name__, **fields)
 
 
-class Requirement(Model):
-    """A node selector requirement (NodeSelectorRequirement v1 core)."""
+def _modelled(annotation: Any) -> Any:
+    """Return the type of a field with models in the place of values."""
+    if isinstance(annotation, type) and issubclass(annotation, msgspec.Struct):
+        return of_value(annotation)
+    inner = tuple(map(_modelled, get_args(annotation)))
+    if get_origin(annotation) in (tuple, Mapping):
+        return (tuple if get_origin(annotation) is tuple else dict)[inner]  # type: ignore[index]  # made here
+    return inner[0] | None if type(None) in inner else annotation
 
-    key: forms.LabelKey
-    """The label."""
-    operator: Literal["In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"]
-    """Gt and Lt compare whole numbers; NotIn and DoesNotExist also take a node without the label."""
-    values: Annotated[tuple[forms.LabelValue, ...], Field(max_length=256)] = ()
-    """One to 256 for In and NotIn, one whole number for Gt and Lt, none otherwise."""
+
+def _field(field: msgspec.structs.FieldInfo, **more: Any) -> Any:
+    """Return a field with the default of a value's field: of an object, what it has other than its class."""
+    if field.default_factory is not msgspec.NODEFAULT:
+        return Field(default_factory=field.default_factory, **more)
+    if not isinstance(field.default, msgspec.Struct):
+        return Field(... if field.default is msgspec.NODEFAULT else field.default, **more)
+    known = ((inner, getattr(field.default, inner.name)) for inner in msgspec.structs.fields(field.default))
+    given = {inner.encode_name: own for inner, own in known if own not in (inner.default, {})}
+    return Field(default_factory=lambda: given, validate_default=True, **more)
 
 
-class NodeSelector(Model):
-    """Labels that a node must have; every one of them."""
+def field_texts(value: type[msgspec.Struct]) -> dict[str, str]:
+    """Return the docstrings of a value's fields, by the field's name in documents."""
+    keys = {field.name: field.encode_name for field in msgspec.structs.fields(value)}
+    found: dict[str, str] = {}
+    for ancestor in reversed(value.__mro__):
+        if issubclass(ancestor, msgspec.Struct) and ancestor is not msgspec.Struct:
+            (definition,) = ast.parse(inspect.getsource(ancestor)).body
+            found |= {keys[name]: text for name, text in _texts(definition) if name in keys}
+    return found
 
-    matchLabels: dict[forms.LabelKey, forms.LabelValue] = Field(default_factory=dict)
-    """Labels with exactly these values."""
-    matchExpressions: tuple[Requirement, ...] = ()
-    """Requirements on labels."""
+
+def _texts(definition: Any) -> Iterator[tuple[str, str]]:
+    for field, text in itertools.pairwise(definition.body):
+        if isinstance(field, ast.AnnAssign) and isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant):
+            yield ast.unparse(field.target), inspect.cleandoc(str(text.value.value))
+
+
+if TYPE_CHECKING:
+    EnvVar: TypeAlias = Model
+    LocalObjectReference: TypeAlias = Model
+    NodeSelector: TypeAlias = Model
+    ResourceRequirements: TypeAlias = Model
+    Toleration: TypeAlias = Model
+else:
+    kubernetes = (pods.EnvVar, pods.Reference, selectors.Selector, pods.Resources, pods.Toleration)
+    EnvVar, LocalObjectReference, NodeSelector, ResourceRequirements, Toleration = map(of_value, kubernetes)
 
 
 class Metrics(Model):
@@ -160,65 +166,3 @@ class Document(Model):
     """What every document is: a versioned object with a kind of its own."""
 
     apiVersion: Literal["device.openfuyao.com/v1alpha1"]
-
-
-_KNOWN: Mapping[type, type[Model]] = {
-    pods.EnvVar: EnvVar,
-    pods.Reference: LocalObjectReference,
-    pods.Resources: ResourceRequirements,
-    pods.Toleration: Toleration,
-    selectors.Selector: NodeSelector,
-}
-"""The models of values that policies have too."""
-
-
-@functools.cache
-def of_value(value: type[msgspec.Struct], name: str) -> type[Model]:
-    """Return the model of a value whose class has the fields of a document, with its defaults and docstrings."""
-    base = _KNOWN.get(value.__bases__[0], Model)
-    types, texts = get_type_hints(value, include_extras=True), field_texts(value)
-    fields: dict[str, Any] = {
-        field.name: (
-            _modelled(types[field.name]),
-            _field(field.default, alias=field.encode_name, description=texts.get(field.encode_name)),
-        )
-        for field in msgspec.structs.fields(value)
-        if field.name not in base.model_fields
-    }
-    return create_model(name, __base__=base, __doc__=value.__doc__, __module__=__name__, **fields)
-
-
-def _modelled(annotation: Any) -> Any:
-    """Return the type of a field with models in the place of values."""
-    if isinstance(annotation, type) and issubclass(annotation, msgspec.Struct):
-        return _KNOWN.get(annotation) or of_value(annotation, annotation.__name__)
-    inner = tuple(map(_modelled, get_args(annotation)))
-    if get_origin(annotation) is tuple:
-        return tuple[inner]  # type: ignore[valid-type]  # the types are made here
-    return inner[0] | None if type(None) in inner else annotation
-
-
-def _field(default: Any, **more: Any) -> Any:
-    """Return a field with the default of a value's field: of an object, what it has other than its class."""
-    if not isinstance(default, msgspec.Struct):
-        return Field(... if default is msgspec.NODEFAULT else default, **more)
-    known = ((field, getattr(default, field.name)) for field in msgspec.structs.fields(default))
-    given = {field.encode_name: own for field, own in known if own not in (field.default, {})}
-    return Field(default_factory=lambda: given, validate_default=True, **more)
-
-
-def field_texts(value: type[msgspec.Struct]) -> dict[str, str]:
-    """Return the docstrings of a value's fields, by the field's name in documents."""
-    keys = {field.name: field.encode_name for field in msgspec.structs.fields(value)}
-    found: dict[str, str] = {}
-    for ancestor in reversed(value.__mro__):
-        if issubclass(ancestor, msgspec.Struct) and ancestor is not msgspec.Struct:
-            (definition,) = ast.parse(inspect.getsource(ancestor)).body
-            found |= {keys[name]: text for name, text in _texts(definition) if name in keys}
-    return found
-
-
-def _texts(definition: Any) -> Iterator[tuple[str, str]]:
-    for field, text in itertools.pairwise(definition.body):
-        if isinstance(field, ast.AnnAssign) and isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant):
-            yield ast.unparse(field.target), inspect.cleandoc(str(text.value.value))

@@ -8,7 +8,7 @@ from compiler.model import base
 if TYPE_CHECKING:
     KAEClusterSpec: TypeAlias = base.Model
 else:
-    KAEClusterSpec = base.of_value(clusters.Spec, "KAEClusterSpec")
+    KAEClusterSpec = base.of_value(clusters.Spec)
 
 
 class ClusterMetadata(base.Metadata):
