@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from compiler import wording
+from compiler import repeats, wording
 from compiler.diagnostics import Diagnostic, Span, rule, shared_rule
 from compiler.fleet import assignment, definitions
 from compiler.formats import documents
@@ -180,11 +180,9 @@ def uncovered(division: pools.Division, inventory: snapshot.Inventory) -> Iterat
     """A mapping has a driver for the kernel of every node."""
     if not division.policy.mappings:
         return
-    by_kernel: dict[str, list[str]] = {}
-    for node in division.nodes:
-        if node.profile.discovered and assignment.is_served(division.policy, node):
-            by_kernel.setdefault(kernels.cleaned(node.profile.kernel_version), []).append(node.name)
     policy = division.policy
+    known = (node for node in division.nodes if node.profile.discovered and assignment.is_served(policy, node))
+    by_kernel = repeats.grouped((kernels.cleaned(node.profile.kernel_version), node.name) for node in known)
     for kernel, nodes in sorted(by_kernel.items()):
         if division.kernel_class(kernel) is not None:
             continue

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from compiler import recipes, wording
+from compiler import recipes, repeats, wording
 from compiler.checks import fleet as fleet_checks
 from compiler.checks import pools as pool_checks
 from compiler.diagnostics import Diagnostic, Span, rule, shared_rule
@@ -237,12 +237,12 @@ def opted_out(cluster: str, policy: definitions.Policy, own: Sequence[plan.Decis
 @rule("node-untolerated", "warning")
 def untolerated(cluster: str, policy: definitions.Policy, own: Sequence[plan.Decision]) -> Iterator[Diagnostic]:
     """A policy tolerates the taints of its nodes."""
-    tolerations = policy.pods.tolerations
-    by_taint: dict[str, list[plan.Decision]] = {}
-    for decision in own:
-        if assignment.is_present(policy, decision.node):
-            for taint in taints.untolerated(tolerations, decision.node.profile.taints):
-                by_taint.setdefault(taints.text(taint), []).append(decision)
+    by_taint = repeats.grouped(
+        (taints.text(taint), decision)
+        for decision in own
+        if assignment.is_present(policy, decision.node)
+        for taint in taints.untolerated(policy.pods.tolerations, decision.node.profile.taints)
+    )
     for taint_text, decisions in sorted(by_taint.items()):
         yield Diagnostic(
             span=policy.source.setting_span("spec", "daemonSets", "tolerations"),

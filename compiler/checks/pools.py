@@ -271,9 +271,7 @@ def undriven_waves(division: pools.Division, cluster: str, decisions: Iterable[p
         own = [name for name in group.nodes if name in reasons]
         if not own or not driven.isdisjoint(own):
             continue
-        by_reason: dict[str, list[str]] = {}
-        for name in own:
-            by_reason.setdefault(reasons[name], []).append(name)
+        by_reason = repeats.grouped((reasons[name], name) for name in own)
         yield Diagnostic(
             span=division.policy.source.span(*path, "name"),
             message=f"Wave '{group.name}' has no node in cluster '{cluster}' on which the driver runs.",

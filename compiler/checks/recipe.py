@@ -138,10 +138,8 @@ def match(source: documents.Document) -> Iterator[Diagnostic]:
             yield Diagnostic(code="invalid-value", span=span, message=message, hint=hint)
     for path, kind in lists.items(_MATCH, matched, "pci"):
         if not kind.get("devices") and not kind.get("classes"):
-            span, message = (
-                source.key_span(*path, "kind"),
-                f"The kind '{kind['kind']}' has neither devices nor classes.",
-            )
+            span = source.key_span(*path, "kind")
+            message = f"The kind '{kind['kind']}' has neither devices nor classes."
             yield Diagnostic(code="missing-field", span=span, message=message, hint="Add one of the two.")
         if kind["kind"] in _KINDS:
             yield Diagnostic(

@@ -144,30 +144,18 @@ def _given(policy: definitions.Policy, *field: str) -> Any:
 def _idle(policy: definitions.Policy, plugin: definitions.Plugin) -> Iterator[_Place]:
     """Yield the settings that have no effect: most are for another one, which is off."""
     if _given(policy, "inject", "librariesPath") is not None and not _given(policy, "inject", "libraries"):
-        yield (
-            ("inject", "librariesPath"),
-            keywords.IDLE_LIBRARIES_PATH,
-            "Set libraries: true, or remove librariesPath.",
-        )
+        hint = "Set libraries: true, or remove librariesPath."
+        yield ("inject", "librariesPath"), keywords.IDLE_LIBRARIES_PATH, hint
     if _given(policy, "inject", "opensslSettings") is not None and _given(policy, "inject", "opensslConf") is None:
-        yield (
-            ("inject", "opensslSettings"),
-            keywords.IDLE_OPENSSL_SETTINGS,
-            'Set opensslConf to "1.1" or "3.0", or remove opensslSettings.',
-        )
+        hint = 'Set opensslConf to "1.1" or "3.0", or remove opensslSettings.'
+        yield ("inject", "opensslSettings"), keywords.IDLE_OPENSSL_SETTINGS, hint
     if plugin.device_nodes is not None and policy.installed is not None:
-        yield (
-            ("deviceNodes",),
-            keywords.IDLE_DEVICE_NODES,
-            "Use driver.deviceNodes; those of the device plugin are for driver.enabled: false.",
-        )
+        hint = "Use driver.deviceNodes; those of the device plugin are for driver.enabled: false."
+        yield ("deviceNodes",), keywords.IDLE_DEVICE_NODES, hint
     for resource in plugin.resources:
         if isinstance(resource, device_plugin_config.Vfio) and resource.shares > 1:
-            yield (
-                ("sharing", resource.kind),
-                keywords.SHARED_GROUP,
-                f"Remove sharing.{resource.kind}, or set mode.{resource.kind} to uacce.",
-            )
+            hint = f"Remove sharing.{resource.kind}, or set mode.{resource.kind} to uacce."
+            yield ("sharing", resource.kind), keywords.SHARED_GROUP, hint
 
 
 def _covered(policy: definitions.Policy) -> Iterator[_Place]:
@@ -177,12 +165,9 @@ def _covered(policy: definitions.Policy) -> Iterator[_Place]:
         within = any(f"{place}/".startswith(f"{folder}/") for folder in own)
         # The runtime would make the folder in that of the host, which the mount shows.
         if within or any(folder.startswith(f"{place}/") for folder in own):
-            yield (
-                ("inject", "mounts", place),
-                f"{wording.quoted(place)} is {'in' if within else 'above'} a folder that the device plugin or the"
-                " container runtime fills.",
-                "Choose another path in the container.",
-            )
+            where = f"{wording.quoted(place)} is {'in' if within else 'above'} a folder"
+            message = f"{where} that the device plugin or the container runtime fills."
+            yield ("inject", "mounts", place), message, "Choose another path in the container."
 
 
 def conflicts(policies: Sequence[assignment.Assigned]) -> Iterator[Diagnostic]:

@@ -85,17 +85,16 @@ def assign(policies: Sequence[definitions.Policy]) -> Assignment:
     A default policy takes what the others of its recipe leave.
     """
     recipes = dict.fromkeys(policy.recipe.name for policy in policies if policy.is_default)
-    rests = {recipe: _rest(policy for policy in policies if policy.recipe.name == recipe) for recipe in recipes}
+    rests: dict[str, Rest] = {
+        recipe: overlap.complement(p.term for p in policies if p.recipe.name == recipe and not p.is_default)
+        for recipe in recipes
+    }
     assigned = []
     for policy in policies:
         terms = rests[policy.recipe.name] if policy.is_default else (policy.term,)
         if isinstance(terms, tuple):
             assigned.append(Assigned(policy=policy, terms=terms))
     return Assignment(policies=tuple(sorted(assigned, key=lambda one: one.policy.name)), rests=rests)
-
-
-def _rest(policies: Iterable[definitions.Policy]) -> Rest:
-    return overlap.complement(policy.term for policy in policies if not policy.is_default)
 
 
 def shares(policies: Sequence[Assigned], nodes: Iterable[snapshot.Node], keys: Iterable[str] = ()) -> Shares:

@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import product
 
-from compiler import wording
+from compiler import repeats, wording
 from compiler.fleet import assignment, definitions, overlap
 
 Claim = definitions.Claim
@@ -69,9 +69,7 @@ def overlaps(policies: Sequence[assignment.Assigned]) -> Iterator[Meeting]:
 
     A default policy leaves the nodes of its own recipe's policies alone, by its terms.
     """
-    by_recipe: defaultdict[str, list[assignment.Assigned]] = defaultdict(list)
-    for assigned in policies:
-        by_recipe[assigned.policy.recipe.name].append(assigned)
+    by_recipe = repeats.grouped((assigned.policy.recipe.name, assigned) for assigned in policies)
     for _, own in sorted(by_recipe.items()):
         yield from _within(tuple(assigned.policy for assigned in own if not assigned.policy.is_default))
     if len(by_recipe) > 1:

@@ -12,7 +12,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from compiler import wording
+from compiler import repeats, wording
 from compiler.fleet import forms
 from compiler.inventory import snapshot
 
@@ -307,10 +307,8 @@ def example(allowed: Mapping[str, Allowed]) -> dict[str, str] | None:
 
 def by_key(term: Term) -> dict[str, Allowed]:
     """Return the allowed values by key; if nothing satisfies the term, a key has `NOTHING`."""
-    by_key: dict[str, list[Requirement]] = {}
-    for requirement in term:
-        by_key.setdefault(requirement.key, []).append(requirement)
-    return {key: _granted_together(requirements) for key, requirements in by_key.items()}
+    own = repeats.grouped((requirement.key, requirement) for requirement in term)
+    return {key: _granted_together(requirements) for key, requirements in own.items()}
 
 
 def one_of(values: Iterable[str]) -> Allowed:

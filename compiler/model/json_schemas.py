@@ -244,18 +244,14 @@ def _structural(schema: Schema, definitions: Schema) -> Schema:
         ]
     if "items" in schema:
         found["items"] = _structural(schema["items"], definitions)
-        found |= _keyed(schema["items"])
+        # A list whose items have a key is merged by it, and each key is unique.
+        key = cel_rules.KEYS.get(schema["items"].get("$ref", "").removeprefix("#/$defs/"))
+        found |= {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": [key]} if key else {}
     if schema.get("properties"):  # The API server drops an empty map, which GitOps engines then report.
         found["properties"] = {name: _structural(value, definitions) for name, value in schema["properties"].items()}
     elif isinstance(schema.get("additionalProperties"), dict):
         found["additionalProperties"] = _structural(schema["additionalProperties"], definitions)
     return found
-
-
-def _keyed(item: Schema) -> Schema:
-    """Return the keywords for a list whose items have a key: it is merged by key, and each key is unique."""
-    key = cel_rules.KEYS.get(item.get("$ref", "").removeprefix("#/$defs/"))
-    return {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": [key]} if key else {}
 
 
 def _description(schema: Schema) -> str:

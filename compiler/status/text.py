@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import compiler
-from compiler import wording
+from compiler import repeats, wording
 from compiler.planning import images
 from compiler.status import cluster_status, drift, live_objects, rollout
 
@@ -95,9 +95,7 @@ def _summary(daemon_set: rollout.Rollout) -> str:
 def _pods(rollouts: Sequence[rollout.Rollout], age_s: AgeS) -> Iterator[str]:
     """Yield a line for each problem and reason, with its nodes."""
     for daemon_set in rollouts:
-        groups: dict[tuple[str, str], list[rollout.Problem]] = {}
-        for problem in daemon_set.problems:
-            groups.setdefault((problem.kind, problem.reason), []).append(problem)
+        groups = repeats.grouped(((problem.kind, problem.reason), problem) for problem in daemon_set.problems)
         for (kind, reason), problems in groups.items():
             longest = _longest((problem.since for problem in problems), age_s)
             words = {"old": "an older template", "image": "another image"}.get(kind, _KINDS[kind])
@@ -143,11 +141,7 @@ def _deployments(deployments: Sequence[live_objects.Deployment]) -> Iterator[str
 
 
 def _not_ready(status: cluster_status.ClusterStatus, age_s: AgeS) -> Iterator[str]:
-    groups: dict[str, list[live_objects.NodeState]] = {}
-    for node in status.nodes:
-        if not node.ready:
-            groups.setdefault(node.reason, []).append(node)
-    for reason, nodes in groups.items():
+    for reason, nodes in repeats.grouped((node.reason, node) for node in status.nodes if not node.ready).items():
         longest = _longest((node.since for node in nodes), age_s)
         yield f"{wording.listed([node.name for node in nodes], most=_NODES)}{longest}{f': {reason}' if reason else ''}"
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from dataclasses import dataclass
 from typing import TypeVar
 
-from compiler import wording
+from compiler import repeats, wording
 from compiler.changes.acceptance import Acceptable, Nodes, Place
 from compiler.changes.effects import DISTURBING, Effect, Placement, Work
 from compiler.checks.risks.change import RevisionChange, divisions
@@ -38,7 +38,7 @@ _LOSSES: Mapping[Work | None, tuple[str, str]] = {
 def large_step(change: RevisionChange) -> Iterator[Acceptable]:
     """A change disturbs at most limits.stepPercent of a policy's nodes, or one node."""
     for policy, found in _by(change.difference.effects, _policy, lambda effect: effect.work in DISTURBING).items():
-        count = _count(found)
+        count = sum(len(effect.nodes) for effect in found)
         every = max(change.driven(policy), count)
         if count > 1 and count * 100 > change.basis.step_percent * every:
             staged = all(_STAGED.intersection(effect.reasons) for effect in found)
@@ -160,10 +160,7 @@ def _release(version: str | None) -> tuple[int, ...] | None:
 def _by(
     effects: Iterable[Effect], key: Callable[[Effect], _Key], is_meant: Callable[[Effect], bool]
 ) -> dict[_Key, list[Effect]]:
-    found: dict[_Key, list[Effect]] = {}
-    for effect in filter(is_meant, effects):
-        found.setdefault(key(effect), []).append(effect)
-    return found
+    return repeats.grouped((key(effect), effect) for effect in filter(is_meant, effects))
 
 
 def _policy(effect: Effect) -> str | None:
@@ -187,10 +184,6 @@ def _versions(effect: Effect) -> tuple[str | None, str | None, str | None]:
 
 def _nodes(effects: Iterable[Effect]) -> Nodes:
     return Nodes(tuple(sorted(name for effect in effects for name in effect.nodes)))
-
-
-def _count(effects: Iterable[Effect]) -> int:
-    return sum(len(effect.nodes) for effect in effects)
 
 
 def _cause(effects: Iterable[Effect]) -> Span:
@@ -262,7 +255,8 @@ def waves_skipped(change: RevisionChange) -> Iterator[Acceptable]:
             side = change.after if is_later else change.before
             moves = [(effect.after if is_later else effect.before, effect) for effect in effects]
             targets = _targets(division, side.planned.decisions if side else ())
-            rollout = _Rollout(is_later, _order(division), targets, _moved(division, later[policy], moves))
+            order = [group.name for group in division.groups if not (group.declared and group.declared.is_frozen)]
+            rollout = _Rollout(is_later, order, targets, _moved(division, later[policy], moves))
             yield from _risks(change, policy, rollout, moves)
 
 
@@ -295,10 +289,6 @@ def _moves(effect: Effect, policy: str) -> bool:
     """Return whether nodes of a policy get another driver, which a wave could have had first."""
     is_staged = effect.work in ("swaps", "may-swap", "removes") and not _STAGED.isdisjoint(effect.reasons)
     return is_staged and effect.after is not None and effect.after.policy == policy
-
-
-def _order(division: pools.Division) -> Sequence[str]:
-    return [group.name for group in division.groups if not (group.declared and group.declared.is_frozen)]
 
 
 def _targets(division: pools.Division, decisions: Iterable[plan.Decision]) -> Mapping[_Cell, Counter[_Target]]:

@@ -107,20 +107,15 @@ def registry_changed(change: RevisionChange) -> Iterator[Acceptable]:
         if now - was:
             found.setdefault((pair.component, _policy(pair)), set()).update(now - was)
     for (component, policy), registries in found.items():
-        of_policy = f"policy '{policy}' in " if policy else ""
+        of_policy, part = f"policy '{policy}' in " if policy else "", _SETTINGS.get(component, ())
         yield change.acceptable(
-            change.span(policy, *_image_settings(component)),
+            change.span(policy, (*part, "repository"), (*part, "image"), ("spec", "images"), part),
             f"{component.capitalize() if component != 'nfd' else 'NFD'} of {of_policy}",
             Place.CLUSTER,
             f" comes from {wording.listed(sorted(registries))}, and did not before.",
             hint="Check that the images there are those that you mean, and pin them by their digests.",
             policy=policy,
         )
-
-
-def _image_settings(component: str) -> Iterator[documents.Path]:
-    part = _SETTINGS.get(component, ())
-    yield from ((*part, "repository"), (*part, "image"), ("spec", "images"), part)
 
 
 def _registries(side: sides.Planned) -> Iterator[str]:
