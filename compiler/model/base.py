@@ -78,7 +78,7 @@ def _modelled(annotation: Any) -> Any:
         return of_value(annotation)
     inner = tuple(map(_modelled, get_args(annotation)))
     if get_origin(annotation) in (tuple, Mapping):
-        return (tuple if get_origin(annotation) is tuple else dict)[inner]  # type: ignore[index]  # made here
+        return (tuple if get_origin(annotation) is tuple else dict)[inner]
     return inner[0] | None if type(None) in inner else annotation
 
 
