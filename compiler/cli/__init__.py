@@ -192,7 +192,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except WrongError:
         return WRONG
     except project_file.WrongFileError as refused:
-        code = importlib.import_module("compiler.cli.findings").refused(chosen, refused.findings)
+        project_file.remember(chosen, {})
+        code = importlib.import_module("compiler.cli.findings").show(chosen, refused.findings)
     except errors.WorldError as error:
         sys.stderr.write(f"kae: {wording.escaped(str(error))}\n")
         if error.hint:

@@ -41,12 +41,6 @@ def without_warnings(arguments: argparse.Namespace, found: Iterable[diagnostics.
     return tuple(item for item in with_severities(arguments, found) if item.severity != "warning")
 
 
-def refused(arguments: argparse.Namespace, found: diagnostics.Findings) -> int:
-    """Print the mistakes of a project file, and return the exit code."""
-    project_file.remember(arguments, {})
-    return show(arguments, found)
-
-
 def show(
     arguments: argparse.Namespace,
     found: diagnostics.Findings,

@@ -1,7 +1,8 @@
 """`kae bump`: change one version in a policy's file in place, so that a pull request shows one line."""
 
 import argparse
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import functools
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,6 @@ _LISTS = {
 
 
 def declare(command: cli.Parser) -> None:
-    """Declare the options of `kae bump`."""
     command.examples(
         "kae bump tls --version 2.3.0",
         "kae bump tls --wave canary --version 2.3.0",
@@ -51,8 +51,8 @@ def run(arguments: argparse.Namespace) -> int:
     if diagnostics.has_errors(on_documents):
         return _wrong(arguments, on_documents)
     source, index = _policy(found, arguments.policy, settings.policies)
-    judge = _judge(settings, source.documents[index])
-    policy, faults = judge(source.documents[index])
+    recipe, judge = _recipe(settings, source.documents[index]), schema.Judge(package_data.schemas())
+    policy, faults = _judged(source.documents[index], recipe, judge, settings)
     on_documents.extend(faults)
     if policy is None or diagnostics.has_errors(on_documents):
         return _wrong(arguments, on_documents)
@@ -60,7 +60,7 @@ def run(arguments: argparse.Namespace) -> int:
     old = _value(policy.source, *path)
     if old != arguments.version:
         source = edits.written(source, index, path, arguments.version)
-        on_documents.extend(_brought(policy, *judge(source.documents[index])))
+        on_documents.extend(_brought(policy, *_judged(source.documents[index], recipe, judge, settings)))
         if settings.has_errors(on_documents):
             return _wrong(arguments, on_documents)
         atomic.write_file(Path(source.name), source.text)
@@ -122,25 +122,21 @@ def _policy(found: Iterable[edits.Source], wanted: str, policies: str) -> tuple[
     return matches[0]
 
 
-_Judge = Callable[[documents.Document], tuple[definitions.Policy | None, Sequence[diagnostics.Diagnostic]]]
-"""Returns the policy in a document, None if it has mistakes, and the findings of its schema."""
+def _recipe(settings: Settings, document: documents.Document) -> documents.Reading:
+    """Return the documents of a policy's recipe, which are all that its judge knows of the project."""
+    name = _value(document, "spec", "recipe") if _value(document, "kind") == "DevicePolicy" else None
+    inputs = document_files.find([settings.recipes])[0] if isinstance(name, str) else []
+    own = (item for item in inputs if item.name.startswith(f"{settings.recipes}/{name}/"))
+    return decode.every((item.name, functools.partial(document_files.read, item)) for item in own)
 
 
-def _judge(settings: Settings, document: documents.Document) -> _Judge:
-    """Return the judge of a policy, which knows no more of the project than its recipe."""
-    judge = schema.Judge(package_data.schemas())
-    recipe = _value(document, "spec", "recipe") if _value(document, "kind") == "DevicePolicy" else None
-    folder = f"{settings.recipes}/{recipe}/"
-    inputs = document_files.find([settings.recipes])[0] if isinstance(recipe, str) else []
-    own = [decode.decode(item.name, document_files.read(item)) for item in inputs if item.name.startswith(folder)]
-
-    def judged(document: documents.Document) -> tuple[definitions.Policy | None, Sequence[diagnostics.Diagnostic]]:
-        unread = tuple(fault for _, faults in own for fault in faults)
-        every = (*(read for found, _ in own for read in found), document)
-        found = pipeline.judged(every, judge, frozenset(), unread, settings)
-        return next(iter(found.policies), None), found.findings
-
-    return judged
+def _judged(
+    document: documents.Document, recipe: documents.Reading, judge: schema.Judge, settings: Settings
+) -> tuple[definitions.Policy | None, diagnostics.Findings]:
+    """Return the policy in a document, None if it has mistakes, and the findings of its schema."""
+    known, unread = recipe
+    found = pipeline.judged((*known, document), judge, frozenset(), tuple(unread), settings)
+    return next(iter(found.policies), None), found.findings
 
 
 def _part(arguments: argparse.Namespace, policy: definitions.Policy) -> tuple[str, documents.Path]:

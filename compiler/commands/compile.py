@@ -41,7 +41,6 @@ class Done(NamedTuple):
 
 
 def declare(command: cli.Parser) -> None:
-    """Declare the options of `kae compile`."""
     command.examples(
         "kae compile",
         "kae compile --check > output.patch    show what a compile would change, and write nothing",

@@ -15,7 +15,6 @@ from compiler.settings import Settings
 
 
 def declare(command: cli.Parser) -> None:
-    """Declare the options of `kae __complete`."""
     command.set_defaults(in_project=False)
     command.add_argument("line")
 

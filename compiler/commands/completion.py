@@ -32,7 +32,6 @@ _SCRIPTS = {"bash": _BASH, "fish": _FISH, "zsh": _ZSH}
 
 
 def declare(command: cli.Parser) -> None:
-    """Declare the options of `kae completion`."""
     command.examples(
         'eval "$(kae completion bash)"                             in ~/.bashrc',
         'eval "$(kae completion zsh)"                              in ~/.zshrc, below compinit',

@@ -11,7 +11,6 @@ from compiler.settings import Settings
 
 
 def declare(command: cli.Parser) -> None:
-    """Declare the options of `kae config`."""
     command.examples(
         "kae config output",
         "kae config output main    as kae.yaml of this branch says",

@@ -7,18 +7,14 @@ from typing import Any
 
 from compiler import cli, diagnostics
 from compiler.changes.acceptance import Acceptable
-from compiler.changes.difference import Fault
 from compiler.cli import findings, options
 from compiler.project import comparison, project_file
 from compiler.views.diff import data as diff_data
 from compiler.views.diff import review, risk_groups
 from compiler.views.diff import text as diff_text
 
-_ERROR: diagnostics.Severity = "error"
-
 
 def declare(command: cli.Parser) -> None:
-    """Declare the options of `kae diff`."""
     command.examples(
         "kae diff                         the working tree against the last commit",
         "kae diff main --to HEAD          a branch against main",
@@ -50,7 +46,7 @@ def run(arguments: argparse.Namespace) -> int:
     found = comparison.of_revisions(
         arguments.revision, arguments.to, settings, arguments.cluster, is_cached=not arguments.no_cache
     )
-    failing = dict.fromkeys(arguments.fail_on, _ERROR)
+    failing: dict[str, diagnostics.Severity] = dict.fromkeys(arguments.fail_on, "error")
     arguments.settings = replace(settings, severities={**settings.severities, **failing})
     accepted = [risk for risk in found.risks if risk.is_accepted(arguments.accept)]
     others = [risk for risk in found.risks if not risk.is_accepted(arguments.accept)]
@@ -64,8 +60,10 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         body = "".join(f"{line}\n" for line in diff_text.lines(found, risk_groups.groups(accepted)))
     faults = [fault for fault in found.faults if fault.side == "to"]
-    told = diagnostics.merged([*risks, *(item for fault in _unshown(arguments, faults) for item in fault.findings)])
-    findings.show(arguments, told, body, review.notes(found), **for_programs)
+    # The answer for people shows the faults itself.
+    is_shown = arguments.shape in ("text", "markdown") and arguments.format == "text" and not arguments.quiet
+    on_faults = () if is_shown else (item for fault in faults for item in fault.findings)
+    findings.show(arguments, diagnostics.merged([*risks, *on_faults]), body, review.notes(found), **for_programs)
     findings.tell_unused(arguments.accept, diagnostics.RISKS, found.risks)
     is_wrong = faults or findings.concluded(arguments, risks) or (arguments.exit_code and not found.is_empty)
     return cli.WRONG if is_wrong else cli.FINE
@@ -77,9 +75,3 @@ def _told(arguments: argparse.Namespace, risks: Sequence[Acceptable]) -> diagnos
         return diagnostics.merged(risk.told() for risk in risks)
     found = diagnostics.merged(group.told() for group in risk_groups.groups(risks))
     return review.by_line(found) if arguments.format in ("github", "sarif") else found
-
-
-def _unshown(arguments: argparse.Namespace, faults: Sequence[Fault]) -> Sequence[Fault]:
-    """Return the faults of the later side, where the answer for people does not show them."""
-    is_shown = arguments.shape in ("text", "markdown") and arguments.format == "text" and not arguments.quiet
-    return () if is_shown else faults

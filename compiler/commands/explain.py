@@ -15,7 +15,6 @@ from compiler.views import plan_data, plan_text, selection
 
 
 def declare(command: cli.Parser) -> None:
-    """Declare the options of `kae explain`."""
     command.examples(
         "kae explain east/kp920-rack1-03",
         "kae explain kp920-rack1-03 -o json    the cluster is not needed where one node has the name",

@@ -7,7 +7,6 @@ from compiler import cli
 
 
 def declare(command: cli.Parser) -> None:
-    """Declare the options of `kae help`."""
     command.examples("kae help compile")
     command.set_defaults(in_project=False)
     command.add_argument("topic", nargs="?", metavar="COMMAND", help="the command; all of them by default")

@@ -21,7 +21,6 @@ _HINT = "Run: kubectl get kaepolicy NAME -o yaml | kae import --cluster NAME"
 
 
 def declare(command: cli.Parser) -> None:
-    """Declare the options of `kae import`."""
     command.examples(
         "kae import values.yaml --cluster east -o policies/east.yaml",
         "kubectl get kaepolicy kae -o yaml | kae import --cluster east -o policies/east.yaml",

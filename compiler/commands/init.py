@@ -64,7 +64,6 @@ _NONE = Wheel()
 
 
 def declare(command: cli.Parser) -> None:
-    """Declare the options of `kae init`."""
     command.examples(
         "kae init",
         "kae init fleet --cluster east --registry registry.example.com/team",
@@ -139,10 +138,7 @@ def _copy(folder: Path, pinned: Wheel) -> None:
 def texts(
     cluster: str, registry: str | None = None, pinned: Wheel = _NONE, shards: int | None = None
 ) -> Mapping[str, str]:
-    """Return every file of a new repository by its path, for a first cluster of this name.
-
-    With shards, its jobs share out the clusters.
-    """
+    """Return every file of a new repository by its path; with shards, its jobs share out the clusters."""
     # A tag of an image has no '+', which versions between releases have: `make images` writes it so, too.
     values = {"@CLUSTER@": cluster, "@VERSION@": __version__.replace("+", "-"), "@REGISTRY@": registry or _REGISTRY}
     if release.REGISTRY and registry is None:

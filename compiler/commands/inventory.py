@@ -23,7 +23,6 @@ _HINT = "Run: kubectl get nodes -o json | kae inventory --cluster NAME"
 
 
 def declare(command: cli.Parser) -> None:
-    """Declare the options of `kae inventory`."""
     command.examples(
         "kubectl get nodes -o json | kae inventory --cluster east -o inventory/east.json",
         "kae inventory --cluster east --context east-admin -o inventory/east.json",

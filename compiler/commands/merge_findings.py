@@ -12,7 +12,6 @@ from compiler.project.by_cluster import planned, shard_files
 
 
 def declare(command: cli.Parser) -> None:
-    """Declare the options of `kae merge-findings`."""
     command.examples(
         "kae merge-findings shard-*.json",
         "kae merge-findings --format github shard-0.json shard-1.json",

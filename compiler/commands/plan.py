@@ -31,7 +31,6 @@ class _Part:
 
 
 def declare(command: cli.Parser) -> None:
-    """Declare the options of `kae plan`."""
     command.examples(
         "kae plan | less",
         "kae plan --problems",

@@ -31,7 +31,6 @@ _BYTES = 4 << 20
 
 
 def declare(command: cli.Parser) -> None:
-    """Declare the options of `kae preflight`."""
     command.examples(
         "kae preflight --kernel 5.10.0-216.0.0.115.oe2203sp4.aarch64",
         "kae preflight --kernel 6.6.0-28.0.0.34.oe2403.aarch64 --os 'openEuler 24.03 (LTS)' --cluster east",

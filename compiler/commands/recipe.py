@@ -30,7 +30,6 @@ _SCHEMA = "# yaml-language-server: $schema={}\n"
 
 
 def declare(command: cli.Parser) -> None:
-    """Declare the verbs of `kae recipe`, and their options."""
     command.examples("kae recipe list", "kae recipe add onload")
     command.elsewhere = _ELSEWHERE
     verbs = command.add_subparsers(title="verbs", metavar="VERB", required=True)

@@ -13,7 +13,6 @@ from compiler.views.report import page as report_page
 
 
 def declare(command: cli.Parser) -> None:
-    """Declare the options of `kae report`."""
     command.examples(
         "kae report --html fleet.html",
         "kae report --html change.html HEAD    with what the edits since HEAD do to each node",

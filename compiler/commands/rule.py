@@ -9,7 +9,6 @@ from compiler.project import package_data
 
 
 def declare(command: cli.Parser) -> None:
-    """Declare the options of `kae rule`."""
     command.examples("kae rule policy-overlap", "kae rule    list all of them")
     command.set_defaults(in_project=False)
     command.add_argument("code", nargs="?", metavar="CODE", help="the code in the finding's brackets")

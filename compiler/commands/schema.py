@@ -12,7 +12,6 @@ from compiler.project.recipes import copies
 
 
 def declare(command: cli.Parser) -> None:
-    """Declare the options of `kae schema`."""
     command.examples(
         "kae schema",
         "kae schema kaepolicy > kaepolicy.json",

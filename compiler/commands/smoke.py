@@ -13,7 +13,6 @@ from compiler.views import smoke
 
 
 def declare(command: cli.Parser) -> None:
-    """Declare the options of `kae smoke`."""
     command.examples(
         "kae smoke --cluster east | kubectl apply -f -",
         "kae smoke --cluster east --node kp920-rack1-03 | kubectl apply -f -",

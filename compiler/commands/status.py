@@ -25,7 +25,6 @@ from compiler.status import text as status_text
 
 
 def declare(command: cli.Parser) -> None:
-    """Declare the options of `kae status`."""
     command.examples(
         "kae status --cluster east",
         "kae status --cluster east --kubeconfig ~/.kube/config --context east-admin -o json",

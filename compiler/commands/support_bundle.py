@@ -96,7 +96,6 @@ class Bundle:
 
 
 def declare(command: cli.Parser) -> None:
-    """Declare the options of `kae support-bundle`."""
     command.examples(
         "kae support-bundle --cluster east -o ../east.tar.gz",
         "kae support-bundle --cluster east --node kp920-rack1-03 --kubeconfig ~/.kube/config -o ../east.tar.gz",
