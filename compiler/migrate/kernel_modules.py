@@ -8,7 +8,7 @@ operator. The third is Onload's operator, with its Onload (api/v1alpha1/onload_t
 
 import itertools
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from types import MappingProxyType
 
 import msgspec
@@ -307,38 +307,32 @@ class _Fields(msgspec.Struct, frozen=True, kw_only=True):
     """The values of placeholders that are the same for all kernels."""
 
 
-class _Served(msgspec.Struct, frozen=True):
-    """A mapping that has an image."""
-
-    index: int
-    literal: str | None
-    regexp: str | None
-    image: Mapping[str, str]
-
-
 def _put_mappings(source: Source, policy: Draft, fields: _Fields) -> tuple[Mapping[str, str] | None, list[int]]:
     """Put the mappings; return the image that they have by default, and the indexes of those that are carried over."""
-    every = range(len(source.get(list, *fields.mappings) or ()))
-    served = [found for index in every if (found := _served(source, fields, index)) is not None]
+    usual: Mapping[str, str] | None = None
+    names, served = list[str](), list[int]()
+    for index in range(len(source.get(list, *fields.mappings) or ())):
+        here, there = ("spec", "kernelMappings", len(served)), (*fields.mappings, index)
+        literal, regexp = source.get(str, *there, "literal"), source.get(str, *there, "regexp")
+        image = _image(source, fields, there, literal)
+        if image is None:
+            continue
+        usual = usual or image
+        served.append(index)
+        names.append(_name(literal or regexp or "", names))
+        policy.put(here, {"name": names[-1]}, source.origin(*there))
+        policy.put((*here, "literal"), literal, source.origin(*there, "literal"))
+        policy.put((*here, "regexp"), regexp, source.origin(*there, "regexp"))
+        if other := {part: value for part, value in image.items() if value != usual[part]}:
+            policy.put((*here, "images", "modules"), other, source.origin(*there, fields.image))
     if not served:
         hint = f"Name one in '{fields.image}', after the kernel's full version or KERNEL_XYZ."
         source.wrong("No kernel has an image of modules that documents can name.", hint, *fields.mappings)
-        return None, []
-    names = _names(found.literal or found.regexp or "" for found in served)
-    for place, (found, name) in enumerate(zip(served, names, strict=True)):
-        here, there = ("spec", "kernelMappings", place), (*fields.mappings, found.index)
-        policy.put(here, {"name": name}, source.origin(*there))
-        policy.put((*here, "literal"), found.literal, source.origin(*there, "literal"))
-        policy.put((*here, "regexp"), found.regexp, source.origin(*there, "regexp"))
-        other = {part: value for part, value in found.image.items() if value != served[0].image[part]}
-        if other:
-            policy.put((*here, "images", "modules"), other, source.origin(*there, fields.image))
-    return served[0].image, [found.index for found in served]
+    return usual, served
 
 
-def _served(source: Source, fields: _Fields, index: int) -> _Served | None:
-    at = (*fields.mappings, index)
-    literal, regexp = source.get(str, *at, "literal"), source.get(str, *at, "regexp")
+def _image(source: Source, fields: _Fields, at: documents.Path, literal: str | None) -> dict[str, str] | None:
+    """Return the image of a mapping; None where it has none that documents can name, which is said."""
     own = source.get(str, *at, fields.image)
     reference = own or (source.get(str, *fields.usual) if fields.usual else None)
     if reference is None:
@@ -353,7 +347,7 @@ def _served(source: Source, fields: _Fields, index: int) -> _Served | None:
             *at,
         )
         return None
-    return _Served(index, literal, regexp, _parts(text))
+    return _parts(text)
 
 
 def _parts(reference: str) -> dict[str, str]:
@@ -386,12 +380,9 @@ def _numbers(kernel: str) -> dict[str, str]:
     return dict(zip(("KERNEL_X", "KERNEL_Y", "KERNEL_Z"), found.groups(), strict=True)) if found else {}
 
 
-def _names(texts: Iterable[str]) -> list[str]:
-    """Return a name for each kernel or pattern, of its words: fc37-x86-64."""
-    found: list[str] = []
-    for text in texts:
-        plain = re.sub(r"\\[A-Za-z]|\[[^]]*\]|\{[^}]*\}", " ", text.lower())
-        name = "-".join(re.findall("[a-z0-9]+", plain))[:15].strip("-") or "kernels"
-        others = (f"{name}-{number}" for number in itertools.count(2))
-        found.append(name if name not in found else next(other for other in others if other not in found))
-    return found
+def _name(text: str, taken: Collection[str]) -> str:
+    """Return a name for a kernel or a pattern, of its words: fc37-x86-64."""
+    plain = re.sub(r"\\[A-Za-z]|\[[^]]*\]|\{[^}]*\}", " ", text.lower())
+    name = "-".join(re.findall("[a-z0-9]+", plain))[:15].strip("-") or "kernels"
+    others = (f"{name}-{number}" for number in itertools.count(2))
+    return name if name not in taken else next(other for other in others if other not in taken)
