@@ -68,23 +68,15 @@ def recipe_of(document: documents.Document) -> recipes.Recipe:
             options=f"kae-{name}-",
         ),
         folder=name,
-        kinds=tuple(_kind(name, kind) for kind in match.get("pci", ())),
+        kinds=tuple(
+            msgspec.convert({"devices": (), **kind, "recipe": name, "name": kind["kind"]}, recipes.Kind)
+            for kind in match.get("pci", ())
+        ),
         labels=tuple(sorted(labels.items())),
         features=tuple(
             (feature["feature"], tuple(_conditions(feature["matchExpressions"])))
             for feature in match.get("features", ())
         ),
-    )
-
-
-def _kind(recipe: str, data: parts.Data) -> recipes.Kind:
-    return recipes.Kind(
-        recipe=recipe,
-        name=data["kind"],
-        vendor=data["vendor"],
-        devices=tuple(data.get("devices", ())),
-        virtual=tuple(data.get("virtual", ())),
-        classes=tuple(data.get("classes", ())),
     )
 
 
@@ -119,7 +111,7 @@ def policy_of(
     return parts.policy(
         document,
         data,
-        _overrides,
+        lambda declared: (declared.get("images", {}), declared.get("driver", {})),
         _stated,
         recipe=read,
         kinds=read.kinds,
@@ -141,16 +133,6 @@ def _written(images: Sequence[str]) -> definitions.Written:
         nouns={name: f"the image '{name}'" for name in images},
         pulls={"driver": _SPEC, "devicePlugin": _SPEC},
         install_policy="installPolicy",
-    )
-
-
-def _overrides(data: parts.Data) -> definitions.Overrides:
-    driver = data.get("driver", {})
-    return definitions.Overrides(
-        images=data.get("images", {}),
-        source=parts.optional(driver.get("source"), driver_config.Source),
-        state=driver.get("state"),
-        modules=parts.optional(driver.get("modules"), tuple[str, ...]),
     )
 
 
@@ -188,7 +170,7 @@ def _driver(
         installer=installer,
         counting=counting,
         defaults={name: own for name, own in filled["images"].items() if name in used},
-        declared=tuple(map(_module, own["modules"])),
+        declared=msgspec.convert(own["modules"], tuple[recipes.Module, ...]),
         chosen=parts.optional(driver.get("modules"), tuple[str, ...]),
         parameters=driver["moduleParameters"],
         payloads=payloads,
@@ -202,16 +184,6 @@ def _payloads(declared: Sequence[parts.Data]) -> dict[str, tuple[str, ...]]:
     for payload in declared:
         paths.setdefault(payload["image"], {}).update(dict.fromkeys(payload["paths"]))
     return {name: tuple(own) for name, own in paths.items()}
-
-
-def _module(data: parts.Data) -> recipes.Module:
-    return recipes.Module(
-        name=data["name"],
-        optional=data["optional"],
-        replaces=tuple(data["replaces"]),
-        network=data["network"],
-        parameters=data["parameters"],
-    )
 
 
 def _plugin(spec: parts.Data, filled: parts.Data, images: Mapping[str, definitions.ImageParts]) -> definitions.Plugin:

@@ -78,13 +78,9 @@ def _module(module: recipes.Module) -> dict[str, Any]:
     return {"name": module.name, **({"parameters": own} if own else {})}
 
 
-def _overrides(data: parts.Data) -> definitions.Overrides:
+def _overrides(data: parts.Data) -> tuple[dict[str, definitions.ImageParts], parts.Data]:
     image = _image(data)
-    return definitions.Overrides(
-        images={kae.INSTALLER: image} if image else {},
-        source=parts.optional(data.get("source"), driver_config.Source),
-        state=data.get("state"),
-    )
+    return {kae.INSTALLER: image} if image else {}, data
 
 
 def _image(data: parts.Data) -> definitions.ImageParts:

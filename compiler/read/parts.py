@@ -17,8 +17,8 @@ T = TypeVar("T")
 
 Data = Mapping[str, Any]
 """A part of a document, with the defaults of its schema."""
-Overriding = Callable[[Data], definitions.Overrides]
-"""The reader of what a mapping, a wave or a frozen group overrides."""
+Overriding = Callable[[Data], tuple[Mapping[str, definitions.ImageParts], Data]]
+"""Returns the parts of images that a mapping, a wave or a frozen group overrides, and its fields of the driver."""
 
 _OTHERWISE = frozenset({*shapes.Config.__struct_fields__, "modules", "payloads", "resources"})
 """Fields of configs that mean something else than the same keys of documents, as the `version` of an image does."""
@@ -113,6 +113,15 @@ def driver(
     )
 
 
+def _overrides(images: Mapping[str, definitions.ImageParts], driver: Data) -> definitions.Overrides:
+    return definitions.Overrides(
+        images=images,
+        source=optional(driver.get("source"), driver_config.Source),
+        state=driver.get("state"),
+        modules=optional(driver.get("modules"), tuple[str, ...]),
+    )
+
+
 def _mappings(
     declared: Iterable[Data], path: documents.Path, overrides: Overriding
 ) -> Iterator[definitions.KernelMapping]:
@@ -123,7 +132,7 @@ def _mappings(
             regexp=data.get("regexp"),
             literal=data.get("literal"),
             kernels=optional(data.get("kernels"), tuple[str, ...]),
-            overrides=overrides(data),
+            overrides=_overrides(*overrides(data)),
         )
 
 
@@ -145,7 +154,7 @@ def _groups(
                 selector=optional(data.get("inventorySelector"), selectors.Selector),
                 percent=optional(data.get("percent"), float),
                 clusters=optional(data.get("clusters"), tuple[str, ...]),
-                overrides=overrides(data),
+                overrides=_overrides(*overrides(data)),
                 entry=_digest(stated(document.value((*path, field, index)))),
             )
 
