@@ -103,6 +103,7 @@ _COMMON: Mapping[str, Mapping[str, Any]] = {
 _IN_TREE: Mapping[str, Mapping[str, Any]] = {"uacce_mode": {"maximum": 1, "default": 1}}
 """Shared virtual addresses are all that the kernel's own modules know; KAE's work with 2."""
 
+
 _OF_KINDS = tuple(
     recipes.Module(name=kind.module, kind=kind.name, parameters={**_COMMON, **kind.parameters}, in_tree=_IN_TREE)
     for kind in KINDS
@@ -141,8 +142,8 @@ RECIPE = recipes.Recipe(
         )
         for kind in KINDS
     ),
-    # What KAE 2.x supports (kunpengcompute/KAE, release notes and env-check.sh, which refuses the kernel of
-    # openEuler 22.03 without a service pack).
+    # What KAE 2.x supports (kunpengcompute/KAE, release notes and env-check.sh, which refuses the kernel of openEuler
+    # 22.03 without a service pack).
     support=recipes.Support(
         systems=("openEuler 22.03", "openEuler 24.03", "EulerOS", "TencentOS"),
         kernels=("5.4.", "5.10.", "5.15.", "6.6."),

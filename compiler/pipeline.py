@@ -247,16 +247,13 @@ def check_nodes(planned: plan.Plan) -> diagnostics.Findings:
 def render_cluster(
     planned: plan.Plan, render: layout.Render, output: str = names.OUTPUT
 ) -> tuple[tree.Tree, tuple[layout.Object, ...]]:
-    """Return the files of a planned cluster, and the objects that they hold.
-
-    `output` is the folder of outputs in the repository, from which GitOps engines apply them.
-    """
+    """Return the files of a planned cluster, and the objects that they hold."""
     objects = layout.objects(manifests_of(planned, output), render)
     return layout.tree(planned, objects), objects
 
 
 def manifests_of(planned: plan.Plan, output: str = names.OUTPUT) -> ir.ClusterManifests:
-    """Return the objects of the output of a planned cluster."""
+    """Return the objects of the output of a planned cluster; engines apply them from `output` in the repository."""
     return ir.ClusterManifests(
         engine=planned.cluster.spec.gitops.engine,
         manifests=layout.manifests(planned),

@@ -51,10 +51,7 @@ def recorded(output: Path, cluster: str) -> index_file.Index | None:
 
 
 def look(output: Path, cluster: str, wanted: Iterable[str], unmerged: Collection[str] = ()) -> "diff.Observed":
-    """Return the content of output/<cluster>/, as far as the `wanted` paths need it. Raises WorldError.
-
-    `unmerged` has the paths below output/ that git has in conflict.
-    """
+    """Return the content of output/<cluster>/, as far as `wanted` and `unmerged` paths need it. Raises WorldError."""
     from compiler.output import diff  # noqa: PLC0415
 
     folder = output / cluster

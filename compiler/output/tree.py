@@ -20,10 +20,7 @@ _NO_FACTS = index_file.Index()
 
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """The files of output/<cluster>/: relative paths in sorted order with their texts, and their index.
-
-    `of` makes one.
-    """
+    """The files of output/<cluster>/, as `of` makes them: sorted relative paths with their texts, and their index."""
 
     cluster: str
     files: tuple[tuple[str, str], ...]

@@ -69,7 +69,7 @@ class Nfd(msgspec.Struct, frozen=True, kw_only=True):
     """The nodes of the master and of the garbage collector; none means every node."""
     worker_tolerations: tuple[pods.Toleration, ...]
     fixed_user: bool
-    """False where the platform assigns users."""
+    """False where pods may not name their users: OpenShift assigns one of the namespace's range, and refuses others."""
 
 
 _CRDS = (
@@ -107,13 +107,8 @@ def _nfd(planned: plan.Plan) -> Nfd:
         minor=supported.nfd_minor(spec.image.tag) or 0,
         terms=ir.terms(spec.nodeSelector),
         worker_tolerations=tuple(dict.fromkeys((*spec.tolerations, *theirs))),
-        fixed_user=_has_fixed_users(cluster),
+        fixed_user=cluster.platform != "openshift",
     )
-
-
-def _has_fixed_users(spec: clusters.Spec) -> bool:
-    """Return whether pods name their users: OpenShift assigns one of the namespace's range, and refuses others."""
-    return spec.platform != "openshift"
 
 
 class Watcher(msgspec.Struct, frozen=True, kw_only=True):
@@ -127,7 +122,6 @@ class Watcher(msgspec.Struct, frozen=True, kw_only=True):
     config: str
     metrics_port: int | None
     fixed_user: bool
-    """False where the platform assigns users."""
     schedule: str | None
     """Of the CronJob; none for a Deployment."""
 
@@ -151,7 +145,7 @@ def watcher(planned: plan.Plan) -> Iterator[ir.Input]:
         terms=ir.terms(spec.nodeSelector),
         config=program_configs.watcher(cluster, repository, port),
         metrics_port=port,
-        fixed_user=_has_fixed_users(cluster.spec),
+        fixed_user=cluster.spec.platform != "openshift",
         schedule=spec.schedule if spec.mode == "CronJob" else None,
     )
     yield ir.Input(_WATCHER, value)

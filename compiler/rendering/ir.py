@@ -30,15 +30,13 @@ class Input(msgspec.Struct, frozen=True):
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
-    """An object to render: its component, its template's name and the value that the template gets."""
+    """An object to render: its component, its template's name and the value that the template gets; else as `Input`."""
 
     component: str
     template: str
     value: Any
     kept: bool = False
-    """True when a GitOps engine must not delete the object after it has left the output."""
     folder: str = ""
-    """The folder of the object below output/<cluster>/, where it is not that of its component."""
 
     def __hash__(self) -> int:
         return hash(msgspec.msgpack.encode(self, order="deterministic"))  # Values hold mappings.

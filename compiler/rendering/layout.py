@@ -107,7 +107,7 @@ def tree(planned: plan.Plan, rendered: Iterable[Object]) -> trees.Tree:
         {
             "apiVersion": "kustomize.config.k8s.io/v1beta1",
             "kind": "Kustomization",
-            "resources": [obj.path for obj in sorted(applied, key=_order)],
+            "resources": [obj.path for obj in sorted(applied, key=lambda obj: (NAMES.index(obj.component), obj.path))],
         }
     )
     images = sorted({image for obj in applied for image in _images(obj.data)})
@@ -156,10 +156,6 @@ def _workload(path: str, value: Any) -> index_file.Workload | None:
                 file=path, component="driver", policy=policy, pool=pool, state=state, recipe=recipe
             )
     return None
-
-
-def _order(obj: Object) -> tuple[int, str]:
-    return NAMES.index(obj.component), obj.path
 
 
 def _images(data: Any) -> Iterator[str]:
