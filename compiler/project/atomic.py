@@ -12,10 +12,7 @@ from compiler.project import links
 
 
 def write(path: Path, texts: Iterable[str]) -> None:
-    """Replace the text of a file, or make the file; a link stays a link, and the mode stays. Raises OSError.
-
-    The text comes whole or in pieces.
-    """
+    """Make a file of a text, whole or in pieces, or replace its text; link and mode stay. Raises OSError."""
     target = links.real(path)
     # A hidden file is not read as a document.
     handle, temporary = tempfile.mkstemp(prefix=".kae-", dir=target.parent)

@@ -85,10 +85,7 @@ File = TypeVar("File", bound=_Named)
 
 
 def of_project(settings: Settings) -> tuple[list[Input], list[diagnostics.Diagnostic]]:
-    """Return the document files of the project in the current folder, and the findings on them.
-
-    Raises WorldError where there are no documents.
-    """
+    """Return the document files of the project in the current folder, and the findings. Raises WorldError for none."""
     files, findings = find(settings.folders)
     present = sorted(entry.name for entry in os.scandir() if entry.name.lower() in ("kae.yaml", "kae.yml"))
     findings += [_nearly(name, names.PROJECT_FILE) for name in present if name != names.PROJECT_FILE]
@@ -105,10 +102,9 @@ def of_project(settings: Settings) -> tuple[list[Input], list[diagnostics.Diagno
 
 
 def find(folders: Sequence[str | Path]) -> tuple[list[Input], list[diagnostics.Diagnostic]]:
-    """Return the document files below folders, sorted by name, and a finding for each that is no file.
+    """Return the document files below folders of the disk, as `walk` finds them; a missing folder counts as empty.
 
-    Hidden names are skipped, and a missing folder counts as empty. Each folder is read once, even if several links
-    lead to it; links lead to the current folder or to one of these. Raises WorldError where something cannot be read.
+    Links lead to the current folder or to one of these. Raises WorldError where something cannot be read.
     """
     allowed = links.folders(folders)
     pending = [(name_of(folder), Path(folder)) for folder in folders]

@@ -3,11 +3,14 @@
 Light enough to import in every call.
 """
 
+import contextlib
+import itertools
 import os
 import re
 import subprocess
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import Self
 
 from compiler import errors, wording
 from compiler.output import index_file, tree
@@ -15,18 +18,18 @@ from compiler.output import index_file, tree
 _SIDES = ("HEAD", "MERGE_HEAD", "REBASE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "REVERT_HEAD^")
 """The commits that `git merge`, `rebase`, `cherry-pick` and `revert` join: gitrevisions(7)."""
 
-_OBJECT = re.compile(rb"[0-9a-f]+ [a-z]+ ([0-9]+)")
+_OBJECT = re.compile(rb"[0-9a-f]+ [a-z]+ ([0-9]+)\n")
 """The line before an object in the answer of `git cat-file --batch`."""
 
 _WILD = re.compile(r"[*?\[\\]")
 
 
-def answer(*arguments: str, given: str = "") -> bytes:
-    """Return the answer of git to arguments and standard input. Raises WorldError with its words."""
+def answer(*arguments: str) -> bytes:
+    """Return the answer of git to arguments. Raises WorldError with its words."""
     try:
         done = subprocess.run(  # noqa: S603 - no shell, and git takes no option from what it is given
             ("git", *map(os.fsencode, arguments)),  # noqa: S607 - the git of the user
-            input=os.fsencode(given),
+            stdin=subprocess.DEVNULL,
             capture_output=True,
             check=False,
             env=environment(),
@@ -72,31 +75,47 @@ def clusters(paths: Iterable[str]) -> frozenset[str]:
 def _recorded(output: str, names: Iterable[str]) -> Iterator[str]:
     """Yield the paths below output/ that the sides of a merge record for clusters of these names."""
     folder = os.path.relpath(output)
-    asked = [(cluster, f"{side}:./{folder}/{cluster}/{index_file.NAME}") for cluster in names for side in _SIDES]
-    for (cluster, _), content in zip(asked, _blobs(name for _, name in asked), strict=False):
-        for index in index_file.read(content):
-            yield from (f"{cluster}/{path}" for path in (*index.files, index_file.NAME))
+    with Objects() as objects:
+        for cluster, side in itertools.product(names, _SIDES):
+            content = objects.content(f"{side}:./{folder}/{cluster}/{index_file.NAME}")
+            for index in index_file.read(content or b""):
+                yield from (f"{cluster}/{path}" for path in (*index.files, index_file.NAME))
 
 
-def _blobs(names: Iterable[str]) -> Iterator[bytes]:
-    """Yield the content of each object, empty for one that git does not have."""
-    answer = _git("cat-file", "--batch", given="".join(f"{name}\n" for name in names))
-    while answer:
-        head, _, rest = answer.partition(b"\n")
-        held = _OBJECT.fullmatch(head)
-        length = int(held[1]) if held else 0
-        yield rest[:length]
-        answer = rest[length + 1 :] if held else rest
+class Objects:
+    """What git has of the repository around the current folder; one `git cat-file` is at work until it is closed."""
+
+    def __init__(self) -> None:
+        self._reader: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._reader is not None:
+            self._reader.communicate()
+
+    def content(self, name: str) -> bytes | None:
+        """Return the content of an object, by its id or as gitrevisions(7) says; None where git does not have it."""
+        if self._reader is None:
+            command = ("git", "cat-file", "--batch")
+            self._reader = subprocess.Popen(  # noqa: S603 - the arguments are constant
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment()
+            )
+        source, sink = self._reader.stdout, self._reader.stdin
+        with contextlib.suppress(BrokenPipeError):
+            if source is not None and sink is not None:
+                sink.write(os.fsencode(f"{name}\n"))
+                sink.flush()
+                held = _OBJECT.fullmatch(source.readline())
+                if held is not None:
+                    return source.read(int(held[1]) + 1)[:-1]
+        return None
 
 
 def _lines(*arguments: str) -> list[str]:
-    """Return the lines of an answer of git that end with a NUL."""
-    return [os.fsdecode(line) for line in _git(*arguments).split(b"\0") if line]
-
-
-def _git(*arguments: str, given: str = "") -> bytes:
-    """Return the answer of git, empty where there is none."""
+    """Return the lines of an answer of git that end with a NUL; none without an answer."""
     try:
-        return answer(*arguments, given=given)
+        return [os.fsdecode(line) for line in answer(*arguments).split(b"\0") if line]
     except errors.WorldError:
-        return b""
+        return []

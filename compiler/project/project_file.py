@@ -193,11 +193,8 @@ def parsed(content: bytes, has_folder: Callable[[str], bool] = os.path.isdir) ->
 def _shapeless(read: "list[documents.Document]") -> Iterator[diagnostics.Diagnostic]:
     """A project file is one mapping."""
     if not isinstance(read[0].data, dict):
-        message, hint = (
-            "Expected a mapping with the settings of the project.",
-            "Write a setting, such as output: output.",
-        )
-        yield _finding(read[0].span(), "not-an-object", message, hint)
+        message = "Expected a mapping with the settings of the project."
+        yield _finding(read[0].span(), "not-an-object", message, "Write a setting, such as output: output.")
     for document in read[1:]:
         yield _finding(document.span(), "project-settings", "A project file holds one document.", "Merge the two.")
 
@@ -236,10 +233,7 @@ def _contradictions(
 def of_clusters(
     settings: Settings, clusters: Collection[str], document: "documents.Document | None" = None
 ) -> Iterator[diagnostics.Diagnostic]:
-    """Yield a finding for each folder of people's own objects that is the folder of a cluster. Raises WorldError.
-
-    `document` is the project file if it is read already.
-    """
+    """Yield a finding for each folder of people's own objects that is the folder of a cluster. Raises WorldError."""
     for name, span in _extra_places(settings, clusters, document):
         message = f"The folder of cluster '{name}' cannot hold objects of your own."
         yield _finding(span, "project-settings", message, "Name a folder that is no cluster's.")
@@ -256,7 +250,10 @@ def of_outputs(settings: Settings, outputs: Collection[str]) -> Iterator[diagnos
 def _extra_places(
     settings: Settings, folders: Collection[str], document: "documents.Document | None" = None
 ) -> Iterator[tuple[str, diagnostics.Span]]:
-    """Yield the folders of people's own objects that are among some, with their places. Raises WorldError."""
+    """Yield the folders of people's own objects that are among some, with their places. Raises WorldError.
+
+    `document` is the project file if it is read already.
+    """
     taken = [(index, name) for index, name in enumerate(settings.extra) if name in folders]
     if document is None and taken and (item := file()):
         from compiler.formats import decode  # noqa: PLC0415 - only for the place of a mistake

@@ -4,11 +4,9 @@ Links are followed as a checkout in this place follows them. The rules on docume
 that a commit and its checkout have the same findings.
 """
 
-import contextlib
 import hashlib
 import os
 import posixpath
-import subprocess
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
@@ -110,10 +108,7 @@ class Tree:
         return self._source(names.PROJECT_FILE, place)
 
     def documents(self, folders: Sequence[str]) -> tuple[list[Source], list[diagnostics.Diagnostic]]:
-        """Return the document files below folders, sorted by name, and a finding for each that is no file.
-
-        Hidden names are skipped, and each folder is read once, as in the working tree. Raises WorldError.
-        """
+        """Return the document files below folders as `document_files.find` does for the disk. Raises WorldError."""
         paths = [_path(self._prefix, name) for name in folders]
         allowed = [_path(self._prefix, "."), *(self.place(path).path for path in paths if self._is_far(path))]
         for name, path in zip(folders, paths, strict=True):
@@ -209,19 +204,12 @@ class Tree:
         return Place(path, is_broken=True)
 
 
-class Repository:
-    """The git repository around the current folder; it keeps one `git cat-file` at work until it is closed."""
+class Repository(git.Objects):
+    """The git repository around the current folder."""
 
     def __init__(self) -> None:
-        self._reader: subprocess.Popen[bytes] | None = None
+        super().__init__()
         self._prefix = git.answer("rev-parse", "--show-prefix").decode("utf-8", "surrogateescape").rstrip("\n")
-
-    def __enter__(self) -> "Repository":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._reader is not None:
-            self._reader.communicate()
 
     def names(self) -> list[str]:
         """Return the names of branches and tags. Raises WorldError."""
@@ -253,20 +241,10 @@ class Repository:
 
     def read(self, blob: str) -> bytes:
         """Return the content of a blob. Raises WorldError where git does not have it."""
-        if self._reader is None:
-            command = ("git", "cat-file", "--batch")
-            self._reader = subprocess.Popen(  # noqa: S603 - the arguments are constant
-                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=git.environment()
-            )
-        source, sink = self._reader.stdout, self._reader.stdin
-        with contextlib.suppress(BrokenPipeError):
-            if source is not None and sink is not None:
-                sink.write(f"{blob}\n".encode("ascii"))
-                sink.flush()
-                head = source.readline().split()
-                if len(head) == 3:
-                    return source.read(int(head[2]) + 1)[:-1]
-        raise errors.WorldError(f"git does not have its object {blob}.", hint="`git fsck` shows what is missing.")
+        content = self.content(blob)
+        if content is None:
+            raise errors.WorldError(f"git does not have its object {blob}.", hint="`git fsck` shows what is missing.")
+        return content
 
     def _top(self) -> str:
         """Return the folder of the repository on this host."""
@@ -274,10 +252,7 @@ class Repository:
 
 
 def output(revision: str) -> str:
-    """Return the folder of outputs that the project file of a revision names, whatever else is wrong in it.
-
-    Raises WorldError.
-    """
+    """Return the folder of outputs that a revision's project file names, whatever else is wrong. Raises WorldError."""
     with Repository() as repository:
         found = repository.tree(repository.commit(revision), [names.PROJECT_FILE]).project_file()
         read, wrong = decode.decode(names.PROJECT_FILE, found.read()) if found else ([], [])

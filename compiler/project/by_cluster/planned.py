@@ -69,10 +69,7 @@ class Run(msgspec.Struct, Generic[Answer], frozen=True, kw_only=True):
 def of_settings(
     settings: Settings, chosen: Sequence[str], make: Make[Answer], crew: workers.Crew = _ALONE
 ) -> Run[Answer]:
-    """Return the project in the current folder, with the clusters of these names planned, or with all of them.
-
-    Raises WorldError.
-    """
+    """Return the project in the current folder, with these clusters planned, or all of them. Raises WorldError."""
     project = load.project(settings)
     load.require_clusters(chosen, project.fleet.clusters)
     return of_project(project, project.fleet.selected(chosen), make, crew)
