@@ -5,6 +5,7 @@ import itertools
 import sys
 from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 from compiler import diagnostics, pipeline, wording
 from compiler.changes import acceptance, pods, sides
@@ -170,11 +171,9 @@ def _write(call: compile_call.Call, outcomes: Sequence[compile_call.Outcome], st
 
 
 def _check(call: compile_call.Call, outcomes: Sequence[compile_call.Outcome], stale: Collection[str]) -> answer.Done:
-    rows = [(item.name, item.checked.state if item.checked else "fine") for item in outcomes]
-    rows.extend((name, "removed") for name in stale)
-    checked = [(item.name, item.checked) for item in outcomes if item.checked]
-    strangers = _foreign(call, ((name, each.foreign) for name, each in checked))
-    return answer.Done(rows, strangers, tuple(each.diff for _, each in checked))
+    rows = [*((item.name, item.state) for item in outcomes), *((name, "removed") for name in stale)]
+    strangers = _foreign(call, ((item.name, item.foreign) for item in outcomes))
+    return answer.Done(rows, strangers, tuple(item.diff for item in outcomes if item.diff))
 
 
 def _foreign(call: compile_call.Call, files: Iterable[tuple[str, Iterable[str]]]) -> diagnostics.Findings:
@@ -193,22 +192,23 @@ def _outcome(
     """Return what a planned cluster compiles to, compared with its output. Raises WorldError."""
     compiled, rendered = pipeline.render_cluster(cluster_plan, render, call.settings.applied)
     removed, changes, objects = _compared(call, policies, cluster_plan, compiled, rendered)
-    checked, is_check = None, call.arguments.check
-    if is_check:
+    made: dict[str, Any]
+    if call.arguments.check:
         state = scan.state(call.output, compiled, call.unmerged)
         folder = f"{call.output}/{compiled.cluster}"
         texts = "".join(diff.unified(folder, difference) for difference in state.differences)
-        checked = compile_call.Checked(state=state.kind, foreign=state.foreign, diff=Packed.of(texts))
+        made = {"state": state.kind, "foreign": state.foreign, "diff": Packed.of(texts)}
+    else:
+        made = {"compiled": Packed.of(compiled)}
     return compile_call.Outcome(
         name=compiled.cluster,
         key=call.cluster_key(compiled.cluster),
         digest=cache.tree_digest(compiled),
         findings=found,
-        compiled=None if is_check else Packed.of(compiled),
-        checked=checked,
         removals=removed,
         changes=(*changes, *pipeline.check_objects(cluster_plan, rendered)),
         objects=view.said(objects, for_programs=call.arguments.shape != "text"),
+        **made,
     )
 
 

@@ -20,16 +20,6 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Checked:
-    """The comparison of a cluster's output with what its documents compile to."""
-
-    state: str
-    foreign: tuple[str, ...]
-    """Files that the compiler did not write."""
-    diff: Packed[str]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
     """The result for a cluster, small enough to be kept for every cluster of a fleet."""
 
@@ -42,8 +32,11 @@ class Outcome:
     """Those on its policies and nodes."""
     compiled: Packed[tree.Tree] | None = None
     """None where its output is current, where a check compared it already, or where something has errors."""
-    checked: Checked | None = None
-    """The comparison of a check; None in a compile, and where its output is current."""
+    state: str = "fine"
+    """The state of its output, and below its differences: a check alone compares."""
+    foreign: tuple[str, ...] = ()
+    """Files that the compiler did not write."""
+    diff: Packed[str] | None = None
     removals: tuple["acceptance.Acceptable", ...] = ()
     changes: diagnostics.Findings = ()
     """Findings on the earlier output; the cache keeps neither, as they are shown once."""
