@@ -38,16 +38,19 @@ def is_count(key: str) -> bool:
     return _COUNT.fullmatch(key) is not None
 
 
-class Condition(msgspec.Struct, frozen=True, kw_only=True):
-    """A condition on an attribute of a feature (MatchExpression of NFD)."""
+class Expression(msgspec.Struct, frozen=True, kw_only=True):
+    """MatchExpression of NFD."""
 
-    attribute: str
-    operator: str
-    values: tuple[str, ...] = ()
+    op: str
+    value: tuple[str, ...] = ()
 
 
-Features = tuple[tuple[str, tuple[Condition, ...]], ...]
-"""Features of NFD, such as `cpu.cpuid`, each with its conditions; all of them hold."""
+class Feature(msgspec.Struct, frozen=True, kw_only=True):
+    """FeatureMatcherTerm of NFD: conditions on the attributes of a feature such as `cpu.cpuid`, all of which hold."""
+
+    feature: str
+    matchExpressions: Mapping[str, Expression]  # noqa: N815 - as NFD spells it
+    """By attribute."""
 
 
 class Queues(msgspec.Struct, frozen=True, kw_only=True):
@@ -167,8 +170,8 @@ class Recipe(msgspec.Struct, frozen=True, kw_only=True):
     kinds: tuple[Kind, ...] = ()
     labels: Labels = ()
     """Without kinds: the labels that all nodes with its hardware have; none: every node is one."""
-    features: Features = ()
-    """Without kinds: the features by which NFD knows its hardware, and labels it as present."""
+    features: tuple[Feature, ...] = ()
+    """Without kinds: the features by which NFD knows its hardware, all of them, and labels it as present."""
     support: Support | None = None
     """None: any node with its hardware."""
     modules: tuple[Module, ...] = ()

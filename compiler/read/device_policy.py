@@ -73,16 +73,8 @@ def recipe_of(document: documents.Document) -> recipes.Recipe:
             for kind in match.get("pci", ())
         ),
         labels=tuple(sorted(labels.items())),
-        features=tuple(
-            (feature["feature"], tuple(_conditions(feature["matchExpressions"])))
-            for feature in match.get("features", ())
-        ),
+        features=msgspec.convert(match.get("features", ()), tuple[recipes.Feature, ...]),
     )
-
-
-def _conditions(expressions: Mapping[str, parts.Data]) -> Iterator[recipes.Condition]:
-    for attribute, term in sorted(expressions.items()):
-        yield recipes.Condition(attribute=attribute, operator=term["op"], values=tuple(term.get("value", ())))
 
 
 def images(spec: parts.Data) -> dict[str, definitions.ImageParts]:

@@ -163,20 +163,13 @@ def watcher_port(spec: clusters.Spec) -> int | None:
     return _WATCHER_PORT if is_scraped else None
 
 
-class MetricsPort(msgspec.Struct, frozen=True, kw_only=True):
-    """Pods of a policy that serve metrics."""
-
-    name: str
-    """app.kubernetes.io/name of the pods."""
-    policy: str
-
-
 class Monitoring(msgspec.Struct, frozen=True, kw_only=True):
     """The input of the objects for the Prometheus Operator and Grafana: the programs that serve metrics."""
 
     namespace: str
     cluster: str
-    scraped: tuple[MetricsPort, ...]
+    scraped: tuple[str, ...]
+    """app.kubernetes.io/name of the pods on nodes that serve metrics, sorted."""
     watcher: bool
     recipes: str
     """A regular expression (RE2) for the names of the recipes, with which the names of their pods begin."""
@@ -187,17 +180,17 @@ class Monitoring(msgspec.Struct, frozen=True, kw_only=True):
 def monitoring(planned: plan.Plan) -> Iterator[ir.Input]:
     """Yield the alerts and the dashboard of a cluster, and what scrapes the programs where some serve metrics."""
     cluster = planned.cluster
-    scraped = tuple(
-        MetricsPort(name=name, policy=policy.name)
+    scraped = {
+        name
         for policy in (division.policy for division in planned.divisions)
         for name, part in ((policy.recipe.driver, policy.installed), (policy.recipe.device_plugin, policy.offered))
         if part is not None and part.container.metrics_port is not None
-    )
+    }
     named = [one.recipe.name for one in planned.recipes]
     value = Monitoring(
         namespace=cluster.spec.namespace,
         cluster=cluster.name,
-        scraped=scraped,
+        scraped=tuple(sorted(scraped)),
         watcher=watcher_port(cluster.spec) is not None,
         recipes=f"({'|'.join(named)})" if len(named) > 1 else named[0],
         whose=f"{planned.builtin.recipe.words.software} " if len(named) == 1 else "",

@@ -1,6 +1,6 @@
 """NodeFeatureRules: they make NFD set the labels by which DaemonSets select their nodes."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal
 
 import msgspec
@@ -9,23 +9,7 @@ from compiler import recipes
 from compiler.planning import kernels, plan, pools
 from compiler.rendering import ir
 
-
-class Expression(msgspec.Struct, frozen=True, kw_only=True):
-    """MatchExpression of NFD."""
-
-    op: str
-    value: tuple[str, ...] = ()
-
-
-class Feature(msgspec.Struct, frozen=True, kw_only=True):
-    """FeatureMatcherTerm of NFD: conditions on the attributes of a feature, all of which hold."""
-
-    feature: str
-    matchExpressions: Mapping[str, Expression]  # noqa: N815 - as NFD spells it
-    """By attribute."""
-
-
-Hardware = tuple[tuple[Feature, ...], ...]
+Hardware = tuple[tuple[recipes.Feature, ...], ...]
 """Features of which all of one element hold."""
 
 
@@ -152,13 +136,14 @@ def _hardware(recipe: recipes.Recipe) -> Hardware:
     """
     if recipe.kinds:
         return tuple((feature,) for feature in _all_functions(recipe.kinds))
-    known = tuple(_feature(name, *conditions) for name, conditions in recipe.features)
-    if any(condition.operator != "DoesNotExist" for _, conditions in recipe.features for condition in conditions):
+    known = recipe.features
+    if any(term.op != "DoesNotExist" for feature in known for term in feature.matchExpressions.values()):
         return (known,)
-    return ((_feature("system.name", recipes.Condition(attribute="nodename", operator="Exists")), *known),)
+    named = {"nodename": recipes.Expression(op="Exists")}
+    return ((recipes.Feature(feature="system.name", matchExpressions=named), *known),)
 
 
-def _all_functions(kinds: Iterable[recipes.Kind]) -> Iterator[Feature]:
+def _all_functions(kinds: Iterable[recipes.Kind]) -> Iterator[recipes.Feature]:
     """Yield a condition for the kinds of a vendor whose functions are known by their device ids, and for each other."""
     listed: dict[tuple[str, tuple[str, ...]], set[str]] = {}
     for kind in kinds:
@@ -167,25 +152,22 @@ def _all_functions(kinds: Iterable[recipes.Kind]) -> Iterator[Feature]:
         else:
             yield _functions(kind, ())
     for (vendor, classes), identifiers in listed.items():
-        yield _pci(vendor, classes, _is("device", sorted(identifiers)))
+        yield _pci(vendor, classes, sorted(identifiers))
 
 
-def _functions(kind: recipes.Kind, identifiers: Sequence[str], none_of: Sequence[str] = ()) -> Feature:
+def _functions(kind: recipes.Kind, identifiers: Sequence[str], none_of: Sequence[str] = ()) -> recipes.Feature:
     """Return a condition for functions of a kind with these device ids; without any, for all but `none_of`."""
-    if identifiers:
-        return _pci(kind.vendor, kind.classes, _is("device", identifiers))
-    but = (recipes.Condition(attribute="device", operator="NotIn", values=tuple(none_of)),) if none_of else ()
-    return _pci(kind.vendor, kind.classes, *but)
+    return _pci(kind.vendor, kind.classes, identifiers, () if identifiers else none_of)
 
 
-def _pci(vendor: str, classes: Sequence[str], *device: recipes.Condition) -> Feature:
-    return _feature("pci.device", _is("vendor", [vendor]), *device, *([_is("class", classes)] if classes else ()))
-
-
-def _is(attribute: str, values: Iterable[str]) -> recipes.Condition:
-    return recipes.Condition(attribute=attribute, operator="In", values=tuple(values))
-
-
-def _feature(name: str, *conditions: recipes.Condition) -> Feature:
-    expressions = {one.attribute: Expression(op=one.operator, value=one.values) for one in conditions}
-    return Feature(feature=name, matchExpressions=expressions)
+def _pci(
+    vendor: str, classes: Sequence[str], identifiers: Sequence[str], none_of: Sequence[str] = ()
+) -> recipes.Feature:
+    stated = (
+        ("vendor", "In", [vendor]),
+        ("device", "In", identifiers),
+        ("device", "NotIn", none_of),
+        ("class", "In", classes),
+    )
+    terms = {name: recipes.Expression(op=op, value=tuple(values)) for name, op, values in stated if values}
+    return recipes.Feature(feature="pci.device", matchExpressions=terms)

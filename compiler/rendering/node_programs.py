@@ -97,21 +97,13 @@ class Account(msgspec.Struct, frozen=True, kw_only=True):
     namespace: str
 
 
-class HostFolder(msgspec.Struct, frozen=True, kw_only=True):
-    """A folder of the host that a device plugin sees below /host."""
-
-    name: str
-    """Of the volume."""
-    path: str
-
-
 class DevicePlugin(Pod, frozen=True, kw_only=True):
     """A DaemonSet of device plugins."""
 
     run_dir: str
     """The host's folder of the recipe in /run."""
-    folders: tuple[HostFolder, ...]
-    """Those above what containers get of the host, such as KAE's libraries."""
+    folders: tuple[tuple[str, str], ...]
+    """Volume and folder of the host that it sees below /host: those above what containers get, such as libraries."""
     device_nodes: shapes.DeviceNodes | None
     """What it sets of the device nodes; None: nothing."""
 
@@ -287,7 +279,7 @@ def _pod(
     }
 
 
-def _folders(policy: definitions.Policy, plugin: definitions.Plugin) -> Iterator[HostFolder]:
+def _folders(policy: definitions.Policy, plugin: definitions.Plugin) -> Iterator[tuple[str, str]]:
     """Yield the folders of the host in which a device plugin looks whether the paths of its resources are there.
 
     Of a path it is the folder above the path's own, so that one that is replaced is seen; of a path that the installer
@@ -296,11 +288,11 @@ def _folders(policy: definitions.Policy, plugin: definitions.Plugin) -> Iterator
     libraries = next((one.inject.libraries for one in plugin.resources if one.inject.libraries is not None), None)
     if libraries is not None:
         # The installer's own folder is a link beside the trees with the libraries.
-        yield HostFolder(name="libraries", path=_above(libraries.path or policy.recipe.home.files))
+        yield "libraries", _above(libraries.path or policy.recipe.home.files)
     placed = [file.to for file in policy.driver.files] if policy.driver else []
     found = {_folder(path, placed) for path in _checked(plugin.resources) if not _is_in(path, _SEEN)}
     outer = sorted(path for path in found if not any(path != other and _is_in(path, other) for other in found))
-    yield from (HostFolder(name=f"host-{number}", path=path) for number, path in enumerate(outer, start=1))
+    yield from ((f"host-{number}", path) for number, path in enumerate(outer, start=1))
 
 
 def _checked(resources: Sequence[device_plugin_config.AnyResource]) -> Iterator[str]:

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from compiler.fleet import clusters as fleet_clusters
 from compiler.formats import canonical
 from compiler.kube import lease_objects
-from compiler.rendering import ir, node_programs, templates
+from compiler.rendering import ir, templates
 from runtime import shapes, state
 from tests.templates import clusters
 
@@ -32,7 +32,7 @@ GUARD = VALUES["guard/validatingadmissionpolicy-kae-driver"]
 ARGO = VALUES["bootstrap/application"]
 FLUX = VALUES["bootstrap/kustomization"]
 
-LIBRARIES = node_programs.HostFolder(name="libraries", path="/opt")
+LIBRARIES = ("libraries", "/opt")
 SOCKETS = "/var/lib/kubelet/plugins_registry/kae"
 WORKLOADS = (("driver/daemonset", POOL), ("device-plugin/daemonset", PLUGIN), ("watcher/workload-kae-watcher", WATCHER))
 
