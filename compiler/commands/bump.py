@@ -43,7 +43,6 @@ def declare(command: cli.Parser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Write the version, and print the old one."""
     if arguments.image is not None and arguments.device_plugin:
         cli.parser().error("--image and --device-plugin both choose a version.", "Leave one of them out.")
     settings = project_file.of(arguments)

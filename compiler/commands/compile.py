@@ -61,7 +61,6 @@ def declare(command: cli.Parser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Compile or check, print the result, and return the exit code."""
     leaves_findings = arguments.findings_file is not None
     if leaves_findings and arguments.cluster:
         cli.parser().error("--findings is of a shard, or of all clusters.", "Leave --cluster out.")
@@ -100,7 +99,6 @@ def _unchanged(call: compile_call.Call) -> int | None:
 
 
 def end(call: compile_call.Call, found: Iterable[diagnostics.Diagnostic], done: Done) -> int:
-    """Print the result and return the exit code."""
     extra = foreign.extra_folders(call.output, call.settings.extra)
     found = diagnostics.merged([*found, *done.strangers])
     code = findings.show(

@@ -27,7 +27,6 @@ _Run = planned.Run[compile_call.Outcome]
 
 
 def run(call: compile_call.Call) -> int:
-    """Read the documents that changed, compile their clusters, and return the exit code."""
     made, on_output = _made(call, frozenset(filter(call.is_current, call.inventories_of)))
     stale, on_stale = _stale(call, made.fleet)
     on_output = [*on_output, *on_stale]
@@ -177,7 +176,6 @@ def _check(call: compile_call.Call, outcomes: Sequence[compile_call.Outcome], st
 
 
 def _foreign(call: compile_call.Call, files: Iterable[tuple[str, Iterable[str]]]) -> diagnostics.Findings:
-    """Return the findings on others' files in the output of clusters."""
     found = (foreign_checks.files(f"{call.output}/{name}", own) for name, own in files)
     return tuple(finding for own in found for finding in own)
 

@@ -54,7 +54,6 @@ def _typed(words: Sequence[str]) -> _Typed:
 
 
 def _argument(parser: cli.Parser, number: int) -> argparse.Action | None:
-    """Return the argument of a command by its position."""
     actions = [action for action in parser._actions if not action.option_strings]
     return actions[number] if number < len(actions) else None
 

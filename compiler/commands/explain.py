@@ -26,7 +26,6 @@ def declare(command: cli.Parser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the reasons for every component of one node."""
     project = load.project(project_file.of(arguments))
     chosen = load.clusters_with(project, arguments.node, arguments.cluster)
     run = planned.of_project(project, chosen, lambda view, _: view)

@@ -13,7 +13,6 @@ def declare(command: cli.Parser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the help."""
     if arguments.topic is not None:
         cli.parser().parse_args([arguments.topic, "--help"])  # which ends the process
     cli.parser().print_help(sys.stdout)

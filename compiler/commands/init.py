@@ -82,7 +82,6 @@ def declare(command: cli.Parser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Make the files of a new repository, and print the next steps."""
     folder = Path(arguments.path)
     try:
         pinned = _wheel(arguments.wheel, folder) if arguments.wheel else _NONE

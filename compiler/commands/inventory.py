@@ -33,7 +33,6 @@ def declare(command: cli.Parser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print or write the inventory of the nodes in the cluster, or in the list on standard input."""
     _require_file_of_cluster(arguments)
     spec = _settings(arguments)
     # A cluster is asked where the call names it, or nothing is piped.

@@ -61,7 +61,6 @@ def _labels(text: str) -> str:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the plan of the selected clusters, or of the selected nodes."""
     project = load.project(project_file.of(arguments))
     chosen = _clusters(arguments, project)
     wanted = _selection(arguments, project, chosen)

@@ -61,13 +61,11 @@ def declare(command: cli.Parser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the verb of the call, and return the exit code."""
     code: int = arguments.verb(arguments)
     return code
 
 
 def _list(arguments: argparse.Namespace) -> int:
-    """Print the recipes that kae ships, and those of the project."""
     known = copies.known(project_file.of(arguments))
     rows = [(each.name, each.version or "-", each.state, each.title or "-") for each in known]
     body = (f"{line}\n" for line in wording.table(("NAME", "VERSION", "STATE", "TITLE"), rows))

@@ -28,7 +28,6 @@ def declare(command: cli.Parser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Write the page of the selected clusters, with the change since a revision if the call names one."""
     run = planned.of_settings(project_file.of(arguments), arguments.cluster, lambda view, _: view)
     views, found = run.answers, run.findings
     findings.require_fine(arguments, found)
@@ -41,7 +40,6 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _change(arguments: argparse.Namespace) -> report_page.Change | None:
-    """Return the change since a revision; None if the call names no revision."""
     if arguments.revision is None:
         findings.tell_unused(arguments.accept, RISKS, ())
         return None

@@ -16,7 +16,6 @@ def declare(command: cli.Parser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print one rule, or all of them."""
     if arguments.code is None:
         width = max(map(len, diagnostics.CODES))
         lines = [f"{name:{width}}  {code.severity:7}  {code.rule}\n" for name, code in diagnostics.CODES.items()]

@@ -27,7 +27,6 @@ def declare(command: cli.Parser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print, or write, the schemas of the models."""
     if arguments.crd:
         sys.stdout.write("---\n".join(canonical.dump_yaml(definition) for definition in json_schemas.crd()))
         return cli.FINE

@@ -184,7 +184,6 @@ def _begun(source: Source, wanted: Names, title: str, otherwise: str = "") -> tu
 
 
 def _modules(source: Source, recipe: Draft, policy: Draft) -> None:
-    """Put the modules with what they replace, and their parameters."""
     order = source.texts(*_MODPROBE, "modulesLoadingOrder")
     main = source.get(str, *_MODPROBE, "moduleName")
     paths = translation.numbered(order, *_MODPROBE, "modulesLoadingOrder")

@@ -36,7 +36,6 @@ class Option(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _carried(kind: Kind, *fields: str) -> dict[documents.Path, Option]:
-    """Return options that go to fields of the same name."""
     paths = [tuple(field.split(".")) for field in fields]
     return {path: Option(kind=kind, target=("spec", *path)) for path in paths}
 
@@ -135,8 +134,6 @@ def translated(read: Sequence[documents.Document], names: Names, judge: schema.J
 
 
 def _put_names(source: Source, names: Names, policy: Draft, cluster: Draft) -> None:
-    """Put the names of the two documents, and the namespace."""
-
     def stated(wanted: str | None, field: str) -> tuple[Any, documents.Path]:
         if wanted is None and field in source.metadata:
             return source.metadata[field], (*source.identity, field)

@@ -176,7 +176,6 @@ def _decoded(sources: Iterable[repositories.Source]) -> documents.Reading:
 
 
 def _errors(settings: Settings, found: Iterable[diagnostics.Diagnostic]) -> diagnostics.Findings:
-    """Return the errors among findings, each once and sorted."""
     judged = settings.with_severities(diagnostics.merged(found))
     return tuple(item for item in judged if item.severity == "error")
 

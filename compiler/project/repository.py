@@ -247,7 +247,6 @@ class Repository(git.Objects):
         return content
 
     def _top(self) -> str:
-        """Return the folder of the repository on this host."""
         return posixpath.normpath(posixpath.join(str(Path.cwd()), *[".." for step in self._prefix.split("/") if step]))
 
 

@@ -78,7 +78,6 @@ def of_plan(planned: plan.Plan) -> Iterator[ir.Input]:
 
 
 def _pool_rules(division: pools.Division, label: str) -> PoolRules:
-    """Return the rules that give the nodes of a policy the label of their pool."""
     recipe, name = division.policy.recipe, division.policy.name
     groups = tuple(group for group in division.groups if group.nodes or group.declared is None)
     return PoolRules(
