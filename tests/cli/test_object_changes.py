@@ -133,15 +133,11 @@ def test_an_edited_object_is_replaced_whatever_it_holds_now(small: Path) -> None
 
 
 def test_many_objects_are_counted_and_those_that_go_are_listed_first() -> None:
-    roles = [{"kind": "Role", "metadata": {"name": f"r{number:02}"}} for number in range(30)]
-    pairs = [
-        objects.Pair(
-            component="driver", path="", before=role if number >= 15 else None, after=role if number < 20 else None
-        )
-        for number, role in enumerate(roles)
-    ]
+    roles: list[Any] = [{"kind": "Role", "metadata": {"name": f"r{number:02}"}} for number in range(30)]
+    both = zip([None] * 15 + roles[15:], roles[:20] + [None] * 10, strict=True)
+    pairs = tuple(objects.Pair(component="", path="", before=old, after=new) for old, new in both)
 
-    said = object_changes.said(pods.Compiled(cluster="east", pairs=tuple(pairs), pods=()), for_programs=False)
+    said = object_changes.said(pods.Compiled(cluster="east", pairs=pairs, pods=()), for_programs=False)
     assert said is not None
     first, *lines = object_changes.lines([said] * 12)
 

@@ -25,10 +25,8 @@ def made(spec: Spec | None, cluster: Spec, nodes: Sequence[snapshot.Node], name:
     place = builders.cluster(**{"kubernetesVersion": "1.31", **cluster})
     policies: list[definitions.Policy] = [] if spec is None else [builders.policy(name, **spec)]
     planned, _ = builders.view(policies, nodes, place)
-    return sides.of_plan(planned, pipeline.manifests_of(planned)), [
-        *(policy.source for policy in policies),
-        place.source,
-    ]
+    written = [*(policy.source for policy in policies), place.source]
+    return sides.of_plan(planned, pipeline.manifests_of(planned)), written
 
 
 def basis(before: Sequence[documents.Document], after: Sequence[documents.Document]) -> difference.Basis:
