@@ -89,13 +89,11 @@ def judged(recipe: Known, settings: Settings) -> tuple[documents.Document | None
 
 def schema_of(name: str, settings: Settings) -> dict[str, Any] | None:
     """Return the schema of the policies of a recipe; None for one that is not known or has mistakes."""
-    for each in known(settings):
-        if each.name == name:
-            recipe, _ = judged(each, settings)
-            schemas = package_data.schemas()
-            if recipe is not None:
-                return dict(recipe_schema.spliced(schemas["devicepolicy"], schemas["recipe"], recipe.data["spec"]))
-    return None
+    recipe = next((judged(each, settings)[0] for each in known(settings) if each.name == name), None)
+    if recipe is None:
+        return None
+    schemas = package_data.schemas()
+    return dict(recipe_schema.spliced(schemas["devicepolicy"], schemas["recipe"], recipe.data["spec"]))
 
 
 def write_schemas(settings: Settings) -> tuple[str, ...]:
