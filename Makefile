@@ -124,6 +124,7 @@ determinism: $(READY) ## Compile the example fleet under many conditions, by eac
 .PHONY: walk
 walk: $(READY) ## Edit the example fleet at random, and judge what each compile takes away (COUNT=500 SEED=0)
 	$(BIN)/python -m tests.property.walk --count $(or $(COUNT),500) --seed $(SEED)
+	$(BIN)/python -m tests.property.walk --recipes --count $(or $(COUNT),500) --seed $(SEED)
 
 .PHONY: merges
 merges: $(READY) ## Join pairs of changes of a fleet by git, and compile what conflicts (COUNT=50 SEED=0)

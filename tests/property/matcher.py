@@ -8,7 +8,7 @@ is fixed by the nodes that the matcher is made with; any node may be asked about
 import fnmatch
 import hashlib
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -188,11 +188,15 @@ class Matcher:
 
 def specs(cluster: Raw, policies: Iterable[Raw], recipe: Raw | None = None) -> dict[str, Raw]:
     """Return the specs of the policies of a recipe, KAE's without one, that hold in a cluster, by name."""
-    name = cluster["metadata"]["name"]
     wanted = recipe and recipe["metadata"]["name"]
-    holding = (policy for policy in policies if _named(policy["spec"].get("clusters"), name))
-    own = (policy for policy in holding if policy["spec"].get("recipe") == wanted)
+    held = holding(cluster["metadata"]["name"], policies)
+    own = (policy for policy in held if policy["spec"].get("recipe") == wanted)
     return {policy["metadata"]["name"]: lowered.spec(recipe, policy) if recipe else policy["spec"] for policy in own}
+
+
+def holding(cluster: str, policies: Iterable[Raw]) -> Iterator[Raw]:
+    """Yield the policies of any recipe, and KAE's, that hold in a cluster."""
+    return (policy for policy in policies if _named(policy["spec"].get("clusters"), cluster))
 
 
 def bucket(name: str) -> int:

@@ -8,15 +8,23 @@ from compiler.changes import acceptance
 from tests import effort
 from tests.property.walk import steps
 
+KINDS = ("KAEPolicies", "DevicePolicies")
+
 
 @pytest.mark.seeded
-def test_a_walk_takes_nothing_away_in_silence_and_stops_at_nothing_else(tmp_path: Path) -> None:
-    result = steps.walked((3, effort.examples(gate=3, long=12)), tmp_path)  # `make walk` goes further
+@pytest.mark.parametrize(("seed", "of_recipes"), [(3, False), (22, True)], ids=KINDS)
+def test_a_walk_takes_nothing_away_in_silence_and_stops_at_nothing_else(
+    tmp_path: Path, seed: int, *, of_recipes: bool
+) -> None:
+    edits = effort.examples(gate=3, long=12)  # `make walk` goes further
 
-    assert result.faults == []
+    assert steps.walked((seed, edits), tmp_path, of_recipes=of_recipes).faults == []
 
 
-def test_a_compile_that_stops_at_nothing_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("seed", "of_recipes"), [(101, False), (116, True)], ids=KINDS)
+def test_a_compile_that_stops_at_nothing_is_noticed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int, *, of_recipes: bool
+) -> None:
     monkeypatch.setattr(acceptance.Acceptable, "is_accepted", lambda _, __: True)
 
-    assert steps.walked((101, 1), tmp_path).faults != []
+    assert steps.walked((seed, 1), tmp_path, of_recipes=of_recipes).faults != []

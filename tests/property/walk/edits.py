@@ -9,12 +9,14 @@ from typing import Any
 
 import yaml
 
-from tests.property.walk import files
+from tests.property.fleets import documents
+from tests.property.walk import files, recipes
 
 Edit = Callable[[random.Random, Path], bool]
 """Edits a folder at random; False where it found nothing to edit."""
 
-_WORDS = re.compile(r"(?:name: |pool: |zone: |values: \[|clusters: \[|nodes: \[)\"?\*?([a-z0-9-]{2,})")
+_WORDS = re.compile(r"(?:name: |recipe: |pool: |zone: |values: \[|clusters: \[|nodes: \[)\"?\*?([a-z0-9-]{2,})")
+_LISTS = (("driver", "modules"), ("devicePlugin", "resources"))
 _SUFFIXES = (".YAML", ".yml", ".yaml~", ".bak")
 
 
@@ -50,7 +52,7 @@ def _truncate(draw: random.Random, folder: Path) -> bool:
 
 def _typo(draw: random.Random, folder: Path) -> bool:
     """Swap two characters of a name, of a selector's value or of a list of clusters."""
-    path = files.one(draw, sorted(folder.glob("policies/**/*.yaml")))
+    path = files.one(draw, files.texts(folder))
     found = list(_WORDS.finditer(path.read_text())) if path else []
     if not path or not found:
         return False
@@ -73,9 +75,11 @@ def _relabel(draw: random.Random, folder: Path) -> bool:
 
 
 def _opt_out(draw: random.Random, folder: Path) -> bool:
+    domain = f"openfuyao.com/{files.recipe(folder)}"
+
     def edit(nodes: list[dict[str, Any]]) -> None:
         for node in files.some(draw, nodes):
-            node["metadata"]["labels"][f"openfuyao.com/kae.deploy.{draw.choice(('driver', 'device-plugin'))}"] = "false"
+            node["metadata"]["labels"][f"{domain}.deploy.{draw.choice(('driver', 'device-plugin'))}"] = "false"
 
     return files.nodes(draw, folder, edit)
 
@@ -127,6 +131,8 @@ def _switch_off(draw: random.Random, folder: Path) -> bool:
                 spec.setdefault("driver", {})["enabled"] = False
             case 1:
                 spec.setdefault("devicePlugin", {})["enabled"] = False
+            case 2 if "recipe" in spec:
+                spec.setdefault("driver", {})["modules"] = ["uacce", "hisi_hpre"]
             case 2:
                 spec["operator"] = {"enabledHPRE": False, "enabledZIP": True}
             case 3:
@@ -141,7 +147,7 @@ def _switch_off(draw: random.Random, folder: Path) -> bool:
 
 def _kernel_mapping(draw: random.Random, folder: Path) -> bool:
     def edit(spec: dict[str, Any]) -> None:
-        mappings = spec.get("driver", {}).get("kernelMappings")
+        mappings = recipes.paced(spec).get("kernelMappings")
         if mappings:
             mappings[-1]["regexp"] = draw.choice((r"\.oe2503\.", r"^6\.", "oe2403$"))
 
@@ -152,11 +158,12 @@ def _thaw(draw: random.Random, folder: Path) -> bool:
     """Edit a frozen entry, or drop it, as a person does."""
 
     def edit(spec: dict[str, Any]) -> None:
-        frozen = spec.get("driver", {}).get("rollout", {}).get("frozen")
+        rollout = recipes.paced(spec).get("rollout", {})
+        frozen = rollout.get("frozen")
         if frozen and draw.random() < 0.5:
-            frozen[0] = {"name": frozen[0]["name"], "nodes": ["kp920-w3-04"], "version": "2.1.0"}
+            frozen[0] = {"name": frozen[0]["name"], "nodes": ["kp920-w3-04"], **recipes.version(spec, "2.1.0")}
         elif frozen:
-            del spec["driver"]["rollout"]["frozen"]
+            del rollout["frozen"]
 
     return files.policy(draw, folder, edit)
 
@@ -179,7 +186,7 @@ def _change_cluster(draw: random.Random, folder: Path) -> bool:
 
 
 def _comment(draw: random.Random, folder: Path) -> bool:
-    path = files.one(draw, sorted(folder.glob("policies/**/*.yaml")))
+    path = files.one(draw, files.texts(folder))
     if path:
         path.write_text(f"{path.read_text()}# Reviewed on day {draw.randrange(1000)}.\n")
     return path is not None
@@ -212,7 +219,7 @@ def _join(draw: random.Random, folder: Path) -> bool:
 def _bump(draw: random.Random, folder: Path) -> bool:
     def edit(spec: dict[str, Any]) -> None:
         component = draw.choice(("driver", "devicePlugin"))
-        spec.setdefault(component, {})["version"] = f"2.{draw.randrange(10)}.{draw.randrange(10)}"
+        recipes.set_version(spec, component, f"2.{draw.randrange(10)}.{draw.randrange(10)}")
 
     return files.policy(draw, folder, edit)
 
@@ -223,30 +230,74 @@ def _mirror(draw: random.Random, folder: Path) -> bool:
 
 
 def _new_policy(draw: random.Random, folder: Path) -> bool:
-    name = f"new-{draw.randrange(1000)}"
-    spec = {
-        "nodeSelector": {"matchLabels": {"pool": name}},
-        "driver": {"version": "2.2.0"},
-        "devicePlugin": {"version": "1.4.1"},
-    }
-    data = {
-        "apiVersion": "device.openfuyao.com/v1alpha1",
-        "kind": "KAEPolicy",
-        "metadata": {"name": name},
-        "spec": spec,
-    }
+    name, recipe = f"new-{draw.randrange(1000)}", files.recipe(folder)
+    spec: dict[str, Any] = {"nodeSelector": {"matchLabels": {"pool": name}}}
+    spec |= {} if recipe == "kae" else {"recipe": recipe}
+    recipes.set_version(spec, "driver", "2.2.0")
+    recipes.set_version(spec, "devicePlugin", "1.4.1")
+    data = documents.document("KAEPolicy" if recipe == "kae" else "DevicePolicy", name, spec)
     (folder / f"policies/{name}.yaml").write_text(yaml.safe_dump(data))
     return True
 
 
 def _wave(draw: random.Random, folder: Path) -> bool:
-    wave = {"name": f"wave-{draw.randrange(100)}", "percent": 10, "version": "2.9.0"}
+    name = f"wave-{draw.randrange(100)}"
 
     def edit(spec: dict[str, Any]) -> None:
-        waves = spec.setdefault("driver", {}).setdefault("rollout", {}).setdefault("waves", [])
+        waves = recipes.paced(spec).setdefault("rollout", {}).setdefault("waves", [])
+        wave = {"name": name, "percent": 10, **recipes.version(spec, "2.9.0")}
         waves[:] = [one for one in waves if "clusters" in one] + [wave]
 
     return files.policy(draw, folder, edit)
+
+
+def _drop_part(draw: random.Random, folder: Path) -> bool:
+    """Drop a module, a resource or a kind of devices with its resources from a recipe."""
+
+    def edit(spec: dict[str, Any]) -> None:
+        modules, resources = (spec.get(part, {}).get(field, []) for part, field in _LISTS)
+        kinds = spec["match"]["pci"]
+        chosen = draw.choice([one for one in (modules, resources, kinds) if one])
+        gone = chosen.pop(draw.randrange(len(chosen)))
+        if chosen is kinds:
+            resources[:] = [one for one in resources if one["kind"] != gone["kind"]]
+
+    return files.document(files.one(draw, files.recipes(folder)), edit)
+
+
+def _drop_component(draw: random.Random, folder: Path) -> bool:
+    """Drop a component from a recipe, and what policies say of it."""
+    path = files.one(draw, files.recipes(folder))
+    parts = [part for part in ("driver", "devicePlugin") if path and f"\n  {part}:\n" in path.read_text()]
+    if not path or not parts:
+        return False
+    part = draw.choice(parts)
+    said = (part, "kernelMappings", "rollout") if part == "driver" else (part,)
+    for each in (path, *files.policies(folder)):
+        files.document(each, lambda spec: [spec.pop(field, None) for field in said])
+    return True
+
+
+def _rename_recipe(draw: random.Random, folder: Path) -> bool:
+    """Rename a recipe, mostly in its policies too."""
+    path = files.one(draw, files.recipes(folder))
+    if path:
+        before = path.parent.name
+        after = f"{before.partition('-')[0]}-{draw.randrange(100)}"
+        for text in [path, *(files.policies(folder) if draw.random() < 0.7 else ())]:
+            text.write_text(re.sub(f"(?<=: ){before}(?=[\n}}])", after, text.read_text()))
+        target = folder / "recipes" / after / path.name
+        target.parent.mkdir(exist_ok=True)
+        path.rename(target)
+    return path is not None
+
+
+def _bump_recipe(draw: random.Random, folder: Path) -> bool:
+    def edit(spec: dict[str, Any]) -> None:
+        for image in files.some(draw, list(spec["images"].values())):
+            image["version"] = f"1.{draw.randrange(10)}.{draw.randrange(10)}"
+
+    return files.document(files.one(draw, files.recipes(folder)), edit)
 
 
 MISTAKES: Mapping[str, Edit] = {
@@ -277,3 +328,12 @@ HARMLESS: Mapping[str, Edit] = {
     "add a wave": _wave,
 }
 """Edits that take nothing away, so no removal may be said of them."""
+
+MISTAKES_OF_RECIPES: Mapping[str, Edit] = {
+    **MISTAKES,
+    "drop a component of a recipe": _drop_component,
+    "drop a part of a recipe": _drop_part,
+    "rename a recipe": _rename_recipe,
+}
+HARMLESS_OF_RECIPES: Mapping[str, Edit] = {**HARMLESS, "change a recipe's versions": _bump_recipe}
+"""The same, for a fleet of DevicePolicies."""

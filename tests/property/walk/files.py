@@ -2,21 +2,51 @@
 
 import json
 import random
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+_POLICY = re.compile("kind: (KAE|Device)Policy")
+
+
+class _Dumper(yaml.SafeDumper):
+    """Quotes also what readers of YAML 1.2 take for a number, as they do the PCI vendor 19e5."""
+
+
+_Dumper.add_implicit_resolver("tag:yaml.org,2002:float", re.compile("[0-9]+e[0-9]+$"), list("0123456789"))
+
+
+def dumped(data: Any, *, flow: bool | None = False) -> str:
+    """Return the text of a document; None for `flow` puts innermost lists and maps onto one line."""
+    return yaml.dump(data, Dumper=_Dumper, sort_keys=False, default_flow_style=flow)
+
 
 def documents(folder: Path) -> list[Path]:
     """Return the documents of a folder."""
-    return sorted([*folder.glob("policies/**/*.yaml"), *folder.glob("inventory/*.json")])
+    return sorted([*texts(folder), *folder.glob("inventory/*.json")])
+
+
+def texts(folder: Path) -> list[Path]:
+    """Return the documents that people write."""
+    return sorted([*folder.glob("policies/**/*.yaml"), *recipes(folder)])
 
 
 def policies(folder: Path) -> list[Path]:
     """Return the files of policies."""
-    return sorted(path for path in folder.glob("policies/*.yaml") if "kind: KAEPolicy" in path.read_text())
+    return sorted(path for path in folder.glob("policies/*.yaml") if _POLICY.search(path.read_text()))
+
+
+def recipes(folder: Path) -> list[Path]:
+    """Return the files of recipes; there is one in a fleet of DevicePolicies, and none in one of KAEPolicies."""
+    return sorted(folder.glob("recipes/*/*.yaml"))
+
+
+def recipe(folder: Path) -> str:
+    """Return the recipe of a fleet."""
+    return next((path.parent.name for path in recipes(folder)), "kae")
 
 
 def one(draw: random.Random, paths: list[Path]) -> Path | None:
@@ -43,7 +73,7 @@ def document(path: Path | None, edit: Callable[[dict[str, Any]], object]) -> boo
     if not path or not isinstance(data, dict) or not isinstance(data.get("spec"), dict):
         return False
     edit(data["spec"])
-    path.write_text(yaml.safe_dump(data, sort_keys=False))
+    path.write_text(dumped(data))
     return True
 
 

@@ -5,11 +5,12 @@ It shares no code with the compiler, and reads nothing of index.json.
 
 import functools
 import json
+import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import yaml
 
@@ -23,6 +24,10 @@ LIMIT = 20
 """A component may leave this share of a policy's nodes, in percent, or one node."""
 
 _COMPONENTS = {"driver": "removes-drivers", "device-plugin": "removes-device-plugins"}
+_DOMAIN = re.compile(r"openfuyao\.com/[a-z0-9-]+\.(?!deploy\.)")
+"""The beginning of the labels that rules of KAE and of recipes give nodes."""
+_OF_ONE_KERNEL = re.compile("--[0-9a-f]{8}$")
+"""The end of the name of a DaemonSet for one kernel."""
 _PROTECTED = ("Namespace", "CustomResourceDefinition", "ClusterRole", "Role", "RoleBinding", "ServiceAccount")
 
 
@@ -38,18 +43,21 @@ class Output:
     """By kind and name, whether an engine leaves the object when the output loses it."""
 
 
+class Owner(NamedTuple):
+    """A policy with its recipe, or with `kae`."""
+
+    recipe: str
+    policy: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Placed:
     """The pod of a component on a node."""
 
-    policy: str
-    image: str
+    owner: Owner
+    versions: tuple[str, ...]
+    """The tags or the digests of the images that the driver is taken from."""
     absent: bool
-
-    @property
-    def version(self) -> str:
-        """The tag or the digest of the image."""
-        return self.image.rpartition(":")[2]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,18 +84,30 @@ def _output(folder: Path) -> Output:
         if path.parent.name == "bootstrap":
             continue
         data = loaded(path.read_bytes())
-        found[path.parent.name if data["kind"] in ("DaemonSet", "NodeFeatureRule") else ""].append(data)
-        namespaces.add(data["metadata"].get("namespace"))
+        found[_component(data)].append(data)
+        # A cluster may have nothing in its namespace any more, and has not moved.
+        namespaces.add(data["metadata"].get("name" if data["kind"] == "Namespace" else "namespace"))
         if data["kind"] in _PROTECTED:
             annotations = json.dumps(data["metadata"].get("annotations", {}))
             name = f"{data['kind']} {data['metadata']['name']}"
             protected[name] = "Prune=false" in annotations or '"disabled"' in annotations
     return Output(
-        rules=tuple(found["node-feature-rule"]),
+        rules=tuple(found["NodeFeatureRule"]),
         daemon_sets={name: tuple(found[name]) for name in _COMPONENTS},
         namespaces=frozenset(name for name in namespaces if name),
         protected=protected,
     )
+
+
+def _component(data: Raw) -> str:
+    """Return the component of a DaemonSet that has one of these, otherwise the kind of the object."""
+    return next((one for one in _COMPONENTS if data["kind"] == "DaemonSet" and _recipe(data, one)), data["kind"])
+
+
+def _recipe(item: Raw, component: str) -> str:
+    """Return the recipe whose component a DaemonSet is; "" where it is none of that component."""
+    name: str = item["spec"]["template"]["metadata"]["labels"]["app.kubernetes.io/name"]
+    return name.removesuffix(f"-{component}") if name.endswith(f"-{component}") else ""
 
 
 @functools.lru_cache(maxsize=5000)
@@ -103,22 +123,27 @@ def placed(output: Output, nodes: Sequence[Raw], component: str) -> dict[str, Pl
         labelled = labelled_node(output.rules, node)
         for item in output.daemon_sets.get(component, ()):
             if controller.runs_on(item, labelled):
-                found[node["metadata"]["name"]] = _placed(item)
+                found[node["metadata"]["name"]] = _placed(item, component)
     return found
 
 
-def _placed(item: Raw) -> Placed:
+def _placed(item: Raw, component: str) -> Placed:
     template = item["spec"]["template"]
     config = json.loads(template["metadata"]["annotations"]["device.openfuyao.com/config"])
-    image = template["spec"]["containers"][0]["image"]
-    return Placed(policy=config["policy"], image=image, absent=config.get("state") == "Absent")
+    # The files of a recipe's driver are those of other images than the program's.
+    containers = template["spec"].get("initContainers") or template["spec"]["containers"][:1]
+    return Placed(
+        owner=Owner(_recipe(item, component), config["policy"]),
+        versions=tuple(one["image"].rpartition(":")[2] for one in containers),
+        absent=config.get("state") == "Absent",
+    )
 
 
 def labelled_node(rules: Sequence[Raw], node: Raw) -> Raw:
     """Return a node with the labels that the rules of an output give it."""
     own = node["metadata"].get("labels", {})
     devices = _devices(own)
-    kept = {key: value for key, value in own.items() if not key.startswith(f"{machines.KAE}.") or ".deploy." in key}
+    kept = {key: value for key, value in own.items() if not _DOMAIN.match(key)}
     kernel = matcher.clean(node["status"]["nodeInfo"]["kernelVersion"])
     name = node["metadata"]["name"]
     features = nfd_rules.Features(
@@ -131,11 +156,12 @@ def labelled_node(rules: Sequence[Raw], node: Raw) -> Raw:
 
 def _devices(labels: Mapping[str, str]) -> tuple[Mapping[str, str], ...]:
     """Return the devices that the labels of an inventory tell of."""
+    counts = {_DOMAIN.sub("", key): count for key, count in labels.items() if _DOMAIN.match(key)}
     return tuple(
         {"vendor": "19e5", "device": device}
         for kind, ids in machines.IDS.items()
         for function, device in zip(("pf", "vf"), ids, strict=True)
-        for _ in range(int(labels.get(f"{machines.KAE}.{kind}.{function}", "0")))
+        for _ in range(int(counts.get(f"{kind}.{function}", "0")))
     )
 
 
@@ -154,20 +180,21 @@ class Verdict:
 def judged(cluster: str, before: State, after: State) -> Verdict:
     """Return what a compile has to say of a cluster."""
     removals = set(_rest(cluster, before, after))
-    unlabelled = _labels_devices(before.output) and not _labels_devices(after.output)
+    unlabelled = _labelling(before.output) - _labelling(after.output)
     left_out = set()
     for component, code in _COMPONENTS.items():
         was, now = (placed(state.output, after.nodes, component) for state in (before, after))
-        kept = {_placed(item).policy for item in after.output.daemon_sets.get(component, ())}
-        for policy in _present(before.output, component):
-            served = [name for name, pod in was.items() if pod.policy == policy and not pod.absent]
-            # Absent in the node's own policy is what a person wrote; in the one that it falls to, it is an accident.
-            lost = [n for n in served if n not in now or (now[n].absent and now[n].policy != policy)]
-            last = (policy not in kept or unlabelled) and (lost or not served)
-            if last or len(lost) > max(1, len(served) * LIMIT / 100):
-                removals.add(f"{code}:{cluster}/{policy}")
+        kept = {_placed(item, component).owner for item in after.output.daemon_sets.get(component, ())}
+        for owner in _present(before.output, component):
+            served = [name for name, pod in was.items() if pod.owner == owner and not pod.absent]
+            lost = [name for name in served if _is_lost(owner, now.get(name))]
+            last = (owner not in kept or owner.recipe in unlabelled) and (lost or not served)
+            kernels, left = (_of_kernels(state.output, component, owner) for state in (before, after))
+            unknown = before.nodes and not after.nodes and kernels - left
+            if last or unknown or len(lost) > max(1, len(served) * LIMIT / 100):
+                removals.add(f"{code}:{cluster}/{owner.policy}")
             elif lost or any(now[name].absent for name in served):
-                left_out.add(policy)
+                left_out.add(owner.policy)
     thawed = set(_thaws(cluster, before, after))
     known = {scope for scope in thawed if scope.replace("thaws-nodes", "removes-drivers") in removals}
     return Verdict(
@@ -175,13 +202,29 @@ def judged(cluster: str, before: State, after: State) -> Verdict:
     )
 
 
-def _labels_devices(output: Output) -> bool:
-    """Return whether the rules that label nodes with devices are in an output."""
-    return any(item["metadata"]["name"] == "kae" for item in output.rules)
+def _is_lost(owner: Owner, now: Placed | None) -> bool:
+    """Return whether a node of a policy has lost its component: another recipe's is another one."""
+    if now is None or now.owner.recipe != owner.recipe:
+        return True
+    # Absent in the node's own policy is what a person wrote; in the one that it falls to, it is an accident.
+    return now.absent and now.owner != owner
 
 
-def _present(output: Output, component: str) -> set[str]:
-    return {pod.policy for pod in map(_placed, output.daemon_sets.get(component, ())) if not pod.absent}
+def _of_kernels(output: Output, component: str, owner: Owner) -> set[str]:
+    """Return the DaemonSets of a policy for single kernels: they go with an inventory, and their nodes may be there."""
+    items = output.daemon_sets.get(component, ())
+    own = (item["metadata"]["name"] for item in items if _placed(item, component).owner == owner)
+    return {name for name in own if _OF_ONE_KERNEL.search(name)}
+
+
+def _labelling(output: Output) -> set[str]:
+    """Return the names of the rules; those that label nodes with the devices of a recipe have its name."""
+    return {item["metadata"]["name"] for item in output.rules}
+
+
+def _present(output: Output, component: str) -> set[Owner]:
+    items = (_placed(item, component) for item in output.daemon_sets.get(component, ()))
+    return {pod.owner for pod in items if not pod.absent}
 
 
 def _rest(cluster: str, before: State, after: State) -> Iterator[str]:
@@ -204,20 +247,21 @@ def _thaws(cluster: str, before: State, after: State) -> Iterator[str]:
                 continue
             listed = _listed(after.output, policy, group["name"])
             for name in _listed(before.output, policy, group["name"]):
-                if name not in known:
-                    is_lost = name not in listed
-                else:
-                    # A mirror or another registry moves no node.
-                    has_driver = name in was and not was[name].absent
-                    is_lost = has_driver and (
-                        name not in now or now[name].absent or now[name].version != was[name].version
-                    )
+                is_lost = _is_thawed(was.get(name), now.get(name)) if name in known else name not in listed
                 if is_lost:
                     yield f"thaws-nodes:{cluster}/{policy}"
 
 
+def _is_thawed(was: Placed | None, now: Placed | None) -> bool:
+    """Return whether a node has a driver, and loses it or its version: a mirror or another registry moves no node."""
+    if was is None or was.absent:
+        return False
+    return now is None or now.absent or (was.owner.recipe, was.versions) != (now.owner.recipe, now.versions)
+
+
 def _frozen(spec: Raw) -> Sequence[Raw]:
-    frozen: Sequence[Raw] = (spec.get("driver", {}).get("rollout") or {}).get("frozen", ())
+    paced = spec if "recipe" in spec else spec.get("driver", {})
+    frozen: Sequence[Raw] = (paced.get("rollout") or {}).get("frozen", ())
     return frozen
 
 
@@ -227,7 +271,7 @@ def _listed(output: Output, policy: str, group: str) -> set[str]:
         name
         for item in output.rules
         for rule in item["spec"]["rules"]
-        if rule.get("vars", {}).get(f"kae.{policy}.group") == group
+        if any(key.endswith(f".{policy}.group") and value == group for key, value in rule.get("vars", {}).items())
         for feature in rule.get("matchFeatures", ())
         if feature["feature"] == "system.name"
         for name in feature["matchExpressions"]["nodename"]["value"]
@@ -237,6 +281,8 @@ def _listed(output: Output, policy: str, group: str) -> set[str]:
 def removed(cluster: str, before: State) -> Verdict:
     """Return what a compile has to say of a cluster that no document names any more."""
     scopes = {
-        f"{code}:{cluster}/{name}" for part, code in _COMPONENTS.items() for name in _present(before.output, part)
+        f"{code}:{cluster}/{owner.policy}"
+        for part, code in _COMPONENTS.items()
+        for owner in _present(before.output, part)
     }
     return Verdict(removals=frozenset(scopes), left_out=frozenset())

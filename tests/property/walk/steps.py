@@ -13,7 +13,7 @@ import yaml
 
 from tests import in_process, project
 from tests.property import campaign, matcher
-from tests.property.walk import edits, judge
+from tests.property.walk import edits, files, judge, recipes
 
 ROOT = Path(__file__).parents[3]
 _BEHIND = ("thaws-nodes", "removes-drivers", "removes-device-plugins", "moves-namespace", "drops-protection")
@@ -35,25 +35,30 @@ class Said:
     text: str
 
 
-def walked(chosen: tuple[int, int], folder: Path) -> campaign.Result:
+def walked(chosen: tuple[int, int], folder: Path, *, of_recipes: bool = False) -> campaign.Result:
     """Walk from a seed for a number of edits, through an empty folder."""
     seed, length = chosen
     draw = random.Random(seed)  # noqa: S311 - walks are drawn again from their seed
-    prepared(draw, folder)
+    prepared(draw, folder, of_recipes=of_recipes)
+    harmless, mistakes = edits.HARMLESS, edits.MISTAKES
+    if of_recipes:
+        harmless, mistakes = edits.HARMLESS_OF_RECIPES, edits.MISTAKES_OF_RECIPES
     result = campaign.Result(seed=seed)
     for number in range(length):
-        sorts = edits.HARMLESS if draw.random() < 0.4 else edits.MISTAKES
+        sorts = harmless if draw.random() < 0.4 else mistakes
         sort = draw.choice(sorted(sorts))
-        kept = documents(folder)
+        kept, recipe = documents(folder), files.recipe(folder)
         if sorts[sort](draw, folder):
             outcome = _stepped(draw, folder, result, f"edit {number} ({sort})", kept)
             result.counts[f"{sort}: {outcome}"] += 1
-            if outcome == "stopped" and sorts is edits.HARMLESS:
+            if outcome == "stopped" and sorts is harmless:
                 result.faults.append(f"edit {number} ({sort}): a harmless edit is stopped")
+            if files.recipe(folder) != recipe:  # NFD labels the nodes anew.
+                recipes.label(folder, recipe, files.recipe(folder))
     return result
 
 
-def prepared(draw: random.Random, folder: Path) -> None:
+def prepared(draw: random.Random, folder: Path, *, of_recipes: bool = False) -> None:
     """Copy the example fleet, with inventories as kubectl prints them; half of the fleets are three times as large."""
     shutil.copytree(ROOT / "policies", folder / "policies")
     (folder / "inventory").mkdir()
@@ -66,6 +71,8 @@ def prepared(draw: random.Random, folder: Path) -> None:
         tls = folder / "policies/tls.yaml"
         zone = "inventorySelector: {matchLabels: {topology.kubernetes.io/zone: w3}}"
         tls.write_text(tls.read_text().replace("nodes: [kp920-w3-03, kp920-w3-04]", zone))
+    if of_recipes:
+        recipes.rewrite(folder)
     assert compiled(folder).code == 0
 
 
@@ -113,7 +120,7 @@ def documents(folder: Path) -> dict[str, bytes]:
     """Return the files that people edit."""
     return {
         f"{top}/{name}": content
-        for top in ("policies", "inventory")
+        for top in ("policies", "recipes", "inventory")
         for name, content in project.tree(folder / top).items()
     }
 
@@ -184,11 +191,11 @@ def _inventories(cluster: str) -> Iterator[str]:
 def _states(files: Mapping[str, bytes], outputs: Mapping[str, judge.Output]) -> dict[str, judge.State]:
     """Return the state of each cluster with output."""
     read = [data for name, text in files.items() if name.endswith(".yaml") for data in yaml.safe_load_all(text) if data]
-    policies = [data for data in read if data["kind"] == "KAEPolicy"]
+    policies = [data for data in read if data["kind"] in ("KAEPolicy", "DevicePolicy")]
     found = {}
     for name, output in outputs.items():
         text = next((files[path] for path in _inventories(name) if path in files), b"")
-        own = matcher.specs({"metadata": {"name": name}}, policies)
+        own = {one["metadata"]["name"]: one["spec"] for one in matcher.holding(name, policies)}
         nodes = tuple(json.loads(text)["items"]) if text else ()
         found[name] = judge.State(output=output, nodes=nodes, policies=own)
     return found
