@@ -122,6 +122,29 @@ def test_no_command_ends_with_a_traceback(call: str, folder: Path) -> None:
     assert answer.code in (0, 1, 3), answer.err
 
 
+FLUX = """\
+apiVersion: device.openfuyao.com/v1alpha1
+kind: KAECluster
+metadata: {name: east}
+spec:
+  kubernetesVersion: "1.31"
+  gitops: {engine: flux}
+"""
+
+
+def test_a_driver_of_a_recipe_stops_cleaning_up_without_a_question(folder: Path) -> None:
+    plain = f"{DESK[: DESK.index('    images:')]}    driver:\n        enabledCleanup: true\n"
+    recipe = RECIPE.replace("8-${KERNEL_FULL_VERSION}", "8.0.0")
+    files = {"recipes/onload/recipe.yaml": recipe, "policies/desk.yaml": plain, "policies/east.yaml": FLUX}
+    told(project.write(folder, files), "compile")
+    rights = (folder / "output/east/onload/clusterrole-onload-driver.yaml").read_text()
+    project.write(folder, {"policies/desk.yaml": plain.replace("true", "false")})
+
+    assert in_process.kae(folder, "compile").code == 0
+    assert "prune: disabled" in rights
+    assert "prune: disabled" not in (folder / "output/east/onload/clusterrole-onload-driver.yaml").read_text()
+
+
 def stacks(folder: Path, *options: str) -> list[dict[str, Any]]:
     """Return what a plan says of recipes."""
     clusters = json.loads(told(folder, "plan", "-o", "json", *options))["clusters"]
