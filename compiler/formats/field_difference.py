@@ -46,7 +46,8 @@ class _Place:
     def item(self, name: str | int, was: int | None, now: int | None) -> "_Place":
         """Return the place of an item of a list, which has one of the indexes at least."""
         path_was, path_now = ((*path, index or 0) for path, index in ((self.was, was), (self.now, now)))
-        return replace(self, text=f"{self.text}[{wording.cut(name)}]", was=path_was, now=path_now)
+        shown = name if self.by_place else wording.cut(name)
+        return replace(self, text=f"{self.text}[{shown}]", was=path_was, now=path_now)
 
     def changed(self, old: Any, new: Any) -> Field:
         return Field(text=self.text, was=self.was, now=self.now, old=old, new=new)
@@ -61,8 +62,8 @@ class _Place:
 def fields(old: Any, new: Any, *, with_order: bool = False, by_place: bool = False) -> Iterator[Field]:
     """Yield the fields that differ; `with_order` also the lists whose named items have another order.
 
-    `by_place` compares the items of lists without names place by place, so that an inserted one moves the others, and
-    takes keys in their order.
+    `by_place` compares the items of lists without names place by place, so that an inserted one moves the others, takes
+    keys in their order, and cuts no name: a support bundle tells by it what is secret.
     """
     yield from _compared(old, new, _Place("", (), (), with_order, by_place))
 

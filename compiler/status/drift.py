@@ -178,6 +178,7 @@ def changes(wanted: Mapping[str, Any], live: Mapping[str, Any]) -> tuple[Change,
         Change(path=field.text, wanted=field.new, live=field.old)
         for field in field_difference.fields(live, wanted, by_place=True)
         if not _is_same_amount(field)
+        and (field.new is not None or field.old is not None)
         and (field.was is None or field.now is not None or _is_added(field.was, live, filled_in))
     )
 

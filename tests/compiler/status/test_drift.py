@@ -57,6 +57,8 @@ def test_a_changed_field_is_named_by_its_path_with_both_values() -> None:
         ({"mounts": [{"name": "m", "mountPath": "/a"}, {"name": "m", "mountPath": "/b"}]},
          {"mounts": [{"name": "m", "mountPath": "/b"}, {"name": "m", "mountPath": "/a"}]}, []),
         ({"a": []}, {"a": []}, []),
+        ({"a": None}, {}, []),
+        ({"env": [container("A" * 90, value="x")]}, {"env": [container("A" * 90)]}, [f"env[{'A' * 90}].value"]),
     ],
 )  # fmt: skip
 def test_what_differs_is_found_where_it_stands(wanted: Any, live: Any, expected: list[str]) -> None:
