@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple, get_args
 
+from compiler import repeats
 from compiler.changes import sides
 from compiler.output import index_file
 from compiler.output.index_file import Owner
@@ -49,7 +50,7 @@ class Loss:
 
 
 class Serving(NamedTuple):
-    """What serves a node from now on: the DaemonSet of a policy, and the pool of a driver."""
+    """The policy whose DaemonSet serves a node from now on, and the pool of its driver."""
 
     policy: str
     pool: pools.Pool | None
@@ -72,10 +73,8 @@ def losses(before: sides.Output, after: sides.Output, planned: plan.Plan) -> Ite
             served = frozenset(before.serving(component, owner, planned))
             heirs = {} if unlabelled else serving(planned, component, owner.recipe, served)
             later = {name: heirs.get(name) for name in sorted(served)}
-            moved: dict[str, list[str]] = {}
-            for name, now in later.items():
-                if now is not None and now.policy != owner.policy:
-                    moved.setdefault(now.policy, []).append(name)
+            left = ((now.policy, name) for name, now in later.items() if now and now.policy != owner.policy)
+            moved = repeats.grouped(left)
             yield Loss(
                 component=component,
                 recipe=owner.recipe,

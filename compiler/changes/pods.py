@@ -89,7 +89,7 @@ def _deployments(pairs: Iterable[objects.Pair], templates: frozenset[objects.Ref
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compiled:
-    """What a compile changes in a cluster, by object, and on the nodes of the new inventory."""
+    """The objects that a compile changes in a cluster, and the pods on the nodes of the new inventory."""
 
     cluster: str
     pairs: tuple[objects.Pair, ...]

@@ -269,9 +269,7 @@ def _server(url: str) -> tuple[object, ...] | None:
 def shared_folders(clusters: Sequence[definitions.Cluster], output: str) -> Iterator[Diagnostic]:
     """An engine applies a folder to one cluster, and no folder with that of another cluster in it."""
     path = (*_GITOPS, "repository", "path")
-    owners: dict[_Folder, list[definitions.Cluster]] = {}
-    for cluster in clusters:
-        owners.setdefault(_folder(cluster, output), []).append(cluster)
+    owners = repeats.grouped((_folder(cluster, output), cluster) for cluster in clusters)
     for inner in clusters:
         folder = _folder(inner, output)
         for outer in (owner for length in range(len(folder) + 1) for owner in owners.get(folder[:length], ())):

@@ -139,8 +139,7 @@ def moved_namespace(change: OutputChange) -> Iterator[Acceptable]:
 def dropped_protection(change: OutputChange) -> Iterator[Acceptable]:
     """An object that a GitOps engine must not delete stays marked so."""
     engine = change.planned.cluster.spec.gitops.engine
-    folders = (one.recipe.folder for one in change.planned.recipes)
-    of_drivers = ("driver/", "guard/", *(f"{folder}/" for folder in folders if folder))
+    of_drivers = {"guard", *(one.recipe.folder or "driver" for one in change.planned.recipes)}
     paths = [
         path
         for path, data in sorted(change.after.objects.items())
@@ -148,7 +147,7 @@ def dropped_protection(change: OutputChange) -> Iterator[Acceptable]:
         and objects.protector(earlier) not in (None, objects.protector(data))
         # The rights of the driver are protected for the policies with enabledCleanup. While the engine stays, they lose
         # it with the last of these, and that policy is asked for by itself.
-        and not (path.startswith(of_drivers) and objects.protector(earlier) == engine)
+        and not (path.partition("/")[0] in of_drivers and objects.protector(earlier) == engine)
     ]
     if paths:
         names = (f"{data['kind']} {data['metadata']['name']}" for data in map(change.after.objects.get, paths) if data)

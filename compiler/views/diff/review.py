@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from compiler import diagnostic_formats, wording
+from compiler import diagnostic_formats, repeats, wording
 from compiler.changes.difference import Difference
 from compiler.changes.effects import Effect
 from compiler.changes.intent import DocumentChange, FieldChange
@@ -262,9 +262,7 @@ def _note(effects: Sequence[Effect]) -> str:
 
 def by_line(found: Findings) -> Findings:
     """Return one finding for each code and place, as code hosts show ten of a kind; others there are its notes."""
-    places: dict[tuple[str, Span], list[Diagnostic]] = {}
-    for finding in found:
-        places.setdefault((finding.code, finding.span), []).append(finding)
+    places = repeats.grouped(((finding.code, finding.span), finding) for finding in found)
     return tuple(_joined(*own) for own in places.values())
 
 

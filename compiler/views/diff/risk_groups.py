@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import msgspec
 
-from compiler import wording
+from compiler import repeats, wording
 from compiler.changes.acceptance import Acceptable, worded
 from compiler.diagnostics import Diagnostic
 
@@ -72,9 +72,7 @@ def split(risks: Iterable[Acceptable], accepted: Collection[str]) -> tuple[Seque
 
 def groups(risks: Iterable[Acceptable]) -> Sequence[Group]:
     """Return risks with those that clusters have alike together, in the order of the first of each."""
-    found: dict[Hashable, list[Acceptable]] = {}
-    for risk in risks:
-        found.setdefault(_key(risk), []).append(risk)
+    found = repeats.grouped((_key(risk), risk) for risk in risks)
     return [Group(tuple(own)) for own in found.values()]
 
 
