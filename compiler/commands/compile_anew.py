@@ -117,7 +117,7 @@ def _made(call: compile_call.Call, clean: Collection[str]) -> tuple[_Run, Sequen
     # Processes that are started before git is asked would all ask it the same.
     _ = call.tracked, call.unmerged
     chosen = [item for item in project.fleet.clusters if call.takes(item.name)]
-    render = templates.renderer(package_data.templates(), package_data.bytecode())
+    render = templates.renderer(package_data.templates(), package_data.code())
     total, shown = len(chosen), itertools.count(len(clean) + 1)
     run = planned.of_clusters(
         project,

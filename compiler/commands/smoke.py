@@ -36,6 +36,6 @@ def run(arguments: argparse.Namespace) -> int:
             f"the plan of cluster '{view.cluster.name}' has no device that a pod could try.",
             hint=f"`kae plan --cluster {view.cluster.name}` says why; take the inventory again where it is old.",
         )
-    render = templates.renderer(package_data.templates(), package_data.bytecode())
+    render = templates.renderer(package_data.templates(), package_data.code())
     jobs = (canonical.dump_yaml(render(manifest)) for manifest in made.jobs)
     return findings.show(arguments, found, "---\n".join(jobs))

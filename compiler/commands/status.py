@@ -61,7 +61,7 @@ def of_cluster(
 ) -> tuple[cluster_status.ClusterStatus, diagnostics.Findings]:
     """Return the status of a live cluster, and the findings on its nodes as they are now. Raises WorldError."""
     cluster, spec = view.cluster, view.cluster.spec
-    render = templates.renderer(package_data.templates(), package_data.bytecode())
+    render = templates.renderer(package_data.templates(), package_data.code())
     compiled, every = pipeline.render_cluster(view, render, settings.applied)
     objects = [item for item in every if item.component != names.BOOTSTRAP]
     compared = scan.state(Path(settings.output), compiled)

@@ -222,7 +222,7 @@ class _Comparison:
         self._after = after
         self._basis = difference.Basis(
             changed=intent.changes(before.written, after.written),
-            render=templates.renderer(package_data.templates(), package_data.bytecode()),
+            render=templates.renderer(package_data.templates(), package_data.code()),
             step_percent=step_percent,
         )
 

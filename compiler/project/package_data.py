@@ -5,14 +5,11 @@ In a checkout they are the top-level folders schemas/ and templates/; a wheel ho
 
 import functools
 import json
-import os
-import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    import jinja2
+from compiler.rendering import template_runtime
 
 HERE = Path(__file__).resolve().parents[1]
 """The folder of the package compiler."""
@@ -62,11 +59,21 @@ def report() -> Mapping[str, str]:
     return {path.name: path.read_text(encoding="utf-8") for path in (folder("templates") / "report").iterdir()}
 
 
-def bytecode() -> "jinja2.BytecodeCache | None":
-    """Return the cache for compiled templates, beside Python's bytecode; None where that folder may not be written."""
-    import jinja2  # noqa: PLC0415 - only a compile renders
+@functools.cache
+def code() -> Mapping[str, template_runtime.Function]:
+    """Return the code of all templates by `<component>/<file>`.
 
-    cache = HERE / "__pycache__"
-    if sys.dont_write_bytecode or not os.access(cache, os.W_OK):
-        return None
-    return jinja2.FileSystemBytecodeCache(str(cache))
+    A build keeps it in a module. In a checkout a template may be another one by now; then all are compiled again.
+    """
+    try:
+        from compiler import _templates as kept  # noqa: PLC0415 - a checkout may have none
+
+        if (HERE / "templates").is_dir() or kept.DIGEST == template_runtime.digest(templates()):
+            return kept.TEMPLATES
+    except ImportError:
+        pass
+    from compiler.rendering import template_code  # noqa: PLC0415 - jinja2 is slow to import
+
+    made: dict[str, Any] = {}
+    exec(template_code.source(templates()), made)
+    return made["TEMPLATES"]

@@ -1,5 +1,7 @@
 """Objects from templates: each template renders one IR value, and the text is parsed back into data.
 
+jinja2 has compiled the templates (`template_code`); what they need as they run is in `template_runtime`.
+
 Every value in a template is written as a YAML flow value, so that no value can change the structure around it.
 """
 
@@ -8,12 +10,11 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-import jinja2
 import msgspec
 
 from compiler.fleet import pods
 from compiler.formats import canonical, yaml_text
-from compiler.rendering import ir, layout
+from compiler.rendering import ir, layout, template_runtime
 
 Templates = Mapping[str, str]
 """Template texts by name, `<component>/<template>`."""
@@ -46,36 +47,24 @@ def kinds(templates: Templates) -> tuple[Kind, ...]:
     return tuple(sorted(found, key=lambda kind: (kind.group, kind.name)))
 
 
-def renderer(templates: Templates, bytecode: jinja2.BytecodeCache | None = None) -> Callable[[ir.Manifest], Any]:
-    """Return a function from a manifest to its object, which renders equal manifests once."""
-    environment = _environment(tuple(templates.items()), bytecode)
+def renderer(templates: Templates, code: Mapping[str, template_runtime.Function]) -> Callable[[ir.Manifest], Any]:
+    """Return a function from a manifest to its object, which renders equal manifests once.
+
+    `code` is the templates' code, by their names.
+    """
+    template_runtime.environment.finalize = flow
+    named = {"kinds": functools.cache(functools.partial(kinds, templates))}
     done: dict[ir.Manifest, Any] = {}
 
     def render(manifest: ir.Manifest) -> Any:
         rendered = done.get(manifest)
         if rendered is None:
             name = f"{manifest.component}/{manifest.template}"
-            text = environment.get_template(name).render(it=manifest.value)
+            text = "".join(code[name](template_runtime.Context({**named, "it": manifest.value})))
             rendered = done[manifest] = yaml_text.single(text, name)
         return rendered
 
     return render
-
-
-@functools.cache
-def _environment(templates: tuple[tuple[str, str], ...], bytecode: jinja2.BytecodeCache | None) -> jinja2.Environment:
-    """Return the environment of these templates, which compiles each of them once in a process."""
-    environment = jinja2.Environment(
-        loader=jinja2.DictLoader(dict(templates)),
-        undefined=jinja2.StrictUndefined,
-        finalize=flow,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        autoescape=False,  # noqa: S701 - the output is YAML, and `flow` escapes for it
-        bytecode_cache=bytecode,
-    )
-    environment.globals["kinds"] = functools.cache(functools.partial(kinds, dict(templates)))
-    return environment
 
 
 def flow(value: Any) -> str:

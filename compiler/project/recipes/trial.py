@@ -95,7 +95,7 @@ def _compiled(
     found = (*found, *on_cluster)
     if settings.has_errors(found):
         return found, ()
-    render = templates.renderer(package_data.templates(), package_data.bytecode())
+    render = templates.renderer(package_data.templates(), package_data.code())
     _, objects = pipeline.render_cluster(planned, render)
     return (), objects
 

@@ -1,0 +1,49 @@
+"""The Python code of templates: jinja2 compiles them once, so that no call that renders imports it.
+
+jinja2's environment takes as long to import as a fifth of the smallest compile. The code asks only for what
+`template_runtime` has; a template that asks for more fails here.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Any, NoReturn
+
+import jinja2
+
+from compiler.rendering import template_runtime
+
+_HEAD = '''"""The templates as Python code, made of templates/ (compiler/rendering/template_code.py)."""
+
+# ruff: noqa
+# mypy: ignore-errors
+from compiler.rendering.template_runtime import LoopContext, TemplateRuntimeError, Undefined
+from compiler.rendering.template_runtime import environment, internalcode, missing, str_join
+'''
+_FUNCTION = re.compile(r"^def root\(.*?(?=^blocks = )", re.MULTILINE | re.DOTALL)
+
+
+def source(texts: Mapping[str, str]) -> str:
+    """Return a module with the digest of templates, DIGEST, and the functions that yield their parts, TEMPLATES.
+
+    Raises jinja2.TemplateError for a text that is no template.
+    """
+    environment = jinja2.Environment(
+        finalize=_constant,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        autoescape=False,  # noqa: S701 - the output is YAML, and `flow` escapes for it
+    )
+    functions = [_function(environment, name, text, number) for number, (name, text) in enumerate(texts.items())]
+    listed = "".join(f"    {name!r}: root_{number},\n" for number, name in enumerate(texts))
+    return "\n".join([_HEAD, f'DIGEST = "{template_runtime.digest(texts)}"\n', *functions, f"TEMPLATES = {{\n{listed}}}\n"])
+
+
+def _function(environment: jinja2.Environment, name: str, text: str, number: int) -> str:
+    code = environment.compile(text, name, name, raw=True)
+    (function,) = _FUNCTION.findall(code)
+    return str(function).replace("def root(", f"def root_{number}(", 1)
+
+
+def _constant(value: Any) -> NoReturn:
+    """Refuse to write a constant as the template is compiled: `flow` is called as it is rendered."""
+    raise TypeError(f"A template writes the constant {value!r}.")
