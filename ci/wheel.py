@@ -25,14 +25,14 @@ def version() -> str:
 def templates() -> str:
     """Return the module with the code of the templates."""
     sys.path.insert(0, str(_ROOT))
-    from compiler.project import package_data
-    from compiler.rendering import template_code
+    from compiler.project import package_data  # noqa: PLC0415
+    from compiler.rendering import template_code  # noqa: PLC0415
 
     return template_code.source(package_data.templates())
 
 
 def write(module: str, text: str) -> None:
-    """Write a module, which git ignores, where its text differs; who reads it meanwhile finds the old or the new one."""
+    """Write a module, which git ignores, where its text differs: whole, as others may be reading it."""
     path = _ROOT / module
     if not path.exists() or path.read_text(encoding="utf-8") != text:
         fresh = path.with_name(f"{path.name}.{os.getpid()}")

@@ -169,7 +169,7 @@ def reduced(*items: Mapping[str, Any], ignored: Sequence[str] = ()) -> snapshot.
 @functools.cache
 def renderer() -> layout.Render:
     """Return the templates, which render equal values once."""
-    return templates.renderer(package_data.templates())
+    return templates.renderer(package_data.templates(), package_data.code())
 
 
 @functools.cache

@@ -68,12 +68,10 @@ def code() -> Mapping[str, template_runtime.Function]:
     try:
         from compiler import _templates as kept  # noqa: PLC0415 - a checkout may have none
 
-        if (HERE / "templates").is_dir() or kept.DIGEST == template_runtime.digest(templates()):
+        if (HERE / "templates").is_dir() or template_runtime.digest(templates()) == kept.DIGEST:
             return kept.TEMPLATES
     except ImportError:
         pass
     from compiler.rendering import template_code  # noqa: PLC0415 - jinja2 is slow to import
 
-    made: dict[str, Any] = {}
-    exec(template_code.source(templates()), made)
-    return made["TEMPLATES"]
+    return template_code.functions(templates())

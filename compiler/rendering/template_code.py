@@ -28,14 +28,23 @@ def source(texts: Mapping[str, str]) -> str:
     Raises jinja2.TemplateError for a text that is no template.
     """
     environment = jinja2.Environment(
-        finalize=_constant,
+        finalize=_not_yet,
         trim_blocks=True,
         lstrip_blocks=True,
         autoescape=False,  # noqa: S701 - the output is YAML, and `flow` escapes for it
     )
     functions = [_function(environment, name, text, number) for number, (name, text) in enumerate(texts.items())]
     listed = "".join(f"    {name!r}: root_{number},\n" for number, name in enumerate(texts))
-    return "\n".join([_HEAD, f'DIGEST = "{template_runtime.digest(texts)}"\n', *functions, f"TEMPLATES = {{\n{listed}}}\n"])
+    stated = f'DIGEST = "{template_runtime.digest(texts)}"\n'
+    return "\n".join([_HEAD, stated, *functions, f"TEMPLATES = {{\n{listed}}}\n"])
+
+
+def functions(texts: Mapping[str, str]) -> Mapping[str, template_runtime.Function]:
+    """Return the functions of templates by name, compiled now. Raises jinja2.TemplateError for what is no template."""
+    module: dict[str, Any] = {}
+    exec(source(texts), module)  # noqa: S102 - the templates are our own
+    compiled: Mapping[str, template_runtime.Function] = module["TEMPLATES"]
+    return compiled
 
 
 def _function(environment: jinja2.Environment, name: str, text: str, number: int) -> str:
@@ -44,6 +53,6 @@ def _function(environment: jinja2.Environment, name: str, text: str, number: int
     return str(function).replace("def root(", f"def root_{number}(", 1)
 
 
-def _constant(value: Any) -> NoReturn:
-    """Refuse to write a constant as the template is compiled: `flow` is called as it is rendered."""
-    raise TypeError(f"A template writes the constant {value!r}.")
+def _not_yet(_: Any) -> NoReturn:
+    """Have jinja2 leave a constant to the rendering, where `flow` writes it as any value."""
+    raise NotImplementedError

@@ -106,4 +106,3 @@ def internalcode(function: Named) -> Named:
 def str_join(values: Iterable[Any]) -> str:
     """Return values beside each other, as `~` does."""
     return "".join(map(str, values))
-

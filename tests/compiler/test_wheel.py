@@ -22,7 +22,7 @@ VERSION = "7.8.9"
 def checkout(repository_root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy, as a build writes the version into it."""
     folder = tmp_path_factory.mktemp("checkout")
-    ignored = shutil.ignore_patterns("__pycache__", "_version.py")
+    ignored = shutil.ignore_patterns("__pycache__", "_version.py", "_templates.py")
     for name in _READ:
         path = repository_root / name
         (shutil.copytree(path, folder / name, ignore=ignored) if path.is_dir() else shutil.copy(path, folder))

@@ -43,7 +43,7 @@ class Workspace:
         subprocess.run((*git, "clone", "--quiet", "--no-checkout", str(checkout), str(folder)), check=True)
         listed = subprocess.run((*git, "ls-files", "-cozd", "--exclude-standard"), check=True, capture_output=True)
         gone = subprocess.run((*git, "ls-files", "-zd"), check=True, capture_output=True).stdout.split(b"\0")
-        for name in {*listed.stdout.split(b"\0"), b"compiler/_version.py"} - {b"", *gone}:
+        for name in {*listed.stdout.split(b"\0"), b"compiler/_version.py", b"compiler/_templates.py"} - {b"", *gone}:
             path = os.fsdecode(name)
             (folder / path).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(checkout / path, folder / path, follow_symlinks=False)

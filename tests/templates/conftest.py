@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from compiler import pipeline
+from compiler.rendering import template_code
 from compiler.rendering import templates as template_rendering
 from tests import builders
 from tests.templates import nfd
@@ -28,4 +29,4 @@ def rendered(templates: Mapping[str, str]) -> nfd.Rendered:
 def device_rules(templates: Mapping[str, str]) -> Any:
     made = pipeline.manifests_of(builders.view([])[0]).manifests
     (manifest,) = (item for item in made if item.component == "node-feature-rule")
-    return template_rendering.renderer(templates)(manifest)
+    return template_rendering.renderer(templates, template_code.functions(templates))(manifest)

@@ -6,7 +6,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from compiler.fleet import pods
-from compiler.rendering import cluster_programs, ir
+from compiler.rendering import cluster_programs, ir, template_code
 from compiler.rendering import templates as template_rendering
 from tests import builders
 
@@ -19,7 +19,7 @@ Rendered = Callable[..., dict[str, Any]]
 
 def rendered(templates: Mapping[str, str]) -> Rendered:
     """Return what renders the objects of NFD and its definitions, of the texts of templates by their paths."""
-    renders = template_rendering.renderer(templates)
+    renders = template_rendering.renderer(templates, template_code.functions(templates))
 
     def objects(
         minor: int, tolerations: tuple[pods.Toleration, ...] = (), worker_tolerations: tuple[pods.Toleration, ...] = ()

@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from compiler.formats import canonical
-from compiler.rendering import cluster_programs, ir, templates
+from compiler.rendering import cluster_programs, ir, template_code, templates
 
 Rendered = Callable[[str, cluster_programs.Monitoring], Any]
 
@@ -31,7 +31,7 @@ def rendered(repository_root: Path) -> Rendered:
     """The object that a template of monitoring/ makes of a value."""
     folder = repository_root / "templates/monitoring"
     texts = {f"monitoring/{path.name}": path.read_text("utf-8") for path in folder.glob("*.yaml")}
-    renderer = templates.renderer(texts)
+    renderer = templates.renderer(texts, template_code.functions(texts))
 
     def one(name: str, value: cluster_programs.Monitoring) -> Any:
         return renderer(ir.Manifest(component="monitoring", template=f"{name}.yaml", value=value))

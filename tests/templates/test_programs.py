@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from compiler.fleet import clusters as fleet_clusters
 from compiler.formats import canonical
 from compiler.kube import lease_objects
-from compiler.rendering import ir, templates
+from compiler.rendering import ir, template_code, templates
 from runtime import shapes, state
 from tests.templates import clusters
 
@@ -42,7 +42,7 @@ def rendered(repository_root: Path) -> Rendered:
     """The object that a template makes of a value."""
     folder = repository_root / "templates"
     texts = {path.relative_to(folder).as_posix(): path.read_text("utf-8") for path in folder.glob("*/*.yaml")}
-    renderer = templates.renderer(texts)
+    renderer = templates.renderer(texts, template_code.functions(texts))
 
     def one(template: str, value: object) -> Any:
         component, name = template.split("/")
@@ -394,7 +394,9 @@ def test_the_project_allows_one_repository_one_namespace_and_the_given_kinds(
 ) -> None:
     names = ("namespace/namespace", "monitoring/configmap-kae-dashboard", "driver/daemonset", "bootstrap/appproject")
     texts = {f"{name}.yaml": (repository_root / f"templates/{name}.yaml").read_text("utf-8") for name in names}
-    item = templates.renderer(texts)(ir.Manifest(component="bootstrap", template="appproject.yaml", value=ARGO))
+    item = templates.renderer(texts, template_code.functions(texts))(
+        ir.Manifest(component="bootstrap", template="appproject.yaml", value=ARGO)
+    )
 
     application = rendered("bootstrap/application", ARGO)
     spec = item["spec"]

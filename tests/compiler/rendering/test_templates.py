@@ -1,18 +1,22 @@
 """No value breaks out of its place in a template, and nothing is made up for a name that is not there."""
 
 import hypothesis
-import jinja2
 import pytest
 import yaml
 from hypothesis import strategies as st
 
 from compiler.fleet import pods
-from compiler.rendering import ir, templates
+from compiler.rendering import ir, layout, template_code, template_runtime, templates
 from tests import builders, effort
 
 
+def renderer(template: str) -> layout.Render:
+    texts = {"test/x.yaml": template}
+    return templates.renderer(texts, template_code.functions(texts))
+
+
 def rendered(template: str, value: object) -> object:
-    make = templates.renderer({"test/x.yaml": template})
+    make = renderer(template)
     return make(ir.Manifest(component="test", template="x.yaml", value=value))
 
 
@@ -57,8 +61,18 @@ def test_a_value_is_written_as_flow_without_what_is_not_set(value: object, text:
 
 
 def test_a_name_that_is_not_there_fails() -> None:
-    with pytest.raises((jinja2.UndefinedError, TypeError), match=r"[Uu]ndefined"):
+    with pytest.raises(template_runtime.TemplateRuntimeError, match="'Reference' has no 'nane'"):
         rendered("name: {{ it.nane }}\n", pods.Reference(name="a"))
+
+
+@pytest.mark.parametrize("template", ["{{ its.name }}", "{{ it.name | upper }}", "{% if it is odd %}{% endif %}"])
+def test_a_part_of_the_language_that_is_not_there_fails(template: str) -> None:
+    with pytest.raises((template_runtime.TemplateRuntimeError, ImportError)):
+        rendered(template, pods.Reference(name="a"))
+
+
+def test_a_constant_is_written_as_any_value() -> None:
+    assert rendered("name: {{ 'a: b' }}", pods.Reference(name="a")) == {"name": "a: b"}
 
 
 def test_a_value_that_no_manifest_can_hold_fails() -> None:
@@ -67,7 +81,7 @@ def test_a_value_that_no_manifest_can_hold_fails() -> None:
 
 
 def test_equal_manifests_are_rendered_once() -> None:
-    make = templates.renderer({"test/x.yaml": "apiVersion: v1\nname: {{ it.name }}\n"})
+    make = renderer("apiVersion: v1\nname: {{ it.name }}\n")
 
     one, other = (
         make(ir.Manifest(component="test", template="x.yaml", value=pods.Reference(name="a"))) for _ in range(2)
