@@ -1,5 +1,10 @@
 """Exceptions for I/O errors and refused requests, which only the command line catches."""
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from compiler import diagnostics
+
 
 class WorldError(Exception):
     """An I/O error of a disk, a process or a network: a message, and an action as hint."""
@@ -12,3 +17,11 @@ class WorldError(Exception):
 
 class RefusedError(WorldError):
     """A request that its own input makes impossible; `kae` ends as for wrong documents."""
+
+
+class WrongFileError(WorldError):
+    """A project file with mistakes: without its settings, no document can be found."""
+
+    def __init__(self, findings: "diagnostics.Findings") -> None:
+        super().__init__("kae.yaml")
+        self.findings = findings

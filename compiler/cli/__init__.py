@@ -1,7 +1,7 @@
 """The command line of `kae`: it parses the arguments, runs the command and returns the exit code.
 
-Only the imports of every call are here: the module of a command declares its options when the parser needs them, and
-imports the rest.
+Only the imports of every call are here, those of `kae --version` too: the module of a command declares its options when
+the parser needs them, and imports the rest.
 """
 
 import argparse
@@ -14,7 +14,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NoReturn, TextIO, TypeAlias
 
 from compiler import __version__, errors, wording
-from compiler.project import project_file
 
 FINE, WRONG, USAGE, WORLD, DIFFERS, INTERRUPTED = 0, 1, 2, 3, 4, 130
 """Exit codes: fine, documents wrong, usage, I/O error, output or the cluster differs, Ctrl-C as shells count it."""
@@ -186,13 +185,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         _enter(chosen.directory)
         if chosen.in_project:
-            project_file.enter(chosen)
+            importlib.import_module("compiler.project.project_file").enter(chosen)
         code: int = command.run(chosen)
         sys.stdout.flush()
     except WrongError:
         return WRONG
-    except project_file.WrongFileError as refused:
-        project_file.remember(chosen, {})
+    except errors.WrongFileError as refused:
+        importlib.import_module("compiler.project.project_file").remember(chosen, {})
         code = importlib.import_module("compiler.cli.findings").show(chosen, refused.findings)
     except errors.WorldError as error:
         sys.stderr.write(f"kae: {wording.escaped(str(error))}\n")

@@ -124,7 +124,7 @@ def _of_revision(repository: repositories.Repository, name: str, judge: schema.J
 
     try:
         data = project_file.parsed(found.read(), has_folder) if found else {}
-    except project_file.WrongFileError as wrong:
+    except errors.WrongFileError as wrong:
         fleet = definitions.Fleet(policies=(), clusters=(), inventories={}, sound=False)
         return _Side(revision=revision, settings=Settings(), fleet=fleet, errors=wrong.findings, judge=judge)
     settings = project_file.settings_of(data)

@@ -40,14 +40,6 @@ _DOCUMENT = re.compile(rb"^kind *: *[\"']?(KAEPolicy|DevicePolicy|KAECluster|Nod
 _MOST = 64 * 1024
 
 
-class WrongFileError(errors.WorldError):
-    """A project file with mistakes: without its settings, no document can be found."""
-
-    def __init__(self, findings: diagnostics.Findings) -> None:
-        super().__init__(names.PROJECT_FILE)
-        self.findings = findings
-
-
 def enter(arguments: argparse.Namespace) -> None:
     """Go to the root of the project around the current folder, and turn the paths of the call to it."""
     try:
@@ -186,7 +178,7 @@ def parsed(content: bytes, has_folder: Callable[[str], bool] = os.path.isdir) ->
         found = list(_shapeless(read))
         found = found or judge.faults(read[0], "kaeproject") or list(_contradictions(read[0], has_folder))
     if diagnostics.has_errors(found):
-        raise WrongFileError(diagnostics.merged(found))
+        raise errors.WrongFileError(diagnostics.merged(found))
     return read[0].data if read else {}
 
 
