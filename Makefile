@@ -235,8 +235,7 @@ driver-image: ## Build an image with a driver (KAE=FOLDER DRIVER_VERSION= INSTAL
 
 .PHONY: bench
 bench: $(READY) ## Measure the compiler and git on large fleets (BEFORE=CHECKOUT), the device plugin, the watcher, and many watchers
-	$(BIN)/python -m benchmarks
-	$(BIN)/python -m benchmarks.scale $(if $(BEFORE),--before $(BEFORE))
+	$(BIN)/python -m benchmarks $(if $(BEFORE),--before $(BEFORE))
 	$(BIN)/python -m benchmarks.git_time
 	$(BIN)/python -m benchmarks.pools
 	$(BIN)/python -m benchmarks.plugin

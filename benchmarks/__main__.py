@@ -1,12 +1,20 @@
-"""Print the table: the medians of several runs of whole processes, with their peak memory."""
+"""The cost of the compiler, before and after a change: `python -m benchmarks --before CHECKOUT`.
 
+Each case is run RUNS times by both compilers in turn, so that what else the machine does reaches both; the ratios are
+of processor time and of memory. CHECKOUT is a folder with another revision of this repository and its .venv; without
+it, only this one is measured. Of the smallest cases, instructions are counted where valgrind is. helm and kustomize
+stand beside them where they can do the work. The table is Markdown.
+"""
+
+import argparse
 import os
+import re
 import shutil
 import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,175 +22,207 @@ import tabulate
 
 from benchmarks import fleets, processes
 
-RUNS = int(os.environ.get("RUNS", "5"))
-KAE = (sys.executable, "-m", "compiler")
-CHART = Path(__file__).parent / "chart"
-
-
-@dataclass(frozen=True)
-class Figure:
-    """The cost of one case: seconds of wall clock and of processors, and MiB of memory of all processes."""
-
-    case: str
-    wall_s: float
-    cpu_s: float
-    peak_mib: float
-
-    def row(self) -> tuple[str, str, str, str]:
-        """Return the figure as a line of the table."""
-        return self.case, f"{self.wall_s * 1000:.0f} ms", f"{self.cpu_s * 1000:.0f} ms", f"{self.peak_mib:.0f} MiB"
-
-
-def measured(case: str, command: Sequence[str], folder: Path, before: Callable[[], object], runs: int) -> Figure:
-    """Return the medians of several runs of a command, each after `before`; one more run first does not count."""
-    found = []
-    for _ in range(runs + 1):
-        before()
-        found.append(processes.run(command, folder))
-    wall_s, cpu_s, peak = (
-        statistics.median(column)
-        for column in zip(*((cost.wall_s, cost.cpu_s, cost.peak.pss) for cost in found[1:]), strict=True)
-    )
-    return Figure(case, wall_s, cpu_s, peak)
-
-
-def cold(folder: Path) -> Callable[[], None]:
-    """Delete a project's cache and output."""
-
-    def forget() -> None:
-        for name in ("output", ".kae_cache"):
-            shutil.rmtree(folder / name, ignore_errors=True)
-
-    return forget
+HERE = Path(__file__).resolve().parents[1]
+_CHART = Path(__file__).parent / "chart"
+_EACH = "cluster-000"
 
 
 def nothing() -> None:
     """Prepare nothing."""
 
 
-def small(top: Path) -> Iterator[Figure]:
-    """Measure eleven nodes, cold and unchanged."""
-    folder = fleets.project(top / "small")
-    fleets.answer(folder / "inventory" / "small.json", 11)
-    yield measured("11 nodes, cold", (*KAE, "compile"), folder, cold(folder), RUNS)
-    yield measured("11 nodes, unchanged", (*KAE, "compile"), folder, nothing, RUNS)
-    yield from others("11", folder / "inventory" / "small.json", folder / "output" / "small", RUNS)
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A command in a project; `prepare` returns, for a project's folder, what has to happen before each run."""
+
+    name: str
+    fleet: str
+    arguments: Sequence[str]
+    prepare: Callable[[Path], Callable[[], object]] = processes.cold
+    beside: bool = False
+    """True where helm and kustomize can do the work."""
+    counted: bool = False
+    """True where instructions are counted, which takes a hundred times as long."""
 
 
-def raw(top: Path, count: int, runs: int) -> Iterator[Figure]:
-    """Compile the output of kubectl for many nodes."""
-    folder = fleets.project(top / f"raw{count}")
-    path = folder / "inventory" / "large.json"
-    fleets.answer(path, count)
-    size = f"{count} raw nodes ({path.stat().st_size >> 20} MiB)"
-    yield measured(f"{size}, cold", (*KAE, "compile"), folder, cold(folder), runs)
-    yield from others(str(count), path, folder / "output" / "large", 1)
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A compiler, or another program, with the folder that it works in."""
+
+    name: str
+    command: Sequence[str]
+    folder: Path
+    prepare: Callable[[], object] = nothing
+    environment: Mapping[str, str] | None = None
 
 
-def canonical(top: Path, count: int) -> Iterator[Figure]:
-    """Measure the canonical inventory of many nodes."""
-    folder = fleets.project(top / f"canonical{count}")
-    path = folder / "inventory" / "large.json"
-    reduce(count, path)
-    size = f"{count} nodes, canonical ({path.stat().st_size >> 20} MiB)"
-    yield measured(f"{size}, cold", (*KAE, "compile"), folder, cold(folder), RUNS)
+def _raw(count: int) -> Callable[[Path], object]:
+    return lambda folder: fleets.answer(fleets.project(folder) / "inventory" / f"{_EACH}.json", count)
 
 
-def clusters(folder: Path, count: int, size: int) -> Iterator[Figure]:
-    """Measure many clusters, one of which has changed."""
-    first = fleet_of(folder, count, size)
-    yield measured(f"{count} clusters of {size} nodes, cold", (*KAE, "compile"), folder, cold(folder), 1)
-    yield measured("  unchanged", (*KAE, "compile"), folder, nothing, RUNS)
-    yield measured("  one changed", (*KAE, "compile"), folder, changing(first), RUNS)
+def _clusters(count: int, size: int) -> Callable[[Path], object]:
+    return lambda folder: fleets.clusters(folder, count, size)
 
 
-def changing(inventory: Path) -> Callable[[], None]:
-    """Change a label of an inventory, and the next time back."""
-    text = inventory.read_text()
-    turn = [text, text.replace('"rack0000"', '"rack9999"')]
-
-    def change() -> None:
-        turn.reverse()
-        inventory.write_text(turn[0])
-
-    return change
+def _unprepared(_: Path) -> Callable[[], object]:
+    return nothing
 
 
-def difference(folder: Path) -> Iterator[Figure]:
-    """Measure `kae diff` where one line of a policy has changed: of all clusters, then of one."""
-    _commit(folder)
-    policy = folder / "policies" / "storage.yaml"
-    text = policy.read_text()
-    policy.write_text(text.replace("version: 2.2.0", "version: 2.3.0"))
-    yield measured("  kae diff, a line for all clusters, cold", (*KAE, "diff"), folder, cold(folder), RUNS)
-    yield measured("  kae diff, a line for all clusters, cached", (*KAE, "diff"), folder, nothing, RUNS)
-    policy.write_text(f"{text}  clusters: [cluster-000]\n")
-    _commit(folder)
-    policy.write_text(policy.read_text().replace("version: 2.2.0", "version: 2.3.0"))
-    yield measured("  kae diff, a line for one cluster, cold", (*KAE, "diff"), folder, cold(folder), RUNS)
+FLEETS: Mapping[str, Callable[[Path], object]] = {
+    "smallest": _raw(11),
+    "1,000 raw": _raw(1_000),
+    "10,000 raw": _raw(10_000),
+    "100,000 in one cluster": _clusters(1, 100_000),
+    "200 x 5,000": _clusters(200, 5_000),
+    "1,000 x 1,000": _clusters(1_000, 1_000),
+}
+_ONE = "cluster-007"
 
 
-def _commit(folder: Path) -> None:
-    """Commit the documents of a project; its folder becomes a repository."""
-    author = ("-c", "user.name=benchmark", "-c", "user.email=benchmark@example.com")
-    for command in (("init", "-q"), ("add", "policies", "inventory"), (*author, "commit", "-q", "-m", "documents")):
-        subprocess.run(("git", *command), cwd=folder, check=True)  # noqa: S607 - the git of the user
+def _edited(*, of_one: bool) -> Callable[[Path], Callable[[], object]]:
+    """Return what commits a project and changes a line of a policy, of all clusters or of one."""
+
+    def prepare(folder: Path) -> Callable[[], object]:
+        policy = folder / "policies" / "storage.yaml"
+        if of_one:
+            policy.write_text(f"{policy.read_text()}  clusters: [{_ONE}]\n")
+        fleets.commit(folder)
+        policy.write_text(policy.read_text().replace("version: 2.2.0", "version: 2.3.0"))
+        return processes.cold(folder)
+
+    return prepare
 
 
-def fleet_of(folder: Path, count: int, size: int) -> Path:
-    """Write a project of many clusters with equal nodes; return the first inventory."""
-    fleets.project(folder)
-    first = folder / "inventory" / "cluster-000.json"
-    reduce(size, first)
-    text = first.read_text()
-    for number in range(1, count):
-        name = f"cluster-{number:03d}"
-        (folder / "inventory" / f"{name}.json").write_text(text.replace('"cluster-000"', f'"{name}"'))
-    return first
+_EDITS = {"all": _edited(of_one=False), "one": _edited(of_one=True)}
+CASES = (
+    Case("smallest, cold", "smallest", ("compile", "--no-cache"), beside=True, counted=True),
+    Case("smallest, unchanged", "smallest", ("compile",), _unprepared, counted=True),
+    *(Case(f"{name}, cold", name, ("compile", "--no-cache"), beside=True) for name in ("1,000 raw", "10,000 raw")),
+    *(Case(f"{name}, cold", name, ("compile",)) for name in ("100,000 in one cluster", "200 x 5,000")),
+    Case("200 x 5,000, unchanged", "200 x 5,000", ("compile",), _unprepared),
+    Case(
+        "200 x 5,000, one changed",
+        "200 x 5,000",
+        ("compile",),
+        lambda folder: fleets.changing(folder / "inventory" / f"{_EACH}.json"),
+    ),
+    Case("200 x 5,000, plan of one cluster", "200 x 5,000", ("plan", "--cluster", _ONE), _unprepared),
+    Case("200 x 5,000, explain one node", "200 x 5,000", ("explain", f"{_ONE}/kp920-000007"), _unprepared),
+    Case("200 x 5,000, plan of all as JSON", "200 x 5,000", ("plan", "-o", "json"), _unprepared),
+    *(Case(f"200 x 5,000, diff of a line for {of}", "200 x 5,000", ("diff",), edit) for of, edit in _EDITS.items()),
+    Case("1,000 x 1,000, cold", "1,000 x 1,000", ("compile",)),
+)
 
 
-def reduce(count: int, path: Path) -> None:
-    """Write the canonical inventory of `count` nodes of the cluster that the file is named after."""
-    raw = path.with_name("answer")
-    fleets.answer(raw, count)
-    with raw.open() as answer, path.open("w") as inventory:
-        subprocess.run((*KAE, "inventory", "--cluster", path.stem), stdin=answer, stdout=inventory, check=True)
-    raw.unlink()
+def costs(programs: Sequence[Program], runs: int) -> Mapping[str, Sequence[processes.Cost]]:
+    """Return the costs of each program: all run in turn, and the first turn does not count."""
+    found: dict[str, list[processes.Cost]] = {program.name: [] for program in programs}
+    for _ in range(runs + 1):
+        for program in programs:
+            program.prepare()
+            found[program.name].append(processes.run(program.command, program.folder, program.environment))
+    return {name: own[1:] for name, own in found.items()}
 
 
-def others(size: str, nodes: Path, output: Path, runs: int) -> Iterator[Figure]:
-    """Measure the same grouping by helm, and kustomize on the output of kae, where the tools are installed."""
-    if command := helm(nodes):
-        yield measured(f"  helm template, {size} nodes", command, CHART, nothing, runs)
-    if command := kustomize(output):
-        yield measured("  kubectl kustomize of our output", command, output, nothing, runs)
+def _compilers(case: Case, sides: Mapping[str, Path], top: Path) -> Iterable[Program]:
+    """Yield the compiler of each checkout, with a project of its own."""
+    for name, checkout in sides.items():
+        made, folder = _home(top, case.fleet) / "made", _home(top, case.fleet) / name
+        if not made.exists():
+            FLEETS[case.fleet](made)
+        if not folder.exists():
+            shutil.copytree(made, folder)
+        python = sys.executable if checkout == HERE else str(checkout / ".venv" / "bin" / "python")
+        environment = {**os.environ, "PYTHONPATH": str(checkout)}
+        command = (python, "-m", "compiler", *case.arguments)
+        yield Program(name, command, folder, case.prepare(folder), environment)
 
 
-def helm(nodes: Path) -> Sequence[str]:
+def _home(top: Path, fleet: str) -> Path:
+    """Return the folder of a fleet's projects; helm takes a comma in a path for the end of the path."""
+    return top / fleet.replace(",", "")
+
+
+def _others(folder: Path) -> Iterable[Program]:
+    output = folder / "output" / _EACH
+    if command := _helm(folder / "inventory" / f"{_EACH}.json"):
+        yield Program("helm", command, _CHART)
+    if command := _kustomize(output):
+        yield Program("kustomize", command, folder)
+
+
+def _helm(nodes: Path) -> Sequence[str]:
     """Return the command by which helm groups the nodes of a file; nothing where it is not installed."""
     program = shutil.which("helm")
-    return (program, "template", str(CHART), "--values", str(nodes)) if program else ()
+    return (program, "template", str(_CHART), "--values", str(nodes)) if program else ()
 
 
-def kustomize(output: Path) -> Sequence[str]:
+def _kustomize(output: Path) -> Sequence[str]:
     """Return the command by which kustomize prints the output of a cluster; nothing where it is not installed."""
     program = shutil.which("kubectl", path=str(Path(sys.executable).parent))
     return (program, "kustomize", str(output)) if program else ()
 
 
+def row(case: Case, found: Mapping[str, Sequence[processes.Cost]], counts: Sequence[int]) -> Sequence[str]:
+    """Return the medians as a line of the table; a ratio is the median of those of the turns.
+
+    `counts` are the instructions of the compilers; empty where they are not counted.
+    """
+    cells = []
+    for name in ("before", "after", "helm", "kustomize"):
+        own = found.get(name, ())
+        cells.append(_shown(own) if own else "")
+    pairs = zip(found.get("before", ()), found["after"], strict=False)
+    ratios = [(after.cpu_s / before.cpu_s, after.peak.pss / before.peak.pss) for before, after in pairs]
+    time, peak = (f"{statistics.median(column):.2f}" for column in zip(*ratios, strict=True)) if ratios else ("", "")
+    instructions = " -> ".join(f"{count / 1e6:.0f} M" for count in counts)
+    if len(counts) > 1:
+        instructions += f" ({counts[-1] / counts[0]:.2f})"
+    return case.name, *cells[:2], time, peak, instructions, *cells[2:]
+
+
+_COUNT = re.compile(rb"Collected : ([0-9]+)")
+
+
+def instructions(program: Program) -> int:
+    """Return how many instructions a program takes (callgrind; its children count none)."""
+    program.prepare()
+    command = ("valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", *program.command)
+    done = subprocess.run(command, cwd=program.folder, env=program.environment, capture_output=True, check=True)
+    return int(_COUNT.findall(done.stderr)[-1])
+
+
+def _shown(own: Iterable[processes.Cost]) -> str:
+    columns = zip(*((cost.wall_s, cost.cpu_s, cost.peak.pss) for cost in own), strict=True)
+    wall, processor, pss = map(statistics.median, columns)
+    return f"{wall:.2f} s, {processor:.2f} s, {pss:.0f} MiB"
+
+
 def main() -> None:
-    """Measure everything, in a temporary folder."""
-    os.environ["PYTHONPATH"] = str(Path(__file__).resolve().parents[1])
+    """Measure in a temporary folder, which holds at most one fleet at a time."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("--before", type=Path, metavar="CHECKOUT", help="another checkout, with a .venv")
+    parser.add_argument("-k", action="append", default=[], metavar="TEXT", help="only cases with this in their name")
+    arguments = parser.parse_args()
+    sides = {"before": arguments.before.resolve()} if arguments.before else {}
+    sides["after"] = HERE
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    rows = []
     with tempfile.TemporaryDirectory() as name:
         top = Path(name)
-        fleet = top / "clusters"
-        figures = [
-            *(*small(top), *raw(top, 10_000, RUNS), *canonical(top, 100_000)),
-            *(*clusters(fleet, 200, 5_000), *difference(fleet)),
-        ]
-    rows = [figure.row() for figure in figures]
-    print(tabulate.tabulate(rows, headers=(f"median of {RUNS}", "wall", "processor", "peak"), disable_numparse=True))
+        for case in CASES:
+            if any(text in case.name for text in arguments.k or [""]):
+                for other in set(FLEETS) - {case.fleet}:
+                    shutil.rmtree(_home(top, other), ignore_errors=True)
+                programs = list(_compilers(case, sides, top))
+                others = _others(programs[-1].folder) if case.beside else ()
+                found = costs([*programs, *others], processes.RUNS)
+                counted = programs if case.counted and shutil.which("valgrind") else ()
+                rows.append(row(case, found, list(map(instructions, counted))))
+                print(*rows[-1], sep=" | ", file=sys.stderr, flush=True)
+    runs = f"median of {processes.RUNS}: wall, processors, peak PSS of all processes"
+    head = (runs, "before", "after", "ratio of processor time", "of memory", "instructions", "helm", "kustomize")
+    print(tabulate.tabulate(rows, headers=head, tablefmt="github", disable_numparse=True))
 
 
 if __name__ == "__main__":

@@ -2,9 +2,12 @@
 
 import hashlib
 import json
-from collections.abc import Iterator
+import subprocess
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+
+from benchmarks import processes
 
 _KERNELS = (
     *(["5.10.0-182.0.0.95.oe2203sp3.aarch64"] * 5),
@@ -100,3 +103,43 @@ def project(folder: Path, policies: tuple[str, ...] = ("tls", "storage")) -> Pat
     for name in policies:
         (folder / "policies" / f"{name}.yaml").write_text(_POLICY.format(name=name))
     return folder
+
+
+def clusters(folder: Path, count: int, size: int) -> Path:
+    """Write a project of many clusters with equal nodes; return the first inventory."""
+    project(folder)
+    first = folder / "inventory" / "cluster-000.json"
+    reduced(size, first)
+    text = first.read_text()
+    for number in range(1, count):
+        name = f"cluster-{number:03d}"
+        (folder / "inventory" / f"{name}.json").write_text(text.replace('"cluster-000"', f'"{name}"'))
+    return first
+
+
+def reduced(count: int, path: Path) -> None:
+    """Write the canonical inventory of `count` nodes of the cluster that the file is named after."""
+    raw = path.with_name("answer")
+    answer(raw, count)
+    with raw.open() as asked, path.open("w") as inventory:
+        subprocess.run((*processes.KAE, "inventory", "--cluster", path.stem), stdin=asked, stdout=inventory, check=True)
+    raw.unlink()
+
+
+def changing(inventory: Path) -> Callable[[], None]:
+    """Change a label of an inventory, and the next time back."""
+    text = inventory.read_text()
+    turn = [text, text.replace('"rack0000"', '"rack9999"')]
+
+    def change() -> None:
+        turn.reverse()
+        inventory.write_text(turn[0])
+
+    return change
+
+
+def commit(folder: Path) -> None:
+    """Commit the documents of a project; its folder becomes a repository."""
+    author = ("-c", "user.name=benchmark", "-c", "user.email=benchmark@example.com")
+    for command in (("init", "-q"), ("add", "policies", "inventory"), (*author, "commit", "-q", "-m", "documents")):
+        subprocess.run(("git", *command), cwd=folder, check=True)  # noqa: S607 - the git of the user

@@ -16,7 +16,6 @@ from pathlib import Path
 
 import tabulate
 
-from benchmarks import __main__ as bench
 from benchmarks import fleets, processes
 
 CLUSTERS = int(os.environ.get("CLUSTERS", "1000"))
@@ -42,7 +41,7 @@ _MANY = "feature.manyFiles"
 
 def project(folder: Path) -> None:
     """Write a project of all clusters, with the settings that `kae init` writes for git."""
-    bench.fleet_of(folder, CLUSTERS, NODES)
+    fleets.clusters(folder, CLUSTERS, NODES)
     shutil.rmtree(folder / "policies")
     shutil.copytree(
         fleets.project(folder / "more", ("tls", "storage", "web", "edge")) / "policies", folder / "policies"
@@ -103,15 +102,15 @@ class Repositories:
 
     def commit(self, what: str) -> None:
         """Compile, and add to the table what a person and a job do next."""
-        subprocess.run((*bench.KAE, "compile", "-q"), cwd=self.folder, check=True)
+        subprocess.run((*processes.KAE, "compile", "-q"), cwd=self.folder, check=True)
         self.step(f"{what}: status", "status", "--short")
         self.step(f"{what}: add", "add", "--all", "--", "policies", "inventory", "output", ".gitattributes")
         changes = (self._git(each, "diff", "--cached", "--shortstat").strip() for each in self.environments)
         self.add(f"{what}: the change", *changes)
-        self.step(f"{what}: diff --cached --stat", "diff", "--cached", "--stat", runs=bench.RUNS)
+        self.step(f"{what}: diff --cached --stat", "diff", "--cached", "--stat", runs=processes.RUNS)
         self.step(f"{what}: commit", "commit", "--quiet", "-m", what)
         self.step(f"{what}: push", "push", "--quiet", "origin", "HEAD:refs/heads/main")
-        self.step(f"{what}: status afterwards", "status", "--short", runs=bench.RUNS)
+        self.step(f"{what}: status afterwards", "status", "--short", runs=processes.RUNS)
 
     def end(self) -> None:
         """Add to the table what a job clones, and the repository before and after a clean-up."""

@@ -1,13 +1,19 @@
 """The time and the memory of a command with all the processes that it starts."""
 
 import os
+import shutil
 import subprocess
+import sys
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
+
+RUNS = int(os.environ.get("RUNS", "5"))
+"""The runs of a command whose medians are told."""
+KAE = (sys.executable, "-m", "compiler")
 
 _INTERVAL_S = 0.025
 _SHARE = 40
@@ -49,6 +55,16 @@ def run(command: Sequence[str], folder: Path, environment: Mapping[str, str] | N
     # What the largest process alone had (getrusage(2)) is never missed.
     sampler.add(usage.ru_maxrss / 1024)
     return Cost(wall, usage.ru_utime + usage.ru_stime, sampler.peak)
+
+
+def cold(folder: Path) -> Callable[[], None]:
+    """Delete a project's cache and output."""
+
+    def forget() -> None:
+        for name in ("output", ".kae_cache"):
+            shutil.rmtree(folder / name, ignore_errors=True)
+
+    return forget
 
 
 class _Sampler(threading.Thread):
