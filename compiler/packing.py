@@ -1,6 +1,5 @@
 """Values as bytes that take little room while other work goes on, and that processes send to each other."""
 
-import pickle
 import zlib
 from dataclasses import dataclass
 from typing import Generic, TypeVar
@@ -17,8 +16,12 @@ class Packed(Generic[Value]):
     @classmethod
     def of(cls, value: Value) -> "Packed[Value]":
         """Return a value, compressed by the quickest level."""
+        import pickle  # noqa: PLC0415 - a call that finds nothing changed packs nothing
+
         return cls(zlib.compress(pickle.dumps(value, pickle.HIGHEST_PROTOCOL), 1))
 
     def value(self) -> Value:
         """Return the value again."""
+        import pickle  # noqa: PLC0415
+
         return pickle.loads(zlib.decompress(self.content))  # type: ignore[no-any-return]  # noqa: S301 - see the class

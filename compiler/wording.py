@@ -7,12 +7,11 @@ from typing import Any
 LONGEST = 80
 """Characters of a document's own words that a message repeats."""
 
-_CREDENTIALS = re.compile(
-    r"(?<=://)[^\s/@:]{0,200}:(?![0-9]{1,5}/)[^\s'\"]{0,500}(?=@)"
+_CREDENTIALS = (
+    r"(?a)(?<=://)[^\s/@:]{0,200}:(?![0-9]{1,5}/)[^\s'\"]{0,500}(?=@)"
     r"|(?:(?<=http://)|(?<=https://))[^\s/@]{1,500}(?=@)"
     # The registry of an image, or a host of git, without a scheme; a tag may stand before a digest.
-    r"|[^\s/@:'\"]{1,200}:[^\s/@'\"]{1,500}(?=@(?!sha[0-9]+:)[\w-])",
-    re.ASCII,
+    r"|[^\s/@:'\"]{1,200}:[^\s/@'\"]{1,500}(?=@(?!sha[0-9]+:)[\w-])"
 )
 
 
@@ -29,7 +28,7 @@ def masked(line: str) -> str:
 
 def without_credentials(text: str) -> str:
     """Return a text with asterisks for the user and password in each URL, one for each character."""
-    return _CREDENTIALS.sub(lambda match: "*" * len(match.group()), text) if "@" in text else text
+    return re.sub(_CREDENTIALS, lambda match: "*" * len(match.group()), text) if "@" in text else text
 
 
 def value_without_credentials(value: Any) -> Any:

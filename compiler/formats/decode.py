@@ -23,11 +23,11 @@ _MARKS = (  # UTF-32 comes first: its little-endian mark begins with that of UTF
     (codecs.BOM_UTF16_LE, "UTF-16"),
     (codecs.BOM_UTF16_BE, "UTF-16"),
 )
-_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")
+_CONTROL = r"[\x00-\x08\x0b\x0c\x0e-\x1f]"
 # Also characters that YAML does not allow, and those that are line breaks in YAML 1.1 only.
 _NOT_YAML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 _SIDES = ("<" * 7, ">" * 7)
-_SIDE = re.compile(f"^(?:{'|'.join(_SIDES)})(?= |\r?$)", re.MULTILINE)
+_SIDE = f"(?m)^(?:{'|'.join(_SIDES)})(?= |\r?$)"
 
 
 def decode(name: str, content: bytes) -> documents.Reading:
@@ -45,7 +45,7 @@ def decode(name: str, content: bytes) -> documents.Reading:
         return [], [_not_utf8(name, error)]
     del content
     # Plain searches first, of one character before seven: the expression tries every line of a large inventory.
-    conflict = _SIDE.search(text) if any(side[0] in text and side in text for side in _SIDES) else None
+    conflict = re.search(_SIDE, text) if any(side[0] in text and side in text for side in _SIDES) else None
     if conflict:
         code, message = "json-syntax" if is_json else "yaml-syntax", "The file holds the marks of a merge conflict."
         hint = "Keep one side, and remove the lines that begin with <<<<<<<, ======= and >>>>>>>."
@@ -66,7 +66,7 @@ def _json(text: str, name: str) -> documents.Reading:
         return [], [_empty(name)]
     read, findings = json_text.read(text, name)
     # The JSON scanner refuses raw controls itself; this search only gives the better message.
-    forbidden = _CONTROL.search(text) if findings else None
+    forbidden = re.search(_CONTROL, text) if findings else None
     if forbidden:
         return [], [_forbidden(documents.Lines(name, text), forbidden)]
     return read, findings

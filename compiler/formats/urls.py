@@ -11,10 +11,10 @@ HTTP = rf"https?://{_HOST}{_REST}"
 FILE = rf"file:///[^{BLANK}]+"
 GIT = rf"ssh://([^-@:/{BLANK}][^@:/{BLANK}]*@)?{_HOST}{_REST}|[a-z0-9_][a-z0-9._-]*@[^-{BLANK}][^{BLANK}]*"
 
-_ANY_URL = re.compile(rf"([a-z0-9.+-]+://)?([^@/]*@)?(\[[^]/]*\]|[^][@:/]+)(:(?P<port>{_PORT}))?(/.*)?", re.IGNORECASE)
+_ANY_URL = rf"(?i)([a-z0-9.+-]+://)?([^@/]*@)?(\[[^]/]*\]|[^][@:/]+)(:(?P<port>{_PORT}))?(/.*)?"
 
 
 def port(url: str, default: int) -> int | None:
     """Return the port of a URL, with or without a scheme; None for what is no URL, or has a port that cannot be."""
-    match = _ANY_URL.fullmatch(url)
+    match = re.fullmatch(_ANY_URL, url)
     return match and int(match["port"] or default)

@@ -24,7 +24,7 @@ diagnostics.shared_rule(
 ENDINGS = (".yaml", ".yml", ".json")
 """The suffixes of document files."""
 
-_NEARLY = re.compile(r"\.(ya?ml|json)(\.(bak|old|orig|rej|save|sw[op]|tmp|txt)|\.?~[0-9]*~?|#)*", re.IGNORECASE)
+_NEARLY = r"(?i)\.(ya?ml|json)(\.(bak|old|orig|rej|save|sw[op]|tmp|txt)|\.?~[0-9]*~?|#)*"
 """The end of a name that an editor, a merge or the shift key made of a document's: policy.YAML, policy.yaml~."""
 
 _TEMPLATE = ".yaml.j2"
@@ -224,7 +224,7 @@ def _unread(name: str, sort: str) -> list[diagnostics.Diagnostic]:
             return []  # A file of another name is never read.
         return [_refused(name, links.message(name), "Put what it leads to into the project.", "link-outside")]
     if not name.endswith(ENDINGS):
-        ends = (match for match in _NEARLY.finditer(name) if match.end() == len(name))
+        ends = (match for match in re.finditer(_NEARLY, name) if match.end() == len(name))
         end = next(ends, None) if sort == FILE else None
         return [_nearly(name, f"{name[: end.start()]}.{end[1].lower()}")] if end else []
     if sort != FILE:

@@ -34,7 +34,7 @@ Data = Mapping[str, Any]
 _PATHS = ("file", "files", "findings_file", "inventory", "kubeconfig", "output_dir", "target")
 """The arguments that are paths, which people write for the folder that they are in."""
 
-_DOCUMENT = re.compile(rb"^kind *: *[\"']?(KAEPolicy|DevicePolicy|KAECluster|NodeInventory|Recipe)\b", re.MULTILINE)
+_DOCUMENT = rb"(?m)^kind *: *[\"']?(KAEPolicy|DevicePolicy|KAECluster|NodeInventory|Recipe)\b"
 """A document may be called kae.yaml, too; that of a policy 'kae' often is."""
 
 _MOST = 64 * 1024
@@ -76,7 +76,7 @@ def _is_project_file(path: Path) -> bool:
     if links.leads_out(path.name, path.parent) or not path.is_file() or not os.access(path, os.R_OK):
         return os.path.lexists(path)
     with path.open("rb") as file:
-        return _DOCUMENT.search(file.read(_MOST)) is None
+        return re.search(_DOCUMENT, file.read(_MOST)) is None
 
 
 def _turned(below: str, path: str) -> str:
