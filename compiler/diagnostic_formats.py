@@ -3,9 +3,10 @@
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
+
+import msgspec
 
 from compiler import __version__, wording
 from compiler.diagnostics import CODES, Diagnostic, Span
@@ -27,8 +28,7 @@ NOTES: Mapping[str, str] = MappingProxyType(
 """What is remarked on a line and is no finding, by code."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Note:
+class Note(msgspec.Struct, frozen=True, kw_only=True):
     """A remark on a line, for formats that show it there; it is no finding, and stops nothing."""
 
     code: str

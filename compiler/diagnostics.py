@@ -8,9 +8,11 @@ facts about the world are warnings.
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, Literal, TypeVar, cast
+
+import msgspec
+from msgspec import structs
 
 from compiler import codes
 
@@ -27,8 +29,7 @@ may accept for one compile; a risk is a warning of `kae diff`.
 Check = TypeVar("Check", bound=Callable[..., Any])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, order=True)
-class Span:
+class Span(msgspec.Struct, frozen=True, kw_only=True, order=True):
     """A position in a file: line and column count from 1; 0 means the file as a whole."""
 
     file: str
@@ -41,8 +42,7 @@ class Span:
         return f"{self.file}:{self.line}:{self.column}" if self.line else self.file
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Diagnostic:
+class Diagnostic(msgspec.Struct, frozen=True, kw_only=True):
     """One finding: a message, its position, facts as notes, and a fix as hint."""
 
     code: str = ""
@@ -63,8 +63,7 @@ class Diagnostic:
 Findings = tuple[Diagnostic, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Code:
+class Code(msgspec.Struct, frozen=True):
     """A diagnostic code: its weight, and the rule that a finding breaks."""
 
     weight: str
@@ -106,8 +105,8 @@ def _coded(found: Any, code: str) -> Any:
     if isinstance(found, Iterator):
         return (_coded(one, code) for one in found)
     if hasattr(found, "finding"):  # One that a person may accept.
-        return replace(found, finding=_coded(found.finding, code))
-    return replace(found, code=code) if isinstance(found, Diagnostic) and not found.code else found
+        return structs.replace(found, finding=_coded(found.finding, code))
+    return structs.replace(found, code=code) if isinstance(found, Diagnostic) and not found.code else found
 
 
 def shared_rule(code: str, weight: Weight, rule: str) -> None:
@@ -124,7 +123,7 @@ def merged(findings: Iterable[Diagnostic]) -> Findings:
             first[key] = diagnostic
         else:
             new = tuple(note for note in diagnostic.notes if note not in earlier.notes)
-            first[key] = replace(earlier, notes=earlier.notes + new)
+            first[key] = structs.replace(earlier, notes=earlier.notes + new)
     return tuple(first[key] for key in sorted(first))
 
 

@@ -1,14 +1,14 @@
 """Values as bytes that take little room while other work goes on, and that processes send to each other."""
 
 import zlib
-from dataclasses import dataclass
 from typing import Generic, TypeVar
+
+import msgspec
 
 Value = TypeVar("Value")
 
 
-@dataclass(frozen=True, slots=True)
-class Packed(Generic[Value]):
+class Packed(msgspec.Struct, Generic[Value], frozen=True):
     """A compressed value of this run; it is never read from a disk."""
 
     content: bytes

@@ -4,7 +4,9 @@ The stages return their findings beside their values: a mistake in a document st
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+
+import msgspec
+from msgspec import structs
 
 from compiler import diagnostics, names, schema
 from compiler.changes import acceptance, losses
@@ -31,8 +33,7 @@ Place = tuple[str, str]
 """The file of an inventory, and the name of its cluster."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Documents:
+class Documents(msgspec.Struct, frozen=True, kw_only=True):
     """Documents that are judged: the accepted ones, and the findings on all of them."""
 
     policies: tuple[definitions.Policy, ...]
@@ -49,8 +50,7 @@ class Documents:
         return tuple((document.file, reader.inventory_cluster(document)) for document in self.nodes)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Recipes:
+class _Recipes(msgspec.Struct, frozen=True, kw_only=True):
     """The recipes of a project, which are judged before the policies that name them."""
 
     accepted: Mapping[str, documents.Document]
@@ -131,7 +131,7 @@ def fleet_of(
     )
     if not settings.has_errors(findings):
         findings = (*findings, *fleet_checks.clusters(fleet, inventories))
-    return replace(fleet, sound=not settings.has_errors(findings)), findings
+    return structs.replace(fleet, sound=not settings.has_errors(findings)), findings
 
 
 def read_inventory(
@@ -214,7 +214,7 @@ def _on_recipe(
     elif refused in (None, "empty-file"):  # An empty file is a warning, which alone would let the policy go unsaid.
         finding = recipe_checks.unknown(document, recipes.accepted, names.SHIPPED_RECIPES)
         hint = "Its file holds no document: write the recipe into it."
-        yield replace(finding, hint=hint) if refused else finding
+        yield structs.replace(finding, hint=hint) if refused else finding
 
 
 def plan_cluster(fleet: definitions.Fleet, cluster: definitions.Cluster) -> tuple[plan.Plan, diagnostics.Findings]:

@@ -1,14 +1,15 @@
 """The settings of a project: its folders, the severities of its findings, and its limits."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
 from types import MappingProxyType
+
+import msgspec
+from msgspec import structs
 
 from compiler import diagnostics, names
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """The bounds of what one change may do."""
 
     removed_percent: int = 20
@@ -17,8 +18,7 @@ class Limits:
     """The share of a policy's nodes whose drivers one change may disturb before `kae diff` calls it a large step."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """The settings of kae.yaml and the command line; without either, the defaults."""
 
     policies: str = names.POLICIES
@@ -34,9 +34,9 @@ class Settings:
     """True where the command line names the folder of outputs: only then may it be a link."""
     extra: tuple[str, ...] = ()
     """The names of the folders directly in the folder of outputs that hold objects of people's own."""
-    severities: Mapping[str, diagnostics.Severity] = field(default_factory=lambda: MappingProxyType({}))
+    severities: Mapping[str, diagnostics.Severity] = msgspec.field(default_factory=lambda: MappingProxyType({}))
     """The severities that the project gives to codes, in place of their own."""
-    limits: Limits = field(default_factory=Limits)
+    limits: Limits = msgspec.field(default_factory=Limits)
 
     def severity(self, code: str) -> diagnostics.Severity:
         """Return the severity of a code in this project."""
@@ -44,7 +44,7 @@ class Settings:
 
     def with_severities(self, findings: Iterable[diagnostics.Diagnostic]) -> diagnostics.Findings:
         """Return findings with their severities in this project."""
-        return tuple(replace(each, level=self.severities.get(each.code)) for each in findings)
+        return tuple(structs.replace(each, level=self.severities.get(each.code)) for each in findings)
 
     def has_errors(self, findings: Iterable[diagnostics.Diagnostic]) -> bool:
         """Return whether one of the findings is an error in this project."""

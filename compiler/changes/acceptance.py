@@ -3,8 +3,10 @@
 import enum
 import shlex
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
 from itertools import islice
+
+import msgspec
+from msgspec import structs
 
 from compiler import wording
 from compiler.diagnostics import ACCEPTABLE, CODES, RISKS, Diagnostic
@@ -19,8 +21,7 @@ class Place(enum.Enum):
     CLUSTER = enum.auto()
 
 
-@dataclass(frozen=True, slots=True)
-class Nodes:
+class Nodes(msgspec.Struct, frozen=True):
     """Nodes in the message of a risk, sorted."""
 
     names: tuple[str, ...]
@@ -33,8 +34,7 @@ _NODES = 5
 """Nodes that a message names."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Acceptable:
+class Acceptable(msgspec.Struct, frozen=True, kw_only=True):
     """A removal of a compile, or a risk of a change: a person may accept it by its code, its cluster and its policy."""
 
     finding: Diagnostic
@@ -70,7 +70,7 @@ class Acceptable:
         in_ci = "in CI, commit with" if self.finding.code in RISKS else "where CI compiles, commit with"
         # The name of an empty inventory's file may be anything, and people paste the command.
         how = f"To accept it, run `{self.command} --accept {shlex.quote(self.scope)}`; {in_ci}"
-        return replace(self.finding, hint=f"{self.finding.hint} {how} 'Kae-Accept: {self.scope}'.")
+        return structs.replace(self.finding, hint=f"{self.finding.hint} {how} 'Kae-Accept: {self.scope}'.")
 
 
 def worded(told: Sequence[tuple[str, Sequence[Part]]]) -> str:

@@ -1,10 +1,10 @@
 """The difference between two revisions of the documents: what people wrote, and what becomes of it."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import msgspec
+from msgspec import structs
 
 from compiler import names
 from compiler.changes import effects, pods, sides
@@ -21,8 +21,7 @@ from compiler.settings import Settings
 _DEFAULTS = Settings()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Revision:
+class Revision(msgspec.Struct, frozen=True, kw_only=True):
     """A revision of the documents."""
 
     name: str
@@ -41,8 +40,7 @@ class Revision:
 SideName = Literal["from", "to"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fault:
+class Fault(msgspec.Struct, frozen=True, kw_only=True):
     """A side, or a cluster of it, that does not compile, so that nothing is known of its effect."""
 
     side: SideName
@@ -52,8 +50,7 @@ class Fault:
     """The errors."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PrivilegeChange:
+class PrivilegeChange(msgspec.Struct, frozen=True, kw_only=True):
     """The privileges that an object gains and loses."""
 
     pair: Pair
@@ -61,8 +58,7 @@ class PrivilegeChange:
     lost: tuple[privileges.Privilege, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterDifference:
+class ClusterDifference(msgspec.Struct, frozen=True, kw_only=True):
     """The difference of a cluster between two revisions."""
 
     cluster: str
@@ -78,8 +74,7 @@ class ClusterDifference:
     """The most dangerous first."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Difference:
+class Difference(msgspec.Struct, frozen=True, kw_only=True):
     """The difference of all clusters between two revisions."""
 
     before: Revision
@@ -107,8 +102,7 @@ class Difference:
         return not (self.intent or self.clusters or self.faults)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Basis:
+class Basis(msgspec.Struct, frozen=True, kw_only=True):
     """The input of the comparison of a cluster beside its two sides."""
 
     changed: tuple[DocumentChange, ...]
@@ -134,9 +128,9 @@ def of_cluster(before: sides.Planned | None, after: sides.Planned | None, basis:
     if before is not None and after is not None and not (on_nodes or on_pods or differing):
         return None
     if (known := basis.known) is not None:
-        every = (replace(effect, nodes=known.expanded(effect.nodes)) for effect in on_nodes)
+        every = (structs.replace(effect, nodes=known.expanded(effect.nodes)) for effect in on_nodes)
         on_nodes = tuple(sorted(every, key=lambda effect: effect.nodes))
-        on_pods = tuple(replace(each, nodes=Fates(*map(known.expanded, each.nodes))) for each in on_pods)
+        on_pods = tuple(structs.replace(each, nodes=Fates(*map(known.expanded, each.nodes))) for each in on_pods)
     side = after or before
     return ClusterDifference(
         cluster=side.planned.cluster.name if side else "",

@@ -6,10 +6,10 @@ effect; a node to which nothing happens has none.
 
 import functools
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any, Literal, get_args
 
 import msgspec
+from msgspec import structs
 
 from compiler import names, recipes
 from compiler.changes import intent, objects, pods, sides
@@ -37,8 +37,7 @@ DISTURBING = ("swaps", "may-swap", "reloads", "functions", "removes")
 """The work for which no pod may hold a device."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Placement:
+class Placement(msgspec.Struct, frozen=True, kw_only=True):
     """The policy of a node, and what runs on it."""
 
     policy: str | None
@@ -56,8 +55,7 @@ class Placement:
     resources: tuple[tuple[str, int | None], ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Drain:
+class Drain(msgspec.Struct, frozen=True, kw_only=True):
     """The eviction of the pods that hold a device, or the wait for them, before the driver is taken out of use."""
 
     evicts: bool
@@ -69,12 +67,11 @@ class Drain:
     """Over all pools of the policy in the cluster."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Effect:
+class Effect(msgspec.Struct, frozen=True, kw_only=True):
     """What happens to nodes of a cluster to which the same happens."""
 
     cluster: str
-    recipe: recipes.Recipe = field(hash=False)
+    recipe: recipes.Recipe
     nodes: tuple[str, ...]
     before: Placement | None
     """None for nodes that the inventory did not have."""
@@ -93,9 +90,12 @@ class Effect:
     cause: Span
     """The line that causes it: of a policy, a cluster or an inventory."""
 
+    def __hash__(self) -> int:
+        """Return a hash without that of the recipe, which has none."""
+        return hash((self.before, self.after, self.work, self.reasons, self.cause))
 
-@dataclass(frozen=True, slots=True)
-class Half:
+
+class Half(msgspec.Struct, frozen=True):
     """A side of a change for nodes that share a decision; without a decision the side does not have the nodes."""
 
     side: sides.Planned | None
@@ -156,7 +156,7 @@ def effects(
             effect = _effect(recipe, halves, templates, changed)
             if effect is not None:
                 alike.setdefault(effect, []).extend(nodes)
-        made = [replace(effect, nodes=tuple(sorted(nodes))) for effect, nodes in alike.items()]
+        made = [structs.replace(effect, nodes=tuple(sorted(nodes))) for effect, nodes in alike.items()]
         found.extend(sorted(made, key=lambda effect: effect.nodes))
     return tuple(found)
 

@@ -1,8 +1,9 @@
 """The intent of a change: the fields of policies, recipes, clusters and kae.yaml that differ, by path and value."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
+
+import msgspec
 
 from compiler import names
 from compiler.diagnostics import Span
@@ -13,8 +14,7 @@ Action = Literal["added", "changed", "removed", "renamed"]
 Pair = tuple[documents.Document, documents.Document]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FieldChange:
+class FieldChange(msgspec.Struct, frozen=True, kw_only=True):
     """A field with another value; `old` is None for a field that is added, `new` for one that is removed."""
 
     path: documents.Path
@@ -26,8 +26,7 @@ class FieldChange:
     span: Span
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DocumentChange:
+class DocumentChange(msgspec.Struct, frozen=True, kw_only=True):
     """A policy, a recipe, a cluster or the project file that differs."""
 
     kind: str

@@ -6,8 +6,9 @@ DaemonSets go with the last node of it.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import NamedTuple, get_args
+
+import msgspec
 
 from compiler import repeats
 from compiler.changes import sides
@@ -16,8 +17,7 @@ from compiler.output.index_file import Owner
 from compiler.planning import plan, pools
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Loss:
+class Loss(msgspec.Struct, frozen=True, kw_only=True):
     """The nodes and pools that a policy's driver or device plugin loses in a cluster."""
 
     component: index_file.Component

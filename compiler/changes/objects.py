@@ -2,16 +2,17 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any, Literal
+
+import msgspec
+from msgspec import structs
 
 from compiler import names
 from compiler.formats import field_difference
 from compiler.rendering import layout
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, order=True)
-class Ref:
+class Ref(msgspec.Struct, frozen=True, kw_only=True, order=True):
     """The identity of an object."""
 
     kind: str
@@ -28,8 +29,7 @@ class Ref:
         return f"{self.namespace}/{self.name}" if self.namespace else self.name
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pair:
+class Pair(msgspec.Struct, frozen=True, kw_only=True):
     """An object that differs between two revisions: before and after, None where it is not there."""
 
     component: str
@@ -76,7 +76,7 @@ def _inside(field: field_difference.Field) -> Sequence[field_difference.Field]:
     except ValueError:
         return (field,)
     inner = field_difference.fields(old, new)
-    return [replace(item, text=field_difference.below(field.text, item.text)) for item in inner] or (field,)
+    return [structs.replace(item, text=field_difference.below(field.text, item.text)) for item in inner] or (field,)
 
 
 def pairs(before: Mapping[Ref, layout.Object], after: Mapping[Ref, layout.Object]) -> tuple[Pair, ...]:

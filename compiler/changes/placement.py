@@ -5,7 +5,6 @@ Output may have been edited by hand, so what it holds decides, and not what a pl
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -19,8 +18,7 @@ from compiler.planning import kernels, plan
 Object = Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DaemonSet:
+class DaemonSet(msgspec.Struct, frozen=True, kw_only=True):
     """A DaemonSet of the driver or of the device plugin, with everything that decides where its pods run."""
 
     workload: index_file.Workload
@@ -63,8 +61,7 @@ def _term(expressions: Iterable[Mapping[str, Any]]) -> selectors.Term:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Condition:
+class _Condition(msgspec.Struct, frozen=True):
     """One expression of a NodeFeatureRule on an attribute of a feature."""
 
     feature: str
@@ -73,8 +70,7 @@ class _Condition:
     values: frozenset[str]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Rule:
+class _Rule(msgspec.Struct, frozen=True, kw_only=True):
     conditions: tuple[_Condition, ...]
     variables: Mapping[str, str]
     labels: Mapping[str, str]

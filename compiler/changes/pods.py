@@ -5,7 +5,6 @@ DaemonSet of another name or namespace is another one: the pods of the first are
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 import msgspec
@@ -27,12 +26,11 @@ class Fates(NamedTuple):
     deleted: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PodChange:
+class PodChange(msgspec.Struct, frozen=True, kw_only=True):
     """The pods of a workload that come, are replaced and go."""
 
     ref: objects.Ref
-    nodes: Fates = field(default_factory=Fates)
+    nodes: Fates = msgspec.field(default_factory=Fates)
     """The nodes of the pods of a DaemonSet."""
     replicas: int = 0
     """The pods of a Deployment, which all have one fate."""
@@ -87,8 +85,7 @@ def _deployments(pairs: Iterable[objects.Pair], templates: frozenset[objects.Ref
             yield PodChange(ref=pair.ref, replicas=data["spec"].get("replicas", 1), fate=fate)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Compiled:
+class Compiled(msgspec.Struct, frozen=True, kw_only=True):
     """The objects that a compile changes in a cluster, and the pods on the nodes of the new inventory."""
 
     cluster: str

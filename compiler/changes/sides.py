@@ -8,11 +8,11 @@ or hold the marks of a merge conflict: what either side of one has may be what t
 
 import functools
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any, get_args
 
 import msgspec
+from msgspec import structs
 
 from compiler import names
 from compiler.changes import placement
@@ -30,8 +30,7 @@ _DECISIVE = ("crds/", "namespace/", "node-feature-rule/")
 """The beginnings of the paths of objects that, beside DaemonSets, decide over nodes or that no engine may delete."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Side:
+class Side(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """A cluster on one side of a change; `of_plan` and `of_output` make one."""
 
     paths: frozenset[str]
@@ -52,8 +51,7 @@ class Side:
         return self.evicts and not self.has("guard")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Planned(Side):
+class Planned(Side, frozen=True, kw_only=True, dict=True):
     """A cluster as the documents of one revision make it."""
 
     planned: plan.Plan
@@ -109,16 +107,15 @@ class Planned(Side):
         gone = plan.Landing(image=None, reason="no rule labels its devices any more")
         nothing: dict[str, Any] = {"pool": None, "driver": gone, "device_plugin": gone, "resources": ()}
         mended = (
-            replace(one, decisions=tuple(replace(decision, **nothing) for decision in one.decisions))
+            structs.replace(one, decisions=tuple(structs.replace(decision, **nothing) for decision in one.decisions))
             if one.recipe.name in lost
             else one
             for one in self.planned.recipes
         )
-        return replace(self, planned=replace(self.planned, recipes=tuple(mended)))
+        return structs.replace(self, planned=structs.replace(self.planned, recipes=tuple(mended)))
 
 
-@dataclass(frozen=True, kw_only=True)
-class Output(Side):
+class Output(Side, frozen=True, kw_only=True, dict=True):
     """A cluster as its output has it: the index, and the objects."""
 
     index: index_file.Index
@@ -248,7 +245,7 @@ def _side(seen: diff.Observed, number: int, compiled: tree.Tree, objects: Mappin
         is_decisive = path.startswith(_DECISIVE) or index_file.is_daemon_set(path)
         if not is_known and index.complete and is_decisive and (content is not None or path not in gone):
             unreadable.append(path)
-    return of_output(replace(index, workloads=workloads), found, unreadable)
+    return of_output(structs.replace(index, workloads=workloads), found, unreadable)
 
 
 def unrecorded(seen: diff.Observed, compiled: tree.Tree, objects: Mapping[str, Object]) -> Output:
@@ -256,7 +253,7 @@ def unrecorded(seen: diff.Observed, compiled: tree.Tree, objects: Mapping[str, O
     texts, index = compiled.contents(), compiled.index
     kept = {path: data for path, data in objects.items() if seen.files.get(path) == texts[path]}
     workloads = tuple(item for item in index.workloads if item.file in kept)
-    return of_output(replace(index, files=tuple(sorted(seen.files)), workloads=workloads), kept)
+    return of_output(structs.replace(index, files=tuple(sorted(seen.files)), workloads=workloads), kept)
 
 
 def _is_object_file(path: str) -> bool:

@@ -1,7 +1,8 @@
 """A change of a cluster, as the rules for removals and for risks see it."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from compiler.changes import acceptance, sides
 from compiler.diagnostics import Diagnostic, Span
@@ -10,8 +11,7 @@ from compiler.output import index_file
 from compiler.planning import plan
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class Change(msgspec.Struct, frozen=True, kw_only=True):
     """A change of a cluster, with findings that a person may accept."""
 
     cluster: str
@@ -31,8 +31,7 @@ class Change:
         return acceptance.Acceptable(finding=finding, cluster=self.cluster, policy=policy, parts=parts)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OutputChange(Change):
+class OutputChange(Change, frozen=True, kw_only=True):
     """The output of a cluster before and after a compile, with the plan that it was compiled from."""
 
     folder: str

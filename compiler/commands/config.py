@@ -2,7 +2,8 @@
 
 import argparse
 import sys
-from dataclasses import replace
+
+from msgspec import structs
 
 from compiler import cli, diagnostics, names
 from compiler.cli import findings, options
@@ -37,7 +38,7 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         from compiler.project import repository  # noqa: PLC0415 - only where git is asked
 
-        settings = replace(Settings(), output=repository.output(arguments.revision))
+        settings = structs.replace(Settings(), output=repository.output(arguments.revision))
     sys.stdout.write(f"{project_file.output(settings)}\n")
     return cli.FINE
 

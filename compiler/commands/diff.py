@@ -2,8 +2,9 @@
 
 import argparse
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
+
+from msgspec import structs
 
 from compiler import cli, diagnostics
 from compiler.changes.acceptance import Acceptable
@@ -47,7 +48,7 @@ def run(arguments: argparse.Namespace) -> int:
         arguments.revision, arguments.to, settings, arguments.cluster, is_cached=not arguments.no_cache
     )
     failing: dict[str, diagnostics.Severity] = dict.fromkeys(arguments.fail_on, "error")
-    arguments.settings = replace(settings, severities={**settings.severities, **failing})
+    arguments.settings = structs.replace(settings, severities={**settings.severities, **failing})
     accepted = [risk for risk in found.risks if risk.is_accepted(arguments.accept)]
     others = [risk for risk in found.risks if not risk.is_accepted(arguments.accept)]
     risks = _told(arguments, others)

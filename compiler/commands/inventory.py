@@ -1,10 +1,11 @@
 """`kae inventory`: the canonical NodeInventory of a live cluster, or of what kubectl prints of it."""
 
 import argparse
-import dataclasses
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+
+from msgspec import structs
 
 from compiler import cli, diagnostics, errors, schema, wording
 from compiler.checks import cluster as cluster_checks
@@ -84,7 +85,7 @@ def _piped(arguments: argparse.Namespace, spec: clusters.Spec) -> snapshot.Inven
     if diagnostics.has_errors(shown) or not nodes:
         raise cli.WrongError
     # A list of nodes belongs to the cluster that its file is named after; this one has the name from the call.
-    read = reader.inventory_of(dataclasses.replace(nodes[0], file=f"{name}.json"), spec)
+    read = reader.inventory_of(structs.replace(nodes[0], file=f"{name}.json"), spec)
     if read.cluster != name:
         raise errors.RefusedError(f"standard input holds the inventory of cluster '{read.cluster}', not of '{name}'.")
     return read

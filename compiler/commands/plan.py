@@ -2,7 +2,8 @@
 
 import argparse
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from compiler import cli, diagnostic_formats, diagnostics, pipeline
 from compiler.cli import findings, options
@@ -16,8 +17,7 @@ from compiler.rendering import layout, templates
 from compiler.views import plan_data, plan_text, selection
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Part:
+class _Part(msgspec.Struct, frozen=True, kw_only=True):
     """The printed text of a cluster, small enough to be kept for every cluster of a fleet."""
 
     name: str

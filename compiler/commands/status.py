@@ -1,13 +1,13 @@
 """`kae status`: compare a live cluster with the plan for its nodes, and with the output of the documents."""
 
 import argparse
-import dataclasses
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import msgspec
+from msgspec import structs
 
 from compiler import cli, diagnostics, names, pipeline
 from compiler.cli import findings, live, options
@@ -72,7 +72,7 @@ def of_cluster(
     nodes, states = tuple(node for node, _ in pairs), {state.name: state for _, state in pairs}
     known = {node.name for node in view.inventory.nodes}
     now = snapshot.Inventory(cluster=cluster.name, file="", nodes=nodes)
-    of_now, on_nodes = pipeline.plan_cluster(dataclasses.replace(fleet, inventories={cluster.name: now}), cluster)
+    of_now, on_nodes = pipeline.plan_cluster(structs.replace(fleet, inventories={cluster.name: now}), cluster)
     refs = [cluster_status.ref_of(item.data) for item in objects]
     found = {ref: asked.object(ref.api_version, ref.kind, ref.name, ref.namespace) for ref in refs}
     wanted = cluster_status.wanted_daemon_sets([item.data for item in objects], of_now.decisions, nodes)

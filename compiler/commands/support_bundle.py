@@ -2,7 +2,6 @@
 
 import argparse
 import contextlib
-import dataclasses
 import functools
 import gzip
 import http
@@ -16,11 +15,11 @@ import sys
 import tarfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import msgspec
+from msgspec import structs
 
 from compiler import __version__, cli, diagnostic_formats, diagnostics, errors, masking, names, recipes, wording
 from compiler.cli import findings, live, options
@@ -68,12 +67,11 @@ _KINDS = (
 """The objects whose state a fault shows in, beside pods; rules, rights and policies are in the difference."""
 
 
-@dataclass(kw_only=True)
-class Bundle:
+class Bundle(msgspec.Struct, kw_only=True, dict=True):
     """The files of a bundle, and a sentence for each part that is missing or cut."""
 
-    texts: dict[str, str] = field(default_factory=dict)
-    missing: list[str] = field(default_factory=list)
+    texts: dict[str, str] = msgspec.field(default_factory=dict)
+    missing: list[str] = msgspec.field(default_factory=list)
 
     def add(self, path: str, data: Any) -> None:
         """Add a text, or data as JSON without secrets."""
@@ -205,9 +203,9 @@ def _without_source(found: diagnostics.Diagnostic) -> diagnostics.Diagnostic:
     value = found.span.text.partition(":")[2].strip(" '\"*")[: wording.LONGEST]
     hidden = functools.partial(re.sub, rf"(?<!\w)\*?{re.escape(value)}(?!\w)", masking.MASK)
     is_value = value and found.span.text.lstrip(" -").startswith("value")
-    return dataclasses.replace(
+    return structs.replace(
         found,
-        span=dataclasses.replace(found.span, text=""),
+        span=structs.replace(found.span, text=""),
         message=hidden(found.message) if is_value else found.message,
         notes=tuple(map(hidden, found.notes)) if is_value else found.notes,
         hint=hidden(found.hint) if is_value else found.hint,

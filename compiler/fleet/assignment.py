@@ -3,7 +3,8 @@
 import operator
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from compiler import names, recipes
 from compiler.fleet import definitions, overlap, selectors
@@ -16,8 +17,7 @@ Rest = tuple[selectors.Term, ...] | overlap.TooComplex
 """The nodes that some policies leave."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Assigned:
+class Assigned(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """A policy of a cluster, with the selector terms of its nodes: a node that meets any of them is assigned to it."""
 
     policy: definitions.Policy
@@ -28,8 +28,7 @@ class Assigned:
         return any(selectors.term_matches(term, label) for term in self.terms)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Assignment:
+class Assignment(msgspec.Struct, frozen=True, kw_only=True):
     """The policies of a cluster with their terms, sorted by name."""
 
     policies: tuple[Assigned, ...]
@@ -38,8 +37,7 @@ class Assignment:
     """For each recipe with a default policy: the nodes that no other policy of the recipe matches."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Shares:
+class Shares(msgspec.Struct, frozen=True, kw_only=True):
     """The nodes of a cluster by policy, nodes that are alike together, in the order of the first one."""
 
     by_policy: tuple[tuple[Alike, ...], ...]

@@ -5,7 +5,6 @@ policy and cluster keeps the document that it was read from, and `Written` tells
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal, NewType
 
 import msgspec
@@ -252,8 +251,7 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
         return self.plugin if self.plugin is not None and self.plugin.enabled else None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cluster:
+class Cluster(msgspec.Struct, frozen=True, kw_only=True):
     """The settings of a cluster: those of its KAECluster, or the defaults if it has none."""
 
     name: snapshot.ClusterName
@@ -269,8 +267,7 @@ class Cluster:
         return self.source.setting_span(*path) if self.source else otherwise
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fleet:
+class Fleet(msgspec.Struct, frozen=True, kw_only=True):
     """The accepted documents of a project: policies, clusters sorted by name, and inventories by cluster."""
 
     policies: tuple[Policy, ...]

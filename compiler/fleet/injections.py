@@ -1,9 +1,10 @@
 """Everything that the resources of a policy set in a container: its environment variables, and its paths."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
+
+import msgspec
 
 from compiler.fleet import definitions
 from compiler.formats import documents
@@ -15,8 +16,7 @@ PRELOAD = "LD_PRELOAD"
 """The variable that names the libraries of `preload`."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, order=True)
-class Setting:
+class Setting(msgspec.Struct, frozen=True, kw_only=True, order=True):
     """A variable or a path of a container, as a resource sets it."""
 
     resource: str

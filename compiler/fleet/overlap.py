@@ -8,8 +8,9 @@ import itertools
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from operator import itemgetter
+
+import msgspec
 
 from compiler.fleet import selectors
 
@@ -28,8 +29,7 @@ MOST_WORK = 1_000_000
 """The most requirements and values that all steps together look at, about two seconds."""
 
 
-@dataclass(frozen=True, slots=True)
-class TooComplex:
+class TooComplex(msgspec.Struct, frozen=True):
     """The result of a complement that needs more terms than people can review."""
 
     keys: tuple[str, ...]

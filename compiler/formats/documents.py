@@ -4,8 +4,9 @@ import functools
 import operator
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Protocol
+
+import msgspec
 
 from compiler import diagnostics, wording
 
@@ -44,8 +45,7 @@ class Positions(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class TextPositions:
+class TextPositions(msgspec.Struct, frozen=True):
     """Positions in a text, from branch to branch: what a reader keeps of a mapping or list, or finds again."""
 
     lines: "Lines"
@@ -66,8 +66,7 @@ class TextPositions:
         return self.lines.span(key_at if key else at)
 
 
-@dataclass(frozen=True, slots=True)
-class Document:
+class Document(msgspec.Struct, frozen=True):
     """A document as read from a file: plain data, and the positions of its values."""
 
     file: str

@@ -6,8 +6,10 @@ is inserted moves no other one.
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any
+
+import msgspec
+from msgspec import structs
 
 from compiler import wording
 from compiler.formats import documents
@@ -16,8 +18,7 @@ _KEYS = ("name", "mountPath", "path", "key")
 """The keys of list items; the first that every item has, with no value twice, identifies the items."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Field:
+class Field(msgspec.Struct, frozen=True, kw_only=True):
     """A field with another value."""
 
     text: str
@@ -30,8 +31,7 @@ class Field:
     new: Any
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
+class _Place(msgspec.Struct, frozen=True):
     text: str
     was: documents.Path
     now: documents.Path
@@ -41,13 +41,13 @@ class _Place:
     def member(self, key: str) -> "_Place":
         """Return the place of a value in a mapping."""
         text = below(self.text, wording.dotted((key,)))
-        return replace(self, text=text, was=(*self.was, key), now=(*self.now, key))
+        return structs.replace(self, text=text, was=(*self.was, key), now=(*self.now, key))
 
     def item(self, name: str | int, was: int | None, now: int | None) -> "_Place":
         """Return the place of an item of a list, which has one of the indexes at least."""
         path_was, path_now = ((*path, index or 0) for path, index in ((self.was, was), (self.now, now)))
         shown = name if self.by_place else wording.cut(name)
-        return replace(self, text=f"{self.text}[{shown}]", was=path_was, now=path_now)
+        return structs.replace(self, text=f"{self.text}[{shown}]", was=path_was, now=path_now)
 
     def changed(self, old: Any, new: Any) -> Field:
         return Field(text=self.text, was=self.was, now=self.now, old=old, new=new)

@@ -10,8 +10,9 @@ import functools
 import sys
 import weakref
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
+
+from msgspec import structs
 
 from compiler import kae, recipes
 from compiler.inventory import snapshot
@@ -126,7 +127,7 @@ class Reducer:
         profiles: dict[snapshot.Profile, snapshot.Profile] = {}
         for node in nodes:
             if node.profile not in profiles:
-                profiles[node.profile] = replace(node.profile, labels=self._of_these(node.profile.labels))
+                profiles[node.profile] = structs.replace(node.profile, labels=self._of_these(node.profile.labels))
             yield node._replace(profile=profiles[node.profile], labels=self._of_these(node.labels))
 
     def _of_these(self, labels: Mapping[str, str]) -> dict[str, str]:

@@ -1,8 +1,10 @@
 """The nodes of a cluster as values."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import NamedTuple, NewType
+
+import msgspec
+from msgspec import structs
 
 ClusterName = NewType("ClusterName", str)
 
@@ -18,8 +20,7 @@ class Taint(NamedTuple):
     effect: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, weakref_slot=True)
-class Profile:
+class Profile(msgspec.Struct, frozen=True, kw_only=True, weakref=True):
     """A machine, with the labels that follow from it; equal nodes share one profile."""
 
     architecture: str
@@ -29,12 +30,12 @@ class Profile:
     discovered: bool
     labels: Mapping[str, str]
     taints: tuple[Taint, ...]
-    _hash: int = field(init=False, repr=False, compare=False)
+    _hash: int = 0
     """Computed once, because thousands of nodes look up the same profile."""
 
     def __post_init__(self) -> None:
         facts = (self.architecture, self.kernel_version, self.kubelet_version, self.os_image, self.taints)
-        object.__setattr__(self, "_hash", hash((facts, frozenset(self.labels.items()))))
+        structs.force_setattr(self, "_hash", hash((facts, frozenset(self.labels.items()))))
 
     def __hash__(self) -> int:
         return self._hash
@@ -57,8 +58,7 @@ class Node(NamedTuple):
         return self.profile.labels.get(key) if value is None else value
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Inventory:
+class Inventory(msgspec.Struct, frozen=True, kw_only=True):
     """The nodes of a cluster at one moment, sorted by name."""
 
     cluster: ClusterName

@@ -11,8 +11,9 @@ import ssl
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any
+
+import msgspec
 
 from compiler import errors
 from compiler.kube import credentials
@@ -26,8 +27,7 @@ _MAX_PAUSE_S = 10  # whatever Retry-After says
 _MAX_QUOTE = 400  # characters of a text that is not an answer of Kubernetes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Timeouts:
+class Timeouts(msgspec.Struct, frozen=True, kw_only=True):
     """The time limits of a request, in seconds."""
 
     connect_s: float = 10
@@ -69,8 +69,7 @@ class Gone(Refused):
     """The API server no longer has the referenced resourceVersion (410): start again with a full list."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
+class Request(msgspec.Struct, frozen=True, kw_only=True):
     """A request to the API server."""
 
     action: str
@@ -78,15 +77,14 @@ class Request:
     path: str
     """With names in braces."""
     method: str = "GET"
-    names: Mapping[str, str] = field(default_factory=dict)
+    names: Mapping[str, str] = msgspec.field(default_factory=dict)
     """The values of the braces; the client quotes them."""
-    query: Mapping[str, str] = field(default_factory=dict)
+    query: Mapping[str, str] = msgspec.field(default_factory=dict)
     accept: str = JSON
     body: Mapping[str, Any] | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class Answer(msgspec.Struct, frozen=True, kw_only=True):
     """An answer of the API server, whatever its status."""
 
     status: int

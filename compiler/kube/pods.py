@@ -6,9 +6,10 @@ import json
 import threading
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 from urllib import parse
+
+import msgspec
 
 from compiler.kube import client, credentials
 
@@ -21,8 +22,7 @@ _STDOUT, _STDERR, _ERROR = 1, 2, 3
 """Channels of v4.channel.k8s.io (staging/src/k8s.io/apimachinery/pkg/util/remotecommand of Kubernetes)."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Container:
+class Container(msgspec.Struct, frozen=True, kw_only=True):
     """A container of a pod."""
 
     namespace: str
@@ -30,16 +30,14 @@ class Container:
     name: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Bounds:
+class Bounds(msgspec.Struct, frozen=True, kw_only=True):
     """The most that an answer may have: bytes, and seconds for the whole of it."""
 
     size: int
     time_s: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Output:
+class Output(msgspec.Struct, frozen=True, kw_only=True):
     """The output of a container or of a command."""
 
     text: str

@@ -3,9 +3,11 @@
 import http
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
+
+import msgspec
+from msgspec import structs
 
 from compiler.kube import client, credentials, pods
 
@@ -25,8 +27,7 @@ _METADATA_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Page:
+class Page(msgspec.Struct, frozen=True, kw_only=True):
     """A part of a list."""
 
     items: Sequence[Mapping[str, Any]]
@@ -191,7 +192,7 @@ class Cluster:
     ) -> Iterator[Mapping[str, Any]]:
         query = {name: value for name, value in selectors.items() if value}
         if request is not None:
-            for page in self._pages(replace(request, query=query, accept=accept), PAGE):
+            for page in self._pages(structs.replace(request, query=query, accept=accept), PAGE):
                 yield from page.items
 
     def _request(self, verb: str, api_version: str, kind: str, namespace: str, name: str = "") -> client.Request | None:
@@ -228,7 +229,7 @@ class Cluster:
         token = version = ""
         while True:
             query = {**request.query, "limit": str(size), **({"continue": token} if token else {})}
-            body = self._connection.get(replace(request, query=query))
+            body = self._connection.get(structs.replace(request, query=query))
             metadata, items = body.get("metadata"), body.get("items") or ()
             if not isinstance(metadata, dict) or "items" not in body or not all(map(_is_named, items)):
                 sentence = f"the answer of {self.host} to the request to {request.action} is not a list."

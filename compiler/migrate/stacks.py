@@ -1,11 +1,11 @@
 """Translate an object of another operator to a Recipe and a DevicePolicy, and any source to documents."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
 import msgspec
+from msgspec import structs
 
 from compiler import diagnostics, schema
 from compiler.checks import policy as policy_checks
@@ -75,7 +75,7 @@ def _faults(
         document = draft.document
         if draft.kind == "Recipe":
             name = document.data["metadata"]["name"]
-            known[name] = replace(document, file=f"recipes/{name}/recipe.yaml")
+            known[name] = structs.replace(document, file=f"recipes/{name}/recipe.yaml")
             found = judge.judge(known[name])[1] or list(
                 recipe_checks.findings(known[name], judge.schema_of("Recipe"), judge.complete)
             )

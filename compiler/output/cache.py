@@ -13,9 +13,10 @@ import stat
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
+
+import msgspec
 
 import compiler
 from compiler.output import index_file, scan, tree
@@ -97,13 +98,12 @@ class Record(NamedTuple):
     """The digest of the files of the output (`tree_digest`)."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cache:
+class Cache(msgspec.Struct, frozen=True, kw_only=True):
     """The cache of a project."""
 
     digests: Digests
     overall: Record | None = None
-    clusters: Mapping[str, Record] = field(default_factory=dict)
+    clusters: Mapping[str, Record] = msgspec.field(default_factory=dict)
     settings: tuple[str, Mapping[str, Any]] | None = None
     """The project file's digest together with the compiler's, and the data that the file holds."""
 

@@ -10,9 +10,11 @@ A merge may leave files in conflict, in git's styles merge, diff3 and zdiff3. A 
 import json
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
 from types import UnionType
 from typing import Any, Literal, NamedTuple, get_args
+
+import msgspec
+from msgspec import structs
 
 from compiler import names
 
@@ -43,8 +45,7 @@ class Owner(NamedTuple):
     policy: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Workload:
+class Workload(msgspec.Struct, frozen=True, kw_only=True):
     """A DaemonSet of the driver or of the device plugin."""
 
     file: str
@@ -63,8 +64,7 @@ class Workload:
         return Owner(self.recipe, self.policy)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, order=True)
-class Frozen:
+class Frozen(msgspec.Struct, frozen=True, kw_only=True, order=True):
     """A frozen group of a policy, with a record of its entry at the compile."""
 
     policy: str
@@ -73,8 +73,7 @@ class Frozen:
     """A digest of the entry in the policy: a later compile tells by it whether a person has edited the entry."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Index:
+class Index(msgspec.Struct, frozen=True, kw_only=True):
     """The content of index.json."""
 
     files: tuple[str, ...] = ()
@@ -152,7 +151,7 @@ def text(index: Index) -> str:
         f'  "complete": {_json(index.complete)},\n'
         f'  "declared": {_json(index.declared)},\n'
         f'  "files": {_lines(sorted(index.files))},\n'
-        f'  "frozen": {_lines(map(asdict, sorted(index.frozen or ())))},\n'
+        f'  "frozen": {_lines(map(structs.asdict, sorted(index.frozen or ())))},\n'
         f'  "hasNodes": {_json(index.has_nodes)},\n'
         f'  "version": {VERSION},\n'
         f'  "workloads": {_lines(workloads)}\n'
@@ -161,7 +160,7 @@ def text(index: Index) -> str:
 
 
 def _fields(workload: Workload) -> dict[str, Any]:
-    fields = asdict(workload)
+    fields = structs.asdict(workload)
     return fields if workload.recipe != names.RECIPE else {name: fields[name] for name in fields.keys() - {"recipe"}}
 
 
@@ -318,7 +317,7 @@ def corrected(index: Index, contents: Mapping[str, bytes]) -> Index:
     """
     stated = [item for item in deployed(contents) if item.state != "Absent" or index.version == 1]
     told = {item.file for item in stated}
-    return replace(index, workloads=(*(item for item in index.workloads if item.file not in told), *stated))
+    return structs.replace(index, workloads=(*(item for item in index.workloads if item.file not in told), *stated))
 
 
 def deployed(contents: Mapping[str, bytes]) -> Iterator[Workload]:

@@ -3,7 +3,9 @@
 import hashlib
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+
+import msgspec
+from msgspec import structs
 
 from compiler.output import index_file
 
@@ -18,8 +20,7 @@ _PATH = re.compile(rf"{_PART}(?:/{_PART})*")
 _NO_FACTS = index_file.Index()
 
 
-@dataclass(frozen=True, slots=True)
-class Tree:
+class Tree(msgspec.Struct, frozen=True):
     """The files of output/<cluster>/, as `of` makes them: sorted relative paths with their texts, and their index."""
 
     cluster: str
@@ -33,7 +34,7 @@ class Tree:
         """Return the tree of these texts by path, and of the facts that the index has beside its files."""
         if not is_name(cluster) or not all(map(is_path, texts)):
             raise ValueError(f"no paths of an output tree: {cluster!r}, {[*texts]!r}")
-        return cls(cluster, tuple(sorted(texts.items())), replace(facts, files=tuple(sorted(texts))))
+        return cls(cluster, tuple(sorted(texts.items())), structs.replace(facts, files=tuple(sorted(texts))))
 
     def contents(self) -> dict[str, bytes]:
         """Return the content of each file by path."""

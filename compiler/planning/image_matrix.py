@@ -5,7 +5,6 @@ docs/driver-image.md documents the labels; installer/driver-image/Dockerfile wri
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import product
 
 import msgspec
@@ -23,8 +22,7 @@ _PACKAGES = "file:///var/lib/kae/packages"
 """The repository in the image, as policies name it: installer/paths.py."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Need:
+class Need(msgspec.Struct, frozen=True, kw_only=True):
     """An image that has to hold the modules for a kernel."""
 
     kernel: str

@@ -5,7 +5,6 @@ DaemonSet controller. Nodes that no selector distinguishes share one decision.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 import msgspec
 
@@ -30,8 +29,7 @@ class Landing(msgspec.Struct, frozen=True, kw_only=True):
     reason: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Decision:
+class Decision(msgspec.Struct, frozen=True, kw_only=True):
     """The decision for nodes that are alike in every label that a policy selects by."""
 
     nodes: tuple[snapshot.Node, ...]
@@ -65,8 +63,7 @@ class Decision:
         return (self.driver if component == "driver" else self.device_plugin).image is not None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecipePlan:
+class RecipePlan(msgspec.Struct, frozen=True, kw_only=True):
     """The policies of a recipe in a cluster, and the decision for each node."""
 
     cluster: definitions.Cluster
@@ -83,8 +80,7 @@ class RecipePlan:
         return frozenset((*self.recipe.deciding, *selected))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """A cluster with its nodes, and the plan of each recipe."""
 
     cluster: definitions.Cluster

@@ -8,7 +8,6 @@ import functools
 import hashlib
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import product
 from typing import Literal
 
@@ -78,8 +77,7 @@ class Pool(msgspec.Struct, frozen=True, kw_only=True):
         return self.group is None and self.kernels is None
 
 
-@dataclass(frozen=True, kw_only=True)
-class Division(assignment.Assigned):
+class Division(assignment.Assigned, frozen=True, kw_only=True, dict=True):
     """A policy of a cluster with its nodes, and the pools that they are divided into."""
 
     nodes: tuple[snapshot.Node, ...]

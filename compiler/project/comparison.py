@@ -7,11 +7,11 @@ afterwards: those of a large fleet fill gigabytes.
 import contextlib
 import functools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import msgspec
+from msgspec import structs
 
 from compiler import __version__, diagnostics, errors, names, pipeline, schema, wording
 from compiler.changes import difference, effects, intent, sides
@@ -275,7 +275,7 @@ class _Comparison:
     ) -> tuple[difference.ClusterDifference | None, list[difference.Fault]]:
         if faults := _faults(name, before[1], after[1]):
             return None, faults
-        return risks.compared(before[0], after[0], replace(self._basis, known=known)), []
+        return risks.compared(before[0], after[0], structs.replace(self._basis, known=known)), []
 
     def _by_examples(
         self, old: definitions.Cluster, new: definitions.Cluster

@@ -3,9 +3,10 @@
 import argparse
 import functools
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from compiler import diagnostic_formats, diagnostics, errors, names
 from compiler.output import cache, tree
@@ -19,8 +20,7 @@ if TYPE_CHECKING:
     from compiler.views import object_changes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     """The result for a cluster, small enough to be kept for every cluster of a fleet."""
 
     name: str

@@ -6,9 +6,10 @@ import os
 import re
 import stat
 from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, NamedTuple, Protocol, TypeVar
+
+import msgspec
 
 from compiler import diagnostics, errors, names, wording
 from compiler.project import links
@@ -67,8 +68,7 @@ SortOf = Callable[[str, Entry[Where]], str]
 """Returns the sort of the entry of this name."""
 
 
-@dataclass(frozen=True, slots=True)
-class Input:
+class Input(msgspec.Struct, frozen=True):
     """A document file: its name in findings, and its path."""
 
     name: str

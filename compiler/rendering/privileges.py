@@ -5,10 +5,10 @@ program that privileges.txt lists, and that `recipes.refuse` of a KAECluster ref
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import msgspec
+from msgspec import structs
 
 from compiler import names, wording
 from compiler.planning import images as image_text
@@ -25,8 +25,7 @@ _NAMES = 5
 _APPARMOR = "container.apparmor.security.beta.kubernetes.io/"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, order=True)
-class Privilege:
+class Privilege(msgspec.Struct, frozen=True, kw_only=True, order=True):
     """A privilege as a fact."""
 
     sort: Sort
@@ -36,7 +35,7 @@ class Privilege:
     """What a right allows: get, list, …; empty for other privileges."""
     name: str = ""
     """The one object that a right is restricted to; empty for a right without such a bound."""
-    line: str = field(default="", compare=False)
+    line: str = ""
     """The privilege in privileges.txt, of a right with all verbs of its rule; empty where that does not list it."""
 
 
@@ -75,25 +74,27 @@ def images(data: Object | None) -> tuple[str, ...]:
 
 
 def of_object(data: Object | None) -> frozenset[Privilege]:
-    """Return the privileges of an object; none for one that is not there."""
-    if data is None:
-        return frozenset()
-    kind = data["kind"]
-    template = pod_template(data)
+    """Return the privileges of an object as facts, without their lines; none for one that is not there."""
+    return frozenset(structs.replace(item, line="") for item in _of_object(data)) if data is not None else frozenset()
+
+
+def _of_object(data: Object) -> Iterator[Privilege]:
+    kind, template = data["kind"], pod_template(data)
     if template is not None:
-        return frozenset(_of_template(template))
-    if kind in ("Role", "ClusterRole"):
-        return frozenset(_of_role(data))
-    if kind in ("RoleBinding", "ClusterRoleBinding"):
-        return frozenset(_of_binding(data))
-    if kind == "Namespace":
-        return frozenset(_of_namespace(data))
-    if kind == "NetworkPolicy":
+        yield from _of_template(template)
+    elif kind in ("Role", "ClusterRole"):
+        yield from _of_role(data)
+    elif kind in ("RoleBinding", "ClusterRoleBinding"):
+        yield from _of_binding(data)
+    elif kind == "Namespace":
+        yield from _of_namespace(data)
+    elif kind == "AppProject":
+        yield from _of_project(data)
+    elif kind == "NetworkPolicy":
         text = f"only the connections of NetworkPolicy {data['metadata']['name']} are allowed"
-        return frozenset({Privilege(sort="confinement", text=text)})
-    if kind == "ValidatingAdmissionPolicyBinding":
-        return frozenset({Privilege(sort="confinement", text="the API server confines evictions to the own node")})
-    return frozenset(_of_project(data)) if kind == "AppProject" else frozenset()
+        yield Privilege(sort="confinement", text=text)
+    elif kind == "ValidatingAdmissionPolicyBinding":
+        yield Privilege(sort="confinement", text="the API server confines evictions to the own node")
 
 
 def texts(privileges: Iterable[Privilege]) -> Iterator[str]:

@@ -4,9 +4,11 @@ import itertools
 import posixpath
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
+
+import msgspec
+from msgspec import structs
 
 from compiler import diagnostics, keywords, wording
 from compiler.formats import canonical, documents
@@ -67,8 +69,7 @@ _SYNONYMS: Mapping[str, tuple[str, ...]] = MappingProxyType(
 """Names that Kubernetes and Helm charts use, in lower case, and the fields that mean the same here."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Reader:
+class _Reader(msgspec.Struct, frozen=True):
     """A document and the schema of its kind."""
 
     document: documents.Document
@@ -84,8 +85,7 @@ class _Reader:
         return diagnostics.Diagnostic(code=code, span=span, message=message, **more)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Fault:
+class _Fault(msgspec.Struct, frozen=True, kw_only=True):
     """A keyword of a schema that a value or key does not satisfy."""
 
     keyword: str
@@ -104,7 +104,7 @@ def worded(errors: Iterable[Any], document: documents.Document, schema: phrases.
     shown = list(diagnostics.merged(itertools.islice(findings, 4 * MOST)))
     if len(shown) > MOST:
         note = f"Only {MOST} mistakes of the document are shown."
-        return [*shown[: MOST - 1], replace(shown[MOST - 1], notes=(*shown[MOST - 1].notes, note))]
+        return [*shown[: MOST - 1], structs.replace(shown[MOST - 1], notes=(*shown[MOST - 1].notes, note))]
     return shown
 
 
@@ -154,7 +154,7 @@ def _unknown_fields(fault: _Fault, reader: _Reader) -> Iterator[diagnostics.Diag
         if name in fields:
             continue
         hint = _hint_on_unknown_field(name, fields, reader.schema)
-        field = replace(fault, path=(*fault.path, name), key=True)
+        field = structs.replace(fault, path=(*fault.path, name), key=True)
         message = f"{wording.quoted(name)} is not a field of {reader.owner(fault.path)}."
         yield reader.diagnostic("unknown-field", field, message, hint=hint)
 
@@ -166,7 +166,7 @@ def _missing_fields(fault: _Fault, reader: _Reader) -> Iterator[diagnostics.Diag
     for name in fault.schema["required"]:
         if name in fault.value or ("additionalProperties" in fault.schema and name in misspelt):
             continue
-        field = replace(fault, path=(*fault.path, name))
+        field = structs.replace(fault, path=(*fault.path, name))
         message = f"'{wording.dotted(field.path)}' is missing."
         hint = f"Add {name}: {phrases.expected(phrases.resolved(fields[name], reader.schema))}."
         yield reader.diagnostic("missing-field", field, message, hint=hint)
@@ -180,7 +180,7 @@ def _wrong_type(fault: _Fault, reader: _Reader) -> diagnostics.Diagnostic:
     message = f"Expected {phrases.typed(fault.schema)}, found {phrases.value(fault.value)} {where}."
     finding = reader.diagnostic("wrong-type", fault, message)
     hint = _hint_on_type(fault.value, fault.path, fault.schema, reader.schema, finding.span)
-    return replace(finding, hint=hint)
+    return structs.replace(finding, hint=hint)
 
 
 def _invalid_value(fault: _Fault, reader: _Reader) -> diagnostics.Diagnostic:

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import msgspec
@@ -31,8 +30,7 @@ State = Literal["missing", "changed", "extra", "kept", "ending"]
 purpose, because objects of others would be removed with it. ending: in the cluster, and being deleted."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, order=True)
-class Ref(objects.Ref):
+class Ref(objects.Ref, frozen=True, kw_only=True, order=True):
     """An object of the cluster."""
 
     api_version: str

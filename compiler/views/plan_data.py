@@ -1,6 +1,5 @@
 """The plan for programs: as JSON that is written node by node, as a fleet may have a million."""
 
-import dataclasses
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
@@ -8,6 +7,7 @@ from json.encoder import encode_basestring as quoted
 from typing import Any
 
 import msgspec
+from msgspec import structs
 
 from compiler import diagnostic_formats
 from compiler.planning import image_matrix, plan
@@ -128,7 +128,7 @@ def _parts(view: plan.RecipePlan) -> dict[str, Any]:
             for division in view.divisions
             for pool in division.pools
         ],
-        "images": [dataclasses.asdict(need) for need in image_matrix.needs(view.divisions, view.decisions)],
+        "images": [structs.asdict(need) for need in image_matrix.needs(view.divisions, view.decisions)],
     }
 
 

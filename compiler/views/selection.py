@@ -1,9 +1,9 @@
 """A plan restricted to a part of its nodes."""
 
-import dataclasses
 from collections.abc import Collection, Iterable
 
 import msgspec
+from msgspec import structs
 
 from compiler import errors, wording
 from compiler.fleet import selectors
@@ -48,18 +48,18 @@ def restricted(view: plan.Plan, selection: Selection) -> plan.Plan:
         return view
     first, *others = (_restricted(one, selection) for one in view.recipes)
     left = (one for one in others if one.decisions or one.divisions)
-    return dataclasses.replace(view, recipes=(first, *left))
+    return structs.replace(view, recipes=(first, *left))
 
 
 def _restricted(view: plan.RecipePlan, selection: Selection) -> plan.RecipePlan:
     if selection.recipes and view.recipe.name not in selection.recipes:
-        return dataclasses.replace(view, decisions=(), divisions=())
+        return structs.replace(view, decisions=(), divisions=())
     if selection == Selection(recipes=selection.recipes):
         return view
     decisions = tuple(_selected(view, selection))
     policies = {decision.policy.name for decision in decisions if decision.policy} | selection.policies
     divisions = tuple(division for division in view.divisions if division.policy.name in policies)
-    return dataclasses.replace(view, decisions=decisions, divisions=divisions)
+    return structs.replace(view, decisions=decisions, divisions=divisions)
 
 
 def _selected(view: plan.RecipePlan, selection: Selection) -> Iterable[plan.Decision]:
@@ -71,7 +71,7 @@ def _selected(view: plan.RecipePlan, selection: Selection) -> Iterable[plan.Deci
             continue
         nodes = tuple(node for node in decision.nodes if _takes(selection, view.cluster.name, node))
         if nodes:
-            yield dataclasses.replace(decision, nodes=nodes)
+            yield structs.replace(decision, nodes=nodes)
 
 
 def _takes(selection: Selection, cluster: str, node: snapshot.Node) -> bool:

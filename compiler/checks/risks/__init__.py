@@ -1,7 +1,8 @@
 """Rules for what a change does, for `kae diff`: a finding of them is a risk that a person may accept."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+
+from msgspec import structs
 
 from compiler.changes import difference, sides
 from compiler.changes.acceptance import Acceptable
@@ -33,4 +34,4 @@ def compared(
     if found is None:
         return None
     change = RevisionChange(cluster=found.cluster, before=before, after=after, difference=found, basis=basis)
-    return replace(found, risks=tuple(risk for rule in _RULES for risk in rule(change)))
+    return structs.replace(found, risks=tuple(risk for rule in _RULES for risk in rule(change)))

@@ -1,7 +1,5 @@
 """A change of the documents of a cluster, as the rules for risks see it."""
 
-from dataclasses import dataclass
-
 from compiler import names
 from compiler.changes import intent, sides
 from compiler.changes.difference import Basis, ClusterDifference
@@ -11,8 +9,7 @@ from compiler.formats import documents
 from compiler.planning import pools
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RevisionChange(Change):
+class RevisionChange(Change, frozen=True, kw_only=True):
     """A cluster before and after, and what the change does to it."""
 
     before: sides.Planned | None

@@ -3,8 +3,9 @@
 import re
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TypeVar
+
+import msgspec
 
 from compiler import repeats, wording
 from compiler.changes.acceptance import Acceptable, Nodes, Place
@@ -191,8 +192,7 @@ def _cause(effects: Iterable[Effect]) -> Span:
     return max(effects, key=lambda effect: len(effect.nodes)).cause
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class _Target:
+class _Target(msgspec.Struct, frozen=True, order=True):
     """The driver that nodes get."""
 
     image: str
@@ -218,8 +218,7 @@ _Move = tuple[Placement | None, Effect]
 """The place of nodes on the side of a change that has the waves, and the effect on them."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Rollout:
+class _Rollout(msgspec.Struct, frozen=True):
     """The groups of a policy with waves, on the side of a change that has them."""
 
     is_later: bool

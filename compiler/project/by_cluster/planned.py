@@ -4,10 +4,10 @@ What all clusters together decide is judged at the end, from what each of them l
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any, Generic, TypeVar
 
 import msgspec
+from msgspec import structs
 
 from compiler import diagnostics, pipeline
 from compiler.checks import fleet as fleet_checks
@@ -147,7 +147,7 @@ def _documents(project: load.Project, done: Sequence[Planned[Any]]) -> tuple[def
     """Return the fleet, and the findings on its documents; inventories of other clusters were not read."""
     own = {each.name for each in done}
     on_inventories = (one for each in done for one in each.on_inventories)
-    read = replace(project.shared, findings=(*project.shared.findings, *on_inventories))
+    read = structs.replace(project.shared, findings=(*project.shared.findings, *on_inventories))
     # Whether an empty file may stand for a cluster is asked where that cluster is read.
     places = [place for place in project.places if place[1] not in own and project.size(place[1])]
     places += [place for each in done for place in each.inventories]

@@ -3,11 +3,11 @@
 import hashlib
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+import msgspec
 
 
-@dataclass(frozen=True, slots=True)
-class Shard:
+class Shard(msgspec.Struct, frozen=True):
     """One of several parts of a fleet, counted from 0; a cluster's part follows from its name alone."""
 
     index: int = 0

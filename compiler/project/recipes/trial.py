@@ -2,10 +2,10 @@
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import msgspec
+from msgspec import structs
 
 from compiler import API_VERSION, diagnostics, pipeline, recipes, schema
 from compiler.formats import decode, documents
@@ -43,7 +43,7 @@ def faults(trial: Trial) -> Iterator[diagnostics.Diagnostic]:
     for finding in trial.findings:
         span = finding.span if finding.span.file == trial.recipe.file else place
         if finding.severity == "error":
-            yield replace(finding, span=span, notes=(*finding.notes, f"This is so with {trial.said}."))
+            yield structs.replace(finding, span=span, notes=(*finding.notes, f"This is so with {trial.said}."))
 
 
 def every(recipe: documents.Document, settings: Settings) -> tuple[Trial, ...]:

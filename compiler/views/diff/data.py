@@ -1,8 +1,9 @@
 """The difference between two revisions for programs, version 1: fields are added to it, never renamed or removed."""
 
-import dataclasses
 from collections.abc import Collection
 from typing import Any
+
+from msgspec import structs
 
 from compiler import diagnostic_formats, wording
 from compiler.changes.acceptance import Acceptable
@@ -37,7 +38,7 @@ def _object(cluster: str, pair: Pair) -> dict[str, Any]:
         "cluster": cluster,
         "component": pair.component,
         "change": pair.change,
-        **dataclasses.asdict(pair.ref),
+        **structs.asdict(pair.ref),
         "path": pair.path,
         "keptBy": pair.protector,
         "fields": wording.value_without_credentials(
@@ -51,7 +52,7 @@ def _privileges(cluster: str, change: PrivilegeChange) -> dict[str, Any]:
     return {
         "cluster": cluster,
         "component": pair.component,
-        **dataclasses.asdict(pair.ref),
+        **structs.asdict(pair.ref),
         "new": pair.before is None,
         "gone": pair.after is None,
         "gained": list(texts(change.gained)),
@@ -120,13 +121,13 @@ def _effect(effect: Effect) -> dict[str, Any]:
 def _placement(placement: Placement | None) -> dict[str, Any] | None:
     if placement is None:
         return None
-    found = dataclasses.asdict(placement) | {"resources": dict(placement.resources)}
+    found = structs.asdict(placement) | {"resources": dict(placement.resources)}
     names = {"group_sort": "groupKind", "device_plugin": "devicePlugin"}
     return {names.get(key, key): value for key, value in found.items()}
 
 
 def _pods(cluster: str, change: PodChange) -> dict[str, Any]:
-    found = {"cluster": cluster, **dataclasses.asdict(change.ref)}
+    found = {"cluster": cluster, **structs.asdict(change.ref)}
     if change.ref.kind == "Deployment":
         return found | {"fate": change.fate, "replicas": change.replicas}
     return found | {fate: list(nodes) for fate, nodes in change.nodes._asdict().items()}

@@ -9,8 +9,9 @@ https://spec.commonmark.org/0.31.2/#entity-and-numeric-character-references
 import re
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from typing import NamedTuple
+
+from msgspec import structs
 
 from compiler import diagnostic_formats, repeats, wording
 from compiler.changes.difference import Difference
@@ -270,7 +271,7 @@ def _joined(first: Diagnostic, *others: Diagnostic) -> Diagnostic:
     if not others:
         return first
     notes = (*first.notes, first.hint, *map(diagnostic_formats.sentences, others))
-    return replace(first, notes=tuple(filter(None, notes)), hint="")
+    return structs.replace(first, notes=tuple(filter(None, notes)), hint="")
 
 
 def prose(text: str) -> str:

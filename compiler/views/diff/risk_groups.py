@@ -1,9 +1,9 @@
 """The risks of a change for people: those that many clusters have alike, at one line, are one."""
 
 from collections.abc import Collection, Hashable, Iterable, Sequence
-from dataclasses import replace
 
 import msgspec
+from msgspec import structs
 
 from compiler import repeats, wording
 from compiler.changes.acceptance import Acceptable, worded
@@ -49,13 +49,13 @@ class Group(msgspec.Struct, frozen=True):
         """Return the finding, with a hint that tells how to accept it."""
         first = self.risks[0]
         if not self.where:
-            return replace(first.told(), message=self.message)
+            return structs.replace(first.told(), message=self.message)
         # The code alone accepts the risks of other lines too.
         how = (
             f"To accept every {self.scope} of the change, run `{first.command} --accept {self.scope}`, or in CI commit "
             f"with 'Kae-Accept: {self.scope}'; for one cluster it is {first.scope}."
         )
-        return replace(
+        return structs.replace(
             first.finding,
             message=self.message,
             notes=(*first.finding.notes, self.where),

@@ -4,8 +4,9 @@ import itertools
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
+
+from msgspec import structs
 
 from compiler import wording
 from compiler.changes.difference import ClusterDifference, Difference, PrivilegeChange
@@ -71,7 +72,7 @@ def faults(difference: Difference) -> Iterator[str]:
         sides = {fault.side for fault in difference.faults}
         yield f"{(difference.after if 'from' in sides else difference.before).text} compiles:"
         # That its nodes come to be known is no news.
-        running = [replace(effect, before=effect.after) for effect in difference.described]
+        running = [structs.replace(effect, before=effect.after) for effect in difference.described]
         yield from (f"  {sentence.text}" for sentence in sentences.sentences(running))
 
 
