@@ -4,9 +4,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any
-
-import msgspec
+from typing import Any, NamedTuple
 
 from compiler import __version__, wording
 from compiler.diagnostics import CODES, Diagnostic, Span
@@ -28,7 +26,7 @@ NOTES: Mapping[str, str] = MappingProxyType(
 """What is remarked on a line and is no finding, by code."""
 
 
-class Note(msgspec.Struct, frozen=True, kw_only=True):
+class Note(NamedTuple):
     """A remark on a line, for formats that show it there; it is no finding, and stops nothing."""
 
     code: str

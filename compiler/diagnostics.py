@@ -9,10 +9,7 @@ facts about the world are warnings.
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import MappingProxyType
-from typing import Any, Literal, TypeVar, cast
-
-import msgspec
-from msgspec import structs
+from typing import Any, Literal, NamedTuple, TypeVar, cast
 
 from compiler import codes
 
@@ -29,7 +26,7 @@ may accept for one compile; a risk is a warning of `kae diff`.
 Check = TypeVar("Check", bound=Callable[..., Any])
 
 
-class Span(msgspec.Struct, frozen=True, kw_only=True, order=True):
+class Span(NamedTuple):
     """A position in a file: line and column count from 1; 0 means the file as a whole."""
 
     file: str
@@ -42,13 +39,13 @@ class Span(msgspec.Struct, frozen=True, kw_only=True, order=True):
         return f"{self.file}:{self.line}:{self.column}" if self.line else self.file
 
 
-class Diagnostic(msgspec.Struct, frozen=True, kw_only=True):
+class Diagnostic(NamedTuple):
     """One finding: a message, its position, facts as notes, and a fix as hint."""
 
-    code: str = ""
-    """The rule that it breaks; a check may leave it to its decorator."""
     span: Span
     message: str
+    code: str = ""
+    """The rule that it breaks; a check may leave it to its decorator."""
     notes: tuple[str, ...] = ()
     hint: str = ""
     level: Severity | None = None
@@ -63,7 +60,7 @@ class Diagnostic(msgspec.Struct, frozen=True, kw_only=True):
 Findings = tuple[Diagnostic, ...]
 
 
-class Code(msgspec.Struct, frozen=True):
+class Code(NamedTuple):
     """A diagnostic code: its weight, and the rule that a finding breaks."""
 
     weight: str
@@ -105,8 +102,8 @@ def _coded(found: Any, code: str) -> Any:
     if isinstance(found, Iterator):
         return (_coded(one, code) for one in found)
     if hasattr(found, "finding"):  # One that a person may accept.
-        return structs.replace(found, finding=_coded(found.finding, code))
-    return structs.replace(found, code=code) if isinstance(found, Diagnostic) and not found.code else found
+        return found._replace(finding=_coded(found.finding, code))
+    return found._replace(code=code) if isinstance(found, Diagnostic) and not found.code else found
 
 
 def shared_rule(code: str, weight: Weight, rule: str) -> None:
@@ -123,7 +120,7 @@ def merged(findings: Iterable[Diagnostic]) -> Findings:
             first[key] = diagnostic
         else:
             new = tuple(note for note in diagnostic.notes if note not in earlier.notes)
-            first[key] = structs.replace(earlier, notes=earlier.notes + new)
+            first[key] = earlier._replace(notes=earlier.notes + new)
     return tuple(first[key] for key in sorted(first))
 
 

@@ -1,14 +1,12 @@
 """Values as bytes that take little room while other work goes on, and that processes send to each other."""
 
 import zlib
-from typing import Generic, TypeVar
-
-import msgspec
+from typing import Generic, NamedTuple, TypeVar
 
 Value = TypeVar("Value")
 
 
-class Packed(msgspec.Struct, Generic[Value], frozen=True):
+class Packed(NamedTuple, Generic[Value]):
     """A compressed value of this run; it is never read from a disk."""
 
     content: bytes

@@ -214,7 +214,7 @@ def _on_recipe(
     elif refused in (None, "empty-file"):  # An empty file is a warning, which alone would let the policy go unsaid.
         finding = recipe_checks.unknown(document, recipes.accepted, names.SHIPPED_RECIPES)
         hint = "Its file holds no document: write the recipe into it."
-        yield structs.replace(finding, hint=hint) if refused else finding
+        yield finding._replace(hint=hint) if refused else finding
 
 
 def plan_cluster(fleet: definitions.Fleet, cluster: definitions.Cluster) -> tuple[plan.Plan, diagnostics.Findings]:

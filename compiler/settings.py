@@ -2,14 +2,12 @@
 
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
-
-import msgspec
-from msgspec import structs
+from typing import NamedTuple
 
 from compiler import diagnostics, names
 
 
-class Limits(msgspec.Struct, frozen=True, kw_only=True):
+class Limits(NamedTuple):
     """The bounds of what one change may do."""
 
     removed_percent: int = 20
@@ -18,7 +16,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """The share of a policy's nodes whose drivers one change may disturb before `kae diff` calls it a large step."""
 
 
-class Settings(msgspec.Struct, frozen=True, kw_only=True):
+class Settings(NamedTuple):
     """The settings of kae.yaml and the command line; without either, the defaults."""
 
     policies: str = names.POLICIES
@@ -34,9 +32,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """True where the command line names the folder of outputs: only then may it be a link."""
     extra: tuple[str, ...] = ()
     """The names of the folders directly in the folder of outputs that hold objects of people's own."""
-    severities: Mapping[str, diagnostics.Severity] = msgspec.field(default_factory=lambda: MappingProxyType({}))
+    severities: Mapping[str, diagnostics.Severity] = MappingProxyType({})
     """The severities that the project gives to codes, in place of their own."""
-    limits: Limits = msgspec.field(default_factory=Limits)
+    limits: Limits = Limits()
 
     def severity(self, code: str) -> diagnostics.Severity:
         """Return the severity of a code in this project."""
@@ -44,7 +42,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     def with_severities(self, findings: Iterable[diagnostics.Diagnostic]) -> diagnostics.Findings:
         """Return findings with their severities in this project."""
-        return tuple(structs.replace(each, level=self.severities.get(each.code)) for each in findings)
+        return tuple(each._replace(level=self.severities.get(each.code)) for each in findings)
 
     def has_errors(self, findings: Iterable[diagnostics.Diagnostic]) -> bool:
         """Return whether one of the findings is an error in this project."""

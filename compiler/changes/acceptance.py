@@ -6,7 +6,6 @@ from collections.abc import Iterable, Sequence
 from itertools import islice
 
 import msgspec
-from msgspec import structs
 
 from compiler import wording
 from compiler.diagnostics import ACCEPTABLE, CODES, RISKS, Diagnostic
@@ -70,7 +69,7 @@ class Acceptable(msgspec.Struct, frozen=True, kw_only=True):
         in_ci = "in CI, commit with" if self.finding.code in RISKS else "where CI compiles, commit with"
         # The name of an empty inventory's file may be anything, and people paste the command.
         how = f"To accept it, run `{self.command} --accept {shlex.quote(self.scope)}`; {in_ci}"
-        return structs.replace(self.finding, hint=f"{self.finding.hint} {how} 'Kae-Accept: {self.scope}'.")
+        return self.finding._replace(hint=f"{self.finding.hint} {how} 'Kae-Accept: {self.scope}'.")
 
 
 def worded(told: Sequence[tuple[str, Sequence[Part]]]) -> str:

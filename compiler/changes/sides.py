@@ -245,7 +245,7 @@ def _side(seen: diff.Observed, number: int, compiled: tree.Tree, objects: Mappin
         is_decisive = path.startswith(_DECISIVE) or index_file.is_daemon_set(path)
         if not is_known and index.complete and is_decisive and (content is not None or path not in gone):
             unreadable.append(path)
-    return of_output(structs.replace(index, workloads=workloads), found, unreadable)
+    return of_output(index._replace(workloads=workloads), found, unreadable)
 
 
 def unrecorded(seen: diff.Observed, compiled: tree.Tree, objects: Mapping[str, Object]) -> Output:
@@ -253,7 +253,7 @@ def unrecorded(seen: diff.Observed, compiled: tree.Tree, objects: Mapping[str, O
     texts, index = compiled.contents(), compiled.index
     kept = {path: data for path, data in objects.items() if seen.files.get(path) == texts[path]}
     workloads = tuple(item for item in index.workloads if item.file in kept)
-    return of_output(structs.replace(index, files=tuple(sorted(seen.files)), workloads=workloads), kept)
+    return of_output(index._replace(files=tuple(sorted(seen.files)), workloads=workloads), kept)
 
 
 def _is_object_file(path: str) -> bool:

@@ -3,8 +3,6 @@
 import argparse
 import sys
 
-from msgspec import structs
-
 from compiler import cli, diagnostics, names
 from compiler.cli import findings, options
 from compiler.project import document_files, project_file
@@ -38,7 +36,7 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         from compiler.project import repository  # noqa: PLC0415 - only where git is asked
 
-        settings = structs.replace(Settings(), output=repository.output(arguments.revision))
+        settings = Settings()._replace(output=repository.output(arguments.revision))
     sys.stdout.write(f"{project_file.output(settings)}\n")
     return cli.FINE
 

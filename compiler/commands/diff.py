@@ -4,8 +4,6 @@ import argparse
 from collections.abc import Sequence
 from typing import Any
 
-from msgspec import structs
-
 from compiler import cli, diagnostics
 from compiler.changes.acceptance import Acceptable
 from compiler.cli import findings, options
@@ -48,7 +46,7 @@ def run(arguments: argparse.Namespace) -> int:
         arguments.revision, arguments.to, settings, arguments.cluster, is_cached=not arguments.no_cache
     )
     failing: dict[str, diagnostics.Severity] = dict.fromkeys(arguments.fail_on, "error")
-    arguments.settings = structs.replace(settings, severities={**settings.severities, **failing})
+    arguments.settings = settings._replace(severities={**settings.severities, **failing})
     accepted = [risk for risk in found.risks if risk.is_accepted(arguments.accept)]
     others = [risk for risk in found.risks if not risk.is_accepted(arguments.accept)]
     risks = _told(arguments, others)

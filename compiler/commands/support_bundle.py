@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import msgspec
-from msgspec import structs
 
 from compiler import __version__, cli, diagnostic_formats, diagnostics, errors, masking, names, recipes, wording
 from compiler.cli import findings, live, options
@@ -203,9 +202,8 @@ def _without_source(found: diagnostics.Diagnostic) -> diagnostics.Diagnostic:
     value = found.span.text.partition(":")[2].strip(" '\"*")[: wording.LONGEST]
     hidden = functools.partial(re.sub, rf"(?<!\w)\*?{re.escape(value)}(?!\w)", masking.MASK)
     is_value = value and found.span.text.lstrip(" -").startswith("value")
-    return structs.replace(
-        found,
-        span=structs.replace(found.span, text=""),
+    return found._replace(
+        span=found.span._replace(text=""),
         message=hidden(found.message) if is_value else found.message,
         notes=tuple(map(hidden, found.notes)) if is_value else found.notes,
         hint=hidden(found.hint) if is_value else found.hint,

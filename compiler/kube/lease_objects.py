@@ -1,15 +1,15 @@
 """Leases of coordination.k8s.io/v1 as values."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
-
-import msgspec
 
 SWAP = "device.openfuyao.com/swap"
 """The annotation that a driver installer sets before it unloads a module, and takes away with its name."""
 
 
-class Lease(msgspec.Struct, frozen=True, kw_only=True):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lease:
     """A Lease; its times are RFC 3339 texts for people only."""
 
     name: str
@@ -23,7 +23,7 @@ class Lease(msgspec.Struct, frozen=True, kw_only=True):
     """The time at which the holder began to swap its driver; such a Lease stays taken, however old it is."""
     version: str = ""
     """The resourceVersion: an update succeeds only while the object still has it. Empty for a new Lease."""
-    rest: Mapping[str, Any] = msgspec.field(default_factory=dict, repr=False, compare=False)
+    rest: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
     """The whole object as it was read; an update keeps the fields of other writers."""
 
 

@@ -10,7 +10,6 @@ from types import MappingProxyType
 from typing import Any
 
 import msgspec
-from msgspec import structs
 
 from compiler import API_VERSION, diagnostics, names, wording
 from compiler.formats import canonical, documents
@@ -123,7 +122,7 @@ class Draft(msgspec.Struct, frozen=True):
         for target in sorted(self.of, key=len, reverse=True):
             ours, theirs = wording.dotted(target), option(self.of[target])
             if f"'{ours}" in finding.message:
-                return structs.replace(finding, message=finding.message.replace(f"'{ours}", f"'{theirs}"))
+                return finding._replace(message=finding.message.replace(f"'{ours}", f"'{theirs}"))
         return finding
 
 
@@ -271,7 +270,7 @@ class Source(msgspec.Struct, kw_only=True):
         span = self.document.key_span(*at)
         # Options of the KAE Operator hold no secrets.
         if self.kind != "KAEPolicy" and any(_SECRET.search(str(step)) for step in at):
-            span = structs.replace(span, text="")
+            span = span._replace(text="")
         self.lose(f"'{option(at)}'", span, why, hint)
 
     def lose(self, what: str, span: diagnostics.Span, why: str, hint: str = "") -> None:

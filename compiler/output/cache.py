@@ -14,9 +14,8 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
-
-import msgspec
 
 import compiler
 from compiler.output import index_file, scan, tree
@@ -98,12 +97,12 @@ class Record(NamedTuple):
     """The digest of the files of the output (`tree_digest`)."""
 
 
-class Cache(msgspec.Struct, frozen=True, kw_only=True):
+class Cache(NamedTuple):
     """The cache of a project."""
 
     digests: Digests
     overall: Record | None = None
-    clusters: Mapping[str, Record] = msgspec.field(default_factory=dict)
+    clusters: Mapping[str, Record] = MappingProxyType({})
     settings: tuple[str, Mapping[str, Any]] | None = None
     """The project file's digest together with the compiler's, and the data that the file holds."""
 

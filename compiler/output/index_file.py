@@ -13,9 +13,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from types import UnionType
 from typing import Any, Literal, NamedTuple, get_args
 
-import msgspec
-from msgspec import structs
-
 from compiler import names
 
 NAME = "index.json"
@@ -45,7 +42,7 @@ class Owner(NamedTuple):
     policy: str
 
 
-class Workload(msgspec.Struct, frozen=True, kw_only=True):
+class Workload(NamedTuple):
     """A DaemonSet of the driver or of the device plugin."""
 
     file: str
@@ -64,7 +61,7 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True):
         return Owner(self.recipe, self.policy)
 
 
-class Frozen(msgspec.Struct, frozen=True, kw_only=True, order=True):
+class Frozen(NamedTuple):
     """A frozen group of a policy, with a record of its entry at the compile."""
 
     policy: str
@@ -73,7 +70,7 @@ class Frozen(msgspec.Struct, frozen=True, kw_only=True, order=True):
     """A digest of the entry in the policy: a later compile tells by it whether a person has edited the entry."""
 
 
-class Index(msgspec.Struct, frozen=True, kw_only=True):
+class Index(NamedTuple):
     """The content of index.json."""
 
     files: tuple[str, ...] = ()
@@ -151,7 +148,7 @@ def text(index: Index) -> str:
         f'  "complete": {_json(index.complete)},\n'
         f'  "declared": {_json(index.declared)},\n'
         f'  "files": {_lines(sorted(index.files))},\n'
-        f'  "frozen": {_lines(map(structs.asdict, sorted(index.frozen or ())))},\n'
+        f'  "frozen": {_lines(map(Frozen._asdict, sorted(index.frozen or ())))},\n'
         f'  "hasNodes": {_json(index.has_nodes)},\n'
         f'  "version": {VERSION},\n'
         f'  "workloads": {_lines(workloads)}\n'
@@ -160,7 +157,7 @@ def text(index: Index) -> str:
 
 
 def _fields(workload: Workload) -> dict[str, Any]:
-    fields = structs.asdict(workload)
+    fields = workload._asdict()
     return fields if workload.recipe != names.RECIPE else {name: fields[name] for name in fields.keys() - {"recipe"}}
 
 
@@ -317,7 +314,7 @@ def corrected(index: Index, contents: Mapping[str, bytes]) -> Index:
     """
     stated = [item for item in deployed(contents) if item.state != "Absent" or index.version == 1]
     told = {item.file for item in stated}
-    return structs.replace(index, workloads=(*(item for item in index.workloads if item.file not in told), *stated))
+    return index._replace(workloads=(*(item for item in index.workloads if item.file not in told), *stated))
 
 
 def deployed(contents: Mapping[str, bytes]) -> Iterator[Workload]:

@@ -3,9 +3,7 @@
 import hashlib
 import re
 from collections.abc import Iterable, Mapping
-
-import msgspec
-from msgspec import structs
+from typing import NamedTuple
 
 from compiler.output import index_file
 
@@ -20,13 +18,13 @@ _PATH = re.compile(rf"{_PART}(?:/{_PART})*")
 _NO_FACTS = index_file.Index()
 
 
-class Tree(msgspec.Struct, frozen=True):
+class Tree(NamedTuple):
     """The files of output/<cluster>/, as `of` makes them: sorted relative paths with their texts, and their index."""
 
     cluster: str
     files: tuple[tuple[str, str], ...]
     """Every file but index.json."""
-    index: index_file.Index
+    index: index_file.Index  # type: ignore[assignment]  # no caller asks for the method of tuples
     """The index of the finished tree."""
 
     @classmethod
@@ -34,7 +32,7 @@ class Tree(msgspec.Struct, frozen=True):
         """Return the tree of these texts by path, and of the facts that the index has beside its files."""
         if not is_name(cluster) or not all(map(is_path, texts)):
             raise ValueError(f"no paths of an output tree: {cluster!r}, {[*texts]!r}")
-        return cls(cluster, tuple(sorted(texts.items())), structs.replace(facts, files=tuple(sorted(texts))))
+        return cls(cluster, tuple(sorted(texts.items())), facts._replace(files=tuple(sorted(texts))))
 
     def contents(self) -> dict[str, bytes]:
         """Return the content of each file by path."""

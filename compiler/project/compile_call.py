@@ -4,9 +4,7 @@ import argparse
 import functools
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-import msgspec
+from typing import TYPE_CHECKING, NamedTuple
 
 from compiler import diagnostic_formats, diagnostics, errors, names
 from compiler.output import cache, tree
@@ -20,7 +18,7 @@ if TYPE_CHECKING:
     from compiler.views import object_changes
 
 
-class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+class Outcome(NamedTuple):
     """The result for a cluster, small enough to be kept for every cluster of a fleet."""
 
     name: str

@@ -9,8 +9,6 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from pathlib import Path
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
-import msgspec
-
 from compiler import diagnostics, errors, names, wording
 from compiler.project import links
 from compiler.settings import Settings
@@ -68,7 +66,7 @@ SortOf = Callable[[str, Entry[Where]], str]
 """Returns the sort of the entry of this name."""
 
 
-class Input(msgspec.Struct, frozen=True):
+class Input(NamedTuple):
     """A document file: its name in findings, and its path."""
 
     name: str

@@ -12,8 +12,6 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from msgspec import structs
-
 from compiler import diagnostics, errors, names, wording
 from compiler.output import cache
 from compiler.project import document_files, links
@@ -99,9 +97,9 @@ def remember(arguments: argparse.Namespace, found: Data) -> Settings:
     if inventories := getattr(arguments, "inventory", ()):
         for folder in inventories:
             document_files.require_folder(folder)
-        settings = structs.replace(settings, inventories=tuple(inventories))
+        settings = settings._replace(inventories=tuple(inventories))
     output = getattr(arguments, "output_dir", None)
-    arguments.settings = settings if output is None else structs.replace(settings, output=output, output_is_named=True)
+    arguments.settings = settings if output is None else settings._replace(output=output, output_is_named=True)
     return arguments.settings  # type: ignore[no-any-return]  # a namespace has no types
 
 

@@ -104,7 +104,7 @@ def worded(errors: Iterable[Any], document: documents.Document, schema: phrases.
     shown = list(diagnostics.merged(itertools.islice(findings, 4 * MOST)))
     if len(shown) > MOST:
         note = f"Only {MOST} mistakes of the document are shown."
-        return [*shown[: MOST - 1], structs.replace(shown[MOST - 1], notes=(*shown[MOST - 1].notes, note))]
+        return [*shown[: MOST - 1], shown[MOST - 1]._replace(notes=(*shown[MOST - 1].notes, note))]
     return shown
 
 
@@ -180,7 +180,7 @@ def _wrong_type(fault: _Fault, reader: _Reader) -> diagnostics.Diagnostic:
     message = f"Expected {phrases.typed(fault.schema)}, found {phrases.value(fault.value)} {where}."
     finding = reader.diagnostic("wrong-type", fault, message)
     hint = _hint_on_type(fault.value, fault.path, fault.schema, reader.schema, finding.span)
-    return structs.replace(finding, hint=hint)
+    return finding._replace(hint=hint)
 
 
 def _invalid_value(fault: _Fault, reader: _Reader) -> diagnostics.Diagnostic:

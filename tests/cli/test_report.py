@@ -1,7 +1,6 @@
 """`kae report`: the fleet as one file, which shows what the plan says and trusts no value."""
 
 import base64
-import dataclasses
 import hashlib
 import json
 import re
@@ -92,7 +91,7 @@ def hostile() -> Page:
     policy = structs.replace(builders.policy(**builders.PINNED), name=definitions.PolicyName(HOSTILE))
     machine = builders.profile({**builders.HPRE, HOSTILE: HOSTILE}, os_image=HOSTILE, kernel_version=HOSTILE)
     node = builders.node(HOSTILE, {HOSTILE: HOSTILE}, machine)
-    cluster = dataclasses.replace(builders.cluster(), name=snapshot.ClusterName(HOSTILE))
+    cluster = structs.replace(builders.cluster(), name=snapshot.ClusterName(HOSTILE))
     view, _ = builders.view([policy], [node], cluster)
     finding = diagnostics.Diagnostic(code="node-unknown", span=diagnostics.Span(file=HOSTILE), message=HOSTILE)
     return Page("".join(report_page.text([view], [finding], package_data.report())))

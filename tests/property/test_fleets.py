@@ -5,6 +5,7 @@ import dataclasses
 from collections.abc import Callable
 
 import pytest
+from msgspec import structs
 
 from tests import effort
 from tests.property import campaign
@@ -36,8 +37,8 @@ def without_a_daemonset(done: trial.Compiled) -> trial.Compiled:
 def with_a_node_in_another_pool(done: trial.Compiled) -> trial.Compiled:
     one, other = [decision for decision in done.view.decisions if decision.pool and decision.pool.group][:2]
     rest = [decision for decision in done.view.decisions if decision is not one]
-    decisions = (dataclasses.replace(one, pool=other.pool), *rest)
-    return dataclasses.replace(done, view=dataclasses.replace(done.view, decisions=decisions))
+    decisions = (structs.replace(one, pool=other.pool), *rest)
+    return dataclasses.replace(done, view=structs.replace(done.view, decisions=decisions))
 
 
 def test_the_judges_notice_what_a_fleet_lacks() -> None:

@@ -1,9 +1,9 @@
 """What a snapshot loses, what the last day's commits remember of it, and when it is too much."""
 
-import dataclasses
 from collections.abc import Iterable
 
 import pytest
+from msgspec import structs
 
 from compiler.inventory import snapshot
 from tests.watcher import fleet
@@ -92,7 +92,7 @@ def test_devices_and_labels_and_the_node_itself_can_be_lost(new: snapshot.Node |
 def test_devices_of_every_recipe_are_counted() -> None:
     devices = {"openfuyao.com/onload.sfc.pf": "4", "openfuyao.com/onload.sfc.vf": "8", "x.io/pf": "4"}
     old, new = (
-        fleet.node("a")._replace(profile=dataclasses.replace(fleet.node("a").profile, labels=labels))
+        fleet.node("a")._replace(profile=structs.replace(fleet.node("a").profile, labels=labels))
         for labels in (devices, dict.fromkeys(devices, "3"))
     )
 

@@ -3,15 +3,14 @@
 import hashlib
 import re
 from collections.abc import Iterable
+from typing import NamedTuple
 
-import msgspec
 
-
-class Shard(msgspec.Struct, frozen=True):
+class Shard(NamedTuple):
     """One of several parts of a fleet, counted from 0; a cluster's part follows from its name alone."""
 
-    index: int = 0
-    count: int = 1
+    index: int = 0  # type: ignore[assignment]  # no caller asks for the methods of tuples
+    count: int = 1  # type: ignore[assignment]
 
     def __str__(self) -> str:
         return f"{self.index}/{self.count}"

@@ -5,7 +5,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
-from msgspec import structs
 
 from compiler import API_VERSION, diagnostics, pipeline, recipes, schema
 from compiler.formats import decode, documents
@@ -43,7 +42,7 @@ def faults(trial: Trial) -> Iterator[diagnostics.Diagnostic]:
     for finding in trial.findings:
         span = finding.span if finding.span.file == trial.recipe.file else place
         if finding.severity == "error":
-            yield structs.replace(finding, span=span, notes=(*finding.notes, f"This is so with {trial.said}."))
+            yield finding._replace(span=span, notes=(*finding.notes, f"This is so with {trial.said}."))
 
 
 def every(recipe: documents.Document, settings: Settings) -> tuple[Trial, ...]:

@@ -11,8 +11,6 @@ import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from msgspec import structs
-
 from compiler import diagnostic_formats, repeats, wording
 from compiler.changes.difference import Difference
 from compiler.changes.effects import Effect
@@ -271,7 +269,7 @@ def _joined(first: Diagnostic, *others: Diagnostic) -> Diagnostic:
     if not others:
         return first
     notes = (*first.notes, first.hint, *map(diagnostic_formats.sentences, others))
-    return structs.replace(first, notes=tuple(filter(None, notes)), hint="")
+    return first._replace(notes=tuple(filter(None, notes)), hint="")
 
 
 def prose(text: str) -> str:

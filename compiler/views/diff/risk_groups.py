@@ -3,7 +3,6 @@
 from collections.abc import Collection, Hashable, Iterable, Sequence
 
 import msgspec
-from msgspec import structs
 
 from compiler import repeats, wording
 from compiler.changes.acceptance import Acceptable, worded
@@ -49,14 +48,13 @@ class Group(msgspec.Struct, frozen=True):
         """Return the finding, with a hint that tells how to accept it."""
         first = self.risks[0]
         if not self.where:
-            return structs.replace(first.told(), message=self.message)
+            return first.told()._replace(message=self.message)
         # The code alone accepts the risks of other lines too.
         how = (
             f"To accept every {self.scope} of the change, run `{first.command} --accept {self.scope}`, or in CI commit "
             f"with 'Kae-Accept: {self.scope}'; for one cluster it is {first.scope}."
         )
-        return structs.replace(
-            first.finding,
+        return first.finding._replace(
             message=self.message,
             notes=(*first.finding.notes, self.where),
             hint=f"{first.finding.hint} {how}",

@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 import jinja2
 import markupsafe
 from jinja2 import utils
-from msgspec import structs
 
 from compiler import diagnostic_formats, diagnostics, wording
 from compiler.changes.difference import Difference
@@ -116,7 +115,7 @@ def _counts(difference: Difference, nodes: int) -> Sequence[tuple[str, str, int]
 
 def _accepted(group: risk_groups.Group) -> diagnostics.Diagnostic:
     """Return the finding of accepted risks, without the hint to accept them."""
-    return structs.replace(group.risks[0].finding, message=group.text, hint=f"It is accepted as {group.scope}.")
+    return group.risks[0].finding._replace(message=group.text, hint=f"It is accepted as {group.scope}.")
 
 
 def _summary(difference: Difference) -> str:

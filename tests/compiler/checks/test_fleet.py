@@ -1,10 +1,10 @@
 """Rules for what the documents of a fleet say together."""
 
-import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from compiler import diagnostics
 from compiler.checks import fleet
@@ -165,7 +165,7 @@ def test_a_repository_is_one_whatever_the_form_of_its_url(url: str) -> None:
 def test_the_folder_of_a_cluster_without_a_document_is_taken_too() -> None:
     clusters = [
         builders.cluster("east", gitops=argocd(path="output/lab")),
-        dataclasses.replace(builders.cluster("lab"), source=None),
+        structs.replace(builders.cluster("lab"), source=None),
     ]
 
     assert [finding.code for finding in shared_targets(clusters)] == ["shared-target"]

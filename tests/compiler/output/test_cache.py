@@ -1,6 +1,5 @@
 """The cache between compiles: quick, and never trusted where it could be wrong."""
 
-import dataclasses
 import json
 import os
 import shutil
@@ -304,7 +303,7 @@ def test_an_output_that_changed_is_not_vouched_for(tmp_path: Path, change: Calla
 def test_unchanged_input_is_told_without_the_libraries_of_the_compiler(tmp_path: Path, repository_root: Path) -> None:
     write.write_trees(tmp_path, [EAST])
     record = cache.Record(key="", tree=cache.tree_digest(EAST))
-    cache.save(tmp_path, dataclasses.replace(filled(tmp_path), clusters={"east": record}))
+    cache.save(tmp_path, filled(tmp_path)._replace(clusters={"east": record}))
     code = (
         "import sys; from pathlib import Path; from compiler.output import cache, scan, tree, write\n"
         "loaded = cache.load(Path.cwd())\n"

@@ -1,6 +1,5 @@
 """Desired minus observed, without a disk."""
 
-import dataclasses
 import json
 
 import msgspec
@@ -14,7 +13,7 @@ NEW = tree.Tree.of("east", {"kept.yaml": "kept\n", "changed.yaml": "new\n", "add
 
 def on_disk(wanted: tree.Tree, *, complete: bool = True) -> diff.Observed:
     """A disk that holds a tree, and an index that says so."""
-    index = dataclasses.replace(wanted.index, complete=complete)
+    index = wanted.index._replace(complete=complete)
     return diff.Observed(
         index=index_file.text(index).encode(),
         sides=(index,),

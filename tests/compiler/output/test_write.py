@@ -1,6 +1,5 @@
 """Output on a real disk: written, pruned, compared; and never anybody else's."""
 
-import dataclasses
 import errno
 import fcntl
 import os
@@ -404,7 +403,7 @@ def test_whatever_lay_there_the_new_tree_and_the_foreign_files_lie_there_afterwa
     output = tmp_path_factory.mktemp("output")
     before, after = tree.Tree.of("east", old), tree.Tree.of("east", new)
     write.write_trees(output, [before])
-    index = dataclasses.replace(before.index, complete=complete)
+    index = before.index._replace(complete=complete)
     (output / "east/index.json").write_text(index_file.text(index))
     kept = {path: text for path, text in foreign.items() if path not in old and path not in new}
     for path, text in kept.items():

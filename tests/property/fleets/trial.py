@@ -1,6 +1,5 @@
 """One fleet compiled, and its plan and manifests compared with what independent judges make of the same fleet."""
 
-import dataclasses
 import functools
 import itertools
 import json
@@ -9,6 +8,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
+
+from msgspec import structs
 
 from compiler import diagnostics, pipeline
 from compiler.inventory import reduction
@@ -86,14 +87,14 @@ def viewed(fleet: fleets.Fleet) -> tuple[plan.Plan, list[diagnostics.Diagnostic]
     found, findings = pipeline.read(read, builders.judge())
     (cluster,) = found.clusters
     nodes = reduction.of_kubernetes(cluster.name, f"inventory/{cluster.name}.json", fleet.nodes)
-    view, more = pipeline.plan_cluster(dataclasses.replace(found, inventories={cluster.name: nodes}), cluster)
+    view, more = pipeline.plan_cluster(structs.replace(found, inventories={cluster.name: nodes}), cluster)
     return view, [finding for finding in (*findings, *more) if diagnostics.has_errors([finding])]
 
 
 def without(fleet: fleets.Fleet, names: set[str]) -> fleets.Fleet:
     """Return the fleet without these policies."""
     left = tuple(policy for policy in fleet.policies if policy["metadata"]["name"] not in names)
-    return dataclasses.replace(fleet, policies=left)
+    return structs.replace(fleet, policies=left)
 
 
 def compiled(view: plan.Plan, recipe: Object | None = None) -> Compiled:
