@@ -1,10 +1,10 @@
 """The risks of a change: each rule fires on its own document, and is silent on its near miss."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from compiler import pipeline
 from compiler.changes import acceptance, difference, intent, sides

@@ -1,5 +1,6 @@
 """One fleet compiled, and its plan and manifests compared with what independent judges make of the same fleet."""
 
+import dataclasses
 import functools
 import itertools
 import json
@@ -94,7 +95,7 @@ def viewed(fleet: fleets.Fleet) -> tuple[plan.Plan, list[diagnostics.Diagnostic]
 def without(fleet: fleets.Fleet, names: set[str]) -> fleets.Fleet:
     """Return the fleet without these policies."""
     left = tuple(policy for policy in fleet.policies if policy["metadata"]["name"] not in names)
-    return structs.replace(fleet, policies=left)
+    return dataclasses.replace(fleet, policies=left)
 
 
 def compiled(view: plan.Plan, recipe: Object | None = None) -> Compiled:
