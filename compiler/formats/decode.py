@@ -3,6 +3,7 @@
 import codecs
 import re
 from collections.abc import Callable, Iterable
+from typing import TypeAlias
 
 from compiler import diagnostics
 from compiler.formats import documents, json_text, yaml_text
@@ -30,7 +31,11 @@ _SIDES = ("<" * 7, ">" * 7)
 _SIDE = f"(?m)^(?:{'|'.join(_SIDES)})(?= |\r?$)"
 
 
-def decode(name: str, content: bytes) -> documents.Reading:
+Quick: TypeAlias = Callable[[str, bytes], documents.Document | None]
+"""Returns the document of a JSON file of this name and content, or None where it leaves it to the readers here."""
+
+
+def decode(name: str, content: bytes, quick: Quick | None = None) -> documents.Reading:
     """Return the documents of a file, and its mistakes.
 
     A caller that keeps no reference to the bytes, as in decode(name, read(path)), saves their memory during parsing.
@@ -39,6 +44,8 @@ def decode(name: str, content: bytes) -> documents.Reading:
     refused = _refused(name, content, is_json)
     if refused is not None:
         return [], [refused]
+    if is_json and quick and (found := quick(name, content)):
+        return [found], []
     try:
         text = content.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -53,10 +60,10 @@ def decode(name: str, content: bytes) -> documents.Reading:
     return _json(text, name) if is_json else _yaml(text, name)
 
 
-def every(files: Iterable[tuple[str, Callable[[], bytes]]]) -> documents.Reading:
+def every(files: Iterable[tuple[str, Callable[[], bytes]]], quick: Quick | None = None) -> documents.Reading:
     """Return the documents of several files, each a name and a function that reads it, and all their mistakes."""
     # No variable keeps the bytes of a file, so that `decode` can free them.
-    readings = [decode(name, read()) for name, read in files]
+    readings = [decode(name, read(), quick) for name, read in files]
     found = [document for read, _ in readings for document in read]
     return found, [finding for _, findings in readings for finding in findings]
 

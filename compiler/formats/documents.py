@@ -72,6 +72,8 @@ class Document(msgspec.Struct, frozen=True):
     file: str
     data: Any
     positions: Positions
+    meaning: Any = None
+    """What the document says, where it was read for that at once; its data are then no more than is left to judge."""
 
     def has(self, path: Path) -> bool:
         """Return whether the document itself holds a value at `path`."""

@@ -43,9 +43,13 @@ def read(text: str, file: str) -> documents.Reading:
         findings += _first(_unpaired_surrogates(where))
     if findings:
         return [], findings
-    start = after_space(text, 0)
-    positions = documents.TextPositions(where, start, start, _Branches(text).member)
-    return [documents.Document(file, data, positions)], []
+    return [documents.Document(file, data, positions(where))], []
+
+
+def positions(where: documents.Lines) -> documents.Positions:
+    """Return the positions of the values in a file that has no mistakes."""
+    start = after_space(where.text, 0)
+    return documents.TextPositions(where, start, start, _Branches(where.text).member)
 
 
 class _Oddities:

@@ -9,8 +9,8 @@ import fnmatch
 import functools
 import sys
 import weakref
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from msgspec import structs
 
@@ -37,6 +37,8 @@ _PASSING_TAINTS = frozenset(
 )
 """Taints that come and go with every reboot; they end no pod, and the pods of a new node wait for the node anyway."""
 
+_PASSED_BY = _TOLERATED_TAINTS | _PASSING_TAINTS
+
 _MACHINE_DOMAINS = (".feature.node.kubernetes.io", ".profile.node.kubernetes.io", ".beta.kubernetes.io")
 _MACHINE_KEYS = frozenset({"kubernetes.io/arch", "kubernetes.io/os", "node.kubernetes.io/instance-type"})
 NFD_ANNOTATION = "nfd.node.kubernetes.io/feature-labels"
@@ -44,6 +46,9 @@ _KAE = f"{recipes.DOMAIN}/{kae.NAME}."
 
 _KEYS = 10_000
 """The most label keys whose destination is remembered; some keys hold names of short-lived objects."""
+
+_SHAPES = 1_000
+"""The most sets of label keys that are remembered; the nodes of a cluster have few."""
 
 
 def is_machine_label(key: str) -> bool:
@@ -82,6 +87,16 @@ def of_kubernetes(
     return snapshot.Inventory(cluster=cluster, file=file, nodes=tuple(nodes))
 
 
+class _Shape(NamedTuple):
+    """What the keys of a node's labels say of it."""
+
+    machine: tuple[str, ...]
+    """The keys that enter its profile, sorted."""
+    own: tuple[str, ...]
+    discovered: bool
+    """Whether NFD sets one of the labels."""
+
+
 class Reducer:
     """A reduction of Nodes of the API server, one by one, in which equal profiles are one object.
 
@@ -94,29 +109,50 @@ class Reducer:
         self._kept = tuple(kept)
         self._profiles: weakref.WeakValueDictionary[Any, snapshot.Profile] = weakref.WeakValueDictionary()
         self._known: dict[str, tuple[str, str]] = {}
+        self._shapes: dict[tuple[str, ...], _Shape] = {}
 
     def node(self, raw: Mapping[str, Any]) -> snapshot.Node:
         """Return a node without its volatile state; it refers to nothing of the raw object."""
         metadata = raw["metadata"]
-        machine: dict[str, str] = {}
-        own: dict[str, str] = {}
-        groups = {"machine": machine, "own": own, "hostname": {}, "ignored": {}}
+        info = (raw.get("status") or {}).get("nodeInfo") or {}
+        taints = [
+            snapshot.Taint(key=taint["key"], value=taint.get("value", ""), effect=taint["effect"])
+            for taint in (raw.get("spec") or {}).get("taints") or ()
+        ]
         labels = metadata.get("labels") or {}
-        for key, value in labels.items():
-            group, shared = self._known.get(key) or self._sorted(key)  # All nodes share one string for a key.
-            groups[group][shared] = value
+        facts = tuple(info.get(field, "") for field in ("architecture", "kernelVersion", "kubeletVersion", "osImage"))
+        return self.reduced(metadata["name"], labels, lambda: _is_annotated(metadata), facts, taints)
+
+    def reduced(
+        self,
+        name: str,
+        labels: Mapping[str, str],
+        is_annotated: Callable[[], bool],
+        facts: tuple[str, ...],
+        taints: Iterable[snapshot.Taint],
+    ) -> snapshot.Node:
+        """Return the node of this name, with these labels and all its taints.
+
+        Its facts are architecture, kernel, kubelet and image of the operating system. `is_annotated` says whether it
+        has the annotation that NFD was here, and is asked where no label says so.
+        """
+        keys = tuple(labels)
+        shape = self._shapes.get(keys) or self._shape(keys)
+        discovered = shape.discovered or is_annotated()
+        lasting = tuple(sorted(taint for taint in taints if (taint.key, taint.effect) not in _PASSED_BY))
+        values = tuple(map(labels.__getitem__, shape.machine))
         return snapshot.Node(
-            name=metadata["name"],
-            profile=self._profile(raw, machine),
+            name=name,
+            profile=self._profile(facts, discovered, lasting, shape.machine, values),
             hostname=labels.get(snapshot.HOSTNAME) or None,
-            labels={key: sys.intern(value) for key, value in own.items()},
+            labels={key: sys.intern(labels[key]) for key in shape.own},
         )
 
     def mark(self, metadata: Mapping[str, Any]) -> int:
         """Return a hash of what a node's metadata contributes to it; heartbeats and other labels do not change it."""
         labels = metadata.get("labels") or {}
         kept = frozenset(item for item in labels.items() if self.keeps(item[0]))
-        return hash((kept, _is_discovered(metadata)))
+        return hash((kept, _is_annotated(metadata) or any(map(_is_of_nfd, labels))))
 
     def keeps(self, key: str) -> bool:
         """Return whether a label of this key, or the annotation that NFD was here, enters the inventory."""
@@ -152,29 +188,39 @@ class Reducer:
             return "ignored"
         return "machine" if is_machine_label(key) else "own"
 
-    def _profile(self, raw: Mapping[str, Any], labels: dict[str, str]) -> snapshot.Profile:
-        info = (raw.get("status") or {}).get("nodeInfo") or {}
-        taints = tuple(sorted(_lasting((raw.get("spec") or {}).get("taints") or ())))
-        discovered = _is_discovered(raw["metadata"])
-        facts = tuple(info.get(field, "") for field in ("architecture", "kernelVersion", "kubeletVersion", "osImage"))
-        key = (facts, discovered, taints, frozenset(labels.items()))
+    def _shape(self, keys: tuple[str, ...]) -> _Shape:
+        """Return what a node's label keys say of it."""
+        if len(self._shapes) >= _SHAPES:
+            self._shapes.clear()
+        groups: dict[str, list[str]] = {"machine": [], "own": [], "hostname": [], "ignored": []}
+        for group, shared in map(self._sorted, keys):
+            groups[group].append(shared)
+        found = _Shape(tuple(sorted(groups["machine"])), tuple(groups["own"]), any(map(_is_of_nfd, keys)))
+        self._shapes[keys] = found
+        return found
+
+    def _profile(
+        self, facts: tuple[str, ...], discovered: bool, taints: tuple[snapshot.Taint, ...], *labels: tuple[str, ...]
+    ) -> snapshot.Profile:
+        """Return the one profile of these facts, these taints, and the labels of these keys and values."""
+        key = (facts, discovered, taints, labels)
         profile = self._profiles.get(key)
         if profile is None:
+            architecture, kernel, kubelet, image = facts
             profile = self._profiles[key] = snapshot.Profile(
-                architecture=facts[0],
-                kernel_version=facts[1],
-                kubelet_version=facts[2],
-                os_image=facts[3],
+                architecture=architecture,
+                kernel_version=kernel,
+                kubelet_version=kubelet,
+                os_image=image,
                 discovered=discovered,
-                labels=labels,
+                labels=dict(zip(*labels, strict=True)),
                 taints=taints,
             )
         return profile
 
 
-def _is_discovered(metadata: Mapping[str, Any]) -> bool:
-    annotations = metadata.get("annotations") or {}
-    return bool(annotations.get(NFD_ANNOTATION)) or any(map(_is_of_nfd, metadata.get("labels") or {}))
+def _is_annotated(metadata: Mapping[str, Any]) -> bool:
+    return bool((metadata.get("annotations") or {}).get(NFD_ANNOTATION))
 
 
 @functools.lru_cache(_KEYS)
@@ -182,9 +228,3 @@ def _is_of_nfd(key: str) -> bool:
     """Return whether NFD sets a label, by its own rules or by those of a recipe."""
     of_recipe = _is_of_kae(key) or recipes.is_of_machine(key) or recipes.is_of_pool(key)
     return of_recipe or key.startswith("feature.node.kubernetes.io/")
-
-
-def _lasting(taints: Iterable[Mapping[str, Any]]) -> Iterator[snapshot.Taint]:
-    for taint in taints:
-        if (taint["key"], taint["effect"]) not in _TOLERATED_TAINTS | _PASSING_TAINTS:
-            yield snapshot.Taint(key=taint["key"], value=taint.get("value", ""), effect=taint["effect"])

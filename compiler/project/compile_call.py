@@ -50,7 +50,7 @@ class Call:
         root = Path()
         self.cache = cache.Cache(digests=cache.Digests(root)) if arguments.no_cache else cache.load(root)
         code = (*package_data.PACKAGES, package_data.folder("templates"), package_data.folder("schemas"))
-        fingerprint = cache.fingerprint(self.cache.digests, code)
+        fingerprint = "" if arguments.no_cache else cache.fingerprint(self.cache.digests, code)
         self.file = project_file.file()
         self.file_data = self._file_data(fingerprint)
         self.settings = project_file.remember(arguments, self.file_data[1] if self.file_data else {})
@@ -100,11 +100,13 @@ class Call:
         return key, project_file.data()
 
     def _sums(self) -> dict[str, str]:
+        if self.arguments.no_cache:
+            return {}  # Nobody asks for the digests of large files.
         return _digests((*self._shared, *self.inventories), self.cache.digests)
 
     def cluster_key(self, name: str) -> str:
         """Return the digest of a cluster's input: all documents except the inventories of other clusters."""
-        own = {item.name: self.sums[item.name] for item in self.inventories_of.get(name, ())}
+        own = {item.name: self.sums.get(item.name) for item in self.inventories_of.get(name, ())}
         return cache.key(self._base, own)
 
     def is_current(self, name: str) -> bool:
@@ -117,8 +119,8 @@ class Call:
         )
 
     def remember(self, outcomes: Iterable[Outcome], found: diagnostics.Findings) -> None:
-        """Save the results for the next call, unless a document was edited in the meantime."""
-        if self._sums() != self.sums:
+        """Save the results for the next call, unless it forbids that or a document was edited in the meantime."""
+        if self.arguments.no_cache or self._sums() != self.sums:
             return
         kept = {name: record for name, record in self.cache.clusters.items() if not self.takes(name)}
         for item in outcomes:
@@ -127,9 +129,8 @@ class Call:
         self.save(cache.Cache(digests=self.cache.digests, overall=overall, clusters=kept, settings=self.file_data))
 
     def save(self, state: cache.Cache) -> None:
-        """Write the cache, unless the call forbids it."""
-        if not self.arguments.no_cache:
-            cache.save(Path(), state)
+        """Write the cache."""
+        cache.save(Path(), state)
 
 
 def shared_files(settings: Settings, inputs: Iterable[document_files.Input]) -> list[document_files.Input]:

@@ -58,10 +58,19 @@ class Project(msgspec.Struct, frozen=True, kw_only=True):
             name.encode("utf-8", "surrogateescape") in content or _ESCAPE.search(content) for content in contents
         )
 
-    def read(self, cluster: str) -> pipeline.Documents:
+    def read(self, cluster: definitions.Cluster) -> pipeline.Documents:
         """Return the documents of a cluster's inventory, judged. Raises WorldError."""
-        found, unread = _decoded(self.inventories.get(cluster, ()), self.accepted, self.settings)
+        own, quick = self.inventories.get(cluster.name, ()), functools.partial(self._list_of_nodes, cluster)
+        found, unread = _decoded(own, self.accepted, self.settings, quick)
         return pipeline.judged(found, self.judge, self.files, unread, self.settings)
+
+    def _list_of_nodes(self, cluster: definitions.Cluster, file: str, content: bytes) -> documents.Document | None:
+        """Return the list of nodes in a file, with the inventory that it means, if it can be read at once."""
+        if b'"NodeInventory"' in content[:200]:  # As `kae inventory` and the watcher write it.
+            return None
+        from compiler.read import node_list  # noqa: PLC0415 - only a raw list needs it
+
+        return node_list.read(file, content, cluster.spec, functools.partial(self.judge.accepts, "NodeList"))
 
 
 def project(
@@ -97,10 +106,13 @@ def _places(inventories: Mapping[str, Iterable[document_files.Input]]) -> Iterat
 
 
 def _decoded(
-    files: Iterable[document_files.Input], accepted: Collection[str], settings: Settings
+    files: Iterable[document_files.Input],
+    accepted: Collection[str],
+    settings: Settings,
+    quick: decode.Quick | None = None,
 ) -> tuple[list[documents.Document], diagnostics.Findings]:
     """Return the documents of files, and their mistakes; an empty inventory is a removal of its cluster's nodes."""
-    found, mistakes = decode.every((item.name, functools.partial(document_files.read, item)) for item in files)
+    found, mistakes = decode.every(((item.name, functools.partial(document_files.read, item)) for item in files), quick)
     unread = list[diagnostics.Diagnostic]()
     for finding in mistakes:
         if finding.code != "empty-file" or settings.is_shared_file(finding.span.file):
@@ -181,7 +193,7 @@ def clusters_with(project: Project, wanted: str, chosen: Sequence[str]) -> Seque
     if len(possible) == 1:
         return possible
     holding = [cluster for cluster in possible if project.mentions(cluster.name, name)] or [
-        cluster for cluster in possible if project.settings.has_errors(project.read(cluster.name).findings)
+        cluster for cluster in possible if project.settings.has_errors(project.read(cluster).findings)
     ]
     if not holding:
         raise unknown_node(wanted, nodes(project, possible))
@@ -208,5 +220,5 @@ def unknown_node(wanted: str, known: Iterable[tuple[str, str]]) -> errors.WorldE
 def nodes(project: Project, clusters: Iterable[definitions.Cluster]) -> Iterator[tuple[str, str]]:
     """Yield the names of the clusters' nodes, each behind that of its cluster. Raises WorldError."""
     for cluster in clusters:
-        inventory = pipeline.inventory_of(cluster, project.read(cluster.name)) or project.fleet.inventory(cluster)
+        inventory = pipeline.inventory_of(cluster, project.read(cluster)) or project.fleet.inventory(cluster)
         yield from ((cluster.name, node.name) for node in inventory.nodes)

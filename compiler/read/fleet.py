@@ -70,6 +70,9 @@ def inventory_cluster(document: documents.Document) -> str:
 
 def inventory_of(document: documents.Document, spec: clusters.Spec) -> snapshot.Inventory:
     """Return the inventory in an accepted NodeInventory or list of nodes."""
+    if document.meaning is not None:
+        inventory: snapshot.Inventory = document.meaning
+        return inventory
     if document.data["kind"] == "NodeInventory":
         return canonical_form.of_document(document.file, document.data)
     name = snapshot.ClusterName(names.stem(document.file))

@@ -89,6 +89,10 @@ class Judge:
         errors = self._thorough(stem).iter_errors(document.data)
         return explanations.worded(errors, document, self._schemas[stem])
 
+    def accepts(self, kind: str, data: Any) -> bool:
+        """Return whether data has no mistakes by the schema of a kind."""
+        return self._passes(_STEMS[kind], data)
+
     def _passes(self, stem: str, data: Any) -> bool:
         try:
             return bool(self._quick(stem).is_valid(data))

@@ -131,7 +131,7 @@ def concluded(project: load.Project, done: Sequence[Planned[Answer]]) -> Run[Ans
 
 
 def _planned(project: load.Project, cluster: definitions.Cluster) -> tuple[plan.Plan, Planned[Any]]:
-    read = project.read(cluster.name)
+    read = project.read(cluster)
     view, on_policies = pipeline.plan_policies(project.fleet, cluster, pipeline.inventory_of(cluster, read))
     is_sound = project.fleet.sound and not project.settings.has_errors(read.findings)
     return view, Planned(

@@ -107,6 +107,7 @@ def test_what_comes_and_goes_leaves_nothing_behind_in_the_reducer() -> None:
         reducer.node(builders.kubernetes_node("a", {f"example.com/{number}": "x", "gone.example.com/x": "y"}))
 
     assert len(reducer._known) < 100
+    assert len(reducer._shapes) < 100
     assert len(reducer._profiles) == 0
 
 
