@@ -23,7 +23,7 @@ from compiler.inventory import reduction, snapshot
 _CHUNK = 1 << 20
 """Bytes of text that are checked at a time."""
 
-_met = itertools.count()
+_count = itertools.count().__next__
 """Counts the words and the specs that are decoded: of two equal keys, msgspec takes the last without a word."""
 
 
@@ -52,7 +52,7 @@ class _Spec(msgspec.Struct):
     taints: Annotated[tuple[_Taint, ...], msgspec.Meta(min_length=1)] = ()
 
     def __post_init__(self) -> None:
-        next(_met)
+        _count()
 
 
 class _Info(msgspec.Struct, rename="camel"):
@@ -80,7 +80,7 @@ class _List(msgspec.Struct, rename="camel"):
 
 
 def _word(_: type, text: str) -> str:
-    next(_met)
+    _count()
     return text
 
 
@@ -128,7 +128,7 @@ def _require_utf8(content: bytes) -> None:
 
 def _list(content: bytes) -> _List:
     """Return a list in which no key is repeated that is read. Raises _UnusualError."""
-    before = next(_met)
+    before = _count()
     found = _LIST.decode(content)
     words = 2
     for node in found.items:
@@ -141,7 +141,7 @@ def _list(content: bytes) -> _List:
 
 def _require_met(before: int, words: int) -> None:
     """Raise _UnusualError for more words than what was decoded holds: a key that is repeated had them."""
-    if next(_met) != before + words + 1:
+    if _count() != before + words + 1:
         raise _UnusualError
 
 
@@ -159,7 +159,7 @@ def _reduced(node: _Node, labels: "_Labels", reducer: reduction.Reducer) -> snap
 
 
 def _is_annotated(raw: msgspec.Raw) -> bool:
-    before = next(_met)
+    before = _count()
     annotations = _ANNOTATIONS.decode(raw)
     _require_met(before, len(annotations))
     return bool(annotations.get(reduction.NFD_ANNOTATION))
