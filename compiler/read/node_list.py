@@ -11,7 +11,7 @@ import functools
 import itertools
 import operator
 from collections.abc import Callable, Iterator
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import msgspec
 
@@ -146,7 +146,7 @@ def _require_met(before: int, words: int) -> None:
 
 
 def _reduced(node: _Node, labels: "_Labels", reducer: reduction.Reducer) -> snapshot.Node:
-    metadata, info = node.metadata, node.status.node_info
+    metadata, info = cast("dict[str, msgspec.Raw]", node.metadata), node.status.node_info
     if "name" not in metadata or "labels" not in metadata:
         raise _UnusualError
     return reducer.reduced(
@@ -160,7 +160,7 @@ def _reduced(node: _Node, labels: "_Labels", reducer: reduction.Reducer) -> snap
 
 def _is_annotated(raw: msgspec.Raw) -> bool:
     before = _count()
-    annotations = _ANNOTATIONS.decode(raw)
+    annotations = cast("dict[str, str]", _ANNOTATIONS.decode(raw))
     _require_met(before, len(annotations))
     return bool(annotations.get(reduction.NFD_ANNOTATION))
 
