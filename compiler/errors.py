@@ -1,9 +1,6 @@
 """Exceptions for I/O errors and refused requests, which only the command line catches."""
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from compiler import diagnostics
+from typing import Any
 
 
 class WorldError(Exception):
@@ -22,6 +19,7 @@ class RefusedError(WorldError):
 class WrongFileError(WorldError):
     """A project file with mistakes: without its settings, no document can be found."""
 
-    def __init__(self, findings: "diagnostics.Findings") -> None:
+    def __init__(self, findings: tuple[Any, ...]) -> None:
+        """Take the mistakes: values of `diagnostics.Diagnostic`, which the programs that share this module lack."""
         super().__init__("kae.yaml")
         self.findings = findings
