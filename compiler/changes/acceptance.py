@@ -4,6 +4,7 @@ import enum
 import shlex
 from collections.abc import Iterable, Sequence
 from itertools import islice
+from typing import NamedTuple
 
 import msgspec
 
@@ -33,7 +34,7 @@ _NODES = 5
 """Nodes that a message names."""
 
 
-class Acceptable(msgspec.Struct, frozen=True, kw_only=True):
+class Acceptable(NamedTuple):
     """A removal of a compile, or a risk of a change: a person may accept it by its code, its cluster and its policy."""
 
     finding: Diagnostic
