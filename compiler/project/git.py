@@ -7,13 +7,15 @@ import contextlib
 import itertools
 import os
 import re
-import subprocess
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from compiler import errors, wording
 from compiler.output import index_file, tree
+
+if TYPE_CHECKING:
+    import subprocess
 
 _SIDES = ("HEAD", "MERGE_HEAD", "REBASE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "REVERT_HEAD^")
 """The commits that `git merge`, `rebase`, `cherry-pick` and `revert` join: gitrevisions(7)."""
@@ -26,6 +28,8 @@ _WILD = re.compile(r"[*?\[\\]")
 
 def answer(*arguments: str) -> bytes:
     """Return the answer of git to arguments. Raises WorldError with its words."""
+    import subprocess  # noqa: PLC0415 - many a folder is in no repository
+
     try:
         done = subprocess.run(  # noqa: S603 - no shell, and git takes no option from what it is given
             ("git", *map(os.fsencode, arguments)),  # noqa: S607 - the git of the user
@@ -97,6 +101,8 @@ class Objects:
 
     def content(self, name: str) -> bytes | None:
         """Return the content of an object, by its id or as gitrevisions(7) says; None where git does not have it."""
+        import subprocess  # noqa: PLC0415
+
         if self._reader is None:
             command = ("git", "cat-file", "--batch")
             self._reader = subprocess.Popen(  # noqa: S603 - the arguments are constant
@@ -114,7 +120,10 @@ class Objects:
 
 
 def _lines(*arguments: str) -> list[str]:
-    """Return the lines of an answer of git that end with a NUL; none without an answer."""
+    """Return the lines of an answer of git that end with a NUL; none without an answer or outside of a repository."""
+    here = Path.cwd()
+    if "GIT_DIR" not in os.environ and not any(os.path.lexists(folder / ".git") for folder in (here, *here.parents)):
+        return []
     try:
         return [os.fsdecode(line) for line in answer(*arguments).split(b"\0") if line]
     except errors.WorldError:

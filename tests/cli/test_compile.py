@@ -343,21 +343,33 @@ HEAVY = """
 import sys
 from compiler import cli
 for words in sys.argv[1:]:
-    assert cli.main(words.split()) == 0
-heavy = {"pydantic", "jinja2", "jsonschema", "jsonschema_rs", "yaml", "difflib", "compiler.schema.explanations"}
-print(sorted(heavy & set(sys.modules)), file=sys.stderr)
+    try:
+        assert cli.main(words.split()) == 0
+    except SystemExit as ended:
+        assert not ended.code
+heavy = {
+    *("asyncio", "dataclasses", "difflib", "email", "jinja2", "jsonschema", "jsonschema_rs", "kubernetes", "msgspec"),
+    *("multiprocessing", "pydantic", "re2", "subprocess", "yaml", "zoneinfo", "compiler.schema.explanations"),
+}
+print(*sorted(heavy & set(sys.modules)), file=sys.stderr)
 """
+_FEW = "email jsonschema_rs msgspec yaml"
+"""The judge of documents imports email itself, and the tables of people dataclasses."""
 
 
 @pytest.mark.parametrize(
     ("calls", "modules"),
     [
-        (["compile --no-cache"], "['jsonschema_rs', 'yaml']"),
-        (["compile", "compile --check"], "[]"),
+        (["compile --no-cache"], _FEW),
+        (["plan"], f"dataclasses {_FEW}"),
+        (["compile", "compile --check"], ""),
+        (["--version"], ""),
+        (["--help"], ""),
+        (["completion bash"], ""),
     ],
-    ids=["anew", "unchanged"],
+    ids=lambda given: given[0] if isinstance(given, list) else "",
 )
-def test_where_nothing_changed_nothing_heavy_is_imported(calls: list[str], modules: str, small: Path) -> None:
+def test_a_call_imports_what_it_needs(calls: list[str], modules: str, small: Path) -> None:
     project.write(small, {"kae.yaml": "limits: {removedPercent: 5}\n"})
     assert in_process.kae(small, "compile").code == 0
 
@@ -367,11 +379,11 @@ def test_where_nothing_changed_nothing_heavy_is_imported(calls: list[str], modul
         env={"PYTHONPATH": str(ROOT), "PATH": ""},
         capture_output=True,
         text=True,
-        check=True,
+        check=False,
         timeout=600,
     )
 
-    assert done.stderr.splitlines()[-1] == modules
+    assert (done.returncode, done.stderr.splitlines()[-1]) == (0, modules)
 
 
 def test_nothing_is_said_of_nodes_that_a_file_which_cannot_be_read_may_govern(tmp_path: Path) -> None:
