@@ -70,6 +70,10 @@ _ELSEWHERE = {
 _COLORS = ("auto", "always", "never")
 
 
+_UNSHOWN = functools.partial(argparse.RawDescriptionHelpFormatter, width=80)
+"""argparse makes one to check each option; without a width it imports shutil, 3 ms, to ask for the terminal's."""
+
+
 class WrongError(Exception):
     """The findings of a command end it; they are printed."""
 
@@ -87,9 +91,19 @@ class Parser(argparse.ArgumentParser):
     def __init__(self, **settings: Any) -> None:
         super().__init__(
             allow_abbrev=False,  # An abbreviation in a script would change its meaning with the next option.
-            formatter_class=argparse.RawDescriptionHelpFormatter,
+            formatter_class=_UNSHOWN,
             **settings,
         )
+
+    def format_help(self) -> str:
+        """Return the help, as wide as the terminal."""
+        self.formatter_class = argparse.RawDescriptionHelpFormatter
+        return super().format_help()
+
+    def format_usage(self) -> str:
+        """Return the usage, as wide as the terminal."""
+        self.formatter_class = argparse.RawDescriptionHelpFormatter
+        return super().format_usage()
 
     def examples(self, *lines: str) -> None:
         """Show examples below the help."""

@@ -58,12 +58,14 @@ def quoted(text: str) -> str:
 
 def _escape(match: re.Match[str]) -> str:
     character = match.group()
+    if short := _SHORT.get(character):
+        return short
     if _is_raw(character):
         return character
     code = ord(character)
     if 0xD800 <= code <= 0xDFFF:
         raise TypeError(f"a manifest cannot hold the character {character!r}")
-    return _SHORT.get(character) or f"\\u{code:04x}"
+    return f"\\u{code:04x}"
 
 
 def _is_raw(character: str) -> bool:

@@ -263,7 +263,8 @@ class _Reader:
     def _scalar(self, event: Any) -> None:
         at, text = event.start_mark.index, event.value
         plain = event.implicit[0] and event.tag is None
-        self._refuse_tag(event)
+        if event.tag is not None:
+            self._refuse_tag(event)
         if self.open[-1].wants_key():
             self._key(text, at, plain)
             value = _Value(text, at)
@@ -315,7 +316,8 @@ class _Reader:
 
     def _start(self, event: Any, data: Any) -> None:
         at = event.start_mark.index
-        self._refuse_tag(event)
+        if event.tag is not None:
+            self._refuse_tag(event)
         if self.open[-1].wants_key():
             hint = "Put a value that begins with '{' or '[' in quotes."
             self._stop(at, "yaml-syntax", "A key cannot be a mapping or a list.", hint)
@@ -389,11 +391,10 @@ class _Reader:
     @diagnostics.rule("yaml-tag", "error")
     def _refuse_tag(self, event: Any) -> None:
         """Documents use no YAML tags."""
-        if event.tag is not None:
-            tag = "!!" + event.tag.removeprefix(_CORE) if event.tag.startswith(_CORE) else event.tag
-            message = f"The tag {wording.quoted(tag)} is not allowed in documents."
-            hint = "Remove it; quotes make a value a string."
-            self._report(event.start_mark.index, "yaml-tag", message, hint)
+        tag = "!!" + event.tag.removeprefix(_CORE) if event.tag.startswith(_CORE) else event.tag
+        message = f"The tag {wording.quoted(tag)} is not allowed in documents."
+        hint = "Remove it; quotes make a value a string."
+        self._report(event.start_mark.index, "yaml-tag", message, hint)
 
     def _stop(self, at: int, code: str, message: str, hint: str = "") -> NoReturn:
         """Report the last finding of a file of which the rest cannot be read."""

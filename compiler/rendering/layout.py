@@ -159,7 +159,7 @@ def _workload(path: str, value: Any) -> index_file.Workload | None:
 
 
 def _images(data: Any) -> Iterator[str]:
-    if isinstance(data, Mapping):
+    if isinstance(data, dict):
         for key, value in data.items():
             if key == "image" and isinstance(value, str):
                 yield value

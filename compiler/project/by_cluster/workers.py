@@ -3,7 +3,6 @@
 import contextlib
 import os
 import signal
-import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -69,6 +68,8 @@ def _outcome(work: Callable[[Item], Any], item: Item) -> _Outcome:
     try:
         return work(item), None
     except Exception as error:
+        import traceback  # noqa: PLC0415 - needed here only
+
         # Processes send each other no tracebacks.
         error.add_note(traceback.format_exc())
         return None, error
