@@ -1,7 +1,6 @@
 """The command line of `kae`: it parses the arguments, runs the command and returns the exit code.
 
-Only the imports of every call are here, those of `kae --version` too: the module of a command declares its options when
-the parser needs them, and imports the rest.
+Only the imports of every call are here, those of `kae --version` too: the module of the command imports the rest.
 """
 
 import argparse
@@ -10,8 +9,8 @@ import importlib
 import itertools
 import os
 import sys
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NoReturn, TextIO, TypeAlias
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NoReturn, TextIO, TypeAlias, cast
 
 from compiler import __version__, errors, wording
 
@@ -20,31 +19,6 @@ FINE, WRONG, USAGE, WORLD, DIFFERS, INTERRUPTED = 0, 1, 2, 3, 4, 130
 
 _READER_GONE = 141
 """The exit code that shells give a program that SIGPIPE ends: 128 and the signal's number."""
-
-COMMANDS: Mapping[str, str] = {
-    "compile": "compile policies/ and inventory/ into output/",
-    "merge-findings": "give the verdict on a fleet that several machines have compiled by shards",
-    "diff": "show what a change of the documents does to the nodes, before it is applied",
-    "plan": "show the state of the fleet: the policy, the images and the reasons for each node",
-    "report": "write the state of the fleet as a page: one HTML file that opens from disk",
-    "explain": "show why a node gets, or does not get, each component",
-    "preflight": "show which policy would serve a kernel that no node runs yet, or whether an image holds its driver",
-    "bump": "change one version in a policy's file, and nothing else",
-    "init": "make a new GitOps repository that compiles",
-    "import": "turn the settings of another operator (KAE's, KMM's, Onload's, SRO's) into documents",
-    "inventory": "take the inventory of a live cluster, or of `kubectl get nodes -o json` on standard input",
-    "recipe": "show, copy and check recipes: the driver and the devices of any accelerator",
-    "status": "compare a live cluster with the plan and with output/",
-    "support-bundle": "collect what a report of a fault needs, without secrets: status, plan, logs, events, what the "
-    "nodes say",
-    "smoke": "print a Job for each resource of a cluster, whose pod opens a device and starts a queue",
-    "config": "print a setting of the project, for scripts",
-    "schema": "print the JSON Schemas, or the custom resource definitions",
-    "completion": "print a completion script for a shell",
-    "rule": "explain a finding: its rule, an example and the fix",
-    "help": "show the help of a command",
-}
-"""The sentence on each command, in the order of the help. Its module in compiler/commands/ declares its options."""
 
 _DESCRIPTION = "Compile KAE policies and a snapshot of the nodes into manifests for Argo CD or Flux."
 _EPILOG = """exit codes:
@@ -81,8 +55,8 @@ class WrongError(Exception):
 class Parser(argparse.ArgumentParser):
     """A parser whose usage errors end with a hint."""
 
-    module: str = ""
-    """The module of compiler.commands that has yet to declare the options."""
+    declare: "Callable[[Parser], None] | None" = None
+    """What has yet to add the options."""
     renamed: Mapping[str, str] = {}
     """The hint for each option of an earlier release or of another tool."""
     elsewhere: Mapping[str, str] = _ELSEWHERE
@@ -117,11 +91,10 @@ class Parser(argparse.ArgumentParser):
         return {}
 
     def declared(self) -> "Parser":
-        """Return the parser with all its options; the first call imports the module of its command."""
-        module, self.module = self.module, ""
-        if module:
-            self.set_defaults(module=module, in_project=True)
-            importlib.import_module(f"compiler.commands.{module}").declare(self)
+        """Return the parser with all its options, which the first call adds."""
+        declare, self.declare = self.declare, None
+        if declare is not None:
+            declare(self)
         return self
 
     def parse_known_args(self, args: Sequence[str] | None = None, namespace: Any = None) -> Any:  # type: ignore[override]
@@ -174,11 +147,22 @@ def parser(only: str | None = None) -> Parser:
     top.add_argument("-C", dest="directory", metavar="DIR", default=".", help="run as if in DIR")
     top.add_argument("--color", choices=_COLORS, default="auto", help="colour findings (default: auto)")
     commands = top.add_subparsers(title="commands", metavar="COMMAND", prog=top.prog)
-    for name in COMMANDS if only is None else (only,):
-        added(commands, name, COMMANDS[name]).module = {"import": "import_"}.get(name, name.replace("-", "_"))
+    known = _commands()
+    for name in known if only is None else (only,):
+        command = added(commands, name, known[name].text)
+        module = {"import": "import_"}.get(name, name.replace("-", "_"))
+        command.set_defaults(module=module, in_project=True)
+        command.declare = known[name].declare
     if only is None:
-        commands.add_parser("__complete").module = "complete"  # Only shells call it, so no help lists it.
+        hidden = commands.add_parser("__complete")  # Only shells call it, so no help lists it.
+        hidden.set_defaults(module="complete", in_project=False)
+        hidden.add_argument("line")
     return top
+
+
+def _commands() -> Mapping[str, Any]:
+    """Return the commands by name; their module imports this one."""
+    return cast("Mapping[str, Any]", importlib.import_module("compiler.cli.commands").COMMANDS)
 
 
 def added(commands: Commands, name: str, text: str) -> Parser:
@@ -230,7 +214,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
     words = sys.argv[1:] if arguments is None else arguments
-    top = parser(words[0] if words and words[0] in COMMANDS else None)
+    top = parser(words[0] if words and words[0] in _commands() else None)
     chosen = top.parse_args(words)
     if chosen.shape != "text" and chosen.format not in ("text", "json"):
         top.error(f"-o {chosen.shape} and --format {chosen.format} both print to standard output; choose one.")

@@ -1,16 +1,10 @@
-"""The live cluster of a command line: its options, and the connection."""
+"""The connection to the live cluster of a command line."""
 
 import argparse
 from pathlib import Path
 
-from compiler import cli, errors
+from compiler import errors
 from compiler.kube import client, credentials, reader
-
-
-def options(command: cli.Parser) -> None:
-    """Add the options that name a live cluster, as in kubectl."""
-    command.add_argument("--kubeconfig", metavar="FILE", help="ask the cluster that FILE leads to")
-    command.add_argument("--context", metavar="NAME", help="the context of the kubeconfig (default: its current one)")
 
 
 def cluster(arguments: argparse.Namespace, timeouts: client.Timeouts = client.TIMEOUTS) -> reader.Cluster:

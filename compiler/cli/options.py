@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-from compiler import cli, diagnostic_formats, diagnostics, names, wording
+from compiler import cli, diagnostics, names, wording
 from compiler.project.by_cluster import shards
 
 _MOST_JOBS = 1024
@@ -80,6 +80,8 @@ def answer(command: cli.Parser, *more: str) -> None:
 
 def finding_format(command: cli.Parser) -> None:
     """Add the format of the findings."""
+    from compiler import diagnostic_formats  # noqa: PLC0415 - 8 ms, which the help of the others saves
+
     text = "the format of the findings: text (default) on standard error, the others on standard output"
     command.add_argument("--format", choices=diagnostic_formats.FORMATS, default="text", help=text)
 
@@ -88,6 +90,12 @@ def output_folder(command: cli.Parser, text: str) -> None:
     """Add --output-dir with its help, after the shape of the answer."""
     command.add_argument("--output-dir", metavar="DIR", help=text)
     command.renamed = {**command.renamed, "--output": _OUTPUT}
+
+
+def live(command: cli.Parser) -> None:
+    """Add the options that name a live cluster, as in kubectl."""
+    command.add_argument("--kubeconfig", metavar="FILE", help="ask the cluster that FILE leads to")
+    command.add_argument("--context", metavar="NAME", help="the context of the kubeconfig (default: its current one)")
 
 
 def whole_file(command: cli.Parser) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from compiler import cli, diagnostics, errors, names, pipeline, schema, wording
 from compiler.checks import policy as policy_checks
-from compiler.cli import findings, options
+from compiler.cli import findings
 from compiler.fleet import definitions
 from compiler.formats import decode, documents, edits
 from compiler.project import atomic, document_files, package_data, project_file
@@ -20,26 +20,6 @@ _LISTS = {
     "frozen": ("frozen group", ("rollout", "frozen")),
 }
 """The noun of the entries with versions of their own, and the end of their path, by option."""
-
-
-def declare(command: cli.Parser) -> None:
-    command.examples(
-        "kae bump tls --version 2.3.0",
-        "kae bump tls --wave canary --version 2.3.0",
-        "kae bump tls --device-plugin --version 1.5.0",
-        "kae bump desk --image modules --wave canary --version '8.2-${KERNEL_FULL_VERSION}'",
-    )
-    command.set_defaults(writes=True)
-    command.add_argument("policy", metavar="POLICY", help="the policy's name")
-    part = command.add_mutually_exclusive_group()
-    part.add_argument("--wave", metavar="NAME", help="the version of this wave instead of the driver's")
-    part.add_argument("--mapping", metavar="NAME", help="the version of this kernel mapping")
-    part.add_argument("--frozen", metavar="NAME", help="the version of this frozen group")
-    part.add_argument("--device-plugin", action="store_true", help="the version of the device plugin")
-    command.add_argument("--image", metavar="NAME", help="the image of the recipe, which a DevicePolicy needs")
-    command.add_argument("--version", required=True, type=options.utf8, metavar="V", help="the new version")
-    command.add_argument("--file", metavar="FILE", help="the file, where several hold a policy of this name")
-    options.answer(command)
 
 
 def run(arguments: argparse.Namespace) -> int:

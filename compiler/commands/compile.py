@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from compiler import cli, diagnostic_formats, diagnostics, wording
 from compiler.checks.output import foreign as foreign_checks
-from compiler.cli import findings, options
+from compiler.cli import findings
 from compiler.output import foreign, scan
 from compiler.packing import Packed
 from compiler.project import compile_call
@@ -38,26 +38,6 @@ class Done(NamedTuple):
     diffs: Sequence[Packed[str]] = ()
     changes: Sequence["object_changes.Said"] = ()
     strangers: diagnostics.Findings = ()
-
-
-def declare(command: cli.Parser) -> None:
-    command.examples(
-        "kae compile",
-        "kae compile --check > output.patch    show what a compile would change, and write nothing",
-        "kae compile --check --format github   annotate a pull request",
-        "kae compile --shard 0/4 --findings shard-0.json    on the first of four machines",
-    )
-    command.set_defaults(writes=True)
-    options.sources(command, by_shard=True)
-    options.verdict(command, has_formats=True)
-    options.jobs(command)
-    text = "write what `kae merge-findings` needs of the shard"
-    command.add_argument("--findings", dest="findings_file", metavar="FILE", help=text)
-    command.add_argument("--check", action="store_true", help="write nothing; fail where output/ differs")
-    options.accept(command, "let a removal pass, such as removes-drivers:east/tls")
-    options.output_folder(command, "write to DIR instead of output/")
-    command.add_argument("--no-cache", action="store_true", help="neither read nor write .kae_cache/")
-    command.renamed = {**command.renamed, "--dry-run": "Write --check."}
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -14,11 +14,6 @@ from compiler.read import fleet as reader
 from compiler.settings import Settings
 
 
-def declare(command: cli.Parser) -> None:
-    command.set_defaults(in_project=False)
-    command.add_argument("line")
-
-
 def run(arguments: argparse.Namespace) -> int:
     """Print the candidates for the last word of a line, one on each line; nothing where it may be any file."""
     before, _, word = arguments.line.rpartition(" ")

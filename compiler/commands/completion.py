@@ -31,16 +31,6 @@ complete --command kae --condition 'not __kae_complete | string length --quiet' 
 _SCRIPTS = {"bash": _BASH, "fish": _FISH, "zsh": _ZSH}
 
 
-def declare(command: cli.Parser) -> None:
-    command.examples(
-        'eval "$(kae completion bash)"                             in ~/.bashrc',
-        'eval "$(kae completion zsh)"                              in ~/.zshrc, below compinit',
-        "kae completion fish > ~/.config/fish/completions/kae.fish",
-    )
-    command.set_defaults(in_project=False)
-    command.add_argument("shell", choices=("bash", "fish", "zsh"))
-
-
 def run(arguments: argparse.Namespace) -> int:
     """Print the script; `eval "$(kae completion bash)"` in ~/.bashrc makes it work."""
     sys.stdout.write(_SCRIPTS[arguments.shell])

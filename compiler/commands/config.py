@@ -4,25 +4,9 @@ import argparse
 import sys
 
 from compiler import cli, diagnostics, names
-from compiler.cli import findings, options
+from compiler.cli import findings
 from compiler.project import document_files, project_file
 from compiler.settings import Settings
-
-
-def declare(command: cli.Parser) -> None:
-    command.examples(
-        "kae config output",
-        "kae config output main    as kae.yaml of this branch says",
-        "kae config inventories",
-    )
-    command.add_argument(
-        "setting",
-        choices=("output", "inventories"),
-        help="output: the folder of outputs, refused where it is a link; inventories: a line for each cluster, with "
-        "tabs between its name, its file, the branch of its watcher, the path there, and `watcher` where it has one",
-    )
-    command.add_argument("revision", nargs="?", metavar="REV", help="as kae.yaml of this commit, branch or tag says")
-    options.shard(command)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -6,34 +6,11 @@ from typing import Any
 
 from compiler import cli, diagnostics
 from compiler.changes.acceptance import Acceptable
-from compiler.cli import findings, options
+from compiler.cli import findings
 from compiler.project import comparison, project_file
 from compiler.views.diff import data as diff_data
 from compiler.views.diff import review, risk_groups
 from compiler.views.diff import text as diff_text
-
-
-def declare(command: cli.Parser) -> None:
-    command.examples(
-        "kae diff                         the working tree against the last commit",
-        "kae diff main --to HEAD          a branch against main",
-        "kae diff HEAD~1 -o json",
-        "kae diff main --to HEAD -o markdown         the comment of a pull request",
-        "kae diff main --to HEAD --format github     annotations at the lines that cause the effects",
-        "kae diff main --fail-on driver-removed --fail-on frozen-touched",
-    )
-    command.add_argument("revision", nargs="?", default="HEAD", metavar="REV", help="before the change (default: HEAD)")
-    command.add_argument("--to", metavar="REV", help="after the change; the working tree by default")
-    options.repeatable(command, "--cluster", "NAME", "only this cluster")
-    command.add_argument("--no-cache", action="store_true", help="neither read nor write .kae_cache/")
-    options.strict(command)
-    command.add_argument("--exit-code", action="store_true", help="exit with 1 where something differs, as git does")
-    text = "a risk that is an error, such as frozen-touched"
-    options.repeatable(command, "--fail-on", "CODE", text, choices=diagnostics.RISKS)
-    options.accept(command, "let a risk pass, such as large-step:east/tls")
-    options.answer(command, "markdown")
-    options.finding_format(command)
-    options.quiet(command)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -4,25 +4,14 @@ import argparse
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
-from compiler import cli, errors, recipes, wording
-from compiler.cli import findings, options
+from compiler import errors, recipes, wording
+from compiler.cli import findings
 from compiler.fleet import assignment, selectors, taints
 from compiler.inventory import snapshot
 from compiler.planning import plan, pools
 from compiler.project import load, project_file
 from compiler.project.by_cluster import planned
 from compiler.views import plan_data, plan_text, selection
-
-
-def declare(command: cli.Parser) -> None:
-    command.examples(
-        "kae explain east/kp920-rack1-03",
-        "kae explain kp920-rack1-03 -o json    the cluster is not needed where one node has the name",
-    )
-    command.add_argument("node", metavar="CLUSTER/NODE", help="the node; CLUSTER/ may go where one node has the name")
-    options.repeatable(command, "--recipe", "NAME", "only what this recipe brings to the node", dest="recipes")
-    options.sources(command)
-    options.verdict(command)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -6,8 +6,8 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from compiler import cli, diagnostics, errors, names, schema, wording
-from compiler.cli import findings, options
+from compiler import cli, diagnostics, errors, schema, wording
+from compiler.cli import findings
 from compiler.formats import decode
 from compiler.migrate import stacks, translation
 from compiler.project import atomic, document_files, links, package_data, project_file
@@ -18,28 +18,6 @@ _NAMING = {"Recipe", "DevicePolicy"}
 """The kinds whose files name a schema in the folder of the recipes."""
 
 _HINT = "Run: kubectl get kaepolicy NAME -o yaml | kae import --cluster NAME"
-
-
-def declare(command: cli.Parser) -> None:
-    command.examples(
-        "kae import values.yaml --cluster east -o policies/east.yaml",
-        "kubectl get kaepolicy kae -o yaml | kae import --cluster east -o policies/east.yaml",
-        "kae import module.yaml --cluster east -o policies/kmod.yaml    a Module of KMM: also recipes/NAME/recipe.yaml",
-    )
-    text = "values of a chart, a KAEPolicy, a Module of KMM, an Onload or a SpecialResource; - reads standard input"
-    command.add_argument("file", nargs="?", default="-", help=text)
-    options.named_cluster(command, "the cluster's name")
-    form = f"lower-case letters, digits and '-', at most {names.POLICY_LENGTH}, and no '--'"
-    policy = options.matching("the name of a policy", names.POLICY_PATTERN, names.POLICY_LENGTH, form)
-    text = "the policy's name (default: the live object's, or kae)"
-    command.add_argument("--policy", type=policy, metavar="NAME", help=text)
-    text = "the recipe's name (default: that of the object)"
-    command.add_argument("--recipe", type=policy, metavar="NAME", help=text)
-    form = f"lower-case letters, digits and '-', at most {names.LABEL_LENGTH}"
-    namespace = options.matching("the name of a namespace", names.LABEL_PATTERN, names.LABEL_LENGTH, form)
-    text = "the namespace of all objects (default: kae-operator)"
-    command.add_argument("--namespace", type=namespace, metavar="NAME", help=text)
-    options.whole_file(command)
 
 
 def run(arguments: argparse.Namespace) -> int:

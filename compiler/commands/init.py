@@ -14,7 +14,6 @@ from typing import NamedTuple
 
 from compiler import __version__, cli, errors, names, release, wording
 from compiler.checks import images
-from compiler.cli import options
 from compiler.inventory import canonical_form, snapshot
 from compiler.project import atomic, links, package_data
 
@@ -26,13 +25,6 @@ WHEEL = f"kae_compiler-{__version__}-py3-none-any.whl"
 """The requirements beside the wheel are those of this release, so it is the only one that fits."""
 
 _DOWNLOAD_S = 30
-
-_MOST_JOBS = 200
-"""The jobs in a matrix of GitLab, which has at most 200; GitHub has 256.
-
-https://docs.gitlab.com/ci/yaml/#parallelmatrix
-https://docs.github.com/actions/reference/limits
-"""
 
 _REGISTRY = "registry.example.com/team"
 """Stands for the registry that a person has not named; no image can be pulled from it."""
@@ -61,24 +53,6 @@ class Wheel(NamedTuple):
 
 
 _NONE = Wheel()
-
-
-def declare(command: cli.Parser) -> None:
-    command.examples(
-        "kae init",
-        "kae init fleet --cluster east --registry registry.example.com/team",
-        "kae init fleet --wheel dist/kae_compiler-VERSION-py3-none-any.whl",
-        "kae init --wheel https://example.com/kae_compiler-VERSION-py3-none-any.whl    also where a repository is",
-        "kae init fleet --shards 8",
-    )
-    command.set_defaults(in_project=False)
-    command.add_argument("path", nargs="?", default=".", metavar="DIR", help="where; the current folder by default")
-    options.named_cluster(command, "the first cluster")
-    command.add_argument("--registry", metavar="REGISTRY", help="where the images of the first policy are")
-    text = "the wheel of kae that the CI jobs install, pinned by its sha256; a file is copied into the repository"
-    command.add_argument("--wheel", metavar="URL|PATH", help=text)
-    text = "have N CI jobs share out the clusters, each on a machine"
-    command.add_argument("--shards", type=options.number(2, _MOST_JOBS, "shards"), metavar="N", help=text)
 
 
 def run(arguments: argparse.Namespace) -> int:

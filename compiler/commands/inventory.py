@@ -10,7 +10,7 @@ from msgspec import structs
 from compiler import cli, diagnostics, errors, schema, wording
 from compiler.checks import cluster as cluster_checks
 from compiler.checks import inventory
-from compiler.cli import findings, live, options
+from compiler.cli import findings, live
 from compiler.fleet import clusters
 from compiler.formats import decode, documents
 from compiler.inventory import canonical_form, reduction, snapshot
@@ -21,16 +21,6 @@ _KINDS = ("List", "NodeList", "NodeInventory")
 _OF_CLUSTERS = ("cluster-undeclared", "cluster-unknown")
 """Errors that a first inventory may end."""
 _HINT = "Run: kubectl get nodes -o json | kae inventory --cluster NAME"
-
-
-def declare(command: cli.Parser) -> None:
-    command.examples(
-        "kubectl get nodes -o json | kae inventory --cluster east -o inventory/east.json",
-        "kae inventory --cluster east --context east-admin -o inventory/east.json",
-    )
-    command.add_argument("--cluster", required=True, type=options.cluster, metavar="NAME", help="the cluster's name")
-    options.whole_file(command)
-    live.options(command)
 
 
 def run(arguments: argparse.Namespace) -> int:

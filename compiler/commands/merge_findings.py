@@ -4,21 +4,11 @@ import argparse
 from pathlib import Path
 
 from compiler import cli, diagnostics, errors, wording
-from compiler.cli import findings, options
+from compiler.cli import findings
 from compiler.commands import compile as compile_
 from compiler.output import cache
 from compiler.project import compile_call, document_files, load, project_file
 from compiler.project.by_cluster import planned, shard_files
-
-
-def declare(command: cli.Parser) -> None:
-    command.examples(
-        "kae merge-findings shard-*.json",
-        "kae merge-findings --format github shard-0.json shard-1.json",
-    )
-    text = "what `kae compile --shard I/N --findings` has written"
-    command.add_argument("files", nargs="+", metavar="FILE", help=text)
-    options.verdict(command, has_formats=True)
 
 
 def run(arguments: argparse.Namespace) -> int:

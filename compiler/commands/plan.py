@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from compiler import cli, diagnostic_formats, diagnostics, pipeline
-from compiler.cli import findings, options
+from compiler.cli import findings
 from compiler.fleet import assignment, definitions, selectors
 from compiler.packing import Packed
 from compiler.planning import plan
@@ -28,36 +28,6 @@ class _Part(msgspec.Struct, frozen=True, kw_only=True):
     details: tuple[str, ...] = ()
     data: Packed[plan_data.Text] | None = None
     """None for people."""
-
-
-def declare(command: cli.Parser) -> None:
-    command.examples(
-        "kae plan | less",
-        "kae plan --problems",
-        "kae plan --policy tls -l 'zone in (a, b),!gpu'",
-        "kae plan --cluster east -o json",
-        "kae plan -o ndjson    a line for each node, for programs that read large fleets",
-    )
-    options.sources(command, by_shard=True)
-    options.repeatable(command, "--policy", "NAME", "only the nodes of this policy")
-    text = "only the plan of this recipe, of which kae is the one of KAEPolicies"
-    options.repeatable(command, "--recipe", "NAME", text, dest="recipes")
-    options.repeatable(command, "--node", "NODE", "only this node, or CLUSTER/NODE")
-    text = "only nodes with these labels, in kubectl's syntax: a=b, a!=b, 'a in (b, c)', a, '!a'"
-    command.add_argument("-l", "--selector", type=_labels, default="", metavar="SELECTOR", help=text)
-    command.add_argument("--problems", action="store_true", help="only nodes without what their policy promises")
-    options.strict(command)
-    options.answer(command, "ndjson")
-    options.jobs(command)
-    options.quiet(command)
-
-
-def _labels(text: str) -> str:
-    try:
-        selectors.parse(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(f"{error}.") from error
-    return text
 
 
 def run(arguments: argparse.Namespace) -> int:

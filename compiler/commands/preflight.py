@@ -11,9 +11,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from compiler import cli, errors, names, recipes, wording
+from compiler import cli, errors, recipes, wording
 from compiler.checks import driver_images
-from compiler.cli import findings, options
+from compiler.cli import findings
 from compiler.planning import image_matrix, images, plan, preflight
 from compiler.project import project_file
 from compiler.project.by_cluster import planned, workers
@@ -28,25 +28,6 @@ _Labelled = tuple[Sequence[str], Mapping[str, str]]
 
 _BYTES = 4 << 20
 """The most that a registry must take of a manifest: https://github.com/opencontainers/distribution-spec."""
-
-
-def declare(command: cli.Parser) -> None:
-    command.examples(
-        "kae preflight --kernel 5.10.0-216.0.0.115.oe2203sp4.aarch64",
-        "kae preflight --kernel 6.6.0-28.0.0.34.oe2403.aarch64 --os 'openEuler 24.03 (LTS)' --cluster east",
-        "skopeo inspect docker://IMAGE | kae preflight --image IMAGE",
-        "kae preflight --image driver.tar    as `podman save --format oci-archive -o driver.tar IMAGE` writes it",
-    )
-    subject = command.add_mutually_exclusive_group(required=True)
-    form = "the output of `uname -r`"
-    kernel = options.matching("a kernel's full version", names.KERNEL_PATTERN, names.KERNEL_LENGTH, form)
-    subject.add_argument("--kernel", type=kernel, metavar="VERSION", help="the kernel, as `uname -r` prints it")
-    text = "an image with a driver, inspected on standard input, or an archive of it: what do its labels lack?"
-    subject.add_argument("--image", type=options.utf8, metavar="IMAGE|FILE", help=text)
-    command.add_argument("--os", metavar="NAME", help="the operating system, as a Node's osImage says it")
-    options.sources(command)
-    options.answer(command)
-    options.quiet(command)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -7,62 +7,21 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from compiler import cli, diagnostics, errors, wording
-from compiler.cli import findings, options
+from compiler.cli import findings
 from compiler.project import atomic, package_data, project_file
 from compiler.project.recipes import copies, trial
 from compiler.read import fleet as reader
 from compiler.read import kae_policy
 from compiler.views import recipe as view
 
-_ELSEWHERE = {
-    **dict.fromkeys(("validate", "verify", "lint"), "`kae recipe check` does that."),
-    **dict.fromkeys(("describe", "get"), "`kae recipe show` does that."),
-    **dict.fromkeys(("new", "create", "init"), "`kae recipe add` does that for a recipe that kae ships."),
-    **dict.fromkeys(
-        ("rm", "delete", "remove"), "Set driver.state: Absent in its policies, wait, delete them, and then its folder."
-    ),
-}
-"""The hint for each verb of other tools that people try."""
-
 _UNTRIED = "not tried: it has a parameter without a default"
 _SCHEMA = "# yaml-language-server: $schema={}\n"
 """The comment that names the schema for editors."""
 
 
-def declare(command: cli.Parser) -> None:
-    command.examples("kae recipe list", "kae recipe add onload")
-    command.elsewhere = _ELSEWHERE
-    verbs = command.add_subparsers(title="verbs", metavar="VERB", required=True)
-
-    verb = cli.added(verbs, "list", "list the recipes that kae ships, and those of the project")
-    verb.examples("kae recipe list")
-    verb.set_defaults(verb=_list)
-    options.verdict(verb)
-
-    text = "show a recipe: its nodes, parameters, images, modules, resources, and what its pods may do"
-    verb = cli.added(verbs, "show", text)
-    verb.examples("kae recipe show onload", "kae recipe show kae -o yaml")
-    verb.set_defaults(verb=_show)
-    verb.add_argument("shown", metavar="NAME", help="a recipe of the project, one that kae ships, or kae itself")
-    options.verdict(verb)
-
-    text = "copy a recipe that kae ships into recipes/, with an example of a policy; overwrite nothing"
-    verb = cli.added(verbs, "add", text)
-    verb.examples("kae recipe add onload")
-    verb.set_defaults(verb=_add)
-    verb.add_argument("recipe", metavar="NAME", help="a recipe that `kae recipe list` shows as shipped")
-
-    text = "check the project's recipes alone, and try each on a made-up node, with every value of its enums"
-    verb = cli.added(verbs, "check", text)
-    verb.examples("kae recipe check", "kae recipe check npu --format github")
-    verb.set_defaults(verb=_check)
-    verb.add_argument("recipe", nargs="?", metavar="NAME", help="a recipe of the project; all of them by default")
-    options.verdict(verb, has_formats=True)
-
-
 def run(arguments: argparse.Namespace) -> int:
-    code: int = arguments.verb(arguments)
-    return code
+    verbs = {"list": _list, "show": _show, "add": _add, "check": _check}
+    return verbs[arguments.verb](arguments)
 
 
 def _list(arguments: argparse.Namespace) -> int:

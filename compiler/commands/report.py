@@ -3,28 +3,13 @@
 import argparse
 from pathlib import Path
 
-from compiler import cli, wording
-from compiler.cli import findings, options
+from compiler import wording
+from compiler.cli import findings
 from compiler.diagnostics import RISKS
 from compiler.project import atomic, comparison, package_data, project_file
 from compiler.project.by_cluster import planned
 from compiler.views.diff import risk_groups
 from compiler.views.report import page as report_page
-
-
-def declare(command: cli.Parser) -> None:
-    command.examples(
-        "kae report --html fleet.html",
-        "kae report --html change.html HEAD    with what the edits since HEAD do to each node",
-        "kae report --html east.html --cluster east",
-    )
-    text = "show the change since this commit, branch or tag of git too"
-    command.add_argument("revision", nargs="?", metavar="REV", help=text)
-    command.add_argument("--html", required=True, dest="target", metavar="FILE", help="write the page to FILE")
-    options.accept(command, "show a risk of the change as accepted, such as large-step:east/tls")
-    options.sources(command)
-    options.strict(command)
-    options.quiet(command)
 
 
 def run(arguments: argparse.Namespace) -> int:

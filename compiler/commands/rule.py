@@ -3,16 +3,9 @@
 import argparse
 from typing import Any
 
-from compiler import cli, diagnostics, errors, wording
-from compiler.cli import findings, options
+from compiler import diagnostics, errors, wording
+from compiler.cli import findings
 from compiler.project import package_data
-
-
-def declare(command: cli.Parser) -> None:
-    command.examples("kae rule policy-overlap", "kae rule    list all of them")
-    command.set_defaults(in_project=False)
-    command.add_argument("code", nargs="?", metavar="CODE", help="the code in the finding's brackets")
-    options.answer(command)
 
 
 def run(arguments: argparse.Namespace) -> int:

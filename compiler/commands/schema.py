@@ -11,21 +11,6 @@ from compiler.project import project_file
 from compiler.project.recipes import copies
 
 
-def declare(command: cli.Parser) -> None:
-    command.examples(
-        "kae schema",
-        "kae schema kaepolicy > kaepolicy.json",
-        "kae schema devicepolicy --recipe onload",
-        "kae schema --crd | kubectl apply -f -",
-    )
-    command.set_defaults(in_project=False)
-    command.add_argument("name", nargs="?", default=None, help="one schema, such as kaepolicy; all by default")
-    command.add_argument("--recipe", metavar="NAME", help="the schema of this recipe's DevicePolicies")
-    command.add_argument("--crd", action="store_true", help="print custom resource definitions, as YAML")
-    text = "write the schemas for editors to DIR, by default schemas/, as `kae init` does, and those of recipes/"
-    command.add_argument("--write", nargs="?", metavar="DIR", const="schemas", help=text)
-
-
 def run(arguments: argparse.Namespace) -> int:
     if arguments.crd:
         sys.stdout.write("---\n".join(canonical.dump_yaml(definition) for definition in json_schemas.crd()))

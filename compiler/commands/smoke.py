@@ -3,22 +3,13 @@
 import argparse
 import sys
 
-from compiler import cli, errors, wording
-from compiler.cli import findings, options
+from compiler import errors, wording
+from compiler.cli import findings
 from compiler.formats import canonical
 from compiler.project import load, package_data, project_file
 from compiler.project.by_cluster import planned
 from compiler.rendering import templates
 from compiler.views import smoke
-
-
-def declare(command: cli.Parser) -> None:
-    command.examples(
-        "kae smoke --cluster east | kubectl apply -f -",
-        "kae smoke --cluster east --node kp920-rack1-03 | kubectl apply -f -",
-    )
-    options.sources(command)
-    options.repeatable(command, "--node", "NODE", "a Job for each resource of this node")
 
 
 def run(arguments: argparse.Namespace) -> int:

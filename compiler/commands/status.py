@@ -10,7 +10,7 @@ import msgspec
 from msgspec import structs
 
 from compiler import cli, diagnostics, names, pipeline
-from compiler.cli import findings, live, options
+from compiler.cli import findings, live
 from compiler.fleet import clusters, definitions
 from compiler.inventory import reduction, snapshot
 from compiler.kube import lease_objects, reader
@@ -22,17 +22,6 @@ from compiler.rendering import layout, templates
 from compiler.settings import Settings
 from compiler.status import cluster_status, drift, live_objects, rollout
 from compiler.status import text as status_text
-
-
-def declare(command: cli.Parser) -> None:
-    command.examples(
-        "kae status --cluster east",
-        "kae status --cluster east --kubeconfig ~/.kube/config --context east-admin -o json",
-    )
-    options.sources(command)
-    options.verdict(command)
-    live.options(command)
-    options.output_folder(command, "compare with DIR instead of output/")
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -21,7 +21,7 @@ from typing import Any, BinaryIO
 import msgspec
 
 from compiler import __version__, cli, diagnostic_formats, diagnostics, errors, masking, names, recipes, wording
-from compiler.cli import findings, live, options
+from compiler.cli import findings, live
 from compiler.commands import plan as plan_command
 from compiler.commands import status
 from compiler.fleet import definitions
@@ -90,19 +90,6 @@ class Bundle(msgspec.Struct, kw_only=True, dict=True):
             self.lack(f"{part}: {error}")
             return error
         return None
-
-
-def declare(command: cli.Parser) -> None:
-    command.examples(
-        "kae support-bundle --cluster east -o ../east.tar.gz",
-        "kae support-bundle --cluster east --node kp920-rack1-03 --kubeconfig ~/.kube/config -o ../east.tar.gz",
-    )
-    options.sources(command)
-    live.options(command)
-    text = "the archive to make; it may not exist"
-    command.add_argument("-o", "--output-file", dest="target", required=True, metavar="FILE", help=text)
-    text = "the logs and answers of this node, instead of those of 20 nodes, those not ready first"
-    options.repeatable(command, "--node", "NODE", text)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -11,6 +11,7 @@ import pytest
 import yaml
 from syrupy.assertion import SnapshotAssertion
 
+from compiler.cli import commands
 from compiler.output import cache, tree
 from tests import in_process, project
 from tests.cli import fleet
@@ -366,6 +367,7 @@ _FEW = "email jsonschema_rs msgspec yaml"
         (["--version"], ""),
         (["--help"], ""),
         (["completion bash"], ""),
+        ([f"{name} --help" for name in commands.COMMANDS], ""),
     ],
     ids=lambda given: given[0] if isinstance(given, list) else "",
 )

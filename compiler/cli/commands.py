@@ -1,0 +1,405 @@
+"""The commands of `kae`: the sentence on each, which its docstring is, and its options, in the order of the help.
+
+`run` of its module in compiler/commands/ runs it. The options are apart from it, as `--help` and the completion of a
+shell ask for them alone: what runs takes ten times as long to import.
+"""
+
+import argparse
+from collections.abc import Callable
+from typing import NamedTuple
+
+from compiler import cli, diagnostics, names
+from compiler.cli import options
+
+
+class Command(NamedTuple):
+    """A command: its sentence, and what adds its options to a parser."""
+
+    text: str
+    declare: Callable[[cli.Parser], None]
+
+
+COMMANDS: dict[str, Command] = {}
+"""By name, in the order of the help."""
+
+_MOST_SHARDS = 200
+"""The jobs in a matrix of GitLab, which has at most 200; GitHub has 256.
+
+https://docs.gitlab.com/ci/yaml/#parallelmatrix
+https://docs.github.com/en/actions/reference/limits
+"""
+
+_VERBS_ELSEWHERE = {
+    **dict.fromkeys(("validate", "verify", "lint"), "`kae recipe check` does that."),
+    **dict.fromkeys(("describe", "get"), "`kae recipe show` does that."),
+    **dict.fromkeys(("new", "create", "init"), "`kae recipe add` does that for a recipe that kae ships."),
+    **dict.fromkeys(
+        ("rm", "delete", "remove"), "Set driver.state: Absent in its policies, wait, delete them, and then its folder."
+    ),
+}
+"""The hint for each verb of other tools that people try."""
+
+
+def _command(declare: Callable[[cli.Parser], None]) -> Callable[[cli.Parser], None]:
+    """Make a command of the function that declares its options."""
+    text = (declare.__doc__ or "").strip().removesuffix(".")
+    COMMANDS[declare.__name__[1:].replace("_", "-")] = Command(text[:1].lower() + text[1:], declare)
+    return declare
+
+
+@_command
+def _compile(command: cli.Parser) -> None:
+    """Compile policies/ and inventory/ into output/."""
+    command.examples(
+        "kae compile",
+        "kae compile --check > output.patch    show what a compile would change, and write nothing",
+        "kae compile --check --format github   annotate a pull request",
+        "kae compile --shard 0/4 --findings shard-0.json    on the first of four machines",
+    )
+    command.set_defaults(writes=True)
+    options.sources(command, by_shard=True)
+    options.verdict(command, has_formats=True)
+    options.jobs(command)
+    text = "write what `kae merge-findings` needs of the shard"
+    command.add_argument("--findings", dest="findings_file", metavar="FILE", help=text)
+    command.add_argument("--check", action="store_true", help="write nothing; fail where output/ differs")
+    options.accept(command, "let a removal pass, such as removes-drivers:east/tls")
+    options.output_folder(command, "write to DIR instead of output/")
+    command.add_argument("--no-cache", action="store_true", help="neither read nor write .kae_cache/")
+    command.renamed = {**command.renamed, "--dry-run": "Write --check."}
+
+
+@_command
+def _merge_findings(command: cli.Parser) -> None:
+    """Give the verdict on a fleet that several machines have compiled by shards."""
+    command.examples(
+        "kae merge-findings shard-*.json",
+        "kae merge-findings --format github shard-0.json shard-1.json",
+    )
+    text = "what `kae compile --shard I/N --findings` has written"
+    command.add_argument("files", nargs="+", metavar="FILE", help=text)
+    options.verdict(command, has_formats=True)
+
+
+@_command
+def _diff(command: cli.Parser) -> None:
+    """Show what a change of the documents does to the nodes, before it is applied."""
+    command.examples(
+        "kae diff                         the working tree against the last commit",
+        "kae diff main --to HEAD          a branch against main",
+        "kae diff HEAD~1 -o json",
+        "kae diff main --to HEAD -o markdown         the comment of a pull request",
+        "kae diff main --to HEAD --format github     annotations at the lines that cause the effects",
+        "kae diff main --fail-on driver-removed --fail-on frozen-touched",
+    )
+    command.add_argument("revision", nargs="?", default="HEAD", metavar="REV", help="before the change (default: HEAD)")
+    command.add_argument("--to", metavar="REV", help="after the change; the working tree by default")
+    options.repeatable(command, "--cluster", "NAME", "only this cluster")
+    command.add_argument("--no-cache", action="store_true", help="neither read nor write .kae_cache/")
+    options.strict(command)
+    command.add_argument("--exit-code", action="store_true", help="exit with 1 where something differs, as git does")
+    text = "a risk that is an error, such as frozen-touched"
+    options.repeatable(command, "--fail-on", "CODE", text, choices=diagnostics.RISKS)
+    options.accept(command, "let a risk pass, such as large-step:east/tls")
+    options.answer(command, "markdown")
+    options.finding_format(command)
+    options.quiet(command)
+
+
+@_command
+def _plan(command: cli.Parser) -> None:
+    """Show the state of the fleet: the policy, the images and the reasons for each node."""
+    command.examples(
+        "kae plan | less",
+        "kae plan --problems",
+        "kae plan --policy tls -l 'zone in (a, b),!gpu'",
+        "kae plan --cluster east -o json",
+        "kae plan -o ndjson    a line for each node, for programs that read large fleets",
+    )
+    options.sources(command, by_shard=True)
+    options.repeatable(command, "--policy", "NAME", "only the nodes of this policy")
+    text = "only the plan of this recipe, of which kae is the one of KAEPolicies"
+    options.repeatable(command, "--recipe", "NAME", text, dest="recipes")
+    options.repeatable(command, "--node", "NODE", "only this node, or CLUSTER/NODE")
+    text = "only nodes with these labels, in kubectl's syntax: a=b, a!=b, 'a in (b, c)', a, '!a'"
+    command.add_argument("-l", "--selector", type=_labels, default="", metavar="SELECTOR", help=text)
+    command.add_argument("--problems", action="store_true", help="only nodes without what their policy promises")
+    options.strict(command)
+    options.answer(command, "ndjson")
+    options.jobs(command)
+    options.quiet(command)
+
+
+@_command
+def _report(command: cli.Parser) -> None:
+    """Write the state of the fleet as a page: one HTML file that opens from disk."""
+    command.examples(
+        "kae report --html fleet.html",
+        "kae report --html change.html HEAD    with what the edits since HEAD do to each node",
+        "kae report --html east.html --cluster east",
+    )
+    text = "show the change since this commit, branch or tag of git too"
+    command.add_argument("revision", nargs="?", metavar="REV", help=text)
+    command.add_argument("--html", required=True, dest="target", metavar="FILE", help="write the page to FILE")
+    options.accept(command, "show a risk of the change as accepted, such as large-step:east/tls")
+    options.sources(command)
+    options.strict(command)
+    options.quiet(command)
+
+
+@_command
+def _explain(command: cli.Parser) -> None:
+    """Show why a node gets, or does not get, each component."""
+    command.examples(
+        "kae explain east/kp920-rack1-03",
+        "kae explain kp920-rack1-03 -o json    the cluster is not needed where one node has the name",
+    )
+    command.add_argument("node", metavar="CLUSTER/NODE", help="the node; CLUSTER/ may go where one node has the name")
+    options.repeatable(command, "--recipe", "NAME", "only what this recipe brings to the node", dest="recipes")
+    options.sources(command)
+    options.verdict(command)
+
+
+@_command
+def _preflight(command: cli.Parser) -> None:
+    """Show which policy would serve a kernel that no node runs yet, or whether an image holds its driver."""
+    command.examples(
+        "kae preflight --kernel 5.10.0-216.0.0.115.oe2203sp4.aarch64",
+        "kae preflight --kernel 6.6.0-28.0.0.34.oe2403.aarch64 --os 'openEuler 24.03 (LTS)' --cluster east",
+        "skopeo inspect docker://IMAGE | kae preflight --image IMAGE",
+        "kae preflight --image driver.tar    as `podman save --format oci-archive -o driver.tar IMAGE` writes it",
+    )
+    subject = command.add_mutually_exclusive_group(required=True)
+    form = "the output of `uname -r`"
+    kernel = options.matching("a kernel's full version", names.KERNEL_PATTERN, names.KERNEL_LENGTH, form)
+    subject.add_argument("--kernel", type=kernel, metavar="VERSION", help="the kernel, as `uname -r` prints it")
+    text = "an image with a driver, inspected on standard input, or an archive of it: what do its labels lack?"
+    subject.add_argument("--image", type=options.utf8, metavar="IMAGE|FILE", help=text)
+    command.add_argument("--os", metavar="NAME", help="the operating system, as a Node's osImage says it")
+    options.sources(command)
+    options.answer(command)
+    options.quiet(command)
+
+
+@_command
+def _bump(command: cli.Parser) -> None:
+    """Change one version in a policy's file, and nothing else."""
+    command.examples(
+        "kae bump tls --version 2.3.0",
+        "kae bump tls --wave canary --version 2.3.0",
+        "kae bump tls --device-plugin --version 1.5.0",
+        "kae bump desk --image modules --wave canary --version '8.2-${KERNEL_FULL_VERSION}'",
+    )
+    command.set_defaults(writes=True)
+    command.add_argument("policy", metavar="POLICY", help="the policy's name")
+    part = command.add_mutually_exclusive_group()
+    part.add_argument("--wave", metavar="NAME", help="the version of this wave instead of the driver's")
+    part.add_argument("--mapping", metavar="NAME", help="the version of this kernel mapping")
+    part.add_argument("--frozen", metavar="NAME", help="the version of this frozen group")
+    part.add_argument("--device-plugin", action="store_true", help="the version of the device plugin")
+    command.add_argument("--image", metavar="NAME", help="the image of the recipe, which a DevicePolicy needs")
+    command.add_argument("--version", required=True, type=options.utf8, metavar="V", help="the new version")
+    command.add_argument("--file", metavar="FILE", help="the file, where several hold a policy of this name")
+    options.answer(command)
+
+
+@_command
+def _init(command: cli.Parser) -> None:
+    """Make a new GitOps repository that compiles."""
+    command.examples(
+        "kae init",
+        "kae init fleet --cluster east --registry registry.example.com/team",
+        "kae init fleet --wheel dist/kae_compiler-VERSION-py3-none-any.whl",
+        "kae init --wheel https://example.com/kae_compiler-VERSION-py3-none-any.whl    also where a repository is",
+        "kae init fleet --shards 8",
+    )
+    command.set_defaults(in_project=False)
+    command.add_argument("path", nargs="?", default=".", metavar="DIR", help="where; the current folder by default")
+    options.named_cluster(command, "the first cluster")
+    command.add_argument("--registry", metavar="REGISTRY", help="where the images of the first policy are")
+    text = "the wheel of kae that the CI jobs install, pinned by its sha256; a file is copied into the repository"
+    command.add_argument("--wheel", metavar="URL|PATH", help=text)
+    text = "have N CI jobs share out the clusters, each on a machine"
+    command.add_argument("--shards", type=options.number(2, _MOST_SHARDS, "shards"), metavar="N", help=text)
+
+
+@_command
+def _import(command: cli.Parser) -> None:
+    """Turn the settings of another operator (KAE's, KMM's, Onload's, SRO's) into documents."""
+    command.examples(
+        "kae import values.yaml --cluster east -o policies/east.yaml",
+        "kubectl get kaepolicy kae -o yaml | kae import --cluster east -o policies/east.yaml",
+        "kae import module.yaml --cluster east -o policies/kmod.yaml    a Module of KMM: also recipes/NAME/recipe.yaml",
+    )
+    text = "values of a chart, a KAEPolicy, a Module of KMM, an Onload or a SpecialResource; - reads standard input"
+    command.add_argument("file", nargs="?", default="-", help=text)
+    options.named_cluster(command, "the cluster's name")
+    form = f"lower-case letters, digits and '-', at most {names.POLICY_LENGTH}, and no '--'"
+    policy = options.matching("the name of a policy", names.POLICY_PATTERN, names.POLICY_LENGTH, form)
+    text = "the policy's name (default: the live object's, or kae)"
+    command.add_argument("--policy", type=policy, metavar="NAME", help=text)
+    text = "the recipe's name (default: that of the object)"
+    command.add_argument("--recipe", type=policy, metavar="NAME", help=text)
+    form = f"lower-case letters, digits and '-', at most {names.LABEL_LENGTH}"
+    namespace = options.matching("the name of a namespace", names.LABEL_PATTERN, names.LABEL_LENGTH, form)
+    text = "the namespace of all objects (default: kae-operator)"
+    command.add_argument("--namespace", type=namespace, metavar="NAME", help=text)
+    options.whole_file(command)
+
+
+@_command
+def _inventory(command: cli.Parser) -> None:
+    """Take the inventory of a live cluster, or of `kubectl get nodes -o json` on standard input."""
+    command.examples(
+        "kubectl get nodes -o json | kae inventory --cluster east -o inventory/east.json",
+        "kae inventory --cluster east --context east-admin -o inventory/east.json",
+    )
+    command.add_argument("--cluster", required=True, type=options.cluster, metavar="NAME", help="the cluster's name")
+    options.whole_file(command)
+    options.live(command)
+
+
+@_command
+def _recipe(command: cli.Parser) -> None:
+    """Show, copy and check recipes: the driver and the devices of any accelerator."""
+    command.examples("kae recipe list", "kae recipe add onload")
+    command.elsewhere = _VERBS_ELSEWHERE
+    verbs = command.add_subparsers(title="verbs", metavar="VERB", required=True)
+
+    verb = cli.added(verbs, "list", "list the recipes that kae ships, and those of the project")
+    verb.examples("kae recipe list")
+    verb.set_defaults(verb="list")
+    options.verdict(verb)
+
+    text = "show a recipe: its nodes, parameters, images, modules, resources, and what its pods may do"
+    verb = cli.added(verbs, "show", text)
+    verb.examples("kae recipe show onload", "kae recipe show kae -o yaml")
+    verb.set_defaults(verb="show")
+    verb.add_argument("shown", metavar="NAME", help="a recipe of the project, one that kae ships, or kae itself")
+    options.verdict(verb)
+
+    text = "copy a recipe that kae ships into recipes/, with an example of a policy; overwrite nothing"
+    verb = cli.added(verbs, "add", text)
+    verb.examples("kae recipe add onload")
+    verb.set_defaults(verb="add")
+    verb.add_argument("recipe", metavar="NAME", help="a recipe that `kae recipe list` shows as shipped")
+
+    text = "check the project's recipes alone, and try each on a made-up node, with every value of its enums"
+    verb = cli.added(verbs, "check", text)
+    verb.examples("kae recipe check", "kae recipe check npu --format github")
+    verb.set_defaults(verb="check")
+    verb.add_argument("recipe", nargs="?", metavar="NAME", help="a recipe of the project; all of them by default")
+    options.verdict(verb, has_formats=True)
+
+
+@_command
+def _status(command: cli.Parser) -> None:
+    """Compare a live cluster with the plan and with output/."""
+    command.examples(
+        "kae status --cluster east",
+        "kae status --cluster east --kubeconfig ~/.kube/config --context east-admin -o json",
+    )
+    options.sources(command)
+    options.verdict(command)
+    options.live(command)
+    options.output_folder(command, "compare with DIR instead of output/")
+
+
+@_command
+def _support_bundle(command: cli.Parser) -> None:
+    """Collect what a report of a fault needs, without secrets: status, plan, logs, events, what the nodes say."""
+    command.examples(
+        "kae support-bundle --cluster east -o ../east.tar.gz",
+        "kae support-bundle --cluster east --node kp920-rack1-03 --kubeconfig ~/.kube/config -o ../east.tar.gz",
+    )
+    options.sources(command)
+    options.live(command)
+    text = "the archive to make; it may not exist"
+    command.add_argument("-o", "--output-file", dest="target", required=True, metavar="FILE", help=text)
+    text = "the logs and answers of this node, instead of those of 20 nodes, those not ready first"
+    options.repeatable(command, "--node", "NODE", text)
+
+
+@_command
+def _smoke(command: cli.Parser) -> None:
+    """Print a Job for each resource of a cluster, whose pod opens a device and starts a queue."""
+    command.examples(
+        "kae smoke --cluster east | kubectl apply -f -",
+        "kae smoke --cluster east --node kp920-rack1-03 | kubectl apply -f -",
+    )
+    options.sources(command)
+    options.repeatable(command, "--node", "NODE", "a Job for each resource of this node")
+
+
+@_command
+def _config(command: cli.Parser) -> None:
+    """Print a setting of the project, for scripts."""
+    command.examples(
+        "kae config output",
+        "kae config output main    as kae.yaml of this branch says",
+        "kae config inventories",
+    )
+    command.add_argument(
+        "setting",
+        choices=("output", "inventories"),
+        help="output: the folder of outputs, refused where it is a link; inventories: a line for each cluster, with "
+        "tabs between its name, its file, the branch of its watcher, the path there, and `watcher` where it has one",
+    )
+    command.add_argument("revision", nargs="?", metavar="REV", help="as kae.yaml of this commit, branch or tag says")
+    options.shard(command)
+
+
+@_command
+def _schema(command: cli.Parser) -> None:
+    """Print the JSON Schemas, or the custom resource definitions."""
+    command.examples(
+        "kae schema",
+        "kae schema kaepolicy > kaepolicy.json",
+        "kae schema devicepolicy --recipe onload",
+        "kae schema --crd | kubectl apply -f -",
+    )
+    command.set_defaults(in_project=False)
+    command.add_argument("name", nargs="?", default=None, help="one schema, such as kaepolicy; all by default")
+    command.add_argument("--recipe", metavar="NAME", help="the schema of this recipe's DevicePolicies")
+    command.add_argument("--crd", action="store_true", help="print custom resource definitions, as YAML")
+    text = "write the schemas for editors to DIR, by default schemas/, as `kae init` does, and those of recipes/"
+    command.add_argument("--write", nargs="?", metavar="DIR", const="schemas", help=text)
+
+
+@_command
+def _completion(command: cli.Parser) -> None:
+    """Print a completion script for a shell."""
+    command.examples(
+        'eval "$(kae completion bash)"                             in ~/.bashrc',
+        'eval "$(kae completion zsh)"                              in ~/.zshrc, below compinit',
+        "kae completion fish > ~/.config/fish/completions/kae.fish",
+    )
+    command.set_defaults(in_project=False)
+    command.add_argument("shell", choices=("bash", "fish", "zsh"))
+
+
+@_command
+def _rule(command: cli.Parser) -> None:
+    """Explain a finding: its rule, an example and the fix."""
+    command.examples("kae rule policy-overlap", "kae rule    list all of them")
+    command.set_defaults(in_project=False)
+    command.add_argument("code", nargs="?", metavar="CODE", help="the code in the finding's brackets")
+    options.answer(command)
+
+
+@_command
+def _help(command: cli.Parser) -> None:
+    """Show the help of a command."""
+    command.examples("kae help compile")
+    command.set_defaults(in_project=False)
+    command.add_argument("topic", nargs="?", metavar="COMMAND", help="the command; all of them by default")
+
+
+def _labels(text: str) -> str:
+    from compiler.fleet import selectors  # noqa: PLC0415 - needed only where labels are given
+
+    try:
+        selectors.parse(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{error}.") from error
+    return text
