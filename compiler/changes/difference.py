@@ -119,7 +119,7 @@ def of_cluster(before: sides.Planned | None, after: sides.Planned | None, basis:
     made = [side.manifests if side else None for side in (before, after)]
     differing = pairs(_rendered(made[0], made[1], basis.render), _rendered(made[1], made[0], basis.render))
     # Without rules from the start, somebody else labels the nodes.
-    if before is not None and after is not None and (lost := before.rules - after.rules):
+    if before is not None and after is not None and (lost := frozenset(before.rules) - frozenset(after.rules)):
         after = after.without_labels(lost)
     templates = pods.replaced(differing)
     on_nodes = effects.effects(before, after, templates, basis.changed)

@@ -12,7 +12,7 @@ import msgspec
 from msgspec import structs
 
 from compiler import names, recipes
-from compiler.changes import intent, objects, pods, sides
+from compiler.changes import hardware, intent, objects, pods, sides
 from compiler.diagnostics import Span
 from compiler.formats import documents
 from compiler.output import index_file
@@ -61,8 +61,8 @@ class Drain(msgspec.Struct, frozen=True, kw_only=True):
     evicts: bool
     """False where the installer waits for them to end."""
     timeout_seconds: int
-    most: int
-    """The most pods of one node that can hold a device: its devices, times their sharing."""
+    most: int | None
+    """The most pods of one node that can hold a device: its devices, times their sharing; None where it is unknown."""
     hosts_at_a_time: int
     """Over all pools of the policy in the cluster."""
 
@@ -87,6 +87,10 @@ class Effect(msgspec.Struct, frozen=True, kw_only=True):
     """Of a recipe's driver, the images that are other ones where it may be swapped; KAE's is in the installer's."""
     drain: Drain | None
     """None where no driver in use is touched."""
+    may_lose: tuple[str, ...]
+    """What they lose if the changed match of the recipe does not take their hardware: nouns."""
+    may_gain: bool
+    """True where they get what the policy has if the changed match of the recipe takes their hardware."""
     cause: Span
     """The line that causes it: of a policy, a cluster or an inventory."""
 
@@ -152,8 +156,9 @@ def effects(
     own = {one.recipe.name: one.recipe for side in (before, after) if side for one in side.planned.recipes}
     for recipe in own.values():
         alike: dict[Effect, list[str]] = {}
+        shift = hardware.Shift(*(side.rules.get(recipe.name, {}) if side else {} for side in (before, after)))
         for halves, nodes in _halves(before, after, recipe):
-            effect = _effect(recipe, halves, templates, changed)
+            effect = _effect(recipe, halves, templates, changed, shift)
             if effect is not None:
                 alike.setdefault(effect, []).extend(nodes)
         made = [structs.replace(effect, nodes=tuple(sorted(nodes))) for effect, nodes in alike.items()]
@@ -183,20 +188,23 @@ def _effect(
     halves: tuple[Half, Half],
     templates: frozenset[objects.Ref],
     changed: Sequence[intent.DocumentChange],
+    shift: hardware.Shift,
 ) -> Effect | None:
     """Return what happens to nodes with these decisions; None where nothing does."""
     left, right = halves
+    may_lose, may_gain = hardware.doubts(right.decision, shift)
     was, now = left.placement(), right.placement()
     driver, plugin = (
         pods.fate(left.serving(component), right.serving(component), templates)
         for component in get_args(index_file.Component)
     )
-    if was == now and driver is None and plugin is None:
+    if was == now and not (driver or plugin or may_lose or may_gain):
         return None
     side = right.side if right.decision else left.side
     if not recipe.builtin and not any(place and place.policy for place in (was, now)):
         return None  # A node that comes or goes is told once.
     work, reasons = _work(left, right) if driver else (None, ())
+    doubtful = (_MATCH,) if may_lose or may_gain else ()
     exchanged = work == "may-swap" and not recipe.builtin
     return Effect(
         cluster=side.planned.cluster.name if side else "",
@@ -210,7 +218,9 @@ def _effect(
         reasons=reasons,
         images=tuple(image for image in _images(right) if image not in _images(left)) if exchanged else (),
         drain=_drain(left, right) if work in DISTURBING else None,
-        cause=_cause(left, right, changed, is_driver=driver is not None),
+        may_lose=may_lose,
+        may_gain=may_gain,
+        cause=_cause(left, right, changed, (*doubtful, *((_DRIVER, _PLUGIN) if driver else (_PLUGIN, _DRIVER)))),
     )
 
 
@@ -334,11 +344,18 @@ def _drain(left: Half, right: Half) -> Drain | None:
     return Drain(
         evicts=config.drain.enabled,
         timeout_seconds=config.drain.timeout_seconds,
-        most=sum(amount or 0 for _, amount in left.decision.resources) if left.decision else 0,
+        most=_sum([amount for _, amount in left.decision.resources] if left.decision else []),
         hosts_at_a_time=len(config.leases.names),
     )
 
 
+def _sum(amounts: Sequence[int | None]) -> int | None:
+    """Return the sum of amounts; that with one that is unknown is unknown."""
+    known = [amount for amount in amounts if amount is not None]
+    return sum(known) if len(known) == len(amounts) else None
+
+
+_MATCH: documents.Path = ("spec", "match")
 _DRIVER: documents.Path = ("spec", "driver")
 _PLUGIN: documents.Path = ("spec", "devicePlugin")
 _SHARED: tuple[documents.Path, ...] = tuple(
@@ -346,11 +363,10 @@ _SHARED: tuple[documents.Path, ...] = tuple(
 )
 
 
-def _cause(left: Half, right: Half, changed: Sequence[intent.DocumentChange], *, is_driver: bool) -> Span:
-    """Return the line of a document that causes an effect; `is_driver` says that the driver is concerned."""
+def _cause(left: Half, right: Half, changed: Sequence[intent.DocumentChange], parts: Iterable[documents.Path]) -> Span:
+    """Return the line of a document that causes an effect; `parts` are the fields that are likely to."""
     before, after = left.decision, right.decision
     own = [item for item in changed if _is_of(item, before) or _is_of(item, after)]
-    parts = (_DRIVER, _PLUGIN) if is_driver else (_PLUGIN, _DRIVER)
     cause = intent.cause(own, (*_declarations(after), *_declarations(before), *parts, *_SHARED, ()))
     side = right.side if after else left.side
     if cause is not None or side is None:

@@ -123,7 +123,8 @@ def _rules(data: Mapping[str, Any]) -> Iterator[_Rule]:
     for rule in data["spec"]["rules"]:
         conditions = tuple(
             _Condition(feature["feature"], attribute, expression["op"], frozenset(expression.get("value", ())))
-            for feature in rule["matchFeatures"]
+            # Alternatives (matchAny) are about hardware: the DaemonSets require its labels themselves.
+            for feature in rule.get("matchFeatures", ())
             for attribute, expression in feature["matchExpressions"].items()
         )
         yield _Rule(conditions=conditions, variables=rule.get("vars", {}), labels=rule.get("labels", {}))

@@ -15,7 +15,7 @@ import msgspec
 from msgspec import structs
 
 from compiler import names
-from compiler.changes import placement
+from compiler.changes import hardware, placement
 from compiler.changes.objects import Ref, ref
 from compiler.changes.placement import DaemonSet, Object, PoolRules
 from compiler.fleet import taints
@@ -58,10 +58,11 @@ class Planned(Side, frozen=True, kw_only=True, dict=True):
     manifests: ir.ClusterManifests
 
     @property
-    def rules(self) -> frozenset[str]:
-        """The recipes whose rules, which label nodes with their devices, the output has."""
+    def rules(self) -> Mapping[str, Mapping[str, hardware.Rule]]:
+        """The rules that label nodes with their devices, by recipe and label."""
         values = (manifest.value for manifest in self.manifests.manifests)
-        return frozenset(value.name for value in values if isinstance(value, node_feature_rules.DeviceRules))
+        found = (value for value in values if isinstance(value, node_feature_rules.DeviceRules))
+        return {value.name: hardware.of_rules(value.rules) for value in found}
 
     @functools.cached_property
     def configs(self) -> Mapping[tuple[str, str], driver_config.Config]:
@@ -267,7 +268,7 @@ def _object(content: bytes, path: str) -> Object | None:
         if not isinstance(data["metadata"].get("annotations", {}), Mapping):
             return None
         if data["kind"] == "NodeFeatureRule":
-            PoolRules(data)
+            PoolRules(data), hardware.of_object(data)
         elif index_file.is_daemon_set(path):
             placement.daemon_set(index_file.Workload(file=path, component="driver", policy=""), data)
     except (ValueError, KeyError, IndexError, TypeError, AttributeError):

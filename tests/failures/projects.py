@@ -35,6 +35,48 @@ spec:
 """
 
 
+_RECIPE = """\
+apiVersion: device.openfuyao.com/v1alpha1
+kind: Recipe
+metadata:
+  name: ascend
+spec:
+  title: NPU
+  match:
+    pci:
+      - {kind: npu, vendor: "19e5", devices: [d801, d802]}
+  images:
+    device-plugin: {repository: registry.example.com/npu, image: kae-device-plugin, version: 1.4.1}
+  devicePlugin:
+    resources:
+      - {name: example.com/npu, class: char, groups: [{paths: [{path: /dev/davinci*}]}]}
+"""
+_DESK = """apiVersion: device.openfuyao.com/v1alpha1
+kind: DevicePolicy
+metadata:
+  name: desk
+spec:
+  recipe: ascend
+"""
+
+
+def npu(devices: str = "d801, d802") -> dict[str, str]:
+    """Return a recipe for these devices, its policy, and four nodes that it was for."""
+    present = {f"openfuyao.com/ascend{kind}.present": "true" for kind in ("", ".npu")}
+    nodes = [builders.kubernetes_node(f"kp-{number}", present) for number in range(1, 5)]
+    return {
+        "policies/east.yaml": CLUSTER,
+        "policies/desk.yaml": _DESK,
+        "recipes/ascend/recipe.yaml": _RECIPE.replace("d801, d802", devices),
+        "inventory/east.json": inventory(*nodes),
+    }
+
+
+def _match_narrowed(folder: Path) -> None:
+    _compiled(folder, npu())
+    project.write(folder, npu("d802"))
+
+
 def _not_a_file(folder: Path) -> None:
     project.write(folder, {"policies/tls.yaml/notes.txt": "A folder in a document's place.\n"})
     (folder / "policies/west.yaml").symlink_to("clusters/west.yaml")
@@ -284,6 +326,7 @@ MADE: Mapping[str, Callable[[Path], None]] = MappingProxyType(
         "driver-left-behind": _driver_left_behind,
         "removes-drivers": _removes,
         "removes-device-plugins": _removes,
+        "match-narrowed": _match_narrowed,
         "moves-namespace": _moves_namespace,
         "moves-with-cleanup": _moves_with_cleanup,
         "thaws-nodes": _thaws_nodes,

@@ -5,9 +5,10 @@ What else changes for nodes is told, and which drivers stay on hosts without a p
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import get_args
 
-from compiler import wording
-from compiler.changes import losses, objects
+from compiler import repeats, wording
+from compiler.changes import hardware, losses, objects
 from compiler.changes.acceptance import Acceptable
 from compiler.checks import fleet as fleet_checks
 from compiler.checks.change import Change, OutputChange
@@ -43,6 +44,7 @@ def removals(change: OutputChange, found: Sequence[losses.Loss]) -> Iterator[Acc
     yield from dropped_protection(change)
     yield from removed_guard(change)
     yield from thawed(change)
+    yield from narrowed(change)
     for loss in found:
         if loss.is_removal(change.removed_percent):
             yield removed(change, loss)
@@ -232,6 +234,34 @@ def _thaws(change: OutputChange, policy: str, group: str, heirs: Iterable[str]) 
 def _versions(used: Iterable[str]) -> frozenset[str]:
     """Return what images are by without their registries: a mirror or another registry changes no version."""
     return frozenset(images.unqualified(image).partition(":")[2] for image in used)
+
+
+@rule("match-narrowed", "removal")
+def narrowed(change: OutputChange) -> Iterator[Acceptable]:
+    """The match of a recipe takes the hardware of all nodes that it took."""
+    known = {owner for component in get_args(index_file.Component) for owner in change.before.index.owners(component)}
+    for one in change.planned.recipes:
+        was, now = (side.rule(one.recipe.name) for side in (change.before, change.after))
+        if was is None or now is None or was["spec"] == now["spec"]:
+            continue
+        shift = hardware.Shift(hardware.of_object(was), hardware.of_object(now))
+        doubtful = ((decision, hardware.doubts(decision, shift)[0]) for decision in one.decisions)
+        lost = repeats.grouped(
+            ((decision.policy.name, nouns), name)
+            for decision, nouns in doubtful
+            if nouns and decision.policy and (one.recipe.name, decision.policy.name) in known
+            for name in decision.names
+        )
+        for (policy, nouns), nodes in lost.items():
+            its = "its" if len(nodes) == 1 else "their"
+            yield change.acceptable(
+                change.policy_span(policy),
+                f"{wording.nodes(sorted(nodes))} of policy '{policy}' in cluster '{change.cluster}' may lose {its} "
+                f"{wording.listed(nouns)}: the new match of recipe '{one.recipe.name}' may not take {its} hardware.",
+                notes=("The inventory tells which nodes the match took, and not what hardware they have.",),
+                hint="Compare the new match with the hardware of these nodes (`lspci -nn`), or undo the change.",
+                policy=policy,
+            )
 
 
 def removed(change: OutputChange, loss: losses.Loss) -> Acceptable:

@@ -13,6 +13,7 @@ _RULES: tuple[Callable[[RevisionChange], Iterator[Acceptable]], ...] = (
     objects.crd_pruned,
     objects.namespace_pruned,
     drivers.driver_removed,
+    drivers.match_changed,
     objects.guard_off,
     drivers.frozen_touched,
     drivers.waves_skipped,

@@ -104,6 +104,30 @@ def driver_removed(change: RevisionChange) -> Iterator[Acceptable]:
         )
 
 
+@rule("match-changed", "risk")
+def match_changed(change: RevisionChange) -> Iterator[Acceptable]:
+    """A changed match of a recipe takes the same hardware: no node may lose its components by it, and none get some."""
+    shifts: tuple[tuple[str, Callable[[Effect], bool]], ...] = (
+        ("may not take the hardware of ", lambda effect: bool(effect.may_lose)),
+        ("may take more hardware of ", lambda effect: effect.may_gain),
+    )
+    for does, is_meant in shifts:
+        for (policy, recipe), found in _by(
+            change.difference.effects, lambda effect: (_policy(effect), effect.recipe.name), is_meant
+        ).items():
+            yield change.acceptable(
+                _cause(found),
+                f"The new match of recipe '{recipe}' {does}",
+                _nodes(found),
+                f" of policy '{policy}' in ",
+                Place.CLUSTER,
+                ".",
+                notes=("The inventory tells which nodes the match took, and not what hardware they have.",),
+                hint="Compare the new match with the hardware of these nodes (`lspci -nn`).",
+                policy=policy,
+            )
+
+
 @rule("driver-downgrade", "risk")
 def driver_downgrade(change: RevisionChange) -> Iterator[Acceptable]:
     """A change brings no older driver."""

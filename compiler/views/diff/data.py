@@ -114,6 +114,8 @@ def _effect(effect: Effect) -> dict[str, Any]:
             "podsPerNode": drain.most,
             "hostsAtATime": drain.hosts_at_a_time,
         },
+        **({"mayLose": list(effect.may_lose)} if effect.may_lose else {}),
+        **({"mayGain": True} if effect.may_gain else {}),
         "cause": _place(effect.cause),
     }
 

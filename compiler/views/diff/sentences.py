@@ -16,9 +16,11 @@ from compiler.planning import images
 
 CHANGES: Mapping[str, str] = {
     "loses": "losing a component",
+    "may-lose": "may lose a component",
     "gone": "leaving the inventory",
     "swaps": "driver taken out of use",
     "gets": "getting a component",
+    "may-get": "may get a component",
     "restarts": "pods restarting",
     "moves": "changed without a restart",
     "joins": "joining the inventory",
@@ -112,10 +114,14 @@ def change(effect: Effect) -> str:
         return "joins"
     if effect.work in ("removes", "leaves") or effect.device_plugin_pod == "deleted":
         return "loses"
+    if effect.may_lose:
+        return "may-lose"
     if effect.work in DISTURBING:
         return "swaps"
     if "created" in fates:
         return "gets"
+    if effect.may_gain:
+        return "may-get"
     return "restarts" if "replaced" in fates else "moves"
 
 
@@ -129,6 +135,8 @@ def sentences(effects: Iterable[Effect]) -> tuple[Sentence, ...]:
     effects = tuple(effects)
     parts: tuple[tuple[Callable[[Effect], Hashable], Callable[[Sequence[Effect]], str]], ...] = (
         (_membership_key, _membership),
+        (_losing_key, _losing),
+        (_getting_key, _getting),
         (_driver_key, driver),
         (_plugin_key, _plugin),
         (_offer_key, _offer),
@@ -162,6 +170,8 @@ def loss(effects: Iterable[Effect]) -> str:
         )
         if own
     ]
+    if doubtful := [effect for effect in known if effect.may_lose]:
+        lost.append(_said(doubtful, None, "may lose a component"))
     left = f"{_said(leaving, None, 'leave{s} the inventory')}. " if leaving else ""
     none = f"No {'other ' if left else ''}node ends up without its driver or its device plugin."
     return f"{left}{f'{wording.listed(lost)}.' if lost else none}"
@@ -225,6 +235,26 @@ def _membership(group: Sequence[Effect]) -> str:
     else:
         end = ", and count{s} as gone with {its} pods" if _is_left_out(group[0]) else ""
     return _said(group, was, f"leave{{s}} the inventory{{place}}{end}", was=_version(was))
+
+
+def _losing_key(effect: Effect) -> Hashable:
+    return (effect.after and effect.after.policy, effect.recipe.name, effect.may_lose) if effect.may_lose else None
+
+
+def _losing(group: Sequence[Effect]) -> str:
+    first = group[0]
+    does = "may lose {its} {what}{place}: the new match of recipe {recipe} may not take {its} hardware"
+    return _said(group, first.after, does, what=wording.listed(first.may_lose), recipe=first.recipe.name)
+
+
+def _getting_key(effect: Effect) -> Hashable:
+    return (effect.after and effect.after.policy, effect.recipe.name) if effect.may_gain else None
+
+
+def _getting(group: Sequence[Effect]) -> str:
+    first = group[0]
+    does = "may get what {its} policy has{place}: the new match of recipe {recipe} may take more of {its} hardware"
+    return _said(group, first.after, does, recipe=first.recipe.name)
 
 
 def _driver_key(effect: Effect) -> Hashable:
@@ -313,17 +343,20 @@ def _drained(group: Sequence[Effect]) -> str:
     drains = [effect.drain for effect in group if effect.drain is not None]
     if not drains:
         return ""
-    drain, most, device = drains[0], max(each.most for each in drains), group[0].recipe.words.device
+    drain, device = drains[0], group[0].recipe.words.device
+    counts = [each.most for each in drains if each.most is not None]
+    most = max(counts) if len(counts) == len(drains) else None
     hosts = "one host" if drain.hosts_at_a_time == 1 else f"{drain.hosts_at_a_time} hosts"
     each = " in each cluster" if len(_clusters(group)) > 1 else ""
     pace = f", {hosts} at a time{each}" if _size(group) > 1 else ""
-    if not most:
+    if most == 0:
         return f"{pace}; no pod holds {device} there"
     who = "it" if _size(group) == 1 else "each"
-    held = f"{wording.counted(most, 'pod')} that hold{'s' if most == 1 else ''} {device}"
+    held = f"up to {wording.counted(most, 'pod')}" if most is not None else "all pods"
+    held = f"{held} that hold{'s' if most == 1 else ''} {device}"
     if drain.evicts:
-        return f"{pace}; {who} first evicts up to {held}"
-    return f"{pace}; {who} waits up to {drain.timeout_seconds} s for up to {held}, and evicts none"
+        return f"{pace}; {who} first evicts {held}"
+    return f"{pace}; {who} waits up to {drain.timeout_seconds} s for {held}, and evicts none"
 
 
 def _plugin_key(effect: Effect) -> Hashable:

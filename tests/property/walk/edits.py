@@ -265,6 +265,24 @@ def _drop_part(draw: random.Random, folder: Path) -> bool:
     return files.document(files.one(draw, files.recipes(folder)), edit)
 
 
+def _rematch(draw: random.Random, folder: Path) -> bool:
+    """Have a recipe match other devices, more of them or fewer."""
+
+    def edit(spec: dict[str, Any]) -> None:
+        kind = draw.choice(spec["match"]["pci"])
+        match draw.randrange(4):
+            case 0:
+                kind["devices"] = ["ffff"]
+            case 1:
+                kind["devices"] = sorted({*kind["devices"], "ffff"})
+            case 2:
+                kind.pop("virtual", None)
+            case 3:
+                kind["classes"] = ["1200"]
+
+    return files.document(files.one(draw, files.recipes(folder)), edit)
+
+
 def _drop_component(draw: random.Random, folder: Path) -> bool:
     """Drop a component from a recipe, and what policies say of it."""
     path = files.one(draw, files.recipes(folder))
@@ -333,6 +351,7 @@ MISTAKES_OF_RECIPES: Mapping[str, Edit] = {
     **MISTAKES,
     "drop a component of a recipe": _drop_component,
     "drop a part of a recipe": _drop_part,
+    "match other devices": _rematch,
     "rename a recipe": _rename_recipe,
 }
 HARMLESS_OF_RECIPES: Mapping[str, Edit] = {**HARMLESS, "change a recipe's versions": _bump_recipe}

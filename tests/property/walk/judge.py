@@ -8,7 +8,7 @@ import json
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -179,14 +179,21 @@ class Verdict:
 
 def judged(cluster: str, before: State, after: State) -> Verdict:
     """Return what a compile has to say of a cluster."""
-    removals = set(_rest(cluster, before, after))
+    removals, allowed = set(_rest(cluster, before, after)), set[str]()
+    shifted = _shifted(before.output, after.output)
+    # What an inventory tells is what the earlier match took; what another one takes of its nodes is asked apart.
+    matched = _with_hardware(after.output, before.output, shifted)
     unlabelled = _labelling(before.output) - _labelling(after.output)
     left_out = set()
     for component, code in _COMPONENTS.items():
-        was, now = (placed(state.output, after.nodes, component) for state in (before, after))
+        was, now, seen = (placed(output, after.nodes, component) for output in (before.output, matched, after.output))
         kept = {_placed(item, component).owner for item in after.output.daemon_sets.get(component, ())}
         for owner in _present(before.output, component):
             served = [name for name, pod in was.items() if pod.owner == owner and not pod.absent]
+            if owner.recipe in shifted:
+                mine = [name for name, pod in now.items() if pod.owner == owner]
+                scopes = removals if any(name not in seen for name in mine) else allowed
+                scopes.add(f"match-narrowed:{cluster}/{owner.policy}")
             lost = [name for name in served if _is_lost(owner, now.get(name))]
             last = (owner not in kept or owner.recipe in unlabelled) and (lost or not served)
             kernels, left = (_of_kernels(state.output, component, owner) for state in (before, after))
@@ -198,8 +205,34 @@ def judged(cluster: str, before: State, after: State) -> Verdict:
     thawed = set(_thaws(cluster, before, after))
     known = {scope for scope in thawed if scope.replace("thaws-nodes", "removes-drivers") in removals}
     return Verdict(
-        removals=frozenset(removals | thawed - known), allowed=frozenset(known), left_out=frozenset(left_out)
+        removals=frozenset(removals | thawed - known), allowed=frozenset(known | allowed), left_out=frozenset(left_out)
     )
+
+
+def _shifted(before: Output, after: Output) -> set[str]:
+    """Return the recipes whose rules for hardware differ."""
+    was, now = ({item["metadata"]["name"]: item["spec"] for item in output.rules} for output in (before, after))
+    return {name for name in was.keys() & now.keys() if "-pool-" not in name and was[name] != now[name]}
+
+
+def _with_hardware(after: Output, before: Output, recipes: set[str]) -> Output:
+    """Return an output whose rules for the hardware of some recipes are those of another one."""
+    kept = [item for item in before.rules if item["metadata"]["name"] in recipes]
+    others = [item for item in after.rules if item["metadata"]["name"] not in recipes]
+    own = [_for_any(item) if item["metadata"]["name"].partition("-pool-")[0] in recipes else item for item in others]
+    return replace(after, rules=(*kept, *own))
+
+
+def _for_any(pools: Raw) -> Raw:
+    """Return the rules of pools for any hardware: DaemonSets ask for it themselves."""
+    rules = [
+        {
+            **{key: value for key, value in rule.items() if key != "matchAny"},
+            "matchFeatures": [one for one in rule.get("matchFeatures", ()) if one["feature"] != "pci.device"],
+        }
+        for rule in pools["spec"]["rules"]
+    ]
+    return {**pools, "spec": {"rules": rules}}
 
 
 def _is_lost(owner: Owner, now: Placed | None) -> bool:

@@ -55,7 +55,24 @@ def walked(chosen: tuple[int, int], folder: Path, *, of_recipes: bool = False) -
                 result.faults.append(f"edit {number} ({sort}): a harmless edit is stopped")
             if files.recipe(folder) != recipe:  # NFD labels the nodes anew.
                 recipes.label(folder, recipe, files.recipe(folder))
+            elif sort == "match other devices" and outcome in ("compiled", "accepted"):
+                _relabelled(folder)
     return result
+
+
+def _relabelled(folder: Path) -> None:
+    """Take the labels from the nodes that no rule of the output gives them any more."""
+    domain = f"openfuyao.com/{files.recipe(folder)}."
+    for path in folder.glob("inventory/*.json"):
+        rules = judge.outputs(folder / "output").get(path.stem, judge.Output()).rules
+        data = json.loads(path.read_text() or '{"items": []}')
+        for node in data["items"]:
+            given = judge.labelled_node(rules, node)["metadata"]["labels"]
+            labels = node["metadata"]["labels"]
+            gone = [key for key in labels if key.startswith(domain) and ".deploy." not in key and key not in given]
+            for key in gone:
+                del labels[key]
+        path.write_text(json.dumps(data, indent=1))
 
 
 def prepared(draw: random.Random, folder: Path, *, of_recipes: bool = False) -> None:

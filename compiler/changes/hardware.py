@@ -1,0 +1,128 @@
+"""What a changed rule for hardware does to the nodes that are known by its labels alone.
+
+An inventory has the labels that the earlier rule gave a node, and not the hardware that it has. So whether a changed
+rule gives the node these labels too, and others, is known only where the one rule says no less than the other.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, get_args
+
+import msgspec
+
+from compiler.inventory import snapshot
+from compiler.output import index_file
+from compiler.planning import plan
+from compiler.rendering import node_feature_rules
+
+_Term = tuple[str, str, frozenset[str]]
+"""An attribute of a feature, an operator, and values."""
+
+_Condition = tuple[str, frozenset[_Term]]
+"""A feature, all terms of which hold for one of its elements."""
+
+Rule = tuple[tuple[_Condition, ...], ...]
+"""The conditions of which all of one element hold."""
+
+
+class Shift(msgspec.Struct, frozen=True):
+    """The rules of a recipe before and after a change, by the label that each gives a node."""
+
+    before: Mapping[str, Rule]
+    after: Mapping[str, Rule]
+
+    def may_lose(self, node: snapshot.Node, label: str) -> bool:
+        """Return whether a node may lose a label that it has.
+
+        What the earlier rules have found on it is known: it stays labelled if any of that is enough for the new one.
+        """
+        wanted = self.after.get(label)
+        if wanted is None or label not in self.before or node.label(label) != "true":
+            return False
+        found = (rule for own, rule in self.before.items() if node.label(own) == "true")
+        return not any(_implies(rule, wanted) for rule in found)
+
+    def may_gain(self, node: snapshot.Node, label: str) -> bool:
+        """Return whether a node may get a label that it has not."""
+        wanted, earlier = self.after.get(label), self.before.get(label)
+        return (
+            wanted is not None and earlier is not None and node.label(label) != "true" and not _implies(wanted, earlier)
+        )
+
+
+def doubts(decision: plan.Decision | None, shift: Shift) -> tuple[tuple[str, ...], bool]:
+    """Return what the nodes of a decision may lose by a changed match, as nouns, and whether they may get something."""
+    if decision is None or decision.policy is None or shift.before == shift.after:
+        return (), False
+    node, recipe = decision.node, decision.recipe
+    nouns: list[str] = []
+    if shift.may_lose(node, recipe.present):
+        running = filter(decision.runs, get_args(index_file.Component))
+        nouns += (component.replace("-", " ") for component in running)
+    elif decision.resources:
+        nouns += (f"{kind.name} devices" for kind in recipe.kinds if shift.may_lose(node, kind.present))
+    labels = (recipe.present, *(kind.present for kind in recipe.kinds))
+    return tuple(nouns), any(shift.may_gain(node, label) for label in labels)
+
+
+def of_rules(rules: Iterable[node_feature_rules.DeviceRule]) -> Mapping[str, Rule]:
+    """Return the rules that give a label, without those that count devices, by label."""
+    return {
+        rule.label: tuple(
+            tuple(
+                _condition(one.feature, ((name, term.op, term.value) for name, term in one.matchExpressions.items()))
+                for one in features
+            )
+            for features in rule.hardware
+        )
+        for rule in rules
+        if not rule.counts
+    }
+
+
+def of_object(data: Mapping[str, Any]) -> Mapping[str, Rule]:
+    """Return the rules that give a label, by label, of a NodeFeatureRule as the compiler writes it."""
+    found: dict[str, Rule] = {}
+    for rule in data["spec"]["rules"]:
+        shared = rule.get("matchFeatures", ())
+        alternatives = [(*one["matchFeatures"], *shared) for one in rule.get("matchAny", ())] or [shared]
+        conditions = tuple(
+            tuple(
+                _condition(
+                    one["feature"],
+                    ((name, term["op"], term.get("value", ())) for name, term in one["matchExpressions"].items()),
+                )
+                for one in features
+            )
+            for features in alternatives
+        )
+        found.update(dict.fromkeys(rule.get("labels", ()), conditions))
+    return found
+
+
+def _condition(feature: str, terms: Iterable[tuple[str, str, Iterable[str]]]) -> _Condition:
+    return feature, frozenset((name, op, frozenset(values)) for name, op, values in terms)
+
+
+def _implies(rule: Rule, other: Rule) -> bool:
+    """Return whether hardware that a rule takes is surely taken by another one."""
+    return all(
+        any(all(any(_is_enough(own, wanted) for own in given) for wanted in every) for every in other) for given in rule
+    )
+
+
+def _is_enough(condition: _Condition, wanted: _Condition) -> bool:
+    """Return whether an element for which a condition holds meets another one."""
+    (feature, terms), (other, every) = condition, wanted
+    return feature == other and all(any(_is_as_narrow(own, term) for own in terms) for term in every)
+
+
+def _is_as_narrow(term: _Term, wanted: _Term) -> bool:
+    (name, op, values), (other, other_op, others) = term, wanted
+    if name != other:
+        return False
+    if (op, other_op) == ("In", "NotIn"):
+        return values.isdisjoint(others)
+    if other_op == "Exists":
+        return op in ("In", "Exists")
+    narrower = {"In": values <= others, "NotIn": values >= others}.get(op, values == others)
+    return op == other_op and narrower
