@@ -224,7 +224,7 @@ def opted_out(cluster: str, policy: definitions.Policy, own: Sequence[plan.Decis
     )
     for part, noun, label in parts:
         refusing = (decision for decision in own if part is not None and decision.node.label(label) == "false")
-        nodes = _nodes(decision for decision in refusing if assignment.has_hardware(policy.recipe, decision.node))
+        nodes = _nodes(decision for decision in refusing if assignment.is_present(policy, decision.node))
         if nodes:
             yield Diagnostic(
                 span=policy.source.span("metadata", "name"),

@@ -58,6 +58,12 @@ def test_an_opt_out_is_said_where_it_keeps_a_component_away(component: str) -> N
     assert codes(builders.policy(**absent), builders.node(labels={label: "false"})) == []
 
 
+def test_an_opt_out_is_no_reason_where_the_node_has_no_device_of_the_policy() -> None:
+    policy = builders.policy(operator={"enabledHPRE": False, "enabledZIP": True})
+
+    assert "node-opted-out" not in codes(policy, builders.node(labels={"openfuyao.com/kae.deploy.driver": "false"}))
+
+
 def test_a_taint_that_nothing_tolerates_is_said_with_its_nodes() -> None:
     tainted = machine(taints=[builders.taint("dedicated=db:NoSchedule")])
     tolerant = builders.policy(daemonSets={"tolerations": [{"key": "dedicated", "operator": "Exists"}]})
