@@ -1,6 +1,7 @@
 """`kae inventory`: the canonical NodeInventory of a live cluster, or of what kubectl prints of it."""
 
 import argparse
+import functools
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,6 +17,7 @@ from compiler.formats import decode, documents
 from compiler.inventory import canonical_form, reduction, snapshot
 from compiler.project import atomic, links, load, package_data, project_file
 from compiler.read import fleet as reader
+from compiler.read import node_list
 
 _KINDS = ("List", "NodeList", "NodeInventory")
 _OF_CLUSTERS = ("cluster-undeclared", "cluster-unknown")
@@ -61,9 +63,10 @@ def _require_file_of_cluster(arguments: argparse.Namespace) -> None:
 def _piped(arguments: argparse.Namespace, spec: clusters.Spec) -> snapshot.Inventory:
     """Return the inventory of the list on standard input. Raises WrongError where that has errors, which it prints."""
     name = arguments.cluster
-    found, unreadable = decode.decode(*cli.piped(_HINT))
-    _require_nodes(found)
     judge = schema.Judge(package_data.schemas())
+    quick = functools.partial(node_list.read, spec=spec, accepts=functools.partial(judge.accepts, "NodeList"))
+    found, unreadable = decode.decode(*cli.piped(_HINT), quick)
+    _require_nodes(found)
     judged = [(document, *judge.judge(document)) for document in found]
     nodes = [document for document, kind, faults in judged if kind in _KINDS and not faults]
     faults = [*unreadable, *(fault for _, _, faults in judged for fault in faults)]
@@ -74,6 +77,9 @@ def _piped(arguments: argparse.Namespace, spec: clusters.Spec) -> snapshot.Inven
     findings.report(arguments, shown)
     if diagnostics.has_errors(shown) or not nodes:
         raise cli.WrongError
+    read: snapshot.Inventory | None = nodes[0].meaning
+    if read is not None:
+        return structs.replace(read, cluster=snapshot.ClusterName(name))
     # A list of nodes belongs to the cluster that its file is named after; this one has the name from the call.
     read = reader.inventory_of(structs.replace(nodes[0], file=f"{name}.json"), spec)
     if read.cluster != name:
