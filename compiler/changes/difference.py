@@ -132,11 +132,12 @@ def of_cluster(before: sides.Planned | None, after: sides.Planned | None, basis:
         on_nodes = tuple(sorted(every, key=lambda effect: effect.nodes))
         on_pods = tuple(structs.replace(each, nodes=Fates(*map(known.expanded, each.nodes))) for each in on_pods)
     side = after or before
+    nodes = [node.name for node in side.planned.inventory.nodes] if side else []
     return ClusterDifference(
         cluster=side.planned.cluster.name if side else "",
         is_new=before is None,
         is_gone=after is None,
-        nodes=len(side.planned.inventory.nodes) if side else 0,
+        nodes=known.count(nodes) if known else len(nodes),
         effects=on_nodes,
         pods=on_pods,
         objects=differing,

@@ -24,7 +24,7 @@ const picture = (() => {
   const forms = {
     problem: "full cross", complete: "full", plugin: "outline lower", driver: "outline upper", removed: "outline minus",
     none: "outline", gone: "outline cross", loses: "full minus", swaps: "full", gets: "full plus", restarts: "outline lower",
-    moves: "outline dot", joins: "outline plus", same: "faint",
+    moves: "outline dot", joins: "outline plus", same: "faint", mayLose: "outline minus", mayGet: "outline upper",
   };
 
   function stroke(context, x, y, side, lines) {

@@ -256,13 +256,16 @@ def test_a_cache_that_was_not_written_here_is_not_believed(tmp_path: Path) -> No
     assert "kp920-rack6-66" not in in_process.kae(copied, "diff").out
 
 
-def test_the_answer_is_the_same_with_a_cache_and_without_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("form", ["text", "json", "markdown"])
+def test_the_answer_is_the_same_with_a_cache_and_without_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str
+) -> None:
     folder = many(tmp_path)
-    answers = {in_process.kae(folder, "diff", "-o", "json", "--no-cache").out}
+    answers = {in_process.kae(folder, "diff", "-o", form, "--no-cache").out}
     is_cached = (folder / ".kae_cache").exists()
-    answers |= {in_process.kae(folder, "diff", "-o", "json").out for _ in range(2)}
+    answers |= {in_process.kae(folder, "diff", "-o", form).out for _ in range(2)}
     monkeypatch.setattr(examples, "examples", lambda _, __: None)
-    answers.add(in_process.kae(folder, "diff", "-o", "json", "--no-cache").out)
+    answers.add(in_process.kae(folder, "diff", "-o", form, "--no-cache").out)
 
     assert len(answers) == 1
     assert not is_cached

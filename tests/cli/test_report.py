@@ -24,6 +24,7 @@ from compiler.views.report import page as report_page
 from tests import builders, in_process, project, revisions
 from tests.cli import diffs, fleet
 from tests.cli.answers import refused, warned
+from tests.failures import projects as failures
 
 EVIL = "</script><script>alert(1)</script><img src=x>"
 HOSTILE = "</script><script>alert(1)</script><!--\u2028\u2029&amp;\"'`${1}{{ 7 }}"
@@ -314,6 +315,19 @@ def test_nodes_to_which_nothing_happens_are_counted_and_no_risk_is_no_list(rollo
     assert len(effects(page)) == 1
     assert risks(page) == []
     assert "Risks" not in page.text("h3")
+
+
+def test_what_happens_to_nodes_of_a_recipe_is_in_the_picture(tmp_path: Path) -> None:
+    project.write(tmp_path, failures.npu())
+    revisions.commit(tmp_path)
+    project.write(tmp_path, failures.npu("d802"))
+
+    page = changed(tmp_path)
+
+    assert {effect["change"] for effect in effects(page).values()} == {"mayLose"}
+    assert page.text("b")[:1] == ["4"]
+    (told,) = (element for element in page.named("a") if element["href"].startswith("#effect="))
+    assert told["href"] == "#effect=0"
 
 
 def test_a_cluster_that_is_gone_is_in_the_picture(rollout: Path) -> None:

@@ -159,8 +159,9 @@ def _numbers(difference: Difference) -> tuple[int, int]:
     every = sum(each.nodes for each in difference.clusters if each.cluster in clusters)
     # A cluster has the number of its nodes after the change, or of those that go with it.
     gone = {each.cluster for each in difference.clusters if each.is_gone}
-    left = (effect for effect in difference.effects if effect.after is None and effect.cluster not in gone)
-    return len(touched), every + sum(len(effect.nodes) for effect in left)
+    leaving = (effect for effect in difference.effects if effect.after is None and effect.cluster not in gone)
+    left = {(effect.cluster, name) for effect in leaving for name in effect.nodes}
+    return len(touched), every + len(left)
 
 
 def _sums(difference: Difference) -> Iterator[str]:

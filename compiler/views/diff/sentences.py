@@ -16,11 +16,11 @@ from compiler.planning import images
 
 CHANGES: Mapping[str, str] = {
     "loses": "losing a component",
-    "may-lose": "may lose a component",
+    "mayLose": "may lose a component",
     "gone": "leaving the inventory",
     "swaps": "driver taken out of use",
     "gets": "getting a component",
-    "may-get": "may get a component",
+    "mayGet": "may get a component",
     "restarts": "pods restarting",
     "moves": "changed without a restart",
     "joins": "joining the inventory",
@@ -93,11 +93,6 @@ class Sentence(msgspec.Struct, frozen=True, kw_only=True):
         label = CHANGES[self.change]
         return _OUT_OF_USE.get(self.effects[0].work, label) if self.change == "swaps" else label
 
-    @property
-    def is_builtin(self) -> bool:
-        """True when it is about policies of the built-in recipe, perhaps among others."""
-        return any(effect.recipe.builtin for effect in self.effects)
-
     def names(self, *, with_clusters: bool) -> Iterator[str]:
         """Yield the names of the nodes in order, behind those of their clusters or alone."""
         # The nodes of an effect are sorted, so only as many are looked at as are wanted: there may be a million.
@@ -115,14 +110,27 @@ def change(effect: Effect) -> str:
     if effect.work in ("removes", "leaves") or effect.device_plugin_pod == "deleted":
         return "loses"
     if effect.may_lose:
-        return "may-lose"
+        return "mayLose"
     if effect.work in DISTURBING:
         return "swaps"
     if "created" in fates:
         return "gets"
     if effect.may_gain:
-        return "may-get"
+        return "mayGet"
     return "restarts" if "replaced" in fates else "moves"
+
+
+def rank(effect: Effect) -> int:
+    """Return the place of an effect in the order of CHANGES."""
+    return _RANKS[change(effect)]
+
+
+def changes(effects: Iterable[Effect]) -> Mapping[tuple[str, str], str]:
+    """Return the key in CHANGES of each node, by cluster and name: of several recipes, the one that takes most away."""
+    found: dict[tuple[str, str], str] = {}
+    for effect in sorted(effects, key=rank, reverse=True):
+        found.update(dict.fromkeys(((effect.cluster, name) for name in effect.nodes), change(effect)))
+    return found
 
 
 def by_danger(effects: Iterable[Effect]) -> Sequence[Sentence]:

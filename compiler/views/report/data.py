@@ -53,31 +53,39 @@ def of_cluster(
     decisions = view.builtin.decisions if view else ()
     stacks = _stacks(view) if view else {}
     rows = [shared.row(decision, node, stacks.get(node.name, ())) for decision in decisions for node in decision.nodes]
-    rows.extend(shared.gone(node) for effect in effects if effect.after is None for node in effect.nodes)
+    every = [*effects]
+    of_node: dict[str, tuple[int, ...]] = {}
+    for number, effect in enumerate(every):
+        of_node.update((node, (*of_node.get(node, ()), number)) for node in effect.nodes)
+    gone = {node for effect in every if effect.after is None for node in effect.nodes}
+    rows.extend(map(shared.gone, gone))
     names, alike, labels, positions = zip(*sorted(rows), strict=True) if rows else ((), (), (), ())
     # 0 stands for no effect.
-    effect_of = {node: number for number, effect in enumerate(effects, start=1) for node in effect.nodes}
+    kinds = {numbers: number for number, numbers in enumerate(dict.fromkeys(of_node.values()), start=1)}
     return {
         "name": name,
         "names": names,
         "alike": alike,
         "labels": labels,
         "positions": positions if any(positions) else [],
-        "effectOf": [effect_of.get(node, 0) for node in names] if effect_of else [],
-        "effects": [_effect(effect, numbers) for effect, numbers in effects.items()],
+        "effectOf": [kinds[of_node[node]] if node in of_node else 0 for node in names] if kinds else [],
+        "effects": [_effect({every[number]: effects[every[number]] for number in numbers}) for numbers in kinds],
         "facts": shared.facts,
         "labelTexts": list(shared.texts),
         "labelSets": list(shared.sets),
     }
 
 
-def _effect(effect: Effect, numbers: Sequence[int]) -> dict[str, Any]:
+def _effect(effects: Mapping[Effect, Sequence[int]]) -> dict[str, Any]:
+    """Return the effects on nodes, one a recipe; what the page shows of a placement is of the built-in recipe."""
+    worst = min(effects, key=sentences.rank)
+    own = next((effect for effect in effects if effect.recipe.builtin), None)
     return {
-        "change": sentences.change(effect),
-        "sentences": numbers,
-        "before": _placement(effect.before),
-        "after": _placement(effect.after),
-        "cause": str(effect.cause),
+        "change": sentences.change(worst),
+        "sentences": sorted({number for numbers in effects.values() for number in numbers}),
+        "before": _placement(own.before if own else None),
+        "after": _placement(own.after if own else None),
+        "cause": str(worst.cause),
     }
 
 

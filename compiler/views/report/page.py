@@ -105,10 +105,7 @@ def _changes(change: Change, views: Sequence[plan.Plan]) -> dict[str, Any]:
 
 def _counts(difference: Difference, nodes: int) -> Sequence[tuple[str, str, int]]:
     """Return what happens to how many of the fleet's nodes: keys with their texts and numbers, but no zeros."""
-    found = Counter[str]()
-    for effect in difference.effects:
-        if effect.recipe.builtin:
-            found[sentences.change(effect)] += len(effect.nodes)
+    found = Counter(sentences.changes(difference.effects).values())
     found["same"] = nodes - (found.total() - found["gone"])
     return [(key, text, found[key]) for key, text in sentences.CHANGES.items() if found[key]]
 
@@ -155,9 +152,8 @@ def _data(views: Iterable[plan.Plan], difference: Difference | None) -> Iterator
         for effect in sentence.effects:
             numbers[effect].append(number)
     plans: dict[str, plan.Plan] = {view.cluster.name: view for view in views}
-    # What the page shows of each node is of the built-in recipe.
     effects = {
-        item.cluster: {effect: numbers[effect] for effect in item.effects if effect.recipe.builtin}
+        item.cluster: {effect: numbers[effect] for effect in item.effects}
         for item in (difference.clusters if difference else ())
     }
     yield f'{{"head":{_json(head)},"clusters":['
