@@ -23,8 +23,8 @@ diagnostics.shared_rule(
 ENDINGS = (".yaml", ".yml", ".json")
 """The suffixes of document files."""
 
-_NEARLY = r"(?i)\.(ya?ml|json)(\.(bak|old|orig|rej|save|sw[op]|tmp|txt)|\.?~[0-9]*~?|#)*"
-"""The end of a name that an editor, a merge or the shift key made of a document's: policy.YAML, policy.yaml~."""
+_NEARLY = r"(?i)\.(ya?ml|yam|yamll|yalm|ymal|json|jso|jsn|josn)(\.(bak|old|orig|rej|save|sw[op]|tmp|txt)|\.?~[0-9]*~?|#)*"
+"""The end of a name that an editor, a merge or a slip made of a document's: policy.YAML, policy.yaml~, policy.yam."""
 
 _TEMPLATE = ".yaml.j2"
 
@@ -157,7 +157,7 @@ def walk(
 ) -> tuple[list[tuple[str, Where]], list[diagnostics.Diagnostic]]:
     """Return the document files below folders, sorted by name, and a finding for each entry that is none.
 
-    Hidden names are skipped. Each folder is read once, even if several links lead to it. Raises WorldError.
+    Hidden folders are skipped. Each folder is read once, even if several links lead to it. Raises WorldError.
     """
     files, linked, read = list[tuple[str, Where]](), list[tuple[str, Where]](), set[Hashable]()
     findings, pending = list[diagnostics.Diagnostic](), list(folders)
@@ -173,9 +173,12 @@ def walk(
         _require_few(len(read))
         findings += _templates(above, [entry.name for entry in entries])
         for entry in entries:
-            if entry.name.startswith("."):
-                continue
             name = f"{above}/{entry.name}" if above else entry.name
+            if entry.name.startswith("."):
+                is_meant = entry.name.endswith(ENDINGS) and sort_of(name, entry) == FILE
+                shown = entry.name.lstrip(".") if Path(entry.name).suffix else f"policy{entry.name}"
+                findings += [_nearly(name, shown)] if is_meant else []
+                continue
             sort = sort_of(name, entry)
             if sort == FILE and name.endswith(ENDINGS) and wording.file_name(name) == name:
                 files.append((name, entry.place))
@@ -224,10 +227,15 @@ def _unread(name: str, sort: str) -> list[diagnostics.Diagnostic]:
     if not name.endswith(ENDINGS):
         ends = (match for match in re.finditer(_NEARLY, name) if match.end() == len(name))
         end = next(ends, None) if sort == FILE else None
-        return [_nearly(name, f"{name[: end.start()]}.{end[1].lower()}")] if end else []
+        return [_nearly(name, name[: end.start()] + _ending(end[1].lower()))] if end else []
     if sort != FILE:
         return [_refused(name, f"'{said}' is {sort}.", "Rename or remove it.", "not-a-file")]
     return [_refused(name, f"The name '{said}' holds what cannot be printed.", "Rename it.", "not-a-file")]
+
+
+def _ending(near: str) -> str:
+    """Return the ending of documents that is meant."""
+    return f".{near}" if f".{near}" in ENDINGS else {"j": ".json", "y": ".yaml"}[near[0]]
 
 
 def _templates(folder: str, inside: Collection[str]) -> list[diagnostics.Diagnostic]:

@@ -125,16 +125,15 @@ class Tree:
         return [self._source(name, place) for name, place in files], findings
 
     def _listed(self, name: str, folder: Place) -> tuple[str, list[document_files.Entry[Place]]]:
-        """Return the path of a folder, and its entries that are not hidden; one that is missing has none."""
+        """Return the path of a folder, and its entries; one that is missing has none."""
         if folder.path in self._submodules:
             message = f"'{wording.file_name(name)}' is in a submodule, and git has its files in another repository."
             raise errors.WorldError(message, hint="Put the documents into the repository of the project.")
         found = []
         for child in sorted(self._children.get(folder.path, ())):
-            if not child.startswith("."):
-                path = posixpath.join(folder.path, child)
-                place = self.place(path)
-                found.append(document_files.Entry(child, place, place.path != path))
+            path = posixpath.join(folder.path, child)
+            place = self.place(path)
+            found.append(document_files.Entry(child, place, place.path != path))
         return folder.path, found
 
     def _source(self, name: str, place: Place) -> Source:

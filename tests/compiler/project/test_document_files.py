@@ -41,10 +41,16 @@ def test_documents_are_found_at_any_depth_in_the_order_of_their_names(tmp_path: 
     ]
 
 
-def test_hidden_names_are_passed_over(tmp_path: Path) -> None:
-    write(tmp_path, "policies/.a.yaml", "policies/.git/b.yaml", "policies/.yaml", "policies/c.yaml")
+def test_hidden_files_are_named_and_hidden_folders_passed_over(tmp_path: Path) -> None:
+    write(tmp_path, "policies/.a.yaml", "policies/.git/b.yaml", "policies/.yaml", "policies/.c", "policies/c.yaml")
 
-    assert names(tmp_path) == ["policies/c.yaml"]
+    files, findings = found(tmp_path, tmp_path / "policies")
+
+    assert [file.name for file in files] == ["policies/c.yaml"]
+    assert [(finding.span.file, finding.hint) for finding in findings] == [
+        ("policies/.a.yaml", "Rename it to a.yaml, or remove it."),
+        ("policies/.yaml", "Rename it to policy.yaml, or remove it."),
+    ]
 
 
 def test_a_missing_folder_is_empty(tmp_path: Path) -> None:
