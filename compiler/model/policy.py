@@ -384,7 +384,9 @@ class Selection(Model):
 
 
 class KAEPolicySpec(Selection):
-    """Which nodes of which clusters, and the components that they get."""
+    """Which nodes of which clusters, and the components that they get; an empty one would be for every node."""
+
+    model_config = ConfigDict(json_schema_extra={"minProperties": 1})
 
     operator: Operator = base.defaults()
     """The kinds of devices to serve."""
@@ -405,4 +407,4 @@ class KAEPolicy(base.Document):
 
     kind: Literal["KAEPolicy"]
     metadata: PolicyMetadata
-    spec: KAEPolicySpec = base.defaults()
+    spec: KAEPolicySpec

@@ -23,7 +23,7 @@ diagnostics.shared_rule(
 ENDINGS = (".yaml", ".yml", ".json")
 """The suffixes of document files."""
 
-_NEARLY = r"(?i)\.(ya?ml|yam|yamll|yalm|ymal|json|jso|jsn|josn)(\.(bak|old|orig|rej|save|sw[op]|tmp|txt)|\.?~[0-9]*~?|#)*"
+_NEARLY = r"(?i)\.(ya?ml|yam|yalm|ymal|json|jso|jsn|josn)(\.(bak|old|orig|rej|save|sw[op]|tmp|txt)|\.?~[0-9]*~?|#)*"
 """The end of a name that an editor, a merge or a slip made of a document's: policy.YAML, policy.yaml~, policy.yam."""
 
 _TEMPLATE = ".yaml.j2"

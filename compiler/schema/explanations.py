@@ -190,6 +190,9 @@ def _invalid_value(fault: _Fault, reader: _Reader) -> diagnostics.Diagnostic:
     if fault.keyword == "maxProperties" and "properties" not in schema:
         message = f"{place} has {len(value)} keys, but may have at most {schema['maxProperties']}."
         hint = "Remove some of them."
+    elif fault.keyword == "minProperties" and "maxProperties" not in schema:
+        message = f"{place} is empty."
+        hint = "Say which nodes it is for (nodeSelector, or default: true), and which versions they get."
     elif fault.keyword in ("minProperties", "maxProperties"):
         message = (
             f"Expected exactly one of {wording.listed(schema['properties'])} in {reader.owner(fault.path)}, "

@@ -88,7 +88,7 @@ def only(data: Any, positions: documents.Positions | None = None) -> diagnostics
 @pytest.mark.parametrize(
     ("data", "kind"),
     [
-        (policy(), "KAEPolicy"),
+        (policy(default=True), "KAEPolicy"),
         (policy(driver={"version": "2.0.3", "source": {"inTree": {}}}), "KAEPolicy"),
         (cluster(images={"mirrors": [{"from": "docker.io", "to": "mirror.local"}]}), "KAECluster"),
         (inventory(), "NodeInventory"),
@@ -375,8 +375,14 @@ def test_a_space_in_a_version_is_named(version: str, note: str, hint: str) -> No
     assert (one.notes, one.hint) == ((note,), hint)
 
 
+def test_a_policy_says_what_it_is_for() -> None:
+    absent = {key: value for key, value in policy().items() if key != "spec"}
+
+    assert (only(policy()).message, only(absent).message) == ("'spec' is empty.", "'spec' is missing.")
+
+
 def test_a_name_that_is_too_long_is_told_once_with_its_length() -> None:
-    data = policy()
+    data = policy(default=True)
     data["metadata"]["name"] = "A" * 31
 
     one = only(data)
@@ -419,7 +425,7 @@ def test_of_very_many_mistakes_the_first_are_told_and_that_there_are_more() -> N
 
 
 def test_a_value_far_too_long_is_told_in_short() -> None:
-    data = policy()
+    data = policy(default=True)
     data["metadata"]["name"] = "a-" * 500_000 + "!"
 
     one = only(data)
