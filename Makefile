@@ -34,26 +34,26 @@ $(READY): requirements.lock pyproject.toml
 
 # A call compiles the templates itself where this is older than they are, which takes it twice its time.
 CODE := compiler/_templates.py
-$(CODE): $(READY) ci/wheel.py $(wildcard compiler/rendering/template_*.py templates/*/*.yaml)
+$(CODE): $(READY) ci/wheel.py $(wildcard compiler/rendering/template_*.py templates/* templates/*/*.yaml)
 	@$(BIN)/python ci/wheel.py
 	@touch $@
 
 .PHONY: compile
-compile: $(READY) $(CODE) ## Compile policies/ and inventory/ to output/
+compile: $(CODE) ## Compile policies/ and inventory/ to output/
 	$(BIN)/kae compile
 
 # What the tests start again and again is compiled once, whatever the shell says of others' programs.
 .PHONY: test test-long
 test test-long quick mutants: export PYTHONDONTWRITEBYTECODE =
-test: $(READY) $(CODE) ## Run the tests that every change must pass; they need neither root nor a cluster
+test: $(CODE) ## Run the tests that every change must pass; they need neither root nor a cluster
 	$(BIN)/python -m pytest -n auto --dist worksteal -m 'not long'
 	@echo 'What takes longer: make test-long. What needs root, a cluster and a kernel: make cluster-tools test-cluster test-vm'
 
-test-long: $(READY) ## Run the campaigns and the slowest tests, and the random ones with more examples
+test-long: $(CODE) ## Run the campaigns and the slowest tests, and the random ones with more examples
 	KAE_LONG=1 $(BIN)/python -m pytest -n auto --dist worksteal -m 'long or hypothesis or seeded'
 
 .PHONY: quick
-quick: $(READY) ## Check style, types and the tests of what changed since BASE=, at most a minute
+quick: $(CODE) ## Check style, types and the tests of what changed since BASE=, at most a minute
 	@$(BIN)/python -m tests.quick $(BASE)
 
 .PHONY: hooks
@@ -61,15 +61,15 @@ hooks: ## Have git run `make quick` before each push
 	@bash ci/hooks.sh
 
 .PHONY: mutants
-mutants: $(READY) ## Make small faults in the programs, and print those that no test notices (COUNT=64 SEED=0 MINUTES=60)
+mutants: $(CODE) ## Make small faults in the programs, and print those that no test notices (COUNT=64 SEED=0 MINUTES=60)
 	$(BIN)/python -m tests.mutants --count $(or $(COUNT),64) --seed $(SEED) --minutes $(or $(MINUTES),60) $(if $(AS_ROOT),--as-root)
 
 .PHONY: test-browser
-test-browser: $(READY) ## Run the tests of the report's page in chromium (apt-get install chromium)
+test-browser: $(CODE) ## Run the tests of the report's page in chromium (apt-get install chromium)
 	$(BIN)/python -m pytest -rs tests/browser
 
 .PHONY: cluster-tools
-cluster-tools: $(READY) ## Build the Go programs of test-cluster (once, about twenty-five minutes cold)
+cluster-tools: $(CODE) ## Build the Go programs of test-cluster (once, about twenty-five minutes cold)
 	$(BIN)/python -m tests.cluster.tools
 
 GITOPS := $(addprefix tests/cluster/test_gitops,.py _additions.py _cleanup.py _foreign.py)
@@ -78,7 +78,7 @@ ENGINES ?= argocd flux
 ALONE := tests/cluster/test_live.py tests/cluster/test_watcher.py tests/cluster/test_watcher_rights.py
 
 .PHONY: test-cluster
-test-cluster: $(READY) ## Run the tests that need root: real kubelet, API server, images, rpm and dnf
+test-cluster: $(CODE) ## Run the tests that need root: real kubelet, API server, images, rpm and dnf
 	@# These want a cluster without any node but their own.
 	$(BIN)/python -m pytest $(ALONE)
 	$(BIN)/python -m pytest tests/cluster tests/host tests/images \
@@ -86,82 +86,82 @@ test-cluster: $(READY) ## Run the tests that need root: real kubelet, API server
 	KAE_CLUSTER_RUNTIME=containerd-2 $(BIN)/python -m pytest tests/cluster/test_device_plugin_containers.py
 
 .PHONY: test-gitops
-test-gitops: $(READY) ## Have Argo CD and Flux apply the example clusters, undo additions, and remove a driver (eight minutes, after cluster-tools)
+test-gitops: $(CODE) ## Have Argo CD and Flux apply the example clusters, undo additions, and remove a driver (eight minutes, after cluster-tools)
 	$(BIN)/python -m pytest $(GITOPS)
 
 .PHONY: test-loop
-test-loop: $(READY) ## Bring a driver to a real node by a commit, change it by another, revert it (ENGINES="argocd flux"; five minutes, after cluster-tools)
+test-loop: $(CODE) ## Bring a driver to a real node by a commit, change it by another, revert it (ENGINES="argocd flux"; five minutes, after cluster-tools)
 	@set -e; for engine in $(ENGINES); do \
 		echo "KAE_LOOP_ENGINE=$$engine $(BIN)/python -m pytest -s $(LOOP)"; \
 		KAE_LOOP_ENGINE=$$engine $(BIN)/python -m pytest -s $(LOOP); done
 
 .PHONY: demo
-demo: $(READY) ## Play with a fleet on this machine, from git to a device, until Ctrl-C (root, after cluster-tools)
+demo: $(CODE) ## Play with a fleet on this machine, from git to a device, until Ctrl-C (root, after cluster-tools)
 	@$(BIN)/python -m tests.cluster.loop
 
 .PHONY: test-vm test-vm-short
-test-vm: $(READY) ## Run the installer and the device plugin on a real kernel, in QEMU; needs root
+test-vm: $(CODE) ## Run the installer and the device plugin on a real kernel, in QEMU; needs root
 	$(BIN)/python -m pytest -rsR tests/vm
 
-test-vm-short: $(READY) ## Run the tests of test-vm that every change must pass (five minutes without KVM)
+test-vm-short: $(CODE) ## Run the tests of test-vm that every change must pass (five minutes without KVM)
 	$(BIN)/python -m pytest -rsR -m short tests/vm
 
 .PHONY: faults
-faults: $(READY) ## Inflict seeded faults on the device plugin (COUNT=1000 SEED=0)
+faults: $(CODE) ## Inflict seeded faults on the device plugin (COUNT=1000 SEED=0)
 	$(BIN)/python -m tests.device_plugin.faults --count $(or $(COUNT),1000) --seed $(SEED)
 
 .PHONY: watcher-faults
-watcher-faults: $(READY) ## Inflict seeded faults on the watcher (COUNT=500 SEED=0)
+watcher-faults: $(CODE) ## Inflict seeded faults on the watcher (COUNT=500 SEED=0)
 	$(BIN)/python -m tests.watcher.faults --count $(or $(COUNT),500) --seed $(SEED)
 
 .PHONY: fleets
-fleets: $(READY) ## Compare the plans of random fleets with slow judges (COUNT=2000 SEED=0)
+fleets: $(CODE) ## Compare the plans of random fleets with slow judges (COUNT=2000 SEED=0)
 	$(BIN)/python -m tests.property.fleets --count $(or $(COUNT),2000) --seed $(SEED)
 	$(BIN)/python -m tests.property.fleets --recipes --count $(or $(COUNT),2000) --seed $(SEED)
 
 .PHONY: hostile
-hostile: $(READY) ## Compile hostile projects, and look for what is read or written outside of them (COUNT=1000 SEED=0)
+hostile: $(CODE) ## Compile hostile projects, and look for what is read or written outside of them (COUNT=1000 SEED=0)
 	$(BIN)/python -m tests.property.hostile --count $(or $(COUNT),1000) --seed $(SEED)
 
 .PHONY: determinism
-determinism: $(READY) ## Compile the example fleet under many conditions, by each Python that is there, and compare the bytes
+determinism: $(CODE) ## Compile the example fleet under many conditions, by each Python that is there, and compare the bytes
 	$(BIN)/python -m tests.determinism
 
 .PHONY: walk
-walk: $(READY) ## Edit the example fleet at random, and judge what each compile takes away (COUNT=500 SEED=0)
+walk: $(CODE) ## Edit the example fleet at random, and judge what each compile takes away (COUNT=500 SEED=0)
 	$(BIN)/python -m tests.property.walk --count $(or $(COUNT),500) --seed $(SEED)
 	$(BIN)/python -m tests.property.walk --recipes --count $(or $(COUNT),500) --seed $(SEED)
 
 .PHONY: merges
-merges: $(READY) ## Join pairs of changes of a fleet by git, and compile what conflicts (COUNT=50 SEED=0)
+merges: $(CODE) ## Join pairs of changes of a fleet by git, and compile what conflicts (COUNT=50 SEED=0)
 	$(BIN)/python -m tests.property.merges --count $(or $(COUNT),50) --seed $(SEED)
 
 .PHONY: pairs
-pairs: $(READY) ## Compare what kae diff claims of random pairs of commits with their outputs (COUNT=300 SEED=0)
+pairs: $(CODE) ## Compare what kae diff claims of random pairs of commits with their outputs (COUNT=300 SEED=0)
 	$(BIN)/python -m tests.property.revision_pairs --count $(or $(COUNT),300) --seed $(SEED)
 
 .PHONY: compare
-compare: $(READY) ## Compare what another checkout makes of random fleets (BEFORE=CHECKOUT ALLOW=SORT COUNT=500 SEED=0)
+compare: $(CODE) ## Compare what another checkout makes of random fleets (BEFORE=CHECKOUT ALLOW=SORT COUNT=500 SEED=0)
 	$(BIN)/python -m tests.property.compare $(BEFORE) . --count $(or $(COUNT),500) --seed $(SEED) $(if $(ALLOW),--allow '$(ALLOW)')
 
 .PHONY: divided
-divided: $(READY) ## Compile random fleets by one process, by several and by shards, and compare (COUNT=50 SEED=0)
+divided: $(CODE) ## Compile random fleets by one process, by several and by shards, and compare (COUNT=50 SEED=0)
 	$(BIN)/python -m tests.property.divided --count $(or $(COUNT),50) --seed $(SEED)
 
 .PHONY: kills
-kills: $(READY) ## Kill and interrupt compiles by several processes, and look at what the next one ends with (COUNT=30)
+kills: $(CODE) ## Kill and interrupt compiles by several processes, and look at what the next one ends with (COUNT=30)
 	KAE_MOMENTS=$(or $(COUNT),30) $(BIN)/python -m pytest tests/kill/test_several_processes.py
 
 .PHONY: crashes
-crashes: $(READY) ## Kill the driver installer after every step, and look at what the host ends with
+crashes: $(CODE) ## Kill the driver installer after every step, and look at what the host ends with
 	$(BIN)/python -m tests.installer.crashes
 
 .PHONY: power-cuts
-power-cuts: $(READY) ## Cut the power of a machine in the steps of a driver's change, as test-vm (COUNT=40 SEED=0)
+power-cuts: $(CODE) ## Cut the power of a machine in the steps of a driver's change, as test-vm (COUNT=40 SEED=0)
 	$(BIN)/python -m tests.vm.power_cuts --count $(or $(COUNT),40) --seed $(SEED)
 
 .PHONY: lint
-lint: $(READY) ## Check style and formatting
+lint: $(CODE) ## Check style and formatting
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 
@@ -170,7 +170,7 @@ MADE := .venv/init
 WORKFLOWS := .github/workflows/*.yml $(MADE)/*/.github/workflows/*.yaml
 
 .PHONY: workflows
-workflows: $(READY) ## Check workflows and scripts (zizmor; actionlint where Go is installed, and shellcheck where it is)
+workflows: $(CODE) ## Check workflows and scripts (zizmor; actionlint where Go is installed, and shellcheck where it is)
 	$(BIN)/zizmor --offline --no-progress --quiet .
 	@rm -rf $(MADE) && mkdir $(MADE)
 	@$(BIN)/kae init $(MADE)/alone >$(MADE)/log && $(BIN)/kae init $(MADE)/shards --shards 4 >$(MADE)/log
@@ -181,23 +181,23 @@ workflows: $(READY) ## Check workflows and scripts (zizmor; actionlint where Go 
 	else echo 'shellcheck did not run: apt-get install shellcheck'; fi
 
 .PHONY: format
-format: $(READY) ## Format the code, and mend what can be mended by itself
+format: $(CODE) ## Format the code, and mend what can be mended by itself
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
 .PHONY: types
-types: $(READY) ## Check the types
+types: $(CODE) ## Check the types
 	$(BIN)/mypy
 
 .PHONY: imports
-imports: $(READY) ## Check which module may import which
+imports: $(CODE) ## Check which module may import which
 	$(BIN)/lint-imports
 
 # Write every schema to a folder; `kae schema --write` writes those for editors only.
 schemas = @for name in $$($(BIN)/kae schema); do $(BIN)/kae schema $$name > $(1)/$$name.json || exit 1; done
 
 .PHONY: codes
-codes: $(READY) ## Write compiler/codes.py anew from the rules that the checks have as docstrings
+codes: $(CODE) ## Write compiler/codes.py anew from the rules that the checks have as docstrings
 	@$(BIN)/python -m docs.codes
 
 .PHONY: schemas
@@ -209,7 +209,7 @@ docs: codes ## Write the generated parts of docs/ anew
 	$(BIN)/python -m docs.reference
 
 .PHONY: check
-check: $(READY) ## Check that output/, schemas/, compiler/codes.py and the generated docs are what the code produces
+check: $(CODE) ## Check that output/, schemas/, compiler/codes.py and the generated docs are what the code produces
 	$(BIN)/python -m docs.codes --check
 	@rm -rf .venv/schemas && mkdir .venv/schemas
 	$(call schemas,.venv/schemas)
@@ -218,7 +218,7 @@ check: $(READY) ## Check that output/, schemas/, compiler/codes.py and the gener
 	$(BIN)/kae compile --check
 
 .PHONY: wheel
-wheel: $(READY) ## Build the wheel into dist/, where it is the only one
+wheel: $(CODE) ## Build the wheel into dist/, where it is the only one
 	@rm -f dist/kae_compiler-*.whl
 	env -u SOURCE_DATE_EPOCH $(BIN)/python -m build --wheel --no-isolation
 
@@ -234,7 +234,7 @@ driver-image: ## Build an image with a driver (KAE=FOLDER DRIVER_VERSION= INSTAL
 	@bash ci/images.sh driver
 
 .PHONY: bench
-bench: $(READY) ## Measure the compiler and git on large fleets (BEFORE=CHECKOUT), the device plugin, the watcher, and many watchers
+bench: $(CODE) ## Measure the compiler and git on large fleets (BEFORE=CHECKOUT), the device plugin, the watcher, and many watchers
 	$(BIN)/python -m benchmarks $(if $(BEFORE),--before $(BEFORE))
 	$(BIN)/python -m benchmarks.git_time
 	$(BIN)/python -m benchmarks.pools
@@ -243,7 +243,7 @@ bench: $(READY) ## Measure the compiler and git on large fleets (BEFORE=CHECKOUT
 	$(BIN)/python -m benchmarks.watchers
 
 .PHONY: fuzz
-fuzz: $(READY) ## Compile mutated documents (COUNT=100000 SEED=0): no crash, no half-written output
+fuzz: $(CODE) ## Compile mutated documents (COUNT=100000 SEED=0): no crash, no half-written output
 	$(BIN)/python -m tests.fuzz --count $(or $(COUNT),100000) --seed $(SEED)
 
 PIN := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate \
@@ -251,7 +251,7 @@ PIN := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generat
 
 # The images take the versions that the tests have run with.
 .PHONY: lock
-lock: $(READY) ## Pin the dependencies anew (UPGRADE=--upgrade takes the newest)
+lock: $(CODE) ## Pin the dependencies anew (UPGRADE=--upgrade takes the newest)
 	$(PIN) pyproject.toml --group dev --output-file requirements.lock $(UPGRADE)
 	$(PIN) --group device-plugin --constraint requirements.lock --output-file device_plugin/requirements.lock
 	$(PIN) --group driver-installer --constraint requirements.lock --output-file installer/requirements.lock

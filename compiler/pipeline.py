@@ -3,6 +3,7 @@
 The stages return their findings beside their values: a mistake in a document stops none of them but the last two.
 """
 
+import functools
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 import msgspec
@@ -18,8 +19,8 @@ from compiler.checks import nodes as node_checks
 from compiler.checks import policy as policy_checks
 from compiler.checks.change import OutputChange
 from compiler.checks.output import changes
-from compiler.fleet import assignment, definitions
-from compiler.formats import documents
+from compiler.fleet import assignment, clusters, definitions
+from compiler.formats import decode, documents
 from compiler.inventory import snapshot
 from compiler.output import tree
 from compiler.planning import plan
@@ -149,6 +150,19 @@ def read_inventory(
 
 def _files(found: Iterable[documents.Document]) -> frozenset[str]:
     return frozenset(document.file for document in found)
+
+
+def at_once(spec: clusters.Spec, judge: schema.Judge) -> decode.Quick:
+    """Return what reads a cluster's list of nodes, as kubectl prints it, with the inventory that it means."""
+
+    def read(file: str, content: bytes) -> documents.Document | None:
+        if b'"NodeInventory"' in content[:200]:  # As `kae inventory` and the watcher write it.
+            return None
+        from compiler.read import node_list  # noqa: PLC0415 - only a raw list needs it
+
+        return node_list.read(file, content, spec, functools.partial(judge.accepts, "NodeList"))
+
+    return read
 
 
 def inventory_of(cluster: definitions.Cluster, read: Documents) -> snapshot.Inventory | None:

@@ -4,6 +4,7 @@ Only the imports of every call are here, those of `kae --version` too: the modul
 """
 
 import argparse
+import contextlib
 import functools
 import importlib
 import itertools
@@ -44,8 +45,16 @@ _ELSEWHERE = {
 _COLORS = ("auto", "always", "never")
 
 
-_UNSHOWN = functools.partial(argparse.RawDescriptionHelpFormatter, width=80)
-"""argparse makes one to check each option; without a width it imports shutil, 3 ms, to ask for the terminal's."""
+@functools.cache
+def _width() -> int:
+    """Return the width of help; argparse would ask for it, by shutil, which takes 3 ms to import, for each option."""
+    with contextlib.suppress(ValueError, OSError):
+        return int(os.environ.get("COLUMNS") or os.get_terminal_size(1).columns) - 2
+    return 78
+
+
+def _formatter(prog: str) -> argparse.HelpFormatter:
+    return argparse.RawDescriptionHelpFormatter(prog, width=_width())
 
 
 class WrongError(Exception):
@@ -65,19 +74,9 @@ class Parser(argparse.ArgumentParser):
     def __init__(self, **settings: Any) -> None:
         super().__init__(
             allow_abbrev=False,  # An abbreviation in a script would change its meaning with the next option.
-            formatter_class=_UNSHOWN,
+            formatter_class=_formatter,
             **settings,
         )
-
-    def format_help(self) -> str:
-        """Return the help, as wide as the terminal."""
-        self.formatter_class = argparse.RawDescriptionHelpFormatter
-        return super().format_help()
-
-    def format_usage(self) -> str:
-        """Return the usage, as wide as the terminal."""
-        self.formatter_class = argparse.RawDescriptionHelpFormatter
-        return super().format_usage()
 
     def examples(self, *lines: str) -> None:
         """Show examples below the help."""

@@ -1,4 +1,4 @@
-"""The commands of `kae`: the sentence on each, which its docstring is, and its options, in the order of the help.
+"""The commands of `kae`: the sentence on each, and its options, in the order of the help.
 
 `run` of its module in compiler/commands/ runs it. The options are apart from it, as `--help` and the completion of a
 shell ask for them alone: what runs takes ten times as long to import.
@@ -11,12 +11,15 @@ from typing import NamedTuple
 from compiler import cli, diagnostics, names
 from compiler.cli import options
 
+Declare = Callable[[cli.Parser], None]
+"""Adds the options of a command to its parser."""
+
 
 class Command(NamedTuple):
-    """A command: its sentence, and what adds its options to a parser."""
+    """A command: its sentence, and what declares its options."""
 
     text: str
-    declare: Callable[[cli.Parser], None]
+    declare: Declare
 
 
 COMMANDS: dict[str, Command] = {}
@@ -26,7 +29,7 @@ _MOST_SHARDS = 200
 """The jobs in a matrix of GitLab, which has at most 200; GitHub has 256.
 
 https://docs.gitlab.com/ci/yaml/#parallelmatrix
-https://docs.github.com/en/actions/reference/limits
+https://docs.github.com/actions/reference/limits
 """
 
 _VERBS_ELSEWHERE = {
@@ -40,16 +43,18 @@ _VERBS_ELSEWHERE = {
 """The hint for each verb of other tools that people try."""
 
 
-def _command(declare: Callable[[cli.Parser], None]) -> Callable[[cli.Parser], None]:
-    """Make a command of the function that declares its options."""
-    text = (declare.__doc__ or "").strip().removesuffix(".")
-    COMMANDS[declare.__name__[1:].replace("_", "-")] = Command(text[:1].lower() + text[1:], declare)
-    return declare
+def _command(text: str) -> Callable[[Declare], Declare]:
+    """Make a command, with this sentence, of the function that declares its options."""
+
+    def made(declare: Declare) -> Declare:
+        COMMANDS[declare.__name__[1:].replace("_", "-")] = Command(text, declare)
+        return declare
+
+    return made
 
 
-@_command
+@_command("compile policies/ and inventory/ into output/")
 def _compile(command: cli.Parser) -> None:
-    """Compile policies/ and inventory/ into output/."""
     command.examples(
         "kae compile",
         "kae compile --check > output.patch    show what a compile would change, and write nothing",
@@ -69,9 +74,8 @@ def _compile(command: cli.Parser) -> None:
     command.renamed = {**command.renamed, "--dry-run": "Write --check."}
 
 
-@_command
+@_command("give the verdict on a fleet that several machines have compiled by shards")
 def _merge_findings(command: cli.Parser) -> None:
-    """Give the verdict on a fleet that several machines have compiled by shards."""
     command.examples(
         "kae merge-findings shard-*.json",
         "kae merge-findings --format github shard-0.json shard-1.json",
@@ -81,9 +85,8 @@ def _merge_findings(command: cli.Parser) -> None:
     options.verdict(command, has_formats=True)
 
 
-@_command
+@_command("show what a change of the documents does to the nodes, before it is applied")
 def _diff(command: cli.Parser) -> None:
-    """Show what a change of the documents does to the nodes, before it is applied."""
     command.examples(
         "kae diff                         the working tree against the last commit",
         "kae diff main --to HEAD          a branch against main",
@@ -106,9 +109,8 @@ def _diff(command: cli.Parser) -> None:
     options.quiet(command)
 
 
-@_command
+@_command("show the state of the fleet: the policy, the images and the reasons for each node")
 def _plan(command: cli.Parser) -> None:
-    """Show the state of the fleet: the policy, the images and the reasons for each node."""
     command.examples(
         "kae plan | less",
         "kae plan --problems",
@@ -130,9 +132,8 @@ def _plan(command: cli.Parser) -> None:
     options.quiet(command)
 
 
-@_command
+@_command("write the state of the fleet as a page: one HTML file that opens from disk")
 def _report(command: cli.Parser) -> None:
-    """Write the state of the fleet as a page: one HTML file that opens from disk."""
     command.examples(
         "kae report --html fleet.html",
         "kae report --html change.html HEAD    with what the edits since HEAD do to each node",
@@ -147,9 +148,8 @@ def _report(command: cli.Parser) -> None:
     options.quiet(command)
 
 
-@_command
+@_command("show why a node gets, or does not get, each component")
 def _explain(command: cli.Parser) -> None:
-    """Show why a node gets, or does not get, each component."""
     command.examples(
         "kae explain east/kp920-rack1-03",
         "kae explain kp920-rack1-03 -o json    the cluster is not needed where one node has the name",
@@ -160,9 +160,8 @@ def _explain(command: cli.Parser) -> None:
     options.verdict(command)
 
 
-@_command
+@_command("show which policy would serve a kernel that no node runs yet, or whether an image holds its driver")
 def _preflight(command: cli.Parser) -> None:
-    """Show which policy would serve a kernel that no node runs yet, or whether an image holds its driver."""
     command.examples(
         "kae preflight --kernel 5.10.0-216.0.0.115.oe2203sp4.aarch64",
         "kae preflight --kernel 6.6.0-28.0.0.34.oe2403.aarch64 --os 'openEuler 24.03 (LTS)' --cluster east",
@@ -181,9 +180,8 @@ def _preflight(command: cli.Parser) -> None:
     options.quiet(command)
 
 
-@_command
+@_command("change one version in a policy's file, and nothing else")
 def _bump(command: cli.Parser) -> None:
-    """Change one version in a policy's file, and nothing else."""
     command.examples(
         "kae bump tls --version 2.3.0",
         "kae bump tls --wave canary --version 2.3.0",
@@ -203,9 +201,8 @@ def _bump(command: cli.Parser) -> None:
     options.answer(command)
 
 
-@_command
+@_command("make a new GitOps repository that compiles")
 def _init(command: cli.Parser) -> None:
-    """Make a new GitOps repository that compiles."""
     command.examples(
         "kae init",
         "kae init fleet --cluster east --registry registry.example.com/team",
@@ -223,9 +220,8 @@ def _init(command: cli.Parser) -> None:
     command.add_argument("--shards", type=options.number(2, _MOST_SHARDS, "shards"), metavar="N", help=text)
 
 
-@_command
+@_command("turn the settings of another operator (KAE's, KMM's, Onload's, SRO's) into documents")
 def _import(command: cli.Parser) -> None:
-    """Turn the settings of another operator (KAE's, KMM's, Onload's, SRO's) into documents."""
     command.examples(
         "kae import values.yaml --cluster east -o policies/east.yaml",
         "kubectl get kaepolicy kae -o yaml | kae import --cluster east -o policies/east.yaml",
@@ -247,9 +243,8 @@ def _import(command: cli.Parser) -> None:
     options.whole_file(command)
 
 
-@_command
+@_command("take the inventory of a live cluster, or of `kubectl get nodes -o json` on standard input")
 def _inventory(command: cli.Parser) -> None:
-    """Take the inventory of a live cluster, or of `kubectl get nodes -o json` on standard input."""
     command.examples(
         "kubectl get nodes -o json | kae inventory --cluster east -o inventory/east.json",
         "kae inventory --cluster east --context east-admin -o inventory/east.json",
@@ -259,9 +254,8 @@ def _inventory(command: cli.Parser) -> None:
     options.live(command)
 
 
-@_command
+@_command("show, copy and check recipes: the driver and the devices of any accelerator")
 def _recipe(command: cli.Parser) -> None:
-    """Show, copy and check recipes: the driver and the devices of any accelerator."""
     command.examples("kae recipe list", "kae recipe add onload")
     command.elsewhere = _VERBS_ELSEWHERE
     verbs = command.add_subparsers(title="verbs", metavar="VERB", required=True)
@@ -292,9 +286,8 @@ def _recipe(command: cli.Parser) -> None:
     options.verdict(verb, has_formats=True)
 
 
-@_command
+@_command("compare a live cluster with the plan and with output/")
 def _status(command: cli.Parser) -> None:
-    """Compare a live cluster with the plan and with output/."""
     command.examples(
         "kae status --cluster east",
         "kae status --cluster east --kubeconfig ~/.kube/config --context east-admin -o json",
@@ -305,9 +298,8 @@ def _status(command: cli.Parser) -> None:
     options.output_folder(command, "compare with DIR instead of output/")
 
 
-@_command
+@_command("collect what a report of a fault needs, without secrets: status, plan, logs, events, what the nodes say")
 def _support_bundle(command: cli.Parser) -> None:
-    """Collect what a report of a fault needs, without secrets: status, plan, logs, events, what the nodes say."""
     command.examples(
         "kae support-bundle --cluster east -o ../east.tar.gz",
         "kae support-bundle --cluster east --node kp920-rack1-03 --kubeconfig ~/.kube/config -o ../east.tar.gz",
@@ -320,9 +312,8 @@ def _support_bundle(command: cli.Parser) -> None:
     options.repeatable(command, "--node", "NODE", text)
 
 
-@_command
+@_command("print a Job for each resource of a cluster, whose pod opens a device and starts a queue")
 def _smoke(command: cli.Parser) -> None:
-    """Print a Job for each resource of a cluster, whose pod opens a device and starts a queue."""
     command.examples(
         "kae smoke --cluster east | kubectl apply -f -",
         "kae smoke --cluster east --node kp920-rack1-03 | kubectl apply -f -",
@@ -331,9 +322,8 @@ def _smoke(command: cli.Parser) -> None:
     options.repeatable(command, "--node", "NODE", "a Job for each resource of this node")
 
 
-@_command
+@_command("print a setting of the project, for scripts")
 def _config(command: cli.Parser) -> None:
-    """Print a setting of the project, for scripts."""
     command.examples(
         "kae config output",
         "kae config output main    as kae.yaml of this branch says",
@@ -349,9 +339,8 @@ def _config(command: cli.Parser) -> None:
     options.shard(command)
 
 
-@_command
+@_command("print the JSON Schemas, or the custom resource definitions")
 def _schema(command: cli.Parser) -> None:
-    """Print the JSON Schemas, or the custom resource definitions."""
     command.examples(
         "kae schema",
         "kae schema kaepolicy > kaepolicy.json",
@@ -366,9 +355,8 @@ def _schema(command: cli.Parser) -> None:
     command.add_argument("--write", nargs="?", metavar="DIR", const="schemas", help=text)
 
 
-@_command
+@_command("print a completion script for a shell")
 def _completion(command: cli.Parser) -> None:
-    """Print a completion script for a shell."""
     command.examples(
         'eval "$(kae completion bash)"                             in ~/.bashrc',
         'eval "$(kae completion zsh)"                              in ~/.zshrc, below compinit',
@@ -378,18 +366,16 @@ def _completion(command: cli.Parser) -> None:
     command.add_argument("shell", choices=("bash", "fish", "zsh"))
 
 
-@_command
+@_command("explain a finding: its rule, an example and the fix")
 def _rule(command: cli.Parser) -> None:
-    """Explain a finding: its rule, an example and the fix."""
     command.examples("kae rule policy-overlap", "kae rule    list all of them")
     command.set_defaults(in_project=False)
     command.add_argument("code", nargs="?", metavar="CODE", help="the code in the finding's brackets")
     options.answer(command)
 
 
-@_command
+@_command("show the help of a command")
 def _help(command: cli.Parser) -> None:
-    """Show the help of a command."""
     command.examples("kae help compile")
     command.set_defaults(in_project=False)
     command.add_argument("topic", nargs="?", metavar="COMMAND", help="the command; all of them by default")

@@ -1,14 +1,13 @@
 """`kae inventory`: the canonical NodeInventory of a live cluster, or of what kubectl prints of it."""
 
 import argparse
-import functools
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from msgspec import structs
 
-from compiler import cli, diagnostics, errors, schema, wording
+from compiler import cli, diagnostics, errors, pipeline, schema, wording
 from compiler.checks import cluster as cluster_checks
 from compiler.checks import inventory
 from compiler.cli import findings, live
@@ -17,7 +16,6 @@ from compiler.formats import decode, documents
 from compiler.inventory import canonical_form, reduction, snapshot
 from compiler.project import atomic, links, load, package_data, project_file
 from compiler.read import fleet as reader
-from compiler.read import node_list
 
 _KINDS = ("List", "NodeList", "NodeInventory")
 _OF_CLUSTERS = ("cluster-undeclared", "cluster-unknown")
@@ -64,8 +62,7 @@ def _piped(arguments: argparse.Namespace, spec: clusters.Spec) -> snapshot.Inven
     """Return the inventory of the list on standard input. Raises WrongError where that has errors, which it prints."""
     name = arguments.cluster
     judge = schema.Judge(package_data.schemas())
-    quick = functools.partial(node_list.read, spec=spec, accepts=functools.partial(judge.accepts, "NodeList"))
-    found, unreadable = decode.decode(*cli.piped(_HINT), quick)
+    found, unreadable = decode.decode(*cli.piped(_HINT), pipeline.at_once(spec, judge))
     _require_nodes(found)
     judged = [(document, *judge.judge(document)) for document in found]
     nodes = [document for document, kind, faults in judged if kind in _KINDS and not faults]

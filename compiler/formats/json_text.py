@@ -18,7 +18,7 @@ _NUMBER = re.compile(rf"{_STRING}|(-?(?:Infinity|NaN|[0-9]+(?:\.[0-9]+)?(?:[eE][
 # A pair of surrogates is a character; an unpaired one matches the group. Every backslash begins an escape.
 _SURROGATE = re.compile(r"\\(?:u[dD][89abAB]..\\u[dD][c-fC-F]..|(u[dD][89a-fA-F]..)|.)")
 _SPACE = re.compile(r"[ \t\n\r]*")
-_DECODER = json.JSONDecoder()
+_DECODER = json.JSONDecoder(parse_int=str)  # Of long numbers, int makes an error.
 
 
 def read(text: str, file: str) -> documents.Reading:
@@ -235,11 +235,23 @@ def members(text: str, at: int) -> Iterator[tuple[str | int, int, int]]:
             step, position = _DECODER.raw_decode(text, position)
             position = after_space(text, after_space(text, position) + 1)  # Past the colon.
         yield step, start, position
-        _, position = _DECODER.raw_decode(text, position)
-        position = after_space(text, position)
+        position = after_space(text, _end(text, position))
         if text[position] == ",":
             position = after_space(text, position + 1)
         index += 1
+
+
+def _end(text: str, at: int) -> int:
+    """Return the end of the value at a position."""
+    try:
+        return _DECODER.raw_decode(text, at)[1]
+    except RecursionError:  # What nobody reads of a list of nodes may nest deeper.
+        depth = 0
+        for match in _BRACKET.finditer(text, at):
+            depth += {"[": 1, "{": 1, "]": -1, "}": -1}.get(match[1], 0)
+            if match[1] and not depth:
+                return match.end()
+        raise
 
 
 def after_space(text: str, position: int) -> int:

@@ -12,7 +12,7 @@ import os
 import stat
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -171,14 +171,18 @@ def key(*parts: Any) -> str:
     return hashlib.sha256(_json(parts).encode()).hexdigest()
 
 
-def fingerprint(digests: Digests, folders: Iterable[Path]) -> str:
-    """Return the digest of the compiler: these folders, Python, and all installed packages. Raises OSError."""
+def fingerprint(digests: Digests, parts: Iterable[Path]) -> str:
+    """Return the digest of the compiler: these files and folders, Python, all installed packages. Raises OSError."""
     files = [
-        [place, name, digests.of(f"{folder}/{name}")]
-        for place, folder in enumerate(map(Path.resolve, folders))
-        for name in sorted(path for path, entry in scan.files_below(folder, without="__pycache__") if entry.is_file())
+        [place, name, digests.of(f"{part}/{name}" if name else str(part))]
+        for place, part in enumerate(map(Path.resolve, parts))
+        for name in (sorted(_files(part)) if part.is_dir() else ("",))
     ]
     return key(files, compiler.__version__, sys.version, sorted(_distributions()))
+
+
+def _files(folder: Path) -> Iterator[str]:
+    return (path for path, entry in scan.files_below(folder, without="__pycache__") if entry.is_file())
 
 
 def tree_digest(wanted: tree.Tree) -> str:

@@ -89,7 +89,8 @@ class _Side(msgspec.Struct, frozen=True, kw_only=True):
             return None, ()
         wrong: diagnostics.Findings = ()
         if known is None:
-            read, unread = _decoded(self.inventories.get(cluster.name, ()))
+            own = self.inventories.get(cluster.name, ())
+            read, unread = _decoded(own, pipeline.at_once(cluster.spec, self.judge))
             known, on_nodes = pipeline.read_inventory(cluster, read, self.judge, self.settings)
             wrong = _errors(self.settings, (*unread, *on_nodes))
         planned, found = pipeline.plan_policies(self.fleet, cluster, known)
@@ -171,8 +172,8 @@ def _side(
     )
 
 
-def _decoded(sources: Iterable[repositories.Source]) -> documents.Reading:
-    return decode.every((source.name, source.read) for source in sources)
+def _decoded(sources: Iterable[repositories.Source], quick: decode.Quick | None = None) -> documents.Reading:
+    return decode.every(((source.name, source.read) for source in sources), quick)
 
 
 def _errors(settings: Settings, found: Iterable[diagnostics.Diagnostic]) -> diagnostics.Findings:

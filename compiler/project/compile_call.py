@@ -49,8 +49,7 @@ class Call:
         self.arguments = arguments
         root = Path()
         self.cache = cache.Cache(digests=cache.Digests(root)) if arguments.no_cache else cache.load(root)
-        code = (*package_data.PACKAGES, package_data.folder("templates"), package_data.folder("schemas"))
-        fingerprint = "" if arguments.no_cache else cache.fingerprint(self.cache.digests, code)
+        fingerprint = "" if arguments.no_cache else cache.fingerprint(self.cache.digests, package_data.parts())
         self.file = project_file.file()
         self.file_data = self._file_data(fingerprint)
         self.settings = project_file.remember(arguments, self.file_data[1] if self.file_data else {})

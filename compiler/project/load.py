@@ -60,17 +60,9 @@ class Project(msgspec.Struct, frozen=True, kw_only=True):
 
     def read(self, cluster: definitions.Cluster) -> pipeline.Documents:
         """Return the documents of a cluster's inventory, judged. Raises WorldError."""
-        own, quick = self.inventories.get(cluster.name, ()), functools.partial(self._list_of_nodes, cluster)
-        found, unread = _decoded(own, self.accepted, self.settings, quick)
+        own, at_once = self.inventories.get(cluster.name, ()), pipeline.at_once(cluster.spec, self.judge)
+        found, unread = _decoded(own, self.accepted, self.settings, at_once)
         return pipeline.judged(found, self.judge, self.files, unread, self.settings)
-
-    def _list_of_nodes(self, cluster: definitions.Cluster, file: str, content: bytes) -> documents.Document | None:
-        """Return the list of nodes in a file, with the inventory that it means, if it can be read at once."""
-        if b'"NodeInventory"' in content[:200]:  # As `kae inventory` and the watcher write it.
-            return None
-        from compiler.read import node_list  # noqa: PLC0415 - only a raw list needs it
-
-        return node_list.read(file, content, cluster.spec, functools.partial(self.judge.accepts, "NodeList"))
 
 
 def project(

@@ -9,12 +9,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from compiler import __version__
 from compiler.rendering import template_runtime
 
 HERE = Path(__file__).resolve().parents[1]
 """The folder of the package compiler."""
-PACKAGES = (HERE, HERE.parent / "runtime")
-"""The folders of the packages with the compiler's code: runtime declares the configs of the programs."""
 
 
 def folder(name: str) -> Path:
@@ -22,6 +21,16 @@ def folder(name: str) -> Path:
     inside = HERE / name
     # compiler/schema is a Python package; compiler/schemas and compiler/templates exist only in a wheel.
     return inside if inside.is_dir() else HERE.parent / name
+
+
+def parts() -> tuple[Path, ...]:
+    """Return the files and the folders that tell this compiler from others: of an installed wheel, its record.
+
+    That has the digest of each file: https://packaging.python.org/en/latest/specifications/recording-installed-packages/
+    In a checkout, runtime has the code that declares the configs of the programs.
+    """
+    record = HERE.parent / f"kae_compiler-{__version__}.dist-info/RECORD"
+    return (record,) if record.is_file() else (HERE, HERE.parent / "runtime", folder("templates"), folder("schemas"))
 
 
 @functools.cache
@@ -70,7 +79,7 @@ def code() -> Mapping[str, template_runtime.Function]:
 
         if (HERE / "templates").is_dir() or template_runtime.digest(templates()) == kept.DIGEST:
             return kept.TEMPLATES
-    except ImportError:
+    except (ImportError, SyntaxError, AttributeError):  # None, or a part of one.
         pass
     from compiler.rendering import template_code  # noqa: PLC0415 - jinja2 is slow to import
 

@@ -6,6 +6,7 @@ jinja2's StrictUndefined, and a template that asks for a filter or a test of jin
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeVar
 
@@ -17,8 +18,9 @@ missing = object()
 
 
 def digest(texts: Mapping[str, str]) -> str:
-    """Return a digest of templates by name, which their code states."""
-    return hashlib.sha256(repr(sorted(texts.items())).encode()).hexdigest()
+    """Return a digest of templates by name and of what makes code of them, which the code states."""
+    made_by = [path.read_text(encoding="utf-8") for path in sorted(Path(__file__).parent.glob("template_*.py"))]
+    return hashlib.sha256(repr((sorted(texts.items()), made_by)).encode()).hexdigest()
 
 
 class TemplateRuntimeError(Exception):

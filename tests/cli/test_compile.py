@@ -366,7 +366,7 @@ _FEW = "email jsonschema_rs msgspec yaml"
         (["compile", "compile --check"], ""),
         (["--version"], ""),
         (["--help"], ""),
-        (["completion bash"], ""),
+        (["completion bash", "__complete kae"], ""),
         ([f"{name} --help" for name in commands.COMMANDS], ""),
     ],
     ids=lambda given: given[0] if isinstance(given, list) else "",

@@ -11,7 +11,7 @@ import yaml
 
 from compiler.inventory import canonical_form
 from compiler.kube import reader
-from tests import builders, in_process, project
+from tests import builders, in_process, project, revisions
 from tests.cli import fleet
 from tests.cli.answers import answered, refused
 from tests.kube import apiserver
@@ -250,3 +250,19 @@ def test_a_file_of_another_cluster_is_not_replaced(tmp_path: Path, piped: Callab
     said = "'inventory/east.json' is not named after cluster 'west'.\nhint: Write -o inventory/west.json.\n"
     assert said in refused(2, tmp_path, "inventory", "--cluster", "west", "-o", "inventory/east.json")
     assert project.tree(tmp_path) == {"inventory/east.json": b"before\n"}
+
+
+def test_every_command_reads_a_list_as_a_compile_does(tmp_path: Path, piped: Callable[[str], None]) -> None:
+    folder = fleet.small(tmp_path)
+    node = fleet.NODES[0] | {"spec": {}}  # The API server prints no empty list of taints.
+    odd = fleet.listed((node,)).replace('"bootID": "a-boot"', '"bootID": "a-boot", "bootID": ""')
+    project.write(folder, {"inventory/east.json": odd})
+    revisions.commit(folder)
+    policy = folder / "policies/tls.yaml"
+    policy.write_text(policy.read_text().replace("2.2.0", "2.3.0"))
+    piped(odd)
+
+    calls = (("compile",), ("plan",), ("explain", "east/kp920-01"), ("diff",), ("inventory", "--cluster", "east"))
+    assert odd.count("bootID") == 2
+    assert [in_process.kae(folder, *call).code for call in calls] == [0, 0, 0, 0, 0]
+    assert "1 node of policy tls goes from driver 2.2.0 to 2.3.0" in in_process.kae(folder, "diff").out

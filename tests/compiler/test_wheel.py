@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests import revisions
+from tests.cli import fleet
 
 _READ = ("LICENSE", "README.md", "ci", "compiler", "pyproject.toml", "runtime", "schemas", "templates")
 """What the build reads."""
@@ -119,6 +120,33 @@ def test_a_repository_is_made_by_the_wheel_that_pip_has_installed_and_compiled(w
     assert f"version: {VERSION}\n" in (made / "policies/policy.yaml").read_text()
     assert not list(made.rglob("__pycache__"))
     assert not list(made.rglob("*.pyc"))
+
+
+_OF_WHEEL = """
+import sys
+from compiler import cli
+from compiler.project import package_data
+assert cli.main(["-C", sys.argv[1], "compile"]) == 0
+print(*(part.name for part in package_data.parts()), "jinja2" in sys.modules)
+"""
+
+
+@pytest.mark.long
+def test_a_wheel_compiles_by_the_code_of_its_templates_and_is_known_by_its_record(wheel: Path, tmp_path: Path) -> None:
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index", "--disable-pip-version-check"]
+    subprocess.run([*pip, "--target", str(tmp_path / "installed"), str(wheel)], timeout=60, check=True)
+    fleet.small(tmp_path / "fleet")
+
+    done = subprocess.run(
+        [sys.executable, "-c", _OF_WHEEL, str(tmp_path / "fleet")],
+        env=os.environ | {"PYTHONPATH": str(tmp_path / "installed"), "PYTHONSAFEPATH": "1"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+
+    assert done.stdout.splitlines()[-1] == "RECORD False"
 
 
 @pytest.mark.long

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import strategies as st
 
 from compiler import diagnostics, pipeline
+from compiler.checks import inventory as inventory_checks
 from compiler.formats import decode, documents
 from compiler.inventory import reduction, snapshot
 from compiler.read import node_list
@@ -188,3 +189,15 @@ def test_a_node_that_stands_twice_is_reported_where_it_stands_again() -> None:
     assert at_once(FILE, content)
     assert [each.code for each in found(content, at_once)[1]] == ["duplicate-node"]
     assert found(content, at_once) == found(content, None)
+
+
+@pytest.mark.parametrize("unread", ["9" * 5_000, "[" * 500 + "]" * 500, '{"a": 1, "a": 2}'])
+def test_a_finding_has_its_place_behind_what_nobody_reads(unread: str) -> None:
+    text = ordinary("kp-1", "kp-1")
+    (usual,), _ = decode.decode(FILE, text.encode())
+
+    document = at_once(FILE, text.replace('"a-boot"', unread).encode())
+
+    assert document is not None
+    (was,), (now,) = map(list, map(inventory_checks.findings, (usual, document)))
+    assert (now.code, now.span.line, now.span.column) == (was.code, was.span.line, was.span.column)
