@@ -38,19 +38,19 @@ def test_the_answer_on_the_page_is_that_of_the_example(rollout: Path) -> None:
     assert re.search(f"```text\n{answer}```", page)
 
 
-def test_a_change_back_gives_an_empty_answer(rollout: Path) -> None:
+def test_a_change_back_is_no_change(rollout: Path) -> None:
     diffs.change(rollout, "canary")
     canary = revisions.commit(rollout)
     revisions.git(rollout, "checkout", "--quiet", "HEAD~1", "--", "policies")
 
-    assert diffs.shown(rollout, f"{canary}~1") == ""
+    assert diffs.shown(rollout, f"{canary}~1").endswith(" to the working tree: no change\n")
 
 
-def test_comments_and_labels_that_decide_nothing_give_an_empty_answer(rollout: Path) -> None:
+def test_comments_and_labels_that_decide_nothing_are_no_change(rollout: Path) -> None:
     diffs.edit(rollout, ("# The TLS", "# All TLS"))
     diffs.label_assets(rollout)
 
-    assert diffs.shown(rollout) == ""
+    assert diffs.shown(rollout) == "from HEAD (COMMIT) to the working tree: no change\n"
     assert in_process.kae(rollout, "diff", "--exit-code").code == 0
 
 
@@ -180,7 +180,7 @@ def test_links_are_followed_inside_of_the_repository_only(rollout: Path) -> None
     (rollout / "inventory").rename(rollout / "nodes")
     (rollout / "inventory").symlink_to("nodes")
     revisions.commit(rollout)
-    assert diffs.shown(rollout) == ""
+    assert diffs.shown(rollout) == "from HEAD (COMMIT) to the working tree: no change\n"
     (rollout / "policies/other.yaml").symlink_to("/etc/hostname")
     revisions.commit(rollout)
     (rollout / "policies/other.yaml").unlink()

@@ -53,7 +53,7 @@ def test_a_change_that_does_nothing_gives_no_comment(rollout: Path) -> None:
     diffs.label_assets(rollout)
 
     assert comment(rollout) == ""
-    assert in_process.kae(rollout, "diff", "--format", "github").out == ""
+    assert in_process.kae(rollout, "diff", "--format", "github").out.endswith(" to the working tree: no change\n")
 
 
 def test_what_does_not_compile_is_an_error_in_every_format(rollout: Path) -> None:

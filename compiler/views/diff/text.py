@@ -41,10 +41,9 @@ _BEFORE = 20
 
 
 def lines(difference: Difference, accepted: Iterable[risk_groups.Group] = ()) -> Iterator[str]:
-    """Yield the lines of a difference; none where nothing differs. `accepted` are the risks that people accepted."""
-    if difference.is_empty:
-        return
-    yield f"from {difference.before.text} to {difference.after.text}"
+    """Yield the lines of a difference. `accepted` are the risks that people accepted."""
+    revisions = f"from {difference.before.text} to {difference.after.text}"
+    yield f"{revisions}: no change" if difference.is_empty else revisions
     for title, part in (
         ("does not compile", faults(difference)),
         ("intent", intent(difference.intent)),
