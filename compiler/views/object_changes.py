@@ -56,8 +56,8 @@ def _restarts(change: pods.Compiled, ref: objects.Ref) -> Sequence[str]:
 
 
 def _headline(change: pods.Compiled) -> str:
-    said = [f"{len(refs)} {word}" for own, word in _WORDS.items() if (refs := _refs(change, own))]
-    said[0] = said[0].replace(" ", f" {wording.inflected('object', len(change.pairs))} ", 1)
+    (count, word), *others = [(len(refs), word) for own, word in _WORDS.items() if (refs := _refs(change, own))]
+    said = [f"{wording.counted(count, 'object')} {word}", *(f"{number} {word}" for number, word in others)]
     nodes = change.nodes
     if nodes is None:
         return f"{change.cluster}: {', '.join(said)}"

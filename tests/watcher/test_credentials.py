@@ -39,7 +39,7 @@ def ours(url: str, folder: Path, scratch: Path, *, signs: bool = False) -> repos
 
 
 def test_a_url_of_no_host_is_told(tmp_path: Path) -> None:
-    with pytest.raises(errors.Failure, match=r"^The repository's URL is none: .*brackets"):
+    with pytest.raises(errors.Failure, match=r"^The repository's URL is not one: .*brackets"):
         fetch("https://[1.2.3.4]/x", tmp_path, tmp_path / "scratch")
 
 

@@ -46,7 +46,7 @@ def access(secrets: Secrets, url: str, private: Path) -> git.Access:
     try:
         split = parse.urlsplit(url)
     except ValueError as error:
-        raise errors.Failure(f"The repository's URL is none: {error}.") from error
+        raise errors.Failure(f"The repository's URL is not one: {error}.") from error
     if split.password:
         raise errors.Failure("The repository's URL holds a password: it belongs into the Secret.")
     if split.scheme in ("http", "https"):
