@@ -184,7 +184,7 @@ def _facts(decision: plan.Decision, stacks: Sequence[plan.Decision]) -> dict[str
         "group": group.name if group else None,
         "driver": decision.driver.image,
         "plugin": decision.device_plugin.image,
-        "state": state(decision),
+        "state": state((decision, *stacks)),
         "resources": [plan_text.resource(amount) for each in (decision, *stacks) for amount in each.resources],
         "devices": device_counts(decision.recipe, decision.node),
         "kernel": profile.kernel_version,
@@ -195,16 +195,17 @@ def _facts(decision: plan.Decision, stacks: Sequence[plan.Decision]) -> dict[str
     }
 
 
-def state(decision: plan.Decision) -> str:
-    """Return the key in STATES of the nodes of a decision."""
-    if gaps.has_problem(decision):
+def state(decisions: Sequence[plan.Decision]) -> str:
+    """Return the key in STATES of nodes, by the decisions of all recipes."""
+    if any(map(gaps.has_problem, decisions)):
         return "problem"
-    if decision.pool is not None and decision.pool.driver.state == "Absent":
+    drivers = [decision for decision in decisions if decision.driver.image is not None]
+    if drivers and all(decision.pool and decision.pool.driver.state == "Absent" for decision in drivers):
         return "removed"
-    has_driver, has_plugin = decision.driver.image is not None, decision.device_plugin.image is not None
-    if has_driver and has_plugin:
+    has_plugin = any(decision.device_plugin.image is not None for decision in decisions)
+    if drivers and has_plugin:
         return "complete"
-    return "driver" if has_driver else "plugin" if has_plugin else "none"
+    return "driver" if drivers else "plugin" if has_plugin else "none"
 
 
 def device_counts(recipe: recipes.Recipe, node: snapshot.Node) -> list[str]:

@@ -170,13 +170,13 @@ def _json(value: object) -> str:
 
 def _figures(views: Sequence[plan.Plan]) -> Iterator[Figure]:
     own = [decision for view in views for decision in view.builtin.decisions]
-    problems, nodes = plan_text.count(own, gaps.has_problem), plan_text.count(own)
+    problems, nodes = report_tables.count(views, gaps.has_problem), plan_text.count(own)
     link = report_tables.link(state="problem") if problems else ""
     yield Figure(problems, "with problems", link, is_warning=problems > 0)
     yield Figure(nodes, wording.inflected("node", nodes))
     yield Figure(plan_text.count(own, gaps.has_devices), f"with {reader.BUILTIN.words.devices}")
-    yield Figure(plan_text.count(own, report_tables.has_driver), "with a driver installer")
-    yield Figure(plan_text.count(own, report_tables.has_plugin), "with a device plugin")
+    yield Figure(report_tables.count(views, report_tables.has_driver), "with a driver installer")
+    yield Figure(report_tables.count(views, report_tables.has_plugin), "with a device plugin")
     for name, plans in report_tables.by_recipe(views).items():
         decisions = [decision for view in plans for decision in view.decisions]
         yield Figure(plan_text.count(decisions, report_tables.is_assigned), f"with recipe {name}")

@@ -5,10 +5,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 from urllib import parse
 
-from compiler import recipes, wording
+from compiler import recipes, repeats, wording
 from compiler.planning import image_matrix, images, plan
 from compiler.read import fleet as reader
-from compiler.views import gaps, plan_text
+from compiler.views import gaps, plan_data, plan_text
 from compiler.views.report import data as report_data
 
 _NAMES = 4
@@ -62,7 +62,7 @@ def of(views: Sequence[plan.Plan]) -> tuple[Table, ...]:
             "clusters",
             "Clusters",
             ("Cluster", "Nodes", f"With {words.devices}", "With a driver", "With a device plugin", "With problems"),
-            [_cluster(view) for view in own],
+            [_cluster(view) for view in views],
             "No document names a cluster.",
         ),
         Table(
@@ -77,22 +77,22 @@ def of(views: Sequence[plan.Plan]) -> tuple[Table, ...]:
             "pools",
             "Pools",
             ("Cluster", "Policy", "Pool", "Nodes", "Driver"),
-            [row for view in own for row in _pools(view)],
+            [row for view in views for one in view.recipes for row in _pools(one)],
             "No policy installs a driver.",
         ),
         Table(
             "kernels",
             "Kernels",
             ("Kernel", "Nodes", "With a driver", "Operating system", "Clusters"),
-            [*_kernels(own)],
+            [*_kernels(views)],
             "No inventory holds a node.",
         ),
         Table(
             "images",
             "Images",
             ("Image", "Component", "Nodes", "Policies", "Holds modules for"),
-            [*_images(own)],
-            f"No node runs an image of {words.software}.",
+            [*_images(own), *_images_of_recipes(others)],
+            "No node runs an image of a policy.",
         ),
     )
 
@@ -130,6 +130,11 @@ def has_plugin(decision: plan.Decision) -> bool:
     return decision.runs("device-plugin")
 
 
+def count(views: Iterable[plan.Plan], holds: Callable[[plan.Decision], bool] = lambda _: True) -> int:
+    """Return the number of nodes of which some recipe's decision meets a condition."""
+    return sum(len({name for each in view.decisions if holds(each) for name in each.names}) for view in views)
+
+
 def _number(number: int, target: str = "") -> Cell:
     return Cell(f"{number:,}", target if number else "", is_number=True)
 
@@ -144,10 +149,13 @@ def _names(names: Iterable[str]) -> Cell:
     return Cell(shown, title=", ".join(every) if len(every) > _NAMES else "")
 
 
-def _cluster(view: plan.RecipePlan) -> Row:
-    name, decisions = view.cluster.name, view.decisions
-    numbers = _numbers(decisions, lambda _: True, gaps.has_devices, has_driver, has_plugin)
-    problems = _number(plan_text.count(decisions, gaps.has_problem), link(cluster=name, state="problem"))
+def _cluster(view: plan.Plan) -> Row:
+    name, devices = view.cluster.name, plan_text.count(view.builtin.decisions, gaps.has_devices)
+    counts = (len(view.inventory.nodes), devices, count([view], has_driver), count([view], has_plugin))
+    numbers, problems = (
+        map(_number, counts),
+        _number(count([view], gaps.has_problem), link(cluster=name, state="problem")),
+    )
     return (Cell(name, link(cluster=name)), *numbers, problems)
 
 
@@ -192,29 +200,38 @@ def _pools(view: plan.RecipePlan) -> Iterator[Row]:
     counts = image_matrix.counted(view.decisions)
     cluster = view.cluster.name
     for division in view.divisions:
-        policy = division.policy.name
+        policy, recipe = division.policy.name, division.policy.recipe
         for pool in division.pools:
+            line = report_data.line(recipe, f"pool '{pool.name}'")
             yield (
                 Cell(cluster, link(cluster=cluster)),
-                Cell(policy, link(cluster=cluster, policy=policy)),
-                Cell(pool.name, link(cluster=cluster, policy=policy, pool=pool.name)),
+                Cell(policy, _link_of(recipe, report_data.of_policy(division.policy), cluster=cluster, policy=policy)),
+                Cell(pool.name, _link_of(recipe, line, cluster=cluster, policy=policy, pool=pool.name)),
                 _number(counts[policy, pool.name].total()),
                 Cell(plan_text.of_pool(pool), title=pool.image),
             )
 
 
-def _kernels(views: Sequence[plan.RecipePlan]) -> Iterator[Row]:
+def _kernels(views: Sequence[plan.Plan]) -> Iterator[Row]:
     """Yield a row for each kernel, that of the most nodes first."""
     found: defaultdict[str, list[plan.Decision]] = defaultdict(list)
     clusters: defaultdict[str, set[str]] = defaultdict(set)
     for view in views:
-        for decision in view.decisions:
+        for decision in view.builtin.decisions:
             found[decision.node.profile.kernel_version].append(decision)
             clusters[decision.node.profile.kernel_version].add(view.cluster.name)
+    driven = Counter(
+        kernel
+        for view in views
+        for kernel in {
+            name: each.node.profile.kernel_version for each in view.decisions if has_driver(each) for name in each.names
+        }.values()
+    )
     for kernel, own in sorted(found.items(), key=lambda item: (-plan_text.count(item[1]), item[0])):
         yield (
             Cell(kernel or "(unknown)", link(kernel=kernel)),
-            *_numbers(own, lambda _: True, has_driver),
+            _number(plan_text.count(own)),
+            _number(driven[kernel]),
             _names(decision.node.profile.os_image for decision in own),
             _names(clusters[kernel]),
         )
@@ -243,6 +260,27 @@ def _images(views: Sequence[plan.RecipePlan]) -> Iterator[Row]:
             _names(policies[component, image]),
             _names(modules[image] if component == "driver" else ()),
         )
+
+
+def _images_of_recipes(plans: Mapping[str, Sequence[plan.RecipePlan]]) -> Iterator[Row]:
+    """Yield a row for each image of each recipe, that of the most nodes first."""
+    for name, own in plans.items():
+        nodes, policies = Counter[tuple[str, str]](), defaultdict[tuple[str, str], set[str]](set)
+        modules = repeats.grouped(
+            (need.image, need.kernel) for one in own for need in image_matrix.needs(one.divisions, one.decisions)
+        )
+        for decision in (decision for one in own for decision in one.decisions):
+            for item in plan_data.images(decision).items() if decision.policy else ():
+                nodes[item] += len(decision.nodes)
+                policies[item].add(decision.policy.name if decision.policy else "")
+        for (role, image), number in sorted(nodes.items(), key=lambda item: (-item[1], item[0])):
+            yield (
+                Cell(image, link(why=report_data.line(own[0].recipe, f"image {role} {image}"))),
+                Cell(f"{name}: {role}"),
+                _number(number),
+                _names(policies[role, image]),
+                _names(modules.get(image, ())),
+            )
 
 
 class Problem(NamedTuple):
