@@ -28,7 +28,7 @@ def templates() -> str:
     from compiler.project import package_data  # noqa: PLC0415
     from compiler.rendering import template_code  # noqa: PLC0415
 
-    return template_code.source(package_data.templates())
+    return template_code.source(package_data.templates(), package_data.code_digest())
 
 
 def write(module: str, text: str) -> None:

@@ -4,6 +4,7 @@ In a checkout they are the top-level folders schemas/ and templates/; a wheel ho
 """
 
 import functools
+import hashlib
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -68,6 +69,12 @@ def report() -> Mapping[str, str]:
     return {path.name: path.read_text(encoding="utf-8") for path in (folder("templates") / "report").iterdir()}
 
 
+def code_digest() -> str:
+    """Return the digest of the templates, and of what makes code of them."""
+    makers = [path.read_text(encoding="utf-8") for path in sorted((HERE / "rendering").glob("template_*.py"))]
+    return hashlib.sha256(repr(([*templates().items()], makers)).encode()).hexdigest()
+
+
 @functools.cache
 def code() -> Mapping[str, template_runtime.Function]:
     """Return the code of all templates by `<component>/<file>`.
@@ -77,7 +84,7 @@ def code() -> Mapping[str, template_runtime.Function]:
     try:
         from compiler import _templates as kept  # noqa: PLC0415 - a checkout may have none
 
-        if (HERE / "templates").is_dir() or template_runtime.digest(templates()) == kept.DIGEST:
+        if (HERE / "templates").is_dir() or code_digest() == kept.DIGEST:
             return kept.TEMPLATES
     except (ImportError, SyntaxError, AttributeError):  # None, or a part of one.
         pass

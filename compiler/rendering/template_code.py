@@ -22,8 +22,8 @@ from compiler.rendering.template_runtime import environment, internalcode, missi
 _FUNCTION = re.compile(r"^def root\(.*?(?=^blocks = )", re.MULTILINE | re.DOTALL)
 
 
-def source(texts: Mapping[str, str]) -> str:
-    """Return a module with the digest of templates, DIGEST, and the functions that yield their parts, TEMPLATES.
+def source(texts: Mapping[str, str], digest: str = "") -> str:
+    """Return a module with a digest of its input, DIGEST, and the functions that yield a template's parts, TEMPLATES.
 
     Raises jinja2.TemplateError for a text that is no template.
     """
@@ -35,7 +35,7 @@ def source(texts: Mapping[str, str]) -> str:
     )
     functions = [_function(environment, name, text, number) for number, (name, text) in enumerate(texts.items())]
     listed = "".join(f"    {name!r}: root_{number},\n" for number, name in enumerate(texts))
-    stated = f'DIGEST = "{template_runtime.digest(texts)}"\n'
+    stated = f'DIGEST = "{digest}"\n'
     return "\n".join([_HEAD, stated, *functions, f"TEMPLATES = {{\n{listed}}}\n"])
 
 

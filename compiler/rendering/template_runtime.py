@@ -4,9 +4,7 @@ jinja2's own run time cannot be imported without its compiler. A name that is no
 jinja2's StrictUndefined, and a template that asks for a filter or a test of jinja2's that is not here fails.
 """
 
-import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeVar
 
@@ -15,12 +13,6 @@ Function = Callable[["Context"], Iterator[str]]
 
 missing = object()
 """The value of a name that nothing has set."""
-
-
-def digest(texts: Mapping[str, str]) -> str:
-    """Return a digest of templates by name and of what makes code of them, which the code states."""
-    made_by = [path.read_text(encoding="utf-8") for path in sorted(Path(__file__).parent.glob("template_*.py"))]
-    return hashlib.sha256(repr((sorted(texts.items()), made_by)).encode()).hexdigest()
 
 
 class TemplateRuntimeError(Exception):

@@ -190,7 +190,14 @@ def completed(schema: phrases.Schema, value: Any, root: phrases.Schema | None = 
         return found
     if isinstance(value, list) and "items" in schema:
         return [completed(schema["items"], item, root) for item in value]
-    return value
+    # JSON Schema takes 2.0 for an integer, too (6.1.1 of its validation).
+    return int(value) if isinstance(value, float) and _is_of_integers(schema, root) else value
+
+
+def _is_of_integers(schema: phrases.Schema, root: phrases.Schema) -> bool:
+    stated = schema.get("type")
+    several = [phrases.resolved(one, root) for one in schema.get("anyOf", ())]
+    return stated == "integer" or any(_is_of_integers(one, root) for one in several)
 
 
 def _stem_of(recipe: Any) -> str:

@@ -99,7 +99,9 @@ def test_the_order_of_documents_changes_nothing() -> None:
 
 @pytest.mark.parametrize("kind", ["KAEPolicy", "KAECluster"])
 def test_what_decides_is_read_in_policies_alone(kind: str) -> None:
-    given = builders.document(builders.raw(kind, "x", {}), "inventory/east.yaml")
+    given = builders.document(
+        builders.raw(kind, "x", {"default": True} if kind == "KAEPolicy" else {}), "inventory/east.yaml"
+    )
 
     fleet, codes = read(given)
 

@@ -1,16 +1,17 @@
 """The code of the templates: what a build keeps is taken where it is of these templates."""
 
+import shutil
 import sys
 import types
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import compiler
 from compiler.project import package_data
-from compiler.rendering import template_code, template_runtime
 
-RIGHT = template_runtime.digest(package_data.templates())
+RIGHT = package_data.code_digest()
 FOREIGN: dict[str, Any] = {"namespace/namespace.yaml": None}
 
 
@@ -38,11 +39,17 @@ def test_code_of_other_templates_or_half_a_module_is_made_anew(
     assert is_taken or found.keys() == package_data.templates().keys()
 
 
-def test_code_is_told_from_that_of_an_edited_template_and_of_another_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
-    texts = {"a/b.yaml": "a: {{ it }}\n"}
-    before = template_runtime.digest(texts)
+@pytest.mark.parametrize("edited", ["templates/namespace/namespace.yaml", "rendering/template_code.py"])
+def test_code_is_told_from_that_of_an_edited_template_and_of_another_maker(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, edited: str
+) -> None:
+    here = tmp_path / "compiler"
+    shutil.copytree(package_data.HERE / "rendering", here / "rendering", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(package_data.folder("templates"), here / "templates")
+    monkeypatch.setattr(package_data, "HERE", here)
+    monkeypatch.setattr(package_data, "templates", package_data.templates.__wrapped__)
+    assert package_data.code_digest() == RIGHT
 
-    assert before in template_code.source(texts)
-    assert template_runtime.digest({"a/b.yaml": "b: {{ it }}\n"}) != before
-    monkeypatch.setattr(template_runtime, "__file__", __file__)
-    assert template_runtime.digest(texts) != before
+    (here / edited).write_text(f"{(here / edited).read_text()}# Edited.\n")
+
+    assert package_data.code_digest() != RIGHT

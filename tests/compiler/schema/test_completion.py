@@ -41,3 +41,13 @@ def test_a_document_gets_the_defaults_that_its_model_has(kind: str, repository_r
     models = [MODELS[kind].model_validate(data) for data in given]
     assert made == [model.model_dump(mode="json", by_alias=True, exclude_none=True)["spec"] for model in models]
     assert given
+
+
+def test_a_whole_number_with_a_point_is_an_integer() -> None:
+    driver = {"rollout": {"maxParallel": 2.0}, "moduleParameters": {"hisi_zip": {"uacce_mode": 1.0}}}
+    data = {"apiVersion": "v1", "kind": "KAEPolicy", "metadata": {"name": "tls"}, "spec": {"driver": driver}}
+
+    found = judge.completed(package_data.schemas()["kaepolicy"], data)["spec"]["driver"]
+
+    assert repr(found["rollout"]["maxParallel"]) == "2"
+    assert repr(found["moduleParameters"]) == "{'hisi_zip': {'uacce_mode': 1}}"
