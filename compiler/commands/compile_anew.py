@@ -197,7 +197,8 @@ def _outcome(
         texts = "".join(diff.unified(folder, difference) for difference in state.differences)
         made = {"state": state.kind, "foreign": state.foreign, "diff": Packed.of(texts)}
     else:
-        made = {"compiled": Packed.of(compiled)}
+        # What waits for other clusters, or comes from another process, should be small.
+        made = {"compiled": Packed.of(compiled) if len(call.inventories_of) > 1 else compiled}
     return compile_call.Outcome(
         name=compiled.cluster,
         key=call.cluster_key(compiled.cluster),

@@ -28,7 +28,7 @@ class Outcome(NamedTuple):
     """The digest of its output."""
     findings: diagnostics.Findings = ()
     """Those on its policies and nodes."""
-    compiled: Packed[tree.Tree] | None = None
+    compiled: tree.Tree | Packed[tree.Tree] | None = None
     """None where its output is current, where a check compared it already, or where something has errors."""
     state: str = "fine"
     """The state of its output, and below its differences: a check alone compares."""
