@@ -1,6 +1,6 @@
 """The difference between two revisions of the documents: what people wrote, and what becomes of it."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 import msgspec
@@ -113,13 +113,17 @@ class Basis(msgspec.Struct, frozen=True, kw_only=True):
     known: Examples | None = None
     """The nodes that those of both sides stand for, if they are examples."""
 
+    def count(self, nodes: Collection[str]) -> int:
+        """Return the number of nodes, or of those that they stand for."""
+        return self.known.count(nodes) if self.known else len(nodes)
+
 
 def of_cluster(before: sides.Planned | None, after: sides.Planned | None, basis: Basis) -> ClusterDifference | None:
     """Return the difference of a cluster without its risks; None where there is none."""
     made = [side.manifests if side else None for side in (before, after)]
     differing = pairs(_rendered(made[0], made[1], basis.render), _rendered(made[1], made[0], basis.render))
     # Without rules from the start, somebody else labels the nodes.
-    if before is not None and after is not None and (lost := frozenset(before.rules) - frozenset(after.rules)):
+    if before is not None and after is not None and (lost := frozenset(before.rules.keys() - after.rules.keys())):
         after = after.without_labels(lost)
     templates = pods.replaced(differing)
     on_nodes = effects.effects(before, after, templates, basis.changed)
@@ -137,7 +141,7 @@ def of_cluster(before: sides.Planned | None, after: sides.Planned | None, basis:
         cluster=side.planned.cluster.name if side else "",
         is_new=before is None,
         is_gone=after is None,
-        nodes=known.count(nodes) if known else len(nodes),
+        nodes=basis.count(nodes),
         effects=on_nodes,
         pods=on_pods,
         objects=differing,

@@ -88,7 +88,7 @@ class Effect(msgspec.Struct, frozen=True, kw_only=True):
     drain: Drain | None
     """None where no driver in use is touched."""
     may_lose: tuple[str, ...]
-    """What they lose if the changed match of the recipe does not take their hardware: nouns."""
+    """The nouns of what they lose if the changed match of the recipe does not take their hardware."""
     may_gain: bool
     """True where they get what the policy has if the changed match of the recipe takes their hardware."""
     cause: Span
@@ -156,7 +156,7 @@ def effects(
     own = {one.recipe.name: one.recipe for side in (before, after) if side for one in side.planned.recipes}
     for recipe in own.values():
         alike: dict[Effect, list[str]] = {}
-        shift = hardware.Shift(*(side.rules.get(recipe.name, {}) if side else {} for side in (before, after)))
+        shift = hardware.shift(*(side.rules.get(recipe.name, {}) if side else {} for side in (before, after)))
         for halves, nodes in _halves(before, after, recipe):
             effect = _effect(recipe, halves, templates, changed, shift)
             if effect is not None:
@@ -188,7 +188,7 @@ def _effect(
     halves: tuple[Half, Half],
     templates: frozenset[objects.Ref],
     changed: Sequence[intent.DocumentChange],
-    shift: hardware.Shift,
+    shift: hardware.Shift | None,
 ) -> Effect | None:
     """Return what happens to nodes with these decisions; None where nothing does."""
     left, right = halves

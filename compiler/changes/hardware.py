@@ -9,19 +9,17 @@ from typing import Any, get_args
 
 import msgspec
 
+from compiler import recipes
 from compiler.inventory import snapshot
 from compiler.output import index_file
 from compiler.planning import plan
 from compiler.rendering import node_feature_rules
 
-_Term = tuple[str, str, frozenset[str]]
-"""An attribute of a feature, an operator, and values."""
+Rule = node_feature_rules.Hardware
+"""The features of which all of one element hold."""
 
-_Condition = tuple[str, frozenset[_Term]]
-"""A feature, all terms of which hold for one of its elements."""
-
-Rule = tuple[tuple[_Condition, ...], ...]
-"""The conditions of which all of one element hold."""
+UNKNOWN = "The inventory tells which nodes the match took, and not what hardware they have."
+"""Why nobody knows what a changed match takes."""
 
 
 class Shift(msgspec.Struct, frozen=True):
@@ -49,34 +47,29 @@ class Shift(msgspec.Struct, frozen=True):
         )
 
 
-def doubts(decision: plan.Decision | None, shift: Shift) -> tuple[tuple[str, ...], bool]:
+def shift(before: Mapping[str, Rule], after: Mapping[str, Rule]) -> Shift | None:
+    """Return the change of a recipe's rules; None where there is none."""
+    return None if before == after else Shift(before, after)
+
+
+def doubts(decision: plan.Decision | None, change: Shift | None) -> tuple[tuple[str, ...], bool]:
     """Return what the nodes of a decision may lose by a changed match, as nouns, and whether they may get something."""
-    if decision is None or decision.policy is None or shift.before == shift.after:
+    if decision is None or decision.policy is None or change is None:
         return (), False
     node, recipe = decision.node, decision.recipe
     nouns: list[str] = []
-    if shift.may_lose(node, recipe.present):
+    if change.may_lose(node, recipe.present):
         running = filter(decision.runs, get_args(index_file.Component))
         nouns += (component.replace("-", " ") for component in running)
     elif decision.resources:
-        nouns += (f"{kind.name} devices" for kind in recipe.kinds if shift.may_lose(node, kind.present))
+        nouns += (f"{kind.name} devices" for kind in recipe.kinds if change.may_lose(node, kind.present))
     labels = (recipe.present, *(kind.present for kind in recipe.kinds))
-    return tuple(nouns), any(shift.may_gain(node, label) for label in labels)
+    return tuple(nouns), any(change.may_gain(node, label) for label in labels)
 
 
 def of_rules(rules: Iterable[node_feature_rules.DeviceRule]) -> Mapping[str, Rule]:
     """Return the rules that give a label, without those that count devices, by label."""
-    return {
-        rule.label: tuple(
-            tuple(
-                _condition(one.feature, ((name, term.op, term.value) for name, term in one.matchExpressions.items()))
-                for one in features
-            )
-            for features in rule.hardware
-        )
-        for rule in rules
-        if not rule.counts
-    }
+    return {rule.label: rule.hardware for rule in rules if not rule.counts}
 
 
 def of_object(data: Mapping[str, Any]) -> Mapping[str, Rule]:
@@ -85,22 +78,8 @@ def of_object(data: Mapping[str, Any]) -> Mapping[str, Rule]:
     for rule in data["spec"]["rules"]:
         shared = rule.get("matchFeatures", ())
         alternatives = [(*one["matchFeatures"], *shared) for one in rule.get("matchAny", ())] or [shared]
-        conditions = tuple(
-            tuple(
-                _condition(
-                    one["feature"],
-                    ((name, term["op"], term.get("value", ())) for name, term in one["matchExpressions"].items()),
-                )
-                for one in features
-            )
-            for features in alternatives
-        )
-        found.update(dict.fromkeys(rule.get("labels", ()), conditions))
+        found.update(dict.fromkeys(rule.get("labels", ()), msgspec.convert(alternatives, Rule)))
     return found
-
-
-def _condition(feature: str, terms: Iterable[tuple[str, str, Iterable[str]]]) -> _Condition:
-    return feature, frozenset((name, op, frozenset(values)) for name, op, values in terms)
 
 
 def _implies(rule: Rule, other: Rule) -> bool:
@@ -110,19 +89,19 @@ def _implies(rule: Rule, other: Rule) -> bool:
     )
 
 
-def _is_enough(condition: _Condition, wanted: _Condition) -> bool:
-    """Return whether an element for which a condition holds meets another one."""
-    (feature, terms), (other, every) = condition, wanted
-    return feature == other and all(any(_is_as_narrow(own, term) for own in terms) for term in every)
+def _is_enough(feature: recipes.Feature, wanted: recipes.Feature) -> bool:
+    """Return whether an element for which a feature's conditions hold meets those of another one."""
+    own, every = feature.matchExpressions, wanted.matchExpressions
+    return feature.feature == wanted.feature and all(
+        name in own and _is_as_narrow(own[name], term) for name, term in every.items()
+    )
 
 
-def _is_as_narrow(term: _Term, wanted: _Term) -> bool:
-    (name, op, values), (other, other_op, others) = term, wanted
-    if name != other:
-        return False
-    if (op, other_op) == ("In", "NotIn"):
+def _is_as_narrow(term: recipes.Expression, wanted: recipes.Expression) -> bool:
+    values, others = frozenset(term.value), frozenset(wanted.value)
+    if (term.op, wanted.op) == ("In", "NotIn"):
         return values.isdisjoint(others)
-    if other_op == "Exists":
-        return op in ("In", "Exists")
-    narrower = {"In": values <= others, "NotIn": values >= others}.get(op, values == others)
-    return op == other_op and narrower
+    if wanted.op == "Exists":
+        return term.op in ("In", "Exists")
+    narrower = {"In": values <= others, "NotIn": values >= others}.get(term.op, values == others)
+    return term.op == wanted.op and narrower

@@ -57,7 +57,7 @@ class Planned(Side, frozen=True, kw_only=True, dict=True):
     planned: plan.Plan
     manifests: ir.ClusterManifests
 
-    @property
+    @functools.cached_property
     def rules(self) -> Mapping[str, Mapping[str, hardware.Rule]]:
         """The rules that label nodes with their devices, by recipe and label."""
         values = (manifest.value for manifest in self.manifests.manifests)

@@ -65,7 +65,7 @@ class Parser(argparse.ArgumentParser):
     """A parser whose usage errors end with a hint."""
 
     declare: "Callable[[Parser], None] | None" = None
-    """What has yet to add the options."""
+    """Adds the options; None once it has."""
     renamed: Mapping[str, str] = {}
     """The hint for each option of an earlier release or of another tool."""
     elsewhere: Mapping[str, str] = _ELSEWHERE

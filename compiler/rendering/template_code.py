@@ -55,4 +55,4 @@ def _function(environment: jinja2.Environment, name: str, text: str, number: int
 
 def _not_yet(_: Any) -> NoReturn:
     """Have jinja2 leave a constant to the rendering, where `flow` writes it as any value."""
-    raise NotImplementedError
+    raise jinja2.nodes.Impossible

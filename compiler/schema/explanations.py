@@ -192,7 +192,7 @@ def _invalid_value(fault: _Fault, reader: _Reader) -> diagnostics.Diagnostic:
         hint = "Remove some of them."
     elif fault.keyword == "minProperties" and "maxProperties" not in schema:
         message = f"{place} is empty."
-        hint = "Say which nodes it is for (nodeSelector, or default: true), and which versions they get."
+        hint = f"Give it at least one of {wording.listed(schema['properties'])}." if "properties" in schema else ""
     elif fault.keyword in ("minProperties", "maxProperties"):
         message = (
             f"Expected exactly one of {wording.listed(schema['properties'])} in {reader.owner(fault.path)}, "

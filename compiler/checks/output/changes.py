@@ -244,7 +244,7 @@ def narrowed(change: OutputChange) -> Iterator[Acceptable]:
         was, now = (side.rule(one.recipe.name) for side in (change.before, change.after))
         if was is None or now is None or was["spec"] == now["spec"]:
             continue
-        shift = hardware.Shift(hardware.of_object(was), hardware.of_object(now))
+        shift = hardware.shift(hardware.of_object(was), hardware.of_object(now))
         doubtful = ((decision, hardware.doubts(decision, shift)[0]) for decision in one.decisions)
         lost = repeats.grouped(
             ((decision.policy.name, nouns), name)
@@ -258,7 +258,7 @@ def narrowed(change: OutputChange) -> Iterator[Acceptable]:
                 change.policy_span(policy),
                 f"{wording.nodes(sorted(nodes))} of policy '{policy}' in cluster '{change.cluster}' may lose {its} "
                 f"{wording.listed(nouns)}: the new match of recipe '{one.recipe.name}' may not take {its} hardware.",
-                notes=("The inventory tells which nodes the match took, and not what hardware they have.",),
+                notes=(hardware.UNKNOWN,),
                 hint="Compare the new match with the hardware of these nodes (`lspci -nn`), or undo the change.",
                 policy=policy,
             )

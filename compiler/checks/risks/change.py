@@ -44,7 +44,7 @@ class RevisionChange(Change, frozen=True, kw_only=True):
             if decision.pool is not None and decision.policy is not None and decision.policy.name == policy
             for name in decision.names
         ]
-        return self.basis.known.count(nodes) if self.basis.known else len(nodes)
+        return self.basis.count(nodes)
 
 
 def divisions(side: sides.Planned | None) -> dict[str, pools.Division]:

@@ -8,6 +8,7 @@ from typing import TypeVar
 import msgspec
 
 from compiler import repeats, wording
+from compiler.changes import hardware
 from compiler.changes.acceptance import Acceptable, Nodes, Place
 from compiler.changes.effects import DISTURBING, Effect, Placement, Work
 from compiler.checks.risks.change import RevisionChange, divisions
@@ -122,7 +123,7 @@ def match_changed(change: RevisionChange) -> Iterator[Acceptable]:
                 f" of policy '{policy}' in ",
                 Place.CLUSTER,
                 ".",
-                notes=("The inventory tells which nodes the match took, and not what hardware they have.",),
+                notes=(hardware.UNKNOWN,),
                 hint="Compare the new match with the hardware of these nodes (`lspci -nn`).",
                 policy=policy,
             )

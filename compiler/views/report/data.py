@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Any
 
-from compiler import recipes
+from compiler import recipes, repeats
 from compiler.changes.effects import Effect, Placement
 from compiler.fleet import definitions, taints
 from compiler.inventory import snapshot
@@ -54,9 +54,8 @@ def of_cluster(
     stacks = _stacks(view) if view else {}
     rows = [shared.row(decision, node, stacks.get(node.name, ())) for decision in decisions for node in decision.nodes]
     every = [*effects]
-    of_node: dict[str, tuple[int, ...]] = {}
-    for number, effect in enumerate(every):
-        of_node.update((node, (*of_node.get(node, ()), number)) for node in effect.nodes)
+    numbered = repeats.grouped((node, number) for number, effect in enumerate(every) for node in effect.nodes)
+    of_node = {node: tuple(numbers) for node, numbers in numbered.items()}
     gone = {node for effect in every if effect.after is None for node in effect.nodes}
     rows.extend(map(shared.gone, gone))
     names, alike, labels, positions = zip(*sorted(rows), strict=True) if rows else ((), (), (), ())
