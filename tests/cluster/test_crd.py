@@ -56,7 +56,7 @@ TAKEN: Mapping[str, tuple[str, ...]] = {
     "It is about a source, which stands at many places of a policy.": ("credentials-without-repositories/tls.yaml",),
     "It is about what an earlier compile wrote, which the API server does not know.": (
         *("moves-namespace/east.yaml", "moves-with-cleanup/east.yaml", "removes-guard/east.yaml"),
-        "thaws-nodes/tls.yaml",
+        *("match-narrowed/desk.yaml", "thaws-nodes/tls.yaml"),
     ),
     "A contradiction between terms needs a proof, not a comparison of fields.": ("selector-never-matches/tls.yaml",),
     "It is about patterns, of which there may be too many for the cost of a rule that would try them.": (
