@@ -40,6 +40,8 @@ $(CODE): $(READY) ci/wheel.py $(wildcard compiler/rendering/template_*.py templa
 
 .PHONY: compile
 compile: $(CODE) ## Compile policies/ and inventory/ to output/
+	@# Where the shell forbids Python to keep what it compiled, each call would compile the modules again.
+	@$(BIN)/python -m compileall -q compiler runtime
 	$(BIN)/kae compile
 
 # What the tests start again and again is compiled once, whatever the shell says of others' programs.
