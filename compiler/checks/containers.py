@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from fractions import Fraction
+from typing import TYPE_CHECKING
 
 from compiler import wording
 from compiler.checks import lists
@@ -10,11 +10,14 @@ from compiler.diagnostics import Diagnostic, rule
 from compiler.fleet import pods
 from compiler.formats import documents, urls
 
-_LARGEST = Fraction(2**63 - 1, 1000)
-"""The API server counts thousandths in 64-bit integers (`MilliValue` in apimachinery's pkg/api/resource)."""
+if TYPE_CHECKING:
+    from fractions import Fraction
 
-_THOUSANDTH = Fraction(1, 1000)
+_THOUSANDTHS = 1000
 """The API server rounds finer amounts up (`SetDefaults_ResourceList` in Kubernetes' core defaults)."""
+
+_MOST_THOUSANDTHS = 2**63 - 1
+"""The API server counts thousandths in 64-bit integers (`MilliValue` in apimachinery's pkg/api/resource)."""
 
 _BYTES = ("memory", "ephemeral-storage")
 _PAGES = "hugepages-"
@@ -110,21 +113,21 @@ def _of_name(name: str) -> Iterator[_Fault]:
         yield "has a domain that is too long", f"Shorten the domain to {_LONGEST_DOMAIN - len(_QUOTA)} characters."
 
 
-def _alone(name: str, value: Fraction | None) -> Iterator[_Fault]:
+def _alone(name: str, value: "Fraction | None") -> Iterator[_Fault]:
     """Yield the mistakes in an amount that do not depend on other amounts."""
-    if value is None or value > _LARGEST:
+    if value is None or value * _THOUSANDTHS > _MOST_THOUSANDTHS:
         yield "is more than Kubernetes can count", "Write at most 9P."
         return
     if (name in _BYTES or name.startswith(_PAGES)) and value.denominator > 1:
         yield "is not a whole number of bytes", "Write whole bytes; Mi are mebibytes, and m are thousandths."
     if _is_extended(name) and value.denominator > 1:
         yield "is not a whole number", f"Write {math.ceil(value)}: such a resource cannot be divided."
-    if (value / _THOUSANDTH).denominator > 1:
-        least = math.ceil(value / _THOUSANDTH)
+    if (value * _THOUSANDTHS).denominator > 1:
+        least = math.ceil(value * _THOUSANDTHS)
         yield "is finer than a thousandth", f"Write {least}m.", "The API server would round it up."
     if name.startswith(_PAGES):
         size = pods.amount_of(name.removeprefix(_PAGES))
-        if not size or size > _LARGEST:
+        if not size or size * _THOUSANDTHS > _MOST_THOUSANDTHS:
             yield "has no valid page size", "Name the size of the pages, such as hugepages-2Mi."
         elif (value / size).denominator > 1:
             yield "is not a whole number of pages", f"Write a multiple of {name.removeprefix(_PAGES)}."

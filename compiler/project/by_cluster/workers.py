@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import signal
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -105,6 +104,8 @@ def _processes(work: Callable[[int], _Outcome], count: int) -> Iterator[Sequence
 @contextlib.contextmanager
 def _without_interrupts() -> Iterator[Iterable[int]]:
     """Put Ctrl-C off, and yield the signals that were put off before."""
+    import signal  # noqa: PLC0415 - as multiprocessing
+
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield before
@@ -114,6 +115,8 @@ def _without_interrupts() -> Iterator[Iterable[int]]:
 
 def _serve(work: Callable[[int], _Outcome], end: Any, others: Iterable[Any], blocked: Iterable[int]) -> None:
     """Work on the items whose numbers come, until the parent closes the pipe or ends; Ctrl-C is the parent's."""
+    import signal  # noqa: PLC0415 - as multiprocessing
+
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
     for other in others:  # A pipe ends when no process has the parent's end of it.
