@@ -1,7 +1,6 @@
 """The config of the driver installer: the compiler writes it, the installer reads it.
 
-A field tells by `work` what a change of it does to a driver that runs; `kae diff` says so (compiler/changes). Without
-one the installer's pod is replaced, and the driver stays in use.
+What a change of a field does to a driver that runs is decided in `driver_work`.
 """
 
 from collections.abc import Mapping
@@ -12,15 +11,6 @@ from typing import Annotated, ClassVar, Literal
 import msgspec
 
 from runtime import shapes
-
-SWAPS = msgspec.Meta(extra={"work": "swaps"})
-"""The driver is replaced by another one."""
-MAY_SWAP = msgspec.Meta(extra={"work": "may-swap"})
-"""The driver is replaced if the content of an image differs, or if others installed it."""
-RELOADS = msgspec.Meta(extra={"work": "reloads"})
-"""Modules are loaded again."""
-FUNCTIONS = msgspec.Meta(extra={"work": "functions"})
-"""Virtual functions are made or removed."""
 
 Repository = Annotated[str, msgspec.Meta(pattern=rf"^({shapes.URL})\Z", max_length=500)]
 
@@ -157,15 +147,15 @@ class Driver(shapes.Config, frozen=True, kw_only=True, tag_field="class"):
     pool: str
     daemon_set: DaemonSet
     state: Literal["Present", "Absent"]
-    driver_version: Annotated[str, SWAPS]
+    driver_version: str
     """The version of the driver: an image's tag or digest."""
-    install_policy: Annotated[Literal["IfNotPresent", "Always"], MAY_SWAP]
+    install_policy: Literal["IfNotPresent", "Always"]
     """Always also replaces a driver that others installed."""
     enabled_cleanup: bool
     kernels: Kernels | None = None
     """Absent: the pool is for every kernel."""
-    source: Annotated[Source, SWAPS]
-    modules: Annotated[tuple[Module, ...], msgspec.Meta(min_length=1), RELOADS]
+    source: Source
+    modules: Annotated[tuple[Module, ...], msgspec.Meta(min_length=1)]
     """In the order of loading; unloaded in reverse."""
     left_out: tuple[shapes.Module, ...] = ()
     """Modules of the recipe that the policy leaves to the kernel: they are not taken from images."""
@@ -175,10 +165,10 @@ class Driver(shapes.Config, frozen=True, kw_only=True, tag_field="class"):
     """Modules that packages of the driver may hold, too: such a package is still the driver's alone."""
     network_force: bool = False
     """True to swap modules although an interface of theirs carries the node's own traffic."""
-    payloads: Annotated[tuple[Payload, ...], MAY_SWAP] = ()
+    payloads: tuple[Payload, ...] = ()
     nodes: tuple[shapes.DevicePath, ...] = ()
     """Device nodes that are there once the modules are loaded."""
-    files: Annotated[tuple[HostFiles, ...], SWAPS] = ()
+    files: tuple[HostFiles, ...] = ()
     """User space of the host."""
     resources: tuple[shapes.ExtendedResource, ...] = ()
     """The extended resources whose holders are drained."""
@@ -222,11 +212,9 @@ class Uacce(Driver, frozen=True, kw_only=True, tag="uacce"):
     brings_along: ClassVar[bool] = False
     """The config names every module that it may have: those of its kinds, and those below them."""
 
-    present_when: Annotated[Literal["Serving", "Loaded"], MAY_SWAP] = "Serving"
+    present_when: Literal["Serving", "Loaded"] = "Serving"
     """A driver of others is present when its devices have entries, or when its modules are loaded."""
-    sriov: Annotated[dict[shapes.Name, Annotated[int, msgspec.Meta(ge=0, le=63)]], FUNCTIONS] = msgspec.field(
-        default_factory=dict
-    )
+    sriov: dict[shapes.Name, Annotated[int, msgspec.Meta(ge=0, le=63)]] = msgspec.field(default_factory=dict)
     """Kind and virtual functions for each physical function; an absent kind is left alone."""
     device_nodes: shapes.DeviceNodes = shapes.DeviceNodes()
 

@@ -4,9 +4,8 @@ Both sides are plans, which equal the placement by the DaemonSet controller. Nod
 effect; a node to which nothing happens has none.
 """
 
-import functools
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import msgspec
 from msgspec import structs
@@ -17,14 +16,15 @@ from compiler.diagnostics import Span
 from compiler.formats import documents
 from compiler.output import index_file
 from compiler.planning import images, plan
-from runtime import driver_config
+from runtime import driver_config, driver_work
 
 Work = Literal["installs", "swaps", "may-swap", "reloads", "functions", "removes", "leaves", "restarts", "cleared"]
 """The work of a driver installer on a node.
 
-- installs: it comes to a node that had none, and brings a driver.
+- installs: it comes to a node that had none, or the node runs another kernel, and it brings a driver.
 - swaps: it replaces the driver by one of another version or source.
-- may-swap: it replaces the driver if the content of its images differs, or if others installed it.
+- may-swap: it takes the driver out of use, or not, as the inventory cannot tell: whether the content of images
+  differs, who installed the driver, which modules are loaded.
 - reloads: it loads the modules again, for other parameters or another kind of devices.
 - functions: it makes or removes virtual functions.
 - removes: it removes the driver.
@@ -85,6 +85,8 @@ class Effect(msgspec.Struct, frozen=True, kw_only=True):
     """The settings for which the driver is taken out of use: version, source, sriov, …"""
     images: tuple[str, ...]
     """Of a recipe's driver, the images that are other ones where it may be swapped; KAE's is in the installer's."""
+    kernels: tuple[str, str] | None
+    """The kernels of nodes that have a driver and run another kernel than before, as they report them."""
     drain: Drain | None
     """None where no driver in use is touched."""
     may_lose: tuple[str, ...]
@@ -104,6 +106,8 @@ class Half(msgspec.Struct, frozen=True):
 
     side: sides.Planned | None
     decision: plan.Decision | None
+    kernel: str = ""
+    """The nodes' kernel, where that is another one on the other side."""
 
     def serving(self, component: index_file.Component) -> objects.Ref | None:
         """Return the DaemonSet of a component on the nodes."""
@@ -171,16 +175,21 @@ def _halves(
 ) -> Iterator[tuple[tuple[Half, Half], list[str]]]:
     """Yield the decisions that nodes share before and after, with the names of the nodes."""
     olds, news = (plan.of_recipe(side.planned, recipe).decisions if side else () for side in (before, after))
-    earlier = {name: index for index, decision in enumerate(olds) for name in decision.names}
-    found: dict[tuple[int | None, int | None], list[str]] = {}
+    earlier = {node.name: (index, node.profile) for index, decision in enumerate(olds) for node in decision.nodes}
+    found: dict[tuple[int | None, int | None, tuple[str, str]], list[str]] = {}
     for index, decision in enumerate(news):
-        for name in decision.names:
-            found.setdefault((earlier.pop(name, None), index), []).append(name)
-    for name, number in earlier.items():
-        found.setdefault((number, None), []).append(name)
-    for (old, new), nodes in found.items():
+        for node in decision.nodes:
+            number, profile = earlier.pop(node.name, (None, node.profile))
+            kernels = (profile.kernel_version, node.profile.kernel_version)
+            found.setdefault((number, index, kernels if kernels[0] != kernels[1] else _SAME), []).append(node.name)
+    for name, (number, _) in earlier.items():
+        found.setdefault((number, None, _SAME), []).append(name)
+    for (old, new, (was, now)), nodes in found.items():
         left, right = None if old is None else olds[old], None if new is None else news[new]
-        yield (Half(before, left), Half(after, right)), nodes
+        yield (Half(before, left, was), Half(after, right, now)), nodes
+
+
+_SAME = ("", "")
 
 
 def _effect(
@@ -198,12 +207,15 @@ def _effect(
         pods.fate(left.serving(component), right.serving(component), templates)
         for component in get_args(index_file.Component)
     )
-    if was == now and not (driver or plugin or may_lose or may_gain):
+    kernels = (left.kernel, right.kernel) if left.kernel != right.kernel and (left.config or right.config) else None
+    if was == now and not (driver or plugin or may_lose or may_gain or kernels):
         return None
     side = right.side if right.decision else left.side
     if not recipe.builtin and not any(place and place.policy for place in (was, now)):
         return None  # A node that comes or goes is told once.
     work, reasons = _work(left, right) if driver else (None, ())
+    if kernels and work in _AFTER_BOOT and right.config and right.config.state == "Present":
+        work, reasons = "installs", ("kernel",)
     doubtful = (_MATCH,) if may_lose or may_gain else ()
     exchanged = work == "may-swap" and not recipe.builtin
     return Effect(
@@ -216,7 +228,8 @@ def _effect(
         device_plugin_pod=plugin,
         work=work,
         reasons=reasons,
-        images=tuple(image for image in _images(right) if image not in _images(left)) if exchanged else (),
+        images=tuple(map(images.unqualified, _others(left, right))) if exchanged else (),
+        kernels=kernels,
         drain=_drain(left, right) if work in DISTURBING else None,
         may_lose=may_lose,
         may_gain=may_gain,
@@ -236,70 +249,43 @@ def _work(left: Half, right: Half) -> tuple[Work | None, tuple[str, ...]]:
         return ("cleared", ()) if was.state == "Absent" else ("removes", ("state",))
     if was.state == "Absent":
         return "installs", ("state",)
-    changed: dict[Work, tuple[str, ...]] = {}
-    for work, reason in _changed(was, now, right.kinds):
-        changed[work] = (*changed.get(work, ()), reason)
+    found: dict[Work, tuple[str, ...]] = {}
+    for work, setting in _settled(left, right, was, now):
+        found[work] = tuple(dict.fromkeys((*found.get(work, ()), setting)))
     for work in _STRONGEST:
-        if work in changed:
-            return work, changed[work]
-    if _images(left) != _images(right):
-        return "may-swap", ("image",)
-    if "may-swap" not in changed:
-        return "restarts", ()
-    policy = right.decision.policy if right.decision else None
-    written = {"installPolicy": policy.written.install_policy} if policy else {}
-    return "may-swap", tuple(written.get(reason, reason) for reason in changed["may-swap"][:1])
+        if work in found:
+            return work, found[work]
+    return "restarts", ()
 
 
-_STRONGEST: tuple[Work, ...] = ("swaps", "reloads", "functions")
-"""The work that is done whatever the images are, and whoever installed the driver, the strongest first."""
+_AFTER_BOOT = (None, "restarts", "reloads", "functions", "may-swap")
+"""The work that is the same for a node that has another kernel, which needs a driver of its own."""
+
+_STRONGEST: tuple[Work, ...] = ("swaps", "reloads", "functions", "may-swap")
+"""The work of which one is told: what is certain comes first, the strongest of it before the others."""
 
 
-def _changed(
-    was: driver_config.Config, now: driver_config.Config, kinds: Iterable[recipes.Kind]
+def _settled(
+    left: Half, right: Half, was: driver_config.Config, now: driver_config.Config
 ) -> Iterator[tuple[Work, str]]:
-    """Yield the work of each changed setting, as the shape of the config tells it, and the setting.
-
-    `kinds` are those of which the nodes have devices.
-    """
-    for setting, work in _working(type(now)):
-        if setting.name == "modules":
-            yield from ((work, reason) for reason in _reloaded(was, now, kinds))
-        elif _differs(setting.name, was, now, kinds):
-            yield work, "version" if setting.name == "driver_version" else setting.encode_name
-
-
-@functools.cache
-def _working(shape: type[driver_config.Driver]) -> tuple[tuple[msgspec.structs.FieldInfo, Work], ...]:
-    """Return the fields of a config that concern a driver that runs, each with its work."""
-    return tuple(
-        (setting, part.extra["work"])
-        for setting in msgspec.structs.fields(shape)
-        for part in get_args(setting.type)
-        if isinstance(part, msgspec.Meta) and part.extra
-    )
+    """Yield the work for each setting, from a host on which the earlier config was proved."""
+    same, setting = driver_work.content(was, now, same_images=not _others(left, right))
+    if same != "same":
+        yield "swaps" if same == "other" else "may-swap", setting
+    if was.install_policy != now.install_policy == "Always":
+        written = right.decision.policy.written.install_policy if right.decision and right.decision.policy else None
+        yield "may-swap", written or "installPolicy"
+    if _counts_less(was, now):
+        yield "may-swap", "presentWhen"
+    known = driver_work.proved(was, {kind.module for kind in right.kinds})
+    for task in driver_work.tasks(now, known):
+        yield task.work if task.certain else "may-swap", task.setting
 
 
-def _differs(name: str, was: driver_config.Config, now: driver_config.Config, kinds: Iterable[recipes.Kind]) -> bool:
-    """Return whether a setting differs in a way that concerns the driver of the nodes."""
-    old: Any = getattr(was, name, None)
-    new: Any = getattr(now, name)
-    match name:
-        case "source":
-            return bool(_content(old) != _content(new))
-        case "sriov":
-            return any(new.get(kind.name, old.get(kind.name)) != old.get(kind.name) for kind in kinds)
-        case "install_policy":
-            return bool(old != new == "Always")
-        case "present_when":
-            # Less of what others installed counts as a driver; with Always, none of it does.
-            return bool(old != new == "Serving") and was.install_policy == now.install_policy == "IfNotPresent"
-    return bool(old != new)
-
-
-def _content(source: driver_config.Source) -> tuple[str, tuple[str, ...]]:
-    """Return what decides over a driver: installer/decide compares the sort, installer/sources/packages the names."""
-    return source.name, source.packages.names if source.packages else ()
+def _counts_less(was: driver_config.Config, now: driver_config.Config) -> bool:
+    """Return whether less of what others installed counts as a driver; with Always, none of it does."""
+    earlier, later = (getattr(config, "present_when", None) for config in (was, now))
+    return earlier != later == "Serving" and was.install_policy == now.install_policy == "IfNotPresent"
 
 
 def _coming_or_going(left: Half, right: Half) -> tuple[Work | None, tuple[str, ...]]:
@@ -316,25 +302,15 @@ def _coming_or_going(left: Half, right: Half) -> tuple[Work | None, tuple[str, .
     return ("removes", ("enabledCleanup",)) if config.enabled_cleanup and going else ("leaves", ())
 
 
-def _reloaded(was: driver_config.Config, now: driver_config.Config, kinds: Iterable[recipes.Kind]) -> Iterator[str]:
-    """Yield the settings for which modules are loaded again: parameters in force, and modules that are new.
-
-    A module of a kind is needed where the nodes have devices of the kind.
-    """
-    of_kinds = {kind.module for kind in now.kinds}
-    idle = of_kinds - {kind.module for kind in kinds}
-    needed = [module for module in now.modules if module.name not in idle]
-    earlier = {module.name: module.parameters for module in was.modules}
-    if any(earlier.get(module.name, module.parameters) != module.parameters for module in needed):
-        yield "moduleParameters"
-    if new := {module.name for module in needed if module.name not in earlier}:
-        yield "modules" if new.isdisjoint(of_kinds) else "operator"
+def _others(left: Half, right: Half) -> tuple[str, ...]:
+    """Return the images of a driver whose content may be another one than before; a digest pins it wherever it is."""
+    before = {image.rpartition("@")[2] for image in _images(left)}
+    return tuple(image for image in _images(right) if image.rpartition("@")[2] not in before)
 
 
 def _images(half: Half) -> tuple[str, ...]:
-    """Return the images that hold the driver without registries and paths: a mirror holds the same content."""
     pool = half.decision.pool if half.decision else None
-    return tuple(map(images.unqualified, (pool.image, *(image for _, image in pool.images[1:])))) if pool else ()
+    return (pool.image, *(image for _, image in pool.images[1:])) if pool else ()
 
 
 def _drain(left: Half, right: Half) -> Drain | None:

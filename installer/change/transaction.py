@@ -18,7 +18,7 @@ from installer.change import prepare, swap
 from installer.decide import decision, desired, driver_class, verification
 from installer.drain import device_users
 from installer.host import chroot, host_state, kmod, pci, record, rpm
-from runtime import clocks, driver_config, errors, process
+from runtime import clocks, driver_config, driver_work, errors, process
 
 NODES_S = 5.0
 
@@ -206,9 +206,9 @@ class Changer:
                 source=self._settings.source.name,
                 version=self._settings.driver_version,
                 kernel="",
-                packages=desired.packages(self._settings),
+                packages=driver_work.packages(self._settings),
                 files=tuple(file.to for file in self._settings.files),
-                options=desired.options(self._settings),
+                **desired.loading(self._settings),
             )
         preparation = self.preparation.steps(attempt)
         if decided.back:
@@ -284,7 +284,8 @@ class Changer:
         settled = msgspec.structs.replace(known, attempt=None)
         if known.installed is not None:
             # As after a change: no pod is evicted for a fault from now on. The same content may have another tag now.
-            named = msgspec.structs.replace(known.installed, version=self._settings.driver_version)
+            fields = {"version": self._settings.driver_version, **desired.loading(self._settings)}
+            named = msgspec.structs.replace(known.installed, **fields)
             settled = msgspec.structs.replace(settled, installed=named, asked=decided.asked, boot=current.boot)
         if settled != known:
             record.write(self._host, settled)
@@ -297,7 +298,7 @@ class Changer:
         installed = current.record.installed
         if decided.replace or installed is None:
             return self._drivers.find(decided.digest)
-        return msgspec.structs.replace(installed, options=desired.options(self._settings))
+        return msgspec.structs.replace(installed, **desired.loading(self._settings))
 
     def _staging(self, attempt: prepare.Attempt) -> tuple[change_steps.Step, ...]:
         staged = attempt.target is not None or self._settings.state == "Absent" or attempt.decided.back

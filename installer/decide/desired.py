@@ -4,9 +4,10 @@ import hashlib
 import json
 import re
 from collections.abc import Sequence
+from typing import Any
 
 from installer.host import pci
-from runtime import driver_config
+from runtime import driver_config, driver_work
 
 
 def digest(settings: driver_config.Config, kernel: str, fingerprint: str) -> str:
@@ -24,14 +25,17 @@ def asked(settings: driver_config.Config, wanted: str) -> str:
 
 def modules(settings: driver_config.Config, functions: Sequence[pci.Function]) -> tuple[str, ...]:
     """Return the modules that the host needs, in the order of loading: the common ones and those of its devices."""
-    kinds = {kind.module for kind in settings.kinds}
-    present = {function.kind.module for function in functions}
-    return tuple(name for name in settings.names if name not in kinds or name in present)
+    return driver_work.needed(settings, {function.kind.module for function in functions})
 
 
 def enabled(settings: driver_config.Config, functions: Sequence[pci.Function]) -> tuple[pci.Function, ...]:
     """Return the functions of the enabled kinds: those whose module is to be loaded."""
     return tuple(function for function in functions if function.kind.module in settings.names)
+
+
+def loading(settings: driver_config.Config) -> dict[str, Any]:
+    """Return how the modules are to be loaded, as fields of a `record.Driver`."""
+    return {"options": options(settings), "parameters": settings.parameters}
 
 
 def options(settings: driver_config.Config) -> dict[str, str]:
@@ -74,10 +78,3 @@ def is_shown(value: driver_config.Parameter, shown: str | None) -> bool:
 def has_entries(settings: driver_config.Config, module: str) -> bool:
     """Return whether devices of a module get entries: with uacce_mode 0 only the kernel uses them."""
     return settings.parameters.get(module, {}).get("uacce_mode") != 0
-
-
-def packages(settings: driver_config.Config) -> tuple[str, ...]:
-    """Return the names of the packages to install; none for the other sources."""
-    source = settings.source.packages
-    names = source.names if source is not None else ()
-    return tuple(name.replace("${DRIVER_VERSION}", settings.driver_version) for name in names)

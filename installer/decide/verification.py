@@ -11,7 +11,7 @@ import msgspec
 from installer import paths
 from installer.decide import desired
 from installer.host import host_state, kmod, record
-from runtime import driver_config
+from runtime import driver_config, driver_work
 
 
 class Sort(Enum):
@@ -46,9 +46,11 @@ def faults(
     whole = dict.fromkeys(needed)
     if settings.brings_along:
         whole |= dict.fromkeys(map(kmod.name_of, driver.modules))
-    return (
-        *_held(needed, driver),
-        *_dropped(settings, current, driver),
+    found = (
+        *(
+            Fault(_SORTS[task.work], task.reason)
+            for task in driver_work.tasks(settings, _known(settings, current, driver))
+        ),
         *_files(whole, current, driver),
         # Without a device, no boot loads what comes along; udev loads the others.
         *_loaded(whole, current, Sort.MISSING if settings.brings_along else Sort.LOAD),
@@ -57,9 +59,27 @@ def faults(
         *_options(settings, current),
         *_virtual_functions(settings, current),
         *_entry_nodes(settings, current),
-        *_replaced(settings, current),
-        *_nodes(settings, current),
         *_libraries(current, driver),
+    )
+    return tuple(sorted(dict.fromkeys(found), key=lambda fault: _GRAVITY[fault.sort]))
+
+
+_GRAVITY = {sort: place for place, sort in enumerate(Sort)}
+
+_SORTS = {"swaps": Sort.FILES, "reloads": Sort.LOAD, "functions": Sort.VFS}
+"""The repair that each work is."""
+
+
+def _known(settings: driver_config.Config, current: host_state.HostState, driver: record.Driver) -> driver_work.Known:
+    names = {*settings.names, *settings.replaced, *driver.wanted}
+    return driver_work.Known(
+        kinds={function.kind.module for function in current.functions},
+        wanted=driver.wanted,
+        staged={kmod.name_of(file) for file in driver.modules} or None,
+        parameters=driver.parameters,
+        loaded={name: name in current.loaded for name in names},
+        nodes={path: path in current.nodes for path in settings.nodes},
+        functions=settings.sriov,  # They are looked at device by device.
     )
 
 
@@ -90,20 +110,6 @@ def _too_many(settings: driver_config.Config, kind: str, most: int, addresses: S
         f"{who} can have no virtual functions, and {wanted} are asked for: switch SR-IOV on in the BIOS, or set {field}"
         " to 0."
     )
-
-
-def _held(needed: Collection[str], driver: record.Driver) -> Iterator[Fault]:
-    """Check that this driver has every module: a kind may have been enabled since it was staged."""
-    for name in needed:
-        if driver.modules and f"{name}.ko" not in driver.modules:
-            yield Fault(Sort.FILES, f"The installed driver {driver.version} was staged without {name}.")
-
-
-def _dropped(settings: driver_config.Config, current: host_state.HostState, driver: record.Driver) -> Iterator[Fault]:
-    """Check that no module is loaded that the policy named before, and names no more; one of a kind may be."""
-    for name in driver.wanted:
-        if settings.brings_along and name not in settings.names and name in current.loaded:
-            yield Fault(Sort.FILES, f"Module {name} is loaded, and the policy names it no more.")
 
 
 def _files(needed: Collection[str], current: host_state.HostState, driver: record.Driver) -> Iterator[Fault]:
@@ -203,22 +209,6 @@ def _entry_nodes(settings: driver_config.Config, current: host_state.HostState) 
             yield Fault(Sort.NODES, f"/dev/{entry.name} has mode {entry.mode:04o}, not {wanted.mode}.")
         elif wanted.group not in (None, entry.group):
             yield Fault(Sort.NODES, f"/dev/{entry.name} has group {entry.group}, not {wanted.group}.")
-
-
-def _replaced(settings: driver_config.Config, current: host_state.HostState) -> Iterator[Fault]:
-    """Check that what the driver replaces is not loaded beside it."""
-    for module in settings.modules:
-        for name in module.replaces:
-            if name in current.loaded and name not in settings.names:
-                yield Fault(Sort.LOAD, f"Module {name} is loaded, which {module.name} replaces.")
-
-
-def _nodes(settings: driver_config.Config, current: host_state.HostState) -> Iterator[Fault]:
-    """Check that the device nodes that the config names are there."""
-    if all(name in current.loaded for name in settings.names):
-        for path in settings.nodes:
-            if path not in current.nodes:
-                yield Fault(Sort.LOAD, f"The modules are loaded, and '{path}' is no character device.")
 
 
 def _libraries(current: host_state.HostState, driver: record.Driver) -> Iterator[Fault]:

@@ -8,7 +8,7 @@ import msgspec
 
 from installer import paths
 from installer.host import chroot
-from runtime import clocks, errors, readings
+from runtime import clocks, driver_config, errors, readings
 
 NEVER_S = 1e12
 """The `until_s` of a try that no time ends; earlier releases read it as a time."""
@@ -45,6 +45,8 @@ class Driver(_Kept, frozen=True, kw_only=True):
     """The modules that were to be loaded when it was staged; empty in the records of earlier releases, for all."""
     options: dict[str, str] = msgspec.field(default_factory=dict)
     """The texts of the options files, by module."""
+    parameters: dict[str, dict[str, driver_config.Parameter]] = msgspec.field(default_factory=dict)
+    """The parameters of its modules as the policy had them; earlier releases record none."""
 
 
 class FailedTry(_Kept, frozen=True, kw_only=True):

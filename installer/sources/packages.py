@@ -7,7 +7,7 @@ from pathlib import PurePosixPath
 from installer import change_steps, sources
 from installer.decide import desired
 from installer.host import digests, pci, record, rpm
-from runtime import driver_config, errors
+from runtime import driver_config, driver_work, errors
 
 _MODULE = re.compile(r"/(?:usr/)?lib/modules/([^/]+)/(?:.*/)?([^/]+)\.ko(?:\.\w+)?")
 
@@ -18,7 +18,7 @@ class Packages:
     def __init__(self, context: sources.Context, stated: driver_config.Packages) -> None:
         self._context, self._stated = context, stated
         self._host = context.host
-        self._names = desired.packages(context.settings)
+        self._names = driver_work.packages(context.settings)
 
     def fingerprint(self) -> str:
         """Return the names, as the content of a repository is unknown before the download; but for the image's own."""

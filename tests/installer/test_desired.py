@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from installer.decide import desired
-from runtime import driver_config
+from runtime import driver_config, driver_work
 from tests.installer import machines, settings, stacks
 from tests.installer.machines import Machine
 
@@ -105,8 +105,8 @@ def test_packages_are_named_with_the_version_and_other_sources_have_none() -> No
     names = ("kae-driver-${DRIVER_VERSION}", "kae-openssl", "kae-zip-${DRIVER_VERSION}-1")
     stated = settings.config(source=driver_config.Source(packages=driver_config.Packages(names=names)))
 
-    assert desired.packages(stated) == ("kae-driver-2.0.1", "kae-openssl", "kae-zip-2.0.1-1")
-    assert desired.packages(settings.config()) == ()
+    assert driver_work.packages(stated) == ("kae-driver-2.0.1", "kae-openssl", "kae-zip-2.0.1-1")
+    assert driver_work.packages(settings.config()) == ()
 
 
 @pytest.mark.parametrize(

@@ -114,6 +114,7 @@ def _effect(effect: Effect) -> dict[str, Any]:
             "podsPerNode": drain.most,
             "hostsAtATime": drain.hosts_at_a_time,
         },
+        **({"kernels": {"before": effect.kernels[0], "after": effect.kernels[1]}} if effect.kernels else {}),
         **({"mayLose": list(effect.may_lose)} if effect.may_lose else {}),
         **({"mayGain": True} if effect.may_gain else {}),
         "cause": _place(effect.cause),

@@ -42,10 +42,12 @@ _DRIVER: Mapping[str, str] = {
     "installs": "get{s} driver {now}{place}",
     "swaps": "go{es} from driver {was} to {now}{place}",
     "changes": "get{s} {its} driver from another {reasons}{place}",
+    "anew": "get{s} {its} driver anew{place} for other {reasons}",
     "may-swap": "get{s} {image}{place}, and another driver if the content differs",
     "always": "replace{s} a driver that others installed{place}, as {reasons} is Always",
     "serving": "replace{s} a driver that others installed{place} if its devices have no entries in /sys/class/uacce",
     "payloads": "take{s} other paths of {its} images{place}, and get{s} another driver if the content differs",
+    "unknown": "may load {its} modules again{place} for other {reasons}, as the inventory has not what is loaded",
     "reloads": "load{s} {its} modules again{place} for other {reasons}",
     "functions": "change{s} {its} virtual functions{place}",
     "removes": "lose{s} driver {was}{place}",
@@ -56,10 +58,23 @@ _DRIVER: Mapping[str, str] = {
 }
 """What the installer does to a driver, with the marks of `_said`."""
 
-_MAY_SWAP: Mapping[str, str] = {"image": "may-swap", "payloads": "payloads", "presentWhen": "serving"}
+_MAY_SWAP: Mapping[str, str] = {
+    "image": "may-swap",
+    "payloads": "payloads",
+    "files": "payloads",
+    "presentWhen": "serving",
+    **dict.fromkeys(("modules", "operator", "replaces", "nodes", "sriov"), "unknown"),
+}
 """The key in _DRIVER of drivers that may be replaced, by the setting."""
 
-_SETTINGS: Mapping[str, str] = {"moduleParameters": "module parameters", "operator": "kinds of devices"}
+_SETTINGS: Mapping[str, str] = {
+    "moduleParameters": "module parameters",
+    "operator": "kinds of devices",
+    "files": "files on the host",
+    "replaces": "modules that they replace",
+    "nodes": "device nodes",
+    "sriov": "virtual functions",
+}
 """The words for settings whose names are no words of people."""
 
 _ONE = {"s": "s", "es": "es", "its": "its", "it": "it", "a": "a ", "plural": "", "have": "has"}
@@ -113,7 +128,7 @@ def change(effect: Effect) -> str:
         return "mayLose"
     if effect.work in DISTURBING:
         return "swaps"
-    if "created" in fates:
+    if "created" in fates or effect.work == "installs":
         return "gets"
     if effect.may_gain:
         return "mayGet"
@@ -145,6 +160,7 @@ def sentences(effects: Iterable[Effect]) -> tuple[Sentence, ...]:
         (_membership_key, _membership),
         (_losing_key, _losing),
         (_getting_key, _getting),
+        (_kernel_key, _kernel),
         (_driver_key, driver),
         (_plugin_key, _plugin),
         (_offer_key, _offer),
@@ -265,9 +281,33 @@ def _getting(group: Sequence[Effect]) -> str:
     return _said(group, first.after, does, recipe=first.recipe.name)
 
 
+def _kernel_key(effect: Effect) -> Hashable:
+    now = effect.after
+    return (now.policy, now.version, now.driver, effect.kernels, effect.work) if effect.kernels and now else None
+
+
+def _kernel(group: Sequence[Effect]) -> str:
+    """Return the sentence on nodes that run another kernel: which installer brings its driver, or that none does."""
+    first = group[0]
+    was, now = first.kernels or ("", "")
+    does = "run{s} kernel {now} instead of {was}{place}, "
+    if first.after and first.after.driver is None:
+        does += "for which {its} policy has no driver"
+    elif first.after and first.after.state == "Absent":
+        does += "where {its} driver is removed"
+    else:
+        does += "and get{s} driver {version} for it from the installer {image}"
+    image = _image(first.after.driver if first.after else None)
+    return _said(group, first.after, does, was=was, now=now, version=_version(first.after), image=image)
+
+
 def _driver_key(effect: Effect) -> Hashable:
     # That an installer leaves with its node is said of the node.
-    if effect.driver_pod is None or (effect.after is None and effect.work != "removes"):
+    if (
+        effect.driver_pod is None
+        or effect.reasons == ("kernel",)
+        or (effect.after is None and effect.work != "removes")
+    ):
         return None
     was, now = effect.before, effect.after
     policies = (was and was.policy, now and now.policy)
@@ -291,7 +331,7 @@ def driver(group: Sequence[Effect]) -> str:
         was=_version(was),
         now=_version(now),
         image=_driver_images(first),
-        reasons=wording.listed(_SETTINGS.get(reason, reason) for reason in first.reasons),
+        reasons=wording.listed(_SETTINGS.get(reason, reason) for reason in _reasons(first)),
         place=_place(group, is_after=side is now),
     )
     return f"{does}{_moved(group)}{_drained(group)}"
@@ -300,11 +340,19 @@ def driver(group: Sequence[Effect]) -> str:
 def _driver_work(effect: Effect) -> str:
     """Return the key in _DRIVER of an effect."""
     was, now = effect.before, effect.after
-    if effect.work == "swaps" and was and now and was.version == now.version:
-        return "changes"
+    if effect.work == "swaps" and was and now and (was.version == now.version or "version" not in effect.reasons):
+        return "changes" if effect.reasons == ("source",) else "anew"
     if effect.work == "may-swap":
         return _MAY_SWAP.get(effect.reasons[0], "always")
     return "cleared-deleted" if (effect.work, effect.driver_pod) == ("cleared", "deleted") else str(effect.work)
+
+
+def _reasons(effect: Effect) -> Iterable[str]:
+    """Return the settings that a sentence on a driver names: those that do the same as the first."""
+    if effect.work != "may-swap":
+        return effect.reasons
+    first = _MAY_SWAP.get(effect.reasons[0], "always")
+    return [reason for reason in effect.reasons if _MAY_SWAP.get(reason, "always") == first]
 
 
 def _driver_images(effect: Effect) -> str:
