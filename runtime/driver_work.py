@@ -145,12 +145,13 @@ def _functions(settings: driver_config.Config, known: Known) -> Iterator[Task]:
 
 
 def content(
-    was: driver_config.Config, now: driver_config.Config, *, same_images: bool
+    was: driver_config.Config, now: driver_config.Config, changed: Mapping[str, bool]
 ) -> tuple[Literal["same", "other", "unknown"], str]:
     """Return whether two configs ask for the same content of a driver, and the setting that tells.
 
-    `same_images` is true where all images of the driver are the same. What the digest of a driver is made of in the
-    installer decides: the source, the names of packages, and what images hold of modules and of files for the host.
+    `changed` has the payloads whose images are other ones, and whether these have another version rather than another
+    place alone; the installer's own image has no name. What the digest of a driver is made of in the installer
+    decides: the source, the names of packages, and what images hold of modules and of files for the host.
     """
     version = "version" if was.driver_version != now.driver_version else ""
     if was.source.name != now.source.name:
@@ -161,8 +162,10 @@ def content(
         return "other", "files"
     if not _comes_of_images(now):
         return "same", ""
-    if not same_images:
-        return ("other", version) if version else ("unknown", "image")
+    if any(changed.get(name) for name in _holders(now)):
+        return "other", version or "image"
+    if changed:
+        return "unknown", "image"
     if was.files != now.files:
         return "unknown", "files"
     return ("same", "") if was.payloads == now.payloads else ("unknown", "payloads")
@@ -172,6 +175,15 @@ def _comes_of_images(settings: driver_config.Config) -> bool:
     source = settings.source
     local = source.packages is not None and any(url.startswith("file://") for url in source.packages.repositories)
     return bool(settings.files or source.build or source.prebuilt or local)
+
+
+def _holders(settings: driver_config.Config) -> set[str]:
+    """Return the images that hold modules or files of a driver, as `content` names them."""
+    payloads = [(payload.name, path) for payload in settings.payloads for path in payload.paths]
+    held = {name for name, path in payloads for file in settings.files if f"{file.from_}/".startswith(f"{path}/")}
+    if settings.source.prebuilt is None or not payloads:
+        return held if settings.source.in_tree is not None and payloads else {"", *held}
+    return held | ({name for name, path in payloads if path.endswith("/lib/modules")} or {"", *dict(payloads)})
 
 
 def packages(settings: driver_config.Config) -> tuple[str, ...]:

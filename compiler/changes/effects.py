@@ -84,7 +84,7 @@ class Effect(msgspec.Struct, frozen=True, kw_only=True):
     reasons: tuple[str, ...]
     """The settings for which the driver is taken out of use: version, source, sriov, …"""
     images: tuple[str, ...]
-    """Of a recipe's driver, the images that are other ones where it may be swapped; KAE's is in the installer's."""
+    """Of a recipe's driver, the images for which it is swapped, or may be; KAE's is in the installer's."""
     kernels: tuple[str, str] | None
     """The kernels of nodes that have a driver and run another kernel than before, as they report them."""
     drain: Drain | None
@@ -217,7 +217,7 @@ def _effect(
     if kernels and work in _AFTER_BOOT and right.config and right.config.state == "Present":
         work, reasons = "installs", ("kernel",)
     doubtful = (_MATCH,) if may_lose or may_gain else ()
-    exchanged = work == "may-swap" and not recipe.builtin
+    exchanged = "image" in reasons and not recipe.builtin
     return Effect(
         cluster=side.planned.cluster.name if side else "",
         recipe=recipe,
@@ -228,7 +228,7 @@ def _effect(
         device_plugin_pod=plugin,
         work=work,
         reasons=reasons,
-        images=tuple(map(images.unqualified, _others(left, right))) if exchanged else (),
+        images=tuple(images.unqualified(_images(right)[name]) for name in _changed(left, right)) if exchanged else (),
         kernels=kernels,
         drain=_drain(left, right) if work in DISTURBING else None,
         may_lose=may_lose,
@@ -254,9 +254,13 @@ def _work(left: Half, right: Half) -> tuple[Work | None, tuple[str, ...]]:
         found[work] = tuple(dict.fromkeys((*found.get(work, ()), setting)))
     for work in _STRONGEST:
         if work in found:
-            return work, found[work]
+            unknown = found.get("may-swap", ()) if work in ("reloads", "functions") else ()
+            return work, (*found[work], *(setting for setting in unknown if setting in CONTENT))
     return "restarts", ()
 
+
+CONTENT = ("image", "payloads", "files")
+"""Settings that may bring a driver of other content."""
 
 _AFTER_BOOT = (None, "restarts", "reloads", "functions", "may-swap")
 """The work that is the same for a node that has another kernel, which needs a driver of its own."""
@@ -269,7 +273,7 @@ def _settled(
     left: Half, right: Half, was: driver_config.Config, now: driver_config.Config
 ) -> Iterator[tuple[Work, str]]:
     """Yield the work for each setting, from a host on which the earlier config was proved."""
-    same, setting = driver_work.content(was, now, same_images=not _others(left, right))
+    same, setting = driver_work.content(was, now, _changed(left, right))
     if same != "same":
         yield "swaps" if same == "other" else "may-swap", setting
     if was.install_policy != now.install_policy == "Always":
@@ -302,15 +306,19 @@ def _coming_or_going(left: Half, right: Half) -> tuple[Work | None, tuple[str, .
     return ("removes", ("enabledCleanup",)) if config.enabled_cleanup and going else ("leaves", ())
 
 
-def _others(left: Half, right: Half) -> tuple[str, ...]:
-    """Return the images of a driver whose content may be another one than before; a digest pins it wherever it is."""
-    before = {image.rpartition("@")[2] for image in _images(left)}
-    return tuple(image for image in _images(right) if image.rpartition("@")[2] not in before)
+def _changed(left: Half, right: Half) -> dict[str, bool]:
+    """Return the changed images of a driver as `driver_work.content` takes them; a digest pins them in any place."""
+    before, after = _images(left), _images(right)
+    return {
+        name: images.unqualified(image) != images.unqualified(before.get(name, ""))
+        for name, image in after.items()
+        if image.rpartition("@")[2] != before.get(name, "").rpartition("@")[2]
+    }
 
 
-def _images(half: Half) -> tuple[str, ...]:
+def _images(half: Half) -> dict[str, str]:
     pool = half.decision.pool if half.decision else None
-    return (pool.image, *(image for _, image in pool.images[1:])) if pool else ()
+    return {"": pool.image, **dict(pool.images[1:])} if pool else {}
 
 
 def _drain(left: Half, right: Half) -> Drain | None:

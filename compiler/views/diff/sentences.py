@@ -11,7 +11,7 @@ from itertools import repeat
 import msgspec
 
 from compiler import wording
-from compiler.changes.effects import DISTURBING, Effect, Placement, Work
+from compiler.changes.effects import CONTENT, DISTURBING, Effect, Placement, Work
 from compiler.planning import images
 
 CHANGES: Mapping[str, str] = {
@@ -42,6 +42,7 @@ _DRIVER: Mapping[str, str] = {
     "installs": "get{s} driver {now}{place}",
     "swaps": "go{es} from driver {was} to {now}{place}",
     "changes": "get{s} {its} driver from another {reasons}{place}",
+    "images": "get{s} {image}, with another driver{place}",
     "anew": "get{s} {its} driver anew{place} for other {reasons}",
     "may-swap": "get{s} {image}{place}, and another driver if the content differs",
     "always": "replace{s} a driver that others installed{place}, as {reasons} is Always",
@@ -71,6 +72,7 @@ _SETTINGS: Mapping[str, str] = {
     "moduleParameters": "module parameters",
     "operator": "kinds of devices",
     "files": "files on the host",
+    "image": "images",
     "replaces": "modules that they replace",
     "nodes": "device nodes",
     "sriov": "virtual functions",
@@ -334,14 +336,19 @@ def driver(group: Sequence[Effect]) -> str:
         reasons=wording.listed(_SETTINGS.get(reason, reason) for reason in _reasons(first)),
         place=_place(group, is_after=side is now),
     )
-    return f"{does}{_moved(group)}{_drained(group)}"
+    doubt = ", and another driver if the content of its images differs" if _may_swap_too(first) else ""
+    return f"{does}{doubt}{_moved(group)}{_drained(group)}"
+
+
+def _may_swap_too(effect: Effect) -> bool:
+    return effect.work in ("reloads", "functions") and not set(CONTENT).isdisjoint(effect.reasons)
 
 
 def _driver_work(effect: Effect) -> str:
     """Return the key in _DRIVER of an effect."""
     was, now = effect.before, effect.after
     if effect.work == "swaps" and was and now and (was.version == now.version or "version" not in effect.reasons):
-        return "changes" if effect.reasons == ("source",) else "anew"
+        return {("source",): "changes", ("image",): "images"}.get(effect.reasons, "anew")
     if effect.work == "may-swap":
         return _MAY_SWAP.get(effect.reasons[0], "always")
     return "cleared-deleted" if (effect.work, effect.driver_pod) == ("cleared", "deleted") else str(effect.work)
@@ -349,6 +356,8 @@ def _driver_work(effect: Effect) -> str:
 
 def _reasons(effect: Effect) -> Iterable[str]:
     """Return the settings that a sentence on a driver names: those that do the same as the first."""
+    if effect.work in ("reloads", "functions"):
+        return [reason for reason in effect.reasons if reason not in CONTENT]
     if effect.work != "may-swap":
         return effect.reasons
     first = _MAY_SWAP.get(effect.reasons[0], "always")

@@ -1,0 +1,1 @@
+"""Random pairs of revisions on fake hosts: what `kae diff` says of drivers is what the real installer does there."""

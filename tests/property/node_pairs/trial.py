@@ -1,0 +1,136 @@
+"""A trial: two commits of a random project, the answer of `kae diff`, and what an installer did on the node."""
+
+import copy
+import json
+import random
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from tests import in_process, revisions
+from tests.property import campaign
+from tests.property.node_pairs import hosts, projects
+
+_TRIES = 20
+_EDITS = 3
+
+
+def trial(seed: int, folder: Path) -> campaign.Result:
+    """Make two commits in an empty folder, and compare what `kae diff` says of the driver with what happens to it."""
+    draw = random.Random(seed)  # noqa: S311 - trials are drawn again from their seed
+    repository = folder / "repository"
+    repository.mkdir()
+    project = draw.choice((projects.kae, projects.lab, projects.lab))(draw)
+    for _ in range(draw.randrange(3)):
+        projects.EDITS[draw.choice(("a parameter", "modules to replace", "virtual functions"))][0](draw, project)
+    first = _committed(project, repository)
+    if isinstance(first, str):
+        return campaign.Result(seed=seed, faults=[f"the first project does not compile: {first}"])
+    for _ in range(_TRIES):
+        edited = copy.deepcopy(project)
+        sorts = projects.edit(draw, edited, _EDITS)
+        if not sorts:
+            continue
+        second = _committed(edited, repository)
+        if not isinstance(second, str):
+            pair = _Pair(seed=seed, sorts=sorts, before=project, after=edited, brought=(first, second))
+            return _compared(pair, folder, draw)
+    return campaign.Result(seed=seed, faults=[f"no edit compiles: {second}"])
+
+
+def _committed(project: projects.Project, repository: Path) -> list[hosts.Wanted] | str:
+    """Commit a project and return what its output brings to the node, or why it does not compile."""
+    project.write(repository)
+    answer = in_process.kae(repository, "compile", "--no-cache", "-q", *_ACCEPTED)
+    if answer.code:
+        revisions.git(repository, "checkout", "--quiet", "--", ".") if (repository / ".git").exists() else None
+        return answer.err
+    revisions.commit(repository)
+    paths = sorted(repository.glob("output/east/**/daemonset-*driver*.yaml"))
+    # A policy without mappings and waves has one pool.
+    return [hosts.wanted(yaml.load(path.read_text(), yaml.CSafeLoader)) for path in paths]
+
+
+_ACCEPTED: tuple[str, ...] = ("--accept", "removes-drivers")
+
+
+def _compared(pair: "_Pair", folder: Path, draw: random.Random) -> campaign.Result:
+    answer = in_process.kae(folder / "repository", "diff", "HEAD~1", "--to", "HEAD", "-o", "json")
+    result = campaign.Result(seed=pair.seed, acts=tuple(pair.sorts), faults=[answer.err] if answer.code else [])
+    if answer.code:
+        return result
+    effects = [effect for effect in json.loads(answer.out)["effects"] if effect["driver"] or effect["driverPod"]]
+    said = Said(effects[0] if effects else {})
+    (was,), (now,) = pair.brought
+    with hosts.host(folder, pair.before, draw) as host:
+        first = host.bring(was)
+        if not first.ready:
+            result.faults.append(f"the first config is not proved: {first.reason}")
+            return result
+        if occupied := draw.random() < 0.5:
+            host.occupy(was.config)
+        host.boot(pair.after.kernel)
+        happened = host.bring(now)
+    result.counts.update({"pairs": 1, "pairs with a pod": occupied, f"{now.config.recipe}: {said.work}": 1})
+    if said.work == "may-swap":
+        result.counts.update({"may": 1, f"may, for {said.reasons[0]}": 1})
+    faults = (
+        *said.faults(happened, pair.after.needed(now.config.names)),
+        *said.faults_of_evictions(happened, occupied=occupied),
+    )
+    result.faults.extend(f"{said.work} {said.reasons}: {fault}; {happened}" for fault in faults)
+    return result
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Pair:
+    """Two projects, and what their outputs bring to the node."""
+
+    seed: int
+    sorts: list[str]
+    before: projects.Project
+    after: projects.Project
+    brought: tuple[list[hosts.Wanted], list[hosts.Wanted]]
+
+
+class Said:
+    """What `kae diff` says of the driver on the node."""
+
+    def __init__(self, effect: dict[str, Any]) -> None:
+        """Without an effect it says that nothing happens."""
+        self.work: str | None = effect.get("driver")
+        self.reasons: list[str] = effect.get("reasons", [])
+        self._drains = effect.get("drain") is not None
+        self._boots = "kernels" in effect
+        self._may_swap = not _CONTENT.isdisjoint(self.reasons)
+
+    def faults(self, happened: hosts.Happened, modules: Collection[str]) -> Iterator[str]:
+        """Yield where it is not what happened to the modules and files of the driver."""
+        if not happened.ready:
+            yield "the installer does not come to an end"
+        agrees = {
+            "swaps": happened.unloaded or (self._boots and happened.files),
+            "reloads": happened.unloaded and (self._may_swap or not happened.files),
+            "functions": happened.functions and (self._may_swap or not happened.unloaded),
+            "removes": not happened.loaded.intersection(modules),
+            "installs": happened.loaded.issuperset(modules) if self._boots else bool(happened.loaded),
+            "may-swap": True,
+        }
+        nothing = not (happened.unloaded or happened.functions or happened.files or happened.parameters)
+        if not agrees.get(str(self.work), nothing):
+            yield "that is not what happened"
+
+    def faults_of_evictions(self, happened: hosts.Happened, *, occupied: bool) -> Iterator[str]:
+        """Yield where it says nothing of pods that were evicted, or the other way round."""
+        disturbed = happened.unloaded or happened.functions
+        if happened.evicted != (occupied and disturbed and not self._boots):
+            yield "the eviction does not go with what happened"
+        if happened.evicted and not self._drains:
+            yield "pods were evicted, of which nothing is said"
+
+
+_CONTENT = frozenset({"image", "payloads", "files"})
+"""The reasons for which a driver may be another one beside what is certain."""
