@@ -139,8 +139,9 @@ merges: $(CODE) ## Join pairs of changes of a fleet by git, and compile what con
 	$(BIN)/python -m tests.property.merges --count $(or $(COUNT),50) --seed $(SEED)
 
 .PHONY: pairs
-pairs: $(CODE) ## Compare what kae diff claims of random pairs of commits with their outputs (COUNT=300 SEED=0)
+pairs: $(CODE) ## Compare what kae diff claims of random pairs of commits with outputs and hosts (COUNT=300 SEED=0)
 	$(BIN)/python -m tests.property.revision_pairs --count $(or $(COUNT),300) --seed $(SEED)
+	$(BIN)/python -m tests.property.node_pairs --count $(or $(COUNT),300) --seed $(SEED)
 
 .PHONY: compare
 compare: $(CODE) ## Compare what another checkout makes of random fleets (BEFORE=CHECKOUT ALLOW=SORT COUNT=500 SEED=0)

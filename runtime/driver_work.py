@@ -11,6 +11,10 @@ import msgspec
 
 from runtime import driver_config
 
+MODULES = "/opt/lib/modules"
+"""The folder of an image with a folder of modules for each kernel, as images of the Kernel Module Management operator
+have it: https://kmm.sigs.k8s.io/documentation/module_loader_image/"""
+
 Work = Literal["swaps", "reloads", "functions"]
 """The work for which no device may be in use.
 
@@ -181,9 +185,15 @@ def _holders(settings: driver_config.Config) -> set[str]:
     """Return the images that hold modules or files of a driver, as `content` names them."""
     payloads = [(payload.name, path) for payload in settings.payloads for path in payload.paths]
     held = {name for name, path in payloads for file in settings.files if f"{file.from_}/".startswith(f"{path}/")}
-    if settings.source.prebuilt is None or not payloads:
-        return held if settings.source.in_tree is not None and payloads else {"", *held}
-    return held | ({name for name, path in payloads if path.endswith("/lib/modules")} or {"", *dict(payloads)})
+    if settings.source.prebuilt is not None and payloads:
+        return held | ({name for name, path in payloads if reaches_modules(path)} or {"", *dict(payloads)})
+    # Without payloads files are in the installer's image, as are the source and the packages of a driver.
+    return held if payloads and settings.source.in_tree is not None else {"", *held}
+
+
+def reaches_modules(path: str) -> bool:
+    """Return whether a path of a payload holds modules, or is a part of those."""
+    return f"{path}/".startswith(f"{MODULES}/") or MODULES.startswith(f"{path}/")
 
 
 def packages(settings: driver_config.Config) -> tuple[str, ...]:

@@ -310,15 +310,19 @@ def _changed(left: Half, right: Half) -> dict[str, bool]:
     """Return the changed images of a driver as `driver_work.content` takes them; a digest pins them in any place."""
     before, after = _images(left), _images(right)
     return {
-        name: images.unqualified(image) != images.unqualified(before.get(name, ""))
+        name: _version(image) != _version(before.get(name, ""))
         for name, image in after.items()
         if image.rpartition("@")[2] != before.get(name, "").rpartition("@")[2]
     }
 
 
+def _version(image: str) -> str:
+    return image.removeprefix(images.name(image))
+
+
 def _images(half: Half) -> dict[str, str]:
     pool = half.decision.pool if half.decision else None
-    return {"": pool.image, **dict(pool.images[1:])} if pool else {}
+    return {"": pool.images[0][1], **dict(pool.images[1:])} if pool else {}
 
 
 def _drain(left: Half, right: Half) -> Drain | None:

@@ -11,10 +11,7 @@ import msgspec
 
 from compiler.fleet import definitions
 from compiler.planning import kernels, plan, pools
-
-_MODULES = "/opt/lib/modules"
-"""The folder of an image with a folder of modules for each kernel, as images of the Kernel Module Management operator
-have it: https://kmm.sigs.k8s.io/documentation/module_loader_image/"""
+from runtime import driver_work
 
 LABEL = "device.openfuyao.com/driver-"
 """The prefix of the labels."""
@@ -86,13 +83,8 @@ def with_modules(driver: definitions.Driver) -> Collection[str]:
     """Return the names of the images of a recipe whose modules are loaded; none where the source makes them."""
     if driver.source.prebuilt is None:
         return ()
-    payloads = {name for name, paths in driver.payloads.items() if any(map(_reaches_modules, paths))}
+    payloads = {name for name, paths in driver.payloads.items() if any(map(driver_work.reaches_modules, paths))}
     return payloads or {driver.installer}
-
-
-def _reaches_modules(path: str) -> bool:
-    """Return whether a path of a payload holds modules, or is a part of those."""
-    return f"{path}/".startswith(f"{_MODULES}/") or _MODULES.startswith(f"{path}/")
 
 
 class Content(msgspec.Struct, frozen=True, kw_only=True):

@@ -68,6 +68,9 @@ _MAY_SWAP: Mapping[str, str] = {
 }
 """The key in _DRIVER of drivers that may be replaced, by the setting."""
 
+_ANEW: Mapping[tuple[str, ...], str] = {("source",): "changes", ("image",): "images"}
+"""The key in _DRIVER of drivers that are replaced by one of the same version, by the settings."""
+
 _SETTINGS: Mapping[str, str] = {
     "moduleParameters": "module parameters",
     "operator": "kinds of devices",
@@ -348,7 +351,7 @@ def _driver_work(effect: Effect) -> str:
     """Return the key in _DRIVER of an effect."""
     was, now = effect.before, effect.after
     if effect.work == "swaps" and was and now and (was.version == now.version or "version" not in effect.reasons):
-        return {("source",): "changes", ("image",): "images"}.get(effect.reasons, "anew")
+        return _ANEW.get(effect.reasons, "anew")
     if effect.work == "may-swap":
         return _MAY_SWAP.get(effect.reasons[0], "always")
     return "cleared-deleted" if (effect.work, effect.driver_pod) == ("cleared", "deleted") else str(effect.work)

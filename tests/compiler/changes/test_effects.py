@@ -1,5 +1,6 @@
 """What a change does to nodes of a recipe, and to those of KAE."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -24,13 +25,22 @@ def of_all_kinds(**driver: Any) -> definitions.Policy:
 
 
 def of_recipe(path: str = "/opt/lab", *files: str, **driver: Any) -> definitions.Policy:
-    software = {
+    return of_software(driver, files=[{"from": f"{path}/{file}", "to": f"/opt/{file}"} for file in files], paths=[path])
+
+
+def of_software(
+    driver: dict[str, Any], paths: Sequence[str] = ("/opt/lab",), versions: Sequence[str] = ("1", "1"), **software: Any
+) -> definitions.Policy:
+    """Return a policy of a recipe whose driver comes out of the images `modules` and `user`, of these versions."""
+    own = {
         "image": "installer",
-        "payloads": [{"image": "installer", "paths": [path]}],
-        "files": [{"from": f"{path}/{file}", "to": f"/opt/{file}"} for file in files],
-        "modules": [{"name": "lab"}],
+        "payloads": [{"image": "modules", "paths": ["/opt/lib/modules"]}, {"image": "user", "paths": list(paths)}],
+        "modules": [{"name": "lab", "parameters": {"size": {"type": "integer"}}}],
     }
-    return builders.device_policy("lab", builders.recipe("lab", driver=software), driver=driver)
+    named = zip(("modules", "user"), versions, strict=True)
+    others = {name: {**builders.IMAGES["installer"], "image": name, "version": version} for name, version in named}
+    recipe = builders.recipe("lab", driver=own | software, images={**builders.IMAGES, **others})
+    return builders.device_policy("lab", recipe, driver=driver)
 
 
 def effect(before: definitions.Policy, after: definitions.Policy) -> effects.Effect:
@@ -88,4 +98,82 @@ def test_a_driver_may_be_replaced_for_other_settings_than_its_version_and_source
     found = effect(was, now)
 
     assert (found.work, found.reasons) == ("may-swap" if reasons else "restarts", reasons)
+    assert said in sentences.driver([found])
+
+
+MORE = [{"name": "lab"}, {"name": "lab_net", "optional": True}]
+BOTH = {"modules": ["lab", "lab_net"]}
+
+
+def with_size(**driver: Any) -> definitions.Policy:
+    return of_recipe(moduleParameters={"lab": {"size": 7}}, **driver)
+
+
+@pytest.mark.parametrize(
+    ("was", "now", "work", "reasons", "said"),
+    [
+        (
+            of_software(BOTH, modules=MORE),
+            of_software({}, modules=MORE),
+            "swaps",
+            ("modules",),
+            "for other modules",
+        ),
+        (
+            of_software({}, modules=MORE),
+            of_software(BOTH, modules=MORE),
+            "swaps",
+            ("modules",),
+            "for other modules",
+        ),
+        (with_size(), of_recipe(), "reloads", ("moduleParameters",), "loads its modules again"),
+        (
+            of_software({}),
+            of_software({}, modules=[{"name": "lab", "replaces": ["old"]}]),
+            "may-swap",
+            ("replaces",),
+            "may load its modules again",
+        ),
+        (of_software({}), of_software({}, nodes=["/dev/lab"]), "may-swap", ("nodes",), "may load its modules again"),
+        (
+            of_software({}),
+            of_software({}, paths=["/opt/lab", "/opt/more"]),
+            "may-swap",
+            ("payloads",),
+            "takes other paths",
+        ),
+        (of_software({}, version="user"), of_software({}, version="modules"), "restarts", (), "keeps its driver"),
+        (
+            of_software({}, version="user"),
+            of_software({}, version="user", versions=("2", "1")),
+            "swaps",
+            ("image",),
+            "gets the image modules:2, with another driver",
+        ),
+        (
+            of_software({}, version="user"),
+            of_software({}, version="user", versions=("1", "2")),
+            "may-swap",
+            ("image",),
+            "if the content differs",
+        ),
+        (
+            with_size(),
+            of_software({"moduleParameters": {"lab": {"size": 8}}}, paths=["/opt/new"]),
+            "reloads",
+            ("moduleParameters", "payloads"),
+            "and another driver if the content of its images differs",
+        ),
+    ],
+    ids=[
+        *("a module dropped", "a module added", "a parameter removed", "a module to replace", "a device node"),
+        *("a payload's path", "the image of the version", "another image", "an image without a part", "two settings"),
+    ],
+)
+def test_what_an_installer_will_do_is_told(
+    was: definitions.Policy, now: definitions.Policy, work: effects.Work, reasons: tuple[str, ...], said: str
+) -> None:
+    found = effect(was, now)
+
+    assert (found.work, found.reasons) == (work, reasons)
     assert said in sentences.driver([found])

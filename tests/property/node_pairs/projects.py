@@ -128,7 +128,7 @@ def lab(draw: random.Random) -> Project:
         },
         "devicePlugin": {"image": "plugin", "resources": [{"name": RESOURCE, "class": "token", "count": 4}]},
     }
-    if draw.random() < 0.5:
+    if draw.random() < 0.8:
         recipe["driver"]["files"] = [{"from": "/opt/user/a", "to": "/opt/lab/a"}]
     source = draw.choice(("prebuilt", "prebuilt", "prebuilt", "inTree"))
     driver = {"source": {source: {}}, "drain": {"timeoutSeconds": 60}}
@@ -144,7 +144,7 @@ def _version(draw: random.Random, project: Project) -> bool:
         project.policy["driver"]["version"] = f"2.2.{draw.randrange(1, 9)}"
     else:
         version = f"1.{draw.randrange(1, 9)}"
-        for name in draw.choice((("modules", "user"), ("modules", "user"), ("modules",), ("user",), ("installer",))):
+        for name in draw.choice((*(("modules", "user"),) * 3, ("modules",), ("user",), ("installer",))):
             project.recipe["images"][name]["version"] = version
     return True
 
@@ -304,8 +304,8 @@ EDITS: Mapping[str, tuple[Edit, int]] = {
     "a mirror": (_mirror, 1),
     "a parameter": (_parameter, 12),
     "modules": (_modules, 10),
-    "modules to replace": (_replaces, 3),
-    "device nodes": (_nodes, 3),
+    "modules to replace": (_replaces, 1),
+    "device nodes": (_nodes, 2),
     "files": (_files, 5),
     "payloads": (_payloads, 1),
     "virtual functions": (_functions, 6),

@@ -104,19 +104,3 @@ def fates(before: Cluster, after: Cluster, program: str) -> dict[str, str]:
         if old != new or _is_replaced(before, after, new):
             found[node] = "replaced"
     return found
-
-
-def swapped(before: Cluster, after: Cluster) -> frozenset[str]:
-    """Return the nodes whose driver becomes one of another version or source."""
-    was, now = programs(before, "kae-driver"), programs(after, "kae-driver")
-
-    def content(config: Raw) -> object:
-        ((sort, source),) = config["source"].items()
-        return config["driverVersion"], sort, source.get("names")
-
-    return frozenset(
-        node
-        for node in was.keys() & now.keys()
-        if was[node]["config"]["state"] == now[node]["config"]["state"] == "Present"
-        and content(was[node]["config"]) != content(now[node]["config"])
-    )

@@ -166,8 +166,6 @@ def _on_nodes(name: str, effects: list[Any], was: judge.Cluster, now: judge.Clus
                 pools = {node: effect[side]["pool"] for node, effect in by_node.items() if effect[side]}
                 placed = {node: item["config"]["pool"] for node, item in real.items() if node in pools}
                 yield from _compared(f"{name}: pool {side}", {n: p for n, p in pools.items() if p}, placed)
-    swaps = {node for node, effect in by_node.items() if effect["driver"] == "swaps"}
-    yield from _compared(f"{name}: swaps", swaps, set(judge.swapped(was, now)))
     for side, named, known_nodes in (
         ("joins", {n for n, e in by_node.items() if not e["before"]}, now.known - was.known),
         ("leaves", {n for n, e in by_node.items() if not e["after"]}, was.known - now.known),
