@@ -2,6 +2,7 @@
 
 import contextlib
 import gzip
+import json
 import lzma
 import subprocess
 from pathlib import Path
@@ -167,6 +168,37 @@ def test_parameters_are_numbers_texts_and_switches(machine: Machine, tmp_path: P
     assert text(machine, "/etc/modprobe.d/kae-simple-kmod-simple_kmod.conf") == (
         'options simple_kmod mode="fast and loud" number=3 quick=1 secret=5\n'
     )
+
+
+def test_a_parameter_that_the_policy_has_no_more_is_taken_out_of_force(machine: Machine, tmp_path: Path) -> None:
+    image = stacks.payload(tmp_path, "modules", stacks.kmod_files("1.0"))
+    settings.installed(machine, image, **stacks.KMOD)
+    assert machine.parameters("simple_procfs_kmod") == {"number": 7}
+
+    settings.installed(machine, image, **stacks.KMOD | {"module_parameters": {}})
+
+    assert machine.parameters("simple_procfs_kmod") == {"number": 42}
+    assert not machine.host.path("/etc/modprobe.d/kae-simple-kmod-simple_procfs_kmod.conf").exists()
+
+
+def test_a_driver_of_an_earlier_release_is_not_loaded_again_for_what_its_record_lacks(
+    machine: Machine, tmp_path: Path
+) -> None:
+    image = stacks.payload(tmp_path, "modules", stacks.kmod_files("1.0"))
+    settings.installed(machine, image, **stacks.KMOD)
+    place = machine.host.path(homes.own("simple-kmod").record)
+    known = json.loads(place.read_text())
+    del known["installed"]["parameters"]
+    place.write_text(json.dumps(known))
+    machine.calls()
+
+    settings.installed(machine, image, **stacks.KMOD)
+
+    assert settings.changes_made(machine) == []
+    assert json.loads(place.read_text())["installed"]["parameters"] == {
+        "simple_kmod": {},
+        "simple_procfs_kmod": {"number": 7},
+    }
 
 
 def test_a_parameter_that_no_module_knows_fails_the_change(machine: Machine, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+import msgspec
 import pytest
 
 from compiler import pipeline
@@ -177,3 +178,36 @@ def test_what_an_installer_will_do_is_told(
 
     assert (found.work, found.reasons) == (work, reasons)
     assert said in sentences.driver([found])
+
+
+def booted(*kernels: str, **driver: Any) -> effects.Effect:
+    """Return what happens to a node that runs another kernel."""
+    sides_ = []
+    for kernel in kernels:
+        machine = msgspec.structs.replace(builders.profile(), kernel_version=kernel)
+        view = builders.view([kae(**driver)], [builders.node(machine=machine)])[0]
+        sides_.append(sides.of_plan(view, pipeline.manifests_of(view)))
+    (found,) = effects.effects(sides_[0], sides_[1], frozenset(), ())
+    return found
+
+
+def test_a_node_with_another_kernel_is_told_with_the_installer_that_brings_its_driver() -> None:
+    found = booted("5.10.0-1", "6.6.0-2", version="2.2.0")
+
+    assert (found.work, found.reasons, found.kernels) == ("installs", ("kernel",), ("5.10.0-1", "6.6.0-2"))
+    assert [sentence.text for sentence in sentences.sentences([found])] == [
+        "1 node of policy tls runs kernel 6.6.0-2 instead of 5.10.0-1 in cluster east, and gets driver 2.2.0 for it"
+        " from the installer kae-driver-installer:2.2.0."
+    ]
+
+
+def test_a_node_whose_new_kernel_has_no_driver_is_told() -> None:
+    mapping = {"kernelMappings": [{"name": "old", "regexp": "^5", "version": "2.2.0"}]}
+
+    found = booted("5.10.0-1", "6.6.0-2", **mapping)
+
+    texts = [sentence.text for sentence in sentences.sentences([found])]
+    assert (
+        "1 node of policy tls runs kernel 6.6.0-2 instead of 5.10.0-1 in cluster east,"
+        " for which its policy has no driver."
+    ) in texts
