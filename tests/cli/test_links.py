@@ -114,4 +114,4 @@ def test_folders_deeper_than_python_recurses_are_looked_through(folder: Path, pl
     finally:
         subprocess.run(("rm", "-rf", folder / "output"), check=True)  # They are deeper than pytest removes.
 
-    assert (answer.code, "was not written by the compiler" in answer.err) == (4, True)
+    assert (answer.code, "warning[foreign-file]" in answer.err) == (4, True)
