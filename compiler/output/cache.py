@@ -1,4 +1,4 @@
-"""The results of earlier compiles, so that unchanged input is not compiled again; git-ignored.
+"""The results of earlier compiles, so that unchanged input is not compiled again, and what they wrote; git-ignored.
 
 A cache is never required and never an error: one that is lost, damaged, unreadable or copied counts as empty. It is
 trusted only in the folder in which it was written. Otherwise a cache in a pull request could confirm an output that was

@@ -247,5 +247,6 @@ def _frozen(draw: random.Random, name: str, scene: Scene, style: _Style) -> Raw:
 
 
 def _wave(draw: random.Random, name: str, scene: Scene, style: _Style) -> Raw:
-    chosen: Raw = {"percent": 1} if draw.random() < 0.6 else {"nodes": []} if draw.random() < 0.3 else _members(draw, scene)
+    chosen: Raw = {"nodes": []} if draw.random() < 0.3 else _members(draw, scene)
+    chosen = {"percent": 1} if draw.random() < 0.6 else chosen
     return _group(draw, name, scene.cluster) | chosen | _overrides(draw, style)
