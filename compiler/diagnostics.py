@@ -121,7 +121,29 @@ def merged(findings: Iterable[Diagnostic]) -> Findings:
         else:
             new = tuple(note for note in diagnostic.notes if note not in earlier.notes)
             first[key] = earlier._replace(notes=earlier.notes + new)
-    return tuple(first[key] for key in sorted(first))
+    return _once(tuple(first[key] for key in sorted(first)))
+
+
+def _once(found: Findings) -> Findings:
+    """Return findings without those that judge what no two readers take alike; its own one gets their hint.
+
+    `yes` for a boolean is no boolean, because it is ambiguous: that is one mistake, and the schema knows the way out.
+    """
+    doubtful = {finding.span for finding in found if finding.code == "ambiguous-scalar"}
+    if not doubtful:
+        return found
+    judged = {each.span: each.hint for each in found if each.span in doubtful and each.code in _OF_VALUES}
+    return tuple(
+        finding._replace(hint=judged.get(finding.span) or finding.hint)
+        if finding.code == "ambiguous-scalar"
+        else finding
+        for finding in found
+        if finding.span not in doubtful or finding.code not in _OF_VALUES
+    )
+
+
+_OF_VALUES = ("wrong-type", "invalid-value")
+"""The codes of the schema's findings on a value."""
 
 
 def has_errors(findings: Iterable[Diagnostic]) -> bool:

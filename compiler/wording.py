@@ -1,5 +1,6 @@
 """Phrases that messages share: quoted words, lists, tables, counts, paths; escapes for what terminals cannot show."""
 
+import itertools
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -110,9 +111,30 @@ def nearest(word: object, known: Iterable[str]) -> str | None:
     """Return the known word that a misspelt one was probably meant to be; case does not count."""
     import difflib  # noqa: PLC0415 - only where a word is unknown
 
-    lower = {name.lower(): name for name in known}
-    near = difflib.get_close_matches(str(word)[:LONGEST].lower(), lower, n=1, cutoff=0.6)
-    return lower[near[0]] if near else None
+    wanted, lower = str(word)[:LONGEST].lower(), {name.lower(): name for name in sorted(known, reverse=True)}
+    # Of w01 to w99, all are as near to w1 by their letters; people leave out zeros.
+    same = [name for name in lower if _LEADING_ZEROS.sub("", name) == _LEADING_ZEROS.sub("", wanted)]
+    near = same[-1:] or difflib.get_close_matches(wanted, lower, n=_TIES, cutoff=0.6)
+    if not near:
+        return None
+    matcher = difflib.SequenceMatcher(b=wanted)
+
+    def closeness(name: str) -> tuple[float, int]:
+        matcher.set_seq1(name)
+        pairs = zip(name, wanted, strict=False)
+        return matcher.ratio(), sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs))
+
+    return lower[max(sorted(near), key=closeness)]
+
+
+_LEADING_ZEROS = re.compile("(?<![0-9])0+(?=[0-9])")
+_TIES = 20
+"""Words of which the nearest is taken: several may be as near by their letters."""
+
+
+def numbers(name: str) -> tuple[str, ...]:
+    """Return the numbers in a name, without leading zeros: a node of another number is another one, and no slip."""
+    return tuple(re.findall("[1-9][0-9]*", name))
 
 
 def did_you_mean(word: object, known: Iterable[str], then: str = "") -> str:

@@ -144,7 +144,7 @@ def uncovered_policies(policies: Iterable[definitions.Policy]) -> Iterator[Diagn
             span=policy.source.span("metadata", "name"),
             message=f"Policy '{policy.name}' compiles to nothing, as there is no cluster.",
             notes=("A cluster needs a KAECluster or an inventory.",),
-            hint="Run `kubectl get nodes -o json | kae inventory --cluster NAME -o inventory/NAME.json`.",
+            hint="Run `kubectl get nodes -o json | kae inventory --cluster NAME --output-file inventory/NAME.json`.",
         )
 
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from compiler import wording
-from compiler.diagnostics import Diagnostic, rule
+from compiler.diagnostics import Diagnostic, Span, rule
 from compiler.fleet import definitions
 from compiler.formats import documents
 from compiler.planning import images, kernels, overrides
@@ -12,6 +12,9 @@ from compiler.planning import images, kernels, overrides
 _NAME = r"[a-z0-9]+([._-]+[a-z0-9]+)*(:[0-9]+)?(/[a-z0-9]+([._-]+[a-z0-9]+)*)*"
 _IMAGE = re.compile(_NAME + r"(:[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?(@sha256:[0-9a-f]{64})?")
 """The grammar of https://github.com/distribution/reference, shortened."""
+
+_TAGGED = re.compile(r"([^:]+(?::[0-9]+/[^:]*)?):([A-Za-z0-9_][A-Za-z0-9_.-]*)/?")
+"""A registry and a path, perhaps with a port, before a tag."""
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 
@@ -21,9 +24,13 @@ _A_KERNEL = "5.10.0-1.oe2203.aarch64"
 
 def of_driver(variants: Iterable[overrides.Variant]) -> Iterator[Diagnostic]:
     """In every pool, repository, image and version make a valid reference, and the image is pinned."""
+    found: dict[tuple[str, Span], Diagnostic] = {}
     for variant in variants:
         for image in variant.images if variant.driver.enabled else ():
-            yield from _image(image)
+            for finding in _image(image):
+                # A part that several pools share is wrong once, whatever version each of them adds to it.
+                found.setdefault((finding.code, finding.span), finding)
+    yield from found.values()
 
 
 def of_device_plugin(policy: definitions.Policy) -> Iterator[Diagnostic]:
@@ -89,6 +96,8 @@ def of_setting(source: documents.Document, path: documents.Path, reference: str,
     scheme = _SCHEME.match(reference)
     if scheme:
         hint = f"Write it without '{scheme.group()}': an image reference has no scheme."
+    elif path[-1] == "repository" and (tagged := _TAGGED.fullmatch(str(source.value(path)))):
+        hint = f"Write {tagged[1]}, and '{tagged[2]}' as version: a repository has no tag."
     elif path[-1] in ("version", "tag"):
         hint = "Write a tag of letters, digits, '.', '_' and '-', or sha256: with 64 hexadecimal digits."
     else:

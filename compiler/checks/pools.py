@@ -211,6 +211,7 @@ def strangers(division: pools.Division, inventory: snapshot.Inventory) -> Iterat
         return
     known, own = {node.name for node in inventory.nodes}, {node.name for node in division.nodes}
     where = f"cluster '{inventory.cluster}'"
+    alike: Mapping[tuple[str, ...], Sequence[str]] = {}
     for group, listed in named:
         path, noun = (*group.path, "nodes"), f"{_noun(group)} '{group.name}'"
         if len(listed) > 1 and own.isdisjoint(listed):
@@ -224,7 +225,9 @@ def strangers(division: pools.Division, inventory: snapshot.Inventory) -> Iterat
             if name in own:
                 continue
             reason = f"{where} has no such node"
+            alike = alike or repeats.grouped((wording.numbers(other), other) for other in own)
             hint = "Correct the name, remove it, or limit the group to its `clusters`."
+            hint = wording.did_you_mean(name, alike.get(wording.numbers(name), ()), hint)
             if name in known:
                 reason = f"the node is not assigned to the policy in {where}"
                 hint = "Remove the name, or widen the policy's nodeSelector."

@@ -101,18 +101,18 @@ class Parser(argparse.ArgumentParser):
         self.declared()
         words = list(sys.argv[1:] if args is None else args)
         for word in self._own_options(words):
-            name = word.partition("=")[0]
+            name = word.partition("=")[0] if word.startswith("--") else word[:2]
             if name not in self._option_string_actions:
                 hint = self.renamed.get(name) or wording.did_you_mean(name, self._option_string_actions)
                 self.error(f"there is no option '{name}'.", hint)
         return super().parse_known_args(words, namespace)
 
     def _own_options(self, words: Iterable[str]) -> list[str]:
-        """Return the long options among the words; those after a command are the command's."""
+        """Return the options among the words; those after a command are the command's."""
         is_top = self._subparsers is not None
         own = itertools.takewhile(lambda word: word != "--" and (word.startswith("-") or not is_top), words)
         # argparse takes a word with a space for an argument.
-        return [word for word in own if word.startswith("--") and " " not in word]
+        return [word for word in own if word.startswith("-") and word != "-" and " " not in word]
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if action.choices is None or value in action.choices:
@@ -191,9 +191,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         importlib.import_module("compiler.project.project_file").remember(chosen, {})
         code = importlib.import_module("compiler.cli.findings").show(chosen, refused.findings)
     except errors.WorldError as error:
-        sys.stderr.write(f"kae: {wording.escaped(str(error))}\n")
-        if error.hint:
-            sys.stderr.write(f"hint: {wording.escaped(error.hint)}\n")
+        _tell(chosen, error)
         return WRONG if isinstance(error, errors.RefusedError) else WORLD
     except BrokenPipeError:
         # The reader went away (`kae plan | head`); Python would complain once more when it closes stdout.
@@ -209,6 +207,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stderr.write("\n")
         raise SystemExit(INTERRUPTED) from None  # The index of an interrupted output says so itself.
     return code
+
+
+def _tell(chosen: argparse.Namespace, error: errors.WorldError) -> None:
+    """Print why a call failed, for people, and to a program that reads JSON or YAML as that."""
+    if chosen.shape in ("json", "yaml"):
+        formats = importlib.import_module("compiler.diagnostic_formats")
+        said = {"message": str(error), "hint": error.hint or None}
+        sys.stdout.writelines(formats.answer(chosen.shape, (), error=said))
+        sys.stdout.flush()
+    sys.stderr.write(f"kae: {wording.escaped(str(error))}\n")
+    if error.hint:
+        sys.stderr.write(f"hint: {wording.escaped(error.hint)}\n")
 
 
 def _parsed(arguments: Sequence[str] | None) -> argparse.Namespace:

@@ -132,20 +132,22 @@ def _plan(command: cli.Parser) -> None:
     options.quiet(command)
 
 
-@_command("write the state of the fleet as a page: one HTML file that opens from disk")
+@_command("summarise the state of the fleet, or write it as a page: one HTML file that opens from disk")
 def _report(command: cli.Parser) -> None:
     command.examples(
+        "kae report",
         "kae report --html fleet.html",
         "kae report --html change.html HEAD    with what the edits since HEAD do to each node",
         "kae report --html east.html --cluster east",
     )
     text = "show the change since this commit, branch or tag of git too"
     command.add_argument("revision", nargs="?", metavar="REV", help=text)
-    command.add_argument("--html", required=True, dest="target", metavar="FILE", help="write the page to FILE")
+    command.add_argument("--html", dest="target", metavar="FILE", help="write the page to FILE, instead of a summary")
     options.accept(command, "show a risk of the change as accepted, such as large-step:east/tls")
     options.sources(command)
     options.strict(command)
     options.quiet(command)
+    command.renamed = {"-o": "`kae plan -o json` has the data of the fleet, and `kae diff -o json` those of a change."}
 
 
 @_command("show why a node gets, or does not get, each component")
@@ -199,6 +201,7 @@ def _bump(command: cli.Parser) -> None:
     command.add_argument("--version", required=True, type=options.utf8, metavar="V", help="the new version")
     command.add_argument("--file", metavar="FILE", help="the file, where several hold a policy of this name")
     options.answer(command)
+    options.quiet(command)
 
 
 @_command("make a new GitOps repository that compiles")
@@ -223,9 +226,9 @@ def _init(command: cli.Parser) -> None:
 @_command("turn the settings of another operator (KAE's, KMM's, Onload's, SRO's) into documents")
 def _import(command: cli.Parser) -> None:
     command.examples(
-        "kae import values.yaml --cluster east -o policies/east.yaml",
-        "kubectl get kaepolicy kae -o yaml | kae import --cluster east -o policies/east.yaml",
-        "kae import module.yaml --cluster east -o policies/kmod.yaml    a Module of KMM: also recipes/NAME/recipe.yaml",
+        "kae import values.yaml --cluster east --output-file policies/east.yaml",
+        "kubectl get kaepolicy kae -o yaml | kae import --cluster east --output-file policies/east.yaml",
+        "kae import module.yaml --cluster east --output-file policies/kmod.yaml    also recipes/NAME/recipe.yaml",
     )
     text = "values of a chart, a KAEPolicy, a Module of KMM, an Onload or a SpecialResource; - reads standard input"
     command.add_argument("file", nargs="?", default="-", help=text)
@@ -240,17 +243,19 @@ def _import(command: cli.Parser) -> None:
     namespace = options.matching("the name of a namespace", names.LABEL_PATTERN, names.LABEL_LENGTH, form)
     text = "the namespace of all objects (default: kae-operator)"
     command.add_argument("--namespace", type=namespace, metavar="NAME", help=text)
-    options.whole_file(command)
+    options.document(command, "yaml")
+    options.quiet(command)
 
 
 @_command("take the inventory of a live cluster, or of `kubectl get nodes -o json` on standard input")
 def _inventory(command: cli.Parser) -> None:
     command.examples(
-        "kubectl get nodes -o json | kae inventory --cluster east -o inventory/east.json",
-        "kae inventory --cluster east --context east-admin -o inventory/east.json",
+        "kubectl get nodes -o json | kae inventory --cluster east --output-file inventory/east.json",
+        "kae inventory --cluster east --context east-admin --output-file inventory/east.json",
     )
     command.add_argument("--cluster", required=True, type=options.cluster, metavar="NAME", help="the cluster's name")
-    options.whole_file(command)
+    options.document(command, "json", "yaml")
+    options.quiet(command)
     options.live(command)
 
 
@@ -301,13 +306,14 @@ def _status(command: cli.Parser) -> None:
 @_command("collect what a report of a fault needs, without secrets: status, plan, logs, events, what the nodes say")
 def _support_bundle(command: cli.Parser) -> None:
     command.examples(
-        "kae support-bundle --cluster east -o ../east.tar.gz",
-        "kae support-bundle --cluster east --node kp920-rack1-03 --kubeconfig ~/.kube/config -o ../east.tar.gz",
+        "kae support-bundle --cluster east --output-file ../east.tar.gz",
+        "kae support-bundle --cluster east --node kp920-rack1-03 --output-file ../east.tar.gz",
     )
     options.sources(command)
     options.live(command)
     text = "the archive to make; it may not exist"
-    command.add_argument("-o", "--output-file", dest="target", required=True, metavar="FILE", help=text)
+    command.add_argument("--output-file", dest="target", required=True, metavar="FILE", help=text)
+    command.renamed = {"-o": "Write --output-file FILE."}
     text = "the logs and answers of this node, instead of those of 20 nodes, those not ready first"
     options.repeatable(command, "--node", "NODE", text)
 

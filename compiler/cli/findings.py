@@ -94,7 +94,10 @@ def tell_unused(accepted: Iterable[str], codes: Collection[str], found: Sequence
 
 def report(arguments: argparse.Namespace, found: diagnostics.Findings) -> None:
     """Print the findings for people, and their summary."""
-    shown, ignored = diagnostics.split_ignored(project_file.of(arguments).with_severities(found) if found else ())
+    every = project_file.of(arguments).with_severities(found) if found else ()
+    if arguments.quiet:
+        every = tuple(item for item in every if _stops(arguments, item))
+    shown, ignored = diagnostics.split_ignored(every)
     sys.stdout.flush()
     sys.stderr.write(diagnostic_formats.text(shown, colour=colour(sys.stderr, arguments.color)))
     sys.stderr.write(_summary(arguments, shown, ignored))

@@ -98,10 +98,28 @@ def live(command: cli.Parser) -> None:
     command.add_argument("--context", metavar="NAME", help="the context of the kubeconfig (default: its current one)")
 
 
-def whole_file(command: cli.Parser) -> None:
-    """Add the option that names the file to write."""
+def document(command: cli.Parser, *formats: str) -> None:
+    """Add the options of a document that is printed: its format, by default the first, and the file to write."""
+    text = f"the format of the document: {' or '.join((f'{formats[0]} (default)', *formats[1:]))}"
+    command.add_argument(
+        "-o",
+        "--output-format",
+        dest="document_format",
+        type=_document_format,
+        choices=formats,
+        default=formats[0],
+        help=text,
+    )
     text = "write FILE whole or not at all, instead of printing"
-    command.add_argument("-o", "--output-file", dest="target", metavar="FILE", help=text)
+    command.add_argument("--output-file", dest="target", metavar="FILE", help=text)
+    command.renamed = {**command.renamed, "--output": "Write --output-file FILE."}
+
+
+def _document_format(text: str) -> str:
+    """Return the format of a document; it was the file to write once."""
+    if "." in text or "/" in text:
+        raise argparse.ArgumentTypeError(f"'{text}' is no format; write --output-file {text}")
+    return text
 
 
 def matching(noun: str, pattern: str, most: int, form: str) -> Callable[[str], str]:

@@ -24,7 +24,7 @@ STATES = {
     "conflict": "a merge left files of the output in conflict",
     "line-ends": "the output has the line ends of Windows, as git writes with core.autocrlf",
     "edited": "output was edited by hand",
-    "foreign": "output holds files that the compiler did not write",
+    "foreign": "output holds files that are not the compiler's",
     "removed": "output exists, but the cluster is no longer declared",
 }
 """The states of a cluster's output in a check, for people; `fine` needs no words."""
@@ -100,7 +100,9 @@ def strangers(call: compile_call.Call, rows: Iterable[tuple[str, str]]) -> diagn
         return ()
     entries = foreign.entries(call.output, [name for name, _ in rows], call.settings.extra)
     return tuple(
-        foreign_checks.files(str(call.output), [name for name in entries if call.shard.takes(name.rstrip("/"))])
+        foreign_checks.files(
+            str(call.output), [name for name in entries if call.shard.takes(name.rstrip("/"))], beside=True
+        )
     )
 
 

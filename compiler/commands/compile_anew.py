@@ -15,7 +15,7 @@ from compiler.checks.output import foreign as foreign_checks
 from compiler.cli import findings
 from compiler.commands import compile as answer
 from compiler.fleet import definitions
-from compiler.output import cache, diff, scan, tree
+from compiler.output import cache, diff, index_file, scan, tree
 from compiler.packing import Packed
 from compiler.planning import plan
 from compiler.project import compile_call, load, package_data, project_file
@@ -115,7 +115,7 @@ def _made(call: compile_call.Call, clean: Collection[str]) -> tuple[_Run, Sequen
     project = load.project(call.settings, (call.inputs, call.findings), accepted)
     load.require_clusters(call.arguments.cluster, project.fleet.clusters)
     # Processes that are started before git is asked would all ask it the same.
-    _ = call.tracked, call.unmerged
+    _ = call.tracked, call.told
     chosen = [item for item in project.fleet.clusters if call.takes(item.name)]
     render = templates.renderer(package_data.templates(), package_data.code())
     total, shown = len(chosen), itertools.count(len(clean) + 1)
@@ -155,7 +155,8 @@ def _write(call: compile_call.Call, outcomes: Sequence[compile_call.Outcome], st
 
     crew = workers.Crew(call.arguments.jobs)
     trees = [item.compiled for item in outcomes if item.compiled]
-    written = write.write_trees(call.output, [*trees, *stale], unmerged=call.unmerged, each=crew.each)
+    written = write.write_trees(call.output, [*trees, *stale], told=call.told, each=crew.each)
+    call.remember_written(written)
     states = {item.name: "unchanged" for item in outcomes}
     for change in written:
         if change.cluster not in states:
@@ -192,7 +193,7 @@ def _outcome(
     removed, changes, objects = _compared(call, policies, cluster_plan, compiled, rendered)
     made: dict[str, Any]
     if call.arguments.check:
-        state = scan.state(call.output, compiled, call.unmerged)
+        state = scan.state(call.output, compiled, call.told)
         folder = f"{call.output}/{compiled.cluster}"
         texts = "".join(diff.unified(folder, difference) for difference in state.differences)
         made = {"state": state.kind, "foreign": state.foreign, "diff": Packed.of(texts)}
@@ -220,15 +221,16 @@ def _compared(
 ) -> tuple[tuple[acceptance.Acceptable, ...], diagnostics.Findings, pods.Compiled]:
     """Return the removals of a compile from a cluster, the findings on its other changes, and the changes by object."""
     by_path = {item.path: item.data for item in rendered}
-    seen = scan.look(call.output, compiled.cluster, by_path, call.unmerged)
+    seen = scan.look(call.output, compiled.cluster, by_path, call.told)
     earlier = sides.earlier(seen, compiled, by_path)
     after = sides.of_output(compiled.index, by_path)
     stood = earlier[0] if earlier else sides.unrecorded(seen, compiled, by_path)
     objects = pods.compiled(stood, after, cluster_plan)
     folder = f"{call.settings.output}/{compiled.cluster}"
     if not earlier and compiled.cluster in call.tracked:
-        lost = change_checks.lost(folder, compiled.cluster, is_damaged=seen.index is not None)
-        return (lost,), (), objects
+        if seen.index is not None:
+            return (change_checks.damaged_index(folder, compiled.cluster),), (), objects
+        return (_lost(call, folder, compiled.cluster),), (), objects
     found = [
         pipeline.check_changes(
             OutputChange(
@@ -245,6 +247,14 @@ def _compared(
     ]
     removed = tuple(dict.fromkeys(removal for removed, _ in found for removal in removed))
     return removed, tuple(dict.fromkeys(finding for _, changes in found for finding in changes)), objects
+
+
+def _lost(call: compile_call.Call, folder: str, cluster: str) -> acceptance.Acceptable:
+    """Return the removal that the output of a cluster is not on the disk; where there is none at all, that is one."""
+    if scan.is_missing(call.output):
+        return change_checks.lost(cluster, call.settings.output, call.settings.output)
+    gone = folder if scan.is_missing(call.output / cluster) else f"{folder}/{index_file.NAME}"
+    return change_checks.lost(cluster, gone, folder)
 
 
 def _removed_objects(call: compile_call.Call, clusters: Collection[str]) -> list[view.Said]:

@@ -43,7 +43,8 @@ def run(arguments: argparse.Namespace) -> int:
     settings = project_file.of(arguments)
     places = {copies.file(each.recipe, settings) if each.recipe else arguments.target: each for each in made}
     printed = _printed(places) if arguments.target is None else _written(places, settings)
-    sys.stdout.write(printed)
+    if arguments.target is None or not arguments.quiet:
+        sys.stdout.write(printed)
     sys.stdout.flush()
     findings.report(arguments, diagnostics.merged(found))
     return cli.FINE if made else cli.WRONG

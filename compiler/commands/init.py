@@ -172,7 +172,7 @@ def _said(folder: Path, arguments: argparse.Namespace, made: Iterable[str]) -> s
         lines.append("  git init --initial-branch=main")
     inventory_file = f"{names.INVENTORY}/{arguments.cluster}.json"
     lines += [
-        f"  kubectl get nodes -o json | kae inventory --cluster {arguments.cluster} -o {inventory_file}",
+        f"  kubectl get nodes -o json | kae inventory --cluster {arguments.cluster} --output-file {inventory_file}",
         "  kae compile",
         "  git add --all && git commit",
         "",

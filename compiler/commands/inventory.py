@@ -1,6 +1,7 @@
 """`kae inventory`: the canonical NodeInventory of a live cluster, or of what kubectl prints of it."""
 
 import argparse
+import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,7 +13,7 @@ from compiler.checks import cluster as cluster_checks
 from compiler.checks import inventory
 from compiler.cli import findings, live
 from compiler.fleet import clusters
-from compiler.formats import decode, documents
+from compiler.formats import canonical, decode, documents
 from compiler.inventory import canonical_form, reduction, snapshot
 from compiler.project import atomic, links, load, package_data, project_file
 from compiler.read import fleet as reader
@@ -35,26 +36,31 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         found = _piped(arguments, spec)
     text = canonical_form.text(found)
+    if arguments.document_format == "yaml":
+        text = canonical.dump_yaml(json.loads(text))
     if arguments.target is None:
         sys.stdout.write(text)
-    else:
-        atomic.write_file(Path(arguments.target), text)
+        return cli.FINE
+    atomic.write_file(Path(arguments.target), text)
+    if not arguments.quiet:
         sys.stdout.write(f"{wording.file_name(arguments.target)}: {wording.counted(len(found.nodes), 'node')}\n")
     return cli.FINE
 
 
 def _require_file_of_cluster(arguments: argparse.Namespace) -> None:
-    """End with a usage error where the file is one of the project's inventories, but named after another cluster."""
+    """End with a usage error where a file of the project's inventories would not be read as that of the cluster."""
     if arguments.target is None:
         return
     target, name = Path(arguments.target), arguments.cluster
+    if arguments.document_format == "yaml" and target.suffix == ".json":
+        cli.parser().error(f"'{wording.file_name(arguments.target)}' is no name for YAML.", "Leave out -o yaml.")
     folders = project_file.of(arguments).inventories
     is_read = any(links.real(target).is_relative_to(links.real(folder)) for folder in folders)
     if is_read and target.stem != name:
         shown = wording.file_name(arguments.target)
         cli.parser().error(
             f"'{shown}' is not named after cluster '{name}'.",
-            f"Write -o {wording.file_name(str(target.with_name(f'{name}.json')))}.",
+            f"Write --output-file {wording.file_name(str(target.with_name(f'{name}.json')))}.",
         )
 
 

@@ -99,7 +99,7 @@ def run(arguments: argparse.Namespace) -> int:
     """
     target = Path(arguments.target)
     if arguments.target == "-":
-        cli.parser().error("a bundle is a file.", "Name it: -o ../bundle.tar.gz.")
+        cli.parser().error("a bundle is a file.", "Name it: --output-file ../bundle.tar.gz.")
     run, view = planned.of_one(project_file.of(arguments), arguments.cluster)
     made = Bundle()
     with _ended_as_by_ctrl_c(), opened(target) as file:

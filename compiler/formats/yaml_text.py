@@ -320,6 +320,8 @@ class _Reader:
             self._refuse_tag(event)
         if self.open[-1].wants_key():
             hint = "Put a value that begins with '{' or '[' in quotes."
+            if self.lines.text.startswith("{{", at - 1):
+                hint = "Write the value itself: nothing fills in a template here. Run Helm before."
             self._stop(at, "yaml-syntax", "A key cannot be a mapping or a list.", hint)
         self._require_depth(len(self.open), at)
         value = _Open(data, at)

@@ -177,6 +177,8 @@ class Group(Named):
 class Share(Group):
     """Nodes of a policy: one of percent, nodes and inventorySelector."""
 
+    nodes: tuple[forms.ObjectName, ...] | None = None
+    """The nodes by name; [] for a wave that has none yet, so that the first node of it moves alone."""
     percent: Annotated[float, Field(ge=0.01, le=100)] | None = None
     """The share of the policy's nodes, by a hash of their names, that is in this wave or in one before it."""
 

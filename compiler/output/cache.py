@@ -1,4 +1,4 @@
-"""The results of earlier compiles, so that unchanged input is not compiled again; git-ignored.
+"""The results of earlier compiles, so that unchanged input is not compiled again, and what they wrote; git-ignored.
 
 A cache is never required and never an error: one that is lost, damaged, unreadable or copied counts as empty. It is
 trusted only in the folder in which it was written. Otherwise a cache in a pull request could confirm an output that was
@@ -25,6 +25,7 @@ FOLDER = ".kae_cache"
 
 _RESULTS = "results.json"
 _EXAMPLES = "examples.json"
+_WRITTEN = "written.json"
 _TAG = "CACHEDIR.TAG"
 # https://bford.info/cachedir/: the first line is fixed.
 _TAG_TEXT = "Signature: 8a477f597d28d172789f06886806bc55\n# This folder holds a cache of kae; delete it at will.\n"
@@ -147,6 +148,23 @@ def examples(root: Path) -> dict[str, Any]:
 def save_examples(root: Path, found: Mapping[str, Any]) -> None:
     """Replace the examples of inventories in the cache; do nothing where it cannot be written."""
     _save(root / FOLDER, _EXAMPLES, found)
+
+
+def written(root: Path) -> Mapping[str, Mapping[str, str]]:
+    """Return the digests that `save_written` saved, by folder of outputs and path; those of a cache to trust."""
+    try:
+        data = _believed(root / FOLDER, _WRITTEN)
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return data if isinstance(data, dict) else {}
+
+
+def save_written(root: Path, digests: Mapping[str, Mapping[str, str]]) -> None:
+    """Replace the digests of the files that compiles wrote; do nothing where they cannot be written.
+
+    They tell the compiler's files where git has taken back an index that recorded them, as `git checkout .` does.
+    """
+    _save(root / FOLDER, _WRITTEN, digests)
 
 
 def _save(folder: Path, name: str, data: Mapping[str, Any]) -> None:

@@ -30,6 +30,8 @@ class Observed(msgspec.Struct, frozen=True, kw_only=True):
     conflicts: Collection[str] = ()
     """Paths that git has in conflict, and recorded and wanted files with its marks: the compiler's, whoever records
     them."""
+    forgotten: Collection[str] = ()
+    """Files that an earlier compile wrote as they are, and that no index records: git took its record back."""
     odd: Collection[str] = ()
     """Recorded and wanted paths that hold a link or a socket."""
     folders: Collection[str] = ()
@@ -75,11 +77,11 @@ class State(msgspec.Struct, frozen=True):
     kind: Kind
     differences: tuple[Difference, ...]
     foreign: tuple[str, ...]
-    """Files that the compiler did not write, including those in the way of the tree."""
+    """Files that are not the compiler's, including those in the way of the tree."""
 
 
 def blocked(wanted: tree.Tree, seen: Observed) -> tuple[str, ...]:
-    """Return the wanted paths that hold something else, which the compiler did not write."""
+    """Return the wanted paths that hold something else, which is not the compiler's."""
     own = _own(seen)
     return tuple(
         path
@@ -161,7 +163,8 @@ def _crlf(content: bytes) -> bytes:
 
 def _own(seen: Observed) -> frozenset[str]:
     """Return the paths of the compiler's files in the folder as it is."""
-    return frozenset(seen.recorded.files if seen.recorded else ()) | frozenset(seen.conflicts)
+    recorded = seen.recorded.files if seen.recorded else ()
+    return frozenset(recorded).union(seen.conflicts, seen.forgotten)
 
 
 def _kind(seen: Observed) -> Kind | None:

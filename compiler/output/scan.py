@@ -5,7 +5,7 @@ import os
 import stat
 from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from compiler import errors, wording
 from compiler.output import index_file, tree
@@ -14,11 +14,23 @@ if TYPE_CHECKING:
     from compiler.output import diff
 
 
-def state(output: Path, wanted: tree.Tree, unmerged: Collection[str] = ()) -> "diff.State":
+class Told(NamedTuple):
+    """The paths below output/ that are the compiler's by what git tells, whether or not an index records them."""
+
+    unmerged: Collection[str] = ()
+    """Those that git has in conflict."""
+    forgotten: Collection[str] = ()
+    """Files that git does not track, and that an earlier compile wrote as they are."""
+
+
+NOTHING_TOLD = Told()
+
+
+def state(output: Path, wanted: tree.Tree, told: Told = NOTHING_TOLD) -> "diff.State":
     """Compare output/<cluster>/ with the compiled tree. Raises WorldError."""
     from compiler.output import diff  # noqa: PLC0415 - an unchanged compile compares nothing
 
-    return diff.compare(wanted, look(output, wanted.cluster, wanted.index.files, unmerged))
+    return diff.compare(wanted, look(output, wanted.cluster, wanted.index.files, told))
 
 
 def stale_clusters(output: Path, names: Collection[str], unmerged: Collection[str] = ()) -> tuple[str, ...]:
@@ -50,13 +62,12 @@ def recorded(output: Path, cluster: str) -> index_file.Index | None:
         return index_file.union(_recorded(folder, _index(folder))) if folder.is_dir() else None
 
 
-def look(output: Path, cluster: str, wanted: Iterable[str], unmerged: Collection[str] = ()) -> "diff.Observed":
-    """Return the content of output/<cluster>/, as far as `wanted` and `unmerged` paths need it. Raises WorldError."""
+def look(output: Path, cluster: str, wanted: Iterable[str], told: Told = NOTHING_TOLD) -> "diff.Observed":
+    """Return the content of output/<cluster>/, as far as `wanted` and `told` paths need it. Raises WorldError."""
     from compiler.output import diff  # noqa: PLC0415
 
     folder = output / cluster
-    below = (path.removeprefix(f"{cluster}/") for path in unmerged if path.startswith(f"{cluster}/"))
-    left = set(filter(tree.is_path, below))
+    left, lost = _below(cluster, told.unmerged), _below(cluster, told.forgotten)
     with io_errors("read", output):
         try:
             mode = folder.lstat().st_mode
@@ -67,18 +78,25 @@ def look(output: Path, cluster: str, wanted: Iterable[str], unmerged: Collection
         index = _index(folder)
         sides = _recorded(folder, index)
         recorded = index_file.union(sides)
-        walk = _Scan({*wanted, *left, *(recorded.files if recorded else ())})
+        walk = _Scan({*wanted, *left, *lost, *(recorded.files if recorded else ())})
         walk.visit(folder, "")
     return diff.Observed(
         index=index,
         sides=sides,
         files=walk.files,
         conflicts=left | {path for path, content in walk.files.items() if index_file.is_marked(content)},
+        forgotten=lost,
         odd=frozenset(walk.odd),
         folders=frozenset(walk.seen_folders),
         leftovers=tuple(sorted(walk.leftovers)),
         foreign=tuple(sorted(map(wording.file_name, walk.foreign))),
     )
+
+
+def _below(cluster: str, paths: Iterable[str]) -> frozenset[str]:
+    """Return the paths that the compiler may write, below the folder of a cluster."""
+    below = (path.removeprefix(f"{cluster}/") for path in paths if path.startswith(f"{cluster}/"))
+    return frozenset(filter(tree.is_path, below))
 
 
 @contextlib.contextmanager
@@ -130,6 +148,12 @@ class _Scan:
 
 def _holds_files(folder: Path) -> bool:
     return any(map(is_filled, entries(folder)))
+
+
+def is_missing(folder: Path) -> bool:
+    """Return whether a folder is not there, or empty. Raises WorldError."""
+    with io_errors("read", folder):
+        return not folder.is_dir() or not entries(folder)
 
 
 def is_filled(entry: os.DirEntry[str]) -> bool:
@@ -207,6 +231,14 @@ def is_ours(folder: Path) -> bool:
     """Return whether a folder holds an index of the compiler. Raises OSError and WorldError."""
     index = _index(folder)
     return index is not None and bool(index_file.read(index))
+
+
+def holds(path: Path, digest: str) -> bool:
+    """Return whether a regular file has a content of this digest."""
+    try:
+        return _is_file(path) and tree.digest(_content(path)) == digest
+    except OSError:
+        return False
 
 
 def _content(path: Path) -> bytes:

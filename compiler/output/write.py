@@ -2,9 +2,10 @@
 
 A rewrite replaces index.json by one that is marked incomplete and names the files of both trees, writes the changed
 files, removes those that only the old index records, and then replaces index.json by the final one. A file that
-index.json does not record is foreign: it is reported and never touched, unless its content is the wanted one, or git
-has it in conflict. A recorded file is overwritten even if a person edited it, as git has the edit. A damaged index
-records nothing; one in conflict records what either side does (decision 0018).
+index.json does not record is foreign: it is reported and never touched, unless its content is the wanted one, git has
+it in conflict, or git took the record back and left the file as an earlier compile wrote it. A recorded file is
+overwritten even if a person edited it, as git has the edit. A damaged index records nothing; one in conflict records
+what either side does (decision 0018).
 
 Files are not synced to the disk. After a power failure a file that index.json names may be lost; `scan.state` compares
 contents and reports it, and git or the next compile restores it.
@@ -14,7 +15,7 @@ import contextlib
 import errno
 import fcntl
 import os
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -66,25 +67,31 @@ class Written(msgspec.Struct, frozen=True):
     """The result of a rewrite of output/<cluster>/, with the foreign files in it."""
 
     cluster: str
-    written: tuple[str, ...]
+    digests: Mapping[str, str]
+    """Those of the files that were written, by path."""
     removed: tuple[str, ...]
     foreign: tuple[str, ...]
     new_index: bool
     """True when index.json was written."""
+
+    @property
+    def written(self) -> tuple[str, ...]:
+        """The files that were written."""
+        return tuple(self.digests)
 
 
 def write_trees(
     output: Path,
     wanted: Iterable[Wanted],
     *,
-    unmerged: Collection[str] = (),
+    told: scan.Told = scan.NOTHING_TOLD,
     disk: Disk | None = None,
     each: Each = map,
 ) -> tuple[Written, ...]:
     """Write the trees to the clusters' folders, and remove the recorded files of the clusters that are named instead.
 
-    The paths below output/ that git has in conflict, `unmerged`, are the compiler's too. `each` calls a function for
-    every item, in several processes perhaps.
+    The paths below output/ that git has `told` are the compiler's too. `each` calls a function for every item, in
+    several processes perhaps.
 
     Nothing is written where nothing differs, and nothing in any cluster if a foreign file is in the way of one. Raises
     WorldError, whose hint says so where a rewrite began and did not end.
@@ -95,14 +102,14 @@ def write_trees(
     operations = disk or Disk()
 
     def look(item: Wanted) -> None:
-        _planned(output, item, unmerged)
+        _planned(output, item, told)
 
     def perform(item: Wanted) -> Written:
         with scan.io_errors("written", output):
-            cluster, steps, foreign = _planned(output, item, unmerged)
+            cluster, steps, foreign = _planned(output, item, told)
             _perform(output / cluster, steps, operations)
-        written = tuple(path for path, _ in steps.writes)
-        return Written(cluster, written, steps.removals, foreign, steps.ends and steps.final is not None)
+        digests = {path: tree.digest(content) for path, content in steps.writes}
+        return Written(cluster, digests, steps.removals, foreign, steps.ends and steps.final is not None)
 
     with scan.io_errors("written", output):
         output.mkdir(parents=True, exist_ok=True)
@@ -135,22 +142,22 @@ def _is_incomplete(output: Path, item: Wanted) -> bool:
     return False
 
 
-def _planned(output: Path, item: Wanted, unmerged: Collection[str]) -> tuple[str, diff.Steps, tuple[str, ...]]:
+def _planned(output: Path, item: Wanted, told: scan.Told) -> tuple[str, diff.Steps, tuple[str, ...]]:
     """Return the cluster, the steps, and the foreign files. Raises WorldError where one of these is in the way."""
     if isinstance(item, str):
         if not tree.is_name(item):
             raise ValueError(f"no name of a cluster: {item!r}")
-        seen = scan.look(output, item, (), unmerged)
+        seen = scan.look(output, item, (), told)
         return item, diff.removal(seen), seen.foreign
     wanted = _tree(item)
-    seen = scan.look(output, wanted.cluster, wanted.index.files, unmerged)
+    seen = scan.look(output, wanted.cluster, wanted.index.files, told)
     blocked = diff.blocked(wanted, seen)
     if blocked:
         folder = output / wanted.cluster
         others = wording.counted(len(blocked) - 1, "other file")
         more = f" The same holds for {others}." if blocked[1:] else ""
         raise errors.WorldError(
-            f"'{folder}/{blocked[0]}' is in the way: the compiler did not write it.{more}",
+            f"'{folder}/{blocked[0]}' is in the way: it is none of the files that index.json lists.{more}",
             hint="Move it out of the way, and compile again."
             if seen.recorded
             else f"'{folder}/{index_file.NAME}' is missing or damaged: restore it from git.",

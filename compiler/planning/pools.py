@@ -38,6 +38,11 @@ class Group(msgspec.Struct, frozen=True, kw_only=True):
     """None for the rest, which is not declared."""
 
     @property
+    def is_reserved(self) -> bool:
+        """True for a wave whose document says that it has no node yet: it has no pool."""
+        return self.declared is not None and self.declared.nodes == ()
+
+    @property
     def sort(self) -> Literal["frozen", "wave", "rest"]:
         """What it is."""
         return self.declared.sort if self.declared else "rest"
@@ -174,7 +179,7 @@ def divided(assigned: assignment.Assigned, cluster: definitions.Cluster, nodes: 
     if installed is not None:
         classes = tuple(_classes(policy, nodes))
         groups = groups_of(policy, cluster.name, nodes, lambda node: _is_driven(policy, classes, node))
-        parts = product(groups or (None,), classes if policy.mappings else (None,))
+        parts = product(with_pools(groups), classes if policy.mappings else (None,))
         pools = tuple(pool_of(assigned, installed, part, mirrors) for part in parts)
     return Division(
         policy=policy,
@@ -187,6 +192,11 @@ def divided(assigned: assignment.Assigned, cluster: definitions.Cluster, nodes: 
         device_plugin_terms=_serving_terms(assigned, policy.recipe.opt_out_device_plugin) if plugin else (),
         device_plugin_image=images.of(plugin.parts, mirrors) if plugin else "",
     )
+
+
+def with_pools(groups: Iterable[Group]) -> tuple[Group | None, ...]:
+    """Return the groups that have pools; None stands for all nodes of a policy without groups."""
+    return tuple(group for group in groups if not group.is_reserved) or (None,)
 
 
 def pool_of(

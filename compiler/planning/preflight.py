@@ -66,7 +66,7 @@ def answer(division: pools.Division, version: str, spec: clusters.Spec) -> Answe
         if by_kernel is None:
             reason += ", once a compile finds it in the inventory"
             by_kernel = pools.of_kernel(mapping, kernel)
-    parts = ((group, by_kernel) for group in division.groups or (None,))
+    parts = ((group, by_kernel) for group in pools.with_pools(division.groups))
     made = (pools.pool_of(division, policy.driver, part, spec.images.mirrors) for part in parts)
     offers = tuple(_offer(policy, pool) for pool in made)
     return told(mapping=mapping.name if mapping else None, offers=offers, reason=reason)

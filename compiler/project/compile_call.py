@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from compiler import diagnostic_formats, diagnostics, errors, names
-from compiler.output import cache, tree
+from compiler.output import cache, scan, tree
 from compiler.packing import Packed
 from compiler.project import document_files, links, package_data, project_file
 from compiler.project.by_cluster import shards
@@ -15,6 +15,7 @@ from compiler.settings import Settings
 
 if TYPE_CHECKING:
     from compiler.changes import acceptance
+    from compiler.output import write
     from compiler.views import object_changes
 
 
@@ -33,7 +34,7 @@ class Outcome(NamedTuple):
     state: str = "fine"
     """The state of its output, and below its differences: a check alone compares."""
     foreign: tuple[str, ...] = ()
-    """Files that the compiler did not write."""
+    """Files that are not the compiler's."""
     diff: Packed[str] | None = None
     removals: tuple["acceptance.Acceptable", ...] = ()
     changes: diagnostics.Findings = ()
@@ -82,6 +83,37 @@ class Call:
         from compiler.project import git  # noqa: PLC0415 - only where something has to be compiled
 
         return git.unmerged(self.settings.output, self.settings.extra)
+
+    @functools.cached_property
+    def told(self) -> scan.Told:
+        """The paths below output/ that are the compiler's by what git tells."""
+        return scan.Told(self.unmerged, self._forgotten())
+
+    def _forgotten(self) -> frozenset[str]:
+        """Return the paths below output/ of files that git does not track, and that a compile wrote as they are.
+
+        `git checkout .`, `git stash` and `git reset` take back the index that recorded a new file, and leave the file.
+        """
+        from compiler.project import git  # noqa: PLC0415 - only where something has to be compiled
+
+        written = {} if self.arguments.no_cache else cache.written(Path()).get(self.settings.output, {})
+        untracked = git.untracked(self.settings.output) if written else ()
+        return frozenset(
+            path for path in untracked if path in written and scan.holds(self.output / path, written[path])
+        )
+
+    def remember_written(self, results: Iterable["write.Written"]) -> None:
+        """Keep the digests of the files that were written, and drop those of the files that were removed."""
+        if self.arguments.no_cache:
+            return
+        known = {**cache.written(Path())}
+        own = dict(known.get(self.settings.output, {}))
+        for result in results:
+            for path in result.removed:
+                own.pop(f"{result.cluster}/{path}", None)
+            own.update((f"{result.cluster}/{path}", digest) for path, digest in result.digests.items())
+        if own != known.get(self.settings.output, {}):
+            cache.save_written(Path(), {**known, self.settings.output: own})
 
     def takes(self, cluster: str) -> bool:
         """Return whether a cluster is one of those that the call compiles."""

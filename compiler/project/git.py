@@ -71,6 +71,12 @@ def unmerged(output: str, extra: Collection[str]) -> frozenset[str]:
     return frozenset(paths.intersection(_recorded(output, own)))
 
 
+def untracked(output: str) -> frozenset[str]:
+    """Return the paths below output/ of files that git does not have; none without git or outside of a repository."""
+    listed = _lines("ls-files", "-z", "--others", "--", f":(literal){output}")
+    return frozenset(os.path.relpath(path, output) for path in listed)
+
+
 def clusters(paths: Iterable[str]) -> frozenset[str]:
     """Return the clusters of paths below output/."""
     return frozenset(path.partition("/")[0] for path in paths)

@@ -40,6 +40,14 @@ _RANKS = (
 )
 
 
+_TEMPLATE = re.compile(r"\{\{|\$\{(?!KERNEL_|DRIVER_|values\.)[A-Za-z_]|\$\(?[A-Z_]{2}")
+"""What Helm, envsubst and shells fill in; KERNEL_…, DRIVER_… and values are the compiler's own."""
+_RENDER = "Write the value itself: nothing fills in a template or a variable here. Run Helm or envsubst before."
+_DURATION = re.compile("(?:[0-9]{1,6}[dhms])+", re.ASCII)
+_MOST_DIGITS = 18
+_QUANTITY = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?([KMGTPE])(i?)B?", re.IGNORECASE | re.ASCII)
+"""An amount of bytes as people write it, such as 128MB, 128 mb and 1GiB."""
+
 _MOST_FIELDS = 20
 """The most fields that a hint lists."""
 
@@ -274,9 +282,19 @@ def _hint_on_type(
         return f'Put it in quotes: "{_spelt(value, span)}".'
     if not isinstance(value, str):
         return ""
+    if _TEMPLATE.search(value):
+        return _RENDER
     if expected == "boolean" and value.lower() in _BOOLEANS:
         return f"Write {_BOOLEANS[value.lower()]}, without quotes."
-    return _number(value, path, expected) if expected in ("integer", "number") else ""
+    if expected not in ("integer", "number"):
+        return ""
+    if value.lstrip("-").isdigit() and len(value) > _MOST_DIGITS:
+        return f"Write {phrases.expected(schema)}."
+    return (
+        _seconds(value, schema)
+        if _is_in_seconds(path) and _DURATION.fullmatch(value)
+        else _number(value, path, expected)
+    )
 
 
 def _list(value: Any, items: phrases.Schema) -> str:
@@ -321,6 +339,19 @@ def _written(text: str) -> str:
     return wording.cut(canonical.quoted(text) if re.search(r"[\[\]{},]", text) else canonical.scalar(text))
 
 
+def _is_in_seconds(path: documents.Path) -> bool:
+    return str(path[-1]).endswith("Seconds")
+
+
+def _seconds(value: str, schema: phrases.Schema) -> str:
+    """Return what to write instead of a duration of Go or Prometheus, such as 15m, in a field of seconds."""
+    units = {"d": 86400, "h": 3600, "m": 60, "s": 1}
+    seconds = sum(int(number) * units[unit] for number, unit in re.findall("([0-9]+)([dhms])", value))
+    if schema.get("minimum", 0) <= seconds <= schema.get("maximum", seconds):
+        return f"Write {seconds}: the field is in seconds."
+    return f"Write {phrases.expected(schema)}: the field is in seconds."
+
+
 def _number(value: str, path: documents.Path, expected: str) -> str:
     digits = "-?[0-9]{1,15}" if expected == "integer" else r"-?[0-9]{1,15}(?:\.[0-9]{1,15})?"
     number = re.fullmatch(rf"({digits})(\s*%)?", value, re.ASCII)
@@ -335,12 +366,26 @@ def _spelt(value: Any, span: diagnostics.Span) -> str:
     return word.group() if word else phrases.value(value).removeprefix("the number ")
 
 
+def _quantities(value: str, pattern: str) -> list[str]:
+    """Return the quantities of Kubernetes that an amount of bytes may stand for: powers of ten, and of two."""
+    found = _QUANTITY.fullmatch(value)
+    if found is None:
+        return []
+    number, unit, binary = found.groups()
+    ten, two = f"{number}{unit.lower() if unit in 'kK' else unit.upper()}", f"{number}{unit.upper()}i"
+    return [text for text in ((two,) if binary else (ten, two)) if judge.is_found(pattern, text)]
+
+
 def _hint_on_value(value: Any, schema: phrases.Schema) -> str:
     """Return the value that was probably meant instead of one that its schema refuses."""
     if near := wording.nearest(value, (word for word in schema.get("enum", ()) if isinstance(word, str))):
         return f"Did you mean '{near}'?"
     if not isinstance(value, str) or "pattern" not in schema:
         return ""
+    if _TEMPLATE.search(value):
+        return _RENDER
+    if amounts := _quantities(value, schema["pattern"]):
+        return f"Did you mean {' or '.join(map(wording.quoted, amounts))}?"
     if "integer" in schema.get("type", ()) and re.fullmatch("[0-9]{1,15}", value, re.ASCII):
         return f"Write {int(value)}, without quotes."
     words = value.split()

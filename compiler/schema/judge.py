@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from compiler import API_VERSION, diagnostics, wording
+from compiler import API_VERSION, diagnostics, names, wording
 from compiler.formats import documents
 from compiler.schema import phrases
 
@@ -122,8 +122,17 @@ def _recognised(document: documents.Document, *, lists: bool) -> _Recognised:
     return kind, []  # The schema reports a version that is missing or no string.
 
 
+_KUSTOMIZATION = "Kustomization"
+_ON_KUSTOMIZATION = (
+    "Remove the file: every document of its folder is read, and `kae compile` writes the kustomization.yaml of each "
+    "cluster."
+)
+
+
 def _without_kind(document: documents.Document, kind: Any) -> _Recognised:
     hint = f"Write kind: with one of {wording.listed(_STEMS)}."
+    if names.stem(document.file) == _KUSTOMIZATION.lower():
+        hint = _ON_KUSTOMIZATION
     if kind is not None:
         message = f"Expected a string, found {phrases.value(kind)} in 'kind'."
         return _refused(document, "wrong-type", message, "kind", hint=hint)
@@ -134,7 +143,9 @@ def _without_kind(document: documents.Document, kind: Any) -> _Recognised:
 
 def _unknown_kind(document: documents.Document, kind: str) -> _Recognised:
     hint = f"Keep only {wording.listed(_STEMS)} here, and apply other objects separately."
-    if kind == "Node":
+    if kind == _KUSTOMIZATION:
+        hint = _ON_KUSTOMIZATION
+    elif kind == "Node":
         hint = "Put the output of 'kubectl get nodes -o json' into inventory/: a list, even of one node."
     elif near := wording.nearest(kind, _STEMS):
         hint = f"Did you mean '{near}'?"

@@ -20,7 +20,7 @@ _OUTPUT = {
     "old": f"is not what the documents compile to; {_COMPILE}",
     "incomplete": f"was left incomplete by a compile that was interrupted; {_COMPILE}",
     "edited": f"was edited by hand; {_COMPILE}",
-    "foreign": "holds files that the compiler did not write; `kae compile --check` names them",
+    "foreign": "holds files that are not the compiler's; `kae compile --check` names them",
 }
 _KINDS = {"missing": "no pod", "surplus": "one too many", "not-ready": "not ready", "old": "old", "image": "image"}
 

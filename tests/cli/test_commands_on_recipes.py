@@ -111,7 +111,7 @@ def test_a_compile_imports_no_pydantic(mistakes: dict[str, str], folder: Path) -
         "schema devicepolicy",
         "rule policy-overlap",
         "status --cluster east --kubeconfig none",
-        "support-bundle --cluster east --kubeconfig none -o bundle.tar.gz",
+        "support-bundle --cluster east --kubeconfig none --output-file bundle.tar.gz",
         "init",
     ],
 )

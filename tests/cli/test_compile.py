@@ -414,3 +414,31 @@ def test_a_policy_without_nodes_is_told_again_where_one_of_its_clusters_is_uncha
         assert answer.err.count("warning[policy-matches-nothing]: Policy 'tls' matches no node.") == 1
         assert answer.err.count("note: No node has the label pool=tsl; did you mean 'tls'?") == 1
     assert "policy-matches-nothing" not in served.err
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "hint"),
+    [
+        ("operator: {enabledSEC: VALUE}", "yes", "Write true, without quotes."),
+        ("driver: {drain: {timeoutSeconds: VALUE}}", "9" * 23, "Write a whole number from 1 to 86400."),
+        ("driver: {version: VALUE}", "1.10e2", 'Write "1.10e2" for the string, or 110 for the number.'),
+    ],
+)
+def test_a_scalar_that_readers_take_differently_is_one_mistake(
+    field: str, value: str, hint: str, tmp_path: Path
+) -> None:
+    text = f"{fleet.REST.partition('  driver:')[0]}  {field.replace('VALUE', value)}\n"
+
+    answer = in_process.kae(project.write(fleet.small(tmp_path), {"policies/rest.yaml": text}), "compile")
+
+    assert (answer.code, answer.err.count("error[")) == (1, 1)
+    assert "error[ambiguous-scalar]" in answer.err
+    assert f"  hint: {hint}\n" in answer.err
+
+
+def test_a_template_of_helm_is_told_that_nothing_fills_it_in(tmp_path: Path) -> None:
+    text = fleet.POLICY.replace("2.2.0", "{{ .Values.version }}")
+
+    said = refused(1, project.write(fleet.small(tmp_path), {"policies/tls.yaml": text}), "compile")
+
+    assert "hint: Write the value itself: nothing fills in a template here. Run Helm before.\n" in said

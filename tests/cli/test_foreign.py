@@ -3,6 +3,7 @@
 import json
 import re
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -150,7 +151,7 @@ def test_a_check_takes_every_file_of_others_for_a_difference(small: Path) -> Non
 
     for check in checks:
         assert check.code == 4
-        assert check.out.startswith("east: output holds files that the compiler did not write\n")
+        assert check.out.startswith("east: output holds files that are not the compiler's\n")
         assert check.out.endswith(
             "\noutput/.DS_Store, output/.gitattributes, output/.gitignore, output/.hidden/, "
             "output/README.md/ and 2 more: not written by the compiler\n"
@@ -170,6 +171,62 @@ def test_one_file_of_others_is_a_difference_by_itself(path: str, small: Path) ->
     project.write(small / "output", {path: "a: b\n"})
 
     assert in_process.kae(small, "compile", "--check").code == 4
+
+
+def discarded(folder: Path) -> Path:
+    """Compile a policy by a new name, have git take back what it tracks, and return a file that is left."""
+    policy = folder / "policies/tls.yaml"
+    before = policy.read_text()
+    policy.write_text(before.replace("name: tls\n", "name: tls2\n"))
+    assert in_process.kae(folder, "compile", "--accept", "removes-drivers", "--accept", "thaws-nodes").code == 0
+    revisions.git(folder, "checkout", "--quiet", ".")
+    assert policy.read_text() == before
+    return folder / "output/east/driver/daemonset-kae-driver-tls2.yaml"
+
+
+def test_a_new_file_whose_record_git_took_back_is_still_the_compilers(small: Path) -> None:
+    file = discarded(small)
+    assert file.exists()
+
+    assert "foreign-file" not in in_process.kae(small, "compile", "--check").err
+    assert "foreign-file" not in in_process.kae(small, "compile").err
+    assert not file.exists()
+    assert in_process.kae(small, "compile", "--check").code == 0
+
+
+def test_a_new_file_whose_record_git_took_back_is_in_nobodys_way(small: Path) -> None:
+    file = discarded(small)
+    text = (small / "policies/tls.yaml").read_text().replace("name: tls\n", "name: tls2\n")
+    (small / "policies/tls.yaml").write_text(text.replace("version: 2.2.0", "version: 2.9.0"))
+
+    answer = in_process.kae(small, "compile", "--accept", "removes-drivers", "--accept", "thaws-nodes")
+
+    assert (answer.code, "2.9.0" in file.read_text()) == (0, True), answer.err
+
+
+def edit(folder: Path, file: Path) -> None:
+    file.write_text(file.read_text().replace("2.2.0", "2.2.1"))
+
+
+def track(folder: Path, file: Path) -> None:
+    revisions.git(folder, "add", "--intent-to-add", str(file))
+
+
+def forget(folder: Path, file: Path) -> None:
+    shutil.rmtree(folder / ".kae_cache")
+
+
+@pytest.mark.parametrize("happens", [edit, track, forget])
+def test_a_file_that_somebody_edited_tracks_or_brought_is_kept(
+    happens: Callable[[Path, Path], None], small: Path
+) -> None:
+    file = discarded(small)
+    happens(small, file)
+
+    answer = in_process.kae(small, "compile")
+
+    assert "is none of the compiler's files, which index.json lists" in answer.err
+    assert file.exists()
 
 
 def test_a_link_in_output_is_a_difference_and_not_followed(small: Path) -> None:

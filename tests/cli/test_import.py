@@ -102,8 +102,10 @@ def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
     project.write(tmp_path, {"values.yaml": VALUES, "wrong.yaml": "driver: [", "old.yaml": "old: true\n"})
 
     printed = in_process.kae(tmp_path, "import", "values.yaml")
-    written = in_process.kae(tmp_path, "import", "values.yaml", "-o", "new.yaml")
-    refused = [in_process.kae(tmp_path, "import", "wrong.yaml", "-o", name) for name in ("old.yaml", "none.yaml")]
+    written = in_process.kae(tmp_path, "import", "values.yaml", "--output-file", "new.yaml")
+    refused = [
+        in_process.kae(tmp_path, "import", "wrong.yaml", "--output-file", name) for name in ("old.yaml", "none.yaml")
+    ]
 
     assert (written.code, written.out) == (0, "new.yaml: a KAEPolicy and a KAECluster\n")
     assert (tmp_path / "new.yaml").read_text() == printed.out
@@ -138,14 +140,14 @@ def test_a_finding_that_the_project_makes_an_error_writes_nothing(tmp_path: Path
     texts = {"values.yaml": VALUES, "kae.yaml": "findings:\n  operator-image: error\n"}
     project.write(tmp_path, texts)
 
-    assert "error[operator-image]" in refused(1, tmp_path, "import", "values.yaml", "-o", "new.yaml")
+    assert "error[operator-image]" in refused(1, tmp_path, "import", "values.yaml", "--output-file", "new.yaml")
     assert not (tmp_path / "new.yaml").exists()
 
 
 def test_the_file_to_write_is_relative_to_where_the_command_runs(tmp_path: Path) -> None:
     project.write(tmp_path, {"values.yaml": VALUES, "policies/other/README.md": ""})
 
-    told(tmp_path / "policies", "import", "../values.yaml", "-o", "east.yaml")
+    told(tmp_path / "policies", "import", "../values.yaml", "--output-file", "east.yaml")
 
     assert (tmp_path / "policies/east.yaml").exists()
     assert not (tmp_path / "east.yaml").exists()

@@ -42,7 +42,7 @@ def test_a_recipe_is_written_to_its_own_folder_and_the_policy_to_the_named_file(
     in_process.kae(tmp_path, "init")
     below = project.write(tmp_path / "policies", {"../source.yaml": MODULE})
 
-    assert told(below, "import", "../source.yaml", "-o", "kmod.yaml") == (
+    assert told(below, "import", "../source.yaml", "--output-file", "kmod.yaml") == (
         "recipes/simple-kmod/recipe.yaml: a Recipe\npolicies/kmod.yaml: a DevicePolicy\n"
         "recipes/.schemas/devicepolicy.json: a schema for editors\nrecipes/.schemas/recipe.json: a schema for editors\n"
     )
@@ -63,7 +63,7 @@ def test_a_recipe_is_written_to_its_own_folder_and_the_policy_to_the_named_file(
 def test_neither_is_written_where_one_of_them_cannot_be(in_the_way: dict[str, str], said: str, tmp_path: Path) -> None:
     project.write(tmp_path, in_the_way)
 
-    answer = imported(tmp_path, MODULE, "-o", "policies/kmod.yaml")
+    answer = imported(tmp_path, MODULE, "--output-file", "policies/kmod.yaml")
 
     assert (answer.code, answer.out) == (3, "")
     assert said in answer.err
@@ -142,7 +142,7 @@ def test_what_is_written_compiles_in_a_project(case: str, tmp_path: Path) -> Non
     in_process.kae(tmp_path, "recipe", "add", "onload")
     (tmp_path / "policies/onload.yaml").unlink()
 
-    written = imported(tmp_path, source(case), "-o", "policies/imported.yaml")
+    written = imported(tmp_path, source(case), "--output-file", "policies/imported.yaml")
 
     assert written.code == 0, written.err
     assert told(tmp_path, "compile")

@@ -18,7 +18,7 @@ import yaml
 import compiler
 from compiler.commands import init
 from compiler.project import package_data
-from tests import builders, in_process, project
+from tests import builders, in_process, project, revisions
 from tests.cli import fleet, jobs
 from tests.cli.answers import refused, told, warned
 from tests.cli.jobs import World
@@ -106,6 +106,27 @@ def test_a_new_repository_compiles_without_a_word_and_is_clean_after_it(more: tu
     assert warned(tmp_path / "fleet", "compile", "--strict") == ""
     assert warned(tmp_path / "fleet", "compile", "--check", "--no-cache") == ""
     assert (tmp_path / "fleet/output/east/kustomization.yaml").is_file()
+
+
+def test_the_first_canary_of_a_new_repository_touches_its_node_alone(tmp_path: Path) -> None:
+    told(tmp_path, "init", "--cluster", "east")
+    nodes = tuple(builders.kubernetes_node(f"node-{number}", builders.HPRE) for number in range(9))
+    project.write(tmp_path, {"inventory/east.json": fleet.listed(nodes)})
+    told(tmp_path, "compile")
+    assert [path.name for path in tmp_path.glob("output/east/driver/daemonset-*")] == [
+        "daemonset-kae-driver-kae--rest.yaml"
+    ]
+    revisions.commit(tmp_path)
+    policy = (tmp_path / "policies/policy.yaml").read_text()
+    project.write(tmp_path, {"policies/policy.yaml": policy.replace("nodes: []", "nodes: [node-3]")})
+
+    effects = json.loads(told(tmp_path, "diff", "-o", "json"))["effects"]
+    (changes,) = json.loads(told(tmp_path, "compile", "-o", "json"))["changes"]
+    told(tmp_path, "bump", "kae", "--wave", "canary", "--version", "9.9.9")
+    (bumped,) = json.loads(told(tmp_path, "compile", "-o", "json"))["changes"]
+
+    assert [(effect["nodes"], effect["driver"]) for effect in effects] == [(["node-3"], "restarts")]
+    assert changes["nodes"] == bumped["nodes"] == ["node-3"]
 
 
 def test_the_registry_and_versions_stand_in_the_policy_or_it_says_where(tmp_path: Path) -> None:

@@ -90,7 +90,9 @@ def test_no_inventory_is_taken_while_a_document_may_say_which_labels_it_leaves_o
     project.write(tmp_path, {f"policies/{name}.yaml": text + policies.get(name, "") for name, text in texts.items()})
     piped(fleet.listed())
 
-    assert f"error[{code}]" in refused(1, tmp_path, "inventory", "--cluster", "east", "-o", "inventory/east.json")
+    assert f"error[{code}]" in refused(
+        1, tmp_path, "inventory", "--cluster", "east", "--output-file", "inventory/east.json"
+    )
 
 
 def test_a_first_inventory_is_taken_for_a_cluster_of_a_policy(tmp_path: Path, piped: Callable[[str], None]) -> None:
@@ -160,7 +162,7 @@ def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path, piped: Callable[[
     path = tmp_path / "inventory/east.json"
     project.write(tmp_path, {"inventory/east.json": "before\n"})
     path.chmod(0o640)
-    call = ("inventory", "--cluster", "east", "-o", "inventory/east.json")
+    call = ("inventory", "--cluster", "east", "--output-file", "inventory/east.json")
 
     for wrong in ("", fleet.POLICY, fleet.listed((fleet.NODES[0], fleet.NODES[0]))):
         piped(wrong)
@@ -179,7 +181,7 @@ def test_a_new_file_has_the_mode_of_any_new_file(tmp_path: Path, piped: Callable
     (tmp_path / "usual").touch()
     piped(fleet.listed())
 
-    in_process.kae(tmp_path, "inventory", "--cluster", "east", "-o", "east.json")
+    in_process.kae(tmp_path, "inventory", "--cluster", "east", "--output-file", "east.json")
 
     assert (tmp_path / "east.json").stat().st_mode == (tmp_path / "usual").stat().st_mode
 
@@ -188,7 +190,7 @@ def test_a_new_file_has_the_mode_of_any_new_file(tmp_path: Path, piped: Callable
 def test_a_file_that_cannot_be_written_ends_with_3(file: str, tmp_path: Path, piped: Callable[[str], None]) -> None:
     piped(fleet.listed())
 
-    assert refused(3, tmp_path, "inventory", "--cluster", "east", "-o", file).startswith(f"kae: '{file}' ")
+    assert refused(3, tmp_path, "inventory", "--cluster", "east", "--output-file", file).startswith(f"kae: '{file}' ")
 
 
 @pytest.mark.parametrize("name", ["East", "a/b", "..", ""])
@@ -247,8 +249,8 @@ def test_a_file_of_another_cluster_is_not_replaced(tmp_path: Path, piped: Callab
     project.write(tmp_path, {"inventory/east.json": "before\n"})
     piped(fleet.listed())
 
-    said = "'inventory/east.json' is not named after cluster 'west'.\nhint: Write -o inventory/west.json.\n"
-    assert said in refused(2, tmp_path, "inventory", "--cluster", "west", "-o", "inventory/east.json")
+    said = "'inventory/east.json' is not named after cluster 'west'.\nhint: Write --output-file inventory/west.json.\n"
+    assert said in refused(2, tmp_path, "inventory", "--cluster", "west", "--output-file", "inventory/east.json")
     assert project.tree(tmp_path) == {"inventory/east.json": b"before\n"}
 
 

@@ -61,7 +61,7 @@ def test_a_file_to_write_is_no_link_out_of_the_project(folder: Path, target: str
     (folder / "inventory/east.json").symlink_to(target)
     piped("apiVersion: v1\nkind: List\nitems: []\n")
 
-    said = refused(3, folder, "inventory", "--cluster", "east", "-o", "inventory/east.json")
+    said = refused(3, folder, "inventory", "--cluster", "east", "--output-file", "inventory/east.json")
 
     assert said.startswith("kae: 'inventory/east.json' is a link that leads out of the project.\n")
     assert sorted(path.name for path in folder.parent.iterdir()) == ["project", "secret"]
@@ -114,4 +114,4 @@ def test_folders_deeper_than_python_recurses_are_looked_through(folder: Path, pl
     finally:
         subprocess.run(("rm", "-rf", folder / "output"), check=True)  # They are deeper than pytest removes.
 
-    assert (answer.code, "was not written by the compiler" in answer.err) == (4, True)
+    assert (answer.code, "warning[foreign-file]" in answer.err) == (4, True)

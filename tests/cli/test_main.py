@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import yaml
 
 import compiler
 from compiler.cli import findings
@@ -114,6 +115,13 @@ def test_what_cannot_be_said_ends_with_2(arguments: tuple[str, ...], tmp_path: P
         (("compile", "--clus", "east"), "error: there is no option '--clus'.\nhint: Did you mean '--cluster'?\n"),
         (("compile", "--xyzzy"), "error: there is no option '--xyzzy'.\n"),
         (("plan", "-o", "jsn"), "'jsn' is not one of text, json, yaml and ndjson.\nhint: Did you mean 'json'?\n"),
+        (("inventory", "-o", "east.json"), "'east.json' is no format; write --output-file east.json\n"),
+        (("import", "a.yaml", "-opolicies/a"), "'policies/a' is no format; write --output-file policies/a\n"),
+        (("inventory", "-o", "jsn"), "'jsn' is not one of json and yaml.\nhint: Did you mean 'json'?\n"),
+        (("support-bundle", "-o", "a.gz"), "there is no option '-o'.\nhint: Write --output-file FILE.\n"),
+        (("support-bundle", "-oa.gz"), "there is no option '-o'.\nhint: Write --output-file FILE.\n"),
+        (("report", "-o", "json"), "and `kae diff -o json` those of a change.\n"),
+        (("config", "-x", "output"), "there is no option '-x'.\n"),
         (("completion", "bsah"), "shell: 'bsah' is not one of bash, fish and zsh.\nhint: Did you mean 'bash'?\n"),
     ],
 )
@@ -301,3 +309,42 @@ def test_documents_with_mistakes_are_shown_and_nothing_else_is_answered(
 
     assert "error[two-defaults]" in refused(1, folder, *command)
     assert (folder / "page.html").read_text() == "earlier"
+
+
+@pytest.mark.parametrize("shape", ["json", "yaml"])
+@pytest.mark.parametrize(
+    "arguments",
+    [("status", "--kubeconfig", "none"), ("plan", "--cluster", "none"), ("diff", "none"), ("bump", "x", "--version=1")],
+)
+def test_a_call_that_fails_answers_programs_in_their_format(
+    arguments: tuple[str, ...], shape: str, tmp_path: Path
+) -> None:
+    folder = project.write(fleet.small(tmp_path), {"policies/west.yaml": "", "policies/rest.yaml": fleet.REST})
+
+    text, answer = in_process.kae(folder, *arguments), in_process.kae(folder, *arguments, "-o", shape)
+
+    read = yaml.safe_load(answer.out)
+    hint = f"hint: {read['error']['hint']}\n" if read["error"]["hint"] else ""
+    assert (answer.code, answer.err) == (text.code, text.err)
+    assert text.err.endswith(f"kae: {read['error']['message']}\n{hint}")
+    assert (text.out, read["diagnostics"]) == ("", [])
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("bump", "tls", "--version", "2.3.0"),
+        ("import", "values.yaml", "--output-file", "new.yaml"),
+        ("inventory", "--cluster", "west", "--output-file", "west.json"),
+    ],
+)
+def test_quiet_may_follow_a_command_that_writes(
+    arguments: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = project.write(fleet.small(tmp_path), {"values.yaml": "image: {repository: registry.test/team}\n"})
+    listed = io.TextIOWrapper(io.BytesIO(fleet.listed().encode()))
+    monkeypatch.setattr(sys, "stdin", listed)
+
+    answer = in_process.kae(folder, *arguments, "-q")
+
+    assert (answer.code, answer.out, answer.err) == (0, "", "")

@@ -18,7 +18,7 @@ from tests.cli import jobs
 from tests.cli.jobs import ACTIONS, World, commands
 
 POLICY = "policies/policy.yaml"
-DRIVER = "output/default/driver/daemonset-kae-driver-kae.yaml"
+DRIVER = "output/default/driver/daemonset-kae-driver-kae--rest.yaml"
 
 
 @pytest.fixture(scope="module")

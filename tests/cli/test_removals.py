@@ -4,6 +4,7 @@ import errno
 import json
 import re
 import shutil
+import subprocess
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -358,6 +359,26 @@ def test_an_output_that_git_has_but_the_disk_has_not_stops_the_compile(output: s
 
     revisions.git(folder, "--literal-pathspecs", "rm", "-r", "--quiet", "--cached", f"{output}/east")
     assert compiling(folder).code == 0
+
+
+@pytest.mark.parametrize("output", ["output", "out [1]"])
+@pytest.mark.parametrize("cluster", ["", "/east", "/east/index.json"])
+def test_a_deleted_output_names_the_one_command_that_leads_out(cluster: str, output: str, folder: Path) -> None:
+    project.write(folder, {"kae.yaml": f'output: "{output}"\n'})
+    assert compiling(folder).code == 0
+    revisions.commit(folder)
+    path = folder / f"{output}{cluster}"
+    shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+    answer = compiling(folder)
+
+    assert answer.code == 1
+    assert answer.err.count("error[") == 1
+    assert f"'{output}{cluster}' is in git but not on the disk" in answer.err
+    (command,) = re.findall("Restore it by `([^`]+)`", answer.err)
+    subprocess.run(("sh", "-c", command), cwd=folder, check=True)
+    assert compiling(folder).code == 0
+    assert not revisions.git(folder, "status", "--porcelain")
 
 
 @pytest.mark.parametrize("content", ["", " \n"])

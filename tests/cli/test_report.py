@@ -456,3 +456,28 @@ def test_a_value_of_a_field_that_differs_is_a_text(rollout: Path) -> None:
 
     assert EVIL in " ".join(page.text("li"))
     assert [len(page.named(tag)) for tag in ("script", "img")] == [2, 0]
+
+
+def test_without_a_page_it_prints_a_summary(folder: Path) -> None:
+    answer = in_process.kae(folder, "report")
+
+    lines = answer.out.splitlines()
+    assert (answer.code, lines[0]) == (0, "6 nodes in 2 clusters")
+    tables = {line.split()[0]: re.split(r"\s{2,}", line) for line in lines if "  " in line and line[0] != " "}
+    assert tables["CLUSTER"][-1] == "WITH PROBLEMS"
+    assert (tables["east"][:2], tables["west"][:2]) == (["east", "6"], ["west", "0"])
+    assert tables["tls"][-1] == "policies/tls.yaml"
+    problems = lines[lines.index("Problems, of which `kae plan --problems` names the nodes:") + 1 :]
+    counts = json.loads(in_process.kae(folder, "plan", "--problems", "-o", "json").out)["clusters"]
+    assert sum(int(line.split()[0]) for line in problems) >= sum(len(cluster["nodes"]) for cluster in counts) > 0
+    assert "warning[node-unknown]" in answer.err
+
+
+def test_the_summary_of_a_change_ends_as_the_difference_says(tmp_path: Path) -> None:
+    folder = fleet.small(tmp_path)
+    revisions.commit(folder)
+    project.write(folder, {"policies/tls.yaml": fleet.POLICY.replace("2.2.0", "2.3.0")})
+
+    summary, difference = in_process.kae(folder, "report", "HEAD"), in_process.kae(folder, "diff")
+
+    assert (summary.code, summary.out.endswith(f"\n\n{difference.out}")) == (0, True)

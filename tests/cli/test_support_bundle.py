@@ -51,7 +51,7 @@ def speak(server: containers.ApiServer, pod: str, item: dict[str, Any]) -> None:
 def kae(folder: Path, kubeconfig: Path, *more: str) -> in_process.Answer:
     """Return the answer of the command, whose bundle is beside the kubeconfig."""
     target = str(kubeconfig.with_name("bundle.tar.gz"))
-    call = ("support-bundle", "--cluster", "east", "--kubeconfig", str(kubeconfig), "-o", target)
+    call = ("support-bundle", "--cluster", "east", "--kubeconfig", str(kubeconfig), "--output-file", target)
     return in_process.kae(folder, *call, *more)
 
 
@@ -476,7 +476,7 @@ def test_a_server_that_is_no_api_server_is_told_by_the_exit_code(
     [("-", 2, "a bundle is a file."), (".", 3, "'.' is a folder.\nhint: Name a file in it.")],
 )
 def test_what_is_no_file_is_refused(target: str, code: int, words: str, compiled: Path) -> None:
-    answer = in_process.kae(compiled, "support-bundle", "--cluster", "east", "-o", target)
+    answer = in_process.kae(compiled, "support-bundle", "--cluster", "east", "--output-file", target)
 
     assert answer.code == code
     assert words in answer.err

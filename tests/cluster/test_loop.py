@@ -84,7 +84,7 @@ def bundle(story: Story, folder: Path, without: tuple[str, str] = ("", "")) -> B
         verbs = [verb for verb in rule["verbs"] if without not in [(name, verb) for name in rule["resources"]]]
         role["rules"] += [{**rule, "verbs": verbs}] if verbs else []
     with access.granted(story.plane, folder, objects) as kubeconfig:
-        call = ("support-bundle", "--cluster", CLUSTER, "--kubeconfig", str(kubeconfig), "-o", str(target))
+        call = ("support-bundle", "--cluster", CLUSTER, "--kubeconfig", str(kubeconfig), "--output-file", str(target))
         answer = in_process.kae(story.fleet.folder, *call)
         (user,) = json.loads(kubeconfig.read_text())["users"]
     raw = gzip.decompress(target.read_bytes()).decode()

@@ -34,7 +34,7 @@ def folder(deployed: Deployed, tmp_path_factory: pytest.TempPathFactory) -> Path
     plane.kubectl("label", "node", deployed.node.name, *(f"openfuyao.com/kae.{kind}.pf=2" for kind in KINDS))
     (made / "inventory").mkdir()
     access = ("--kubeconfig", str(plane.kubeconfig))
-    taken = in_process.kae(made, "inventory", "--cluster", "test", *access, "-o", "inventory/test.json")
+    taken = in_process.kae(made, "inventory", "--cluster", "test", *access, "--output-file", "inventory/test.json")
     assert taken.code == 0, taken.err
     return made
 
@@ -122,7 +122,7 @@ def test_the_restricted_standard_admits_the_pods(folder: Path, namespace: pods.N
 def test_the_bundle_has_what_the_plugin_and_the_jobs_say(deployed: Deployed, folder: Path, tmp_path: Path) -> None:
     access = ("--cluster", "test", "--kubeconfig", str(deployed.node.plane.kubeconfig))
 
-    answer = in_process.kae(folder, "support-bundle", *access, "-o", str(tmp_path / "bundle.tar.gz"))
+    answer = in_process.kae(folder, "support-bundle", *access, "--output-file", str(tmp_path / "bundle.tar.gz"))
 
     assert (answer.code, answer.err) == (0, "")
     with tarfile.open(tmp_path / "bundle.tar.gz") as packed:

@@ -48,6 +48,16 @@ def test_the_nearest_word_is_found_in_any_case(word: object, near: str | None) -
     assert wording.nearest(word, ["enabledHPRE", "enabledSEC"]) == near
 
 
+@pytest.mark.parametrize(
+    ("word", "near"),
+    [("w1", "w01"), ("east/w1", None), ("w031", "w31"), ("w3", "w03"), ("w4O", "w40"), ("w100", "w10")],
+)
+def test_of_words_that_are_as_near_the_one_with_its_number_or_its_beginning_is_meant(
+    word: str, near: str | None
+) -> None:
+    assert wording.nearest(word, [f"w{number:02}" for number in range(41)]) == near
+
+
 @pytest.mark.parametrize(("word", "near"), [("tsl", "tls"), ("wbe", "web"), ("zip", None)])
 def test_a_short_word_is_near_to_one_with_swapped_letters(word: str, near: str | None) -> None:
     assert wording.nearest(word, ["web", "tls"]) == near

@@ -4,6 +4,8 @@ A GitOps engine deletes what output/ no longer has. So a removal is an error unt
 What else changes for nodes is told, and which drivers stay on hosts without a policy.
 """
 
+import re
+import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import get_args
 
@@ -65,16 +67,28 @@ def _damaged(cluster: str, file: str, fault: str) -> Acceptable:
     )
 
 
-def lost(folder: str, cluster: str, *, is_damaged: bool) -> Acceptable:
-    """An output that git has is on the disk too, with its index."""
-    if is_damaged:
-        return _damaged(cluster, f"{folder}/{index_file.NAME}", "damaged")
+def damaged_index(folder: str, cluster: str) -> Acceptable:
+    """The index of an output is as the compiler wrote it."""
+    return _damaged(cluster, f"{folder}/{index_file.NAME}", "damaged")
+
+
+def lost(cluster: str, gone: str, folder: str) -> Acceptable:
+    """An output that git has is on the disk too; `gone` is the path that is not, and `folder` what to restore."""
     return Change(cluster=cluster).acceptable(
-        Span(file=folder),
-        f"'{folder}' is in git but not on the disk, so nobody can tell what this compile takes away.",
+        Span(file=gone),
+        f"'{gone}' is in git but not on the disk, so nobody can tell what this compile takes away.",
         code="output-unreadable",
-        hint=f"Restore it by `git checkout HEAD -- {folder}`, or remove it from git too, by `git rm -r --cached`.",
+        notes=("A compile itself removes what the documents no longer make.",),
+        # Git's index has it; the last commit may not.
+        hint=f"Restore it by `git checkout -- {_pathspec(folder)}`, and compile again.",
     )
+
+
+def _pathspec(path: str) -> str:
+    """Return a path as a shell passes it to git, which takes it literally."""
+    if re.fullmatch(r"[\w./-]+", path, re.ASCII):
+        return path
+    return shlex.quote(f":(literal){path}")
 
 
 def undeclared(change: OutputChange) -> Iterator[Acceptable]:

@@ -6,14 +6,19 @@ from compiler.diagnostics import Diagnostic, Findings, Span, rule
 
 
 @rule("foreign-file", "warning")
-def files(folder: str, paths: Iterable[str]) -> Findings:
-    """The compiler writes all files below output/, apart from output/README.md, git's own and `extra` folders."""
+def files(folder: str, paths: Iterable[str], *, beside: bool = False) -> Findings:
+    """The compiler writes all files below output/, apart from output/README.md, git's own and `extra` folders.
+
+    Its files are those that the index.json of a cluster lists: git may have taken it back, and left a file. What is
+    `beside` the folders of clusters has none.
+    """
+    reason = "was not written by the compiler" if beside else "is none of the compiler's files, which index.json lists"
     return tuple(
         Diagnostic(
             code="foreign-file",
             span=Span(file=f"{folder}/{path}"),
-            message=f"'{folder}/{path}' was not written by the compiler.",
-            hint="Move it out. Objects of your own go to a folder that kae.yaml names under extra.",
+            message=f"'{folder}/{path}' {reason}.",
+            hint="Move it out, or delete it. Objects of your own go to a folder that kae.yaml names under extra.",
         )
         for path in paths
     )

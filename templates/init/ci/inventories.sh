@@ -42,7 +42,7 @@ while IFS=$'\t' read -r cluster file branch path watcher; do
         continue
     elif (($(git cat-file -s "$blob") > most)); then
         echo "$path of the branch $branch has more than $((most >> 20)) MiB, and is ignored." >&2
-    elif ! git cat-file blob "$blob" | kae inventory --cluster "$cluster" -o "$file"; then
+    elif ! git cat-file blob "$blob" | kae inventory --cluster "$cluster" --output-file "$file"; then
         echo "$path of the branch $branch is no inventory of the cluster, and is ignored." >&2
     else
         git add --force -- "$file"

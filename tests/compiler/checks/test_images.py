@@ -113,6 +113,23 @@ def test_the_image_of_some_nodes_is_judged_where_it_is_written(driver: dict[str,
     assert (diagnostic.code, diagnostic.span.text.strip(" -")) == (code, shown)
 
 
+@pytest.mark.parametrize(
+    ("repository", "hint"),
+    [
+        ("https://r.test/x", "Write it without 'https://': an image reference has no scheme."),
+        ("r.test/x:1.2", "Write r.test/x, and '1.2' as version: a repository has no tag."),
+        ("r.test:5000/x:1.2", "Write r.test:5000/x, and '1.2' as version: a repository has no tag."),
+        ("r.test/X", "Write registry and names in lower case, such as registry.example.com/openfuyao."),
+    ],
+)
+def test_a_repository_that_waves_share_is_wrong_once_with_the_way_out(repository: str, hint: str) -> None:
+    waves = [{"name": f"w{bound}", "percent": bound, "version": f"2.3.{bound}"} for bound in (5, 50)]
+
+    (diagnostic,) = findings(repository=repository, rollout={"waves": waves})
+
+    assert (diagnostic.code, diagnostic.hint) == ("image-reference", hint)
+
+
 def test_a_part_that_is_to_be_pinned_is_named_with_its_place_in_lists() -> None:
     (diagnostic,) = findings(rollout={"waves": [WAVE, {"name": "x", "percent": 9, "version": "latest"}]})
 

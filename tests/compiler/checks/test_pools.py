@@ -228,8 +228,22 @@ def test_a_single_strange_name_is_shown_itself() -> None:
 
 
 @pytest.mark.parametrize(
+    ("name", "meant"),
+    [("kp-1-3", "kp-1-03"), ("KP-1-03", "kp-1-03"), ("pk-1-03", "kp-1-03"), ("kp-1-04", None), ("kp-1-13", None)],
+)
+def test_a_strange_name_is_a_slip_of_a_node_with_its_numbers_only(name: str, meant: str | None) -> None:
+    item = policy([wave(nodes=[name])])
+
+    (diagnostic,) = said(item, builders.node("kp-1-02"), builders.node("kp-1-03"), builders.node("kp-2-03"))
+
+    correct = "Correct the name, remove it, or limit the group to its `clusters`."
+    assert diagnostic.hint == (f"Did you mean '{meant}'? {correct}" if meant else correct)
+
+
+@pytest.mark.parametrize(
     "item",
     [
+        policy([wave(nodes=[])]),
         policy([wave(nodes=["a"], clusters=["west"])]),
         policy([wave(nodes=["x"])], enabled=False),
         policy([], [frozen(nodes=["b", "a"])]),

@@ -236,3 +236,12 @@ def test_two_policies_of_one_name_are_reported_and_keep_their_nodes_apart() -> N
 
     assert "duplicate-policy" in builders.codes(notes)
     assert [verdict.policy for verdict in view.decisions] == [ours, theirs]
+
+
+@pytest.mark.parametrize("where", ["east", "west"])
+def test_a_wave_that_has_no_node_yet_is_a_group_without_a_pool(where: str) -> None:
+    waves = [{"name": "canary", "nodes": [], "clusters": ["east"]}]
+    division = divided(policy(waves=waves), node("node-01"), where=where)
+
+    assert named(division) == (["rest"] if where == "east" else ["tls"])
+    assert [group.name for group in division.groups] == (["canary", "rest"] if where == "east" else [])

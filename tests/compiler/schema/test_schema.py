@@ -375,6 +375,56 @@ def test_a_space_in_a_version_is_named(version: str, note: str, hint: str) -> No
     assert (one.notes, one.hint) == ((note,), hint)
 
 
+RENDER = "Write the value itself: nothing fills in a template or a variable here. Run Helm or envsubst before."
+LIMITS = ("devicePlugin", "resources", "limits", "memory")
+DRAIN = ("driver", "drain", "timeoutSeconds")
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "hint"),
+    [
+        (DRAIN, "15m", "Write 900: the field is in seconds."),
+        (DRAIN, "1h30m", "Write 5400: the field is in seconds."),
+        (DRAIN, "900s", "Write 900: the field is in seconds."),
+        (DRAIN, "9d", "Write a whole number from 1 to 86400: the field is in seconds."),
+        (DRAIN, "9" * 23, "Write a whole number from 1 to 86400."),
+        (DRAIN, "900", "Write 900, without quotes."),
+        (DRAIN, "soon", ""),
+        (DRAIN, "${TIMEOUT}", RENDER),
+        (("driver", "rollout", "maxParallel"), "15m", ""),
+        (LIMITS, "128MB", "Did you mean '128M' or '128Mi'?"),
+        (LIMITS, "128 mb", "Did you mean '128M' or '128Mi'?"),
+        (LIMITS, "1KB", "Did you mean '1k' or '1Ki'?"),
+        (LIMITS, "1.5GiB", "Did you mean '1.5Gi'?"),
+        (LIMITS, "lots", ""),
+        (("driver", "version"), "${VERSION}", RENDER),
+        (("driver", "version"), "$VERSION", RENDER),
+        (("driver", "version"), "{{ .Values.version }}", RENDER),
+        (("driver", "version"), "2-${KERNEL_VERSION}", ""),
+        (("operator", "enabledSEC"), "${SEC}", RENDER),
+        (("operator", "enabledSEC"), "{{ .Values.sec }}", RENDER),
+    ],
+)
+def test_a_value_in_the_words_of_other_tools_is_told_in_ours(path: tuple[str, ...], value: str, hint: str) -> None:
+    spec: Any = value
+    for name in reversed(path):
+        spec = {name: spec}
+
+    assert only(policy(**spec)).hint == hint
+
+
+def test_a_placeholder_of_a_recipe_is_no_variable_of_others() -> None:
+    # `kae recipe` fills it in, though not everywhere.
+    assert only(policy(driver={"version": "${values.version}"})).hint == ""
+
+
+@pytest.mark.parametrize("data", [{"kind": "Kustomization"}, {"resources": []}])
+def test_a_kustomization_among_the_documents_is_told_to_go(data: dict[str, Any]) -> None:
+    one = JUDGE.judge(documents.Document("policies/kustomization.yaml", data, Paths()))[1][0]
+
+    assert one.hint.startswith("Remove the file: every document of its folder is read, and `kae compile` writes")
+
+
 def test_a_policy_says_what_it_is_for() -> None:
     absent = {key: value for key, value in policy().items() if key != "spec"}
 

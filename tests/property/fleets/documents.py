@@ -247,5 +247,8 @@ def _frozen(draw: random.Random, name: str, scene: Scene, style: _Style) -> Raw:
 
 
 def _wave(draw: random.Random, name: str, scene: Scene, style: _Style) -> Raw:
-    chosen = {"percent": 1} if draw.random() < 0.6 else _members(draw, scene)
+    if draw.random() < 0.6:
+        chosen: Raw = {"percent": 1}
+    else:
+        chosen = {"nodes": []} if draw.random() < 0.3 else _members(draw, scene)
     return _group(draw, name, scene.cluster) | chosen | _overrides(draw, style)

@@ -251,6 +251,42 @@ def _wave(draw: random.Random, folder: Path) -> bool:
     return files.policy(draw, folder, edit)
 
 
+def _reserve(draw: random.Random, folder: Path) -> bool:
+    """Add a wave that has no node yet."""
+    name = f"wave-{draw.randrange(100)}"
+
+    def edit(spec: dict[str, Any]) -> None:
+        waves = recipes.paced(spec).setdefault("rollout", {}).setdefault("waves", [])
+        waves[:] = [one for one in waves if one["name"] != name]
+        waves.append({"name": name, "nodes": [], **recipes.version(spec, "2.9.0")})
+
+    return files.policy(draw, folder, edit)
+
+
+def _name_node(draw: random.Random, folder: Path) -> bool:
+    """Name one more node of a wave, mostly the first one."""
+
+    def edit(spec: dict[str, Any]) -> None:
+        waves = recipes.paced(spec).get("rollout", {}).get("waves", ())
+        for wave in [one for one in waves if "nodes" in one][:1]:
+            name = f"kp920-{draw.choice(('rack1', 'rack2', 'w1', 'w2', 'w3'))}-0{draw.randrange(1, 9)}"
+            wave["nodes"] = sorted({*wave["nodes"], name})
+
+    return files.policy(draw, folder, edit)
+
+
+def _clear_wave(draw: random.Random, folder: Path) -> bool:
+    """Take all nodes out of a wave."""
+
+    def edit(spec: dict[str, Any]) -> None:
+        for wave in recipes.paced(spec).get("rollout", {}).get("waves", ()):
+            wave["nodes"] = []
+            wave.pop("percent", None)
+            wave.pop("inventorySelector", None)
+
+    return files.policy(draw, folder, edit)
+
+
 def _drop_part(draw: random.Random, folder: Path) -> bool:
     """Drop a module, a resource or a kind of devices with its resources from a recipe."""
 
@@ -344,6 +380,9 @@ HARMLESS: Mapping[str, Edit] = {
     "change a mirror": _mirror,
     "add a policy": _new_policy,
     "add a wave": _wave,
+    "reserve a wave": _reserve,
+    "name a node of a wave": _name_node,
+    "clear waves": _clear_wave,
 }
 """Edits that take nothing away, so no removal may be said of them."""
 
