@@ -13,10 +13,10 @@ TOLERATING = "  daemonSets: {tolerations: [{operator: Exists}]}\n"
 SELECTED = "  nodeSelector:\n    matchLabels:\n      pool: tls\n"
 TLS = projects.POLICY.replace("spec:\n", f"spec:\n{SELECTED}")
 LITERAL = "5.10.0-216.0.0.115.oe2203sp4.aarch64"
+OLD = "    - {name: old, regexp: '^4', version: 2.2.0-b}\n"
 MAPPED = TLS.replace(
     "2.2.0\n",
-    f"2.2.0\n    kernelMappings:\n    - {{name: lts, literal: {LITERAL}, version: 2.2.0-a}}\n"
-    "    - {name: old, regexp: '^4', version: 2.2.0-b}\n",
+    f"2.2.0\n    kernelMappings:\n    - {{name: lts, literal: {LITERAL}, version: 2.2.0-a}}\n{OLD}",
 )
 NAMED = MAPPED.replace(f"literal: {LITERAL}", "regexp: ^5").replace("2.2.0-a", "'2.2.0-${KERNEL_FULL_VERSION}'")
 CLEANING = ("2.2.0\n", "2.2.0\n    enabledCleanup: true\n")
@@ -61,6 +61,7 @@ FIRST = f"{BEYOND}compile the policy with driver.state: Absent first, and"
 BESIDE = f"{BEYOND}add a policy with driver.state: Absent for such nodes, and delete that one"
 UNKNOWN = "No node has the label pool=tsl; did you mean 'tls'?"
 STAYS = "The driver of policy 'tls' loses its installer, and stays, on 3 nodes (kp-1, kp-2 and kp-3) of cluster 'east'."
+GONE = "The driver of policy 'tls' loses its installer, and stays, on the hosts of cluster 'east'"
 REMOVED = "The driver of policy 'tls' is removed from 3 nodes (kp-1, kp-2 and kp-3) of cluster 'east'."
 
 
@@ -194,6 +195,24 @@ CASES: Mapping[str, tuple[str, Edit | None, Mapping[str, str], str, str, str, st
         f"Mapping 'lts' lists no image for the kernel {KERNEL}.",
         f"Add {KERNEL} to `kernels` of mapping 'lts'.",
     ),
+    "all nodes with another kernel": (
+        NAMED.replace(OLD, ""),
+        (SELECTED, SELECTED),
+        {"inventory/east.json": _project(NAMED)["inventory/east.json"].replace(KERNEL, "6.6.0-28.aarch64")},
+        "policies/tls.yaml:12:5: ",
+        GONE,
+        "No mapping covers the kernel 6.6.0-28.aarch64.",
+        f"Add a mapping for the kernel 6.6.0-28.aarch64. {BEYOND}add a mapping for the kernel with state: Absent",
+    ),
+    "no nodes any more": (
+        NAMED,
+        (SELECTED, SELECTED),
+        {"inventory/east.json": projects.inventory()},
+        "policies/tls.yaml:12:5: ",
+        GONE,
+        "The DaemonSets of lts--",
+        "Restore the inventory, or list the kernels in `kernels` of the mapping.",
+    ),
     "rules for devices": (
         TLS,
         (SELECTED, SELECTED),
@@ -229,6 +248,15 @@ CASES: Mapping[str, tuple[str, Edit | None, Mapping[str, str], str, str, str, st
         STAYS,
         f"No mapping covers the kernel {KERNEL}.",
         f"{BEYOND}add a mapping for the kernel with driver: {{state: Absent}}",
+    ),
+    "recipe: all nodes with another kernel": (
+        DESK_MAPPED.partition("  - {name: old")[0].replace(": 1.0.0-a", ": '1.0.0-${KERNEL_FULL_VERSION}'"),
+        (SELECTED, SELECTED),
+        {"inventory/east.json": _project(DESK)["inventory/east.json"].replace(KERNEL, "6.6.0-28.aarch64")},
+        "policies/tls.yaml:11:3: ",
+        GONE,
+        "No mapping covers the kernel 6.6.0-28.aarch64.",
+        "Add a mapping for the kernel 6.6.0-28.aarch64.",
     ),
     "recipe: another one": (
         DESK,
@@ -271,6 +299,6 @@ def test_a_removal_stands_behind_its_cause_and_leads_out(name: str, tmp_path: Pa
     assert line.startswith(place)
     assert f"error[removes-drivers]: {message}" in line
     assert f"\n  note: {note}" in told[0]
-    assert ("\n  note: What it has installed stays on the hosts" in told[0]) is (message == STAYS)
+    assert ("\n  note: What it has installed stays on the hosts" in told[0]) is (message != REMOVED)
     assert hint in told[2].partition("\n")[0]
     assert "warning[" not in told[2]

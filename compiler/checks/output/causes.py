@@ -1,5 +1,6 @@
 """Why a compile takes a driver or a device plugin from nodes: the place, the fact, and the ways out."""
 
+import itertools
 import shlex
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -36,7 +37,11 @@ _MOST = 3
 
 
 def of_loss(change: OutputChange, loss: losses.Loss) -> Found:
-    """Return the causes of a loss."""
+    """Return the causes of a loss.
+
+    Where no node loses anything today, the pools of one kernel have gone with the last node that ran it: then a kernel
+    without a mapping, which nodes of the policy run instead, is the cause.
+    """
     policy = next((one for one in change.policies if one.name == loss.policy), None)
     if policy is None:
         return ((_gone(change, loss), loss.nodes),)
@@ -44,14 +49,13 @@ def of_loss(change: OutputChange, loss: losses.Loss) -> Found:
     if whole is not None:
         return ((whole, loss.nodes),)
     lost = frozenset(loss.nodes)
-    own = (one for one in change.planned.recipes if one.recipe.name == loss.recipe)
+    every = (one.decisions for one in change.planned.recipes if one.recipe.name == loss.recipe)
     found = repeats.grouped(
         (_of_decision(change, loss, policy, decision), name)
-        for one in own
-        for decision in one.decisions
-        if not lost.isdisjoint(decision.names)
+        for decision in itertools.chain.from_iterable(every)
+        if (not lost.isdisjoint(decision.names) if lost else _is_unmapped(policy, decision))
         for name in decision.names
-        if name in lost
+        if not lost or name in lost
     )
     if not found:
         return ((_inventory(loss, policy), loss.nodes),)
@@ -133,7 +137,7 @@ def _of_decision(change: OutputChange, loss: losses.Loss, policy: definitions.Po
     """Return the cause for nodes of one decision."""
     if decision.policy is None or decision.policy.name != policy.name:
         return _left(change, loss, policy, decision)
-    source, node, division = policy.source, decision.node, decision.division
+    source, node = policy.source, decision.node
     if not assignment.is_served(policy, node):
         return _unserved(change, policy, decision)
     barred = taints.untolerated(policy.pods.tolerations, node.profile.taints)
@@ -142,11 +146,18 @@ def _of_decision(change: OutputChange, loss: losses.Loss, policy: definitions.Po
         fact = f"Policy '{policy.name}' does not tolerate the {wording.inflected('taint', len(barred))} {listed}."
         span = source.setting_span("spec", "daemonSets", "tolerations")
         return Cause(span, fact, "Add a toleration to daemonSets.tolerations.", _by_policy("such nodes"))
-    if loss.component == "driver" and policy.mappings and division and division.pool(node) is None:
+    if loss.component == "driver" and _is_unmapped(policy, decision):
         return _unmapped(change, policy, kernels.cleaned(node.profile.kernel_version))
     reason = (decision.driver if loss.component == "driver" else decision.device_plugin).reason
     span, undo = change.policy_span(policy.name), f"`kae explain {node.name}` tells more."
     return Cause(span, f"{reason[:1].upper()}{reason[1:]}.", undo, _by_policy("such nodes"))
+
+
+def _is_unmapped(policy: definitions.Policy, decision: plan.Decision) -> bool:
+    """Return whether the nodes of a decision are those of a policy without a mapping for their kernel."""
+    division, node = decision.division, decision.node
+    is_own = division is not None and division.policy.name == policy.name and assignment.is_served(policy, node)
+    return bool(is_own and division and policy.mappings and division.pool(node) is None)
 
 
 def _left(change: OutputChange, loss: losses.Loss, policy: definitions.Policy, decision: plan.Decision) -> Cause:
