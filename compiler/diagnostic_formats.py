@@ -2,11 +2,11 @@
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from compiler import __version__, wording
+from compiler import __version__, names, wording
 from compiler.diagnostics import CODES, Diagnostic, Span
 
 FORMATS = ("text", "json", "github", "sarif")
@@ -150,14 +150,21 @@ def answer(shape: str, found: Iterable[Diagnostic], ignored: Mapping[str, int] =
     yield str(yaml.safe_dump(body, sort_keys=False, allow_unicode=True))
 
 
-def github(found: Iterable[Diagnostic], ignored: Mapping[str, int] = _NONE, notes: Iterable[Note] = ()) -> str:
+Located = Callable[[str], str]
+"""What gives the path of a file in the repository, as code hosts want it, for one in the project."""
+
+
+def github(
+    found: Iterable[Diagnostic], located: Located, ignored: Mapping[str, int] = _NONE, notes: Iterable[Note] = ()
+) -> str:
     """Return workflow commands, which GitHub shows beside the lines of a pull request, at most ten of a kind.
 
     https://docs.github.com/actions/reference/workflow-commands-for-github-actions
     """
-    findings = (_github(item.severity, item.code, item.span, sentences(item)) for item in found)
-    remarks = (_github("notice", note.code, note.span, note.text) for note in notes)
-    notice = f"::notice file=kae.yaml::{ignored_text(ignored)}\n" if ignored else ""
+    findings = (_github(item.severity, item.code, _moved(item.span, located), sentences(item)) for item in found)
+    remarks = (_github("notice", note.code, _moved(note.span, located), note.text) for note in notes)
+    file = _escaped(located(names.PROJECT_FILE), ":,")
+    notice = f"::notice file={file}::{ignored_text(ignored)}\n" if ignored else ""
     return "".join((*findings, *remarks)) + notice
 
 
@@ -172,6 +179,10 @@ def without_commands(body: str) -> str:
     # The text cannot end the pause itself, as it cannot hold its own digest.
     token = hashlib.sha256(body.encode("utf-8", "surrogateescape")).hexdigest()
     return f"::stop-commands::{token}\n{body}::{token}::\n"
+
+
+def _moved(span: Span, located: Located) -> Span:
+    return span._replace(file=located(span.file)) if span.file else span
 
 
 def _github(command: str, title: str, span: Span, words: str) -> str:
@@ -195,6 +206,7 @@ def sentences(found: Diagnostic) -> str:
 
 def sarif(
     found: Sequence[Diagnostic],
+    located: Located,
     examples: Mapping[str, str],
     ignored: Mapping[str, int] = _NONE,
     notes: Sequence[Note] = (),
@@ -206,8 +218,8 @@ def sarif(
     used = sorted({*(diagnostic.code for diagnostic in found), *(note.code for note in notes)})
     rules = [_note_rule(code) if code in NOTES else _rule(code, examples.get(code, "")) for code in used]
     driver = {"name": "kae", "semanticVersion": __version__, "rules": rules}
-    results = [_sarif(item.code, item.severity, item.span, sentences(item), used) for item in found]
-    results += [_sarif(note.code, "note", note.span, note.text, used) for note in notes]
+    results = [_sarif(item.code, item.severity, _moved(item.span, located), sentences(item), used) for item in found]
+    results += [_sarif(note.code, "note", _moved(note.span, located), note.text, used) for note in notes]
     run: dict[str, Any] = {"tool": {"driver": driver}, "results": results}
     if ignored:  # GitHub shows suppressed results as alerts, so they are no results.
         run["properties"] = {"ignored": dict(ignored)}

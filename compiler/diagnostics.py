@@ -16,11 +16,11 @@ from compiler import codes
 Severity = Literal["error", "warning", "ignore"]
 """How severe a finding is; a project may have findings of a code ignored, which are counted and not shown."""
 
-Weight = Literal["error", "guard", "removal", "warning", "risk"]
+Weight = Literal["error", "guard", "removal", "warning", "change", "risk"]
 """The severity of a code, and who may change it.
 
 A project may lower any but an error. A guard is an error that only protects what runs; a removal is one that a person
-may accept for one compile; a risk is a warning of `kae diff`.
+may accept for one compile. A change is a warning of what else a compile changes, a risk one of `kae diff`.
 """
 
 Check = TypeVar("Check", bound=Callable[..., Any])
@@ -69,7 +69,7 @@ class Code(NamedTuple):
     @property
     def severity(self) -> Severity:
         """The severity where the project gives no other."""
-        return "warning" if self.weight in ("warning", "risk") else "error"
+        return "warning" if self.weight in ("warning", "change", "risk") else "error"
 
     @property
     def acceptable(self) -> bool:
@@ -111,7 +111,10 @@ def shared_rule(code: str, weight: Weight, rule: str) -> None:
 
 
 def merged(findings: Iterable[Diagnostic]) -> Findings:
-    """Return each finding once, in the order of files and lines, with the notes of equal findings joined."""
+    """Return each finding once, with the notes of equal findings joined.
+
+    They are in the order of files and lines; what a compile does to the nodes comes behind what may be its cause.
+    """
     first: dict[tuple[Span, str, str, str], Diagnostic] = {}
     for diagnostic in findings:
         key = (diagnostic.span, diagnostic.code, diagnostic.message, diagnostic.hint)
@@ -121,7 +124,7 @@ def merged(findings: Iterable[Diagnostic]) -> Findings:
         else:
             new = tuple(note for note in diagnostic.notes if note not in earlier.notes)
             first[key] = earlier._replace(notes=earlier.notes + new)
-    return _once(tuple(first[key] for key in sorted(first)))
+    return _once(tuple(first[key] for key in sorted(first, key=lambda key: (CODES[key[1]].weight in _EFFECTS, key))))
 
 
 def _once(found: Findings) -> Findings:
@@ -144,6 +147,9 @@ def _once(found: Findings) -> Findings:
 
 _OF_VALUES = ("wrong-type", "invalid-value")
 """The codes of the schema's findings on a value."""
+
+_EFFECTS = ("removal", "change")
+"""The weights of what a compile does to nodes."""
 
 
 def has_errors(findings: Iterable[Diagnostic]) -> bool:

@@ -27,7 +27,7 @@ class Settings(NamedTuple):
     output: str = names.OUTPUT
     """The folder that a compile writes: that of the command line, or else of the project."""
     applied: str = names.OUTPUT
-    """The project's own folder of outputs, which GitOps engines apply from git."""
+    """The project's own folder of outputs, from the root of the git repository: GitOps engines apply it from there."""
     output_is_named: bool = False
     """True where the command line names the folder of outputs: only then may it be a link."""
     extra: tuple[str, ...] = ()

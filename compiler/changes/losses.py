@@ -35,6 +35,8 @@ class Loss(msgspec.Struct, frozen=True, kw_only=True):
     """The number of known nodes that it serves in the earlier output."""
     nodes: tuple[str, ...]
     """The nodes that no DaemonSet of the component serves any more."""
+    uninstalled: tuple[str, ...]
+    """Those of `nodes` that lose the driver too: by a cleanup, or as another policy has it Absent."""
     removed: tuple[str, ...]
     """The nodes whose driver a DaemonSet of state Absent removes from now on."""
     moved: Mapping[str, tuple[str, ...]]
@@ -75,6 +77,8 @@ def losses(before: sides.Output, after: sides.Output, planned: plan.Plan) -> Ite
             later = {name: heirs.get(name) for name in sorted(served)}
             left = ((now.policy, name) for name, now in later.items() if now and now.policy != owner.policy)
             moved = repeats.grouped(left)
+            lost = [n for n, now in later.items() if now is None or (now.removes and now.policy != owner.policy)]
+            cleaning = component == "driver" and owner not in kept and owner in before.cleaning
             yield Loss(
                 component=component,
                 recipe=owner.recipe,
@@ -84,9 +88,8 @@ def losses(before: sides.Output, after: sides.Output, planned: plan.Plan) -> Ite
                 pools=tuple(sorted(_pools(before, component, owner) - _pools(after, component, owner))),
                 unknown=before.index.has_nodes and not planned.inventory.nodes,
                 served=len(later),
-                nodes=tuple(
-                    n for n, now in later.items() if now is None or (now.removes and now.policy != owner.policy)
-                ),
+                nodes=tuple(lost),
+                uninstalled=tuple(name for name in lost if later[name] is not None or cleaning),
                 removed=tuple(n for n, now in later.items() if now and now.removes and now.policy == owner.policy),
                 moved={name: tuple(nodes) for name, nodes in sorted(moved.items())},
             )

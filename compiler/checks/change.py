@@ -41,6 +41,8 @@ class OutputChange(Change, frozen=True, kw_only=True):
     planned: plan.Plan
     policies: tuple[definitions.Policy, ...]
     """The policies of all clusters."""
+    empty: tuple[str, ...] = ()
+    """The files of policies that hold no document."""
     removed_percent: float
     """A component may leave this share of a policy's nodes, or one node."""
 
@@ -55,5 +57,9 @@ class OutputChange(Change, frozen=True, kw_only=True):
             if policy.name == name:
                 path = ("metadata", "name") if name in here else ("spec", "clusters")
                 return policy.source.span(*path)
+        return self.output_span(name, component)
+
+    def output_span(self, name: str, component: str) -> Span:
+        """Return the earlier output of a policy's component."""
         own = (item for item in self.before.index.workloads if (item.policy, item.component) == (name, component))
         return Span(file=f"{self.folder}/{next((item.file for item in own), index_file.NAME)}")

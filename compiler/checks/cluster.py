@@ -138,7 +138,7 @@ def engine_path(cluster: definitions.Cluster, source: documents.Document, output
         return
     parts = [part for part in output.split("/") if part not in ("", ".", "..")]
     wanted = [*(parts[-1:] if output.startswith("/") else parts), cluster.name]
-    # The project may be in a folder of its repository, so only the end has to agree.
+    # What git does not show may be in another folder of the repository, so only the end has to agree.
     if [part for part in path.split("/") if part not in ("", ".")][-len(wanted) :] != wanted:
         yield Diagnostic(
             span=source.span("spec", "gitops", "repository", "path"),

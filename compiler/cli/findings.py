@@ -55,7 +55,7 @@ def show(
     Standard output holds one thing. An answer in JSON or YAML holds the findings too; findings in JSON or SARIF leave
     the answer for people to standard error. Only the formats of code hosts show `notes`.
     """
-    form, shape = arguments.format, arguments.shape
+    form, shape, located = arguments.format, arguments.shape, project_file.in_repository
     every = project_file.of(arguments).with_severities(found) if found else ()
     if arguments.quiet:
         every = tuple(item for item in every if _stops(arguments, item))
@@ -68,12 +68,13 @@ def show(
         sys.stdout.writelines(diagnostic_formats.answer(shape, shown, ignored, **result))
     elif form == "github":
         said = diagnostic_formats.without_commands("".join(pieces))
-        sys.stdout.write(diagnostic_formats.github(shown, ignored, notes) + said)
+        sys.stdout.write(diagnostic_formats.github(shown, located, ignored, notes) + said)
     elif form == "text":
         sys.stdout.writelines(pieces)
     else:
         if form == "sarif":
-            sys.stdout.write(diagnostic_formats.sarif(shown, package_data.examples(), ignored, notes))
+            examples = package_data.examples()
+            sys.stdout.write(diagnostic_formats.sarif(shown, located, examples, ignored, notes))
         else:
             sys.stdout.writelines(diagnostic_formats.answer("json", shown, ignored))
         sys.stderr.writelines(pieces)

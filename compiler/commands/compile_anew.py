@@ -122,7 +122,7 @@ def _made(call: compile_call.Call, clean: Collection[str]) -> tuple[_Run, Sequen
     run = planned.of_clusters(
         project,
         [item for item in chosen if item.name not in clean],
-        functools.partial(_outcome, call, project.fleet.policies, render),
+        functools.partial(_outcome, call, project, render),
         workers.Crew(call.arguments.jobs, lambda name: _progress(next(shown), total, name)),
         [_recorded(call, name) for name in sorted(clean)],
     )
@@ -183,14 +183,14 @@ def _foreign(call: compile_call.Call, files: Iterable[tuple[str, Iterable[str]]]
 
 def _outcome(
     call: compile_call.Call,
-    policies: tuple[definitions.Policy, ...],
+    project: load.Project,
     render: layout.Render,
     cluster_plan: plan.Plan,
     found: diagnostics.Findings,
 ) -> compile_call.Outcome:
     """Return what a planned cluster compiles to, compared with its output. Raises WorldError."""
     compiled, rendered = pipeline.render_cluster(cluster_plan, render, call.settings.applied)
-    removed, changes, objects = _compared(call, policies, cluster_plan, compiled, rendered)
+    removed, changes, objects = _compared(call, project, cluster_plan, compiled, rendered)
     made: dict[str, Any]
     if call.arguments.check:
         state = scan.state(call.output, compiled, call.told)
@@ -214,7 +214,7 @@ def _outcome(
 
 def _compared(
     call: compile_call.Call,
-    policies: tuple[definitions.Policy, ...],
+    project: load.Project,
     cluster_plan: plan.Plan,
     compiled: tree.Tree,
     rendered: Iterable[layout.Object],
@@ -239,7 +239,8 @@ def _compared(
                 before=before,
                 after=after,
                 planned=cluster_plan,
-                policies=policies,
+                policies=project.fleet.policies,
+                empty=project.empty_policies,
                 removed_percent=call.settings.limits.removed_percent,
             )
         )

@@ -24,7 +24,7 @@ class Repository(msgspec.Struct, frozen=True, kw_only=True):
     revision: forms.Branch = "main"
     """The branch that the engine applies."""
     path: forms.GitPath | None = None
-    """The folder that the engine applies; absent means output/<cluster>."""
+    """The folder that the engine applies; absent means output/<cluster> of the project."""
 
 
 class Destination(msgspec.Struct, frozen=True, kw_only=True):

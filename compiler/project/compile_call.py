@@ -63,7 +63,7 @@ class Call:
         self.inventories_of = document_files.by_cluster(self.inventories)
         self._shared = shared_files(self.settings, self.inputs)
         self.sums = self._sums()
-        base = cache.key(fingerprint, self.settings.output, self.settings.inventories)
+        base = cache.key(fingerprint, self.settings.output, self.settings.applied, self.settings.inventories)
         self.documents = documents_key(self._shared, self.cache.digests)
         """The digest of all documents but inventories."""
         self._base = cache.key(base, self.documents)

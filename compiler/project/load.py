@@ -45,6 +45,12 @@ class Project(msgspec.Struct, frozen=True, kw_only=True):
         """The place of every file of an inventory."""
         return tuple(_places(self.inventories))
 
+    @property
+    def empty_policies(self) -> tuple[str, ...]:
+        """The files of policies that hold no document."""
+        files = (finding.span.file for finding in self.shared.findings if finding.code == "empty-file")
+        return tuple(filter(self.settings.is_policy_file, files))
+
     def size(self, cluster: str) -> int:
         """Return the bytes of a cluster's inventory; 0 for files that cannot be read, which a reader will say."""
         with contextlib.suppress(OSError):

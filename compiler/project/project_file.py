@@ -70,6 +70,16 @@ def root(folder: Path) -> Path | None:
     return None
 
 
+def in_repository(name: str) -> str:
+    """Return a path of the project from the root of its git repository; without one, the path itself.
+
+    The current folder is the root of the project.
+    """
+    here = Path.cwd()
+    top = next((folder for folder in (here, *here.parents) if os.path.lexists(folder / ".git")), here)
+    return name if top == here else os.path.normpath(os.path.join(here.relative_to(top), name))  # noqa: PTH118
+
+
 def _is_project_file(path: Path) -> bool:
     """Return whether a path is a project file, or something in its place, of which its reader says what is wrong."""
     if links.leads_out(path.name, path.parent) or not path.is_file() or not os.access(path, os.R_OK):
@@ -113,7 +123,7 @@ def settings_of(found: Data) -> Settings:
         recipes=document_files.name_of(found.get("recipes", plain.recipes)) or ".",
         inventories=tuple(folders),
         output=found.get("output", plain.output),
-        applied=found.get("output", plain.applied),
+        applied=in_repository(found.get("output", plain.applied)),
         extra=tuple(os.path.basename(os.path.normpath(folder)) for folder in found.get("extra", ())),  # noqa: PTH119
         severities=MappingProxyType(dict(found.get("findings", {}))),
         limits=Limits(

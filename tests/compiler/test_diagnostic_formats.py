@@ -96,7 +96,7 @@ def test_the_json_object_of_a_command_holds_its_result_beside_the_findings() -> 
 
 
 def test_github_is_told_the_place_and_every_sentence() -> None:
-    assert diagnostic_formats.github([FOUND, WARNING]) == (
+    assert diagnostic_formats.github([FOUND, WARNING], str) == (
         "::error file=policies/tls.yaml,title=policy-overlap,line=6,col=9::"
         "Two match.%0AOne fact.%0AAnother.%0ADo this.\n"
         "::warning file=inventory/east.json,title=node-unknown::So.\n"
@@ -107,7 +107,7 @@ def test_no_document_can_end_a_command_of_github_and_begin_another() -> None:
     span = diagnostics.Span(file="a,b:c%d.yaml", line=1, column=1)
     finding = diagnostics.Diagnostic(code="unknown-field", span=span, message="100%\r\n::add-mask::x")
 
-    (line,) = diagnostic_formats.github([finding]).splitlines()
+    (line,) = diagnostic_formats.github([finding], str).splitlines()
 
     assert line == ("::error file=a%2Cb%3Ac%25d.yaml,title=unknown-field,line=1,col=1::100%25%0D%0A::add-mask::x")
 
@@ -125,7 +125,7 @@ def test_a_text_without_commands_stays_as_it_is() -> None:
 
 
 def sarif(*finding: diagnostics.Diagnostic) -> Any:
-    log = json.loads(diagnostic_formats.sarif(finding, {"policy-overlap": "An example.\n"}))
+    log = json.loads(diagnostic_formats.sarif(finding, str, {"policy-overlap": "An example.\n"}))
     assert set(log) == {"$schema", "version", "runs"}
     assert log["version"] == "2.1.0"
     (run,) = log["runs"]

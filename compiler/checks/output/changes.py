@@ -14,6 +14,7 @@ from compiler.changes import hardware, losses, objects
 from compiler.changes.acceptance import Acceptable
 from compiler.checks import fleet as fleet_checks
 from compiler.checks.change import Change, OutputChange
+from compiler.checks.output import causes
 from compiler.diagnostics import Diagnostic, Span, rule, shared_rule
 from compiler.output import index_file
 from compiler.planning import images, supported
@@ -45,11 +46,11 @@ def removals(change: OutputChange, found: Sequence[losses.Loss]) -> Iterator[Acc
     yield from moved_namespace(change)
     yield from dropped_protection(change)
     yield from removed_guard(change)
-    yield from thawed(change)
+    asked = [loss for loss in found if loss.is_removal(change.removed_percent)]
+    yield from thawed(change, asked)
     yield from narrowed(change)
-    for loss in found:
-        if loss.is_removal(change.removed_percent):
-            yield removed(change, loss)
+    for loss in asked:
+        yield removed(change, loss)
 
 
 def unreadable(change: OutputChange) -> Iterator[Acceptable]:
@@ -194,8 +195,12 @@ def removed_guard(change: OutputChange) -> Iterator[Acceptable]:
 
 
 @rule("thaws-nodes", "removal")
-def thawed(change: OutputChange) -> Iterator[Acceptable]:
-    """A node leaves a frozen group only when a person edits the group's entry."""
+def thawed(change: OutputChange, asked: Iterable[losses.Loss]) -> Iterator[Acceptable]:
+    """A node leaves a frozen group only when a person edits the group's entry.
+
+    Nodes that lose their driver are told by the loss, where a person is `asked` of that.
+    """
+    told = {(loss.policy, name) for loss in asked if loss.component == "driver" for name in loss.nodes}
     policies = {division.policy.name for division in change.planned.divisions}
     now = change.after.index.frozen or ()
     # An index without the record was written before there was one: the entries count as unedited.
@@ -205,6 +210,7 @@ def thawed(change: OutputChange) -> Iterator[Acceptable]:
         entries = {item.entry for item in recorded if (item.policy, item.group) == (policy, group)}
         heirs = {item.policy for item in now if item.group == group and {item.entry} == entries}
         thaws = dict(_thaws(change, policy, group, heirs)) if policy not in policies or policy in heirs else {}
+        thaws = {name: why for name, why in thaws.items() if (policy, name) not in told}
         if thaws:
             yield change.acceptable(
                 change.policy_span(policy),
@@ -280,36 +286,87 @@ def narrowed(change: OutputChange) -> Iterator[Acceptable]:
 
 def removed(change: OutputChange, loss: losses.Loss) -> Acceptable:
     """A policy keeps its driver and its device plugin on its nodes."""
-    noun, code = _TAKEN[loss.component]
-    nodes = wording.nodes(loss.nodes)
-    if loss.last or loss.unlabelled or not loss.nodes:
-        message = f"The {noun} of policy '{loss.policy}' goes from cluster '{change.cluster}'"
-        lost = f": {nodes} {'loses' if len(loss.nodes) == 1 else 'lose'} it."
-        message += lost if loss.nodes else "; no node of the inventory has it today."
-        note = "Its last DaemonSet leaves the output, and a GitOps engine deletes it."
-        if loss.pools and not loss.last:
-            note = f"The DaemonSets of {wording.listed(loss.pools, most=5)} leave the output with the inventory."
-        elif not loss.last:
-            note = (
-                f"The NodeFeatureRule '{loss.recipe}' leaves the output, so no node keeps the labels that DaemonSets "
-                "select by."
-            )
-    else:
-        message = f"The {noun} of policy '{loss.policy}' leaves {nodes} of cluster '{change.cluster}'."
-        note = (
+    found, notes = causes.of_loss(change, loss), list(_what_goes(change, loss))
+    return change.acceptable(
+        found[0][0].span,
+        _lost(change, loss),
+        code=_TAKEN[loss.component][1],
+        notes=(*causes.facts(found), *notes, *_thawing(change, loss), *_on_hosts(change, loss)),
+        hint=causes.ways_out(found, stays=_stays(change, loss)),
+        policy=loss.policy,
+    )
+
+
+def _stays(change: OutputChange, loss: losses.Loss) -> bool:
+    """Return whether a driver stays on hosts that lose its installer."""
+    is_left = len(loss.nodes) > len(loss.uninstalled) if loss.nodes else not _cleans(change, loss)
+    return loss.component == "driver" and is_left
+
+
+def _cleans(change: OutputChange, loss: losses.Loss) -> bool:
+    """Return whether installers that end for good remove the driver, also from hosts that nobody knows."""
+    is_cleaning = index_file.Owner(loss.recipe, loss.policy) in change.before.cleaning
+    return loss.component == "driver" and loss.last and is_cleaning
+
+
+def _lost(change: OutputChange, loss: losses.Loss) -> str:
+    """Return the sentence that says what becomes of a component."""
+    subject, of_cluster = f"The {_TAKEN[loss.component][0]} of policy '{loss.policy}'", f"of cluster '{change.cluster}'"
+    if loss.component == "device-plugin":
+        if loss.nodes:
+            return f"{subject} goes from {wording.nodes(loss.nodes)} {of_cluster}."
+        return f"{subject} goes from cluster '{change.cluster}'; no node of the inventory has it today."
+    if not loss.nodes:
+        does = "is removed from" if _cleans(change, loss) else "loses its installer, and stays, on"
+        return f"{subject} {does} the hosts of cluster '{change.cluster}'; no node of the inventory has it today."
+    staying = [name for name in loss.nodes if name not in loss.uninstalled]
+    parts = (
+        (f"loses its installer, and stays, on {wording.nodes(staying)}", staying),
+        (f"is removed from {wording.nodes(loss.uninstalled)}", loss.uninstalled),
+    )
+    return f"{subject} {' and '.join(text for text, nodes in parts if nodes)} {of_cluster}."
+
+
+def _what_goes(change: OutputChange, loss: losses.Loss) -> Iterator[str]:
+    """Yield what leaves the output, and why a person is asked."""
+    if loss.last:
+        yield "Its last DaemonSet leaves the output, and a GitOps engine deletes it."
+    elif loss.nodes and not loss.unlabelled:
+        yield (
             f"These are {len(loss.nodes)} of the {loss.served} nodes that it serves, and limits.removedPercent "
             f"allows {change.removed_percent:g} %."
         )
-    is_cleaned = loss.component == "driver" and loss.last and (loss.recipe, loss.policy) in change.before.cleaning
-    cleanup = ("It has driver.enabledCleanup: its installers remove the driver from the hosts as they end.",)
-    return change.acceptable(
-        change.policy_span(loss.policy, loss.component),
-        message,
-        code=code,
-        notes=(note, *(cleanup if is_cleaned else ())),
-        hint="Undo the change that takes it away.",
-        policy=loss.policy,
-    )
+
+
+def _thawing(change: OutputChange, loss: losses.Loss) -> Iterator[str]:
+    """Yield which nodes leave a frozen group with their driver: `thawed` does not ask of these again."""
+    if loss.component == "driver":
+        groups = dict.fromkeys(item.group for item in change.before.index.frozen or () if item.policy == loss.policy)
+        for group in groups:
+            frozen = sorted(change.before.members(loss.policy, group).intersection(loss.nodes))
+            if frozen:
+                yield f"{wording.nodes(frozen)} of the frozen group '{group}' {_are(frozen)} among them."
+
+
+def _are(nodes: Sequence[str]) -> str:
+    return "is" if len(nodes) == 1 else "are"
+
+
+def _on_hosts(change: OutputChange, loss: losses.Loss) -> Iterator[str]:
+    """Yield what becomes of a driver on hosts that lose its installer."""
+    if _stays(change, loss):
+        yield _STAYS
+    if _cleans(change, loss):
+        yield (
+            "It has driver.enabledCleanup: its installers remove the driver from the hosts as they end. A host whose "
+            "devices are in use for too long keeps it; driver.state: Absent waits for each."
+        )
+
+
+_STAYS = (
+    "What it has installed stays on the hosts, modules, packages, libraries and /var/lib/kae; nothing updates or "
+    "removes it."
+)
 
 
 def removed_policies(folder: str, name: str, index: index_file.Index) -> Iterator[Acceptable]:
@@ -322,8 +379,14 @@ def removed_policies(folder: str, name: str, index: index_file.Index) -> Iterato
                 Span(file=f"{folder}/{name}"),
                 f"The {noun} of policy '{policy}' goes with the output of cluster '{name}'.",
                 code=code,
-                notes=("No KAECluster and no inventory has this name.",),
-                hint="Bring its KAECluster or its inventory back.",
+                notes=("No KAECluster and no inventory has this name.", *((_STAYS,) if component == "driver" else ())),
+                hint="Bring its KAECluster or its inventory back."
+                + (
+                    " To have the driver removed from the hosts too, compile its policies with driver.state: Absent "
+                    "there first."
+                    if component == "driver"
+                    else ""
+                ),
                 policy=policy,
             )
 
@@ -344,15 +407,16 @@ def changes(change: OutputChange, found: Sequence[losses.Loss]) -> Iterator[Diag
     yield from left_drivers(change, found)
 
 
-@rule("nodes-left-out", "warning")
+@rule("nodes-left-out", "change")
 def left_out(change: OutputChange, loss: losses.Loss) -> Diagnostic:
     """A node keeps its driver and its device plugin."""
+    found = causes.of_loss(change, loss)
+    serves = f"It serves {loss.served - len(loss.nodes)} of {loss.served} nodes from now on."
     return Diagnostic(
-        span=change.policy_span(loss.policy),
-        message=f"The {_TAKEN[loss.component][0]} of policy '{loss.policy}' leaves {wording.nodes(loss.nodes)} "
-        f"of cluster '{change.cluster}'.",
-        notes=(f"It serves {loss.served - len(loss.nodes)} of {loss.served} nodes from now on.",),
-        hint="`kae explain` tells why.",
+        span=found[0][0].span,
+        message=_lost(change, loss),
+        notes=(*causes.facts(found), serves, *_on_hosts(change, loss)),
+        hint=causes.ways_out(found, stays=_stays(change, loss)),
     )
 
 
@@ -368,7 +432,7 @@ def uninstalled(change: OutputChange, loss: losses.Loss) -> Diagnostic:
     )
 
 
-@rule("pool-removed", "warning")
+@rule("pool-removed", "change")
 def removed_pools(change: OutputChange, loss: losses.Loss) -> Diagnostic:
     """The pools of a policy stay."""
     count = len(loss.pools)
@@ -382,7 +446,7 @@ def removed_pools(change: OutputChange, loss: losses.Loss) -> Diagnostic:
     )
 
 
-@rule("node-leaves-wave", "warning")
+@rule("node-leaves-wave", "change")
 def left_waves(change: OutputChange) -> Iterator[Diagnostic]:
     """A node leaves a wave by an edit of the policy, or as an earlier wave widens."""
     known = {node.name for node in change.planned.inventory.nodes}
@@ -404,7 +468,7 @@ def left_waves(change: OutputChange) -> Iterator[Diagnostic]:
             )
 
 
-@rule("kind-disabled", "warning")
+@rule("kind-disabled", "change")
 def disabled_kinds(change: OutputChange) -> Iterator[Diagnostic]:
     """A device plugin keeps the kinds of devices that it offers."""
     switching = {division.policy.name for division in change.planned.divisions if division.policy.written.switches}
@@ -427,7 +491,7 @@ def disabled_kinds(change: OutputChange) -> Iterator[Diagnostic]:
         )
 
 
-@rule("nfd-removed", "warning")
+@rule("nfd-removed", "change")
 def removed_nfd(change: OutputChange) -> Iterator[Diagnostic]:
     """The NFD that output/ deploys stays."""
     if change.before.has("nfd") and not change.after.has("nfd"):
@@ -439,7 +503,7 @@ def removed_nfd(change: OutputChange) -> Iterator[Diagnostic]:
         )
 
 
-@rule("nodes-reassigned", "warning")
+@rule("nodes-reassigned", "change")
 def reassigned(change: OutputChange, found: Iterable[losses.Loss]) -> Iterator[Diagnostic]:
     """A node stays with its policy."""
     pairs: dict[tuple[str, str], set[str]] = {}
@@ -463,7 +527,7 @@ def _handover(change: OutputChange, policy: str) -> Iterator[str]:
         yield "The old one has driver.enabledCleanup: its installers remove the driver before the new ones install it."
 
 
-@rule("cluster-removed", "warning")
+@rule("cluster-removed", "change")
 def removed_cluster(folder: str, name: str) -> Diagnostic:
     """A cluster with output still has documents."""
     return Diagnostic(
@@ -474,22 +538,19 @@ def removed_cluster(folder: str, name: str) -> Diagnostic:
     )
 
 
-@rule("driver-left-behind", "warning")
-def left_drivers(change: OutputChange, found: Iterable[losses.Loss]) -> Iterator[Diagnostic]:
+@rule("driver-left-behind", "change")
+def left_drivers(change: OutputChange, found: Sequence[losses.Loss]) -> Iterator[Diagnostic]:
     """A driver is removed before its policy is deleted."""
-    moved = (loss for loss in found if loss.component == "driver" and loss.moved and not loss.nodes)
-    told = {index_file.Owner(loss.recipe, loss.policy) for loss in moved}
-    told |= change.before.cleaning  # Their installers leave no driver behind.
-    told |= {workload.owner for workload in change.after.index.workloads if workload.component == "driver"}
-    for workload in change.before.index.workloads:
-        if workload.state != "Present" or workload.owner in told:
+    for loss in found:
+        is_told = loss.nodes and not loss.is_removal(change.removed_percent)  # As `nodes-left-out`.
+        if is_told or not _stays(change, loss) or not (loss.nodes or (loss.last and not loss.moved)):
             continue
-        told.add(workload.owner)
+        cause, _ = causes.of_loss(change, loss)[0]
+        where = f"{wording.nodes(loss.nodes)} of" if loss.nodes else "hosts of"
         yield Diagnostic(
-            span=Span(file=f"{change.folder}/{workload.file}"),
-            message=f"Policy '{workload.policy}' drives no node of cluster '{change.cluster}' any more, and what it "
-            "has installed stays on the hosts.",
-            notes=("Modules, packages and libraries stay, and so does /var/lib/kae; nothing updates them.",),
-            hint="To have them removed, compile the policy with driver.state: Absent first, and delete it when "
-            "`kae status` shows every pod ready.",
+            span=cause.span,
+            message=f"The driver of policy '{loss.policy}' stays on {where} cluster '{change.cluster}' without an "
+            "installer.",
+            notes=(_STAYS,),
+            hint=causes.ways_out(((cause, loss.nodes),), stays=True),
         )

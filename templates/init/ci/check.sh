@@ -39,8 +39,17 @@ tell() {
     fi
 }
 
-# What decides about checks, and what Flux leaves out of all that is in the repository.
-decisive=(kae.yaml ci .github .gitlab-ci.yml .gitmodules ':(glob)**/.gitattributes' ':(glob)**/.sourceignore')
+# What decides about checks, and what Flux leaves out of all that is in the repository: of the project and below it, of
+# each folder that it is in, and of the whole repository.
+project=$(git rev-parse --show-prefix)  # With a slash behind it; empty at the root of the repository.
+decisive=(kae.yaml ci ':(glob)**/.gitattributes' ':(glob)**/.sourceignore')
+above=$project
+while [[ -n $above ]]; do
+    above=$(dirname "$above")/
+    above=${above#./}
+    decisive+=(":(top,literal)$above.gitattributes" ":(top,literal)$above.sourceignore")
+done
+decisive+=(":(top).github" ":(top).gitlab-ci.yml" ":(top).gitlab" ":(top).gitmodules" ":(top)ci")
 
 # What a reviewer has to know, and the check below cannot judge: changes of the check itself, and of what may go.
 tell_changes() {
@@ -65,7 +74,7 @@ tell_changes() {
 # a file's content, and a submodule is an empty folder in it.
 hidden() {
     local clusters=("$1"/*/index.json) held
-    git ls-tree -r HEAD -- "$1" | sed -n $'s/^160000 [^\t]*\t//p' || return
+    git ls-tree -r --full-name HEAD -- "$1" | sed -n $'s/^160000 [^\t]*\t//p' || return
     [[ -e ${clusters[0]} ]] || return 0
     held=$(git ls-tree -r --full-name HEAD -- "${clusters[@]%/index.json}") || return
     held=$(sed '/^160000/d; s/^100[0-7]* blob //' <<<"$held")
@@ -115,13 +124,13 @@ if ((code == 0)) && [[ -n $base ]] && git rev-parse --quiet --verify "$base^{com
     fi
     while read -r folder; do
         [[ -n $folder ]] || continue
-        tell output-hidden "An engine applied $folder, and it holds files that kae did not write: remove them." error
+        tell output-hidden "An engine applied $project$folder, and it holds files that kae did not write: remove them." error
         code=1
     done <<<"$(taken_over "$applied")"
 fi
 if ((code == 4)); then
     if [[ $format == github ]]; then
-        echo "::error title=output::output/ is not what policies/ and inventory/ compile to."
+        echo "::error title=output::$project$output/ is not what policies/ and inventory/ compile to."
     fi
     echo "Run 'kae compile', and commit output/. Where .gitignore names a file of it, add it by 'git add --force'." >&2
 fi

@@ -1,7 +1,8 @@
 """Comment on the pull request of this job, once: a later run updates the comment of an earlier one.
 
-Usage: python3 -I ci/comment.py review/comment.md
+Usage: python3 -I ci/comment.py review/comment.md [PROJECT]
 
+PROJECT is the folder of the project: each of several in one repository has a comment of its own.
 An empty file makes no comment; an earlier one is then updated to say so. Without the file the comment says that nobody
 knows what the pull request does. The comment leads to the page of the fleet, fleet.html, if that is beside the file.
 Only a comment of the token's own user or app is updated. On GitHub this takes GITHUB_TOKEN with the permission
@@ -14,11 +15,12 @@ import os
 import re
 import sys
 import urllib.error
+import urllib.parse
 import urllib.request
 from pathlib import Path
 
 MARK = "<!-- kae: what a pull request does -->"
-"""The first line of the comment, which nobody sees."""
+"""The first line of the comment, which nobody sees; that of a project in a folder names the folder."""
 
 NOTHING = "The pull request does nothing to any node any more."
 UNKNOWN = "### What this pull request does is not known\n\nThe job has made no review.\n"
@@ -112,7 +114,13 @@ def ask(host: GitHub | GitLab, method: str, url: str, data: dict | None = None) 
         sys.exit(f"{method} {url}: {error.reason}")
 
 
-def earlier(host: GitHub | GitLab) -> dict | None:
+def marked(project: str) -> str:
+    """Return the mark of a project's comment."""
+    # Quoted, the name ends neither the line nor the mark.
+    return MARK if project == "." else MARK.replace(" -->", f" in {urllib.parse.quote(project)} -->")
+
+
+def earlier(host: GitHub | GitLab, mark: str) -> dict | None:
     """Return the comment of an earlier run."""
     page, more = 0, True
     while more:
@@ -120,18 +128,20 @@ def earlier(host: GitHub | GitLab) -> dict | None:
         comments, more = ask(host, "GET", f"{host.comments}?per_page=100&page={page}")
         for comment in comments:
             # Others may quote the mark, or write it.
-            if host.is_own(comment) and (comment["body"] or "").startswith(MARK):
+            if host.is_own(comment) and (comment["body"] or "").startswith(mark):
                 return comment
     return None
 
 
-def write(host: GitHub | GitLab, text: str, shown: str) -> str:
+def write(host: GitHub | GitLab, text: str, shown: str, project: str) -> str:
     """Have the comment say a text, with a link to what the job shows; return what was done."""
-    known = earlier(host)
+    mark = marked(project)
+    known = earlier(host, mark)
     if known is None and not text:
         return "There is nothing to say, and no earlier comment."
     said = f"{text}\n[{shown}]({host.page})" if text else NOTHING
-    body = {"body": f"{MARK}\n{said}\n"}
+    heading = "" if project == "." else f"Project `{project}`:\n\n"
+    body = {"body": f"{mark}\n{heading}{said}\n"}
     if known is None:
         ask(host, "POST", host.comments, body)
         return "Commented."
@@ -139,8 +149,8 @@ def write(host: GitHub | GitLab, text: str, shown: str) -> str:
     return "Updated the comment."
 
 
-def main(file: str) -> str:
-    """Comment what a file holds; return what was done."""
+def main(file: str, project: str = ".") -> str:
+    """Comment what a file holds of a project; return what was done."""
     environment = dict(os.environ)
     host = GitHub if environment.get("GITHUB_ACTIONS") == "true" else GitLab
     if not environment.get(host.variable):
@@ -151,10 +161,11 @@ def main(file: str) -> str:
     text = path.read_text(encoding="utf-8", errors="replace") if path.exists() else UNKNOWN
     has_page = path.with_name("fleet.html").exists()
     try:
-        return write(host(environment), text, "The page of the fleet, node by node" if has_page else "The job")
+        shown = "The page of the fleet, node by node" if has_page else "The job"
+        return write(host(environment), text, shown, os.path.relpath(project))
     except RefusedError as refused:
         return f"There is no comment, as the token may not: {refused}."
 
 
 if __name__ == "__main__":
-    sys.stdout.write(f"{main(sys.argv[1])}\n")
+    sys.stdout.write(f"{main(*sys.argv[1:])}\n")

@@ -2,16 +2,27 @@
 # Says what a pull request does to the nodes: in the log, as annotations, in the summary of the job, and in review/, as
 # the comment and the page of the fleet. Fails where the documents are wrong, or where a risk is an error (1).
 # Usage: ci/review.sh [BASE]
+#
+# KAE_PROJECT is the folder of another project than that of this script, and KAE_REVIEW another folder than its review/.
 set -euo pipefail
+# The project in the repository, by which those of one repository differ; `.` is the root.
+project=$(python3 -I -c 'import os, sys; print(os.path.relpath(sys.argv[1]))' "${KAE_PROJECT:-.}")
 cd "${KAE_PROJECT:-$(dirname "${BASH_SOURCE[0]}")/..}"
+review=${KAE_REVIEW:-review}
 
 format=text
 base=${1:-${CI_MERGE_REQUEST_DIFF_BASE_SHA:-HEAD^1}}  # GitHub checks out the merge of the pull request with its base.
 if [[ ${GITHUB_ACTIONS:-} == true ]]; then
     format=github
 fi
-rm -rf review
-mkdir review
+rm -rf "$review"
+mkdir "$review"
+if [[ -n ${GITHUB_OUTPUT:-} ]]; then
+    # An artifact's name holds no slash, and two projects of one run need two: a checksum tells a/b from a-b.
+    artifact=review-${project//[^[:alnum:]._-]/-}
+    [[ $artifact == "review-$project" ]] || artifact+=-$(cksum <<<"$project" | cut -d ' ' -f 1)
+    echo "artifact=${artifact%-.}" >>"$GITHUB_OUTPUT"
+fi
 
 # Has the comment say that nobody knows what the pull request does: the first argument, then what a program has said.
 unknown() {
@@ -23,15 +34,16 @@ unknown() {
             printf '\n'
             LC_ALL=C tr -d '\000-\010\013-\037\177' <<<"$2" | LC_ALL=C cut -b 1-500 | sed -n '1,10s/^/    /p'
         fi
-    } >review/comment.md
+    } >"$review/comment.md"
 }
 
 summarise() {
     if [[ -z ${GITHUB_STEP_SUMMARY:-} ]]; then
         return
     fi
-    if [[ -s review/comment.md ]]; then
-        cat review/comment.md
+    [[ $project == . ]] || printf 'Project %s:\n\n' "$project" >>"$GITHUB_STEP_SUMMARY"
+    if [[ -s "$review/comment.md" ]]; then
+        cat "$review/comment.md"
     else
         echo "The pull request does nothing to any node."
     fi >>"$GITHUB_STEP_SUMMARY"
@@ -55,9 +67,9 @@ change=("$commit" --to HEAD ${accepted[@]+"${accepted[@]}"})
 code=0
 kae diff "${change[@]}" --format "$format" || code=$?
 answer=0
-said=$(kae diff "${change[@]}" -o markdown 2>&1 >review/comment.md) || answer=$?
+said=$(kae diff "${change[@]}" -o markdown 2>&1 >"$review/comment.md") || answer=$?
 # 1 with a text is an answer: something does not compile, or a risk is an error.
-if ((answer > 1)) || { ((answer == 1)) && [[ ! -s review/comment.md ]]; }; then
+if ((answer > 1)) || { ((answer == 1)) && [[ ! -s "$review/comment.md" ]]; }; then
     unknown "kae diff ended with $answer and gave no answer" "$said"
 fi
 summarise
@@ -65,9 +77,9 @@ if ((answer)); then
     code=$answer
 fi
 page=0
-said=$(kae report --html review/fleet.html "$commit" ${accepted[@]+"${accepted[@]}"} 2>&1 >/dev/null) || page=$?
+said=$(kae report --html "$review/fleet.html" "$commit" ${accepted[@]+"${accepted[@]}"} 2>&1 >/dev/null) || page=$?
 if ((page)); then
-    rm -f review/fleet.html
+    rm -f "$review/fleet.html"
     echo "There is no page of the fleet, as kae report ended with $page:"
     said=$(sed -n 1,10p <<<"$said")
     if [[ $format == github ]]; then

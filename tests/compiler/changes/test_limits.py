@@ -48,7 +48,7 @@ def test_a_fifth_of_the_nodes_or_one_node_may_be_left(served: int, lost: int, co
     removals, changes = pipeline.check_changes(change(before, after, planned, narrowed))
 
     assert {item.finding.code for item in removals} == codes
-    assert {item.code for item in changes} == (set() if codes else {"nodes-left-out"})
+    assert {item.code for item in changes} == {"driver-left-behind" if codes else "nodes-left-out"}
 
 
 def test_a_driver_that_becomes_absent_as_its_labels_go_is_a_removal() -> None:
