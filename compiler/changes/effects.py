@@ -262,7 +262,7 @@ def _work(left: Half, right: Half) -> tuple[Work | None, tuple[str, ...]]:
 CONTENT = ("image", "payloads", "files")
 """Settings that may bring a driver of other content."""
 
-_AFTER_BOOT = (None, "restarts", "reloads", "functions", "may-swap")
+_AFTER_BOOT = (None, "restarts", "may-swap")
 """The work that is the same for a node that has another kernel, which needs a driver of its own."""
 
 _STRONGEST: tuple[Work, ...] = ("swaps", "reloads", "functions", "may-swap")
@@ -276,6 +276,8 @@ def _settled(
     same, setting = driver_work.content(was, now, _changed(left, right))
     if same != "same":
         yield "swaps" if same == "other" else "may-swap", setting
+    if left.kernel != right.kernel:
+        return  # A node that has booted has nothing of the earlier driver loaded.
     if was.install_policy != now.install_policy == "Always":
         written = right.decision.policy.written.install_policy if right.decision and right.decision.policy else None
         yield "may-swap", written or "installPolicy"

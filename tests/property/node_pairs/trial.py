@@ -12,6 +12,7 @@ import yaml
 
 from tests import in_process, revisions
 from tests.property import campaign
+from tests.property import daemonset_controller as controller
 from tests.property.node_pairs import hosts, projects
 
 _TRIES = 20
@@ -41,20 +42,20 @@ def trial(seed: int, folder: Path) -> campaign.Result:
     return campaign.Result(seed=seed, faults=[f"no edit compiles: {second}"])
 
 
-def _committed(project: projects.Project, repository: Path) -> list[hosts.Wanted] | str:
-    """Commit a project and return what its output brings to the node, or why it does not compile."""
+def _committed(project: projects.Project, repository: Path) -> hosts.Wanted | str | None:
+    """Commit a project and return what its output brings to the node, None for nothing, or why it does not compile."""
     project.write(repository)
-    answer = in_process.kae(repository, "compile", "--no-cache", "-q", *_ACCEPTED)
+    answer = in_process.kae(repository, "compile", "--no-cache", "-q", "--accept", "removes-drivers")
     if answer.code:
-        revisions.git(repository, "checkout", "--quiet", "--", ".") if (repository / ".git").exists() else None
+        if (repository / ".git").exists():
+            revisions.git(repository, "checkout", "--quiet", "--", ".")
         return answer.err
     revisions.commit(repository)
     paths = sorted(repository.glob("output/east/**/daemonset-*driver*.yaml"))
-    # A policy without mappings and waves has one pool.
-    return [hosts.wanted(yaml.load(path.read_text(), yaml.CSafeLoader)) for path in paths]
-
-
-_ACCEPTED: tuple[str, ...] = ("--accept", "removes-drivers")
+    objects = [yaml.load(path.read_text(), yaml.CSafeLoader) for path in paths]
+    found = [hosts.wanted(item) for item in objects if controller.runs_on(item, project.node)]
+    assert len(found) < 2, "a node has two installers"
+    return found[0] if found else None
 
 
 def _compared(pair: "_Pair", folder: Path, draw: random.Random) -> campaign.Result:
@@ -64,7 +65,11 @@ def _compared(pair: "_Pair", folder: Path, draw: random.Random) -> campaign.Resu
         return result
     effects = [effect for effect in json.loads(answer.out)["effects"] if effect["driver"] or effect["driverPod"]]
     said = Said(effects[0] if effects else {})
-    (was,), (now,) = pair.brought
+    was, now = pair.brought
+    if was is None or now is None:
+        result.counts.update({"pairs": 1, f"{said.work}, without an installer on a side": 1})
+        result.faults.extend(said.faults_of_placement(had=was is not None, has=now is not None))
+        return result
     with hosts.host(folder, pair.before, draw) as host:
         first = host.bring(was)
         if not first.ready:
@@ -93,7 +98,7 @@ class _Pair:
     sorts: list[str]
     before: projects.Project
     after: projects.Project
-    brought: tuple[list[hosts.Wanted], list[hosts.Wanted]]
+    brought: tuple[hosts.Wanted | None, hosts.Wanted | None]
 
 
 class Said:
@@ -122,6 +127,13 @@ class Said:
         nothing = not (happened.unloaded or happened.functions or happened.files or happened.parameters)
         if not agrees.get(str(self.work), nothing):
             yield "that is not what happened"
+
+    def faults_of_placement(self, *, had: bool, has: bool) -> Iterator[str]:
+        """Yield where it is not what follows from an installer that comes or goes."""
+        if self.work not in ((None, "installs", "removes") if has else (None, "leaves", "removes", "cleared")):
+            yield f"{self.work}, with an installer {had} before and {has} after"
+        if had != has and self.work is None:
+            yield "an installer comes or goes, and nothing is said"
 
     def faults_of_evictions(self, happened: hosts.Happened, *, occupied: bool) -> Iterator[str]:
         """Yield where it says nothing of pods that were evicted, or the other way round."""
