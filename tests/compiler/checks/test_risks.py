@@ -312,6 +312,7 @@ WATCHER = {
     }
 }
 PLUGIN_ONLY = spec(enabled=False)
+INJECTING = {**PLAIN, "devicePlugin": {"version": "1.4.1", "inject": {"env": {"OPENSSL_CONF": "/var/run/x"}}}}
 
 
 @pytest.mark.parametrize(
@@ -324,6 +325,8 @@ PLUGIN_ONLY = spec(enabled=False)
         pytest.param(PLAIN, parallel(3), {}, None, id="more Leases"),
         pytest.param(DRAINED, UNDRAINED, {}, None, id="one that is lost"),
         pytest.param(PLAIN, spec(repository="registry.example.com/kae"), {}, None, id="a registry"),
+        pytest.param(PLAIN, INJECTING, {}, "sets OPENSSL_CONF=/var/run/x in pods", id="a variable of pods"),
+        pytest.param(INJECTING, PLAIN, {}, None, id="a variable that pods lose"),
     ],
 )
 def test_a_new_privilege_of_a_component_is_told(before: Spec, after: Spec, cluster: Spec, gained: str | None) -> None:
