@@ -150,6 +150,9 @@ TABLE = {
     "crd-pruned": ("risk", "A CustomResourceDefinition stays, and with it the objects of its kind."),
     "namespace-pruned": ("risk", "A Namespace stays, and with it all that is in it."),
     "registry-changed": ("risk", "Images come from the registries that they came from."),
+    "repository-changed": ("risk", "Images and packages come from the repositories that they came from."),
+    "signatures-off": ("risk", "The signatures of a driver's packages are checked."),
+    "network-forced": ("risk", "No driver is swapped under an interface that carries the node's own traffic."),
     "engine-file": ("error", "The compiler wrote every file below output/ that a GitOps engine reads by itself."),
     "foreign-file": ("warning", "The compiler writes all files below output/, apart from output/README.md, git's own and `extra` folders."),
 }

@@ -12,11 +12,11 @@ import msgspec
 from msgspec import structs
 
 from compiler import names, recipes
-from compiler.changes import hardware, intent, objects, pods, sides
+from compiler.changes import hardware, intent, objects, pods, sides, supply
 from compiler.diagnostics import Span
 from compiler.formats import documents
 from compiler.output import index_file
-from compiler.planning import images, plan
+from compiler.planning import plan, pools
 from runtime import driver_config
 
 Work = Literal["installs", "swaps", "may-swap", "reloads", "functions", "removes", "leaves", "restarts", "cleared"]
@@ -24,7 +24,7 @@ Work = Literal["installs", "swaps", "may-swap", "reloads", "functions", "removes
 
 - installs: it comes to a node that had none, and brings a driver.
 - swaps: it replaces the driver by one of another version or source.
-- may-swap: it replaces the driver if the content of its images differs, or if others installed it.
+- may-swap: it replaces the driver if the content of its images or packages differs, or if others installed it.
 - reloads: it loads the modules again, for other parameters or another kind of devices.
 - functions: it makes or removes virtual functions.
 - removes: it removes the driver.
@@ -108,6 +108,11 @@ class Half(msgspec.Struct, frozen=True):
     def serving(self, component: index_file.Component) -> objects.Ref | None:
         """Return the DaemonSet of a component on the nodes."""
         return self.side.serving(component, self.decision) if self.side else None
+
+    @property
+    def pool(self) -> pools.Pool | None:
+        """The pool of the nodes."""
+        return self.decision.pool if self.decision else None
 
     @property
     def config(self) -> driver_config.Config | None:
@@ -216,7 +221,7 @@ def _effect(
         device_plugin_pod=plugin,
         work=work,
         reasons=reasons,
-        images=tuple(image for image in _images(right) if image not in _images(left)) if exchanged else (),
+        images=supply.exchanged(left.pool, right.pool) if exchanged else (),
         drain=_drain(left, right) if work in DISTURBING else None,
         may_lose=may_lose,
         may_gain=may_gain,
@@ -242,8 +247,8 @@ def _work(left: Half, right: Half) -> tuple[Work | None, tuple[str, ...]]:
     for work in _STRONGEST:
         if work in changed:
             return work, changed[work]
-    if _images(left) != _images(right):
-        return "may-swap", ("image",)
+    if doubts := tuple(supply.doubts(left.pool, right.pool)):
+        return "may-swap", doubts
     if "may-swap" not in changed:
         return "restarts", ()
     policy = right.decision.policy if right.decision else None
@@ -329,12 +334,6 @@ def _reloaded(was: driver_config.Config, now: driver_config.Config, kinds: Itera
         yield "moduleParameters"
     if new := {module.name for module in needed if module.name not in earlier}:
         yield "modules" if new.isdisjoint(of_kinds) else "operator"
-
-
-def _images(half: Half) -> tuple[str, ...]:
-    """Return the images that hold the driver without registries and paths: a mirror holds the same content."""
-    pool = half.decision.pool if half.decision else None
-    return tuple(map(images.unqualified, (pool.image, *(image for _, image in pool.images[1:])))) if pool else ()
 
 
 def _drain(left: Half, right: Half) -> Drain | None:

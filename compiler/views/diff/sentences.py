@@ -43,6 +43,9 @@ _DRIVER: Mapping[str, str] = {
     "swaps": "go{es} from driver {was} to {now}{place}",
     "changes": "get{s} {its} driver from another {reasons}{place}",
     "may-swap": "get{s} {image}{place}, and another driver if the content differs",
+    "elsewhere": "take{s} {its} driver from {where}{place}, and get{s} another one if the content differs",
+    "packages": "take{s} packages from other repositories{place}, and get{s} another driver if the content differs",
+    "unchecked": "take{s} packages whoever signed them{place}, and get{s} another driver if the content differs",
     "always": "replace{s} a driver that others installed{place}, as {reasons} is Always",
     "serving": "replace{s} a driver that others installed{place} if its devices have no entries in /sys/class/uacce",
     "payloads": "take{s} other paths of {its} images{place}, and get{s} another driver if the content differs",
@@ -56,7 +59,15 @@ _DRIVER: Mapping[str, str] = {
 }
 """What the installer does to a driver, with the marks of `_said`."""
 
-_MAY_SWAP: Mapping[str, str] = {"image": "may-swap", "payloads": "payloads", "presentWhen": "serving"}
+_MAY_SWAP: Mapping[str, str] = {
+    "image": "may-swap",
+    "repository": "elsewhere",
+    "mirrors": "elsewhere",
+    "repositories": "packages",
+    "gpgCheck": "unchecked",
+    "payloads": "payloads",
+    "presentWhen": "serving",
+}
 """The key in _DRIVER of drivers that may be replaced, by the setting."""
 
 _SETTINGS: Mapping[str, str] = {"moduleParameters": "module parameters", "operator": "kinds of devices"}
@@ -291,6 +302,7 @@ def driver(group: Sequence[Effect]) -> str:
         was=_version(was),
         now=_version(now),
         image=_driver_images(first),
+        where=wording.listed(map(wording.cut, sorted(set(map(images.name, _exchanged(first)))))),
         reasons=wording.listed(_SETTINGS.get(reason, reason) for reason in first.reasons),
         place=_place(group, is_after=side is now),
     )
@@ -312,6 +324,12 @@ def _driver_images(effect: Effect) -> str:
     if effect.images:
         return f"the {wording.inflected('image', len(effect.images))} {wording.listed(map(_image, effect.images))}"
     return f"the installer {_image(effect.after.driver if effect.after else None)}"
+
+
+def _exchanged(effect: Effect) -> tuple[str, ...]:
+    """Return the images with the driver that are other ones: of KAE's, the installer's."""
+    driver = effect.after.driver if effect.after else None
+    return effect.images or ((driver,) if driver else ())
 
 
 def _place(group: Sequence[Effect], *, is_after: bool) -> str:

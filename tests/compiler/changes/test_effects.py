@@ -33,9 +33,14 @@ def of_recipe(path: str = "/opt/lab", *files: str, **driver: Any) -> definitions
     return builders.device_policy("lab", builders.recipe("lab", driver=software), driver=driver)
 
 
-def effect(before: definitions.Policy, after: definitions.Policy) -> effects.Effect:
-    """Return what happens to a node whose policy changes, and with it the template of its pods."""
-    plans = [builders.view([each], [builders.node()])[0] for each in (before, after)]
+def effect(before: definitions.Policy, after: definitions.Policy, **spec: Any) -> effects.Effect:
+    """Return what happens to a node whose policy changes, and with it the template of its pods.
+
+    `spec` is that of its cluster after the change.
+    """
+    places = builders.cluster(), builders.cluster(**spec)
+    pairs = zip((before, after), places, strict=True)
+    plans = [builders.view([each], [builders.node()], place)[0] for each, place in pairs]
     was, now = (sides.of_plan(each, pipeline.manifests_of(each)) for each in plans)
     templates = frozenset(now.on_nodes())
     (found,) = (each for each in effects.effects(was, now, templates, ()) if each.driver_pod)
@@ -86,6 +91,47 @@ def test_a_driver_may_be_replaced_for_other_settings_than_its_version_and_source
     was: definitions.Policy, now: definitions.Policy, reasons: tuple[str, ...], said: str
 ) -> None:
     found = effect(was, now)
+
+    assert (found.work, found.reasons) == ("may-swap" if reasons else "restarts", reasons)
+    assert said in sentences.driver([found])
+
+
+DIGEST = f"sha256:{'ab' * 32}"
+MIRRORS = {"images": {"mirrors": [{"from": "cr.openfuyao.cn", "to": "mirror.example.com"}]}}
+
+
+def packages(*urls: str, **more: Any) -> definitions.Policy:
+    return kae(version="2.2.0", source={"packages": {"names": ["kae"], "repositories": list(urls), **more}})
+
+
+A, B = "https://a.example.com/kae", "https://b.example.com/kae"
+
+
+@pytest.mark.parametrize(
+    ("was", "now", "spec", "reasons", "said"),
+    [
+        (kae(image="a"), kae(image="b"), {}, ("image",), "and another driver if the content differs"),
+        (
+            kae(),
+            kae(repository="cr.openfuyao.cn/x"),
+            {},
+            ("repository",),
+            "takes its driver from cr.openfuyao.cn/x/kae",
+        ),
+        (kae(), kae(), MIRRORS, ("mirrors",), "takes its driver from mirror.example.com/openfuyao/kae-driver"),
+        (kae(version=DIGEST), kae(version=DIGEST), MIRRORS, (), "keeps its driver"),
+        (of_recipe(), of_recipe(), {"images": {"mirrors": [{"from": "registry.example.com", "to": "m"}]}}, ("mirrors",), "from m/"),
+        (packages(A), packages(B), {}, ("repositories",), "takes packages from other repositories"),
+        (packages(A), packages(), {}, ("repositories",), "takes packages from other repositories"),
+        (packages(A, B), packages(B, A), {}, (), "keeps its driver"),
+        (packages(A), packages(A, gpgCheck=False), {}, ("gpgCheck",), "takes packages whoever signed them"),
+        (packages(A, gpgCheck=False), packages(A), {}, (), "keeps its driver"),
+    ],
+)
+def test_a_driver_may_be_replaced_where_somebody_else_writes_its_bytes(
+    was: definitions.Policy, now: definitions.Policy, spec: dict[str, Any], reasons: tuple[str, ...], said: str
+) -> None:
+    found = effect(was, now, **spec)
 
     assert (found.work, found.reasons) == ("may-swap" if reasons else "restarts", reasons)
     assert said in sentences.driver([found])
