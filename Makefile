@@ -142,6 +142,10 @@ merges: $(CODE) ## Join pairs of changes of a fleet by git, and compile what con
 pairs: $(CODE) ## Compare what kae diff claims of random pairs of commits with their outputs (COUNT=300 SEED=0)
 	$(BIN)/python -m tests.property.revision_pairs --count $(or $(COUNT),300) --seed $(SEED)
 
+.PHONY: supply
+supply: $(CODE) ## Edit where what runs on random fleets comes from, and judge the risks of kae diff (COUNT=300 SEED=0)
+	$(BIN)/python -m tests.property.supply --count $(or $(COUNT),300) --seed $(SEED)
+
 .PHONY: compare
 compare: $(CODE) ## Compare what another checkout makes of random fleets (BEFORE=CHECKOUT ALLOW=SORT COUNT=500 SEED=0)
 	$(BIN)/python -m tests.property.compare $(BEFORE) . --count $(or $(COUNT),500) --seed $(SEED) $(if $(ALLOW),--allow '$(ALLOW)')

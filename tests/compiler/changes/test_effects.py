@@ -97,7 +97,14 @@ def test_a_driver_may_be_replaced_for_other_settings_than_its_version_and_source
 
 
 DIGEST = f"sha256:{'ab' * 32}"
-MIRRORS = {"images": {"mirrors": [{"from": "cr.openfuyao.cn", "to": "mirror.example.com"}]}}
+
+
+def mirrored(registry: str) -> dict[str, Any]:
+    """Return the spec of a cluster with a mirror."""
+    return {"images": {"mirrors": [{"from": registry, "to": "mirror.example.com"}]}}
+
+
+MIRRORS = mirrored("cr.openfuyao.cn")
 
 
 def packages(*urls: str, **more: Any) -> definitions.Policy:
@@ -120,7 +127,7 @@ A, B = "https://a.example.com/kae", "https://b.example.com/kae"
         ),
         (kae(), kae(), MIRRORS, ("mirrors",), "takes its driver from mirror.example.com/openfuyao/kae-driver"),
         (kae(version=DIGEST), kae(version=DIGEST), MIRRORS, (), "keeps its driver"),
-        (of_recipe(), of_recipe(), {"images": {"mirrors": [{"from": "registry.example.com", "to": "m"}]}}, ("mirrors",), "from m/"),
+        (of_recipe(), of_recipe(), mirrored("registry.example.com"), ("mirrors",), "from mirror.example.com/"),
         (packages(A), packages(B), {}, ("repositories",), "takes packages from other repositories"),
         (packages(A), packages(), {}, ("repositories",), "takes packages from other repositories"),
         (packages(A, B), packages(B, A), {}, (), "keeps its driver"),

@@ -372,13 +372,13 @@ def test_packages_whose_signatures_are_no_longer_checked_are_told(before: Spec, 
 )
 def test_a_swap_under_the_traffic_of_the_node_is_told(before: bool, after: bool, forced: bool) -> None:
     recipe = builders.recipe("nic", driver={"image": "installer", "modules": [{"name": "nic", "network": True}]})
-    was, now = (
+    plans = (
         builders.view([builders.device_policy("nic", recipe, driver={"network": {"force": each}})], (), EAST)[0]
         for each in (before, after)
     )
+    was, now = (sides.of_plan(each, pipeline.manifests_of(each)) for each in plans)
 
-    sides_of = [sides.of_plan(each, pipeline.manifests_of(each)) for each in (was, now)]
-    compared = risk_checks.compared(*sides_of, basis([], []))
+    compared = risk_checks.compared(was, now, basis([], []))
 
     told = {risk.finding.code for risk in compared.risks} if compared else set[str]()
     assert ("network-forced" in told) == forced
