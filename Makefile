@@ -143,6 +143,10 @@ pairs: $(CODE) ## Compare what kae diff claims of random pairs of commits with o
 	$(BIN)/python -m tests.property.revision_pairs --count $(or $(COUNT),300) --seed $(SEED)
 	$(BIN)/python -m tests.property.node_pairs --count $(or $(COUNT),300) --seed $(SEED)
 
+.PHONY: supply
+supply: $(CODE) ## Edit where what runs on random fleets comes from, and judge the risks of kae diff (COUNT=300 SEED=0)
+	$(BIN)/python -m tests.property.supply --count $(or $(COUNT),300) --seed $(SEED)
+
 .PHONY: compare
 compare: $(CODE) ## Compare what another checkout makes of random fleets (BEFORE=CHECKOUT ALLOW=SORT COUNT=500 SEED=0)
 	$(BIN)/python -m tests.property.compare $(BEFORE) . --count $(or $(COUNT),500) --seed $(SEED) $(if $(ALLOW),--allow '$(ALLOW)')

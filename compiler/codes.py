@@ -77,7 +77,7 @@ TABLE = {
     "match-on-effect": ("error", "A recipe finds its nodes by nothing that it changes on them."),
     "resource-class": ("error", "A resource has what its class needs, nothing of another class, and no more than the device plugin takes."),
     "inject-conflict": ("error", "Resources of a node set no variable and no path of a container differently."),
-    "privilege-refused": ("error", "A recipe brings no credentials of the cluster, no runtime's socket and no glob of all devices to pods, and its programs have no privilege that their cluster refuses."),
+    "privilege-refused": ("error", "A recipe brings neither credentials, disks and memory of the node nor a runtime's socket to pods, and no glob of all devices, and its programs have no privilege that their cluster refuses."),
     "unknown-recipe": ("error", "A DevicePolicy is of a recipe of the project."),
     "values-exclusive": ("error", "Of parameters that exclude each other, at most one is true."),
     "module-required": ("error", "A policy leaves out none but optional modules."),
@@ -150,6 +150,9 @@ TABLE = {
     "crd-pruned": ("risk", "A CustomResourceDefinition stays, and with it the objects of its kind."),
     "namespace-pruned": ("risk", "A Namespace stays, and with it all that is in it."),
     "registry-changed": ("risk", "Images come from the registries that they came from."),
+    "repository-changed": ("risk", "Images and packages come from the repositories that they came from."),
+    "signatures-off": ("risk", "The signatures of a driver's packages are checked."),
+    "network-forced": ("risk", "No driver is swapped under an interface that carries the node's own traffic."),
     "engine-file": ("error", "The compiler wrote every file below output/ that a GitOps engine reads by itself."),
     "foreign-file": ("warning", "The compiler writes all files below output/, apart from output/README.md, git's own and `extra` folders."),
 }

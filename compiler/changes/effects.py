@@ -11,11 +11,11 @@ import msgspec
 from msgspec import structs
 
 from compiler import names, recipes
-from compiler.changes import hardware, intent, objects, pods, sides
+from compiler.changes import hardware, intent, objects, pods, sides, supply
 from compiler.diagnostics import Span
 from compiler.formats import documents
 from compiler.output import index_file
-from compiler.planning import images, plan
+from compiler.planning import plan, pools
 from runtime import driver_config, driver_work
 
 Work = Literal["installs", "swaps", "may-swap", "reloads", "functions", "removes", "leaves", "restarts", "cleared"]
@@ -112,6 +112,11 @@ class Half(msgspec.Struct, frozen=True):
     def serving(self, component: index_file.Component) -> objects.Ref | None:
         """Return the DaemonSet of a component on the nodes."""
         return self.side.serving(component, self.decision) if self.side else None
+
+    @property
+    def pool(self) -> pools.Pool | None:
+        """The pool of the nodes."""
+        return self.decision.pool if self.decision else None
 
     @property
     def config(self) -> driver_config.Config | None:
@@ -217,7 +222,7 @@ def _effect(
     if kernels and work in _AFTER_BOOT and right.config and right.config.state == "Present":
         work, reasons = "installs", ("kernel",)
     doubtful = (_MATCH,) if may_lose or may_gain else ()
-    exchanged = "image" in reasons and not recipe.builtin
+    exchanged = not (recipe.builtin or _OF_IMAGES.isdisjoint(reasons))
     return Effect(
         cluster=side.planned.cluster.name if side else "",
         recipe=recipe,
@@ -228,7 +233,9 @@ def _effect(
         device_plugin_pod=plugin,
         work=work,
         reasons=reasons,
-        images=tuple(images.unqualified(_images(right)[name]) for name in _changed(left, right)) if exchanged else (),
+        images=tuple(supply.images_of(right.pool)[name] for name in supply.changed(left.pool, right.pool))
+        if exchanged
+        else (),
         kernels=kernels,
         drain=_drain(left, right) if work in DISTURBING else None,
         may_lose=may_lose,
@@ -259,7 +266,8 @@ def _work(left: Half, right: Half) -> tuple[Work | None, tuple[str, ...]]:
     return "restarts", ()
 
 
-CONTENT = ("image", "payloads", "files")
+_OF_IMAGES = frozenset({"image", "repository", "mirrors"})
+CONTENT = _OF_IMAGES | {"payloads", "files"}
 """Settings that may bring a driver of other content."""
 
 _AFTER_BOOT = (None, "restarts", "may-swap")
@@ -273,9 +281,11 @@ def _settled(
     left: Half, right: Half, was: driver_config.Config, now: driver_config.Config
 ) -> Iterator[tuple[Work, str]]:
     """Yield the work for each setting, from a host on which the earlier config was proved."""
-    same, setting = driver_work.content(was, now, _changed(left, right))
-    if same != "same":
-        yield "swaps" if same == "other" else "may-swap", setting
+    same, setting = driver_work.content(was, now, supply.changed(left.pool, right.pool))
+    if same == "other":
+        yield "swaps", setting
+    elif same == "unknown":
+        yield "may-swap", supply.setting(left.pool, right.pool) if setting == "image" else setting
     if left.kernel != right.kernel:
         return  # A node that has booted has nothing of the earlier driver loaded.
     if was.install_policy != now.install_policy == "Always":
@@ -306,25 +316,6 @@ def _coming_or_going(left: Half, right: Half) -> tuple[Work | None, tuple[str, .
     kept = right.side.configs.values() if right.side else ()
     going = all(other.daemon_set != config.daemon_set for other in kept)
     return ("removes", ("enabledCleanup",)) if config.enabled_cleanup and going else ("leaves", ())
-
-
-def _changed(left: Half, right: Half) -> dict[str, bool]:
-    """Return the changed images of a driver as `driver_work.content` takes them; a digest pins them in any place."""
-    before, after = _images(left), _images(right)
-    return {
-        name: _version(image) != _version(before.get(name, ""))
-        for name, image in after.items()
-        if image.rpartition("@")[2] != before.get(name, "").rpartition("@")[2]
-    }
-
-
-def _version(image: str) -> str:
-    return image.removeprefix(images.name(image))
-
-
-def _images(half: Half) -> dict[str, str]:
-    pool = half.decision.pool if half.decision else None
-    return {"": pool.images[0][1], **dict(pool.images[1:])} if pool else {}
 
 
 def _drain(left: Half, right: Half) -> Drain | None:

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from compiler import names, recipes, wording
-from compiler.checks import lists, parameters, resources
+from compiler.checks import host_paths, lists, parameters, resources
 from compiler.diagnostics import Diagnostic, rule
 from compiler.formats import documents
 from compiler.planning import kernels
@@ -247,7 +247,7 @@ def of_policy(
     yield from resources.filled(recipe, filled, document)
     kubelet = document.data["spec"].get("kubeletDir", _KUBELET)
     if kubelet != _KUBELET:
-        yield from resources.privileges(recipe, kubelet)
+        yield from host_paths.of_recipe(recipe, kubelet)
 
 
 def _layers(document: documents.Document) -> Iterator[_Layer]:

@@ -1,6 +1,5 @@
 """Rules for the resources of device plugins: what a class needs, and what containers get with them."""
 
-import fnmatch
 import functools
 import itertools
 import operator
@@ -12,18 +11,12 @@ from typing import Any
 import msgspec
 
 from compiler import keywords, repeats, wording
-from compiler.checks import containers, lists
+from compiler.checks import containers, host_paths, lists
 from compiler.diagnostics import Diagnostic, Span, rule, shared_rule
 from compiler.fleet import assignment, claims, definitions, injections
 from compiler.formats import documents
 from runtime import device_plugin_config
 
-shared_rule(
-    "privilege-refused",
-    "error",
-    "A recipe brings no credentials of the cluster, no runtime's socket and no glob of all devices to pods, and its "
-    "programs have no privilege that their cluster refuses.",
-)
 shared_rule("inject-conflict", "error", "Resources of a node set no variable and no path of a container differently.")
 
 _FILLED = ("/dev", "/proc", "/sys")
@@ -45,25 +38,6 @@ _OWN: Mapping[str, tuple[str, ...]] = MappingProxyType(
 _NATIVE = "kubernetes.io"
 """The domain of resources that the kubelet takes from no device plugin: `IsExtendedResourceName` of Kubernetes."""
 _QUOTA = "requests."
-
-_REFUSED: Mapping[str, str] = MappingProxyType(
-    {
-        "/etc/kubernetes": "credentials of the cluster",
-        "/proc": "all processes of the host",
-        "/var/lib/kubelet": "credentials of the kubelet and of other pods",
-        "/run/containerd": "the socket of a container runtime",
-        "/run/crio": "the socket of a container runtime",
-        "/run/docker.sock": "the socket of a container runtime",
-        "/run/k3s": "the socket of a container runtime",
-        "/var/run/containerd": "the socket of a container runtime",
-        "/var/run/crio": "the socket of a container runtime",
-        "/var/run/docker.sock": "the socket of a container runtime",
-        "/var/run/k3s": "the socket of a container runtime",
-        "/var/lib/rancher": "credentials of the cluster",
-        "/var/lib/k0s": "credentials of the cluster",
-    }
-)
-"""Paths of hosts that containers of other people never get, and what is there."""
 
 _MOST_SHARES = 100_000
 """A list of many more devices is longer than the 4 MiB that the kubelet receives (kubernetes/kubernetes#109304)."""
@@ -226,54 +200,8 @@ def _offered(spec: Mapping[str, Any]) -> Iterator[tuple[documents.Path, Any]]:
 
 def of_recipe(source: documents.Document) -> Iterator[Diagnostic]:
     """Yield the mistakes in the resources of a recipe, whatever the values of its parameters."""
-    yield from privileges(source)
-    yield from any_device(source)
+    yield from host_paths.of_recipe(source)
     yield from classes(source)
-
-
-def privileges(source: documents.Document, kubelet: str | None = None) -> Iterator[Diagnostic]:
-    """No container gets credentials of the cluster or the socket of a container runtime; links are not followed.
-
-    What a resource requires is mounted into the device plugin.
-
-    `kubelet` is the root folder of a kubelet, in place of the usual paths.
-    """
-    refused = _REFUSED if kubelet is None else {kubelet: _REFUSED["/var/lib/kubelet"]}
-    found: list[tuple[documents.Path, str]] = []
-    for path, resource in _offered(source.data["spec"]):
-        found += lists.items(path, resource, "requires")
-        for place, part in lists.items(path, resource, "inject"):
-            found += (((*at, "path"), mount["path"]) for at, mount in lists.items(place, part, "mounts"))
-    for path, glob in found:
-        taken = next((taken for taken in refused if _meets(glob, taken)), None)
-        if taken is not None:
-            message = f"A recipe may not mount '{glob}'."
-            note = f"'{taken}' holds {refused[taken]}."
-            hint = "Name the files themselves that containers need."
-            span = source.span(*path)
-            yield Diagnostic(code="privilege-refused", span=span, message=message, notes=(note,), hint=hint)
-
-
-def _meets(glob: str, taken: str) -> bool:
-    """Return whether a glob can match a path, a folder around it or something in it."""
-    pairs = zip(glob.split("/"), taken.split("/"), strict=False)
-    return all(fnmatch.fnmatchcase(right, left) for left, right in pairs)
-
-
-def any_device(source: documents.Document) -> Iterator[Diagnostic]:
-    """No container gets whatever is in /dev: the name of a device node begins with letters of its own."""
-    nodes: list[tuple[documents.Path, Any]] = []
-    for path, resource in _offered(source.data["spec"]):
-        for field, inner in (("groups", "paths"), ("inject", "nodes")):
-            for place, part in lists.items(path, resource, field):
-                nodes += lists.items(place, part, inner)
-    for path, node in nodes:
-        if node["path"].removeprefix("/dev/").startswith(("*", "?", "[")):
-            message = f"A recipe may not offer '{node['path']}', which takes any device of a host."
-            note = "'/dev' holds the host's disks and memory."
-            hint = "Begin the name as those of the devices begin, such as /dev/npu*."
-            span = source.span(*path, "path")
-            yield Diagnostic(code="privilege-refused", span=span, message=message, notes=(note,), hint=hint)
 
 
 @rule("resource-class", "error")

@@ -246,7 +246,7 @@ Refusal = Annotated[
     # A misspelt line would refuse nothing.
     forms.text(
         r"([a-z0-9*?-]+: )?(hostPID|hostIPC|hostNetwork|token"
-        r"|(privileged|hostPath|hostPort|capability|rbac|cluster-rbac|role): [!-~][ -~]*)",
+        r"|(privileged|hostPath|hostPort|capability|rbac|cluster-rbac|role|pods): [!-~][ -~]*)",
         300,
         'a line of privileges.txt or a glob of one, such as "hostPath: /etc*"',
     ),
@@ -257,8 +257,8 @@ class Recipes(msgspec.Struct, frozen=True, kw_only=True):
     """The recipes of DevicePolicies."""
 
     refuse: tuple[Refusal, ...] = ()
-    """Privileges that no program of a recipe may have here: lines of output/CLUSTER/privileges.txt, with or without
-    the program before the first colon, or shell globs of them."""
+    """Privileges that no program of a recipe may have, or give to pods, here: lines of output/CLUSTER/privileges.txt,
+    with or without the program before the first colon, or shell globs of them."""
 
 
 # The fields of the watcher have comments: in schemas they have no description, as docs/watcher.md alone explains them.

@@ -1,5 +1,7 @@
 """The privileges that an object has or gives: rights at the API server, access to a node, secrets, registries.
 
+What a device plugin puts into the pods that ask for a device is one too: it comes past Pod Security.
+
 Facts are read from the object alone, and each is a text that means the same on both sides of a change. Those of a
 program that privileges.txt lists, and that `recipes.refuse` of a KAECluster refuses, have a line there.
 """
@@ -12,10 +14,11 @@ from msgspec import structs
 
 from compiler import names, wording
 from compiler.planning import images as image_text
+from runtime import device_plugin_config, shapes
 
 Object = Mapping[str, Any]
 
-Sort = Literal["rights", "node", "container", "secret", "namespace", "registry", "confinement"]
+Sort = Literal["rights", "node", "container", "secret", "namespace", "registry", "pods", "confinement"]
 """What a privilege is about; a confinement is the opposite of one, and whoever loses it gains."""
 
 _POD_SECURITY = "pod-security.kubernetes.io/"
@@ -32,7 +35,7 @@ class Privilege(msgspec.Struct, frozen=True, kw_only=True, order=True):
     text: str
     """The privilege; of a right to do something with a resource, only the resource."""
     verb: str = ""
-    """What a right allows: get, list, …; empty for other privileges."""
+    """What a right allows: get, list, read, write, …; empty for other privileges."""
     name: str = ""
     """The one object that a right is restricted to; empty for a right without such a bound."""
     line: str = ""
@@ -197,6 +200,77 @@ def _of_template(template: Object) -> Iterator[Privilege]:
     for container in containers(spec):
         yield from _of_container(container, spec.get("securityContext") or {}, annotations)
         yield Privilege(sort="registry", text=f"images from {image_text.registry(container['image'])}")
+    if names.CONFIG in annotations:
+        yield from _in_pods(annotations[names.CONFIG])
+
+
+class _Offering(msgspec.Struct, frozen=True):
+    """The part of a program's config that says what pods get; a driver installer has the names of resources alone."""
+
+    resources: tuple[device_plugin_config.AnyResource | str, ...] = ()
+    home: shapes.Home | None = None
+
+
+def _in_pods(config: str) -> Iterator[Privilege]:
+    """Yield what the pods that ask for a device get by the config of a program: device_plugin/kubelet/allocation.py."""
+    offering = msgspec.json.decode(config, type=_Offering)
+    for resource in offering.resources:
+        if isinstance(resource, str):
+            continue
+        if isinstance(resource, device_plugin_config.Vfio):
+            yield from _given("device", _VFIO, "", "rw")
+        if isinstance(resource, device_plugin_config.Char):
+            for path in (path for group in resource.groups for path in group.paths):
+                yield from _given("device", path.path, path.as_, path.permissions)
+        yield from _injected(resource.inject)
+        if offering.home is not None:
+            yield from _user_space(resource.inject, offering.home)
+
+
+_VFIO = "/dev/vfio/*"
+_ALLOWED: Mapping[str, str] = {"r": "read", "w": "write", "m": "make"}
+_NOUNS: Mapping[str, str] = {"device": "device node {} of the node", "mount": "{} of the node"}
+
+
+def _given(sort: str, path: str, to: str | None, permissions: str) -> Iterator[Privilege]:
+    """Yield what pods may do with a device node or a mounted path of the host."""
+    place = f" as {to}" if to else ""
+    shown = f" {permissions}" if sort == "device" or "w" in permissions else ""
+    for permission in permissions:
+        yield Privilege(
+            sort="pods",
+            text=f"{_NOUNS[sort].format(path)} in pods{place}",
+            verb=_ALLOWED[permission],
+            line=f"pods: {sort} {path}{place}{shown}",
+        )
+
+
+def _injected(inject: device_plugin_config.Inject) -> Iterator[Privilege]:
+    for node in inject.nodes:
+        yield from _given("device", node.path, node.as_, node.permissions)
+    for mount in inject.mounts:
+        yield from _given("mount", mount.path, mount.as_, "r" if mount.read_only else "rw")
+    for name, value in inject.env.items():
+        yield _variable(name, value)
+    for library in inject.preload:
+        yield Privilege(sort="pods", text=f"preloads {library} in pods", line=f"pods: preload {library}")
+    for file in inject.files:
+        yield Privilege(sort="pods", text=f"puts a file {file.as_} into pods", line=f"pods: file {file.as_}")
+
+
+def _variable(name: str, value: str) -> Privilege:
+    # Where programs look for libraries, plugins and settings is a path, and decides over what they run.
+    shown = f"{name}={wording.escaped(value)}" if "/" in value else name
+    return Privilege(sort="pods", text=f"sets {shown} in pods", line=f"pods: env {shown}")
+
+
+def _user_space(inject: device_plugin_config.Inject, home: shapes.Home) -> Iterator[Privilege]:
+    """Yield the libraries of the host that pods get, and the file that has OpenSSL load its engine."""
+    if inject.libraries is not None:
+        yield from _given("mount", inject.libraries.path or home.files, None, "r")
+        yield _variable("LD_LIBRARY_PATH", f"{home.files}/lib")
+    if inject.openssl is not None and inject.openssl.conf is not None:
+        yield _variable("OPENSSL_CONF", f"{home.run}/openssl/openssl.cnf")
 
 
 def _of_volumes(spec: Object) -> Iterator[Privilege]:

@@ -37,6 +37,39 @@ def _cluster(text: str) -> dict[str, str]:
 
 _NODES = projects.inventory(*(projects.node(f"kp-{number}") for number in range(1, 5)))
 
+_ONE_NODE = {"inventory/east.json": projects.inventory(projects.node("kp-1"))}
+
+
+def _packages(url: str, more: str = "") -> dict[str, str]:
+    """Return the policy of one node with packages from a repository."""
+    source = f"    source:\n      packages:\n        names: [kae_driver]\n        repositories: [{url}]\n{more}"
+    return {**_driver(_DRIVER + source), **_ONE_NODE}
+
+
+_RECIPE = """\
+apiVersion: device.openfuyao.com/v1alpha1
+kind: Recipe
+metadata:
+  name: nic
+spec:
+  title: A network stack
+  match: {all: {}}
+  images:
+    installer: {repository: registry.example.com/kae, image: kae-driver-installer, version: 2.3.0}
+  driver:
+    image: installer
+    modules: [{name: nic, network: true}]
+"""
+
+
+def _network(driver: str) -> dict[str, str]:
+    """Return a policy of a recipe whose module has the node's network, with these lines."""
+    head = "apiVersion: device.openfuyao.com/v1alpha1\nkind: DevicePolicy\nmetadata:\n  name: nic\n"
+    return {"recipes/nic/recipe.yaml": _RECIPE, "policies/nic.yaml": f"{head}spec:\n  recipe: nic\n{driver}"}
+
+
+_MIRROR = "https://mirror.example.com/kae"
+
 _BASE = {**_driver(_DRIVER), **_cluster(""), "inventory/east.json": _NODES}
 
 CHANGES: Mapping[str, tuple[dict[str, str], dict[str, str]]] = MappingProxyType(
@@ -52,7 +85,16 @@ CHANGES: Mapping[str, tuple[dict[str, str], dict[str, str]]] = MappingProxyType(
         "guard-off": ({}, {"policies/east.yaml": projects.CLUSTER.replace("1.31", "1.29")}),
         "crd-pruned": ({}, _cluster(_NFD)),
         "namespace-pruned": ({}, _cluster("  namespace: kae-prod\n")),
-        "registry-changed": ({}, _driver(f"    repository: registry.example.com/kae\n{_DRIVER}")),
+        "registry-changed": (_ONE_NODE, _driver(f"    repository: registry.example.com/kae\n{_DRIVER}")),
+        "repository-changed": (
+            {**_packages(_MIRROR), **_cluster("")},
+            {
+                **_packages("http://mirror.example.com/kae"),
+                **_cluster("  images:\n    mirrors:\n      - {from: cr.openfuyao.cn, to: cr.openfuyao.cn/mirror}\n"),
+            },
+        ),
+        "signatures-off": (_packages(_MIRROR), _packages(_MIRROR, "        gpgCheck: false\n")),
+        "network-forced": (_network(""), _network("  driver:\n    network: {force: true}\n")),
     }
 )
 """By code, what differs from a project with one cluster, one policy and four nodes."""

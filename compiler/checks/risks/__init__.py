@@ -6,7 +6,7 @@ from msgspec import structs
 
 from compiler.changes import difference, sides
 from compiler.changes.acceptance import Acceptable
-from compiler.checks.risks import drivers, objects
+from compiler.checks.risks import drivers, objects, supply
 from compiler.checks.risks.change import RevisionChange
 
 _RULES: tuple[Callable[[RevisionChange], Iterator[Acceptable]], ...] = (
@@ -21,7 +21,7 @@ _RULES: tuple[Callable[[RevisionChange], Iterator[Acceptable]], ...] = (
     drivers.driver_downgrade,
     drivers.drain_unbounded,
     objects.privilege_gained,
-    objects.registry_changed,
+    supply.of_change,
     objects.mutable_tag,
 )
 """The most dangerous first."""

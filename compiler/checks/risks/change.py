@@ -22,12 +22,10 @@ class RevisionChange(Change, frozen=True, kw_only=True):
 
         Where none of them has changed, it is any change of the documents of the cluster, or its declaration.
         """
-        known = {*divisions(self.before), *divisions(self.after)}
-        every = [
-            item
-            for item in self.basis.changed
-            if item.name in (known if item.kind in names.POLICY_KINDS else {self.cluster})
-        ]
+        own = {**divisions(self.before), **divisions(self.after)}
+        recipes = {division.policy.recipe.name for division in own.values()}
+        known = {**{kind: {*own} for kind in names.POLICY_KINDS}, "Recipe": recipes}
+        every = [item for item in self.basis.changed if item.name in known.get(item.kind, {self.cluster})]
         every.sort(key=lambda item: item.kind not in names.POLICY_KINDS or item.name != policy)
         cause = intent.cause(every, filter(None, paths))
         side = self.after or self.before

@@ -17,7 +17,7 @@ from compiler.planning import images, plan, pools
 
 _Key = TypeVar("_Key", bound=Hashable)
 
-_STAGED = frozenset({"version", "source", "image", "state"})
+_STAGED = frozenset({"version", "source", "image", "repository", "state"})
 """The reasons of a change that a wave can bring to its nodes alone."""
 
 _RELEASE = re.compile(r"v?([0-9]+(?:\.[0-9]+)*)")
@@ -221,12 +221,11 @@ class _Target(msgspec.Struct, frozen=True, order=True):
     """The driver that nodes get."""
 
     image: str
-    """Without its registry and path, which a mirror changes."""
     state: str
     source: str
 
     def __str__(self) -> str:
-        return f"{self.image}{' (state Absent)' if self.state == 'Absent' else ''}"
+        return f"{images.unqualified(self.image)}{' (state Absent)' if self.state == 'Absent' else ''}"
 
     def is_newer(self, other: "_Target") -> bool:
         """Return whether it is a later release of the same sort."""
@@ -342,4 +341,4 @@ def _kernels(pool: pools.Pool) -> str:
 def _target(pool: pools.Pool) -> _Target:
     source = pool.driver.source
     names = source.packages.names if source.packages else None
-    return _Target(images.unqualified(pool.image), pool.driver.state, repr((source.name, names)))
+    return _Target(pool.image, pool.driver.state, repr((source.name, names)))

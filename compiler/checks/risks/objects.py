@@ -5,15 +5,14 @@ from typing import Any
 
 import msgspec
 
-from compiler import names, wording
-from compiler.changes import objects, sides
+from compiler import names
 from compiler.changes.acceptance import Acceptable, Place
 from compiler.checks import cluster as cluster_checks
 from compiler.checks import policy as policy_checks
 from compiler.checks.risks.change import RevisionChange, divisions
 from compiler.diagnostics import Diagnostic, rule
 from compiler.formats import documents
-from compiler.planning import images, supported
+from compiler.planning import supported
 from compiler.rendering import layout, privileges
 
 _POLICY = "device.openfuyao.com/policy"
@@ -90,50 +89,6 @@ def _key(privilege: privileges.Privilege) -> _Key:
 def _covering(privilege: privileges.Privilege) -> set[_Key]:
     """Return the privileges of which each is at least this one."""
     return {_key(privilege), (privilege.verb, privilege.text, False)}
-
-
-@rule("registry-changed", "risk")
-def registry_changed(change: RevisionChange) -> Iterator[Acceptable]:
-    """Images come from the registries that they came from."""
-    if change.before is None:
-        return
-    known: frozenset[str] = frozenset()
-    found: dict[tuple[str, str | None], set[str]] = {}
-    for pair in change.difference.objects:
-        was, now = (frozenset(map(images.registry, privileges.images(data))) for data in (pair.before, pair.after))
-        if pair.before is None and now:
-            known = known or frozenset(_registries(change.before))
-            was = known
-        if now - was:
-            found.setdefault((pair.component, _policy(pair)), set()).update(now - was)
-    for (component, policy), registries in found.items():
-        of_policy, part = f"policy '{policy}' in " if policy else "", _SETTINGS.get(component, ())
-        yield change.acceptable(
-            change.span(policy, (*part, "repository"), (*part, "image"), ("spec", "images"), part),
-            f"{component.capitalize() if component != 'nfd' else 'NFD'} of {of_policy}",
-            Place.CLUSTER,
-            f" comes from {wording.listed(sorted(registries))}, and did not before.",
-            hint="Check that the images there are those that you mean, and pin them by their digests.",
-            policy=policy,
-        )
-
-
-def _registries(side: sides.Planned) -> Iterator[str]:
-    """Yield the registries of a cluster's images."""
-    spec = side.planned.cluster.spec
-    for division in side.planned.divisions:
-        for pool in division.pools:
-            yield from (images.registry(image) for _, image in pool.images)
-        if division.policy.plugin is not None:  # One that is switched off has an image, too.
-            yield images.registry(images.of(division.policy.plugin.parts, spec.images.mirrors))
-    for image in (spec.nfd.image.repository, spec.watcher.image):
-        yield images.registry(images.mirrored(image, spec.images.mirrors))
-
-
-def _policy(pair: objects.Pair) -> str | None:
-    data: Mapping[str, Any] = pair.after or pair.before or {}
-    found = data.get("spec", {}).get("selector", {}).get("matchLabels", {}).get(_POLICY)
-    return str(found) if found else None
 
 
 def mutable_tag(change: RevisionChange) -> Iterator[Acceptable]:

@@ -45,6 +45,7 @@ _DRIVER: Mapping[str, str] = {
     "images": "get{s} {image}, with another driver{place}",
     "anew": "get{s} {its} driver anew{place} for other {reasons}",
     "may-swap": "get{s} {image}{place}, and another driver if the content differs",
+    "elsewhere": "take{s} {its} driver from {where}{place}, and get{s} another one if the content differs",
     "always": "replace{s} a driver that others installed{place}, as {reasons} is Always",
     "serving": "replace{s} a driver that others installed{place} if its devices have no entries in /sys/class/uacce",
     "payloads": "take{s} other paths of {its} images{place}, and get{s} another driver if the content differs",
@@ -61,6 +62,7 @@ _DRIVER: Mapping[str, str] = {
 
 _MAY_SWAP: Mapping[str, str] = {
     "image": "may-swap",
+    **dict.fromkeys(("repository", "mirrors"), "elsewhere"),
     "payloads": "payloads",
     "files": "payloads",
     "presentWhen": "serving",
@@ -336,6 +338,7 @@ def driver(group: Sequence[Effect]) -> str:
         was=_version(was),
         now=_version(now),
         image=_driver_images(first),
+        where=wording.listed(map(wording.cut, sorted(set(map(images.name, _exchanged(first)))))),
         reasons=wording.listed(_SETTINGS.get(reason, reason) for reason in _reasons(first)),
         place=_place(group, is_after=side is now),
     )
@@ -344,7 +347,7 @@ def driver(group: Sequence[Effect]) -> str:
 
 
 def _may_swap_too(effect: Effect) -> bool:
-    return effect.work in ("reloads", "functions") and not set(CONTENT).isdisjoint(effect.reasons)
+    return effect.work in ("reloads", "functions") and not CONTENT.isdisjoint(effect.reasons)
 
 
 def _driver_work(effect: Effect) -> str:
@@ -372,6 +375,12 @@ def _driver_images(effect: Effect) -> str:
     if effect.images:
         return f"the {wording.inflected('image', len(effect.images))} {wording.listed(map(_image, effect.images))}"
     return f"the installer {_image(effect.after.driver if effect.after else None)}"
+
+
+def _exchanged(effect: Effect) -> tuple[str, ...]:
+    """Return the images with the driver that are other ones: of KAE's, the installer's."""
+    driver = effect.after.driver if effect.after else None
+    return effect.images or ((driver,) if driver else ())
 
 
 def _place(group: Sequence[Effect], *, is_after: bool) -> str:

@@ -44,9 +44,14 @@ def of_software(
     return builders.device_policy("lab", recipe, driver=driver)
 
 
-def effect(before: definitions.Policy, after: definitions.Policy) -> effects.Effect:
-    """Return what happens to a node whose policy changes, and with it the template of its pods."""
-    plans = [builders.view([each], [builders.node()])[0] for each in (before, after)]
+def effect(before: definitions.Policy, after: definitions.Policy, **spec: Any) -> effects.Effect:
+    """Return what happens to a node whose policy changes, and with it the template of its pods.
+
+    `spec` is that of its cluster after the change.
+    """
+    places = builders.cluster(), builders.cluster(**spec)
+    pairs = zip((before, after), places, strict=True)
+    plans = [builders.view([each], [builders.node()], place)[0] for each, place in pairs]
     was, now = (sides.of_plan(each, pipeline.manifests_of(each)) for each in plans)
     templates = frozenset(now.on_nodes())
     (found,) = (each for each in effects.effects(was, now, templates, ()) if each.driver_pod)
@@ -211,3 +216,50 @@ def test_a_node_whose_new_kernel_has_no_driver_is_told() -> None:
         "1 node of policy tls runs kernel 6.6.0-2 instead of 5.10.0-1 in cluster east,"
         " for which its policy has no driver."
     ) in texts
+
+
+DIGEST = f"sha256:{'ab' * 32}"
+
+
+def mirrored(registry: str) -> dict[str, Any]:
+    """Return the spec of a cluster with a mirror."""
+    return {"images": {"mirrors": [{"from": registry, "to": "mirror.example.com"}]}}
+
+
+MIRRORS = mirrored("cr.openfuyao.cn")
+
+
+def packages(*urls: str, **more: Any) -> definitions.Policy:
+    return kae(version="2.2.0", source={"packages": {"names": ["kae"], "repositories": list(urls), **more}})
+
+
+A, B = "https://a.example.com/kae", "https://b.example.com/kae"
+
+
+@pytest.mark.parametrize(
+    ("was", "now", "spec", "reasons", "said"),
+    [
+        (kae(image="a"), kae(image="b"), {}, ("image",), "and another driver if the content differs"),
+        (
+            kae(),
+            kae(repository="cr.openfuyao.cn/x"),
+            {},
+            ("repository",),
+            "takes its driver from cr.openfuyao.cn/x/kae",
+        ),
+        (kae(), kae(), MIRRORS, ("mirrors",), "takes its driver from mirror.example.com/openfuyao/kae-driver"),
+        (kae(version=DIGEST), kae(version=DIGEST), MIRRORS, (), "keeps its driver"),
+        (of_recipe(), of_recipe(), mirrored("registry.example.com"), ("mirrors",), "from mirror.example.com/"),
+        # The installer compares the names of packages: what others write is fetched with the next driver.
+        (packages(A), packages(B), {}, (), "keeps its driver"),
+        (packages(A, B), packages(B, A), {}, (), "keeps its driver"),
+        (packages(A), packages(A, gpgCheck=False), {}, (), "keeps its driver"),
+    ],
+)
+def test_a_driver_may_be_replaced_where_somebody_else_writes_its_bytes(
+    was: definitions.Policy, now: definitions.Policy, spec: dict[str, Any], reasons: tuple[str, ...], said: str
+) -> None:
+    found = effect(was, now, **spec)
+
+    assert (found.work, found.reasons) == ("may-swap" if reasons else "restarts", reasons)
+    assert said in sentences.driver([found])

@@ -274,6 +274,8 @@ def test_what_an_engine_would_delete_with_all_that_is_in_it_is_told(
     assert told.keys() & {"crd-pruned", "namespace-pruned"} == codes
 
 
+EAST = builders.cluster(kubernetesVersion="1.31")
+PLUGIN_OFF = {**spec(), "devicePlugin": {"enabled": False}}
 MIRROR = {"images": {"mirrors": [{"from": "cr.openfuyao.cn", "to": "mirror.example.com/fuyao"}]}}
 
 
@@ -289,6 +291,97 @@ MIRROR = {"images": {"mirrors": [{"from": "cr.openfuyao.cn", "to": "mirror.examp
 )
 def test_a_registry_that_is_new_is_told(after: Spec, cluster: Spec, *, changed: bool) -> None:
     assert ("registry-changed" in risks(PLAIN, after, cluster=cluster)) == changed
+
+
+REPOSITORY = spec(repository="cr.openfuyao.cn/team")
+MIRRORED = {"images": {"mirrors": [{"from": "cr.openfuyao.cn", "to": "cr.openfuyao.cn/mirror"}]}}
+NFD = {"nfd": {"image": {"repository": "registry.k8s.io/team/node-feature-discovery"}}}
+
+
+def packages(*urls: str, **more: Any) -> dict[str, Any]:
+    return spec(source={"packages": {"names": ["kae_driver"], "repositories": list(urls), **more}})
+
+
+A, B = "https://a.example.com/kae", "https://a.example.com/team"
+PACKAGES = packages(A)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "cluster_before", "cluster", "changed"),
+    [
+        pytest.param(PLAIN, REPOSITORY, {}, {}, True, id="of a driver"),
+        pytest.param(PLAIN, spec(image="kae-driver"), {}, {}, True, id="another image of the registry"),
+        pytest.param(PLAIN, {**PLAIN, "devicePlugin": {"image": "mine"}}, {}, {}, True, id="of a device plugin"),
+        pytest.param(PLAIN, PLAIN, {}, MIRRORED, True, id="a mirror"),
+        pytest.param(PLAIN, PLAIN, MIRRORED, {}, True, id="a mirror that goes"),
+        pytest.param(PLAIN, PLAIN, {}, NFD, True, id="of NFD"),
+        pytest.param(PLAIN, waves("2.2.0", a="2.2.0"), {}, {}, False, id="a new DaemonSet"),
+        pytest.param(REPOSITORY, waves("2.2.0", a="2.2.0"), {}, {}, True, id="a new DaemonSet of another one"),
+        pytest.param(PLUGIN_OFF, PLAIN, {}, {}, True, id="a device plugin that is switched on"),
+        pytest.param(PLAIN, spec("2.3.0"), {}, {}, False, id="another version"),
+        pytest.param(PLAIN, spec("sha256:" + "ab" * 32), {}, {}, False, id="a digest of it"),
+        pytest.param(PACKAGES, packages(B), {}, {}, True, id="packages"),
+        pytest.param(PACKAGES, packages(A.replace("https", "http")), {}, {}, True, id="packages over plain http"),
+        pytest.param(packages(A.replace("https", "http")), PACKAGES, {}, {}, False, id="packages over https"),
+        pytest.param(PACKAGES, packages(A, B), {}, {}, True, id="further packages"),
+        pytest.param(packages(A, B), packages(f"{B}/"), {}, {}, False, id="fewer packages"),
+        pytest.param(PACKAGES, packages(), {}, {}, True, id="packages of the nodes' own repositories"),
+        pytest.param(
+            spec(source={"build": {"repositories": [A]}}), spec(source={"build": {}}), {}, {}, True, id="headers"
+        ),
+        pytest.param(PLAIN, spec(source={"prebuilt": {}}), {}, {}, False, id="another source of the image"),
+    ],
+)
+def test_a_repository_that_is_new_is_told(
+    before: Spec, after: Spec, cluster_before: Spec, cluster: Spec, *, changed: bool
+) -> None:
+    told = risks(before, after, cluster_before=cluster_before, cluster=cluster)
+
+    assert ("repository-changed" in told) == changed
+    assert "registry-changed" not in told
+
+
+def test_nodes_that_documents_move_to_pods_of_another_repository_are_told() -> None:
+    wave = {"name": "a", "nodes": [NAMES[0]], "version": "2.2.0", "repository": "cr.openfuyao.cn/team"}
+    waved = spec(rollout={"waves": [wave]})
+    renamed = spec(rollout={"waves": [{**wave, "nodes": [NAMES[1]]}]})
+
+    assert {"repository-changed"} <= risks(waved, renamed).keys()
+    assert "repository-changed" not in risks(waved, waved, nodes_before=[builders.node(NAMES[0])])
+
+
+def test_a_policy_that_is_renamed_comes_from_where_it_came_from() -> None:
+    assert risks(REPOSITORY, REPOSITORY, name="other").keys().isdisjoint({"repository-changed", "registry-changed"})
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "off"),
+    [
+        (PACKAGES, packages(A, gpgCheck=False), True),
+        (packages(A, gpgCheck=False), packages(A, gpgCheck=False, credentialsSecret="mirror"), False),
+        (packages(A, gpgCheck=False), PACKAGES, False),
+        (PLAIN, packages(gpgCheck=False), True),
+    ],
+)
+def test_packages_whose_signatures_are_no_longer_checked_are_told(before: Spec, after: Spec, *, off: bool) -> None:
+    assert ("signatures-off" in risks(before, after)) == off
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "forced"), [(False, True, True), (True, True, False), (True, False, False)]
+)
+def test_a_swap_under_the_traffic_of_the_node_is_told(before: bool, after: bool, forced: bool) -> None:
+    recipe = builders.recipe("nic", driver={"image": "installer", "modules": [{"name": "nic", "network": True}]})
+    plans = (
+        builders.view([builders.device_policy("nic", recipe, driver={"network": {"force": each}})], (), EAST)[0]
+        for each in (before, after)
+    )
+    was, now = (sides.of_plan(each, pipeline.manifests_of(each)) for each in plans)
+
+    compared = risk_checks.compared(was, now, basis([], []))
+
+    told = {risk.finding.code for risk in compared.risks} if compared else set[str]()
+    assert ("network-forced" in told) == forced
 
 
 @pytest.mark.parametrize(
@@ -312,6 +405,7 @@ WATCHER = {
     }
 }
 PLUGIN_ONLY = spec(enabled=False)
+INJECTING = {**PLAIN, "devicePlugin": {"version": "1.4.1", "inject": {"env": {"OPENSSL_CONF": "/var/run/x"}}}}
 
 
 @pytest.mark.parametrize(
@@ -324,6 +418,8 @@ PLUGIN_ONLY = spec(enabled=False)
         pytest.param(PLAIN, parallel(3), {}, None, id="more Leases"),
         pytest.param(DRAINED, UNDRAINED, {}, None, id="one that is lost"),
         pytest.param(PLAIN, spec(repository="registry.example.com/kae"), {}, None, id="a registry"),
+        pytest.param(PLAIN, INJECTING, {}, "sets OPENSSL_CONF=/var/run/x in pods", id="a variable of pods"),
+        pytest.param(INJECTING, PLAIN, {}, None, id="a variable that pods lose"),
     ],
 )
 def test_a_new_privilege_of_a_component_is_told(before: Spec, after: Spec, cluster: Spec, gained: str | None) -> None:

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from compiler import pipeline
+from compiler.fleet import definitions
 from compiler.rendering import privileges
 from tests import builders
 
@@ -103,6 +104,63 @@ def test_the_output_lists_the_privileges_of_recipes_once_and_those_of_kae_never(
         "onload-driver: rbac: coordination.k8s.io/leases get,update",
         "onload-driver: token",
     ]
+
+
+INJECT = {
+    "nodes": [{"path": "/dev/x*", "permissions": "rw"}],
+    "mounts": [{"path": "/opt/x", "as": "/usr/x"}, {"path": "/opt/rw", "readOnly": False}],
+    "env": {"LEVEL": "3", "LD_LIBRARY_PATH": "/opt/x\nx-driver: token"},
+    "preload": ["/opt/x/lib.so"],
+    "files": [{"name": "conf", "as": "/etc/ld.so.preload", "text": "/opt/x/lib.so"}],
+}
+IN_PODS = [
+    "pods: device /dev/npu* r",
+    "pods: device /dev/vfio/* rw",
+    "pods: device /dev/x* rw",
+    r"pods: env LD_LIBRARY_PATH=/opt/x\nx-driver: token",
+    "pods: env LEVEL",
+    "pods: file /etc/ld.so.preload",
+    "pods: mount /opt/rw rw",
+    "pods: mount /opt/x as /usr/x",
+    "pods: preload /opt/x/lib.so",
+]
+
+
+def offering(*inject: dict[str, Any]) -> definitions.Policy:
+    """A policy of a recipe whose resources give pods this beside their devices."""
+    groups = [{"paths": [{"path": "/dev/npu*", "permissions": "r"}]}]
+    char = {"name": "example.com/npu", "class": "char", "groups": groups, "inject": list(inject)}
+    vfio = {"name": "example.com/vm", "class": "vfio", "kind": "npu"}
+    match = {"pci": [{"kind": "npu", "vendor": "1234", "devices": ["0001"]}]}
+    recipe = builders.recipe("x", match=match, devicePlugin={"resources": [char, vfio]})
+    return builders.device_policy("desk", recipe)
+
+
+def test_what_a_recipe_gives_to_pods_is_listed_as_a_privilege() -> None:
+    listed = builders.files([offering(INJECT)])["privileges.txt"].splitlines()
+
+    assert [line for line in listed if ": pods: " in line] == [f"x-device-plugin: {text}" for text in IN_PODS]
+
+
+@pytest.mark.parametrize(
+    "refusal", [*IN_PODS, "pods: mount * rw", "x-device-plugin: pods: preload *", "pods: env LD_*"]
+)
+def test_a_cluster_refuses_what_a_recipe_gives_to_pods(refusal: str) -> None:
+    planned, _ = builders.view([offering(INJECT)], (), builders.cluster(recipes={"refuse": [refusal]}))
+
+    findings = pipeline.check_objects(planned, pipeline.render_cluster(planned, builders.renderer())[1])
+
+    assert [finding.code for finding in findings] == ["privilege-refused"]
+
+
+@pytest.mark.parametrize(
+    ("was", "now", "gained"), [("r", "rw", ["may write device node /dev/x of the node in pods"]), ("rw", "r", [])]
+)
+def test_what_pods_may_write_is_another_privilege_than_what_they_read(was: str, now: str, gained: list[str]) -> None:
+    made = (builders.objects([offering({"nodes": [{"path": "/dev/x", "permissions": each}]})]) for each in (was, now))
+    before, after = (frozenset().union(*map(privileges.of_object, each.values())) for each in made)
+
+    assert list(privileges.texts(sorted(after - before))) == gained
 
 
 @pytest.mark.parametrize(

@@ -144,5 +144,5 @@ class Said:
             yield "pods were evicted, of which nothing is said"
 
 
-_CONTENT = frozenset({"image", "payloads", "files"})
+_CONTENT = frozenset({"image", "repository", "mirrors", "payloads", "files"})
 """The reasons for which a driver may be another one beside what is certain."""

@@ -1,0 +1,111 @@
+"""Where the bytes come from that run as root on nodes: the repositories of images, and those of packages."""
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from compiler.fleet import clusters, definitions
+from compiler.planning import images, kernels, overrides, pools
+from runtime import driver_config
+
+OWN = "the nodes' own repositories"
+"""Where packages come from if a source names no repository."""
+_SAFE, _PLAIN = "https://", "http://"
+
+
+class Supply(msgspec.Struct, frozen=True, kw_only=True):
+    """Where what runs on some nodes comes from."""
+
+    images: frozenset[tuple[str, str]] = frozenset()
+    """The names of images in their recipe, each with its repository at the mirror of the cluster."""
+    packages: frozenset[str] = frozenset()
+    """The repositories of packages; empty where the driver's source takes none."""
+    is_unchecked: bool = False
+    """True where packages need no signature."""
+    is_forced: bool = False
+    """True where a driver is swapped under an interface that carries the node's own traffic."""
+
+    @property
+    def repositories(self) -> frozenset[str]:
+        """The repositories of all images."""
+        return frozenset(repository for _, repository in self.images)
+
+    def new_images(self, before: "Supply") -> frozenset[str]:
+        """Return the repositories of images that came from another one before; a new image may be from any of them."""
+        known: dict[str, set[str]] = {}
+        for name, repository in before.images:
+            known.setdefault(name, set()).add(repository)
+        return frozenset(
+            repository for name, repository in self.images if repository not in known.get(name, before.repositories)
+        )
+
+    def new_packages(self, before: "Supply") -> frozenset[str]:
+        """Return the repositories of packages that are new; to reach one by https:// is no other one."""
+        plain = {url.replace(_PLAIN, _SAFE, 1) for url in before.packages if url.startswith(_PLAIN)}
+        return self.packages - before.packages - plain
+
+
+def joined(supplies: Iterable[Supply]) -> Supply:
+    """Return where what runs on any of some nodes comes from."""
+    every = tuple(supplies)
+    return Supply(
+        images=frozenset().union(*(each.images for each in every)),
+        packages=frozenset().union(*(each.packages for each in every)),
+        is_unchecked=any(each.is_unchecked for each in every),
+        is_forced=any(each.is_forced for each in every),
+    )
+
+
+def of_pool(policy: definitions.Policy, pool: pools.Pool, mirrors: Sequence[clusters.Mirror]) -> Supply:
+    """Return where the driver of a pool comes from; an image that is named after kernels is one for all of them."""
+    layers = (pool.kernels.mapping if pool.kernels else None, pool.group.declared if pool.group else None)
+    stated = overrides.effective(policy.installed or pool.driver, *layers)
+    kernel = (pool.kernels.kernel if pool.kernels else None) or ""
+    found: set[tuple[str, str]] = set()
+    for name, image in pool.images:
+        written = images.of(stated.images[name], mirrors)
+        # A mirror may hold the image of one kernel alone.
+        found.add((name, images.name(written if kernels.filled(written, kernel) == image else image)))
+    packages = pool.driver.source.packages
+    return Supply(
+        images=frozenset(found),
+        packages=_repositories(pool.driver.source),
+        is_unchecked=packages is not None and not packages.gpg_check,
+        is_forced=bool(pool.driver.config.get("network_force")),
+    )
+
+
+def _repositories(source: driver_config.Source) -> frozenset[str]:
+    part = source.packages or source.build
+    return frozenset(url.rstrip("/") for url in part.repositories or (OWN,)) if part else frozenset()
+
+
+def changed(was: pools.Pool | None, now: pools.Pool | None) -> dict[str, bool]:
+    """Return the changed images of a driver as `driver_work.content` takes them; a digest pins them in any place."""
+    before, after = images_of(was), images_of(now)
+    return {
+        name: _version(image) != _version(before.get(name, ""))
+        for name, image in after.items()
+        if image.rpartition("@")[2] != before.get(name, "").rpartition("@")[2]
+    }
+
+
+def images_of(pool: pools.Pool | None) -> dict[str, str]:
+    """Return the images of a pool, by the payload that each is; the installer's own has no name."""
+    return {"": pool.images[0][1], **dict(pool.images[1:])} if pool else {}
+
+
+def _version(image: str) -> str:
+    return image.removeprefix(images.name(image))
+
+
+def setting(was: pools.Pool | None, now: pools.Pool | None) -> str:
+    """Return the setting by which the images of a driver differ: image, repository or mirrors."""
+    if was is None or now is None or _last_parts(was) != _last_parts(now):
+        return "image"
+    written = [[images.reference(pool.driver.images[name]) for name, _ in pool.images] for pool in (was, now)]
+    return "repository" if written[0] != written[1] else "mirrors"
+
+
+def _last_parts(pool: pools.Pool) -> list[str]:
+    return [images.unqualified(image) for _, image in pool.images]

@@ -1,0 +1,187 @@
+"""Paths of a host that no recipe gives to pods: what leads to the keys of the node, its disks or its memory."""
+
+import fnmatch
+import functools
+import string
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+from typing import Any
+
+from compiler.checks import lists
+from compiler.diagnostics import Diagnostic, shared_rule
+from compiler.formats import documents
+
+shared_rule(
+    "privilege-refused",
+    "error",
+    "A recipe brings neither credentials, disks and memory of the node nor a runtime's socket to pods, and no glob of "
+    "all devices, and its programs have no privilege that their cluster refuses.",
+)
+
+_KUBELET = "/var/lib/kubelet"
+_CLUSTER, _HOST, _RUNTIME = "credentials of the cluster", "credentials of the host", "the socket of a container runtime"
+_IMAGES, _DISKS, _MEMORY = "the files of all containers", "the host's disks", "the host's memory"
+
+_REFUSED: Mapping[str, str] = MappingProxyType(
+    {
+        "/etc/kubernetes": _CLUSTER,
+        "/proc": "all processes of the host",
+        _KUBELET: "credentials of the kubelet and of other pods",
+        **dict.fromkeys(
+            (
+                *("/run/containerd", "/run/cri-dockerd.sock", "/run/crio", "/run/docker", "/run/docker.sock"),
+                *("/run/dockershim.sock", "/run/k0s", "/run/k3s", "/run/podman"),
+            ),
+            _RUNTIME,
+        ),
+        **dict.fromkeys(
+            ("/etc/cni", "/etc/rancher", "/home/*/.kube", "/var/lib/etcd", "/var/lib/k0s", "/var/lib/rancher"), _CLUSTER
+        ),
+        **dict.fromkeys(
+            (
+                *("/etc/gshadow", "/etc/krb5.keytab", "/etc/pki/consumer", "/etc/pki/entitlement"),
+                *("/etc/pki/tls/private", "/etc/shadow", "/etc/ssh", "/etc/ssl/private", "/home/*/.ssh", "/root"),
+                *("/var/lib/cloud", "/dev/tpm*"),
+            ),
+            _HOST,
+        ),
+        **dict.fromkeys(("/var/lib/containerd", "/var/lib/containers", "/var/lib/docker"), _IMAGES),
+        # On image-based systems (ostree) the file system of the host lies here a second time.
+        "/sysroot": "the host's files",
+        # The names of Documentation/admin-guide/devices.txt of the kernel, and udev's links to them.
+        **dict.fromkeys(
+            (
+                *("/dev/bcache*", "/dev/block", "/dev/bsg", "/dev/disk", "/dev/dm-*", "/dev/drbd*", "/dev/hd[a-z]"),
+                *("/dev/hd[a-z][0-9]*", "/dev/loop*", "/dev/mapper", "/dev/md", "/dev/md[0-9]*", "/dev/mmcblk*"),
+                *("/dev/mtd[0-9]*", "/dev/mtdblock*", "/dev/nbd*", "/dev/ng[0-9]*", "/dev/nvme*", "/dev/pmem*"),
+                *("/dev/raw", "/dev/rbd*", "/dev/root", "/dev/sd*", "/dev/sg[0-9]*", "/dev/vd*", "/dev/xvd*"),
+                "/dev/zram*",
+            ),
+            _DISKS,
+        ),
+        **dict.fromkeys(
+            ("/dev/char", "/dev/core", "/dev/kmem", "/dev/mem", "/dev/oldmem", "/dev/port"),
+            _MEMORY,
+        ),
+    }
+)
+"""Paths and globs of hosts that containers of other people never get, nor what is in them, and what is there."""
+
+_LINKS: Mapping[str, str] = MappingProxyType({"/var/run": "/run", "/var/roothome": "/root", "/var/home": "/home"})
+"""Links of usual systems, the last two of ostree's, and where they lead."""
+
+_DEVICES = "/dev/"
+
+
+def of_recipe(source: documents.Document, kubelet: str | None = None) -> Iterator[Diagnostic]:
+    """No container gets what leads to keys, disks or memory of the node; what a resource requires counts as mounted.
+
+    `kubelet` is the root folder of a kubelet, in place of the usual paths.
+    """
+    refused = _REFUSED if kubelet is None else {kubelet: _REFUSED[_KUBELET]}
+    for path, resource in lists.items(
+        ("spec", "devicePlugin"), source.data["spec"].get("devicePlugin", {}), "resources"
+    ):
+        for place, glob in _mounted(path, resource):
+            yield from _finding(
+                source, place, glob, refused, "mount", "Name the files themselves that containers need."
+            )
+        for place, glob in _nodes(path, resource):
+            if glob.removeprefix(_DEVICES).startswith(("*", "?", "[")) and kubelet is None:
+                yield _refusal(
+                    source,
+                    place,
+                    f"A recipe may not offer '{glob}', which takes any device of a host.",
+                    ("'/dev' holds the host's disks and memory.",),
+                    "Begin the name as those of the devices begin, such as /dev/npu*.",
+                )
+            else:
+                yield from _finding(source, place, glob, refused, "offer", "Name the devices of the recipe alone.")
+
+
+def _mounted(path: documents.Path, resource: Mapping[str, Any]) -> Iterator[tuple[documents.Path, str]]:
+    """Yield the paths and globs of the host that a resource mounts, each with its place."""
+    yield from lists.items(path, resource, "requires")
+    for place, part in lists.items(path, resource, "inject"):
+        yield from (((*at, "path"), mount["path"]) for at, mount in lists.items(place, part, "mounts"))
+
+
+def _nodes(path: documents.Path, resource: Mapping[str, Any]) -> Iterator[tuple[documents.Path, str]]:
+    """Yield the device nodes of a resource, each with its place."""
+    for field, inner in (("groups", "paths"), ("inject", "nodes")):
+        for place, part in lists.items(path, resource, field):
+            yield from (((*at, "path"), node["path"]) for at, node in lists.items(place, part, inner))
+
+
+def _finding(  # noqa: PLR0913 - a path, where it stands, and the words for it
+    source: documents.Document, place: documents.Path, glob: str, refused: Mapping[str, str], does: str, hint: str
+) -> Iterator[Diagnostic]:
+    """Yield the finding on a path or a glob that leads to something refused, as it stands or by a link."""
+    for link, real in (("", glob), *_resolved(glob)):
+        taken = next((taken for taken in refused if _meets(real, taken)), None)
+        if taken is not None:
+            leads = (f"'{link}' is a link to '{_LINKS[link]}'.",) if link else ()
+            notes = (*leads, f"'{taken}' holds {refused[taken]}.")
+            yield _refusal(source, place, f"A recipe may not {does} '{glob}'.", notes, hint)
+            return
+
+
+def _refusal(
+    source: documents.Document, place: documents.Path, message: str, notes: tuple[str, ...], hint: str
+) -> Diagnostic:
+    return Diagnostic(code="privilege-refused", span=source.span(*place), message=message, notes=notes, hint=hint)
+
+
+def _resolved(glob: str) -> Iterator[tuple[str, str]]:
+    """Yield the links that a path or a glob may go through, each with the path behind it."""
+    parts = glob.split("/")
+    for link, target in _LINKS.items():
+        length = link.count("/") + 1
+        if len(parts) >= length and _meets("/".join(parts[:length]), link):
+            yield link, "/".join((target, *parts[length:]))
+
+
+def _meets(one: str, other: str) -> bool:
+    """Return whether two globs can match one path, or one of them a folder around what the other matches."""
+    return all(map(have_common_name, one.split("/"), other.split("/")))
+
+
+_ALPHABET = frozenset(string.ascii_letters + string.digits + "._:+,@-!~")
+"""The characters of the names that recipes can write."""
+
+_Token = frozenset[str] | None
+"""The characters that a place of a glob takes; None for `*`."""
+
+
+@functools.lru_cache(maxsize=4096)
+def have_common_name(one: str, other: str) -> bool:
+    """Return whether two globs of one part of a path match one name."""
+    left, right = _tokens(one), _tokens(other)
+
+    @functools.cache
+    def meet(at: int, to: int) -> bool:
+        if at == len(left) or to == len(right):
+            return all(token is None for token in (*left[at:], *right[to:]))
+        mine, theirs = left[at], right[to]
+        if mine is None or theirs is None:
+            return meet(at + 1, to) or meet(at, to + 1)
+        return not mine.isdisjoint(theirs) and meet(at + 1, to + 1)
+
+    return meet(0, 0)
+
+
+def _tokens(glob: str) -> tuple[_Token, ...]:
+    """Return the tokens of a glob; a bracket that nothing closes is a character."""
+    found: list[_Token] = []
+    rest = glob
+    while rest:
+        # The end of a set is not its first character (glob(7)).
+        end = rest.find("]", 3 if rest[1:2] == "!" else 2) + 1 if rest[0] == "[" else 1
+        part, rest = rest[: end or 1], rest[end or 1 :]
+        if part == "*":
+            found.append(None)
+        elif part == "?" or len(part) > 1:
+            found.append(frozenset(char for char in _ALPHABET if fnmatch.fnmatchcase(char, part)))
+        else:
+            found.append(frozenset(part))
+    return tuple(found)
