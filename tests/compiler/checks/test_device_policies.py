@@ -220,3 +220,11 @@ def test_the_digest_of_one_image_is_told_without_a_version_that_is_none() -> Non
     (told,) = findings(lab(images={"modules": {"version": "sha256:" + "0" * 64}}, **MAPPED))
 
     assert told.hint == "Write a version with ${KERNEL_FULL_VERSION}, unless the image serves every kernel."
+
+
+def test_a_driver_that_is_removed_needs_no_image_with_modules() -> None:
+    without = {"images": {"modules": {"version": "", "repository": ""}}}
+
+    assert told_of(lab(driver={"state": "Absent"})) == []
+    assert told_of(lab(driver={"state": "Absent"}, **without, **MAPPED)) == []
+    assert [code for code, _, _ in told_of(lab(driver={"state": "Present"}))] == ["kernel-placeholder"]
