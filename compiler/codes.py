@@ -95,6 +95,7 @@ TABLE = {
     "image-driver-source": ("error", "An image holds what the source of its policy takes from it."),
     "image-driver-kernel": ("error", "An image holds modules for the kernels of the nodes that it goes to."),
     "mutable-tag": ("risk", "An image is pinned by a version or a digest."),
+    "device-plugin-image": ("error", "The device plugin of a recipe runs in an image named kae-device-plugin, in whatever registry and path."),
     "no-cluster": ("warning", "There is a cluster for every policy."),
     "kubernetes-too-old": ("warning", "The newest kubelet has Kubernetes 1.25 or newer."),
     "glob-unmatched": ("warning", "Every glob in a policy's clusters matches a cluster."),

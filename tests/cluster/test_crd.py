@@ -43,6 +43,7 @@ TAKEN: Mapping[str, tuple[str, ...]] = {
     "It is about its recipe, which is another document.": (
         *("module-required/lab.yaml", "override-unused/lab.yaml", "values-exclusive/lab.yaml"),
         *("unknown-recipe/lab.yaml", "unknown-recipe/zero.yaml", "kernel-placeholder/desk.yaml"),
+        "device-plugin-image/lab.yaml",
     ),
     "It is about the folder of a file, which the API server does not know.": ("recipe-file/extra.yaml",),
     "It goes through the keys of a map, of which there may be too many for the cost of a rule.": (
