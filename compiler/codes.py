@@ -71,6 +71,7 @@ TABLE = {
     "pool-rules-too-large": ("error", "The node names of a policy's groups fit into one object."),
     "object-too-large": ("error", "The values that a DaemonSet selects its nodes by fit into one object."),
     "recipe-file": ("error", "A recipe is in recipe.yaml of a folder of its own, which holds no templates yet."),
+    "label-not-read": ("warning", "The labels of a node for opt-outs and devices are spelt as they are read, and so are their values."),
     "recipe-name": ("error", "A recipe has the name of its folder, and none that other programs have."),
     "recipe-reference": ("error", "A recipe names images, kinds and payloads that it has."),
     "parameter-schema": ("error", "The schema of a parameter is of the subset that recipes have, and fits the fields that it fills."),
