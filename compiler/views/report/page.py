@@ -170,9 +170,13 @@ def _json(value: object) -> str:
 
 def _figures(views: Sequence[plan.Plan]) -> Iterator[Figure]:
     own = [decision for view in views for decision in view.builtin.decisions]
-    problems, nodes = report_tables.count(views, gaps.has_problem), plan_text.count(own)
+    states, nodes = report_data.states(views), plan_text.count(own)
+    problems = states["problem"]
     link = report_tables.link(state="problem") if problems else ""
     yield Figure(problems, "with problems", link, is_warning=problems > 0)
+    for key, noun in (("optOut", "opted out"), ("unknown", "not labelled by NFD yet")):
+        if states[key]:
+            yield Figure(states[key], noun, report_tables.link(state=key))
     yield Figure(nodes, wording.inflected("node", nodes))
     yield Figure(plan_text.count(own, gaps.has_devices), f"with {reader.BUILTIN.words.devices}")
     yield Figure(report_tables.count(views, report_tables.has_driver), "with a driver installer")
