@@ -9,7 +9,7 @@ const picture = (() => {
   const home = new Map(); // the block and the place in it of each node
   let shown = new Uint8Array(total).fill(1);
   let colours = new Map();
-  let facet = changes.size ? "change" : "state";
+  let facet = fleet.effects.length > 1 ? "change" : "state"; // Where nothing changes, all cells would be empty.
   let cursor = -1;
   let ink = {};
   let open = () => {};
@@ -148,7 +148,7 @@ const picture = (() => {
 
   function figure(cluster, policy, nodes) {
     const problems = nodes.filter((node) => factOf(node).state === "problem").length;
-    const name = policy || "(no policy)";
+    const name = policy || (data.head.hasRecipes ? "(no KAE policy)" : "(no policy)");
     const canvas = element("canvas", "", { role: "application", tabIndex: blocks.length ? -1 : 0 });
     canvas.setAttribute("aria-roledescription", "map of nodes");
     canvas.setAttribute("aria-describedby", "help");
