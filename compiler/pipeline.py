@@ -258,6 +258,12 @@ def check_nodes(planned: plan.Plan) -> diagnostics.Findings:
     return tuple(node_checks.findings(planned))
 
 
+def check_labels(fleet: definitions.Fleet, planned: plan.Plan, read: Documents) -> diagnostics.Findings:
+    """Return the findings on the labels of a planned cluster's nodes, which its judged documents have."""
+    recipes = reader.recipes_of(fleet.policies)
+    return tuple(inventory_checks.labels(read.nodes[-1], planned.inventory, recipes)) if read.nodes else ()
+
+
 def render_cluster(
     planned: plan.Plan, render: layout.Render, output: str = names.OUTPUT
 ) -> tuple[tree.Tree, tuple[layout.Object, ...]]:

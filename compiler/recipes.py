@@ -15,6 +15,7 @@ _FOREIGN = "npu"
 """No recipe has this name: the feature discovery of openFuyao's NPU operator labels nodes `openfuyao.com/npu.present`.
 """
 _STEM = rf"{re.escape(DOMAIN)}/(?!{_FOREIGN}\.)[a-z0-9-]+"
+_OWN = re.compile(rf"{re.escape(DOMAIN)}/(?!{_FOREIGN}\.)([^.]+)\.")
 _MACHINE = re.compile(rf"{_STEM}\.(present|[a-z0-9-]+\.(present|pf|vf))")
 _POOL = re.compile(rf"{_STEM}\.pool\..+")
 _COUNT = re.compile(rf"{_STEM}\.[a-z0-9-]+\.(pf|vf)")
@@ -31,6 +32,12 @@ def is_of_machine(key: str) -> bool:
 def is_of_pool(key: str) -> bool:
     """Return whether a label has the shape of those that NodeFeatureRules of a recipe set for pools."""
     return _POOL.fullmatch(key) is not None
+
+
+def recipe_of(key: str) -> str | None:
+    """Return what stands for the name of a recipe in a label of the prefix; None of other labels."""
+    found = _OWN.match(key)
+    return found[1] if found else None
 
 
 def is_count(key: str) -> bool:
@@ -214,6 +221,11 @@ class Recipe(msgspec.Struct, frozen=True, kw_only=True):
         return f"{DOMAIN}/{self.name}.deploy.device-plugin"
 
     @property
+    def opt_outs(self) -> tuple[str, str]:
+        """The labels of both opt-outs."""
+        return self.opt_out_driver, self.opt_out_device_plugin
+
+    @property
     def hardware(self) -> Labels:
         """The labels of nodes with its hardware, of whichever kind; none: every node is one."""
         return ((self.present, ("true",)),) if self.kinds else self.labels
@@ -223,7 +235,7 @@ class Recipe(msgspec.Struct, frozen=True, kw_only=True):
         """The labels that decide over a node under any policy, sorted: its hardware and its opt-outs."""
         counted = (label for kind in self.kinds for label in (kind.present, kind.pf_count, kind.vf_count))
         hardware = (key for key, _ in self.hardware)
-        return tuple(sorted({*hardware, self.opt_out_driver, self.opt_out_device_plugin, *counted}))
+        return tuple(sorted({*hardware, *self.opt_outs, *counted}))
 
     @property
     def driver(self) -> str:

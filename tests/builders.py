@@ -43,8 +43,8 @@ def policy(name: str = "tls", **spec: Any) -> definitions.Policy:
 
 
 IMAGES: Mapping[str, Any] = {
-    name: {"repository": "registry.example.com/drivers", "image": name, "version": "1.0"}
-    for name in ("installer", "device-plugin")
+    name: {"repository": "registry.example.com/drivers", "image": image, "version": "1.0"}
+    for name, image in (("installer", "installer"), ("device-plugin", "kae-device-plugin"))
 }
 """The images of a recipe that has no payloads."""
 

@@ -16,6 +16,9 @@ _IMAGE = re.compile(_NAME + r"(:[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?(@sha256:[0-9
 _TAGGED = re.compile(r"([^:]+(?::[0-9]+/[^:]*)?):([A-Za-z0-9_][A-Za-z0-9_.-]*)/?")
 """A registry and a path, perhaps with a port, before a tag."""
 
+_PLUGIN = "kae-device-plugin"
+"""The name of the image of this project's device plugin."""
+
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 
 _A_KERNEL = "5.10.0-1.oe2203.aarch64"
@@ -39,12 +42,35 @@ def of_device_plugin(policy: definitions.Policy) -> Iterator[Diagnostic]:
         return
     image = overrides.of_plugin(policy, policy.offered)
     yield from _image(image)
+    yield from _other_program(image)
     for part, text in image.parts.items():
         if "$" in text:
             source, path = image.place(part)
             message = f"'{text}' is named after a kernel, but the device plugin has one image for all kernels."
             hint = "Write an image that runs under every kernel."
             yield Diagnostic(code="kernel-placeholder", span=source.setting_span(*path), message=message, hint=hint)
+
+
+@rule("device-plugin-image", "error")
+def _other_program(image: overrides.Image) -> Iterator[Diagnostic]:
+    """The device plugin of a recipe runs in an image named kae-device-plugin, in whatever registry and path.
+
+    A vendor's own device plugin holds no such program. An installer may have any name: a driver's image is built on it.
+    """
+    reference = images.reference(image.parts)
+    name = images.unqualified(images.name(reference))
+    if image.policy.recipe.builtin or name == _PLUGIN or "$" in name or not _is_reference(reference):
+        return
+    source, path = image.place("image")
+    yield Diagnostic(
+        span=source.setting_span(*path),
+        message=f"The device plugin's image {wording.quoted(name)} is not {_PLUGIN}.",
+        notes=(
+            "The manifests start `python -m device_plugin` in it, which a vendor's own device plugin does not hold.",
+        ),
+        hint=f"Name {_PLUGIN}, in any registry and path. Where a vendor's own is to run, deploy it apart, and set "
+        "devicePlugin.enabled: false in the policy.",
+    )
 
 
 @rule("image-reference", "error")

@@ -195,9 +195,7 @@ def unknown_nodes(planned: plan.Plan, span: Span) -> Iterator[Diagnostic]:
 
 def _unknown(planned: plan.Plan) -> Iterator[str]:
     """Yield the words for everything that the policies of a cluster need to know of a node from NFD."""
-    for one in planned.recipes:
-        if one.recipe.has_rules and (one.divisions or len(planned.recipes) == 1):
-            yield one.recipe.words.devices
+    yield from (one.recipe.words.devices for one in planned.awaited)
     if any(division.label for division in planned.divisions if not division.policy.recipe.has_rules):
         yield "pools"
 

@@ -4,12 +4,17 @@ Policies of different recipes share nodes unless their claims meet. Policies of 
 the recipe itself.
 """
 
+import functools
+import re
+import string
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
 from itertools import product
 
 from compiler import repeats, wording
 from compiler.fleet import assignment, definitions, overlap
+from runtime import device_plugin_config
 
 Claim = definitions.Claim
 """Its sort is one of `_SENTENCES`."""
@@ -19,12 +24,32 @@ _SENTENCES: Mapping[str, str] = {
     "load": "Both load module {}.",
     "module": "Both load or replace module {}.",
     "resource": "Both offer {}.",
+    "node": "Both hand out the device node {}.",
     "path": "Both claim the path {}.",
     "socket": "Both claim the socket {}.",
 }
 """In the order in which they are told: the first one that two policies have in common explains why they meet."""
 
 _ORDER = tuple(_SENTENCES)
+
+_SHARED = frozenset(
+    (
+        "/dev/fuse",
+        "/dev/infiniband/rdma_cm",
+        "/dev/kvm",
+        "/dev/net/tun",
+        "/dev/vfio/vfio",
+        "/dev/vhost-net",
+        "/dev/vhost-vsock",
+    )
+)
+"""Device nodes that belong to the kernel and to no device: who opens one gets a context of its own."""
+
+_SPECIAL = frozenset("*?[")
+_TOKEN = re.compile(r"\[!?\]?[^\]]*\]|.")
+"""A part of a glob: what stands for one character, or `*`. A bracket that nothing closes is a character."""
+_CHARACTERS = string.ascii_letters + string.digits + "._:+,@-"
+"""The characters of the names of device nodes, as `HostPath` of the model has them."""
 
 
 Meeting = tuple[definitions.Policy, definitions.Policy, Mapping[str, str], str]
@@ -35,7 +60,21 @@ def of(policy: definitions.Policy) -> frozenset[Claim]:
     """Return everything that a policy claims on its nodes, over all of its mappings, waves and frozen groups."""
     resources = policy.offered.resources if policy.offered else ()
     offered = (("resource", resource.name) for resource in resources)
-    return frozenset((("recipe", policy.recipe.name), *_of_driver(policy), *offered, *policy.claims))
+    nodes = (("node", path) for resource in resources for path in _nodes(policy, resource) if path not in _SHARED)
+    return frozenset((("recipe", policy.recipe.name), *_of_driver(policy), *offered, *nodes, *policy.claims))
+
+
+def _nodes(policy: definitions.Policy, resource: device_plugin_config.AnyResource) -> Iterator[str]:
+    """Yield the device nodes, and the globs of them, that containers get with a resource.
+
+    Those of the class vfio are named after the host's IOMMU groups, and no two functions of it are one.
+    """
+    if isinstance(resource, device_plugin_config.Char):
+        yield from (path.path for group in resource.groups for path in group.paths)
+    if isinstance(resource, device_plugin_config.Uacce):
+        # The kernel names them after the driver (`uacce_register` of drivers/misc/uacce).
+        yield from (f"/dev/{kind.module}-*" for kind in policy.kinds if kind.name == resource.kind and kind.module)
+    yield from (node.path for node in resource.inject.nodes)
 
 
 def _of_driver(policy: definitions.Policy) -> Iterator[Claim]:
@@ -53,7 +92,7 @@ def _of_driver(policy: definitions.Policy) -> Iterator[Claim]:
 
 def common(one: frozenset[Claim], other: frozenset[Claim]) -> str | None:
     """Return a sentence on the first claim that meets one of the other's; None if no node is refused either."""
-    met = _around(one) & other | one & _around(other)
+    met = _around(one) & other | one & _around(other) | _one_node(one, other)
     first = min(met, key=lambda claim: (_ORDER.index(claim[0]), claim[1]), default=None)
     return None if first is None else _SENTENCES[first[0]].format(wording.quoted(first[1]))
 
@@ -62,6 +101,41 @@ def _around(claims: frozenset[Claim]) -> frozenset[Claim]:
     """Return claims with the folders that their paths lie in: who claims a folder claims all that is in it."""
     paths = (name.split("/") for sort, name in claims if sort == "path")
     return claims.union(("path", "/".join(path[:end])) for path in paths for end in range(2, len(path)))
+
+
+def _one_node(one: frozenset[Claim], other: frozenset[Claim]) -> frozenset[Claim]:
+    """Return the claims of device nodes that meet: of two, the one without a glob, or the first."""
+    pairs = product(*([name for sort, name in claims if sort == "node"] for claims in (one, other)))
+    return frozenset(
+        ("node", min(pair, key=lambda glob: (not _SPECIAL.isdisjoint(glob), glob)))
+        for pair in pairs
+        if _can_meet(*pair)
+    )
+
+
+@functools.lru_cache(maxsize=10_000)
+def _can_meet(one: str, other: str) -> bool:
+    """Return whether two globs can match one path."""
+    parts = [[tuple(_TOKEN.findall(name)) for name in glob.split("/")] for glob in (one, other)]
+    return len(parts[0]) == len(parts[1]) and all(map(_names_meet, *parts))
+
+
+@functools.lru_cache(maxsize=100_000)
+def _names_meet(one: tuple[str, ...], other: tuple[str, ...]) -> bool:
+    """Return whether two globs, as tokens, can match one name."""
+    if not one or not other:
+        return {"*"}.issuperset(one + other)
+    if one[0] == "*":
+        return _names_meet(one[1:], other) or _names_meet(one, other[1:])
+    if other[0] == "*":
+        return _names_meet(other, one)
+    return _one_character(one[0], other[0]) and _names_meet(one[1:], other[1:])
+
+
+@functools.lru_cache(maxsize=10_000)
+def _one_character(one: str, other: str) -> bool:
+    """Return whether two tokens can match one character."""
+    return any(fnmatchcase(character, one) and fnmatchcase(character, other) for character in _CHARACTERS)
 
 
 def overlaps(policies: Sequence[assignment.Assigned]) -> Iterator[Meeting]:
@@ -114,5 +188,10 @@ def _meeting(
         for assigned in own:
             for claim in _around(claims[id(assigned)]):
                 holders[claim].add(recipe)
+    met = {claim for claim, own in holders.items() if len(own) > 1}
+    nodes = [claim for claim in holders if claim[0] == "node"]
+    met |= {
+        one for one, other in product(nodes, nodes) if holders[one] != holders[other] and _can_meet(one[1], other[1])
+    }
     for own in by_recipe.values():
-        yield [one for one in own if any(len(holders[claim]) > 1 for claim in _around(claims[id(one)]))]
+        yield [one for one in own if not met.isdisjoint(_around(claims[id(one)]))]

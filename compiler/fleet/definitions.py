@@ -101,7 +101,7 @@ class Driver(msgspec.Struct, frozen=True, kw_only=True):
     parameters: Mapping[str, Mapping[str, Parameter]]
     """Module, parameter and value, as the policy gives them."""
     payloads: Mapping[str, tuple[str, ...]] = {}
-    """The paths that its pods take out of images, by the image's name."""
+    """The paths that its pods take out of images where they install it, by the image's name."""
     files: tuple[driver_config.HostFiles, ...] = ()
     sriov: Mapping[str, int] = {}
     """Kind and virtual functions of each physical one."""
@@ -121,13 +121,18 @@ class Driver(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def parts(self) -> ImageParts:
-        """The image whose version is that of the driver."""
-        return self.images[self.counting]
+        """The image whose version is that of the driver; of one that is removed, the installer's."""
+        return self.images[self.installer if self.state == "Absent" else self.counting]
+
+    @property
+    def taken(self) -> Mapping[str, tuple[str, ...]]:
+        """The payloads that its pods take: a removal needs none, and their images may be gone."""
+        return {} if self.state == "Absent" else self.payloads
 
     @property
     def pulled(self) -> tuple[str, ...]:
         """The names of the images of its pods: the installer's first."""
-        return tuple(dict.fromkeys((self.installer, *self.payloads)))
+        return tuple(dict.fromkeys((self.installer, *self.taken)))
 
     @property
     def modules(self) -> tuple[recipes.Module, ...]:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from msgspec import structs
 
-from compiler import kae, recipes
+from compiler import recipes
 from compiler.inventory import snapshot
 
 _TOLERATED_TAINTS = frozenset(
@@ -42,7 +42,6 @@ _PASSED_BY = _TOLERATED_TAINTS | _PASSING_TAINTS
 _MACHINE_DOMAINS = (".feature.node.kubernetes.io", ".profile.node.kubernetes.io", ".beta.kubernetes.io")
 _MACHINE_KEYS = frozenset({"kubernetes.io/arch", "kubernetes.io/os", "node.kubernetes.io/instance-type"})
 NFD_ANNOTATION = "nfd.node.kubernetes.io/feature-labels"
-_KAE = f"{recipes.DOMAIN}/{kae.NAME}."
 
 _KEYS = 10_000
 """The most label keys whose destination is remembered; some keys hold names of short-lived objects."""
@@ -56,12 +55,7 @@ def is_machine_label(key: str) -> bool:
     domain = key.rpartition("/")[0]
     if f".{domain}".endswith(_MACHINE_DOMAINS):
         return True
-    return key in _MACHINE_KEYS or recipes.is_of_machine(key) or _is_of_kae(key)
-
-
-def _is_of_kae(key: str) -> bool:
-    """Return whether a label is of KAE, and none with which people keep a component away from a node."""
-    return key.startswith(_KAE) and key not in (kae.RECIPE.opt_out_driver, kae.RECIPE.opt_out_device_plugin)
+    return key in _MACHINE_KEYS or recipes.is_of_machine(key)
 
 
 def is_ignored(key: str, pattern: str) -> bool:
@@ -226,5 +220,4 @@ def _is_annotated(metadata: Mapping[str, Any]) -> bool:
 @functools.lru_cache(_KEYS)
 def _is_of_nfd(key: str) -> bool:
     """Return whether NFD sets a label, by its own rules or by those of a recipe."""
-    of_recipe = _is_of_kae(key) or recipes.is_of_machine(key) or recipes.is_of_pool(key)
-    return of_recipe or key.startswith("feature.node.kubernetes.io/")
+    return recipes.is_of_machine(key) or recipes.is_of_pool(key) or key.startswith("feature.node.kubernetes.io/")

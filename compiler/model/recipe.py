@@ -243,7 +243,7 @@ class RecipePlugin(Model):
     """The device plugin of a recipe."""
 
     image: PartName = keywords.PLUGIN_IMAGE
-    """One of the images; device-plugin is that of KAE's device plugin unless the recipe has one of this name."""
+    """One of the images, named kae-device-plugin in its registry; device-plugin is kae's unless the recipe has one."""
     resources: Annotated[tuple[RecipeResource, ...], Field(min_length=1)]
     """The resources that it offers."""
 

@@ -108,4 +108,5 @@ def is_per_kernel(policy: definitions.Policy, mapping: definitions.KernelMapping
     """Return whether any group's image of a mapping is named after kernels; each kernel then has its own pool."""
     driver = policy.driver
     made = [driver.overridden(mapping, group) for group in (None, *policy.groups)] if driver else []
-    return any(kernels.is_named(each.images[name]) for each in made for name in each.pulled)
+    # Also where the driver is removed: its pools keep their names.
+    return any(kernels.is_named(each.images[name]) for each in made for name in (each.installer, *each.payloads))

@@ -94,6 +94,12 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         return self.recipes[0]
 
     @property
+    def awaited(self) -> tuple[RecipePlan, ...]:
+        """The recipes whose devices are unknown on a node until NFD labels it: those with policies, or the only one."""
+        is_alone = len(self.recipes) == 1
+        return tuple(one for one in self.recipes if one.recipe.has_rules and (one.divisions or is_alone))
+
+    @property
     def divisions(self) -> tuple[pools.Division, ...]:
         """The policies of all recipes."""
         return tuple(division for one in self.recipes for division in one.divisions)

@@ -232,7 +232,7 @@ def _leases(policy: definitions.Policy, driver: definitions.Driver) -> Iterator[
 
 def _payloads(driver: definitions.Driver, images: Mapping[str, str]) -> Iterator[Payload]:
     """Yield what init containers copy for the installer, which finds PATH of image NAME at /payload/NAME/PATH."""
-    for name, paths in driver.payloads.items():
+    for name, paths in driver.taken.items():
         for number, path in enumerate(paths, start=1):
             parent = f"{name}{path.rpartition('/')[0]}"
             # A number always: the second path of `a` has another name than the first one of `a-2`.

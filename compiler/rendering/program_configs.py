@@ -34,7 +34,7 @@ def driver(
         "kernels": driver_config.Kernels(pattern=kernels.pattern, unless=kernels.unless) if kernels else None,
         "modules": tuple(_module(spec, module) for module in loaded),
         "left_out": tuple(module.name for module in spec.declared if module not in loaded),
-        "payloads": tuple(driver_config.Payload(name=name, paths=paths) for name, paths in spec.payloads.items()),
+        "payloads": tuple(driver_config.Payload(name=name, paths=paths) for name, paths in spec.taken.items()),
         "leases": driver_config.Leases(namespace=namespace, names=leases),
     }
     if spec.sriov:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from compiler.fleet import assignment
+from compiler.fleet import assignment, definitions
 from compiler.planning import plan
 
 
@@ -17,8 +17,10 @@ class Gap(msgspec.Struct, frozen=True):
     is_problem: bool
     """True when the policy promises the component to a node like this one, or no policy takes a node with devices.
 
-    A recipe for every node promises nothing to those that no policy takes.
+    A recipe for every node promises nothing to those that no policy takes, and an opt-out is what somebody asked for.
     """
+    is_opt_out: bool = False
+    """True when a label of the node alone keeps away what the policy promises."""
 
 
 class Gaps(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,11 +45,18 @@ def of(decision: plan.Decision) -> Iterator[Gap]:
     if policy is None:
         yield Gap("policy", decision.why, has_devices(decision) and not decision.recipe.is_everywhere)
         return
-    is_served = assignment.is_served(policy, node)
-    if not decision.runs("driver") and not policy.has_none("driver"):
-        yield Gap("driver", decision.driver.reason, is_served and policy.installed is not None)
-    if not decision.runs("device-plugin") and not policy.has_none("devicePlugin"):
-        yield Gap("device plugin", decision.device_plugin.reason, is_served and policy.offered is not None)
+    is_served, recipe = assignment.is_served(policy, node), decision.recipe
+    components: tuple[tuple[str, definitions.Component, bool, plan.Landing, str], ...] = (
+        ("driver", "driver", policy.installed is not None, decision.driver, recipe.opt_out_driver),
+        (
+            *("device plugin", "devicePlugin", policy.offered is not None),
+            *(decision.device_plugin, recipe.opt_out_device_plugin),
+        ),
+    )
+    for noun, field, is_enabled, landing, opt_out in components:
+        if landing.image is None and not policy.has_none(field):
+            is_promised, is_opt_out = is_served and is_enabled, node.label(opt_out) == "false"
+            yield Gap(noun, landing.reason, is_promised and not is_opt_out, is_promised and is_opt_out)
 
 
 def has_devices(decision: plan.Decision) -> bool:
@@ -58,6 +67,11 @@ def has_devices(decision: plan.Decision) -> bool:
 def has_problem(decision: plan.Decision) -> bool:
     """Return whether the nodes of a decision lack what their policy promises, or have devices but no policy."""
     return any(gap.is_problem for gap in of(decision))
+
+
+def has_opted_out(decision: plan.Decision) -> bool:
+    """Return whether a label keeps away from the nodes of a decision what their policy promises."""
+    return any(gap.is_opt_out for gap in of(decision))
 
 
 def grouped(decisions: Iterable[plan.Decision], *, is_problem: bool) -> tuple[Gaps, ...]:

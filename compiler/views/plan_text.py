@@ -122,6 +122,8 @@ def _head(view: plan.RecipePlan, restriction: str) -> str:
         facts.append(f"{count(view.decisions, gaps.has_devices)} with {view.recipe.words.devices}")
     if unknown := count(view.decisions, lambda decision: not decision.node.profile.discovered):
         facts.append(f"{unknown} not labelled by NFD yet")
+    if opted_out := count(view.decisions, gaps.has_opted_out):
+        facts.append(f"{opted_out} opted out")
     if number:
         facts.append(f"{count(view.decisions, gaps.has_problem)} with problems")
     return f"{title(view.cluster.name, view.recipe)}: {', '.join(facts)}"

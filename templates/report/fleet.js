@@ -19,7 +19,8 @@ for (const cluster of data.clusters) {
   const [facts, sets, effects] = [fleet.facts.length, fleet.labelSets.length, fleet.effects.length - 1];
   fleet.effects.push(...cluster.effects);
   for (const fact of cluster.facts) {
-    fleet.facts.push({ ...fact, cluster: cluster.name, machine: fact.machine + sets });
+    const recipes = fact.why.map(([about, line]) => about === "recipe" && /^(.+): policy '/.exec(line)?.[1]).filter(Boolean);
+    fleet.facts.push({ ...fact, recipes, cluster: cluster.name, machine: fact.machine + sets });
   }
   for (const set of cluster.labelSets) fleet.labelSets.push(set.map((number) => cluster.labelTexts[number]));
   for (let node = 0; node < cluster.names.length; node++) {
@@ -33,13 +34,14 @@ for (const cluster of data.clusters) {
 
 // Each way to tell nodes apart: its title, the value of a fact (and effect), and the text of a value. Facets with
 // `keys` have fixed values, in the order of the legend.
+const ofKae = (title) => (data.head.hasRecipes ? `KAE ${title[0].toLowerCase()}${title.slice(1)}` : title);
 const facets = {
   cluster: { title: "Cluster", of: (fact) => fact.cluster, text: (value) => value },
-  policy: { title: "Policy", of: (fact) => fact.policy ?? "", text: (value) => value || "(none)" },
-  pool: { title: "Pool", of: (fact) => fact.pool ?? "", text: (value) => value || "(none)" },
+  policy: { title: ofKae("Policy"), of: (fact) => fact.policy ?? "", text: (value) => value || "(none)" },
+  pool: { title: ofKae("Pool"), of: (fact) => fact.pool ?? "", text: (value) => value || "(none)" },
   kernel: { title: "Kernel", of: (fact) => fact.kernel, text: (value) => value || "(unknown)" },
-  driver: { title: "Driver", of: (fact) => fact.driver ?? "", text: (value) => (value ? short(value) : "(none)") },
-  plugin: { title: "Device plugin", of: (fact) => fact.plugin ?? "", text: (value) => (value ? short(value) : "(none)") },
+  driver: { title: ofKae("Driver"), of: (fact) => fact.driver ?? "", text: (value) => (value ? short(value) : "(none)") },
+  plugin: { title: ofKae("Device plugin"), of: (fact) => fact.plugin ?? "", text: (value) => (value ? short(value) : "(none)") },
   state: { title: "State", of: (fact) => fact.state, text: (value) => states.get(value), keys: states },
 };
 const ofEffect = { title: "Change", of: (_, effect) => effect.change, text: (value) => changes.get(value), keys: changes };
@@ -52,7 +54,7 @@ const sought = (texts) => texts.join("\n").toLowerCase();
 for (const fact of fleet.facts) {
   const shown = Object.values(facets).map((facet) => (facet === ofEffect ? "" : facet.text(facet.of(fact))));
   fact.words = sought([...shown, fact.group ?? "", fact.driver ?? "", fact.plugin ?? "", fact.os, fact.architecture,
-    ...fact.resources, ...fact.devices, ...fact.taints, ...fleet.labelSets[fact.machine]]);
+    ...fact.resources, ...fact.recipes, ...fact.devices, ...fact.taints, ...fleet.labelSets[fact.machine]]);
 }
 fleet.labelWords = fleet.labelSets.map(sought);
 fleet.nameWords = fleet.names.map((name) => name.toLowerCase());

@@ -20,9 +20,10 @@ const list = (() => {
     ["driver", both("driver", image)],
     ["plugin", both("plugin", image), "minor"],
     ["resources", (fact) => or(fact.resources.join(", ")), "minor"],
-    ["kernel", (fact) => fact.kernel || "(unknown)", "minor long"],
+    ...(data.head.hasRecipes ? [["recipes", (fact) => or(fact.recipes.join(", "))]] : []),
+    ["kernel", (fact) => fact.kernel || "(unknown)", "minor kernel"],
   ];
-  const titles = { resources: "Resources" };
+  const titles = { resources: "Resources", recipes: "Recipes" };
   let rows = [];
   let done = 0;
   let sort = null;
@@ -125,7 +126,7 @@ const list = (() => {
         if (key === "state" || key === "change") {
           cell.classList.add("mark");
           cell.dataset.mark = key === "state" ? row.fact.state : row.effect.change;
-        } else if (row.fact[key] && key !== "resources") cell.title = row.fact[key];
+        } else if (row.fact[key] && !Array.isArray(row.fact[key])) cell.title = row.fact[key];
         line.append(cell);
       }
       made.append(line);
@@ -176,9 +177,9 @@ const detail = (() => {
   }
 
   const rows = [
-    ["Policy", (side) => side.policy ?? "none"], ["Pool", (side) => side.pool ?? "none"], ["Group", (side) => side.group ?? "none"],
-    ["Driver", (side) => side.driver ?? "none"], ["Version", (side) => side.version ?? "none"],
-    ["Device plugin", (side) => side.plugin ?? "none"], ["Resources", (side) => side.resources.join(", ") || "none"],
+    [ofKae("Policy"), (side) => side.policy ?? "none"], [ofKae("Pool"), (side) => side.pool ?? "none"], ["Group", (side) => side.group ?? "none"],
+    [ofKae("Driver"), (side) => side.driver ?? "none"], ["Version", (side) => side.version ?? "none"],
+    [ofKae("Device plugin"), (side) => side.plugin ?? "none"], ["Resources", (side) => side.resources.join(", ") || "none"],
   ];
 
   /** Return what changes for a node: the sentences, and a table of before and after. */
@@ -209,8 +210,8 @@ const detail = (() => {
       ...(changes.size ? change(effectOf(node)) : []),
       mark(fact.state, states.get(fact.state)),
       facts([
-        ["Cluster", fact.cluster], ["Policy", facets.policy.text(fact.policy)], ["Pool", fact.pool], ["Group", fact.group],
-        ["Driver", fact.driver ?? "none"], ["Device plugin", fact.plugin ?? "none"], ["Resources", fact.resources.join(", ")],
+        ["Cluster", fact.cluster], [ofKae("Policy"), facets.policy.text(fact.policy)], [ofKae("Pool"), fact.pool], ["Group", fact.group],
+        [ofKae("Driver"), fact.driver ?? "none"], [ofKae("Device plugin"), fact.plugin ?? "none"], ["Resources", fact.resources.join(", ")],
       ]),
       element("h3", "Why"),
       facts(why),

@@ -9,7 +9,7 @@ const picture = (() => {
   const home = new Map(); // the block and the place in it of each node
   let shown = new Uint8Array(total).fill(1);
   let colours = new Map();
-  let facet = changes.size ? "change" : "state";
+  let facet = fleet.effects.length > 1 ? "change" : "state"; // Where nothing changes, all cells would be empty.
   let cursor = -1;
   let ink = {};
   let open = () => {};
@@ -23,7 +23,7 @@ const picture = (() => {
   // The form of a cell says its state, or its change, to those who do not see its colour.
   const forms = {
     problem: "full cross", complete: "full", plugin: "outline lower", driver: "outline upper", removed: "outline minus",
-    none: "outline", gone: "outline cross", loses: "full minus", swaps: "full", gets: "full plus", restarts: "outline lower",
+    optOut: "outline slash", unknown: "outline question", none: "outline", gone: "outline cross", loses: "full minus", swaps: "full", gets: "full plus", restarts: "outline lower",
     moves: "outline dot", joins: "outline plus", same: "faint", mayLose: "outline minus", mayGet: "outline upper",
   };
 
@@ -40,6 +40,8 @@ const picture = (() => {
   const signs = {
     cross: [[0.25, 0.25, 0.75, 0.75], [0.75, 0.25, 0.25, 0.75]],
     minus: [[0.22, 0.5, 0.78, 0.5]],
+    slash: [[0.22, 0.78, 0.78, 0.22]],
+    question: [[0.35, 0.35, 0.62, 0.35], [0.62, 0.35, 0.62, 0.52], [0.62, 0.52, 0.5, 0.52], [0.5, 0.52, 0.5, 0.62], [0.5, 0.7, 0.5, 0.78]],
     plus: [[0.2, 0.5, 0.8, 0.5], [0.5, 0.2, 0.5, 0.8]],
   };
 
@@ -146,7 +148,7 @@ const picture = (() => {
 
   function figure(cluster, policy, nodes) {
     const problems = nodes.filter((node) => factOf(node).state === "problem").length;
-    const name = policy || "(no policy)";
+    const name = policy || (data.head.hasRecipes ? "(no KAE policy)" : "(no policy)");
     const canvas = element("canvas", "", { role: "application", tabIndex: blocks.length ? -1 : 0 });
     canvas.setAttribute("aria-roledescription", "map of nodes");
     canvas.setAttribute("aria-describedby", "help");

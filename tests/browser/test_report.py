@@ -1,6 +1,8 @@
 """The page of `kae report` in a real browser: what it shows, how it is operated, and how quick it is."""
 
+import json
 import re
+import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +13,7 @@ from tests import in_process, revisions
 from tests.browser import chromium, fleets
 from tests.cli import fleet
 
+GOLDEN = Path(__file__).resolve().parents[1] / "golden"
 HOSTILE = "openEuler <script>document.title = 'run'</script></script><img src=x onerror=alert(1)>"
 COUNT = "document.getElementById('count').textContent"
 ROWS = "document.querySelectorAll('#list tbody tr').length"
@@ -104,7 +107,7 @@ def test_the_search_takes_nodes_that_have_every_word(browser: chromium.Page, sma
 def test_an_address_shows_what_its_author_saw(browser: chromium.Page, small: str) -> None:
     opened(browser, f"{small}#state=problem&policy=tls")
 
-    assert browser.value(COUNT) == "3 of 6 nodes"
+    assert browser.value(COUNT) == "2 of 6 nodes"
     assert browser.value("document.querySelector('[name=policy]').value") == "tls"
     browser.value("document.getElementById('clear').click()")
     assert browser.value(COUNT) == "6 nodes"
@@ -113,13 +116,24 @@ def test_an_address_shows_what_its_author_saw(browser: chromium.Page, small: str
 def test_a_problem_leads_to_its_nodes(browser: chromium.Page, small: str) -> None:
     opened(browser, small)
 
-    link = "[...document.querySelectorAll('.problems li')].find((item) => item.textContent.includes('opted out'))"
+    link = "[...document.querySelectorAll('.problems li')].find((item) => item.textContent.includes('taint'))"
     browser.value(f"{link}.querySelector('a').click()")
 
     browser.wait(f"{COUNT} === '1 of 6 nodes'")
-    assert browser.value(SHOWN) == ["kp920-02"]
+    assert browser.value(SHOWN) == ["kp920-04"]
     browser.value("document.getElementById('because').click()")
-    assert browser.value(COUNT) == "3 of 6 nodes"
+    assert browser.value(COUNT) == "2 of 6 nodes"
+
+
+def test_an_opt_out_is_no_problem_and_its_number_leads_to_its_nodes(browser: chromium.Page, small: str) -> None:
+    opened(browser, small)
+
+    browser.value("document.querySelector('.figures a[href=\"#state=optOut\"]').click()")
+
+    browser.wait(f"{COUNT} === '1 of 6 nodes'")
+    assert browser.value(SHOWN) == ["kp920-02"]
+    assert browser.value(f"{ROW}.cells[1].textContent") == "opted out"
+    assert browser.value("document.querySelector('.figures .warning').textContent").split() == ["2", "with", "problems"]
 
 
 def test_nodes_alike_share_a_row_that_unfolds(browser: chromium.Page, large: str) -> None:
@@ -156,10 +170,102 @@ def test_the_legend_filters_by_a_colour(browser: chromium.Page, small: str) -> N
     button = "document.querySelector('#legend button')"
 
     browser.value(f"{button}.click()")
-    assert browser.value(COUNT) == "3 of 6 nodes"
+    assert browser.value(COUNT) == "2 of 6 nodes"
     assert browser.value(f"{button}.getAttribute('aria-pressed')") == "true"
     browser.value(f"{button}.click()")
     assert browser.value(COUNT) == "6 nodes"
+
+
+@pytest.fixture(scope="module", params=["recipe-onload", "recipes-beside-kae"])
+def stacked(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A golden project with recipes, and its page."""
+    folder: Path = tmp_path_factory.mktemp("stacked") / request.param
+    shutil.copytree(GOLDEN / request.param, folder, ignore=shutil.ignore_patterns("output"))
+    report(folder)
+    return folder
+
+
+def figures(browser: chromium.Page) -> dict[str, int]:
+    read = "[...document.querySelectorAll('.figures li')].map((item) => item.textContent.trim().split(/\\s+/))"
+    return {" ".join(words): int(number.replace(",", "")) for number, *words in browser.value(read)}
+
+
+def test_the_figures_of_recipes_are_those_of_the_plan(browser: chromium.Page, stacked: Path) -> None:
+    planned = json.loads(in_process.kae(stacked, "plan", "-q", "-o", "json").out)
+    opened(browser, (stacked / "page.html").as_uri())
+
+    shown = figures(browser)
+    (cluster,) = planned["clusters"]
+    own = [node["name"] for node in cluster["nodes"]]
+    plugins = {node["name"] for node in cluster["nodes"] if node["devicePlugin"]}
+    drivers = {node["name"] for node in cluster["nodes"] if node["driver"]}
+    for stack in cluster["stacks"]:
+        nodes = stack["nodes"]
+        assert shown[f"with recipe {stack['recipe']}"] == sum(node["policy"] is not None for node in nodes)
+        plugins |= {node["name"] for node in nodes if node["resources"]}
+        drivers |= {node["name"] for node in nodes if node["pool"]}
+    assert shown["nodes"] == len(own)
+    assert (shown["with a driver installer"], shown["with a device plugin"]) == (len(drivers), len(plugins))
+    browser.value("document.getElementById('together').click()")
+    assert sorted(browser.value(SHOWN)) == sorted(own)
+
+
+def test_what_is_of_kae_alone_says_so_where_there_are_recipes(browser: chromium.Page, stacked: Path) -> None:
+    opened(browser, (stacked / "page.html").as_uri())
+
+    heads = browser.value("[...document.querySelectorAll('#list thead th')].map((head) => head.textContent)")
+    labels = browser.value("[...document.querySelectorAll('#filters label')].map((one) => one.firstChild.data.trim())")
+    for title in ("KAE policy", "KAE pool", "KAE driver", "KAE device plugin"):
+        assert title in heads
+        assert title in labels
+    assert "onload" in browser.value(f"{ROW}.cells[{heads.index('Recipes')}].textContent")
+    typed(browser, "onload")
+    assert browser.value(COUNT).split()[0] != "0"
+
+
+def test_a_kernels_release_stays_in_one_line(browser: chromium.Page, stacked: Path) -> None:
+    for width in (390, 1280):
+        opened(browser, (stacked / "page.html").as_uri(), width=width)
+
+        lines = browser.value(
+            "[...document.querySelectorAll('td.kernel')].filter((cell) => cell.getClientRects().length).map((cell) => {"
+            "const range = document.createRange(); range.selectNodeContents(cell.firstElementChild ?? cell);"
+            "return new Set([...range.getClientRects()].map((one) => one.top)).size; })"
+        )
+        assert lines
+        assert set(lines) == {1}
+
+
+def test_the_picture_shows_states_where_nothing_changes(browser: chromium.Page, tmp_path: Path) -> None:
+    folder = fleet.full(tmp_path)
+    revisions.commit(folder)
+    opened(browser, report(folder, "HEAD"))
+
+    assert browser.value("document.getElementById('colour').value") == "state"
+    assert browser.value("document.querySelector('.quiet').textContent") == (
+        "No change for any node: the colours show states."
+    )
+
+
+def test_a_narrow_window_says_that_there_is_more(browser: chromium.Page, small: str) -> None:
+    narrow = "getComputedStyle(document.querySelector('.narrow')).display"
+
+    assert opened(browser, small, width=390).value(narrow) == "block"
+    assert opened(browser, small).value(narrow) == "none"
+    assert "linear-gradient" in browser.value("getComputedStyle(document.querySelector('.scroll')).backgroundImage")
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_twenty_thousand_nodes_of_a_policy_stay_in_the_window(
+    browser: chromium.Page, tmp_path: Path, width: int
+) -> None:
+    opened(browser, report(fleets.large(tmp_path, clusters=1, nodes=20_000, policies=0)), width=width)
+
+    canvas = "document.querySelector('#blocks canvas').getBoundingClientRect()"
+    assert browser.value(f"{canvas}.right") <= browser.value(
+        "document.getElementById('blocks').getBoundingClientRect().right"
+    )
+    assert browser.value("document.documentElement.scrollWidth") <= width
 
 
 @pytest.mark.parametrize("width", [360, 390, 768, 1280, 2000])

@@ -24,7 +24,7 @@ spec:
   match: {pci: [{kind: sfc, vendor: "1924", classes: ["0200"]}]}
   images:
     installer: {repository: r.example.com, image: installer, version: 1.0.0}
-    plugin: {repository: r.example.com, image: plugin, version: 1.0.0}
+    plugin: {repository: r.example.com, image: kae-device-plugin, version: 1.0.0}
     modules: {repository: r.example.com, image: onload-module, version: "8-${KERNEL_FULL_VERSION}"}
   driver:
     image: installer

@@ -312,3 +312,16 @@ def test_a_wave_may_bring_another_installer(small: Path) -> None:
 
     assert told(small, "compile")
     assert "kae-driver-installer:9\n" in (small / "output/east/images.txt").read_text()
+
+
+def test_a_removal_takes_nothing_out_of_the_images_of_the_driver(small: Path) -> None:
+    edit(small, "image: net-modules, version: 1.0.0", 'image: net-modules, version: "1.0-${KERNEL_FULL_VERSION}"')
+    project.write(small, {"policies/lab.yaml": f"{POLICY}  driver: {{state: Absent}}\n"})
+
+    told(small, "compile")
+
+    made = (small / "output/east/net/daemonset-net-driver-lab.yaml").read_text()
+    assert "kae-driver-installer:2.3.0" in made
+    assert "net-modules" not in made
+    assert "/payload" not in made
+    assert "removed by kae-driver-installer:2.3.0 (1)" in told(small, "plan")

@@ -22,6 +22,7 @@ from compiler.views.diff import risk_groups, sentences
 from compiler.views.report import data as report_data
 from compiler.views.report import page as report_page
 from tests import builders, in_process, project, revisions
+from tests.browser import fleets
 from tests.cli import diffs, fleet
 from tests.cli.answers import refused, warned
 from tests.failures import projects as failures
@@ -122,17 +123,60 @@ def test_the_page_says_of_each_node_what_the_plan_says(folder: Path, page: Page)
 def test_each_node_has_the_state_that_its_components_give_it(page: Page) -> None:
     states = {name: fact["state"] for name, fact in nodes_of(page, "east").items()}
 
-    problems = dict.fromkeys(("kp920-02", "kp920-04", "new-01"), "problem")
-    assert states == {"kp920-01": "complete", "kp920-03": "plugin", "x86-01": "none"} | problems
+    problems = dict.fromkeys(("kp920-04", "new-01"), "problem")
+    others = {"kp920-01": "complete", "kp920-02": "optOut", "kp920-03": "plugin", "x86-01": "none"}
+    assert states == others | problems
     assert set(states.values()) <= set(page.data["head"]["states"])
 
 
 def test_the_page_begins_with_the_number_of_problems_and_a_link_to_them(page: Page) -> None:
     links = [one["href"] for one in page.named("a")]
 
-    assert page.text("b")[:2] == ["3", "6"]
+    assert page.text("b")[:3] == ["2", "1", "6"]
     assert "#state=problem" in links
-    assert "it has opted out: openfuyao.com/kae.deploy.driver=false" in " ".join(page.text("span"))
+    assert "its devices are unknown" in " ".join(page.text("span"))
+
+
+def test_an_opt_out_is_no_problem_and_has_a_number_that_leads_to_its_nodes(page: Page) -> None:
+    said = {reason for _, reason in nodes_of(page, "east")["kp920-02"]["why"]}
+
+    assert "opted out" not in " ".join(page.text("span"))
+    assert "#state=optOut" in [one["href"] for one in page.named("a")]
+    assert "it has opted out: openfuyao.com/kae.deploy.driver=false" in said
+
+
+def test_a_node_without_labels_of_nfd_is_unknown_unless_nothing_waits_for_them(tmp_path: Path) -> None:
+    alone = builders.node("new-01", {}, builders.profile({}, discovered=False))
+    dark = builders.recipe("net")
+    cases = {
+        "no policy": ([builders.selecting("tls", pool="tls")], "unknown"),
+        "a policy that takes it": ([builders.policy()], "problem"),
+        "a recipe for every node alone": (
+            [builders.device_policy("lab", dark, nodeSelector={"matchLabels": {"pool": "lab"}})],
+            "none",
+        ),
+    }
+    for name, (policies, state) in cases.items():
+        view, _ = builders.view(policies, [alone])
+        (fact,) = report_data.of_cluster("east", view)["facts"]
+        assert fact["state"] == state, name
+        assert report_data.states([view]) == {state: 1}
+
+
+def test_the_figures_count_the_nodes_of_each_state(tmp_path: Path) -> None:
+    place = fleets.large(tmp_path, nodes=300)
+    (place / "page.html").write_text("")
+    assert in_process.kae(place, "report", "-q", "--html", "page.html").code == 0
+    page = Page((place / "page.html").read_text("utf-8"))
+
+    for key in ("problem", "optOut"):
+        shown = sum(
+            cluster["facts"][alike]["state"] == key for cluster in page.data["clusters"] for alike in cluster["alike"]
+        )
+        figure = next(at for at, (tag, one) in enumerate(page.elements) if one.get("href") == f"#state={key}")
+        assert shown > 0
+        assert str(shown) in page.text("b")
+        assert page.elements[figure + 1][0] == "b"
 
 
 def test_a_finding_is_on_the_page_with_its_code_and_its_place(page: Page) -> None:
@@ -204,7 +248,7 @@ def test_texts_and_cells_stand_out_from_the_paper_as_wcag_wants(*, is_dark: bool
     if is_dark:
         colours |= dict(re.findall(r"--([\w-]+): (#[0-9a-f]+)", dark))
     papers, texts = ("paper", "raised"), ("ink", "soft", "accent", "alarm")
-    cells = set(colours) - {*papers, *texts, "line", "alarm-paper"}
+    cells = set(colours) - {*papers, *texts, "line", "alarm-paper", "shade"}
 
     assert cells == {*report_data.STATES, *sentences.CHANGES, "other", *(f"c{number}" for number in range(8))}
     for paper in papers:

@@ -231,7 +231,7 @@ def test_a_review_has_the_comment_the_page_the_summary_and_annotations(world: Wo
     text = (clone / "review/comment.md").read_text()
     assert text.startswith("### 1 of 24 nodes in cluster east is affected\n")
     assert (world.folder / "summary").read_text() == text
-    assert "driver taken out of use" in (clone / "review/fleet.html").read_text()
+    assert "changing the driver" in (clone / "review/fleet.html").read_text()
     said = list(jobs.commands(done.stdout))
     assert [one.startswith("notice 1 node of policy tls goes from driver 2.2.0 to 2.3.0") for one in said] == [True]
 

@@ -35,7 +35,7 @@ TAKEN: Mapping[str, tuple[str, ...]] = {
     "Its other half is another document, which the API server does not look at.": (
         *("default-too-complex/rest.yaml", "duplicate-cluster/east.yaml", "duplicate-policy/tls.yaml"),
         *("drain-unstated/tls.yaml", "policy-overlap/zip.yaml", "two-defaults/tls.yaml"),
-        *("inject-conflict/lab.yaml", "policy-overlap/lab.yaml"),
+        *("inject-conflict/lab.yaml", "policy-overlap/lab.yaml", "policy-overlap/shared.yaml"),
         *("cluster-unknown/tls.yaml", "ignored-label/east.yaml", "pool-rules-too-large/tls.yaml"),
         "object-too-large/tls.yaml",
         *("kubernetes-version-unstated/cluster.yaml", "shared-target/edge.yaml", "shared-target/west.yaml"),
@@ -43,6 +43,7 @@ TAKEN: Mapping[str, tuple[str, ...]] = {
     "It is about its recipe, which is another document.": (
         *("module-required/lab.yaml", "override-unused/lab.yaml", "values-exclusive/lab.yaml"),
         *("unknown-recipe/lab.yaml", "unknown-recipe/zero.yaml", "kernel-placeholder/desk.yaml"),
+        "device-plugin-image/lab.yaml",
     ),
     "It is about the folder of a file, which the API server does not know.": ("recipe-file/extra.yaml",),
     "It goes through the keys of a map, of which there may be too many for the cost of a rule.": (

@@ -65,6 +65,16 @@ def test_a_new_version_replaces_the_old_one_and_absent_removes_all(machine: Mach
     assert contents(machine) == bare
 
 
+def test_a_driver_is_removed_without_its_images(machine: Machine, tmp_path: Path) -> None:
+    bare = contents(machine)
+    settings.installed(machine, stacks.payload(tmp_path / "1", "modules", stacks.kmod_files("1.0")), **stacks.KMOD)
+
+    settings.installed(machine, tmp_path / "none", **stacks.KMOD | {"payloads": [], "state": "Absent"})
+
+    assert machine.loaded() == {}
+    assert contents(machine) == bare
+
+
 def test_a_payload_without_the_running_kernel_is_refused(machine: Machine, tmp_path: Path) -> None:
     settings.installed(machine, stacks.payload(tmp_path / "1", "modules", stacks.kmod_files("1.0")), **stacks.KMOD)
     other = settings.OTHER_KERNEL

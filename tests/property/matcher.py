@@ -112,15 +112,18 @@ class Matcher:
             images = (field for field in driver if _is_image(field))
             driver |= {field: _filled(driver[field], cleaned(node)) for field in images}
         own = spec.get("driver", {})
+        installer = self._image(_part(driver, own["installer"]) if "installer" in own else driver)
+        is_removed = driver["state"] == "Absent"
+        taken = () if is_removed else own.get("payloads", ())
         return Answer(
             policy=name,
             pool="--".join(parts) or name,
-            driver=self._image(driver),
+            driver=installer if is_removed else self._image(driver),
             device_plugin=found.device_plugin,
             state=driver["state"],
             source=next(iter(driver["source"])),
-            installer=self._image(_part(driver, own["installer"]) if "installer" in own else driver),
-            payloads=tuple(self._image(_part(driver, payload)) for payload in own.get("payloads", ())),
+            installer=installer,
+            payloads=tuple(self._image(_part(driver, payload)) for payload in taken),
         )
 
     def _may_serve(self, name: str, node: Raw) -> bool:

@@ -139,7 +139,7 @@ def _planned(project: load.Project, cluster: definitions.Cluster) -> tuple[plan.
         inventories=read.inventories,
         on_inventories=read.findings,
         on_policies=on_policies,
-        on_nodes=pipeline.check_nodes(view) if is_sound else (),
+        on_nodes=(*pipeline.check_nodes(view), *pipeline.check_labels(project.fleet, view, read)) if is_sound else (),
     )
 
 

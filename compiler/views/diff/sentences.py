@@ -18,7 +18,7 @@ CHANGES: Mapping[str, str] = {
     "loses": "losing a component",
     "mayLose": "may lose a component",
     "gone": "leaving the inventory",
-    "swaps": "driver taken out of use",
+    "swaps": "changing the driver",
     "gets": "getting a component",
     "mayGet": "may get a component",
     "restarts": "pods restarting",

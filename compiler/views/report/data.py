@@ -3,8 +3,8 @@
 A fact that thousands of nodes share is written once, so that the page of a large fleet stays small.
 """
 
-from collections import defaultdict
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from compiler import recipes, repeats
@@ -21,6 +21,8 @@ STATES: Mapping[str, str] = {
     "plugin": "plugin only",
     "driver": "driver only",
     "removed": "driver removed",
+    "optOut": "opted out",
+    "unknown": "unknown, as NFD has not labelled it",
     "none": "nothing, as intended",
     "gone": "left the inventory",
 }
@@ -49,7 +51,7 @@ def of_cluster(
     With the effects of a change, each with the numbers of the sentences on it, they hold the nodes that leave, too; a
     cluster without a plan has only those.
     """
-    shared = _Shared()
+    shared = _Shared(is_awaited=bool(view and view.awaited))
     decisions = view.builtin.decisions if view else ()
     stacks = _stacks(view) if view else {}
     rows = [shared.row(decision, node, stacks.get(node.name, ())) for decision in decisions for node in decision.nodes]
@@ -137,7 +139,9 @@ def _of_recipe(decision: plan.Decision) -> Iterator[str]:
 class _Shared:
     """The facts and labels of the nodes of one cluster, each once, by number."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_awaited: bool) -> None:
+        """Take whether the devices of a node are unknown until NFD labels it."""
+        self._is_awaited = is_awaited
         self.facts: list[dict[str, Any]] = []
         self.texts: dict[Hashable, int] = {}
         self.sets: dict[Hashable, int] = {}
@@ -154,7 +158,8 @@ class _Shared:
         if number == len(self.facts):
             machine = self.labels(decision.node.profile.labels)
             why = [*_why(decision, reason), *(("recipe", line) for stack in stacks for line in _of_recipe(stack))]
-            self.facts.append({**_facts(decision, stacks), "machine": machine, "why": why})
+            key = state((decision, *stacks), is_awaited=self._is_awaited)
+            self.facts.append({**_facts(decision, stacks), "state": key, "machine": machine, "why": why})
         return node.name, number, self.labels(node.labels), position
 
     def gone(self, name: str) -> tuple[str, int, int, str]:
@@ -183,7 +188,6 @@ def _facts(decision: plan.Decision, stacks: Sequence[plan.Decision]) -> dict[str
         "group": group.name if group else None,
         "driver": decision.driver.image,
         "plugin": decision.device_plugin.image,
-        "state": state((decision, *stacks)),
         "resources": [plan_text.resource(amount) for each in (decision, *stacks) for amount in each.resources],
         "devices": device_counts(decision.recipe, decision.node),
         "kernel": profile.kernel_version,
@@ -194,17 +198,40 @@ def _facts(decision: plan.Decision, stacks: Sequence[plan.Decision]) -> dict[str
     }
 
 
-def state(decisions: Sequence[plan.Decision]) -> str:
-    """Return the key in STATES of nodes, by the decisions of all recipes."""
+def state(decisions: Sequence[plan.Decision], *, is_awaited: bool) -> str:
+    """Return the key in STATES of nodes, by the decisions of all recipes.
+
+    `is_awaited` says whether their devices are unknown until NFD labels them.
+    """
     if any(map(gaps.has_problem, decisions)):
         return "problem"
+    if any(map(gaps.has_opted_out, decisions)):
+        return "optOut"
     drivers = [decision for decision in decisions if decision.driver.image is not None]
     if drivers and all(decision.pool and decision.pool.driver.state == "Absent" for decision in drivers):
         return "removed"
     has_plugin = any(decision.device_plugin.image is not None for decision in decisions)
     if drivers and has_plugin:
         return "complete"
-    return "driver" if drivers else "plugin" if has_plugin else "none"
+    if drivers or has_plugin:
+        return "driver" if drivers else "plugin"
+    return "unknown" if is_awaited and not decisions[0].node.profile.discovered else "none"
+
+
+def states(views: Iterable[plan.Plan]) -> Counter[str]:
+    """Return how many nodes are in each state, by its key in STATES."""
+    found = Counter[str]()
+    for view in views:
+        stacks, is_awaited = _stacks(view), bool(view.awaited)
+        known: dict[tuple[int, ...], str] = {}
+        for decision in view.builtin.decisions:
+            for name in decision.names:
+                every = (decision, *stacks.get(name, ()))
+                alike = tuple(map(id, every))
+                if alike not in known:
+                    known[alike] = state(every, is_awaited=is_awaited)
+                found[known[alike]] += 1
+    return found
 
 
 def device_counts(recipe: recipes.Recipe, node: snapshot.Node) -> list[str]:

@@ -71,7 +71,7 @@ def text(
         style=markupsafe.Markup(style),  # noqa: S704
         hashes={"script": _hash(script), "style": _hash(style)},
         figures=tuple(_figures(views)),
-        has_recipes=any(len(view.recipes) > 1 for view in views),
+        has_recipes=_has_recipes(views),
         problems=report_tables.problems(views),
         findings=shown,
         ignored=diagnostic_formats.ignored_text(ignored) if ignored else "",
@@ -79,6 +79,10 @@ def text(
         changes=_changes(change, views) if change else None,
         data=map(markupsafe.Markup, _data(views, change.difference if change else None)),
     )
+
+
+def _has_recipes(views: Iterable[plan.Plan]) -> bool:
+    return any(len(view.recipes) > 1 for view in views)
 
 
 def _changes(change: Change, views: Sequence[plan.Plan]) -> dict[str, Any]:
@@ -138,7 +142,7 @@ def _hash(element: str) -> str:
     return f"sha256-{base64.b64encode(hashlib.sha256(element.encode()).digest()).decode()}"
 
 
-def _data(views: Iterable[plan.Plan], difference: Difference | None) -> Iterator[str]:
+def _data(views: Sequence[plan.Plan], difference: Difference | None) -> Iterator[str]:
     """Yield the page's data as JSON, a cluster a line, without a character that could end their element."""
     told = sentences.by_danger(difference.effects) if difference else ()
     head = {
@@ -146,6 +150,7 @@ def _data(views: Iterable[plan.Plan], difference: Difference | None) -> Iterator
         "states": report_data.STATES,
         "changes": sentences.CHANGES if difference else {},
         "sentences": [sentence.text for sentence in told],
+        **({"hasRecipes": True} if _has_recipes(views) else {}),
     }
     numbers: defaultdict[Effect, list[int]] = defaultdict(list)
     for number, sentence in enumerate(told):
@@ -170,9 +175,13 @@ def _json(value: object) -> str:
 
 def _figures(views: Sequence[plan.Plan]) -> Iterator[Figure]:
     own = [decision for view in views for decision in view.builtin.decisions]
-    problems, nodes = report_tables.count(views, gaps.has_problem), plan_text.count(own)
+    states, nodes = report_data.states(views), plan_text.count(own)
+    problems = states["problem"]
     link = report_tables.link(state="problem") if problems else ""
     yield Figure(problems, "with problems", link, is_warning=problems > 0)
+    for key, noun in (("optOut", "opted out"), ("unknown", "not labelled by NFD yet")):
+        if states[key]:
+            yield Figure(states[key], noun, report_tables.link(state=key))
     yield Figure(nodes, wording.inflected("node", nodes))
     yield Figure(plan_text.count(own, gaps.has_devices), f"with {reader.BUILTIN.words.devices}")
     yield Figure(report_tables.count(views, report_tables.has_driver), "with a driver installer")

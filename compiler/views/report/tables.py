@@ -23,6 +23,8 @@ class Cell(NamedTuple):
     is_number: bool = False
     title: str = ""
     """The whole text where the cell has a part of it."""
+    is_kernel: bool = False
+    """True for the releases of kernels, of which none breaks at the end of a line."""
 
 
 Row = tuple[Cell, ...]
@@ -67,7 +69,7 @@ def of(views: Sequence[plan.Plan]) -> tuple[Table, ...]:
         ),
         Table(
             "policies",
-            "Policies",
+            "KAE policies" if others else "Policies",
             ("Policy", "Nodes", "Driver", "Device plugin", "Clusters", "File"),
             [*_policies(own), *_unassigned(own)],
             "No policy holds in these clusters.",
@@ -229,7 +231,7 @@ def _kernels(views: Sequence[plan.Plan]) -> Iterator[Row]:
     )
     for kernel, own in sorted(found.items(), key=lambda item: (-plan_text.count(item[1]), item[0])):
         yield (
-            Cell(kernel or "(unknown)", link(kernel=kernel)),
+            Cell(kernel or "(unknown)", link(kernel=kernel), is_kernel=True),
             _number(plan_text.count(own)),
             _number(driven[kernel]),
             _names(decision.node.profile.os_image for decision in own),
@@ -258,7 +260,7 @@ def _images(views: Sequence[plan.RecipePlan]) -> Iterator[Row]:
             Cell(titles[component]),
             _number(number),
             _names(policies[component, image]),
-            _names(modules[image] if component == "driver" else ()),
+            _names(modules[image] if component == "driver" else ())._replace(is_kernel=True),
         )
 
 
@@ -279,7 +281,7 @@ def _images_of_recipes(plans: Mapping[str, Sequence[plan.RecipePlan]]) -> Iterat
                 Cell(f"{name}: {role}"),
                 _number(number),
                 _names(policies[role, image]),
-                _names(modules.get(image, ())),
+                _names(modules.get(image, ()))._replace(is_kernel=True),
             )
 
 

@@ -220,3 +220,35 @@ def test_the_digest_of_one_image_is_told_without_a_version_that_is_none() -> Non
     (told,) = findings(lab(images={"modules": {"version": "sha256:" + "0" * 64}}, **MAPPED))
 
     assert told.hint == "Write a version with ${KERNEL_FULL_VERSION}, unless the image serves every kernel."
+
+
+def test_a_driver_that_is_removed_needs_no_image_with_modules() -> None:
+    without = {"images": {"modules": {"version": "", "repository": ""}}}
+
+    assert told_of(lab(driver={"state": "Absent"})) == []
+    assert told_of(lab(driver={"state": "Absent"}, **without, **MAPPED)) == []
+    assert [code for code, _, _ in told_of(lab(driver={"state": "Present"}))] == ["kernel-placeholder"]
+
+
+@pytest.mark.parametrize(
+    ("image", "is_refused"),
+    [
+        ({"repository": "registry.example.com/a/b", "image": "kae-device-plugin"}, False),
+        ({"repository": "", "version": "", "image": f"m.test:5000/kae-device-plugin@sha256:{'0' * 64}"}, False),
+        ({"image": "mirror/kae-device-plugin"}, False),
+        ({"image": "intel-qat-plugin"}, True),
+        ({"image": "kae-device-plugin/own"}, True),
+        ({"repository": "", "version": "", "image": "r.test/kae-device-plugin/own:1"}, True),
+    ],
+)
+def test_the_device_plugin_of_a_recipe_is_kaes_in_whatever_registry(image: dict[str, str], is_refused: bool) -> None:
+    of_recipe = told_of(lab(with_image("device-plugin", **image), **MAPPED))
+    of_policy = told_of(lab(images={"device-plugin": image}, **MAPPED))
+
+    found = f"image: {image['image']}"
+    assert of_recipe == ([("device-plugin-image", RECIPE, found)] if is_refused else [])
+    assert of_policy == ([("device-plugin-image", POLICY, found)] if is_refused else [])
+
+
+def test_a_vendors_device_plugin_is_no_matter_where_ours_does_not_run() -> None:
+    assert told_of(lab(with_image("device-plugin", image="own"), devicePlugin={"enabled": False}, **MAPPED)) == []

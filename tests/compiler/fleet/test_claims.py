@@ -1,5 +1,6 @@
 """Claims: policies of different recipes share nodes, unless one node would get something twice."""
 
+import fnmatch
 import itertools
 import random
 from collections.abc import Mapping, Sequence
@@ -213,3 +214,81 @@ def is_as_brute_force_has_it(seed: int) -> bool:
     witnessed = (matches(policy, kept, dict(labels)) for one, other, labels, _ in overlaps for policy in (one, other))
     pairs = {frozenset((one.name, other.name)) for one, other, _, _ in overlaps}
     return pairs == expected and len(overlaps) == len(expected) and all(witnessed)
+
+
+NUMBER = itertools.count()
+
+
+def char(path: str) -> dict[str, Any]:
+    group = {"paths": [{"path": path}]}
+    return {"devicePlugin": {"resources": [{"name": f"x.com/c{next(NUMBER)}", "class": "char", "groups": [group]}]}}
+
+
+def injecting(path: str, **more: Any) -> dict[str, Any]:
+    inject = [{"nodes": [{"path": path, **more}]}]
+    return {"devicePlugin": plugin({"name": f"x.com/t{next(NUMBER)}", "inject": inject})}
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "node"),
+    [
+        (char("/dev/npu0"), char("/dev/npu0"), "/dev/npu0"),
+        (char("/dev/npu*"), injecting("/dev/npu0"), "/dev/npu0"),
+        (injecting("/dev/onload*"), char("/dev/on*_epoll"), "/dev/on*_epoll"),
+        (injecting("/dev/a?c"), injecting("/dev/[ab][b-d]c", optional=True), "/dev/[ab][b-d]c"),
+        (char("/dev/npu[0-3]"), char("/dev/npu[4-7]"), None),
+        (char("/dev/npu*"), char("/dev/npu/0"), None),
+        (char("/dev/npu*"), injecting("/dev/gpu0"), None),
+        (injecting("/dev/vfio/vfio"), injecting("/dev/vfio/vfio"), None),
+        (injecting("/dev/vfio/*"), injecting("/dev/vfio/1*"), "/dev/vfio/*"),
+    ],
+)
+def test_a_device_node_is_handed_out_by_one_recipe(
+    one: dict[str, Any], other: dict[str, Any], node: str | None
+) -> None:
+    said = node and f"Both hand out the device node '{node}'."
+
+    assert met(one, other) == met(other, one) == said
+
+
+def test_device_nodes_are_nobodys_where_no_device_plugin_of_ours_runs() -> None:
+    assert met(char("/dev/npu0"), char("/dev/npu0"), {"devicePlugin": {"enabled": False}}) is None
+
+
+def test_a_recipe_takes_no_device_nodes_of_kae() -> None:
+    other = builders.device_policy("b", builders.recipe("other", **injecting("/dev/hisi_hpre-[0-9]")))
+
+    assert claims.common(claims.of(builders.policy("a")), claims.of(other)) == (
+        "Both hand out the device node '/dev/hisi_hpre-*'."
+    )
+
+
+GLOBS = ("a", "b", "*", "?", "[!a]", "[ab]")
+
+
+def test_globs_meet_where_a_name_matches_both() -> None:
+    globs = ["".join(parts) for size in range(1, 4) for parts in itertools.product(GLOBS, repeat=size)]
+    names = ["".join(parts) for size in range(7) for parts in itertools.product("abc", repeat=size)]
+    matched = {glob: {name for name in names if fnmatch.fnmatchcase(name, glob)} for glob in globs}
+    draw = random.Random(4)  # noqa: S311 - It is to be the same each time.
+
+    for _ in range(effort.examples(gate=150, long=5_000)):
+        one, other = draw.choice(globs), draw.choice(globs)
+        said = met(injecting(f"/dev/x{one}"), injecting(f"/dev/x{other}"))
+        assert (said is not None) == (not matched[one].isdisjoint(matched[other])), (one, other)
+
+
+def test_policies_that_meet_by_a_glob_alone_overlap_on_the_nodes_that_both_match() -> None:
+    one = builders.device_policy(
+        "a", builders.recipe("one", **char("/dev/npu*")), nodeSelector={"matchLabels": {"p": "1"}}
+    )
+    recipe = builders.recipe("other", **injecting("/dev/npu0"))
+    there, elsewhere = (
+        builders.device_policy(name, recipe, nodeSelector={"matchLabels": {key: "2"}})
+        for name, key in (("b", "q"), ("c", "p"))
+    )
+    assigned = assignment.assign([one, there, elsewhere]).policies
+
+    found = [(left.name, right.name, why) for left, right, _, why in claims.overlaps(assigned) if left.name != "b"]
+
+    assert found == [("a", "b", "Both hand out the device node '/dev/npu0'.")]

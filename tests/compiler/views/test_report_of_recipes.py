@@ -57,8 +57,7 @@ def test_the_page_counts_the_nodes_of_each_recipe_and_says_what_it_leaves_out() 
         (2, "with problems of recipe onload"),
     ):
         assert re.search(rf"<b>{number}</b> {noun}\n", shown)
-    assert "show what KAEPolicies do" in shown
-    assert "kae plan --recipe NAME" in shown
+    assert "are of KAEPolicies alone" in shown
 
 
 def test_recipes_and_their_policies_have_tables() -> None:
@@ -67,9 +66,9 @@ def test_recipes_and_their_policies_have_tables() -> None:
         ["onload", "3", "2", "3", "2", "east"],
     ]
     assert rows(view(), "stacks") == [
-        ["npu-plugin", "lab", "1", "none", "device-plugin:1.0", "east", "policies/lab.yaml"],
+        ["npu-plugin", "lab", "1", "none", "kae-device-plugin:1.0", "east", "policies/lab.yaml"],
         [
-            *("onload", "desk", "3", "onload-module:8-5.14.0-427.el9_4.x86_64", "device-plugin:1.0", "east"),
+            *("onload", "desk", "3", "onload-module:8-5.14.0-427.el9_4.x86_64", "kae-device-plugin:1.0", "east"),
             "policies/desk.yaml",
         ],
     ]
@@ -81,12 +80,12 @@ def test_the_detail_of_a_node_has_what_recipes_bring_to_it() -> None:
 
     assert lines == [
         "npu-plugin: policy 'lab'",
-        "npu-plugin: image device-plugin registry.example.com/drivers/device-plugin:1.0",
+        "npu-plugin: image device-plugin registry.example.com/drivers/kae-device-plugin:1.0",
         "onload: policy 'desk'",
         "onload: pool 'rest--el9--ab2c0f7b'",
         "onload: image installer registry.example.com/drivers/installer:1.0",
         "onload: image modules r.example.com/onload-module:8-5.14.0-427.el9_4.x86_64",
-        "onload: image device-plugin registry.example.com/drivers/device-plugin:1.0",
+        "onload: image device-plugin registry.example.com/drivers/kae-device-plugin:1.0",
     ]
     assert facts(view())["t-2"]["resources"] == ["example.com/npu=?", "amd.com/onload=40"]
 

@@ -14,7 +14,11 @@ _DRIVER: Raw = {"image": "installer", "sources": _SOURCES}
 
 
 def _images(*names: str) -> Raw:
-    return {name: {"repository": "registry.example.com/team", "image": name, "version": "1.0"} for name in names}
+    called = {"plugin": "kae-device-plugin"}
+    return {
+        name: {"repository": "registry.example.com/team", "image": called.get(name, name), "version": "1.0"}
+        for name in names
+    }
 
 
 def _recipe(name: str, match: Raw, **spec: Any) -> Raw:

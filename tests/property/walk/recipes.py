@@ -22,7 +22,14 @@ _KINDS = [
 _SPEC: Raw = {
     "title": "The devices of KAE",
     "match": {"pci": _KINDS},
-    "images": {name: {"image": f"kunpeng-{name}", "version": "1.0.0"} for name in ("installer", "modules", "plugin")},
+    "images": {
+        name: {"image": image, "version": "1.0.0"}
+        for name, image in (
+            ("installer", "kunpeng-installer"),
+            ("modules", "kunpeng-modules"),
+            ("plugin", "kae-device-plugin"),
+        )
+    },
     "driver": {
         "image": "installer",
         "version": "modules",
