@@ -195,5 +195,5 @@ def uncovered(division: pools.Division, inventory: snapshot.Inventory) -> Iterat
         else:
             message = f"Mapping '{mapping.name}' of policy '{policy.name}' lists no image for {what}."
             path, hint = (*mapping.path, "kernels"), "Add the kernel to the list once there is an image for it."
-        note = "Such a node is in no pool of the policy, and keeps its current driver."
+        note = "No installer runs on such a node, and a driver that one left there for another kernel is not loaded."
         yield Diagnostic(span=policy.source.setting_span(*path), message=message, notes=(note,), hint=hint)

@@ -36,6 +36,16 @@ _LOSSES: Mapping[Work | None, tuple[str, str]] = {
 """What happens to a driver, and what to do, by what its installer does."""
 
 
+def _way(found: Iterable[Effect]) -> str:
+    """Return how to bring a setting to some of the nodes first."""
+    reasons = [set(effect.reasons) for effect in found]
+    if all(_STAGED.intersection(each) for each in reasons):
+        return "Bring the change to a wave first, in a commit of its own."
+    if any("mirrors" in each for each in reasons):
+        return "A mirror is of a whole cluster: change it in one cluster first, after a look at what it holds."
+    return "No wave can carry this setting: give it to a policy of its own for some of the nodes first."
+
+
 @rule("large-step", "risk")
 def large_step(change: RevisionChange) -> Iterator[Acceptable]:
     """A change disturbs at most limits.stepPercent of a policy's nodes, or one node."""
@@ -43,7 +53,6 @@ def large_step(change: RevisionChange) -> Iterator[Acceptable]:
         count = sum(len(effect.nodes) for effect in found)
         every = max(change.driven(policy), count)
         if count > 1 and count * 100 > change.basis.step_percent * every:
-            staged = all(_STAGED.intersection(effect.reasons) for effect in found)
             yield change.acceptable(
                 _cause(found),
                 f"Policy '{policy}' takes the drivers of ",
@@ -54,9 +63,7 @@ def large_step(change: RevisionChange) -> Iterator[Acceptable]:
                 Place.CLUSTER,
                 " out of use in one step.",
                 notes=(f"limits.stepPercent allows {change.basis.step_percent} %, or one node.",),
-                hint="Bring the change to a wave first, in a commit of its own."
-                if staged
-                else "No wave can carry this setting: give it to a policy of its own for some of the nodes first.",
+                hint=_way(found),
                 policy=policy,
             )
 
