@@ -64,7 +64,7 @@ def assert_compiled(world: World) -> None:
     clone = world.clone("check")
     assert in_process.kae(clone, "compile", "--check").code == 0
     drivers = sorted(path.name for path in (clone / "output/default/driver").glob("daemonset-*"))
-    assert drivers == [f"daemonset-kae-driver-{name}.yaml" for name in "abcd"]
+    assert drivers == [f"daemonset-kae-driver-{name}--rest.yaml" for name in "abcd"]
 
 
 def test_requests_of_documents_alone_are_merged_and_compiled_one_after_another(world: World) -> None:
@@ -121,4 +121,4 @@ def test_files_that_gitignore_names_are_committed_where_engines_look(world: Worl
     assert code == 0, said
     other = world.clone("b")
     assert in_process.kae(other, "compile", "--check").code == 0
-    assert (other / "output/default/driver/daemonset-kae-driver-c.yaml").is_file()
+    assert (other / "output/default/driver/daemonset-kae-driver-c--rest.yaml").is_file()
