@@ -15,6 +15,9 @@ MODULES = "/opt/lib/modules"
 """The folder of an image with a folder of modules for each kernel, as images of the Kernel Module Management operator
 have it: https://kmm.sigs.k8s.io/documentation/module_loader_image/"""
 
+PACKAGES = "file:///var/lib/kae/packages"
+"""The repository in the image, as policies name it: installer/paths.py."""
+
 Work = Literal["swaps", "reloads", "functions"]
 """The work for which no device may be in use.
 
@@ -52,6 +55,8 @@ class Known(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the character devices are there, by path."""
     functions: Mapping[str, int] = {}
     """The virtual functions of each physical one, by kind."""
+    replaced: Collection[str] | None = None
+    """What made way for its driver, where others may have installed that driver; None where it is surely ours."""
 
 
 def needed(settings: driver_config.Config, kinds: Collection[str]) -> tuple[str, ...]:
@@ -81,11 +86,12 @@ def _new(settings: driver_config.Config, modules: Collection[str], known: Known)
         is_staged, is_loaded = _is_staged(settings, name, known), known.loaded.get(name)
         if is_staged is False:
             yield without
-        elif is_staged is None and is_loaded is None:
+        elif is_loaded is None:
+            # It may be loaded all the same; without it a driver of others is none.
             yield msgspec.structs.replace(without, certain=False)
         elif not settings.brings_along and not is_loaded:
             # Beside a driver of this class no module is loaded: its devices are probed anew.
-            yield Task("reloads", setting, f"Module {name} is not loaded.", certain=is_loaded is False)
+            yield Task("reloads", setting, f"Module {name} is not loaded.")
 
 
 def _is_staged(settings: driver_config.Config, name: str, known: Known) -> bool | None:
@@ -126,8 +132,12 @@ def _told(value: driver_config.Parameter) -> str:
 def _replaced(settings: driver_config.Config, known: Known) -> Iterator[Task]:
     for module in settings.modules:
         for name in module.replaces:
-            if name not in settings.names and known.loaded.get(name) is not False:
-                reason = f"Module {name} is loaded, which {module.name} replaces."
+            reason = f"Module {name} is loaded, which {module.name} replaces."
+            if name in settings.names:
+                # The kernel's own module of that name may be the driver of others.
+                if known.replaced is not None and name not in known.replaced:
+                    yield Task("reloads", "replaces", reason, certain=False)
+            elif known.loaded.get(name) is not False:
                 yield Task("reloads", "replaces", reason, certain=name in known.loaded)
 
 
@@ -160,7 +170,7 @@ def content(
     version = "version" if was.driver_version != now.driver_version else ""
     if was.source.name != now.source.name:
         return "other", "source"
-    if packages(was) != packages(now):
+    if packages(was) != packages(now) or _is_packed(was) != _is_packed(now):
         return "other", version or "source"
     if {file.to for file in was.files} != {file.to for file in now.files}:
         return "other", "files"
@@ -176,9 +186,13 @@ def content(
 
 
 def _comes_of_images(settings: driver_config.Config) -> bool:
-    source = settings.source
-    local = source.packages is not None and any(url.startswith("file://") for url in source.packages.repositories)
-    return bool(settings.files or source.build or source.prebuilt or local)
+    return bool(settings.files or settings.source.build or settings.source.prebuilt or _is_packed(settings))
+
+
+def _is_packed(settings: driver_config.Config) -> bool:
+    """Return whether a driver comes as packages that are in its image."""
+    source = settings.source.packages
+    return source is not None and any(url.rstrip("/") == PACKAGES for url in source.repositories)
 
 
 def _holders(settings: driver_config.Config) -> set[str]:
@@ -215,4 +229,5 @@ def proved(settings: driver_config.Config, kinds: Collection[str]) -> Known:
         loaded={**replaced, **dict.fromkeys(modules, True)},
         nodes=dict.fromkeys(settings.nodes, True) if is_whole else {},
         functions=settings.sriov,
+        replaced=settings.replaced if settings.install_policy == "IfNotPresent" else None,
     )

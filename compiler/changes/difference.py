@@ -122,9 +122,11 @@ def of_cluster(before: sides.Planned | None, after: sides.Planned | None, basis:
     """Return the difference of a cluster without its risks; None where there is none."""
     made = [side.manifests if side else None for side in (before, after)]
     differing = pairs(_rendered(made[0], made[1], basis.render), _rendered(made[1], made[0], basis.render))
-    # Without rules from the start, somebody else labels the nodes.
-    if before is not None and after is not None and (lost := frozenset(before.rules.keys() - after.rules.keys())):
-        after = after.without_labels(lost)
+    # Without rules from the start, somebody else labels the nodes; a recipe may need none any more.
+    if before is not None and after is not None:
+        ruled = {one.recipe.name for one in after.planned.recipes if one.recipe.has_rules}
+        if lost := ruled.intersection(before.rules.keys() - after.rules.keys()):
+            after = after.without_labels(frozenset(lost))
     templates = pods.replaced(differing)
     on_nodes = effects.effects(before, after, templates, basis.changed)
     was, now = (side.on_nodes() if side else {} for side in (before, after))

@@ -30,7 +30,8 @@ Work = Literal["installs", "swaps", "may-swap", "reloads", "functions", "removes
 - removes: it removes the driver.
 - leaves: it ends, and the driver stays on the host without it.
 - restarts: its pod is replaced, and the driver stays in use.
-- cleared: its pod is replaced or ends, and no driver is there: the installer has removed it before.
+- cleared: its pod is replaced or ends, and no driver is there: the installer has removed it before; or its pod comes
+  to a node that joins, and removes a driver that is there.
 """
 
 DISTURBING = ("swaps", "may-swap", "reloads", "functions", "removes")
@@ -143,6 +144,16 @@ class Half(msgspec.Struct, frozen=True):
             resources=decision.resources,
         )
 
+    def booted(self, other: "Half") -> "Half":
+        """Return this side with the kernel that the nodes have on the other one."""
+        decision, division = self.decision, self.decision.division if self.decision else None
+        if decision is None or division is None or other.decision is None or self.side is None:
+            return self
+        pool = division.pool(other.decision.node)
+        if pool is not None and (division.policy.name, pool.name) not in self.side.configs:
+            pool = None
+        return structs.replace(self, decision=structs.replace(decision, pool=pool))
+
     @property
     def kinds(self) -> tuple[recipes.Kind, ...]:
         """The kinds of devices that the nodes have, as far as NFD has seen."""
@@ -218,9 +229,7 @@ def _effect(
     side = right.side if right.decision else left.side
     if not recipe.builtin and not any(place and place.policy for place in (was, now)):
         return None  # A node that comes or goes is told once.
-    work, reasons = _work(left, right) if driver else (None, ())
-    if kernels and work in _AFTER_BOOT and right.config and right.config.state == "Present":
-        work, reasons = "installs", ("kernel",)
+    work, reasons = _after_boot(left, right) if kernels else _work(left, right) if driver else (None, ())
     doubtful = (_MATCH,) if may_lose or may_gain else ()
     exchanged = not (recipe.builtin or _OF_IMAGES.isdisjoint(reasons))
     return Effect(
@@ -244,6 +253,20 @@ def _effect(
     )
 
 
+def _after_boot(left: Half, right: Half) -> tuple[Work | None, tuple[str, ...]]:
+    """Return the work on nodes that have booted another kernel, at any time since the earlier inventory was taken.
+
+    Until this change reaches them, they have what the earlier documents bring to that kernel.
+    """
+    was, now = left.booted(right), right.config
+    if now is None or now.state == "Absent":
+        return _work(left, right)
+    if was.config is None or was.config.state == "Absent":
+        return "installs", ("kernel",)
+    work, reasons = _work(was, right)
+    return ("installs", ("kernel",)) if work in (None, "restarts") else ("may-swap", reasons)
+
+
 def _work(left: Half, right: Half) -> tuple[Work | None, tuple[str, ...]]:
     """Return what the installer does to the driver, and the settings for which it does."""
     if right.side is not None and right.decision is None:
@@ -252,8 +275,14 @@ def _work(left: Half, right: Half) -> tuple[Work | None, tuple[str, ...]]:
     was, now = left.config, right.config
     if was is None or now is None:
         return _coming_or_going(left, right)
+    if now.state == "Absent" and was.state == "Present":
+        return "removes", ("state",)
     if now.state == "Absent":
-        return ("cleared", ()) if was.state == "Absent" else ("removes", ("state",))
+        grows = now.install_policy == "Always" and (was.install_policy, {*was.all_modules}) != (
+            "Always",
+            {*now.all_modules, *was.all_modules},
+        )
+        return ("may-swap", (_install_policy(right),)) if grows else ("cleared", ())
     if was.state == "Absent":
         return "installs", ("state",)
     found: dict[Work, tuple[str, ...]] = {}
@@ -261,17 +290,15 @@ def _work(left: Half, right: Half) -> tuple[Work | None, tuple[str, ...]]:
         found[work] = tuple(dict.fromkeys((*found.get(work, ()), setting)))
     for work in _STRONGEST:
         if work in found:
+            # What is certain may not be all.
             unknown = found.get("may-swap", ()) if work in ("reloads", "functions") else ()
-            return work, (*found[work], *(setting for setting in unknown if setting in CONTENT))
+            return work, tuple(dict.fromkeys((*found[work], *unknown)))
     return "restarts", ()
 
 
 _OF_IMAGES = frozenset({"image", "repository", "mirrors"})
 CONTENT = _OF_IMAGES | {"payloads", "files"}
 """Settings that may bring a driver of other content."""
-
-_AFTER_BOOT = (None, "restarts", "may-swap")
-"""The work that is the same for a node that has another kernel, which needs a driver of its own."""
 
 _STRONGEST: tuple[Work, ...] = ("swaps", "reloads", "functions", "may-swap")
 """The work of which one is told: what is certain comes first, the strongest of it before the others."""
@@ -286,16 +313,27 @@ def _settled(
         yield "swaps", setting
     elif same == "unknown":
         yield "may-swap", supply.setting(left.pool, right.pool) if setting == "image" else setting
-    if left.kernel != right.kernel:
-        return  # A node that has booted has nothing of the earlier driver loaded.
+    if was.enabled_cleanup and _is_going(was, right):
+        yield "swaps", "enabledCleanup"
     if was.install_policy != now.install_policy == "Always":
-        written = right.decision.policy.written.install_policy if right.decision and right.decision.policy else None
-        yield "may-swap", written or "installPolicy"
+        yield "may-swap", _install_policy(right)
     if _counts_less(was, now):
         yield "may-swap", "presentWhen"
     known = driver_work.proved(was, {kind.module for kind in right.kinds})
     for task in driver_work.tasks(now, known):
         yield task.work if task.certain else "may-swap", task.setting
+
+
+def _install_policy(half: Half) -> str:
+    """Return the setting of the install policy, as the policy's kind names it."""
+    policy = half.decision.policy if half.decision else None
+    return (policy.written.install_policy if policy else None) or "installPolicy"
+
+
+def _is_going(config: driver_config.Config, right: Half) -> bool:
+    """Return whether no installer has the DaemonSet of an earlier one, which asks for its own before it cleans up."""
+    kept = right.side.configs.values() if right.side else ()
+    return all(other.daemon_set != config.daemon_set for other in kept)
 
 
 def _counts_less(was: driver_config.Config, now: driver_config.Config) -> bool:
@@ -306,16 +344,18 @@ def _counts_less(was: driver_config.Config, now: driver_config.Config) -> bool:
 
 def _coming_or_going(left: Half, right: Half) -> tuple[Work | None, tuple[str, ...]]:
     if right.config is not None:
-        return ("removes", ("state",)) if right.config.state == "Absent" else ("installs", ())
+        if right.config.state == "Absent":
+            # A node that joins has no driver that anybody counts on.
+            return ("removes", ("state",)) if left.decision else ("cleared", ())
+        # Where devices were served without an installer, a driver is there, whoever left it.
+        serves = left.decision is not None and left.decision.device_plugin.image is not None
+        return ("may-swap", ("installer",)) if serves else ("installs", ())
     config = left.config
     if config is None:
         return "leaves", ()
     if config.state == "Absent":
         return "cleared", ()
-    # An installer that cleans up asks for its own DaemonSet, and stays silent while that is there.
-    kept = right.side.configs.values() if right.side else ()
-    going = all(other.daemon_set != config.daemon_set for other in kept)
-    return ("removes", ("enabledCleanup",)) if config.enabled_cleanup and going else ("leaves", ())
+    return ("removes", ("enabledCleanup",)) if config.enabled_cleanup and _is_going(config, right) else ("leaves", ())
 
 
 def _drain(left: Half, right: Half) -> Drain | None:
@@ -325,9 +365,17 @@ def _drain(left: Half, right: Half) -> Drain | None:
     return Drain(
         evicts=config.drain.enabled,
         timeout_seconds=config.drain.timeout_seconds,
-        most=_sum([amount for _, amount in left.decision.resources] if left.decision else []),
+        most=_most(left, config),
         hosts_at_a_time=len(config.leases.names),
     )
+
+
+def _most(left: Half, config: driver_config.Config) -> int | None:
+    """Return the most pods that can hold a device; other device plugins than ours may serve the same resources."""
+    decision = left.decision
+    if config.resources and (decision is None or decision.device_plugin.image is None):
+        return None
+    return _sum([amount for _, amount in decision.resources] if decision else [])
 
 
 def _sum(amounts: Sequence[int | None]) -> int | None:

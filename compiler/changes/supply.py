@@ -84,7 +84,7 @@ def changed(was: pools.Pool | None, now: pools.Pool | None) -> dict[str, bool]:
     """Return the changed images of a driver as `driver_work.content` takes them; a digest pins them in any place."""
     before, after = images_of(was), images_of(now)
     return {
-        name: _version(image) != _version(before.get(name, ""))
+        name: _is_other_version(image, before.get(name, ""))
         for name, image in after.items()
         if image.rpartition("@")[2] != before.get(name, "").rpartition("@")[2]
     }
@@ -95,8 +95,16 @@ def images_of(pool: pools.Pool | None) -> dict[str, str]:
     return {"": pool.images[0][1], **dict(pool.images[1:])} if pool else {}
 
 
-def _version(image: str) -> str:
-    return image.removeprefix(images.name(image))
+def _is_other_version(image: str, before: str) -> bool:
+    """Return whether images have other versions: a digest beside a tag, or in its place, may only pin it."""
+    if image.count("@") + before.count("@") == 1:
+        tags = [
+            images.tag(each.partition("@")[0])
+            for each in (image, before)
+            if ":" in images.unqualified(each).partition("@")[0]
+        ]
+        return len(tags) > 1 and tags[0] != tags[1]
+    return image.removeprefix(images.name(image)) != before.removeprefix(images.name(before))
 
 
 def setting(was: pools.Pool | None, now: pools.Pool | None) -> str:

@@ -30,24 +30,30 @@ _REFUSED: Mapping[str, str] = MappingProxyType(
         **dict.fromkeys(
             (
                 *("/run/containerd", "/run/cri-dockerd.sock", "/run/crio", "/run/docker", "/run/docker.sock"),
-                *("/run/dockershim.sock", "/run/k0s", "/run/k3s", "/run/podman"),
+                *("/run/buildkit", "/run/dockershim.sock", "/run/isulad*", "/run/k0s", "/run/k3s", "/run/podman"),
+                *("/run/user/*/podman", "/run/user/*/docker.sock", "/run/user/*/containerd"),
             ),
             _RUNTIME,
         ),
         **dict.fromkeys(
-            ("/etc/cni", "/etc/rancher", "/home/*/.kube", "/var/lib/etcd", "/var/lib/k0s", "/var/lib/rancher"), _CLUSTER
+            (
+                *("/etc/cni", "/etc/rancher", "/home/*/.kube", "/var/lib/etcd", "/var/lib/k0s", "/var/lib/rancher"),
+                *("/var/snap/k8s", "/var/snap/microk8s"),
+            ),
+            _CLUSTER,
         ),
         **dict.fromkeys(
             (
-                *("/etc/gshadow", "/etc/krb5.keytab", "/etc/pki/consumer", "/etc/pki/entitlement"),
-                *("/etc/pki/tls/private", "/etc/shadow", "/etc/ssh", "/etc/ssl/private", "/home/*/.ssh", "/root"),
-                *("/var/lib/cloud", "/dev/tpm*"),
+                *("/etc/containers", "/etc/docker", "/etc/gshadow*", "/etc/isulad", "/etc/krb5.keytab"),
+                *("/etc/pki/consumer", "/etc/pki/entitlement", "/etc/pki/tls/private", "/etc/shadow*", "/etc/ssh"),
+                *("/etc/ssl/private", "/etc/wireguard", "/home/*/.ssh", "/root", "/usr/etc", "/var/lib/cloud"),
+                "/dev/tpm*",
             ),
             _HOST,
         ),
-        **dict.fromkeys(("/var/lib/containerd", "/var/lib/containers", "/var/lib/docker"), _IMAGES),
+        **dict.fromkeys(("/var/lib/containerd", "/var/lib/containers", "/var/lib/docker", "/var/lib/isulad"), _IMAGES),
         # On image-based systems (ostree) the file system of the host lies here a second time.
-        "/sysroot": "the host's files",
+        **dict.fromkeys(("/ostree", "/sysroot"), "the host's files"),
         # The names of Documentation/admin-guide/devices.txt of the kernel, and udev's links to them.
         **dict.fromkeys(
             (
@@ -55,12 +61,14 @@ _REFUSED: Mapping[str, str] = MappingProxyType(
                 *("/dev/hd[a-z][0-9]*", "/dev/loop*", "/dev/mapper", "/dev/md", "/dev/md[0-9]*", "/dev/mmcblk*"),
                 *("/dev/mtd[0-9]*", "/dev/mtdblock*", "/dev/nbd*", "/dev/ng[0-9]*", "/dev/nvme*", "/dev/pmem*"),
                 *("/dev/raw", "/dev/rbd*", "/dev/root", "/dev/sd*", "/dev/sg[0-9]*", "/dev/vd*", "/dev/xvd*"),
-                "/dev/zram*",
+                *("/dev/dasd*", "/dev/fd[0-9]*", "/dev/sr[0-9]*", "/dev/ublk*", "/dev/zd[0-9]*", "/dev/zram*"),
+                # LVM's links to its volumes are below the name of their group, which distributions choose.
+                *("/dev/centos*", "/dev/fedora*", "/dev/openeuler*", "/dev/rhel*", "/dev/vg*"),
             ),
             _DISKS,
         ),
         **dict.fromkeys(
-            ("/dev/char", "/dev/core", "/dev/kmem", "/dev/mem", "/dev/oldmem", "/dev/port"),
+            ("/dev/char", "/dev/core", "/dev/cpu", "/dev/dax*", "/dev/kmem", "/dev/mem", "/dev/oldmem", "/dev/port"),
             _MEMORY,
         ),
     }

@@ -265,7 +265,7 @@ def _paths(document: phrases.Schema) -> Iterator[documents.Path]:
 def _hint_on_nothing(path: documents.Path, schema: phrases.Schema) -> str:
     """Return what to do with a key or an item that has no value."""
     noun = "item" if isinstance(path[-1], int) else "key"
-    can_be_empty = schema["type"] == "object" and not schema.get("required")
+    can_be_empty = schema["type"] == "object" and not (schema.get("required") or schema.get("minProperties"))
     return f"Remove the {noun}, or write {{}}." if can_be_empty else f"Remove the {noun}, or give it a value."
 
 

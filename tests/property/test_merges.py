@@ -12,7 +12,7 @@ from tests.property.merges import pairs
     [
         pytest.param(109, id="rebase, one removes a cluster"),
         pytest.param(112, id="merge, indexes in conflict", marks=pytest.mark.long),
-        pytest.param(228, id="merge, one removes a cluster", marks=pytest.mark.long),
+        pytest.param(242, id="merge, one removes a cluster", marks=pytest.mark.long),
     ],
 )  # `make merges` tries more
 def test_a_compile_ends_what_git_leaves_in_conflict(seed: int, tmp_path: Path) -> None:

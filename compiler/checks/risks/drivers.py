@@ -17,7 +17,7 @@ from compiler.planning import images, plan, pools
 
 _Key = TypeVar("_Key", bound=Hashable)
 
-_STAGED = frozenset({"version", "source", "image", "repository", "state"})
+_STAGED = frozenset({"version", "source", "image", "repository", "modules", "state"})
 """The reasons of a change that a wave can bring to its nodes alone."""
 
 _RELEASE = re.compile(r"v?([0-9]+(?:\.[0-9]+)*)")
@@ -99,7 +99,7 @@ def driver_removed(change: RevisionChange) -> Iterator[Acceptable]:
         is_unknown = is_emptied and effect.after is None and was is not None and was.state == "Present"
         return effect.work in ("removes", "leaves") or is_unknown
 
-    for (policy, work), found in _by(change.difference.effects, lambda each: (_owner(each), each.work), gone).items():
+    for (policy, work), found in _by(change.difference.effects, lambda each: (_policy(each), each.work), gone).items():
         yield change.acceptable(
             _cause(found),
             f"The driver of policy '{policy}' {_LOSSES[work][0]} ",
@@ -141,7 +141,7 @@ def driver_downgrade(change: RevisionChange) -> Iterator[Acceptable]:
     """A change brings no older driver."""
 
     def older(effect: Effect) -> bool:
-        if effect.work not in ("swaps", "may-swap") or not (effect.before and effect.after):
+        if effect.work not in (*DISTURBING, "installs") or not (effect.before and effect.after):
             return False
         # Of versions that are no releases, the order is unknown.
         was, now = _release(effect.before.version), _release(effect.after.version)
@@ -216,7 +216,7 @@ def _versions(effect: Effect) -> tuple[str | None, str | None, str | None]:
 
 
 def _nodes(effects: Iterable[Effect]) -> Nodes:
-    return Nodes(tuple(sorted(name for effect in effects for name in effect.nodes)))
+    return Nodes(tuple(sorted({name for effect in effects for name in effect.nodes})))
 
 
 def _cause(effects: Iterable[Effect]) -> Span:
@@ -317,7 +317,7 @@ def _has_waves(division: pools.Division | None) -> bool:
 
 def _moves(effect: Effect, policy: str) -> bool:
     """Return whether nodes of a policy get another driver, which a wave could have had first."""
-    is_staged = effect.work in ("swaps", "may-swap", "removes") and not _STAGED.isdisjoint(effect.reasons)
+    is_staged = effect.work in (*DISTURBING, "installs") and not _STAGED.isdisjoint(effect.reasons)
     return is_staged and effect.after is not None and effect.after.policy == policy
 
 

@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 
 from compiler import names
+from compiler.changes import objects as changed_objects
 from compiler.changes.acceptance import Acceptable, Place
 from compiler.checks import cluster as cluster_checks
 from compiler.checks import policy as policy_checks
@@ -44,7 +45,7 @@ def privilege_gained(change: RevisionChange) -> Iterator[Acceptable]:
     gained: dict[str, list[str]] = {}
     for item in change.difference.privileges:
         # A right to one more object is one that the component has: the names follow pools and Leases.
-        new = [each for each in item.gained if held.get(item.pair.component, frozenset()).isdisjoint(_covering(each))]
+        new = [each for each in item.gained if held.get(_owner(item.pair), frozenset()).isdisjoint(_covering(each))]
         facts = privileges.texts(each for each in new if each.sort not in ("registry", "confinement"))
         notes = gained.setdefault(item.pair.component, [])
         notes.extend(f"{item.pair.ref.kind} {item.pair.ref.name}: {text}." for text in facts)
@@ -64,22 +65,29 @@ _Key = tuple[str, str, bool]
 """The verb and the text of a privilege, and whether it is restricted to one object."""
 
 
-def _held(change: RevisionChange) -> Mapping[str, set[_Key]]:
-    """Return the privileges that the components of a cluster had."""
-    found: dict[str, set[_Key]] = {}
+_Owner = tuple[str, str]
+"""A component, and the folder of its objects: a recipe has one of its own."""
+
+
+def _held(change: RevisionChange) -> Mapping[_Owner, set[_Key]]:
+    """Return the privileges that the components of a cluster had, where one gains some, whatever objects differ."""
+    found: dict[_Owner, set[_Key]] = {}
+    gaining = {_owner(item.pair) for item in change.difference.privileges if item.gained}
     for pair in change.difference.objects:
-        found.setdefault(pair.component, set()).update(map(_key, privileges.of_object(pair.before)))
-    # Only a new object may have a privilege that an unchanged one of its component has too.
-    changed = change.difference.privileges
-    new = {item.pair.component for item in changed if item.pair.before is None and item.gained}
-    if change.before is not None and new:
+        found.setdefault(_owner(pair), set()).update(map(_key, privileges.of_object(pair.before)))
+    if change.before is not None and gaining:
         made = change.before.manifests
-        own = tuple(item for item in made.manifests if item.component in new)
-        bootstrap = made.bootstrap if names.BOOTSTRAP in new else ()
+        components = {component for component, _ in gaining}
+        own = tuple(item for item in made.manifests if item.component in components)
+        bootstrap = made.bootstrap if names.BOOTSTRAP in components else ()
         made = msgspec.structs.replace(made, manifests=own, bootstrap=bootstrap)
         for item in layout.objects(made, change.basis.render):
-            found.setdefault(item.component, set()).update(map(_key, privileges.of_object(item.data)))
+            found.setdefault(_owner(item), set()).update(map(_key, privileges.of_object(item.data)))
     return found
+
+
+def _owner(item: changed_objects.Pair | layout.Object) -> _Owner:
+    return item.component, item.path.partition("/")[0]
 
 
 def _key(privilege: privileges.Privilege) -> _Key:
@@ -94,9 +102,10 @@ def _covering(privilege: privileges.Privilege) -> set[_Key]:
 def mutable_tag(change: RevisionChange) -> Iterator[Acceptable]:
     """An image that was pinned, or was not there, is pinned by a version or a digest."""
     changed = {item.name for item in change.basis.changed if item.kind in names.POLICY_KINDS}
+    recipes = {item.name for item in change.basis.changed if item.kind == "Recipe"}
     earlier, later = divisions(change.before), divisions(change.after)
     for name, division in later.items():
-        if name in changed:
+        if name in changed or division.policy.recipe.name in recipes:
             was = policy_checks.findings(earlier[name].policy) if name in earlier else ()
             yield from _unpinned(change, name, was, policy_checks.findings(division.policy))
     if change.after is not None and any(item.name == change.cluster for item in change.basis.changed):

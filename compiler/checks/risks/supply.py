@@ -185,7 +185,7 @@ def _as_declared(change: RevisionChange, before: sides.Planned, after: sides.Pla
 
 
 def _of_moved(change: RevisionChange, before: sides.Planned, after: sides.Planned) -> Iterator[_Step]:
-    """Yield what differs for nodes that documents move to another pool; a node that changes moves as was declared."""
+    """Yield what differs for nodes that come to another pool; a node with another kernel moves as was declared."""
     every = ((effect, effect.before, effect.after) for effect in change.difference.effects)
     moved = [
         (effect, was, now) for effect, was, now in every if was and now and _places(effect, was) != _places(effect, now)
@@ -193,10 +193,14 @@ def _of_moved(change: RevisionChange, before: sides.Planned, after: sides.Planne
     if not moved:
         return
     earlier, later = dict(_pods(before)), dict(_pods(after))
-    known = {node.name: node for node in before.planned.inventory.nodes}
-    others = {node.name for node in after.planned.inventory.nodes if known.get(node.name, node) != node}
+    kernels = {node.name: node.profile.kernel_version for node in before.planned.inventory.nodes}
+    booted = {
+        node.name
+        for node in after.planned.inventory.nodes
+        if kernels.get(node.name, node.profile.kernel_version) != node.profile.kernel_version
+    }
     for effect, left, right in moved:
-        if others.issuperset(effect.nodes):
+        if booted.issuperset(effect.nodes):
             continue
         for old, new in zip(_places(effect, left), _places(effect, right), strict=True):
             was, now = earlier.get(old), later.get(new)

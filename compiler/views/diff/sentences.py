@@ -5,7 +5,7 @@ Effects to which the same happens share a sentence, in whatever clusters they ar
 
 import heapq
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from itertools import repeat
 
 import msgspec
@@ -46,6 +46,9 @@ _DRIVER: Mapping[str, str] = {
     "anew": "get{s} {its} driver anew{place} for other {reasons}",
     "may-swap": "get{s} {image}{place}, and another driver if the content differs",
     "elsewhere": "take{s} {its} driver from {where}{place}, and get{s} another one if the content differs",
+    "unproved": "get{s} driver {now}{place}, in the place of one that is there if that is another one",
+    "cleaned": "lose{s} {its} driver to enabledCleanup{place}, and get{s} it anew",
+    "rid": "lose{s} a driver that others installed{place}, if there is one, as {reasons} is Always",
     "always": "replace{s} a driver that others installed{place}, as {reasons} is Always",
     "serving": "replace{s} a driver that others installed{place} if its devices have no entries in /sys/class/uacce",
     "payloads": "take{s} other paths of {its} images{place}, and get{s} another driver if the content differs",
@@ -56,6 +59,7 @@ _DRIVER: Mapping[str, str] = {
     "leaves": "keep{s} driver {was} without an installer{place}",
     "restarts": "get{s} {a}new installer pod{plural}{place}, and keep{s} {its} driver{plural}",
     "cleared": "get{s} {a}new installer pod{plural}{place}, which {have} removed the driver{plural} before",
+    "cleared-created": "get{s} {a}installer pod{plural}{place}, which remove{s} a driver that is there",
     "cleared-deleted": "lose{s} {its} installer pod{plural}{place}, which {have} removed the driver{plural} before",
 }
 """What the installer does to a driver, with the marks of `_said`."""
@@ -66,11 +70,22 @@ _MAY_SWAP: Mapping[str, str] = {
     "payloads": "payloads",
     "files": "payloads",
     "presentWhen": "serving",
-    **dict.fromkeys(("modules", "operator", "replaces", "nodes", "sriov"), "unknown"),
+    **dict.fromkeys(("installPolicy", "INSTALL_POLICY"), "always"),
+    "installer": "unproved",
 }
 """The key in _DRIVER of drivers that may be replaced, by the setting."""
 
-_ANEW: Mapping[tuple[str, ...], str] = {("source",): "changes", ("image",): "images"}
+_CERTAIN: Mapping[Work | None, Collection[str]] = {
+    "reloads": ("moduleParameters", "modules", "operator", "replaces", "nodes", "sriov"),
+    "functions": ("sriov",),
+}
+"""The settings for which no more is done than this work; for others the driver may be replaced too."""
+
+_ANEW: Mapping[tuple[str, ...], str] = {
+    ("source",): "changes",
+    ("image",): "images",
+    ("enabledCleanup",): "cleaned",
+}
 """The key in _DRIVER of drivers that are replaced by one of the same version, by the settings."""
 
 _SETTINGS: Mapping[str, str] = {
@@ -219,6 +234,10 @@ def _said(group: Sequence[Effect], side: Placement | None, does: str, **words: s
 
 
 def _size(group: Iterable[Effect]) -> int:
+    """Return the number of nodes; a node has an effect for each recipe."""
+    group = tuple(group)
+    if len({effect.recipe.name for effect in group}) > 1:
+        return len({(effect.cluster, name) for effect in group for name in effect.nodes})
     return sum(len(effect.nodes) for effect in group)
 
 
@@ -303,8 +322,8 @@ def _kernel(group: Sequence[Effect]) -> str:
     elif first.after and first.after.state == "Absent":
         does += "where {its} driver is removed"
     else:
-        does += "and get{s} driver {version} for it from the installer {image}"
-    image = _image(first.after.driver if first.after else None)
+        does += "and get{s} driver {version} for it from {image}, as far as that holds one"
+    image = ("the installer " if first.recipe.builtin else "") + _image(first.after.driver if first.after else None)
     return _said(group, first.after, does, was=was, now=now, version=_version(first.after), image=image)
 
 
@@ -342,12 +361,15 @@ def driver(group: Sequence[Effect]) -> str:
         reasons=wording.listed(_SETTINGS.get(reason, reason) for reason in _reasons(first)),
         place=_place(group, is_after=side is now),
     )
-    doubt = ", and another driver if the content of its images differs" if _may_swap_too(first) else ""
-    return f"{does}{doubt}{_moved(group)}{_drained(group)}"
+    return f"{does}{_doubt(first)}{_moved(group)}{_drained(group)}"
 
 
-def _may_swap_too(effect: Effect) -> bool:
-    return effect.work in ("reloads", "functions") and not CONTENT.isdisjoint(effect.reasons)
+def _doubt(effect: Effect) -> str:
+    """Return what may be done beside what is certain."""
+    others = set(effect.reasons).difference(_CERTAIN.get(effect.work, effect.reasons))
+    if others <= CONTENT:
+        return ", and another driver if the content of its images differs" if others else ""
+    return ", and may get another driver"
 
 
 def _driver_work(effect: Effect) -> str:
@@ -355,19 +377,22 @@ def _driver_work(effect: Effect) -> str:
     was, now = effect.before, effect.after
     if effect.work == "swaps" and was and now and (was.version == now.version or "version" not in effect.reasons):
         return _ANEW.get(effect.reasons, "anew")
+    if effect.work == "may-swap" and now and now.state == "Absent":
+        return "rid"
     if effect.work == "may-swap":
-        return _MAY_SWAP.get(effect.reasons[0], "always")
-    return "cleared-deleted" if (effect.work, effect.driver_pod) == ("cleared", "deleted") else str(effect.work)
+        return _MAY_SWAP.get(effect.reasons[0], "unknown")
+    is_passing = effect.work == "cleared" and effect.driver_pod != "replaced"
+    return f"cleared-{effect.driver_pod}" if is_passing else str(effect.work)
 
 
 def _reasons(effect: Effect) -> Iterable[str]:
     """Return the settings that a sentence on a driver names: those that do the same as the first."""
-    if effect.work in ("reloads", "functions"):
-        return [reason for reason in effect.reasons if reason not in CONTENT]
+    if effect.work in _CERTAIN:
+        return [reason for reason in effect.reasons if reason in _CERTAIN[effect.work]]
     if effect.work != "may-swap":
         return effect.reasons
-    first = _MAY_SWAP.get(effect.reasons[0], "always")
-    return [reason for reason in effect.reasons if _MAY_SWAP.get(reason, "always") == first]
+    first = _MAY_SWAP.get(effect.reasons[0], "unknown")
+    return [reason for reason in effect.reasons if _MAY_SWAP.get(reason, "unknown") == first]
 
 
 def _driver_images(effect: Effect) -> str:

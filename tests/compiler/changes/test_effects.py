@@ -109,6 +109,7 @@ def test_a_driver_may_be_replaced_for_other_settings_than_its_version_and_source
 
 MORE = [{"name": "lab"}, {"name": "lab_net", "optional": True}]
 BOTH = {"modules": ["lab", "lab_net"]}
+SIZED = [{**MORE[0], "parameters": {"size": {"type": "integer"}}}, MORE[1]]
 
 
 def with_size(**driver: Any) -> definitions.Policy:
@@ -202,7 +203,7 @@ def test_a_node_with_another_kernel_is_told_with_the_installer_that_brings_its_d
     assert (found.work, found.reasons, found.kernels) == ("installs", ("kernel",), ("5.10.0-1", "6.6.0-2"))
     assert [sentence.text for sentence in sentences.sentences([found])] == [
         "1 node of policy tls runs kernel 6.6.0-2 instead of 5.10.0-1 in cluster east, and gets driver 2.2.0 for it"
-        " from the installer kae-driver-installer:2.2.0."
+        " from the installer kae-driver-installer:2.2.0, as far as that holds one."
     ]
 
 
@@ -249,6 +250,7 @@ A, B = "https://a.example.com/kae", "https://b.example.com/kae"
         ),
         (kae(), kae(), MIRRORS, ("mirrors",), "takes its driver from mirror.example.com/openfuyao/kae-driver"),
         (kae(version=DIGEST), kae(version=DIGEST), MIRRORS, (), "keeps its driver"),
+        (kae(version="2.2.0"), kae(version=f"2.2.0@{DIGEST}"), {}, ("image",), "if the content differs"),
         (of_recipe(), of_recipe(), mirrored("registry.example.com"), ("mirrors",), "from mirror.example.com/"),
         # The installer compares the names of packages: what others write is fetched with the next driver.
         (packages(A), packages(B), {}, (), "keeps its driver"),
@@ -263,3 +265,81 @@ def test_a_driver_may_be_replaced_where_somebody_else_writes_its_bytes(
 
     assert (found.work, found.reasons) == ("may-swap" if reasons else "restarts", reasons)
     assert said in sentences.driver([found])
+
+
+IN_TREE = {"source": {"inTree": {}}}
+LOCAL = ["file:///var/lib/kae/packages"]
+
+
+@pytest.mark.parametrize(
+    ("was", "now", "work", "reasons"),
+    [
+        (
+            of_software(IN_TREE, modules=MORE, sources=["inTree"]),
+            of_software(IN_TREE | BOTH, modules=MORE, sources=["inTree"]),
+            "may-swap",
+            ("modules",),
+        ),
+        (of_software({}), of_software({}, modules=[{"name": "lab", "replaces": ["lab"]}]), "may-swap", ("replaces",)),
+        (packages(A), packages(*LOCAL), "swaps", ("source",)),
+        (kae(state="Absent"), kae(state="Absent", **ALWAYS), "may-swap", ("INSTALL_POLICY",)),
+        (
+            of_software({"installPolicy": "Always"}, modules=MORE),
+            of_software({"moduleParameters": {"lab": {"size": 7}}}, versions=("1", "2"), modules=SIZED),
+            "reloads",
+            ("moduleParameters", "image"),
+        ),
+    ],
+    ids=["in-tree modules", "its own name", "packages of the image", "Absent and Always", "certain and not"],
+)
+def test_what_others_may_have_installed_is_not_said_to_stay(
+    was: definitions.Policy, now: definitions.Policy, work: effects.Work, reasons: tuple[str, ...]
+) -> None:
+    found = effect(was, now)
+
+    assert (found.work, found.reasons) == (work, reasons)
+    assert found.drain
+
+
+def test_a_setting_that_changes_beside_a_kernel_is_told_as_the_inventory_may_be_older_than_the_boot() -> None:
+    was, now = (
+        builders.view(
+            [policy], [builders.node(machine=msgspec.structs.replace(builders.profile(), kernel_version=kernel))]
+        )[0]
+        for policy, kernel in (
+            (kae(), "5.10.0-1"),
+            (kae(moduleParameters={"hisi_hpre": {"pf_q_num": 128}}), "6.6.0-2"),
+        )
+    )
+    sides_ = [sides.of_plan(each, pipeline.manifests_of(each)) for each in (was, now)]
+
+    (found,) = effects.effects(sides_[0], sides_[1], frozenset(sides_[1].on_nodes()), ())
+
+    assert (found.work, found.reasons) == ("may-swap", ("moduleParameters",))
+    assert found.drain
+    assert found.kernels
+
+
+def test_an_installer_that_comes_to_devices_that_are_served_may_replace_their_driver() -> None:
+    found = effect(kae(enabled=False), kae(version="2.3.0"))
+
+    assert (found.work, found.reasons) == ("may-swap", ("installer",))
+    assert found.drain
+    assert "in the place of one that is there" in sentences.driver([found])
+
+
+def test_a_driver_that_is_cleaned_up_as_its_policy_gets_another_name_is_taken_out_of_use() -> None:
+    found = effect(kae(enabledCleanup=True), builders.policy("other", driver={"enabledCleanup": True}))
+
+    assert (found.work, found.reasons) == ("swaps", ("enabledCleanup",))
+    assert "to enabledCleanup in cluster east, and gets it anew" in sentences.driver([found])
+
+
+def test_the_pods_of_other_device_plugins_are_not_counted_as_none() -> None:
+    served = {"devicePlugin": {"enabled": False}}
+    was, now = (builders.policy("tls", driver={"version": version}, **served) for version in ("2.2.0", "2.3.0"))
+
+    found = effect(was, now)
+
+    assert found.drain
+    assert found.drain.most is None

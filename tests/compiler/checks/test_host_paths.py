@@ -28,8 +28,10 @@ def mounted(path: str) -> list[Diagnostic]:
         *(("/etc", "/etc/kubernetes"), ("/etc/*", "/etc/kubernetes"), ("/var", "/var/lib/kubelet")),
         *(("/var/lib/kubelet/pods", "/var/lib/kubelet"), ("/run/crio/crio.sock", "/run/crio")),
         *(("/run/docker.s?ck", "/run/docker.sock"), ("/etc/ssh/ssh_host_*", "/etc/ssh"), ("/root", "/root")),
-        *(("/etc/sh[a-z]dow", "/etc/shadow"), ("/home", "/home/*/.kube"), ("/home/ann", "/home/*/.kube")),
+        *(("/etc/sh[a-z]dow", "/etc/shadow*"), ("/home", "/home/*/.kube"), ("/home/ann", "/home/*/.kube")),
         *(("/dev/mapper", "/dev/mapper"), ("/dev", "/dev/tpm*"), ("/sysroot/ostree", "/sysroot")),
+        *(("/ostree/deploy/os/etc/shadow", "/ostree"), ("/run/user/0/podman/podman.sock", "/run/user/*/podman")),
+        *(("/etc/shadow-", "/etc/shadow*"), ("/dev/cpu/0/msr", "/dev/cpu"), ("/dev/openeuler/root", "/dev/openeuler*")),
         *(("/proc/kcore", "/proc"), ("/var/lib/containerd/io.containerd.content.v1.content", "/var/lib/containerd")),
     ],
 )
@@ -44,7 +46,12 @@ def test_a_path_a_folder_around_it_or_a_glob_of_what_is_refused_is_refused(path:
     ("path", "link"),
     [
         *(("/var/run/containerd/containerd.sock", "/var/run"), ("/var/r?n/crio", "/var/run"), ("/var/run", "/var/run")),
-        *(("/var/*/docker.sock", "/var/run"), ("/var/roothome/keys", "/var/roothome"), ("/var/home/ann", "/var/home")),
+        *(
+            ("/var/*/docker.sock", "/var/run"),
+            ("/var/run/isulad.sock", "/var/run"),
+            ("/var/roothome/keys", "/var/roothome"),
+            ("/var/home/ann", "/var/home"),
+        ),
     ],
 )
 def test_a_link_to_what_is_refused_is_refused(path: str, link: str) -> None:

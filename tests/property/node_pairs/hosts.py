@@ -45,6 +45,8 @@ class Happened:
     """What happened on a host."""
 
     ready: bool
+    foreign: bool
+    """The driver is one that others installed, and stays."""
     reason: str
     unloaded: bool
     """Modules of the driver were unloaded."""
@@ -85,6 +87,8 @@ def host(folder: Path, project: projects.Project, draw: random.Random) -> Iterat
         machine.host.run("depmod", "-a", kernel)
     if draw.random() < 0.5:
         machine.load("old_dev")
+    if draw.random() < 0.2:  # Others have installed a driver, or the kernel's own modules are one.
+        machine.load(*(modulefiles.DRIVER if project.of_kae else project.policy["driver"]["modules"]))
     with contextlib.ExitStack() as stack:
         stack.enter_context(mock.patch.object(logging.root, "handlers", [logging.NullHandler()]))
         stack.enter_context(mock.patch.dict(os.environ, {"NODE_NAME": "n1"}))
@@ -150,6 +154,7 @@ class Host:
         stayed = before["parameters"].keys() & after["parameters"].keys()
         return Happened(
             ready=shown.state in ("Ready", "Foreign"),
+            foreign=shown.state == "Foreign",
             reason=f"{shown.state}: {shown.reason}",
             unloaded=bool(gone),
             files=before["files"] != after["files"],

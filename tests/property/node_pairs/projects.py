@@ -130,7 +130,7 @@ def lab(draw: random.Random) -> Project:
     }
     if draw.random() < 0.8:
         recipe["driver"]["files"] = [{"from": "/opt/user/a", "to": "/opt/lab/a"}]
-    source = draw.choice(("prebuilt", "prebuilt", "prebuilt", "inTree"))
+    source = draw.choice((*("prebuilt",) * 7, "inTree"))
     driver = {"source": {source: {}}, "drain": {"timeoutSeconds": 60}}
     driver["modules"] = [module["name"] for module in modules]
     return Project(False, recipe, {"recipe": "lab", "driver": driver}, {"kubernetesVersion": "1.31"}, ())
@@ -271,7 +271,7 @@ def _state(draw: random.Random, project: Project) -> bool:
         case 2 if project.of_kae:
             driver["presentWhen"] = draw.choice(("Loaded", "Serving"))
         case _:
-            driver["source"] = draw.choice(({"prebuilt": {}}, {"inTree": {}}))
+            driver["source"] = draw.choice(({"prebuilt": {}}, {"prebuilt": {}}, {"inTree": {}}))
     return True
 
 
@@ -320,4 +320,6 @@ def edit(draw: random.Random, project: Project, most: int) -> list[str]:
     """Make up to so many edits, and return what they were."""
     weights = [often for _, often in EDITS.values()]
     sorts = dict.fromkeys(draw.choices(list(EDITS), weights, k=draw.randrange(1, most + 1)))
+    if "a kernel" in sorts and draw.random() < 0.9:  # Mostly the watcher commits it, and nothing else.
+        sorts = {"a kernel": None}
     return [sort for sort in sorts if EDITS[sort][0](draw, project)]

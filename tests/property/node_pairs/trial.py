@@ -75,10 +75,20 @@ def _compared(pair: "_Pair", folder: Path, draw: random.Random) -> campaign.Resu
         if not first.ready:
             result.faults.append(f"the first config is not proved: {first.reason}")
             return result
-        if occupied := draw.random() < 0.5:
-            host.occupy(was.config)
+        occupied = draw.random() < 0.5
         host.boot(pair.after.kernel)
+        # An inventory may be older than the boot, after which the installer had time for the driver.
+        if settled := said.boots and draw.random() < 0.5:
+            host.bring(was)
+        if occupied and (settled or not said.boots):
+            host.occupy(was.config)
         happened = host.bring(now)
+    if first.foreign:
+        result.counts.update({"pairs": 1, "pairs with a driver of others": 1})
+        result.faults.extend(
+            f"{said.work} {said.reasons}: {fault}; {happened}" for fault in said.faults_of_safety(happened)
+        )
+        return result
     result.counts.update({"pairs": 1, "pairs with a pod": occupied, f"{now.config.recipe}: {said.work}": 1})
     if said.work == "may-swap":
         result.counts.update({"may": 1, f"may, for {said.reasons[0]}": 1})
@@ -109,24 +119,29 @@ class Said:
         self.work: str | None = effect.get("driver")
         self.reasons: list[str] = effect.get("reasons", [])
         self._drains = effect.get("drain") is not None
-        self._boots = "kernels" in effect
-        self._may_swap = not _CONTENT.isdisjoint(self.reasons)
+        self.boots = "kernels" in effect
+        self._may_swap = bool(set(self.reasons).difference(_ALONE.get(self.work or "", ())))
 
     def faults(self, happened: hosts.Happened, modules: Collection[str]) -> Iterator[str]:
         """Yield where it is not what happened to the modules and files of the driver."""
         if not happened.ready:
             yield "the installer does not come to an end"
         agrees = {
-            "swaps": happened.unloaded or (self._boots and happened.files),
+            "swaps": happened.unloaded or (self.boots and happened.loaded.issuperset(modules)),
             "reloads": happened.unloaded and (self._may_swap or not happened.files),
             "functions": happened.functions and (self._may_swap or not happened.unloaded),
             "removes": not happened.loaded.intersection(modules),
-            "installs": happened.loaded.issuperset(modules) if self._boots else bool(happened.loaded),
+            "installs": happened.loaded.issuperset(modules) if self.boots else bool(happened.loaded),
             "may-swap": True,
         }
         nothing = not (happened.unloaded or happened.functions or happened.files or happened.parameters)
         if not agrees.get(str(self.work), nothing):
             yield "that is not what happened"
+
+    def faults_of_safety(self, happened: hosts.Happened) -> Iterator[str]:
+        """Yield where it says that a driver stays that is taken out of use."""
+        if (happened.unloaded or happened.evicted) and not self._drains:
+            yield "the driver was taken out of use, of which nothing is said"
 
     def faults_of_placement(self, *, had: bool, has: bool) -> Iterator[str]:
         """Yield where it is not what follows from an installer that comes or goes."""
@@ -138,11 +153,13 @@ class Said:
     def faults_of_evictions(self, happened: hosts.Happened, *, occupied: bool) -> Iterator[str]:
         """Yield where it says nothing of pods that were evicted, or the other way round."""
         disturbed = happened.unloaded or happened.functions
-        if happened.evicted != (occupied and disturbed and not self._boots):
-            yield "the eviction does not go with what happened"
+        if happened.evicted and not disturbed:
+            yield "pods were evicted, and nothing was taken out of use"
+        if disturbed and occupied and not (happened.evicted or self.boots):
+            yield "the driver was taken out of use under a pod"
         if happened.evicted and not self._drains:
             yield "pods were evicted, of which nothing is said"
 
 
-_CONTENT = frozenset({"image", "repository", "mirrors", "payloads", "files"})
-"""The reasons for which a driver may be another one beside what is certain."""
+_ALONE = {"reloads": {"moduleParameters", "modules", "operator", "nodes"}, "functions": {"sriov"}}
+"""The reasons for which no more is done than a work."""
