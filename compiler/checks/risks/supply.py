@@ -152,10 +152,7 @@ def _pods(side: sides.Planned) -> Iterator[tuple[_Pod, Supply]]:
     for division in side.planned.divisions:
         policy = division.policy
         for pool in division.pools:
-            yield (
-                (_DRIVER, policy.recipe.name, policy.name, pool.name),
-                supply.of_pool(policy, pool, spec.images.mirrors),
-            )
+            yield (_DRIVER, policy.recipe.name, policy.name, pool.name), supply.of_pool(pool, spec.images.mirrors)
         if policy.offered is not None:
             plugin = (policy.offered.image, images.name(division.device_plugin_image))
             yield (_PLUGIN, policy.recipe.name, policy.name, ""), Supply(images=frozenset([plugin]))
