@@ -177,8 +177,8 @@ def content(
 
 def _comes_of_images(settings: driver_config.Config) -> bool:
     source = settings.source
-    local = source.packages is not None and any(url.startswith("file://") for url in source.packages.repositories)
-    return bool(settings.files or source.build or source.prebuilt or local)
+    is_in_image = source.packages is not None and source.packages.is_in_image
+    return bool(settings.files or source.build or source.prebuilt or is_in_image)
 
 
 def _holders(settings: driver_config.Config) -> set[str]:

@@ -15,8 +15,6 @@ from runtime import driver_work
 
 LABEL = "device.openfuyao.com/driver-"
 """The prefix of the labels."""
-_PACKAGES = "file:///var/lib/kae/packages"
-"""The repository in the image, as policies name it: installer/paths.py."""
 
 
 class Need(msgspec.Struct, frozen=True, kw_only=True):
@@ -106,7 +104,7 @@ class Use(msgspec.Struct, frozen=True, kw_only=True):
         """True when the source takes the driver from the image."""
         packages = self.pool.driver.source.packages
         if packages is not None:
-            return any(url.rstrip("/") == _PACKAGES for url in packages.repositories)
+            return packages.is_in_image
         return self.source in ("build", "prebuilt")
 
 
