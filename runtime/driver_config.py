@@ -19,6 +19,10 @@ ObjectName = Annotated[
 ]
 
 
+IMAGE_PACKAGES = "file:///var/lib/kae/packages"
+"""The repository in the installer's image, as policies name it: it is copied to this path of the host."""
+
+
 class Repositories(shapes.Shape, frozen=True, kw_only=True):
     """The repositories of packages."""
 
@@ -26,6 +30,11 @@ class Repositories(shapes.Shape, frozen=True, kw_only=True):
     """None means the node's own; file:// is a path of the host."""
     credentials_secret: ObjectName | None = None
     """The Secret with the user of the repositories, which the pod mounts."""
+
+    @property
+    def is_in_image(self) -> bool:
+        """True where one of the repositories is that in the installer's image."""
+        return any(url.rstrip("/") == IMAGE_PACKAGES for url in self.repositories)
 
 
 class Build(Repositories, frozen=True, kw_only=True):

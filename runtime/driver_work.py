@@ -15,9 +15,6 @@ MODULES = "/opt/lib/modules"
 """The folder of an image with a folder of modules for each kernel, as images of the Kernel Module Management operator
 have it: https://kmm.sigs.k8s.io/documentation/module_loader_image/"""
 
-PACKAGES = "file:///var/lib/kae/packages"
-"""The repository in the image, as policies name it: installer/paths.py."""
-
 Work = Literal["swaps", "reloads", "functions"]
 """The work for which no device may be in use.
 
@@ -190,9 +187,8 @@ def _comes_of_images(settings: driver_config.Config) -> bool:
 
 
 def _is_packed(settings: driver_config.Config) -> bool:
-    """Return whether a driver comes as packages that are in its image."""
     source = settings.source.packages
-    return source is not None and any(url.rstrip("/") == PACKAGES for url in source.repositories)
+    return source is not None and source.is_in_image
 
 
 def _holders(settings: driver_config.Config) -> set[str]:

@@ -13,6 +13,7 @@ from msgspec import structs
 from compiler import names, recipes
 from compiler.changes import hardware, intent, objects, pods, sides, supply
 from compiler.diagnostics import Span
+from compiler.fleet import assignment
 from compiler.formats import documents
 from compiler.output import index_file
 from compiler.planning import plan, pools
@@ -157,9 +158,7 @@ class Half(msgspec.Struct, frozen=True):
     @property
     def kinds(self) -> tuple[recipes.Kind, ...]:
         """The kinds of devices that the nodes have, as far as NFD has seen."""
-        node, policy = (self.decision.node, self.decision.policy) if self.decision else (None, None)
-        known = policy.recipe.kinds if policy else ()
-        return tuple(kind for kind in known if node and node.label(kind.present) == "true")
+        return assignment.kinds(self.decision.recipe.kinds, self.decision.node) if self.decision else ()
 
 
 def effects(

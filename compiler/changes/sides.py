@@ -105,7 +105,7 @@ class Planned(Side, frozen=True, kw_only=True, dict=True):
 
     def without_labels(self, lost: frozenset[str]) -> "Planned":
         """Return the side after the rules of some recipes have gone: no node has labels by which DaemonSets select."""
-        gone = plan.Landing(image=None, reason="no rule labels its devices any more")
+        gone = plan.Landing(image=None, reason="no rule labels its devices any more", obstacle="labels")
         nothing: dict[str, Any] = {"pool": None, "driver": gone, "device_plugin": gone, "resources": ()}
         mended = (
             structs.replace(one, decisions=tuple(structs.replace(decision, **nothing) for decision in one.decisions))

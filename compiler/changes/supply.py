@@ -4,8 +4,8 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from compiler.fleet import clusters, definitions
-from compiler.planning import images, kernels, overrides, pools
+from compiler.fleet import clusters
+from compiler.planning import images, kernels, pools
 from runtime import driver_config
 
 OWN = "the nodes' own repositories"
@@ -56,14 +56,12 @@ def joined(supplies: Iterable[Supply]) -> Supply:
     )
 
 
-def of_pool(policy: definitions.Policy, pool: pools.Pool, mirrors: Sequence[clusters.Mirror]) -> Supply:
+def of_pool(pool: pools.Pool, mirrors: Sequence[clusters.Mirror]) -> Supply:
     """Return where the driver of a pool comes from; an image that is named after kernels is one for all of them."""
-    layers = (pool.kernels.mapping if pool.kernels else None, pool.group.declared if pool.group else None)
-    stated = overrides.effective(policy.installed or pool.driver, *layers)
     kernel = (pool.kernels.kernel if pool.kernels else None) or ""
     found: set[tuple[str, str]] = set()
     for name, image in pool.images:
-        written = images.of(stated.images[name], mirrors)
+        written = images.of(pool.stated.images[name], mirrors)
         # A mirror may hold the image of one kernel alone.
         found.add((name, images.name(written if kernels.filled(written, kernel) == image else image)))
     packages = pool.driver.source.packages

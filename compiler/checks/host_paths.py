@@ -1,15 +1,12 @@
 """Paths of a host that no recipe gives to pods: what leads to the keys of the node, its disks or its memory."""
 
-import fnmatch
-import functools
-import string
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Any
 
 from compiler.checks import lists
 from compiler.diagnostics import Diagnostic, shared_rule
-from compiler.formats import documents
+from compiler.formats import documents, globs
 
 shared_rule(
     "privilege-refused",
@@ -126,7 +123,7 @@ def _finding(  # noqa: PLR0913 - a path, where it stands, and the words for it
 ) -> Iterator[Diagnostic]:
     """Yield the finding on a path or a glob that leads to something refused, as it stands or by a link."""
     for link, real in (("", glob), *_resolved(glob)):
-        taken = next((taken for taken in refused if _meets(real, taken)), None)
+        taken = next((taken for taken in refused if globs.share_branch(real, taken)), None)
         if taken is not None:
             leads = (f"'{link}' is a link to '{_LINKS[link]}'.",) if link else ()
             notes = (*leads, f"'{taken}' holds {refused[taken]}.")
@@ -145,51 +142,5 @@ def _resolved(glob: str) -> Iterator[tuple[str, str]]:
     parts = glob.split("/")
     for link, target in _LINKS.items():
         length = link.count("/") + 1
-        if len(parts) >= length and _meets("/".join(parts[:length]), link):
+        if len(parts) >= length and globs.share_branch("/".join(parts[:length]), link):
             yield link, "/".join((target, *parts[length:]))
-
-
-def _meets(one: str, other: str) -> bool:
-    """Return whether two globs can match one path, or one of them a folder around what the other matches."""
-    return all(map(have_common_name, one.split("/"), other.split("/")))
-
-
-_ALPHABET = frozenset(string.ascii_letters + string.digits + "._:+,@-!~")
-"""The characters of the names that recipes can write."""
-
-_Token = frozenset[str] | None
-"""The characters that a place of a glob takes; None for `*`."""
-
-
-@functools.lru_cache(maxsize=4096)
-def have_common_name(one: str, other: str) -> bool:
-    """Return whether two globs of one part of a path match one name."""
-    left, right = _tokens(one), _tokens(other)
-
-    @functools.cache
-    def meet(at: int, to: int) -> bool:
-        if at == len(left) or to == len(right):
-            return all(token is None for token in (*left[at:], *right[to:]))
-        mine, theirs = left[at], right[to]
-        if mine is None or theirs is None:
-            return meet(at + 1, to) or meet(at, to + 1)
-        return not mine.isdisjoint(theirs) and meet(at + 1, to + 1)
-
-    return meet(0, 0)
-
-
-def _tokens(glob: str) -> tuple[_Token, ...]:
-    """Return the tokens of a glob; a bracket that nothing closes is a character."""
-    found: list[_Token] = []
-    rest = glob
-    while rest:
-        # The end of a set is not its first character (glob(7)).
-        end = rest.find("]", 3 if rest[1:2] == "!" else 2) + 1 if rest[0] == "[" else 1
-        part, rest = rest[: end or 1], rest[end or 1 :]
-        if part == "*":
-            found.append(None)
-        elif part == "?" or len(part) > 1:
-            found.append(frozenset(char for char in _ALPHABET if fnmatch.fnmatchcase(char, part)))
-        else:
-            found.append(frozenset(part))
-    return tuple(found)

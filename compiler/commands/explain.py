@@ -122,12 +122,8 @@ def _term(term: selectors.Term, node: snapshot.Node, division: pools.Division | 
 def _devices(kinds: Sequence[recipes.Kind], node: snapshot.Node) -> str:
     if not node.profile.discovered:
         return "unknown, NFD has not labelled the node yet"
-    found = []
-    for kind in kinds:
-        pf, vf = plan.functions(kind, node)
-        if node.label(kind.present) == "true":
-            found.append(f"{kind.name} ({pf} physical, {vf} virtual)")
-    return ", ".join(found) or "none"
+    counts = ((kind.name, *plan.functions(kind, node)) for kind in assignment.kinds(kinds, node))
+    return ", ".join(f"{name} ({physical} physical, {virtual} virtual)" for name, physical, virtual in counts) or "none"
 
 
 def data(view: plan.Plan, node: snapshot.Node, named: Collection[str] = ()) -> dict[str, Any]:

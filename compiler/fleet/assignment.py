@@ -57,6 +57,11 @@ def is_present(policy: definitions.Policy, node: snapshot.Node) -> bool:
     return any(selectors.term_matches(term, node.label) for term in presence(policy))
 
 
+def kinds(known: Iterable[recipes.Kind], node: snapshot.Node) -> tuple[recipes.Kind, ...]:
+    """Return the kinds of devices that a node has, as far as NFD has seen."""
+    return tuple(kind for kind in known if node.label(kind.present) == "true")
+
+
 def has_hardware(recipe: recipes.Recipe, node: snapshot.Node) -> bool:
     """Return whether a node is known to have hardware of a recipe, of any kind."""
     return all(node.label(key) in values for key, values in recipe.hardware)

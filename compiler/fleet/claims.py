@@ -4,16 +4,13 @@ Policies of different recipes share nodes unless their claims meet. Policies of 
 the recipe itself.
 """
 
-import functools
-import re
-import string
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from fnmatch import fnmatchcase
 from itertools import product
 
-from compiler import repeats, wording
+from compiler import names, repeats, wording
 from compiler.fleet import assignment, definitions, overlap
+from compiler.formats import globs
 from runtime import device_plugin_config
 
 Claim = definitions.Claim
@@ -44,13 +41,6 @@ _SHARED = frozenset(
     )
 )
 """Device nodes that belong to the kernel and to no device: who opens one gets a context of its own."""
-
-_SPECIAL = frozenset("*?[")
-_TOKEN = re.compile(r"\[!?\]?[^\]]*\]|.")
-"""A part of a glob: what stands for one character, or `*`. A bracket that nothing closes is a character."""
-_CHARACTERS = string.ascii_letters + string.digits + "._:+,@-"
-"""The characters of the names of device nodes, as `HostPath` of the model has them."""
-
 
 Meeting = tuple[definitions.Policy, definitions.Policy, Mapping[str, str], str]
 """Two policies, the fewest labels of a node that both match, and why it cannot have both: a sentence on the claim."""
@@ -107,35 +97,8 @@ def _one_node(one: frozenset[Claim], other: frozenset[Claim]) -> frozenset[Claim
     """Return the claims of device nodes that meet: of two, the one without a glob, or the first."""
     pairs = product(*([name for sort, name in claims if sort == "node"] for claims in (one, other)))
     return frozenset(
-        ("node", min(pair, key=lambda glob: (not _SPECIAL.isdisjoint(glob), glob)))
-        for pair in pairs
-        if _can_meet(*pair)
+        ("node", min(pair, key=lambda glob: (names.is_glob(glob), glob))) for pair in pairs if globs.share_path(*pair)
     )
-
-
-@functools.lru_cache(maxsize=10_000)
-def _can_meet(one: str, other: str) -> bool:
-    """Return whether two globs can match one path."""
-    parts = [[tuple(_TOKEN.findall(name)) for name in glob.split("/")] for glob in (one, other)]
-    return len(parts[0]) == len(parts[1]) and all(map(_names_meet, *parts))
-
-
-@functools.lru_cache(maxsize=100_000)
-def _names_meet(one: tuple[str, ...], other: tuple[str, ...]) -> bool:
-    """Return whether two globs, as tokens, can match one name."""
-    if not one or not other:
-        return {"*"}.issuperset(one + other)
-    if one[0] == "*":
-        return _names_meet(one[1:], other) or _names_meet(one, other[1:])
-    if other[0] == "*":
-        return _names_meet(other, one)
-    return _one_character(one[0], other[0]) and _names_meet(one[1:], other[1:])
-
-
-@functools.lru_cache(maxsize=10_000)
-def _one_character(one: str, other: str) -> bool:
-    """Return whether two tokens can match one character."""
-    return any(fnmatchcase(character, one) and fnmatchcase(character, other) for character in _CHARACTERS)
 
 
 def overlaps(policies: Sequence[assignment.Assigned]) -> Iterator[Meeting]:
@@ -191,7 +154,9 @@ def _meeting(
     met = {claim for claim, own in holders.items() if len(own) > 1}
     nodes = [claim for claim in holders if claim[0] == "node"]
     met |= {
-        one for one, other in product(nodes, nodes) if holders[one] != holders[other] and _can_meet(one[1], other[1])
+        one
+        for one, other in product(nodes, nodes)
+        if holders[one] != holders[other] and globs.share_path(one[1], other[1])
     }
     for own in by_recipe.values():
         yield [one for one in own if not met.isdisjoint(_around(claims[id(one)]))]

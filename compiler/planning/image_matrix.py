@@ -38,7 +38,7 @@ def needs(divisions: Iterable[pools.Division], decisions: Iterable[plan.Decision
         policy = division.policy.name
         for pool in division.pools:
             here = _by_kernel(counts[policy, pool.name], pool)
-            for kernel, image in product(here, holding_modules(division.policy, pool)):
+            for kernel, image in product(here, holding_modules(pool)):
                 nodes.setdefault((kernel, image, policy), {})[pool.name] = here[kernel]
     return tuple(
         Need(kernel=kernel, image=image, policy=policy, pools=tuple(sorted(by_pool)), nodes=sum(by_pool.values()))
@@ -61,20 +61,12 @@ def counted(decisions: Iterable[plan.Decision]) -> defaultdict[tuple[str, str], 
     return counts
 
 
-def holding_modules(policy: definitions.Policy, pool: pools.Pool) -> Sequence[str]:
+def holding_modules(pool: pools.Pool) -> Sequence[str]:
     """Return the images of a pool that have to hold modules for its kernels, or are named after them."""
     if pool.driver.state == "Absent":
         return ()
-    built = {*with_modules(pool.driver), *_named(policy, pool)}
-    return [image for name, image in pool.images if name in built]
-
-
-def _named(policy: definitions.Policy, pool: pools.Pool) -> Iterator[str]:
-    """Yield the names of the images of a recipe that are named after kernels in the documents."""
-    if policy.driver is not None:
-        mapping = pool.kernels.mapping if pool.kernels else None
-        unfilled = policy.driver.overridden(mapping, pool.group.declared if pool.group else None)
-        yield from (name for name, _ in pool.images if kernels.is_named(unfilled.images[name]))
+    built = with_modules(pool.driver)
+    return [image for name, image in pool.images if name in built or kernels.is_named(pool.stated.images[name])]
 
 
 def with_modules(driver: definitions.Driver) -> Collection[str]:
@@ -112,7 +104,7 @@ class Use(msgspec.Struct, frozen=True, kw_only=True):
         """True when the source takes the driver from the image."""
         packages = self.pool.driver.source.packages
         if packages is not None:
-            return any(url.rstrip("/") == driver_work.PACKAGES for url in packages.repositories)
+            return packages.is_in_image
         return self.source in ("build", "prebuilt")
 
 

@@ -16,9 +16,8 @@ Place = tuple[documents.Document, documents.Path]
 Declared = definitions.Declared
 
 
-def effective(driver: definitions.Driver, *layers: Declared | None, kernel: str | None = None) -> definitions.Driver:
-    """Return a driver with overrides, the strongest last; `kernel` fills the placeholders in its images."""
-    driver = driver.overridden(*layers)
+def filled(driver: definitions.Driver, kernel: str | None) -> definitions.Driver:
+    """Return a driver with the placeholders in its images filled for a kernel; None fills none."""
     if kernel is None:
         return driver
     images = {

@@ -5,6 +5,7 @@ DaemonSet controller. Nodes that no selector distinguishes share one decision.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Literal
 
 import msgspec
 
@@ -22,11 +23,21 @@ Resources = tuple[tuple[str, int | None], ...]
 knows it."""
 
 
+Obstacle = Literal["policy", "disabled", "hardware", "opt-out", "taints", "labels", "kernel"]
+"""What keeps a component from a node: of several, the first."""
+
+
 class Landing(msgspec.Struct, frozen=True, kw_only=True):
     """The image of a component's pod on a node, None where no pod runs, and the reason for either."""
 
     image: str | None
     reason: str
+    obstacle: Obstacle | None = None
+    """None where a pod runs."""
+
+
+def _without(obstacle: Obstacle, reason: str) -> Landing:
+    return Landing(image=None, reason=reason, obstacle=obstacle)
 
 
 class Decision(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,9 +69,13 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
         """The names of the nodes."""
         return tuple(node.name for node in self.nodes)
 
+    def landing(self, component: index_file.Component) -> Landing:
+        """Return the pod of a component on the nodes, or why there is none."""
+        return self.driver if component == "driver" else self.device_plugin
+
     def runs(self, component: index_file.Component) -> bool:
         """Return whether a pod of a component runs on the nodes."""
-        return (self.driver if component == "driver" else self.device_plugin).image is not None
+        return self.landing(component).image is not None
 
 
 class RecipePlan(msgspec.Struct, frozen=True, kw_only=True):
@@ -136,7 +151,7 @@ def _of_recipe(
 ) -> RecipePlan:
     policies = [assigned for assigned in every if assigned.policy.recipe.name == one.name]
     shares = assignment.shares(policies, inventory.nodes, one.deciding)
-    nothing = Landing(image=None, reason="the node is assigned to no policy")
+    nothing = _without("policy", "the node is assigned to no policy")
     made = [
         Decision(nodes=alike, recipe=one, why="no policy matches its labels", driver=nothing, device_plugin=nothing)
         for alike in shares.unassigned
@@ -198,9 +213,9 @@ def _driver_landing(division: pools.Division, node: snapshot.Node, pool: pools.P
         return _disabled(policy, "driver")
     obstacle = _obstacle(policy, node, division.driver_terms, policy.recipe.opt_out_driver)
     if obstacle is None and division.label is not None and not node.profile.discovered:
-        obstacle = "NFD has not labelled the node yet: its pool is unknown"
+        obstacle = _without("labels", "NFD has not labelled the node yet: its pool is unknown")
     if obstacle is not None or pool is None:
-        return Landing(image=None, reason=obstacle or division.why_not(node))
+        return obstacle or _without("kernel", division.why_not(node))
     return Landing(image=pool.image, reason=_hardware(policy, node))
 
 
@@ -209,20 +224,18 @@ def _device_plugin_landing(division: pools.Division, node: snapshot.Node) -> Lan
     if policy.offered is None:
         return _disabled(policy, "devicePlugin")
     obstacle = _obstacle(policy, node, division.device_plugin_terms, policy.recipe.opt_out_device_plugin)
-    if obstacle is not None:
-        return Landing(image=None, reason=obstacle)
-    return Landing(image=division.device_plugin_image, reason=_hardware(policy, node))
+    return obstacle or Landing(image=division.device_plugin_image, reason=_hardware(policy, node))
 
 
 def _disabled(policy: definitions.Policy, field: definitions.Component) -> Landing:
     none, pre_installed = f"recipe '{policy.recipe.name}' has none", f"{field}.enabled is false: it is pre-installed"
-    return Landing(image=None, reason=none if policy.has_none(field) else pre_installed)
+    return _without("disabled", none if policy.has_none(field) else pre_installed)
 
 
 def _hardware(policy: definitions.Policy, node: snapshot.Node) -> str:
     """Return how a node is known to have the hardware of a policy."""
     if policy.recipe.kinds:
-        present = ", ".join(kind.name for kind in policy.kinds if node.label(kind.present) == "true")
+        present = ", ".join(kind.name for kind in assignment.kinds(policy.kinds, node))
         return f"it has devices of {present}"
     labels = ", ".join(f"{key}={node.label(key)}" for key, _ in policy.recipe.labels)
     return f"it has {labels}" if labels else f"recipe '{policy.recipe.name}' is for every node"
@@ -238,18 +251,20 @@ def _lack(policy: definitions.Policy, node: snapshot.Node) -> str:
 
 def _obstacle(
     policy: definitions.Policy, node: snapshot.Node, terms: Iterable[selectors.Term], opt_out: str
-) -> str | None:
+) -> Landing | None:
     """Return the first reason why a DaemonSet with these terms has no pod on the node; None if it has one."""
     if not assignment.is_served(policy, node):
-        return _lack(policy, node)
+        return _without("hardware", _lack(policy, node))
     if node.label(opt_out) == "false":
-        return f"it has opted out: {opt_out}=false"
+        return _without("opt-out", f"it has opted out: {opt_out}=false")
     barred = taints.untolerated(policy.pods.tolerations, node.profile.taints)
     if barred:
         listed = ", ".join(map(taints.text, barred))
-        return f"the policy does not tolerate the {wording.inflected('taint', len(barred))} {listed}"
+        return _without(
+            "taints", f"the policy does not tolerate the {wording.inflected('taint', len(barred))} {listed}"
+        )
     if not any(selectors.term_matches(term, node.label) for term in terms):
-        return "NFD has not labelled the node yet: its devices are unknown"
+        return _without("labels", "NFD has not labelled the node yet: its devices are unknown")
     return None
 
 

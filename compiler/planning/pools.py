@@ -67,8 +67,10 @@ class Pool(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     group: Group | None
     kernels: KernelClass | None
+    stated: definitions.Driver
+    """The policy's driver with the overrides of the pool; its images may be named after kernels."""
     driver: definitions.Driver
-    """The policy's driver with the overrides of the pool."""
+    """The same with the images of the pool's kernel."""
     image: str
     """The image whose version is the driver's, at the mirror of the cluster."""
     images: tuple[tuple[str, str], ...]
@@ -208,17 +210,14 @@ def pool_of(
     """Return the pool of a part of a policy's nodes: those of a group, if it has groups, with certain kernels."""
     policy, (group, by_kernel) = assigned.policy, part
     own = "--".join(one.name for one in part if one is not None)
-    driver = overrides.effective(
-        installed,
-        by_kernel.mapping if by_kernel else None,
-        group.declared if group else None,
-        kernel=by_kernel.kernel if by_kernel else None,
-    )
+    stated = installed.overridden(by_kernel.mapping if by_kernel else None, group.declared if group else None)
+    driver = overrides.filled(stated, by_kernel.kernel if by_kernel else None)
     labelled = (selectors.Requirement(_label(policy), "In", (own,)),) if own else ()
     return Pool(
         name=own or policy.name,
         group=group,
         kernels=by_kernel,
+        stated=stated,
         driver=driver,
         image=images.of(driver.parts, mirrors),
         images=tuple((name, images.of(driver.images[name], mirrors)) for name in driver.pulled),

@@ -73,7 +73,7 @@ def answer(division: pools.Division, version: str, spec: clusters.Spec) -> Answe
 
 
 def _offer(policy: definitions.Policy, pool: pools.Pool) -> Offer:
-    built = image_matrix.holding_modules(policy, pool)
+    built = image_matrix.holding_modules(pool)
     holding = {image for name, image in pool.images if name in image_matrix.with_modules(pool.driver)}
     return Offer(
         pool=pool.name,

@@ -41,22 +41,18 @@ class Gaps(msgspec.Struct, frozen=True, kw_only=True):
 
 def of(decision: plan.Decision) -> Iterator[Gap]:
     """Yield the gaps of the nodes of a decision."""
-    policy, node = decision.policy, decision.node
+    policy = decision.policy
     if policy is None:
         yield Gap("policy", decision.why, has_devices(decision) and not decision.recipe.is_everywhere)
         return
-    is_served, recipe = assignment.is_served(policy, node), decision.recipe
-    components: tuple[tuple[str, definitions.Component, bool, plan.Landing, str], ...] = (
-        ("driver", "driver", policy.installed is not None, decision.driver, recipe.opt_out_driver),
-        (
-            *("device plugin", "devicePlugin", policy.offered is not None),
-            *(decision.device_plugin, recipe.opt_out_device_plugin),
-        ),
+    components: tuple[tuple[str, definitions.Component, plan.Landing], ...] = (
+        ("driver", "driver", decision.driver),
+        ("device plugin", "devicePlugin", decision.device_plugin),
     )
-    for noun, field, is_enabled, landing, opt_out in components:
+    for noun, field, landing in components:
         if landing.image is None and not policy.has_none(field):
-            is_promised, is_opt_out = is_served and is_enabled, node.label(opt_out) == "false"
-            yield Gap(noun, landing.reason, is_promised and not is_opt_out, is_promised and is_opt_out)
+            is_problem = landing.obstacle not in ("disabled", "hardware", "opt-out")
+            yield Gap(noun, landing.reason, is_problem, landing.obstacle == "opt-out")
 
 
 def has_devices(decision: plan.Decision) -> bool:

@@ -80,21 +80,16 @@ def repositories(context: Context, stated: driver_config.Repositories) -> rpm.Re
     return rpm.Repositories(stated.repositories, **user)
 
 
-def is_in_image(stated: driver_config.Repositories) -> bool:
-    """Return whether a repository of a source is the one in the image."""
-    return f"file://{paths.PACKAGES}" in (url.rstrip("/") for url in stated.repositories)
-
-
 def bring_packages(context: Context, stated: driver_config.Repositories) -> None:
     """Copy the repository in the image to where the host's dnf reads it, if the source asks for it."""
     # It goes with the rest of a staging.
     folder = context.image / IMAGE_PACKAGES
-    if not is_in_image(stated):
+    if not stated.is_in_image:
         return
     if not (folder / "repodata/repomd.xml").is_file():
         raise errors.Failure(
-            f"The image has no repository at /{IMAGE_PACKAGES}, for which 'file://{paths.PACKAGES}' stands: build one"
-            " that has, or name another repository."
+            f"The image has no repository at /{IMAGE_PACKAGES}, for which '{driver_config.IMAGE_PACKAGES}' stands:"
+            " build one that has, or name another repository."
         )
     for path in digests.files(folder):
         context.host.copy(path, f"{paths.PACKAGES}/{path.relative_to(folder)}")

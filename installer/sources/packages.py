@@ -23,7 +23,7 @@ class Packages:
     def fingerprint(self) -> str:
         """Return the names, as the content of a repository is unknown before the download; but for the image's own."""
         folder = self._context.image / sources.IMAGE_PACKAGES
-        held = sorted(folder.rglob("*.rpm")) if sources.is_in_image(self._stated) else []
+        held = sorted(folder.rglob("*.rpm")) if self._stated.is_in_image else []
         return "\n".join([*self._names, *(f"{path.name} {digests.of_file(path)}" for path in held)])
 
     def lacks(self) -> str:

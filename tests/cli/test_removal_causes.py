@@ -156,7 +156,7 @@ CASES: Mapping[str, tuple[str, Edit | None, Mapping[str, str], str, str, str, st
         {},
         "policies/tls.yaml:4:9: ",
         STAYS,
-        "Policy 'tls' does not tolerate the taint dedicated:NoSchedule.",
+        "The policy does not tolerate the taint dedicated:NoSchedule.",
         f"Add a toleration to daemonSets.tolerations. {BESIDE}",
     ),
     "kinds": (

@@ -11,7 +11,7 @@ from compiler.checks import fleet as fleet_checks
 from compiler.checks import mappings
 from compiler.checks.change import OutputChange
 from compiler.diagnostics import Span
-from compiler.fleet import assignment, definitions, selectors, taints
+from compiler.fleet import assignment, definitions, selectors
 from compiler.planning import kernels, plan
 
 _READY = "when `kae status` shows every pod ready"
@@ -137,27 +137,22 @@ def _of_decision(change: OutputChange, loss: losses.Loss, policy: definitions.Po
     """Return the cause for nodes of one decision."""
     if decision.policy is None or decision.policy.name != policy.name:
         return _left(change, loss, policy, decision)
-    source, node = policy.source, decision.node
-    if not assignment.is_served(policy, node):
+    node, landing = decision.node, decision.landing(loss.component)
+    if landing.obstacle == "hardware":
         return _unserved(change, policy, decision)
-    barred = taints.untolerated(policy.pods.tolerations, node.profile.taints)
-    if barred:
-        listed = wording.listed(map(taints.text, barred))
-        fact = f"Policy '{policy.name}' does not tolerate the {wording.inflected('taint', len(barred))} {listed}."
-        span = source.setting_span("spec", "daemonSets", "tolerations")
-        return Cause(span, fact, "Add a toleration to daemonSets.tolerations.", _by_policy("such nodes"))
-    if loss.component == "driver" and _is_unmapped(policy, decision):
+    if landing.obstacle == "kernel":
         return _unmapped(change, policy, kernels.cleaned(node.profile.kernel_version))
-    reason = (decision.driver if loss.component == "driver" else decision.device_plugin).reason
     span, undo = change.policy_span(policy.name), f"`kae explain {node.name}` tells more."
-    return Cause(span, f"{reason[:1].upper()}{reason[1:]}.", undo, _by_policy("such nodes"))
+    if landing.obstacle == "taints":
+        span = policy.source.setting_span("spec", "daemonSets", "tolerations")
+        undo = "Add a toleration to daemonSets.tolerations."
+    return Cause(span, f"{landing.reason[:1].upper()}{landing.reason[1:]}.", undo, _by_policy("such nodes"))
 
 
 def _is_unmapped(policy: definitions.Policy, decision: plan.Decision) -> bool:
     """Return whether the nodes of a decision are those of a policy without a mapping for their kernel."""
-    division, node = decision.division, decision.node
-    is_own = division is not None and division.policy.name == policy.name and assignment.is_served(policy, node)
-    return bool(is_own and division and policy.mappings and division.pool(node) is None)
+    is_own = decision.policy is not None and decision.policy.name == policy.name
+    return is_own and decision.driver.obstacle == "kernel"
 
 
 def _left(change: OutputChange, loss: losses.Loss, policy: definitions.Policy, decision: plan.Decision) -> Cause:
@@ -174,7 +169,7 @@ def _left(change: OutputChange, loss: losses.Loss, policy: definitions.Policy, d
         undo = f"Narrow the nodeSelector of policy '{heir.name}'."
     remove = _by_policy("such nodes")
     if heir is not None:
-        reason = (decision.driver if loss.component == "driver" else decision.device_plugin).reason
+        reason = decision.landing(loss.component).reason
         is_absent = decision.pool is not None and decision.pool.driver.state == "Absent"
         if is_absent and loss.component == "driver":
             reason, remove = "its driver.state is Absent", ""
@@ -185,7 +180,7 @@ def _left(change: OutputChange, loss: losses.Loss, policy: definitions.Policy, d
 def _unserved(change: OutputChange, policy: definitions.Policy, decision: plan.Decision) -> Cause:
     """Return the cause where the nodes have no hardware that the policy serves."""
     remove = _by_policy("such nodes")
-    has = [kind.name for kind in policy.recipe.kinds if decision.node.label(kind.present) == "true"]
+    has = [kind.name for kind in assignment.kinds(policy.recipe.kinds, decision.node)]
     if policy.written.switches and has:
         served = wording.listed(kind.name for kind in policy.kinds)
         fact = f"Policy '{policy.name}' serves {served} alone, and such nodes have {wording.listed(has)}."

@@ -1,5 +1,7 @@
 """A change of the documents of a cluster, as the rules for risks see it."""
 
+from collections.abc import Mapping
+
 from compiler import names
 from compiler.changes import intent, sides
 from compiler.changes.difference import Basis, ClusterDifference
@@ -7,6 +9,20 @@ from compiler.checks.change import Change
 from compiler.diagnostics import Span
 from compiler.formats import documents
 from compiler.planning import pools
+
+SETTINGS: Mapping[str, documents.Path] = {
+    "driver": ("spec", "driver"),
+    "guard": ("spec", "driver", "drain"),
+    "device-plugin": ("spec", "devicePlugin"),
+    "crds": ("spec", "nfd"),
+    "nfd": ("spec", "nfd"),
+    "watcher": ("spec", "watcher"),
+    "openshift": ("spec", "platform"),
+    "network-policies": ("spec", "networkPolicies"),
+    "monitoring": ("spec", "monitoring"),
+    "bootstrap": ("spec", "gitops"),
+}
+"""The settings that the objects of a component follow, in a policy or in a KAECluster."""
 
 
 class RevisionChange(Change, frozen=True, kw_only=True):

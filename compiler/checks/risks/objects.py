@@ -10,9 +10,8 @@ from compiler.changes import objects as changed_objects
 from compiler.changes.acceptance import Acceptable, Place
 from compiler.checks import cluster as cluster_checks
 from compiler.checks import policy as policy_checks
-from compiler.checks.risks.change import RevisionChange, divisions
+from compiler.checks.risks.change import SETTINGS, RevisionChange, divisions
 from compiler.diagnostics import Diagnostic, rule
-from compiler.formats import documents
 from compiler.planning import supported
 from compiler.rendering import layout, privileges
 
@@ -20,20 +19,6 @@ _POLICY = "device.openfuyao.com/policy"
 
 _MOST = 8
 """Privileges that a finding lists."""
-
-_SETTINGS: Mapping[str, documents.Path] = {
-    "driver": ("spec", "driver"),
-    "guard": ("spec", "driver", "drain"),
-    "device-plugin": ("spec", "devicePlugin"),
-    "crds": ("spec", "nfd"),
-    "nfd": ("spec", "nfd"),
-    "watcher": ("spec", "watcher"),
-    "openshift": ("spec", "platform"),
-    "network-policies": ("spec", "networkPolicies"),
-    "monitoring": ("spec", "monitoring"),
-    "bootstrap": ("spec", "gitops"),
-}
-"""The settings that the objects of a component follow, in a policy or in a KAECluster."""
 
 
 @rule("privilege-gained", "risk")
@@ -52,7 +37,7 @@ def privilege_gained(change: RevisionChange) -> Iterator[Acceptable]:
     for component, notes in gained.items():
         if notes:
             yield change.acceptable(
-                change.span(None, _SETTINGS.get(component, ())),
+                change.span(None, SETTINGS.get(component, ())),
                 f"The objects of {component} in ",
                 Place.CLUSTER,
                 " gain privileges.",

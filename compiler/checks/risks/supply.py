@@ -9,7 +9,7 @@ from compiler.changes import sides, supply
 from compiler.changes.acceptance import Acceptable, Place
 from compiler.changes.effects import Effect, Placement
 from compiler.changes.supply import Supply
-from compiler.checks.risks.change import RevisionChange
+from compiler.checks.risks.change import SETTINGS, RevisionChange
 from compiler.diagnostics import shared_rule
 from compiler.formats import documents
 from compiler.planning import images
@@ -25,12 +25,6 @@ _MOST = 5
 _DRIVER, _PLUGIN = "driver", "device-plugin"
 _NAMES: Mapping[str, str] = {_DRIVER: "Driver", _PLUGIN: "Device plugin", "nfd": "NFD", "watcher": "Watcher"}
 """Components in sentences."""
-_SETTINGS: Mapping[str, documents.Path] = {
-    _DRIVER: ("spec", "driver"),
-    _PLUGIN: ("spec", "devicePlugin"),
-    "nfd": ("spec", "nfd"),
-    "watcher": ("spec", "watcher"),
-}
 _SOURCE: documents.Path = ("spec", "driver", "source")
 _PARTS: tuple[documents.Path, ...] = (("spec", "rollout"), ("spec", "kernelMappings"), ("spec", "driver"))
 """Where a policy may have settings for some of its nodes."""
@@ -66,7 +60,7 @@ def of_change(change: RevisionChange) -> Iterator[Acceptable]:
 
 def _images(change: RevisionChange, component: str, policy: str | None, found: _Found) -> Iterator[Acceptable]:
     """Yield that images come from other registries, or from other repositories of those that are known."""
-    part, whose = _SETTINGS[component], f"policy '{policy}' in " if policy else ""
+    part, whose = SETTINGS[component], f"policy '{policy}' in " if policy else ""
     for code, places in (("registry-changed", found.registries), ("repository-changed", found.repositories)):
         if places:
             yield change.acceptable(
@@ -152,10 +146,7 @@ def _pods(side: sides.Planned) -> Iterator[tuple[_Pod, Supply]]:
     for division in side.planned.divisions:
         policy = division.policy
         for pool in division.pools:
-            yield (
-                (_DRIVER, policy.recipe.name, policy.name, pool.name),
-                supply.of_pool(policy, pool, spec.images.mirrors),
-            )
+            yield (_DRIVER, policy.recipe.name, policy.name, pool.name), supply.of_pool(pool, spec.images.mirrors)
         if policy.offered is not None:
             plugin = (policy.offered.image, images.name(division.device_plugin_image))
             yield (_PLUGIN, policy.recipe.name, policy.name, ""), Supply(images=frozenset([plugin]))

@@ -9,7 +9,7 @@ from typing import Any
 
 from compiler import recipes, repeats
 from compiler.changes.effects import Effect, Placement
-from compiler.fleet import definitions, taints
+from compiler.fleet import assignment, definitions, taints
 from compiler.inventory import snapshot
 from compiler.planning import plan, pools
 from compiler.views import gaps, plan_data, plan_text
@@ -238,7 +238,7 @@ def device_counts(recipe: recipes.Recipe, node: snapshot.Node) -> list[str]:
     """Return the numbers of the node's devices by kind."""
     if not node.profile.discovered:
         return ["unknown: NFD has not labelled the node yet"]
-    counts = ((kind.name, *plan.functions(kind, node)) for kind in recipe.kinds if node.label(kind.present) == "true")
+    counts = ((kind.name, *plan.functions(kind, node)) for kind in assignment.kinds(recipe.kinds, node))
     return [f"{name}: {physical} physical, {virtual} virtual" for name, physical, virtual in counts]
 
 

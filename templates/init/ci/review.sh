@@ -5,9 +5,11 @@
 #
 # KAE_PROJECT is the folder of another project than that of this script, and KAE_REVIEW another folder than its review/.
 set -euo pipefail
-# The project in the repository, by which those of one repository differ; `.` is the root.
-project=$(python3 -I -c 'import os, sys; print(os.path.relpath(sys.argv[1]))' "${KAE_PROJECT:-.}")
 cd "${KAE_PROJECT:-$(dirname "${BASH_SOURCE[0]}")/..}"
+# The project in the repository, by which those of one repository differ, whoever calls from where; `.` is the root.
+project=$(git rev-parse --show-prefix || true)
+project=${project%/}
+project=${project:-.}
 review=${KAE_REVIEW:-review}
 
 format=text

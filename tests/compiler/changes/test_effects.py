@@ -86,6 +86,12 @@ def test_what_a_changed_setting_means_for_a_running_driver(
     assert (found.work, found.reasons) == (work, reasons)
 
 
+def of_path(path: str, version: str = "1") -> definitions.Policy:
+    """Return a policy of a recipe whose driver comes as packages of a path of the host, beside an image."""
+    source = {"packages": {"names": ["lab"], "repositories": [f"file:///var/lib/{path}"]}}
+    return of_software({"source": source}, versions=(version, "1"))
+
+
 @pytest.mark.parametrize(
     ("was", "now", "reasons", "said"),
     [
@@ -96,6 +102,8 @@ def test_what_a_changed_setting_means_for_a_running_driver(
         (kae(presentWhen="Loaded", **ALWAYS), kae(**ALWAYS), (), "keeps its driver"),
         (of_recipe(), of_recipe(installPolicy="Always"), ("installPolicy",), "as installPolicy is Always"),
         (of_recipe(), of_recipe("/opt/new"), ("payloads",), "takes other paths of its images"),
+        (of_path("kae/packages"), of_path("kae/packages", "2"), ("image",), "if the content differs"),
+        (of_path("rpms"), of_path("rpms", "2"), (), "keeps its driver"),
     ],
 )
 def test_a_driver_may_be_replaced_for_other_settings_than_its_version_and_source(
@@ -107,7 +115,7 @@ def test_a_driver_may_be_replaced_for_other_settings_than_its_version_and_source
     assert said in sentences.driver([found])
 
 
-MORE = [{"name": "lab"}, {"name": "lab_net", "optional": True}]
+MORE: list[dict[str, Any]] = [{"name": "lab"}, {"name": "lab_net", "optional": True}]
 BOTH = {"modules": ["lab", "lab_net"]}
 SIZED = [{**MORE[0], "parameters": {"size": {"type": "integer"}}}, MORE[1]]
 
@@ -267,7 +275,7 @@ def test_a_driver_may_be_replaced_where_somebody_else_writes_its_bytes(
     assert said in sentences.driver([found])
 
 
-IN_TREE = {"source": {"inTree": {}}}
+IN_TREE: dict[str, Any] = {"source": {"inTree": {}}}
 LOCAL = ["file:///var/lib/kae/packages"]
 
 

@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 
 from compiler import pipeline
-from compiler.checks import host_paths
 from compiler.diagnostics import Diagnostic
 from tests.builders import document, judge, raw
 
@@ -93,15 +92,3 @@ def test_no_glob_offers_disks_memory_or_any_device_of_the_host(refused: bool, na
         found = judged(groups=[{"paths": [node]}], inject=[{"nodes": [node]}])
 
         assert (name, [finding.code for finding in found]) == (name, ["privilege-refused"] * 2 * refused)
-
-
-@pytest.mark.parametrize(
-    ("one", "other", "meet"),
-    [
-        *(("a", "a", True), ("a", "b", False), ("*", "", True), ("a*", "*b", True), ("a*c", "*b", False)),
-        *(("[ab]", "[bc]", True), ("[!a]", "a", False), ("[!ab]x", "?x", True), ("[]a]", "a", True)),
-        *(("a?", "a", False), ("[x", "[x", True), ("*a*a*", "b*b", True), ("[a-c]*", "d*", False)),
-    ],
-)
-def test_two_globs_meet_where_one_name_fits_both(one: str, other: str, meet: bool) -> None:
-    assert host_paths.have_common_name(one, other) == host_paths.have_common_name(other, one) == meet

@@ -18,7 +18,7 @@ def effective(*layers: dict[str, Any], kernel: str | None = None, **driver: Any)
     frozen = [{"name": f"f{number}", "nodes": ["n"], **layer} for number, layer in enumerate(layers)]
     item = builders.policy(driver={**DRIVER, **driver, "rollout": {"frozen": frozen}})
     assert item.driver is not None
-    return overrides.effective(item.driver, *item.groups, kernel=kernel)
+    return overrides.filled(item.driver.overridden(*item.groups), kernel)
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ def test_what_is_not_overridden_is_the_drivers_own() -> None:
     driver, changed = effective(**own), effective({"version": "2.3.0"}, **own)
 
     assert driver.sriov == {"hpre": 4}
-    assert overrides.effective(driver, None) == effective({}, **own) == driver
+    assert driver.overridden(None) == effective({}, **own) == driver
     assert msgspec.structs.replace(changed, images=driver.images) == driver
 
 
