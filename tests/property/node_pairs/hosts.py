@@ -58,6 +58,8 @@ class Happened:
     """A module that stayed has other parameters in force."""
     evicted: bool
     loaded: frozenset[str]
+    brought: frozenset[str]
+    """Those of these that are not the kernel's own."""
 
 
 def wanted(daemon_set: Mapping[str, Any]) -> Wanted:
@@ -162,6 +164,7 @@ class Host:
             parameters=any(before["parameters"][name] != after["parameters"][name] for name in stayed),
             evicted=len(self._users.evicted) > evictions,
             loaded=frozenset(machine.loaded()),
+            brought=frozenset(name for name, (version, _) in machine.loaded().items() if version),
         )
 
     def _state(self) -> dict[str, Any]:

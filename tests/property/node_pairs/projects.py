@@ -144,7 +144,8 @@ def _version(draw: random.Random, project: Project) -> bool:
         project.policy["driver"]["version"] = f"2.2.{draw.randrange(1, 9)}"
     else:
         version = f"1.{draw.randrange(1, 9)}"
-        for name in draw.choice((*(("modules", "user"),) * 3, ("modules",), ("user",), ("installer",))):
+        alone = "user" if project.recipe["driver"].get("files") else "modules"
+        for name in draw.choice((*(("modules", "user"),) * 6, ("modules",), (alone,), ("installer",))):
             project.recipe["images"][name]["version"] = version
     return True
 
@@ -187,6 +188,8 @@ def _parameter(draw: random.Random, project: Project) -> bool:
 def _modules(draw: random.Random, project: Project) -> bool:
     """Name other modules: in the recipe and its policy, or the kinds of KAE's devices."""
     if project.of_kae:
+        if draw.random() < 0.5:  # Kinds are seldom switched.
+            return False
         kind = draw.choice(("enabledSEC", "enabledZIP", "enabledHPRE"))
         operator = project.policy["operator"]
         operator[kind] = not operator[kind]
@@ -305,7 +308,7 @@ EDITS: Mapping[str, tuple[Edit, int]] = {
     "a parameter": (_parameter, 12),
     "modules": (_modules, 10),
     "modules to replace": (_replaces, 1),
-    "device nodes": (_nodes, 2),
+    "device nodes": (_nodes, 1),
     "files": (_files, 5),
     "payloads": (_payloads, 1),
     "virtual functions": (_functions, 6),

@@ -130,7 +130,7 @@ class Said:
             "swaps": happened.unloaded or (self.boots and happened.loaded.issuperset(modules)),
             "reloads": happened.unloaded and (self._may_swap or not happened.files),
             "functions": happened.functions and (self._may_swap or not happened.unloaded),
-            "removes": not happened.loaded.intersection(modules),
+            "removes": not happened.brought.intersection(modules),
             "installs": happened.loaded.issuperset(modules) if self.boots else bool(happened.loaded),
             "may-swap": True,
         }
