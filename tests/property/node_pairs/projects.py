@@ -255,10 +255,10 @@ def _functions(draw: random.Random, project: Project) -> bool:
         return False
     counts = project.policy["driver"].setdefault("sriov", {})
     kind = draw.choice(sorted(IDS))
-    if kind in counts and draw.random() < 0.3:
-        del counts[kind]
-    else:
+    if kind in counts:  # Nobody takes away what nobody has made.
         counts[kind] = draw.randrange(4)
+    else:
+        counts[kind] = draw.randrange(1, 4)
     return True
 
 
@@ -302,19 +302,19 @@ def _kernel(draw: random.Random, project: Project) -> bool:
 
 
 EDITS: Mapping[str, tuple[Edit, int]] = {
-    "a version": (_version, 12),
-    "the image of the version": (_which_version, 4),
+    "a version": (_version, 24),
+    "the image of the version": (_which_version, 8),
     "a mirror": (_mirror, 1),
-    "a parameter": (_parameter, 12),
-    "modules": (_modules, 10),
+    "a parameter": (_parameter, 24),
+    "modules": (_modules, 20),
     "modules to replace": (_replaces, 1),
     "device nodes": (_nodes, 1),
-    "files": (_files, 5),
+    "files": (_files, 10),
     "payloads": (_payloads, 1),
-    "virtual functions": (_functions, 6),
-    "state, source, policy": (_state, 6),
-    "the pace": (_pace, 10),
-    "a kernel": (_kernel, 6),
+    "virtual functions": (_functions, 12),
+    "state, source, policy": (_state, 12),
+    "the pace": (_pace, 20),
+    "a kernel": (_kernel, 12),
 }
 """The edits, each with how often it is made, about as people do."""
 
