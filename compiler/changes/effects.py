@@ -370,9 +370,9 @@ def _drain(left: Half, right: Half) -> Drain | None:
 
 
 def _most(left: Half, config: driver_config.Config) -> int | None:
-    """Return the most pods that can hold a device; other device plugins than ours may serve the same resources."""
+    """Return the most pods that can hold a device; where ours serves none, another device plugin may."""
     decision = left.decision
-    if config.resources and (decision is None or decision.device_plugin.image is None):
+    if config.resources and not (decision and decision.resources):
         return None
     return _sum([amount for _, amount in decision.resources] if decision else [])
 
