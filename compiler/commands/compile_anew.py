@@ -52,8 +52,11 @@ def _on_changes(
 ) -> list[diagnostics.Diagnostic]:
     """Return the removals that nobody accepts; if none of them stops the call, also the findings on other changes."""
     taken: list[acceptance.Acceptable] = []
+    broken = {item.span.file for item in found if item.severity == "error"}
+    unread = {Path(item.name).stem for item in call.inventories if item.name in broken}
     for name in stale:
-        if (recorded := scan.recorded(call.output, name)) is not None:
+        # Of a cluster whose inventory is there and cannot be read, nothing goes.
+        if name not in unread and (recorded := scan.recorded(call.output, name)) is not None:
             taken += change_checks.removed_policies(call.settings.output, name, recorded)
     taken += (removal for item in made.answers for removal in item.removals)
     if not call.settings.has_errors(found):

@@ -28,7 +28,7 @@ _CONTROL = r"[\x00-\x08\x0b\x0c\x0e-\x1f]"
 # Also characters that YAML does not allow, and those that are line breaks in YAML 1.1 only.
 _NOT_YAML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 _SIDES = ("<" * 7, ">" * 7)
-_SIDE = f"(?m)^(?:{'|'.join(_SIDES)})(?= |\r?$)"
+_SIDE = f"(?m)^(?:{'+|'.join(_SIDES)}+)(?= |\r?$)"
 
 
 Quick: TypeAlias = Callable[[str, bytes], documents.Document | None]

@@ -167,9 +167,12 @@ def sides(content: bytes) -> tuple[bytes, ...]:
         return (content,)
     ours, theirs = bytearray(), bytearray()
     part: _Part = "both"
-    marks = 0
+    marks = size = 0
     for line in content.splitlines(keepends=True):
-        following = _NEXT.get((part, line[:7])) if line[7:8] in b" \r\n" else None
+        # Of a file that both sides have renamed, the marks are longer by one (merge-ort.c of git); ancestors may nest.
+        mark = line.rstrip(b"\r\n").partition(b" ")[0]
+        size = len(mark) if part == "both" else size
+        following = _NEXT.get((part, mark[:7])) if len(mark) == size and mark == mark[:1] * size else None
         if following:
             part, marks = following, marks + 1
             continue

@@ -13,7 +13,7 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 
 from compiler.output import write
-from tests import in_process, project, revisions
+from tests import builders, in_process, project, revisions
 from tests.cli import fleet, removals
 
 Edit = Callable[[Path], object]
@@ -564,3 +564,17 @@ def test_a_wave_of_few_percent_takes_a_node_that_the_driver_runs_on(folder: Path
     planned = json.loads(in_process.kae(folder, "plan", "--cluster", "east", "-o", "json").out)["clusters"][0]["nodes"]
     driven = {node["name"]: node["driver"].rpartition(":")[2] for node in planned if node["driver"]}
     assert driven == {"kp-05": "2.3.0"}
+
+
+def test_a_mistake_in_the_inventory_of_a_cluster_without_a_document_takes_nothing_away(tmp_path: Path) -> None:
+    policy = {"driver": {"version": "2.2.0"}, "devicePlugin": {"version": "1.4.1"}}
+    data = json.dumps(builders.raw("KAEPolicy", "tls", policy))
+    inventory = (Path(__file__).resolve().parents[2] / "inventory/east.json").read_text()
+    project.write(tmp_path, {"policies/tls.yaml": data, "inventory/east.json": inventory})
+    assert in_process.kae(tmp_path, "compile").code == 0
+    project.write(tmp_path, {"inventory/east.json": inventory.replace("NodeInventory", "NodeInventori", 1)})
+
+    answer = in_process.kae(tmp_path, "compile")
+
+    assert answer.code == 1
+    assert "removes-" not in answer.err

@@ -11,6 +11,7 @@ from tests.property.merges import pairs
     "seed",
     [
         pytest.param(109, id="rebase, one removes a cluster"),
+        pytest.param(37, id="rebase, both rename a DaemonSet", marks=pytest.mark.long),
         pytest.param(112, id="merge, indexes in conflict", marks=pytest.mark.long),
         pytest.param(242, id="merge, one removes a cluster", marks=pytest.mark.long),
     ],

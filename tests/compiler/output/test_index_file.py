@@ -269,6 +269,12 @@ def test_a_file_may_have_several_conflicts(tmp_path: Path) -> None:
     assert index_file.sides(merged(tmp_path, "merge", ours, base, theirs)) == (ours.encode(), theirs.encode())
 
 
+def test_the_marks_of_a_file_that_both_sides_have_renamed_are_longer() -> None:
+    text = b"a: 1\n<<<<<<<< HEAD:x\nb: 1\n|||||||| base:y\nb: 0\n=======\n========\nb: 2\n>>>>>>>> other:z\nc: 1\n"
+
+    assert index_file.sides(text) == (b"a: 1\nb: 1\nc: 1\n", b"a: 1\nb: 2\nc: 1\n")
+
+
 def test_longer_marks_of_an_ancestor_are_its_text() -> None:
     text = b"<<<<<<< HEAD\nours\n||||||| 1\n<<<<<<<<< x\n=========\n>>>>>>>>> y\n=======\ntheirs\n>>>>>>> main\n"
 
@@ -283,7 +289,7 @@ def test_longer_marks_of_an_ancestor_are_its_text() -> None:
         b"<<<<<<< HEAD\na\n",
         b"<<<<<<< HEAD\na\n=======\nb\n",
         b"=======\na\n>>>>>>> main\n",
-        b"<<<<<<<< HEAD\na\n========\nb\n>>>>>>>> main\n",
+        b"<<<<<<<< HEAD\na\n=======\nb\n>>>>>>> main\n",
     ],
 )
 def test_a_file_without_a_whole_conflict_is_its_own_only_side(text: bytes) -> None:
