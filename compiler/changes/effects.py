@@ -148,9 +148,10 @@ class Half(msgspec.Struct, frozen=True):
     def booted(self, other: "Half") -> "Half":
         """Return this side with the kernel that the nodes have on the other one."""
         decision, division = self.decision, self.decision.division if self.decision else None
-        if decision is None or division is None or other.decision is None or self.side is None:
+        if decision is None or division is None or self.side is None:
             return self
-        pool = division.pool(other.decision.node)
+        node = decision.node
+        pool = division.pool(node._replace(profile=structs.replace(node.profile, kernel_version=other.kernel)))
         if pool is not None and (division.policy.name, pool.name) not in self.side.configs:
             pool = None
         return structs.replace(self, decision=structs.replace(decision, pool=pool))
@@ -245,7 +246,7 @@ def _effect(
         if exchanged
         else (),
         kernels=kernels,
-        drain=_drain(left, right) if work in DISTURBING else None,
+        drain=_drain(left, right, reasons) if work in DISTURBING else None,
         may_lose=may_lose,
         may_gain=may_gain,
         cause=_cause(left, right, changed, (*doubtful, *((_DRIVER, _PLUGIN) if driver else (_PLUGIN, _DRIVER)))),
@@ -258,7 +259,7 @@ def _after_boot(left: Half, right: Half) -> tuple[Work | None, tuple[str, ...]]:
     Until this change reaches them, they have what the earlier documents bring to that kernel.
     """
     was, now = left.booted(right), right.config
-    if now is None or now.state == "Absent":
+    if left.config is None or now is None or now.state == "Absent":
         return _work(left, right)
     if was.config is None or was.config.state == "Absent":
         return "installs", ("kernel",)
@@ -357,8 +358,10 @@ def _coming_or_going(left: Half, right: Half) -> tuple[Work | None, tuple[str, .
     return ("removes", ("enabledCleanup",)) if config.enabled_cleanup and _is_going(config, right) else ("leaves", ())
 
 
-def _drain(left: Half, right: Half) -> Drain | None:
+def _drain(left: Half, right: Half, reasons: Sequence[str]) -> Drain | None:
     config = right.config or left.config
+    if "enabledCleanup" in reasons:
+        config = left.config  # The installer that goes cleans up, by what it was told.
     if config is None:
         return None
     return Drain(
@@ -372,7 +375,7 @@ def _drain(left: Half, right: Half) -> Drain | None:
 def _most(left: Half, config: driver_config.Config) -> int | None:
     """Return the most pods that can hold a device; where ours serves none, another device plugin may."""
     decision = left.decision
-    if config.resources and not (decision and decision.resources):
+    if (config.resources or config.nodes) and not (decision and decision.resources):
         return None
     return _sum([amount for _, amount in decision.resources] if decision else [])
 

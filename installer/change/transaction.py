@@ -208,7 +208,7 @@ class Changer:
                 kernel="",
                 packages=driver_work.packages(self._settings),
                 files=tuple(file.to for file in self._settings.files),
-                **desired.loading(self._settings),
+                **desired.recorded(self._settings),
             )
         preparation = self.preparation.steps(attempt)
         if decided.back:
@@ -284,7 +284,10 @@ class Changer:
         settled = msgspec.structs.replace(known, attempt=None)
         if known.installed is not None:
             # As after a change: no pod is evicted for a fault from now on. The same content may have another tag now.
-            fields = {"version": self._settings.driver_version, **desired.loading(self._settings)}
+            fields = {
+                "version": self._settings.driver_version,
+                **desired.recorded(self._settings, known.installed.resources),
+            }
             named = msgspec.structs.replace(known.installed, **fields)
             settled = msgspec.structs.replace(settled, installed=named, asked=decided.asked, boot=current.boot)
         if settled != known:
@@ -298,7 +301,7 @@ class Changer:
         installed = current.record.installed
         if decided.replace or installed is None:
             return self._drivers.find(decided.digest)
-        return msgspec.structs.replace(installed, **desired.loading(self._settings))
+        return msgspec.structs.replace(installed, **desired.recorded(self._settings, installed.resources))
 
     def _staging(self, attempt: prepare.Attempt) -> tuple[change_steps.Step, ...]:
         staged = attempt.target is not None or self._settings.state == "Absent" or attempt.decided.back
@@ -407,7 +410,9 @@ class Changer:
             placed = {name: file.digest for name, file in files.items()}
             target = msgspec.structs.replace(target, digests=target.digests | placed)
         if target is not None:
-            target = msgspec.structs.replace(target, replaced=self._replaced(attempt.before))
+            kept = attempt.before.kept
+            resources = desired.recorded(self._settings, kept.resources if kept is not None else ())["resources"]
+            target = msgspec.structs.replace(target, replaced=self._replaced(attempt.before), resources=resources)
         proof = {"since": clocks.utc(), "asked": attempt.decided.asked, "boot": current.boot}
         record.update(self._host, installed=target, change=None, attempt=None, **proof)
 

@@ -3,7 +3,7 @@
 import hashlib
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from installer.host import pci
@@ -33,9 +33,13 @@ def enabled(settings: driver_config.Config, functions: Sequence[pci.Function]) -
     return tuple(function for function in functions if function.kind.module in settings.names)
 
 
-def loading(settings: driver_config.Config) -> dict[str, Any]:
-    """Return how the modules are to be loaded, as fields of a `record.Driver`."""
-    return {"options": options(settings), "parameters": settings.parameters}
+def recorded(settings: driver_config.Config, served: Iterable[str] = ()) -> dict[str, Any]:
+    """Return what a config says of a driver beside its content, as fields of a `record.Driver`.
+
+    `served` are the resources that were recorded before.
+    """
+    resources = tuple(sorted({*served, *settings.resources}))
+    return {"options": options(settings), "parameters": settings.parameters, "resources": resources}
 
 
 def options(settings: driver_config.Config) -> dict[str, str]:

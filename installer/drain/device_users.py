@@ -191,7 +191,8 @@ class DeviceUsers:
         return answer
 
     def _find(self, current: host_state.HostState) -> device_holders.Holders:
-        resources, entries = self._settings.resources, current.devices.values()
+        installed, entries = current.record.installed, current.devices.values()
+        resources = tuple({*self._settings.resources, *(installed.resources if installed is not None else ())})
         found = device_holders.find(self._host, resources, entries, self._kubelet, self._counting)
         guests = (
             f"virtual function {function.address} (driver {function.driver}, as for a virtual machine)"

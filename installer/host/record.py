@@ -47,6 +47,8 @@ class Driver(_Kept, frozen=True, kw_only=True):
     """The texts of the options files, by module."""
     parameters: dict[str, dict[str, driver_config.Parameter]] = msgspec.field(default_factory=dict)
     """The parameters of its modules as the policy had them; earlier releases record none."""
+    resources: tuple[str, ...] = ()
+    """Its extended resources, also those that the policy has no more: pods may still have been given one."""
 
 
 class FailedTry(_Kept, frozen=True, kw_only=True):

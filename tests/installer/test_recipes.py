@@ -384,6 +384,22 @@ def test_pods_with_a_recipes_resource_are_evicted(crew: Crew, machine: Machine, 
     assert users.evicted == ["desk/fast"]
 
 
+def test_pods_with_a_resource_that_the_policy_has_no_more_are_evicted(
+    crew: Crew, machine: Machine, users: Users, tmp_path: Path
+) -> None:
+    kmod = {name: value for name, value in stacks.KMOD.items() if name != "driver_version"}
+    first, renamed = kmod | {"resources": ("x.com/old",)}, kmod | {"resources": ("x.com/new",)}
+    image = stacks.payload(tmp_path, "modules", stacks.kmod_files("1.0"))
+    crew.job("1.0", image, **first).settle()
+    users.come("desk/fast", device="token-3", resource="x.com/old")
+    crew.job("1.0", image, **renamed).settle()
+
+    crew.job("1.0", image, **renamed | {"module_parameters": {}}).settle()
+
+    assert users.evicted == ["desk/fast"]
+    assert machine.parameters("simple_procfs_kmod") == {"number": 42}
+
+
 def test_processes_with_an_open_node_block_changes(crew: Crew, machine: Machine, users: Users, tmp_path: Path) -> None:
     settings.installed(machine, stacks.onload(tmp_path / "1", "8.1"), **stacks.ONLOAD)
     process = machine.root / "proc/4711"

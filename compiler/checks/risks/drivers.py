@@ -186,7 +186,7 @@ def drain_unbounded(change: RevisionChange) -> Iterator[Acceptable]:
 
 def _release(version: str | None) -> tuple[int, ...] | None:
     """Return the numbers of a release such as 2.3.0; None for any other version, whose order is unknown."""
-    match = _RELEASE.fullmatch(version or "")
+    match = _RELEASE.fullmatch((version or "").partition("@")[0])
     return tuple(map(int, match[1].split("."))) if match else None
 
 

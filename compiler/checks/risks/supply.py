@@ -191,7 +191,7 @@ def _of_moved(change: RevisionChange, before: sides.Planned, after: sides.Planne
         if kernels.get(node.name, node.profile.kernel_version) != node.profile.kernel_version
     }
     for effect, left, right in moved:
-        if booted.issuperset(effect.nodes):
+        if left.policy == right.policy and booted.issuperset(effect.nodes):
             continue
         for old, new in zip(_places(effect, left), _places(effect, right), strict=True):
             was, now = earlier.get(old), later.get(new)

@@ -71,6 +71,7 @@ _MAY_SWAP: Mapping[str, str] = {
     "files": "payloads",
     "presentWhen": "serving",
     **dict.fromkeys(("installPolicy", "INSTALL_POLICY"), "always"),
+    **dict.fromkeys(("version", "source"), "may-swap"),
     "installer": "unproved",
 }
 """The key in _DRIVER of drivers that may be replaced, by the setting."""
@@ -216,11 +217,15 @@ def loss(effects: Iterable[Effect]) -> str:
         )
         if own
     ]
-    if doubtful := [effect for effect in known if effect.may_lose]:
+    if doubtful := [effect for effect in known if effect.may_lose or _may_remove(effect)]:
         lost.append(_said(doubtful, None, "may lose a component"))
     left = f"{_said(leaving, None, 'leave{s} the inventory')}. " if leaving else ""
     none = f"No {'other ' if left else ''}node ends up without its driver or its device plugin."
     return f"{left}{f'{wording.listed(lost)}.' if lost else none}"
+
+
+def _may_remove(effect: Effect) -> bool:
+    return effect.work == "may-swap" and effect.after is not None and effect.after.state == "Absent"
 
 
 def _said(group: Sequence[Effect], side: Placement | None, does: str, **words: str) -> str:
@@ -377,7 +382,7 @@ def _driver_work(effect: Effect) -> str:
     was, now = effect.before, effect.after
     if effect.work == "swaps" and was and now and (was.version == now.version or "version" not in effect.reasons):
         return _ANEW.get(effect.reasons, "anew")
-    if effect.work == "may-swap" and now and now.state == "Absent":
+    if _may_remove(effect):
         return "rid"
     if effect.work == "may-swap":
         return _MAY_SWAP.get(effect.reasons[0], "unknown")

@@ -351,3 +351,39 @@ def test_the_pods_of_other_device_plugins_are_not_counted_as_none() -> None:
 
     assert found.drain
     assert found.drain.most is None
+
+
+def test_a_frozen_node_that_is_thawed_beside_a_kernel_is_judged_by_its_own_group() -> None:
+    frozen = {"rollout": {"frozen": [{"name": "old", "nodes": ["kp920-02"], "version": "2.1.0"}]}}
+    before, after = (
+        builders.view(
+            [policy],
+            [
+                builders.node(name, machine=msgspec.structs.replace(builders.profile(), kernel_version=kernel))
+                for name in ("kp920-01", "kp920-02")
+            ],
+        )[0]
+        for policy, kernel in ((kae(version="2.2.0", **frozen), "5.10.0-1"), (kae(version="2.2.0"), "6.6.0-2"))
+    )
+    was, now = (sides.of_plan(each, pipeline.manifests_of(each)) for each in (before, after))
+
+    found = {effect.nodes: effect for effect in effects.effects(was, now, frozenset(now.on_nodes()), ())}
+
+    assert found["kp920-01",].work == "installs"
+    assert (found["kp920-02",].work, found["kp920-02",].reasons) == ("may-swap", ("version",))
+    assert found["kp920-02",].drain
+
+
+def test_a_driver_that_others_installed_beside_a_kernel_is_said_to_be_replaced_perhaps() -> None:
+    machines = [
+        msgspec.structs.replace(builders.profile(), kernel_version=kernel) for kernel in ("5.10.0-1", "6.6.0-2")
+    ]
+    views = [
+        builders.view([policy], [builders.node(machine=machine)])[0]
+        for policy, machine in zip((kae(enabled=False), kae(version="2.2.0")), machines, strict=True)
+    ]
+    was, now = (sides.of_plan(each, pipeline.manifests_of(each)) for each in views)
+
+    (found,) = effects.effects(was, now, frozenset(now.on_nodes()), ())
+
+    assert (found.work, found.reasons) == ("may-swap", ("installer",))
