@@ -371,7 +371,7 @@ def driver(group: Sequence[Effect]) -> str:
 
 def _doubt(effect: Effect) -> str:
     """Return what may be done beside what is certain."""
-    others = set(effect.reasons).difference(_CERTAIN.get(effect.work, effect.reasons))
+    others = set(effect.reasons).difference(_reasons(effect) if effect.work in _CERTAIN else effect.reasons)
     if others <= CONTENT:
         return ", and another driver if the content of its images differs" if others else ""
     return ", and may get another driver"
@@ -393,7 +393,9 @@ def _driver_work(effect: Effect) -> str:
 def _reasons(effect: Effect) -> Iterable[str]:
     """Return the settings that a sentence on a driver names: those that do the same as the first."""
     if effect.work in _CERTAIN:
-        return [reason for reason in effect.reasons if reason in _CERTAIN[effect.work]]
+        # What is certain comes first; of modules beside it nobody knows whether they are staged.
+        first, *rest = (reason for reason in effect.reasons if reason in _CERTAIN[effect.work])
+        return [first, *(reason for reason in rest if reason not in ("modules", "operator"))]
     if effect.work != "may-swap":
         return effect.reasons
     first = _MAY_SWAP.get(effect.reasons[0], "unknown")

@@ -145,7 +145,7 @@ def _version(draw: random.Random, project: Project) -> bool:
     else:
         version = f"1.{draw.randrange(1, 9)}"
         alone = "user" if project.recipe["driver"].get("files") else "modules"
-        for name in draw.choice((*(("modules", "user"),) * 6, ("modules",), (alone,), ("installer",))):
+        for name in draw.choice((*(("modules", "user"),) * 9, ("modules",), (alone,), ("installer",))):
             project.recipe["images"][name]["version"] = version
     return True
 
@@ -267,9 +267,9 @@ def _state(draw: random.Random, project: Project) -> bool:
     match draw.randrange(4):
         case 0:
             driver["state"] = "Absent"
-        case 1 if project.of_kae and draw.random() < 0.3:
+        case 1 if project.of_kae and draw.random() < 0.15:
             driver["env"] = [{"name": "INSTALL_POLICY", "value": "Always"}]
-        case 1 if draw.random() < 0.3:
+        case 1 if draw.random() < 0.15:
             driver["installPolicy"] = "Always"
         case 2 if project.of_kae:
             driver["presentWhen"] = draw.choice(("Loaded", "Serving"))
@@ -302,19 +302,19 @@ def _kernel(draw: random.Random, project: Project) -> bool:
 
 
 EDITS: Mapping[str, tuple[Edit, int]] = {
-    "a version": (_version, 24),
-    "the image of the version": (_which_version, 8),
+    "a version": (_version, 36),
+    "the image of the version": (_which_version, 12),
     "a mirror": (_mirror, 1),
-    "a parameter": (_parameter, 24),
-    "modules": (_modules, 20),
+    "a parameter": (_parameter, 36),
+    "modules": (_modules, 30),
     "modules to replace": (_replaces, 1),
     "device nodes": (_nodes, 1),
-    "files": (_files, 10),
+    "files": (_files, 15),
     "payloads": (_payloads, 1),
-    "virtual functions": (_functions, 12),
-    "state, source, policy": (_state, 12),
-    "the pace": (_pace, 20),
-    "a kernel": (_kernel, 12),
+    "virtual functions": (_functions, 18),
+    "state, source, policy": (_state, 18),
+    "the pace": (_pace, 30),
+    "a kernel": (_kernel, 18),
 }
 """The edits, each with how often it is made, about as people do."""
 
@@ -323,6 +323,6 @@ def edit(draw: random.Random, project: Project, most: int) -> list[str]:
     """Make up to so many edits, and return what they were."""
     weights = [often for _, often in EDITS.values()]
     sorts = dict.fromkeys(draw.choices(list(EDITS), weights, k=draw.randrange(1, most + 1)))
-    if "a kernel" in sorts and draw.random() < 0.9:  # Mostly the watcher commits it, and nothing else.
+    if "a kernel" in sorts and draw.random() < 0.95:  # Mostly the watcher commits it, and nothing else.
         sorts = {"a kernel": None}
     return [sort for sort in sorts if EDITS[sort][0](draw, project)]

@@ -120,7 +120,7 @@ class Said:
         self.reasons: list[str] = effect.get("reasons", [])
         self._drains = effect.get("drain") is not None
         self.boots = "kernels" in effect
-        self._may_swap = bool(set(self.reasons).difference(_ALONE.get(self.work or "", ())))
+        self._may_swap = bool(set(self.reasons[1:]).difference(_ALONE.get(self.work or "", ())))
 
     def faults(self, happened: hosts.Happened, modules: Collection[str]) -> Iterator[str]:
         """Yield where it is not what happened to the modules and files of the driver."""
@@ -161,5 +161,5 @@ class Said:
             yield "pods were evicted, of which nothing is said"
 
 
-_ALONE = {"reloads": {"moduleParameters", "modules", "operator", "nodes"}, "functions": {"sriov"}}
+_ALONE = {"reloads": {"moduleParameters", "nodes"}, "functions": {"sriov"}}
 """The reasons for which no more is done than a work."""
