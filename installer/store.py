@@ -43,7 +43,7 @@ class Store:
                 if self._context.settings.brings_along:
                     lacks = modules != {*driver.wanted}
                 if known and not lacks and self.has(driver):
-                    return msgspec.structs.replace(driver, **desired.recorded(self._context.settings))
+                    return msgspec.structs.replace(driver, **desired.loading(self._context.settings))
         return None
 
     def steps(self, digest: str) -> tuple[change_steps.Step, ...]:
@@ -169,7 +169,7 @@ class Store:
                 libraries=self._store_libraries(),
                 files=tuple(file.to for file in settings.files),
                 wanted=settings.names,
-                **desired.recorded(settings),
+                **desired.loading(settings),
             )
         )
 

@@ -196,8 +196,8 @@ def _halves(
     for index, decision in enumerate(news):
         for node in decision.nodes:
             number, profile = earlier.pop(node.name, (None, node.profile))
-            kernels = (profile.kernel_version, node.profile.kernel_version)
-            found.setdefault((number, index, kernels if kernels[0] != kernels[1] else _SAME), []).append(node.name)
+            was, now = profile.kernel_version, node.profile.kernel_version
+            found.setdefault((number, index, _SAME if was == now else (was, now)), []).append(node.name)
     for name, (number, _) in earlier.items():
         found.setdefault((number, None, _SAME), []).append(name)
     for (old, new, (was, now)), nodes in found.items():
@@ -278,11 +278,9 @@ def _work(left: Half, right: Half) -> tuple[Work | None, tuple[str, ...]]:
     if now.state == "Absent" and was.state == "Present":
         return "removes", ("state",)
     if now.state == "Absent":
-        grows = now.install_policy == "Always" and (was.install_policy, {*was.all_modules}) != (
-            "Always",
-            {*now.all_modules, *was.all_modules},
-        )
-        return ("may-swap", (_install_policy(right),)) if grows else ("cleared", ())
+        goes_further = was.install_policy != "Always" or not {*now.all_modules} <= {*was.all_modules}
+        removes = now.install_policy == "Always" and goes_further
+        return ("may-swap", (_install_policy(right),)) if removes else ("cleared", ())
     if was.state == "Absent":
         return "installs", ("state",)
     found: dict[Work, tuple[str, ...]] = {}

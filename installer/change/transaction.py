@@ -208,7 +208,7 @@ class Changer:
                 kernel="",
                 packages=driver_work.packages(self._settings),
                 files=tuple(file.to for file in self._settings.files),
-                **desired.recorded(self._settings),
+                **desired.loading(self._settings),
             )
         preparation = self.preparation.steps(attempt)
         if decided.back:
@@ -284,11 +284,12 @@ class Changer:
         settled = msgspec.structs.replace(known, attempt=None)
         if known.installed is not None:
             # As after a change: no pod is evicted for a fault from now on. The same content may have another tag now.
-            fields = {
-                "version": self._settings.driver_version,
-                **desired.recorded(self._settings, known.installed.resources),
-            }
-            named = msgspec.structs.replace(known.installed, **fields)
+            named = msgspec.structs.replace(
+                known.installed,
+                version=self._settings.driver_version,
+                resources=desired.resources(self._settings, known.installed),
+                **desired.loading(self._settings),
+            )
             settled = msgspec.structs.replace(settled, installed=named, asked=decided.asked, boot=current.boot)
         if settled != known:
             record.write(self._host, settled)
@@ -301,7 +302,7 @@ class Changer:
         installed = current.record.installed
         if decided.replace or installed is None:
             return self._drivers.find(decided.digest)
-        return msgspec.structs.replace(installed, **desired.recorded(self._settings, installed.resources))
+        return msgspec.structs.replace(installed, **desired.loading(self._settings))
 
     def _staging(self, attempt: prepare.Attempt) -> tuple[change_steps.Step, ...]:
         staged = attempt.target is not None or self._settings.state == "Absent" or attempt.decided.back
@@ -410,8 +411,7 @@ class Changer:
             placed = {name: file.digest for name, file in files.items()}
             target = msgspec.structs.replace(target, digests=target.digests | placed)
         if target is not None:
-            kept = attempt.before.kept
-            resources = desired.recorded(self._settings, kept.resources if kept is not None else ())["resources"]
+            resources = desired.resources(self._settings, attempt.before.kept)
             target = msgspec.structs.replace(target, replaced=self._replaced(attempt.before), resources=resources)
         proof = {"since": clocks.utc(), "asked": attempt.decided.asked, "boot": current.boot}
         record.update(self._host, installed=target, change=None, attempt=None, **proof)

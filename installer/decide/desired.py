@@ -3,10 +3,10 @@
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from installer.host import pci
+from installer.host import pci, record
 from runtime import driver_config, driver_work
 
 
@@ -33,13 +33,14 @@ def enabled(settings: driver_config.Config, functions: Sequence[pci.Function]) -
     return tuple(function for function in functions if function.kind.module in settings.names)
 
 
-def recorded(settings: driver_config.Config, served: Iterable[str] = ()) -> dict[str, Any]:
-    """Return what a config says of a driver beside its content, as fields of a `record.Driver`.
+def loading(settings: driver_config.Config) -> dict[str, Any]:
+    """Return how the modules are to be loaded, as fields of a `record.Driver`."""
+    return {"options": options(settings), "parameters": settings.parameters}
 
-    `served` are the resources that were recorded before.
-    """
-    resources = tuple(sorted({*served, *settings.resources}))
-    return {"options": options(settings), "parameters": settings.parameters, "resources": resources}
+
+def resources(settings: driver_config.Config, driver: record.Driver | None) -> tuple[str, ...]:
+    """Return the resources of which pods may hold a device, also those that only the driver of before had."""
+    return tuple(sorted({*settings.resources, *(driver.resources if driver is not None else ())}))
 
 
 def options(settings: driver_config.Config) -> dict[str, str]:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from installer.decide import driver_class
+from installer.decide import desired, driver_class
 from installer.drain import cluster, device_holders
 from installer.host import chroot, host_state, pci
 from runtime import driver_config, errors, process
@@ -191,8 +191,7 @@ class DeviceUsers:
         return answer
 
     def _find(self, current: host_state.HostState) -> device_holders.Holders:
-        installed, entries = current.record.installed, current.devices.values()
-        resources = tuple({*self._settings.resources, *(installed.resources if installed is not None else ())})
+        resources, entries = desired.resources(self._settings, current.record.installed), current.devices.values()
         found = device_holders.find(self._host, resources, entries, self._kubelet, self._counting)
         guests = (
             f"virtual function {function.address} (driver {function.driver}, as for a virtual machine)"

@@ -371,10 +371,14 @@ def driver(group: Sequence[Effect]) -> str:
 
 def _doubt(effect: Effect) -> str:
     """Return what may be done beside what is certain."""
-    others = set(effect.reasons).difference(_reasons(effect) if effect.work in _CERTAIN else effect.reasons)
-    if others <= CONTENT:
-        return ", and another driver if the content of its images differs" if others else ""
-    return ", and may get another driver"
+    others = set(effect.reasons).difference(_reasons(effect))
+    if effect.work not in _CERTAIN or not others:
+        return ""
+    return (
+        ", and another driver if the content of its images differs"
+        if others <= CONTENT
+        else ", and may get another driver"
+    )
 
 
 def _driver_work(effect: Effect) -> str:
