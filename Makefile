@@ -147,6 +147,10 @@ pairs: $(CODE) ## Compare what kae diff claims of random pairs of commits with o
 supply: $(CODE) ## Edit where what runs on random fleets comes from, and judge the risks of kae diff (COUNT=300 SEED=0)
 	$(BIN)/python -m tests.property.supply --count $(or $(COUNT),300) --seed $(SEED)
 
+.PHONY: added-edits
+added-edits: $(CODE) ## Add an edit to random changes, and look for risks that kae diff then tells no more (COUNT=300 SEED=0)
+	$(BIN)/python -m tests.property.added_edits --count $(or $(COUNT),300) --seed $(SEED)
+
 .PHONY: compare
 compare: $(CODE) ## Compare what another checkout makes of random fleets (BEFORE=CHECKOUT ALLOW=SORT COUNT=500 SEED=0)
 	$(BIN)/python -m tests.property.compare $(BEFORE) . --count $(or $(COUNT),500) --seed $(SEED) $(if $(ALLOW),--allow '$(ALLOW)')

@@ -157,8 +157,8 @@ def _functions(settings: driver_config.Config, known: Known) -> Iterator[Task]:
 
 def content(
     was: driver_config.Config, now: driver_config.Config, changed: Mapping[str, bool]
-) -> tuple[Literal["same", "other", "unknown"], str]:
-    """Return whether two configs ask for the same content of a driver, and the setting that tells.
+) -> Iterator[tuple[bool, str]]:
+    """Yield the settings for which two configs ask for other content of a driver; of each, whether that is certain.
 
     `changed` has the payloads whose images are other ones, and whether these have another version rather than another
     place alone; the installer's own image has no name. What the digest of a driver is made of in the installer
@@ -166,20 +166,20 @@ def content(
     """
     version = "version" if was.driver_version != now.driver_version else ""
     if was.source.name != now.source.name:
-        return "other", "source"
-    if packages(was) != packages(now) or _is_packed(was) != _is_packed(now):
-        return "other", version or "source"
+        yield True, "source"
+    elif packages(was) != packages(now) or _is_packed(was) != _is_packed(now):
+        yield True, version or "source"
     if {file.to for file in was.files} != {file.to for file in now.files}:
-        return "other", "files"
-    if not _comes_of_images(now):
-        return "same", ""
-    if any(changed.get(name) for name in _holders(now)):
-        return "other", version or "image"
-    if changed:
-        return "unknown", "image"
-    if was.files != now.files:
-        return "unknown", "files"
-    return ("same", "") if was.payloads == now.payloads else ("unknown", "payloads")
+        yield True, "files"
+    elif was.files != now.files:
+        yield False, "files"
+    if _comes_of_images(now):
+        if any(changed.get(name) for name in holders(now)):
+            yield True, version or "image"
+        elif changed:
+            yield False, "image"
+        if was.payloads != now.payloads:
+            yield False, "payloads"
 
 
 def _comes_of_images(settings: driver_config.Config) -> bool:
@@ -191,8 +191,10 @@ def _is_packed(settings: driver_config.Config) -> bool:
     return source is not None and source.is_in_image
 
 
-def _holders(settings: driver_config.Config) -> set[str]:
-    """Return the images that hold modules or files of a driver, as `content` names them."""
+def holders(settings: driver_config.Config) -> set[str]:
+    """Return the images that hold modules or files of a driver, as `content` names them; none of one of packages."""
+    if not _comes_of_images(settings):
+        return set()
     payloads = [(payload.name, path) for payload in settings.payloads for path in payload.paths]
     held = {name for name, path in payloads for file in settings.files if f"{file.from_}/".startswith(f"{path}/")}
     if settings.source.prebuilt is not None and payloads:

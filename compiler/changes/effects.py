@@ -4,7 +4,7 @@ Both sides are plans, which equal the placement by the DaemonSet controller. Nod
 effect; a node to which nothing happens has none.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Literal, get_args
 
 import msgspec
@@ -110,6 +110,8 @@ class Half(msgspec.Struct, frozen=True):
     decision: plan.Decision | None
     kernel: str = ""
     """The nodes' kernel, where that is another one on the other side."""
+    has_other: bool = False
+    """True where they have another recipe's driver with a module of this one's."""
 
     def serving(self, component: index_file.Component) -> objects.Ref | None:
         """Return the DaemonSet of a component on the nodes."""
@@ -161,6 +163,12 @@ class Half(msgspec.Struct, frozen=True):
         """The kinds of devices that the nodes have, as far as NFD has seen."""
         return assignment.kinds(self.decision.recipe.kinds, self.decision.node) if self.decision else ()
 
+    def has_physical(self, kinds: Collection[str]) -> bool:
+        """Return whether the nodes have, or may have, a physical function of these kinds: a guest has none."""
+        known = [kind for kind in self.kinds if kind.name in kinds]
+        label = self.decision.node.label if self.decision else {}.get
+        return not known or any(label(kind.pf_count) or not label(kind.vf_count) for kind in known)
+
 
 def effects(
     before: sides.Planned | None,
@@ -177,7 +185,7 @@ def effects(
     for recipe in own.values():
         alike: dict[Effect, list[str]] = {}
         shift = hardware.shift(*(side.rules.get(recipe.name, {}) if side else {} for side in (before, after)))
-        for halves, nodes in _halves(before, after, recipe):
+        for halves, nodes in _halves(before, after, recipe, _shared(before, after, recipe)):
             effect = _effect(recipe, halves, templates, changed, shift)
             if effect is not None:
                 alike.setdefault(effect, []).extend(nodes)
@@ -186,23 +194,45 @@ def effects(
     return tuple(found)
 
 
+def _shared(before: sides.Planned | None, after: sides.Planned | None, recipe: recipes.Recipe) -> frozenset[str]:
+    """Return the nodes that have a driver of another recipe with a module of this one's."""
+    wanted = {
+        module
+        for one in (after.planned.recipes if after else ())
+        if one.recipe.name == recipe.name
+        for decision in one.decisions
+        if (config := Half(after, decision).config) is not None
+        for module in config.names
+    }
+    return frozenset(
+        name
+        for one in (before.planned.recipes if before else ())
+        if one.recipe.name != recipe.name
+        for decision in one.decisions
+        if (config := Half(before, decision).config) is not None and config.state == "Present"
+        if not wanted.isdisjoint(config.names)
+        for name in decision.names
+    )
+
+
 def _halves(
-    before: sides.Planned | None, after: sides.Planned | None, recipe: recipes.Recipe
+    before: sides.Planned | None, after: sides.Planned | None, recipe: recipes.Recipe, shared: frozenset[str]
 ) -> Iterator[tuple[tuple[Half, Half], list[str]]]:
     """Yield the decisions that nodes share before and after, with the names of the nodes."""
     olds, news = (plan.of_recipe(side.planned, recipe).decisions if side else () for side in (before, after))
     earlier = {node.name: (index, node.profile) for index, decision in enumerate(olds) for node in decision.nodes}
-    found: dict[tuple[int | None, int | None, tuple[str, str]], list[str]] = {}
+    found: dict[tuple[int | None, int | None, tuple[str, str], bool], list[str]] = {}
     for index, decision in enumerate(news):
         for node in decision.nodes:
             number, profile = earlier.pop(node.name, (None, node.profile))
             was, now = profile.kernel_version, node.profile.kernel_version
-            found.setdefault((number, index, _SAME if was == now else (was, now)), []).append(node.name)
+            kernels = _SAME if was == now else (was, now)
+            found.setdefault((number, index, kernels, node.name in shared), []).append(node.name)
     for name, (number, _) in earlier.items():
-        found.setdefault((number, None, _SAME), []).append(name)
-    for (old, new, (was, now)), nodes in found.items():
+        found.setdefault((number, None, _SAME, False), []).append(name)
+    for (old, new, (was, now), has_other), nodes in found.items():
         left, right = None if old is None else olds[old], None if new is None else news[new]
-        yield (Half(before, left, was), Half(after, right, now)), nodes
+        yield (Half(before, left, was, has_other), Half(after, right, now)), nodes
 
 
 _SAME = ("", "")
@@ -289,8 +319,7 @@ def _work(left: Half, right: Half) -> tuple[Work | None, tuple[str, ...]]:
     for work in _STRONGEST:
         if work in found:
             # What is certain may not be all.
-            unknown = found.get("may-swap", ()) if work in ("reloads", "functions") else ()
-            return work, tuple(dict.fromkeys((*found[work], *unknown)))
+            return work, tuple(dict.fromkeys((*found[work], *found.get("may-swap", ()))))
     return "restarts", ()
 
 
@@ -306,11 +335,9 @@ def _settled(
     left: Half, right: Half, was: driver_config.Config, now: driver_config.Config
 ) -> Iterator[tuple[Work, str]]:
     """Yield the work for each setting, from a host on which the earlier config was proved."""
-    same, setting = driver_work.content(was, now, supply.changed(left.pool, right.pool))
-    if same == "other":
-        yield "swaps", setting
-    elif same == "unknown":
-        yield "may-swap", supply.setting(left.pool, right.pool) if setting == "image" else setting
+    for certain, setting in driver_work.content(was, now, supply.changed(left.pool, right.pool)):
+        is_pinned = setting == "image" and not certain
+        yield ("swaps" if certain else "may-swap"), supply.setting(left.pool, right.pool) if is_pinned else setting
     if was.enabled_cleanup and _is_going(was, right):
         yield "swaps", "enabledCleanup"
     if was.install_policy != now.install_policy == "Always":
@@ -319,7 +346,8 @@ def _settled(
         yield "may-swap", "presentWhen"
     known = driver_work.proved(was, {kind.module for kind in right.kinds})
     for task in driver_work.tasks(now, known):
-        yield task.work if task.certain else "may-swap", task.setting
+        if task.setting != "sriov" or right.has_physical(now.sriov):
+            yield task.work if task.certain else "may-swap", task.setting
 
 
 def _install_policy(half: Half) -> str:
@@ -347,6 +375,8 @@ def _coming_or_going(left: Half, right: Half) -> tuple[Work | None, tuple[str, .
             return ("removes", ("state",)) if left.decision else ("cleared", ())
         # Where devices were served without an installer, a driver is there, whoever left it.
         serves = left.decision is not None and left.decision.device_plugin.image is not None
+        if left.has_other:
+            return "may-swap", ("recipe",)
         return ("may-swap", ("installer",)) if serves else ("installs", ())
     config = left.config
     if config is None:

@@ -1,10 +1,13 @@
 """Image references: their composition, their mirrors and their tags."""
 
+import re
 from collections.abc import Sequence
 
 from compiler.fleet import clusters, definitions
 
 DIGEST = "sha256:"
+
+_RELEASE = re.compile(r"v?([0-9]+(?:\.[0-9]+)*)")
 
 
 def reference(parts: definitions.ImageParts) -> str:
@@ -61,6 +64,12 @@ def tag(image: str) -> str | None:
         return None
     _, separator, version = unqualified(image).rpartition(":")
     return version if separator else "latest"
+
+
+def release(version: str) -> tuple[int, ...] | None:
+    """Return the numbers of a release such as 2.3.0 or v2.3; None for any other version, whose order is unknown."""
+    match = _RELEASE.fullmatch(version)
+    return tuple(map(int, match[1].split("."))) if match else None
 
 
 def name(image: str) -> str:

@@ -45,7 +45,7 @@ def of_revisions(
         before = _of_revision(repository, revision, judge)
         after = _of_working_tree(judge, settings) if to is None else _of_revision(repository, to, judge)
         known = _Remembered(is_used=is_cached)
-        found = _Comparison(before, after, known, settings.limits.step_percent).result(chosen)
+        found = _Comparison(before, after, known).result(chosen)
         if not chosen:
             known.save()
         return found
@@ -217,14 +217,15 @@ class _Remembered:
 class _Comparison:
     """Two sides and their documents' changes."""
 
-    def __init__(self, before: _Side, after: _Side, known: _Remembered, step_percent: int) -> None:
+    def __init__(self, before: _Side, after: _Side, known: _Remembered) -> None:
         self._known = known
         self._before = before
         self._after = after
         self._basis = difference.Basis(
             changed=intent.changes(before.written, after.written),
             render=templates.renderer(package_data.templates(), package_data.code()),
-            step_percent=step_percent,
+            # A commit that raises the limit is judged by the one that it finds.
+            step_percent=min(side.settings.limits.step_percent for side in (before, after)),
         )
 
     def result(self, chosen: Sequence[str]) -> difference.Difference:

@@ -61,7 +61,6 @@ def test_a_risk_ends_with_exit_code_1_if_it_is_an_error_and_nobody_accepts_it(
         ("findings: {large-step: error}", (), 1, "error[large-step]"),
         ("findings: {large-step: ignore}", (), 0, "1 large-step"),
         ("findings: {large-step: ignore}", ("--fail-on", "large-step"), 1, "error[large-step]"),
-        ("limits: {stepPercent: 100}", (), 0, ""),
     ],
 )
 def test_the_project_decides_over_risks_unless_the_command_line_fails_on_them(
@@ -73,7 +72,17 @@ def test_the_project_decides_over_risks_unless_the_command_line_fails_on_them(
 
     assert answer.code == code
     assert shown in answer.err
-    assert ("large-step" in answer.err) == bool(shown)
+
+
+def test_a_limit_that_a_change_raises_holds_from_the_next_one_on(step: Path) -> None:
+    project.write(step, {"kae.yaml": "limits: {stepPercent: 100}\n"})
+
+    assert "limits.stepPercent allows 50 %" in warned(step, "diff")
+
+    diffs.edit(step, ("version: 2.3.0", "version: 2.2.0"))
+    revisions.commit(step)
+    diffs.edit(step, ("version: 2.2.0", "version: 2.3.0"))
+    assert in_process.kae(step, "diff").err == ""
 
 
 def test_an_accepted_risk_stays_visible(stepping: Path) -> None:

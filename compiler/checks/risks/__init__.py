@@ -6,7 +6,7 @@ from msgspec import structs
 
 from compiler.changes import difference, sides
 from compiler.changes.acceptance import Acceptable
-from compiler.checks.risks import drivers, objects, supply
+from compiler.checks.risks import drivers, objects, supply, waves
 from compiler.checks.risks.change import RevisionChange
 
 _RULES: tuple[Callable[[RevisionChange], Iterator[Acceptable]], ...] = (
@@ -16,7 +16,7 @@ _RULES: tuple[Callable[[RevisionChange], Iterator[Acceptable]], ...] = (
     drivers.match_changed,
     objects.guard_off,
     drivers.frozen_touched,
-    drivers.waves_skipped,
+    waves.waves_skipped,
     drivers.large_step,
     drivers.driver_downgrade,
     drivers.drain_unbounded,

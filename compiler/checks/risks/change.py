@@ -49,16 +49,22 @@ class RevisionChange(Change, frozen=True, kw_only=True):
             return cause or Span(file="")
         return side.planned.cluster.setting_span(Span(file=side.planned.inventory.file), "metadata", "name")
 
-    def driven(self, policy: str | None) -> int:
-        """Return the number of nodes that have a driver installer of a policy after the change."""
-        decisions = self.after.planned.decisions if self.after else ()
+    def driven(self, policy: str | None, *, is_later: bool = True) -> int:
+        """Return the number of nodes that have a driver installer of a policy after the change, or before it."""
+        side = self.after if is_later else self.before
         nodes = [
             name
-            for decision in decisions
+            for decision in (side.planned.decisions if side else ())
             if decision.pool is not None and decision.policy is not None and decision.policy.name == policy
             for name in decision.names
         ]
         return self.basis.count(nodes)
+
+    @property
+    def renamed(self) -> Mapping[str, str]:
+        """The former names of policies, by the new ones."""
+        policies = (item for item in self.basis.changed if item.kind in names.POLICY_KINDS)
+        return {item.name: item.old_name for item in policies if item.action == "renamed"}
 
 
 def divisions(side: sides.Planned | None) -> dict[str, pools.Division]:

@@ -162,7 +162,7 @@ def _pods(side: sides.Planned) -> Iterator[tuple[_Pod, Supply]]:
 def _as_declared(change: RevisionChange, before: sides.Planned, after: sides.Planned) -> Iterator[_Step]:
     """Yield what differs for the pods of a pool; of a new pool, from all of its policy, or else of its recipe."""
     earlier = dict(_pods(before))
-    renamed = {item.name: item.old_name for item in change.basis.changed if item.action == "renamed"}
+    renamed = change.renamed
     for (component, recipe, policy, pool), now in _pods(after):
         was = earlier.get((component, recipe, policy, pool))
         if was is None:

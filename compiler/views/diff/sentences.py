@@ -47,6 +47,7 @@ _DRIVER: Mapping[str, str] = {
     "may-swap": "get{s} {image}{place}, and another driver if the content differs",
     "elsewhere": "take{s} {its} driver from {where}{place}, and get{s} another one if the content differs",
     "unproved": "get{s} driver {now}{place}, in the place of one that is there if that is another one",
+    "shared": "get{s} driver {now}{place}, once no driver of another recipe has modules of it there",
     "cleaned": "lose{s} {its} driver to enabledCleanup{place}, and get{s} it anew",
     "rid": "lose{s} a driver that others installed{place}, if there is one, as {reasons} is Always",
     "always": "replace{s} a driver that others installed{place}, as {reasons} is Always",
@@ -73,6 +74,7 @@ _MAY_SWAP: Mapping[str, str] = {
     **dict.fromkeys(("installPolicy", "INSTALL_POLICY"), "always"),
     **dict.fromkeys(("version", "source"), "may-swap"),
     "installer": "unproved",
+    "recipe": "shared",
 }
 """The key in _DRIVER of drivers that may be replaced, by the setting."""
 

@@ -9,6 +9,7 @@ import pytest
 from compiler import pipeline
 from compiler.changes import effects, sides
 from compiler.fleet import definitions
+from compiler.inventory import snapshot
 from compiler.views.diff import sentences
 from tests import builders
 from tests.compiler.views import stacked
@@ -387,3 +388,33 @@ def test_a_driver_that_others_installed_beside_a_kernel_is_said_to_be_replaced_p
     (found,) = effects.effects(was, now, frozenset(now.on_nodes()), ())
 
     assert (found.work, found.reasons) == ("may-swap", ("installer",))
+
+
+@pytest.mark.parametrize(("functions", "work"), [({"pf": "2"}, "functions"), ({}, "functions"), ({"vf": "2"}, None)])
+def test_virtual_functions_are_made_of_physical_ones_alone(functions: dict[str, str], work: str | None) -> None:
+    counts = {f"openfuyao.com/kae.hpre.{function}": number for function, number in functions.items()}
+    machine = builders.profile({key: "true" for key in builders.HPRE if "present" in key} | counts)
+    was, now = (placed(kae(**driver), machine) for driver in ({}, {"sriov": {"hpre": 4}}))
+
+    (found,) = effects.effects(was, now, frozenset(now.on_nodes()), ())
+
+    assert found.work == (work or "restarts")
+
+
+def test_a_driver_of_a_copied_recipe_waits_for_the_one_that_is_there() -> None:
+    software = {"image": "installer", "modules": [{"name": "lab"}]}
+    was, now = (
+        placed(builders.device_policy("lab", builders.recipe(name, driver=software)), builders.profile())
+        for name in ("lab", "copy")
+    )
+
+    found = {effect.recipe.name: effect for effect in effects.effects(was, now, frozenset(), ()) if effect.work}
+
+    assert (found["lab"].work, found["copy"].work) == ("leaves", "may-swap")
+    assert "once no driver of another recipe has modules of it there" in sentences.driver([found["copy"]])
+
+
+def placed(policy: definitions.Policy, machine: snapshot.Profile) -> sides.Planned:
+    """Return a cluster with one node of a policy."""
+    planned, _ = builders.view([policy], [builders.node(machine=machine)], builders.cluster())
+    return sides.of_plan(planned, pipeline.manifests_of(planned))

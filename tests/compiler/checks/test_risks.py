@@ -91,6 +91,39 @@ def test_one_node_is_never_a_large_step(count: int, codes: set[str]) -> None:
     assert risks(PLAIN, BIG_STEP, nodes=[builders.node(name) for name in NAMES[:count]]).keys() == codes
 
 
+def test_nodes_that_join_make_no_large_step_small() -> None:
+    before, joined = ([builders.node(f"kp-{number}") for number in range(count)] for count in (4, 40))
+
+    assert "large-step" in risks(PLAIN, waves("2.3.0"), nodes_before=before, nodes=joined)
+
+
+def wave(name: str, nodes: Sequence[str], version: str = "2.2.0", rest: str = "2.3.0") -> dict[str, Any]:
+    return spec(rest, rollout={"waves": [{"name": name, "nodes": nodes, "version": version}]})
+
+
+@pytest.mark.parametrize(
+    ("after", "skipped"),
+    [
+        pytest.param(wave("canary", []), True, id="emptied"),
+        pytest.param(wave("pilot", NAMES[1:2]), True, id="another one"),
+        pytest.param(spec("2.3.0", rollout={"frozen": [{"name": "x", "nodes": NAMES[:1], "version": "2.2.0"}]}), True),
+        pytest.param(wave("pilot", NAMES[:1]), True, id="renamed"),
+        pytest.param(wave("pilot", NAMES[1:2], version="2.3.0", rest="2.2.0"), False, id="another one is the first"),
+        pytest.param(wave("canary", NAMES[:1], version="2.3.0", rest="2.2.0"), False, id="it is the first"),
+    ],
+)
+def test_a_wave_that_a_change_takes_away_has_shown_nothing(after: Spec, *, skipped: bool) -> None:
+    assert ("waves-skipped" in risks(wave("canary", NAMES[:1], rest="2.2.0"), after)) == skipped
+
+
+def test_a_wave_that_goes_after_it_had_the_driver_is_not_skipped() -> None:
+    shown = wave("canary", NAMES[:1], version="2.3.0", rest="2.2.0")
+
+    assert "waves-skipped" not in risks(shown, wave("canary", []))
+    assert "waves-skipped" not in risks(shown, BIG_STEP, name="renamed")
+    assert "waves-skipped" in risks(wave("canary", NAMES[:1], rest="2.2.0"), BIG_STEP, name="renamed")
+
+
 @pytest.mark.parametrize(
     ("before", "after", "skipped"),
     [
@@ -205,6 +238,29 @@ def test_a_policy_with_another_name_loses_no_driver() -> None:
 )
 def test_an_older_release_is_a_downgrade_where_the_order_is_known(before: str, after: str, *, older: bool) -> None:
     assert ("driver-downgrade" in risks(spec(before), spec(after))) == older
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "older"),
+    [("lab:2.3.0", "lab:2.2.0", True), ("lab:2.2.0", "lab:2.3.0", False), ("lab:2.3.0", "other:2.2.0", False)],
+)
+def test_an_older_image_with_modules_is_a_downgrade_whatever_the_version_is(
+    before: str, after: str, *, older: bool
+) -> None:
+    sides_of, written = [], []
+    for image in (before, after):
+        named = {"image": f"registry.example.com/{image}", "repository": "", "version": ""}
+        software = {"image": "installer", "modules": [{"name": "lab"}]}
+        payloads = {"payloads": [{"image": "modules", "paths": ["/opt/lib/modules"]}]}
+        recipe = builders.recipe("lab", driver=software | payloads, images={**builders.IMAGES, "modules": named})
+        policy, place = builders.device_policy("lab", recipe), builders.cluster()
+        planned, _ = builders.view([policy], [builders.node()], place)
+        sides_of.append(sides.of_plan(planned, pipeline.manifests_of(planned)))
+        written.append([policy.source, place.source])
+
+    compared = risk_checks.compared(*sides_of, basis(*written))
+
+    assert ("driver-downgrade" in {risk.finding.code for risk in compared.risks if compared}) == older
 
 
 def parallel(most: int, **driver: Any) -> dict[str, Any]:

@@ -123,7 +123,7 @@ def _inject(draw: random.Random, fleet: Raw) -> None:
     resource["inject"] = [*resource.get("inject", ()), part]
 
 
-_EDITS: Mapping[str, Callable[[random.Random, Raw], None]] = {
+EDITS: Mapping[str, Callable[[random.Random, Raw], None]] = {
     "move an image": _move,
     "move a tag": _tag,
     "move a mirror": _mirror,
@@ -138,9 +138,9 @@ def trial(seed: int, _: Path | None = None) -> campaign.Result:
     draw = random.Random(f"supply {seed}")  # noqa: S311 - a trial is drawn again from its seed
     if seed % plans.BATCH == 0:
         builders.renderer.cache_clear()
-    sort = sorted(_EDITS)[seed % len(_EDITS)]
+    sort = sorted(EDITS)[seed % len(EDITS)]
     for attempt in range(_TRIES):
-        fleet = _sound(fleets.with_recipes(seed + 1000 * attempt))
+        fleet = sound(fleets.with_recipes(seed + 1000 * attempt))
         # The second of two edits of a sort also takes back what the first one did.
         first = _edited(draw, fleet, sort) if draw.random() < 0.4 else fleet
         second = _edited(draw, first, sort) if first else None
@@ -158,7 +158,7 @@ def trial(seed: int, _: Path | None = None) -> campaign.Result:
     return campaign.Result(seed=seed, faults=[f"no edit compiles: {sort}"])
 
 
-def _sound(fleet: fleets.Fleet) -> fleets.Fleet:
+def sound(fleet: fleets.Fleet) -> fleets.Fleet:
     """Return the fleet without the policies that a compile refuses."""
     while True:
         _, errors = plans.viewed(fleet)
@@ -173,7 +173,7 @@ def _edited(draw: random.Random, fleet: fleets.Fleet, sort: str) -> fleets.Fleet
     """Return a fleet after an edit; None where nothing was there to edit, or the compile refuses it."""
     raw: Raw = copy.deepcopy({key: getattr(fleet, key) for key in ("cluster", "policies", "recipes")})
     try:
-        _EDITS[sort](draw, raw)
+        EDITS[sort](draw, raw)
     except IndexError:
         return None
     edited = dataclasses.replace(fleet, **raw)
@@ -183,7 +183,7 @@ def _edited(draw: random.Random, fleet: fleets.Fleet, sort: str) -> fleets.Fleet
 def _judged(seed: int, sort: str, before: fleets.Fleet, after: fleets.Fleet) -> campaign.Result:
     views = [plans.viewed(each)[0] for each in (before, after)]
     was, now = (sides.of_plan(view, pipeline.manifests_of(view)) for view in views)
-    written = [_documents(each) for each in (before, after)]
+    written = [documents(each) for each in (before, after)]
     basis = difference.Basis(changed=intent.changes(*written), render=builders.renderer())
     compared = risks.compared(was, now, basis)
     told = {(risk.finding.code, risk.policy) for risk in compared.risks} if compared else set[tuple[str, str | None]]()
@@ -201,7 +201,7 @@ def _judged(seed: int, sort: str, before: fleets.Fleet, after: fleets.Fleet) -> 
     return campaign.Result(seed=seed, acts=(sort,), counts=counts, faults=faults)
 
 
-def _documents(fleet: fleets.Fleet) -> list[texts.Document]:
+def documents(fleet: fleets.Fleet) -> list[texts.Document]:
     return [
         builders.document(data, f"{data['kind']}/{data['metadata']['name']}.yaml")
         for data in (fleet.cluster, *fleet.policies, *fleet.recipes)

@@ -1,0 +1,187 @@
+"""The risk of a change that a driver comes to nodes before the waves ahead of them could show that it works."""
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+
+import msgspec
+
+from compiler import wording
+from compiler.changes import sides
+from compiler.changes.acceptance import Acceptable, Place
+from compiler.changes.effects import DISTURBING, Effect
+from compiler.checks.risks import drivers
+from compiler.checks.risks.change import RevisionChange, divisions
+from compiler.diagnostics import rule
+from compiler.planning import images, pools
+
+_Cell = tuple[str, str]
+"""A group, and the name of its nodes' kernels: a wave has nothing to show for kernels that none of its nodes has."""
+
+
+class _Target(msgspec.Struct, frozen=True, order=True):
+    """The driver that nodes get."""
+
+    image: str
+    state: str
+    source: str
+
+    def __str__(self) -> str:
+        return f"{images.unqualified(self.image)}{' (state Absent)' if self.state == 'Absent' else ''}"
+
+    def is_newer(self, other: "_Target") -> bool:
+        """Return whether it is a later release of the same sort."""
+        mine, theirs = (images.release(images.tag(each.image) or "") for each in (self, other))
+        same = (self.state, self.source) == (other.state, other.source)
+        return same and mine is not None and theirs is not None and mine > theirs
+
+
+class _Rollout(msgspec.Struct, frozen=True):
+    """The waves of a policy, on one side of a change, that have to show a driver before it comes to others."""
+
+    order: Sequence[str]
+    """The groups of that side that are not frozen: the waves, then the rest."""
+    waves: Collection[str]
+    """The waves that count."""
+    targets: Mapping[_Cell, Counter[_Target]]
+    """The drivers of the nodes on that side."""
+    moves: Sequence[tuple[_Cell, _Target, Effect]]
+    """What nodes get, in their groups of that side."""
+    is_later: bool
+    """True for the side after the change, which has a driver also on nodes that get it by the change."""
+
+    def skipped(self, cell: _Cell, target: _Target) -> Iterator[str]:
+        """Yield the waves that had to show a driver before a group gets it, and had no time to."""
+        group, kernels = cell
+        for wave in self.order[: self.order.index(group)]:
+            here = self.targets.get((wave, kernels), Counter())
+            shows = here[target] > (self._moved[(wave, kernels), target] if self.is_later else 0)
+            is_ahead = all(other.is_newer(target) for other in here)
+            if wave in self.waves and here and not shows and not is_ahead:
+                yield wave
+
+    @property
+    def _moved(self) -> Counter[tuple[_Cell, _Target]]:
+        moved: Counter[tuple[_Cell, _Target]] = Counter()
+        for cell, target, effect in self.moves:
+            moved[cell, target] += len(effect.nodes)
+        return moved
+
+
+@rule("waves-skipped", "risk")
+def waves_skipped(change: RevisionChange) -> Iterator[Acceptable]:
+    """A driver is on the nodes of a wave before it comes to those after it."""
+    earlier, later = divisions(change.before), divisions(change.after)
+    for policy, division in later.items():
+        effects = [effect for effect in change.difference.effects if _moves(effect, policy)]
+        rollouts = [_later(change, division, effects)] if effects else []
+        for owner in dict.fromkeys(effect.before.policy for effect in effects if effect.before):
+            if owner in earlier and (gone := _gone(earlier[owner], division, later.values())):
+                rollouts.append(_former(change, earlier[owner], gone, division, effects))
+        yield from _skipped(change, policy, rollouts)
+
+
+def _skipped(change: RevisionChange, policy: str, rollouts: Sequence[_Rollout]) -> Iterator[Acceptable]:
+    found: dict[_Target, dict[str, list[Effect]]] = {}
+    waves: dict[_Target, dict[str, bool]] = {}
+    for rollout in rollouts:
+        for cell, target, effect in rollout.moves:
+            if skipped := [*rollout.skipped(cell, target)]:
+                found.setdefault(target, {}).setdefault(cell[0], []).append(effect)
+                waves.setdefault(target, {}).update(dict.fromkeys(skipped, rollout.is_later))
+    for target, groups in sorted(found.items()):
+        first, is_there = next(iter(waves[target].items()))
+        named = f"{wording.inflected('wave', len(waves[target]))} {wording.listed(waves[target])}"
+        late = sorted(groups, key=[group for rollout in rollouts for group in rollout.order].index)
+        yield change.acceptable(
+            drivers.cause(effect for moved in groups.values() for effect in moved),
+            "In ",
+            Place.CLUSTER,
+            f", {target} comes to {wording.listed(late)} of policy '{policy}' before {named} could show that it works.",
+            hint=f"Bring it to {first} alone, and to the next when the pods there are ready."
+            if is_there
+            else f"Keep the nodes of {first} in it until they have the driver: this change takes them out.",
+            policy=policy,
+        )
+
+
+def _moves(effect: Effect, policy: str) -> bool:
+    """Return whether nodes of a policy get another driver, which a wave could have had first."""
+    is_staged = effect.work in (*DISTURBING, "installs") and not drivers.STAGED.isdisjoint(effect.reasons)
+    return is_staged and effect.after is not None and effect.after.policy == policy
+
+
+def _later(change: RevisionChange, division: pools.Division, effects: Iterable[Effect]) -> _Rollout:
+    """Return the waves after a change, and what comes to their groups."""
+    order, own = _order(division), {pool.name: pool for pool in division.pools}
+    moves = [
+        ((now.group or "", _kernels(own[now.pool])), _target(own[now.pool]), effect)
+        for effect in effects
+        if (now := effect.after) and now.pool in own and now.group in order
+    ]
+    return _Rollout(order, order, _targets(change, change.after, division), moves, is_later=True)
+
+
+def _gone(former: pools.Division, division: pools.Division, later: Iterable[pools.Division]) -> frozenset[str]:
+    """Return the waves that a change takes away, whatever their nodes are in now.
+
+    No wave of the policy has their name, and none of any policy of the recipe one of their nodes.
+    """
+    recipe = division.policy.recipe.name
+    waves = [(each, group) for each in later if each.policy.recipe.name == recipe for group in each.groups]
+    waves = [(each, group) for each, group in waves if group.sort == "wave" and group.nodes]
+    kept = {name for _, group in waves for name in group.nodes}
+    own = {group.name for each, group in waves if each is division}
+    gone = (group for group in former.groups if group.sort == "wave" and kept.isdisjoint(group.nodes))
+    return frozenset(group.name for group in gone if group.name not in own)
+
+
+def _former(
+    change: RevisionChange,
+    former: pools.Division,
+    gone: frozenset[str],
+    division: pools.Division,
+    effects: Iterable[Effect],
+) -> _Rollout:
+    """Return the waves that a change takes away, and what comes to the groups that were after them."""
+    order, own, known = _order(former), *({pool.name: pool for pool in each.pools} for each in (division, former))
+    moves: list[tuple[_Cell, _Target, Effect]] = []
+    for effect in effects:
+        now = effect.after
+        was = effect.before if effect.before and effect.before.policy == former.policy.name else None
+        if now is None or now.pool not in own:
+            continue
+        # Nodes that are in no wave any more had their place in the order before.
+        group = now.group if now.group_sort == "wave" or was is None else was.group
+        if now.group_sort != "wave" and group not in order:
+            group = order[-1]
+        if group in order:
+            pool = known.get(was.pool) if was and was.pool else None
+            moves.append(((group or "", _kernels(pool or own[now.pool])), _target(own[now.pool]), effect))
+    return _Rollout(order, gone, _targets(change, change.before, former), moves, is_later=False)
+
+
+def _order(division: pools.Division) -> Sequence[str]:
+    """Return the names of the groups that are not frozen: the waves, then the rest."""
+    return [group.name for group in division.groups if group.sort != "frozen"]
+
+
+def _targets(
+    change: RevisionChange, side: sides.Planned | None, division: pools.Division
+) -> Mapping[_Cell, Counter[_Target]]:
+    targets: dict[_Cell, Counter[_Target]] = {}
+    for decision in side.planned.decisions if side else ():
+        if decision.division is division and decision.pool is not None:
+            group = division.group(decision.node.name)
+            here = targets.setdefault((group.name if group else "", _kernels(decision.pool)), Counter())
+            here[_target(decision.pool)] += change.basis.count(decision.names)
+    return targets
+
+
+def _kernels(pool: pools.Pool) -> str:
+    return pool.kernels.name if pool.kernels else ""
+
+
+def _target(pool: pools.Pool) -> _Target:
+    source = pool.driver.source
+    names = source.packages.names if source.packages else None
+    return _Target(pool.image, pool.driver.state, repr((source.name, names)))
