@@ -247,20 +247,20 @@ def test_an_older_release_is_a_downgrade_where_the_order_is_known(before: str, a
 def test_an_older_image_with_modules_is_a_downgrade_whatever_the_version_is(
     before: str, after: str, *, older: bool
 ) -> None:
-    sides_of, written = [], []
-    for image in (before, after):
+    def of(image: str) -> tuple[sides.Planned, Any]:
         named = {"image": f"registry.example.com/{image}", "repository": "", "version": ""}
         software = {"image": "installer", "modules": [{"name": "lab"}]}
         payloads = {"payloads": [{"image": "modules", "paths": ["/opt/lib/modules"]}]}
         recipe = builders.recipe("lab", driver=software | payloads, images={**builders.IMAGES, "modules": named})
         policy, place = builders.device_policy("lab", recipe), builders.cluster()
         planned, _ = builders.view([policy], [builders.node()], place)
-        sides_of.append(sides.of_plan(planned, pipeline.manifests_of(planned)))
-        written.append([policy.source, place.source])
+        return sides.of_plan(planned, pipeline.manifests_of(planned)), [policy.source, place.source]
 
-    compared = risk_checks.compared(*sides_of, basis(*written))
+    (was, written), (now, rewritten) = of(before), of(after)
+    compared = risk_checks.compared(was, now, basis(written, rewritten))
 
-    assert ("driver-downgrade" in {risk.finding.code for risk in compared.risks if compared}) == older
+    assert compared
+    assert ("driver-downgrade" in {risk.finding.code for risk in compared.risks}) == older
 
 
 def parallel(most: int, **driver: Any) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from tests.property.fleets import fleet as fleets
 from tests.property.fleets import trial as plans
 from tests.property.supply import trial as supply
 
+_PARTS = ("policies", "recipes", "nodes")
 _TRIES = 30
 _MORE = 5
 """The edits that are added to a change, each for itself."""
@@ -77,13 +78,14 @@ def _judged(
 
 def _edited(draw: random.Random, fleet: fleets.Fleet, sort: str) -> fleets.Fleet | None:
     """Return a fleet after an edit; None where nothing was there to edit, or the compile refuses it."""
-    raw = copy.deepcopy({key: getattr(fleet, key) for key in ("cluster", "policies", "recipes", "nodes")})
-    raw = {key: list(value) if isinstance(value, tuple) else value for key, value in raw.items()}
+    raw: edits.Raw = {"cluster": copy.deepcopy(fleet.cluster)}
+    raw |= {key: list(copy.deepcopy(getattr(fleet, key))) for key in _PARTS}
     try:
         edits.EDITS[sort](draw, raw)
     except (IndexError, ValueError):
         return None
-    edited = dataclasses.replace(fleet, **{key: tuple(v) if isinstance(v, list) else v for key, v in raw.items()})
+    parts: dict[str, Any] = {"cluster": raw["cluster"], **{key: tuple(raw[key]) for key in _PARTS}}
+    edited = dataclasses.replace(fleet, **parts)
     return None if plans.viewed(edited)[1] else edited
 
 
