@@ -165,9 +165,9 @@ class Half(msgspec.Struct, frozen=True):
 
     def has_physical(self, kinds: Collection[str]) -> bool:
         """Return whether the nodes have, or may have, a physical function of these kinds: a guest has none."""
-        known = [kind for kind in self.kinds if kind.name in kinds]
-        label = self.decision.node.label if self.decision else {}.get
-        return not known or any(label(kind.pf_count) or not label(kind.vf_count) for kind in known)
+        node = self.decision.node if self.decision else None
+        known = (kind for kind in self.kinds if kind.name in kinds)
+        return node is None or any(node.label(kind.pf_count) or not node.label(kind.vf_count) for kind in known)
 
 
 def effects(
