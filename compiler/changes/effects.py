@@ -11,7 +11,7 @@ import msgspec
 from msgspec import structs
 
 from compiler import names, recipes
-from compiler.changes import hardware, intent, objects, pods, sides, supply
+from compiler.changes import exchange, hardware, intent, objects, pods, sides
 from compiler.diagnostics import Span
 from compiler.fleet import assignment
 from compiler.formats import documents
@@ -261,7 +261,7 @@ def _effect(
         return None  # A node that comes or goes is told once.
     work, reasons = _after_boot(left, right) if kernels else _work(left, right) if driver else (None, ())
     doubtful = (_MATCH,) if may_lose or may_gain else ()
-    exchanged = not (recipe.builtin or _OF_IMAGES.isdisjoint(reasons))
+    is_of_images = not (recipe.builtin or _OF_IMAGES.isdisjoint(reasons))
     return Effect(
         cluster=side.planned.cluster.name if side else "",
         recipe=recipe,
@@ -272,9 +272,7 @@ def _effect(
         device_plugin_pod=plugin,
         work=work,
         reasons=reasons,
-        images=tuple(supply.images_of(right.pool)[name] for name in supply.changed(left.pool, right.pool))
-        if exchanged
-        else (),
+        images=exchange.of(left.pool, right.pool).images if is_of_images else (),
         kernels=kernels,
         drain=_drain(left, right, reasons) if work in DISTURBING else None,
         may_lose=may_lose,
@@ -335,9 +333,10 @@ def _settled(
     left: Half, right: Half, was: driver_config.Config, now: driver_config.Config
 ) -> Iterator[tuple[Work, str]]:
     """Yield the work for each setting, from a host on which the earlier config was proved."""
-    for certain, setting in driver_work.content(was, now, supply.changed(left.pool, right.pool)):
-        is_pinned = setting == "image" and not certain
-        yield ("swaps" if certain else "may-swap"), supply.setting(left.pool, right.pool) if is_pinned else setting
+    images = exchange.of(left.pool, right.pool)
+    for certain, setting in driver_work.content(was, now, images.changed):
+        is_moved = setting == "image" and not certain
+        yield ("swaps" if certain else "may-swap"), images.setting if is_moved else setting
     if was.enabled_cleanup and _is_going(was, right):
         yield "swaps", "enabledCleanup"
     if was.install_policy != now.install_policy == "Always":

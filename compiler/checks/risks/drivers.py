@@ -4,7 +4,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from typing import TypeVar
 
 from compiler import repeats
-from compiler.changes import hardware, sides, supply
+from compiler.changes import exchange, hardware, sides
 from compiler.changes.acceptance import Acceptable, Nodes, Place
 from compiler.changes.effects import DISTURBING, Effect, Placement, Work
 from compiler.checks.risks.change import RevisionChange, divisions
@@ -174,7 +174,7 @@ def _held(side: sides.Planned | None, place: Placement) -> Mapping[str, str]:
     if side is None or division is None or pool is None:
         return {}
     holders = driver_work.holders(side.configs[division.policy.name, pool])
-    every = next(supply.images_of(one) for one in division.pools if one.name == pool)
+    every = next(exchange.images_of(one) for one in division.pools if one.name == pool)
     return {name: images.unqualified(image) for name, image in every.items() if name in holders}
 
 
