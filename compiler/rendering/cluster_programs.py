@@ -29,8 +29,8 @@ class HostAccess(msgspec.Struct, frozen=True, kw_only=True):
     """The pods of a program that OpenShift admits with paths of the node."""
 
     namespace: str
-    account: str
-    """The ServiceAccount of the pods."""
+    accounts: tuple[str, ...]
+    """The ServiceAccounts of the pods."""
     name: str
     """The name of the security context constraints, and the stem of other names."""
     as_root: bool
@@ -50,12 +50,13 @@ def constraints(planned: plan.Plan) -> Iterator[ir.Input]:
     access = functools.partial(HostAccess, namespace=spec.namespace)
     for one in planned.recipes:
         driver, plugin = one.recipe.driver, one.recipe.device_plugin
-        if node_programs.installed(one):
-            yield ir.Input(("rolebinding-privileged",), access(account=driver, name=driver, as_root=True))
+        if served := node_programs.installed(one):
+            accounts = (driver, *(node_programs.driver_name(division.policy) for division, _ in served))
+            yield ir.Input(("rolebinding-privileged",), access(accounts=accounts, name=driver, as_root=True))
         if node_programs.offered(one):
-            yield ir.Input(_CONSTRAINTS, access(account=plugin, name=plugin, as_root=True))
+            yield ir.Input(_CONSTRAINTS, access(accounts=(plugin,), name=plugin, as_root=True))
     if spec.nfd.enabled:
-        yield ir.Input(_CONSTRAINTS, access(account="nfd-worker", name="kae-nfd-worker", as_root=False))
+        yield ir.Input(_CONSTRAINTS, access(accounts=("nfd-worker",), name="kae-nfd-worker", as_root=False))
 
 
 class Nfd(msgspec.Struct, frozen=True, kw_only=True):

@@ -28,7 +28,9 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True):
     """Of the DaemonSet."""
     recipe: str
     app: str
-    """app.kubernetes.io/name of the pods, and their ServiceAccount."""
+    """app.kubernetes.io/name of the pods."""
+    account: str
+    """Their ServiceAccount."""
     policy: str
     settings: pods.Settings
     """Its labels are for the pod template only."""
@@ -41,12 +43,14 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DriverAccess(msgspec.Struct, frozen=True, kw_only=True):
-    """Permissions of the driver installers of a recipe, which share one ServiceAccount in a cluster."""
+    """Permissions of the driver installers of a policy: whoever has their token gets no Lease of another one."""
 
     account: str
-    """The ServiceAccount, its ClusterRole and the binding of this."""
-    name: str
-    """The name of the Role and of its binding."""
+    """The ServiceAccount, its Role, and the bindings of this and of the ClusterRole."""
+    cluster_role: str
+    """Of all installers of the recipe."""
+    evicting: tuple[str, ...]
+    """The accounts that have it by the binding of the same name as this one."""
     namespace: str
     leases: tuple[str, ...]
     """The Leases that pace the swaps."""
@@ -57,8 +61,8 @@ class DriverAccess(msgspec.Struct, frozen=True, kw_only=True):
 class Guard(msgspec.Struct, frozen=True, kw_only=True):
     """The admission policies that confine an installer's evictions and Leases to its own node."""
 
-    account: str
-    """The ServiceAccount, after which the policies are named, and the Leases begin."""
+    stem: str
+    """The beginning of the names of ServiceAccounts and Leases, after which the admission policies are named."""
     namespace: str
     installer: str
     """The beginning of sentences about it."""
@@ -108,8 +112,8 @@ class DevicePlugin(Pod, frozen=True, kw_only=True):
     """What it sets of the device nodes; None: nothing."""
 
 
-_ROLE = ("role-kae-driver", "rolebinding-kae-driver")
-_CLUSTER_ROLE = ("clusterrole-kae-driver", "clusterrolebinding-kae-driver")
+_ACCESS = ("serviceaccount-kae-driver", "role-kae-driver", "rolebinding-kae-driver")
+_EVICTING = ("clusterrole-kae-driver", "clusterrolebinding-kae-driver")
 _GUARD = tuple(
     f"{kind}-{name}"
     for name in ("kae-driver", "kae-driver-leases")
@@ -159,7 +163,7 @@ def guards(planned: plan.Plan) -> Iterator[ir.Input]:
         draining = [driver for _, driver in installed(one) if driver.drain.enabled]
         if draining:
             value = Guard(
-                account=one.recipe.driver,
+                stem=one.recipe.driver,
                 namespace=planned.cluster.spec.namespace,
                 installer=one.recipe.words.installer,
             )
@@ -169,36 +173,40 @@ def guards(planned: plan.Plan) -> Iterator[ir.Input]:
 def _driver_access(recipe: recipes.Recipe, namespace: str, served: Sequence[Installed]) -> Iterator[ir.Input]:
     """Yield the permissions of a recipe's installers; those that a cleanup needs outlive their policy.
 
-    An installer that cleans up asks after its policy has left the output. So its policy has a Role of its own: one for
-    several policies would still be there, but without its names.
+    An installer that cleans up asks after its policy has left the output. So what it needs is bound for itself: in what
+    it shares with others, its name would be missing. Beside the account of each policy stands the one that all of them
+    had: pods of an earlier output may still use it.
     """
-    cleaning = [one for one in served if one[1].enabled_cleanup]
-    others = [one for one in served if not one[1].enabled_cleanup]
-    roles = (
-        *([_role(recipe.driver, namespace, others)] if others else ()),
-        *(_role(driver_name(one[0].policy), namespace, [one]) for one in cleaning),
-    )
-    yield ir.Input(("serviceaccount-kae-driver",), roles[0], kept=bool(cleaning), folder=recipe.folder)
-    for role in roles:
-        yield ir.Input(_ROLE, role, kept=role.name != recipe.driver, folder=recipe.folder)
-    if any(driver.drain.enabled for _, driver in served):
-        kept = any(driver.drain.enabled for _, driver in cleaning)
-        yield ir.Input(_CLUSTER_ROLE, roles[0], kept=kept, folder=recipe.folder)
+    owners = {driver_name(one[0].policy): one for one in served}
+    cleaning = [account for account, (_, driver) in owners.items() if driver.enabled_cleanup]
+    draining = [account for account, (_, driver) in owners.items() if driver.drain.enabled]
+    for account in (recipe.driver, *owners):
+        is_shared = account == recipe.driver
+        access = DriverAccess(
+            account=account,
+            cluster_role=recipe.driver,
+            evicting=(account, *(each for each in draining if is_shared and each not in cleaning)),
+            namespace=namespace,
+            leases=tuple(sorted(_leases_of(served if is_shared else [owners[account]]))),
+            daemonsets=tuple(_cleaned(served if is_shared else [owners[account]])),
+        )
+        kept = bool(cleaning) if is_shared else account in cleaning
+        yield ir.Input(_ACCESS, access, kept=kept, folder=recipe.folder)
+        if is_shared and draining:
+            kept = not set(cleaning).isdisjoint(draining)
+            yield ir.Input(_EVICTING, access, kept=kept, folder=recipe.folder)
+        elif account in draining and account in cleaning:
+            yield ir.Input(_EVICTING[1:], access, kept=True, folder=recipe.folder)
 
 
-def _role(name: str, namespace: str, served: Sequence[Installed]) -> DriverAccess:
-    return DriverAccess(
-        account=served[0][0].policy.recipe.driver,
-        name=name,
-        namespace=namespace,
-        leases=tuple(sorted(lease for division, driver in served for lease in _leases(division.policy, driver))),
-        daemonsets=tuple(
-            driver_name(division.policy, pool)
-            for division, driver in served
-            if driver.enabled_cleanup
-            for pool in division.pools
-        ),
-    )
+def _leases_of(served: Sequence[Installed]) -> Iterator[str]:
+    return (lease for division, driver in served for lease in _leases(division.policy, driver))
+
+
+def _cleaned(served: Sequence[Installed]) -> Iterator[str]:
+    """Yield the DaemonSets of policies whose installers clean up."""
+    cleaning = (division for division, driver in served if driver.enabled_cleanup)
+    return (driver_name(division.policy, pool) for division in cleaning for pool in division.pools)
 
 
 def _driver_pool(cluster: definitions.Cluster, policy: definitions.Policy, pool: pools.Pool) -> DriverPool:
@@ -207,6 +215,7 @@ def _driver_pool(cluster: definitions.Cluster, policy: definitions.Policy, pool:
     return DriverPool(
         **_pod(cluster, policy, driver.container, name),
         app=policy.recipe.driver,
+        account=driver_name(policy),
         image=images[driver.installer],
         payloads=tuple(_payloads(driver, images)),
         # Also of modules that the policy leaves out: a node may still have them.
@@ -256,6 +265,7 @@ def _device_plugin(cluster: definitions.Cluster, division: pools.Division, plugi
     return DevicePlugin(
         **_pod(cluster, policy, plugin.container, device_plugin_name(policy)),
         app=policy.recipe.device_plugin,
+        account=policy.recipe.device_plugin,
         run_dir=policy.recipe.home.run,
         image=division.device_plugin_image,
         terms=tuple(map(ir.Term, division.device_plugin_terms)),
