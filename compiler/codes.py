@@ -102,6 +102,7 @@ TABLE = {
     "glob-unmatched": ("warning", "Every glob in a policy's clusters matches a cluster."),
     "bootstrap-incomplete": ("warning", "A GitOps engine has a repository to apply from."),
     "engine-path": ("warning", "A GitOps engine applies the folder that the cluster is compiled to."),
+    "refuses-nothing": ("warning", "Each of a cluster's recipes.refuse names a program of a known recipe, and a privilege that there is."),
     "removes-drivers": ("removal", "A compile takes a driver from nodes only if a person accepts it."),
     "removes-device-plugins": ("removal", "A compile takes a device plugin from nodes only if a person accepts it."),
     "moves-namespace": ("removal", "The objects of a cluster stay in their namespace."),

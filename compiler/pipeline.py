@@ -101,15 +101,16 @@ def judged(
         # A policy of a refused recipe has no mistake of its own.
         if not wrong and (kind != "DevicePolicy" or document.data["spec"]["recipe"] in recipes.accepted):
             accepted.append((kind, document))
+    clusters = tuple(reader.cluster_of(document, judge.complete) for kind, document in accepted if kind == "KAECluster")
+    known = {*recipes.accepted, *recipes.refused, *names.SHIPPED_RECIPES}
+    findings += (finding for cluster in clusters for finding in cluster_checks.refuses_nothing(cluster, known))
     return Documents(
         policies=tuple(
             reader.policy_of(document, judge.complete, recipes.accepted)
             for kind, document in accepted
             if kind in names.POLICY_KINDS
         ),
-        clusters=tuple(
-            reader.cluster_of(document, judge.complete) for kind, document in accepted if kind == "KAECluster"
-        ),
+        clusters=clusters,
         nodes=tuple(document for kind, document in accepted if kind in ("NodeInventory", "NodeList")),
         findings=tuple(findings),
         complete=judge.complete,
