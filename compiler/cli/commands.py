@@ -70,7 +70,7 @@ def _compile(command: cli.Parser) -> None:
     command.add_argument("--check", action="store_true", help="write nothing; fail where output/ differs")
     options.accept(command, "let a removal pass, such as removes-drivers:east/tls")
     options.output_folder(command, "write to DIR instead of output/")
-    command.add_argument("--no-cache", action="store_true", help="neither read nor write .kae_cache/")
+    command.add_argument("--no-cache", action="store_true", help="compile anew, whatever .kae_cache/ remembers")
     command.renamed = {**command.renamed, "--dry-run": "Write --check."}
 
 

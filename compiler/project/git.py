@@ -68,7 +68,7 @@ def unmerged(output: str, extra: Collection[str]) -> frozenset[str]:
     listed = _lines("ls-files", "-z", "--unmerged", "--", f":(literal){output}")
     paths = {os.path.relpath(line.partition("\t")[2], output) for line in listed}
     own = filter(tree.is_name, sorted(clusters(paths).difference(extra)))
-    return frozenset(paths.intersection(_recorded(output, own)))
+    return frozenset(paths.intersection(_recorded(output, own, _SIDES)))
 
 
 def untracked(output: str) -> frozenset[str]:
@@ -77,17 +77,28 @@ def untracked(output: str) -> frozenset[str]:
     return frozenset(os.path.relpath(path, output) for path in listed)
 
 
+def restored(output: str) -> frozenset[str]:
+    """Return the paths below output/ of files as HEAD has them that HEAD's index records, where the index now differs.
+
+    `git checkout -- PATH` takes back files, and leaves the index that does not record them any more.
+    """
+    listed = _lines("diff", "--name-only", "--relative", "--no-renames", "-z", "HEAD", "--", f":(literal){output}")
+    changed = {os.path.relpath(path, output) for path in listed}
+    other = filter(tree.is_name, (str(Path(path).parent) for path in changed if Path(path).name == index_file.NAME))
+    return frozenset(_recorded(output, sorted(other), ("HEAD",))) - changed
+
+
 def clusters(paths: Iterable[str]) -> frozenset[str]:
     """Return the clusters of paths below output/."""
     return frozenset(path.partition("/")[0] for path in paths)
 
 
-def _recorded(output: str, names: Iterable[str]) -> Iterator[str]:
-    """Yield the paths below output/ that the sides of a merge record for clusters of these names."""
+def _recorded(output: str, names: Iterable[str], commits: Iterable[str]) -> Iterator[str]:
+    """Yield the paths below output/ that these commits record for clusters of these names."""
     folder = os.path.relpath(output)
     with Objects() as objects:
-        for cluster, side in itertools.product(names, _SIDES):
-            content = objects.content(f"{side}:./{folder}/{cluster}/{index_file.NAME}")
+        for cluster, commit in itertools.product(names, commits):
+            content = objects.content(f"{commit}:./{folder}/{cluster}/{index_file.NAME}")
             for index in index_file.read(content or b""):
                 yield from (f"{cluster}/{path}" for path in (*index.files, index_file.NAME))
 

@@ -333,11 +333,11 @@ def test_an_inventory_folder_cannot_bring_a_policy_in(small: Path) -> None:
     assert project.tree(small / "output") == before
 
 
-def test_without_a_cache_none_is_left(tmp_path: Path) -> None:
+def test_without_a_cache_no_result_is_left(tmp_path: Path) -> None:
     folder = fleet.small(tmp_path)
 
     assert in_process.kae(folder, "compile", "--no-cache").code == 0
-    assert not (folder / cache.FOLDER).exists()
+    assert not (folder / cache.FOLDER / "results.json").exists()
 
 
 HEAVY = """
