@@ -250,7 +250,7 @@ def refuses_nothing(cluster: definitions.Cluster, known: Iterable[str]) -> Itera
         if program and not any(names.glob_matches(program, each) for each in programs):
             word, what, choice = program, "no recipe here has a program '{}'", programs
         elif text.startswith("pods: ") and not _names(text.removeprefix("pods: "), privileges.IN_PODS):
-            word, what, choice = text.split()[1], "no recipe gives a '{}' to pods", privileges.IN_PODS
+            word, what, choice = text.split()[1], "no recipe gives a '{}' to pods", [*privileges.IN_PODS]
         else:
             continue
         yield Diagnostic(
