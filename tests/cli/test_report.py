@@ -531,7 +531,11 @@ def test_the_summary_is_there_for_programs(folder: Path) -> None:
         ("kae", "tls", 4),
     ]
     assert sum(problem["nodes"] for problem in told["problems"]) == 2
-    assert {finding["code"] for finding in told["diagnostics"]} == {"node-opted-out", "node-unknown", "node-untolerated"}
+    assert {finding["code"] for finding in told["diagnostics"]} == {
+        "node-opted-out",
+        "node-unknown",
+        "node-untolerated",
+    }
     assert "change" not in told
 
 
