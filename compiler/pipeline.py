@@ -177,7 +177,9 @@ def _judge(
     """Return the kind of a document outside of the folder of recipes, if it has a known one, and its mistakes."""
     kind, findings = judge.judge(document, lists=not settings.is_policy_file(document.file))
     findings = [*findings, *inventory_checks.misplaced(document, kind, settings)]
-    if not findings and kind not in names.SHARED_KINDS:
+    if not findings and kind in names.SHARED_KINDS:
+        findings = list(inventory_checks.without_value(document))
+    elif not findings:
         findings = [*inventory_checks.misnamed(document, files), *inventory_checks.findings(document)]
     return kind, findings
 
@@ -207,6 +209,7 @@ def _judge_recipe(
 
     kind, findings = judge.judge(document, lists=False)
     findings = [*findings, *inventory_checks.misplaced(document, kind, settings)]
+    findings = findings or list(inventory_checks.without_value(document))
     if not findings:
         findings = list(recipe_checks.findings(document, judge.schema_of("Recipe"), judge.complete))
     return findings if first is document else [*findings, inventory_checks.second_recipe(first, document)]
