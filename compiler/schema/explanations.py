@@ -427,9 +427,21 @@ def _hint_on_value(value: Any, schema: phrases.Schema, path: documents.Path) -> 
         return f"Did you mean {' or '.join(map(wording.quoted, amounts))}?"
     if "integer" in schema.get("type", ()) and re.fullmatch("[0-9]{1,15}", value, re.ASCII):
         return f"Write {int(value)}, without quotes."
+    return _name_of_node(value, schema, path) or _meant_text(value, schema["pattern"])
+
+
+def _name_of_node(value: str, schema: phrases.Schema, path: documents.Path) -> str:
+    """Return the hint on a node of a group that is written with its cluster, as commands take it."""
+    name = value.rpartition("/")[2]
+    if path[-2:-1] != ("nodes",) or name == value or not judge.is_found(schema["pattern"], name):
+        return ""
+    return f"Write {name}: a group names nodes without their cluster, and `clusters` limits it to some."
+
+
+def _meant_text(value: str, pattern: str) -> str:
     words = value.split()
     lower = re.sub(r"[\s_]+", "-", value.strip()).lower()
     for text in (value.strip(), "-".join(words), "".join(words), lower, posixpath.normpath(value)):
-        if text and text != value and judge.is_found(schema["pattern"], text):
+        if text and text != value and judge.is_found(pattern, text):
             return f"Did you mean {wording.quoted(text)}?"
     return ""

@@ -445,6 +445,14 @@ def test_a_duration_is_told_in_hours_minutes_and_seconds(value: str, hint: str) 
     assert only({**data, "spec": {"watcher": {"interval": value}}}).hint == hint
 
 
+def test_a_node_of_a_group_is_named_without_its_cluster() -> None:
+    wave = {"name": "canary", "nodes": ["east/w01"]}
+
+    hint = only(policy(driver={"rollout": {"waves": [wave]}})).hint
+
+    assert hint == "Write w01: a group names nodes without their cluster, and `clusters` limits it to some."
+
+
 def test_a_placeholder_of_a_recipe_is_no_variable_of_others() -> None:
     # `kae recipe` fills it in, though not everywhere.
     assert only(policy(driver={"version": "${values.version}"})).hint == ""
