@@ -190,9 +190,10 @@ def clusters_with(project: Project, wanted: str, chosen: Sequence[str]) -> Seque
     possible = [cluster for cluster in project.fleet.selected(chosen) if stated in ("", cluster.name)]
     if len(possible) == 1:
         if stated and not project.mentions(stated, name):
-            others = [item for item in project.fleet.clusters if item.name != stated]
-            if elsewhere := [item for item in others if project.mentions(item.name, name)]:
-                raise unknown_node(wanted, nodes(project, [*possible, *elsewhere]))
+            others = (item for item in project.fleet.clusters if item.name != stated)
+            elsewhere = nodes(project, [item for item in others if project.mentions(item.name, name)])
+            if known := [(cluster, node) for cluster, node in elsewhere if node == name]:
+                raise unknown_node(wanted, known)
         return possible
     holding = [cluster for cluster in possible if project.mentions(cluster.name, name)] or [
         cluster for cluster in possible if project.settings.has_errors(project.read(cluster).findings)
