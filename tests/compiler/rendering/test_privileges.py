@@ -108,7 +108,7 @@ def test_the_output_lists_the_privileges_of_recipes_once_and_those_of_kae_never(
     ]
 
 
-INJECT = {
+INJECT: dict[str, Any] = {
     "nodes": [{"path": "/dev/x*", "permissions": "rw"}],
     "mounts": [{"path": "/opt/x", "as": "/usr/x"}, {"path": "/opt/rw", "readOnly": False}],
     "env": {"LEVEL": "3", "LD_LIBRARY_PATH": "/opt/x\nx-driver: token"},
