@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from compiler import errors, wording
-from compiler.output import index_file, tree
+from compiler.output import index_file, scan, tree
 
 if TYPE_CHECKING:
     import subprocess
@@ -82,10 +82,21 @@ def restored(output: str) -> frozenset[str]:
 
     `git checkout -- PATH` takes back files, and leaves the index that does not record them any more.
     """
-    listed = _lines("diff", "--name-only", "--relative", "--no-renames", "-z", "HEAD", "--", f":(literal){output}")
-    changed = {os.path.relpath(path, output) for path in listed}
-    other = filter(tree.is_name, (str(Path(path).parent) for path in changed if Path(path).name == index_file.NAME))
-    return frozenset(_recorded(output, sorted(other), ("HEAD",))) - changed
+    # What `git diff` says is surer, but it writes what it has looked at to git's index.
+    escaped = _WILD.sub(r"\\\g<0>", output)
+    changed = ("diff-index", "--name-only", "--relative", "-z", "HEAD", "--", f":(glob){escaped}/*/{index_file.NAME}")
+    found, folder = set[str](), os.path.relpath(output)
+    with Objects() as objects, contextlib.suppress(errors.WorldError):  # A compile tells of a folder that is odd.
+        for cluster in sorted(filter(tree.is_name, (Path(path).parent.name for path in _lines(*changed)))):
+            now = scan.recorded(Path(output), cluster)
+            if now is None:  # Without an index nothing is known to be the compiler's.
+                continue
+            own = {f"{cluster}/{path}" for path in (*now.files, index_file.NAME)}
+            for path in sorted({*_recorded(output, [cluster], ("HEAD",))} - own):
+                content = objects.content(f"HEAD:./{folder}/{path}")
+                if content is not None and scan.holds(Path(output, path), tree.digest(content)):
+                    found.add(path)
+    return frozenset(found)
 
 
 def clusters(paths: Iterable[str]) -> frozenset[str]:
