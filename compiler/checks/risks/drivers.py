@@ -7,6 +7,7 @@ from compiler import repeats
 from compiler.changes import exchange, hardware, sides
 from compiler.changes.acceptance import Acceptable, Nodes, Place
 from compiler.changes.effects import DISTURBING, Effect, Placement, Work
+from compiler.checks.output import causes
 from compiler.checks.risks.change import RevisionChange, divisions
 from compiler.diagnostics import Span, rule
 from compiler.planning import images
@@ -20,7 +21,7 @@ _LOSSES: Mapping[Work | None, tuple[str, str]] = {
     "removes": ("is removed from", "Undo the change that takes it away."),
     "leaves": (
         "loses its installer, and stays, on",
-        "To have the driver removed too, set driver.state: Absent first.",
+        causes.from_hosts(causes.first_absent("make this change")),
     ),
     None: (
         "is out of sight, as the inventory has no nodes any more, on",
