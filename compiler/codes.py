@@ -158,4 +158,5 @@ TABLE = {
     "network-forced": ("risk", "No driver is swapped under an interface that carries the node's own traffic."),
     "engine-file": ("error", "The compiler wrote every file below output/ that a GitOps engine reads by itself."),
     "foreign-file": ("warning", "The compiler writes all files below output/, apart from output/README.md, git's own and `extra` folders."),
+    "output-unexplained": ("risk", "An object of output/ changes with the documents that it is made of."),
 }

@@ -70,6 +70,8 @@ class ClusterDifference(msgspec.Struct, frozen=True, kw_only=True):
     pods: tuple[PodChange, ...]
     objects: tuple[Pair, ...]
     privileges: tuple[PrivilegeChange, ...] = ()
+    unexplained: tuple[str, ...] = ()
+    """Files of objects, below the folder of the cluster's output, that differ although no document has them differ."""
     risks: tuple[Acceptable, ...] = ()
     """The most dangerous first."""
 
@@ -97,6 +99,11 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
         return [risk for cluster in self.clusters for risk in cluster.risks]
 
     @property
+    def is_unexplained(self) -> bool:
+        """True where output/ differs in more than the documents do, so that nobody knows what it does."""
+        return any(cluster.unexplained for cluster in self.clusters)
+
+    @property
     def is_empty(self) -> bool:
         """True where nothing differs."""
         return not (self.intent or self.clusters or self.faults)
@@ -110,6 +117,10 @@ class Basis(msgspec.Struct, frozen=True, kw_only=True):
     render: layout.Render
     step_percent: int = _DEFAULTS.limits.step_percent
     """The share of a policy's nodes that one step may disturb."""
+    output: str = _DEFAULTS.output
+    """The folder of outputs."""
+    written: frozenset[str] = frozenset()
+    """The files of objects that differ, below the folder of the cluster's output."""
     known: Examples | None = None
     """The nodes that those of both sides stand for, if they are examples."""
 
@@ -131,7 +142,8 @@ def of_cluster(before: sides.Planned | None, after: sides.Planned | None, basis:
     on_nodes = effects.effects(before, after, templates, basis.changed)
     was, now = (side.on_nodes() if side else {} for side in (before, after))
     on_pods = pods.changes(was, now, differing)
-    if before is not None and after is not None and not (on_nodes or on_pods or differing):
+    unexplained = tuple(sorted(basis.written.difference(pair.path for pair in differing)))
+    if before is not None and after is not None and not (on_nodes or on_pods or differing or unexplained):
         return None
     if (known := basis.known) is not None:
         every = (structs.replace(effect, nodes=known.expanded(effect.nodes)) for effect in on_nodes)
@@ -148,6 +160,7 @@ def of_cluster(before: sides.Planned | None, after: sides.Planned | None, basis:
         pods=on_pods,
         objects=differing,
         privileges=tuple(_privileges(differing)),
+        unexplained=unexplained,
     )
 
 

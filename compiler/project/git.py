@@ -99,6 +99,24 @@ def restored(output: str) -> frozenset[str]:
     return frozenset(found)
 
 
+def changed(output: str, revision: str, to: str | None) -> frozenset[str]:
+    """Return the paths below output/ of files that differ between two commits, or from the working tree without `to`.
+
+    Raises WorldError.
+    """
+    within = ("--name-only", "--no-renames", "--relative", "-z")
+    if to is not None:
+        listed = answer("diff-tree", "-r", *within, revision, to, "--", f":(literal){output}")
+        return frozenset(os.path.relpath(os.fsdecode(line), output) for line in listed.split(b"\0") if line)
+    # As to `restored`: what git has not looked at since it was touched may be equal.
+    listed, folder = answer("diff-index", *within, revision, "--", f":(literal){output}"), os.path.relpath(output)
+    paths = {os.path.relpath(os.fsdecode(line), output) for line in listed.split(b"\0") if line}
+    with Objects() as objects:
+        had = ((path, objects.content(f"{revision}:./{folder}/{path}")) for path in sorted(paths))
+        same = {path for path, text in had if text is not None and scan.holds(Path(output, path), tree.digest(text))}
+    return untracked(output) | paths - same
+
+
 def clusters(paths: Iterable[str]) -> frozenset[str]:
     """Return the clusters of paths below output/."""
     return frozenset(path.partition("/")[0] for path in paths)

@@ -131,6 +131,10 @@ def remarks(difference: Difference) -> Iterator[str]:
             yield f"Policy {was} is named {now} from now on: its DaemonSets are deleted, and created with the new name."
 
 
+UNEXPLAINED = "What output/ has beside the documents, made by another release of kae or by hand, is not in this."
+"""What nobody knows of a change."""
+
+
 def _effects(difference: Difference) -> Iterator[str]:
     yield from remarks(difference)
     several = len(difference.clusters) > 1
@@ -141,8 +145,10 @@ def _effects(difference: Difference) -> Iterator[str]:
         yield f"  {wording.listed([*first, f'{more} more'] if more else first)}"
     if difference.effects:
         yield sentences.loss(difference.effects)
-    elif difference.clusters and not difference.faults:
+    elif difference.clusters and not (difference.faults or difference.is_unexplained):
         yield "No node is affected."
+    if difference.is_unexplained:
+        yield UNEXPLAINED
 
 
 def pods(difference: Difference) -> Iterator[str]:
