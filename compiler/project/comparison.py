@@ -265,6 +265,7 @@ class _Comparison:
             intent=self._basis.changed,
             clusters=tuple(found),
             faults=tuple(faults),
+            is_first=bool(self._after.clusters) and not self._before.written,
             described=tuple(self._described(chosen)) if faults else (),
         )
 

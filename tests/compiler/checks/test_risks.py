@@ -569,3 +569,25 @@ def test_a_node_that_stands_for_others_counts_as_all_of_them() -> None:
     assert compared is not None
     (risk,) = compared.risks
     assert "6 of its 6 nodes" in risk.finding.message
+
+
+@pytest.mark.parametrize(
+    ("effect", "before", "after", "barred"),
+    [
+        ("NoSchedule", PLAIN, BIG_STEP, ("kp-1",)),
+        ("NoSchedule", waves("2.2.0", a="2.2.0"), waves("2.2.0", a="2.3.0"), ("kp-1",)),
+        ("NoSchedule", waves("2.2.0", a="2.2.0"), waves("2.3.0", a="2.2.0"), ()),
+        ("NoExecute", PLAIN, BIG_STEP, ()),
+        ("NoSchedule", PLAIN, PLAIN, ()),
+    ],
+)
+def test_nodes_whose_pods_go_with_their_template_as_a_taint_lets_no_other_come_are_told(
+    effect: str, before: Spec, after: Spec, barred: tuple[str, ...]
+) -> None:
+    tainted = builders.profile(taints=[builders.taint(f"maintenance=yes:{effect}")])
+    nodes = [builders.node(NAMES[0], machine=tainted), *map(builders.node, NAMES[1:])]
+    (was, written), (now, rewritten) = (made(each, {}, nodes, "tls") for each in (before, after))
+
+    found = difference.of_cluster(was, now, basis(written, rewritten))
+
+    assert (found.barred if found else ()) == barred
