@@ -1,6 +1,7 @@
 """The time and the memory of a command with all the processes that it starts."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -52,8 +53,7 @@ def run(command: Sequence[str], folder: Path, environment: Mapping[str, str] | N
         wall = time.perf_counter() - start
     process.returncode = os.waitstatus_to_exitcode(status)
     assert process.returncode == 0, command
-    # What the largest process alone had (getrusage(2)) is never missed.
-    sampler.add(usage.ru_maxrss / 1024)
+    # The ru_maxrss of getrusage(2) says nothing: before exec a process has the image of its parent, which counts too.
     return Cost(wall, usage.ru_utime + usage.ru_stime, sampler.peak)
 
 
@@ -68,11 +68,15 @@ def cold(folder: Path) -> Callable[[], None]:
 
 
 class _Sampler(threading.Thread):
-    """Finds the most memory that a process and its descendants have together, for as long as it is entered."""
+    """Finds the most memory that a process and its descendants have together, for as long as it is entered.
+
+    Of the process itself, which runs its program already, no moment before a sample is missed.
+    """
 
     def __init__(self, pid: int) -> None:
         super().__init__()
         self.peak = Memory()
+        self._pid = pid
         self._shared = 0.0
         self._family, self._strangers = {pid}, {os.getpid()}
         self._end = threading.Event()
@@ -88,15 +92,21 @@ class _Sampler(threading.Thread):
     def run(self) -> None:
         """Sample until the end; the shared pages are found again where a process began, and now and then."""
         due = 0.0
-        while not self._end.wait(_INTERVAL_S):
+        while True:
             if self._meet() or time.perf_counter() > due:
                 began = time.perf_counter()
-                found = Memory(*map(sum, zip(*map(_memory, self._family), strict=True)))
-                self._shared = found.rss - found.pss
-                self.add(found.rss)
-                due = time.perf_counter() + _SHARE * (time.perf_counter() - began)
+                found = {pid: _memory(pid) for pid in self._family}
+                # What one process shared with another that ended meanwhile is counted in both.
+                if all(_resident(pid) for pid, memory in found.items() if memory.rss):
+                    pss, rss = map(sum, zip(*found.values(), strict=True))
+                    self._shared = rss - pss
+                    self.add(rss)
+                    due = time.perf_counter() + _SHARE * (time.perf_counter() - began)
             else:
                 self.add(sum(map(_resident, self._family)))
+            self.add(_highest(self._pid))
+            if self._end.wait(_INTERVAL_S):
+                return
 
     def add(self, rss: float) -> None:
         """Count MiB that processes have at a moment."""
@@ -137,3 +147,12 @@ def _resident(pid: int) -> float:
         return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * _PAGE / (1 << 20)
     except (FileNotFoundError, ProcessLookupError):
         return 0
+
+
+def _highest(pid: int) -> float:
+    """Return the most MiB that a process had since its exec (VmHWM of proc_pid_status(5)); none if it has ended."""
+    try:
+        found = re.search("VmHWM:\\s+([0-9]+) kB", Path(f"/proc/{pid}/status").read_text())
+    except (FileNotFoundError, ProcessLookupError):
+        return 0
+    return int(found[1]) / 1024 if found else 0

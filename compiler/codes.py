@@ -14,7 +14,7 @@ TABLE = {
     "alias-explosion": ("error", "Anchors and aliases expand to a bounded size."),
     "nesting-too-deep": ("error", "Documents nest at most 64 levels deep."),
     "empty-file": ("warning", "A document file holds a document."),
-    "nearly-a-document": ("warning", "A file beside documents is not named nearly like one."),
+    "nearly-a-document": ("warning", "A file beside documents is not named nearly like one, and no hidden folder holds documents."),
     "not-an-object": ("error", "A document is a mapping with apiVersion, kind, metadata and spec."),
     "unknown-kind": ("error", "A document is of a kind that the compiler reads, and in a folder for it."),
     "unknown-version": ("error", "The compiler reads the apiVersion of every document."),
@@ -102,6 +102,7 @@ TABLE = {
     "glob-unmatched": ("warning", "Every glob in a policy's clusters matches a cluster."),
     "bootstrap-incomplete": ("warning", "A GitOps engine has a repository to apply from."),
     "engine-path": ("warning", "A GitOps engine applies the folder that the cluster is compiled to."),
+    "refuses-nothing": ("warning", "Each of a cluster's recipes.refuse names a program of a known recipe, and a privilege that there is."),
     "removes-drivers": ("removal", "A compile takes a driver from nodes only if a person accepts it."),
     "removes-device-plugins": ("removal", "A compile takes a device plugin from nodes only if a person accepts it."),
     "moves-namespace": ("removal", "The objects of a cluster stay in their namespace."),
@@ -157,4 +158,5 @@ TABLE = {
     "network-forced": ("risk", "No driver is swapped under an interface that carries the node's own traffic."),
     "engine-file": ("error", "The compiler wrote every file below output/ that a GitOps engine reads by itself."),
     "foreign-file": ("warning", "The compiler writes all files below output/, apart from output/README.md, git's own and `extra` folders."),
+    "output-unexplained": ("risk", "An object of output/ changes with the documents that it is made of."),
 }

@@ -27,3 +27,8 @@ IDLE_OPENSSL_SETTINGS = "No container gets an openssl.cnf with these settings, a
 IDLE_DEVICE_NODES = "The driver installer sets mode and group of the device nodes, too."
 SHARED_GROUP = "An IOMMU group can be opened by one virtual machine alone, so vfio has no shares."
 """Sentences on constraints that a check states, and so does a rule in CEL of `kae schema --crd`."""
+
+NO_VALUE = "<no value>"
+"""What Go's templates, and so Helm's, write for a value that nobody has given."""
+GIVE_VALUE = f"Write the value itself, or give it to Helm, which wrote '{NO_VALUE}' for want of one."
+"""The hint on a string that holds it."""

@@ -101,15 +101,16 @@ def judged(
         # A policy of a refused recipe has no mistake of its own.
         if not wrong and (kind != "DevicePolicy" or document.data["spec"]["recipe"] in recipes.accepted):
             accepted.append((kind, document))
+    clusters = tuple(reader.cluster_of(document, judge.complete) for kind, document in accepted if kind == "KAECluster")
+    known = {*recipes.accepted, *recipes.refused, *names.SHIPPED_RECIPES}
+    findings += (finding for cluster in clusters for finding in cluster_checks.refuses_nothing(cluster, known))
     return Documents(
         policies=tuple(
             reader.policy_of(document, judge.complete, recipes.accepted)
             for kind, document in accepted
             if kind in names.POLICY_KINDS
         ),
-        clusters=tuple(
-            reader.cluster_of(document, judge.complete) for kind, document in accepted if kind == "KAECluster"
-        ),
+        clusters=clusters,
         nodes=tuple(document for kind, document in accepted if kind in ("NodeInventory", "NodeList")),
         findings=tuple(findings),
         complete=judge.complete,
@@ -176,7 +177,9 @@ def _judge(
     """Return the kind of a document outside of the folder of recipes, if it has a known one, and its mistakes."""
     kind, findings = judge.judge(document, lists=not settings.is_policy_file(document.file))
     findings = [*findings, *inventory_checks.misplaced(document, kind, settings)]
-    if not findings and kind not in names.SHARED_KINDS:
+    if not findings and kind in names.SHARED_KINDS:
+        findings = list(inventory_checks.without_value(document))
+    elif not findings:
         findings = [*inventory_checks.misnamed(document, files), *inventory_checks.findings(document)]
     return kind, findings
 
@@ -206,6 +209,7 @@ def _judge_recipe(
 
     kind, findings = judge.judge(document, lists=False)
     findings = [*findings, *inventory_checks.misplaced(document, kind, settings)]
+    findings = findings or list(inventory_checks.without_value(document))
     if not findings:
         findings = list(recipe_checks.findings(document, judge.schema_of("Recipe"), judge.complete))
     return findings if first is document else [*findings, inventory_checks.second_recipe(first, document)]

@@ -70,6 +70,10 @@ class ClusterDifference(msgspec.Struct, frozen=True, kw_only=True):
     pods: tuple[PodChange, ...]
     objects: tuple[Pair, ...]
     privileges: tuple[PrivilegeChange, ...] = ()
+    barred: tuple[str, ...] = ()
+    """The nodes whose pods, if they are there from before a taint, are deleted, and not made again."""
+    unexplained: tuple[str, ...] = ()
+    """Files of objects, below the folder of the cluster's output, that differ although no document has them differ."""
     risks: tuple[Acceptable, ...] = ()
     """The most dangerous first."""
 
@@ -83,6 +87,8 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
     clusters: tuple[ClusterDifference, ...]
     """Those that differ, sorted by name."""
     faults: tuple[Fault, ...] = ()
+    is_first: bool = False
+    """True where the earlier revision has no documents, as where the project has moved."""
     described: tuple[Effect, ...] = ()
     """The effects of the side that compiles, where the documents of the other one do not."""
 
@@ -95,6 +101,11 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
     def risks(self) -> Sequence[Acceptable]:
         """The risks in all clusters."""
         return [risk for cluster in self.clusters for risk in cluster.risks]
+
+    @property
+    def is_unexplained(self) -> bool:
+        """True where output/ differs in more than the documents do, so that nobody knows what it does."""
+        return any(cluster.unexplained for cluster in self.clusters)
 
     @property
     def is_empty(self) -> bool:
@@ -110,6 +121,10 @@ class Basis(msgspec.Struct, frozen=True, kw_only=True):
     render: layout.Render
     step_percent: int = _DEFAULTS.limits.step_percent
     """The share of a policy's nodes that one step may disturb."""
+    output: str = _DEFAULTS.output
+    """The folder of outputs."""
+    written: frozenset[str] = frozenset()
+    """The files of objects that differ, below the folder of the cluster's output."""
     known: Examples | None = None
     """The nodes that those of both sides stand for, if they are examples."""
 
@@ -131,11 +146,14 @@ def of_cluster(before: sides.Planned | None, after: sides.Planned | None, basis:
     on_nodes = effects.effects(before, after, templates, basis.changed)
     was, now = (side.on_nodes() if side else {} for side in (before, after))
     on_pods = pods.changes(was, now, differing)
-    if before is not None and after is not None and not (on_nodes or on_pods or differing):
+    barred = frozenset(after.barred(templates)) if before and after else frozenset[str]()
+    unexplained = tuple(sorted(basis.written.difference(pair.path for pair in differing)))
+    if before is not None and after is not None and not (on_nodes or on_pods or differing or unexplained):
         return None
     if (known := basis.known) is not None:
         every = (structs.replace(effect, nodes=known.expanded(effect.nodes)) for effect in on_nodes)
         on_nodes = tuple(sorted(every, key=lambda effect: effect.nodes))
+        barred = frozenset(known.expanded(tuple(barred)))
         on_pods = tuple(structs.replace(each, nodes=Fates(*map(known.expanded, each.nodes))) for each in on_pods)
     side = after or before
     nodes = [node.name for node in side.planned.inventory.nodes] if side else []
@@ -148,6 +166,8 @@ def of_cluster(before: sides.Planned | None, after: sides.Planned | None, basis:
         pods=on_pods,
         objects=differing,
         privileges=tuple(_privileges(differing)),
+        barred=tuple(sorted(barred)),
+        unexplained=unexplained,
     )
 
 

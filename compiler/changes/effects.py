@@ -4,7 +4,7 @@ Both sides are plans, which equal the placement by the DaemonSet controller. Nod
 effect; a node to which nothing happens has none.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal, get_args
 
 import msgspec
@@ -95,6 +95,8 @@ class Effect(msgspec.Struct, frozen=True, kw_only=True):
     """The nouns of what they lose if the changed match of the recipe does not take their hardware."""
     may_gain: bool
     """True where they get what the policy has if the changed match of the recipe takes their hardware."""
+    is_unseen: bool
+    """True for nodes that the inventory of a cluster has no more: whether their pods are there is unknown."""
     cause: Span
     """The line that causes it: of a policy, a cluster or an inventory."""
 
@@ -163,11 +165,11 @@ class Half(msgspec.Struct, frozen=True):
         """The kinds of devices that the nodes have, as far as NFD has seen."""
         return assignment.kinds(self.decision.recipe.kinds, self.decision.node) if self.decision else ()
 
-    def has_physical(self, kinds: Collection[str]) -> bool:
-        """Return whether the nodes have, or may have, a physical function of these kinds: a guest has none."""
-        node = self.decision.node if self.decision else None
-        known = (kind for kind in self.kinds if kind.name in kinds)
-        return node is None or any(node.label(kind.pf_count) or not node.label(kind.vf_count) for kind in known)
+    @property
+    def guests(self) -> frozenset[str]:
+        """The kinds of which the nodes have virtual functions alone, which have none of their own."""
+        label = self.decision.node.label if self.decision else lambda _: None
+        return frozenset(kind.name for kind in self.kinds if label(kind.vf_count) and not label(kind.pf_count))
 
 
 def effects(
@@ -202,7 +204,7 @@ def _shared(before: sides.Planned | None, after: sides.Planned | None, recipe: r
         if one.recipe.name == recipe.name
         for decision in one.decisions
         if (config := Half(after, decision).config) is not None
-        for module in config.names
+        for module in (*config.names, *config.replaced)
     }
     return frozenset(
         name
@@ -277,6 +279,7 @@ def _effect(
         drain=_drain(left, right, reasons) if work in DISTURBING else None,
         may_lose=may_lose,
         may_gain=may_gain,
+        is_unseen=right.side is not None and right.decision is None,
         cause=_cause(left, right, changed, (*doubtful, *((_DRIVER, _PLUGIN) if driver else (_PLUGIN, _DRIVER)))),
     )
 
@@ -310,7 +313,8 @@ def _work(left: Half, right: Half) -> tuple[Work | None, tuple[str, ...]]:
         removes = now.install_policy == "Always" and goes_further
         return ("may-swap", (_install_policy(right),)) if removes else ("cleared", ())
     if was.state == "Absent":
-        return "installs", ("state",)
+        takes_over = was.install_policy != now.install_policy == "Always"
+        return ("may-swap", (_install_policy(right),)) if takes_over else ("installs", ("state",))
     found: dict[Work, tuple[str, ...]] = {}
     for work, setting in _settled(left, right, was, now):
         found[work] = tuple(dict.fromkeys((*found.get(work, ()), setting)))
@@ -344,9 +348,10 @@ def _settled(
     if _counts_less(was, now):
         yield "may-swap", "presentWhen"
     known = driver_work.proved(was, {kind.module for kind in right.kinds})
-    for task in driver_work.tasks(now, known):
-        if task.setting != "sriov" or right.has_physical(now.sriov):
-            yield task.work if task.certain else "may-swap", task.setting
+    # Of virtual functions none are made.
+    none = {kind.name: now.sriov.get(kind.name, 0) for kind in now.kinds if kind.name in right.guests}
+    for task in driver_work.tasks(now, structs.replace(known, functions={**known.functions, **none})):
+        yield task.work if task.certain else "may-swap", task.setting
 
 
 def _install_policy(half: Half) -> str:
@@ -394,17 +399,24 @@ def _drain(left: Half, right: Half, reasons: Sequence[str]) -> Drain | None:
     return Drain(
         evicts=config.drain.enabled,
         timeout_seconds=config.drain.timeout_seconds,
-        most=_most(left, config),
+        # New virtual functions are offered when the host has had its turn.
+        most=_most(left, left if "sriov" in reasons else right, config),
         hosts_at_a_time=len(config.leases.names),
     )
 
 
-def _most(left: Half, config: driver_config.Config) -> int | None:
-    """Return the most pods that can hold a device; where ours serves none, another device plugin may."""
-    decision = left.decision
-    if (config.resources or config.nodes) and not (decision and decision.resources):
+def _most(left: Half, right: Half, config: driver_config.Config) -> int | None:
+    """Return the most pods that can hold a device; where ours serves none, another device plugin may.
+
+    What is offered from now on may be taken before the turn of a host comes.
+    """
+    found: dict[str, list[int | None]] = {}
+    for half in (left, right):
+        for name, amount in half.decision.resources if half.decision else ():
+            found.setdefault(name, []).append(amount)
+    if (config.resources or config.nodes) and not (left.decision and left.decision.resources):
         return None
-    return _sum([amount for _, amount in decision.resources] if decision else [])
+    return _sum([None if None in amounts else max(each or 0 for each in amounts) for amounts in found.values()])
 
 
 def _sum(amounts: Sequence[int | None]) -> int | None:

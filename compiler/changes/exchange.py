@@ -6,6 +6,7 @@ from typing import Literal
 import msgspec
 
 from compiler.planning import images, pools
+from runtime import driver_config, driver_work
 
 
 class Exchange(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,6 +38,12 @@ def of(was: pools.Pool | None, now: pools.Pool | None) -> Exchange:
 def images_of(pool: pools.Pool | None) -> dict[str, str]:
     """Return the images of a pool, by the payload that each is; the installer's own has no name."""
     return {"": pool.images[0][1], **dict(pool.images[1:])} if pool else {}
+
+
+def held(pool: pools.Pool, config: driver_config.Config) -> dict[str, str]:
+    """Return those of the images that hold a driver's modules or files; none of one that comes of packages."""
+    holders = driver_work.holders(config)
+    return {name: image for name, image in images_of(pool).items() if name in holders}
 
 
 def _is_other_version(image: str, before: str) -> bool:

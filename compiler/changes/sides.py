@@ -82,14 +82,34 @@ class Planned(Side, frozen=True, kw_only=True, dict=True):
 
     def serving(self, component: index_file.Component, decision: plan.Decision | None) -> Ref | None:
         """Return the DaemonSet of a component that has a pod on the nodes of a decision."""
-        if decision is None or decision.policy is None or not decision.runs(component):
+        return self._daemon_set(component, decision) if decision is not None and decision.runs(component) else None
+
+    def _daemon_set(self, component: index_file.Component, decision: plan.Decision) -> Ref | None:
+        policy, division = decision.policy, decision.division
+        pool = decision.pool or (division.pool(decision.node) if division else None)
+        if policy is None or (component == "driver" and pool is None):
             return None
-        policy = decision.policy
         is_driver = component == "driver"
-        name = (
-            node_programs.driver_name(policy, decision.pool) if is_driver else node_programs.device_plugin_name(policy)
-        )
+        name = node_programs.driver_name(policy, pool) if is_driver else node_programs.device_plugin_name(policy)
         return Ref(kind="DaemonSet", namespace=self.planned.cluster.spec.namespace, name=name)
+
+    def barred(self, templates: frozenset[Ref]) -> set[str]:
+        """Return the nodes to which a NoSchedule taint lets no pod of these DaemonSets come.
+
+        One that was there before the taint stays until its template changes: `nodeShouldRunDaemonPod` and
+        `rollingUpdate` of pkg/controller/daemon.
+        """
+        return {
+            name
+            for decision, component in product(self.planned.decisions, get_args(index_file.Component))
+            if decision.policy is not None and decision.landing(component).obstacle == "taints"
+            if self._daemon_set(component, decision) in templates
+            if not any(
+                taint.effect == "NoExecute"
+                for taint in taints.untolerated(decision.policy.pods.tolerations, decision.node.profile.taints)
+            )
+            for name in decision.names
+        }
 
     def on_nodes(self) -> dict[Ref, set[str]]:
         """Return the nodes of the pods of each DaemonSet."""

@@ -1,5 +1,6 @@
 """Rules for one KAECluster."""
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from compiler import names, wording
@@ -17,7 +18,7 @@ shared_rule(
 )
 
 _MOST = 5
-"""Labels, and places of selectors, that a finding lists."""
+"""Labels, places of selectors, and programs of recipes, that a finding lists."""
 _Conflict = tuple[documents.Path, str, str]
 """The path of a setting below `spec`, the message and the hint."""
 _FLUX_SCHEMES = ("http://", "https://", "ssh://")
@@ -233,6 +234,37 @@ def image_references(cluster: definitions.Cluster, source: documents.Document) -
     for index, mirror in enumerate(spec.images.mirrors):
         for field, prefix in (("from", mirror.from_), ("to", mirror.to)):
             yield from image_checks.of_setting(source, (*mirrors, index, field), prefix.rstrip("/"), "The prefix")
+
+
+@rule("refuses-nothing", "warning")
+def refuses_nothing(cluster: definitions.Cluster, known: Iterable[str]) -> Iterator[Diagnostic]:
+    """Each of a cluster's recipes.refuse names a program of a known recipe, and a privilege that there is.
+
+    A misspelt one would refuse nothing, and nobody would hear of it.
+    """
+    programs = sorted(f"{name}-{program}" for name in known for program in ("driver", "device-plugin"))
+    for index, refusal in enumerate(cluster.spec.recipes.refuse):
+        program, text = "", refusal
+        if re.fullmatch(clusters.PRIVILEGE, refusal) is None:
+            program, _, text = refusal.partition(": ")
+        if program and not any(names.glob_matches(program, each) for each in programs):
+            word, what, choice = program, "no recipe here has a program '{}'", programs
+        elif text.startswith("pods: ") and not _names(text.removeprefix("pods: "), privileges.IN_PODS):
+            word, what, choice = text.split()[1], "no recipe gives a '{}' to pods", [*privileges.IN_PODS]
+        else:
+            continue
+        yield Diagnostic(
+            span=cluster.span("spec", "recipes", "refuse", index),
+            message=f"Cluster '{cluster.name}' refuses nothing by '{wording.cut(refusal)}': "
+            f"{what.format(wording.cut(word))}.",
+            hint=wording.did_you_mean(word, choice, f"Known are {wording.listed(choice, most=_MOST)}."),
+        )
+
+
+def _names(glob: str, words: Iterable[str]) -> bool:
+    """Return whether a glob can match a text that begins with one of these words and a space."""
+    literal = re.split(r"[*?\[]", glob)[0]
+    return any(f"{word} ".startswith(literal) or literal.startswith(f"{word} ") for word in words)
 
 
 def refused(cluster: definitions.Cluster, listed: Iterable[privileges.Listed]) -> Iterator[Diagnostic]:

@@ -4,7 +4,7 @@ import functools
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from compiler import names, recipes, repeats, wording
+from compiler import keywords, names, recipes, repeats, wording
 from compiler.diagnostics import Diagnostic, Span, rule, shared_rule
 from compiler.formats import documents
 from compiler.inventory import snapshot
@@ -44,6 +44,19 @@ def unknown_profiles(document: documents.Document) -> Iterator[Diagnostic]:
             message = f"Node '{node['name']}' has the profile '{node['profile']}', which is not in the inventory."
             hint = "After a merge, write the file anew with the watcher or `kae inventory`."
             yield Diagnostic(span=document.span("spec", "nodes", index, "profile"), message=message, hint=hint)
+
+
+def without_value(document: documents.Document) -> Iterator[Diagnostic]:
+    """Yield the strings of a document that Helm made of values which nobody gave it."""
+    pending: list[tuple[documents.Path, object]] = [((), document.data)]
+    for path, value in pending:  # The loop appends to it.
+        if isinstance(value, dict):
+            pending.extend(((*path, key), inner) for key, inner in value.items())
+        elif isinstance(value, list):
+            pending.extend(((*path, index), inner) for index, inner in enumerate(value))
+        elif value == keywords.NO_VALUE:
+            message = f"'{wording.dotted(path)}' has no value: it is '{value}'."
+            yield Diagnostic(code="invalid-value", span=document.span(*path), message=message, hint=keywords.GIVE_VALUE)
 
 
 def misplaced(document: documents.Document, kind: str | None, settings: Settings) -> Iterator[Diagnostic]:

@@ -14,6 +14,7 @@ shared_rule("selector-never-matches", "error", "A policy's selector can match a 
 
 def findings(policy: definitions.Policy) -> Iterator[Diagnostic]:
     """Yield the mistakes in one policy, judged without any nodes."""
+    yield from without_settings(policy)
     yield from no_kind_enabled(policy)
     yield from default_with_selector(policy)
     yield from selector_values(policy)
@@ -48,6 +49,25 @@ def _unavailable(source: documents.Document, path: documents.Path, most: int | s
     if most in (0, "0%"):  # Its maxSurge is 0.
         message = "'maxUnavailable' is zero, so no pod can ever be replaced."
         yield Diagnostic(span=source.span(*path), message=message, hint="Write at least 1 or 1%.")
+
+
+def without_settings(policy: definitions.Policy) -> Iterator[Diagnostic]:
+    """Yield that a spec states nothing at any depth: its defaults are for every node, with the newest images."""
+    spec = policy.source.data.get("spec")
+    if spec and not _states(spec):  # The schema tells of an empty mapping.
+        yield Diagnostic(
+            code="invalid-value",
+            span=policy.source.setting_span("spec"),
+            message="'spec' is empty: no part of it has a value.",
+            hint="Write the driver's version, and its nodes; `default: true` takes all that no other policy takes.",
+        )
+
+
+def _states(value: object) -> bool:
+    """Return whether a value, or any value in it, is neither an empty mapping nor an empty list."""
+    if isinstance(value, dict | list):
+        return any(map(_states, value.values() if isinstance(value, dict) else value))
+    return True
 
 
 @rule("no-kind-enabled", "error")

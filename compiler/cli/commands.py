@@ -70,7 +70,7 @@ def _compile(command: cli.Parser) -> None:
     command.add_argument("--check", action="store_true", help="write nothing; fail where output/ differs")
     options.accept(command, "let a removal pass, such as removes-drivers:east/tls")
     options.output_folder(command, "write to DIR instead of output/")
-    command.add_argument("--no-cache", action="store_true", help="neither read nor write .kae_cache/")
+    command.add_argument("--no-cache", action="store_true", help="compile anew, whatever .kae_cache/ remembers")
     command.renamed = {**command.renamed, "--dry-run": "Write --check."}
 
 
@@ -136,6 +136,7 @@ def _plan(command: cli.Parser) -> None:
 def _report(command: cli.Parser) -> None:
     command.examples(
         "kae report",
+        "kae report -o json",
         "kae report --html fleet.html",
         "kae report --html change.html HEAD    with what the edits since HEAD do to each node",
         "kae report --html east.html --cluster east",
@@ -145,9 +146,7 @@ def _report(command: cli.Parser) -> None:
     command.add_argument("--html", dest="target", metavar="FILE", help="write the page to FILE, instead of a summary")
     options.accept(command, "show a risk of the change as accepted, such as large-step:east/tls")
     options.sources(command)
-    options.strict(command)
-    options.quiet(command)
-    command.renamed = {"-o": "`kae plan -o json` has the data of the fleet, and `kae diff -o json` those of a change."}
+    options.verdict(command)
 
 
 @_command("show why a node gets, or does not get, each component")
@@ -221,6 +220,7 @@ def _init(command: cli.Parser) -> None:
     command.add_argument("--wheel", metavar="URL|PATH", help=text)
     text = "have N CI jobs share out the clusters, each on a machine"
     command.add_argument("--shards", type=options.number(2, _MOST_SHARDS, "shards"), metavar="N", help=text)
+    options.quiet(command)
 
 
 @_command("turn the settings of another operator (KAE's, KMM's, Onload's, SRO's) into documents")
@@ -282,6 +282,7 @@ def _recipe(command: cli.Parser) -> None:
     verb.examples("kae recipe add onload")
     verb.set_defaults(verb="add")
     verb.add_argument("recipe", metavar="NAME", help="a recipe that `kae recipe list` shows as shipped")
+    options.quiet(verb)
 
     text = "check the project's recipes alone, and try each on a made-up node, with every value of its enums"
     verb = cli.added(verbs, "check", text)
@@ -359,6 +360,7 @@ def _schema(command: cli.Parser) -> None:
     command.add_argument("--crd", action="store_true", help="print custom resource definitions, as YAML")
     text = "write the schemas for editors to DIR, by default schemas/, as `kae init` does, and those of recipes/"
     command.add_argument("--write", nargs="?", metavar="DIR", const="schemas", help=text)
+    options.quiet(command)
 
 
 @_command("print a completion script for a shell")

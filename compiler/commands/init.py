@@ -63,7 +63,7 @@ def run(arguments: argparse.Namespace) -> int:
             _require_inside(folder, (_REQUIREMENTS, *pinned.copies))
         is_made = all((folder / name).exists() for name in (_REQUIREMENTS, _INSTALL))
         if arguments.wheel and is_made and not arguments.shards:
-            return _renew(folder, pinned)
+            return _renew(arguments, folder, pinned)
         wanted = texts(arguments.cluster, _registry(arguments.registry), pinned, arguments.shards)
         made = sorted([*wanted, *pinned.copies])
         _require_absent(folder, made)
@@ -75,7 +75,8 @@ def run(arguments: argparse.Namespace) -> int:
         raise errors.WorldError(
             f"'{wording.file_name(str(error.filename or folder))}' cannot be made: {error.strerror or error}."
         ) from error
-    sys.stdout.write(_said(folder, arguments, made))
+    if not arguments.quiet:
+        sys.stdout.write(_said(folder, arguments, made))
     return cli.FINE
 
 
@@ -89,12 +90,13 @@ def _registry(registry: str | None) -> str | None:
     return None if registry is None else registry.rstrip("/")
 
 
-def _renew(folder: Path, pinned: Wheel) -> int:
+def _renew(arguments: argparse.Namespace, folder: Path, pinned: Wheel) -> int:
     """Pin the wheel of this release in a repository that exists, and leave everything else in it."""
     atomic.write(folder / _REQUIREMENTS, _requirements(pinned))
     _copy(folder, pinned)
     made = wording.listed([_REQUIREMENTS, *pinned.copies])
-    sys.stdout.write(f"Written in {wording.file_name(str(folder.resolve()))}: {made}.\n")
+    if not arguments.quiet:
+        sys.stdout.write(f"Written in {wording.file_name(str(folder.resolve()))}: {made}.\n")
     return cli.FINE
 
 

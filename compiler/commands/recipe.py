@@ -102,7 +102,9 @@ def _add(arguments: argparse.Namespace) -> int:
     atomic.require_room(Path(file) for file in (*made, *copies.schema_files(settings)))
     for file, text in made.items():
         _write(Path(file), text)
-    sys.stdout.write(_said(recipe, example, [*made, *copies.write_schemas(settings)]))
+    made_too = copies.write_schemas(settings)
+    if not arguments.quiet:
+        sys.stdout.write(_said(recipe, example, [*made, *made_too]))
     return cli.FINE
 
 

@@ -32,7 +32,7 @@ def run(arguments: argparse.Namespace) -> int:
             copies.write_schemas(settings)
         return cli.FINE
     if arguments.name is None:
-        sys.stdout.writelines(f"{name}\n" for name in sorted(found))
+        sys.stdout.writelines(f"{name}\n" for name in sorted(found) if not arguments.quiet)
         return cli.FINE
     if arguments.name not in found:
         hint = wording.did_you_mean(arguments.name, found, f"Known are {wording.listed(sorted(found))}.")

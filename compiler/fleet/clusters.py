@@ -241,12 +241,16 @@ class NetworkPolicies(msgspec.Struct, frozen=True, kw_only=True):
     """Ports at which the API servers listen: a policy is judged after the Service's address and port are replaced."""
 
 
+PRIVILEGE = (
+    r"(hostPID|hostIPC|hostNetwork|token"
+    r"|(privileged|hostPath|hostPort|capability|rbac|cluster-rbac|role|pods): [!-~][ -~]*)"
+)
+"""The pattern of a line of privileges.txt, or of a glob of one, behind its program."""
 Refusal = Annotated[
     str,
     # A misspelt line would refuse nothing.
     forms.text(
-        r"([a-z0-9*?-]+: )?(hostPID|hostIPC|hostNetwork|token"
-        r"|(privileged|hostPath|hostPort|capability|rbac|cluster-rbac|role|pods): [!-~][ -~]*)",
+        f"([a-z0-9*?-]+: )?{PRIVILEGE}",
         300,
         'a line of privileges.txt or a glob of one, such as "hostPath: /etc*"',
     ),

@@ -20,7 +20,7 @@ class Told(NamedTuple):
     unmerged: Collection[str] = ()
     """Those that git has in conflict."""
     forgotten: Collection[str] = ()
-    """Files that git does not track, and that an earlier compile wrote as they are."""
+    """Files that no index records, and that an earlier compile, or that of git's commit, wrote as they are."""
 
 
 NOTHING_TOLD = Told()

@@ -6,6 +6,7 @@ afterwards: those of a large fleet fill gigabytes.
 
 import contextlib
 import functools
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -20,8 +21,8 @@ from compiler.checks.output import foreign as foreign_checks
 from compiler.fleet import assignment, definitions, examples
 from compiler.formats import decode, documents
 from compiler.inventory import snapshot
-from compiler.output import cache, foreign
-from compiler.project import document_files, package_data, project_file
+from compiler.output import cache, foreign, index_file
+from compiler.project import document_files, git, package_data, project_file
 from compiler.project import repository as repositories
 from compiler.read import fleet as reader
 from compiler.rendering import templates
@@ -45,7 +46,8 @@ def of_revisions(
         before = _of_revision(repository, revision, judge)
         after = _of_working_tree(judge, settings) if to is None else _of_revision(repository, to, judge)
         known = _Remembered(is_used=is_cached)
-        found = _Comparison(before, after, known).result(chosen)
+        written = _written(before, after)
+        found = _Comparison(before, after, known, written).result(chosen)
         if not chosen:
             known.save()
         return found
@@ -214,14 +216,33 @@ class _Remembered:
             cache.save_examples(_ROOT, self._asked)
 
 
+def _written(before: _Side, after: _Side) -> Mapping[str, frozenset[str]]:
+    """Return the files of objects that differ between the outputs of both sides, by cluster; index.json is none.
+
+    Of outputs in two folders, and of one that was not there, nothing is known. Raises WorldError.
+    """
+    output, commit = before.settings.output, before.revision.commit
+    found: dict[str, set[str]] = {}
+    if output == after.settings.output and commit is not None:
+        for path in git.changed(output, commit, after.revision.commit):
+            cluster, _, file = path.partition("/")
+            if "/" in file and file.endswith(".yaml"):
+                found.setdefault(cluster, set()).add(file)
+    with git.Objects() as objects:
+        indexes = ((name, f"{commit}:./{os.path.relpath(output)}/{name}/{index_file.NAME}") for name in found)
+        return {name: frozenset(found[name]) for name, index in indexes if objects.content(index) is not None}
+
+
 class _Comparison:
     """Two sides and their documents' changes."""
 
-    def __init__(self, before: _Side, after: _Side, known: _Remembered) -> None:
+    def __init__(self, before: _Side, after: _Side, known: _Remembered, written: Mapping[str, frozenset[str]]) -> None:
         self._known = known
         self._before = before
         self._after = after
+        self._written = written
         self._basis = difference.Basis(
+            output=after.settings.output,
             changed=intent.changes(before.written, after.written),
             render=templates.renderer(package_data.templates(), package_data.code()),
             # A commit that raises the limit is judged by the one that it finds.
@@ -244,6 +265,7 @@ class _Comparison:
             intent=self._basis.changed,
             clusters=tuple(found),
             faults=tuple(faults),
+            is_first=bool(self._after.clusters) and not self._before.written,
             described=tuple(self._described(chosen)) if faults else (),
         )
 
@@ -259,7 +281,7 @@ class _Comparison:
         old, new = self._before.clusters.get(name), self._after.clusters.get(name)
         if old is None or new is None or not self._has_one_inventory(name):
             return self._compared(name, self._before.made(old), self._after.made(new))
-        if self._before.inputs(old) == self._after.inputs(new):
+        if self._before.inputs(old) == self._after.inputs(new) and name not in self._written:
             return None, []
         known = self._by_examples(old, new)
         if known is None:
@@ -277,7 +299,8 @@ class _Comparison:
     ) -> tuple[difference.ClusterDifference | None, list[difference.Fault]]:
         if faults := _faults(name, before[1], after[1]):
             return None, faults
-        return risks.compared(before[0], after[0], structs.replace(self._basis, known=known)), []
+        written = self._written.get(name, frozenset())
+        return risks.compared(before[0], after[0], structs.replace(self._basis, known=known, written=written)), []
 
     def _by_examples(
         self, old: definitions.Cluster, new: definitions.Cluster

@@ -90,22 +90,23 @@ class Call:
         return scan.Told(self.unmerged, self._forgotten())
 
     def _forgotten(self) -> frozenset[str]:
-        """Return the paths below output/ of files that git does not track, and that a compile wrote as they are.
+        """Return the paths below output/ of files that no index records, and that are the compiler's as they are.
 
-        `git checkout .`, `git stash` and `git reset` take back the index that recorded a new file, and leave the file.
+        `git checkout .`, `git stash` and `git reset` take back the index that recorded a new file, and leave the file:
+        git does not track it, and a compile wrote it so. `git checkout -- PATH` may take back a file alone.
         """
         from compiler.project import git  # noqa: PLC0415 - only where something has to be compiled
 
-        written = {} if self.arguments.no_cache else cache.written(Path()).get(self.settings.output, {})
+        written = cache.written(Path()).get(self.settings.output, {})
         untracked = git.untracked(self.settings.output) if written else ()
-        return frozenset(
-            path for path in untracked if path in written and scan.holds(self.output / path, written[path])
-        )
+        left = (path for path in untracked if path in written and scan.holds(self.output / path, written[path]))
+        return git.restored(self.settings.output).union(left)
 
     def remember_written(self, results: Iterable["write.Written"]) -> None:
-        """Keep the digests of the files that were written, and drop those of the files that were removed."""
-        if self.arguments.no_cache:
-            return
+        """Keep the digests of the files that were written, and drop those of the files that were removed.
+
+        They are no results, which --no-cache is about: without them, nobody knows a new file for the compiler's.
+        """
         known = {**cache.written(Path())}
         own = dict(known.get(self.settings.output, {}))
         for result in results:

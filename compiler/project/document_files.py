@@ -1,5 +1,6 @@
 """The files that hold documents. Light enough to import in every call."""
 
+import contextlib
 import errno
 import operator
 import os
@@ -23,8 +24,14 @@ diagnostics.shared_rule(
 ENDINGS = (".yaml", ".yml", ".json")
 """The suffixes of document files."""
 
-_NEARLY = r"(?i)\.(ya?ml|yam|yalm|ymal|json|jso|jsn|josn)(\.(bak|old|orig|rej|save|sw[op]|tmp|txt)|\.?~[0-9]*~?|#)*"
+_NEARLY = (
+    r"(?i)\.(ya?ml|yam|yalm|ymal|json|jso|jsn|josn)"
+    r"(\.(backup|bak|disabled|new|off|old|orig|rej|save|sw[op]|tmp|txt)|\.?~[0-9]*~?|#)*"
+)
 """The end of a name that an editor, a merge or a slip made of a document's: policy.YAML, policy.yaml~, policy.yam."""
+
+_OTHERS = frozenset({".git", ".idea", ".schemas", ".vscode"})
+"""Hidden folders of git and of editors, and that of the schemas which `kae recipe add` writes for these."""
 
 _TEMPLATE = ".yaml.j2"
 
@@ -157,7 +164,8 @@ def walk(
 ) -> tuple[list[tuple[str, Where]], list[diagnostics.Diagnostic]]:
     """Return the document files below folders, sorted by name, and a finding for each entry that is none.
 
-    Hidden folders are skipped. Each folder is read once, even if several links lead to it. Raises WorldError.
+    Hidden folders are skipped, with a finding where they hold documents. Each folder is read once, even if several
+    links lead to it. Raises WorldError.
     """
     files, linked, read = list[tuple[str, Where]](), list[tuple[str, Where]](), set[Hashable]()
     findings, pending = list[diagnostics.Diagnostic](), list(folders)
@@ -175,9 +183,7 @@ def walk(
         for entry in entries:
             name = f"{above}/{entry.name}" if above else entry.name
             if entry.name.startswith("."):
-                is_meant = entry.name.endswith(ENDINGS) and sort_of(name, entry) == FILE
-                shown = entry.name.lstrip(".") if Path(entry.name).suffix else f"policy{entry.name}"
-                findings += [_nearly(name, shown)] if is_meant else []
+                findings += _hidden(name, entry, listed, sort_of)
                 continue
             sort = sort_of(name, entry)
             if sort == FILE and name.endswith(ENDINGS) and wording.file_name(name) == name:
@@ -187,6 +193,27 @@ def walk(
             else:
                 findings += _unread(name, sort)
     return sorted(files, key=operator.itemgetter(0)), findings
+
+
+def _hidden(
+    name: str, entry: Entry[Where], listed: Listed[Where], sort_of: SortOf[Where]
+) -> list[diagnostics.Diagnostic]:
+    """Return the finding on a hidden entry, if it is a document or a folder that holds one."""
+    if entry.name.endswith(ENDINGS) and sort_of(name, entry) == FILE:
+        return [_nearly(name, entry.name.lstrip(".") if Path(entry.name).suffix else f"policy{entry.name}")]
+    # The kubelet mounts a ConfigMap as ..<time>/, a link ..data to it, and a link in that for each file.
+    if entry.name in _OTHERS or entry.name.startswith("..") or entry.is_link or sort_of(name, entry) != FOLDER:
+        return []
+    pending = [(name, entry.place)]
+    with contextlib.suppress(errors.WorldError):  # Nobody needs to read what is passed over.
+        for above, folder in pending:  # The loop appends to it.
+            for inner in listed(above, folder)[1]:
+                below = f"{above}/{inner.name}"
+                sort = NOTHING if inner.is_link else sort_of(below, inner)
+                if sort == FILE and inner.name.endswith(ENDINGS):
+                    return [_nearly(name, entry.name.lstrip("."), "its name begins with '.', and documents are in it")]
+                pending += [(below, inner.place)] if sort == FOLDER else []
+    return []
 
 
 def _listed(name: str, folder: Path) -> tuple[Hashable, list[Entry[Path]]]:
@@ -268,10 +295,10 @@ def _refused(name: str, message: str, hint: str, code: str) -> diagnostics.Diagn
 
 
 @diagnostics.rule("nearly-a-document", "warning")
-def _nearly(name: str, meant: str) -> diagnostics.Diagnostic:
-    """A file beside documents is not named nearly like one."""
+def _nearly(name: str, meant: str, why: str = "its name is only nearly that of a document") -> diagnostics.Diagnostic:
+    """A file beside documents is not named nearly like one, and no hidden folder holds documents."""
     better = wording.file_name(meant.rpartition("/")[2].lstrip("#"))
-    message = f"'{wording.file_name(name)}' is not read: its name is only nearly that of a document."
+    message = f"'{wording.file_name(name)}' is not read: {why}."
     return _refused(name, message, f"Rename it to {better}, or remove it.", "nearly-a-document")
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from compiler import errors, wording
-from compiler.output import index_file, tree
+from compiler.output import index_file, scan, tree
 
 if TYPE_CHECKING:
     import subprocess
@@ -68,7 +68,7 @@ def unmerged(output: str, extra: Collection[str]) -> frozenset[str]:
     listed = _lines("ls-files", "-z", "--unmerged", "--", f":(literal){output}")
     paths = {os.path.relpath(line.partition("\t")[2], output) for line in listed}
     own = filter(tree.is_name, sorted(clusters(paths).difference(extra)))
-    return frozenset(paths.intersection(_recorded(output, own)))
+    return frozenset(paths.intersection(_recorded(output, own, _SIDES)))
 
 
 def untracked(output: str) -> frozenset[str]:
@@ -77,17 +77,57 @@ def untracked(output: str) -> frozenset[str]:
     return frozenset(os.path.relpath(path, output) for path in listed)
 
 
+def restored(output: str) -> frozenset[str]:
+    """Return the paths below output/ of files as HEAD has them that HEAD's index records, where the index now differs.
+
+    `git checkout -- PATH` takes back files, and leaves the index that does not record them any more.
+    """
+    # What `git diff` says is surer, but it writes what it has looked at to git's index.
+    escaped = _WILD.sub(r"\\\g<0>", output)
+    changed = ("diff-index", "--name-only", "--relative", "-z", "HEAD", "--", f":(glob){escaped}/*/{index_file.NAME}")
+    found, folder = set[str](), os.path.relpath(output)
+    with Objects() as objects, contextlib.suppress(errors.WorldError):  # A compile tells of a folder that is odd.
+        for cluster in sorted(filter(tree.is_name, (Path(path).parent.name for path in _lines(*changed)))):
+            now = scan.recorded(Path(output), cluster)
+            if now is None:  # Without an index nothing is known to be the compiler's.
+                continue
+            own = {f"{cluster}/{path}" for path in (*now.files, index_file.NAME)}
+            for path in sorted({*_recorded(output, [cluster], ("HEAD",))} - own):
+                content = objects.content(f"HEAD:./{folder}/{path}")
+                if content is not None and scan.holds(Path(output, path), tree.digest(content)):
+                    found.add(path)
+    return frozenset(found)
+
+
+def changed(output: str, revision: str, to: str | None) -> frozenset[str]:
+    """Return the paths below output/ of files that differ between two commits, or from the working tree without `to`.
+
+    Raises WorldError.
+    """
+    within = ("--name-only", "--no-renames", "--relative", "-z")
+    if to is not None:
+        listed = answer("diff-tree", "-r", *within, revision, to, "--", f":(literal){output}")
+        return frozenset(os.path.relpath(os.fsdecode(line), output) for line in listed.split(b"\0") if line)
+    # As to `restored`: what git has not looked at since it was touched may be equal.
+    listed, folder = answer("diff-index", *within, revision, "--", f":(literal){output}"), os.path.relpath(output)
+    paths = {os.path.relpath(os.fsdecode(line), output) for line in listed.split(b"\0") if line}
+    with Objects() as objects:
+        had = ((path, objects.content(f"{revision}:./{folder}/{path}")) for path in sorted(paths))
+        same = {path for path, text in had if text is not None and scan.holds(Path(output, path), tree.digest(text))}
+    return untracked(output) | paths - same
+
+
 def clusters(paths: Iterable[str]) -> frozenset[str]:
     """Return the clusters of paths below output/."""
     return frozenset(path.partition("/")[0] for path in paths)
 
 
-def _recorded(output: str, names: Iterable[str]) -> Iterator[str]:
-    """Yield the paths below output/ that the sides of a merge record for clusters of these names."""
+def _recorded(output: str, names: Iterable[str], commits: Iterable[str]) -> Iterator[str]:
+    """Yield the paths below output/ that these commits record for clusters of these names."""
     folder = os.path.relpath(output)
     with Objects() as objects:
-        for cluster, side in itertools.product(names, _SIDES):
-            content = objects.content(f"{side}:./{folder}/{cluster}/{index_file.NAME}")
+        for cluster, commit in itertools.product(names, commits):
+            content = objects.content(f"{commit}:./{folder}/{cluster}/{index_file.NAME}")
             for index in index_file.read(content or b""):
                 yield from (f"{cluster}/{path}" for path in (*index.files, index_file.NAME))
 

@@ -189,6 +189,11 @@ def clusters_with(project: Project, wanted: str, chosen: Sequence[str]) -> Seque
     require_clusters([*chosen, *([stated] if stated else [])], project.fleet.clusters)
     possible = [cluster for cluster in project.fleet.selected(chosen) if stated in ("", cluster.name)]
     if len(possible) == 1:
+        if stated and not project.mentions(stated, name):
+            others = (item for item in project.fleet.clusters if item.name != stated)
+            elsewhere = nodes(project, [item for item in others if project.mentions(item.name, name)])
+            if known := [(cluster, node) for cluster, node in elsewhere if node == name]:
+                raise unknown_node(wanted, known)
         return possible
     holding = [cluster for cluster in possible if project.mentions(cluster.name, name)] or [
         cluster for cluster in possible if project.settings.has_errors(project.read(cluster).findings)

@@ -6,6 +6,7 @@ Facts are read from the object alone, and each is a text that means the same on 
 program that privileges.txt lists, and that `recipes.refuse` of a KAECluster refuses, have a line there.
 """
 
+import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
@@ -24,6 +25,12 @@ Sort = Literal["rights", "node", "container", "secret", "namespace", "registry",
 _POD_SECURITY = "pod-security.kubernetes.io/"
 _NAMES = 5
 """Objects that a right names in a text."""
+
+_DIGITS = 12
+"""Digits of a digest in a text."""
+
+IN_PODS = ("device", "env", "file", "mount", "preload")
+"""What a recipe gives to pods: the words behind `pods:` in privileges.txt."""
 
 _APPARMOR = "container.apparmor.security.beta.kubernetes.io/"
 
@@ -255,7 +262,10 @@ def _injected(inject: device_plugin_config.Inject) -> Iterator[Privilege]:
     for library in inject.preload:
         yield Privilege(sort="pods", text=f"preloads {library} in pods", line=f"pods: preload {library}")
     for file in inject.files:
-        yield Privilege(sort="pods", text=f"puts a file {file.as_} into pods", line=f"pods: file {file.as_}")
+        # A text of many lines is told by its digest: what is preloaded or configured by it is another thing then.
+        digest = hashlib.sha256(file.text.encode()).hexdigest()[:_DIGITS]
+        text = f"puts a file {file.as_} into pods, with SHA-256 {digest}…"
+        yield Privilege(sort="pods", text=text, line=f"pods: file {file.as_}")
 
 
 def _variable(name: str, value: str) -> Privilege:

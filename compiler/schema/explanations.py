@@ -43,10 +43,15 @@ _RANKS = (
 _TEMPLATE = re.compile(r"\{\{|\$\{(?!KERNEL_|DRIVER_|values\.)[A-Za-z_]|\$\(?[A-Z_]{2}")
 """What Helm, envsubst and shells fill in; KERNEL_…, DRIVER_… and values are the compiler's own."""
 _RENDER = "Write the value itself: nothing fills in a template or a variable here. Run Helm or envsubst before."
-_DURATION = re.compile("(?:[0-9]{1,6}[dhms])+", re.ASCII)
+_DURATION = re.compile("(?:[0-9]{1,6} ?[a-z]+ ?)*(?:[0-9]{1,6})?", re.ASCII | re.IGNORECASE)
+_UNITS: Mapping[str, int] = MappingProxyType({"d": 86400, "h": 3600, "m": 60, "s": 1})
+_UNIT = re.compile("d(?:ays?)?|h(?:(?:ou)?rs?)?|m(?:in(?:ute)?s?)?|s(?:ec(?:ond)?s?)?")
 _MOST_DIGITS = 18
 _QUANTITY = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?([KMGTPE])(i?)B?", re.IGNORECASE | re.ASCII)
 """An amount of bytes as people write it, such as 128MB, 128 mb and 1GiB."""
+
+_PROCESSORS = re.compile("([0-9]+(?:\\.[0-9]+)?) ?(m|millicores?|millicpus?|cores?|cpus?|vcpus?)", re.ASCII)
+"""An amount of processors as people write it, such as 500 m and 2 cores."""
 
 _MOST_FIELDS = 20
 """The most fields that a hint lists."""
@@ -219,7 +224,7 @@ def _invalid_value(fault: _Fault, reader: _Reader) -> diagnostics.Diagnostic:
         hint = "Give these nodes a label in common, and select by it." if is_selector else "Shorten it."
     else:
         quoted = wording.quoted(value) if isinstance(value, str) else wording.cut(value)
-        message, hint = f"{quoted} is not {phrases.expected(schema)}.", _hint_on_value(value, schema)
+        message, hint = f"{quoted} is not {phrases.expected(schema)}.", _hint_on_value(value, schema, fault.path)
         notes = _notes(fault)
     return reader.diagnostic(code, fault, message, notes=tuple(notes), hint=hint)
 
@@ -282,19 +287,47 @@ def _hint_on_type(
         return f'Put it in quotes: "{_spelt(value, span)}".'
     if not isinstance(value, str):
         return ""
-    if _TEMPLATE.search(value):
-        return _RENDER
+    if hint := _on_template(value):
+        return hint
     if expected == "boolean" and value.lower() in _BOOLEANS:
         return f"Write {_BOOLEANS[value.lower()]}, without quotes."
     if expected not in ("integer", "number"):
         return ""
     if value.lstrip("-").isdigit() and len(value) > _MOST_DIGITS:
         return f"Write {phrases.expected(schema)}."
-    return (
-        _seconds(value, schema)
-        if _is_in_seconds(path) and _DURATION.fullmatch(value)
-        else _number(value, path, expected)
-    )
+    duration = _duration(value) if _is_in_seconds(path) and not value.isdigit() else None
+    return _number(value, path, expected) if duration is None else _seconds(duration, schema)
+
+
+def _on_template(value: str) -> str:
+    """Return the hint on a string that another tool should have filled in, or has filled in with nothing."""
+    if keywords.NO_VALUE in value:
+        return keywords.GIVE_VALUE
+    return _RENDER if _TEMPLATE.search(value) else ""
+
+
+def _duration(value: str) -> int | None:
+    """Return the seconds of a duration as Go, Prometheus and people write it, such as 90s, 1h30 and 5 minutes."""
+    parts = re.findall("([0-9]+) ?([a-z]*)", value.lower()) if value and _DURATION.fullmatch(value) else []
+    seconds, units = 0, "dhms"
+    for number, word in parts:
+        # What ends without a unit has the next smaller one, as in 1h30; alone, seconds.
+        unit = word[:1] or (units[:1] if len(units) < len(_UNITS) else "s")
+        if (word and _UNIT.fullmatch(word) is None) or unit not in units or not unit:
+            return None
+        seconds, units = seconds + int(number) * _UNITS[unit], units.partition(unit)[2]
+    return seconds if parts else None
+
+
+def _written_duration(value: str) -> str:
+    """Return a duration in hours, minutes and seconds, as 1h30m is; nothing for what is none."""
+    left, text = _duration(value) or 0, ""
+    if value.isdigit() and left:
+        return f"{left}s"
+    for unit in "hms":
+        number, left = divmod(left, _UNITS[unit])
+        text += f"{number}{unit}" if number else ""
+    return text
 
 
 def _list(value: Any, items: phrases.Schema) -> str:
@@ -343,10 +376,8 @@ def _is_in_seconds(path: documents.Path) -> bool:
     return str(path[-1]).endswith("Seconds")
 
 
-def _seconds(value: str, schema: phrases.Schema) -> str:
-    """Return what to write instead of a duration of Go or Prometheus, such as 15m, in a field of seconds."""
-    units = {"d": 86400, "h": 3600, "m": 60, "s": 1}
-    seconds = sum(int(number) * units[unit] for number, unit in re.findall("([0-9]+)([dhms])", value))
+def _seconds(seconds: int, schema: phrases.Schema) -> str:
+    """Return what to write instead of a duration in a field of seconds."""
     if schema.get("minimum", 0) <= seconds <= schema.get("maximum", seconds):
         return f"Write {seconds}: the field is in seconds."
     return f"Write {phrases.expected(schema)}: the field is in seconds."
@@ -366,31 +397,51 @@ def _spelt(value: Any, span: diagnostics.Span) -> str:
     return word.group() if word else phrases.value(value).removeprefix("the number ")
 
 
-def _quantities(value: str, pattern: str) -> list[str]:
-    """Return the quantities of Kubernetes that an amount of bytes may stand for: powers of ten, and of two."""
-    found = _QUANTITY.fullmatch(value)
-    if found is None:
-        return []
-    number, unit, binary = found.groups()
-    ten, two = f"{number}{unit.lower() if unit in 'kK' else unit.upper()}", f"{number}{unit.upper()}i"
-    return [text for text in ((two,) if binary else (ten, two)) if judge.is_found(pattern, text)]
+def _amounts(value: str, schema: phrases.Schema, path: documents.Path) -> list[str]:
+    """Return the durations, or the quantities, that a text may stand for; bytes by powers of ten, and of two."""
+    form, texts = schema.get(keywords.FORM, ""), list[str]()
+    if form.startswith("a duration"):
+        texts = [_written_duration(value)]
+    elif form.startswith("a quantity"):
+        bytes_, processors = _QUANTITY.fullmatch(value), _PROCESSORS.fullmatch(value)
+        if processors is not None and path[-1] == "cpu":
+            texts = [f"{processors[1]}{'m' if processors[2].startswith('m') else ''}"]
+        elif bytes_ is not None:
+            number, unit, binary = bytes_.groups()
+            ten, two = f"{number}{unit.lower() if unit in 'kK' else unit.upper()}", f"{number}{unit.upper()}i"
+            texts = [two] if binary else [ten, two]
+    return [text for text in texts if text and judge.is_found(schema["pattern"], text)]
 
 
-def _hint_on_value(value: Any, schema: phrases.Schema) -> str:
+def _hint_on_value(value: Any, schema: phrases.Schema, path: documents.Path) -> str:
     """Return the value that was probably meant instead of one that its schema refuses."""
+    if isinstance(value, str) and keywords.NO_VALUE in value:
+        return keywords.GIVE_VALUE
     if near := wording.nearest(value, (word for word in schema.get("enum", ()) if isinstance(word, str))):
         return f"Did you mean '{near}'?"
     if not isinstance(value, str) or "pattern" not in schema:
         return ""
-    if _TEMPLATE.search(value):
-        return _RENDER
-    if amounts := _quantities(value, schema["pattern"]):
+    if hint := _on_template(value):
+        return hint
+    if amounts := _amounts(value, schema, path):
         return f"Did you mean {' or '.join(map(wording.quoted, amounts))}?"
     if "integer" in schema.get("type", ()) and re.fullmatch("[0-9]{1,15}", value, re.ASCII):
         return f"Write {int(value)}, without quotes."
+    return _name_of_node(value, schema, path) or _meant_text(value, schema["pattern"])
+
+
+def _name_of_node(value: str, schema: phrases.Schema, path: documents.Path) -> str:
+    """Return the hint on a node of a group that is written with its cluster, as commands take it."""
+    name = value.rpartition("/")[2]
+    if path[-2:-1] != ("nodes",) or name == value or not judge.is_found(schema["pattern"], name):
+        return ""
+    return f"Write {name}: a group names nodes without their cluster, and `clusters` limits it to some."
+
+
+def _meant_text(value: str, pattern: str) -> str:
     words = value.split()
     lower = re.sub(r"[\s_]+", "-", value.strip()).lower()
     for text in (value.strip(), "-".join(words), "".join(words), lower, posixpath.normpath(value)):
-        if text and text != value and judge.is_found(schema["pattern"], text):
+        if text and text != value and judge.is_found(pattern, text):
             return f"Did you mean {wording.quoted(text)}?"
     return ""

@@ -1,9 +1,11 @@
 """The plan for people: a table of the clusters, summaries, then details; nodes that are alike share a line."""
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from itertools import zip_longest
 from typing import NamedTuple
+
+from msgspec import structs
 
 from compiler import recipes, wording
 from compiler.fleet import definitions
@@ -21,6 +23,9 @@ _POLICIES = 8
 
 _NAMES = 3
 """Nodes that a row of the table of nodes names."""
+
+_OTHERS = "(other recipes)"
+"""Stands for the policies of nodes that other recipes alone have."""
 
 _TITLES = {True: "problems", False: "without a component, and no problem"}
 
@@ -54,6 +59,27 @@ def shown(view: plan.Plan) -> Sequence[plan.RecipePlan]:
     return view.recipes if is_needed else others
 
 
+def _own(view: plan.Plan) -> Iterator[plan.RecipePlan]:
+    """Yield the plans that say something, without the nodes that policies of other recipes take, and none of theirs.
+
+    They lack nothing of the recipe, and what they have is in the part of the other one.
+    """
+    taken = {
+        each.recipe.name: {name for decision in each.decisions if decision.policy for name in decision.names}
+        for each in view.recipes
+    }
+    for each in shown(view):
+        others = frozenset().union(*(names for recipe, names in taken.items() if recipe != each.recipe.name))
+        own = (_without_nodes(decision, others) for decision in each.decisions)
+        yield structs.replace(each, decisions=tuple(decision for decision in own if decision.nodes))
+
+
+def _without_nodes(decision: plan.Decision, others: Set[str]) -> plan.Decision:
+    if decision.policy or gaps.has_problem(decision) or others.isdisjoint(decision.names):
+        return decision
+    return structs.replace(decision, nodes=tuple(node for node in decision.nodes if node.name not in others))
+
+
 def clusters(rows: Sequence[tuple[str, Mapping[str, Counts]]]) -> Iterator[str]:
     """Yield a table of the clusters for each recipe, given by their names and numbers, if there are several."""
     headings = {heading for _, by_recipe in rows for heading in by_recipe} if len(rows) > 1 else set()
@@ -72,17 +98,17 @@ def summary(view: plan.Plan, restriction: str = "") -> Iterator[str]:
 
     `restriction` says what the plan is restricted to; it is empty for a whole plan.
     """
-    for each in shown(view):
+    for each, own in zip(shown(view), _own(view), strict=True):
         yield _head(each, restriction)
-        yield from _policies(each)
-        yield from _groups(each)
-        yield from _problems(each)
+        yield from _policies(own, count(each.decisions) - count(own.decisions))
+        yield from _groups(own)
+        yield from _problems(own)
         yield ""
 
 
 def details(view: plan.Plan) -> Iterator[str]:
     """Yield the details of a cluster: its nodes, pools and images to build, and every gap with its nodes."""
-    for each in shown(view):
+    for each in _own(view):
         whole = title(view.cluster.name, each.recipe)
         for part, lines in (("nodes", _nodes(each)), ("pools", _pools(each)), ("images to build", _images(each))):
             if lines:
@@ -93,7 +119,7 @@ def details(view: plan.Plan) -> Iterator[str]:
 
 def problems(view: plan.Plan) -> Iterator[str]:
     """Yield the nodes of a cluster that lack what is promised to them, by reason."""
-    for each in shown(view):
+    for each in _own(view):
         yield from _without(each, is_problem=True)
 
 
@@ -129,8 +155,8 @@ def _head(view: plan.RecipePlan, restriction: str) -> str:
     return f"{title(view.cluster.name, view.recipe)}: {', '.join(facts)}"
 
 
-def _policies(view: plan.RecipePlan) -> Iterator[str]:
-    """Yield a table of the policies that have nodes, and the names of the others."""
+def _policies(view: plan.RecipePlan, others: int) -> Iterator[str]:
+    """Yield a table of the policies that have nodes, and the names of the others; recipes may take `others` nodes."""
     rows: list[tuple[str, ...]] = []
     idle: list[str] = []
     for division in view.divisions:
@@ -138,7 +164,7 @@ def _policies(view: plan.RecipePlan) -> Iterator[str]:
         rows.extend(_policy(division, own) if own else ())
         idle.extend(() if own else (division.policy.name,))
     unassigned = count(view.decisions, lambda decision: decision.policy is None)
-    rows.extend([("(none)", str(unassigned), "-", "-")] if unassigned else ())
+    rows.extend((name, str(nodes), "-", "-") for name, nodes in ((_OTHERS, others), ("(none)", unassigned)) if nodes)
     yield from wording.table(("POLICY", "NODES", "DRIVER", "DEVICE PLUGIN"), rows) if rows else ()
     if idle:
         yield f"policies without nodes: {wording.listed(idle, most=_POLICIES)}"

@@ -43,6 +43,20 @@ def test_memory_counts_once_for_each_process_that_has_it_at_one_moment(work: str
     assert measured.peak.rss > 4 * SIZE or turn != "pass"
 
 
+def test_the_memory_of_who_starts_a_process_is_none_of_it() -> None:
+    held = bytearray(b"x") * (2 * SIZE << 20)
+
+    measured = processes.run((sys.executable, "-c", "import time; time.sleep(0.1)"), Path())
+
+    assert 1 < measured.peak.pss <= measured.peak.rss < SIZE < len(held) >> 20
+
+
+def test_memory_of_a_moment_is_seen() -> None:
+    work = f"import time; held = bytearray(b'x') * ({SIZE} << 20); del held; time.sleep(0.1)"
+
+    assert processes.run((sys.executable, "-c", work), Path()).peak.rss > SIZE
+
+
 def test_a_command_that_fails_has_no_cost() -> None:
     with pytest.raises(AssertionError, match="exit"):
         processes.run((sys.executable, "-c", "exit(1)"), Path())

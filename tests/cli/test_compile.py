@@ -333,11 +333,11 @@ def test_an_inventory_folder_cannot_bring_a_policy_in(small: Path) -> None:
     assert project.tree(small / "output") == before
 
 
-def test_without_a_cache_none_is_left(tmp_path: Path) -> None:
+def test_without_a_cache_no_result_is_left(tmp_path: Path) -> None:
     folder = fleet.small(tmp_path)
 
     assert in_process.kae(folder, "compile", "--no-cache").code == 0
-    assert not (folder / cache.FOLDER).exists()
+    assert not (folder / cache.FOLDER / "results.json").exists()
 
 
 HEAVY = """
@@ -442,3 +442,21 @@ def test_a_template_of_helm_is_told_that_nothing_fills_it_in(tmp_path: Path) -> 
     said = refused(1, project.write(fleet.small(tmp_path), {"policies/tls.yaml": text}), "compile")
 
     assert "hint: Write the value itself: nothing fills in a template here. Run Helm before.\n" in said
+
+
+def test_what_helm_left_without_a_value_is_told_in_any_string(tmp_path: Path, repository_root: Path) -> None:
+    recipe = (repository_root / "templates/recipes/simple-kmod/recipe.yaml").read_text("utf-8")
+    env = "  driver:\n    env: [{name: A, value: <no value>}]\n"
+    files = {
+        "recipes/simple-kmod/recipe.yaml": recipe.replace("title: ", "title: <no value> # "),
+        "policies/tls.yaml": fleet.POLICY.replace("  driver:\n", env),
+    }
+    folder = project.write(fleet.small(tmp_path), files)
+
+    said = refused(1, folder, "compile")
+
+    assert "error[invalid-value]: 'spec.driver.env[0].value' has no value: it is '<no value>'.\n" in said
+    assert "error[invalid-value]: 'spec.title' has no value: it is '<no value>'.\n" in said
+    assert (
+        said.count("hint: Write the value itself, or give it to Helm, which wrote '<no value>' for want of one.") == 2
+    )

@@ -121,3 +121,36 @@ def test_the_privileges_that_objects_gain_and_lose_are_shown(rollout: Path) -> N
     assert {key: first[key] for key in told} == told
     assert first["gained"] == ["images from registry.example.com"]
     assert first["lost"] == ["images from cr.openfuyao.cn"]
+
+
+def test_output_that_another_release_has_made_is_told(step: Path) -> None:
+    diffs.edit(step, ("version: 2.3.0", "version: 2.2.0"))
+    file = "output/east/driver/daemonset-kae-driver-tls.yaml"
+    assert in_process.kae(step, "compile").code == 0
+    revisions.commit(step)
+    assert in_process.kae(step, "diff").out.endswith("no change\n")
+    path = step / file
+    path.write_text(path.read_text().replace("minReadySeconds: 10", "minReadySeconds: 11") + "# By hand.\n")
+
+    answer = in_process.kae(step, "diff")
+    comment = in_process.kae(step, "diff", "-o", "markdown").out
+
+    assert f"{file}: warning[output-unexplained]: The output of cluster 'east' has changes" in answer.err
+    assert "No node is affected" not in answer.out
+    assert comment.startswith("### What this does to nodes is not known\n")
+    assert in_process.kae(step, "diff", "--accept", "output-unexplained:east").err == ""
+
+    assert in_process.kae(step, "compile").code == 0
+    for changed in (step / "output").rglob("*.yaml"):
+        changed.touch()  # git has not looked at it since.
+    assert in_process.kae(step, "diff").err == ""
+
+
+def test_output_that_its_documents_explain_is_none(step: Path) -> None:
+    assert in_process.kae(step, "compile").code == 0
+    assert "output-unexplained" not in in_process.kae(step, "diff").err  # It is the first one.
+    revisions.commit(step)
+    diffs.edit(step, ("version: 2.3.0", "version: 2.4.0"))
+    assert in_process.kae(step, "compile").code == 0
+
+    assert "output-unexplained" not in in_process.kae(step, "diff").err

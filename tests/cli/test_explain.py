@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
-from tests import in_process, project
+from tests import builders, in_process, project
 from tests.cli import fleet
 from tests.cli.answers import refused, told
 
@@ -71,3 +71,20 @@ def test_a_misspelt_node_is_answered_with_the_nearest_one(cluster: str, folder: 
     hint = f"hint: Did you mean '{cluster}kp920-02'? `kae plan -o json` lists all nodes.\n"
 
     assert refused(3, folder, "explain", f"{cluster}kp920-o2").endswith(hint)
+
+
+@pytest.mark.parametrize("command", [("explain",), ("plan", "--node")])
+@pytest.mark.parametrize(
+    ("wanted", "near"), [("east/w1", "east/w01"), ("w1", "w01"), ("west/w01", "east/w01"), ("west/k1", "west/k01")]
+)
+def test_a_node_that_is_misspelt_or_of_another_cluster_is_answered_with_it(
+    wanted: str, near: str, command: tuple[str, ...], tmp_path: Path
+) -> None:
+    east = [builders.kubernetes_node(name, fleet.HPRE) for name in ("w01", "w02", "w11")]
+    west = [builders.kubernetes_node("k01", fleet.HPRE)]
+    files = {"inventory/east.json": fleet.listed(tuple(east)), "inventory/west.json": fleet.listed(tuple(west))}
+    folder = project.write(fleet.small(tmp_path), files)
+
+    said = refused(3, folder, *command, wanted)
+
+    assert said.startswith(f"kae: no inventory holds a node '{wanted}'.\nhint: Did you mean '{near}'? ")

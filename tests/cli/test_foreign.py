@@ -194,6 +194,50 @@ def test_a_new_file_whose_record_git_took_back_is_still_the_compilers(small: Pat
     assert in_process.kae(small, "compile", "--check").code == 0
 
 
+TAKES_BACK = {
+    "checkout .": ("checkout", "."),
+    "checkout of output": ("checkout", "--", "policies", "output"),
+    "checkout of a folder": ("checkout", "--", "output/east/driver"),
+    "reset": ("reset", "--hard"),
+    "stash": ("stash",),
+    "another branch": ("checkout", "--force", "other"),
+}
+
+
+@pytest.mark.parametrize("flags", [(), ("--no-cache",)])
+@pytest.mark.parametrize("command", TAKES_BACK.values(), ids=TAKES_BACK)
+def test_no_file_of_the_compiler_is_foreign_after_git_took_some_back(
+    command: tuple[str, ...], flags: tuple[str, ...], small: Path
+) -> None:
+    revisions.git(small, "branch", "other")
+    policy = small / "policies/tls.yaml"
+    policy.write_text(policy.read_text().replace("name: tls\n", "name: tls2\n"))
+    accepted = ("--accept", "removes-drivers", "--accept", "thaws-nodes")
+    assert in_process.kae(small, "compile", *accepted, *flags).code == 0
+    revisions.git(small, *command)
+
+    answers = [in_process.kae(small, "compile", *words, *flags) for words in (("--check",), (), ("--check",))]
+
+    assert [answer.code for answer in answers] == [4, 0, 0]
+    assert not any("foreign-file" in answer.err for answer in answers)
+
+
+@pytest.mark.parametrize("change", [None, "# mine\n"])
+def test_a_file_that_git_restores_is_the_compilers_as_it_is_alone(change: str | None, small: Path) -> None:
+    """The commit's index.json lists it, and that of the disk does not."""
+    policy = small / "policies/tls.yaml"
+    policy.write_text(policy.read_text().replace("name: tls\n", "name: tls2\n"))
+    assert in_process.kae(small, "compile", "--accept", "removes-drivers", "--accept", "thaws-nodes").code == 0
+    file = small / "output/east/driver/daemonset-kae-driver-tls.yaml"
+    revisions.git(small, "checkout", "--quiet", "--", str(file))
+    shutil.rmtree(small / ".kae_cache")
+    file.write_text(file.read_text() + (change or ""))
+
+    answer = in_process.kae(small, "compile")
+
+    assert ("foreign-file" in answer.err, file.exists()) == (change is not None, change is not None)
+
+
 def test_a_new_file_whose_record_git_took_back_is_in_nobodys_way(small: Path) -> None:
     file = discarded(small)
     text = (small / "policies/tls.yaml").read_text().replace("name: tls\n", "name: tls2\n")

@@ -296,6 +296,7 @@ def test_files_that_are_nearly_documents_are_named(tmp_path: Path) -> None:
         "policies/#east.yaml#": "east.yaml",
         "policies/east.YAML": "east.yaml",
         "policies/east.Yml": "east.yml",
+        "policies/east.yaml.disabled": "east.yaml",
         "policies/east.yaml.tmp": "east.yaml",
         "policies/east.yaml.~1~": "east.yaml",
         "policies/east.yaml~": "east.yaml",
@@ -311,7 +312,7 @@ def test_files_that_are_nearly_documents_are_named(tmp_path: Path) -> None:
         f"{name}: warning[nearly-a-document]: '{name}' {said}  hint: Rename it to {right}, or remove it.\n"
         for name, right in better.items()
     )
-    assert first == second == "".join(lines) + "12 warnings\n"
+    assert first == second == "".join(lines) + "13 warnings\n"
 
 
 def test_other_files_beside_documents_are_none_of_its_business(tmp_path: Path) -> None:

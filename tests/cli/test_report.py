@@ -506,7 +506,7 @@ def test_without_a_page_it_prints_a_summary(folder: Path) -> None:
     answer = in_process.kae(folder, "report")
 
     lines = answer.out.splitlines()
-    assert (answer.code, lines[0]) == (0, "6 nodes in 2 clusters")
+    assert (answer.code, lines[0]) == (0, "6 nodes in 2 clusters, 2 with problems, 1 opted out")
     tables = {line.split()[0]: re.split(r"\s{2,}", line) for line in lines if "  " in line and line[0] != " "}
     assert tables["CLUSTER"][-1] == "WITH PROBLEMS"
     assert (tables["east"][:2], tables["west"][:2]) == (["east", "6"], ["west", "0"])
@@ -515,6 +515,40 @@ def test_without_a_page_it_prints_a_summary(folder: Path) -> None:
     counts = json.loads(in_process.kae(folder, "plan", "--problems", "-o", "json").out)["clusters"]
     assert sum(int(line.split()[0]) for line in problems) >= sum(len(cluster["nodes"]) for cluster in counts) > 0
     assert "warning[node-unknown]" in answer.err
+
+
+def test_the_summary_is_there_for_programs(folder: Path) -> None:
+    told = json.loads(in_process.kae(folder, "report", "-o", "json").out)
+
+    assert (told["version"], told["nodes"]) == (1, 6)
+    assert told["states"] == {"problem": 2, "complete": 1, "plugin": 1, "optOut": 1, "none": 1}
+    assert [(one["name"], one["nodes"], one["withProblems"]) for one in told["clusters"]] == [
+        ("east", 6, 2),
+        ("west", 0, 0),
+    ]
+    assert [(one["recipe"], one["name"], one["nodes"]) for one in told["policies"]] == [
+        ("kae", "rest", 2),
+        ("kae", "tls", 4),
+    ]
+    assert sum(problem["nodes"] for problem in told["problems"]) == 2
+    assert {finding["code"] for finding in told["diagnostics"]} == {
+        "node-opted-out",
+        "node-unknown",
+        "node-untolerated",
+    }
+    assert "change" not in told
+
+
+def test_the_summary_for_programs_has_the_change_as_the_difference_has_it(tmp_path: Path) -> None:
+    folder = fleet.small(tmp_path)
+    revisions.commit(folder)
+    project.write(folder, {"policies/tls.yaml": fleet.POLICY.replace("2.2.0", "2.3.0")})
+
+    told = json.loads(in_process.kae(folder, "report", "HEAD", "-o", "json").out)
+    difference = json.loads(in_process.kae(folder, "diff", "-o", "json").out)
+
+    assert told["change"] == {key: difference[key] for key in told["change"]}
+    assert told["diagnostics"] == difference["diagnostics"]
 
 
 def test_the_summary_of_a_change_ends_as_the_difference_says(tmp_path: Path) -> None:

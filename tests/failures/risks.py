@@ -62,6 +62,12 @@ spec:
 """
 
 
+def _written(release: str) -> dict[str, str]:
+    """Return an object of the output as a release of kae made it."""
+    text = f"kind: PodMonitor\nrelease: {release}\n"
+    return {"output/east/monitoring/podmonitor-kae-driver.yaml": text, "output/east/index.json": "{}\n"}
+
+
 def _network(driver: str) -> dict[str, str]:
     """Return a policy of a recipe whose module has the node's network, with these lines."""
     head = "apiVersion: device.openfuyao.com/v1alpha1\nkind: DevicePolicy\nmetadata:\n  name: nic\n"
@@ -94,6 +100,7 @@ CHANGES: Mapping[str, tuple[dict[str, str], dict[str, str]]] = MappingProxyType(
             },
         ),
         "signatures-off": (_packages(_MIRROR), _packages(_MIRROR, "        gpgCheck: false\n")),
+        "output-unexplained": (_written("2.2.0"), _written("2.2.1")),
         "network-forced": (_network(""), _network("  driver:\n    network: {force: true}\n")),
     }
 )

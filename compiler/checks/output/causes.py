@@ -75,10 +75,11 @@ def _gone(change: OutputChange, loss: losses.Loss) -> Cause:
     else:
         span, fact = change.output_span(loss.policy, loss.component), f"{fact}."
         undo = f"Restore its document; `git log --oneline -S 'name: {loss.policy}'` lists its commits."
-    return Cause(span, fact, undo, _first_absent("delete it"))
+    return Cause(span, fact, undo, first_absent("delete it"))
 
 
-def _first_absent(then: str) -> str:
+def first_absent(then: str) -> str:
+    """Return how a driver goes from the hosts before something is done to its policy."""
     return f"compile the policy with driver.state: Absent first, and {then} {_READY}"
 
 
@@ -92,7 +93,7 @@ def _of_policy(change: OutputChange, loss: losses.Loss, policy: definitions.Poli
     if policy.recipe.name != loss.recipe:
         fact = f"Policy '{policy.name}' is now for recipe '{policy.recipe.name}'; it was for '{loss.recipe}'."
         undo = "Restore the recipe of the policy, or give the new one another name."
-        return Cause(source.setting_span("spec", "recipe"), fact, undo, _first_absent("change its recipe"))
+        return Cause(source.setting_span("spec", "recipe"), fact, undo, first_absent("change its recipe"))
     if all(division.policy.name != policy.name for division in change.planned.divisions):
         fact = f"Policy '{policy.name}' is no longer for cluster '{cluster}'."
         undo = f"Have spec.clusters name '{cluster}' again."
@@ -103,9 +104,9 @@ def _of_policy(change: OutputChange, loss: losses.Loss, policy: definitions.Poli
             given = policy.recipe_source
             span = given.span("spec") if given else change.policy_span(policy.name)
             fact, undo = f"{recipe.capitalize()} has no {noun} any more.", f"Restore spec.{field} of {recipe}."
-            return Cause(span, fact, undo, _first_absent("change the recipe"))
+            return Cause(span, fact, undo, first_absent("change the recipe"))
         fact = f"{field}.enabled is false: the {noun} counts as pre-installed."
-        then = _first_absent(f"set {field}.enabled: false")
+        then = first_absent(f"set {field}.enabled: false")
         return Cause(source.setting_span("spec", field, "enabled"), fact, f"Set {field}.enabled: true.", then)
     if loss.unlabelled:
         return _unlabelled(change, loss, policy)
@@ -229,8 +230,13 @@ def facts(found: Found) -> Iterator[str]:
         yield cause.fact if len(found) == 1 else f"{wording.nodes(nodes)}: {cause.fact}"
 
 
+def from_hosts(how: str) -> str:
+    """Return the sentence that says how a driver which stays is removed too."""
+    return f"To have the driver removed from the hosts too, {how}."
+
+
 def ways_out(found: Found, *, stays: bool) -> str:
     """Return the sentences that say how the nodes keep the component, and how a driver that stays is removed too."""
     removal = found[0][0].remove if stays else ""
     undo = dict.fromkeys(cause.undo for cause, _ in found[:_MOST])
-    return " ".join((*undo, *((f"To have the driver removed from the hosts too, {removal}.",) if removal else ())))
+    return " ".join((*undo, *((from_hosts(removal),) if removal else ())))

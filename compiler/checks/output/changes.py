@@ -363,6 +363,7 @@ def _on_hosts(change: OutputChange, loss: losses.Loss) -> Iterator[str]:
         )
 
 
+_RESTORE = "Bring its KAECluster or its inventory back."
 _STAYS = (
     "What it has installed stays on the hosts, modules, packages, libraries and /var/lib/kae; nothing updates or "
     "removes it."
@@ -371,6 +372,7 @@ _STAYS = (
 
 def removed_policies(folder: str, name: str, index: index_file.Index) -> Iterator[Acceptable]:
     """A cluster with drivers or device plugins in its output is still declared."""
+    too = causes.from_hosts(causes.first_absent("remove the cluster"))
     for path in index.untold() if index.complete else ():
         yield _damaged(name, f"{folder}/{name}/{path}", "missing or damaged")
     for component, (noun, code) in _TAKEN.items():
@@ -380,13 +382,7 @@ def removed_policies(folder: str, name: str, index: index_file.Index) -> Iterato
                 f"The {noun} of policy '{policy}' goes with the output of cluster '{name}'.",
                 code=code,
                 notes=("No KAECluster and no inventory has this name.", *((_STAYS,) if component == "driver" else ())),
-                hint="Bring its KAECluster or its inventory back."
-                + (
-                    " To have the driver removed from the hosts too, compile its policies with driver.state: Absent "
-                    "there first."
-                    if component == "driver"
-                    else ""
-                ),
+                hint=" ".join((_RESTORE, *((too,) if component == "driver" else ()))),
                 policy=policy,
             )
 

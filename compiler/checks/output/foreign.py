@@ -4,21 +4,24 @@ from collections.abc import Iterable
 
 from compiler.diagnostics import Diagnostic, Findings, Span, rule
 
+_OWN = "Objects of your own go to a folder that kae.yaml names under extra."
+
 
 @rule("foreign-file", "warning")
 def files(folder: str, paths: Iterable[str], *, beside: bool = False) -> Findings:
     """The compiler writes all files below output/, apart from output/README.md, git's own and `extra` folders.
 
-    Its files are those that the index.json of a cluster lists: git may have taken it back, and left a file. What is
-    `beside` the folders of clusters has none.
+    Its files are those that the index.json of a cluster lists: git may have taken it back, and left a file of which
+    .kae_cache/ knows nothing any more. What is `beside` the folders of clusters has no index.
     """
+    left = "" if beside else f" `git clean -i {folder}` shows what git left of an earlier compile."
     reason = "was not written by the compiler" if beside else "is none of the compiler's files, which index.json lists"
     return tuple(
         Diagnostic(
             code="foreign-file",
             span=Span(file=f"{folder}/{path}"),
             message=f"'{folder}/{path}' {reason}.",
-            hint="Move it out, or delete it. Objects of your own go to a folder that kae.yaml names under extra.",
+            hint=f"Move it out, or delete it.{left} {_OWN}",
         )
         for path in paths
     )
@@ -34,7 +37,7 @@ def engine_files(output: str, paths: Iterable[str]) -> Findings:
             message=f"'{output}/{path}' was not written by the compiler, and GitOps engines read files of this name by "
             "themselves.",
             notes=("Such a file changes what an engine applies, or stops it.",),
-            hint="Remove it. Objects of your own go to a folder that kae.yaml names under extra.",
+            hint=f"Remove it. {_OWN}",
         )
         for path in paths
     )

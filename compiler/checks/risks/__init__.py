@@ -6,7 +6,7 @@ from msgspec import structs
 
 from compiler.changes import difference, sides
 from compiler.changes.acceptance import Acceptable
-from compiler.checks.risks import drivers, objects, supply, waves
+from compiler.checks.risks import drivers, objects, output, supply, waves
 from compiler.checks.risks.change import RevisionChange
 
 _RULES: tuple[Callable[[RevisionChange], Iterator[Acceptable]], ...] = (
@@ -14,6 +14,7 @@ _RULES: tuple[Callable[[RevisionChange], Iterator[Acceptable]], ...] = (
     objects.namespace_pruned,
     drivers.driver_removed,
     drivers.match_changed,
+    output.unexplained,
     objects.guard_off,
     drivers.frozen_touched,
     waves.waves_skipped,

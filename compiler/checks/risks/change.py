@@ -50,12 +50,13 @@ class RevisionChange(Change, frozen=True, kw_only=True):
         return side.planned.cluster.setting_span(Span(file=side.planned.inventory.file), "metadata", "name")
 
     def driven(self, policy: str | None, *, is_later: bool = True) -> int:
-        """Return the number of nodes that have a driver installer of a policy after the change, or before it."""
+        """Return the number of nodes that have a driver of a policy after the change, or had one before it."""
         side = self.after if is_later else self.before
         nodes = [
             name
             for decision in (side.planned.decisions if side else ())
-            if decision.pool is not None and decision.policy is not None and decision.policy.name == policy
+            if decision.pool is not None and decision.pool.driver.state == "Present"
+            if decision.policy is not None and decision.policy.name == policy
             for name in decision.names
         ]
         return self.basis.count(nodes)

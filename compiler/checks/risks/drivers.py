@@ -7,10 +7,10 @@ from compiler import repeats
 from compiler.changes import exchange, hardware, sides
 from compiler.changes.acceptance import Acceptable, Nodes, Place
 from compiler.changes.effects import DISTURBING, Effect, Placement, Work
+from compiler.checks.output import causes
 from compiler.checks.risks.change import RevisionChange, divisions
 from compiler.diagnostics import Span, rule
 from compiler.planning import images
-from runtime import driver_work
 
 _Key = TypeVar("_Key", bound=Hashable)
 
@@ -21,7 +21,7 @@ _LOSSES: Mapping[Work | None, tuple[str, str]] = {
     "removes": ("is removed from", "Undo the change that takes it away."),
     "leaves": (
         "loses its installer, and stays, on",
-        "To have the driver removed too, set driver.state: Absent first.",
+        causes.from_hosts(causes.first_absent("make this change")),
     ),
     None: (
         "is out of sight, as the inventory has no nodes any more, on",
@@ -46,7 +46,7 @@ def large_step(change: RevisionChange) -> Iterator[Acceptable]:
     """A change disturbs at most limits.stepPercent of a policy's nodes, or one node."""
     # Nodes that join are none that go on working, and those that move to a policy were counted on by their own.
     for policy, found in _by(change.difference.effects, _first_owner, lambda effect: effect.work in DISTURBING).items():
-        count = sum(len(effect.nodes) for effect in found)
+        count = len({name for effect in found for name in effect.nodes})
         every = max(change.driven(policy, is_later=False), count)
         if count > 1 and count * 100 > change.basis.step_percent * every:
             yield change.acceptable(
@@ -155,27 +155,29 @@ def driver_downgrade(change: RevisionChange) -> Iterator[Acceptable]:
 def _older(change: RevisionChange, effect: Effect) -> tuple[str, str] | None:
     """Return the version of the driver and the older one that nodes get, of it or of an image that holds it."""
     was, now = effect.before, effect.after
-    if was is None or now is None:
+    if was is None or now is None or was.state == "Absent":
         return None
-    left, right = _held(change.before, was), _held(change.after, now)
-    pairs = [(was.version or "", now.version or "")]
-    pairs += [(left[name], image) for name, image in right.items() if name in left]
-    for before, after in pairs:
+    (left, before), (right, after) = _counting(change.before, was), _counting(change.after, now)
+    pairs = [(before[name], image) for name, image in after.items() if name in before]
+    if left == right:
+        pairs.insert(0, (was.version or "", now.version or ""))
+    for older, newer in pairs:
         # Of versions that are no releases, the order is unknown.
-        earlier, later = _numbers(before), _numbers(after)
+        earlier, later = _numbers(older), _numbers(newer)
         if earlier is not None and later is not None and earlier[0] == later[0] and later[1] < earlier[1]:
-            return before, after
+            return older, newer
     return None
 
 
-def _held(side: sides.Planned | None, place: Placement) -> Mapping[str, str]:
-    """Return the images that hold the driver of nodes, without their registries and paths."""
-    division, pool = divisions(side).get(place.policy or ""), place.pool
+def _counting(side: sides.Planned | None, place: Placement) -> tuple[str, Mapping[str, str]]:
+    """Return the name of the image whose version is that of the driver, and the images that hold it, without paths."""
+    division = divisions(side).get(place.policy or "")
+    pool = next((pool for pool in division.pools if pool.name == place.pool), None) if division else None
     if side is None or division is None or pool is None:
-        return {}
-    holders = driver_work.holders(side.configs[division.policy.name, pool])
-    every = next(exchange.images_of(one) for one in division.pools if one.name == pool)
-    return {name: images.unqualified(image) for name, image in every.items() if name in holders}
+        return "", {}
+    held = exchange.held(pool, side.configs[division.policy.name, pool.name])
+    name = images.unqualified(images.name(pool.image))
+    return name, {name: images.unqualified(image) for name, image in held.items()}
 
 
 def _numbers(version: str) -> tuple[str, tuple[int, ...]] | None:
@@ -192,7 +194,8 @@ def drain_unbounded(change: RevisionChange) -> Iterator[Acceptable]:
     evicting = {_policy(effect) for effect in change.difference.effects if effect.drain and effect.drain.evicts}
     for policy, leases in after.items():
         nodes = change.driven(policy)
-        if nodes > 1 and leases >= nodes and (policy in evicting or leases > before.get(policy, 0)):
+        had = before.get(change.renamed.get(policy, policy), 0)
+        if nodes > 1 and leases >= nodes and (policy in evicting or leases > had):
             yield change.acceptable(
                 change.span(policy, ("spec", "driver", "rollout", "maxParallel"), ("spec", "driver", "drain")),
                 "All ",

@@ -91,7 +91,8 @@ def mutable_tag(change: RevisionChange) -> Iterator[Acceptable]:
     earlier, later = divisions(change.before), divisions(change.after)
     for name, division in later.items():
         if name in changed or division.policy.recipe.name in recipes:
-            was = policy_checks.findings(earlier[name].policy) if name in earlier else ()
+            former = earlier.get(change.renamed.get(name, name))
+            was = policy_checks.findings(former.policy) if former else ()
             yield from _unpinned(change, name, was, policy_checks.findings(division.policy))
     if change.after is not None and any(item.name == change.cluster for item in change.basis.changed):
         before = cluster_checks.findings(change.before.planned.cluster) if change.before else ()

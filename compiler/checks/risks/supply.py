@@ -162,13 +162,12 @@ def _pods(side: sides.Planned) -> Iterator[tuple[_Pod, Supply]]:
 def _as_declared(change: RevisionChange, before: sides.Planned, after: sides.Planned) -> Iterator[_Step]:
     """Yield what differs for the pods of a pool; of a new pool, from all of its policy, or else of its recipe."""
     earlier = dict(_pods(before))
-    renamed = change.renamed
     for (component, recipe, policy, pool), now in _pods(after):
         was = earlier.get((component, recipe, policy, pool))
         if was is None:
-            own = (component, recipe, renamed.get(policy, policy))
-            of_policy = [each for key, each in earlier.items() if key[:3] == own]
-            of_recipe = [each for key, each in earlier.items() if key[:2] == own[:2]]
+            former = change.renamed.get(policy, policy)
+            of_policy = [each for key, each in earlier.items() if (key[0], key[2]) == (component, former)]
+            of_recipe = [each for key, each in earlier.items() if key[:2] == (component, recipe)]
             was = supply.joined(of_policy or of_recipe)
             if not of_policy:  # A policy that is new allows it anew, whatever another one does.
                 was = msgspec.structs.replace(was, is_unchecked=False, is_forced=False)
@@ -176,27 +175,19 @@ def _as_declared(change: RevisionChange, before: sides.Planned, after: sides.Pla
 
 
 def _of_moved(change: RevisionChange, before: sides.Planned, after: sides.Planned) -> Iterator[_Step]:
-    """Yield what differs for nodes that come to another pool; a node with another kernel moves as was declared."""
-    every = ((effect, effect.before, effect.after) for effect in change.difference.effects)
+    """Yield what differs for nodes that a changed document brings to another pool."""
+    changed = {item.name for item in change.basis.changed}
     moved = [
-        (effect, was, now) for effect, was, now in every if was and now and _places(effect, was) != _places(effect, now)
+        (effect, was, now)
+        for effect in change.difference.effects
+        if (was := effect.before) and (now := effect.after) and _places(effect, was) != _places(effect, now)
+        if changed.intersection((was.policy, now.policy, effect.recipe.name, change.cluster))
     ]
-    if not moved:
-        return
-    earlier, later = dict(_pods(before)), dict(_pods(after))
-    kernels = {node.name: node.profile.kernel_version for node in before.planned.inventory.nodes}
-    booted = {
-        node.name
-        for node in after.planned.inventory.nodes
-        if kernels.get(node.name, node.profile.kernel_version) != node.profile.kernel_version
-    }
+    earlier, later = (dict(_pods(side)) if moved else {} for side in (before, after))
     for effect, left, right in moved:
-        if left.policy == right.policy and booted.issuperset(effect.nodes):
-            continue
         for old, new in zip(_places(effect, left), _places(effect, right), strict=True):
-            was, now = earlier.get(old), later.get(new)
-            if was is not None and now is not None:
-                yield (new[0], right.policy), was, now
+            if old in earlier and new in later:
+                yield (new[0], right.policy), earlier[old], later[new]
 
 
 def _places(effect: Effect, placement: Placement) -> tuple[_Pod, ...]:

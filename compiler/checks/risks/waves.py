@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 import msgspec
 
 from compiler import wording
-from compiler.changes import sides
+from compiler.changes import exchange, sides
 from compiler.changes.acceptance import Acceptable, Place
 from compiler.changes.effects import DISTURBING, Effect
 from compiler.checks.risks import drivers
@@ -21,18 +21,23 @@ _Cell = tuple[str, str]
 class _Target(msgspec.Struct, frozen=True, order=True):
     """The driver that nodes get."""
 
-    image: str
+    images: tuple[str, ...]
+    """Those that hold it, or else the one whose version it has."""
     state: str
-    source: str
+    rest: str
+    """Its source and its modules."""
 
     def __str__(self) -> str:
-        return f"{images.unqualified(self.image)}{' (state Absent)' if self.state == 'Absent' else ''}"
+        absent = " (state Absent)" if self.state == "Absent" else ""
+        return f"{wording.listed(map(images.unqualified, self.images), most=3)}{absent}"
 
     def is_newer(self, other: "_Target") -> bool:
         """Return whether it is a later release of the same sort."""
-        mine, theirs = (images.release(images.tag(each.image) or "") for each in (self, other))
-        same = (self.state, self.source) == (other.state, other.source)
-        return same and mine is not None and theirs is not None and mine > theirs
+        if (self.state, self.rest, len(self.images)) != (other.state, other.rest, len(other.images)):
+            return False
+        mine, theirs = ([images.release(images.tag(each) or "") for each in one.images] for one in (self, other))
+        pairs = [(own, its) for own, its in zip(mine, theirs, strict=True) if own is not None and its is not None]
+        return len(pairs) == len(mine) and mine != theirs and all(own >= its for own, its in pairs)
 
 
 class _Rollout(msgspec.Struct, frozen=True):
@@ -46,6 +51,8 @@ class _Rollout(msgspec.Struct, frozen=True):
     """The drivers of the nodes on that side."""
     moves: Sequence[tuple[_Cell, _Target, Effect]]
     """What nodes get, in their groups of that side."""
+    had: Mapping[_Cell, Counter[_Target]]
+    """The drivers that the nodes of the same groups had before the change."""
     is_later: bool
     """True for the side after the change, which has a driver also on nodes that get it by the change."""
 
@@ -55,6 +62,7 @@ class _Rollout(msgspec.Struct, frozen=True):
         for wave in self.order[: self.order.index(group)]:
             here = self.targets.get((wave, kernels), Counter())
             shows = here[target] > (self._moved[(wave, kernels), target] if self.is_later else 0)
+            shows = shows or self.had.get((wave, kernels), Counter())[target] > 0
             is_ahead = all(other.is_newer(target) for other in here)
             if wave in self.waves and here and not shows and not is_ahead:
                 yield wave
@@ -73,7 +81,8 @@ def waves_skipped(change: RevisionChange) -> Iterator[Acceptable]:
     earlier, later = divisions(change.before), divisions(change.after)
     for policy, division in later.items():
         effects = [effect for effect in change.difference.effects if _moves(effect, policy)]
-        rollouts = [_later(change, division, effects)] if effects else []
+        former = earlier.get(change.renamed.get(policy, policy))
+        rollouts = [_later(change, former, division, effects)] if effects else []
         for owner in dict.fromkeys(effect.before.policy for effect in effects if effect.before):
             if owner in earlier and (gone := _gone(earlier[owner], division, later.values())):
                 rollouts.append(_former(change, earlier[owner], gone, division, effects))
@@ -110,15 +119,18 @@ def _moves(effect: Effect, policy: str) -> bool:
     return is_staged and effect.after is not None and effect.after.policy == policy
 
 
-def _later(change: RevisionChange, division: pools.Division, effects: Iterable[Effect]) -> _Rollout:
+def _later(
+    change: RevisionChange, former: pools.Division | None, division: pools.Division, effects: Iterable[Effect]
+) -> _Rollout:
     """Return the waves after a change, and what comes to their groups."""
     order, own = _order(division), {pool.name: pool for pool in division.pools}
     moves = [
-        ((now.group or "", _kernels(own[now.pool])), _target(own[now.pool]), effect)
+        ((now.group or "", _kernels(own[now.pool])), _target(change.after, division, own[now.pool]), effect)
         for effect in effects
         if (now := effect.after) and now.pool in own and now.group in order
     ]
-    return _Rollout(order, order, _targets(change, change.after, division), moves, is_later=True)
+    had = _targets(change, change.before, former) if former else {}
+    return _Rollout(order, order, _targets(change, change.after, division), moves, had, is_later=True)
 
 
 def _gone(former: pools.Division, division: pools.Division, later: Iterable[pools.Division]) -> frozenset[str]:
@@ -156,8 +168,10 @@ def _former(
             group = order[-1]
         if group in order:
             pool = known.get(was.pool) if was and was.pool else None
-            moves.append(((group or "", _kernels(pool or own[now.pool])), _target(own[now.pool]), effect))
-    return _Rollout(order, gone, _targets(change, change.before, former), moves, is_later=False)
+            moves.append(
+                ((group or "", _kernels(pool or own[now.pool])), _target(change.after, division, own[now.pool]), effect)
+            )
+    return _Rollout(order, gone, _targets(change, change.before, former), moves, {}, is_later=False)
 
 
 def _order(division: pools.Division) -> Sequence[str]:
@@ -173,7 +187,7 @@ def _targets(
         if decision.division is division and decision.pool is not None:
             group = division.group(decision.node.name)
             here = targets.setdefault((group.name if group else "", _kernels(decision.pool)), Counter())
-            here[_target(decision.pool)] += change.basis.count(decision.names)
+            here[_target(side, division, decision.pool)] += change.basis.count(decision.names)
     return targets
 
 
@@ -181,7 +195,10 @@ def _kernels(pool: pools.Pool) -> str:
     return pool.kernels.name if pool.kernels else ""
 
 
-def _target(pool: pools.Pool) -> _Target:
+def _target(side: sides.Planned | None, division: pools.Division, pool: pools.Pool) -> _Target:
+    config = side.configs[division.policy.name, pool.name] if side else None
+    held = exchange.held(pool, config) if config else {}
     source = pool.driver.source
-    names = source.packages.names if source.packages else None
-    return _Target(pool.image, pool.driver.state, repr((source.name, names)))
+    packages = source.packages.names if source.packages else None
+    rest = repr((source.name, packages, config.names if config else ()))
+    return _Target(tuple(held.values()) or (pool.image,), pool.driver.state, rest)

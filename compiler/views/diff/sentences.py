@@ -208,8 +208,8 @@ def _alike(effects: Iterable[Effect], key: Callable[[Effect], Hashable]) -> Iter
 def loss(effects: Iterable[Effect]) -> str:
     """Return the sentences on nodes that leave, and on what the others lose, also where they lose nothing."""
     effects = tuple(effects)
-    leaving = [effect for effect in effects if _is_left_out(effect)]
-    known = [effect for effect in effects if not _is_left_out(effect)]
+    leaving = [effect for effect in effects if effect.is_unseen]
+    known = [effect for effect in effects if not effect.is_unseen]
     lost = [
         _said(own, None, f"lose{{s}} the {what}")
         for what, own in (
@@ -270,11 +270,6 @@ def _image(reference: str | None) -> str:
     return wording.cut(images.short(reference))
 
 
-def _is_left_out(effect: Effect) -> bool:
-    """Return whether an inventory has nodes no more whose workloads may stay; those of a cluster that is gone go."""
-    return effect.after is None and effect.work not in ("removes", "leaves")
-
-
 def _membership_key(effect: Effect) -> Hashable:
     if effect.before is None:
         return ("joins",) if effect.recipe.builtin else None
@@ -290,7 +285,7 @@ def _membership(group: Sequence[Effect]) -> str:
     if group[0].work == "leaves":
         end = ", and driver {was} stays on {it} without an installer"
     else:
-        end = ", and count{s} as gone with {its} pods" if _is_left_out(group[0]) else ""
+        end = ", and count{s} as gone with {its} pods" if group[0].is_unseen else ""
     return _said(group, was, f"leave{{s}} the inventory{{place}}{end}", was=_version(was))
 
 
@@ -475,7 +470,7 @@ def _drained(group: Sequence[Effect]) -> str:
 
 
 def _plugin_key(effect: Effect) -> Hashable:
-    if effect.device_plugin_pod is None or _is_left_out(effect):
+    if effect.device_plugin_pod is None or effect.is_unseen:
         return None
     return _plugged(effect.before), _plugged(effect.after), effect.device_plugin_pod
 

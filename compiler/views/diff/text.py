@@ -117,6 +117,8 @@ def _cut(text: str, start: int) -> str:
 
 def remarks(difference: Difference) -> Iterator[str]:
     """Yield the sentences on clusters that come and go, and on policies with another name."""
+    if difference.is_first:
+        yield f"{difference.before.text} has no documents in this project: all that there is counts as new."
     for state, names in (
         ("new", [cluster.cluster for cluster in difference.clusters if cluster.is_new]),
         ("gone", [cluster.cluster for cluster in difference.clusters if cluster.is_gone]),
@@ -130,6 +132,18 @@ def remarks(difference: Difference) -> Iterator[str]:
             was, now = wording.cut(change.old_name), wording.cut(change.name)
             yield f"Policy {was} is named {now} from now on: its DaemonSets are deleted, and created with the new name."
 
+    for cluster in difference.clusters:
+        if count := len(cluster.barred):
+            yield (
+                f"{wording.counted(count, 'node')} of cluster {cluster.cluster} {'have' if count > 1 else 'has'} a "
+                "NoSchedule taint that the policy does not tolerate: a pod that is there from before the taint is "
+                "deleted for the new template, and none comes until the taint goes."
+            )
+
+
+UNEXPLAINED = "What output/ has beside the documents, made by another release of kae or by hand, is not in this."
+"""What nobody knows of a change."""
+
 
 def _effects(difference: Difference) -> Iterator[str]:
     yield from remarks(difference)
@@ -141,8 +155,10 @@ def _effects(difference: Difference) -> Iterator[str]:
         yield f"  {wording.listed([*first, f'{more} more'] if more else first)}"
     if difference.effects:
         yield sentences.loss(difference.effects)
-    elif difference.clusters and not difference.faults:
+    elif difference.clusters and not (difference.faults or difference.is_unexplained):
         yield "No node is affected."
+    if difference.is_unexplained:
+        yield UNEXPLAINED
 
 
 def pods(difference: Difference) -> Iterator[str]:

@@ -28,6 +28,13 @@ STATES: Mapping[str, str] = {
 }
 """The states of a node by their keys, in the order of the legend."""
 
+UNUSUAL: Mapping[str, str] = {
+    "problem": "with problems",
+    "optOut": "opted out",
+    "unknown": "not labelled by NFD yet",
+}
+"""The states that have a figure, with its words."""
+
 _GONE: Mapping[str, Any] = {
     **dict.fromkeys(("policy", "pool", "group", "driver", "plugin")),
     **dict.fromkeys(("kernel", "os", "architecture", "kubelet"), ""),

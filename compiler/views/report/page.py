@@ -176,12 +176,11 @@ def _json(value: object) -> str:
 def _figures(views: Sequence[plan.Plan]) -> Iterator[Figure]:
     own = [decision for view in views for decision in view.builtin.decisions]
     states, nodes = report_data.states(views), plan_text.count(own)
-    problems = states["problem"]
-    link = report_tables.link(state="problem") if problems else ""
-    yield Figure(problems, "with problems", link, is_warning=problems > 0)
-    for key, noun in (("optOut", "opted out"), ("unknown", "not labelled by NFD yet")):
-        if states[key]:
-            yield Figure(states[key], noun, report_tables.link(state=key))
+    for key, noun in report_data.UNUSUAL.items():
+        is_problem, number = key == "problem", states[key]
+        if number or is_problem:
+            link = report_tables.link(state=key) if number else ""
+            yield Figure(number, noun, link, is_warning=is_problem and number > 0)
     yield Figure(nodes, wording.inflected("node", nodes))
     yield Figure(plan_text.count(own, gaps.has_devices), f"with {reader.BUILTIN.words.devices}")
     yield Figure(report_tables.count(views, report_tables.has_driver), "with a driver installer")

@@ -6,6 +6,7 @@ from typing import NamedTuple
 from urllib import parse
 
 from compiler import recipes, repeats, wording
+from compiler.fleet import definitions
 from compiler.planning import image_matrix, images, plan
 from compiler.read import fleet as reader
 from compiler.views import gaps, plan_data, plan_text
@@ -42,23 +43,16 @@ class Table(NamedTuple):
 
 
 def of(views: Sequence[plan.Plan]) -> tuple[Table, ...]:
-    """Return the tables of a fleet; those of recipes and of their policies where it has any."""
-    words, own = reader.BUILTIN.words, [view.builtin for view in views]
-    others = by_recipe(views)
-    of_recipes = (
-        Table(
-            "recipes",
-            "Recipes",
-            ("Recipe", "With a policy", "With a driver", "With a device plugin", "With problems", "Clusters"),
-            [_recipe(name, plans) for name, plans in others.items()],
-        ),
-        Table(
-            "stacks",
-            "Policies of recipes",
-            ("Recipe", "Policy", "Nodes", "Driver", "Device plugin", "Clusters", "File"),
-            [(Cell(name), *row) for name, plans in others.items() for row in _policies(plans)],
-        ),
+    """Return the tables of a fleet; where it has recipes, one of them, and another column for those of policies."""
+    words, every = reader.BUILTIN.words, every_recipe(views)
+    others = {name: plans for name, plans in every.items() if name != reader.BUILTIN.name}
+    of_recipes = Table(
+        "recipes",
+        "Recipes",
+        ("Recipe", "With a policy", "With a driver", "With a device plugin", "With problems", "Clusters"),
+        [_recipe(name, plans) for name, plans in every.items()],
     )
+    policies = [(*((Cell(name),) if others else ()), *row) for name, plans in every.items() for row in _policies(plans)]
     return (
         Table(
             "clusters",
@@ -67,14 +61,14 @@ def of(views: Sequence[plan.Plan]) -> tuple[Table, ...]:
             [_cluster(view) for view in views],
             "No document names a cluster.",
         ),
+        *((of_recipes,) if others else ()),
         Table(
             "policies",
-            "KAE policies" if others else "Policies",
-            ("Policy", "Nodes", "Driver", "Device plugin", "Clusters", "File"),
-            [*_policies(own), *_unassigned(own)],
+            "Policies",
+            (*(("Recipe",) if others else ()), "Policy", "Nodes", "Driver", "Device plugin", "Clusters", "File"),
+            [*policies, *_unassigned(views, has_others=bool(others))],
             "No policy holds in these clusters.",
         ),
-        *(of_recipes if others else ()),
         Table(
             "pools",
             "Pools",
@@ -93,10 +87,16 @@ def of(views: Sequence[plan.Plan]) -> tuple[Table, ...]:
             "images",
             "Images",
             ("Image", "Component", "Nodes", "Policies", "Holds modules for"),
-            [*_images(own), *_images_of_recipes(others)],
+            [*_images(every.get(reader.BUILTIN.name, ())), *_images_of_recipes(others)],
             "No node runs an image of a policy.",
         ),
     )
+
+
+def every_recipe(views: Sequence[plan.Plan]) -> Mapping[str, Sequence[plan.RecipePlan]]:
+    """Return the plans of each recipe that has something to say, the built-in one first."""
+    own = [view.builtin for view in views if plan_text.shown(view)[0] is view.builtin]
+    return {**({reader.BUILTIN.name: own} if own else {}), **by_recipe(views)}
 
 
 def by_recipe(views: Iterable[plan.Plan]) -> Mapping[str, Sequence[plan.RecipePlan]]:
@@ -132,7 +132,7 @@ def has_plugin(decision: plan.Decision) -> bool:
     return decision.runs("device-plugin")
 
 
-def count(views: Iterable[plan.Plan], holds: Callable[[plan.Decision], bool] = lambda _: True) -> int:
+def count(views: Iterable[plan.Plan | plan.RecipePlan], holds: Callable[[plan.Decision], bool] = lambda _: True) -> int:
     """Return the number of nodes of which some recipe's decision meets a condition."""
     return sum(len({name for each in view.decisions if holds(each) for name in each.names}) for view in views)
 
@@ -167,8 +167,16 @@ def _recipe(name: str, plans: Sequence[plan.RecipePlan]) -> Row:
     return (Cell(name), *numbers, _names(one.cluster.name for one in plans))
 
 
-def _policies(views: Sequence[plan.RecipePlan]) -> Iterator[Row]:
-    """Yield a row for each policy of a recipe, whatever clusters it holds in."""
+class Assigned(NamedTuple):
+    """A policy, the decisions for its nodes, and the clusters in which it holds."""
+
+    policy: definitions.Policy
+    decisions: Sequence[plan.Decision]
+    clusters: Sequence[str]
+
+
+def assigned(views: Sequence[plan.RecipePlan]) -> Iterator[Assigned]:
+    """Yield each policy of a recipe, sorted by name, whatever clusters it holds in."""
     found: defaultdict[str, list[plan.Decision]] = defaultdict(list)
     clusters: defaultdict[str, list[str]] = defaultdict(list)
     known = {}
@@ -179,23 +187,31 @@ def _policies(views: Sequence[plan.RecipePlan]) -> Iterator[Row]:
             clusters[division.policy.name].append(view.cluster.name)
             known[division.policy.name] = division.policy
     for name, policy in sorted(known.items()):
-        own = found[name]
-        drivers = (plan_text.driver(decision) for decision in own if decision.pool)
-        plugins = (images.short(decision.device_plugin.image) for decision in own if has_plugin(decision))
+        yield Assigned(policy, found[name], sorted(clusters[name]))
+
+
+def _policies(views: Sequence[plan.RecipePlan]) -> Iterator[Row]:
+    """Yield a row for each policy of a recipe."""
+    for each in assigned(views):
+        policy = each.policy
+        drivers = (plan_text.driver(decision) for decision in each.decisions if decision.pool)
+        plugins = (images.short(decision.device_plugin.image) for decision in each.decisions if has_plugin(decision))
         yield (
-            Cell(name, _link_of(policy.recipe, report_data.of_policy(policy), policy=name)),
-            _number(plan_text.count(own)),
+            Cell(policy.name, _link_of(policy.recipe, report_data.of_policy(policy), policy=policy.name)),
+            _number(plan_text.count(each.decisions)),
             _names(drivers) if policy.installed else Cell(plan_text.disabled(policy, "driver")),
             _names(plugins) if policy.offered else Cell(plan_text.disabled(policy, "devicePlugin")),
-            _names(clusters[name]),
+            _names(each.clusters),
             Cell(wording.file_name(policy.source.file)),
         )
 
 
-def _unassigned(views: Sequence[plan.RecipePlan]) -> Iterator[Row]:
-    every = [decision for view in views for decision in view.decisions]
-    if unassigned := plan_text.count(every, lambda decision: decision.policy is None):
-        yield (Cell("(none)", link(policy="")), _number(unassigned), *[Cell("-")] * 4)
+def _unassigned(views: Sequence[plan.Plan], *, has_others: bool) -> Iterator[Row]:
+    """Yield a row for the nodes that no policy takes; the facts of nodes that a link filters know of KAE's alone."""
+    unassigned = sum(len(view.inventory.nodes) for view in views) - count(views, is_assigned)
+    if unassigned:
+        name = Cell("(none)", "" if has_others else link(policy=""))
+        yield (*((Cell("-"),) if has_others else ()), name, _number(unassigned), *[Cell("-")] * 4)
 
 
 def _pools(view: plan.RecipePlan) -> Iterator[Row]:
@@ -290,8 +306,14 @@ class Problem(NamedTuple):
 
     text: str
     nodes: int
-    clusters: str
+    every: Sequence[str]
+    """The clusters, sorted."""
     link: str
+
+    @property
+    def clusters(self) -> str:
+        """The clusters as a list."""
+        return wording.listed(self.every, most=_NAMES)
 
 
 def problems(views: Sequence[plan.Plan]) -> tuple[Problem, ...]:
@@ -303,7 +325,4 @@ def problems(views: Sequence[plan.Plan]) -> tuple[Problem, ...]:
             target = _link_of(one.recipe, text, state="problem", why=gap.reason)
             found[text, target][one.cluster.name] += len(gap.nodes)
     ranked = sorted(found.items(), key=lambda item: (-item[1].total(), item[0]))
-    return tuple(
-        Problem(text, counts.total(), wording.listed(sorted(counts), most=_NAMES), target)
-        for (text, target), counts in ranked
-    )
+    return tuple(Problem(text, counts.total(), sorted(counts), target) for (text, target), counts in ranked)

@@ -414,6 +414,44 @@ def test_a_driver_of_a_copied_recipe_waits_for_the_one_that_is_there() -> None:
     assert "once no driver of another recipe has modules of it there" in sentences.driver([found["copy"]])
 
 
+def test_a_recipe_that_replaces_the_module_of_a_driver_that_stays_takes_it_out_of_use() -> None:
+    lab, more = (
+        builders.device_policy("lab", builders.recipe(name, driver={"image": "installer", "modules": [module]}))
+        for name, module in (("lab", {"name": "lab"}), ("more", {"name": "more", "replaces": ["lab"]}))
+    )
+    was, now = placed(lab, builders.profile()), placed(more, builders.profile())
+
+    found = {effect.recipe.name: effect.work for effect in effects.effects(was, now, frozenset(), ())}
+
+    assert found["more"] == "may-swap"
+
+
+def test_a_driver_of_others_is_in_danger_where_an_absent_one_comes_back_as_always() -> None:
+    found = effect(kae(state="Absent"), kae(**ALWAYS))
+
+    assert (found.work, found.reasons) == ("may-swap", ("INSTALL_POLICY",))
+
+
+def test_what_is_offered_from_now_on_may_be_held_when_a_host_has_its_turn() -> None:
+    def of(version: str, sharing: int) -> definitions.Policy:
+        return builders.policy("tls", driver={"version": version}, devicePlugin={"sharing": {"hpre": sharing}})
+
+    machine = builders.profile({**builders.HPRE, "openfuyao.com/kae.hpre.pf": "2"})
+    was, now = (placed(of(*setting), machine) for setting in (("2.2.0", 1), ("2.3.0", 8)))
+
+    (found,) = effects.effects(was, now, frozenset(now.on_nodes()), ())
+
+    assert found.drain
+    assert found.drain.most == 16
+
+
+def test_the_pods_of_a_cluster_that_goes_are_gone_and_not_out_of_sight() -> None:
+    (found,) = effects.effects(placed(kae(enabled=False), builders.profile()), None, frozenset(), ())
+
+    assert not found.is_unseen
+    assert "device plugin" in sentences.loss([found])
+
+
 def placed(policy: definitions.Policy, machine: snapshot.Profile) -> sides.Planned:
     """Return a cluster with one node of a policy."""
     planned, _ = builders.view([policy], [builders.node(machine=machine)], builders.cluster())

@@ -124,3 +124,20 @@ def test_a_pod_at_least_may_be_replaced_at_a_time(value: int | str, sound: bool)
 
     assert codes(driver={"rollout": {"maxUnavailable": value}}) == expected
     assert codes(devicePlugin={"maxUnavailable": value}) == expected
+
+
+@pytest.mark.parametrize(
+    ("spec", "is_empty"),
+    [
+        ({"driver": {}}, True),
+        ({"driver": {"drain": {}}, "devicePlugin": {"env": []}}, True),
+        ({"nodeSelector": {}}, True),
+        ({"driver": {"enabled": True}}, False),
+        ({"default": False}, False),
+        ({"clusters": ["east"]}, False),
+    ],
+)
+def test_a_spec_that_states_nothing_at_any_depth_is_empty(spec: dict[str, Any], is_empty: bool) -> None:
+    found = [one for one in policy.findings(builders.policy(**spec)) if one.code == "invalid-value"]
+
+    assert [one.message for one in found] == (["'spec' is empty: no part of it has a value."] if is_empty else [])

@@ -247,20 +247,85 @@ def test_an_older_release_is_a_downgrade_where_the_order_is_known(before: str, a
 def test_an_older_image_with_modules_is_a_downgrade_whatever_the_version_is(
     before: str, after: str, *, older: bool
 ) -> None:
-    def of(image: str) -> tuple[sides.Planned, Any]:
-        named = {"image": f"registry.example.com/{image}", "repository": "", "version": ""}
-        software = {"image": "installer", "modules": [{"name": "lab"}]}
-        payloads = {"payloads": [{"image": "modules", "paths": ["/opt/lib/modules"]}]}
-        recipe = builders.recipe("lab", driver=software | payloads, images={**builders.IMAGES, "modules": named})
-        policy, place = builders.device_policy("lab", recipe), builders.cluster()
-        planned, _ = builders.view([policy], [builders.node()], place)
-        return sides.of_plan(planned, pipeline.manifests_of(planned)), [policy.source, place.source]
+    was, now = ({"images": {"modules": _image(image)}} for image in (before, after))
+
+    assert ("driver-downgrade" in risks_of_recipe(was, now)) == older
+
+
+def _image(image: str) -> dict[str, str]:
+    return {"image": f"registry.example.com/{image}", "repository": "", "version": ""}
+
+
+def risks_of_recipe(before: Spec, after: Spec) -> set[str]:
+    """Return the risks of a change of a policy whose recipe has modules in one image, and the version in another."""
+
+    def of(policy: Spec) -> tuple[sides.Planned, Any]:
+        software = {
+            "image": "installer",
+            "version": "user",
+            "modules": [{"name": "a"}, {"name": "b", "optional": True}],
+        }
+        payloads = [{"image": "modules", "paths": ["/opt/lib/modules"]}, {"image": "user", "paths": ["/opt/user"]}]
+        images = {**builders.IMAGES, "modules": _image("modules:1.0"), "user": _image("user:1.0")}
+        recipe = builders.recipe("lab", driver={**software, "payloads": payloads}, images=images)
+        made_of, place = builders.device_policy("lab", recipe, **policy), builders.cluster()
+        planned, _ = builders.view([made_of], [builders.node(name) for name in NAMES], place)
+        return sides.of_plan(planned, pipeline.manifests_of(planned)), [made_of.source, place.source]
 
     (was, written), (now, rewritten) = of(before), of(after)
     compared = risk_checks.compared(was, now, basis(written, rewritten))
-
     assert compared
-    assert ("driver-downgrade" in {risk.finding.code for risk in compared.risks}) == older
+    return {risk.finding.code for risk in compared.risks}
+
+
+def of_waves(canary: Spec, early: Spec, **rest: Any) -> dict[str, Any]:
+    groups = [{"name": "canary", "nodes": NAMES[:1], **canary}, {"name": "early", "nodes": NAMES[1:3], **early}]
+    return {"rollout": {"waves": groups}, **rest}
+
+
+MODULES = {"images": {"modules": _image("modules:2.0")}}
+
+
+@pytest.mark.parametrize(
+    ("after", "skipped"),
+    [
+        pytest.param(of_waves({}, MODULES), True, id="the second wave"),
+        pytest.param(of_waves(MODULES, {}), False, id="the first wave"),
+        pytest.param(MODULES, True, id="the waves go"),
+        pytest.param(of_waves({"driver": {"modules": ["a"]}}, {}, driver={"modules": ["a", "b"]}), True, id="a module"),
+    ],
+)
+def test_a_wave_shows_the_modules_and_not_the_version_alone(after: Spec, *, skipped: bool) -> None:
+    before = of_waves({}, {}, driver={"modules": ["a"]}) if "driver" in after else of_waves({}, {})
+
+    assert ("waves-skipped" in risks_of_recipe(before, after)) == skipped
+
+
+def test_an_absent_driver_that_comes_back_goes_back_to_nothing() -> None:
+    assert "driver-downgrade" not in risks(spec("2.3.0", state="Absent"), spec("2.2.0"))
+
+
+DIGESTS = [f"sha256:{digit * 64}" for digit in "abc"]
+
+
+def test_a_wave_has_shown_what_it_had_until_the_change() -> None:
+    first, second, third = DIGESTS
+
+    assert "waves-skipped" not in risks(waves(first, a=second), waves(second, a=third))
+    assert "waves-skipped" in risks(waves(first, a=first), waves(second, a=third))
+
+
+def test_nodes_without_a_driver_are_none_that_go_on_working() -> None:
+    mapping = {"name": "old", "regexp": "oe2203sp1", "state": "Absent"}
+    old, new = (
+        spec(version, kernelMappings=[mapping, {"name": "rest", "regexp": "."}], rollout={"maxParallel": 2})
+        for version in ("2.2.0", "2.3.0")
+    )
+    bare = builders.profile(kernel_version=OLDER_KERNEL)
+    nodes = [builders.node(f"a-{number}") for number in range(2)]
+    nodes += [builders.node(f"b-{number}", machine=bare) for number in range(9)]
+
+    assert {"large-step", "drain-unbounded"} <= risks(old, new, nodes=nodes).keys()
 
 
 def parallel(most: int, **driver: Any) -> dict[str, Any]:
@@ -504,3 +569,25 @@ def test_a_node_that_stands_for_others_counts_as_all_of_them() -> None:
     assert compared is not None
     (risk,) = compared.risks
     assert "6 of its 6 nodes" in risk.finding.message
+
+
+@pytest.mark.parametrize(
+    ("effect", "before", "after", "barred"),
+    [
+        ("NoSchedule", PLAIN, BIG_STEP, ("kp-1",)),
+        ("NoSchedule", waves("2.2.0", a="2.2.0"), waves("2.2.0", a="2.3.0"), ("kp-1",)),
+        ("NoSchedule", waves("2.2.0", a="2.2.0"), waves("2.3.0", a="2.2.0"), ()),
+        ("NoExecute", PLAIN, BIG_STEP, ()),
+        ("NoSchedule", PLAIN, PLAIN, ()),
+    ],
+)
+def test_nodes_whose_pods_go_with_their_template_as_a_taint_lets_no_other_come_are_told(
+    effect: str, before: Spec, after: Spec, barred: tuple[str, ...]
+) -> None:
+    tainted = builders.profile(taints=[builders.taint(f"maintenance=yes:{effect}")])
+    nodes = [builders.node(NAMES[0], machine=tainted), *map(builders.node, NAMES[1:])]
+    (was, written), (now, rewritten) = (made(each, {}, nodes, "tls") for each in (before, after))
+
+    found = difference.of_cluster(was, now, basis(written, rewritten))
+
+    assert (found.barred if found else ()) == barred

@@ -41,14 +41,19 @@ def test_documents_are_found_at_any_depth_in_the_order_of_their_names(tmp_path: 
     ]
 
 
-def test_hidden_files_are_named_and_hidden_folders_passed_over(tmp_path: Path) -> None:
+def test_hidden_files_and_folders_with_documents_are_named_and_not_read(tmp_path: Path) -> None:
     write(tmp_path, "policies/.a.yaml", "policies/.git/b.yaml", "policies/.yaml", "policies/.c", "policies/c.yaml")
+    write(tmp_path, "policies/.sub/deep/b.yaml", "policies/.vscode/settings.json", "policies/.notes/readme.md")
+    write(tmp_path, "recipes/.schemas/recipe.json")
+    (tmp_path / "policies/.linked").symlink_to(".sub")
+    (tmp_path / "policies/.shut").mkdir(mode=0)
 
-    files, findings = found(tmp_path, tmp_path / "policies")
+    files, findings = found(tmp_path, tmp_path / "policies", tmp_path / "recipes")
 
     assert [file.name for file in files] == ["policies/c.yaml"]
     assert [(finding.span.file, finding.hint) for finding in findings] == [
         ("policies/.a.yaml", "Rename it to a.yaml, or remove it."),
+        ("policies/.sub", "Rename it to sub, or remove it."),
         ("policies/.yaml", "Rename it to policy.yaml, or remove it."),
     ]
 

@@ -1,5 +1,7 @@
 """The privileges of objects: what one has or gives is a fact, however it is written; that of recipes is listed."""
 
+import hashlib
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -106,7 +108,7 @@ def test_the_output_lists_the_privileges_of_recipes_once_and_those_of_kae_never(
     ]
 
 
-INJECT = {
+INJECT: dict[str, Any] = {
     "nodes": [{"path": "/dev/x*", "permissions": "rw"}],
     "mounts": [{"path": "/opt/x", "as": "/usr/x"}, {"path": "/opt/rw", "readOnly": False}],
     "env": {"LEVEL": "3", "LD_LIBRARY_PATH": "/opt/x\nx-driver: token"},
@@ -158,9 +160,28 @@ def test_a_cluster_refuses_what_a_recipe_gives_to_pods(refusal: str) -> None:
 )
 def test_what_pods_may_write_is_another_privilege_than_what_they_read(was: str, now: str, gained: list[str]) -> None:
     made = (builders.objects([offering({"nodes": [{"path": "/dev/x", "permissions": each}]})]) for each in (was, now))
-    before, after = (frozenset().union(*map(privileges.of_object, each.values())) for each in made)
 
-    assert list(privileges.texts(sorted(after - before))) == gained
+    assert _gained(*made) == gained
+
+
+def test_another_text_of_a_file_in_pods_is_another_privilege() -> None:
+    texts = ("/opt/x/lib.so", "/opt/x/lib.so\n/opt/evil.so")
+    made = [builders.objects([offering({"files": [{**INJECT["files"][0], "text": text}]})]) for text in texts]
+
+    (gained,) = _gained(*made)
+
+    assert gained == f"puts a file /etc/ld.so.preload into pods, with SHA-256 {_digest(texts[1])}…"
+    assert _gained(made[0], made[0]) == []
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def _gained(*made: Mapping[str, Any]) -> list[str]:
+    """What the objects of the second tree may that those of the first may not."""
+    before, after = (frozenset().union(*map(privileges.of_object, each.values())) for each in made)
+    return list(privileges.texts(sorted(after - before)))
 
 
 @pytest.mark.parametrize(

@@ -377,6 +377,8 @@ def test_a_space_in_a_version_is_named(version: str, note: str, hint: str) -> No
 
 RENDER = "Write the value itself: nothing fills in a template or a variable here. Run Helm or envsubst before."
 LIMITS = ("devicePlugin", "resources", "limits", "memory")
+NO_VALUE = "Write the value itself, or give it to Helm, which wrote '<no value>' for want of one."
+CPU = (*LIMITS[:-1], "cpu")
 DRAIN = ("driver", "drain", "timeoutSeconds")
 
 
@@ -390,15 +392,28 @@ DRAIN = ("driver", "drain", "timeoutSeconds")
         (DRAIN, "9" * 23, "Write a whole number from 1 to 86400."),
         (DRAIN, "900", "Write 900, without quotes."),
         (DRAIN, "soon", ""),
+        (DRAIN, "1h30", "Write 5400: the field is in seconds."),
+        (DRAIN, "1h 30m", "Write 5400: the field is in seconds."),
+        (DRAIN, "5 minutes", "Write 300: the field is in seconds."),
+        (DRAIN, "30m1h", ""),
+        (DRAIN, "5 months", ""),
+        (DRAIN, "<no value>", NO_VALUE),
         (DRAIN, "${TIMEOUT}", RENDER),
         (("driver", "rollout", "maxParallel"), "15m", ""),
         (LIMITS, "128MB", "Did you mean '128M' or '128Mi'?"),
         (LIMITS, "128 mb", "Did you mean '128M' or '128Mi'?"),
         (LIMITS, "1KB", "Did you mean '1k' or '1Ki'?"),
         (LIMITS, "1.5GiB", "Did you mean '1.5Gi'?"),
+        (LIMITS, "1 GB", "Did you mean '1G' or '1Gi'?"),
+        (LIMITS, "<no value>", NO_VALUE),
+        (LIMITS, "128 m", "Did you mean '128M' or '128Mi'?"),
+        (CPU, "500 m", "Did you mean '500m'?"),
+        (CPU, "2 cores", "Did you mean '2'?"),
         (LIMITS, "lots", ""),
         (("driver", "version"), "${VERSION}", RENDER),
         (("driver", "version"), "$VERSION", RENDER),
+        (("driver", "version"), "<no value>", NO_VALUE),
+        (("driver", "version"), "5 minutes", "Did you mean '5-minutes'?"),
         (("driver", "version"), "{{ .Values.version }}", RENDER),
         (("driver", "version"), "2-${KERNEL_VERSION}", ""),
         (("operator", "enabledSEC"), "${SEC}", RENDER),
@@ -411,6 +426,31 @@ def test_a_value_in_the_words_of_other_tools_is_told_in_ours(path: tuple[str, ..
         spec = {name: spec}
 
     assert only(policy(**spec)).hint == hint
+
+
+@pytest.mark.parametrize(
+    ("value", "hint"),
+    [
+        ("1h30", "Did you mean '1h30m'?"),
+        ("90", "Did you mean '90s'?"),
+        ("1d", "Did you mean '24h'?"),
+        ("10 min", "Did you mean '10m'?"),
+        ("0", ""),
+        ("often", ""),
+    ],
+)
+def test_a_duration_is_told_in_hours_minutes_and_seconds(value: str, hint: str) -> None:
+    data = {"apiVersion": policy()["apiVersion"], "kind": "KAECluster", "metadata": {"name": "east"}}
+
+    assert only({**data, "spec": {"watcher": {"interval": value}}}).hint == hint
+
+
+def test_a_node_of_a_group_is_named_without_its_cluster() -> None:
+    wave = {"name": "canary", "nodes": ["east/w01"]}
+
+    hint = only(policy(driver={"rollout": {"waves": [wave]}})).hint
+
+    assert hint == "Write w01: a group names nodes without their cluster, and `clusters` limits it to some."
 
 
 def test_a_placeholder_of_a_recipe_is_no_variable_of_others() -> None:

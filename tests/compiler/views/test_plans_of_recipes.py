@@ -1,6 +1,7 @@
 """The plans of recipes beside that of KAE, for people and for programs; a cluster without them shows no trace."""
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -30,11 +31,21 @@ def test_people_see_a_table_for_each_recipe_after_that_of_kae(snapshot: Snapshot
 def test_what_is_said_of_kae_does_not_depend_on_recipes() -> None:
     alone, beside = view(TLS), view()
 
-    assert text(beside).startswith("\n".join(plan_text.summary(alone)))
+    assert text(beside).splitlines()[0] == text(alone).splitlines()[0]
     assert {
         key: value for key, value in plan_data.data(beside, PRIVILEGES).items() if key != "stacks"
     } == plan_data.data(alone, PRIVILEGES)
     assert plan_text.counts(beside)[""] == plan_text.counts(alone)[""]
+
+
+def test_a_node_that_policies_of_other_recipes_take_lacks_nothing_of_a_recipe() -> None:
+    own, *others = text(view()).split("\ncluster east, ")
+    nodes = next(part for part in others if part.startswith("nodes:"))
+
+    assert re.search(r"^\(other recipes\) +3 +- +-$", own, re.MULTILINE)
+    assert re.search(r"^\(none\) +1 ", own, re.MULTILINE)
+    assert not {"t-1", "t-2", "t-3"}.intersection(re.findall(r"[\w-]+", nodes))
+    assert not any("kp-1" in part for part in others if part.startswith("recipe "))
 
 
 def test_a_cluster_without_kae_does_not_speak_of_it() -> None:

@@ -12,7 +12,7 @@ from compiler.views.report import data as report_data
 from compiler.views.report import page as report_page
 from compiler.views.report import tables as report_tables
 from tests import builders
-from tests.compiler.views.stacked import NODES, TLS, view
+from tests.compiler.views.stacked import DESK, NODES, TLS, view
 
 
 def page(*views: plan.Plan) -> str:
@@ -62,17 +62,26 @@ def test_the_page_counts_the_nodes_of_each_recipe_and_says_what_it_leaves_out() 
 
 def test_recipes_and_their_policies_have_tables() -> None:
     assert rows(view(), "recipes") == [
+        ["kae", "1", "1", "1", "0", "east"],
         ["npu-plugin", "1", "0", "1", "0", "east"],
         ["onload", "3", "2", "3", "2", "east"],
     ]
-    assert rows(view(), "stacks") == [
+    (own, *_) = rows(view(TLS), "policies")
+    assert rows(view(), "policies") == [
+        ["kae", *own],
         ["npu-plugin", "lab", "1", "none", "kae-device-plugin:1.0", "east", "policies/lab.yaml"],
         [
             *("onload", "desk", "3", "onload-module:8-5.14.0-427.el9_4.x86_64", "kae-device-plugin:1.0", "east"),
             "policies/desk.yaml",
         ],
+        ["-", "(none)", "1", "-", "-", "-", "-"],
     ]
-    assert rows(view(), "policies") == rows(view(TLS), "policies")
+
+
+def test_without_policies_of_kae_and_its_devices_no_table_speaks_of_it() -> None:
+    shown = builders.view((DESK,), NODES[1:])[0]
+
+    assert [row[0] for key in ("recipes", "policies") for row in rows(shown, key)] == ["onload", "onload", "-"]
 
 
 def test_the_detail_of_a_node_has_what_recipes_bring_to_it() -> None:

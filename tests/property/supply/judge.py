@@ -69,6 +69,7 @@ def _in_pods(resources: Iterable[Any]) -> Iterator[str]:
             yield from (f"mount {one['path']} {one.get('readOnly', True)}" for one in inject.get("mounts", ()))
             yield from (f"variable {name}" for name in inject.get("env", {}))
             yield from (f"preload {path}" for path in inject.get("preload", ()))
+            yield from (f"file {file['as']} {file['text']}" for file in inject.get("files", ()))
 
 
 def expected(before: Writers, after: Writers) -> set[tuple[frozenset[str], str | None]]:

@@ -118,6 +118,7 @@ def _inject(draw: random.Random, fleet: Raw) -> None:
             {"mounts": [{"path": "/opt/rival", "readOnly": draw.random() < 0.5}]},
             {"env": {"RIVAL": "1"}},
             {"preload": ["/opt/rival/lib.so"]},
+            {"files": [{"name": "rival", "as": "/etc/rival.conf", "text": "rival"}]},
         )
     )
     resource["inject"] = [*resource.get("inject", ()), part]
