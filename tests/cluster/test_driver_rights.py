@@ -64,7 +64,7 @@ def installers(
         control_plane.apply(*compiled, *nodes)
         namespace = pods.Namespace(name=OWN, plane=control_plane)
         namespace.apply(
-            *(_pod(f"installer-{name}", name, serviceAccountName="kae-driver") for name in (NODE_A, NODE_B))
+            *(_pod(f"installer-{name}", name, serviceAccountName="kae-driver-tls") for name in (NODE_A, NODE_B))
         )
         bound = (f"installer-{NODE_A}", f"installer-{NODE_B}", "")
         callers = [stack.enter_context(_caller(namespace, tmp_path_factory.mktemp("caller"), pod)) for pod in bound]
@@ -264,10 +264,11 @@ def test_a_lease_of_a_node_in_a_swap_is_taken_over_by_nobody_and_freed_by_a_pers
     assert _claim(installers.on_a, NODE_A).take()
 
 
-def test_an_installer_creates_only_leases_of_drivers(installers: Installers) -> None:
-    foreign = lease_objects.Lease(name="kube-scheduler", holder=NODE_A)
+@pytest.mark.parametrize("name", ["kube-scheduler", "kae-driver-vm-1", "kae-driver-tls-x-1", "kae-driver-tls-"])
+def test_an_installer_creates_only_leases_of_its_policy(installers: Installers, name: str) -> None:
+    foreign = lease_objects.Lease(name=name, holder=NODE_A)
 
-    with pytest.raises(cluster.Forbidden, match="may create only the Leases of its policies"):
+    with pytest.raises(cluster.Forbidden, match="may create only the Leases of its policy"):
         installers.on_a.api.write_lease(OWN, foreign)
 
 
@@ -312,7 +313,7 @@ def test_an_installer_sees_whether_its_own_daemon_set_goes_and_no_other(installe
         ("DELETE", f"{CORE}/namespaces/{OWN}/pods/installer-{NODE_A}", None),
         ("POST", f"{CORE}/namespaces/{OWN}/pods/installer-{NODE_A}/exec?command=id", None),
         ("GET", f"{CORE}/namespaces/{OWN}/secrets/any", None),
-        ("POST", f"{CORE}/namespaces/{OWN}/serviceaccounts/kae-driver/token", {"spec": {}}),
+        ("POST", f"{CORE}/namespaces/{OWN}/serviceaccounts/kae-driver-tls/token", {"spec": {}}),
         ("GET", LEASE.removesuffix(f"/{LEASES[0]}"), None),
         ("GET", LEASE.replace("tls", "vm"), None),
         ("PATCH", LEASE, {"spec": {"holderIdentity": "x"}}),
@@ -356,7 +357,7 @@ def _pod(name: str, node: str, **spec: object) -> dict[str, Any]:
 @contextlib.contextmanager
 def _caller(namespace: pods.Namespace, folder: Path, pod: str) -> Iterator[Caller]:
     bound = ("--bound-object-kind", "Pod", "--bound-object-name", pod) if pod else ()
-    token = namespace.kubectl("create", "token", "kae-driver", *bound).strip()
+    token = namespace.kubectl("create", "token", "kae-driver-tls", *bound).strip()
     with contextlib.closing(cluster.Cluster(access.kubeconfig(namespace.plane, folder, token=token))) as own:
         yield Caller(api=own, raw=namespace.plane.api.with_token(token))
 

@@ -274,15 +274,15 @@ def test_a_device_plugin_that_sets_modes_may_write_dev_and_is_in_the_group(rende
     assert container(workload)["securityContext"] == container(usual)["securityContext"]
 
 
-def test_the_guard_judges_the_evictions_of_the_installers_account_alone(rendered: Rendered) -> None:
+def test_the_guard_judges_the_evictions_of_the_installers_accounts_alone(rendered: Rendered) -> None:
     guard = replace(GUARD, namespace="accelerators")
 
     spec = rendered("guard/validatingadmissionpolicy-kae-driver", guard)["spec"]
 
     (condition,) = spec["matchConditions"]
     (rule,) = spec["matchConstraints"]["resourceRules"]
-    account = "system:serviceaccount:accelerators:kae-driver"
-    assert condition["expression"] == f"request.userInfo.username == '{account}'"
+    accounts = "system:serviceaccount:accelerators:kae-driver-"
+    assert condition["expression"] == f"(request.userInfo.username + '-').startsWith('{accounts}')"
     assert rule["apiGroups"] == [""]
     assert rule["resources"] == ["pods/eviction"]
     assert rule["operations"] == ["CREATE"]

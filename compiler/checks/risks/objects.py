@@ -1,5 +1,6 @@
 """Risks of a change for objects: their privileges, their images, and those that a GitOps engine deletes."""
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -13,7 +14,7 @@ from compiler.checks import policy as policy_checks
 from compiler.checks.risks.change import SETTINGS, RevisionChange, divisions
 from compiler.diagnostics import Diagnostic, rule
 from compiler.planning import supported
-from compiler.rendering import layout, privileges
+from compiler.rendering import layout, node_programs, privileges
 
 _POLICY = "device.openfuyao.com/policy"
 
@@ -26,11 +27,12 @@ def privilege_gained(change: RevisionChange) -> Iterator[Acceptable]:
     """A change gives no object a privilege that its component did not have."""
     if change.before is None:  # A new cluster has nothing to compare.
         return
-    held = _held(change)
+    held, accounts = _held(change), _accounts(change)
     gained: dict[str, list[str]] = {}
     for item in change.difference.privileges:
         # A right to one more object is one that the component has: the names follow pools and Leases.
-        new = [each for each in item.gained if held.get(_owner(item.pair), frozenset()).isdisjoint(_covering(each))]
+        own = held.get(_owner(item.pair), frozenset())
+        new = [each for each in item.gained if own.isdisjoint(_covering(each, accounts))]
         facts = privileges.texts(each for each in new if each.sort not in ("registry", "confinement"))
         notes = gained.setdefault(item.pair.component, [])
         notes.extend(f"{item.pair.ref.kind} {item.pair.ref.name}: {text}." for text in facts)
@@ -57,9 +59,10 @@ _Owner = tuple[str, str]
 def _held(change: RevisionChange) -> Mapping[_Owner, set[_Key]]:
     """Return the privileges that the components of a cluster had, where one gains some, whatever objects differ."""
     found: dict[_Owner, set[_Key]] = {}
+    accounts = _accounts(change)
     gaining = {_owner(item.pair) for item in change.difference.privileges if item.gained}
     for pair in change.difference.objects:
-        found.setdefault(_owner(pair), set()).update(map(_key, privileges.of_object(pair.before)))
+        found.setdefault(_owner(pair), set()).update(_key(each, accounts) for each in privileges.of_object(pair.before))
     if change.before is not None and gaining:
         made = change.before.manifests
         components = {component for component, _ in gaining}
@@ -67,21 +70,31 @@ def _held(change: RevisionChange) -> Mapping[_Owner, set[_Key]]:
         bootstrap = made.bootstrap if names.BOOTSTRAP in components else ()
         made = msgspec.structs.replace(made, manifests=own, bootstrap=bootstrap)
         for item in layout.objects(made, change.basis.render):
-            found.setdefault(_owner(item), set()).update(map(_key, privileges.of_object(item.data)))
+            found.setdefault(_owner(item), set()).update(
+                _key(each, accounts) for each in privileges.of_object(item.data)
+            )
     return found
+
+
+def _accounts(change: RevisionChange) -> Mapping[str, str]:
+    """Return the accounts and Roles of policies, each with that of its recipe: one more is no other privilege."""
+    every = (*divisions(change.before).values(), *divisions(change.after).values())
+    return {node_programs.driver_name(each.policy): each.policy.recipe.driver for each in every}
 
 
 def _owner(item: changed_objects.Pair | layout.Object) -> _Owner:
     return item.component, item.path.partition("/")[0]
 
 
-def _key(privilege: privileges.Privilege) -> _Key:
-    return privilege.verb, privilege.text, bool(privilege.name)
+def _key(privilege: privileges.Privilege, accounts: Mapping[str, str]) -> _Key:
+    text = re.sub(r"[a-z0-9][a-z0-9.-]*", lambda word: accounts.get(word[0], word[0]), privilege.text)
+    return privilege.verb, text, bool(privilege.name)
 
 
-def _covering(privilege: privileges.Privilege) -> set[_Key]:
+def _covering(privilege: privileges.Privilege, accounts: Mapping[str, str]) -> set[_Key]:
     """Return the privileges of which each is at least this one."""
-    return {_key(privilege), (privilege.verb, privilege.text, False)}
+    verb, text, _ = key = _key(privilege, accounts)
+    return {key, (verb, text, False)}
 
 
 def mutable_tag(change: RevisionChange) -> Iterator[Acceptable]:

@@ -591,3 +591,16 @@ def test_nodes_whose_pods_go_with_their_template_as_a_taint_lets_no_other_come_a
     found = difference.of_cluster(was, now, basis(written, rewritten))
 
     assert (found.barred if found else ()) == barred
+
+
+def test_the_account_of_one_more_policy_is_no_other_privilege() -> None:
+    one, two = (builders.policy(name, nodeSelector={"matchLabels": {"pool": name}}) for name in ("tls", "vm"))
+    nodes, place = [builders.node(labels={"pool": "tls"})], builders.cluster(kubernetesVersion="1.31")
+    plans = [builders.view(policies, nodes, place)[0] for policies in ([one], [one, two])]
+    was, now = (sides.of_plan(planned, pipeline.manifests_of(planned)) for planned in plans)
+
+    compared = risk_checks.compared(was, now, basis([one.source, place.source], [one.source, two.source, place.source]))
+
+    assert compared
+    assert "privilege-gained" not in {risk.finding.code for risk in compared.risks}
+    assert any(pair.ref.name == "kae-driver-vm" for pair in compared.objects)

@@ -75,19 +75,18 @@ def uses(objects: Objects) -> dict[str, str]:
     result = {}
     for data in objects.values():
         if data["kind"] == "RoleBinding" and data["metadata"]["name"].endswith(("-constraints", "-privileged")):
-            (subject,) = data["subjects"]
             role = data["roleRef"]["name"]
             if data["roleRef"]["kind"] == "Role":
                 (rule,) = objects[f"openshift/role-{role}.yaml"]["rules"]
                 assert (rule["verbs"], rule["resources"]) == (["use"], ["securitycontextconstraints"])
                 (role,) = rule["resourceNames"]
-            result[subject["name"]] = role
+            result.update({subject["name"]: role for subject in data["subjects"]})
     return result
 
 
 def test_on_openshift_node_programs_alone_may_use_more_than_the_platform_gives_all() -> None:
     assert uses(compiled(platform="openshift")) == {
-        "kae-driver": "system:openshift:scc:privileged",
+        **dict.fromkeys(("kae-driver", "kae-driver-tls"), "system:openshift:scc:privileged"),
         "kae-device-plugin": "kae-device-plugin",
         "nfd-worker": "kae-nfd-worker",
     }
@@ -97,7 +96,7 @@ def test_on_openshift_node_programs_alone_may_use_more_than_the_platform_gives_a
     ("policy", "nfd", "accounts"),
     [
         ({"driver": {"enabled": False}}, False, {"kae-device-plugin"}),
-        ({"devicePlugin": {"enabled": False}}, False, {"kae-driver"}),
+        ({"devicePlugin": {"enabled": False}}, False, {"kae-driver", "kae-driver-tls"}),
         (None, True, {"nfd-worker"}),
         (None, False, set()),
     ],

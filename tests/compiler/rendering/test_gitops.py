@@ -119,9 +119,9 @@ TLS = {"nodeSelector": {"matchLabels": {"pool": "tls"}}}
 CLEANS = builders.policy("tls", **TLS, driver={"enabledCleanup": True})
 CLEANS_WITHOUT_A_DRAIN = builders.policy("tls", **TLS, driver={"enabledCleanup": True, "drain": {"enabled": False}})
 OTHER = builders.policy("vm", nodeSelector={"matchLabels": {"pool": "vm"}})
-ROLE = {"serviceaccount-kae-driver", "role-kae-driver-tls", "rolebinding-kae-driver-tls"}
+ROLE = {f"{kind}-kae-driver{policy}" for kind in ("serviceaccount", "role", "rolebinding") for policy in ("", "-tls")}
 EVICTION = {
-    *("clusterrole-kae-driver", "clusterrolebinding-kae-driver"),
+    *("clusterrole-kae-driver", "clusterrolebinding-kae-driver", "clusterrolebinding-kae-driver-tls"),
     *("validatingadmissionpolicy-kae-driver", "validatingadmissionpolicybinding-kae-driver"),
     *("validatingadmissionpolicy-kae-driver-leases", "validatingadmissionpolicybinding-kae-driver-leases"),
 }

@@ -101,12 +101,21 @@ def test_a_policy_that_cleans_up_has_a_role_whose_names_stay_when_it_goes() -> N
     cleans = builders.policy("a", nodeSelector={"matchLabels": {"pool": "a"}}, driver={"enabledCleanup": True})
     objects = compiled(cleans, builders.selecting("b", pool="b"))
 
-    for name, named in (("kae-driver-a", [["kae-driver-a-1"], ["kae-driver-a"]]), ("kae-driver", [["kae-driver-b-1"]])):
+    rights = {
+        "kae-driver-a": [["kae-driver-a-1"], ["kae-driver-a"]],
+        "kae-driver-b": [["kae-driver-b-1"]],
+        "kae-driver": [["kae-driver-a-1", "kae-driver-b-1"], ["kae-driver-a"]],  # Of pods from before.
+    }
+    for name, named in rights.items():
         role, binding = (objects[f"driver/{kind}-{name}.yaml"] for kind in ("role", "rolebinding"))
         # Only an installer that cleans up asks for its DaemonSet.
         assert [rule["resourceNames"] for rule in role["rules"] if rule["verbs"] != ["create"]] == named
         assert binding["roleRef"]["name"] == role["metadata"]["name"] == name
-        assert binding["subjects"][0]["name"] == "kae-driver"
+        assert binding["subjects"][0]["name"] == name
+    for name, accounts in (("kae-driver", ["kae-driver", "kae-driver-b"]), ("kae-driver-a", ["kae-driver-a"])):
+        binding = objects[f"driver/clusterrolebinding-{name}.yaml"]
+        assert [subject["name"] for subject in binding["subjects"]] == accounts
+        assert binding["roleRef"]["name"] == "kae-driver"
 
 
 def test_workers_of_nfd_tolerate_what_any_policy_tolerates() -> None:
