@@ -97,7 +97,7 @@ def require_object(reference: str) -> None:
     kind, slash, name = reference.rpartition("/")
     kind = {"ds": "daemonset", "": "daemonset"}.get(kind, kind)
     name = name if slash else re.sub("-[a-z0-9]{5}$", "", name)
-    granted = kind in ("role", "rolebinding") and name.startswith("kae-driver-")
+    granted = kind == "clusterrolebinding" and name.startswith("kae-driver-")  # of a policy that cleans up
     known = [*ROOT.glob(f"output/*/*/{kind}-{name}.yaml"), *Path().glob(f"output/*/*/{kind}-{name}.yaml")]
     if not known and not granted:
         refuse(f"there is no {kind} '{name}'")
