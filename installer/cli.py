@@ -109,7 +109,7 @@ class Wiring:
 def _unserved(context: sources.Context) -> Iterator[str]:
     """Return sentences about the installed kernels for which this pool may have no driver once the node boots them."""
     settings = context.settings
-    for folder in sorted(context.host.path("/lib/modules").glob("*/kernel")):
+    for folder in sorted(context.host.resolved("/lib/modules").glob("*/kernel")):
         kernel = folder.parent.name
         ours = settings.state == "Present" and decision.other_pool(settings, kernel) is None
         if not ours or kernel == context.kernel:

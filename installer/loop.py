@@ -116,7 +116,7 @@ class Loop:
     def _act(self, current: host_state.HostState) -> float:
         if self._changer.allow(current):
             return 0
-        if self._host.path(self._host.own.retry).exists():
+        if self._host.resolved(self._host.own.retry).exists():
             self._host.remove(self._host.own.retry)
             current = self._retried(current)
         decided = decision.decide(self._settings, current, self._digest)

@@ -93,7 +93,7 @@ def _users(
     host: chroot.Host, names: Mapping[str, str], nodes: Callable[[str, Collection[str]], Iterable[str]]
 ) -> Iterator[Process]:
     """Yield the processes with a node of these, which maps node numbers to entries, among those of `nodes`."""
-    known, proc = set(names.values()), host.path("/proc")
+    known, proc = set(names.values()), host.resolved("/proc")
     for pid in sorted(int(name) for name in readings.names(proc) if name.isdecimal()):
         folder = proc / str(pid)
         holds = any(_numbers(path) in names for path in nodes(str(folder), known))

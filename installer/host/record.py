@@ -151,7 +151,7 @@ def read(host: chroot.Host, place: str = "") -> Record:
     """
     place = place or host.own.record
     try:
-        return msgspec.json.decode(host.path(place).read_bytes(), type=Record, strict=True)
+        return msgspec.json.decode(host.resolved(place).read_bytes(), type=Record, strict=True)
     except FileNotFoundError:
         return Record()
     except (OSError, msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -164,7 +164,7 @@ def read(host: chroot.Host, place: str = "") -> Record:
 def every(host: chroot.Host) -> dict[str, Driver | None]:
     """Return the installed drivers of all recipes by name; None for one whose record cannot be read."""
     found: dict[str, Driver | None] = {}
-    others = (f"{paths.RECIPES}/{name}" for name in sorted(readings.names(host.path(paths.RECIPES))))
+    others = (f"{paths.RECIPES}/{name}" for name in sorted(readings.names(host.resolved(paths.RECIPES))))
     for state in (paths.STATE, *others):
         recipe = posixpath.basename(state)
         try:
