@@ -206,7 +206,7 @@ class Preparation:
             raise Queued(f"No Lease can be taken, and devices are in use: {failure}") from failure
         if not taken:
             raise Queued(f"It is not this host's turn: {' '.join(self._claim.others)}")
-        record.update(self._host, lease=self._claim.name)
+        record.update(self._host, lease=self._claim.name, acquired=self._claim.acquired)
 
     def _announce(self, attempt: Attempt) -> None:
         said = {"reason": attempt.decided.reasons[0], "since": clocks.utc()}

@@ -8,15 +8,18 @@ import posixpath
 import shutil
 import stat
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
+from typing import TypeVar
 
 from installer import paths
 from installer.host import root
-from runtime import errors, files, process, uacce
+from runtime import errors, files, killable, process, pulse, uacce
 
 LOG = logging.getLogger(__name__)
+
+Answer = TypeVar("Answer")
 
 _ENVIRONMENT = {
     "PATH": process.PATH,
@@ -67,13 +70,19 @@ class Host:
 
     def path(self, absolute: str) -> Path:
         """Return the local path for reading what is at a host's path, which may be a link; see `root.local`."""
+        pulse.beat(absolute)
         with changing(absolute, "read"):
             return root.local(self.root, absolute, last=False)
 
     def resolved(self, absolute: str) -> Path:
         """Return the local path for reading what a host's path leads to."""
+        pulse.beat(absolute)
         with changing(absolute, "read"):
             return root.local(self.root, absolute)
+
+    def look(self, work: Callable[[], Answer]) -> Answer:
+        """Return what only reads of the host return, or raise `killable.Hangs` where one hangs; `stop` ends it."""
+        return killable.call(work, None if self._finishes else self.stop)
 
     @contextlib.contextmanager
     def held(self, absolute: str, *, made: bool = False) -> Iterator[Path]:
@@ -82,6 +91,7 @@ class Host:
         Raises `OSError`, not followed is a link in the last part.
         """
         # The device plugin, which may be in a tenant's hands, renames and links there as it likes.
+        pulse.beat(absolute)
         links = not absolute.startswith(paths.RUN)
         new = root.make(self.root, posixpath.dirname(absolute), links=links) if made else ()
         with root.held(self.root, absolute, links=links) as here:

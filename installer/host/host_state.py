@@ -86,9 +86,14 @@ class HostState(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read(host: chroot.Host, settings: driver_config.Config) -> HostState:
-    """Read the state of the host; raise `Failure` if the folder is no host, or its record cannot be read."""
+    """Read the state of the host; raise `Failure` if the folder is no host, its record cannot be read, or it hangs."""
+    return host.look(lambda: _read(host, settings))
+
+
+def _read(host: chroot.Host, settings: driver_config.Config) -> HostState:
     running, known, said = kernel(host), record.read(host), text(host, host.own.rule) or ""
     names = modules(host, settings, known)
+    elsewhere = tuple(_options_elsewhere(host))  # Before any program of the host: where one hangs, this tells why.
     files = kmod.chosen(host, running, names)
     rivals = _rivals(host, settings, running, known)
     options = {module: text(host, host.own.options(module)) for module in names}
@@ -102,7 +107,7 @@ def read(host: chroot.Host, settings: driver_config.Config) -> HostState:
         loaded=MappingProxyType(kmod.loaded(host, names)),
         files=MappingProxyType(files),
         options=MappingProxyType({module: said for module, said in options.items() if said is not None}),
-        options_elsewhere=tuple(_options_elsewhere(host)),
+        options_elsewhere=elsewhere,
         above=MappingProxyType(kmod.loaded(host, settings.above)),
         rivals=MappingProxyType(rivals),
         owners=MappingProxyType(owners),

@@ -130,6 +130,8 @@ class Record(_Kept, frozen=True, kw_only=True):
     """Set from before the unload until the new or the previous driver is verified."""
     lease: str | None = None
     """The Lease that this host may still hold."""
+    acquired: str = ""
+    """When it was taken, as the Lease says; earlier releases record nothing."""
     attempt: FailedTry | None = None
 
     @property
