@@ -103,7 +103,7 @@ def _answer(reading: int, stop: threading.Event | None) -> object:
             raise Hangs(f"{pulse.place(''.join(where))} for {silent_s:.0f} seconds.")
     _, has_answered, packed = heard.partition(_ANSWER)
     if not has_answered:
-        raise errors.Failure("The process that looks at the host has ended without an answer.")
+        raise Hangs("What looks at the host was killed.")
     is_done, answer = pickle.loads(packed)  # noqa: S301 - of this program
     if not is_done:
         raise answer

@@ -14,6 +14,12 @@ _FOLDER, _FILE = 0o040755, 0o100644
 _LIBC = ctypes.CDLL(None, use_errno=True)
 
 
+def obstacles() -> Iterator[str]:
+    """Yield what keeps this machine from such a file system."""
+    if os.geteuid() != 0 or not Path("/dev/fuse").exists():
+        yield "Dead file systems need root and /dev/fuse (modprobe fuse)."
+
+
 @contextlib.contextmanager
 def dead(folder: Path, opened: str = "") -> Iterator[int]:
     """Mount a file system whose server is dead: whoever asks for anything in it waits, until it is killed or this ends.

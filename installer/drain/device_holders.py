@@ -18,7 +18,7 @@ import msgspec
 
 from installer.decide import driver_class
 from installer.host import chroot, pci
-from runtime import errors, readings
+from runtime import errors, pulse, readings
 
 if TYPE_CHECKING:
     from installer.api import podresources_v1_pb2 as pb
@@ -86,6 +86,7 @@ def _users(
     """Yield the processes with a node of these, which maps node numbers to entries, among those of `nodes`."""
     known, proc = set(names.values()), host.resolved("/proc")
     for pid in sorted(int(name) for name in readings.names(proc) if name.isdecimal()):
+        pulse.beat(f"/proc/{pid}")
         folder = proc / str(pid)
         holds = any(_numbers(path) in names for path in nodes(str(folder), known))
         if holds and (comm := _text(folder / "comm")) is not None:

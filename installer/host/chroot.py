@@ -71,13 +71,13 @@ class Host:
     def path(self, absolute: str) -> Path:
         """Return the local path for reading what is at a host's path, which may be a link; see `root.local`."""
         pulse.beat(absolute)
-        with changing(absolute, "read"):
+        with changing(absolute):
             return root.local(self.root, absolute, last=False)
 
     def resolved(self, absolute: str) -> Path:
         """Return the local path for reading what a host's path leads to."""
         pulse.beat(absolute)
-        with changing(absolute, "read"):
+        with changing(absolute):
             return root.local(self.root, absolute)
 
     def look(self, work: Callable[[], Answer]) -> Answer:
@@ -219,14 +219,14 @@ class Host:
 
 
 @contextlib.contextmanager
-def changing(absolute: str, what: str = "changed") -> Iterator[None]:
-    """Raise `errors.Failure` for an `OSError`, as for a path of the host that could not be changed, or `what`."""
+def changing(absolute: str) -> Iterator[None]:
+    """Raise `errors.Failure` for an `OSError`, as for a path of the host that could not be changed."""
     try:
         yield
     except OSError as error:
         if error.errno == errno.ENOSPC:
             raise errors.Failure(f"The disk of '{absolute}' on the host is full.") from error
-        raise errors.Failure(f"'{absolute}' on the host cannot be {what}: {error.strerror}.") from error
+        raise errors.Failure(f"'{absolute}' on the host cannot be changed: {error.strerror}.") from error
 
 
 @contextlib.contextmanager

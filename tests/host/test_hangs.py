@@ -1,6 +1,7 @@
 """Files of dead servers, which are real ones here: a tenant or a mount may put one into the installer's way."""
 
 import contextlib
+import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -10,7 +11,7 @@ import pytest
 from installer.drain import device_holders
 from installer.host import pci
 from runtime import killable
-from tests import fuse
+from tests import fuse, tools
 from tests.installer import incidents, settings
 from tests.installer.incidents import Crew
 from tests.installer.machines import Machine
@@ -22,22 +23,24 @@ DEADLINE_S = 30
 @pytest.fixture
 def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
     """A fake host with the driver 2.0.1."""
+    tools.require_cluster(fuse.obstacles())
     monkeypatch.setenv("NODE_NAME", "kp920-1")
     made = Machine(tmp_path / "host")
     settings.installed(made, made.image("2.0.1"))
     return made
 
 
-@pytest.fixture
-def tenant(fake: Machine, tmp_path: Path) -> Iterator[None]:
-    """A process that has a file open that is called as a device node is, on a file system whose server has died."""
-    (tmp_path / "mount").mkdir()
-    with fuse.dead(tmp_path / "mount", ENTRY.name) as pid:
+@pytest.fixture(params=[ENTRY.name, "below-dev"])
+def tenant(request: pytest.FixtureRequest, fake: Machine) -> Iterator[str]:
+    """A process has a file open on a file system whose server has died: its path may be a node's, by name or place."""
+    folder = Path(tempfile.mkdtemp(dir="/dev/shm"))
+    with fuse.dead(folder, request.param) as pid:
         process = fake.root / "proc/4711"
         process.mkdir()
         (process / "comm").write_text("tenant\n")
         (process / "fd").symlink_to(f"/proc/{pid}/fd")
-        yield
+        yield request.param
+    folder.rmdir()
 
 
 def ended(work: Callable[[], object]) -> bool:
@@ -56,6 +59,7 @@ def test_a_dead_file_with_a_nodes_name_holds_no_device_and_no_installer_up(fake:
     assert found == []
 
 
+@pytest.mark.parametrize("tenant", ["below-dev"], indirect=True)  # The fake kernel counts who has a node's name.
 @pytest.mark.usefixtures("tenant")
 def test_a_driver_is_changed_beside_a_tenants_dead_file(fake: Machine) -> None:
     with Crew(fake) as crew:

@@ -49,7 +49,7 @@ def test_a_mistake_of_our_own_is_no_failure() -> None:
 
 
 def test_a_process_that_dies_is_a_failure() -> None:
-    with pytest.raises(errors.Failure, match="ended without an answer"):
+    with pytest.raises(errors.Failure, match="was killed"):
         killable.call(lambda: os._exit(1))
 
 
@@ -64,8 +64,7 @@ def test_what_hangs_is_killed_and_named(tmp_path: Path) -> None:
     with pytest.raises(killable.Hangs, match=r"^'/etc/modprobe\.d/site\.conf' on the host does not answer for \d+ sec"):
         killable.call(look)
 
-    with pytest.raises(ChildProcessError):
-        os.waitpid(-1, os.WNOHANG)  # Nothing of it is left.
+    assert not killable._left
 
 
 def test_work_that_advances_may_take_its_time() -> None:
