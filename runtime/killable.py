@@ -6,6 +6,7 @@ descriptor of this one, and a bounded number of them is.
 
 import contextlib
 import copyreg
+import ctypes
 import os
 import pickle
 import select
@@ -28,6 +29,7 @@ PATIENCE_S = 30.0
 MOST_LEFT = 8
 """Processes that were killed and have not ended; with so many, no further one is started."""
 
+_PDEATHSIG = 1  # PR_SET_PDEATHSIG of linux/prctl.h
 _KILLED_S = 1.0
 _POLL_S = 0.1
 _ANSWER = b"\0"
@@ -112,6 +114,7 @@ def _answer(reading: int, stop: threading.Event | None) -> object:
 
 def _do(work: Callable[[], object], writing: int) -> NoReturn:
     try:
+        ctypes.CDLL(None).prctl(_PDEATHSIG, signal.SIGKILL)
         signal.set_wakeup_fd(-1)  # That of the parent would take a signal of this process for one of its own.
         for name in os.listdir("/proc/self/fd"):  # noqa: PTH208 - the lock of a file is held as long as it is open
             if int(name) > 2 and int(name) != writing:

@@ -160,6 +160,7 @@ class Claim:
         present: dict[str, lease_objects.Lease | None] = {}
         refusals = []
         for name in self._settings.names:
+            pulse.beat()
             try:
                 present[name] = self._api.lease(self._settings.namespace, name)
             except cluster.Refused as refusal:

@@ -147,6 +147,7 @@ class Host:
     def sync(self, paths: Iterable[Path]) -> None:
         """Write files, and the names in folders, to the disk; a link is a name in its folder."""
         for path in paths:
+            pulse.beat(str(path))
             with changing(f"/{path.relative_to(self.root)}"):
                 if not path.is_symlink():
                     files.sync(path)
