@@ -143,6 +143,10 @@ pairs: $(CODE) ## Compare what kae diff claims of random pairs of commits with o
 	$(BIN)/python -m tests.property.revision_pairs --count $(or $(COUNT),300) --seed $(SEED)
 	$(BIN)/python -m tests.property.node_pairs --count $(or $(COUNT),300) --seed $(SEED)
 
+.PHONY: places
+places: $(CODE) ## Break places of a fake host (links, pipes, full, read-only and dead mounts) under the driver installer; root (COUNT=2000 SEED=0)
+	$(BIN)/python -m tests.property.places --count $(or $(COUNT),2000) --seed $(SEED)
+
 .PHONY: supply
 supply: $(CODE) ## Edit where what runs on random fleets comes from, and judge the risks of kae diff (COUNT=300 SEED=0)
 	$(BIN)/python -m tests.property.supply --count $(or $(COUNT),300) --seed $(SEED)

@@ -2,6 +2,7 @@
 
 import argparse
 import contextlib
+import functools
 import logging
 import os
 import sys
@@ -19,7 +20,7 @@ from installer.drain import cluster, device_holders, device_users, leases
 from installer.host import chroot, digests, host_state, record
 from installer.report import driver_state, report
 from installer.sources import build, packages, prebuilt
-from runtime import driver_config, errors, metrics, process, program, signals, state
+from runtime import driver_config, errors, metrics, process, program, pulse, signals, state
 
 LOG = logging.getLogger(__name__)
 
@@ -64,9 +65,9 @@ class Wiring:
 
     def resume(self) -> None:
         """Continue to hold the Lease that a previous installer took, if there is one."""
-        lease = record.read(self.host).lease
-        if lease is not None:
-            self.claim.resume(lease)
+        known = record.read(self.host)
+        if known.lease is not None:
+            self.claim.resume(known.lease, known.acquired)
 
     def report(self) -> report.Report:
         """Return the state of the host, and the steps of a change."""
@@ -109,7 +110,7 @@ class Wiring:
 def _unserved(context: sources.Context) -> Iterator[str]:
     """Return sentences about the installed kernels for which this pool may have no driver once the node boots them."""
     settings = context.settings
-    for folder in sorted(context.host.path("/lib/modules").glob("*/kernel")):
+    for folder in sorted(context.host.resolved("/lib/modules").glob("*/kernel")):
         kernel = folder.parent.name
         ours = settings.state == "Present" and decision.other_pool(settings, kernel) is None
         if not ours or kernel == context.kernel:
@@ -147,6 +148,8 @@ def main(arguments: list[str] | None = None) -> int:
     if serves:
         program.begin("installer", report.PROGRAM)
     try:
+        # The container before this one may have left its readiness.
+        directory = state.ProgramDir(options.program_dir) if serves else None
         settings = driver_config.load(options.config)
         host = chroot.Host(options.host_root, paths.Own(settings.home), stop=stop)
         if options.recipe not in (None, settings.recipe):
@@ -155,7 +158,10 @@ def main(arguments: list[str] | None = None) -> int:
                 f"The config is that of recipe {settings.recipe}, not of {options.recipe}: call the installer in a pod"
                 f" of {options.recipe}-driver. Drivers on this host: {present}."
             )
-        return (_serve if serves else _answer)(options, host, settings)
+        if directory is None:
+            return _answer(options, host, settings)
+        with pulse.watched(stop, functools.partial(_hangs, directory)):
+            return _serve(options, host, settings, directory)
     except errors.Failure as failure:
         if serves:
             program.fail(failure)
@@ -164,7 +170,16 @@ def main(arguments: list[str] | None = None) -> int:
         return 1 if isinstance(failure, errors.ConfigError) else 3
 
 
-def _serve(options: argparse.Namespace, host: chroot.Host, settings: driver_config.Config) -> int:
+def _hangs(directory: state.ProgramDir, sentence: str) -> None:
+    with contextlib.suppress(errors.Failure):
+        directory.set_unready(sentence)
+    program.fail(errors.Failure(f"{sentence} The installer ends; the next one goes on."))
+    os._exit(3)  # Nothing ends a thread that waits in the kernel.
+
+
+def _serve(
+    options: argparse.Namespace, host: chroot.Host, settings: driver_config.Config, directory: state.ProgramDir
+) -> int:
     # gRPC's own log lines are no JSON, and the installer logs what matters of them.
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     _check_name()
@@ -175,7 +190,7 @@ def _serve(options: argparse.Namespace, host: chroot.Host, settings: driver_conf
     ):
         parts.loop.turn_s = options.turn_seconds
         parts.resume()
-        parts.loop.run(state.ProgramDir(options.program_dir))
+        parts.loop.run(directory)
         if settings.enabled_cleanup and parts.is_going():
             parts.close()  # The connection below takes over the Lease.
             _clean_up(options, host, settings)
@@ -193,7 +208,7 @@ def _clean_up(options: argparse.Namespace, host: chroot.Host, settings: driver_c
             pause_s = parts.loop.cycle()
             if parts.published.ready:
                 return
-            host.stop.wait(pause_s)
+            pulse.wait(host.stop, pause_s)
 
 
 def _answer(options: argparse.Namespace, host: chroot.Host, settings: driver_config.Config) -> int:

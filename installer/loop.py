@@ -19,7 +19,7 @@ from installer.decide import decision
 from installer.drain import device_users
 from installer.host import chroot, host_state, kmod, record
 from installer.report import driver_state
-from runtime import clocks, driver_config, errors, files, process, state
+from runtime import clocks, driver_config, errors, files, killable, process, pulse, state
 
 LOG = logging.getLogger(__name__)
 
@@ -81,12 +81,14 @@ class Loop:
         self._directory = directory
         directory.set_unready("Another installer is at work on this host, or the host has not been looked at yet.")
         # `stop` may interrupt a look, or the wait for another installer.
-        with contextlib.suppress(process.Cancelled), lock(self._host):
+        with contextlib.suppress(process.Cancelled), lock(self._host) as own:
             with self._turn() as mine:
                 if mine:
                     self._changer.discard()
             while not self._host.stop.is_set():
-                self._host.stop.wait(self.cycle())
+                if not own.acquire():
+                    raise errors.Failure(f"'{self._host.own.lock}' was removed, and another installer has it now.")
+                pulse.wait(self._host.stop, self.cycle())
         directory.set_unready("The installer has ended.")
 
     def cycle(self) -> float:
@@ -94,7 +96,10 @@ class Loop:
         if stuck := self._stuck():
             return self._publish("Stuck", stuck, _STUCK_S)
         with self._turn() as mine:
-            current = host_state.read(self._host, self._settings)
+            try:
+                current = host_state.read(self._host, self._settings)
+            except (killable.Hangs, process.TooSlow) as hanging:
+                return self._publish("Stuck", f"The host cannot be looked at: {hanging}", _LOOK_S)
             self._published.host = current
             return self._act(current) if mine else self._look(current)
 
@@ -116,7 +121,7 @@ class Loop:
     def _act(self, current: host_state.HostState) -> float:
         if self._changer.allow(current):
             return 0
-        if self._host.path(self._host.own.retry).exists():
+        if self._host.resolved(self._host.own.retry).exists():
             self._host.remove(self._host.own.retry)
             current = self._retried(current)
         decided = decision.decide(self._settings, current, self._digest)
@@ -308,7 +313,7 @@ class Loop:
 
 
 @contextlib.contextmanager
-def lock(host: chroot.Host, *, wait: bool = True) -> Iterator[None]:
+def lock(host: chroot.Host, *, wait: bool = True) -> Iterator[files.Lock]:
     """Hold the lock of this recipe's only installer; without `wait` raise `Failure` if another one has it."""
     # After a forced deletion a pod starts beside the previous one.
     with chroot.changing(host.own.lock):
@@ -324,6 +329,6 @@ def lock(host: chroot.Host, *, wait: bool = True) -> Iterator[None]:
             if not warned:
                 LOG.warning("Another installer is at work on this host; waiting for its end.")
                 warned = True
-            if host.stop.wait(files.RETRY_S):
+            if pulse.wait(host.stop, files.RETRY_S):
                 raise process.Cancelled("The installer is to end; another one is at work on this host.")
-        yield
+        yield own

@@ -2,7 +2,13 @@
 
 from runtime import shapes
 
-LOCK = "/run/kae/installer.lock"
+RUN = "/run/kae"
+"""The beginning of the folders below /run, those of the device plugins and OWN_RUN, where no link is followed."""
+
+OWN_RUN = f"{RUN}-driver"
+"""The folder of what the installers trust below /run: a device plugin may write what is in its own."""
+
+LOCK = f"{OWN_RUN}/installer.lock"
 """The lock of the host: whoever holds it may change the host, for one recipe."""
 
 STATE = "/var/lib/kae"
@@ -31,11 +37,11 @@ class Own:
         """The store: one folder for each driver that can be installed without the network."""
         self.build = f"{home.state}/build"
         """The folder in which modules are compiled; the container's own root is read-only."""
-        self.lock = f"{home.run}/driver.lock"
+        self.lock = f"{OWN_RUN}/{home.prefix}.lock"
         """The lock of the one installer of this recipe."""
         self.changing = f"{home.run}/driver-changing"
         """The announcement: while it exists, the device plugin allocates no device."""
-        self.retry = f"{home.run}/retry"
+        self.retry = f"{OWN_RUN}/{home.prefix}.retry"
         """The request of `retry` to try again without waiting; only the running installer writes the record."""
         self.links = f"{home.run}/dev"
         """The device plugin's links to device nodes, which the kubelet resolves when a container restarts."""

@@ -32,7 +32,7 @@ class Store:
 
     def find(self, digest: str) -> record.Driver | None:
         """Return the complete driver of this digest and of all modules to load, with the options of the config."""
-        folder = self._host.path(self._drivers)
+        folder = self._host.resolved(self._drivers)
         for path in sorted(folder.glob("[!.]*/driver.json")):
             with contextlib.suppress(OSError, msgspec.DecodeError):
                 driver = msgspec.json.decode(path.read_bytes(), type=record.Driver, strict=True)
@@ -106,12 +106,12 @@ class Store:
 
     def folder(self, driver: record.Driver) -> Path:
         """Return the local path of a driver's folder."""
-        return self._host.path(f"{self._drivers}/{driver.id}")
+        return self._host.resolved(f"{self._drivers}/{driver.id}")
 
     def prune(self, needed: Collection[record.Driver | None]) -> None:
         """Remove every driver but these, and the rest of an interrupted staging."""
         ids = {driver.id for driver in needed if driver is not None}
-        folder = self._host.path(self._drivers)
+        folder = self._host.resolved(self._drivers)
         if folder.is_dir():
             for path in sorted(folder.iterdir()):
                 if path.name not in ids:
@@ -128,12 +128,10 @@ class Store:
         brought = sum(digests.size(folder) for folders in self._context.brought.values() for folder in folders)
         brought += digests.size(self._context.image / "opt/lib/modules" / self._context.kernel)
         self._host.remove_folder(self._staging)
-        try:
-            self._host.path(f"{self._staging}/modules").mkdir(parents=True)
-            self._host.path(f"{self._staging}/packages").mkdir()
-            disk = os.statvfs(self._host.path(self._staging))
-        except OSError as error:
-            raise errors.Failure(f"'{self._drivers}' on the host cannot be made: {error.strerror}.") from error
+        for folder in (f"{self._staging}/modules", f"{self._staging}/packages"):
+            with chroot.changing(folder), self._host.held(folder, made=True) as new:
+                new.mkdir()
+                disk = os.statvfs(new)
         free = disk.f_bavail * disk.f_frsize
         if free < brought + _MARGIN_BYTES:
             wanted = (brought + _MARGIN_BYTES) >> 20
@@ -141,7 +139,7 @@ class Store:
 
     def _finish(self, digest: str) -> None:
         context, settings = self._context, self._context.settings
-        staged = self._host.path(self._staging)
+        staged = self._host.resolved(self._staging)
         names = sorted(path.name for path in (staged / "modules").glob("*.ko"))
         packages = sorted((staged / "packages").glob("*.rpm"))
         for name in names:
@@ -196,13 +194,10 @@ class Store:
         self._host.write(f"{self._staging}/driver.json", f"{text}\n")
         target = f"{self._drivers}/{driver.id}"
         self._host.remove_folder(target)
-        staged = self._host.path(self._staging)
+        staged = self._host.resolved(self._staging)
         self._host.sync((staged, *staged.rglob("*")))  # dnf and the compiler do not.
-        try:
-            staged.rename(self._host.path(target))
-        except OSError as error:
-            raise errors.Failure(f"'{target}' on the host cannot be made: {error.strerror}.") from error
-        self._host.sync((self._host.path(self._drivers),))
+        self._host.rename(self._staging, target)
+        self._host.sync((self._host.resolved(self._drivers),))
 
 
 def _files(own: paths.Own, driver: record.Driver) -> Iterator[tuple[str, str, str]]:

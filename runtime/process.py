@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from runtime import errors
+from runtime import errors, pulse
 
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 """The search path of child processes, unless their environment says otherwise."""
@@ -183,6 +183,7 @@ def _communicate(process: "subprocess.Popen[bytes]", limits: Limits, shown: str)
         # A process that has ended is left unreaped: until then its number names its group.
         while os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
             outputs.read()
+            pulse.beat()
             lasted_s = time.monotonic() - began_s
             if lasted_s >= limits.timeout_s:
                 raise TooSlow(f"'{shown}' did not end within {limits.timeout_s:g} seconds.")

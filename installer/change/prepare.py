@@ -206,7 +206,7 @@ class Preparation:
             raise Queued(f"No Lease can be taken, and devices are in use: {failure}") from failure
         if not taken:
             raise Queued(f"It is not this host's turn: {' '.join(self._claim.others)}")
-        record.update(self._host, lease=self._claim.name)
+        record.update(self._host, lease=self._claim.name, acquired=self._claim.acquired)
 
     def _announce(self, attempt: Attempt) -> None:
         said = {"reason": attempt.decided.reasons[0], "since": clocks.utc()}
@@ -223,7 +223,7 @@ class Preparation:
             self.devices.drain(attempt.current, self._check_lease)
 
     def _wait_for_plugin(self) -> None:
-        links = self._host.path(self._host.own.links)
+        links = self._host.resolved(self._host.own.links)
         # The device plugin removes its links when it withdraws the devices. A dead one does neither, but then the
         # kubelet allocates no device either; one of tokens has none, and hears of the announcement at once.
         end_s = time.monotonic() + _WITHDRAWN_S
@@ -275,7 +275,7 @@ def _check_space(host: chroot.Host, driver: Path | None) -> None:
     """Raise `Failure` if a driver's files do not fit on the disks (without one they go), or a folder is read-only."""
     needed: dict[int, int] = {}
     for folder, size in _folders(host, driver):
-        here = host.path(folder)
+        here = host.resolved(folder)
         while not here.exists():
             here = here.parent
         with chroot.changing(folder):
@@ -294,9 +294,9 @@ def _folders(host: chroot.Host, driver: Path | None) -> Iterator[tuple[str, int]
     added = {name: digests.size(driver / name) if driver else 0 for name in ("modules", "packages", "libraries")}
     modules = host.own.modules(host_state.kernel(host))
     # The kernel's own modules need no file, and may lie on a read-only /usr.
-    if added["modules"] or added["packages"] or any(digests.files(host.path(modules))):
+    if added["modules"] or added["packages"] or any(digests.files(host.resolved(modules))):
         yield modules, added["modules"]
-    if added["libraries"] or any(host.path(link).exists() for link in libraries.known(host)):
+    if added["libraries"] or any(host.resolved(link).exists() for link in libraries.known(host)):
         yield host.own.home.files, added["libraries"]
     yield "/etc/modprobe.d", 0
     yield host.own.rule, 0

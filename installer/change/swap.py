@@ -4,7 +4,6 @@ import functools
 import logging
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import msgspec
 
@@ -12,7 +11,7 @@ from installer import change_steps, store
 from installer.decide import desired
 from installer.drain import device_users
 from installer.host import chroot, digests, host_state, kmod, libraries, network, pci, record, rpm
-from runtime import driver_config, errors, process, shapes
+from runtime import driver_config, errors, process, readings, shapes
 
 LOG = logging.getLogger(__name__)
 
@@ -186,22 +185,24 @@ class Swap:
         folder = self._drivers.folder(target) / "modules" if target else None
         wanted = {place: folder / name for name, place in target.modules.items()} if target and folder else {}
         ours = {file for name in self._settings.all_modules for file in (f"{name}.ko", f".{name}.ko.new")}
-        updates = self._host.own.updates
-        placed = sorted(path for kernel in self._kernels(target) for path in (kernel / updates).glob("*"))
-        for path in [path for path in placed if path.name in ours or self._settings.brings_along]:
-            absolute = f"/{path.relative_to(self._host.root)}"
+        placed = [(kernel, name) for kernel in self._kernels(target) for name in self._placed(kernel)]
+        for kernel, name in [each for each in placed if each[1] in ours or self._settings.brings_along]:
+            absolute = f"{self._host.own.modules(kernel)}/{name}"
             # Old files are removed first, which frees the disk space for the new ones and for a rollback.
-            if absolute not in wanted or not digests.same(path, wanted[absolute]):
+            if absolute not in wanted or not digests.same(self._host.path(absolute), wanted[absolute]):
                 self._host.remove(absolute)
         for place, source in wanted.items():
             if not digests.same(self._host.path(place), source):
                 self._host.copy(source, place)
 
-    def _kernels(self, target: record.Driver | None) -> list[Path]:
-        """Return the folders of the kernels whose modules change: all for a removal; others may be booted again."""
-        every = sorted(self._host.path("/lib/modules").glob("*"))
-        names = (target.kernel, host_state.kernel(self._host)) if target else [path.name for path in every]
-        return [path for path in every if path.name in names]
+    def _placed(self, kernel: str) -> list[str]:
+        return sorted(readings.names(self._host.resolved(self._host.own.modules(kernel))))
+
+    def _kernels(self, target: record.Driver | None) -> list[str]:
+        """Return the kernels whose modules change: all for a removal; others may be booted again."""
+        every = sorted(readings.names(self._host.resolved("/lib/modules")))
+        names = (target.kernel, host_state.kernel(self._host)) if target else every
+        return [name for name in every if name in names]
 
     def _place_libraries(self, target: record.Driver | None) -> None:
         if target is not None and target.libraries:
@@ -214,11 +215,9 @@ class Swap:
         running = host_state.kernel(self._host)
         for kernel in self._kernels(target):
             # A killed installer may have removed the files, and not have come to the index that names them.
-            named = host_state.text(self._host, f"/lib/modules/{kernel.name}/modules.dep") or ""
-            updates = self._host.own.updates
-            placed = any((kernel / updates).glob("*"))
-            if (changed and kernel.name == running) or f"{updates}/" in named or placed:
-                kmod.index(self._host, kernel.name)
+            named = host_state.text(self._host, f"/lib/modules/{kernel}/modules.dep") or ""
+            if (changed and kernel == running) or f"{self._host.own.updates}/" in named or self._placed(kernel):
+                kmod.index(self._host, kernel)
 
     def _write_options(self, texts: Mapping[str, str]) -> None:
         for module in dict.fromkeys((*self._names(), *texts)):

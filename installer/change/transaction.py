@@ -259,7 +259,7 @@ class Changer:
     def allow(self, current: host_state.HostState) -> bool:
         """Load the driver as a boot would, if a stop after its record left it blocked; return whether it was."""
         blocked = self._host.own.blocked
-        if current.record.change is not None or current.unproved or not self._host.path(blocked).exists():
+        if current.record.change is not None or current.unproved or not self._host.resolved(blocked).exists():
             return False
         self._host.remove(blocked)
         with contextlib.suppress(process.Unkillable):  # No program is started after it; the next look says Stuck.

@@ -5,10 +5,11 @@ a container that mounts /dev needs no device plugin.
 """
 
 import contextlib
+import ctypes
 import os
 import re
 import stat
-import threading
+import struct
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -17,14 +18,14 @@ import msgspec
 
 from installer.decide import driver_class
 from installer.host import chroot, pci
-from runtime import errors, readings
+from runtime import errors, pulse, readings
 
 if TYPE_CHECKING:
     from installer.api import podresources_v1_pb2 as pb
 
-
-_MAPS_S = 30
-"""The time limit to read all maps: a process that waits in the kernel may keep its own locked."""
+_LIBC = ctypes.CDLL(None)
+_AT_FDCWD, _AT_STATX_DONT_SYNC, _STATX_TYPE = -100, 0x4000, 1
+_STATX = struct.Struct("28x H 98x I I")  # stx_mode and stx_rdev of struct statx
 
 # The cgroup drivers cgroupfs and systemd (pkg/kubelet/cm); a static pod's uid is a hash without hyphens.
 _POD = re.compile(r"[-/]pod([0-9a-f]{8}(?:[-_][0-9a-f]{4}){3}[-_][0-9a-f]{12}|[0-9a-f]{32})(?=[./]|$)", re.MULTILINE)
@@ -55,10 +56,10 @@ def find_processes(
 
     Maps cost more to read than descriptors, so only an unexplained use of the modules that have the nodes makes them
     read: each open or mapped node counts there, also after its descriptor was closed (cdev_get and fops_get of the
-    kernel's fs/char_dev.c). Raises `Failure` if the maps cannot be read in time.
+    kernel's fs/char_dev.c). Raises `Failure` if a process hangs a read for too long.
     """
     names = {entry.numbers: entry.name for entry in entries if entry.numbers}
-    found = tuple(_users(host, names, _opened)) if names else ()
+    found = host.look(lambda: tuple(_users(host, names, _opened))) if names else ()
     counts = [(name, uses) for name in modules if (uses := _uses(host, name)) is not None]
     used = [(name, uses) for name, uses in counts if uses > 0]
     if found or not names or (counts and not used):
@@ -68,7 +69,8 @@ def find_processes(
         f"a user that is not seen in /proc (the module {name} is in use {uses} times more than by modules)"
         for name, uses in used
     )
-    return _mapping(host, names) or tuple(Holder(text=text) for text in unseen)
+    # Who reads maps may wait for a process that waits in the kernel (m_start of the kernel's fs/proc/task_mmu.c).
+    return host.look(lambda: tuple(_users(host, names, _mapped))) or tuple(Holder(text=text) for text in unseen)
 
 
 def _uses(host: chroot.Host, module: str) -> int | None:
@@ -78,23 +80,13 @@ def _uses(host: chroot.Host, module: str) -> int | None:
     return None if counted is None else counted - len(readings.names(folder / "holders"))
 
 
-def _mapping(host: chroot.Host, names: Mapping[str, str]) -> Sequence[Process]:
-    found: list[Process] = []
-    # Such a wait ends with SIGKILL alone (m_start of the kernel's fs/proc/task_mmu.c), so a thread of its own waits.
-    reader = threading.Thread(target=lambda: found.extend(_users(host, names, _mapped)), daemon=True)
-    reader.start()
-    reader.join(_MAPS_S)
-    if reader.is_alive():
-        raise errors.Failure(f"The maps in /proc cannot be read within {_MAPS_S} s, so the device holders are unknown.")
-    return found
-
-
 def _users(
     host: chroot.Host, names: Mapping[str, str], nodes: Callable[[str, Collection[str]], Iterable[str]]
 ) -> Iterator[Process]:
     """Yield the processes with a node of these, which maps node numbers to entries, among those of `nodes`."""
-    known, proc = set(names.values()), host.path("/proc")
+    known, proc = set(names.values()), host.resolved("/proc")
     for pid in sorted(int(name) for name in readings.names(proc) if name.isdecimal()):
+        pulse.beat(f"/proc/{pid}")
         folder = proc / str(pid)
         holds = any(_numbers(path) in names for path in nodes(str(folder), known))
         if holds and (comm := _text(folder / "comm")) is not None:
@@ -134,10 +126,11 @@ def _may_be_node(path: str, known: Collection[str]) -> bool:
 
 def _numbers(path: str) -> str:
     """Return the numbers of the device node that a link leads to; empty if it leads to something else."""
-    with contextlib.suppress(OSError):
-        node = os.stat(path)  # noqa: PTH116 - as above
-        if stat.S_ISCHR(node.st_mode):
-            return f"{os.major(node.st_rdev)}:{os.minor(node.st_rdev)}"
+    # What the kernel knows already (statx(2)): stat would ask the server of a file, which may be dead.
+    said = ctypes.create_string_buffer(256)
+    if _LIBC.statx(_AT_FDCWD, os.fsencode(path), _AT_STATX_DONT_SYNC, _STATX_TYPE, said) == 0:
+        mode, major, minor = _STATX.unpack_from(said)
+        return f"{major}:{minor}" if stat.S_ISCHR(mode) else ""
     return ""
 
 

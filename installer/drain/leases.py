@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 
 from compiler.kube import lease_objects
 from installer.drain import cluster
-from runtime import clocks, driver_config, errors
+from runtime import clocks, driver_config, errors, pulse
 
 LOG = logging.getLogger(__name__)
 
@@ -63,9 +63,13 @@ class Claim:
     _node: str
     clock: Callable[[], float] = clocks.since_boot_s
     renew_s: float = RENEW_S
+    acquired: str = ""
+    """When this host took its Lease, as that says: so `resume` knows it again after the node was renamed."""
     others: tuple[str, ...] = ()
     """A sentence for each Lease that the last `take` did not find free."""
     _held: _Held | None = None
+    _resumes: bool = False
+    """True until the resumed Lease was written."""
     _doubtful: str = ""
     _watched: dict[str, _Watched] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -110,11 +114,12 @@ class Claim:
                 self._start()
             return self._held is not None
 
-    def resume(self, name: str) -> bool:
-        """Hold the Lease that an earlier process took; return False when it is lost, or without an answer."""
+    def resume(self, name: str, acquired: str = "") -> bool:
+        """Hold the Lease that an earlier process took then; return False when it is lost, or without an answer."""
         # It never raises. Without an answer `name` is set, and the thread asks until there is one. A Lease that the
         # config does not name, as that of a former policy, is given back.
         with self._lock:
+            self.acquired, self._resumes = acquired, bool(acquired)
             self._held = _Held(name=name, since_s=self.clock(), leaving=name not in self._settings.names)
             self._attempt(self._renew)
             if self._held is not None:
@@ -155,6 +160,7 @@ class Claim:
         present: dict[str, lease_objects.Lease | None] = {}
         refusals = []
         for name in self._settings.names:
+            pulse.beat()
             try:
                 present[name] = self._api.lease(self._settings.namespace, name)
             except cluster.Refused as refusal:
@@ -163,7 +169,7 @@ class Claim:
         self.others = tuple(map(str, refusals))
         if refusals and not present:
             raise refusals[0]
-        own = [name for name, lease in present.items() if lease is not None and lease.holder == self._node]
+        own = [name for name, lease in present.items() if lease is not None and self._is_own(lease)]
         free = [name for name, lease in present.items() if name not in own and self._is_free(name, lease)]
         # A write whose answer got lost may still arrive; a second one to the same Lease makes it fail.
         free.sort(key=lambda name: name != self._doubtful)
@@ -195,7 +201,7 @@ class Claim:
         began_s = self.clock()
         try:
             lease = self._api.lease(self._settings.namespace, held.name)
-            if lease is not None and lease.holder != self._node:
+            if lease is not None and not self._is_own(lease):
                 self._held = None
                 LOG.warning("The Lease is lost.", extra={"lease": held.name, "holder": lease.holder})
             elif held.leaving:
@@ -221,10 +227,17 @@ class Claim:
         now = clocks.utc(timespec="microseconds")  # metav1.MicroTime
         lease = lease or lease_objects.Lease(name=name)
         if lease.holder != self._node:
+            acquired, mark = (lease.acquired, lease.swap) if self._is_own(lease) else (now, "")
             transitions = lease.transitions + bool(lease.version)
-            lease = replace(lease, holder=self._node, acquired=now, transitions=transitions, swap="")
+            lease = replace(lease, holder=self._node, acquired=acquired, transitions=transitions, swap=mark)
         lease = replace(lease, renewed=now, duration_s=DURATION_S, swap=swap or lease.swap)
-        return self._api.write_lease(self._settings.namespace, lease)
+        written = self._api.write_lease(self._settings.namespace, lease)
+        self.acquired, self._resumes = written.acquired, False
+        return written
+
+    def _is_own(self, lease: lease_objects.Lease) -> bool:
+        former = self._resumes and bool(lease.holder) and lease.acquired == self.acquired
+        return former or lease.holder == self._node
 
     def _is_free(self, name: str, lease: lease_objects.Lease | None) -> bool:
         if lease is None or not lease.holder:
@@ -259,7 +272,8 @@ class Claim:
                 if self._thread is not threading.current_thread():
                     return
                 self._wake.clear()
-                failed = not self._attempt(self._renew, repeated=failed)
+                # A Lease that outlives the work would halt the other hosts for ever.
+                failed = not (pulse.hangs() or self._attempt(self._renew, repeated=failed))
                 if self._held is None:
                     self._thread = None
                     return

@@ -4,16 +4,22 @@ import contextlib
 import errno
 import logging
 import os
+import posixpath
 import shutil
+import stat
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
+from typing import TypeVar
 
 from installer import paths
-from runtime import errors, files, process, uacce
+from installer.host import root
+from runtime import errors, files, killable, process, pulse, uacce
 
 LOG = logging.getLogger(__name__)
+
+Answer = TypeVar("Answer")
 
 _ENVIRONMENT = {
     "PATH": process.PATH,
@@ -63,17 +69,35 @@ class Host:
             self._finishes = False
 
     def path(self, absolute: str) -> Path:
-        """Return the local path of a host's path; absolute links below the host's root are not followed."""
-        return self.root / absolute.lstrip("/")
+        """Return the local path for reading what is at a host's path, which may be a link; see `root.local`."""
+        pulse.beat(absolute)
+        with changing(absolute):
+            return root.local(self.root, absolute, last=False)
 
-    def resolved(self, absolute: str, *, depth: int = 8) -> Path:
-        """Return the local path of a host's path, which is followed as on the host if it is a link itself."""
-        here = self.path(absolute)
-        while depth and here.is_symlink():
-            target = here.readlink()
-            here = self.path(str(target)) if target.is_absolute() else here.parent / target
-            depth -= 1
-        return here
+    def resolved(self, absolute: str) -> Path:
+        """Return the local path for reading what a host's path leads to."""
+        pulse.beat(absolute)
+        with changing(absolute):
+            return root.local(self.root, absolute)
+
+    def look(self, work: Callable[[], Answer]) -> Answer:
+        """Return what only reads of the host return, or raise `killable.Hangs` where one hangs; `stop` ends it."""
+        return killable.call(work, None if self._finishes else self.stop)
+
+    @contextlib.contextmanager
+    def held(self, absolute: str, *, made: bool = False) -> Iterator[Path]:
+        """Return a context with the local path for a change, whose folder is held open; with `made` it is made before.
+
+        Raises `OSError`, not followed is a link in the last part.
+        """
+        # The device plugin, which may be in a tenant's hands, renames and links there as it likes.
+        pulse.beat(absolute)
+        links = not absolute.startswith(paths.RUN)
+        new = root.make(self.root, posixpath.dirname(absolute), links=links) if made else ()
+        with root.held(self.root, absolute, links=links) as here:
+            yield here
+            for folder in new:
+                files.sync(self.path(folder).parent)
 
     def run(self, *command: str, timeout_s: float = 120, finish: bool = False) -> str:
         """Run a program of the host, and return its output, both streams in one; `stop` ends it, but for `finish`."""
@@ -113,20 +137,17 @@ class Host:
     @contextlib.contextmanager
     def fresh(self, absolute: str) -> Iterator[Path]:
         """Return the context of `files.replaced`, in a folder that exists; then all of it is on the disk."""
-        target = self.path(absolute)
-        made = [folder for folder in target.parents if not folder.exists()]
-        with changing(absolute):
-            target.parent.mkdir(parents=True, exist_ok=True)
+        with changing(absolute), self.held(absolute, made=True) as target:
             with files.replaced(target) as fresh:
                 yield fresh
                 if not fresh.is_symlink():
                     files.sync(fresh)
-            for path in (target, *made):
-                files.sync(path.parent)
+            files.sync(target.parent)
 
     def sync(self, paths: Iterable[Path]) -> None:
         """Write files, and the names in folders, to the disk; a link is a name in its folder."""
         for path in paths:
+            pulse.beat(str(path))
             with changing(f"/{path.relative_to(self.root)}"):
                 if not path.is_symlink():
                     files.sync(path)
@@ -143,19 +164,23 @@ class Host:
 
     def queue_outcomes(self, nodes: Sequence[str]) -> list[int]:
         """Return for each device node the errno with which it refuses a queue, as `uacce.outcome` does."""
-        command = uacce.command([str(self.path(node)) for node in nodes])
+        command = uacce.command([str(self.resolved(node)) for node in nodes])
         said = execute(command, ("the proof of queues", *nodes), process.Limits(timeout_s=_QUEUES_S))
         return [int(line) for line in said.split()]
 
     def permit(self, absolute: str, mode: int, group: int | None = None) -> None:
         """Set the mode of a file, which has to exist, and its group unless that is None; follow no link."""
-        path = self.path(absolute)
-        with changing(absolute):
-            if path.is_symlink():  # What it leads to may be outside of the host's root.
-                raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
-            if group is not None:
-                os.chown(path, -1, group)
-            path.chmod(mode)
+        with changing(absolute), self.held(absolute) as path:
+            descriptor = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
+            try:
+                if stat.S_ISLNK(os.fstat(descriptor).st_mode):
+                    raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+                opened = Path(f"/proc/self/fd/{descriptor}")
+                if group is not None:
+                    os.chown(opened, -1, group)
+                opened.chmod(mode)
+            finally:
+                os.close(descriptor)
 
     def link_nodes(self) -> None:
         """Have udev apply its rules to the device nodes that are there, as it does at each event and boot (udev(7))."""
@@ -167,13 +192,12 @@ class Host:
 
     def remove_folder(self, absolute: str) -> None:
         """Remove a folder and its content, if it exists."""
-        with changing(absolute), contextlib.suppress(FileNotFoundError):
-            shutil.rmtree(self.path(absolute))
+        with changing(absolute), contextlib.suppress(FileNotFoundError), self.held(absolute) as path:
+            shutil.rmtree(path)
 
     def empty(self, absolute: str) -> None:
         """Remove the files in a folder, if it exists, and a link in its place, which is not followed; folders stay."""
-        path = self.path(absolute)
-        with changing(absolute), contextlib.suppress(FileNotFoundError):
+        with changing(absolute), contextlib.suppress(FileNotFoundError), self.held(absolute) as path:
             if path.is_symlink():
                 path.unlink()
             folder = os.open(path, os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
@@ -186,8 +210,13 @@ class Host:
 
     def remove(self, absolute: str) -> None:
         """Remove a file, if it exists."""
-        with changing(absolute):
-            self.path(absolute).unlink(missing_ok=True)
+        with changing(absolute), contextlib.suppress(FileNotFoundError), self.held(absolute) as path:
+            path.unlink()
+
+    def rename(self, absolute: str, other: str) -> None:
+        """Rename a file or a folder, in place of what has the other name."""
+        with changing(other), self.held(absolute) as here, self.held(other) as there:
+            here.rename(there)
 
 
 @contextlib.contextmanager

@@ -86,9 +86,14 @@ class HostState(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read(host: chroot.Host, settings: driver_config.Config) -> HostState:
-    """Read the state of the host; raise `Failure` if the folder is no host, or its record cannot be read."""
+    """Read the state of the host; raise `Failure` if the folder is no host, its record cannot be read, or it hangs."""
+    return host.look(lambda: _read(host, settings))
+
+
+def _read(host: chroot.Host, settings: driver_config.Config) -> HostState:
     running, known, said = kernel(host), record.read(host), text(host, host.own.rule) or ""
     names = modules(host, settings, known)
+    elsewhere = tuple(_options_elsewhere(host))  # Before any program of the host: where one hangs, this tells why.
     files = kmod.chosen(host, running, names)
     rivals = _rivals(host, settings, running, known)
     options = {module: text(host, host.own.options(module)) for module in names}
@@ -102,7 +107,7 @@ def read(host: chroot.Host, settings: driver_config.Config) -> HostState:
         loaded=MappingProxyType(kmod.loaded(host, names)),
         files=MappingProxyType(files),
         options=MappingProxyType({module: said for module, said in options.items() if said is not None}),
-        options_elsewhere=tuple(_options_elsewhere(host)),
+        options_elsewhere=elsewhere,
         above=MappingProxyType(kmod.loaded(host, settings.above)),
         rivals=MappingProxyType(rivals),
         owners=MappingProxyType(owners),
@@ -113,11 +118,11 @@ def read(host: chroot.Host, settings: driver_config.Config) -> HostState:
         rule=settings.device_nodes is None or said == rule(host, settings.device_nodes),
         has_rule=said.startswith(_RULE),
         record=known,
-        changing=host.path(host.own.changing).exists(),
+        changing=host.resolved(host.own.changing).exists(),
         own=host.own,
         nodes=MappingProxyType(pci.nodes(host, settings)),
         network=tuple(network.carrying(host, settings, names)),
-        unproved=host.path(host.own.blocked).exists() and not (known.change or known.installed or known.boot),
+        unproved=host.resolved(host.own.blocked).exists() and not (known.change or known.installed or known.boot),
     )
 
 
@@ -141,7 +146,7 @@ def rule(host: chroot.Host, nodes: shapes.DeviceNodes) -> str:
     """
     group = f'GROUP="{nodes.group}", ' if nodes.group is not None else ""
     mode = f'SUBSYSTEM=="uacce", {group}MODE="{nodes.mode}"\n'
-    return mode if host.path(paths.CRIO).exists() else mode + _LINKS
+    return mode if host.resolved(paths.CRIO).exists() else mode + _LINKS
 
 
 def kernel(host: chroot.Host) -> str:
@@ -150,7 +155,7 @@ def kernel(host: chroot.Host) -> str:
 
 
 def _kernel_text(host: chroot.Host, name: str) -> str:
-    text = readings.text(host.path(f"/proc/sys/kernel/{name}"))
+    text = readings.text(host.resolved(f"/proc/sys/kernel/{name}"))
     if not text:
         raise errors.Failure(f"'{host.root}' is not the root of a host: it has no /proc/sys/kernel/{name}.")
     return text
@@ -165,7 +170,7 @@ def _system(host: chroot.Host) -> str:
 def _secure_boot(host: chroot.Host) -> bool:
     with contextlib.suppress(OSError):
         # Four bytes of attributes precede the value (Documentation/filesystems/efivarfs.rst).
-        return host.path(f"/sys/firmware/efi/efivars/SecureBoot-{_EFI}").read_bytes()[4:5] == b"\x01"
+        return host.resolved(f"/sys/firmware/efi/efivars/SecureBoot-{_EFI}").read_bytes()[4:5] == b"\x01"
     return False
 
 
@@ -175,7 +180,7 @@ def modules(host: chroot.Host, settings: driver_config.Config, known: record.Rec
     if not settings.brings_along:
         return settings.all_modules
     drivers = (known.installed, known.change.kept if known.change else None)
-    placed = readings.names(host.path(host.own.modules(kernel(host))))
+    placed = readings.names(host.resolved(host.own.modules(kernel(host))))
     files = list(placed)
     for driver in filter(None, drivers):
         files += [*driver.modules, *driver.wanted, *driver.options, *driver.replaced]
@@ -186,7 +191,7 @@ def modules(host: chroot.Host, settings: driver_config.Config, known: record.Rec
 def _options_elsewhere(host: chroot.Host) -> Iterator[Option]:
     """Return the options that come after the installer's own, and so win: files are read by their names."""
     # The kernel's command line comes last (modprobe.d(5), kmod_config_new of kmod's libkmod-config.c).
-    folders = {name: folder for folder in reversed(_OPTION_FOLDERS) for name in readings.names(host.path(folder))}
+    folders = {name: folder for folder in reversed(_OPTION_FOLDERS) for name in readings.names(host.resolved(folder))}
     for name in sorted(name for name in folders if name.endswith(".conf")):
         path = f"{folders[name]}/{name}"
         for module, words in re.findall(r"^\s*options\s+(\S+)\s+(.*\S)", text(host, path) or "", re.MULTILINE):
@@ -233,9 +238,9 @@ def _owners(
 
 def _signed_only(host: chroot.Host) -> str:
     """Return why the kernel refuses unsigned modules (kernel/module/signing.c); secure boot alone refuses none."""
-    if readings.text(host.path("/sys/module/module/parameters/sig_enforce")) == "Y":
+    if readings.text(host.resolved("/sys/module/module/parameters/sig_enforce")) == "Y":
         return "module.sig_enforce is set"
-    lockdown = readings.text(host.path("/sys/kernel/security/lockdown"))
+    lockdown = readings.text(host.resolved("/sys/kernel/security/lockdown"))
     return "" if lockdown is None or "[none]" in lockdown else "the kernel is locked down"
 
 

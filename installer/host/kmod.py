@@ -79,7 +79,7 @@ def loaded(host: chroot.Host, names: Iterable[str]) -> dict[str, Module]:
 
 
 def _module(host: chroot.Host, name: str) -> Module | None:
-    folder = host.path(f"/sys/module/{name}")
+    folder = host.resolved(f"/sys/module/{name}")
     users = readings.integer(folder / "refcnt")
     # Code that is built into the kernel also has a folder, without this file.
     if users is None:
@@ -185,7 +185,7 @@ def unload(host: chroot.Host, names: Iterable[str]) -> None:
 
 def index(host: chroot.Host, kernel: str) -> None:
     """Update the index of modules with depmod; if it fails, restore the previous index and raise `Failure`."""
-    folder = host.path(f"/lib/modules/{kernel}")
+    folder = host.resolved(f"/lib/modules/{kernel}")
     kept: dict[Path, Path] = {}
     try:
         # On a full disk depmod replaces a file by a truncated one (depmod_output of kmod's tools/depmod.c), in the
@@ -236,7 +236,7 @@ def rivals(host: chroot.Host, kernel: str, names: Collection[str], home: str) ->
     if _rank("kernel", order) <= best:
         tops.add("kernel")
     found = {}
-    base = host.resolved("/lib/modules") / kernel
+    base = host.resolved(f"/lib/modules/{kernel}")
     for path in sorted(path for top in tops for path in (base / top).rglob("*.ko*")):
         name, folder = path.name.partition(".ko")[0].replace("-", "_"), str(path.parent.relative_to(base))
         own = folder == host.own.updates or f"{folder}/".startswith(f"{home}/")
@@ -254,7 +254,7 @@ def _search(host: chroot.Host) -> list[list[str]]:
     files = {
         name: folder
         for folder in _SEARCH_FOLDERS
-        for name in readings.names(host.path(folder))
+        for name in readings.names(host.resolved(folder))
         if name.endswith(".conf")
     }
     texts = (readings.text(host.resolved(f"{folder}/{name}")) or "" for name, folder in sorted(files.items()))

@@ -34,7 +34,7 @@ def known(host: chroot.Host) -> tuple[str, ...]:
         return (host.own.home.files,)
     installed = record.read(host).installed
     found = [*(installed.files if installed is not None else ())]
-    for path in sorted(host.path(host.own.drivers).glob("[!.]*/driver.json")):
+    for path in sorted(host.resolved(host.own.drivers).glob("[!.]*/driver.json")):
         with contextlib.suppress(OSError, msgspec.DecodeError):
             found += msgspec.json.decode(path.read_bytes(), type=_Kept).files
     return tuple(dict.fromkeys(found))
@@ -66,7 +66,7 @@ def present(host: chroot.Host) -> dict[str, str]:
 
 
 def _present(host: chroot.Host, link: str) -> dict[str, str]:
-    top, part = host.path(link), _part(host, link)
+    top, part = host.resolved(link), _part(host, link)
     return {str(part / path.relative_to(top)): digests.of_file(path) for path in digests.files(top)}
 
 
@@ -89,7 +89,7 @@ def place(host: chroot.Host, driver: record.Driver, stored: Path) -> None:
         if not _is_foreign(host, link):
             host.remove(link)
     # The previous tree stays as long as its driver: a container that holds no device may still read it.
-    _prune(host, {f"{host.own.tree}{path.name}" for path in host.path(host.own.drivers).glob("[!.]*")})
+    _prune(host, {f"{host.own.tree}{path.name}" for path in host.resolved(host.own.drivers).glob("[!.]*")})
 
 
 def remove(host: chroot.Host) -> None:
@@ -102,7 +102,7 @@ def remove(host: chroot.Host) -> None:
         # An earlier release filled the folder of a home itself.
         if top.is_symlink() or link == host.own.home.files:
             _clear(host, link, link)
-        if not top.exists():
+        if not host.resolved(link).exists():
             host.remove(link)
         elif top.is_symlink():
             kept.add(f"{paths.OPT}/{Path(_target(host, link)).relative_to(paths.OPT).parts[0]}")
@@ -114,13 +114,12 @@ def _lead(host: chroot.Host, link: str, target: str) -> None:
     if top.is_dir() and not top.is_symlink():
         # The folder that an earlier release filled.
         names = (f"{link}-old-{number}" for number in itertools.count(1))
-        aside = next(name for name in names if not host.path(name).exists())
-        with chroot.changing(link):
-            top.rename(host.path(aside))
+        aside = next(name for name in names if not host.resolved(name).exists())
+        host.rename(link, aside)
     host.link(os.path.relpath(target, Path(link).parent), link)
     if aside:
         _clear(host, link, aside)
-        if host.path(aside).exists():
+        if host.resolved(aside).exists():
             LOG.warning("The host's '%s' was a folder with files that we did not put there: see '%s'.", link, aside)
 
 
@@ -128,14 +127,14 @@ def _clear(host: chroot.Host, link: str, folder: str) -> None:
     """Remove the files of a link from a folder, and it if nothing else is in it."""
     installed, part = record.read(host).installed, _part(host, link)
     # An interrupted change leaves those of two drivers.
-    folders = [*host.path(host.own.drivers).glob("*/libraries")]
+    folders = [*host.resolved(host.own.drivers).glob("*/libraries")]
     ours = {path.relative_to(folder) for folder in folders for path in digests.files(folder)}
     ours |= {Path(name) for name in (installed.libraries if installed is not None else ())}
     for name in ours:
         absolute = f"{folder}/{name.relative_to(part)}" if name.is_relative_to(part) else ""
         if absolute and (host.path(absolute).is_symlink() or not host.path(absolute).is_dir()):
             host.remove(absolute)
-    for path in (*sorted(host.path(folder).rglob("*"), reverse=True), host.resolved(folder)):
+    for path in (*sorted(host.resolved(folder).rglob("*"), reverse=True), host.resolved(folder)):
         with contextlib.suppress(OSError):
             path.rmdir()  # It refuses a file, and a folder that is not empty.
 
@@ -156,6 +155,6 @@ def _target(host: chroot.Host, link: str) -> str:
 
 
 def _prune(host: chroot.Host, kept: set[str]) -> None:
-    trees = host.path(paths.OPT).glob(f"{host.own.home.tree}*")
+    trees = host.resolved(paths.OPT).glob(f"{host.own.home.tree}*")
     for tree in {f"{paths.OPT}/{path.name}" for path in trees} - kept:
         host.remove_folder(tree)

@@ -51,7 +51,7 @@ def _interfaces(host: chroot.Host) -> list[str]:
 
 
 def _folder(host: chroot.Host) -> Path:
-    return host.path("/sys/class/net")
+    return host.resolved("/sys/class/net")
 
 
 def _carriers(host: chroot.Host, interfaces: list[str]) -> Iterator[tuple[str, str]]:
@@ -73,7 +73,7 @@ def _carriers(host: chroot.Host, interfaces: list[str]) -> Iterator[tuple[str, s
 def _carried(host: chroot.Host) -> tuple[list[tuple[str, str]], list[str]]:
     """Return the interfaces with a default route or an address of the node, and sentences about what is unsure."""
     unsure: list[str] = []
-    proc = host.path("/proc/1/net")
+    proc = host.resolved("/proc/1/net")
     routes, addresses = _routes(proc), _addresses(proc)
     if routes is None:
         return [], [f"the host's routes cannot be read ('{proc / 'route'}')"]

@@ -56,7 +56,7 @@ def functions(host: chroot.Host, settings: driver_config.Config) -> tuple[Functi
     """Return the functions of the config's kinds, by address; none for a class that knows its devices by nodes."""
     if not isinstance(settings, driver_config.Uacce):
         return ()
-    scanned = pci.scan(host.path("/sys"), settings.kinds)
+    scanned = pci.scan(host.resolved("/sys"), settings.kinds)
     return tuple(_function(host, function, function.kind) for function in scanned if function.kind is not None)
 
 
@@ -105,7 +105,7 @@ def _function(host: chroot.Host, function: pci.Function, kind: shapes.Kind) -> F
 def _entry(host: chroot.Host, folder: Path) -> Entry:
     node = None
     with contextlib.suppress(OSError):
-        node = host.path(f"/dev/{folder.name}").stat()
+        node = host.resolved(f"/dev/{folder.name}").stat()
     return Entry(
         name=folder.name,
         numbers=readings.text(folder / "dev") or "",

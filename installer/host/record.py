@@ -130,6 +130,8 @@ class Record(_Kept, frozen=True, kw_only=True):
     """Set from before the unload until the new or the previous driver is verified."""
     lease: str | None = None
     """The Lease that this host may still hold."""
+    acquired: str = ""
+    """When it was taken, as the Lease says; earlier releases record nothing."""
     attempt: FailedTry | None = None
 
     @property
@@ -151,7 +153,7 @@ def read(host: chroot.Host, place: str = "") -> Record:
     """
     place = place or host.own.record
     try:
-        return msgspec.json.decode(host.path(place).read_bytes(), type=Record, strict=True)
+        return msgspec.json.decode(host.resolved(place).read_bytes(), type=Record, strict=True)
     except FileNotFoundError:
         return Record()
     except (OSError, msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -164,7 +166,7 @@ def read(host: chroot.Host, place: str = "") -> Record:
 def every(host: chroot.Host) -> dict[str, Driver | None]:
     """Return the installed drivers of all recipes by name; None for one whose record cannot be read."""
     found: dict[str, Driver | None] = {}
-    others = (f"{paths.RECIPES}/{name}" for name in sorted(readings.names(host.path(paths.RECIPES))))
+    others = (f"{paths.RECIPES}/{name}" for name in sorted(readings.names(host.resolved(paths.RECIPES))))
     for state in (paths.STATE, *others):
         recipe = posixpath.basename(state)
         try:

@@ -264,9 +264,9 @@ def _dnf(host: chroot.Host, arguments: Sequence[str], repositories: Repositories
 def _by_their_names(host: chroot.Host, folder: str) -> tuple[str, ...]:
     """Rename the package files in a folder to their packages' names: a repository may use any file name."""
     paths = []
-    for path in sorted(host.path(folder).glob("*.rpm")):
+    for path in sorted(host.resolved(folder).glob("*.rpm")):
         (nvra,) = described(host, (f"{folder}/{path.name}",)).values()
-        path.rename(path.with_name(f"{nvra}.rpm"))
+        host.rename(f"{folder}/{path.name}", f"{folder}/{nvra}.rpm")
         paths.append(f"{folder}/{nvra}.rpm")
     return tuple(sorted(paths))
 

@@ -11,7 +11,7 @@ from runtime import metrics
 STATES = ("Ready", "Foreign", "Waiting", "Queued", "Changing", "Blocked", "Stuck", "Failed")
 """Ready: the driver is as the policy asks. Foreign: a driver of others stays. Waiting: the kernel is another pool's.
 Queued: waits for a Lease. Changing: a change is in progress. Blocked: holders stayed, or something on the host is in
-the way. Stuck: the kernel does not finish what it began. Failed: a change failed."""
+the way. Stuck: the kernel does not finish what it began, or a look at the host hangs. Failed: a change failed."""
 
 
 @dataclass

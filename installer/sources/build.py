@@ -73,7 +73,7 @@ class Build:
     def _compile(self, folder: str) -> None:
         if not (self._tree / "Makefile").is_file():
             raise errors.Failure(f"The image has no driver source at /{self._place}: build one from it that has.")
-        scratch = self._host.path(self._host.own.build)
+        scratch = self._host.resolved(self._host.own.build)
         try:
             shutil.rmtree(scratch, ignore_errors=True)
             shutil.copytree(self._tree, scratch / "source", symlinks=True)

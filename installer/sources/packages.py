@@ -48,7 +48,7 @@ class Packages:
         rpm.download(self._host, self._names, asked, self._stated.gpg_check, f"{folder}/packages")
 
     def _inspect(self, folder: str) -> None:
-        files = sorted(self._host.path(f"{folder}/packages").glob("*.rpm"))
+        files = sorted(self._host.resolved(f"{folder}/packages").glob("*.rpm"))
         brought = rpm.described(self._host, [f"{folder}/packages/{path.name}" for path in files])
         self._refuse_replacements(brought)
         modules = {nvra: self._modules(f"{folder}/packages/{nvra}.rpm") for nvra in brought.values()}

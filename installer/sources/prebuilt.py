@@ -71,7 +71,7 @@ class InTree:
     def __init__(self, context: sources.Context) -> None:
         # A kernel may lack those of kinds that the host does not have.
         self._needed = desired.modules(context.settings, ())
-        self._folder = context.host.path(f"/lib/modules/{context.kernel}/kernel")
+        self._folder = context.host.resolved(f"/lib/modules/{context.kernel}/kernel")
 
     def fingerprint(self) -> str:
         """Return nothing: the desired digest already contains the kernel."""

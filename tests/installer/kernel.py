@@ -61,6 +61,12 @@ class Host(chroot.Host):
             raise chroot.CommandFailed(command, code, said)
         return said
 
+    def resolved(self, absolute: str) -> Path:
+        """Return the local path of what a path leads to; a link to a device node of this machine stands for one."""
+        here = self.path(absolute)
+        stands = absolute.startswith("/dev/") and here.is_symlink() and here.is_char_device()
+        return here.resolve() if stands else super().resolved(absolute)
+
     def _is_fake(self, program: str) -> bool:
         return self.path(f"/usr/sbin/{program}").resolve() == _PROGRAM
 

@@ -165,10 +165,10 @@ def test_the_lock_of_one_that_was_killed_is_free(machine: Machine) -> None:
 
 
 def test_a_lock_that_cannot_be_made_names_its_path(machine: Machine) -> None:
-    (machine.root / "run/kae").write_text("in the way")
+    (machine.root / "run/kae-driver").write_text("in the way")
 
     with (
-        pytest.raises(errors.Failure, match=r"^'/run/kae/driver\.lock' on the host cannot be changed"),
+        pytest.raises(errors.Failure, match=r"^'/run/kae-driver/kae\.lock' on the host cannot be changed"),
         loop.lock(machine.host),
     ):
         raise AssertionError("it was made")

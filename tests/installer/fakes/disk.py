@@ -27,8 +27,15 @@ class Disk:
         self.root = root
 
     def at(self, path: str) -> str:
-        """Return the real path of a path of the host."""
-        return os.path.join(self.root, path.lstrip("/"))
+        """Return the real path of a path of the host, on which a folder in /etc or /var/lib may be an absolute link."""
+        path = path.lstrip("/")
+        if path.startswith(("etc/", "var/lib/")):
+            parts = path.split("/")
+            depth = 3 if parts[0] == "var" else 2
+            folder = os.path.join(self.root, *parts[:depth])
+            if os.path.islink(folder) and (target := os.readlink(folder)).startswith("/"):
+                path = os.path.join(target.lstrip("/"), *parts[depth:])
+        return os.path.join(self.root, path)
 
     def data(self, path: str) -> bytes | None:
         """A file's content; None where there is none."""
