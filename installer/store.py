@@ -17,6 +17,8 @@ from runtime import errors
 _MARGIN_BYTES = 64 << 20
 """The space that must stay free beyond the files of the image."""
 
+_MARGIN_FILES = 64
+
 _SIGNED = b"~Module signature appended~\n"
 
 
@@ -125,8 +127,9 @@ class Store:
         self._host.remove_folder(paths.PACKAGES)
 
     def _prepare(self) -> None:
-        brought = sum(digests.size(folder) for folders in self._context.brought.values() for folder in folders)
-        brought += digests.size(self._context.image / "opt/lib/modules" / self._context.kernel)
+        tops = [folder for folders in self._context.brought.values() for folder in folders]
+        tops.append(self._context.image / "opt/lib/modules" / self._context.kernel)
+        brought, files = sum(map(digests.size, tops)), sum(1 for top in tops for _ in top.rglob("*")) + _MARGIN_FILES
         self._host.remove_folder(self._staging)
         try:
             self._host.path(f"{self._staging}/modules").mkdir(parents=True)
@@ -138,6 +141,9 @@ class Store:
         if free < brought + _MARGIN_BYTES:
             wanted = (brought + _MARGIN_BYTES) >> 20
             raise errors.Failure(f"The disk of '{self._drivers}' has {free >> 20} MiB free; {wanted} are needed.")
+        if disk.f_files and disk.f_favail < files:
+            said = f"{disk.f_favail} inodes free (df -i); {files} are needed"
+            raise errors.Failure(f"The disk of '{self._drivers}' has {said}: remove files there.")
 
     def _finish(self, digest: str) -> None:
         context, settings = self._context, self._context.settings

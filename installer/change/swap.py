@@ -2,6 +2,7 @@
 
 import functools
 import logging
+import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -222,10 +223,12 @@ class Swap:
 
     def _write_options(self, texts: Mapping[str, str]) -> None:
         for module in dict.fromkeys((*self._names(), *texts)):
-            if module in texts:
-                self._host.write(self._host.own.options(module), texts[module])
-            else:
-                self._host.remove(self._host.own.options(module))
+            place = self._host.own.options(module)
+            # What is right is not written again: a way back may find a disk that takes nothing.
+            if module not in texts and os.path.lexists(self._host.path(place)):
+                self._host.remove(place)
+            elif module in texts and host_state.text(self._host, place) != texts[module]:
+                self._host.write(place, texts[module])
 
     def _load(self, names: tuple[str, ...], *, anew: bool, tolerant: bool = False) -> None:
         if anew:

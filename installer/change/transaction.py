@@ -77,9 +77,12 @@ class Rollback:
             with chroot.logged():
                 self._host.remove(self._host.own.changing)
             with chroot.logged():
-                # The rollback came to its end, so a later boot is not to be taken for a crash in it.
+                # The rollback came to its end, so a later boot is not to be taken for a crash: neither in it nor in the
+                # change, unless there was one, or a module is dead, which only a boot removes.
                 if (change := record.read(self._host).change) is not None:
-                    record.update(self._host, change=msgspec.structs.replace(change, back=""))
+                    dead = isinstance(ended, Crashed) or kmod.in_transition(self._host, self._settings.all_modules)
+                    asked = change.asked if dead else ""
+                    record.update(self._host, change=msgspec.structs.replace(change, back="", asked=asked))
             said = " ".join(dict.fromkeys(failures))
             raise errors.Failure(f"{_said(error)} The previous driver cannot be restored: {said}") from error
         if isinstance(error, swap.InUse):
@@ -121,10 +124,11 @@ class Rollback:
         yield self._swap.options(kept.options if kept else {}, "Writes the previous parameters.")
 
     def _permit(self, before: record.Change) -> None:
-        if before.rule is not None:
-            self._host.write(self._host.own.rule, before.rule)
-        elif self._settings.device_nodes is not None:
-            self._host.remove(self._host.own.rule)
+        if before.rule != host_state.text(self._host, self._host.own.rule):
+            if before.rule is not None:
+                self._host.write(self._host.own.rule, before.rule)
+            elif self._settings.device_nodes is not None:
+                self._host.remove(self._host.own.rule)
         for address, entry in pci.devices(self._host, self._settings).items():
             if entry.mode is not None and address in before.modes:
                 self._host.permit(entry.path, before.modes[address], before.groups.get(address))
