@@ -45,7 +45,7 @@ class Place(NamedTuple):
     """Those that may be there, and are replaced or removed."""
     size: int = 0
     """The bytes that it gets."""
-    count: int = 1
+    entries: int = 1
     """The files and folders that it gets."""
 
 
@@ -91,7 +91,7 @@ def check(host: chroot.Host, places: Iterable[Place], *, grows: bool) -> None:
         if disk.f_flag & os.ST_RDONLY:
             raise _refused(place.folder, _READ_ONLY)
         size, count = needed.get(device, (_MARGIN_BYTES, _MARGIN_FILES))
-        needed[device] = size, count = size + place.size, count + place.count
+        needed[device] = size, count = size + place.size, count + place.entries
         free = disk.f_bavail * disk.f_frsize
         if grows and free < size:
             raise _refused(place.folder, f"its disk has {free >> 20} MiB free, and {size >> 20} are needed")
