@@ -142,8 +142,10 @@ class Store:
             wanted = (brought + _MARGIN_BYTES) >> 20
             raise errors.Failure(f"The disk of '{self._drivers}' has {free >> 20} MiB free; {wanted} are needed.")
         if disk.f_files and disk.f_favail < files:
-            said = f"{disk.f_favail} inodes free (df -i); {files} are needed"
-            raise errors.Failure(f"The disk of '{self._drivers}' has {said}: remove files there.")
+            raise errors.Failure(
+                f"The disk of '{self._drivers}' has {disk.f_favail} inodes free (df -i); {files} are needed: remove files"
+                " there."
+            )
 
     def _finish(self, digest: str) -> None:
         context, settings = self._context, self._context.settings

@@ -273,6 +273,16 @@ class Changer:
                         kmod.load(self._host, name)
         return True
 
+    def note(self, current: host_state.HostState) -> host_state.HostState:
+        """Record the resources that pods may be given from now on, as a later config may have others."""
+        known = current.record
+        resources = desired.resources(self._settings, known)
+        if resources == known.resources or self._settings.state == "Absent":
+            return current
+        with chroot.logged():
+            record.update(self._host, resources=resources)
+        return msgspec.structs.replace(current, record=msgspec.structs.replace(known, resources=resources))
+
     def discard(self) -> None:
         """Remove what a killed installer left of a staging, which may hold a repository's password."""
         with chroot.logged():
@@ -291,7 +301,6 @@ class Changer:
             named = msgspec.structs.replace(
                 known.installed,
                 version=self._settings.driver_version,
-                resources=desired.resources(self._settings, known.installed),
                 **desired.loading(self._settings),
             )
             settled = msgspec.structs.replace(settled, installed=named, asked=decided.asked, boot=current.boot)
@@ -415,10 +424,11 @@ class Changer:
             placed = {name: file.digest for name, file in files.items()}
             target = msgspec.structs.replace(target, digests=target.digests | placed)
         if target is not None:
-            resources = desired.resources(self._settings, attempt.before.kept)
-            target = msgspec.structs.replace(target, replaced=self._replaced(attempt.before), resources=resources)
+            target = msgspec.structs.replace(target, replaced=self._replaced(attempt.before))
         proof = {"since": clocks.utc(), "asked": attempt.decided.asked, "boot": current.boot}
-        record.update(self._host, installed=target, change=None, attempt=None, **proof)
+        # After a removal nobody holds a device, and none can be given.
+        resources = desired.resources(self._settings, current.record) if target is not None else ()
+        record.update(self._host, installed=target, change=None, attempt=None, resources=resources, **proof)
 
     def _replaced(self, before: record.Change) -> tuple[str, ...]:
         """Return the kernel's own modules that made way for this driver, or for an earlier one of the recipe."""

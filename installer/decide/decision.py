@@ -142,7 +142,11 @@ def _present(settings: driver_config.Config, current: host_state.HostState, dige
         )
     faults = verification.faults(settings, current, installed)
     if not faults:
-        return Decision(outcome=Outcome.RIGHT, reasons=(f"The driver {installed.version} is loaded and verified.",))
+        kinds = driver_class.of(settings).served(current)
+        dead = [f"{kind} {address}" for kind, served in kinds.items() for address, has in served.items() if not has]
+        without = f" Without an entry in /sys/class/uacce: {', '.join(dead)}." if dead else ""
+        said = f"The driver {installed.version} is loaded and verified.{without}"
+        return Decision(outcome=Outcome.RIGHT, reasons=(said,))
     decided = Decision(outcome=Outcome.CHANGE, reasons=tuple(fault.text for fault in faults), faults=faults)
     return structs.replace(decided, replace=decided.repairs(verification.Sort.FILES))
 

@@ -191,7 +191,7 @@ class DeviceUsers:
         return answer
 
     def _find(self, current: host_state.HostState) -> device_holders.Holders:
-        resources, entries = desired.resources(self._settings, current.record.installed), current.devices.values()
+        resources, entries = desired.resources(self._settings, current.record), current.devices.values()
         found = device_holders.find(self._host, resources, entries, self._kubelet, self._counting)
         guests = (
             f"virtual function {function.address} (driver {function.driver}, as for a virtual machine)"

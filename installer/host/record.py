@@ -47,8 +47,6 @@ class Driver(_Kept, frozen=True, kw_only=True):
     """The texts of the options files, by module."""
     parameters: dict[str, dict[str, driver_config.Parameter]] = msgspec.field(default_factory=dict)
     """The parameters of its modules as the policy had them; earlier releases record none."""
-    resources: tuple[str, ...] = ()
-    """Its extended resources, also those that the policy has no more: pods may still have been given one."""
 
 
 class FailedTry(_Kept, frozen=True, kw_only=True):
@@ -130,6 +128,8 @@ class Record(_Kept, frozen=True, kw_only=True):
     """Set from before the unload until the new or the previous driver is verified."""
     lease: str | None = None
     """The Lease that this host may still hold."""
+    resources: tuple[str, ...] = ()
+    """The extended resources of all configs since the last removal: pods may still have been given one."""
     attempt: FailedTry | None = None
 
     @property
