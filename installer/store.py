@@ -143,8 +143,8 @@ class Store:
             raise errors.Failure(f"The disk of '{self._drivers}' has {free >> 20} MiB free; {wanted} are needed.")
         if disk.f_files and disk.f_favail < files:
             raise errors.Failure(
-                f"The disk of '{self._drivers}' has {disk.f_favail} inodes free (df -i); {files} are needed: remove files"
-                " there."
+                f"The disk of '{self._drivers}' has {disk.f_favail} inodes free (df -i); {files} are needed: remove"
+                " files there."
             )
 
     def _finish(self, digest: str) -> None:
