@@ -13,7 +13,7 @@ from installer import change_steps, store
 from installer.change import places
 from installer.decide import decision, driver_class
 from installer.drain import device_users, leases
-from installer.host import chroot, host_state, libraries, record
+from installer.host import chroot, host_state, kmod, libraries, record
 from runtime import clocks, driver_config, errors, process, readings
 
 _WITHDRAWN_S = 5.0
@@ -101,9 +101,24 @@ class Preparation:
                     raise errors.Failure(" ".join(found))
         if decided.replace and target is not None and not begun:
             _check_places(self._host, target)
+            self._compare(target, attempt.current)
         if decided.disturbs and not begun:
             places.check(self._host, self._places(attempt), grows=decided.replace and target is not None)
             places.attempt(self._host, (places.state(self._host),))
+
+    def _compare(self, target: record.Driver, current: host_state.HostState) -> None:
+        """Raise `Spared` if another recipe has a module of this driver in another version: both use one."""
+        names = {kmod.name_of(file): file for file in target.modules}
+        shared = sorted(names.keys() & current.others.keys())
+        files = kmod.chosen(self._host, current.kernel, shared) if shared else {}
+        for name, file in files.items():
+            mine = kmod.of_file(self._host, f"{self._host.own.drivers}/{target.id}/modules/{names[name]}")
+            if file.digest != mine.digest and (kmod.differ(mine, file) or not (mine.build or mine.version)):
+                was, new = file.version or file.build, mine.version or mine.build
+                raise device_users.Spared(
+                    f"Module {name} of the driver of recipe '{current.others[name]}' on this host is {was}, and this"
+                    f" driver brings {new}: one module serves both, so have both recipes bring the same."
+                )
 
     def _places(self, attempt: Attempt) -> Iterator[places.Place]:
         if attempt.decided.replace:

@@ -186,6 +186,9 @@ class Swap:
     def _place_modules(self, target: record.Driver | None) -> None:
         folder = self._drivers.folder(target) / "modules" if target else None
         wanted = {place: folder / name for name, place in target.modules.items()} if target and folder else {}
+        if self._settings.brings_along:
+            has = record.of_others(self._host, self._settings.recipe, host_state.kernel(self._host))
+            wanted = {place: source for place, source in wanted.items() if kmod.name_of(place) not in has}
         ours = {file for name in self._settings.all_modules for file in (f"{name}.ko", f".{name}.ko.new")}
         updates = self._host.own.updates
         placed = sorted(path for kernel in self._kernels(target) for path in (kernel / updates).glob("*"))

@@ -424,7 +424,8 @@ class Changer:
             placed = {name: file.digest for name, file in files.items()}
             target = msgspec.structs.replace(target, digests=target.digests | placed)
         if target is not None:
-            target = msgspec.structs.replace(target, replaced=self._replaced(attempt.before))
+            left = sorted({*target.wanted, *map(kmod.name_of, target.modules)} & current.others.keys())
+            target = msgspec.structs.replace(target, replaced=self._replaced(attempt.before), left=tuple(left))
         proof = {"since": clocks.utc(), "asked": attempt.decided.asked, "boot": current.boot}
         # After a removal nobody holds a device, and none can be given.
         resources = desired.resources(self._settings, current.record) if target is not None else ()

@@ -127,7 +127,7 @@ class Plain(msgspec.Struct, frozen=True):
         foreign = current.foreign_files()
         if replaced := [name for name in current.loaded if name in self._settings.replaced and name not in foreign]:
             return f"The kernel's own {', '.join(replaced)} is loaded, which the driver of the policy replaces."
-        missing = [name for name in self._settings.names if name not in current.loaded]
+        missing = [name for name in self._settings.names if name not in {*current.loaded, *current.others}]
         if missing and current.loaded:
             return f"The policy's {', '.join(missing)} is not loaded."
         return "No driver is loaded." if missing else ""

@@ -136,7 +136,7 @@ class Blocked(errors.Failure):
 
 
 class Spared(Blocked):
-    """A device is held, and the config has not changed, so no pod is evicted."""
+    """The change waits for what people may end at any time, and no pod is evicted for it."""
 
 
 @dataclass

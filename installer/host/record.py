@@ -7,7 +7,7 @@ from typing import Literal
 import msgspec
 
 from installer import paths
-from installer.host import chroot
+from installer.host import chroot, kmod
 from runtime import clocks, driver_config, errors, readings
 
 NEVER_S = 1e12
@@ -39,6 +39,8 @@ class Driver(_Kept, frozen=True, kw_only=True):
     """The files of its folder libraries/, and the SHA-256 of each, or the target of a link after an arrow."""
     files: tuple[str, ...] = ()
     """The paths of the host's links to its user-space files; earlier releases do not name the home itself."""
+    left: tuple[str, ...] = ()
+    """Those of its modules that were left to another recipe, which had them."""
     replaced: tuple[str, ...] = ()
     """The kernel's own modules that were unloaded for it, and are loaded again when it goes."""
     wanted: tuple[str, ...] = ()
@@ -174,6 +176,16 @@ def every(host: chroot.Host) -> dict[str, Driver | None]:
         else:
             found |= {recipe: installed} if installed is not None else {}
     return found
+
+
+def of_others(host: chroot.Host, recipe: str, kernel: str) -> dict[str, str]:
+    """Return the modules of the drivers of all other recipes for a kernel, and the recipe that has each."""
+    return {
+        name: other
+        for other, driver in every(host).items()
+        if driver is not None and other != recipe and driver.kernel == kernel
+        for name in {*driver.wanted, *(kmod.name_of(file) for file in driver.modules)}.difference(driver.left)
+    }
 
 
 def write(host: chroot.Host, record: Record) -> None:
