@@ -31,10 +31,8 @@ _WHY = {
     errno.EPERM: "it is immutable (lsattr shows it): take that off ('chattr -i' or 'chattr -a')",
     errno.ENOSPC: "its disk has no space or no inodes free (df, df -i): make room there",
     errno.EDQUOT: "a quota is used up: raise it, or make room",
-    errno.EBUSY: "something is mounted there: unmount it",
+    errno.EXDEV: "something is mounted there: unmount it",
 }
-_UNLINKED = {errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK}
-"""The errors of a file system without hard links; of a new file they tell of nothing else."""
 
 
 class Place(NamedTuple):
@@ -109,36 +107,24 @@ def attempt(host: chroot.Host, places: Iterable[Place]) -> None:
             here = _existing(host, place.folder)
             fresh, link = here / _NAME, here / f"{_NAME}.link"
             with _telling(place.folder):
-                links = True
+                for path in (fresh, link):
+                    path.unlink(missing_ok=True)  # Of a killed installer.
+                file = opened.enter_context(fresh.open("xb"))
                 try:
-                    for path in (fresh, link):
-                        path.unlink(missing_ok=True)  # Of a killed installer.
-                    file = opened.enter_context(fresh.open("xb"))
-                    try:
-                        link.hardlink_to(fresh)
-                    except OSError as error:
-                        if error.errno not in _UNLINKED:
-                            raise
-                        links = False
+                    link.hardlink_to(fresh)
+                    link.unlink()
                 finally:
-                    for path in (fresh, link):
-                        path.unlink(missing_ok=True)
+                    fresh.unlink()
                 os.posix_fallocate(file.fileno(), 0, max(1, place.size))
-            for name in place.files if links else ():
+            for name in place.files:
                 _link(host.path(name), link, name)
 
 
 def _link(path: Path, link: Path, name: str) -> None:
     with _telling(name), contextlib.suppress(FileNotFoundError):
-        if stat.S_ISDIR(path.lstat().st_mode):
-            return
-        try:
+        if not stat.S_ISDIR(path.lstat().st_mode):
             os.link(path, link, follow_symlinks=False)
-        except OSError as error:
-            if error.errno == errno.EXDEV:
-                raise OSError(errno.EBUSY, os.strerror(errno.EBUSY)) from error
-            raise
-        link.unlink()
+            link.unlink()
 
 
 def _existing(host: chroot.Host, folder: str) -> Path:

@@ -184,6 +184,7 @@ class Swap:
             LOG.warning("Other packages need %s, so the host keeps it.", ", ".join(staying))
 
     def _place_modules(self, target: record.Driver | None) -> None:
+        libraries.free(self._host, target)
         folder = self._drivers.folder(target) / "modules" if target else None
         wanted = {place: folder / name for name, place in target.modules.items()} if target and folder else {}
         if self._settings.brings_along:

@@ -70,13 +70,7 @@ def place(host: chroot.Host, driver: record.Driver, stored: Path) -> None:
     """Make each link lead to a driver's tree, a copy of its folder in the store; raise `Failure` if one cannot."""
     refuse(host, driver)
     tree, led = f"{host.own.tree}{driver.id}", links(host, driver)
-    # What a failed change took goes first, as the disk may be full. Else the previous tree stays as long as its driver:
-    # a container that holds no device may still read it.
-    state = record.read(host)
-    needed = {path.name for path in host.path(host.own.drivers).glob("[!.]*")}
-    if state.change is not None:
-        needed = {known.id for known in (driver, state.installed, state.change.kept) if known is not None}
-    _prune(host, {f"{host.own.tree}{name}" for name in needed})
+    free(host, driver)
     for name, digest in driver.libraries.items():
         absolute = f"{tree}/{name}"
         here, source = host.path(absolute), stored / name
@@ -91,6 +85,19 @@ def place(host: chroot.Host, driver: record.Driver, stored: Path) -> None:
     for link in set(known(host)).difference(led):
         if host.path(link).is_symlink() and not _is_foreign(host, link):
             host.remove(link)
+
+
+def free(host: chroot.Host, driver: record.Driver | None) -> None:
+    """Remove the trees that are not needed before a driver is put in place: the disk may be full.
+
+    In a change these are all but its own and that of the driver before. Else a tree stays as long as its driver: a
+    container that holds no device may still read it.
+    """
+    state = record.read(host)
+    needed = {path.name for path in host.path(host.own.drivers).glob("[!.]*")}
+    if state.change is not None:
+        needed = {known.id for known in (driver, state.installed, state.change.kept) if known is not None}
+    _prune(host, {f"{host.own.tree}{name}" for name in needed})
 
 
 def remove(host: chroot.Host) -> None:
