@@ -64,6 +64,9 @@ def of(
     if added["modules"][1] or added["packages"][1] or placed:
         yield Place(modules, placed, *added["modules"])
         yield Place(top, tuple(f"{top}/{path.name}" for path in host.path(top).glob("modules.*")))
+    installed = current.record.installed
+    if added["packages"][1] or current.owners or (installed is not None and installed.packages):
+        yield Place("/var/lib/rpm", (), *added["packages"])
     links = dict.fromkeys((*libraries.links(host, driver), *libraries.known(host)))
     if added["libraries"][1] or any(os.path.lexists(host.path(link)) for link in links):
         yield Place(paths.OPT, (), *added["libraries"])
