@@ -47,7 +47,9 @@ def refuse(host: chroot.Host, driver: record.Driver) -> None:
     ours = state.installed.libraries if state.installed is not None else {}
     for link in links(host, driver):
         foreign = _is_foreign(host, link)
-        others = ["a link or a file in its place"] if foreign else [*_present(host, link).keys() - ours.keys()]
+        # Ours are behind a link.
+        known = ours.keys() if host.path(link).is_symlink() else set()
+        others = ["a link or a file in its place"] if foreign else [*_present(host, link).keys() - known]
         if others and state.change is None:
             shown = ", ".join(sorted(others)[:3]) + (", …" if others[3:] else "")
             raise errors.Failure(

@@ -218,6 +218,20 @@ def read_only(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "statvfs", answer)
 
 
+def test_a_folder_with_files_in_place_of_the_link_is_named_and_nobody_is_disturbed(
+    machine: Machine, crew: Crew
+) -> None:
+    tree = at(machine).resolve()
+    at(machine).unlink()
+    tree.rename(at(machine))
+    machine.calls()
+
+    shown = crew.job().settle()
+
+    assert (shown.state, settings.changes_made(machine)) == ("Failed", [])
+    assert shown.reason.startswith("'/opt/kae' on the host holds what we did not put there (lib/")
+
+
 def test_an_empty_folder_in_place_of_the_link_makes_way(machine: Machine, crew: Crew) -> None:
     # A container runtime makes one of a host path that it is to mount and that is not there.
     at(machine).unlink()
