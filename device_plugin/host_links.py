@@ -14,69 +14,104 @@ import os
 import secrets
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import TypeVar
 
 from device_plugin.host import health, paths, permissions, sysfs
 from device_plugin.kubelet import advertised, openssl
 from runtime import device_plugin_config as config
-from runtime import files, pci, readings
+from runtime import files, readings
 
 LOG = logging.getLogger(__name__)
+
+_Key = TypeVar("_Key", str, tuple[str, ...])
 
 
 def prepare(where: paths.Paths, settings: config.Config) -> None:
     """Make room for what the plugin makes, create what does not depend on devices, and label it."""
     if os.path.lexists(where.lock) and not _is_file(where.lock):
         _move_away(where, where.lock)
+    _make_folder(where, where.links)
     keep(where, settings)
     for folder in _mounted(where):
         permissions.let_containers_read(folder)
 
 
-def keep(where: paths.Paths, settings: config.Config) -> None:
-    """Create the folders and the files that do not depend on devices, where somebody removed or changed them."""
+def keep(where: paths.Paths, settings: config.Config) -> dict[str, str]:
+    """Create the folders and the files that do not depend on devices, where somebody removed or changed them.
+
+    Returns in a sentence what a resource lacks, by its name: the disk may be full.
+    """
     missing = [folder for folder in _mounted(where) if not folder.is_dir()]
-    for folder in (where.links, where.shown, where.given):
-        _make_folder(where, folder)
-    for path, text in dict(_texts(where, settings)).items():
-        _make_folder(where, path.parent)
-        _replace(where, path, text.encode())
+    lacks: dict[str, str] = {}
+    for resource in settings.resources:
+        with _noted(lacks, resource.name):
+            for folder in (where.links, where.shown, where.given):
+                _make_folder(where, folder)
+            for path, text in _texts(where, resource):
+                _make_folder(where, path.parent)
+                _replace(where, path, text.encode())
     for folder in missing:
         permissions.let_containers_read(folder)
+    return lacks
+
+
+@contextlib.contextmanager
+def _noted(failures: dict[_Key, str], key: _Key, path: str = "") -> Iterator[None]:
+    """Note the refusal of the disk, which concerns one thing and no other."""
+    try:
+        yield
+    except OSError as error:
+        failures[key] = f"'{path or error.filename}' cannot be changed: {error.strerror}."
 
 
 def _mounted(where: paths.Paths) -> tuple[Path, ...]:
     return where.shown.parent, where.openssl, where.files
 
 
-def _texts(where: paths.Paths, settings: config.Config) -> Iterator[tuple[Path, str]]:
-    """Yield the files that containers mount, with their texts."""
-    for resource in settings.resources:
-        if (stated := resource.inject.openssl) is not None:
-            for variant in openssl.variants():
-                yield where.openssl / variant.name / "openssl.cnf", openssl.text(variant, stated.settings)
-        for file in resource.inject.files:
-            yield where.files / file.name, file.text
+def _texts(where: paths.Paths, resource: config.AnyResource) -> Iterator[tuple[Path, str]]:
+    """Yield the files that containers with a resource mount, with their texts."""
+    if (stated := resource.inject.openssl) is not None:
+        for variant in openssl.variants():
+            yield where.openssl / variant.name / "openssl.cnf", openssl.text(variant, stated.settings)
+    for file in resource.inject.files:
+        yield where.files / file.name, file.text
 
 
-def publish(where: paths.Paths, devices: Iterable[advertised.Device], units: Iterable[advertised.Unit] = ()) -> None:
-    """Bring the links up to date."""
+def publish(
+    where: paths.Paths, devices: Iterable[advertised.Device], units: Iterable[advertised.Unit] = ()
+) -> dict[tuple[str, ...], str]:
+    """Bring the links up to date; return in a sentence what cannot be changed, by the `key` of the device.
+
+    What belongs to no device has an empty one.
+    """
     # Wrong links to device nodes go first, then come the links that containers see, and only then new links to device
     # nodes: a container that can start finds all of its links.
-    offered = tuple(devices)
-    shown, given = str(where.shown), str(where.given)
-    nodes = dict(link for device in offered for link in _node_link(where, device))
-    nodes |= dict(link for unit in units for link in _group_links(where, unit))
-    _remove_others(where, nodes)
-    entries = dict(link for device in offered for link in _entry_links(shown, given, device.function))
+    offered, shown, given = tuple(devices), str(where.shown), str(where.given)
+    nodes = {path: (target, key(device)) for device in offered for path, target in _node_link(where, device)}
+    nodes |= {path: (target, key(unit)) for unit in units for path, target in _group_links(where, unit)}
+    failures = _remove_others(where, nodes)
+    entries = {
+        path: (target, key(device))
+        for device in offered
+        for path, target in _entry_links(shown, given, device.function)
+    }
     for name in readings.names(where.given):
         if (path := f"{given}/{name}/device") not in entries and _target(path) is not None:
-            Path(path).unlink(missing_ok=True)
+            with _noted(failures, (), path):
+                Path(path).unlink(missing_ok=True)
     for wanted in (entries, nodes):
-        for path, target in wanted.items():
-            if _target(path) != target:
-                _make_folder(where, Path(path).parent)
-                with _replaced(where, Path(path)) as fresh:
-                    fresh.symlink_to(target)
+        for path, (target, owner) in wanted.items():
+            if owner not in failures and _target(path) != target:
+                with _noted(failures, owner, path):
+                    _make_folder(where, Path(path).parent)
+                    with _replaced(where, Path(path)) as fresh:
+                        fresh.symlink_to(target)
+    return failures
+
+
+def key(device: advertised.AnyDevice) -> tuple[str, ...]:
+    """Return what tells a device from all others."""
+    return device.resource, *device.ids
 
 
 def remove_report(where: paths.Paths) -> None:
@@ -113,10 +148,6 @@ def _node_link(where: paths.Paths, device: advertised.Device) -> Iterator[tuple[
     if usable and sysfs.is_current(where, device.function):
         name = paths.link_name(device.function.kind, device.function.address)
         yield f"{where.links}/{name}", f"/dev/{device.function.node}"
-        if not device.function.kind.vfio:
-            # Answers of release 0.1 name the address alone. That link leads to the link of the first kind there.
-            path = f"{where.links}/{device.function.address}"
-            yield path, _link_of_first_kind(path) or name
 
 
 def _group_links(where: paths.Paths, unit: advertised.Unit) -> Iterator[tuple[str, str]]:
@@ -124,11 +155,6 @@ def _group_links(where: paths.Paths, unit: advertised.Unit) -> Iterator[tuple[st
     if unit.group is not None and unit.group.by_address and unit.healthy:
         for index, node in enumerate(unit.group.nodes):
             yield str(where.group_link(unit.resource, unit.group.id, index)), node.path
-
-
-def _link_of_first_kind(path: str) -> str | None:
-    target = _target(path)
-    return target if target is not None and "/" not in target else None
 
 
 def _entry_links(shown: str, given: str, function: sysfs.Function) -> Iterator[tuple[str, str]]:
@@ -139,19 +165,20 @@ def _entry_links(shown: str, given: str, function: sysfs.Function) -> Iterator[t
     yield f"{shown}/{name}", f"{paths.CONTAINER_RUN}/uacce/given/{name}/device"
 
 
-def _remove_others(where: paths.Paths, wanted: Mapping[str, str]) -> None:
+def _remove_others(where: paths.Paths, wanted: Mapping[str, tuple[str, tuple[str, ...]]]) -> dict[tuple[str, ...], str]:
+    """Remove the links that are wrong; return what cannot be removed, as `publish` does."""
     folder = str(where.links)
-    # The installer waits until none is left.
-    changing = where.changing.exists()
+    failures: dict[tuple[str, ...], str] = {}
     for name in readings.names(where.links):
         path = f"{folder}/{name}"
-        if not changing and pci.ADDRESS.fullmatch(name) and _link_of_first_kind(path):
-            continue
-        if path not in wanted or _target(path) != wanted[path]:
-            if _is_folder(Path(path)):
-                _move_away(where, Path(path))
-            else:
-                Path(path).unlink(missing_ok=True)
+        target, owner = wanted.get(path, (None, ()))
+        if target is None or _target(path) != target:
+            with _noted(failures, owner, path):
+                if _is_folder(Path(path)):
+                    _move_away(where, Path(path))
+                else:
+                    Path(path).unlink(missing_ok=True)
+    return failures
 
 
 def _target(path: str) -> str | None:

@@ -32,7 +32,8 @@ class Loop:
         self._rescan_s = rescan_s
         self._woken = asyncio.Event()
         node.surprised = self.wake
-        self._ready = False
+        self._shown = ""
+        """The text of the readiness file; empty without one."""
         self.registrations: Sequence[service.Registration] = tuple(
             self._registration(resource) for resource in node.settings.resources
         )
@@ -76,6 +77,7 @@ class Loop:
             self._check_lock(lock)
             self._check_folders(folders)
             await self._node.look()
+            self._show()
 
     def _check_lock(self, lock: files.Lock) -> None:
         path = self._node.where.lock
@@ -127,16 +129,21 @@ class Loop:
         packed = self._node.settings.allocation_policy == "Packed"
         answers = service.DevicePlugin(resource.name, shown, self._node, packed=packed)
         each = service.Registration(self._node.where, resource, answers, shown)
-        each.changed = self._registrations_changed
+        each.changed = self._show
         return each
 
-    def _registrations_changed(self) -> None:
-        ready = all(each.registered for each in self.registrations)
-        if ready and not self._ready:
-            self._directory.set_ready("The kubelet watches every resource.")
-        elif self._ready and not ready:
+    def _show(self) -> None:
+        shown = ""
+        if all(each.registered for each in self.registrations):
+            shown = "The kubelet watches every resource."
+            if dead := self._node.dead:
+                # It says no more than that: a dead device is no reason to halt the rollout of the plugin.
+                shown += f" No device of {', '.join(dead)} is healthy."
+        if shown and shown != self._shown:
+            self._directory.set_ready(shown)
+        elif self._shown and not shown:
             self._directory.set_unready()
-        self._ready = ready
+        self._shown = shown
 
 
 async def first_of(*work: Coroutine[object, object, object]) -> None:

@@ -5,9 +5,10 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
+from msgspec import structs
 
 from device_plugin import host_links, report
 from device_plugin.api import deviceplugin_v1beta1_pb2 as api
@@ -18,6 +19,8 @@ from runtime import device_plugin_config as config
 from runtime import errors
 
 LOG = logging.getLogger(__name__)
+
+_AnyDevice = TypeVar("_AnyDevice", advertised.Device, advertised.Unit)
 
 
 class Plugin:
@@ -50,46 +53,55 @@ class Plugin:
         self._clock = clock
         self._withheld: Mapping[str, str] = {}
         self._histories: dict[str, health.History] = {}
-        self._lacks_libraries: Sequence[str] = ()
-        self._no_report: str | None = None
-        _written(host_links.prepare, where, settings)
+        self._lacks: Mapping[str, str] = {}
+        """What resources lack of the plugin's own files, by name."""
+        self._warnings: frozenset[str] = frozenset()
+        try:
+            host_links.prepare(where, settings)
+        except OSError as error:
+            raise errors.Failure(f"'{error.filename or where.run}' cannot be changed: {error.strerror}.") from error
 
     @property
     def offered(self) -> tuple[advertised.AnyDevice, ...]:
         """Return what is advertised, as of the last scan."""
         return (*self.devices, *self.units)
 
+    @property
+    def dead(self) -> list[str]:
+        """Return the resources that have devices, none of which is healthy."""
+        resources = {device.resource for device in self.offered}
+        return sorted(resources - {device.resource for device in self.offered if device.healthy})
+
     async def look(self) -> None:
         """Scan the devices, and update lists, host paths and log; a device whose read hangs becomes unhealthy."""
-        _written(host_links.keep, self.where, self.settings)
+        self._lacks = host_links.keep(self.where, self.settings)
         async for scan in self._reader.look():
             self._apply(scan)
 
     def _apply(self, scan: sysfs.Scan) -> None:
         self._functions = {function.address: function for function in scan.functions}
         lacks = self._reader.lacking_libraries
-        for lack in lacks:
-            if lack not in self._lacks_libraries:
-                LOG.warning("%s", lack)
-        self._lacks_libraries = lacks
         self._changing = self.where.changing.exists()
         self._on_host = self._reader.on_host()
         devices, withheld = advertised.split(scan.functions, self._reasons)
         units = tuple(advertised.units(self.settings, self._on_host, self.units, changing=self._changing))
+        failures = host_links.publish(self.where, devices, units)
+        devices = tuple(self._with_files(device, failures) for device in devices)
+        units = tuple(self._with_files(unit, failures) for unit in units)
         _log_devices(self.devices, self._withheld, devices, withheld)
         earlier, now = ({(unit.resource, unit.ids): unit for unit in known} for known in (self.units, units))
         _log_changes(earlier, now, lambda _: "Its nodes are not there.")
         self.devices, self.units, self._withheld = devices, units, withheld
         self._forget_histories()
-        _written(host_links.publish, self.where, devices, units)
         for name, resource in self._resources.items():
             offered = [device for device in self.offered if device.resource == name]
             self.device_lists[name].show(advertised.replicas(offered, resource.shares, scan.numa_nodes))
         made = report.of(self.where, self.settings, scan, (devices, units, withheld), lacks)
         no_report = host_links.write_report(self.where, msgspec.json.encode(made))
-        if no_report is not None and no_report != self._no_report:
-            LOG.warning("%s", no_report)
-        self._no_report = no_report
+        warnings = frozenset(filter(None, (*lacks, failures.get(()), no_report)))
+        for warning in sorted(warnings - self._warnings):
+            LOG.warning("%s", warning)
+        self._warnings = warnings
 
     async def allocate(self, resource: str, ids: Sequence[str]) -> api.ContainerAllocateResponse:
         """Return the answer for one container; raises `Refusal` for a device that cannot be used now."""
@@ -178,6 +190,12 @@ class Plugin:
         why = permissions.permit(self.where, function, resource.device_nodes)
         return () if why is None else (health.Reason(code="NodeNotPermitted", text=why),)
 
+    def _with_files(self, device: _AnyDevice, failures: Mapping[tuple[str, ...], str]) -> _AnyDevice:
+        """Return a device with the reasons why a container with it would lack a link or a file."""
+        texts = filter(None, (failures.get(host_links.key(device)), self._lacks.get(device.resource)))
+        lacking: tuple[health.Reason, ...] = tuple(health.Reason(code="HostPath", text=text) for text in texts)
+        return structs.replace(device, reasons=(*device.reasons, *lacking)) if lacking else device
+
     def _forget_histories(self) -> None:
         """Forget faults of devices that have been away for the window: a reset takes a device away for a moment."""
         there, now = {device.function.address for device in self.devices}, self._clock()
@@ -186,13 +204,6 @@ class Plugin:
             for address, history in self._histories.items()
             if address in there or health.is_recent(history, now)
         }
-
-
-def _written(write: Callable[..., None], where: paths.Paths, *what: object) -> None:
-    try:
-        write(where, *what)
-    except OSError as error:
-        raise errors.Failure(f"'{error.filename or where.run}' cannot be changed: {error.strerror}.") from error
 
 
 def _log_devices(

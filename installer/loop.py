@@ -15,7 +15,7 @@ import msgspec
 
 from installer import change_steps, paths
 from installer.change import prepare, transaction
-from installer.decide import decision
+from installer.decide import decision, driver_class
 from installer.drain import device_users
 from installer.host import chroot, host_state, kmod, record
 from installer.report import driver_state
@@ -101,6 +101,7 @@ class Loop:
             except (killable.Hangs, process.TooSlow) as hanging:
                 return self._publish("Stuck", f"The host cannot be looked at: {hanging}", _LOOK_S)
             self._published.host = current
+            self._published.served = driver_class.of(self._settings).served(current)
             return self._act(current) if mine else self._look(current)
 
     @contextlib.contextmanager
@@ -125,10 +126,11 @@ class Loop:
             self._host.remove(self._host.own.retry)
             current = self._retried(current)
         decided = decision.decide(self._settings, current, self._digest)
-        if decided.outcome is decision.Outcome.CHANGE:
-            return self._change(current, decided)
         if decided.outcome is decision.Outcome.WAIT:
             return self._wait(current, decided.reasons[0])
+        current = self._changer.note(current)
+        if decided.outcome is decision.Outcome.CHANGE:
+            return self._change(current, decided)
         self._waiting_s = None
         self._unwritten = None
         with chroot.logged():  # A Lease that cannot be given back expires; the host needs no change all the same.

@@ -17,6 +17,8 @@ from runtime import errors
 _MARGIN_BYTES = 64 << 20
 """The space that must stay free beyond the files of the image."""
 
+_MARGIN_FILES = 64
+
 _SIGNED = b"~Module signature appended~\n"
 
 
@@ -125,8 +127,9 @@ class Store:
         self._host.remove_folder(paths.PACKAGES)
 
     def _prepare(self) -> None:
-        brought = sum(digests.size(folder) for folders in self._context.brought.values() for folder in folders)
-        brought += digests.size(self._context.image / "opt/lib/modules" / self._context.kernel)
+        tops = [folder for folders in self._context.brought.values() for folder in folders]
+        tops.append(self._context.image / "opt/lib/modules" / self._context.kernel)
+        brought, files = sum(map(digests.size, tops)), sum(1 for top in tops for _ in top.rglob("*")) + _MARGIN_FILES
         self._host.remove_folder(self._staging)
         for folder in (f"{self._staging}/modules", f"{self._staging}/packages"):
             with chroot.changing(folder), self._host.held(folder, made=True) as new:
@@ -136,6 +139,11 @@ class Store:
         if free < brought + _MARGIN_BYTES:
             wanted = (brought + _MARGIN_BYTES) >> 20
             raise errors.Failure(f"The disk of '{self._drivers}' has {free >> 20} MiB free; {wanted} are needed.")
+        if disk.f_files and disk.f_favail < files:
+            raise errors.Failure(
+                f"The disk of '{self._drivers}' has {disk.f_favail} inodes free (df -i); {files} are needed: remove"
+                " files there."
+            )
 
     def _finish(self, digest: str) -> None:
         context, settings = self._context, self._context.settings

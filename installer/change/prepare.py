@@ -2,7 +2,6 @@
 
 import contextlib
 import json
-import os
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,9 +10,10 @@ from pathlib import Path
 import msgspec
 
 from installer import change_steps, store
+from installer.change import places
 from installer.decide import decision, driver_class
 from installer.drain import device_users, leases
-from installer.host import chroot, digests, host_state, libraries, record
+from installer.host import chroot, host_state, kmod, libraries, record
 from runtime import clocks, driver_config, errors, process, readings
 
 _WITHDRAWN_S = 5.0
@@ -23,9 +23,6 @@ _ADMITTED_S = 1.0
 """The time until the kubelet lists a pod that was being admitted."""
 
 _POLL_S = 0.05
-
-_MARGIN_BYTES = 16 << 20
-"""The space that must stay free beyond the driver's files, for the index of modules and other writers."""
 
 
 class Queued(errors.Failure):
@@ -102,10 +99,32 @@ class Preparation:
                 current = host_state.read(self._host, self._settings)
                 if found := decision.obstacles(self._settings, current, replace=decided.replace):
                     raise errors.Failure(" ".join(found))
-        if decided.replace:
-            if target is not None and not begun:
-                _check_places(self._host, target)
-            _check_space(self._host, self._drivers.folder(target) if target else None)
+        if decided.replace and target is not None and not begun:
+            _check_places(self._host, target)
+            self._compare(target, attempt.current)
+        if decided.disturbs and not begun:
+            places.check(self._host, self._places(attempt), grows=decided.replace and target is not None)
+            places.attempt(self._host, (places.state(self._host),))
+
+    def _compare(self, target: record.Driver, current: host_state.HostState) -> None:
+        """Raise `Spared` if another recipe has a module of this driver in another version: both use one."""
+        names = {kmod.name_of(file): file for file in target.modules}
+        shared = sorted(names.keys() & current.others.keys())
+        files = kmod.chosen(self._host, current.kernel, shared) if shared else {}
+        for name, file in files.items():
+            mine = kmod.of_file(self._host, f"{self._host.own.drivers}/{target.id}/modules/{names[name]}")
+            if file.digest != mine.digest and (kmod.differ(mine, file) or not (mine.build or mine.version)):
+                was, new = file.version or file.build, mine.version or mine.build
+                raise device_users.Spared(
+                    f"Module {name} of the driver of recipe '{current.others[name]}' on this host is {was}, and this"
+                    f" driver brings {new}: one module serves both, so have both recipes bring the same."
+                )
+
+    def _places(self, attempt: Attempt) -> Iterator[places.Place]:
+        if attempt.decided.replace:
+            stored = self._drivers.folder(attempt.target) if attempt.target else None
+            yield from places.of(self._host, attempt.current, attempt.target, stored)
+        yield from places.common(self._host, self._settings, attempt.current)
 
     def steps(self, attempt: Attempt) -> Iterator[change_steps.Step]:
         """Yield the steps after which no device is in use; none if the change does not disturb their users."""
@@ -123,6 +142,9 @@ class Preparation:
             names = ", ".join(self._settings.leases.names)
             takes = f"Takes a Lease, as devices are in use: the first free one of {names}."
             yield change_steps.Step("take-lease", takes, self._take, queues=True)
+        if known.change is None:  # Another one has to end, whatever is in its way.
+            tries = "Writes, links and removes a file in each place that the change writes to."
+            yield change_steps.Step("try-places", tries, lambda: self._try(attempt))
         announces = f"Writes '{self._host.own.changing}': the device plugin allocates no more devices."
         yield change_steps.Step("announce-change", announces, lambda: self._announce(attempt))
         if driver_class.of(self._settings).may_be_held(current):
@@ -236,7 +258,12 @@ class Preparation:
         if not self._claim.is_safe():
             raise Queued("The Lease was lost before anything was unloaded; the host is unchanged.")
 
+    def _try(self, attempt: Attempt) -> None:
+        places.attempt(self._host, self._places(attempt))
+
     def _begin(self, attempt: Attempt) -> None:
+        if attempt.current.record.change is None:
+            self._try(attempt)  # A drain takes its time.
         if attempt.held:
             # The mark in the Lease keeps others from taking it over from a host that its new driver has killed.
             try:
@@ -269,34 +296,3 @@ def _check_places(host: chroot.Host, target: record.Driver) -> None:
         raise errors.Failure(f"No module can be placed on the host: move {found[0]} elsewhere.")
     if target.libraries:
         libraries.refuse(host, target)
-
-
-def _check_space(host: chroot.Host, driver: Path | None) -> None:
-    """Raise `Failure` if a driver's files do not fit on the disks (without one they go), or a folder is read-only."""
-    needed: dict[int, int] = {}
-    for folder, size in _folders(host, driver):
-        here = host.resolved(folder)
-        while not here.exists():
-            here = here.parent
-        with chroot.changing(folder):
-            disk, device = os.statvfs(here), here.stat().st_dev
-        if disk.f_flag & os.ST_RDONLY:
-            raise errors.Failure(f"'{folder}' on the host cannot be changed: its file system is read-only.")
-        needed[device] = needed.get(device, _MARGIN_BYTES if driver else 0) + size
-        free = disk.f_bavail * disk.f_frsize
-        if driver and free < needed[device]:
-            wanted = needed[device] >> 20
-            raise errors.Failure(f"The disk of '{folder}' on the host has {free >> 20} MiB free; {wanted} are needed.")
-
-
-def _folders(host: chroot.Host, driver: Path | None) -> Iterator[tuple[str, int]]:
-    """Return the folders that change, and the bytes that are added to each."""
-    added = {name: digests.size(driver / name) if driver else 0 for name in ("modules", "packages", "libraries")}
-    modules = host.own.modules(host_state.kernel(host))
-    # The kernel's own modules need no file, and may lie on a read-only /usr.
-    if added["modules"] or added["packages"] or any(digests.files(host.resolved(modules))):
-        yield modules, added["modules"]
-    if added["libraries"] or any(host.resolved(link).exists() for link in libraries.known(host)):
-        yield host.own.home.files, added["libraries"]
-    yield "/etc/modprobe.d", 0
-    yield host.own.rule, 0

@@ -2,6 +2,7 @@
 
 import functools
 import logging
+import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -182,8 +183,12 @@ class Swap:
             LOG.warning("Other packages need %s, so the host keeps it.", ", ".join(staying))
 
     def _place_modules(self, target: record.Driver | None) -> None:
+        libraries.free(self._host, target)
         folder = self._drivers.folder(target) / "modules" if target else None
         wanted = {place: folder / name for name, place in target.modules.items()} if target and folder else {}
+        if self._settings.brings_along:
+            has = record.of_others(self._host, self._settings.recipe, host_state.kernel(self._host))
+            wanted = {place: source for place, source in wanted.items() if kmod.name_of(place) not in has}
         ours = {file for name in self._settings.all_modules for file in (f"{name}.ko", f".{name}.ko.new")}
         placed = [(kernel, name) for kernel in self._kernels(target) for name in self._placed(kernel)]
         for kernel, name in [each for each in placed if each[1] in ours or self._settings.brings_along]:
@@ -221,10 +226,12 @@ class Swap:
 
     def _write_options(self, texts: Mapping[str, str]) -> None:
         for module in dict.fromkeys((*self._names(), *texts)):
-            if module in texts:
-                self._host.write(self._host.own.options(module), texts[module])
-            else:
-                self._host.remove(self._host.own.options(module))
+            place = self._host.own.options(module)
+            # What is right is not written again: a way back may find a disk that takes nothing.
+            if module not in texts and os.path.lexists(self._host.path(place)):
+                self._host.remove(place)
+            elif module in texts and host_state.text(self._host, place) != texts[module]:
+                self._host.write(place, texts[module])
 
     def _load(self, names: tuple[str, ...], *, anew: bool, tolerant: bool = False) -> None:
         if anew:

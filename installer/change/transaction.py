@@ -77,9 +77,12 @@ class Rollback:
             with chroot.logged():
                 self._host.remove(self._host.own.changing)
             with chroot.logged():
-                # The rollback came to its end, so a later boot is not to be taken for a crash in it.
+                # The rollback came to its end, so a later boot is not to be taken for a crash: neither in it nor in the
+                # change, unless there was one, or a module is dead, which only a boot removes.
                 if (change := record.read(self._host).change) is not None:
-                    record.update(self._host, change=msgspec.structs.replace(change, back=""))
+                    dead = isinstance(ended, Crashed) or kmod.in_transition(self._host, self._settings.all_modules)
+                    asked = change.asked if dead else ""
+                    record.update(self._host, change=msgspec.structs.replace(change, back="", asked=asked))
             said = " ".join(dict.fromkeys(failures))
             raise errors.Failure(f"{_said(error)} The previous driver cannot be restored: {said}") from error
         if isinstance(error, swap.InUse):
@@ -121,10 +124,11 @@ class Rollback:
         yield self._swap.options(kept.options if kept else {}, "Writes the previous parameters.")
 
     def _permit(self, before: record.Change) -> None:
-        if before.rule is not None:
-            self._host.write(self._host.own.rule, before.rule)
-        elif self._settings.device_nodes is not None:
-            self._host.remove(self._host.own.rule)
+        if before.rule != host_state.text(self._host, self._host.own.rule):
+            if before.rule is not None:
+                self._host.write(self._host.own.rule, before.rule)
+            elif self._settings.device_nodes is not None:
+                self._host.remove(self._host.own.rule)
         for address, entry in pci.devices(self._host, self._settings).items():
             if entry.mode is not None and address in before.modes:
                 self._host.permit(entry.path, before.modes[address], before.groups.get(address))
@@ -269,6 +273,16 @@ class Changer:
                         kmod.load(self._host, name)
         return True
 
+    def note(self, current: host_state.HostState) -> host_state.HostState:
+        """Record the resources that pods may be given from now on, as a later config may have others."""
+        known = current.record
+        resources = desired.resources(self._settings, known)
+        if resources == known.resources or self._settings.state == "Absent":
+            return current
+        with chroot.logged():
+            record.update(self._host, resources=resources)
+        return msgspec.structs.replace(current, record=msgspec.structs.replace(known, resources=resources))
+
     def discard(self) -> None:
         """Remove what a killed installer left of a staging, which may hold a repository's password."""
         with chroot.logged():
@@ -287,7 +301,6 @@ class Changer:
             named = msgspec.structs.replace(
                 known.installed,
                 version=self._settings.driver_version,
-                resources=desired.resources(self._settings, known.installed),
                 **desired.loading(self._settings),
             )
             settled = msgspec.structs.replace(settled, installed=named, asked=decided.asked, boot=current.boot)
@@ -411,10 +424,12 @@ class Changer:
             placed = {name: file.digest for name, file in files.items()}
             target = msgspec.structs.replace(target, digests=target.digests | placed)
         if target is not None:
-            resources = desired.resources(self._settings, attempt.before.kept)
-            target = msgspec.structs.replace(target, replaced=self._replaced(attempt.before), resources=resources)
+            left = sorted({*target.wanted, *map(kmod.name_of, target.modules)} & current.others.keys())
+            target = msgspec.structs.replace(target, replaced=self._replaced(attempt.before), left=tuple(left))
         proof = {"since": clocks.utc(), "asked": attempt.decided.asked, "boot": current.boot}
-        record.update(self._host, installed=target, change=None, attempt=None, **proof)
+        # After a removal nobody holds a device, and none can be given.
+        resources = desired.resources(self._settings, current.record) if target is not None else ()
+        record.update(self._host, installed=target, change=None, attempt=None, resources=resources, **proof)
 
     def _replaced(self, before: record.Change) -> tuple[str, ...]:
         """Return the kernel's own modules that made way for this driver, or for an earlier one of the recipe."""

@@ -142,7 +142,11 @@ def _present(settings: driver_config.Config, current: host_state.HostState, dige
         )
     faults = verification.faults(settings, current, installed)
     if not faults:
-        return Decision(outcome=Outcome.RIGHT, reasons=(f"The driver {installed.version} is loaded and verified.",))
+        kinds = driver_class.of(settings).served(current)
+        dead = [f"{kind} {address}" for kind, served in kinds.items() for address, has in served.items() if not has]
+        without = f" Without an entry in /sys/class/uacce: {', '.join(dead)}." if dead else ""
+        said = f"The driver {installed.version} is loaded and verified.{without}"
+        return Decision(outcome=Outcome.RIGHT, reasons=(said,))
     decided = Decision(outcome=Outcome.CHANGE, reasons=tuple(fault.text for fault in faults), faults=faults)
     return structs.replace(decided, replace=decided.repairs(verification.Sort.FILES))
 
@@ -206,6 +210,8 @@ def obstacles(settings: driver_config.Config, current: host_state.HostState, *, 
     """Return what would stop a change that unloads the driver, or with `replace` its files, with the remedy."""
     driver = driver_class.of(settings)
     sentences = [*_modules_above(settings, current), *current.network, *driver.kernel_users(current)]
+    if settings.state == "Present":
+        sentences += _of_recipes(settings, current)
     if replace:
         sentences += _bundles(settings, current)
     if settings.state == "Present":
@@ -226,8 +232,24 @@ def _modules_above(settings: driver_config.Config, current: host_state.HostState
     known = {*settings.all_modules, *settings.above, *current.loaded}
     for module in (*current.loaded.values(), *current.above.values()):
         for name in module.holders:
-            if name not in known:
+            if name in current.others:
+                yield (
+                    f"Module {name} of recipe '{current.others[name]}' uses {module.name}: have the driver of that"
+                    " recipe removed first (driver.state: Absent), and installed again afterwards."
+                )
+            elif name not in known:
                 yield f"Module {name} of others uses {module.name}: unload it (rmmod {name})."
+
+
+def _of_recipes(settings: driver_config.Config, current: host_state.HostState) -> Iterator[str]:
+    """Return the modules of the config that another recipe has, and that cannot be left to it as they are."""
+    for name in settings.all_modules:
+        told = settings.brings_along and name not in settings.replaced and not settings.parameters.get(name)
+        if name in current.others and not told:
+            yield (
+                f"Module {name} is of the driver of recipe '{current.others[name]}' on this host: have that one removed"
+                " (driver.state: Absent), or leave the module to it, without parameters."
+            )
 
 
 def _bundles(settings: driver_config.Config, current: host_state.HostState) -> Iterator[str]:

@@ -38,9 +38,9 @@ def loading(settings: driver_config.Config) -> dict[str, Any]:
     return {"options": options(settings), "parameters": settings.parameters}
 
 
-def resources(settings: driver_config.Config, driver: record.Driver | None) -> tuple[str, ...]:
-    """Return the resources of which pods may hold a device, also those that only the driver of before had."""
-    return tuple(sorted({*settings.resources, *(driver.resources if driver is not None else ())}))
+def resources(settings: driver_config.Config, known: record.Record) -> tuple[str, ...]:
+    """Return the resources of which pods may hold a device, also those that only an earlier config had."""
+    return tuple(sorted({*settings.resources, *known.resources}))
 
 
 def options(settings: driver_config.Config) -> dict[str, str]:

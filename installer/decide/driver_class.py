@@ -91,11 +91,15 @@ class Uacce(msgspec.Struct, frozen=True):
 
     def _dead_kinds(self, current: host_state.HostState) -> list[str]:
         """Return the kinds to serve that have devices here, none of which has an entry that it should have."""
-        kinds: dict[str, list[bool]] = {}
+        return sorted(name for name, served in self.served(current).items() if not any(served.values()))
+
+    def served(self, current: host_state.HostState) -> dict[str, dict[str, bool]]:
+        """Return by kind whether each device that is to be served has an entry."""
+        kinds: dict[str, dict[str, bool]] = {}
         for function in desired.enabled(self._settings, current.functions):
             if not function.lent and desired.has_entries(self._settings, function.kind.module):
-                kinds.setdefault(function.kind.name, []).append(function.entry is not None)
-        return sorted(name for name, served in kinds.items() if not any(served))
+                kinds.setdefault(function.kind.name, {})[function.address] = function.entry is not None
+        return kinds
 
 
 class Plain(msgspec.Struct, frozen=True):
@@ -116,14 +120,14 @@ class Plain(msgspec.Struct, frozen=True):
 
     def may_be_held(self, current: host_state.HostState) -> bool:
         """As of `Uacce`; a resource of tokens has no device node."""
-        return bool(current.nodes or self._settings.resources)
+        return bool(current.nodes or desired.resources(self._settings, current.record))
 
     def lacks(self, current: host_state.HostState) -> str:
         """As of `Uacce`."""
         foreign = current.foreign_files()
         if replaced := [name for name in current.loaded if name in self._settings.replaced and name not in foreign]:
             return f"The kernel's own {', '.join(replaced)} is loaded, which the driver of the policy replaces."
-        missing = [name for name in self._settings.names if name not in current.loaded]
+        missing = [name for name in self._settings.names if name not in {*current.loaded, *current.others}]
         if missing and current.loaded:
             return f"The policy's {', '.join(missing)} is not loaded."
         return "No driver is loaded." if missing else ""
@@ -141,6 +145,11 @@ class Plain(msgspec.Struct, frozen=True):
         """Return nothing: no count tells the kernel's own use of a module from another one."""
         del current
         return ()
+
+    def served(self, current: host_state.HostState) -> dict[str, dict[str, bool]]:
+        """Return nothing: without its nodes such a driver has a fault."""
+        del current
+        return {}
 
     def lost(self, devices: Sequence[str]) -> str:
         """As of `Uacce`."""

@@ -46,6 +46,7 @@ def faults(
     whole = dict.fromkeys(needed)
     if settings.brings_along:
         whole |= dict.fromkeys(map(kmod.name_of, driver.modules))
+        whole = {name: None for name in whole if name not in current.others}
     found = (
         *(
             Fault(_SORTS[task.work], task.reason)
@@ -77,7 +78,7 @@ def _known(settings: driver_config.Config, current: host_state.HostState, driver
         wanted=driver.wanted,
         staged={kmod.name_of(file) for file in driver.modules} or None,
         parameters=driver.parameters,
-        loaded={name: name in current.loaded for name in names},
+        loaded={name: name in current.loaded or name in {*settings.names} & current.others.keys() for name in names},
         nodes={path: path in current.nodes for path in settings.nodes},
         functions=settings.sriov,  # They are looked at device by device.
     )

@@ -136,7 +136,7 @@ class Blocked(errors.Failure):
 
 
 class Spared(Blocked):
-    """A device is held, and the config has not changed, so no pod is evicted."""
+    """The change waits for what people may end at any time, and no pod is evicted for it."""
 
 
 @dataclass
@@ -191,7 +191,7 @@ class DeviceUsers:
         return answer
 
     def _find(self, current: host_state.HostState) -> device_holders.Holders:
-        resources, entries = desired.resources(self._settings, current.record.installed), current.devices.values()
+        resources, entries = desired.resources(self._settings, current.record), current.devices.values()
         found = device_holders.find(self._host, resources, entries, self._kubelet, self._counting)
         guests = (
             f"virtual function {function.address} (driver {function.driver}, as for a virtual machine)"

@@ -64,6 +64,8 @@ class HostState(msgspec.Struct, frozen=True, kw_only=True):
     own: paths.Own
     nodes: Mapping[str, pci.Entry] = msgspec.field(default_factory=dict)
     """The character devices among the config's `nodes`, by path."""
+    others: Mapping[str, str] = msgspec.field(default_factory=dict)
+    """The modules of the drivers of other recipes, and the recipe that has each."""
     network: tuple[str, ...] = ()
     """Sentences about interfaces of the driver that carry the node's own traffic."""
     unproved: bool = False
@@ -95,7 +97,9 @@ def _read(host: chroot.Host, settings: driver_config.Config) -> HostState:
     names = modules(host, settings, known)
     elsewhere = tuple(_options_elsewhere(host))  # Before any program of the host: where one hangs, this tells why.
     files = kmod.chosen(host, running, names)
-    rivals = _rivals(host, settings, running, known)
+    others = record.of_others(host, settings.recipe, running)
+    left = others if settings.brings_along else {}
+    rivals = {name: path for name, path in _rivals(host, settings, running, known).items() if name not in left}
     options = {module: text(host, host.own.options(module)) for module in names}
     owners = _owners(host, settings, known, {*rivals.values(), *(f.path for f in files.values())})
     return HostState(
@@ -121,6 +125,7 @@ def _read(host: chroot.Host, settings: driver_config.Config) -> HostState:
         changing=host.resolved(host.own.changing).exists(),
         own=host.own,
         nodes=MappingProxyType(pci.nodes(host, settings)),
+        others=MappingProxyType(others),
         network=tuple(network.carrying(host, settings, names)),
         unproved=host.resolved(host.own.blocked).exists() and not (known.change or known.installed or known.boot),
     )
@@ -175,7 +180,10 @@ def _secure_boot(host: chroot.Host) -> bool:
 
 
 def modules(host: chroot.Host, settings: driver_config.Config, known: record.Record) -> tuple[str, ...]:
-    """Return the modules of the config, and before them those that its driver, or an earlier one, brings along."""
+    """Return the modules of the config, and before them those that its driver, or an earlier one, brings along.
+
+    Of those, what another recipe has is left to it.
+    """
     # Which these are, its records and the folder of its installed modules tell.
     if not settings.brings_along:
         return settings.all_modules
@@ -185,7 +193,8 @@ def modules(host: chroot.Host, settings: driver_config.Config, known: record.Rec
     for driver in filter(None, drivers):
         files += [*driver.modules, *driver.wanted, *driver.options, *driver.replaced]
     others = {kmod.name_of(file) for file in files if not file.startswith(".")} - {*settings.all_modules}
-    return (*sorted(others), *settings.all_modules)
+    has = record.of_others(host, settings.recipe, kernel(host))
+    return tuple(name for name in (*sorted(others), *settings.all_modules) if name not in has)
 
 
 def _options_elsewhere(host: chroot.Host) -> Iterator[Option]:

@@ -3,7 +3,7 @@
 import contextlib
 import posixpath
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
@@ -114,21 +114,27 @@ def chosen(host: chroot.Host, kernel: str, names: Collection[str]) -> dict[str, 
     except chroot.CommandFailed as error:
         # modinfo continues after an unknown name. A host without the program has no file.
         said = error.said
-    files = {}
+    return {name: file for name, file in _described(host, said) if name in names}
+
+
+def of_file(host: chroot.Host, path: str) -> File:
+    """Return what modinfo says of a module file; raise `Failure` if it is none."""
+    return next((file for _, file in _described(host, host.run("modinfo", path))), File(path, None, None))
+
+
+def _described(host: chroot.Host, said: str) -> Iterator[tuple[str, File]]:
     for part in re.split(r"^(?=filename:)", said, flags=re.MULTILINE):
         fields = dict(re.findall(r"^(filename|version|srcversion):\s+(\S.*)$", part, re.MULTILINE))
         path = fields.get("filename", "")
         # Built-in code has no path.
-        name = name_of(path)
-        if path.startswith("/") and name in names:
+        if path.startswith("/"):
             digest = digests.of_file(here) if (here := host.resolved(path)).is_file() else ""
             known = frozenset(re.findall(r"^parm:\s+([^:\s]+)", part, re.MULTILINE))
-            files[name] = File(path, fields.get("version"), fields.get("srcversion"), digest, known)
-    return files
+            yield name_of(path), File(path, fields.get("version"), fields.get("srcversion"), digest, known)
 
 
-def differ(one: Module, file: File) -> bool:
-    """Return whether a loaded module certainly differs from that of a file."""
+def differ(one: Module | File, file: File) -> bool:
+    """Return whether a module certainly differs from that of a file."""
     # Two builds of one source may have the same srcversion and other versions: it leaves out compiler flags
     # (get_src_version of scripts/mod/sumversion.c).
     pairs = ((one.build, file.build), (one.version, file.version))

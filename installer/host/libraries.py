@@ -8,8 +8,6 @@ A container keeps the tree that it began with, as mount(2) binds the folder that
 """
 
 import contextlib
-import itertools
-import logging
 import os
 from pathlib import Path
 
@@ -18,8 +16,6 @@ import msgspec
 from installer import paths
 from installer.host import chroot, digests, record
 from runtime import errors
-
-LOG = logging.getLogger(__name__)
 
 
 class _Kept(msgspec.Struct):
@@ -51,7 +47,9 @@ def refuse(host: chroot.Host, driver: record.Driver) -> None:
     ours = state.installed.libraries if state.installed is not None else {}
     for link in links(host, driver):
         foreign = _is_foreign(host, link)
-        others = ["a link or a file in its place"] if foreign else [*_present(host, link).keys() - ours.keys()]
+        # Ours are behind a link.
+        known = ours.keys() if host.path(link).is_symlink() else set()
+        others = ["a link or a file in its place"] if foreign else [*_present(host, link).keys() - known]
         if others and state.change is None:
             shown = ", ".join(sorted(others)[:3]) + (", …" if others[3:] else "")
             raise errors.Failure(
@@ -74,6 +72,7 @@ def place(host: chroot.Host, driver: record.Driver, stored: Path) -> None:
     """Make each link lead to a driver's tree, a copy of its folder in the store; raise `Failure` if one cannot."""
     refuse(host, driver)
     tree, led = f"{host.own.tree}{driver.id}", links(host, driver)
+    free(host, driver)
     for name, digest in driver.libraries.items():
         absolute = f"{tree}/{name}"
         here, source = host.path(absolute), stored / name
@@ -86,10 +85,21 @@ def place(host: chroot.Host, driver: record.Driver, stored: Path) -> None:
     for link in led:
         _lead(host, link, f"{tree}/{_part(host, link)}")
     for link in set(known(host)).difference(led):
-        if not _is_foreign(host, link):
+        if host.path(link).is_symlink() and not _is_foreign(host, link):
             host.remove(link)
-    # The previous tree stays as long as its driver: a container that holds no device may still read it.
-    _prune(host, {f"{host.own.tree}{path.name}" for path in host.resolved(host.own.drivers).glob("[!.]*")})
+
+
+def free(host: chroot.Host, driver: record.Driver | None) -> None:
+    """Remove the trees that are not needed before a driver is put in place: the disk may be full.
+
+    In a change these are all but its own and that of the driver before. Else a tree stays as long as its driver: a
+    container that holds no device may still read it.
+    """
+    state = record.read(host)
+    needed = {path.name for path in host.resolved(host.own.drivers).glob("[!.]*")}
+    if state.change is not None:
+        needed = {known.id for known in (driver, state.installed, state.change.kept) if known is not None}
+    _prune(host, {f"{host.own.tree}{name}" for name in needed})
 
 
 def remove(host: chroot.Host) -> None:
@@ -99,9 +109,8 @@ def remove(host: chroot.Host) -> None:
         top = host.path(link)
         if _is_foreign(host, link):
             continue
-        # An earlier release filled the folder of a home itself.
-        if top.is_symlink() or link == host.own.home.files:
-            _clear(host, link, link)
+        if top.is_symlink():
+            _clear(host, link)
         if not host.resolved(link).exists():
             host.remove(link)
         elif top.is_symlink():
@@ -110,31 +119,29 @@ def remove(host: chroot.Host) -> None:
 
 
 def _lead(host: chroot.Host, link: str, target: str) -> None:
-    top, aside = host.path(link), ""
-    if top.is_dir() and not top.is_symlink():
-        # The folder that an earlier release filled.
-        names = (f"{link}-old-{number}" for number in itertools.count(1))
-        aside = next(name for name in names if not host.resolved(name).exists())
-        host.rename(link, aside)
-    host.link(os.path.relpath(target, Path(link).parent), link)
-    if aside:
-        _clear(host, link, aside)
-        if host.resolved(aside).exists():
-            LOG.warning("The host's '%s' was a folder with files that we did not put there: see '%s'.", link, aside)
+    top, wanted = host.path(link), os.path.relpath(target, Path(link).parent)
+    # What is right is not written again: a way back may find a disk that takes nothing.
+    if not top.is_symlink() or str(top.readlink()) != wanted:
+        if top.is_dir() and not top.is_symlink():
+            # As above: an empty one; `refuse` has looked for files.
+            with chroot.changing(link):
+                for folder in (*sorted(top.rglob("*"), reverse=True), top):
+                    folder.rmdir()
+        host.link(wanted, link)
 
 
-def _clear(host: chroot.Host, link: str, folder: str) -> None:
-    """Remove the files of a link from a folder, and it if nothing else is in it."""
+def _clear(host: chroot.Host, link: str) -> None:
+    """Remove our files from the folder that a link leads to, and it if nothing else is in it."""
     installed, part = record.read(host).installed, _part(host, link)
     # An interrupted change leaves those of two drivers.
     folders = [*host.resolved(host.own.drivers).glob("*/libraries")]
     ours = {path.relative_to(folder) for folder in folders for path in digests.files(folder)}
     ours |= {Path(name) for name in (installed.libraries if installed is not None else ())}
     for name in ours:
-        absolute = f"{folder}/{name.relative_to(part)}" if name.is_relative_to(part) else ""
+        absolute = f"{link}/{name.relative_to(part)}" if name.is_relative_to(part) else ""
         if absolute and (host.path(absolute).is_symlink() or not host.path(absolute).is_dir()):
             host.remove(absolute)
-    for path in (*sorted(host.resolved(folder).rglob("*"), reverse=True), host.resolved(folder)):
+    for path in (*sorted(host.resolved(link).rglob("*"), reverse=True), host.resolved(link)):
         with contextlib.suppress(OSError):
             path.rmdir()  # It refuses a file, and a folder that is not empty.
 
@@ -157,4 +164,5 @@ def _target(host: chroot.Host, link: str) -> str:
 def _prune(host: chroot.Host, kept: set[str]) -> None:
     trees = host.resolved(paths.OPT).glob(f"{host.own.home.tree}*")
     for tree in {f"{paths.OPT}/{path.name}" for path in trees} - kept:
-        host.remove_folder(tree)
+        with chroot.logged():  # A tree that stays harms nobody.
+            host.remove_folder(tree)

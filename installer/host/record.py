@@ -7,7 +7,7 @@ from typing import Literal
 import msgspec
 
 from installer import paths
-from installer.host import chroot
+from installer.host import chroot, kmod
 from runtime import clocks, driver_config, errors, readings
 
 NEVER_S = 1e12
@@ -39,6 +39,8 @@ class Driver(_Kept, frozen=True, kw_only=True):
     """The files of its folder libraries/, and the SHA-256 of each, or the target of a link after an arrow."""
     files: tuple[str, ...] = ()
     """The paths of the host's links to its user-space files; earlier releases do not name the home itself."""
+    left: tuple[str, ...] = ()
+    """Those of its modules that were left to another recipe, which had them."""
     replaced: tuple[str, ...] = ()
     """The kernel's own modules that were unloaded for it, and are loaded again when it goes."""
     wanted: tuple[str, ...] = ()
@@ -47,8 +49,6 @@ class Driver(_Kept, frozen=True, kw_only=True):
     """The texts of the options files, by module."""
     parameters: dict[str, dict[str, driver_config.Parameter]] = msgspec.field(default_factory=dict)
     """The parameters of its modules as the policy had them; earlier releases record none."""
-    resources: tuple[str, ...] = ()
-    """Its extended resources, also those that the policy has no more: pods may still have been given one."""
 
 
 class FailedTry(_Kept, frozen=True, kw_only=True):
@@ -132,6 +132,8 @@ class Record(_Kept, frozen=True, kw_only=True):
     """The Lease that this host may still hold."""
     acquired: str = ""
     """When it was taken, as the Lease says; earlier releases record nothing."""
+    resources: tuple[str, ...] = ()
+    """The extended resources of all configs since the last removal: pods may still have been given one."""
     attempt: FailedTry | None = None
 
     @property
@@ -176,6 +178,16 @@ def every(host: chroot.Host) -> dict[str, Driver | None]:
         else:
             found |= {recipe: installed} if installed is not None else {}
     return found
+
+
+def of_others(host: chroot.Host, recipe: str, kernel: str) -> dict[str, str]:
+    """Return the modules of the drivers of all other recipes for a kernel, and the recipe that has each."""
+    return {
+        name: other
+        for other, driver in every(host).items()
+        if driver is not None and other != recipe and driver.kernel == kernel
+        for name in {*driver.wanted, *(kmod.name_of(file) for file in driver.modules)}.difference(driver.left)
+    }
 
 
 def write(host: chroot.Host, record: Record) -> None:

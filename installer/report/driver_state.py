@@ -25,6 +25,8 @@ class DriverState:
     failures: Counter[str] = field(default_factory=Counter)
     changes: Counter[str] = field(default_factory=lambda: Counter({"succeeded": 0, "failed": 0, "abandoned": 0}))
     host: host_state.HostState | None = None
+    served: Mapping[str, Mapping[str, bool]] = field(default_factory=dict)
+    """Whether each device has an entry, by kind."""
 
     @property
     def ready(self) -> bool:
@@ -63,6 +65,8 @@ class DriverState:
         what = "1, with the driver that was installed; version and source are empty where we installed none."
         shown = [((version, source, host.kernel), 1)] if host is not None else []
         yield metrics.Family("kae_driver_info", what, shown, labels=("version", "source", "kernel"))
+        dead = {kind: sum(not has for has in served.values()) for kind, served in self.served.items()}
+        yield _by("kind", "kae_driver_dead_devices", "Devices without an entry that they should have.", dead)
         since = host.record.since if host is not None else ""
         ended = "When the last change ended well, in seconds since 1970."
         moment = [((), datetime.fromisoformat(since).timestamp())] if since else []

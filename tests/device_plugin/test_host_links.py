@@ -1,6 +1,5 @@
 """The host paths that answers name: right at every moment, and never replaced under a container."""
 
-import dataclasses
 import os
 import random
 import threading
@@ -13,7 +12,7 @@ import pytest
 from device_plugin import host_links
 from device_plugin.host import paths
 from device_plugin.kubelet import openssl
-from runtime import files, pci
+from runtime import files
 from tests import effort
 from tests.device_plugin import hosts, kernel, machines, settings
 
@@ -29,10 +28,8 @@ def publish(host: hosts.Host) -> paths.Paths:
 
 
 def leads(folder: Path) -> dict[str, str]:
-    """The links of a folder, by name, without those that only answers of release 0.1 name."""
-    return {
-        path.name: str(path.readlink()) for path in sorted(folder.iterdir()) if not pci.ADDRESS.fullmatch(path.name)
-    }
+    """The links of a folder, by name."""
+    return {path.name: str(path.readlink()) for path in sorted(folder.iterdir())}
 
 
 def nodes(host: hosts.Host) -> dict[str, str]:
@@ -155,33 +152,6 @@ def test_an_isolated_device_keeps_its_link_for_those_who_have_it(tmp_path: Path)
     where = publish(machines.one_isolated(tmp_path))
 
     assert leads(where.links)[NAME] == "/dev/hisi_hpre-2"
-
-
-def test_answers_of_release_0_1_lead_to_the_kind_that_they_were_given_for(tmp_path: Path) -> None:
-    host = machines.virtual_machine(tmp_path)
-    address = "0000:02:00.0"
-    where = settings.where(host)
-    where.links.mkdir()
-    old = where.links / address
-    old.symlink_to("/dev/hisi_hpre-7")
-
-    publish(host)
-    assert (old.parent / old.readlink()).readlink() == Path("/dev/hisi_hpre-0")
-    replace(host, address, "zip")
-    publish(host)
-
-    assert leads(where.links) == {"hisi_zip-512": "/dev/hisi_zip-0"}
-    assert not (old.parent / old.readlink()).is_symlink()
-    replace(host, address, "hpre")
-    publish(host)
-    assert (old.parent / old.readlink()).readlink() == Path("/dev/hisi_hpre-0")
-
-
-def replace(host: hosts.Host, address: str, kind: str) -> None:
-    """Take a function away, and plug one of another kind in at its address."""
-    function = host.states()[address].function
-    host.unplug(address)
-    host.add(dataclasses.replace(function, kind=machines.KIND[kind]))
 
 
 def test_links_of_a_predecessor_that_are_wrong_are_removed(tmp_path: Path) -> None:
@@ -374,7 +344,7 @@ def misled(host: hosts.Host, links: Mapping[str, Path]) -> Iterable[str]:
 
 @pytest.mark.seeded
 def test_no_link_ever_leads_to_another_devices_node(tmp_path: Path) -> None:
-    told: list[Callable[[], None]] = []
+    told: list[Callable[[], object]] = []
 
     def tell(_: kernel.Event) -> None:
         for act in told:

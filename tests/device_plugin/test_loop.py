@@ -78,6 +78,21 @@ async def test_it_is_ready_once_the_kubelet_watches_every_resource(
         assert is_ready()
 
 
+async def test_a_resource_without_a_healthy_device_is_told_by_a_plugin_that_is_ready(
+    host: hosts.Host, node: plugin.Plugin, program: Path, is_ready: Callable[[], bool]
+) -> None:
+    async with kubelets.Kubelet(host.kubelet), working(node, program) as running:
+        await until(is_ready)
+        assert (program / state.READY).read_text() == "The kubelet watches every resource.\n"
+        for address in (A, B):
+            host.set_isolate(address, 1)
+        running.wake()
+
+        dead = f"The kubelet watches every resource. No device of {HPRE} is healthy.\n"
+        await until(lambda: (program / state.READY).read_text() == dead)
+        assert node.dead == [HPRE]
+
+
 async def test_it_is_not_ready_while_the_kubelet_is_away_nor_after_its_own_end(
     host: hosts.Host, node: plugin.Plugin, program: Path, is_ready: Callable[[], bool]
 ) -> None:

@@ -295,6 +295,55 @@ def test_a_report_that_cannot_be_written_is_told_once_and_no_older_one_stays(
     assert node.where.report.exists()
 
 
+def test_a_link_that_cannot_be_made_makes_one_device_unhealthy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    host = machines.bare_metal(tmp_path)
+    node = settings.looked(host)
+    link = node.where.links / "hisi_hpre-30976"
+    link.unlink()
+    replaced = files.replaced
+
+    def full(path: Path) -> contextlib.AbstractContextManager[Path]:
+        if path == link:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return replaced(path)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(files, "replaced", full)
+        for _ in range(2):
+            look(node)
+    assert settings.told(node) == {A: False, B: True}
+    assert [vars(record)["reasons"] for record in caplog.records if "unhealthy" in record.getMessage()] == [
+        ["HostPath"]
+    ]
+    look(node)
+    assert settings.told(node) == {A: True, B: True}
+
+
+def test_a_wrong_link_that_cannot_be_removed_is_told_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    node = settings.looked(machines.bare_metal(tmp_path))
+    stray = node.where.links / "stray"
+    stray.symlink_to("/dev/null")
+    unlink = Path.unlink
+
+    def refused(path: Path, missing_ok: bool = False) -> None:
+        if path == stray:
+            raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+        unlink(path, missing_ok=missing_ok)
+
+    monkeypatch.setattr(Path, "unlink", refused)
+    for _ in range(2):
+        look(node)
+
+    assert settings.told(node) == {A: True, B: True}
+    assert [record.getMessage() for record in caplog.records] == [
+        f"'{stray}' cannot be changed: Read-only file system."
+    ]
+
+
 def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     host = machines.bare_metal(tmp_path)
     host.run.rmdir()

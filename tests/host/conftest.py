@@ -10,7 +10,7 @@ import pytest
 from installer.host import chroot
 from tests import tools
 from tests.host import repositories, roots, rpms
-from tests.installer import homes, machines
+from tests.installer import homes, incidents, machines, settings
 
 
 @pytest.fixture(scope="session")
@@ -53,3 +53,23 @@ def machine(debian: Path, stocked: Path, shelf: Path) -> Iterator[machines.Machi
 @pytest.fixture
 def host(machine: machines.Machine) -> chroot.Host:
     return machine.host
+
+
+@pytest.fixture
+def image(machine: machines.Machine, tmp_path: Path) -> Path:
+    machine.add_image(tmp_path / "image", "2.0.1")
+    settings.installed(machine, tmp_path / "image")
+    return tmp_path / "image"
+
+
+@pytest.fixture
+def newer(machine: machines.Machine, image: Path, tmp_path: Path) -> Path:
+    del image
+    machine.add_image(tmp_path / "newer", "2.0.2")
+    return tmp_path / "newer"
+
+
+@pytest.fixture
+def crew(machine: machines.Machine) -> Iterator[incidents.Crew]:
+    with incidents.Crew(machine) as crew:
+        yield crew

@@ -1,81 +1,14 @@
 """Disks of the host that are full, or read-only: real ones, in memory, with the host's real depmod."""
 
-import shutil
-import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from tests.cluster.local import machine as mounts
-from tests.installer import homes, incidents, machines, podresources, settings
-from tests.kube import apiserver
+from tests.host import disks
+from tests.installer import homes, incidents, machines, settings
 
-MIB = 1 << 20
 BACK = "The host is back in its previous state."
 MODULES = f"/lib/modules/{machines.KERNEL}"
-
-
-@pytest.fixture
-def image(machine: machines.Machine, tmp_path: Path) -> Path:
-    machine.add_image(tmp_path / "image", "2.0.1")
-    settings.installed(machine, tmp_path / "image")
-    return tmp_path / "image"
-
-
-@pytest.fixture
-def newer(machine: machines.Machine, image: Path, tmp_path: Path) -> Path:
-    del image
-    machine.add_image(tmp_path / "newer", "2.0.2")
-    return tmp_path / "newer"
-
-
-@pytest.fixture
-def crew(machine: machines.Machine) -> Iterator[incidents.Crew]:
-    with incidents.Crew(machine) as crew:
-        yield crew
-
-
-@contextmanager
-def used(machine: machines.Machine, folder: Path) -> Iterator[tuple[incidents.Users, incidents.Crew]]:
-    """A pod that uses a device of the host, and installers that find an API server."""
-    with (
-        apiserver.serving(folder) as server,
-        podresources.serving(machine.root) as kubelet,
-        incidents.Crew(machine, server) as crew,
-    ):
-        users = incidents.Users(kubelet, server)
-        users.come(incidents.POD)
-        yield users, crew
-
-
-@contextmanager
-def disk(machine: machines.Machine, absolute: str, mebibytes: int) -> Iterator[Path]:
-    """A disk of its own for a folder of the host, with all that lies there."""
-    folder = machine.host.path(absolute).resolve()
-    content = folder.with_name(f".{folder.name}.content")
-    shutil.copytree(folder, content, symlinks=True)
-    options = f"size={mebibytes}m,mode=755"
-    subprocess.run(("mount", "-t", "tmpfs", "-o", options, "tmpfs", str(folder)), check=True, timeout=30)
-    try:
-        shutil.copytree(content, folder, symlinks=True, dirs_exist_ok=True)
-        yield folder
-    finally:
-        mounts.unmount(folder)
-        shutil.rmtree(content)
-
-
-def fill(folder: Path, leave: int = 0) -> None:
-    free = shutil.disk_usage(folder).free - leave
-    with (folder / "of others").open("wb") as file:
-        while free > 0:
-            try:
-                file.write(bytes(min(free, MIB)))
-                file.flush()
-            except OSError:
-                return
-            free -= MIB
 
 
 def index(machine: machines.Machine) -> dict[str, bytes]:
@@ -83,24 +16,11 @@ def index(machine: machines.Machine) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in files if path.is_file() and "modules." in path.name}
 
 
-@contextmanager
-def read_only(folder: Path) -> Iterator[None]:
-    remount(folder, "ro")
-    try:
-        yield
-    finally:
-        remount(folder, "rw")
-
-
-def remount(folder: Path, mode: str) -> None:
-    subprocess.run(("mount", "-o", f"remount,{mode}", str(folder)), check=True)
-
-
 def test_a_disk_that_is_too_small_for_the_driver_is_refused_with_the_sizes(
     machine: machines.Machine, newer: Path, crew: incidents.Crew
 ) -> None:
-    with disk(machine, "/var/lib/kae", 100) as folder:
-        fill(folder, leave=20 * MIB + MIB // 2)
+    with disks.disk(machine, "/var/lib/kae", 100) as folder:
+        disks.fill(folder, leave=20 * disks.MIB + disks.MIB // 2)
 
         shown = crew.job(image=newer).settle()
 
@@ -109,12 +29,25 @@ def test_a_disk_that_is_too_small_for_the_driver_is_refused_with_the_sizes(
         assert shown.reason == f"The disk of '{homes.KAE.drivers}' has 20 MiB free; 64 are needed."
 
 
+def test_a_disk_with_too_few_inodes_for_the_driver_is_refused_with_their_numbers(
+    machine: machines.Machine, newer: Path, crew: incidents.Crew
+) -> None:
+    with disks.disk(machine, "/var/lib/kae", 100, 200) as folder:
+        disks.take_inodes(folder, leave=40)
+
+        shown = crew.job(image=newer).settle()
+
+        assert (shown.state, incidents.works(machine)) == ("Failed", True)
+        assert f"The disk of '{homes.KAE.drivers}' has " in shown.reason
+        assert "inodes free (df -i); " in shown.reason
+
+
 def test_a_disk_that_gets_full_while_the_driver_is_staged_gets_its_room_back(
     machine: machines.Machine, newer: Path, crew: incidents.Crew
 ) -> None:
-    with disk(machine, "/var/lib/kae", 100) as folder:
+    with disks.disk(machine, "/var/lib/kae", 100) as folder:
         job = crew.job(image=newer)
-        job.at("prepare-store", lambda: fill(folder, leave=6 << 10))
+        job.at("prepare-store", lambda: disks.fill(folder, leave=6 << 10))
 
         job.settle()
 
@@ -126,8 +59,8 @@ def test_a_disk_that_gets_full_while_the_driver_is_staged_gets_its_room_back(
 
 
 def test_a_disk_without_room_makes_no_crash_loop(machine: machines.Machine, newer: Path, crew: incidents.Crew) -> None:
-    with disk(machine, "/var/lib/kae", 80) as folder:
-        fill(folder)
+    with disks.disk(machine, "/var/lib/kae", 80) as folder:
+        disks.fill(folder)
         job = crew.job(image=newer)
         job.settle()
 
@@ -143,13 +76,16 @@ def test_a_disk_without_room_makes_no_crash_loop(machine: machines.Machine, newe
 def test_a_disk_too_small_for_the_modules_is_refused_before_anybody_is_evicted(
     machine: machines.Machine, newer: Path, tmp_path: Path
 ) -> None:
-    with disk(machine, MODULES, 20) as folder, used(machine, tmp_path) as (users, crew):
-        fill(folder, leave=10 * MIB + MIB // 2)
+    with disks.disk(machine, MODULES, 20) as folder, disks.used(machine, tmp_path) as (users, crew):
+        disks.fill(folder, leave=10 * disks.MIB + disks.MIB // 2)
 
         shown = crew.job(image=newer).settle()
 
         assert shown.state == "Failed"
-        assert shown.reason == f"The disk of '{MODULES}/updates/kae' on the host has 10 MiB free; 16 are needed."
+        assert shown.reason == (
+            f"'{MODULES}/updates/kae' on the host cannot be changed, so no change begins: its disk has 10 MiB free, and"
+            " 16 are needed."
+        )
         assert users.evicted == []
         assert incidents.works(machine)
 
@@ -159,9 +95,9 @@ def test_a_disk_that_gets_full_while_files_are_placed_brings_the_old_driver_back
     step: str, machine: machines.Machine, newer: Path, crew: incidents.Crew
 ) -> None:
     where = "/opt" if step == "place-libraries" else MODULES  # The trees are beside the link.
-    with disk(machine, where, 40) as folder:
+    with disks.disk(machine, where, 40) as folder:
         job = crew.job(image=newer)
-        job.at(step, lambda: fill(folder), event="begun")
+        job.at(step, lambda: disks.fill(folder), event="begun")
         before = index(machine)
 
         job.settle()
@@ -174,13 +110,20 @@ def test_a_disk_that_gets_full_while_files_are_placed_brings_the_old_driver_back
 
 
 def test_read_only_modules_are_refused_before_evictions(machine: machines.Machine, newer: Path, tmp_path: Path) -> None:
-    with disk(machine, "/usr/lib/modules", 40) as folder, used(machine, tmp_path) as (users, crew), read_only(folder):
+    with (
+        disks.disk(machine, "/usr/lib/modules", 40) as folder,
+        disks.used(machine, tmp_path) as (users, crew),
+        disks.read_only(folder),
+    ):
         machine.calls()
 
         shown = crew.job(image=newer).settle()
 
         assert shown.state == "Failed"
-        assert shown.reason == f"'{MODULES}/updates/kae' on the host cannot be changed: its file system is read-only."
+        assert shown.reason == (
+            f"'{MODULES}/updates/kae' on the host cannot be changed, so no change begins: its file system is read-only:"
+            " mount it so that it can be written."
+        )
         assert users.evicted == []
         assert incidents.works(machine)
         assert settings.changes_made(machine) == []
@@ -190,10 +133,10 @@ def test_read_only_modules_are_refused_before_evictions(machine: machines.Machin
 def test_modules_that_become_read_only_in_a_change_leave_a_driver_or_say_why_not(
     step: str, machine: machines.Machine, newer: Path, crew: incidents.Crew
 ) -> None:
-    with disk(machine, "/usr/lib/modules", 40) as folder, read_only(folder):
+    with disks.disk(machine, "/usr/lib/modules", 40) as folder, disks.read_only(folder):
         job = crew.job(image=newer)
-        remount(folder, "rw")
-        job.at(step, lambda: remount(folder, "ro"))
+        disks.remount(folder, "rw")
+        job.at(step, lambda: disks.remount(folder, "ro"))
 
         job.settle()
 
@@ -208,7 +151,7 @@ def test_modules_that_become_read_only_in_a_change_leave_a_driver_or_say_why_not
 def test_a_read_only_record_is_a_failure_that_touches_nothing(
     machine: machines.Machine, newer: Path, crew: incidents.Crew
 ) -> None:
-    with disk(machine, "/var/lib/kae", 100) as folder, read_only(folder):
+    with disks.disk(machine, "/var/lib/kae", 100) as folder, disks.read_only(folder):
         shown = crew.job(image=newer).settle()
 
         assert shown.state == "Failed"
@@ -217,8 +160,8 @@ def test_a_read_only_record_is_a_failure_that_touches_nothing(
 
 
 def test_a_disk_with_room_again_takes_the_driver(machine: machines.Machine, newer: Path, crew: incidents.Crew) -> None:
-    with disk(machine, "/var/lib/kae", 100) as folder:
-        fill(folder)
+    with disks.disk(machine, "/var/lib/kae", 100) as folder:
+        disks.fill(folder)
         crew.job(image=newer).settle()
         (folder / "of others").unlink()
 

@@ -82,6 +82,19 @@ def apart(version: str) -> dict[str, bytes]:
     return {"sfc.ko": module("sfc", version), "onload.ko": module("onload", version, node="dev/onload")}
 
 
+def sharing(name: str, version: str) -> dict[str, bytes]:
+    """The files of a module that needs another one, which another recipe may bring, too."""
+    return {
+        f"{name}.ko": module(name, "1.0", depends="shared"),
+        "shared.ko": module("shared", version, range="number:42:0:9999:1"),
+    }
+
+
+def recipe(name: str, **changes: Any) -> dict[str, Any]:
+    """The config of a recipe with one module of its name."""
+    return KMOD | {"recipe": name, "policy": name, "pool": name, "modules": (name,), "module_parameters": {}} | changes
+
+
 def payload(image: Path, name: str, files: dict[str, bytes], kernel: str = machines.KERNEL) -> Path:
     """Put module files into a payload as an init container copies them out of a kmod image; return the image."""
     for file, content in files.items():

@@ -1,5 +1,7 @@
 """Metrics say how the host stands, under the names that alerts and dashboards use."""
 
+from pathlib import Path
+
 import prometheus_client
 import pytest
 from prometheus_client import registry
@@ -8,7 +10,7 @@ from installer.host import host_state, record
 from installer.report import driver_state
 from runtime.metrics import registry_of
 from tests import metrics
-from tests.installer import machines, settings
+from tests.installer import incidents, machines, settings
 
 
 class Node:
@@ -88,6 +90,24 @@ def test_a_driver_of_others_has_a_kernel_and_no_version() -> None:
     assert node.value("last_change_timestamp_seconds") is None
 
 
+def test_a_device_without_an_entry_is_counted_and_told_by_a_host_that_is_ready(
+    machine: machines.Machine, image: Path
+) -> None:
+    settings.installed(machine, image)
+    (first, *_) = [address for address in machine.entries().values() if machine.driver(address) == "hisi_zip"]
+    machine.pass_through(first, driver="")
+    with incidents.Crew(machine) as crew:
+        shown = crew.job("2.0.1").settle()
+
+    node = Node()
+    node.shown.served = shown.served
+    assert (node.value("dead_devices", kind="zip"), node.value("dead_devices", kind="hpre")) == (1, 0)
+    assert (shown.state, shown.reason) == (
+        "Ready",
+        f"The driver 2.0.1 is loaded and verified. Without an entry in /sys/class/uacce: zip {first}.",
+    )
+
+
 def test_only_a_new_state_or_reason_is_news() -> None:
     shown = driver_state.DriverState()
 
@@ -106,5 +126,6 @@ def test_the_process_tells_of_itself() -> None:
 def test_every_name_and_label_that_alerts_and_dashboards_use_is_there() -> None:
     node = Node(settings.current())
     node.shown.step("load-modules", "failed", 1)
+    node.shown.served = {"zip": {"0000:75:00.0": True}}
 
     metrics.assert_known(node.registry, "kae_driver", {"policy", "pool", "node"})

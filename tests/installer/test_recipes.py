@@ -17,6 +17,7 @@ from tests.installer import homes, incidents, layouts, machines, modulefiles, se
 from tests.installer.incidents import Crew, Job, Users
 from tests.installer.machines import Machine
 
+UNVERSIONED = {name: value for name, value in stacks.KMOD.items() if name != "driver_version"}
 HOME = f"/lib/modules/{machines.KERNEL}/updates/kae-simple-kmod"
 
 
@@ -384,11 +385,60 @@ def test_pods_with_a_recipes_resource_are_evicted(crew: Crew, machine: Machine, 
     assert users.evicted == ["desk/fast"]
 
 
+def test_pods_with_a_resource_of_a_config_that_never_was_at_work_are_evicted(
+    crew: Crew, machine: Machine, users: Users, tmp_path: Path
+) -> None:
+    images = {
+        version: stacks.payload(tmp_path / version, "modules", stacks.kmod_files(version)) for version in ("1.0", "1.1")
+    }
+    waits = driver_config.Drain(enabled=False, timeout_seconds=1)
+    first = UNVERSIONED | {"resources": ("x.com/old",)}
+    assert crew.job("1.0", images["1.0"], **first).settle().state == "Ready"
+    users.come("desk/old", device="token-3", resource="x.com/old")
+    second = UNVERSIONED | {"resources": ("x.com/new",), "drain": waits}
+    blocked = crew.job("1.1", images["1.1"], **second).settle()
+    assert blocked.state == "Blocked"
+    # Its device plugin is there all the same.
+    users.come("desk/new", device="token-4", resource="x.com/new")
+
+    shown = crew.job("1.1", images["1.1"], **UNVERSIONED | {"resources": ("x.com/newest",)}).settle()
+
+    assert (shown.state, sorted(users.evicted)) == ("Ready", ["desk/new", "desk/old"])
+
+
+@pytest.mark.parametrize("tells", ["another name", "none"])
+def test_pods_with_a_resource_are_evicted_before_a_driver_of_others_goes(
+    tells: str, crew: Crew, machine: Machine, users: Users, tmp_path: Path
+) -> None:
+    for name in stacks.kmod_files("0.9"):
+        machine.add_module(name.removesuffix(".ko").replace("-", "_"), stacks.kmod_files("0.9")[name])
+    machine.load("simple_kmod", "simple_procfs_kmod")
+    image = stacks.payload(tmp_path, "modules", stacks.kmod_files("1.0"))
+    assert crew.job("1.0", image, **UNVERSIONED | {"resources": ("x.com/old",)}).settle().state == "Foreign"
+    users.come("desk/old", device="token-3", resource="x.com/old")
+
+    now = {"resources": ("x.com/new",) if tells == "another name" else (), "install_policy": "Always"}
+    shown = crew.job("1.0", image, **UNVERSIONED | now).settle()
+
+    assert (shown.state, users.evicted) == ("Ready", ["desk/old"]), shown.reason
+
+
+def test_pods_with_the_only_resource_that_a_policy_had_are_evicted(
+    crew: Crew, machine: Machine, users: Users, tmp_path: Path
+) -> None:
+    images = [stacks.payload(tmp_path / version, "modules", stacks.kmod_files(version)) for version in ("1.0", "1.1")]
+    assert crew.job("1.0", images[0], **UNVERSIONED | {"resources": ("x.com/old",)}).settle().state == "Ready"
+    users.come("desk/old", device="token-3", resource="x.com/old")
+
+    shown = crew.job("1.1", images[1], **UNVERSIONED | {"resources": ()}).settle()
+
+    assert (shown.state, users.evicted) == ("Ready", ["desk/old"])
+
+
 def test_pods_with_a_resource_that_the_policy_has_no_more_are_evicted(
     crew: Crew, machine: Machine, users: Users, tmp_path: Path
 ) -> None:
-    kmod = {name: value for name, value in stacks.KMOD.items() if name != "driver_version"}
-    first, renamed = kmod | {"resources": ("x.com/old",)}, kmod | {"resources": ("x.com/new",)}
+    first, renamed = UNVERSIONED | {"resources": ("x.com/old",)}, UNVERSIONED | {"resources": ("x.com/new",)}
     image = stacks.payload(tmp_path, "modules", stacks.kmod_files("1.0"))
     crew.job("1.0", image, **first).settle()
     users.come("desk/fast", device="token-3", resource="x.com/old")

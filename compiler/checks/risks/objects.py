@@ -31,7 +31,7 @@ def privilege_gained(change: RevisionChange) -> Iterator[Acceptable]:
     gained: dict[str, list[str]] = {}
     for item in change.difference.privileges:
         # A right to one more object is one that the component has: the names follow pools and Leases.
-        own = held.get(_owner(item.pair), frozenset())
+        own = held.get(_owner(item.pair), set())
         new = [each for each in item.gained if own.isdisjoint(_covering(each, accounts))]
         facts = privileges.texts(each for each in new if each.sort not in ("registry", "confinement"))
         notes = gained.setdefault(item.pair.component, [])
