@@ -62,9 +62,9 @@ class Wiring:
         self.published = driver_state.DriverState()
         self.loop = loop.Loop(host, settings, self.changer, self.digest, self.published)
 
-    def leave_to_reporter(self, folder: Path) -> None:
+    def leave_to_reporter(self, keeper: left.Keeper) -> None:
         """Have the loop end once the host is settled, and go on where the last installer of this pod ended."""
-        keeper = left.Keeper(folder, self.host.own, self.digest, lambda: self.claim.held_s)
+        keeper.attach(self.digest, lambda: self.claim.held_s)
         before = keeper.before
         self.published.steps |= before.steps
         self.published.failures.update(before.failures)
@@ -178,16 +178,17 @@ def _serve(options: argparse.Namespace, host: chroot.Host, settings: driver_conf
     # gRPC's own log lines are no JSON, and the installer logs what matters of them.
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     _check_name()
+    keeper = left.Keeper(options.program_dir, host.own) if options.until_right else None
     parts = _connect(options, host, settings)
     # Of an installer that ends, the reporter serves the metrics.
-    endpoint = None if options.until_right else settings.metrics
+    endpoint = settings.metrics if keeper is None else None
     with (
         contextlib.closing(parts),
         metrics.served(endpoint, lambda: parts.published.families(parts.claim.held_s)),
     ):
         parts.loop.turn_s = options.turn_seconds
-        if options.until_right:
-            parts.leave_to_reporter(options.program_dir)
+        if keeper is not None:
+            parts.leave_to_reporter(keeper)
         parts.resume()
         parts.loop.run(state.ProgramDir(options.program_dir))
         if settings.enabled_cleanup and parts.is_going():
@@ -198,7 +199,7 @@ def _serve(options: argparse.Namespace, host: chroot.Host, settings: driver_conf
     if host.stop.is_set():
         LOG.info("The installer ends, as a signal asked.")
     # An init container that ends with 0 is one that is done.
-    return 3 if options.until_right and host.stop.is_set() else 0
+    return 3 if keeper is not None and host.stop.is_set() else 0
 
 
 def _clean_up(options: argparse.Namespace, host: chroot.Host, settings: driver_config.Config) -> None:

@@ -84,7 +84,7 @@ class Loop:
     def run(self, directory: state.ProgramDir) -> None:
         """Run until `host.stop` is set; raise `Failure` if the state of the host cannot be read."""
         self._directory = directory
-        directory.set_unready("Another installer is at work on this host, or the host has not been looked at yet.")
+        directory.set_unready(left.UNSEEN)
         # `stop` may interrupt a look, or the wait for another installer.
         with contextlib.suppress(process.Cancelled), lock(self._host):
             with self._turn() as mine:

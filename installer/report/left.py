@@ -20,6 +20,9 @@ from runtime import clocks, errors, files
 
 NAME = "left.json"
 
+UNSEEN = "Another installer is at work on this host, or the host has not been looked at yet."
+"""The reason before the first look."""
+
 QUIET_S = 1800.0
 """A host that needed no look for so long is repaired at once; before, each look waits longer than the last one."""
 
@@ -32,7 +35,7 @@ class Left(msgspec.Struct, frozen=True, kw_only=True):
     """The state of the installer's work, and the host as it saw it last."""
 
     state: str = ""
-    reason: str = "The installer has not looked at the host yet."
+    reason: str = UNSEEN
     steps: dict[str, float] = {}
     failures: dict[str, int] = {}
     changes: dict[str, int] = {}
@@ -79,12 +82,17 @@ def read(folder: Path, own: paths.Own) -> Left | None:
 class Keeper:
     """Writes what the installer leaves; raises `Failure` if the folder cannot be written."""
 
-    def __init__(self, folder: Path, own: paths.Own, digest: str, held_s: Callable[[], float | None]) -> None:
+    def __init__(self, folder: Path, own: paths.Own) -> None:
+        """Say that an installer has begun, before anything that may fail."""
         self._path = folder / NAME
-        self._held_s = held_s
-        known = read(folder, own) or Left()
-        self._left = structs.replace(known, state="", reason=Left().reason, digest=digest, at_work=True)
+        self._held_s: Callable[[], float | None] = lambda: None
+        self._left = structs.replace(read(folder, own) or Left(), state="", reason=UNSEEN, at_work=True)
         self._write()
+
+    def attach(self, digest: str, held_s: Callable[[], float | None]) -> None:
+        """Set the digest of the desired driver, and the answer for how long a Lease is held."""
+        self._left = structs.replace(self._left, digest=digest)
+        self._held_s = held_s
 
     @property
     def holds(self) -> bool:

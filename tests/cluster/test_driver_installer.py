@@ -1,5 +1,7 @@
 """The driver installer on a real node: its image, its compiled DaemonSet, the real kubelet; the host is a folder."""
 
+import sys
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -7,6 +9,7 @@ import pytest
 from installer.host import record
 from tests.cluster.control import objects as kinds
 from tests.cluster.control import pods
+from tests.cluster.local import waiting
 from tests.cluster.nodes import driver_node, driver_pods
 from tests.cluster.nodes import images as image_store
 from tests.cluster.nodes import node as nodes
@@ -61,6 +64,18 @@ def test_a_pod_that_cannot_bring_its_driver_says_why_and_leaves_the_one_before(d
     assert kinds.condition(deployed.namespace.pod(name)) == "False"
     assert settings.versions(deployed.machine) == {OLD}
     assert f"The installed driver is prebuilt {OLD}" in deployed.run(name, "plan")
+
+
+def test_modules_that_a_person_unloads_are_loaded_again(deployed: Deployed) -> None:
+    # A pod that found its host right: what it repairs is no repair a moment after another.
+    deployed.namespace.kubectl("delete", "pod", deployed.install(OLD), "--wait=true")
+    deployed.install(OLD)
+    began_s = time.monotonic()
+    deployed.machine.unload()
+
+    waiting.until("the repair", lambda: settings.versions(deployed.machine) == {OLD}, timeout_s=120)
+
+    sys.stdout.write(f"rmmod: {time.monotonic() - began_s:.1f} s\n")
 
 
 def test_the_driver_stays_when_the_daemon_set_is_deleted(deployed: Deployed) -> None:

@@ -3,6 +3,7 @@
 Times and memory go to standard output: `pytest -rP` shows them.
 """
 
+import json
 import sys
 import time
 from collections.abc import Iterator, Mapping
@@ -231,6 +232,31 @@ def test_the_api_server_keeps_every_field(deployed: Deployed) -> None:
     path = f"/apis/apps/v1/namespaces/{metadata['namespace']}/daemonsets/{metadata['name']}"
 
     assert drift.changes(deployed.daemon_set, deployed.namespace.plane.api.get(path)) == ()
+
+
+@pytest.fixture
+def without_the_gate(node: nodes.Node) -> Iterator[None]:
+    """The kubelet starts no pod over, though the API server keeps the fields."""
+    file = node.plane.instance.state / "kubelet.json"
+    text = file.read_text()
+
+    def restart(configuration: str) -> None:
+        file.write_text(configuration)
+        node.kubelet.stop()
+        node.kubelet.start()
+
+    restart(json.dumps({**json.loads(text), "featureGates": {"RestartAllContainersOnContainerExits": False}}))
+    yield
+    restart(text)
+    waiting.until("a Ready node", node.is_ready, programs=(node.kubelet,))
+
+
+def test_a_kubelet_without_the_feature_refuses_the_pod_and_says_so(deployed: Deployed, without_the_gate: None) -> None:
+    del without_the_gate
+    deployed.apply(OLD)
+
+    deployed.namespace.wait_for_event("", "PodFeatureUnsupported: Pod requires node features that are not available")
+    assert not any(kinds.condition(pod) == "True" for pod in deployed.namespace.staying())
 
 
 def test_a_pod_that_goes_goes_at_once(deployed: Deployed) -> None:

@@ -10,7 +10,7 @@ import pytest
 from installer.decide import decision
 from installer.host import host_state
 from installer.report import left, reporter
-from runtime import state
+from runtime import signals, state
 from tests.device_plugin.functions import Function
 from tests.installer import homes, layouts, settings
 from tests.installer.machines import Machine
@@ -39,7 +39,7 @@ class Pod:
         """Return an installer that has begun."""
         stated = settings.config(**changes) if changes else self.config
         made = settings.installer(self.machine, self.machine.image(stated.driver_version), stated=stated)
-        made.parts.leave_to_reporter(self.programs)
+        made.parts.leave_to_reporter(left.Keeper(self.programs, homes.KAE))
         return made
 
     def prove(self) -> None:
@@ -84,7 +84,7 @@ def test_the_installer_ends_with_its_work_and_the_reporter_is_ready(pod: Pod) ->
 
     made = pod.install()
 
-    assert before == (False, (False, "The installer has not looked at the host yet."))
+    assert before == (False, (False, left.UNSEEN))
     assert made.shown.state == "Ready"
     assert not pod.left().at_work
     assert starts_over(reporting) == [False, False]
@@ -213,6 +213,15 @@ def test_a_kubelet_that_starts_only_the_reporter_over_is_told_of(pod: Pod, boot:
     assert "RestartAllContainersOnContainerExits" in pod.readiness()[1]
 
 
+def test_an_installer_that_fails_before_its_first_look_has_begun(pod: Pod) -> None:
+    pod.install()
+    left.Keeper(pod.programs, homes.KAE)
+    pod.machine.unload()
+
+    assert starts_over(pod.report()) == [False, False]
+    assert pod.readiness() == (False, left.UNSEEN)
+
+
 def test_while_the_installer_works_its_words_are_shown(pod: Pod, monkeypatch: pytest.MonkeyPatch) -> None:
     pod.install()
     made = pod.begin(driver_version="2.0.2")
@@ -222,7 +231,7 @@ def test_while_the_installer_works_its_words_are_shown(pod: Pod, monkeypatch: py
     made.loop.cycle()
     pod.machine.unload()
 
-    assert begun == (False, (False, left.Left().reason))
+    assert begun == (False, (False, left.UNSEEN))
     assert starts_over(reporting) == [False, False]
     assert pod.readiness() == (False, made.shown.reason)
     assert answer(pod, "retry", monkeypatch) == 3
@@ -331,7 +340,7 @@ def test_a_config_that_is_none_ends_with_1(tmp_path: Path, capsys: pytest.Captur
 def answer(pod: Pod, command: str, monkeypatch: pytest.MonkeyPatch, *more: str) -> int:
     """Call the reporter's program as `kubectl exec` does."""
     monkeypatch.setenv(reporter.FOLDER, str(pod.own))
-    monkeypatch.setattr(reporter.signals, "set_on_signals", lambda _: None)
+    monkeypatch.setattr(signals, "set_on_signals", lambda _: None)
     file = pod.own.parent / "config.json"
     file.write_text(settings.text(pod.config))
     folders = ("--host-root", str(pod.machine.root), "--program-dir", str(pod.programs))
