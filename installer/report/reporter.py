@@ -32,6 +32,9 @@ START_OVER = 42
 """The exit code for which restartPolicyRules of its container have RestartAllContainers."""
 
 LOOK_S = 5.0
+_AT_WORK_S = 1.0
+"""The pause between two looks at what an installer that is at work has left."""
+
 _TAKEN_S = 60.0
 """The time in which the kubelet starts a pod over."""
 
@@ -57,8 +60,8 @@ class Reporter:
         self._settings = structs.replace(settings, kernels=None)
         self._installers, self._own = installers, own
         self._directory = state.ProgramDir(own)
-        self._wrong = False
-        """True when the driver was wrong at the last look."""
+        self._wrong = True
+        """True when the driver was wrong at the last look, and before the first one."""
         self._began_s = clocks.since_boot_s()
         self._left: left.Left | None = None
         self.shown = driver_state.DriverState()
@@ -72,8 +75,14 @@ class Reporter:
         self.shown = (found or left.Left()).shown()
         starts = False
         if found is not None and found.host is not None and not found.at_work:
-            starts = self._judge(found, found.host)
-        (self._directory.set_ready if self.shown.ready else self._directory.set_unready)(self.shown.reason)
+            if self._is_asked(found) and clocks.since_boot_s() - self._began_s < _TAKEN_S:
+                # What was left is from before the installer that the kubelet is about to start.
+                self.shown.update("", left.UNSEEN)
+            else:
+                starts = self._judge(found, found.host)
+        # The next reporter would be taken for ready by the file of this one.
+        ready = self.shown.ready and not starts
+        (self._directory.set_ready if ready else self._directory.set_unready)(self.shown.reason)
         return starts
 
     def _judge(self, found: left.Left, before: host_state.HostState) -> bool:
@@ -83,11 +92,20 @@ class Reporter:
         self._wrong = wrong
         if not wrong:
             self.shown.update(decided.settled, decided.reasons[0])
-        # A module that somebody loads right now is no loss: what is wrong is so at two looks.
+        # A module that somebody loads right now is no loss: what was right is wrong after two looks.
         reason = decided.reasons[0] if wrong and was_wrong else _new(now, before)
         if not reason and (self._own / _RETRY).exists():
             reason = "A person asks for a look."
         return bool(reason) and self._starts(found, reason, wrong=wrong and was_wrong)
+
+    @property
+    def pause_s(self) -> float:
+        """The seconds until the next look."""
+        return LOOK_S if self._left is not None and not self._left.at_work else _AT_WORK_S
+
+    def _is_asked(self, found: left.Left) -> bool:
+        """Return whether the kubelet was asked to start the pod over since the installer left this."""
+        return _text(self._own / _ASKED) == _mark(found)
 
     def families(self) -> list[metrics.Family]:
         """Return the metrics, as the installer would serve them."""
@@ -98,11 +116,9 @@ class Reporter:
         now_s = clocks.since_boot_s()
         wait_s = 0 if (self._own / _RETRY).exists() else found.due_s() - now_s
         state, then = "Changing", "The installer starts over."
-        if asked := _text(self._own / _ASKED) == _mark(found):
-            # The kubelet has started this container alone, or is about to start all of them.
-            then = "The pod is to be started over."
-            if now_s - self._began_s > _TAKEN_S:
-                state, then = "Failed", _IGNORED
+        if asked := self._is_asked(found):
+            # The kubelet has started this container alone.
+            state, then = "Failed", _IGNORED
         elif wait_s > 0:
             state, then = "Failed", f"It was so before; the installer starts over in {wait_s:.0f} s."
         if wrong:
@@ -193,7 +209,7 @@ def _serve(options: argparse.Namespace, host: chroot.Host, settings: driver_conf
             if reporter.look():
                 program.terminate(reporter.cause)
                 return START_OVER
-            host.stop.wait(LOOK_S)
+            host.stop.wait(reporter.pause_s)
     return 0
 
 
