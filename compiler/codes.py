@@ -133,6 +133,7 @@ TABLE = {
     "unsupported-kernel": ("warning", "The driver supports the node's kernel."),
     "vf-without-driver": ("warning", "Virtual functions that are advertised have a driver in their own node."),
     "not-an-integer": ("warning", "A label that is compared with Gt or Lt is an integer."),
+    "installer-resident": ("warning", "Where Kubernetes can start a pod over (1.36), installers end with their work, and nothing privileged stays."),
     "kernel-not-in-image": ("warning", "If a mapping has images that are named after kernels, all of its images are."),
     "kernel-placeholder-lost": ("warning", "A policy names an image after kernels where its recipe does."),
     "kernel-not-covered": ("warning", "A mapping has a driver for the kernel of every node."),

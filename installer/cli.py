@@ -18,7 +18,7 @@ from installer.change import prepare, transaction
 from installer.decide import decision, desired
 from installer.drain import cluster, device_holders, device_users, leases
 from installer.host import chroot, digests, host_state, record
-from installer.report import driver_state, report
+from installer.report import driver_state, left, report
 from installer.sources import build, packages, prebuilt
 from runtime import driver_config, errors, metrics, process, program, pulse, signals, state
 
@@ -62,6 +62,16 @@ class Wiring:
         self.digest = desired.digest(settings, kernel, " ".join(brought))
         self.published = driver_state.DriverState()
         self.loop = loop.Loop(host, settings, self.changer, self.digest, self.published)
+
+    def leave_to_reporter(self, keeper: left.Keeper) -> None:
+        """Have the loop end once the host is settled, and go on where the last installer of this pod ended."""
+        keeper.attach(self.digest, lambda: self.claim.held_s)
+        before = keeper.before
+        self.published.steps |= before.steps
+        self.published.failures.update(before.failures)
+        self.published.changes.update(before.changes)
+        self.loop.mended_s = before.mended_s
+        self.loop.keeper = keeper
 
     def resume(self) -> None:
         """Continue to hold the Lease that a previous installer took, if there is one."""
@@ -183,12 +193,17 @@ def _serve(
     # gRPC's own log lines are no JSON, and the installer logs what matters of them.
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     _check_name()
+    keeper = left.Keeper(options.program_dir, host.own) if options.until_right else None
     parts = _connect(options, host, settings)
+    # Of an installer that ends, the reporter serves the metrics.
+    endpoint = settings.metrics if keeper is None else None
     with (
         contextlib.closing(parts),
-        metrics.served(settings.metrics, lambda: parts.published.families(parts.claim.held_s)),
+        metrics.served(endpoint, lambda: parts.published.families(parts.claim.held_s)),
     ):
         parts.loop.turn_s = options.turn_seconds
+        if keeper is not None:
+            parts.leave_to_reporter(keeper)
         parts.resume()
         parts.loop.run(directory)
         if settings.enabled_cleanup and parts.is_going():
@@ -196,8 +211,10 @@ def _serve(
             _clean_up(options, host, settings)
         if not parts.published.ready:
             program.terminate(parts.published.reason)
-    LOG.info("The installer ends, as a signal asked.")
-    return 0
+    if host.stop.is_set():
+        LOG.info("The installer ends, as a signal asked.")
+    # An init container that ends with 0 is one that is done.
+    return 3 if keeper is not None and host.stop.is_set() else 0
 
 
 def _clean_up(options: argparse.Namespace, host: chroot.Host, settings: driver_config.Config) -> None:
@@ -262,6 +279,11 @@ def _parser() -> argparse.ArgumentParser:
     program.add_paths(parser, _PATHS)
     # For tests with a fleet on one machine, where the default would be too slow.
     parser.add_argument("--turn-seconds", type=float, default=loop.TURN_S, help=argparse.SUPPRESS)
+    parser.add_argument(
+        "--until-right",
+        action="store_true",
+        help="end once the driver is right, or another's, and leave the host to the reporter in the program folder",
+    )
     parser.set_defaults(command="serve", recipe=None)
     commands = parser.add_subparsers(metavar="")
     for name, meaning in (

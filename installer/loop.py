@@ -18,7 +18,7 @@ from installer.change import prepare, transaction
 from installer.decide import decision, driver_class
 from installer.drain import device_users
 from installer.host import chroot, host_state, kmod, record
-from installer.report import driver_state
+from installer.report import driver_state, left
 from runtime import clocks, driver_config, errors, files, killable, process, pulse, state
 
 LOG = logging.getLogger(__name__)
@@ -67,7 +67,8 @@ class Loop:
     """That of the desired driver."""
     _published: driver_state.DriverState
     turn_s: float = TURN_S
-    _mended_s: float | None = None
+    mended_s: float | None = None
+    """When the last change ended well (`time.monotonic`)."""
     _reason: str = ""
     """The reason of the change in progress."""
     _waiting_s: float | None = None
@@ -75,11 +76,15 @@ class Loop:
     _directory: state.ProgramDir | None = None
     _unwritten: record.FailedTry | None = None
     """The last failed try, if it could not be written to the host's disk."""
+    keeper: left.Keeper | None = None
+    """Of an installer that ends once the driver is right, or another's, and leaves the host to the reporter."""
+    _alone: bool = False
+    """True when the last look had the lock of the host."""
 
     def run(self, directory: state.ProgramDir) -> None:
         """Run until `host.stop` is set; raise `Failure` if the state of the host cannot be read."""
         self._directory = directory
-        directory.set_unready("Another installer is at work on this host, or the host has not been looked at yet.")
+        directory.set_unready(left.UNSEEN)
         # `stop` may interrupt a look, or the wait for another installer.
         with contextlib.suppress(process.Cancelled), lock(self._host) as own:
             with self._turn() as mine:
@@ -88,7 +93,10 @@ class Loop:
             while not self._host.stop.is_set():
                 if not own.acquire():
                     raise errors.Failure(f"'{self._host.own.lock}' was removed, and another installer has it now.")
-                pulse.wait(self._host.stop, self.cycle())
+                pause_s = self.cycle()
+                if self.keeper is not None and self._ends(self.keeper):
+                    return
+                pulse.wait(self._host.stop, pause_s)
         directory.set_unready("The installer has ended.")
 
     def cycle(self) -> float:
@@ -96,6 +104,7 @@ class Loop:
         if stuck := self._stuck():
             return self._publish("Stuck", stuck, _STUCK_S)
         with self._turn() as mine:
+            self._alone = mine
             try:
                 current = host_state.read(self._host, self._settings)
             except (killable.Hangs, process.TooSlow) as hanging:
@@ -111,6 +120,17 @@ class Loop:
             shared = files.Lock(self._host.path(paths.LOCK))
         with contextlib.closing(shared):
             yield shared.acquire()
+
+    def _ends(self, keeper: left.Keeper) -> bool:
+        """Leave the host to the reporter, if it is settled, and return whether it is."""
+        current = self._published.host
+        # A Lease that stays held would halt the other hosts, perhaps for ever.
+        if not (self._published.ready and self._alone) or current is None or keeper.holds:
+            return False
+        # What `settle` has done is in no look.
+        keeper.end(msgspec.structs.replace(current, record=record.read(self._host), changing=False))
+        LOG.info("The installer ends: the reporter looks at the host from now on.")
+        return True
 
     def _look(self, current: host_state.HostState) -> float:
         """Publish the state of a host that the installer of another recipe is changing; change nothing."""
@@ -138,9 +158,7 @@ class Loop:
         return self._settled(decided)
 
     def _settled(self, decided: decision.Decision) -> float:
-        foreign = "Blocked" if decided.blocked else "Foreign"
-        name = "Ready" if decided.outcome is decision.Outcome.RIGHT else foreign
-        return self._publish(name, decided.reasons[0], _LOOK_S)
+        return self._publish(decided.settled, decided.reasons[0], _LOOK_S)
 
     def _stuck(self) -> str:
         """Return why nothing can be done while the kernel does not end to load or unload a module; else nothing."""
@@ -169,7 +187,7 @@ class Loop:
         if decided.blocked:
             self._changer.preparation.leave(keeps_turn=current.record.halts)  # No change can begin.
             return self._publish("Blocked", " ".join(decided.impossible), _LOOK_S)
-        if decided.disturbs and self._mended_s is not None and time.monotonic() - self._mended_s < AGAIN_S:
+        if decided.disturbs and self.mended_s is not None and time.monotonic() - self.mended_s < AGAIN_S:
             reason = f"It was repaired a moment ago, and is broken again: {decided.reasons[0]}"
             return self._publish("Failed", reason, _LOOK_S)
         self._reason = decided.reasons[0]
@@ -205,7 +223,7 @@ class Loop:
             )
         changes["succeeded"] += 1
         self._unwritten = None
-        self._mended_s = time.monotonic()
+        self.mended_s = time.monotonic()
         return 0
 
     def _failed(
@@ -288,6 +306,8 @@ class Loop:
     def _publish(self, name: str, reason: str, pause_s: float) -> float:
         if self._published.update(name, reason):
             LOG.info("%s: %s", name, reason, extra={"state": name})
+        if self.keeper is not None:
+            self.keeper.keep(self._published, self.mended_s)
         if self._directory is not None:
             # Written at once: people read the reason during a change, and the DaemonSet's rollout waits for readiness.
             if self._published.ready:

@@ -19,6 +19,8 @@ utils.schema_contents = functools.cache(utils.schema_contents)
 OLDEST, NEWEST = "1.25", kubernetes_validate.latest_version()
 SINCE = {"ValidatingAdmissionPolicy": "1.30", "ValidatingAdmissionPolicyBinding": "1.30"}
 """Kinds that are younger than the oldest release."""
+_STARTED_OVER = "1.36"
+"""The first release of which pods are that are started over; they are rendered for no older one."""
 
 FOREIGN_GROUPS = (
     *("nfd.k8s-sigs.io", "monitoring.coreos.com", "argoproj.io", "security.openshift.io"),
@@ -53,7 +55,9 @@ def assert_valid(text: str) -> int:
         if group == "nfd.k8s-sigs.io":
             jsonschema.validate(data, nfd_schemas()[data["kind"]])
         elif group not in FOREIGN_GROUPS:
-            for release in (SINCE.get(data["kind"], OLDEST), NEWEST):
+            starts_over = "RestartAllContainers" in str(data)
+            oldest = _STARTED_OVER if starts_over else SINCE.get(data["kind"], OLDEST)
+            for release in (oldest, NEWEST):
                 kubernetes_validate.validate(data, release, strict=True)
     return len(objects)
 

@@ -15,6 +15,8 @@ shared_rule("unguarded-eviction", "warning", "Evictions are confined to the inst
 shared_rule("unsupported-os", "warning", "KAE's driver supports the node's operating system.")
 shared_rule("unsupported-kernel", "warning", "The driver supports the node's kernel.")
 
+_QUIET = supported.QUIET_KUBERNETES
+
 _OTHER_SOURCES = tuple(f"feature.node.kubernetes.io/{source}-" for source in ("cpu", "memory", "network", "storage"))
 """Labels that NFD makes by default, and that the NFD in output/ does not make (see its -label-sources)."""
 
@@ -24,6 +26,7 @@ def findings(planned: plan.Plan) -> Iterator[Diagnostic]:
     cluster = planned.cluster
     span = Span(file=planned.inventory.file) if planned.inventory.file else cluster.span("metadata", "name")
     yield from kubernetes_release(planned, span)
+    yield from installer_resident(planned, span)
     yield from nfd_already_running(planned, span)
     yield from rules_missing(planned)
     yield from unknown_nodes(planned, span)
@@ -64,6 +67,52 @@ def kubernetes_release(planned: plan.Plan, span: Span) -> Iterator[Diagnostic]:
         if kubelet is not None and kubelet >= guard and evicting:
             yield _release_outdated(cluster, minor, kubelet, span)
         yield from (_unguarded(cluster, policy, minor) for policy in evicting)
+
+
+@rule("installer-resident", "warning")
+def installer_resident(planned: plan.Plan, span: Span) -> Iterator[Diagnostic]:
+    """Where Kubernetes can start a pod over (1.36), installers end with their work, and nothing privileged stays.
+
+    An older cluster has no way out but its upgrade, and so no finding: privileges.txt and the docs tell what stays.
+    """
+    cluster, nodes = planned.cluster, planned.inventory.nodes
+    installing = [(division.policy, driver) for division in planned.divisions if (driver := division.policy.installed)]
+    stated, oldest = supported.stated_kubernetes(cluster.spec), supported.oldest_kubelet(nodes)
+    if not installing:
+        return
+    if supported.starts_over(cluster.spec, nodes):
+        yield from (_cleans_up(policy) for policy, driver in installing if driver.enabled_cleanup)
+    elif stated is not None and stated >= _QUIET:
+        yield _kubelets_too_old(cluster, nodes, span)
+    elif oldest is not None and oldest >= _QUIET:
+        yield Diagnostic(
+            span=cluster.setting_span(span, "spec", "kubernetesVersion"),
+            message=f"The driver installers of cluster '{cluster.name}' stay on their nodes, privileged.",
+            notes=(
+                f"Its kubelets have Kubernetes 1.{oldest}, and so has its API server; but the fields of pods that end"
+                " their installer are for stated releases alone, as an older API server drops them.",
+            ),
+            hint="Set spec.kubernetesVersion to the server version that `kubectl version` prints.",
+        )
+
+
+def _kubelets_too_old(cluster: definitions.Cluster, nodes: Sequence[snapshot.Node], span: Span) -> Diagnostic:
+    old = [node.name for node in nodes if 0 < supported.kubernetes_minor(node.profile.kubelet_version) < _QUIET]
+    return Diagnostic(
+        span=span,
+        message=f"The driver installers of cluster '{cluster.name}' stay on their nodes, privileged.",
+        notes=(f"The kubelets of {wording.nodes(old)} are older than Kubernetes 1.{_QUIET}.",),
+        hint=f"Upgrade these kubelets: from 1.{_QUIET} on an installer ends when the driver is right.",
+    )
+
+
+def _cleans_up(policy: definitions.Policy) -> Diagnostic:
+    return Diagnostic(
+        span=policy.source.setting_span("spec", "driver", "enabledCleanup"),
+        message=f"The driver installers of policy '{policy.name}' stay on their nodes, privileged.",
+        notes=("With enabledCleanup they remove the driver as they are deleted, so they have to be there then.",),
+        hint="Remove driver.enabledCleanup, and remove the driver by driver.state: Absent before its policy goes.",
+    )
 
 
 @rule("kubernetes-version-outdated", "warning")

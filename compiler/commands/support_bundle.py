@@ -51,10 +51,12 @@ LOG = pods.Bounds(size=1 << 20, time_s=30)
 ANSWER = pods.Bounds(size=1 << 20, time_s=60)
 _MOST_EVENTS = 5000
 
-_Question = tuple[str, tuple[str, ...], str]
-"""A question to a program on its node: the container, the command, and the file of the answer."""
-_TO_DRIVER: _Question = ("installer", ("python", "-m", "installer", "status"), "installer-status.txt")
-_TO_PLUGIN: _Question = ("device-plugin", ("python", "-m", "device_plugin", "list"), "device-plugin-list.txt")
+_Question = tuple[tuple[str, ...], tuple[str, ...], str]
+"""A question to a program on its node: the containers of which the first that is there answers, the command, and the
+file of the answer."""
+# An installer that ends with its work leaves a reporter.
+_TO_DRIVER: _Question = (("reporter", "installer"), ("python", "-m", "installer", "status"), "installer-status.txt")
+_TO_PLUGIN: _Question = (("device-plugin",), ("python", "-m", "device_plugin", "list"), "device-plugin-list.txt")
 
 _KINDS = (
     ("apps/v1", "DaemonSet"),
@@ -310,10 +312,8 @@ class Collection:
         return [pod for name in chosen for pod in by_node[name]]
 
     def _logs(self, pod: Mapping[str, Any]) -> None:
-        spec, status = pod["spec"], pod.get("status") or {}
-        states = (*status.get("containerStatuses", ()), *status.get("initContainerStatuses", ()))
-        restarted = {state["name"] for state in states if state.get("restartCount")}
-        for item in privileges.containers(spec):
+        restarted = {state["name"] for state in _states(pod) if state.get("restartCount")}
+        for item in privileges.containers(pod["spec"]):
             self._log(pod, item["name"], previous=False)
             if item["name"] in restarted:
                 self._log(pod, item["name"], previous=True)
@@ -334,9 +334,13 @@ class Collection:
         app = pod["metadata"]["labels"].get(names.APP_LABEL, "")
         if app not in self._questions or not self._may_run:
             return
-        container, command, file = self._questions[app]
+        asked, command, file = self._questions[app]
         path = _path("nodes", str(pod["spec"].get("nodeName")), f"{pod['metadata']['name']}-{file}")
-        if (pod.get("status") or {}).get("phase") != "Running":
+        there = {item["name"] for item in privileges.containers(pod["spec"])}
+        container = next(name for name in asked if name in there)
+        # While an init container works, a reporter runs in a pod that is Pending.
+        running = {state["name"] for state in _states(pod) if "running" in (state.get("state") or {})}
+        if (pod.get("status") or {}).get("phase") != "Running" and container not in running:
             self._bundle.lack(f"{path}: its pod does not run")
             return
 
@@ -383,6 +387,11 @@ def _node(raw: Mapping[str, Any]) -> Mapping[str, Any]:
         "unschedulable": bool(spec.get("unschedulable")),
         **{key: status.get(key) for key in ("nodeInfo", "capacity", "allocatable", "conditions")},
     }
+
+
+def _states(pod: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
+    status = pod.get("status") or {}
+    return (*(status.get("containerStatuses") or ()), *(status.get("initContainerStatuses") or ()))
 
 
 def _is_ready(pod: Mapping[str, Any]) -> bool:

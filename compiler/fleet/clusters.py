@@ -387,7 +387,10 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True):
         Annotated[str, forms.text(r"v?1\.[0-9]{1,3}(\.[0-9]{1,3})?", None, 'a Kubernetes version, such as "1.30"')]
         | None
     ) = None
-    """Of the API server. Where it is absent, 1.30 or newer is assumed, and kubelets that are older are a finding."""
+    """Of the API server. Where it is absent, 1.30 or newer is assumed, and kubelets that are older are a finding.
+
+    From 1.36 on, which has to be stated, driver installers end with their work.
+    """
     platform: Literal["kubernetes", "openshift"] = "kubernetes"
     """openshift: the programs get the security context constraints that their pods need."""
     gitops: GitOps = GitOps()

@@ -13,6 +13,10 @@ GUARD_KUBERNETES = 30
 """The first minor release whose API server can confine an eviction to a node: it has ValidatingAdmissionPolicy v1, and
 the node's name in the claims of a pod's token."""
 
+QUIET_KUBERNETES = 36
+"""The first minor release whose API server and kubelet start the containers of a pod over where one of them asks for
+it: RestartAllContainers of KEP-5532, on by default from then on."""
+
 _NFD_TAG = re.compile(r"v?0\.(16|17|18|19)(\.[0-9]+)?([-+.].*)?")
 
 
@@ -40,6 +44,18 @@ def newest_kubelet(nodes: Iterable[snapshot.Node]) -> int | None:
     """
     minors = map(kubernetes_minor, {node.profile.kubelet_version for node in nodes})
     return max(filter(None, minors), default=None)
+
+
+def oldest_kubelet(nodes: Iterable[snapshot.Node]) -> int | None:
+    """Return the minor release of the oldest kubelet; None where the inventory tells none."""
+    minors = map(kubernetes_minor, {node.profile.kubelet_version for node in nodes})
+    return min(filter(None, minors), default=None)
+
+
+def starts_over(spec: clusters.Spec, nodes: Iterable[snapshot.Node]) -> bool:
+    """Return whether a pod may have its containers started over: an older API server drops what asks for it."""
+    stated, kubelet = stated_kubernetes(spec), oldest_kubelet(nodes)
+    return stated is not None and min(stated, stated if kubelet is None else kubelet) >= QUIET_KUBERNETES
 
 
 def can_guard(spec: clusters.Spec) -> bool:

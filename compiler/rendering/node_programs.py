@@ -8,7 +8,7 @@ import msgspec
 
 from compiler import names, recipes
 from compiler.fleet import definitions, pods
-from compiler.planning import plan, pools
+from compiler.planning import plan, pools, supported
 from compiler.rendering import ir, program_configs
 from runtime import device_plugin_config, driver_config, shapes
 
@@ -90,6 +90,8 @@ class DriverPool(Pod, frozen=True, kw_only=True):
     grace_seconds: int
     """Time to end a step, or to clean up, after SIGTERM."""
     payloads: tuple[Payload, ...] = ()
+    is_quiet: bool = False
+    """True when the installer ends with its work, and a reporter without rights stays."""
     node_address: bool = False
     """True when the installer is told the node's address, as interfaces hang on a module."""
 
@@ -151,9 +153,10 @@ def drivers(planned: plan.Plan) -> Iterator[ir.Input]:
         served = installed(one)
         if served:
             yield from _driver_access(one.recipe, planned.cluster.spec.namespace, served)
+        starts_over = supported.starts_over(planned.cluster.spec, planned.inventory.nodes)
         for division, _ in served:
             for pool in division.pools:
-                value = _driver_pool(planned.cluster, division.policy, pool)
+                value = _driver_pool(planned.cluster, division.policy, pool, starts_over=starts_over)
                 yield ir.Input(("daemonset",), value, folder=one.recipe.folder)
 
 
@@ -209,7 +212,9 @@ def _cleaned(served: Sequence[Installed]) -> Iterator[str]:
     return (driver_name(division.policy, pool) for division in cleaning for pool in division.pools)
 
 
-def _driver_pool(cluster: definitions.Cluster, policy: definitions.Policy, pool: pools.Pool) -> DriverPool:
+def _driver_pool(
+    cluster: definitions.Cluster, policy: definitions.Policy, pool: pools.Pool, *, starts_over: bool
+) -> DriverPool:
     driver, name = pool.driver, driver_name(policy, pool)
     images = dict(pool.images)
     return DriverPool(
@@ -218,6 +223,8 @@ def _driver_pool(cluster: definitions.Cluster, policy: definitions.Policy, pool:
         account=driver_name(policy),
         image=images[driver.installer],
         payloads=tuple(_payloads(driver, images)),
+        # What cleans up as the pod goes has to be there then, with its rights.
+        is_quiet=starts_over and not driver.enabled_cleanup,
         # Also of modules that the policy leaves out: a node may still have them.
         node_address=any(module.network for module in driver.declared),
         terms=tuple(map(ir.Term, pool.terms)),

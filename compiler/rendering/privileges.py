@@ -201,14 +201,21 @@ def _of_template(template: Object) -> Iterator[Privilege]:
             yield Privilege(sort="node", text=f"{text} ({key})", line=key)
     yield from _of_volumes(spec)
     if spec.get("automountServiceAccountToken", True):
-        account = spec.get("serviceAccountName", "default")
-        yield Privilege(sort="secret", text=f"has the token of ServiceAccount {account}", line="token")
+        yield _token(spec)
     annotations = template.get("metadata", {}).get("annotations") or {}
     for container in containers(spec):
         yield from _of_container(container, spec.get("securityContext") or {}, annotations)
         yield Privilege(sort="registry", text=f"images from {image_text.registry(container['image'])}")
+    for container in spec.get("initContainers", ()):
+        if container.get("restartPolicy") != "Always" and (container.get("securityContext") or {}).get("privileged"):
+            yield Privilege(sort="confinement", text=f"container {container['name']} ends before its pod is ready")
     if names.CONFIG in annotations:
         yield from _in_pods(annotations[names.CONFIG])
+
+
+def _token(spec: Object) -> Privilege:
+    account = spec.get("serviceAccountName", "default")
+    return Privilege(sort="secret", text=f"has the token of ServiceAccount {account}", line="token")
 
 
 class _Offering(msgspec.Struct, frozen=True):
@@ -284,12 +291,15 @@ def _user_space(inject: device_plugin_config.Inject, home: shapes.Home) -> Itera
 
 
 def _of_volumes(spec: Object) -> Iterator[Privilege]:
-    for volume in spec.get("volumes", ()):
-        if "hostPath" in volume:
-            path = volume["hostPath"]["path"]
+    volumes = spec.get("volumes", ())
+    written = [one["hostPath"]["path"] for one in volumes if "hostPath" in one and _is_written(spec, one)]
+    for volume in volumes:
+        path = volume.get("hostPath", {}).get("path")
+        # What is below a path that the pod writes is no further one.
+        if path is not None and not any(path != top and path.startswith(f"{top.rstrip('/')}/") for top in written):
             does, mode = ("reads and writes", " rw") if _is_written(spec, volume) else ("reads", "")
             yield Privilege(sort="node", text=f"{does} {path} of the node", line=f"hostPath: {path}{mode}")
-        yield from _of_secrets(volume)
+        yield from _of_secrets(spec, volume)
 
 
 def _is_written(spec: Object, volume: Object) -> bool:
@@ -298,15 +308,16 @@ def _is_written(spec: Object, volume: Object) -> bool:
     return any(mount["name"] == volume["name"] and not mount.get("readOnly") for mount in mounts)
 
 
-def _of_secrets(volume: Object) -> Iterator[Privilege]:
+def _of_secrets(spec: Object, volume: Object) -> Iterator[Privilege]:
     sources: Sequence[Object] = (volume, *volume.get("projected", {}).get("sources", ()))
     for source in sources:
         name = source.get("secret", {}).get("secretName") or source.get("secret", {}).get("name")
         if name:
             yield Privilege(sort="secret", text=f"reads Secret {name}")
         if "serviceAccountToken" in source:
-            audience = source["serviceAccountToken"].get("audience", "the API server")
-            yield Privilege(sort="secret", text=f"has a token for {audience}", line="token")
+            audience = source["serviceAccountToken"].get("audience")
+            for_others = Privilege(sort="secret", text=f"has a token for {audience}", line="token")
+            yield for_others if audience else _token(spec)
 
 
 def _of_container(container: Object, of_pod: Object, annotations: Mapping[str, str]) -> Iterator[Privilege]:

@@ -175,10 +175,17 @@ def _why_not_ready(status: Mapping[str, Any]) -> tuple[str, bool]:
     statuses = (*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ()))
     if not statuses:
         return "its node has not begun with it", False
-    reasons = [reason for reason in map(_container_reason, statuses) if reason]
+    # Containers that wait for an init container that runs wait for nothing else: it, or its reporter, says for what.
+    running = any("running" in (one.get("state") or {}) and not one.get("ready") for one in statuses)
+    reasons = [reason for one in statuses if (reason := _container_reason(one)) and not (running and _is_behind(one))]
     if reasons:
         return reasons[0], False
     return _words(_condition(status, "Ready")), True
+
+
+def _is_behind(status: Mapping[str, Any]) -> bool:
+    """Return whether a container waits for the init containers before it (`PodInitializing` of the kubelet)."""
+    return ((status.get("state") or {}).get("waiting") or {}).get("reason") == "PodInitializing"
 
 
 def _container_reason(status: Mapping[str, Any]) -> str:

@@ -61,6 +61,12 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
         """True when no device may be in use during the change."""
         return not self.impossible and (self.reload or self.repairs(verification.Sort.VFS))
 
+    @property
+    def settled(self) -> str:
+        """The state of a host that needs no change, as metrics have it."""
+        foreign = "Blocked" if self.blocked else "Foreign"
+        return "Ready" if self.outcome is Outcome.RIGHT else foreign
+
     def repairs(self, *sorts: verification.Sort) -> bool:
         """Return whether the host has a fault of one of these sorts."""
         return any(fault.sort in sorts for fault in self.faults)

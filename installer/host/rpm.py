@@ -148,8 +148,18 @@ def locked_by(host: chroot.Host) -> str:
             asked = _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
             kind, *_, pid = _FLOCK.unpack(fcntl.fcntl(file, fcntl.F_GETLK, asked))
             if kind != fcntl.F_UNLCK:
+                pid = pid or holder(host, os.fstat(file.fileno()).st_ino)
                 return f"process {pid} ({readings.text(host.path(f'/proc/{pid}/comm')) or 'unknown'})"
     return ""
+
+
+def holder(host: chroot.Host, inode: int) -> int:
+    """Return the process that holds a lock by /proc/locks of the host; 0 if that names none.
+
+    To a pod with processes of its own, fcntl names none of the host (`posix_lock_to_flock` of fs/locks.c).
+    """
+    found = re.search(rf" ([0-9]+) \S+:{inode} ", readings.text(host.path("/proc/locks")) or "")
+    return int(found[1]) if found else 0
 
 
 def owners(host: chroot.Host, paths: Sequence[str]) -> dict[str, str]:

@@ -1,5 +1,6 @@
 """`kae diff`: what the change between two revisions does."""
 
+import json
 import re
 import shutil
 from pathlib import Path
@@ -7,8 +8,9 @@ from pathlib import Path
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
+from compiler import API_VERSION
 from compiler.fleet import examples
-from tests import in_process, revisions
+from tests import builders, in_process, project, revisions
 from tests.cli import diffs, fleet
 from tests.cli.answers import refused
 
@@ -44,6 +46,27 @@ def test_a_change_back_is_no_change(rollout: Path) -> None:
     revisions.git(rollout, "checkout", "--quiet", "HEAD~1", "--", "policies")
 
     assert diffs.shown(rollout, f"{canary}~1").endswith(" to the working tree: no change\n")
+
+
+def test_a_quiet_node_is_another_pod_with_fewer_privileges_and_the_same_driver(tmp_path: Path) -> None:
+    head = {"apiVersion": API_VERSION, "metadata": {"name": "east"}}
+    policy = {**head, "kind": "KAEPolicy", "metadata": {"name": "tls"}, "spec": {"driver": {"version": "2.2.0"}}}
+    node = builders.kubernetes_node()
+    node["status"]["nodeInfo"]["kubeletVersion"] = "v1.36.1"
+    nodes = {"apiVersion": "v1", "kind": "List", "items": [node]}
+    documents = {"policies/tls.yaml": json.dumps(policy), "inventory/east.json": json.dumps(nodes)}
+    project.write(tmp_path, documents)
+    for release in ("1.35", "1.36"):
+        stated = {**head, "kind": "KAECluster", "spec": {"kubernetesVersion": release}}
+        project.write(tmp_path, {"policies/east.yaml": json.dumps(stated)})
+        revisions.commit(tmp_path)
+
+    text = diffs.shown(tmp_path, "HEAD~1")
+
+    assert "1 node of policy tls gets a new installer pod in cluster east, and keeps its driver." in text
+    assert "+ container installer ends before its pod is ready" in text
+    assert "- sees the node's processes (hostPID)" in text
+    assert "privilege-gained" not in text
 
 
 def test_comments_and_labels_that_decide_nothing_are_no_change(rollout: Path) -> None:

@@ -521,3 +521,25 @@ def test_logs_and_answers_of_the_pods_of_recipes_are_in_it(server: containers.Ap
     assert made.texts[f"logs/{name}/installer.log"] == f"the log of {name}\n"
     assert made.texts[f"nodes/{NODE}/{name}-installer-status.txt"] == f"the answer of {name}\n"
     assert f"logs/{ON_DRIVER}/installer.log" in made.texts
+
+
+def test_the_reporter_answers_where_the_installer_ends(server: containers.ApiServer) -> None:
+    kind = ("v1", "Pod", ON_DRIVER, livecluster.NAMESPACE)
+    item = server.get(*kind)
+    (installer,) = item["spec"]["containers"]
+    item["spec"] |= {
+        "initContainers": [{**installer, "name": "reporter"}, installer],
+        "containers": [{**installer, "name": "pause"}],
+    }
+    item["status"] |= {
+        "phase": "Pending",
+        "initContainerStatuses": [{"name": "reporter", "ready": False, "state": {"running": {}}}],
+        "containerStatuses": [],
+    }
+    server.put(item)
+    server.containers.answers[ON_DRIVER, "reporter"] = ("the reporter's answer\n", 0)
+
+    made = collected(server)
+
+    (path,) = (path for path in made.texts if path.endswith("installer-status.txt"))
+    assert made.texts[path] == "the reporter's answer\n"

@@ -106,7 +106,7 @@ class Desk:
 
     def _on_host(self, item: dict[str, Any]) -> dict[str, Any]:
         for volume in item["spec"]["template"]["spec"]["volumes"] if item["kind"] == "DaemonSet" else ():
-            place = {"host": self.machine.root, "dev": self.machine.root / "dev"}.get(volume["name"])
+            place = {**driver_node.folders(self.machine.root), "dev": self.machine.root / "dev"}.get(volume["name"])
             if place:
                 volume["hostPath"]["path"] = str(place)
         return item

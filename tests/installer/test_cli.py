@@ -17,6 +17,7 @@ import pytest
 from installer import cli, loop
 from installer.drain import device_holders
 from installer.host import chroot
+from installer.report import left, reporter
 from runtime import driver_config, signals
 from tests.installer import homes, podresources, settings, stacks
 from tests.installer import kernel as behind
@@ -392,3 +393,53 @@ def test_status_for_programs_tells_the_device_nodes_of_a_recipe(
     assert told["recipe"] == "onload"
     assert [(node["path"], node["there"]) for node in told["nodes"]] == [("/dev/onload", True)]
     assert [module["name"] for module in told["modules"]] == ["sfc", "onload", "sfc_char", "sfc_resource"]
+
+
+# An installer that ends with its work.
+
+
+def test_an_installer_that_ends_is_done_once_the_driver_is_right(machine: Machine, image: Path, tmp_path: Path) -> None:
+    with socket.create_server(("", 0)) as reporters:  # It has the port of the metrics.
+        config = settings.config(metrics={"port": reporters.getsockname()[1]})
+        done = run("--until-right", *options(machine, image, config))
+
+    found = left.read(tmp_path / "program", homes.KAE)
+    assert (done.returncode, settings.versions(machine)) == (0, {"2.0.1"})
+    assert found is not None
+    assert (found.state, found.at_work) == ("Ready", False)
+
+
+def test_an_installer_that_is_ended_before_is_not_done(machine: Machine, image: Path, tmp_path: Path) -> None:
+    shutil.rmtree(image / "opt/lib/modules")
+    folder = tmp_path / "program"
+
+    with start("--until-right", *options(machine, image)) as process:
+        deadline = time.monotonic() + DEADLINE_S
+        while time.monotonic() < deadline:
+            found = left.read(folder, homes.KAE)
+            if found is not None and found.state == "Failed":
+                break
+            time.sleep(0.05)
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=DEADLINE_S)
+
+    assert found is not None
+    assert "The image holds no modules" in found.reason
+    assert (process.returncode, found.at_work) == (3, True)
+
+
+def test_in_the_reporters_container_the_program_is_the_reporter(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "installer", "remove", "--config", str(tmp_path / "config.json")]
+    (tmp_path / "config.json").write_text(settings.text(settings.config()))
+
+    done = subprocess.run(
+        command,
+        cwd=ROOT,
+        env={**os.environ, reporter.FOLDER: str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert done.returncode == 3
+    assert done.stderr.startswith("installer: The reporter has no rights: ")

@@ -348,6 +348,16 @@ def test_a_change_of_packages_waits_for_rpm_before_evictions(machine: Machine, i
     assert barred(machine, image, source=source) == ()
 
 
+def test_to_a_pod_with_processes_of_its_own_the_kernels_list_names_the_holder_of_a_lock(machine: Machine) -> None:
+    (machine.root / "proc/locks").write_text(
+        "1: POSIX  ADVISORY  WRITE 4711 fe:00:9978672 0 EOF\n"
+        "1: -> POSIX  ADVISORY  WRITE 4712 fe:00:9978672 0 EOF\n"
+        "2: FLOCK  ADVISORY  WRITE 33 00:19:1244 0 EOF\n"
+    )
+
+    assert [rpm.holder(machine.host, inode) for inode in (9978672, 1244, 7)] == [4711, 33, 0]
+
+
 @pytest.mark.parametrize("folder", ["updates/site", "extra/site"])
 def test_copies_of_modules_that_no_package_owns_obstruct_packages(folder: str, machine: Machine, image: Path) -> None:
     machine.add_driver("1.9.9", folder)

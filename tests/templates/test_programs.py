@@ -14,6 +14,7 @@ from compiler.fleet import clusters as fleet_clusters
 from compiler.formats import canonical
 from compiler.kube import lease_objects
 from compiler.rendering import ir, template_code, templates
+from installer.report import reporter as reporting
 from runtime import shapes, state
 from tests.templates import clusters
 
@@ -210,6 +211,34 @@ def test_an_installer_has_the_host_but_neither_its_network_nor_its_ipc(rendered:
     assert context["privileged"] is True
     assert context["runAsUser"] == 0
     assert context["readOnlyRootFilesystem"] is True
+
+
+def test_an_installer_that_ends_leaves_programs_without_rights(rendered: Rendered) -> None:
+    workload = rendered("driver/daemonset", replace(POOL, is_quiet=True))
+
+    spec = pod(workload)
+    reporter, *copies, installer = spec["initContainers"]
+    stay = [reporter, *spec["containers"]]
+    assert (reporter["name"], installer["name"]) == ("reporter", "installer")
+    assert all(one["name"].startswith("payload-") for one in copies)
+    assert reporter["restartPolicyRules"][0]["exitCodes"]["values"] == [reporting.START_OVER]
+    assert reporter["env"] == [{"name": reporting.FOLDER, "value": "/run/report"}]
+    assert not {"hostPID", "hostNetwork", "hostIPC"} & set(spec)
+    assert spec["automountServiceAccountToken"] is False
+    for one in stay:
+        context = one["securityContext"]
+        assert (context["runAsUser"], context["runAsNonRoot"], context["allowPrivilegeEscalation"]) == (
+            65534,
+            True,
+            False,
+        )
+        assert (context["capabilities"], context["readOnlyRootFilesystem"]) == ({"drop": ["ALL"]}, True)
+        mounts = one.get("volumeMounts", ())
+        assert [mount["name"] for mount in mounts if not mount.get("readOnly")] in ([], ["report"])
+        assert not {"token", "host", "credentials"} & {mount["name"] for mount in mounts}
+    # The installer trusts nothing that the reporter writes.
+    assert "report" not in {mount["name"] for mount in installer["volumeMounts"]}
+    assert "ports" not in installer
 
 
 def test_only_programs_that_speak_to_the_api_server_have_a_token(rendered: Rendered) -> None:

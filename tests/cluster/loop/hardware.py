@@ -74,9 +74,8 @@ def _functions(root: Path) -> tuple[Mapping[str, str], ...]:
 def _admission(root: Path) -> Iterator[dict[str, Any]]:
     """Yield the policies by which pods get the fake host: the installer as its root, users of devices as /sys."""
     uses = "has(c.resources) && has(c.resources.limits) && c.resources.limits.exists(k, k.startsWith('openfuyao.com/'))"
-    yield from _mutation(
-        "kae-loop-host", _is("kae-driver"), f"Object{{spec: Object.spec{{volumes: [{_volume('host', root)}]}}}}"
-    )
+    folders = ", ".join(_volume(name, path) for name, path in driver_node.folders(root).items())
+    yield from _mutation("kae-loop-host", _is("kae-driver"), f"Object{{spec: Object.spec{{volumes: [{folders}]}}}}")
     mount = "Object.spec.containers.volumeMounts{mountPath: '/sys', name: 'sysfs', readOnly: true}"
     container = f"Object.spec.containers{{name: c.name, volumeMounts: [{mount}]}}"
     yield from _mutation(

@@ -165,7 +165,11 @@ class Story:
         wanted = {"pod": f"{self.users.name}/{self.user}", "answer": answer}
 
         def said() -> Sequence[str]:
-            lines = [line for pod in self._installers() for line in _logs(self.own, pod).splitlines()]
+            lines = [
+                line
+                for pod in self._installers()
+                for line in _logs(self.own, pod, "--container=installer").splitlines()
+            ]
             # In the place of the log of a container that has just ended the kubelet says that there is no such file.
             entries = [json.loads(line) for line in lines if line.startswith("{")]
             return [entry["reason"] for entry in entries if wanted.items() <= entry.items()]

@@ -28,10 +28,17 @@ _SHARED = ("/run/kae", "/var/lib/kubelet")
 """Folders of the node itself, which its fake host has too: what the kubelet and the programs say to each other."""
 
 
-def compiled(folder: Path, **drivers: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the objects of policies with these names and these fields of `driver`, the namespace first."""
+def compiled(
+    folder: Path, cluster: Mapping[str, Any] | None = None, **drivers: Mapping[str, Any]
+) -> list[dict[str, Any]]:
+    """Return the objects of policies with these names and these fields of `driver`, the namespace first.
+
+    `cluster` are fields of the KAECluster.
+    """
     documents = {f"policies/{name}.yaml": policy(name, driver) for name, driver in drivers.items()}
-    documents["policies/test.yaml"] = manifests.cluster(nfd={"enabled": False, "nodefeaturerules": True})
+    documents["policies/test.yaml"] = manifests.cluster(
+        **{"nfd": {"enabled": False, "nodefeaturerules": True}, **(cluster or {})}
+    )
     objects = manifests.of(manifests.compiled(folder, documents) / "output/test")
     return [dict(item.data) for item in objects if item.component in ("namespace", "driver", "guard")]
 
@@ -54,6 +61,14 @@ def config_of(pod: Mapping[str, Any]) -> dict[str, Any]:
 def set_config(item: Mapping[str, Any], **fields: Any) -> None:
     template = pod_of(item)
     template["metadata"]["annotations"][_CONFIG] = json.dumps({**config_of(template), **fields})
+
+
+def folders(root: Path) -> dict[str, Path]:
+    """Return the folders of a fake host by the volume that a driver's pod mounts each of them from."""
+    own = {f"sys-{name}": root / "sys" / name for name in ("bus", "class", "devices", "module")}
+    for folder in own.values():
+        folder.mkdir(exist_ok=True)  # A fake kernel has /sys/module once it has a module.
+    return {"host": root, **own}
 
 
 @contextlib.contextmanager

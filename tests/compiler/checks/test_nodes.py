@@ -150,6 +150,30 @@ def test_unconfined_evictions_are_agreed_to_by_a_stated_release_and_in_the_polic
     assert builders.codes(notes) == expected
 
 
+@pytest.mark.parametrize(
+    ("kubelet", "policy", "stated", "expected"),
+    [
+        ("v1.36.0", {}, "1.36", []),
+        ("v1.35.9", {}, "1.35", []),
+        ("v1.35.9", {}, "1.36", ["installer-resident"]),
+        ("v1.35.9", {"enabled": False}, "1.36", []),
+        ("v1.36.0", {}, None, ["installer-resident"]),
+        ("v1.37.1", {}, "1.35", ["installer-resident"]),
+        ("v1.36.0", {"enabledCleanup": True}, "1.36", ["installer-resident"]),
+    ],
+)
+def test_an_installer_that_stays_is_said_where_somebody_can_change_that(
+    kubelet: str, policy: dict[str, Any], stated: str | None, expected: list[str]
+) -> None:
+    item = builders.kubernetes_node()
+    item["status"]["nodeInfo"]["kubeletVersion"] = kubelet
+    cluster = builders.cluster(**({"kubernetesVersion": stated} if stated else {}))
+
+    _, notes = builders.view([builders.policy(driver=policy)], builders.reduced(item).nodes, cluster)
+
+    assert builders.codes(notes) == expected
+
+
 def test_a_kubelet_that_states_no_version_says_nothing_of_the_release() -> None:
     bare = builders.reduced({"metadata": {"name": "bare", "labels": builders.HPRE}}).nodes
 

@@ -67,6 +67,24 @@ def test_a_privilege_of_a_pod_is_a_line(spec: dict[str, Any], expected: list[str
     assert list(map(str, listed)) == [f"x-driver: {text}" for text in expected]
 
 
+def test_an_init_container_that_ends_and_a_token_of_its_own_gain_nothing() -> None:
+    privileged = {"securityContext": {"privileged": True}, "volumeMounts": [{"name": "host"}]}
+    host = {"name": "host", "hostPath": {"path": "/"}}
+    module = {"name": "module", "hostPath": {"path": "/sys/module"}}
+    token = {"name": "token", "projected": {"sources": [{"serviceAccountToken": {"path": "token"}}]}}
+    stays = daemon_set(**container(**privileged), volumes=[host], automountServiceAccountToken=True)
+    ends = daemon_set(
+        initContainers=[{"name": "a", "image": "x/a:1", **privileged}],
+        containers=[{"name": "a", "image": "x/a:1", "volumeMounts": [{"name": "module", "readOnly": True}]}],
+        volumes=[host, module, token],
+    )
+
+    was, now = privileges.of_object(stays), privileges.of_object(ends)
+
+    assert was < now
+    assert [(one.sort, one.text) for one in now - was] == [("confinement", "container a ends before its pod is ready")]
+
+
 def test_the_rights_of_an_account_are_those_of_its_roles() -> None:
     evict = {"apiGroups": [""], "resources": ["pods/eviction"], "verbs": ["create"]}
     leases = {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["update", "get"]}

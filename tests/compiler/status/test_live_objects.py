@@ -43,6 +43,7 @@ def test_a_pod_that_is_ready_has_no_reason() -> None:
 
 
 WAITING = {"waiting": {"reason": "ImagePullBackOff", "message": 'Back-off pulling image "i:1"'}}
+BEHIND = {"waiting": {"reason": "PodInitializing"}}
 LOOPING = {"waiting": {"reason": "CrashLoopBackOff"}}
 ENDED = {"terminated": {"exitCode": 3, "reason": "Error", "message": "no such\n  module"}}
 
@@ -74,6 +75,21 @@ ENDED = {"terminated": {"exitCode": 3, "reason": "Error", "message": "no such\n 
             "ContainersNotReady: containers with unready status",
             True,
         ),
+        (
+            {
+                "conditions": [ready("False", reason="ContainersNotReady", message="containers with unready status")],
+                "initContainerStatuses": containers(state={"running": {}}),
+                "containerStatuses": containers(state=BEHIND),
+            },
+            "ContainersNotReady: containers with unready status",
+            True,
+        ),
+        (
+            {"initContainerStatuses": containers(state=LOOPING), "containerStatuses": containers(state=BEHIND)},
+            "CrashLoopBackOff",
+            False,
+        ),
+        ({"containerStatuses": containers(state=BEHIND)}, "PodInitializing", False),
     ],
 )  # fmt: skip
 def test_an_unready_pod_says_why_in_the_clusters_words(status: dict[str, Any], reason: str, probed: bool) -> None:

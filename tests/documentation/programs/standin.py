@@ -14,8 +14,8 @@ ROOT = Path(os.environ["KAE_ROOT"])
 _FLAGS: dict[str, tuple[set[str], set[str]]] = {
     "get": ({"--all-namespaces"}, {"-n", "-o", "-l"}),
     "describe": (set(), {"-n", "-l"}),
-    "logs": ({"--prefix"}, {"-n", "-l"}),
-    "exec": (set(), {"-n"}),
+    "logs": ({"--prefix"}, {"-n", "-l", "-c"}),
+    "exec": (set(), {"-n", "-c"}),
     "label": ({"--all"}, {"-l"}),
     "rollout": (set(), {"-n"}),
     "delete": (set(), {"-n", "-l"}),

@@ -257,7 +257,8 @@ def installer(daemonset: Object, machine: machines.Machine) -> tuple[object, ...
     own = config.get("kernels", {"pattern": ""})
     misled = any(re.search(pattern, kernel) for pattern in own.get("unless", ()))
     state = config["state"] if re.search(own["pattern"], kernel) and not misled else None
-    payloads = tuple(one["image"] for one in daemonset["spec"]["template"]["spec"].get("initContainers", ()))
+    copies = daemonset["spec"]["template"]["spec"].get("initContainers", ())
+    payloads = tuple(one["image"] for one in copies if one["name"].startswith("payload-"))
     found = (labels["device.openfuyao.com/policy"], labels["device.openfuyao.com/pool"], _image(daemonset))
     return (*found, payloads, state, next(iter(config["source"])))
 

@@ -72,6 +72,7 @@ def wanted(daemon_set: Mapping[str, Any]) -> Wanted:
     payloads = [
         (one["volumeMounts"][0]["subPath"].partition("/")[0], one["command"][-2], one["image"])
         for one in pod.get("initContainers", ())
+        if one["name"].startswith("payload-")
     ]
     return Wanted(config=config, image=pod["containers"][0]["image"], payloads=payloads)
 

@@ -131,7 +131,8 @@ def _placed(item: Raw, component: str) -> Placed:
     template = item["spec"]["template"]
     config = json.loads(template["metadata"]["annotations"]["device.openfuyao.com/config"])
     # The files of a recipe's driver are those of other images than the program's.
-    containers = template["spec"].get("initContainers") or template["spec"]["containers"][:1]
+    copies = [one for one in template["spec"].get("initContainers", ()) if one["name"].startswith("payload-")]
+    containers = copies or template["spec"]["containers"][:1]
     return Placed(
         owner=Owner(_recipe(item, component), config["policy"]),
         versions=tuple(one["image"].rpartition(":")[2] for one in containers),
