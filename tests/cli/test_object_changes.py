@@ -54,8 +54,15 @@ def test_what_goes_and_what_comes_is_listed(small: Path) -> None:
 
     told = changes(small)
 
-    assert named(told["created"]) == ["DaemonSet kae-device-plugin-web", "DaemonSet kae-driver-web"]
-    assert named(told["deleted"]) == ["DaemonSet kae-device-plugin-tls", "DaemonSet kae-driver-tls"]
+    rights = ("Role", "RoleBinding", "ServiceAccount")
+    assert named(told["created"]) == [
+        *("DaemonSet kae-device-plugin-web", "DaemonSet kae-driver-web"),
+        *(f"{kind} kae-driver-web" for kind in rights),
+    ]
+    assert named(told["deleted"]) == [
+        *("DaemonSet kae-device-plugin-tls", "DaemonSet kae-driver-tls"),
+        *(f"{kind} kae-driver-tls" for kind in rights),
+    ]
     assert (told["restarts"], told["nodes"]) == ([], ["kp920-01", "kp920-09"])
 
 

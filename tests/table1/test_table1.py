@@ -134,7 +134,7 @@ ROWS: tuple[tuple[str, Any, tuple[str, ...]], ...] = (
     ("daemonSets.tolerations", [TOLERATION], (DRIVER, DEVICE_PLUGIN, "nfd/daemonset-nfd-worker.yaml")),
     ("driver.enabled", False, ("driver/", "guard/")),
     # Its rights outlive the policy, so it has a Role of its own.
-    ("driver.enabledCleanup", True, (DRIVER, "driver/role")),
+    ("driver.enabledCleanup", True, (DRIVER, "driver/role-", "driver/clusterrolebinding-")),
     ("driver.repository", "docker.io/example", (DRIVER,)),
     ("driver.image", "own-driver", (DRIVER,)),
     ("driver.version", "0.1", (DRIVER,)),
