@@ -65,11 +65,20 @@ def _given(rule: Mapping[str, Any], features: Features, known: Mapping[str, str]
             devices += matching
         elif not _all(expressions, known if term["feature"] == MATCHED else _attributes(term["feature"], features)):
             return _NOTHING
-    return {**dict(_templated(rule.get("labelsTemplate", ""), devices)), **rule.get("labels", {})}
+    labels = {key: _dynamic(value, features) for key, value in rule.get("labels", {}).items()}
+    return {**dict(_templated(rule.get("labelsTemplate", ""), devices)), **labels}
+
+
+def _dynamic(value: str, features: Features) -> str:
+    """A value, or where it begins with @ that of the attribute: `getDynamicValue` in NFD's pkg/nfd-master."""
+    if not value.startswith("@"):
+        return value
+    domain, feature, name = value[1:].split(".", 2)
+    return features.attributes[f"{domain}.{feature}"][name]
 
 
 def _attributes(feature: str, features: Features) -> Mapping[str, str]:
-    if feature not in ("kernel.version", "system.name", *features.attributes):
+    if feature not in ("kernel.version", "system.name", "local.feature", *features.attributes):
         raise ValueError(f"unknown feature {feature}")
     return features.attributes.get(feature, {})
 

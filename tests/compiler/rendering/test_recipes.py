@@ -108,11 +108,43 @@ def test_what_a_node_must_not_have_is_asked_of_nodes_that_a_worker_has_reported(
     assert nfd_rules.labels(rules, unreported) == {}
 
 
-def test_a_recipe_for_every_node_has_no_rule_but_those_of_pools() -> None:
+def test_a_recipe_for_every_node_has_no_rule_but_those_of_its_driver_and_of_pools() -> None:
     objects = compiled(builders.device_policy("lab", KMOD, **POOLS))
 
-    assert named(objects, "node-feature-rule") == ["nodefeaturerule-kae.yaml", "nodefeaturerule-kmod-pool-lab.yaml"]
+    assert named(objects, "node-feature-rule") == [
+        "nodefeaturerule-kae.yaml",
+        "nodefeaturerule-kmod-pool-lab.yaml",
+        "nodefeaturerule-kmod.yaml",
+    ]
     assert labels(objects) == {"openfuyao.com/kmod.pool.lab": "canary"}
+
+
+def test_what_installers_tell_of_each_recipe_becomes_two_labels_and_nothing_else_does() -> None:
+    objects = compiled(builders.device_policy("desk", ONLOAD), builders.device_policy("lab", KMOD))
+    told = {
+        "onload.driver-version": "9.0.2",
+        "onload.driver-state": "Ready",
+        "kmod.driver-state": "Blocked",
+        "kae.driver-state": "certainly",
+        "sgx.driver-version": "1.0",
+        "openfuyao.com/kae.present": "true",
+        "onload.present": "true",
+        "pool": "rest",
+    }
+
+    assert labels(objects, local_feature=told) == {
+        "openfuyao.com/onload.driver-version": "9.0.2",
+        "openfuyao.com/onload.driver-state": "Ready",
+        "openfuyao.com/kmod.driver-state": "Blocked",
+    }
+
+
+def test_a_driver_that_nothing_of_ours_installs_is_told_by_nobody() -> None:
+    desk = builders.device_policy("desk", ONLOAD, driver={"enabled": False})
+
+    (rules,) = (item for path, item in compiled(desk).items() if path.endswith("/nodefeaturerule-onload.yaml"))
+
+    assert not [rule["name"] for rule in rules["spec"]["rules"] if ".driver-" in rule["name"]]
 
 
 def test_pools_of_several_kinds_are_labelled_where_one_of_them_is() -> None:
