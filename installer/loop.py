@@ -18,7 +18,7 @@ from installer.change import prepare, transaction
 from installer.decide import decision
 from installer.drain import device_users
 from installer.host import chroot, host_state, kmod, record
-from installer.report import driver_state
+from installer.report import driver_state, node_labels
 from runtime import clocks, driver_config, errors, files, process, state
 
 LOG = logging.getLogger(__name__)
@@ -281,6 +281,7 @@ class Loop:
     def _publish(self, name: str, reason: str, pause_s: float) -> float:
         if self._published.update(name, reason):
             LOG.info("%s: %s", name, reason, extra={"state": name})
+        node_labels.publish(self._host, self._settings, self._published, expires=True)
         if self._directory is not None:
             # Written at once: people read the reason during a change, and the DaemonSet's rollout waits for readiness.
             if self._published.ready:
