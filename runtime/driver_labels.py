@@ -34,8 +34,8 @@ def state_feature(recipe: str) -> str:
 def value(version: str) -> str:
     """Return a version as the value of a label; it may be empty.
 
-    Characters that no label has become `_`, as NFD does with kernels. Of more than 63 characters the first 54 stay, with
-    a dot and eight digits of the SHA-256 of the whole, so that long versions and digests still differ.
+    Characters that no label has become `_`, as NFD does with kernels. Of more than 63 characters the first 54 stay,
+    with a dot and eight digits of the SHA-256 of the whole, so that long versions and digests still differ.
     """
     cleaned = re.sub("[^A-Za-z0-9._-]", "_", version).strip("-_.")
     if len(cleaned) <= _LONGEST:

@@ -1,6 +1,7 @@
 """The file by which the installer tells NFD's worker what its host has loaded.
 
-The worker has the folder mounted, and its master makes two labels of the file: docs/decisions/0035-labels-of-drivers.md.
+The worker has the folder mounted, and NFD's master makes two labels of the file:
+docs/decisions/0035-labels-of-drivers.md.
 """
 
 from collections.abc import Iterator, Mapping

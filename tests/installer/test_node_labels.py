@@ -92,7 +92,12 @@ def test_a_driver_that_is_removed_leaves_no_file(machine: Machine, image: Path) 
 @pytest.mark.usefixtures("installed")
 @pytest.mark.parametrize(
     ("left", "renewed"),
-    [(timedelta(minutes=55), False), (timedelta(minutes=25), True), (timedelta(minutes=-5), True), (timedelta(1), True)],
+    [
+        (timedelta(minutes=55), False),
+        (timedelta(minutes=25), True),
+        (timedelta(minutes=-5), True),
+        (timedelta(1), True),
+    ],
 )
 def test_the_file_is_written_anew_where_half_of_its_life_is_over(
     machine: Machine, image: Path, left: timedelta, renewed: bool
