@@ -6,10 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from compiler.planning import loaded
 from installer.report import driver_state, node_labels
 from runtime import driver_labels, errors
+from tests import builders
 from tests.installer import settings, stacks
 from tests.installer.machines import Machine
+from tests.property import nfd_rules
 
 FILE = f"{driver_labels.FOLDER}/kae"
 HEAD = re.compile(r"# \+expiry-time=([0-9T:-]+Z)\n")
@@ -177,3 +180,20 @@ def test_recipes_tell_in_files_of_their_own(machine: Machine, image: Path, tmp_p
     assert other is not None
     assert other["simple-kmod.driver-version"].startswith("sha256_aaaa")
     assert len(other["simple-kmod.driver-version"]) == 63
+
+
+def test_what_a_host_tells_becomes_the_labels_that_a_plan_compares(machine: Machine, image: Path) -> None:
+    policy = builders.policy("tls", driver={"version": "2.3.0"}, devicePlugin={"version": "1.0"})
+    rules = [item for path, item in builders.objects([policy]).items() if path.startswith("node-feature-rule/")]
+    settings.installed(machine, image, driver_version="2.2.0+git")
+
+    files = {path.name: path.read_text() for path in machine.host.path(driver_labels.FOLDER).iterdir()}
+    features = nfd_rules.local(files, datetime.now(UTC))
+    labels = nfd_rules.labels(rules, nfd_rules.Features(attributes={"local.feature": features}, instances={}))
+    node = builders.kubernetes_node("a", builders.HPRE | labels)
+
+    assert labels == {"openfuyao.com/kae.driver-version": "2.2.0_git", "openfuyao.com/kae.driver-state": "Ready"}
+    (decision,) = builders.view([policy], builders.reduced(node).nodes)[0].builtin.decisions
+    known = loaded.of(decision)
+    assert known is not None
+    assert known.sentence == "loaded 2.2.0_git, wants 2.3.0"
