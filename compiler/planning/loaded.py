@@ -73,8 +73,9 @@ def apart(decisions: Iterable[plan.Decision]) -> Iterator[plan.Decision]:
     for decision in decisions:
         version, state = _keys(decision.recipe)
         found: dict[tuple[str | None, str | None], list[snapshot.Node]] = {}
-        for node in decision.nodes:
-            found.setdefault((node.label(version), node.label(state)), []).append(node)
+        for node in decision.nodes:  # They have one profile, so their own labels tell them apart.
+            own = node.labels
+            found.setdefault((own.get(version), own.get(state)), []).append(node)
         if len(found) < 2:
             yield decision
         else:

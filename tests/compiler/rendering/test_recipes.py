@@ -7,6 +7,7 @@ import pytest
 from compiler.fleet import definitions
 from compiler.formats import documents
 from compiler.output import index_file
+from runtime import driver_labels
 from tests import builders
 from tests.property import nfd_rules
 
@@ -137,6 +138,20 @@ def test_what_installers_tell_of_each_recipe_becomes_two_labels_and_nothing_else
         "openfuyao.com/onload.driver-state": "Ready",
         "openfuyao.com/kmod.driver-state": "Blocked",
     }
+
+
+def test_only_installers_may_write_what_nfd_is_told() -> None:
+    writers, readers = set[str](), set[str]()
+    for item in compiled(builders.device_policy("desk", ONLOAD)).values():
+        spec = item["spec"]["template"]["spec"] if item["kind"] in ("DaemonSet", "Deployment") else {}
+        for volume in spec.get("volumes", ()):
+            path = volume.get("hostPath", {}).get("path", "").rstrip("/")
+            if "hostPath" in volume and f"{driver_labels.FOLDER}/".startswith(f"{path}/"):
+                mounts = (mount for one in spec["containers"] for mount in one["volumeMounts"])
+                is_read_only = all(mount.get("readOnly") for mount in mounts if mount["name"] == volume["name"])
+                (readers if is_read_only else writers).add(spec["serviceAccountName"])
+
+    assert (writers, readers) == ({"kae-driver", "onload-driver"}, {"nfd-worker"})
 
 
 def test_a_driver_that_nothing_of_ours_installs_is_told_by_nobody() -> None:
