@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from runtime import shapes
+from runtime import driver_labels, shapes
 
 DOMAIN = "openfuyao.com"
 """Prefix of the node labels, and of KAE's resources."""
@@ -19,6 +19,7 @@ _OWN = re.compile(rf"{re.escape(DOMAIN)}/(?!{_FOREIGN}\.)([^.]+)\.")
 _MACHINE = re.compile(rf"{_STEM}\.(present|[a-z0-9-]+\.(present|pf|vf))")
 _POOL = re.compile(rf"{_STEM}\.pool\..+")
 _COUNT = re.compile(rf"{_STEM}\.[a-z0-9-]+\.(pf|vf)")
+_DRIVER = re.compile(rf"{_STEM}\.driver-(version|state)")
 
 Labels = tuple[tuple[str, tuple[str, ...]], ...]
 """Keys of node labels, each with the values that a node may have."""
@@ -43,6 +44,11 @@ def recipe_of(key: str) -> str | None:
 def is_count(key: str) -> bool:
     """Return whether a label has the shape of those that count the functions of a kind."""
     return _COUNT.fullmatch(key) is not None
+
+
+def is_of_driver(key: str) -> bool:
+    """Return whether a label has the shape of those that say which driver is loaded; they decide nothing."""
+    return _DRIVER.fullmatch(key) is not None
 
 
 class Expression(msgspec.Struct, frozen=True, kw_only=True):
@@ -209,6 +215,16 @@ class Recipe(msgspec.Struct, frozen=True, kw_only=True):
     def pool_prefix(self) -> str:
         """Prefix of the node labels that NFD sets for the pools of policies; the name of the policy follows."""
         return f"{DOMAIN}/{self.name}.pool."
+
+    @property
+    def driver_version(self) -> str:
+        """The node label with the version of the loaded driver, as its installer told it."""
+        return f"{DOMAIN}/{driver_labels.version_feature(self.name)}"
+
+    @property
+    def driver_state(self) -> str:
+        """The node label with the state of the driver, one of `driver_labels.STATES`."""
+        return f"{DOMAIN}/{driver_labels.state_feature(self.name)}"
 
     @property
     def opt_out_driver(self) -> str:

@@ -18,7 +18,7 @@ from installer.change import prepare, transaction
 from installer.decide import decision, driver_class
 from installer.drain import device_users
 from installer.host import chroot, host_state, kmod, record
-from installer.report import driver_state, left
+from installer.report import driver_state, left, node_labels
 from runtime import clocks, driver_config, errors, files, killable, process, pulse, state
 
 LOG = logging.getLogger(__name__)
@@ -127,6 +127,7 @@ class Loop:
         # A Lease that stays held would halt the other hosts, perhaps for ever.
         if not (self._published.ready and self._alone) or current is None or keeper.holds:
             return False
+        node_labels.publish(self._host, self._settings, self._published, expires=False)
         # What `settle` has done is in no look.
         keeper.end(msgspec.structs.replace(current, record=record.read(self._host), changing=False))
         LOG.info("The installer ends: the reporter looks at the host from now on.")
@@ -308,6 +309,7 @@ class Loop:
             LOG.info("%s: %s", name, reason, extra={"state": name})
         if self.keeper is not None:
             self.keeper.keep(self._published, self.mended_s)
+        node_labels.publish(self._host, self._settings, self._published, expires=True)
         if self._directory is not None:
             # Written at once: people read the reason during a change, and the DaemonSet's rollout waits for readiness.
             if self._published.ready:

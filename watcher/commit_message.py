@@ -11,6 +11,7 @@ _SORTS: tuple[tuple[str, Callable[[snapshot.Node], object]], ...] = (
     ("operating system", lambda node: node.profile.os_image),
     ("architecture", lambda node: node.profile.architecture),
     ("devices", loss_guard.devices_of),
+    ("driver", loss_guard.driver_of),
     ("taints", lambda node: node.profile.taints),
     ("labels", lambda node: (dict(node.profile.labels), dict(node.labels), node.hostname, node.profile.discovered)),
 )

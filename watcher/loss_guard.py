@@ -20,6 +20,7 @@ _NODE = "(node)"
 """What every node has, and one that is gone has lost: no key of a label has brackets."""
 _ITEM = re.compile(r"[^=;\s]+(=[0-9]{1,6}>[0-9]{1,6})?")
 _is_count = functools.lru_cache(10_000)(recipes.is_count)
+_is_of_driver = functools.lru_cache(10_000)(recipes.is_of_driver)
 
 Nodes = Mapping[str, snapshot.Node]
 Losses = Mapping[str, frozenset[str]]
@@ -81,7 +82,7 @@ class Judgement(msgspec.Struct, frozen=True, kw_only=True):
 
 def judge(old: Nodes, new: Nodes, rules: Rules, messages: Callable[[], Iterable[str]]) -> Judgement:
     """Judge the nodes that would replace the old ones; `messages` are those of the last day's commits, newest first."""
-    losses = {name: items for name, node in old.items() if (items := lost(node, new.get(name)))}
+    losses = {name: items for name, node in old.items() if (items := _counted(lost(node, new.get(name))))}
     if not losses:
         return Judgement(cluster=rules.cluster, losses={})
     before = _remembered(messages(), rules)
@@ -100,6 +101,11 @@ def lost(old: snapshot.Node | None, new: snapshot.Node | None) -> frozenset[str]
     return frozenset(key if count == 1 else f"{key}={count}>{left}" for key, (count, left) in fewer.items())
 
 
+def _counted(items: frozenset[str]) -> frozenset[str]:
+    """Return what counts as lost: the labels of a driver go with every boot, and nothing depends on them."""
+    return frozenset(item for item in items if not _is_of_driver(item))
+
+
 def _belongings(node: snapshot.Node | None) -> dict[str, int]:
     """Return the keys of a node's labels; where a label counts devices (those of NFD), with their number."""
     if node is None:
@@ -116,6 +122,11 @@ def _belongings(node: snapshot.Node | None) -> dict[str, int]:
 def devices_of(node: snapshot.Node) -> dict[str, int]:
     """Return the number of devices by the labels of NFD that count them."""
     return {key: int(value) for key, value in node.profile.labels.items() if _is_count(key) and value.isdecimal()}
+
+
+def driver_of(node: snapshot.Node) -> dict[str, str]:
+    """Return the labels that say which driver a node has loaded."""
+    return {key: value for key, value in node.labels.items() if _is_of_driver(key)}
 
 
 def _remembered(messages: Iterable[str], rules: Rules) -> dict[str, set[str]]:

@@ -68,17 +68,18 @@ def doubts(decision: plan.Decision | None, change: Shift | None) -> tuple[tuple[
 
 
 def of_rules(rules: Iterable[node_feature_rules.DeviceRule]) -> Mapping[str, Rule]:
-    """Return the rules that give a label, without those that count devices, by label."""
+    """Return the rules that give a label by hardware, without those that count devices, by label."""
     return {rule.label: rule.hardware for rule in rules if not rule.counts}
 
 
 def of_object(data: Mapping[str, Any]) -> Mapping[str, Rule]:
-    """Return the rules that give a label, by label, of a NodeFeatureRule as the compiler writes it."""
+    """Return the rules that give a label by hardware, by label, of a NodeFeatureRule as the compiler writes it."""
     found: dict[str, Rule] = {}
     for rule in data["spec"]["rules"]:
         shared = rule.get("matchFeatures", ())
         alternatives = [(*one["matchFeatures"], *shared) for one in rule.get("matchAny", ())] or [shared]
-        found.update(dict.fromkeys(rule.get("labels", ()), msgspec.convert(alternatives, Rule)))
+        labels = (label for label in rule.get("labels", ()) if not recipes.is_of_driver(label))
+        found.update(dict.fromkeys(labels, msgspec.convert(alternatives, Rule)))
     return found
 
 

@@ -214,7 +214,7 @@ def _in_key(known: Sequence[recipes.Recipe], key: str) -> _Fault | None:
         meant = next(label for recipe in known for label in recipe.opt_outs if _name(label) == name)
         return _Fault(True, "is not read", f"Did you mean '{meant}'? Correct it on the node.")
     near = wording.nearest(head, by_name)
-    if near is None or recipes.is_of_machine(key):
+    if near is None or recipes.is_of_machine(key) or recipes.is_of_driver(key):
         return None
     recipe = by_name[near]
     tails = {_tail(label): label for label in recipe.deciding}

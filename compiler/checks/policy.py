@@ -124,7 +124,7 @@ def _effects(
     """No selector uses a label that policies change."""
     for requirement in selectors.of(given):
         is_effect = recipes.is_count(requirement.key) and requirement.key.endswith(".vf")
-        if is_effect or recipes.is_of_pool(requirement.key):
+        if is_effect or recipes.is_of_pool(requirement.key) or recipes.is_of_driver(requirement.key):
             yield Diagnostic(
                 span=_key_span(source, path, given, requirement.key),
                 message=f"A selector of {owner} uses '{requirement.key}', a label that policies change.",

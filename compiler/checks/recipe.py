@@ -32,7 +32,7 @@ _KINDS = ("deploy", "pool")
 _SOURCES = frozenset({"cpu", "kernel", "memory", "network", "pci", "storage", "system", "usb"})
 """The sources of features that NFD's worker reads here ("Available features" of its documentation)."""
 _HINTS: Mapping[str, str] = {
-    "local": "Give the nodes a label, and match by labels: the worker reads no files of features from the host.",
+    "local": "Give the nodes a label, and match by labels: the worker reads no files but those of driver installers.",
     "rule": "Match by match.labels what other rules label.",
 }
 _VALUES: Mapping[str, tuple[str, int, float]] = {
@@ -169,7 +169,7 @@ def _effects(source: documents.Document, spec: Mapping[str, Any]) -> Iterator[Di
     own = f"{recipes.DOMAIN}/{source.data['metadata']['name']}.present"
     for key in spec["match"].get("labels", {}):
         whose = "its own rule sets" if key == own else "policies change"
-        if recipes.is_of_pool(key) or recipes.is_count(key) or key == own:
+        if recipes.is_of_pool(key) or recipes.is_count(key) or recipes.is_of_driver(key) or key == own:
             message = f"The recipe asks for '{key}', a label that {whose}."
             hint = "Match by a label that people or clouds set, or by pci."
             yield Diagnostic(span=source.key_span("spec", "match", "labels", key), message=message, hint=hint)

@@ -126,6 +126,8 @@ def _plan(command: cli.Parser) -> None:
     text = "only nodes with these labels, in kubectl's syntax: a=b, a!=b, 'a in (b, c)', a, '!a'"
     command.add_argument("-l", "--selector", type=_labels, default="", metavar="SELECTOR", help=text)
     command.add_argument("--problems", action="store_true", help="only nodes without what their policy promises")
+    text = "only nodes that have another driver loaded than planned, as their labels tell"
+    command.add_argument("--differing", action="store_true", help=text)
     options.strict(command)
     options.answer(command, "ndjson")
     options.jobs(command)

@@ -4,11 +4,13 @@ import argparse
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
+from msgspec import structs
+
 from compiler import errors, recipes, wording
 from compiler.cli import findings
 from compiler.fleet import assignment, selectors, taints
 from compiler.inventory import snapshot
-from compiler.planning import plan, pools
+from compiler.planning import loaded, plan, pools
 from compiler.project import load, project_file
 from compiler.project.by_cluster import planned
 from compiler.views import plan_data, plan_text, selection
@@ -38,7 +40,8 @@ def _found(views: Sequence[plan.Plan], wanted: str) -> tuple[plan.Plan, snapshot
 
 
 def _decision(view: plan.RecipePlan, node: snapshot.Node) -> plan.Decision:
-    return next(decision for decision in view.decisions if node in decision.nodes)
+    found = next(decision for decision in view.decisions if node in decision.nodes)
+    return structs.replace(found, nodes=(node,))
 
 
 def lines(view: plan.Plan, node: snapshot.Node, named: Collection[str] = ()) -> Iterator[str]:
@@ -81,6 +84,8 @@ def _of_recipe(view: plan.RecipePlan, decision: plan.Decision, node: snapshot.No
         yield f"  because {landing.reason}"
         if title == "driver" and decision.pool and decision.policy and decision.policy.written.names_images:
             yield from (f"  image {name}: {image}" for name, image in decision.pool.images)
+        if title == "driver" and (known := loaded.of(decision)):
+            yield f"  {known.sentence}, as labels of the node tell"
         # A pre-installed component has no DaemonSet, and so no affinity.
         for term in terms:
             yield "  a term of its node affinity:"
@@ -146,6 +151,7 @@ def _data(view: plan.RecipePlan, node: snapshot.Node) -> dict[str, Any]:
         "pool": _pool(decision.division, node),
         "driver": {"image": decision.driver.image, "reason": decision.driver.reason},
         "devicePlugin": {"image": decision.device_plugin.image, "reason": decision.device_plugin.reason},
+        "loaded": plan_data.of_loaded(loaded.of(decision)),
         "resources": dict(decision.resources),
         "reasons": plan_data.reasons(decision),
     }

@@ -72,6 +72,7 @@ def _selection(
         ),
         term=selectors.parse(arguments.selector),
         has_problem=arguments.problems,
+        differs=arguments.differing,
     )
 
 
@@ -109,6 +110,7 @@ def _restriction(arguments: argparse.Namespace) -> str:
     options += [f"--node {name}" for name in arguments.node]
     options += [f"-l {arguments.selector}"] if arguments.selector else []
     options += ["--problems"] if arguments.problems else []
+    options += ["--differing"] if arguments.differing else []
     return " ".join(options)
 
 

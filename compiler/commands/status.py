@@ -15,7 +15,7 @@ from compiler.fleet import clusters, definitions
 from compiler.inventory import reduction, snapshot
 from compiler.kube import lease_objects, reader
 from compiler.output import scan
-from compiler.planning import plan
+from compiler.planning import loaded, plan
 from compiler.project import package_data, project_file
 from compiler.project.by_cluster import planned
 from compiler.rendering import layout, templates
@@ -85,6 +85,7 @@ def of_cluster(
         ),
         leases=tuple(_leases(asked, spec.namespace)),
         drifts=(*_drifts(objects, found), *_extras(asked, spec, found)),
+        differing=tuple(group for one in of_now.recipes for group in loaded.differing(one)),
     ), on_nodes
 
 

@@ -213,8 +213,14 @@ class Reducer:
         return profile
 
 
+def is_annotated(annotations: Mapping[str, str]) -> bool:
+    """Return whether annotations say that NFD has labelled the node, by more than what a driver installer told."""
+    listed = annotations.get(NFD_ANNOTATION) or ""
+    return any(key and not recipes.is_of_driver(key) for key in listed.split(","))
+
+
 def _is_annotated(metadata: Mapping[str, Any]) -> bool:
-    return bool((metadata.get("annotations") or {}).get(NFD_ANNOTATION))
+    return is_annotated(metadata.get("annotations") or {})
 
 
 @functools.lru_cache(_KEYS)

@@ -66,6 +66,12 @@ def tag(image: str) -> str | None:
     return version if separator else "latest"
 
 
+def version(parts: definitions.ImageParts) -> str:
+    """Return the version of a driver whose image has these parts: their own, or else the image's tag or digest."""
+    image = reference(parts)
+    return parts["version"] or tag(image) or image.rpartition("@")[2]
+
+
 def release(version: str) -> tuple[int, ...] | None:
     """Return the numbers of a release such as 2.3.0 or v2.3; None for any other version, whose order is unknown."""
     match = _RELEASE.fullmatch(version)

@@ -162,7 +162,7 @@ def _is_annotated(raw: msgspec.Raw) -> bool:
     before = _count()
     annotations = cast("dict[str, str]", _ANNOTATIONS.decode(raw))
     _require_met(before, len(annotations))
-    return bool(annotations.get(reduction.NFD_ANNOTATION))
+    return reduction.is_annotated(annotations)
 
 
 def _samples(found: _List) -> Iterator[dict[str, Any]]:

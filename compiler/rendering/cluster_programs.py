@@ -8,6 +8,7 @@ import msgspec
 from compiler.fleet import clusters, pods
 from compiler.planning import images, plan, supported
 from compiler.rendering import ir, node_programs, program_configs
+from runtime import driver_labels
 
 _WATCHER_PORT = 9512
 
@@ -71,6 +72,8 @@ class Nfd(msgspec.Struct, frozen=True, kw_only=True):
     worker_tolerations: tuple[pods.Toleration, ...]
     fixed_user: bool
     """False where pods may not name their users: OpenShift assigns one of the namespace's range, and refuses others."""
+    features: str
+    """The host's folder in which driver installers tell NFD what is loaded."""
 
 
 _CRDS = (
@@ -109,6 +112,7 @@ def _nfd(planned: plan.Plan) -> Nfd:
         terms=ir.terms(spec.nodeSelector),
         worker_tolerations=tuple(dict.fromkeys((*spec.tolerations, *theirs))),
         fixed_user=cluster.platform != "openshift",
+        features=driver_labels.FOLDER,
     )
 
 

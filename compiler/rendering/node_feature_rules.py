@@ -8,6 +8,7 @@ import msgspec
 from compiler import recipes
 from compiler.planning import kernels, plan, pools
 from compiler.rendering import ir
+from runtime import driver_labels
 
 Hardware = tuple[tuple[recipes.Feature, ...], ...]
 """Features of which all of one element hold."""
@@ -23,11 +24,22 @@ class DeviceRule(msgspec.Struct, frozen=True, kw_only=True):
     """True where the label's value is the number of PCI functions, otherwise it is "true"."""
 
 
+class DriverRule(msgspec.Struct, frozen=True, kw_only=True):
+    """A label with the value of a feature that the driver installers tell."""
+
+    name: str
+    """Of the feature, and of the rule."""
+    label: str
+    states: tuple[str, ...] = ()
+    """The values that it may have; none: any."""
+
+
 class DeviceRules(msgspec.Struct, frozen=True, kw_only=True):
-    """The NodeFeatureRule of a recipe's name: labels for its hardware."""
+    """The NodeFeatureRule of a recipe's name: labels for its hardware, and for the driver that a node has loaded."""
 
     name: str
     rules: tuple[DeviceRule, ...]
+    of_driver: tuple[DriverRule, ...] = ()
 
 
 class KernelRule(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,13 +76,19 @@ class PoolRules(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def of_plan(planned: plan.Plan) -> Iterator[ir.Input]:
-    """Yield the rules of a cluster: for the hardware of each recipe, and for the pools of each policy.
+    """Yield the rules of a cluster: for the hardware and the drivers of each recipe, and for the pools of each policy.
 
     Devices of a built-in recipe are labelled in every cluster, those of another one where it has a policy.
     """
-    for recipe in (one.recipe for one in planned.recipes):
-        if recipe.has_rules:
-            rules = DeviceRules(name=recipe.name, rules=tuple(_device_rules(recipe)))
+    for one in planned.recipes:
+        recipe = one.recipe
+        is_installed = any(division.policy.installed for division in one.divisions)
+        rules = DeviceRules(
+            name=recipe.name,
+            rules=tuple(_device_rules(recipe)) if recipe.has_rules else (),
+            of_driver=_driver_rules(recipe) if is_installed else (),
+        )
+        if rules.rules or rules.of_driver:
             yield ir.Input(("nodefeaturerule-devices",), rules)
     for division in planned.divisions:
         if division.label is not None and division.pools:
@@ -113,6 +131,14 @@ def _kernel_rules(division: pools.Division) -> Iterator[KernelRule]:
             yield KernelRule(name=mapping.name, operator="InRegexp", value=mapping.regexp)
         elif mapping.literal is not None and not any(one.kernel for one in classes):
             yield KernelRule(name=mapping.name, operator="In", value=kernels.cleaned(mapping.literal))
+
+
+def _driver_rules(recipe: recipes.Recipe) -> tuple[DriverRule, ...]:
+    version, state = driver_labels.version_feature(recipe.name), driver_labels.state_feature(recipe.name)
+    return (
+        DriverRule(name=version, label=recipe.driver_version),
+        DriverRule(name=state, label=recipe.driver_state, states=driver_labels.STATES),
+    )
 
 
 def _device_rules(recipe: recipes.Recipe) -> Iterator[DeviceRule]:

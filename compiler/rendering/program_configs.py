@@ -30,7 +30,7 @@ def driver(
     made = {
         "pool": pool.name,
         "daemon_set": driver_config.DaemonSet(namespace=namespace, name=daemon_set),
-        "driver_version": _version(spec.parts),
+        "driver_version": images.version(spec.parts),
         "kernels": driver_config.Kernels(pattern=kernels.pattern, unless=kernels.unless) if kernels else None,
         "modules": tuple(_module(spec, module) for module in loaded),
         "left_out": tuple(module.name for module in spec.declared if module not in loaded),
@@ -102,11 +102,6 @@ def _same(shape: type[shapes.Shape], value: object) -> dict[str, Any]:
     """Return what a value has by the names, or by the keys, of the fields of a shape."""
     fields = zip(shape.__struct_fields__, shape.__struct_encode_fields__, strict=True)
     return {name: getattr(value, own) for name, key in fields for own in {name, key} if hasattr(value, own)}
-
-
-def _version(parts: definitions.ImageParts) -> str:
-    reference = images.reference(parts)
-    return parts["version"] or images.tag(reference) or reference.rpartition("@")[2]
 
 
 def _text(config: shapes.Shape) -> str:

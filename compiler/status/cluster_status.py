@@ -13,7 +13,7 @@ from compiler.fleet import pods, selectors, taints
 from compiler.inventory import snapshot
 from compiler.kube import lease_objects
 from compiler.output import diff
-from compiler.planning import images, plan
+from compiler.planning import images, loaded, plan
 from compiler.rendering import node_programs
 from compiler.status import drift, live_objects, rollout
 
@@ -91,6 +91,8 @@ class ClusterStatus(msgspec.Struct, frozen=True, kw_only=True):
     """The live Deployments and CronJobs by name, each with the image of its pods."""
     leases: tuple[Held, ...]
     drifts: tuple[Drift, ...]
+    differing: tuple[loaded.Group, ...] = ()
+    """The nodes that have another driver loaded than planned, as their labels tell; the pods decide `as_planned`."""
 
     @property
     def skews(self) -> tuple[Skew, ...]:
@@ -209,6 +211,10 @@ def data(status: ClusterStatus) -> dict[str, Any]:
             "onlyInInventory": list(status.gone),
         },
         "daemonSets": [_rollout(daemon_set) for daemon_set in status.rollouts],
+        "loaded": [
+            {"recipe": group.recipe.name, **group.loaded._asdict(), "nodes": list(group.nodes)}
+            for group in status.differing
+        ],
         "deployments": list(map(msgspec.structs.asdict, status.deployments)),
         "leases": [_lease(lease) for lease in status.leases],
         "objects": [_drift(deviation) for deviation in status.drifts],

@@ -6,7 +6,7 @@ from typing import Any
 
 import compiler
 from compiler import repeats, wording
-from compiler.planning import images
+from compiler.planning import images, loaded
 from compiler.status import cluster_status, drift, live_objects, rollout
 
 _NODES = 8
@@ -53,6 +53,7 @@ def _lines(status: cluster_status.ClusterStatus, age_s: AgeS) -> Iterator[str]:
     yield from _table(status)
     for title, lines in (
         ("pods", _pods(status.rollouts, age_s)),
+        ("drivers not loaded as planned", _differing(status.differing)),
         ("rollouts held up", _held_up(status.rollouts)),
         ("leases", _leases(status.leases)),
         ("deployments", _deployments(status.deployments)),
@@ -114,6 +115,12 @@ def _held_up(rollouts: Sequence[rollout.Rollout]) -> Iterator[str]:
         if daemon_set.held_up_by:
             nodes = wording.listed(daemon_set.held_up_by, most=_NODES)
             yield f"{daemon_set.wanted.name} by {nodes}: as many as may be unavailable are"
+
+
+def _differing(groups: Sequence[loaded.Group]) -> Iterator[str]:
+    for group in groups:
+        recipe = "" if group.recipe.builtin else f"{group.recipe.name}: "
+        yield f"{recipe}{wording.listed(group.nodes, most=_NODES)}: {group.loaded.sentence}"
 
 
 def _leases(leases: Sequence[cluster_status.Held]) -> Iterator[str]:

@@ -10,7 +10,7 @@ import msgspec
 from msgspec import structs
 
 from compiler import diagnostic_formats
-from compiler.planning import image_matrix, plan
+from compiler.planning import image_matrix, loaded, plan
 from compiler.views import gaps
 
 _CHUNK = 5_000
@@ -72,8 +72,9 @@ def _of_recipe(view: plan.RecipePlan, line: str, more: Mapping[str, Any]) -> Ite
     """Yield the plan of a recipe as further members of an object, each on a line that begins with `line`."""
     yield f',{line}"nodes": ['
     if any(decision.nodes for decision in view.decisions):
-        rests = [_members(_node(decision), f"{line}    ") + f"{line}  }}" for decision in view.decisions]
-        yield Nodes(first=f'{line}  {{{line}    "name": ', rests=tuple(rests), between=",", rows=_rows(view))
+        parts = tuple(loaded.apart(view.decisions))
+        rests = [_members(_node(decision), f"{line}    ") + f"{line}  }}" for decision in parts]
+        yield Nodes(first=f'{line}  {{{line}    "name": ', rests=tuple(rests), between=",", rows=_rows(parts))
         yield line
     yield f"]{_members({**_parts(view), **more}, line)}"
 
@@ -92,8 +93,9 @@ def lines(view: plan.Plan, privileges: Privileges) -> Text:
 def _lines(view: plan.RecipePlan, privileges: Sequence[str]) -> Iterator[str | Nodes]:
     head = {"cluster": view.cluster.name, **({} if view.recipe.builtin else {"recipe": view.recipe.name})}
     first = json.dumps({"kind": "node", **head}, ensure_ascii=False).removesuffix("}")
-    rests = tuple(f", {diagnostic_formats.line(_node(decision))[1:]}" for decision in view.decisions)
-    yield Nodes(first=f'{first}, "name": ', rests=rests, between="", rows=_rows(view))
+    parts = tuple(loaded.apart(view.decisions))
+    rests = tuple(f", {diagnostic_formats.line(_node(decision))[1:]}" for decision in parts)
+    yield Nodes(first=f'{first}, "name": ', rests=rests, between="", rows=_rows(parts))
     whole = _parts(view)
     for kind, found in (
         ("pool", whole["pools"]),
@@ -103,8 +105,8 @@ def _lines(view: plan.RecipePlan, privileges: Sequence[str]) -> Iterator[str | N
         yield from (diagnostic_formats.line({"kind": kind, **head, **fields}) for fields in found)
 
 
-def _rows(view: plan.RecipePlan) -> tuple[tuple[str, int], ...]:
-    return tuple(sorted((name, index) for index, decision in enumerate(view.decisions) for name in decision.names))
+def _rows(decisions: Iterable[plan.Decision]) -> tuple[tuple[str, int], ...]:
+    return tuple(sorted((name, index) for index, decision in enumerate(decisions) for name in decision.names))
 
 
 def data(view: plan.Plan, privileges: Privileges) -> dict[str, Any]:
@@ -138,9 +140,15 @@ def _node(decision: plan.Decision) -> dict[str, Any]:
         "policy": decision.policy.name if decision.policy else None,
         "pool": decision.pool.name if decision.pool else None,
         **(components if decision.recipe.builtin else {"images": images(decision)}),
+        "loaded": of_loaded(loaded.of(decision)),
         "resources": dict(decision.resources),
         "reasons": reasons(decision),
     }
+
+
+def of_loaded(known: loaded.Loaded | None) -> dict[str, Any] | None:
+    """Return what is loaded beside what is wanted; None where no label of the nodes tells."""
+    return None if known is None else {**known._asdict(), "differs": known.differs}
 
 
 def images(decision: plan.Decision) -> dict[str, str]:

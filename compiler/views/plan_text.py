@@ -9,7 +9,7 @@ from msgspec import structs
 
 from compiler import recipes, wording
 from compiler.fleet import definitions
-from compiler.planning import image_matrix, images, plan, pools
+from compiler.planning import image_matrix, images, loaded, plan, pools
 from compiler.views import gaps
 
 _IMAGES = 3
@@ -26,6 +26,8 @@ _NAMES = 3
 
 _OTHERS = "(other recipes)"
 """Stands for the policies of nodes that other recipes alone have."""
+
+_LOADED = "drivers not loaded as planned"
 
 _TITLES = {True: "problems", False: "without a component, and no problem"}
 
@@ -103,6 +105,7 @@ def summary(view: plan.Plan, restriction: str = "") -> Iterator[str]:
         yield from _policies(own, count(each.decisions) - count(own.decisions))
         yield from _groups(own)
         yield from _problems(own)
+        yield from _differing(own)
         yield ""
 
 
@@ -110,7 +113,12 @@ def details(view: plan.Plan) -> Iterator[str]:
     """Yield the details of a cluster: its nodes, pools and images to build, and every gap with its nodes."""
     for each in _own(view):
         whole = title(view.cluster.name, each.recipe)
-        for part, lines in (("nodes", _nodes(each)), ("pools", _pools(each)), ("images to build", _images(each))):
+        for part, lines in (
+            ("nodes", _nodes(each)),
+            (_LOADED, list(map(_group, loaded.differing(each)))),
+            ("pools", _pools(each)),
+            ("images to build", _images(each)),
+        ):
             if lines:
                 yield from (f"{whole}, {part}:", *(f"  {line}" for line in lines), "")
         for is_problem in _TITLES:
@@ -231,25 +239,46 @@ def _problems(view: plan.RecipePlan) -> Iterator[str]:
         yield f"{_TITLES[False]}: {_number_of_nodes(intended)}"
 
 
+def _differing(view: plan.RecipePlan) -> Iterator[str]:
+    """Yield the most frequent drivers that are loaded in the place of planned ones, and the numbers of their nodes."""
+    found = loaded.differing(view)
+    if found:
+        yield from ("", f"{_LOADED}:")
+    yield from (f"  {wording.counted(len(one.nodes), 'node')}: {one.loaded.sentence}" for one in found[:_REASONS])
+    if more := sum(len(one.nodes) for one in found[_REASONS:]):
+        yield f"  {wording.counted(more, 'more node')}, listed below"
+
+
+def _group(group: loaded.Group) -> str:
+    return f"{wording.nodes(group.nodes)}: {group.loaded.sentence}"
+
+
 def _number_of_nodes(found: Iterable[gaps.Gaps]) -> str:
     return wording.counted(len({name for one in found for name in one.nodes}), "node")
 
 
 def _nodes(view: plan.RecipePlan) -> list[str]:
-    """Return a table of the nodes, nodes with the same components and resources in one row."""
+    """Return a table of the nodes, nodes with the same components and resources in one row.
+
+    It has the loaded drivers where labels of any node tell them.
+    """
     names: defaultdict[tuple[str, ...], list[str]] = defaultdict(list)
-    for decision in view.decisions:
+    parts = [(decision, loaded.of(decision)) for decision in loaded.apart(view.decisions)]
+    is_told = any(known for _, known in parts)
+    for decision, known in parts:
         offered = ", ".join(map(resource, decision.resources))
         row = (
             decision.policy.name if decision.policy else "-",
             decision.pool.name if decision.pool else "-",
             driver(decision),
+            *((known.text if known else "-",) if is_told else ()),
             images.short(decision.device_plugin.image),
             offered or "-",
         )
         names[row].extend(decision.names)
     rows = [(*row, str(len(own)), wording.listed(sorted(own), most=_NAMES)) for row, own in sorted(names.items())]
-    head = ("POLICY", "POOL", "DRIVER", "DEVICE PLUGIN", "RESOURCES", "NODES", "NAMES")
+    told = ("LOADED",) if is_told else ()
+    head = ("POLICY", "POOL", "DRIVER", *told, "DEVICE PLUGIN", "RESOURCES", "NODES", "NAMES")
     return wording.table(head, rows) if rows else []
 
 

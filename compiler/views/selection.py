@@ -8,7 +8,7 @@ from msgspec import structs
 from compiler import errors, wording
 from compiler.fleet import selectors
 from compiler.inventory import snapshot
-from compiler.planning import plan
+from compiler.planning import loaded, plan
 from compiler.views import gaps
 
 
@@ -24,6 +24,8 @@ class Selection(msgspec.Struct, frozen=True, kw_only=True):
     term: selectors.Term = ()
     has_problem: bool = False
     """Only nodes that lack what their policy promises."""
+    differs: bool = False
+    """Only nodes that have not loaded what the plan has for them, as far as their labels tell."""
 
     def __bool__(self) -> bool:
         return self != Selection()
@@ -63,11 +65,13 @@ def _restricted(view: plan.RecipePlan, selection: Selection) -> plan.RecipePlan:
 
 
 def _selected(view: plan.RecipePlan, selection: Selection) -> Iterable[plan.Decision]:
-    for decision in view.decisions:
+    for decision in loaded.apart(view.decisions) if selection.differs else view.decisions:
         policy = decision.policy.name if decision.policy else None
         if selection.policies and policy not in selection.policies:
             continue
         if selection.has_problem and not gaps.has_problem(decision):
+            continue
+        if selection.differs and not ((known := loaded.of(decision)) and known.differs):
             continue
         nodes = tuple(node for node in decision.nodes if _takes(selection, view.cluster.name, node))
         if nodes:

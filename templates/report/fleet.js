@@ -4,6 +4,7 @@
 const byId = (id) => document.getElementById(id);
 const data = JSON.parse(byId("data").textContent);
 const states = new Map(Object.entries(data.head.states));
+const loads = new Map(Object.entries(data.head.loads)); // empty where no label tells
 const changes = new Map(Object.entries(data.head.changes)); // empty without a change
 const unchanged = { change: "same", sentences: [] };
 const many = new Intl.NumberFormat("en");
@@ -44,6 +45,7 @@ const facets = {
   plugin: { title: ofKae("Device plugin"), of: (fact) => fact.plugin ?? "", text: (value) => (value ? short(value) : "(none)") },
   state: { title: "State", of: (fact) => fact.state, text: (value) => states.get(value), keys: states },
 };
+if (loads.size) facets.loads = { title: "Loaded driver", of: (fact) => fact.loads, text: (value) => loads.get(value) };
 const ofEffect = { title: "Change", of: (_, effect) => effect.change, text: (value) => changes.get(value), keys: changes };
 if (changes.size) facets.change = ofEffect;
 
@@ -54,7 +56,7 @@ const sought = (texts) => texts.join("\n").toLowerCase();
 for (const fact of fleet.facts) {
   const shown = Object.values(facets).map((facet) => (facet === ofEffect ? "" : facet.text(facet.of(fact))));
   fact.words = sought([...shown, fact.group ?? "", fact.driver ?? "", fact.plugin ?? "", fact.os, fact.architecture,
-    ...fact.resources, ...fact.recipes, ...fact.devices, ...fact.taints, ...fleet.labelSets[fact.machine]]);
+    fact.loaded ?? "", ...fact.resources, ...fact.recipes, ...fact.devices, ...fact.taints, ...fleet.labelSets[fact.machine]]);
 }
 fleet.labelWords = fleet.labelSets.map(sought);
 fleet.nameWords = fleet.names.map((name) => name.toLowerCase());

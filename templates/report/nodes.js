@@ -18,12 +18,13 @@ const list = (() => {
     ["policy", both("policy", facets.policy.text)],
     ["pool", both("pool", or), "minor"],
     ["driver", both("driver", image)],
+    ...(loads.size ? [["loaded", (fact) => or(fact.loaded)]] : []),
     ["plugin", both("plugin", image), "minor"],
     ["resources", (fact) => or(fact.resources.join(", ")), "minor"],
     ...(data.head.hasRecipes ? [["recipes", (fact) => or(fact.recipes.join(", "))]] : []),
     ["kernel", (fact) => fact.kernel || "(unknown)", "minor kernel"],
   ];
-  const titles = { resources: "Resources", recipes: "Recipes" };
+  const titles = { loaded: ofKae("Loaded"), resources: "Resources", recipes: "Recipes" };
   let rows = [];
   let done = 0;
   let sort = null;
@@ -211,7 +212,8 @@ const detail = (() => {
       mark(fact.state, states.get(fact.state)),
       facts([
         ["Cluster", fact.cluster], [ofKae("Policy"), facets.policy.text(fact.policy)], [ofKae("Pool"), fact.pool], ["Group", fact.group],
-        [ofKae("Driver"), fact.driver ?? "none"], [ofKae("Device plugin"), fact.plugin ?? "none"], ["Resources", fact.resources.join(", ")],
+        [ofKae("Driver"), fact.driver ?? "none"], [ofKae("Loaded"), fact.loaded], [ofKae("Device plugin"), fact.plugin ?? "none"],
+        ["Resources", fact.resources.join(", ")],
       ]),
       element("h3", "Why"),
       facts(why),

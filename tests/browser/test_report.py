@@ -343,3 +343,23 @@ def test_the_page_prints_in_the_colours_of_paper(browser: chromium.Page, small: 
 
     assert (tmp_path / "page.pdf").read_bytes().startswith(b"%PDF")
     assert browser.value("getComputedStyle(document.body).backgroundColor") == "rgb(20, 23, 27)"
+
+
+def test_nodes_are_filtered_by_whether_their_driver_is_loaded_as_planned(
+    browser: chromium.Page, tmp_path: Path
+) -> None:
+    folder = fleet.full(tmp_path)
+    inventory = folder / "inventory/east.json"
+    listed = json.loads(inventory.read_text())
+    for item, version in zip(listed["items"], ("2.2.0", "2.1.0"), strict=False):
+        item["metadata"]["labels"]["openfuyao.com/kae.driver-version"] = version
+    listed["items"][1]["metadata"]["labels"].pop("openfuyao.com/kae.deploy.driver")
+    inventory.write_text(json.dumps(listed))
+
+    page = opened(browser, f"{report(folder)}#loads=differs")
+
+    assert page.value(SHOWN) == ["kp920-02"]
+    assert "2.1.0, wants 2.2.0" in page.value(f"{ROW}.textContent")
+    page.value("document.getElementById('colour').value = 'loads'")
+    page.value("document.getElementById('colour').dispatchEvent(new Event('change', {bubbles: true}))")
+    assert "another than planned" in page.value("document.getElementById('legend').textContent")

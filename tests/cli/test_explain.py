@@ -36,7 +36,7 @@ def test_programs_get_the_same_answer(folder: Path) -> None:
 
     assert set(read) == {
         *("version", "diagnostics", "cluster", "node", "policy", "policies"),
-        *("pool", "driver", "devicePlugin", "resources", "reasons"),
+        *("pool", "driver", "devicePlugin", "loaded", "resources", "reasons"),
     }
     assert (read["version"], read["cluster"], read["node"], read["policy"]) == (1, "east", "kp920-02", "tls")
     assert read["driver"]["image"] is None

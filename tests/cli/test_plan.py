@@ -12,7 +12,7 @@ from tests import builders, in_process, project
 from tests.cli import fleet
 from tests.cli.answers import answered, refused, told
 
-FIELDS = {"name", "policy", "pool", "driver", "devicePlugin", "resources", "reasons"}
+FIELDS = {"name", "policy", "pool", "driver", "devicePlugin", "loaded", "resources", "reasons"}
 
 
 @pytest.fixture(scope="module")
@@ -125,7 +125,7 @@ def test_a_policy_with_a_mistake_is_not_said_to_be_missing(text: str, tmp_path: 
 def test_a_node_that_gets_everything_has_no_null(planned: dict[str, Any]) -> None:
     node = nodes(planned)["kp920-01"]
 
-    assert {key: node[key] for key in FIELDS - {"reasons"}} == {
+    assert {key: node[key] for key in FIELDS - {"reasons", "loaded"}} == {
         "name": "kp920-01",
         "policy": "tls",
         "pool": "tls",
@@ -150,7 +150,7 @@ def test_every_null_has_its_reason(name: str, nulls: set[str], words: str, plann
     node = nodes(planned)[name]
 
     said = " ".join(node["reasons"])
-    assert {key for key in FIELDS if node[key] is None} == nulls
+    assert {key for key in FIELDS - {"loaded"} if node[key] is None} == nulls
     assert words in said
     for field, noun in (("pool", "pool"), ("driver", "driver"), ("devicePlugin", "device plugin")):
         assert (f"no {noun}" in said) is (field in nulls)
@@ -163,7 +163,7 @@ def test_a_node_without_a_policy_gets_nothing_and_is_told_why(tmp_path: Path) ->
 
     (node,) = nodes(json.loads(in_process.kae(folder, "plan", "-o", "json").out)).values()
 
-    assert {key for key in FIELDS if node[key] is None} == {"policy", "pool", "driver", "devicePlugin"}
+    assert {key for key in FIELDS if node[key] is None} == {"policy", "pool", "driver", "devicePlugin", "loaded"}
     assert node["resources"] == {}
     (reason,) = node["reasons"]
     assert all(noun in reason for noun in ("policy", "pool", "driver", "device plugin"))

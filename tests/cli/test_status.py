@@ -83,7 +83,8 @@ def test_programs_get_exactly_the_fields_that_are_promised(compiled: Path, serve
     assert (read["version"], read["cluster"]["asPlanned"]) == (1, True)
     assert {item["code"] for item in read["diagnostics"]} >= {"node-unknown"}
     assert set(read["cluster"]) == {
-        *("name", "server", "asPlanned", "output", "nodes", "daemonSets", "deployments", "leases", "objects", "skews")
+        *("name", "server", "asPlanned", "output", "nodes", "daemonSets", "deployments", "leases", "objects", "skews"),
+        "loaded",
     }
     assert daemon_set(read["cluster"], DRIVER) == {
         "namespace": "kae-operator",

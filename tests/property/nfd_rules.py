@@ -8,11 +8,13 @@ use, and refuses everything else instead of skipping it.
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 MATCHED = "rule.matched"
 """The feature that holds the labels and variables of all rules before: of one object in order, of objects by name."""
 
+_EXPIRY = "# +expiry-time="
 _RULE_FIELDS = {"name", "labels", "labelsTemplate", "vars", "matchFeatures", "matchAny"}
 _COUNT = re.compile(r"([^=\s]+)=\{\{ len \.pci\.device \}\}")
 _VALUE = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
@@ -28,6 +30,20 @@ class Features:
 
 UNREPORTED = Features(attributes={}, instances={})
 """A node without NodeFeature, as the releases take it that evaluate rules there: as one without features."""
+
+
+def local(files: Mapping[str, str], now: datetime) -> dict[str, str]:
+    """The features of the source `local`, by the texts of its files: `parseFeatureFile` in NFD's source/local."""
+    found: dict[str, str] = {}
+    for name in sorted(name for name in files if not name.startswith(".")):
+        is_over = False
+        for line in filter(None, map(str.strip, files[name].splitlines())):
+            if line.startswith(_EXPIRY):
+                is_over = datetime.fromisoformat(line.removeprefix(_EXPIRY)) < now
+            elif not line.startswith("#") and not is_over:
+                key, mark, value = line.partition("=")
+                found[key] = value if mark else "true"
+    return found
 
 
 def labels(objects: Iterable[Mapping[str, Any]], features: Features) -> dict[str, str]:
@@ -65,11 +81,20 @@ def _given(rule: Mapping[str, Any], features: Features, known: Mapping[str, str]
             devices += matching
         elif not _all(expressions, known if term["feature"] == MATCHED else _attributes(term["feature"], features)):
             return _NOTHING
-    return {**dict(_templated(rule.get("labelsTemplate", ""), devices)), **rule.get("labels", {})}
+    labels = {key: _dynamic(value, features) for key, value in rule.get("labels", {}).items()}
+    return {**dict(_templated(rule.get("labelsTemplate", ""), devices)), **labels}
+
+
+def _dynamic(value: str, features: Features) -> str:
+    """A value, or where it begins with @ that of the attribute: `getDynamicValue` in NFD's pkg/nfd-master."""
+    if not value.startswith("@"):
+        return value
+    domain, feature, name = value[1:].split(".", 2)
+    return features.attributes[f"{domain}.{feature}"][name]
 
 
 def _attributes(feature: str, features: Features) -> Mapping[str, str]:
-    if feature not in ("kernel.version", "system.name", *features.attributes):
+    if feature not in ("kernel.version", "system.name", "local.feature", *features.attributes):
         raise ValueError(f"unknown feature {feature}")
     return features.attributes.get(feature, {})
 

@@ -1,5 +1,6 @@
 """The second writing of NFD's rules answers as NFD's master was seen to answer."""
 
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from tests.property import nfd_rules
@@ -28,3 +29,26 @@ def test_rules_count_devices_compare_names_and_see_earlier_variables() -> None:
 
     assert nfd_rules.labels([item], FEATURES) == {"count": "1", "pool": "lab"}
     assert nfd_rules.labels([item], nfd_rules.UNREPORTED) == {}
+
+
+def test_files_of_features_end_and_hidden_ones_are_not_read() -> None:
+    now = datetime(2026, 1, 1, tzinfo=UTC)
+    past, future = ((now + timedelta(hours=hours)).isoformat() for hours in (-1, 1))
+    files = {
+        "a": f"# +expiry-time={future}\n# +no-label\na=1\n# +expiry-time={past}\nb=2\n# +expiry-time={future}\nc\n",
+        "b": "# a comment\n\n a=x=y \n",
+        ".a.new": "d=4\n",
+    }
+
+    assert nfd_rules.local(files, now) == {"a": "x=y", "c": "true"}
+
+
+def test_a_label_takes_the_value_of_a_feature() -> None:
+    item = {
+        "metadata": {"name": "kae"},
+        "spec": {"rules": [rule("local.feature", "a.b", "Exists", labels={"x": "@local.feature.a.b"})]},
+    }
+    told = nfd_rules.Features(attributes={"local.feature": {"a.b": "1.0"}}, instances={})
+
+    assert nfd_rules.labels([item], told) == {"x": "1.0"}
+    assert nfd_rules.labels([item], FEATURES) == {}

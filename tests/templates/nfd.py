@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from compiler.fleet import pods
 from compiler.rendering import cluster_programs, ir, template_code
 from compiler.rendering import templates as template_rendering
+from runtime import driver_labels
 from tests import builders
 
 NAMESPACE = "kae-operator"
@@ -32,6 +33,7 @@ def rendered(templates: Mapping[str, str]) -> Rendered:
             terms=(),
             worker_tolerations=worker_tolerations,
             fixed_user=True,
+            features=driver_labels.FOLDER,
         )
         found = {}
         for name in sorted(templates):

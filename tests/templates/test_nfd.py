@@ -9,6 +9,7 @@ import pytest
 
 from compiler import kae
 from compiler.fleet import pods
+from runtime import driver_labels
 from tests.property import nfd_rules
 from tests.templates.nfd import NAMESPACE, Rendered
 
@@ -20,7 +21,7 @@ Device = tuple[str, str]
 _OLD, _NEW = ["-metrics=8081"], ["-port=8080"]
 _API = ["-feature-gates=NodeFeatureAPI=true"]
 _OF_MASTER = ["-nfd-api-parallelism=100", "-resync-period=10m"]
-_OF_WORKER = ["-feature-sources=all,-local", "-label-sources=kernel,pci,system"]
+_OF_WORKER = ["-feature-sources=all", "-label-sources=kernel,pci,system"]
 _NO_GROUPS = ["-feature-gates=NodeFeatureGroupAPI=false"]
 ARGUMENTS = {
     "nfd-master": {
@@ -156,7 +157,10 @@ def test_no_pod_has_a_privilege_and_only_the_workers_see_the_host_to_read(render
         }
         assert bool(mounts) == (item["kind"] == "DaemonSet")
         assert all(mount["readOnly"] is True for mount in mounts)
-        assert {mount["name"] for mount in mounts} == {volume["name"] for volume in spec.get("volumes", [])}
+        volumes = spec.get("volumes", [])
+        assert {mount["name"] for mount in mounts} == {volume["name"] for volume in volumes}
+        made = {one["hostPath"]["path"] for one in volumes if one["hostPath"]["type"] not in ("File", "Directory")}
+        assert made == ({driver_labels.FOLDER} if volumes else set())
 
 
 def test_an_object_s_file_is_named_after_it(rendered: Rendered) -> None:

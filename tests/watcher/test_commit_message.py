@@ -49,3 +49,9 @@ def test_the_trailer_is_the_last_paragraph_and_whole() -> None:
     text = commit_message.message(TEMPLATE, "east", {}, {}, f"Kae-Watcher: x\nKae-Lost: {names};")
 
     assert text == f"inventory(east): written anew\n\nKae-Watcher: x\nKae-Lost: {names};\n"
+
+
+def test_a_driver_that_is_loaded_is_named_as_such() -> None:
+    old, new = ([fleet.node("a", labels={"openfuyao.com/kae.driver-version": one})] for one in ("2.2.0", "2.3.0"))
+
+    assert message(old, new).splitlines()[0] == "inventory(east): driver changed on 1 node"

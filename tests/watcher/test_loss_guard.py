@@ -207,3 +207,11 @@ def test_the_code_is_of_one_loss_alone() -> None:
     codes = {judge(old, without(old, lost)).code for lost in (3, 3, 4)}
 
     assert len(codes) == 2
+
+
+def test_the_labels_of_a_driver_may_go_from_any_number_of_nodes_as_every_boot_takes_them() -> None:
+    labels = {"openfuyao.com/kae.driver-version": "2.3.0", "openfuyao.com/onload.driver-state": "Ready"}
+    old = named(*(fleet.node(name, labels=labels | {"pool": "tls"}) for name in "abcd"))
+
+    assert judge(old, named(*(fleet.node(name, labels={"pool": "tls"}) for name in "abcd"))).losses == {}
+    assert judge(old, named(*(fleet.node(name, labels=labels) for name in "abcd"))).refused

@@ -176,3 +176,15 @@ def test_after_long_quiet_the_settled_nodes_are_the_nodes_that_are(events: list[
             shown.publish(shown.settled(now_s).values(), now_s)
 
     assert shown.settled(now_s + REMOVAL_S) == current
+
+
+def test_a_boot_that_takes_the_labels_of_a_driver_for_a_moment_settles_nothing() -> None:
+    labels = {"openfuyao.com/kae.driver-version": "2.3.0", "openfuyao.com/kae.driver-state": "Ready"}
+    shown = published(fleet.node("a", labels=labels))
+
+    shown.see(fleet.node("a"), 100)
+    assert settled_labels(shown, 300) == labels
+    shown.see(fleet.node("a", labels=labels), 300)
+
+    assert settled_labels(shown, 10_000) == labels
+    assert shown.due_s() is None

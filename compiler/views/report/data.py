@@ -11,7 +11,7 @@ from compiler import recipes, repeats
 from compiler.changes.effects import Effect, Placement
 from compiler.fleet import assignment, definitions, taints
 from compiler.inventory import snapshot
-from compiler.planning import plan, pools
+from compiler.planning import loaded, plan, pools
 from compiler.views import gaps, plan_data, plan_text
 from compiler.views.diff import sentences
 
@@ -34,9 +34,12 @@ UNUSUAL: Mapping[str, str] = {
     "unknown": "not labelled by NFD yet",
 }
 """The states that have a figure, with its words."""
+LOADED: Mapping[str, str] = {"planned": "as planned", "differs": "another than planned", "unknown": "not told"}
+"""Whether nodes have loaded the drivers that the plan has for them, by key: what their labels tell of any recipe."""
 
 _GONE: Mapping[str, Any] = {
-    **dict.fromkeys(("policy", "pool", "group", "driver", "plugin")),
+    **dict.fromkeys(("policy", "pool", "group", "driver", "plugin", "loaded")),
+    "loads": "unknown",
     **dict.fromkeys(("kernel", "os", "architecture", "kubelet"), ""),
     **dict.fromkeys(("resources", "devices", "taints"), ()),
     "state": "gone",
@@ -59,7 +62,7 @@ def of_cluster(
     cluster without a plan has only those.
     """
     shared = _Shared(is_awaited=bool(view and view.awaited))
-    decisions = view.builtin.decisions if view else ()
+    decisions = tuple(loaded.apart(view.builtin.decisions)) if view else ()
     stacks = _stacks(view) if view else {}
     rows = [shared.row(decision, node, stacks.get(node.name, ())) for decision in decisions for node in decision.nodes]
     every = [*effects]
@@ -114,7 +117,7 @@ def _placement(placement: Placement | None) -> dict[str, Any] | None:
 def _stacks(view: plan.Plan) -> Mapping[str, Sequence[plan.Decision]]:
     """Return what the other recipes bring to nodes, or should, by the names of the nodes."""
     found: defaultdict[str, list[plan.Decision]] = defaultdict(list)
-    for decision in (decision for stack in view.recipes[1:] for decision in stack.decisions):
+    for decision in (decision for stack in view.recipes[1:] for decision in loaded.apart(stack.decisions)):
         if decision.policy or gaps.has_problem(decision):
             for name in decision.names:
                 found[name].append(decision)
@@ -139,6 +142,8 @@ def _of_recipe(decision: plan.Decision) -> Iterator[str]:
     if decision.pool:
         yield line(recipe, f"pool '{decision.pool.name}'")
     yield from (line(recipe, f"image {name} {image}") for name, image in plan_data.images(decision).items())
+    if known := loaded.of(decision):
+        yield line(recipe, known.sentence)
     for is_problem in (True, False):
         yield from (line(recipe, gap.text) for gap in gaps.grouped([decision], is_problem=is_problem))
 
@@ -187,7 +192,7 @@ def _number(known: dict[Hashable, int], key: Hashable) -> int:
 
 
 def _facts(decision: plan.Decision, stacks: Sequence[plan.Decision]) -> dict[str, Any]:
-    profile, pool = decision.node.profile, decision.pool
+    profile, pool, known = decision.node.profile, decision.pool, loaded.of(decision)
     group = decision.division.group(decision.node.name) if decision.division else None
     return {
         "policy": decision.policy.name if decision.policy else None,
@@ -195,6 +200,8 @@ def _facts(decision: plan.Decision, stacks: Sequence[plan.Decision]) -> dict[str
         "group": group.name if group else None,
         "driver": decision.driver.image,
         "plugin": decision.device_plugin.image,
+        "loaded": known.sentence.removeprefix("loaded ") if known else None,
+        "loads": loads((decision, *stacks)),
         "resources": [plan_text.resource(amount) for each in (decision, *stacks) for amount in each.resources],
         "devices": device_counts(decision.recipe, decision.node),
         "kernel": profile.kernel_version,
@@ -223,6 +230,14 @@ def state(decisions: Sequence[plan.Decision], *, is_awaited: bool) -> str:
     if drivers or has_plugin:
         return "driver" if drivers else "plugin"
     return "unknown" if is_awaited and not decisions[0].node.profile.discovered else "none"
+
+
+def loads(decisions: Iterable[plan.Decision]) -> str:
+    """Return the key in LOADED of nodes, by the decisions of all recipes, which `loaded.apart` has made."""
+    known = [told for told in map(loaded.of, decisions) if told]
+    if any(told.differs for told in known):
+        return "differs"
+    return "planned" if any(told.wanted is not None for told in known) else "unknown"
 
 
 def states(views: Iterable[plan.Plan]) -> Counter[str]:

@@ -72,6 +72,7 @@ def text(
         hashes={"script": _hash(script), "style": _hash(style)},
         figures=tuple(_figures(views)),
         has_recipes=_has_recipes(views),
+        is_told=report_tables.is_told(views),
         problems=report_tables.problems(views),
         findings=shown,
         ignored=diagnostic_formats.ignored_text(ignored) if ignored else "",
@@ -148,6 +149,7 @@ def _data(views: Sequence[plan.Plan], difference: Difference | None) -> Iterator
     head = {
         "version": 1,
         "states": report_data.STATES,
+        "loads": report_data.LOADED if report_tables.is_told(views) else {},
         "changes": sentences.CHANGES if difference else {},
         "sentences": [sentence.text for sentence in told],
         **({"hasRecipes": True} if _has_recipes(views) else {}),
@@ -181,6 +183,9 @@ def _figures(views: Sequence[plan.Plan]) -> Iterator[Figure]:
         if number or is_problem:
             link = report_tables.link(state=key) if number else ""
             yield Figure(number, noun, link, is_warning=is_problem and number > 0)
+    if differing := report_tables.differing(views):
+        link = report_tables.link(loads="differs")
+        yield Figure(differing, "not loaded as planned", link, is_warning=True)
     yield Figure(nodes, wording.inflected("node", nodes))
     yield Figure(plan_text.count(own, gaps.has_devices), f"with {reader.BUILTIN.words.devices}")
     yield Figure(report_tables.count(views, report_tables.has_driver), "with a driver installer")

@@ -9,7 +9,8 @@ from compiler.views import gaps, plan_text
 from compiler.views.report import data as report_data
 from compiler.views.report import tables as report_tables
 
-_SHOWN = ("clusters", "recipes", "policies")
+_TOLD = "Drivers, as labels of the nodes tell; `kae plan --differing` names those that differ:"
+_SHOWN = ("clusters", "recipes", "policies", "loaded")
 
 
 def lines(views: Sequence[plan.Plan]) -> Iterator[str]:
@@ -20,8 +21,13 @@ def lines(views: Sequence[plan.Plan]) -> Iterator[str]:
     )
     for table in report_tables.of(views):
         if table.key in _SHOWN:
+            told = (_TOLD,) if table.key == "loaded" else ()
             rows = [[cell.text for cell in row] for row in table.rows]
-            yield from ("", *(wording.table([name.upper() for name in table.head], rows) if rows else [table.empty]))
+            yield from (
+                "",
+                *told,
+                *(wording.table([name.upper() for name in table.head], rows) if rows else [table.empty]),
+            )
     problems = report_tables.problems(views)
     yield from ("", "Problems, of which `kae plan --problems` names the nodes:") if problems else ()
     yield from (f"  {wording.counted(problem.nodes, 'node')}: {problem.text}" for problem in problems)

@@ -7,7 +7,7 @@ from urllib import parse
 
 from compiler import recipes, repeats, wording
 from compiler.fleet import definitions
-from compiler.planning import image_matrix, images, plan
+from compiler.planning import image_matrix, images, loaded, plan
 from compiler.read import fleet as reader
 from compiler.views import gaps, plan_data, plan_text
 from compiler.views.report import data as report_data
@@ -75,6 +75,18 @@ def of(views: Sequence[plan.Plan]) -> tuple[Table, ...]:
             ("Cluster", "Policy", "Pool", "Nodes", "Driver"),
             [row for view in views for one in view.recipes for row in _pools(one)],
             "No policy installs a driver.",
+        ),
+        *(
+            (
+                Table(
+                    "loaded",
+                    "Loaded drivers",
+                    ("Policy", "Loaded", "State", "Wanted", "Nodes", "Clusters"),
+                    [*_loaded(views)],
+                ),
+            )
+            if is_told(views)
+            else ()
         ),
         Table(
             "kernels",
@@ -228,6 +240,47 @@ def _pools(view: plan.RecipePlan) -> Iterator[Row]:
                 _number(counts[policy, pool.name].total()),
                 Cell(plan_text.of_pool(pool), title=pool.image),
             )
+
+
+def _told(views: Iterable[plan.Plan]) -> Iterator[tuple[plan.RecipePlan, plan.Decision, loaded.Loaded]]:
+    """Yield the decisions on nodes of which labels tell what is loaded."""
+    for one in (one for view in views for one in view.recipes):
+        for decision in loaded.apart(one.decisions):
+            if known := loaded.of(decision):
+                yield one, decision, known
+
+
+def is_told(views: Iterable[plan.Plan]) -> bool:
+    """Return whether labels of any node tell what is loaded."""
+    return any(True for _ in _told(views))
+
+
+def differing(views: Iterable[plan.Plan]) -> int:
+    """Return the number of nodes that have not loaded what the plan has for them, by any recipe."""
+    return len({(one.cluster.name, name) for one, each, known in _told(views) if known.differs for name in each.names})
+
+
+def _loaded(views: Iterable[plan.Plan]) -> Iterator[Row]:
+    """Yield a row for each policy and what is loaded on its nodes, the nodes that differ first."""
+    nodes, clusters = (
+        Counter[tuple[bool, str, loaded.Loaded]](),
+        defaultdict[tuple[bool, str, loaded.Loaded], set[str]](set),
+    )
+    for one, decision, known in _told(views):
+        text = report_data.line(one.recipe, decision.policy.name if decision.policy else "(none)")
+        nodes[not known.differs, text, known] += len(decision.nodes)
+        clusters[not known.differs, text, known].add(one.cluster.name)
+    for (is_planned, text, known), number in sorted(
+        nodes.items(), key=lambda item: (item[0][0], -item[1], str(item[0]))
+    ):
+        yield (
+            Cell(text),
+            Cell(known.version or "none"),
+            Cell(known.state or "-"),
+            Cell("-" if known.wanted is None else known.wanted or "none"),
+            _number(number, "" if is_planned else link(loads="differs")),
+            _names(clusters[is_planned, text, known]),
+        )
 
 
 def _kernels(views: Sequence[plan.Plan]) -> Iterator[Row]:

@@ -7,15 +7,18 @@ are as compiled: an admission policy of the cluster puts the folder in the place
 import contextlib
 import json
 from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from runtime import driver_labels
 from tests.cluster.control import objects as kinds
 from tests.cluster.local import waiting
 from tests.cluster.nodes import driver_node, plugin_node
 from tests.cluster.nodes import images as image_store
 from tests.cluster.nodes import node as nodes
 from tests.installer import machines
+from tests.property import nfd_rules
 
 OLD, NEW = "2.0.1", "2.0.2"
 _RULES = "/apis/nfd.k8s-sigs.io/v1alpha1/nodefeaturerules"
@@ -53,7 +56,8 @@ class Hardware:
         plane = self.node.plane
         data = self.node.describe()
         functions = _functions(self.machine.root)
-        wanted = driver_node.labels_of(plane.api.get(_RULES)["items"], self.node.name, self.machine.kernel, functions)
+        rules, told = plane.api.get(_RULES)["items"], _told(self.machine.root)
+        wanted = driver_node.labels_of(rules, self.node.name, self.machine.kernel, functions, told)
         labels: Mapping[str, str] = data["metadata"]["labels"]
         gone = dict.fromkeys(self._labelled - wanted.keys())
         changes = {**gone, **{key: value for key, value in wanted.items() if labels.get(key) != value}}
@@ -69,6 +73,13 @@ def _functions(root: Path) -> tuple[Mapping[str, str], ...]:
         {name: (path / name).read_text().strip().removeprefix("0x") for name in names}
         for path in sorted((root / "sys/bus/pci/devices").iterdir())
     )
+
+
+def _told(root: Path) -> Mapping[str, str]:
+    """Return the features that driver installers of a host tell, as NFD's worker reports them."""
+    folder = root / driver_labels.FOLDER.lstrip("/")
+    files = {path.name: path.read_text() for path in folder.glob("[!.]*")}
+    return nfd_rules.local(files, datetime.now(UTC))
 
 
 def _admission(root: Path) -> Iterator[dict[str, Any]]:

@@ -6,6 +6,7 @@ import subprocess
 import tarfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from tests.cluster.control import control_plane as control_planes
@@ -108,9 +109,18 @@ def set_labels(node: nodes.Node, labels: Mapping[str, str | None]) -> None:
     node.plane.api.ask("PATCH", f"/api/v1/nodes/{node.name}", {"metadata": {"labels": labels}})
 
 
-def labels_of(rules: Iterable[Any], name: str, kernel: str, functions: tuple[Mapping[str, str], ...]) -> dict[str, str]:
-    """Return the labels that NodeFeatureRules give a node with this kernel and these PCI functions."""
-    attributes = {"kernel.version": {"full": kernel}, "system.name": {"nodename": name}}
+def labels_of(
+    rules: Iterable[Any],
+    name: str,
+    kernel: str,
+    functions: tuple[Mapping[str, str], ...],
+    told: Mapping[str, str] = MappingProxyType({}),
+) -> dict[str, str]:
+    """Return the labels that NodeFeatureRules give a node with this kernel and these PCI functions.
+
+    `told` are the features of its driver installers.
+    """
+    attributes = {"kernel.version": {"full": kernel}, "system.name": {"nodename": name}, "local.feature": told}
     features = nfd_rules.Features(attributes=attributes, instances={"pci.device": functions})
     return dict(nfd_rules.labels(list(rules), features))
 

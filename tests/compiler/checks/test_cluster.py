@@ -153,6 +153,7 @@ def test_a_cluster_without_a_document_has_no_faults() -> None:
             ["selector-never-matches"],
         ),
         ({"nodeSelector": {"matchLabels": {"openfuyao.com/kae.hpre.vf": "3"}}}, ["selector-on-effect"]),
+        ({"nodeSelector": {"matchLabels": {"openfuyao.com/kae.driver-state": "Ready"}}}, ["selector-on-effect"]),
     ],
 )
 @pytest.mark.parametrize("program", ["nfd", "watcher"])

@@ -42,7 +42,11 @@ def test_a_requirement_has_the_values_that_its_operator_needs(requirement: dict[
 
 
 @pytest.mark.parametrize(
-    "key", ["openfuyao.com/kae.pool.tls", "openfuyao.com/kae.pool.a.b", "openfuyao.com/kae.zip.vf"]
+    "key",
+    [
+        *("openfuyao.com/kae.pool.tls", "openfuyao.com/kae.pool.a.b", "openfuyao.com/kae.zip.vf"),
+        *("openfuyao.com/kae.driver-version", "openfuyao.com/onload.driver-state"),
+    ],
 )
 def test_no_selector_asks_for_what_follows_from_policies(key: str) -> None:
     by_label = {"matchLabels": {key: "1"}}

@@ -16,6 +16,7 @@ from compiler.inventory import canonical_form, reduction, snapshot
 from tests import builders, effort
 
 HOSTNAME = "kubernetes.io/hostname"
+DRIVER = {"openfuyao.com/kae.driver-version": "2.3.0", "openfuyao.com/onload.driver-state": "Ready"}
 LASTING = {"key": "dedicated", "value": "tls", "effect": "NoSchedule"}
 
 
@@ -53,6 +54,7 @@ def test_a_label_that_follows_from_the_machine_stands_in_the_profile(key: str) -
         *("openfuyao.com/onload.deploy.driver", "openfuyao.com/onload.deploy.device-plugin"),
         *("openfuyao.com/onload.pf", "openfuyao.com/npu.present", "openfuyao.com/team"),
         *("openfuyao.com/kae.deploy.drvier", "openfuyao.com/kae.depoly.driver"),
+        *("openfuyao.com/kae.driver-version", "openfuyao.com/onload.driver-state"),
         *("example.com/onload.present", "myfeature.node.kubernetes.io/x", "alpha-beta.kubernetes.io/arch"),
     ],
 )
@@ -193,6 +195,9 @@ def test_an_ignored_label_of_the_machine_leaves_the_profile_too() -> None:
         ({"openfuyao.com/onload.deploy.driver": "false", "openfuyao.com/npu.present": "true"}, {}, False),
         ({}, {"nfd.node.kubernetes.io/feature-labels": "cpu-model.id"}, True),
         ({}, {"nfd.node.kubernetes.io/feature-labels": ""}, False),
+        (DRIVER, {}, False),
+        (DRIVER, {"nfd.node.kubernetes.io/feature-labels": ",".join(DRIVER)}, False),
+        (DRIVER, {"nfd.node.kubernetes.io/feature-labels": ",".join(("cpu-model.id", *DRIVER))}, True),
     ],
 )
 def test_a_node_is_discovered_when_nfd_has_left_a_trace(

@@ -7,6 +7,7 @@ import pytest
 from compiler.fleet import definitions
 from compiler.formats import documents
 from compiler.output import index_file
+from runtime import driver_labels
 from tests import builders
 from tests.property import nfd_rules
 
@@ -108,11 +109,57 @@ def test_what_a_node_must_not_have_is_asked_of_nodes_that_a_worker_has_reported(
     assert nfd_rules.labels(rules, unreported) == {}
 
 
-def test_a_recipe_for_every_node_has_no_rule_but_those_of_pools() -> None:
+def test_a_recipe_for_every_node_has_no_rule_but_those_of_its_driver_and_of_pools() -> None:
     objects = compiled(builders.device_policy("lab", KMOD, **POOLS))
 
-    assert named(objects, "node-feature-rule") == ["nodefeaturerule-kae.yaml", "nodefeaturerule-kmod-pool-lab.yaml"]
+    assert named(objects, "node-feature-rule") == [
+        "nodefeaturerule-kae.yaml",
+        "nodefeaturerule-kmod-pool-lab.yaml",
+        "nodefeaturerule-kmod.yaml",
+    ]
     assert labels(objects) == {"openfuyao.com/kmod.pool.lab": "canary"}
+
+
+def test_what_installers_tell_of_each_recipe_becomes_two_labels_and_nothing_else_does() -> None:
+    objects = compiled(builders.device_policy("desk", ONLOAD), builders.device_policy("lab", KMOD))
+    told = {
+        "onload.driver-version": "9.0.2",
+        "onload.driver-state": "Ready",
+        "kmod.driver-state": "Blocked",
+        "kae.driver-state": "certainly",
+        "sgx.driver-version": "1.0",
+        "openfuyao.com/kae.present": "true",
+        "onload.present": "true",
+        "pool": "rest",
+    }
+
+    assert labels(objects, local_feature=told) == {
+        "openfuyao.com/onload.driver-version": "9.0.2",
+        "openfuyao.com/onload.driver-state": "Ready",
+        "openfuyao.com/kmod.driver-state": "Blocked",
+    }
+
+
+def test_only_installers_may_write_what_nfd_is_told() -> None:
+    writers, readers = set[str](), set[str]()
+    for item in compiled(builders.device_policy("desk", ONLOAD)).values():
+        spec = item["spec"]["template"]["spec"] if item["kind"] in ("DaemonSet", "Deployment") else {}
+        for volume in spec.get("volumes", ()):
+            path = volume.get("hostPath", {}).get("path", "").rstrip("/")
+            if "hostPath" in volume and f"{driver_labels.FOLDER}/".startswith(f"{path}/"):
+                mounts = (mount for one in spec["containers"] for mount in one["volumeMounts"])
+                is_read_only = all(mount.get("readOnly") for mount in mounts if mount["name"] == volume["name"])
+                (readers if is_read_only else writers).add(spec["serviceAccountName"])
+
+    assert (writers, readers) == ({"kae-driver", "onload-driver"}, {"nfd-worker"})
+
+
+def test_a_driver_that_nothing_of_ours_installs_is_told_by_nobody() -> None:
+    desk = builders.device_policy("desk", ONLOAD, driver={"enabled": False})
+
+    (rules,) = (item for path, item in compiled(desk).items() if path.endswith("/nodefeaturerule-onload.yaml"))
+
+    assert not [rule["name"] for rule in rules["spec"]["rules"] if ".driver-" in rule["name"]]
 
 
 def test_pools_of_several_kinds_are_labelled_where_one_of_them_is() -> None:
