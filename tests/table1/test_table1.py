@@ -132,7 +132,7 @@ ROWS: tuple[tuple[str, Any, tuple[str, ...]], ...] = (
     ("operator.pullPolicy", "Always", ()),
     ("daemonSets.labels", {"example.com/team": "kae"}, (DRIVER, DEVICE_PLUGIN)),
     ("daemonSets.tolerations", [TOLERATION], (DRIVER, DEVICE_PLUGIN, "nfd/daemonset-nfd-worker.yaml")),
-    ("driver.enabled", False, ("driver/", "guard/")),
+    ("driver.enabled", False, ("driver/", "guard/", "node-feature-rule/nodefeaturerule-kae.yaml")),
     # Its rights outlive the policy, so it has a Role of its own.
     ("driver.enabledCleanup", True, (DRIVER, "driver/role-", "driver/clusterrolebinding-")),
     ("driver.repository", "docker.io/example", (DRIVER,)),

@@ -151,7 +151,7 @@ def test_only_installers_may_write_what_nfd_is_told() -> None:
                 is_read_only = all(mount.get("readOnly") for mount in mounts if mount["name"] == volume["name"])
                 (readers if is_read_only else writers).add(spec["serviceAccountName"])
 
-    assert (writers, readers) == ({"kae-driver", "onload-driver"}, {"nfd-worker"})
+    assert (writers, readers) == ({"kae-driver-tls", "onload-driver-desk"}, {"nfd-worker"})
 
 
 def test_a_driver_that_nothing_of_ours_installs_is_told_by_nobody() -> None:
