@@ -99,10 +99,15 @@ class Wiring:
             steps=steps,
             holders=held,
             unserved=tuple(_unserved(self._context)),
-            others=tuple(
-                f"{recipe}: {driver.version} from {driver.source}." if driver else f"{recipe}: its record is damaged."
-                for recipe, driver in record.every(self.host).items()
-                if recipe != self.settings.recipe
+            others=(
+                *(
+                    f"{recipe}: {driver.version} from {driver.source}."
+                    if driver
+                    else f"{recipe}: its record is damaged."
+                    for recipe, driver in record.every(self.host).items()
+                    if recipe != self.settings.recipe
+                ),
+                *(f"{rule.path} says of {rule.module}: {rule.words}." for rule in current.rules_elsewhere),
             ),
         )
 

@@ -107,7 +107,7 @@ class Loop:
             self._alone = mine
             try:
                 current = host_state.read(self._host, self._settings)
-            except (killable.Hangs, process.TooSlow) as hanging:
+            except (killable.Hangs, process.TooSlow, process.Unkillable) as hanging:
                 return self._publish("Stuck", f"The host cannot be looked at: {hanging}", _LOOK_S)
             self._published.host = current
             self._published.served = driver_class.of(self._settings).served(current)
@@ -126,6 +126,9 @@ class Loop:
         current = self._published.host
         # A Lease that stays held would halt the other hosts, perhaps for ever.
         if not (self._published.ready and self._alone) or current is None or keeper.holds:
+            return False
+        # Nobody else would free what the host held before it was installed anew, or take back the announcement.
+        if not self._changer.preparation.knows or os.path.lexists(self._host.path(self._host.own.changing)):
             return False
         node_labels.publish(self._host, self._settings, self._published, expires=False)
         # What `settle` has done is in no look.

@@ -64,7 +64,8 @@ def is_locked(path: Path) -> bool:
 
 def sync(path: Path) -> None:
     """Write a file, or the names in a folder, to the disk (fsync(2)); raise `OSError` if that fails."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    # A pipe that somebody put there meanwhile would be waited for.
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)
     finally:

@@ -23,6 +23,8 @@ _REFUSED: Mapping[str, str] = MappingProxyType(
     {
         "/etc/kubernetes": _CLUSTER,
         "/proc": "all processes of the host",
+        **dict.fromkeys(("/run/kae-driver", "/run/kae-features.d", "/var/lib/kae"), "what driver installers go by"),
+        **dict.fromkeys(("/run/dbus", "/run/systemd"), "the socket of a service that acts as root"),
         _KUBELET: "credentials of the kubelet and of other pods",
         **dict.fromkeys(
             (

@@ -43,7 +43,7 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DriverAccess(msgspec.Struct, frozen=True, kw_only=True):
-    """Permissions of the driver installers of a policy: whoever has their token gets no Lease of another one."""
+    """Permissions of the driver installers of a policy."""
 
     account: str
     """The ServiceAccount, its Role, and the bindings of this and of the ClusterRole."""
@@ -53,7 +53,7 @@ class DriverAccess(msgspec.Struct, frozen=True, kw_only=True):
     """The accounts that have it by the binding of the same name as this one."""
     namespace: str
     leases: tuple[str, ...]
-    """The Leases that pace the swaps."""
+    """The Leases that pace the swaps, of all policies: the admission policy holds an account to its own ones."""
     daemonsets: tuple[str, ...]
     """The DaemonSets that an installer may ask for: its own, before it cleans up, where the policy has it clean up."""
 
@@ -90,6 +90,8 @@ class DriverPool(Pod, frozen=True, kw_only=True):
     grace_seconds: int
     """Time to end a step, or to clean up, after SIGTERM."""
     payloads: tuple[Payload, ...] = ()
+    host_pid: bool = True
+    """True when the pod sees the host's processes as its own: programs of the host write their numbers down."""
     is_quiet: bool = False
     """True when the installer ends with its work, and a reporter without rights stays."""
     node_address: bool = False
@@ -190,7 +192,8 @@ def _driver_access(recipe: recipes.Recipe, namespace: str, served: Sequence[Inst
             cluster_role=recipe.driver,
             evicting=(account, *(each for each in draining if is_shared and each not in cleaning)),
             namespace=namespace,
-            leases=tuple(sorted(_leases_of(served if is_shared else [owners[account]]))),
+            # A node that comes to another policy gives back a Lease of the one before.
+            leases=tuple(sorted(_leases_of(served))),
             daemonsets=tuple(_cleaned(served if is_shared else [owners[account]])),
         )
         kept = bool(cleaning) if is_shared else account in cleaning
@@ -216,15 +219,16 @@ def _driver_pool(
     cluster: definitions.Cluster, policy: definitions.Policy, pool: pools.Pool, *, starts_over: bool
 ) -> DriverPool:
     driver, name = pool.driver, driver_name(policy, pool)
-    images = dict(pool.images)
+    images, is_quiet = dict(pool.images), starts_over and not pool.driver.enabled_cleanup
     return DriverPool(
         **_pod(cluster, policy, driver.container, name),
         app=policy.recipe.driver,
         account=driver_name(policy),
         image=images[driver.installer],
         payloads=tuple(_payloads(driver, images)),
+        host_pid=not is_quiet or bool(driver.source.packages or driver.source.build),
         # What cleans up as the pod goes has to be there then, with its rights.
-        is_quiet=starts_over and not driver.enabled_cleanup,
+        is_quiet=is_quiet,
         # Also of modules that the policy leaves out: a node may still have them.
         node_address=any(module.network for module in driver.declared),
         terms=tuple(map(ir.Term, pool.terms)),

@@ -132,6 +132,8 @@ def _link(path: Path, link: Path, name: str) -> None:
 def _existing(host: chroot.Host, folder: str) -> str:
     """Return a folder, or the nearest one above it that is there; it has no slash at its end."""
     while not host.resolved(folder or "/").exists():
+        if host.path(folder).is_symlink():
+            raise _refused(folder, "it is a link to what is not there: mount that, or make it")
         folder = posixpath.dirname(folder).rstrip("/")
     return folder
 

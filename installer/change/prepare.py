@@ -53,7 +53,7 @@ class Preparation:
     _claim: leases.Claim
     _evictions: int = 0
     _begun: bool = False
-    _knows: bool = False
+    knows: bool = False
     """True when `free_unknown` is done."""
 
     def attempt(self, current: host_state.HostState, decided: decision.Decision) -> Attempt:
@@ -192,9 +192,9 @@ class Preparation:
         """Free the Leases in this host's name that it knows nothing of: once, as soon as the API server answers."""
         # A host that was installed anew, or whose record was moved away, would halt the others by one with a swap.
         with contextlib.suppress(errors.Failure):
-            if not self._knows:
+            if not self.knows:
                 self._claim.free_all()
-                self._knows = True
+                self.knows = True
 
     def _keeping(self, attempt: Attempt) -> Iterator[change_steps.Step]:
         current, kept = attempt.current, attempt.before.kept
@@ -245,7 +245,7 @@ class Preparation:
             self.devices.drain(attempt.current, self._check_lease)
 
     def _wait_for_plugin(self) -> None:
-        links = self._host.resolved(self._host.own.links)
+        links = self._host.path(self._host.own.links)
         # The device plugin removes its links when it withdraws the devices. A dead one does neither, but then the
         # kubelet allocates no device either; one of tokens has none, and hears of the announcement at once.
         end_s = time.monotonic() + _WITHDRAWN_S

@@ -290,8 +290,9 @@ class Changer:
 
     def settle(self, current: host_state.HostState, decided: decision.Decision) -> None:
         """Remove the leftovers of an interrupted change from a host that needs none."""
-        if current.changing:
-            self._host.remove(self._host.own.changing)
+        with chroot.logged():  # What is in its place, as a folder with files, halts no other host.
+            if current.changing:
+                self._host.remove(self._host.own.changing)
         self.preparation.give_back()
         # The call above may have changed the record.
         known = record.read(self._host)

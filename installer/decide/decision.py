@@ -271,7 +271,14 @@ def _bundles(settings: driver_config.Config, current: host_state.HostState) -> I
 
 
 def _options(settings: driver_config.Config, current: host_state.HostState) -> Iterator[str]:
-    """Return the options that override those of the config: of several, the kernel takes the last."""
+    """Return what keeps modprobe from loading a module, and the options that override those of the config.
+
+    Of several options the kernel takes the last.
+    """
+    for rule in current.rules_elsewhere:
+        verb, _, command = rule.words.partition(" ")
+        if verb == "install" and command.split(" ")[0].rpartition("/")[2] in ("false", "true", ":"):
+            yield f"'{rule.path}' has modprobe run '{command}' in place of loading {rule.module}: remove that line."
     for name in desired.modules(settings, current.functions):
         for key, value in sorted(settings.parameters.get(name, {}).items()):
             said = [

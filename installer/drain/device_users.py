@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from installer.decide import desired, driver_class
 from installer.drain import cluster, device_holders
 from installer.host import chroot, host_state, pci
-from runtime import driver_config, errors, process
+from runtime import driver_config, errors, process, pulse
 
 LOG = logging.getLogger(__name__)
 
@@ -101,6 +101,7 @@ class Drain:
 
     def _ask(self, holder: device_holders.Holder) -> None:
         namespace, _, name = holder.pod.partition("/")
+        pulse.beat()  # Each may take as long as a slow API server does.
         try:
             answer = self.evict(namespace, name, holder.uid)
         except cluster.Unreachable as failure:

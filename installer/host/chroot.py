@@ -196,9 +196,9 @@ class Host:
             shutil.rmtree(path)
 
     def empty(self, absolute: str) -> None:
-        """Remove the files in a folder, if it exists, and a link in its place, which is not followed; folders stay."""
+        """Remove the files in a folder, if it exists, and what is in its place, which is not followed; folders stay."""
         with changing(absolute), contextlib.suppress(FileNotFoundError), self.held(absolute) as path:
-            if path.is_symlink():
+            if not path.is_dir() or path.is_symlink():
                 path.unlink()
             folder = os.open(path, os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
             try:
@@ -209,9 +209,12 @@ class Host:
                 os.close(folder)
 
     def remove(self, absolute: str) -> None:
-        """Remove a file, if it exists."""
+        """Remove a file, if it exists, or an empty folder in its place."""
         with changing(absolute), contextlib.suppress(FileNotFoundError), self.held(absolute) as path:
-            path.unlink()
+            if path.is_dir() and not path.is_symlink():
+                path.rmdir()
+            else:
+                path.unlink()
 
     def rename(self, absolute: str, other: str) -> None:
         """Rename a file or a folder, in place of what has the other name."""

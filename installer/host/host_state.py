@@ -1,6 +1,7 @@
 """The state of the host: everything that a decision needs, in one value."""
 
 import contextlib
+import os
 import posixpath
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -40,6 +41,8 @@ class HostState(msgspec.Struct, frozen=True, kw_only=True):
     options: Mapping[str, str]
     """The texts of existing options files, by module."""
     options_elsewhere: tuple[Option, ...] = ()
+    rules_elsewhere: tuple[Option, ...] = ()
+    """Lines `install` and `blacklist` of others for modules of the policy; their words begin with this."""
     above: Mapping[str, kmod.Module] = msgspec.field(default_factory=dict)
     """The loaded ones of the config's `above`."""
     rivals: Mapping[str, str] = msgspec.field(default_factory=dict)
@@ -112,6 +115,7 @@ def _read(host: chroot.Host, settings: driver_config.Config) -> HostState:
         files=MappingProxyType(files),
         options=MappingProxyType({module: said for module, said in options.items() if said is not None}),
         options_elsewhere=elsewhere,
+        rules_elsewhere=tuple(each for each in _rules_elsewhere(host) if each.module in names),
         above=MappingProxyType(kmod.loaded(host, settings.above)),
         rivals=MappingProxyType(rivals),
         owners=MappingProxyType(owners),
@@ -122,7 +126,7 @@ def _read(host: chroot.Host, settings: driver_config.Config) -> HostState:
         rule=settings.device_nodes is None or said == rule(host, settings.device_nodes),
         has_rule=said.startswith(_RULE),
         record=known,
-        changing=host.resolved(host.own.changing).exists(),
+        changing=os.path.lexists(host.path(host.own.changing)),
         own=host.own,
         nodes=MappingProxyType(pci.nodes(host, settings)),
         others=MappingProxyType(others),
@@ -200,14 +204,28 @@ def modules(host: chroot.Host, settings: driver_config.Config, known: record.Rec
 def _options_elsewhere(host: chroot.Host) -> Iterator[Option]:
     """Return the options that come after the installer's own, and so win: files are read by their names."""
     # The kernel's command line comes last (modprobe.d(5), kmod_config_new of kmod's libkmod-config.c).
-    folders = {name: folder for folder in reversed(_OPTION_FOLDERS) for name in readings.names(host.resolved(folder))}
-    for name in sorted(name for name in folders if name.endswith(".conf")):
-        path = f"{folders[name]}/{name}"
+    for name, path in _configs(host):
         for module, words in re.findall(r"^\s*options\s+(\S+)\s+(.*\S)", text(host, path) or "", re.MULTILINE):
             if name > posixpath.basename(host.own.options(module.replace("-", "_"))):
                 yield Option(path, module.replace("-", "_"), words)
     for module, words in re.findall(r"(?<!\S)([\w-]+)\.(\S+)", text(host, "/proc/cmdline") or ""):
         yield Option("/proc/cmdline", module.replace("-", "_"), words)
+
+
+def _rules_elsewhere(host: chroot.Host) -> Iterator[Option]:
+    """Return what others have modprobe run in place of loading a module, and what they keep from loading at boot."""
+    for _, path in _configs(host):
+        if path != host.own.blocked:
+            found = re.findall(r"^\s*(install|blacklist)\s+(\S+)[ \t]*(.*)", text(host, path) or "", re.MULTILINE)
+            yield from (
+                Option(path, module.replace("-", "_"), f"{verb} {rest}".strip()) for verb, module, rest in found
+            )
+
+
+def _configs(host: chroot.Host) -> Iterator[tuple[str, str]]:
+    """Return the names and paths of modprobe's files in the order in which it reads them (modprobe.d(5))."""
+    folders = {name: folder for folder in reversed(_OPTION_FOLDERS) for name in readings.names(host.resolved(folder))}
+    return ((name, f"{folders[name]}/{name}") for name in sorted(folders) if name.endswith(".conf"))
 
 
 def _rivals(host: chroot.Host, settings: driver_config.Config, running: str, known: record.Record) -> dict[str, str]:

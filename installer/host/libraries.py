@@ -15,7 +15,7 @@ import msgspec
 
 from installer import paths
 from installer.host import chroot, digests, record
-from runtime import errors
+from runtime import errors, pulse
 
 
 class _Kept(msgspec.Struct):
@@ -65,7 +65,13 @@ def present(host: chroot.Host) -> dict[str, str]:
 
 def _present(host: chroot.Host, link: str) -> dict[str, str]:
     top, part = host.resolved(link), _part(host, link)
-    return {str(part / path.relative_to(top)): digests.of_file(path) for path in digests.files(top)}
+    found: dict[str, str] = {}
+    for path in digests.files(top):
+        pulse.beat(link)
+        # A name that is no UTF-8 is of others; nothing that is kept could hold it.
+        name = os.fsencode(part / path.relative_to(top)).decode(errors="replace")
+        found[name] = digests.of_file(path)
+    return found
 
 
 def place(host: chroot.Host, driver: record.Driver, stored: Path) -> None:

@@ -36,7 +36,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     unserved: tuple[str, ...] = ()
     """Sentences about installed kernels without a driver."""
     others: tuple[str, ...] = ()
-    """Sentences about the drivers of other recipes on this host."""
+    """Sentences about what others have on this host: the drivers of other recipes, and lines for modprobe."""
 
     @property
     def pause_s(self) -> float:

@@ -170,7 +170,7 @@ class Fleet:
     def _installers(self) -> list[Any]:
         """Return the installers' pods that are to stay; other tests may have left pods in their namespace."""
         every = self.users.plane.api.get(f"/api/v1/namespaces/{driver_node.NAMESPACE}/pods")["items"]
-        installers = [pod for pod in every if pod["spec"].get("serviceAccountName") == "kae-driver"]
+        installers = [pod for pod in every if pod["spec"].get("serviceAccountName", "").startswith("kae-driver-")]
         return [pod for pod in installers if "deletionTimestamp" not in pod["metadata"] and pod["spec"].get("nodeName")]
 
     def _explain(self) -> str:

@@ -268,7 +268,7 @@ def test_a_lease_of_a_node_in_a_swap_is_taken_over_by_nobody_and_freed_by_a_pers
 def test_an_installer_creates_only_leases_of_its_policy(installers: Installers, name: str) -> None:
     foreign = lease_objects.Lease(name=name, holder=NODE_A)
 
-    with pytest.raises(cluster.Forbidden, match="may create only the Leases of its policy"):
+    with pytest.raises(cluster.Forbidden, match="may take only the Leases of its policy"):
         installers.on_a.api.write_lease(OWN, foreign)
 
 

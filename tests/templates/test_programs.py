@@ -214,7 +214,7 @@ def test_an_installer_has_the_host_but_neither_its_network_nor_its_ipc(rendered:
 
 
 def test_an_installer_that_ends_leaves_programs_without_rights(rendered: Rendered) -> None:
-    workload = rendered("driver/daemonset", replace(POOL, is_quiet=True))
+    workload = rendered("driver/daemonset", replace(POOL, is_quiet=True, host_pid=False))
 
     spec = pod(workload)
     reporter, *copies, installer = spec["initContainers"]

@@ -60,7 +60,7 @@ class Kubelet(hollow_nodes.Nodes):
         return path.read_text() if path.exists() else ""
 
     def _serve(self, pod: Any) -> None:
-        is_installer = pod["spec"].get("serviceAccountName") == "kae-driver"
+        is_installer = pod["spec"].get("serviceAccountName", "").startswith("kae-driver-")
         if "deletionTimestamp" not in pod["metadata"]:
             self._tell(pod, self._readiness(pod) if is_installer else self._use(pod))
         elif not is_installer or self._has_ended(pod):
