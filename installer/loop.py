@@ -127,8 +127,8 @@ class Loop:
         # A Lease that stays held would halt the other hosts, perhaps for ever.
         if not (self._published.ready and self._alone) or current is None or keeper.holds:
             return False
-        # Nobody else would free what the host held before it was installed anew, or take back the announcement.
-        if not self._changer.preparation.knows or os.path.lexists(self._host.path(self._host.own.changing)):
+        # Nobody else would take back the announcement.
+        if os.path.lexists(self._host.path(self._host.own.changing)):
             return False
         node_labels.publish(self._host, self._settings, self._published, expires=False)
         # What `settle` has done is in no look.

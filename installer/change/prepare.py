@@ -53,7 +53,7 @@ class Preparation:
     _claim: leases.Claim
     _evictions: int = 0
     _begun: bool = False
-    knows: bool = False
+    _knows: bool = False
     """True when `free_unknown` is done."""
 
     def attempt(self, current: host_state.HostState, decided: decision.Decision) -> Attempt:
@@ -192,9 +192,9 @@ class Preparation:
         """Free the Leases in this host's name that it knows nothing of: once, as soon as the API server answers."""
         # A host that was installed anew, or whose record was moved away, would halt the others by one with a swap.
         with contextlib.suppress(errors.Failure):
-            if not self.knows:
+            if not self._knows:
                 self._claim.free_all()
-                self.knows = True
+                self._knows = True
 
     def _keeping(self, attempt: Attempt) -> Iterator[change_steps.Step]:
         current, kept = attempt.current, attempt.before.kept

@@ -209,7 +209,7 @@ def _pods(host: chroot.Host, resources: Collection[str], kubelet: Path) -> tuple
     """Return what each pod holds, in words, and notes."""
     shown = kubelet / SOCKET
     # The folder of the kubelet is often a link to a larger disk.
-    socket = host.resolved(str(shown))
+    socket = host.resolved(str(kubelet)) / SOCKET
     if socket.exists():
         return _listed(socket, resources, shown), ()
     if IN_POD in os.environ:
