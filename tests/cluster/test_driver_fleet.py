@@ -57,7 +57,8 @@ class Policy:
         pace = {"maxUnavailable": "100%", "minReadySeconds": 0}
         rollout = {"maxParallel": self.parallel, **pace, "waves": waves}
         driver = {"version": FIRST, "drain": {"timeoutSeconds": 60}, "rollout": rollout}
-        objects = driver_node.compiled(self.folder, **{POLICY: driver})
+        # The hollow kubelet starts installers that stay.
+        objects = driver_node.compiled(self.folder, {"kubernetesVersion": "1.35"}, **{POLICY: driver})
         return {f"{item['kind']} {item['metadata']['name']}": item for item in objects}
 
     def rules(self) -> list[Any]:
