@@ -30,6 +30,7 @@ def prepare(where: paths.Paths, settings: config.Config) -> None:
     """Make room for what the plugin makes, create what does not depend on devices, and label it."""
     if os.path.lexists(where.lock) and not _is_file(where.lock):
         _move_away(where, where.lock)
+    _make_folder(where, where.links)
     keep(where, settings)
     for folder in _mounted(where):
         permissions.let_containers_read(folder)

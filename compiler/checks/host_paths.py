@@ -23,8 +23,6 @@ _REFUSED: Mapping[str, str] = MappingProxyType(
     {
         "/etc/kubernetes": _CLUSTER,
         "/proc": "all processes of the host",
-        **dict.fromkeys(("/run/kae-driver", "/run/kae-features.d", "/var/lib/kae"), "what driver installers go by"),
-        **dict.fromkeys(("/run/dbus", "/run/systemd"), "the socket of a service that acts as root"),
         _KUBELET: "credentials of the kubelet and of other pods",
         **dict.fromkeys(
             (
@@ -70,6 +68,8 @@ _REFUSED: Mapping[str, str] = MappingProxyType(
             ("/dev/char", "/dev/core", "/dev/cpu", "/dev/dax*", "/dev/kmem", "/dev/mem", "/dev/oldmem", "/dev/port"),
             _MEMORY,
         ),
+        **dict.fromkeys(("/run/kae-driver", "/run/kae-features.d", "/var/lib/kae"), "what driver installers go by"),
+        **dict.fromkeys(("/run/dbus", "/run/systemd"), "the socket of a service that acts as root"),
     }
 )
 """Paths and globs of hosts that containers of other people never get, nor what is in them, and what is there."""

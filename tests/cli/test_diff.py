@@ -50,7 +50,12 @@ def test_a_change_back_is_no_change(rollout: Path) -> None:
 
 def test_a_quiet_node_is_another_pod_with_fewer_privileges_and_the_same_driver(tmp_path: Path) -> None:
     head = {"apiVersion": API_VERSION, "metadata": {"name": "east"}}
-    policy = {**head, "kind": "KAEPolicy", "metadata": {"name": "tls"}, "spec": {"driver": {"version": "2.2.0"}}}
+    policy = {
+        **head,
+        "kind": "KAEPolicy",
+        "metadata": {"name": "tls"},
+        "spec": {"driver": {"version": "2.2.0", "source": {"prebuilt": {}}}},
+    }
     node = builders.kubernetes_node()
     node["status"]["nodeInfo"]["kubeletVersion"] = "v1.36.1"
     nodes = {"apiVersion": "v1", "kind": "List", "items": [node]}

@@ -102,8 +102,8 @@ def test_a_policy_that_cleans_up_has_a_role_whose_names_stay_when_it_goes() -> N
     objects = compiled(cleans, builders.selecting("b", pool="b"))
 
     rights = {
-        "kae-driver-a": [["kae-driver-a-1"], ["kae-driver-a"]],
-        "kae-driver-b": [["kae-driver-b-1"]],
+        "kae-driver-a": [["kae-driver-a-1", "kae-driver-b-1"], ["kae-driver-a"]],
+        "kae-driver-b": [["kae-driver-a-1", "kae-driver-b-1"]],
         "kae-driver": [["kae-driver-a-1", "kae-driver-b-1"], ["kae-driver-a"]],  # Of pods from before.
     }
     for name, named in rights.items():
