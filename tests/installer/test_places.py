@@ -4,6 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from installer.change import places
+from installer.host import chroot
+from runtime import errors
 from tests.installer import homes, incidents
 from tests.installer.incidents import Crew
 from tests.installer.machines import Machine
@@ -73,3 +76,15 @@ def test_a_device_plugin_writes_nothing_that_the_installer_trusts(machine: Machi
     trusted = (own.lock, own.retry, own.record, own.drivers, own.build)
 
     assert not [path for path in trusted if Path(path).is_relative_to("/run/kae")]
+
+
+def test_a_folder_that_is_a_link_to_what_is_not_there_begins_no_change(tmp_path: Path) -> None:
+    host = chroot.Host(tmp_path, homes.KAE)
+    (tmp_path / "etc").mkdir()
+    (tmp_path / "etc/modprobe.d").symlink_to("/data/modprobe.d")
+
+    with pytest.raises(errors.Failure, match="so no change begins: it is a link to what is not there"):
+        places.check(host, [places.Place("/etc/modprobe.d")], grows=False)
+
+    (tmp_path / "data/modprobe.d").mkdir(parents=True)
+    places.check(host, [places.Place("/etc/modprobe.d")], grows=False)
