@@ -290,16 +290,11 @@ def _parser() -> argparse.ArgumentParser:
         help="end once the driver is right, or another's, and leave the host to the reporter in the program folder",
     )
     parser.set_defaults(command="serve", recipe=None)
-    commands = parser.add_subparsers(metavar="")
-    for name, meaning in (
-        ("plan", "show the steps of a change and their reasons, without making it"),
-        ("status", "show what is on the host"),
-        ("retry", "after a repair: try again without waiting"),
-        ("remove", "remove the driver that we installed, with the steps of driver.state Absent"),
-    ):
-        command = commands.add_parser(name, help=meaning, allow_abbrev=False)
-        program.add_paths(command, _PATHS, defaults=False)
-        command.add_argument("--recipe", metavar="NAME", help="fail unless the config is of this recipe")
-        command.add_argument("-o", "--output", choices=("text", "json"), default="text", help="default: text")
-        command.set_defaults(command=name)
+    meanings = {
+        "plan": "show the steps of a change and their reasons, without making it",
+        "status": "show what is on the host",
+        "retry": "after a repair: try again without waiting",
+        "remove": "remove the driver that we installed, with the steps of driver.state Absent",
+    }
+    report.add_commands(parser, meanings, _PATHS, "fail unless the config is of this recipe")
     return parser

@@ -1,9 +1,11 @@
 """The answers of `status` and `plan`, as text and as JSON, and what they tell people to expect and to do."""
 
+import argparse
 import json
 import math
 import textwrap
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 
 import msgspec
 from tabulate import tabulate
@@ -328,3 +330,19 @@ def _filled(text: str, width: int, margin: int = 0) -> str:
 
 def _joined(parts: Iterable[str]) -> str:
     return "\n\n".join("\n".join(line.rstrip() for line in part.splitlines()) for part in parts)
+
+
+def add_commands(
+    parser: argparse.ArgumentParser,
+    meanings: Mapping[str, str],
+    paths: Sequence[tuple[str, Path | None, str, str]],
+    recipe: str,
+) -> None:
+    """Add the commands for people, which the installer and the reporter both have; `recipe` is the help of --recipe."""
+    commands = parser.add_subparsers(metavar="")
+    for name, meaning in meanings.items():
+        command = commands.add_parser(name, help=meaning, allow_abbrev=False)
+        program.add_paths(command, paths, defaults=False)
+        command.add_argument("--recipe", metavar="NAME", help=recipe)
+        command.add_argument("-o", "--output", choices=("text", "json"), default="text", help="default: text")
+        command.set_defaults(command=name)

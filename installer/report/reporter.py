@@ -273,16 +273,11 @@ def _parser() -> argparse.ArgumentParser:
     parser = program.parser("installer", report.PROGRAM, __doc__)
     program.add_paths(parser, _PATHS)
     parser.set_defaults(command="serve")
-    commands = parser.add_subparsers(metavar="")
-    for name, meaning in (
-        ("plan", "show whether the driver is right, and why"),
-        ("status", "show what is on the host"),
-        ("retry", "have the installer start over at once"),
-        ("remove", "not possible without rights"),
-    ):
-        command = commands.add_parser(name, help=meaning, allow_abbrev=False)
-        program.add_paths(command, _PATHS, defaults=False)
-        command.add_argument("--recipe", metavar="NAME", help="as of the installer; the pod has one recipe")
-        command.add_argument("-o", "--output", choices=("text", "json"), default="text", help="default: text")
-        command.set_defaults(command=name)
+    meanings = {
+        "plan": "show whether the driver is right, and why",
+        "status": "show what is on the host",
+        "retry": "have the installer start over at once",
+        "remove": "not possible without rights",
+    }
+    report.add_commands(parser, meanings, _PATHS, "as of the installer; the pod has one recipe")
     return parser

@@ -1,5 +1,6 @@
 """The risk of a change that a driver comes to nodes before the waves ahead of them could show that it works."""
 
+import functools
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
@@ -40,7 +41,7 @@ class _Target(msgspec.Struct, frozen=True, order=True):
         return len(pairs) == len(mine) and mine != theirs and all(own >= its for own, its in pairs)
 
 
-class _Rollout(msgspec.Struct, frozen=True):
+class _Rollout(msgspec.Struct, frozen=True, dict=True):
     """The waves of a policy, on one side of a change, that have to show a driver before it comes to others."""
 
     order: Sequence[str]
@@ -67,7 +68,7 @@ class _Rollout(msgspec.Struct, frozen=True):
             if wave in self.waves and here and not shows and not is_ahead:
                 yield wave
 
-    @property
+    @functools.cached_property
     def _moved(self) -> Counter[tuple[_Cell, _Target]]:
         moved: Counter[tuple[_Cell, _Target]] = Counter()
         for cell, target, effect in self.moves:
