@@ -2,6 +2,7 @@
 
 import contextlib
 import copy
+import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -64,9 +65,11 @@ def deployed(
     """The DaemonSet of a policy with these fields of `driver` in a KAECluster with these, for `apply`; no pod yet."""
     machine = driver_node.machine(node.plane, f"driver-host-{folder.name}")
     root = machine.root
-    driver_node.make_images(images, machine, folder / "images", OLD, NEW)
-    parts, fields = driver_node.layers(stores.built_image("kae-driver-installer"), folder / "empty")
-    images.build(f"{driver_node.IMAGE}:{EMPTY}", *parts, **fields)
+    # More than a gigabyte, which containerd has too: pytest would keep it until the last test.
+    with tempfile.TemporaryDirectory(dir=folder) as scratch:
+        driver_node.make_images(images, machine, Path(scratch) / "images", OLD, NEW)
+        parts, fields = driver_node.layers(stores.built_image("kae-driver-installer"), Path(scratch) / "empty")
+        images.build(f"{driver_node.IMAGE}:{EMPTY}", *parts, **fields)
     (folder / "project").mkdir()
     objects = driver_node.compiled(folder / "project", cluster, host={"version": OLD, **driver})
     daemon_set = driver_node.daemon_set(objects, "host")
