@@ -20,6 +20,9 @@ from runtime import clocks, errors, files
 
 NAME = "left.json"
 
+ENDED = "ended"
+"""The name of a file with `ended` in a line: a shell compares it with what the reporter asks for."""
+
 UNSEEN = "Another installer is at work on this host, or the host has not been looked at yet."
 """The reason before the first look."""
 
@@ -70,6 +73,11 @@ class Left(msgspec.Struct, frozen=True, kw_only=True):
     def held_s(self) -> float | None:
         """Return for how long the host has held its Lease; None without one."""
         return None if self.lease_since_s is None else clocks.since_boot_s() - self.lease_since_s
+
+
+def ended(found: Left) -> str:
+    """Return the name of the installer's last end in this pod."""
+    return f"{found.ended_s}"
 
 
 def read(folder: Path, own: paths.Own) -> Left | None:
@@ -125,15 +133,20 @@ class Keeper:
         now_s, last_s = clocks.since_boot_s(), self._left.ended_s
         again = self._left.again + 1 if last_s is not None and now_s - last_s < QUIET_S else 0
         self._left = structs.replace(self._left, host=host, at_work=False, ended_s=now_s, again=again)
+        _write(self._path.with_name(ENDED), f"{ended(self._left)}\n".encode())
         self._write()
 
     def _write(self) -> None:
-        try:
-            with files.replaced(self._path) as fresh:
-                fresh.write_bytes(msgspec.json.encode(self._left, enc_hook=_plain))
-                fresh.chmod(0o644)  # The reporter is another user.
-        except OSError as error:
-            raise errors.Failure(f"'{self._path}' cannot be changed: {error.strerror}.") from error
+        _write(self._path, msgspec.json.encode(self._left, enc_hook=_plain))
+
+
+def _write(path: Path, content: bytes) -> None:
+    try:
+        with files.replaced(path) as fresh:
+            fresh.write_bytes(content)
+            fresh.chmod(0o644)  # The reporter is another user.
+    except OSError as error:
+        raise errors.Failure(f"'{path}' cannot be changed: {error.strerror}.") from error
 
 
 def _plain(value: Any) -> Any:

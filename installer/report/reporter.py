@@ -2,8 +2,8 @@
 
 It judges by `decision.decide` as the installer does, with the host as the installer left it and what everybody may read
 of it now: modules and PCI functions in /sys. What it cannot see stays as it was left: files of the driver, options,
-libraries and the modes of device nodes. Where the driver is no longer right, or a device is new, it ends with
-START_OVER, and the kubelet starts all containers of the pod over.
+libraries and the modes of device nodes. Where the driver is no longer right, or a device is new, it asks: the container
+`pause`, which begins after the installer has ended, reads `ASKED`, and ends so that the kubelet starts the pod over.
 """
 
 import argparse
@@ -28,8 +28,8 @@ LOG = logging.getLogger(__name__)
 FOLDER = "KAE_REPORT_DIR"
 """The environment variable with the folder of the reporter's own files, which its container alone has."""
 
-START_OVER = 42
-"""The exit code for which restartPolicyRules of its container have RestartAllContainers."""
+ASKED = "asked"
+"""The name of the file for `pause`: a line with `left.ENDED` as it was at the look, and one with the reason."""
 
 LOOK_S = 5.0
 _AT_WORK_S = 1.0
@@ -38,7 +38,7 @@ _AT_WORK_S = 1.0
 _TAKEN_S = 60.0
 """The time in which the kubelet starts a pod over."""
 
-_RETRY, _ASKED = "retry", "asked"
+_RETRY = "retry"
 
 _UNSEEN = (
     "The reporter has no rights: of the driver's files, options and libraries it tells what the installer left, and it"
@@ -62,20 +62,19 @@ class Reporter:
         self._directory = state.ProgramDir(own)
         self._wrong = True
         """True when the driver was wrong at the last look, and before the first one."""
-        self._began_s = clocks.since_boot_s()
+        self._since_s = clocks.since_boot_s()
+        """When this began, or has asked."""
         self._left: left.Left | None = None
         self.shown = driver_state.DriverState()
-        self.cause = ""
-        """Why the pod has to be started over."""
 
     def look(self) -> bool:
-        """Look at the host once, and publish its state; return whether the pod has to be started over."""
+        """Look at the host once, and publish its state; return whether this has asked for the pod's start."""
         self._directory.beat()
         found = self._left = left.read(self._installers, self._host.own)
         self.shown = (found or left.Left()).shown()
         starts = False
         if found is not None and found.host is not None and not found.at_work:
-            if self._is_asked(found) and clocks.since_boot_s() - self._began_s < _TAKEN_S:
+            if self._is_asked(found) and clocks.since_boot_s() - self._since_s < _TAKEN_S:
                 # What was left is from before the installer that the kubelet is about to start.
                 self.shown.update("", left.UNSEEN)
             else:
@@ -107,19 +106,18 @@ class Reporter:
 
     def _is_asked(self, found: left.Left) -> bool:
         """Return whether the kubelet was asked to start the pod over since the installer left this."""
-        return _text(self._own / _ASKED) == _mark(found)
+        return _text(self._own / ASKED).partition("\n")[0] == left.ended(found)
 
     def families(self) -> list[metrics.Family]:
         """Return the metrics, as the installer would serve them."""
         return list(self.shown.families(self._left.held_s() if self._left is not None else None))
 
     def _starts(self, found: left.Left, reason: str, *, wrong: bool) -> bool:
-        """Return whether the pod has to be started over now; publish why, if the driver is wrong."""
+        """Ask for the pod's start unless it is too early, and return whether; publish why, if the driver is wrong."""
         now_s = clocks.since_boot_s()
         wait_s = 0 if (self._own / _RETRY).exists() else found.due_s() - now_s
         state, then = "Changing", "The installer starts over."
         if asked := self._is_asked(found):
-            # The kubelet has started this container alone.
             state, then = "Failed", _IGNORED
         elif wait_s > 0:
             state, then = "Failed", f"It was so before; the installer starts over in {wait_s:.0f} s."
@@ -128,10 +126,10 @@ class Reporter:
         if asked or wait_s > 0:
             return False
         LOG.warning("%s %s", reason, then)
-        self.cause = reason
+        self._since_s = now_s
         (self._own / _RETRY).unlink(missing_ok=True)
-        with files.replaced(self._own / _ASKED) as fresh:
-            fresh.write_text(_mark(found), "utf-8")
+        with files.replaced(self._own / ASKED) as fresh:
+            fresh.write_text(f"{left.ended(found)}\n{reason}\n", "utf-8")
         return True
 
 
@@ -185,7 +183,7 @@ def _as_wanted(settings: driver_config.Config, function: pci.Function) -> pci.En
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Serve until a signal or until the pod has to be started over, or answer; return the exit code."""
+    """Serve until a signal, or answer; return the exit code."""
     options = _parser().parse_args(arguments)
     serves = options.command == "serve"
     stop = threading.Event()
@@ -208,9 +206,7 @@ def _serve(options: argparse.Namespace, host: chroot.Host, settings: driver_conf
     reporter = Reporter(host, settings, options.program_dir, _own())
     with metrics.served(settings.metrics, reporter.families):
         while not host.stop.is_set():
-            if reporter.look():
-                program.terminate(reporter.cause)
-                return START_OVER
+            reporter.look()
             host.stop.wait(reporter.pause_s)
     return 0
 
@@ -250,10 +246,6 @@ def _answer(options: argparse.Namespace, host: chroot.Host, settings: driver_con
 
 def _own() -> Path:
     return Path(os.environ[FOLDER])
-
-
-def _mark(found: left.Left) -> str:
-    return f"{found.ended_s}"
 
 
 def _text(path: Path) -> str:

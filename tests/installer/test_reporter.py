@@ -61,6 +61,10 @@ class Pod:
         assert found is not None
         return found
 
+    def asked(self) -> list[str]:
+        """Return the lines of what the reporter asks for."""
+        return (self.own / reporter.ASKED).read_text().splitlines()
+
     def readiness(self) -> tuple[bool, str]:
         """Return whether the pod is ready, and the words of the probe."""
         ready = self.own / "ready"
@@ -102,7 +106,7 @@ def test_a_module_that_goes_starts_the_pod_over_and_the_installer_loads_it_again
     # One look may be in the middle of a load by hand.
     assert seen == [False, True, True]
     assert pod.readiness() == (False, "Module uacce is not loaded. The installer starts over.")
-    assert reporting.cause == "Module uacce is not loaded."
+    assert pod.asked() == [left.ended(pod.left()), "Module uacce is not loaded."]
     again = pod.report()
     waits = (again.look(), pod.readiness())
     made = pod.begin()
@@ -136,7 +140,7 @@ def test_a_new_device_starts_the_pod_over(pod: Pod) -> None:
     layouts.plug_in(pod.machine.root, Function(address="0000:f9:00.0", kind=layouts.two_sockets()[0].kind))
 
     assert reporting.look()
-    assert reporting.cause == "Device 0000:f9:00.0 is new."
+    assert pod.asked()[1:] == ["Device 0000:f9:00.0 is new."]
     assert reporting.shown.ready
     # Of the next reporter nobody says that it is ready before it has looked.
     assert pod.readiness() == (False, f"{RIGHT} Without an entry in /sys/class/uacce: zip 0000:f9:00.0.")
@@ -205,12 +209,14 @@ def test_a_person_has_the_installer_look_at_once(
     assert not pod.report().look()
 
 
-def test_a_kubelet_that_starts_only_the_reporter_over_is_told_of(pod: Pod, boot: settings.Boot) -> None:
+@pytest.mark.parametrize("also", [True, False], ids=["the reporter too", "pause alone"])
+def test_a_kubelet_that_does_not_start_the_installer_over_is_told_of(also: bool, pod: Pod, boot: settings.Boot) -> None:
     pod.install()
     pod.machine.unload()
-    assert pod.report().look()
+    reporting = pod.report()
+    assert reporting.look()
 
-    again = pod.report()
+    again = pod.report() if also else reporting
     soon = starts_over(again)
     said = pod.readiness()
     boot.now_s += 61

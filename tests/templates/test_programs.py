@@ -221,7 +221,13 @@ def test_an_installer_that_ends_leaves_programs_without_rights(rendered: Rendere
     stay = [reporter, *spec["containers"]]
     assert (reporter["name"], installer["name"]) == ("reporter", "installer")
     assert all(one["name"].startswith("payload-") for one in copies)
-    assert reporter["restartPolicyRules"][0]["exitCodes"]["values"] == [reporting.START_OVER]
+    # A reporter in other hands cannot end an installer that is at work: pause is there only after it.
+    (pause,) = spec["containers"]
+    assert [one["name"] for one in (*stay, *copies, installer) if "restartPolicyRules" in one] == ["pause"]
+    assert pause["restartPolicyRules"] == [
+        {"action": "RestartAllContainers", "exitCodes": {"operator": "In", "values": [42]}}
+    ]
+    assert all(mount["readOnly"] for mount in pause["volumeMounts"])
     assert reporter["env"] == [{"name": reporting.FOLDER, "value": "/run/report"}]
     assert not {"hostPID", "hostNetwork", "hostIPC"} & set(spec)
     assert spec["automountServiceAccountToken"] is False
@@ -239,6 +245,38 @@ def test_an_installer_that_ends_leaves_programs_without_rights(rendered: Rendere
     # The installer trusts nothing that the reporter writes.
     assert "report" not in {mount["name"] for mount in installer["volumeMounts"]}
     assert "ports" not in installer
+
+
+@pytest.mark.parametrize(
+    ("asked", "ended", "code"),
+    [
+        ("12.5\nModule x is not loaded.\n", "12.5\n", 42),
+        ("9.0\nModule x is not loaded.\n", "12.5\n", None),  # By a reporter that saw the installer before.
+        ("12.5", "12.5\n", None),
+        ("", "", None),
+        (None, "12.5\n", None),
+        ("12.5\nModule x is not loaded.\n", None, None),
+        (None, None, None),
+    ],
+)
+def test_pause_ends_where_the_reporter_asks_for_the_installer_that_ended(
+    asked: str | None, ended: str | None, code: int | None, rendered: Rendered, tmp_path: Path
+) -> None:
+    (pause,) = pod(rendered("driver/daemonset", replace(POOL, is_quiet=True)))["containers"]
+    for name, text in (("report/asked", asked), ("program/ended", ended)):
+        (tmp_path / name).parent.mkdir()
+        if text is not None:
+            (tmp_path / name).write_text(text)
+    command = [word.replace("/run/", f"{tmp_path}/").replace("sleep 2", "sleep 0.05") for word in pause["command"]]
+
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as shell:
+        if code is None:
+            with pytest.raises(subprocess.TimeoutExpired):
+                shell.wait(0.3)
+            shell.terminate()
+        said, _ = shell.communicate(timeout=60)
+
+    assert (shell.returncode, said) == ((0, "") if code is None else (code, "Module x is not loaded.\n"))
 
 
 def test_only_programs_that_speak_to_the_api_server_have_a_token(rendered: Rendered) -> None:
