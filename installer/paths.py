@@ -3,7 +3,7 @@
 from runtime import shapes
 
 RUN = "/run/kae"
-"""The beginning of the folders below /run, those of the device plugins and OWN_RUN, where no link is followed."""
+"""The folder of the device plugins, which may write in it: no link below it is followed."""
 
 OWN_RUN = f"{RUN}-driver"
 """The folder of what the installers trust below /run: a device plugin may write what is in its own."""

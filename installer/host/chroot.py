@@ -92,9 +92,8 @@ class Host:
         """
         # The device plugin, which may be in a tenant's hands, renames and links there as it likes.
         pulse.beat(absolute)
-        links = not absolute.startswith(paths.RUN)
-        new = root.make(self.root, posixpath.dirname(absolute), links=links) if made else ()
-        with root.held(self.root, absolute, links=links) as here:
+        new = root.make(self.root, posixpath.dirname(absolute), foreign=paths.RUN) if made else ()
+        with root.held(self.root, absolute, foreign=paths.RUN) as here:
             yield here
             for folder in new:
                 files.sync(self.path(folder).parent)

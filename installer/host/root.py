@@ -49,13 +49,17 @@ def local(root: Path, path: str, *, last: bool = True) -> Path:
     return here
 
 
-def opened(root: Path, path: str, flags: int = os.O_PATH, *, links: bool = True) -> int:
+def opened(root: Path, path: str, flags: int = os.O_PATH, *, foreign: str = "") -> int:
     """Open what is at a path; nobody who renames or links meanwhile leads out of the root. Raises `OSError`.
 
-    Without `links` a link in a path, which has no .. then, is refused (ELOOP). With O_NOFOLLOW, O_PATH opens a link in
-    the last part itself.
+    Below `foreign`, a folder in which others may write, a link is refused (ELOOP); such a path has no .. in it. With
+    O_NOFOLLOW, O_PATH opens a link in the last part itself.
     """
-    top = os.open(root, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    links = not (foreign and f"{path}/".startswith(f"{foreign}/"))
+    if links:
+        top = os.open(root, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    else:
+        top, path = opened(root, foreign, os.O_PATH | os.O_DIRECTORY), path.removeprefix(foreign).lstrip("/") or "."
     try:
         how = _How(flags | os.O_CLOEXEC, 0, _IN_ROOT | _NO_MAGICLINKS | (0 if links else _NO_SYMLINKS))
         for _ in range(_TRIES):  # The kernel gives up beside a rename, and wants to be asked again.
@@ -92,23 +96,23 @@ def _walked(top: int, root: Path, path: str, flags: int, links: bool) -> int:
 
 
 @contextlib.contextmanager
-def held(root: Path, path: str, *, links: bool = True) -> Iterator[Path]:
+def held(root: Path, path: str, *, foreign: str = "") -> Iterator[Path]:
     """Return a context with a local path whose folder is held open; the last part is not followed. Raises `OSError`."""
     folder, name = posixpath.split(path)
-    descriptor = opened(root, folder, os.O_PATH | os.O_DIRECTORY, links=links)
+    descriptor = opened(root, folder, os.O_PATH | os.O_DIRECTORY, foreign=foreign)
     try:
         yield Path(f"/proc/self/fd/{descriptor}", name)
     finally:
         os.close(descriptor)
 
 
-def make(root: Path, folder: str, *, links: bool = True) -> tuple[str, ...]:
+def make(root: Path, folder: str, *, foreign: str = "") -> tuple[str, ...]:
     """Make a folder, and those above it that are missing; return those that were. Raises `OSError`."""
     try:
-        os.close(opened(root, folder, os.O_PATH | os.O_DIRECTORY, links=links))
+        os.close(opened(root, folder, os.O_PATH | os.O_DIRECTORY, foreign=foreign))
     except FileNotFoundError:
-        above = make(root, posixpath.dirname(folder), links=links)
-        with held(root, folder, links=links) as here:
+        above = make(root, posixpath.dirname(folder), foreign=foreign)
+        with held(root, folder, foreign=foreign) as here:
             here.mkdir()
         return (*above, folder)
     return ()

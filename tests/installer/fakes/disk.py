@@ -7,6 +7,7 @@ On os alone, as importing pathlib, json or typing takes as long as a whole call 
 # ruff: noqa: PTH101, PTH102, PTH103, PTH104, PTH106, PTH108, PTH112, PTH114, PTH115, PTH118, PTH120, PTH123, PTH208
 # ruff: noqa: PTH211
 
+import errno
 import os
 from _thread import get_native_id
 
@@ -27,9 +28,9 @@ class Disk:
         self.root = root
 
     def at(self, path: str) -> str:
-        """Return the real path of a path of the host, on which a folder in /etc or /var/lib may be an absolute link."""
+        """Return the real path of a path of the host: a folder in /etc, /lib or /var/lib may be an absolute link."""
         path = path.lstrip("/")
-        if path.startswith(("etc/", "var/lib/")):
+        if path.startswith(("etc/", "lib/", "var/lib/")):
             parts = path.split("/")
             depth = 3 if parts[0] == "var" else 2
             folder = os.path.join(self.root, *parts[:depth])
@@ -173,3 +174,10 @@ class Disk:
         except FileNotFoundError:
             os.makedirs(os.path.dirname(place), exist_ok=True)
             os.rename(built, place)
+        except OSError as error:
+            if error.errno != errno.EXDEV:
+                raise
+            beside = f"{place}.fake"  # The folder is a mount.
+            Disk._copy_file(built, beside)
+            os.unlink(built)
+            os.rename(beside, place)

@@ -15,7 +15,7 @@ _LIBC = ctypes.CDLL(None, use_errno=True)
 _NEWNS, _RDONLY, _REMOUNT, _PRIVATE = 0x20000, 1, 32, (1 << 18) | 16384  # linux/sched.h, linux/mount.h
 _DETACH = 2
 
-PLACES = ("opt", "var/lib/kae", "etc/modprobe.d", "etc/udev/rules.d", "run/kae", "run/kae-driver")
+PLACES = ("opt", "var/lib/kae", "etc/modprobe.d", "etc/udev/rules.d", "lib/modules", "run/kae", "run/kae-driver")
 
 Break = Callable[[Path, random.Random], contextlib.AbstractContextManager[object]]
 
@@ -83,11 +83,23 @@ def _pipe(folder: Path, draw: random.Random) -> Iterator[None]:
         shutil.move(place, aside)
     os.mkfifo(place)
     yield
-    if place.is_fifo():
+    if place.is_fifo():  # Else the installer removed it, and who mends the place does not bring a file back.
         place.unlink()
-    if aside.exists() and place.parent.is_dir() and not os.path.lexists(place):
-        shutil.move(aside, place)
+        if aside.exists():
+            shutil.move(aside, place)
     shutil.rmtree(aside.parent)
+
+
+@contextlib.contextmanager
+def _gone(folder: Path, _: random.Random) -> Iterator[None]:
+    """Have a folder be an absolute link to a place that is not there, as one on a disk that is not mounted."""
+    aside = folder.with_name(f".{folder.name}.gone")
+    folder.mkdir(parents=True, exist_ok=True)
+    folder.rename(aside)
+    folder.symlink_to(f"/srv/none/{folder.name}")
+    yield
+    folder.unlink()
+    aside.rename(folder)
 
 
 BREAKS: dict[str, Break] = {
@@ -96,6 +108,7 @@ BREAKS: dict[str, Break] = {
     "read-only": _remounted(_RDONLY, lambda _: ""),
     "dead": _dead,
     "pipe": _pipe,
+    "gone": _gone,
 }
 """What ends with a context."""
 

@@ -67,7 +67,7 @@ def _carry_out(  # noqa: PLR0913 - what was drawn
     bench: crashes.Bench, place: str, how: str, moment: int, result: campaign.Result, draw: random.Random
 ) -> None:
     root = bench.machine.root
-    volume = breaks.volume(root / place) if how != "link" else contextlib.nullcontext()
+    volume = breaks.volume(root / place) if how not in ("link", "gone") else contextlib.nullcontext()
     with volume:
         with contextlib.ExitStack() as broken:
 
