@@ -53,6 +53,11 @@ CASES: dict[str, tuple[Callable[[Machine], object], Callable[[Machine], object],
         f"{KERNEL_USES}hisi_sec2 (reference count 3), as dm-crypt, IPsec and kTLS do: end that use (/proc/crypto and"
         " 'dmsetup table' on the host show it), or blacklist the module and reboot.",
     ),
+    "install-line": (
+        lambda machine: machine.host.write("/etc/modprobe.d/site.conf", "install hisi-zip  /bin/false # us\n"),
+        lambda machine: machine.host.remove("/etc/modprobe.d/site.conf"),
+        "'/etc/modprobe.d/site.conf' has modprobe run '/bin/false # us' in place of loading hisi_zip: remove that line.",
+    ),
     "options-elsewhere": (
         lambda machine: machine.host.write("/etc/modprobe.d/site.conf", "options hisi-zip pf_q_num=8\n"),
         lambda machine: machine.host.remove("/etc/modprobe.d/site.conf"),
@@ -103,6 +108,18 @@ def test_a_change_that_was_begun_ends_whatever_is_in_its_way(machine: Machine, n
     )
 
     assert barred(machine, newer) == ()
+
+
+@pytest.mark.parametrize("line", ["install hisi_zip /sbin/modprobe --ignore-install hisi_zip", "blacklist hisi-zip"])
+def test_a_line_that_keeps_nothing_from_loading_is_shown_alone(line: str, machine: Machine, newer: Path) -> None:
+    machine.host.write("/etc/modprobe.d/site.conf", f"{line}\n")
+
+    made = settings.wired(machine, newer, driver_version="2.0.2").report()
+
+    verb, _, command = line.replace("hisi-zip", "hisi_zip").partition(" ")
+    words = f"{verb} {command.partition(' ')[2]}".strip()
+    assert made.decided.impossible == ()
+    assert f"/etc/modprobe.d/site.conf says of hisi_zip: {words}." in made.others
 
 
 @pytest.mark.parametrize("held", [1, 3])

@@ -1,6 +1,7 @@
 """Files are replaced whole, and one process at a time holds a lock."""
 
 import contextlib
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -62,3 +63,10 @@ def test_a_failure_leaves_the_old_file_and_nothing_beside_it(tmp_path: Path) -> 
 
     assert path.read_text() == "old"
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_pipe_in_the_place_of_a_file_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+
+    with pytest.raises(OSError, match="Invalid argument"):
+        files.sync(tmp_path / "pipe")

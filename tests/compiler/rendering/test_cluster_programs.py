@@ -186,3 +186,25 @@ def test_constraints_of_ours_allow_nothing_of_the_host_but_paths(name: str) -> N
 
     assert {key for key, value in data.items() if key.startswith("allow") and value} == {"allowHostDirVolumePlugin"}
     assert (data["users"], data["groups"], data["defaultAddCapabilities"]) == ([], [], [])
+
+
+@pytest.mark.parametrize(
+    ("source", "quiet", "sees"),
+    [
+        ({"prebuilt": {}}, True, False),
+        ({"inTree": {}}, True, False),
+        # dnf of the host takes a lock as left behind whose number /proc does not have.
+        ({"packages": {"names": ["kae"], "repositories": ["https://r.test/kae"]}}, True, True),
+        ({"build": {}}, True, True),
+        ({"prebuilt": {}}, False, True),
+    ],
+)
+def test_an_installer_that_ends_sees_the_processes_of_the_host_only_for_its_dnf(
+    source: dict[str, Any], quiet: bool, sees: bool
+) -> None:
+    cluster = builders.cluster(kubernetesVersion="1.36" if quiet else "1.35")
+
+    objects = builders.objects([builders.policy(driver={"version": "2.0.1", "source": source})], (), cluster)
+
+    (workload,) = (data for path, data in objects.items() if path.startswith("driver/daemonset-"))
+    assert (pod(workload).get("hostPID", False), pod(workload)["containers"][0]["name"] == "pause") == (sees, quiet)
