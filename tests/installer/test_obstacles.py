@@ -56,7 +56,7 @@ CASES: dict[str, tuple[Callable[[Machine], object], Callable[[Machine], object],
     "install-line": (
         lambda machine: machine.host.write("/etc/modprobe.d/site.conf", "install hisi-zip  /bin/false # us\n"),
         lambda machine: machine.host.remove("/etc/modprobe.d/site.conf"),
-        "'/etc/modprobe.d/site.conf' has modprobe run '/bin/false # us' in place of loading hisi_zip: remove that line.",
+        "'/etc/modprobe.d/site.conf' has modprobe run '/bin/false # us' in place of loading hisi_zip: remove that",
     ),
     "options-elsewhere": (
         lambda machine: machine.host.write("/etc/modprobe.d/site.conf", "options hisi-zip pf_q_num=8\n"),

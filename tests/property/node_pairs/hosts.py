@@ -9,6 +9,8 @@ import hashlib
 import logging
 import os
 import random
+import shutil
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +21,8 @@ import msgspec
 
 from installer.change import prepare
 from installer.drain import device_users
-from runtime import driver_config
+from installer.report import left, reporter
+from runtime import driver_config, state
 from tests.device_plugin.functions import Function
 from tests.installer import incidents, layouts, modulefiles, podresources, stacks
 from tests.installer.machines import Machine
@@ -28,6 +31,7 @@ from tests.property.node_pairs import projects
 
 ANNOTATION = "device.openfuyao.com/config"
 POD = "shop/checkout"
+_ENDS_S = 30.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +42,8 @@ class Wanted:
     image: str
     payloads: Sequence[tuple[str, str, str]]
     """Payload, path and image of what init containers copy."""
+    ends: bool
+    """True where the installer ends with its work, and leaves the host to the reporter."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +80,11 @@ def wanted(daemon_set: Mapping[str, Any]) -> Wanted:
         for one in pod.get("initContainers", ())
         if one["name"].startswith("payload-")
     ]
-    return Wanted(config=config, image=pod["containers"][0]["image"], payloads=payloads)
+    programs = (*pod.get("initContainers", ()), *pod["containers"])
+    (installer,) = (one for one in programs if one["name"] == "installer")
+    return Wanted(
+        config=config, image=installer["image"], payloads=payloads, ends="--until-right" in installer["command"]
+    )
 
 
 @contextlib.contextmanager
@@ -152,11 +162,12 @@ class Host:
         with incidents.Crew(machine, self._server) as crew:
             job = crew.job(asked.config.driver_version, self._image(asked), stated=asked.config)
             shown = job.settle()
+            ready = shown.state in ("Ready", "Foreign") and (not asked.ends or self._is_left(job))
         after = self._state()
         gone = [call for call in machine.calls() if call.startswith(("rmmod ", "modprobe -r", "modprobe --remove"))]
         stayed = before["parameters"].keys() & after["parameters"].keys()
         return Happened(
-            ready=shown.state in ("Ready", "Foreign"),
+            ready=ready,
             foreign=shown.state == "Foreign",
             reason=f"{shown.state}: {shown.reason}",
             unloaded=bool(gone),
@@ -167,6 +178,24 @@ class Host:
             loaded=frozenset(machine.loaded()),
             brought=frozenset(name for name, (version, _) in machine.loaded().items() if version),
         )
+
+    def _is_left(self, job: incidents.Job) -> bool:
+        """Return whether the installer ends, and the reporter after it finds the host right."""
+        programs, own = self._folder / "program", self._folder / "report"
+        for path in (programs, own):
+            shutil.rmtree(path, ignore_errors=True)
+            path.mkdir()
+        job.parts.leave_to_reporter(keeper := left.Keeper(programs, job.parts.host.own))
+        job.loop.keeper = keeper
+        late = threading.Timer(_ENDS_S, job.parts.host.stop.set)
+        late.start()
+        job.loop.run(state.ProgramDir(programs))
+        late.cancel()
+        if job.parts.host.stop.is_set():
+            job.parts.host.stop.clear()
+            return False
+        reporting = reporter.Reporter(job.parts.host, job.parts.settings, programs, own)
+        return not any((reporting.look(), reporting.look())) and reporting.shown.ready
 
     def _state(self) -> dict[str, Any]:
         machine = self._machine

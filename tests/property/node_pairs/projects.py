@@ -77,7 +77,7 @@ class Project:
         info = {
             "architecture": "arm64",
             "kernelVersion": self.kernel,
-            "kubeletVersion": "v1.31.4",
+            "kubeletVersion": "v1.36.1",
             "osImage": "openEuler",
         }
         return {
@@ -87,6 +87,10 @@ class Project:
             "spec": {},
             "status": {"nodeInfo": info},
         }
+
+
+RELEASES = ("1.31", "1.36")
+"""Of Kubernetes: installers stay with the first one, and end with their work with the other one."""
 
 
 def _image(name: str, version: str = "1.0") -> dict[str, str]:
@@ -101,7 +105,7 @@ def kae(draw: random.Random) -> Project:
         "devicePlugin": {"version": "1.4.1"},
     }
     kinds = tuple(sorted({"hpre", *draw.sample(sorted(IDS), 2)}))
-    return Project(True, {}, policy, {"kubernetesVersion": "1.31"}, kinds)
+    return Project(True, {}, policy, {"kubernetesVersion": draw.choice(RELEASES)}, kinds)
 
 
 def lab(draw: random.Random) -> Project:
@@ -133,7 +137,7 @@ def lab(draw: random.Random) -> Project:
     source = draw.choice((*("prebuilt",) * 7, "inTree"))
     driver = {"source": {source: {}}, "drain": {"timeoutSeconds": 60}}
     driver["modules"] = [module["name"] for module in modules]
-    return Project(False, recipe, {"recipe": "lab", "driver": driver}, {"kubernetesVersion": "1.31"}, ())
+    return Project(False, recipe, {"recipe": "lab", "driver": driver}, {"kubernetesVersion": draw.choice(RELEASES)}, ())
 
 
 Edit = Callable[[random.Random, Project], bool]
@@ -279,9 +283,11 @@ def _state(draw: random.Random, project: Project) -> bool:
 
 
 def _pace(draw: random.Random, project: Project) -> bool:
-    """Change what concerns no driver: metrics, the pace, the drain, modes of device nodes."""
+    """Change what concerns no driver: metrics, the pace, the drain, modes of device nodes, what stays on a node."""
     driver = project.policy["driver"]
-    match draw.randrange(4):
+    match draw.randrange(5):
+        case 4:
+            project.cluster["kubernetesVersion"] = draw.choice(RELEASES)
         case 0:
             driver["metrics"] = {"enabled": True, "port": draw.choice((9611, 9700))}
         case 1:
