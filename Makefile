@@ -77,7 +77,7 @@ cluster-tools: $(CODE) ## Build the Go programs of test-cluster (once, about twe
 GITOPS := $(addprefix tests/cluster/test_gitops,.py _additions.py _cleanup.py _foreign.py)
 LOOP := tests/cluster/test_loop.py
 ENGINES ?= argocd flux
-ALONE := tests/cluster/test_live.py tests/cluster/test_watcher.py tests/cluster/test_watcher_rights.py
+ALONE := $(addprefix tests/cluster/test_,live.py node_labels.py watcher.py watcher_rights.py)
 
 .PHONY: test-cluster
 test-cluster: $(CODE) ## Run the tests that need root: real kubelet, API server, images, rpm and dnf
