@@ -3,8 +3,12 @@
 Times and memory go to standard output: `pytest -rP` shows them.
 """
 
+import contextlib
 import json
+import os
+import signal
 import sys
+import threading
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -20,9 +24,11 @@ from tests.cluster.nodes import driver_node, driver_pods
 from tests.cluster.nodes import images as image_store
 from tests.cluster.nodes import node as nodes
 from tests.cluster.nodes.driver_pods import EMPTY, NEW, OLD, Deployed
-from tests.installer import settings
+from tests.installer import kernel, machines, settings
+from tests.installer.fakes import kernel as fake_kernel
 
-FUNCTION = "/sys/bus/pci/devices/0000:79:00.0/sriov_numvfs"
+ADDRESS = "0000:79:00.0"
+FUNCTION = f"/sys/bus/pci/devices/{ADDRESS}/sriov_numvfs"
 CALL = "import ctypes, os, sys; c = ctypes.CDLL(None, use_errno=True)"
 NOT_PERMITTED, DENIED, READ_ONLY = "Operation not permitted", "Permission denied", "Read-only file system"
 
@@ -83,14 +89,20 @@ def running(pod: Any) -> Mapping[str, str]:
 
 def processes(container: str) -> list[Path]:
     """Return the folder in /proc of each process of a container."""
-    found = []
+    running = in_group(container)
+    assert running, container
+    return running
+
+
+def in_group(name: str) -> list[Path]:
+    """Return the folder in /proc of each process in a control group with this name in its path."""
+    processes = []
     for path in Path("/proc").glob("[0-9]*"):
         try:
-            found += [path] if container in (path / "cgroup").read_text() else []
+            processes += [path] if name in (path / "cgroup").read_text() else []
         except OSError:
             continue  # It has ended.
-    assert found, container
-    return found
+    return processes
 
 
 def status_of(process: Path) -> Mapping[str, str]:
@@ -165,6 +177,61 @@ def test_a_parameter_that_a_load_by_hand_has_changed_is_taken_back(deployed: Dep
 
     sys.stdout.write(f"parameter: {took_s:.1f} s\n")
     assert deployed.machine.parameters("hisi_zip")["pf_q_num"] == 256
+
+
+@contextlib.contextmanager
+def virtual_functions(machine: machines.Machine) -> Iterator[None]:
+    """The fake kernel makes and removes virtual functions also where a pod writes to sriov_numvfs."""
+    over = threading.Event()
+
+    def follow() -> None:
+        while not over.wait(0.01):
+            for attribute in (machine.root / "sys/bus/pci/devices").glob("*/sriov_numvfs"):
+                with kernel.locked(machine.root):
+                    address, wanted = attribute.parent.name, attribute.read_text().strip()
+                    if wanted.isdecimal() and int(wanted) != len(machine.vfs(address)):
+                        fake_kernel.Kernel(str(machine.root)).set_vfs(address, int(wanted))
+
+    thread = threading.Thread(target=follow)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+def test_virtual_functions_that_a_person_takes_away_are_made_again(deployed: Deployed) -> None:
+    with virtual_functions(deployed.machine):
+        deployed.namespace.kubectl("delete", "pod", deployed.install(OLD, sriov={"hpre": 2}), "--wait=true")
+        name = deployed.install(OLD, sriov={"hpre": 2})  # It has repaired nothing.
+        made = len(deployed.machine.vfs(ADDRESS))
+        began_s = time.monotonic()
+        deployed.machine.host.write_attribute(FUNCTION, "0")
+
+        took_s = until_repaired(deployed, name, began_s)
+
+        assert (made, len(deployed.machine.vfs(ADDRESS))) == (2, 2)
+        deployed.install(OLD)
+    sys.stdout.write(f"virtual functions: {took_s:.1f} s\n")
+
+
+def test_another_kernel_gets_its_driver_after_a_boot(deployed: Deployed, settled: str) -> None:
+    pod = deployed.namespace.pod(settled)
+    of_pod = [process for word in ("-", "_") for process in in_group(pod["metadata"]["uid"].replace("-", word))]
+    began_s = time.monotonic()
+    deployed.machine.reboot(settings.OTHER_KERNEL)
+    for process in of_pod:  # As a boot ends the pod's sandbox, too.
+        os.kill(int(process.name), signal.SIGKILL)
+
+    def is_right() -> bool:
+        ready = kinds.condition(deployed.namespace.pod(settled)) == "True"
+        return ready and settings.versions(deployed.machine) == {OLD}
+
+    waiting.until("the driver of the other kernel", is_right, timeout_s=180)
+
+    sys.stdout.write(f"another kernel: {time.monotonic() - began_s:.1f} s\n")
+    assert deployed.machine.kernel == settings.OTHER_KERNEL
 
 
 def test_a_person_has_the_installer_look(deployed: Deployed, settled: str) -> None:

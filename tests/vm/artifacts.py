@@ -40,6 +40,7 @@ DEBIAN: Mapping[str, str] = {
 MODULES = ("uacce", "hisi_qm", "hisi_hpre", "hisi_sec2", "hisi_zip")
 
 _HELPERS = [
+    Path("tests/fuse.py"),
     Path("tests/installer/podresources.py"),
     *(Path(f"tests/device_plugin/{name}.py") for name in ("connections", "containers", "kubelets", "registrations")),
 ]

@@ -15,7 +15,7 @@ from tests.cluster.nodes import containers
 from tests.cluster.nodes import images as image_store
 from tests.cluster.nodes import node as nodes
 from tests.images import stores
-from tests.installer import machines, podresources
+from tests.installer import layouts, machines, modulefiles, podresources
 from tests.property import nfd_rules
 
 NAMESPACE = manifests.NAMESPACE
@@ -126,10 +126,16 @@ def labels_of(
 
 
 def make_images(images: image_store.Images, host: machines.Machine, folder: Path, *versions: str) -> None:
-    """Build an image from the installer's for each version of a driver for the host, as `FROM` and `COPY` do."""
+    """Build an image from the installer's for each version of a driver for the host, as `FROM` and `COPY` do.
+
+    It has modules for each kernel of the host.
+    """
     parts, settings = layers(stores.built_image("kae-driver-installer"), folder / "built")
     for version in versions:
         host.add_image(folder / version, version)
+        for kernel in (path.name for path in (host.root / "lib/modules").iterdir() if path.name != host.kernel):
+            for name, content in modulefiles.driver(version, kernel).items():
+                layouts.put(folder / f"{version}/opt/lib/modules/{kernel}/{name}", content)
         images.build(f"{IMAGE}:{version}", *parts, folder / version, **settings)
 
 

@@ -14,7 +14,7 @@ from tests.cluster.nodes import driver_node
 from tests.cluster.nodes import images as image_store
 from tests.cluster.nodes import node as nodes
 from tests.images import stores
-from tests.installer import machines, podresources
+from tests.installer import machines, podresources, settings
 
 OLD, NEW, EMPTY = "2.0.1", "2.0.2", "2.0.3"
 """Versions of images; the last one holds no modules."""
@@ -64,6 +64,7 @@ def deployed(
 ) -> Iterator[Deployed]:
     """The DaemonSet of a policy with these fields of `driver` in a KAECluster with these, for `apply`; no pod yet."""
     machine = driver_node.machine(node.plane, f"driver-host-{folder.name}")
+    machine.add_kernel(settings.OTHER_KERNEL)
     root = machine.root
     # More than a gigabyte, which containerd has too: pytest would keep it until the last test.
     with tempfile.TemporaryDirectory(dir=folder) as scratch:

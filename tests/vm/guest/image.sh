@@ -18,7 +18,7 @@ while [ $# -gt 0 ]; do
         -o -name 'virtio_[nrp]*.ko' -o -name '*failover.ko' -o -name 'uio.ko' -o -name 'uio_pci_generic.ko' \
         -o -name 'libcurve25519*.ko' -o -name 'ecdh_generic.ko' -o -name 'ecc.ko' -o -name 'authenc.ko' \
         -o -name 'bonding.ko' -o -name 'tls.ko' -o -name 'bridge.ko' -o -name 'stp.ko' -o -name 'llc.ko' \
-        -o -name '8021q.ko' -o -name 'garp.ko' -o -name 'mrp.ko' \)) \
+        -o -name '8021q.ko' -o -name 'garp.ko' -o -name 'mrp.ko' -o -name 'fuse.ko' \)) \
         | tar -C "$kernel/lib" -cT - | tar -C "$root/usr/lib" -x
     install -D -m 644 "$bus/kunpeng_pci.ko" "$root/usr/lib/modules/$release/extra/kunpeng_pci.ko"
     depmod -b "$root" "$release"
