@@ -143,10 +143,14 @@ def of_cluster(before: sides.Planned | None, after: sides.Planned | None, basis:
         if lost := ruled.intersection(before.rules.keys() - after.rules.keys()):
             after = after.without_labels(frozenset(lost))
     templates = pods.replaced(differing)
+    was = before.on_nodes() if before else {}
+    barred = frozenset[str]()
+    if before is not None and after is not None:
+        gone = frozenset(pair.ref for pair in differing if pair.after is None)
+        barred = frozenset(after.barred(templates) | before.barred(gone))
+        after = after.keeping(was, templates | gone)
     on_nodes = effects.effects(before, after, templates, basis.changed)
-    was, now = (side.on_nodes() if side else {} for side in (before, after))
-    on_pods = pods.changes(was, now, differing)
-    barred = frozenset(after.barred(templates)) if before and after else frozenset[str]()
+    on_pods = pods.changes(was, after.on_nodes() if after else {}, differing)
     unexplained = tuple(sorted(basis.written.difference(pair.path for pair in differing)))
     if before is not None and after is not None and not (on_nodes or on_pods or differing or unexplained):
         return None

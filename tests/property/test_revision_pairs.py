@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from compiler.changes import pods
+from tests.property import daemonset_controller as controller
 from tests.property.revision_pairs import trial
 
 
@@ -17,3 +18,14 @@ def test_a_pod_that_is_left_out_is_noticed(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(pods, "replaced", lambda _: frozenset())
 
     assert trial.trial(1, tmp_path).faults != []
+
+
+@pytest.mark.parametrize(
+    ("effect", "runs", "keeps"),
+    [("PreferNoSchedule", True, True), ("NoSchedule", False, True), ("NoExecute", False, False)],
+)
+def test_the_controller_keeps_pods_on_a_node_to_which_it_brings_none(effect: str, runs: bool, keeps: bool) -> None:
+    node = {"metadata": {"name": "n"}, "spec": {"taints": [{"key": "x", "value": "y", "effect": effect}]}}
+    daemon_set = {"spec": {"template": {"spec": {}}}}
+
+    assert (controller.runs_on(daemon_set, node), controller.keeps_on(daemon_set, node)) == (runs, keeps)

@@ -137,7 +137,7 @@ def remarks(difference: Difference) -> Iterator[str]:
             yield (
                 f"{wording.counted(count, 'node')} of cluster {cluster.cluster} {'have' if count > 1 else 'has'} a "
                 "NoSchedule taint that the policy does not tolerate: a pod that is there from before the taint is "
-                "deleted for the new template, and none comes until the taint goes."
+                "deleted, and none comes until the taint goes."
             )
 
 
