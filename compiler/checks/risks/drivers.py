@@ -45,7 +45,7 @@ def _way(found: Iterable[Effect]) -> str:
 def large_step(change: RevisionChange) -> Iterator[Acceptable]:
     """A change disturbs at most limits.stepPercent of a policy's nodes, or one node."""
     # Nodes that join are none that go on working, and those that move to a policy were counted on by their own.
-    for policy, found in _by(change.difference.effects, _first_owner, lambda effect: effect.work in DISTURBING).items():
+    for policy, found in _by(change.difference.effects, _first_owner, _disturbs).items():
         count = len({name for effect in found for name in effect.nodes})
         every = max(change.driven(policy, is_later=False), count)
         if count > 1 and count * 100 > change.basis.step_percent * every:
@@ -62,6 +62,13 @@ def large_step(change: RevisionChange) -> Iterator[Acceptable]:
                 hint=_way(found),
                 policy=policy,
             )
+
+
+def _disturbs(effect: Effect) -> bool:
+    """Return whether nodes stop to serve; where neither driver nor device plugin was, nobody counts on one."""
+    was = effect.before
+    is_served = was is None or was.driver is not None or was.device_plugin is not None
+    return effect.work in DISTURBING and is_served
 
 
 @rule("frozen-touched", "risk")
