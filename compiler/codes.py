@@ -142,7 +142,7 @@ TABLE = {
     "wave-without-driver": ("warning", "The driver runs on a node of every wave."),
     "driver-left-behind": ("change", "A driver is removed before its policy is deleted."),
     "match-narrowed": ("removal", "The match of a recipe takes the hardware of all nodes that it took."),
-    "privilege-gained": ("risk", "A change gives no object a privilege that its component did not have."),
+    "privilege-gained": ("risk", "A change gives no object a privilege that its component did not have, and takes away nothing that confines it."),
     "large-step": ("risk", "A change disturbs at most limits.stepPercent of a policy's nodes, or one node."),
     "waves-skipped": ("risk", "A driver is on the nodes of a wave before it comes to those after it."),
     "frozen-touched": ("risk", "A change leaves the drivers of frozen groups as they are."),

@@ -13,7 +13,7 @@ from compiler.changes.difference import ClusterDifference, Difference, Privilege
 from compiler.changes.intent import DocumentChange
 from compiler.changes.objects import Pair
 from compiler.names import POLICY_KINDS
-from compiler.rendering.privileges import texts
+from compiler.rendering.privileges import pod_template, texts
 from compiler.views.diff import risk_groups, sentences
 
 _NAMES = 5
@@ -260,9 +260,15 @@ def where(difference: Difference, clusters: Sequence[str]) -> str:
 
 
 def _privileges(change: PrivilegeChange) -> Iterator[str]:
-    is_gone = change.pair.after is None
-    yield from ("created",) if change.pair.before is None else ()
-    yield from (f"+ {wording.escaped(text)}" for text in texts(change.gained))
-    lost = [item for item in change.lost if not is_gone or item.sort == "confinement"]
+    pair = change.pair
+    is_gone, is_new = pair.after is None, pair.before is None
+    # What a workload does not do says nothing where all of it comes or goes; another object confines others.
+    confines = not (is_gone or is_new) or pod_template(pair.after or pair.before or {}) is None
+    gained, lost = (
+        [item for item in own if item.sort != "confinement" or confines] for own in (change.gained, change.lost)
+    )
+    yield from ("created",) if is_new else ()
+    yield from (f"+ {wording.escaped(text)}" for text in texts(gained))
     yield from ("deleted, with what it was allowed",) if is_gone else ()
+    lost = [item for item in lost if not is_gone or item.sort == "confinement"]
     yield from (f"- {wording.escaped(text)}" for text in texts(lost))

@@ -541,12 +541,33 @@ INJECTING = {**PLAIN, "devicePlugin": {"version": "1.4.1", "inject": {"env": {"O
         pytest.param(PLAIN, spec(repository="registry.example.com/kae"), {}, None, id="a registry"),
         pytest.param(PLAIN, INJECTING, {}, "sets OPENSSL_CONF=/var/run/x in pods", id="a variable of pods"),
         pytest.param(INJECTING, PLAIN, {}, None, id="a variable that pods lose"),
+        pytest.param(PLAIN, spec(env=[{"name": "LOG", "value": "debug"}]), {}, None, id="a variable of the program"),
+        pytest.param(PLAIN, PLAIN, {"networkPolicies": {"enabled": True}}, None, id="NetworkPolicies"),
     ],
 )
 def test_a_new_privilege_of_a_component_is_told(before: Spec, after: Spec, cluster: Spec, gained: str | None) -> None:
     risk = risks(before, after, cluster=cluster).get("privilege-gained")
 
     assert risk is None if gained is None else risk is not None and gained in "\n".join(risk.finding.notes)
+
+
+def test_network_policies_that_go_with_their_programs_are_no_risk() -> None:
+    confined = {"networkPolicies": {"enabled": True}}
+    pairs = (
+        ({**confined, **WATCHER}, confined),
+        ({**confined, "nfd": {"enabled": True}}, {**confined, "nfd": {"enabled": False}}),
+    )
+    for before, after in pairs:
+        assert "privilege-gained" not in risks(PLAIN, PLAIN, cluster_before=before, cluster=after)
+
+
+def test_programs_that_lose_their_network_policies_are_told_by_name() -> None:
+    confined, free = {"networkPolicies": {"enabled": True}}, {"networkPolicies": {"enabled": False}}
+
+    risk = risks(PLAIN, PLAIN, cluster_before=confined, cluster=free)["privilege-gained"]
+
+    told = "NetworkPolicy kae-driver: its pods are reached, and reach others, by any connection."
+    assert told in risk.finding.notes
 
 
 def test_a_new_cluster_has_no_risks() -> None:
