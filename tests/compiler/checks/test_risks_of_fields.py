@@ -60,8 +60,8 @@ def of(  # noqa: PLR0913 - a row of the table
 ) -> Case:
     """Return a case of a field with two values, None for none; `beside` are other fields."""
     name = field.replace(".[]", "")
-    sides_ = (dict(beside or {}) if value is None else at(name, value, beside) for value in (before, after))
-    return (kind, field, *sides_, code)
+    was, now = (dict(beside or {}) if value is None else at(name, value, beside) for value in (before, after))
+    return kind, field, was, now, code
 
 
 def cases() -> Iterator[Case]:
@@ -171,18 +171,18 @@ def _of_recipe() -> Iterator[Case]:
     yield ("Recipe", f"{path}.path", of_group(), of_group(path="/dev/lib*"), GAIN)
     yield ("Recipe", f"{path}.as", of_group(), of_group(**{"as": "/dev/x/"}), GAIN)
     yield ("Recipe", f"{path}.permissions", of_group(permissions="r"), of_group(), GAIN)
-    profiles = (
+    was, now = (
         {"devicePlugin": {"resources": [{**TOKEN, "profiles": {"a": {"LD_PRELOAD": value}}}]}} for value in "xy"
     )
-    yield ("Recipe", f"{resources}.profiles", *profiles, GAIN)
+    yield "Recipe", f"{resources}.profiles", was, now, GAIN
     required = {"devicePlugin": {"resources": [{**TOKEN, "requires": ["/opt/new/x/y"]}]}}
     yield ("Recipe", f"{resources}.requires", {}, required, GAIN)
 
 
 def _of_cluster() -> Iterator[Case]:
     kind = "KAECluster"
-    mirrors = ([{"from": "cr.openfuyao.cn/openfuyao", "to": f"{host}.example.com/x"}] for host in "ab")
-    yield of(kind, "images.mirrors", *mirrors, REGISTRY)
+    mirrors = [[{"from": "cr.openfuyao.cn/openfuyao", "to": f"{host}.example.com/x"}] for host in "ab"]
+    yield of(kind, "images.mirrors", mirrors[0], mirrors[1], REGISTRY)
     yield of(kind, "nfd.image.repository", None, "b.example.com/nfd", REGISTRY)
     yield of(kind, "nfd.pullSecrets", [{"name": "a"}], [{"name": "b"}])
     yield of(kind, "nfd.enabled", False, True)
@@ -199,8 +199,8 @@ def _of_cluster() -> Iterator[Case]:
     yield of(kind, "watcher.pushOptions", None, ["merge_request.create"], GAIN, watcher)
     for field, value in (("url", "https://b.example.com/x.git"), ("branch", "other")):
         yield of(kind, f"watcher.repository.{field}", None, value, GAIN, watcher)
-    proxies = ([{"name": "HTTPS_PROXY", "value": f"http://{host}:1"}] for host in "ab")
-    yield of(kind, "watcher.env", *proxies, GAIN, watcher)
+    proxies = [[{"name": "HTTPS_PROXY", "value": f"http://{host}:1"}] for host in "ab"]
+    yield of(kind, "watcher.env", proxies[0], proxies[1], GAIN, watcher)
     signing = {"format": "ssh", "secretName": "key"}
     yield of(kind, "watcher.signing", None, signing, GAIN, watcher)
     for gitops in (ARGO, FLUX):
