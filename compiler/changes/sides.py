@@ -16,7 +16,7 @@ from msgspec import structs
 
 from compiler import names, repeats
 from compiler.changes import hardware, placement
-from compiler.changes.objects import Ref, ref
+from compiler.changes.objects import Ref, protector, ref
 from compiler.changes.placement import DaemonSet, Object, PoolRules
 from compiler.fleet import taints
 from compiler.formats import yaml_text
@@ -227,6 +227,11 @@ class Output(Side, frozen=True, kw_only=True, dict=True):
         """The policies whose installers remove the driver once their DaemonSet is deleted, whatever its state."""
         drivers = (item for item in self.daemon_sets if item.workload.component == "driver")
         return frozenset(item.workload.owner for item in drivers if item.cleans_up)
+
+    @property
+    def left(self) -> tuple[str, ...]:
+        """The objects that a GitOps engine does not delete when they leave the output."""
+        return tuple(str(ref(data)) for data in self.objects.values() if protector(data) is not None)
 
     def rule(self, name: str) -> Object | None:
         """Return the NodeFeatureRule of this name."""

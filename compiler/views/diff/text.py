@@ -25,6 +25,9 @@ _CLUSTERS = 3
 _FIELDS = 8
 """Fields that are shown of an object."""
 
+_LEFT = 20
+"""Objects that a line names of those which stay after their cluster."""
+
 _OBJECTS = 40
 """Lines on objects."""
 
@@ -127,6 +130,8 @@ def remarks(difference: Difference) -> Iterator[str]:
             yield f"Cluster {names[0]} is {state}."
         elif names:
             yield f"{len(names)} clusters are {state}: {wording.listed(names, most=_NAMES)}."
+    if any(cluster.is_gone for cluster in difference.clusters):
+        yield GONE
     for change in difference.intent:
         if change.kind in POLICY_KINDS and change.action == "renamed":
             was, now = wording.cut(change.old_name), wording.cut(change.name)
@@ -140,6 +145,12 @@ def remarks(difference: Difference) -> Iterator[str]:
                 "deleted, and none comes until the taint goes."
             )
 
+
+GONE = (
+    "A GitOps engine whose folder is gone reports that, and deletes nothing by itself: what is told of the cluster "
+    "comes true when somebody deletes its objects."
+)
+"""What becomes of a cluster without its output."""
 
 UNEXPLAINED = "What output/ has beside the documents, made by another release of kae or by hand, is not in this."
 """What nobody knows of a change."""
@@ -186,7 +197,9 @@ def objects(difference: Difference) -> Iterator[str]:
 
     Those of clusters that come or go are only counted.
     """
-    yield from _whole("pruned", [cluster for cluster in difference.clusters if cluster.is_gone])
+    gone = [cluster for cluster in difference.clusters if cluster.is_gone]
+    yield from _whole("pruned", gone)
+    yield from _left(gone)
     yield from _whole("added", [cluster for cluster in difference.clusters if cluster.is_new])
     shared: dict[tuple[int, str, tuple[str, ...]], dict[str, list[str]]] = {}
     for cluster in (item for item in difference.clusters if not item.is_new and not item.is_gone):
@@ -207,6 +220,18 @@ def _whole(change: str, clusters: Sequence[ClusterDifference]) -> Iterator[str]:
     if number:
         named = f"cluster {clusters[0].cluster}" if len(clusters) == 1 else f"{len(clusters)} clusters"
         yield f"{change}: {wording.counted(number, 'object')}, with {named}"
+
+
+def _left(gone: Sequence[ClusterDifference]) -> Iterator[str]:
+    """Yield the lines on what engines leave in clusters whose output goes."""
+    left: dict[str, list[str]] = {}
+    for cluster in gone:
+        for pair in cluster.objects:
+            if pair.protector is not None:
+                where = f" of cluster {cluster.cluster}" if len(gone) > 1 else ""
+                left.setdefault(_ENGINES[pair.protector], []).append(wording.escaped(f"{pair.ref}{where}"))
+    for engine, own in left.items():
+        yield f"  but {engine} leaves {len(own)} of them in the cluster: {wording.listed(own, most=_LEFT)}"
 
 
 def _happens(pair: Pair) -> str:
