@@ -1,7 +1,7 @@
 """What a change does to nodes of a recipe, and to those of KAE."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 import pytest
@@ -549,3 +549,35 @@ def test_a_driver_that_comes_to_nodes_that_join_or_get_the_hardware_finds_none()
         plans = [builders.view([kae()], own)[0] for own in (nodes, [builders.node()])]
         before, after = (sides.of_plan(each, pipeline.manifests_of(each)) for each in plans)
         assert [each.work for each in effects.effects(before, after, frozenset(), ())] == ["installs"]
+
+
+@pytest.mark.parametrize(
+    ("was", "said"),
+    [
+        (None, "1 node of policy tls loses a driver in cluster east, if there is one"),
+        (kae(enabled=False), "1 node of policy tls loses a driver in cluster east, if there is one"),
+        (kae(), "1 node of policy tls loses driver latest in cluster east"),
+    ],
+)
+def test_a_driver_that_is_removed_has_a_version_only_if_it_is_known(was: definitions.Policy | None, said: str) -> None:
+    plans = [builders.view([each] if each else [], [builders.node()])[0] for each in (was, kae(state="Absent"))]
+    before, after = (sides.of_plan(each, pipeline.manifests_of(each)) for each in plans)
+
+    found = effects.effects(before, after, frozenset(after.on_nodes()), ())
+
+    assert any(sentence.text.startswith(said) for sentence in sentences.sentences(found))
+
+
+def test_no_sentence_has_a_dash_for_a_version_that_is_not_known() -> None:
+    found = effect(kae(), kae(version="2.3.0"))
+    assert found.before
+    assert found.after
+    unknown = [msgspec.structs.replace(each, version=None) for each in (found.before, found.after)]
+    ends = [(found.before, unknown[1]), (unknown[0], found.after), (unknown[0], unknown[1]), (unknown[0], None)]
+    reasons = {"reloads": ("moduleParameters",), "functions": ("sriov",), "may-swap": ("image",)}
+    for work in get_args(effects.Work):
+        for before, after in ends:
+            ends_of = {"before": before, "after": after, "device_plugin_pod": None}
+            one = msgspec.structs.replace(found, work=work, reasons=reasons.get(work, ()), nodes=("n",), **ends_of)
+            texts = [sentence.text for sentence in sentences.sentences([one])]
+            assert not [text for text in texts if " - " in text or " -." in text or text.endswith("-")], texts
