@@ -14,7 +14,7 @@ TABLE = {
     "alias-explosion": ("error", "Anchors and aliases expand to a bounded size."),
     "nesting-too-deep": ("error", "Documents nest at most 64 levels deep."),
     "empty-file": ("warning", "A document file holds a document."),
-    "nearly-a-document": ("warning", "A file beside documents is not named nearly like one, and no hidden folder holds documents."),
+    "nearly-a-document": ("warning", "Beside documents no file is named nearly like one, or holds one under another name, and no hidden folder does."),
     "not-an-object": ("error", "A document is a mapping with apiVersion, kind, metadata and spec."),
     "unknown-kind": ("error", "A document is of a kind that the compiler reads, and in a folder for it."),
     "unknown-version": ("error", "The compiler reads the apiVersion of every document."),
