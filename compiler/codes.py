@@ -160,4 +160,5 @@ TABLE = {
     "engine-file": ("error", "The compiler wrote every file below output/ that a GitOps engine reads by itself."),
     "foreign-file": ("warning", "The compiler writes all files below output/, apart from output/README.md, git's own and `extra` folders."),
     "output-unexplained": ("risk", "An object of output/ changes with the documents that it is made of."),
+    "output-moved": ("risk", "The output of a cluster stays in the folder that something applies."),
 }

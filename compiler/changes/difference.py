@@ -125,6 +125,8 @@ class Basis(msgspec.Struct, frozen=True, kw_only=True):
     """The folder of outputs."""
     written: frozenset[str] = frozenset()
     """The files of objects that differ, below the folder of the cluster's output."""
+    moved: str = ""
+    """The folder of the cluster's output before it came to where it is, from the top of the repository; or empty."""
     known: Examples | None = None
     """The nodes that those of both sides stand for, if they are examples."""
 
@@ -152,7 +154,8 @@ def of_cluster(before: sides.Planned | None, after: sides.Planned | None, basis:
     on_nodes = effects.effects(before, after, templates, basis.changed)
     on_pods = pods.changes(was, after.on_nodes() if after else {}, differing)
     unexplained = tuple(sorted(basis.written.difference(pair.path for pair in differing)))
-    if before is not None and after is not None and not (on_nodes or on_pods or differing or unexplained):
+    differs = on_nodes or on_pods or differing or unexplained or basis.moved
+    if before is not None and after is not None and not differs:
         return None
     if (known := basis.known) is not None:
         every = (structs.replace(effect, nodes=known.expanded(effect.nodes)) for effect in on_nodes)
