@@ -1,6 +1,7 @@
 """`kae diff` claims what is true: its pods and nodes are those of the outputs of both commits."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -26,6 +27,6 @@ def test_a_pod_that_is_left_out_is_noticed(tmp_path: Path, monkeypatch: pytest.M
 )
 def test_the_controller_keeps_pods_on_a_node_to_which_it_brings_none(effect: str, runs: bool, keeps: bool) -> None:
     node = {"metadata": {"name": "n"}, "spec": {"taints": [{"key": "x", "value": "y", "effect": effect}]}}
-    daemon_set = {"spec": {"template": {"spec": {}}}}
+    daemon_set: dict[str, Any] = {"spec": {"template": {"spec": {}}}}
 
     assert (controller.runs_on(daemon_set, node), controller.keeps_on(daemon_set, node)) == (runs, keeps)
