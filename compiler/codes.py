@@ -14,7 +14,7 @@ TABLE = {
     "alias-explosion": ("error", "Anchors and aliases expand to a bounded size."),
     "nesting-too-deep": ("error", "Documents nest at most 64 levels deep."),
     "empty-file": ("warning", "A document file holds a document."),
-    "nearly-a-document": ("warning", "A file beside documents is not named nearly like one, and no hidden folder holds documents."),
+    "nearly-a-document": ("warning", "Beside documents no file is named nearly like one, or holds one under another name, and no hidden folder does."),
     "not-an-object": ("error", "A document is a mapping with apiVersion, kind, metadata and spec."),
     "unknown-kind": ("error", "A document is of a kind that the compiler reads, and in a folder for it."),
     "unknown-version": ("error", "The compiler reads the apiVersion of every document."),
@@ -142,7 +142,7 @@ TABLE = {
     "wave-without-driver": ("warning", "The driver runs on a node of every wave."),
     "driver-left-behind": ("change", "A driver is removed before its policy is deleted."),
     "match-narrowed": ("removal", "The match of a recipe takes the hardware of all nodes that it took."),
-    "privilege-gained": ("risk", "A change gives no object a privilege that its component did not have."),
+    "privilege-gained": ("risk", "A change gives no object a privilege that its component did not have, and takes away nothing that confines it."),
     "large-step": ("risk", "A change disturbs at most limits.stepPercent of a policy's nodes, or one node."),
     "waves-skipped": ("risk", "A driver is on the nodes of a wave before it comes to those after it."),
     "frozen-touched": ("risk", "A change leaves the drivers of frozen groups as they are."),
@@ -160,4 +160,5 @@ TABLE = {
     "engine-file": ("error", "The compiler wrote every file below output/ that a GitOps engine reads by itself."),
     "foreign-file": ("warning", "The compiler writes all files below output/, apart from output/README.md, git's own and `extra` folders."),
     "output-unexplained": ("risk", "An object of output/ changes with the documents that it is made of."),
+    "output-moved": ("risk", "The output of a cluster stays in the folder that something applies."),
 }

@@ -168,7 +168,7 @@ def content(
     if was.source.name != now.source.name:
         yield True, "source"
     elif packages(was) != packages(now) or _is_packed(was) != _is_packed(now):
-        yield True, version or "source"
+        yield True, version if version and is_versioned(was) and is_versioned(now) else "source"
     if {file.to for file in was.files} != {file.to for file in now.files}:
         yield True, "files"
     elif was.files != now.files:
@@ -189,6 +189,14 @@ def _comes_of_images(settings: driver_config.Config) -> bool:
 def _is_packed(settings: driver_config.Config) -> bool:
     source = settings.source.packages
     return source is not None and source.is_in_image
+
+
+def is_versioned(settings: driver_config.Config) -> bool:
+    """Return whether the version is that of the modules: they come out of its image, or names of packages hold it."""
+    source = settings.source
+    if source.packages is not None and not source.packages.is_in_image:
+        return any("${DRIVER_VERSION}" in name for name in source.packages.names)
+    return source.in_tree is None
 
 
 def holders(settings: driver_config.Config) -> set[str]:

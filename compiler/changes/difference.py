@@ -125,6 +125,8 @@ class Basis(msgspec.Struct, frozen=True, kw_only=True):
     """The folder of outputs."""
     written: frozenset[str] = frozenset()
     """The files of objects that differ, below the folder of the cluster's output."""
+    moved: str = ""
+    """The folder of the cluster's output before it came to where it is, from the top of the repository; or empty."""
     known: Examples | None = None
     """The nodes that those of both sides stand for, if they are examples."""
 
@@ -143,12 +145,17 @@ def of_cluster(before: sides.Planned | None, after: sides.Planned | None, basis:
         if lost := ruled.intersection(before.rules.keys() - after.rules.keys()):
             after = after.without_labels(frozenset(lost))
     templates = pods.replaced(differing)
+    was = before.on_nodes() if before else {}
+    barred = frozenset[str]()
+    if before is not None and after is not None:
+        gone = frozenset(pair.ref for pair in differing if pair.after is None)
+        barred = frozenset(after.barred(templates) | before.barred(gone))
+        after = after.keeping(was, templates | gone)
     on_nodes = effects.effects(before, after, templates, basis.changed)
-    was, now = (side.on_nodes() if side else {} for side in (before, after))
-    on_pods = pods.changes(was, now, differing)
-    barred = frozenset(after.barred(templates)) if before and after else frozenset[str]()
+    on_pods = pods.changes(was, after.on_nodes() if after else {}, differing)
     unexplained = tuple(sorted(basis.written.difference(pair.path for pair in differing)))
-    if before is not None and after is not None and not (on_nodes or on_pods or differing or unexplained):
+    differs = on_nodes or on_pods or differing or unexplained or basis.moved
+    if before is not None and after is not None and not differs:
         return None
     if (known := basis.known) is not None:
         every = (structs.replace(effect, nodes=known.expanded(effect.nodes)) for effect in on_nodes)

@@ -5,7 +5,7 @@ effect; a node to which nothing happens has none.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Literal, get_args
+from typing import Literal, NamedTuple, get_args
 
 import msgspec
 from msgspec import structs
@@ -261,9 +261,8 @@ def _effect(
     side = right.side if right.decision else left.side
     if not recipe.builtin and not any(place and place.policy for place in (was, now)):
         return None  # A node that comes or goes is told once.
-    work, reasons = _after_boot(left, right) if kernels else _work(left, right) if driver else (None, ())
+    done = _after_boot(left, right) if kernels else _work(left, right) if driver else _Done()
     doubtful = (_MATCH,) if may_lose or may_gain else ()
-    is_of_images = not (recipe.builtin or _OF_IMAGES.isdisjoint(reasons))
     return Effect(
         cluster=side.planned.cluster.name if side else "",
         recipe=recipe,
@@ -272,11 +271,11 @@ def _effect(
         after=now,
         driver_pod=driver,
         device_plugin_pod=plugin,
-        work=work,
-        reasons=reasons,
-        images=exchange.of(left.pool, right.pool).images if is_of_images else (),
+        work=done.work,
+        reasons=done.reasons,
+        images=() if recipe.builtin or _OF_IMAGES.isdisjoint(done.reasons) else done.images,
         kernels=kernels,
-        drain=_drain(left, right, reasons) if work in DISTURBING else None,
+        drain=_drain(left, right, done.reasons) if done.work in DISTURBING else None,
         may_lose=may_lose,
         may_gain=may_gain,
         is_unseen=right.side is not None and right.decision is None,
@@ -284,7 +283,16 @@ def _effect(
     )
 
 
-def _after_boot(left: Half, right: Half) -> tuple[Work | None, tuple[str, ...]]:
+class _Done(NamedTuple):
+    """What an installer does to the driver, and the settings for which it does."""
+
+    work: Work | None = None
+    reasons: tuple[str, ...] = ()
+    images: tuple[str, ...] = ()
+    """The images that are other ones."""
+
+
+def _after_boot(left: Half, right: Half) -> _Done:
     """Return the work on nodes that have booted another kernel, at any time since the earlier inventory was taken.
 
     Until this change reaches them, they have what the earlier documents bring to that kernel.
@@ -293,36 +301,38 @@ def _after_boot(left: Half, right: Half) -> tuple[Work | None, tuple[str, ...]]:
     if left.config is None or now is None or now.state == "Absent":
         return _work(left, right)
     if was.config is None or was.config.state == "Absent":
-        return "installs", ("kernel",)
-    work, reasons = _work(was, right)
-    return ("installs", ("kernel",)) if work in (None, "restarts") else ("may-swap", reasons)
+        return _Done("installs", ("kernel",))
+    done = _work(was, right)
+    return _Done("installs", ("kernel",)) if done.work in (None, "restarts") else done._replace(work="may-swap")
 
 
-def _work(left: Half, right: Half) -> tuple[Work | None, tuple[str, ...]]:
+def _work(left: Half, right: Half) -> _Done:
     """Return what the installer does to the driver, and the settings for which it does."""
     if right.side is not None and right.decision is None:
         # Whether the node is still in the cluster, and with it its pods, is unknown.
-        return None, ()
+        return _Done()
     was, now = left.config, right.config
     if was is None or now is None:
         return _coming_or_going(left, right)
     if now.state == "Absent" and was.state == "Present":
-        return "removes", ("state",)
+        return _Done("removes", ("state",))
     if now.state == "Absent":
         goes_further = was.install_policy != "Always" or not {*now.all_modules} <= {*was.all_modules}
         removes = now.install_policy == "Always" and goes_further
-        return ("may-swap", (_install_policy(right),)) if removes else ("cleared", ())
+        return _Done("may-swap", (_install_policy(right),)) if removes else _Done("cleared")
     if was.state == "Absent":
         takes_over = was.install_policy != now.install_policy == "Always"
-        return ("may-swap", (_install_policy(right),)) if takes_over else ("installs", ("state",))
+        return _Done("may-swap", (_install_policy(right),)) if takes_over else _Done("installs", ("state",))
     found: dict[Work, tuple[str, ...]] = {}
-    for work, setting in _settled(left, right, was, now):
+    exchanged = exchange.of(left.pool, right.pool)
+    for work, setting in _settled(left, right, exchanged):
         found[work] = tuple(dict.fromkeys((*found.get(work, ()), setting)))
     for work in _STRONGEST:
         if work in found:
             # What is certain may not be all.
-            return work, tuple(dict.fromkeys((*found[work], *found.get("may-swap", ()))))
-    return "restarts", ()
+            reasons = tuple(dict.fromkeys((*found[work], *found.get("may-swap", ()))))
+            return _Done(work, reasons, exchanged.images)
+    return _Done("restarts")
 
 
 _OF_IMAGES = frozenset({"image", "repository", "mirrors"})
@@ -333,14 +343,14 @@ _STRONGEST: tuple[Work, ...] = ("swaps", "reloads", "functions", "may-swap")
 """The work of which one is told: what is certain comes first, the strongest of it before the others."""
 
 
-def _settled(
-    left: Half, right: Half, was: driver_config.Config, now: driver_config.Config
-) -> Iterator[tuple[Work, str]]:
+def _settled(left: Half, right: Half, exchanged: exchange.Exchange) -> Iterator[tuple[Work, str]]:
     """Yield the work for each setting, from a host on which the earlier config was proved."""
-    images = exchange.of(left.pool, right.pool)
-    for certain, setting in driver_work.content(was, now, images.changed):
+    was, now = left.config, right.config
+    if was is None or now is None:
+        return
+    for certain, setting in driver_work.content(was, now, exchanged.changed):
         is_moved = setting == "image" and not certain
-        yield ("swaps" if certain else "may-swap"), images.setting if is_moved else setting
+        yield ("swaps" if certain else "may-swap"), exchanged.setting if is_moved else setting
     if was.enabled_cleanup and _is_going(was, right):
         yield "swaps", "enabledCleanup"
     if was.install_policy != now.install_policy == "Always":
@@ -372,22 +382,30 @@ def _counts_less(was: driver_config.Config, now: driver_config.Config) -> bool:
     return earlier != later == "Serving" and was.install_policy == now.install_policy == "IfNotPresent"
 
 
-def _coming_or_going(left: Half, right: Half) -> tuple[Work | None, tuple[str, ...]]:
+def _coming_or_going(left: Half, right: Half) -> _Done:
     if right.config is not None:
         if right.config.state == "Absent":
             # A node that joins has no driver that anybody counts on.
-            return ("removes", ("state",)) if left.decision else ("cleared", ())
-        # Where devices were served without an installer, a driver is there, whoever left it.
-        serves = left.decision is not None and left.decision.device_plugin.image is not None
+            return _Done("removes", ("state",)) if left.decision else _Done("cleared")
         if left.has_other:
-            return "may-swap", ("recipe",)
-        return ("may-swap", ("installer",)) if serves else ("installs", ())
+            return _Done("may-swap", ("recipe",))
+        return _Done("may-swap", ("installer",)) if _may_have(left) else _Done("installs")
     config = left.config
     if config is None:
-        return "leaves", ()
+        return _Done("leaves")
     if config.state == "Absent":
-        return "cleared", ()
-    return ("removes", ("enabledCleanup",)) if config.enabled_cleanup and _is_going(config, right) else ("leaves", ())
+        return _Done("cleared")
+    is_cleaned = config.enabled_cleanup and _is_going(config, right)
+    return _Done("removes", ("enabledCleanup",)) if is_cleaned else _Done("leaves")
+
+
+def _may_have(half: Half) -> bool:
+    """Return whether nodes without an installer may have a driver: of an earlier policy, or of others.
+
+    No installer leaves with its driver, and the inventory does not tell. Nodes that join, and those on which NFD had
+    found no hardware, have none that anybody counts on.
+    """
+    return half.decision is not None and half.decision.driver.obstacle not in ("hardware", "labels")
 
 
 def _drain(left: Half, right: Half, reasons: Sequence[str]) -> Drain | None:

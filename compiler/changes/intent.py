@@ -52,9 +52,9 @@ def changes(before: Iterable[documents.Document], after: Iterable[documents.Docu
     removed, added = list(_written(before)), list(_written(after))
     pairs, removed, added = _matched(removed, added, lambda item: (_kind(item), _name(item)))
     renamed, removed, added = _matched(removed, added, lambda item: (_kind(item), _without_name(item)))
-    moved, removed, added = _matched(removed, added, lambda item: (_kind(item), item.file))
+    edited, removed, added = _matched(removed, added, _purpose)
     found = [
-        *(change for old, new in (*pairs, *renamed, *moved) if (change := _compared(old, new))),
+        *(change for old, new in (*pairs, *renamed, *edited) if (change := _compared(old, new))),
         *(_whole(item, "removed") for item in removed),
         *(_whole(item, "added") for item in added),
     ]
@@ -83,7 +83,10 @@ def _matched(
     after: Sequence[documents.Document],
     key: Callable[[documents.Document], Any],
 ) -> tuple[list[Pair], list[documents.Document], list[documents.Document]]:
-    """Return the pairs with one key, and what is left of both sides; of several, equal ones and then files agree."""
+    """Return the pairs with one key, and what is left of both sides; of several, equal ones and then files agree.
+
+    A document without a key, None, is in no pair.
+    """
     pairs: list[Pair] = []
     left, right = list(before), list(after)
     same: tuple[Callable[[documents.Document, documents.Document], bool], ...] = (
@@ -94,7 +97,7 @@ def _matched(
     for agrees in same:
         for old in tuple(left):
             for new in right:
-                if key(old) == key(new) and agrees(old, new):
+                if key(old) is not None and key(old) == key(new) and agrees(old, new):
                     pairs.append((old, new))
                     left = [item for item in left if item is not old]
                     right = [item for item in right if item is not new]
@@ -115,6 +118,25 @@ def _name(item: documents.Document) -> str:
 
 def _without_name(item: documents.Document) -> Any:
     return {key: value for key, value in item.data.items() if key != "metadata"}
+
+
+def _purpose(item: documents.Document) -> Any:
+    """Return what a document is for, which stays as it gets another name; a file may hold any documents.
+
+    That are the nodes that a policy takes, and the hardware of a recipe with the resources that it offers. Of others,
+    such as a KAECluster, the name alone tells.
+    """
+    spec = item.data.get("spec") if isinstance(item.data, dict) else None
+    if not isinstance(spec, dict):
+        return None
+    if _kind(item) in names.POLICY_KINDS:
+        return _kind(item), [spec.get(key) for key in ("recipe", "clusters", "nodeSelector", "default")]
+    if _kind(item) == "Recipe":
+        plugin = spec.get("devicePlugin")
+        offered = plugin.get("resources") if isinstance(plugin, dict) else None
+        resources = [one.get("name") for one in offered or () if isinstance(one, dict)]
+        return "Recipe", spec.get("match"), resources
+    return None
 
 
 def _whole(item: documents.Document, action: Action) -> DocumentChange:

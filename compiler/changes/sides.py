@@ -14,9 +14,9 @@ from typing import Any, get_args
 import msgspec
 from msgspec import structs
 
-from compiler import names
+from compiler import names, repeats
 from compiler.changes import hardware, placement
-from compiler.changes.objects import Ref, ref
+from compiler.changes.objects import Ref, protector, ref
 from compiler.changes.placement import DaemonSet, Object, PoolRules
 from compiler.fleet import taints
 from compiler.formats import yaml_text
@@ -56,6 +56,8 @@ class Planned(Side, frozen=True, kw_only=True, dict=True):
 
     planned: plan.Plan
     manifests: ir.ClusterManifests
+    kept_workers: frozenset[str] = frozenset()
+    """The nodes that a NoSchedule taint lets no worker of NFD come to, and that have one from before."""
 
     @functools.cached_property
     def rules(self) -> Mapping[str, Mapping[str, hardware.Rule]]:
@@ -93,23 +95,62 @@ class Planned(Side, frozen=True, kw_only=True, dict=True):
         name = node_programs.driver_name(policy, pool) if is_driver else node_programs.device_plugin_name(policy)
         return Ref(kind="DaemonSet", namespace=self.planned.cluster.spec.namespace, name=name)
 
-    def barred(self, templates: frozenset[Ref]) -> set[str]:
+    def barred(self, ending: frozenset[Ref]) -> set[str]:
         """Return the nodes to which a NoSchedule taint lets no pod of these DaemonSets come.
 
-        One that was there before the taint stays until its template changes: `nodeShouldRunDaemonPod` and
-        `rollingUpdate` of pkg/controller/daemon.
+        One that was there before the taint stays until its template changes or its DaemonSet goes:
+        `nodeShouldRunDaemonPod` and `rollingUpdate` of pkg/controller/daemon.
         """
         return {
             name
             for decision, component in product(self.planned.decisions, get_args(index_file.Component))
-            if decision.policy is not None and decision.landing(component).obstacle == "taints"
-            if self._daemon_set(component, decision) in templates
-            if not any(
-                taint.effect == "NoExecute"
-                for taint in taints.untolerated(decision.policy.pods.tolerations, decision.node.profile.taints)
-            )
+            if decision.landing(component).obstacle == "taints" and decision.keeping().runs(component)
+            if self._daemon_set(component, decision) in ending
             for name in decision.names
         }
+
+    def keeping(self, earlier: Mapping[Ref, set[str]], ending: frozenset[Ref]) -> "Planned":
+        """Return the side with the pods that a NoSchedule taint of their node lets stay.
+
+        `earlier` has the nodes of the pods of each DaemonSet before, `ending` those of which no earlier pod stays.
+        """
+        recipes = []
+        for one in self.planned.recipes:
+            kept = tuple(part for decision in one.decisions for part in self._kept(decision, earlier, ending))
+            recipes.append(one if kept == one.decisions else structs.replace(one, decisions=kept))
+        workers = frozenset[str]()
+        if self.planned.cluster.spec.nfd.enabled and self._worker not in ending:
+            workers = frozenset(_seen(self.planned, staying=True)) & earlier.get(self._worker, set())
+        return structs.replace(
+            self, planned=structs.replace(self.planned, recipes=tuple(recipes)), kept_workers=workers
+        )
+
+    def _kept(
+        self, decision: plan.Decision, earlier: Mapping[Ref, set[str]], ending: frozenset[Ref]
+    ) -> Iterator[plan.Decision]:
+        keeping = decision.keeping()
+        if keeping is decision:
+            yield decision
+            return
+        served = []
+        for component in get_args(index_file.Component):
+            item = self.serving(component, keeping)
+            served.append(earlier.get(item, set()) if item is not None and item not in ending else set[str]())
+        driven, offering = served
+        alike = repeats.grouped(((node.name in driven, node.name in offering), node) for node in decision.nodes)
+        for (is_driven, is_offering), nodes in alike.items():
+            yield structs.replace(
+                decision,
+                nodes=tuple(nodes),
+                pool=keeping.pool if is_driven else decision.pool,
+                driver=keeping.driver if is_driven else decision.driver,
+                device_plugin=keeping.device_plugin if is_offering else decision.device_plugin,
+                resources=keeping.resources if is_offering else decision.resources,
+            )
+
+    @property
+    def _worker(self) -> Ref:
+        return Ref(kind="DaemonSet", namespace=self.planned.cluster.spec.namespace, name="nfd-worker")
 
     def on_nodes(self) -> dict[Ref, set[str]]:
         """Return the nodes of the pods of each DaemonSet."""
@@ -117,10 +158,8 @@ class Planned(Side, frozen=True, kw_only=True, dict=True):
         for decision, component in product(self.planned.decisions, get_args(index_file.Component)):
             if (item := self.serving(component, decision)) is not None:
                 found.setdefault(item, set()).update(decision.names)
-        spec = self.planned.cluster.spec
-        if spec.nfd.enabled:
-            worker = Ref(kind="DaemonSet", namespace=spec.namespace, name="nfd-worker")
-            found[worker] = set(_seen(self.planned))
+        if self.planned.cluster.spec.nfd.enabled:
+            found[self._worker] = {*_seen(self.planned), *self.kept_workers}
         return found
 
     def without_labels(self, lost: frozenset[str]) -> "Planned":
@@ -189,6 +228,11 @@ class Output(Side, frozen=True, kw_only=True, dict=True):
         drivers = (item for item in self.daemon_sets if item.workload.component == "driver")
         return frozenset(item.workload.owner for item in drivers if item.cleans_up)
 
+    @property
+    def left(self) -> tuple[str, ...]:
+        """The objects that a GitOps engine does not delete when they leave the output."""
+        return tuple(str(ref(data)) for data in self.objects.values() if protector(data) is not None)
+
     def rule(self, name: str) -> Object | None:
         """Return the NodeFeatureRule of this name."""
         return self.objects.get(f"node-feature-rule/nodefeaturerule-{name}.yaml")
@@ -217,14 +261,19 @@ def of_output(index: index_file.Index, objects: Mapping[str, Object], unreadable
     return Output(paths=paths, index=index, objects=objects, unreadable=tuple(unreadable))
 
 
-def _seen(planned: plan.Plan) -> Iterator[str]:
-    """Yield the nodes that have a worker of NFD: it tolerates what any policy of the cluster does."""
+def _seen(planned: plan.Plan, *, staying: bool = False) -> Iterator[str]:
+    """Yield the nodes to which a worker of NFD comes, or on which one that is `staying` is left.
+
+    It tolerates what any policy of the cluster does.
+    """
     tolerations = [
         *planned.cluster.spec.nfd.tolerations,
         *(given for each in planned.divisions for given in each.policy.pods.tolerations),
     ]
     barred = {
-        profile: bool(taints.untolerated(tolerations, profile.taints))
+        profile: any(
+            taint.effect == "NoExecute" or not staying for taint in taints.untolerated(tolerations, profile.taints)
+        )
         for profile in {node.profile for node in planned.inventory.nodes}
     }
     for node in planned.inventory.nodes:

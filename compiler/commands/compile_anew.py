@@ -57,7 +57,9 @@ def _on_changes(
     for name in stale:
         # Of a cluster whose inventory is there and cannot be read, nothing goes.
         if name not in unread and (recorded := scan.recorded(call.output, name)) is not None:
-            taken += change_checks.removed_policies(call.settings.output, name, recorded)
+            before = _gone(call, name)
+            cleaning = {owner.policy for owner in before.cleaning} if before else set[str]()
+            taken += change_checks.removed_policies(call.settings.output, name, recorded, cleaning)
     taken += (removal for item in made.answers for removal in item.removals)
     if not call.settings.has_errors(found):
         findings.tell_unused(call.arguments.accept, acceptance.REMOVALS, taken)
@@ -107,7 +109,8 @@ def _stale(call: compile_call.Call, fleet: definitions.Fleet) -> tuple[tuple[str
     declared = [cluster.name for cluster in fleet.clusters]
     every = call.shard.of(scan.stale_clusters(call.output, declared, call.unmerged))
     stale = tuple(name for name in every if name not in call.settings.extra)
-    removed = (change_checks.removed_cluster(call.settings.output, name) for name in stale)
+    left = ((name, before.left if (before := _gone(call, name)) else ()) for name in stale)
+    removed = (change_checks.removed_cluster(call.settings.output, name, own) for name, own in left)
     return stale, [*project_file.of_outputs(call.settings, every), *removed]
 
 
@@ -263,9 +266,14 @@ def _lost(call: compile_call.Call, folder: str, cluster: str) -> acceptance.Acce
 
 def _removed_objects(call: compile_call.Call, clusters: Collection[str]) -> list[view.Said]:
     """Return the objects that go with the output of clusters that are no longer declared."""
-    looks = ((name, scan.look(call.output, name, ())) for name in clusters)
-    found = ((name, sides.earlier(seen, tree.Tree.of(name, {}), {})) for name, seen in looks)
-    gone = (pods.removed(name, earlier[0]) for name, earlier in found if earlier)
+    found = ((name, _gone(call, name)) for name in clusters)
+    gone = (pods.removed(name, before) for name, before in found if before)
     # Of a cluster whose removal was interrupted, nothing may be left but the index.
     said = (view.said(change, for_programs=call.arguments.shape != "text") for change in gone)
     return [change for change in said if change]
+
+
+def _gone(call: compile_call.Call, cluster: str) -> sides.Output | None:
+    """Return the output, as it stands, of a cluster that is no longer declared; None where nothing is recorded."""
+    found = sides.earlier(scan.look(call.output, cluster, ()), tree.Tree.of(cluster, {}), {})
+    return found[0] if found else None

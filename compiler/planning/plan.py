@@ -5,9 +5,10 @@ DaemonSet controller. Nodes that no selector distinguishes share one decision.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Literal
+from typing import Literal, get_args
 
 import msgspec
+from msgspec import structs
 
 from compiler import diagnostics, names, recipes, wording
 from compiler.fleet import assignment, definitions, selectors, taints
@@ -76,6 +77,21 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     def runs(self, component: index_file.Component) -> bool:
         """Return whether a pod of a component runs on the nodes."""
         return self.landing(component).image is not None
+
+    def keeping(self) -> "Decision":
+        """Return the decision for nodes whose pods were there before their taints, where these evict none.
+
+        `nodeShouldRunDaemonPod` of pkg/controller/daemon: a NoSchedule taint lets no pod come, and those stay that run.
+        """
+        if self.division is None or all(
+            self.landing(component).obstacle != "taints" for component in get_args(index_file.Component)
+        ):
+            return self
+        node, tolerations = self.node, self.division.policy.pods.tolerations
+        if any(taint.effect == "NoExecute" for taint in taints.untolerated(tolerations, node.profile.taints)):
+            return self
+        bare = node._replace(profile=structs.replace(node.profile, taints=()))
+        return structs.replace(_decision(self.division, (bare,)), nodes=self.nodes)
 
 
 class RecipePlan(msgspec.Struct, frozen=True, kw_only=True):

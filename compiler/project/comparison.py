@@ -233,6 +233,15 @@ def _written(before: _Side, after: _Side) -> Mapping[str, frozenset[str]]:
         return {name: frozenset(found[name]) for name, index in indexes if objects.content(index) is not None}
 
 
+def _moved(before: _Side, after: _Side) -> Mapping[str, str]:
+    """Return the former folders of outputs that are in another one, by cluster. Raises WorldError."""
+    new = {name for name in after.clusters if name not in before.clusters}
+    coming = new if before.settings.output == after.settings.output else {*after.clusters}
+    if before.revision.commit is None or not coming:
+        return {}
+    return git.left(after.settings.output, coming, before.revision.commit, after.revision.commit)
+
+
 class _Comparison:
     """Two sides and their documents' changes."""
 
@@ -241,6 +250,7 @@ class _Comparison:
         self._before = before
         self._after = after
         self._written = written
+        self._moved = _moved(before, after)
         self._basis = difference.Basis(
             output=after.settings.output,
             changed=intent.changes(before.written, after.written),
@@ -281,7 +291,7 @@ class _Comparison:
         old, new = self._before.clusters.get(name), self._after.clusters.get(name)
         if old is None or new is None or not self._has_one_inventory(name):
             return self._compared(name, self._before.made(old), self._after.made(new))
-        if self._before.inputs(old) == self._after.inputs(new) and name not in self._written:
+        if self._before.inputs(old) == self._after.inputs(new) and name not in {*self._written, *self._moved}:
             return None, []
         known = self._by_examples(old, new)
         if known is None:
@@ -299,8 +309,9 @@ class _Comparison:
     ) -> tuple[difference.ClusterDifference | None, list[difference.Fault]]:
         if faults := _faults(name, before[1], after[1]):
             return None, faults
-        written = self._written.get(name, frozenset())
-        return risks.compared(before[0], after[0], structs.replace(self._basis, known=known, written=written)), []
+        written, moved = self._written.get(name, frozenset()), self._moved.get(name, "")
+        basis = structs.replace(self._basis, known=known, written=written, moved=moved)
+        return risks.compared(before[0], after[0], basis), []
 
     def _by_examples(
         self, old: definitions.Cluster, new: definitions.Cluster

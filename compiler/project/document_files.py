@@ -30,6 +30,16 @@ _NEARLY = (
 )
 """The end of a name that an editor, a merge or a slip made of a document's: policy.YAML, policy.yaml~, policy.yam."""
 
+_NO_CONTENT = re.compile(rb"(\xef\xbb\xbf)?(#[^\n]*\n|---[^\n]*\n|[ \t\r]*\n)*")
+"""What stands before the first word of a YAML document."""
+_OURS = re.compile(
+    rb"(?=[\"'{\[]|(apiVersion|kind|metadata|spec)\s*:)"
+    rb"(?s:.*)(apiVersion[\"']?\s*:\s*[\"']?device\.openfuyao\.com/|\"kind\"\s*:\s*\"Node)"
+)
+"""A document of the language, or a list of nodes, behind that; a text that only quotes one begins otherwise."""
+_MOST_BYTES = 64 * 1024
+"""Bytes that are looked at of a file whose name is not that of a document."""
+
 _OTHERS = frozenset({".git", ".idea", ".schemas", ".vscode"})
 """Hidden folders of git and of editors, and that of the schemas which `kae recipe add` writes for these."""
 
@@ -71,6 +81,9 @@ Listed = Callable[[str, Where], tuple[Hashable, Sequence[Entry[Where]]]]
 
 SortOf = Callable[[str, Entry[Where]], str]
 """Returns the sort of the entry of this name."""
+
+HeadOf = Callable[[Where], bytes]
+"""Returns the first bytes of a file whose name is not that of a document; none where nobody wants to know."""
 
 
 class Input(NamedTuple):
@@ -117,7 +130,7 @@ def find(folders: Sequence[str | Path]) -> tuple[list[Input], list[diagnostics.D
         if path.is_symlink() and not path.exists():
             raise link_to_nothing(name)
         links.require_inside(name, hint=FOLDER_HINT)
-    files, findings = walk(pending, _listed, lambda name, entry: _sort(name, entry, allowed))
+    files, findings = walk(pending, _listed, lambda name, entry: _sort(name, entry, allowed), _head)
     return [Input(name, path) for name, path in files], findings
 
 
@@ -160,7 +173,10 @@ def name_of(folder: str | Path) -> str:
 
 
 def walk(
-    folders: Iterable[tuple[str, Where]], listed: Listed[Where], sort_of: SortOf[Where]
+    folders: Iterable[tuple[str, Where]],
+    listed: Listed[Where],
+    sort_of: SortOf[Where],
+    head_of: HeadOf[Where] = lambda _: b"",
 ) -> tuple[list[tuple[str, Where]], list[diagnostics.Diagnostic]]:
     """Return the document files below folders, sorted by name, and a finding for each entry that is none.
 
@@ -191,7 +207,7 @@ def walk(
             elif sort == FOLDER and not name.endswith(ENDINGS):
                 (linked if entry.is_link else pending).append((name, entry.place))
             else:
-                findings += _unread(name, sort)
+                findings += _unread(name, sort) or _misnamed(name, sort, head_of(entry.place) if sort == FILE else b"")
     return sorted(files, key=operator.itemgetter(0)), findings
 
 
@@ -260,6 +276,22 @@ def _unread(name: str, sort: str) -> list[diagnostics.Diagnostic]:
     return [_refused(name, f"The name '{said}' holds what cannot be printed.", "Rename it.", "not-a-file")]
 
 
+def _misnamed(name: str, sort: str, head: bytes) -> list[diagnostics.Diagnostic]:
+    """Return the finding on a file that begins as a document does, whatever its name is."""
+    content = _NO_CONTENT.sub(b"", head, count=1)
+    if sort != FILE or name.endswith(ENDINGS) or not _OURS.match(content):
+        return []
+    meant = str(Path(name).with_suffix(".json" if content.startswith(b"{") else ".yaml"))
+    return [_nearly(name, meant, "it holds a document, and its name is that of none")]
+
+
+def _head(place: Path) -> bytes:
+    """Return the first bytes of a file of the disk; none of one that cannot be read, as it does not have to be."""
+    with contextlib.suppress(OSError), place.open("rb") as file:
+        return file.read(_MOST_BYTES)
+    return b""
+
+
 def _ending(near: str) -> str:
     """Return the ending of documents that is meant."""
     return f".{near}" if f".{near}" in ENDINGS else {"j": ".json", "y": ".yaml"}[near[0]]
@@ -296,7 +328,7 @@ def _refused(name: str, message: str, hint: str, code: str) -> diagnostics.Diagn
 
 @diagnostics.rule("nearly-a-document", "warning")
 def _nearly(name: str, meant: str, why: str = "its name is only nearly that of a document") -> diagnostics.Diagnostic:
-    """A file beside documents is not named nearly like one, and no hidden folder holds documents."""
+    """Beside documents no file is named nearly like one, or holds one under another name, and no hidden folder does."""
     better = wording.file_name(meant.rpartition("/")[2].lstrip("#"))
     message = f"'{wording.file_name(name)}' is not read: {why}."
     return _refused(name, message, f"Rename it to {better}, or remove it.", "nearly-a-document")

@@ -117,6 +117,33 @@ def changed(output: str, revision: str, to: str | None) -> frozenset[str]:
     return untracked(output) | paths - same
 
 
+def left(output: str, own: Collection[str], revision: str, to: str | None) -> Mapping[str, str]:
+    """Return the former folders, from the top of the repository, of outputs of some clusters that are now in `output`.
+
+    A commit has them, and neither another one nor, without `to`, the working tree. Raises WorldError.
+    """
+    top, prefix = os.fsdecode(answer("rev-parse", "--show-toplevel", "--show-prefix")).split("\n")[:2]
+    had = _indexes(revision, own)
+    has = _indexes(to, own) if to is not None else {path for path in had if os.path.lexists(Path(top, path))}
+    here = os.path.normpath(Path(prefix, os.path.relpath(output)))
+    found: dict[str, str] = {}
+    with Objects() as objects:
+        for path in sorted(had - has):
+            former = path.removesuffix(f"/{index_file.NAME}")
+            folder, _, cluster = former.rpartition("/")
+            if folder != here and index_file.read(objects.content(f"{revision}:{path}") or b""):
+                found.setdefault(cluster, former)
+    return found
+
+
+def _indexes(revision: str, own: Collection[str]) -> set[str]:
+    """Return the paths of a commit, from the top of the repository, that indexes of these clusters may have."""
+    listed = answer("ls-tree", "-r", "-z", "--name-only", "--full-tree", revision).split(b"\0")
+    paths = (os.fsdecode(line) for line in listed if line.endswith(f"/{index_file.NAME}".encode()))
+    # `git cat-file` takes a line for a name.
+    return {path for path in paths if path.split("/")[-2] in own and "\n" not in path}
+
+
 def clusters(paths: Iterable[str]) -> frozenset[str]:
     """Return the clusters of paths below output/."""
     return frozenset(path.partition("/")[0] for path in paths)

@@ -7,6 +7,7 @@ program that privileges.txt lists, and that `recipes.refuse` of a KAECluster ref
 """
 
 import hashlib
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
@@ -60,8 +61,17 @@ class Listed(msgspec.Struct, frozen=True, kw_only=True, order=True):
         return f"{self.program}: {self.text}"
 
     def is_refused(self, refusal: str) -> bool:
-        """Return whether a line or shell glob matches the privilege, with or without its program."""
-        return names.glob_matches(refusal, self.text) or names.glob_matches(refusal, str(self))
+        """Return whether a line or shell glob matches the privilege or its beginning, with or without its program.
+
+        Who refuses `hostPath: /` refuses `hostPath: / rw` too, and with `pods: env LD_PRELOAD` every value of it.
+        """
+        ends = (match.start() for match in re.finditer("[ =]|$", self.text))
+        beginnings = [self.text[:end] for end in ends]
+        return any(
+            names.glob_matches(refusal, text)
+            for beginning in beginnings
+            for text in (beginning, f"{self.program}: {beginning}")
+        )
 
 
 def pod_template(data: Object) -> Object | None:
@@ -100,6 +110,8 @@ def _of_object(data: Object) -> Iterator[Privilege]:
         yield from _of_namespace(data)
     elif kind == "AppProject":
         yield from _of_project(data)
+    elif kind in ("Application", "GitRepository", "Kustomization"):
+        yield from (Privilege(sort="rights", text=text) for text in _of_engine(data))
     elif kind == "NetworkPolicy":
         text = f"only the connections of NetworkPolicy {data['metadata']['name']} are allowed"
         yield Privilege(sort="confinement", text=text)
@@ -190,6 +202,26 @@ def _of_project(data: Object) -> Iterator[Privilege]:
             yield Privilege(sort="rights", text=f"Argo CD may apply {kind['kind']}.{kind['group']}".rstrip("."))
 
 
+def _of_engine(data: Object) -> Iterator[str]:
+    """Yield what an engine applies, and as whom: who writes that decides over all that runs in the cluster."""
+    spec = data["spec"]
+    if data["kind"] == "Application":
+        source = spec["source"]
+        url = wording.without_credentials(source["repoURL"])
+        yield f"Argo CD applies {source['path']} of {url} at {source['targetRevision']}"
+        yield f"Argo CD applies within project {spec['project']}"
+    elif data["kind"] == "GitRepository":
+        yield f"Flux fetches {wording.without_credentials(spec['url'])} at {spec['ref']['branch']}"
+        if "secretRef" in spec:
+            yield f"Flux fetches with Secret {spec['secretRef']['name']}"
+    else:
+        source = spec["sourceRef"]
+        named = "/".join(filter(None, (source.get("namespace"), source["name"])))
+        yield f"Flux applies {spec['path']} of {source['kind']} {named}"
+        if "kubeConfig" in spec:
+            yield f"Flux applies with Secret {spec['kubeConfig']['secretRef']['name']}"
+
+
 def _of_template(template: Object) -> Iterator[Privilege]:
     spec = template["spec"]
     for key, text in (
@@ -200,6 +232,8 @@ def _of_template(template: Object) -> Iterator[Privilege]:
         if spec.get(key):
             yield Privilege(sort="node", text=f"{text} ({key})", line=key)
     yield from _of_volumes(spec)
+    for secret in spec.get("imagePullSecrets", ()):
+        yield Privilege(sort="secret", text=f"pulls images with Secret {secret['name']}")
     if spec.get("automountServiceAccountToken", True):
         yield _token(spec)
     annotations = template.get("metadata", {}).get("annotations") or {}
@@ -210,7 +244,7 @@ def _of_template(template: Object) -> Iterator[Privilege]:
         if container.get("restartPolicy") != "Always" and (container.get("securityContext") or {}).get("privileged"):
             yield Privilege(sort="confinement", text=f"container {container['name']} ends before its pod is ready")
     if names.CONFIG in annotations:
-        yield from _in_pods(annotations[names.CONFIG])
+        yield from _of_config(annotations[names.CONFIG])
 
 
 def _token(spec: Object) -> Privilege:
@@ -218,27 +252,62 @@ def _token(spec: Object) -> Privilege:
     return Privilege(sort="secret", text=f"has the token of ServiceAccount {account}", line="token")
 
 
-class _Offering(msgspec.Struct, frozen=True):
-    """The part of a program's config that says what pods get; a driver installer has the names of resources alone."""
+class _Repository(msgspec.Struct, frozen=True):
+    """Where the watcher commits."""
+
+    url: str
+    branch: str = ""
+    """Empty for the default."""
+
+
+class _Config(msgspec.Struct, frozen=True, rename="camel"):
+    """The part of a program's config that gives a privilege; a driver installer has the names of resources alone."""
 
     resources: tuple[device_plugin_config.AnyResource | str, ...] = ()
     home: shapes.Home | None = None
+    device_nodes: shapes.DeviceNodes | None = None
+    repository: _Repository | None = None
+    push_options: tuple[str, ...] = ()
 
 
-def _in_pods(config: str) -> Iterator[Privilege]:
-    """Yield what the pods that ask for a device get by the config of a program: device_plugin/kubelet/allocation.py."""
-    offering = msgspec.json.decode(config, type=_Offering)
-    for resource in offering.resources:
-        if isinstance(resource, str):
-            continue
-        if isinstance(resource, device_plugin_config.Vfio):
-            yield from _given("device", _VFIO, "", "rw")
-        if isinstance(resource, device_plugin_config.Char):
-            for path in (path for group in resource.groups for path in group.paths):
-                yield from _given("device", path.path, path.as_, path.permissions)
-        yield from _injected(resource.inject)
-        if offering.home is not None:
-            yield from _user_space(resource.inject, offering.home)
+def _of_config(text: str) -> Iterator[Privilege]:
+    """Yield what a config gives: to pods that ask for a device, to who opens device nodes, to the watcher."""
+    config = msgspec.json.decode(text, type=_Config)
+    if config.device_nodes is not None:
+        yield from _opened(config.device_nodes)
+    if config.repository is not None:
+        url, branch = wording.without_credentials(config.repository.url), config.repository.branch
+        yield Privilege(sort="rights", text=f"commits to {url}{f' at {branch}' if branch else ''}")
+    for option in config.push_options:
+        yield Privilege(sort="rights", text=f"pushes with the option {wording.escaped(option)}")
+    for resource in config.resources:
+        if not isinstance(resource, str):
+            yield from _in_pods(resource, config.home)
+
+
+def _opened(nodes: shapes.DeviceNodes) -> Iterator[Privilege]:
+    if nodes.mode == "0660":
+        yield Privilege(sort="confinement", text="root and one group alone open the device nodes")
+    if nodes.group is not None:
+        yield Privilege(sort="node", text=f"lets group {nodes.group} open the device nodes")
+
+
+def _in_pods(resource: device_plugin_config.AnyResource, home: shapes.Home | None) -> Iterator[Privilege]:
+    """Yield what the pods that ask for a device get: device_plugin/kubelet/allocation.py."""
+    if isinstance(resource, device_plugin_config.Vfio):
+        yield from _given("device", _VFIO, "", "rw")
+    if isinstance(resource, device_plugin_config.Char):
+        for path in (path for group in resource.groups for path in group.paths):
+            yield from _given("device", path.path, path.as_, path.permissions)
+    if isinstance(resource, device_plugin_config.Uacce):
+        if resource.mask_sysfs:
+            text = f"the pods with {resource.name} see their own devices alone, below /sys/class/uacce"
+            yield Privilege(sort="confinement", text=text)
+        if resource.device_nodes is not None:
+            yield from _opened(resource.device_nodes)
+    yield from _injected(resource.inject)
+    if home is not None:
+        yield from _user_space(resource.inject, home)
 
 
 _VFIO = "/dev/vfio/*"
@@ -275,9 +344,24 @@ def _injected(inject: device_plugin_config.Inject) -> Iterator[Privilege]:
         yield Privilege(sort="pods", text=text, line=f"pods: file {file.as_}")
 
 
+_DECIDING = re.compile(
+    # ld.so(8), and the variables of shells, interpreters, OpenSSL, git and curl that name code, settings or hosts.
+    r"(LD|GLIBC|OPENSSL|SSL|BASH|PYTHON|PERL5?|RUBY|NODE|JAVA|GIT|CURL)_?.*|ENV|IFS"
+    r"|.*(PATH|PRELOAD|OPTIONS|OPTS?|PROXY|COMMAND)",
+    re.IGNORECASE,
+)
+"""Names of variables whose value decides over what a program runs, or whom it asks, whatever that value looks like."""
+
+
+def _set(name: str, value: str) -> str | None:
+    """Return a variable with its value, without credentials, if that decides over what a program runs; else None."""
+    if value and ("/" in value or _DECIDING.fullmatch(name)):
+        return f"{name}={wording.escaped(wording.without_credentials(value))}"
+    return None
+
+
 def _variable(name: str, value: str) -> Privilege:
-    # Where programs look for libraries, plugins and settings is a path, and decides over what they run.
-    shown = f"{name}={wording.escaped(value)}" if "/" in value else name
+    shown = _set(name, value) or name
     return Privilege(sort="pods", text=f"sets {shown} in pods", line=f"pods: env {shown}")
 
 
@@ -288,6 +372,8 @@ def _user_space(inject: device_plugin_config.Inject, home: shapes.Home) -> Itera
         yield _variable("LD_LIBRARY_PATH", f"{home.files}/lib")
     if inject.openssl is not None and inject.openssl.conf is not None:
         yield _variable("OPENSSL_CONF", f"{home.run}/openssl/openssl.cnf")
+        for name, value in inject.openssl.settings.items():
+            yield Privilege(sort="pods", text=f"sets {name} = {value} in the openssl.cnf of pods")
 
 
 def _of_volumes(spec: Object) -> Iterator[Privilege]:
@@ -350,3 +436,6 @@ def _of_container(container: Object, of_pod: Object, annotations: Mapping[str, s
         reference = variable.get("valueFrom", {}).get("secretKeyRef")
         if reference:
             yield Privilege(sort="secret", text=f"reads Secret {reference['name']}")
+        shown = _set(variable["name"], variable.get("value", ""))
+        if shown and (is_privileged or _DECIDING.fullmatch(variable["name"])):
+            yield Privilege(sort="container", text=f"container {name} gets {shown}")

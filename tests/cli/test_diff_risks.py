@@ -154,3 +154,42 @@ def test_output_that_its_documents_explain_is_none(step: Path) -> None:
     assert in_process.kae(step, "compile").code == 0
 
     assert "output-unexplained" not in in_process.kae(step, "diff").err
+
+
+def test_a_project_that_moves_leaves_what_follows_its_folder(step: Path) -> None:
+    assert in_process.kae(step, "compile").code == 0
+    revisions.commit(step)
+    for name in ("policies", "inventory", "output"):
+        (step / "fleets/all").mkdir(parents=True, exist_ok=True)
+        shutil.move(step / name, step / "fleets/all" / name)
+
+    answer = in_process.kae(step / "fleets/all", "diff")
+
+    said = "warning[output-moved]: The output of cluster 'east' is no longer in output/east of the repository."
+    assert said in answer.err
+    assert in_process.kae(step / "fleets/all", "diff", "--fail-on", "output-moved").code == 1
+    assert "output-moved" not in in_process.kae(step / "fleets/all", "diff", "--accept", "output-moved:east").err
+    revisions.commit(step)
+    assert "output-moved" in in_process.kae(step / "fleets/all", "diff", "HEAD~1", "--to", "HEAD").err
+    assert "output-moved" not in in_process.kae(step / "fleets/all", "diff").err
+
+
+def test_another_folder_of_outputs_is_one_that_moves(step: Path) -> None:
+    assert in_process.kae(step, "compile").code == 0
+    revisions.commit(step)
+    project.write(step, {"kae.yaml": "output: rendered\n"})
+    shutil.move(step / "output", step / "rendered")
+
+    assert (
+        "warning[output-moved]: The output of cluster 'east' is no longer in output/east"
+        in in_process.kae(step, "diff").err
+    )
+
+
+def test_a_new_cluster_beside_one_of_that_name_elsewhere_is_none_that_moves(step: Path) -> None:
+    assert in_process.kae(step, "compile").code == 0
+    revisions.commit(step)
+    for name in ("policies", "inventory"):
+        shutil.copytree(step / name, step / "fleets/all" / name)
+
+    assert "output-moved" not in in_process.kae(step / "fleets/all", "diff").err

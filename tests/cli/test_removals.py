@@ -578,3 +578,36 @@ def test_a_mistake_in_the_inventory_of_a_cluster_without_a_document_takes_nothin
 
     assert answer.code == 1
     assert "removes-" not in answer.err
+
+
+@pytest.fixture
+def going(tmp_path: Path) -> Path:
+    """A committed project of which a cluster, with a policy that cleans up, is then no longer declared."""
+    policy = fleet.POLICY.replace("    version: 2.2.0\n", "    version: 2.2.0\n    enabledCleanup: true\n", 1)
+    policy = policy.replace("  clusters: [east]\n", "")
+    files = {"policies/tls.yaml": policy, "policies/rest.yaml": fleet.REST, "policies/east.yaml": removals.EAST}
+    project.write(tmp_path, {**files, "policies/west.yaml": fleet.CLUSTER, "inventory/east.json": fleet.listed()})
+    assert in_process.kae(tmp_path, "compile").code == 0
+    revisions.commit(tmp_path)
+    (tmp_path / "policies/east.yaml").unlink()
+    (tmp_path / "inventory/east.json").unlink()
+    return tmp_path
+
+
+def test_a_cluster_that_goes_with_a_cleanup_says_what_is_left(going: Path) -> None:
+    said = in_process.kae(going, "compile").err
+
+    drivers = said[said.index("[removes-drivers]") :]
+    assert "It has driver.enabledCleanup: its installers remove the driver from the hosts" in drivers
+    assert "stays on the hosts" not in drivers
+    left = said[said.index("Marked to stay in the cluster: ") :].partition("\n")[0]
+    for kept in ("Namespace kae-prod", "ServiceAccount kae-prod/kae-driver-tls", "CustomResourceDefinition"):
+        assert kept in left
+
+
+def test_diff_says_of_a_cluster_that_goes_who_deletes_and_what_is_left(going: Path) -> None:
+    said = in_process.kae(going, "diff").out
+
+    assert "deletes nothing by itself: what is told of the cluster comes true when somebody" in said
+    assert "of them in the cluster: CustomResourceDefinition" in said
+    assert "Namespace kae-prod" in said

@@ -74,6 +74,11 @@ def _network(driver: str) -> dict[str, str]:
     return {"recipes/nic/recipe.yaml": _RECIPE, "policies/nic.yaml": f"{head}spec:\n  recipe: nic\n{driver}"}
 
 
+_INDEX = {
+    "output/east/index.json": '{"version": 2, "complete": true, "declared": true, "hasNodes": true, "files": [], '
+    '"workloads": []}\n'
+}
+
 _MIRROR = "https://mirror.example.com/kae"
 
 _BASE = {**_driver(_DRIVER), **_cluster(""), "inventory/east.json": _NODES}
@@ -100,11 +105,12 @@ CHANGES: Mapping[str, tuple[dict[str, str], dict[str, str]]] = MappingProxyType(
             },
         ),
         "signatures-off": (_packages(_MIRROR), _packages(_MIRROR, "        gpgCheck: false\n")),
+        "output-moved": (_INDEX, {"kae.yaml": "output: rendered\n", **dict.fromkeys(_INDEX, "")}),
         "output-unexplained": (_written("2.2.0"), _written("2.2.1")),
         "network-forced": (_network(""), _network("  driver:\n    network: {force: true}\n")),
     }
 )
-"""By code, what differs from a project with one cluster, one policy and four nodes."""
+"""By code, what differs from a project with one cluster, one policy and four nodes; an empty file is none."""
 
 
 def prepare(code: str, folder: Path) -> None:
@@ -113,3 +119,5 @@ def prepare(code: str, folder: Path) -> None:
     project.write(folder, {**_BASE, **before})
     revisions.commit(folder)
     project.write(folder, after)
+    for name in (name for name, text in after.items() if not text):
+        (folder / name).unlink()

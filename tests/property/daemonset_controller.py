@@ -5,7 +5,7 @@ It reads the objects as an API server would store them, and shares no code with 
 component-helpers, and of `Toleration.ToleratesTaint` in k8s.io/api/core/v1.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from tests.property import selection
@@ -22,7 +22,17 @@ ADDED = (
 
 
 def runs_on(daemonset: Mapping[str, Any], node: Mapping[str, Any]) -> bool:
-    """Return whether the controller keeps a pod of the DaemonSet on the node."""
+    """Return whether the controller brings a pod of the DaemonSet to the node, its `shouldRun`."""
+    return _fits(daemonset, node, ("NoSchedule", "NoExecute"))
+
+
+def keeps_on(daemonset: Mapping[str, Any], node: Mapping[str, Any]) -> bool:
+    """Return whether the controller lets a pod that runs on the node be, its `shouldContinueRunning`."""
+    return _fits(daemonset, node, ("NoExecute",))
+
+
+def _fits(daemonset: Mapping[str, Any], node: Mapping[str, Any], effects: Collection[str]) -> bool:
+    """Return whether selectors take the node, and the pod tolerates its taints with one of these effects."""
     pod = daemonset["spec"]["template"]["spec"]
     labels = node["metadata"].get("labels", {})
     if any(labels.get(key) != value for key, value in pod.get("nodeSelector", {}).items()):
@@ -35,7 +45,7 @@ def runs_on(daemonset: Mapping[str, Any], node: Mapping[str, Any]) -> bool:
         *({"key": key, "operator": "Exists", "effect": effect} for key, effect in ADDED),
     ]
     return all(
-        taint["effect"] == "PreferNoSchedule" or any(selection.tolerates(item, taint) for item in tolerations)
+        taint["effect"] not in effects or any(selection.tolerates(item, taint) for item in tolerations)
         for taint in node["spec"].get("taints", [])
     )
 

@@ -19,4 +19,4 @@ def test_a_step_that_joining_nodes_dilute_is_noticed(monkeypatch: pytest.MonkeyP
     driven = change.RevisionChange.driven
     monkeypatch.setattr(change.RevisionChange, "driven", lambda own, policy, **_: driven(own, policy))
 
-    assert trial.trial(22).faults == ["large-step is told no more beside 'nodes that join'"]
+    assert trial.trial(45).faults == ["large-step is told no more beside 'nodes that join'"]

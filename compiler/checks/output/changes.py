@@ -6,7 +6,7 @@ What else changes for nodes is told, and which drivers stay on hosts without a p
 
 import re
 import shlex
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import get_args
 
 from compiler import repeats, wording
@@ -357,12 +357,13 @@ def _on_hosts(change: OutputChange, loss: losses.Loss) -> Iterator[str]:
     if _stays(change, loss):
         yield _STAYS
     if _cleans(change, loss):
-        yield (
-            "It has driver.enabledCleanup: its installers remove the driver from the hosts as they end. A host whose "
-            "devices are in use for too long keeps it; driver.state: Absent waits for each."
-        )
+        yield _CLEANS
 
 
+_CLEANS = (
+    "It has driver.enabledCleanup: its installers remove the driver from the hosts as they end. A host whose devices "
+    "are in use for too long keeps it; driver.state: Absent waits for each."
+)
 _RESTORE = "Bring its KAECluster or its inventory back."
 _STAYS = (
     "What it has installed stays on the hosts, modules, packages, libraries and /var/lib/kae; nothing updates or "
@@ -370,8 +371,13 @@ _STAYS = (
 )
 
 
-def removed_policies(folder: str, name: str, index: index_file.Index) -> Iterator[Acceptable]:
-    """A cluster with drivers or device plugins in its output is still declared."""
+def removed_policies(
+    folder: str, name: str, index: index_file.Index, cleaning: Collection[str]
+) -> Iterator[Acceptable]:
+    """A cluster with drivers or device plugins in its output is still declared.
+
+    `cleaning` are the policies with enabledCleanup.
+    """
     too = causes.from_hosts(causes.first_absent("remove the cluster"))
     for path in index.untold() if index.complete else ():
         yield _damaged(name, f"{folder}/{name}/{path}", "missing or damaged")
@@ -381,7 +387,10 @@ def removed_policies(folder: str, name: str, index: index_file.Index) -> Iterato
                 Span(file=f"{folder}/{name}"),
                 f"The {noun} of policy '{policy}' goes with the output of cluster '{name}'.",
                 code=code,
-                notes=("No KAECluster and no inventory has this name.", *((_STAYS,) if component == "driver" else ())),
+                notes=(
+                    "No KAECluster and no inventory has this name.",
+                    *((_CLEANS if policy in cleaning else _STAYS,) if component == "driver" else ()),
+                ),
                 hint=" ".join((_RESTORE, *((too,) if component == "driver" else ()))),
                 policy=policy,
             )
@@ -523,13 +532,24 @@ def _handover(change: OutputChange, policy: str) -> Iterator[str]:
         yield "The old one has driver.enabledCleanup: its installers remove the driver before the new ones install it."
 
 
+_MOST_LEFT = 20
+"""Objects that a note names."""
+
+
 @rule("cluster-removed", "change")
-def removed_cluster(folder: str, name: str) -> Diagnostic:
-    """A cluster with output still has documents."""
+def removed_cluster(folder: str, name: str, left: Sequence[str]) -> Diagnostic:
+    """A cluster with output still has documents.
+
+    What is `left` are the objects that an engine does not delete.
+    """
+    kept = f"Marked to stay in the cluster: {wording.listed(left, most=_MOST_LEFT)}."
     return Diagnostic(
         span=Span(file=f"{folder}/{name}"),
         message=f"Cluster '{name}' is no longer declared, so its output is removed.",
-        notes=("A GitOps engine whose folder is gone reports that, and deletes nothing in the cluster.",),
+        notes=(
+            "A GitOps engine whose folder is gone reports that, and deletes nothing in the cluster.",
+            *((kept,) if left else ()),
+        ),
         hint="Bring its KAECluster or its inventory back, if this is not meant.",
     )
 

@@ -14,6 +14,7 @@ _RULES: tuple[Callable[[RevisionChange], Iterator[Acceptable]], ...] = (
     objects.namespace_pruned,
     drivers.driver_removed,
     drivers.match_changed,
+    output.moved,
     output.unexplained,
     objects.guard_off,
     drivers.frozen_touched,

@@ -1,7 +1,8 @@
 """Risks of a change for the drivers of nodes."""
 
+import re
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from compiler import repeats
 from compiler.changes import exchange, hardware, sides
@@ -11,6 +12,7 @@ from compiler.checks.output import causes
 from compiler.checks.risks.change import RevisionChange, divisions
 from compiler.diagnostics import Span, rule
 from compiler.planning import images
+from runtime import driver_work
 
 _Key = TypeVar("_Key", bound=Hashable)
 
@@ -45,7 +47,7 @@ def _way(found: Iterable[Effect]) -> str:
 def large_step(change: RevisionChange) -> Iterator[Acceptable]:
     """A change disturbs at most limits.stepPercent of a policy's nodes, or one node."""
     # Nodes that join are none that go on working, and those that move to a policy were counted on by their own.
-    for policy, found in _by(change.difference.effects, _first_owner, lambda effect: effect.work in DISTURBING).items():
+    for policy, found in _by(change.difference.effects, _first_owner, _disturbs).items():
         count = len({name for effect in found for name in effect.nodes})
         every = max(change.driven(policy, is_later=False), count)
         if count > 1 and count * 100 > change.basis.step_percent * every:
@@ -62,6 +64,13 @@ def large_step(change: RevisionChange) -> Iterator[Acceptable]:
                 hint=_way(found),
                 policy=policy,
             )
+
+
+def _disturbs(effect: Effect) -> bool:
+    """Return whether nodes stop to serve; where neither driver nor device plugin was, nobody counts on one."""
+    was = effect.before
+    is_served = was is None or was.driver is not None or was.device_plugin is not None
+    return effect.work in DISTURBING and is_served
 
 
 @rule("frozen-touched", "risk")
@@ -153,38 +162,49 @@ def driver_downgrade(change: RevisionChange) -> Iterator[Acceptable]:
 
 
 def _older(change: RevisionChange, effect: Effect) -> tuple[str, str] | None:
-    """Return the version of the driver and the older one that nodes get, of it or of an image that holds it."""
+    """Return the version of the driver and the older one that nodes get, of it or of an image or package of it."""
     was, now = effect.before, effect.after
     if was is None or now is None or was.state == "Absent":
         return None
-    (left, before), (right, after) = _counting(change.before, was), _counting(change.after, now)
-    pairs = [(before[name], image) for name, image in after.items() if name in before]
-    if left == right:
-        pairs.insert(0, (was.version or "", now.version or ""))
-    for older, newer in pairs:
+    before, after = _versions(change.before, was), _versions(change.after, now)
+    for name, later in after.items():
+        earlier = before.get(name)
         # Of versions that are no releases, the order is unknown.
-        earlier, later = _numbers(older), _numbers(newer)
-        if earlier is not None and later is not None and earlier[0] == later[0] and later[1] < earlier[1]:
-            return older, newer
+        if earlier is not None and earlier.numbers and later.numbers and later.numbers < earlier.numbers:
+            return earlier.text, later.text
     return None
 
 
-def _counting(side: sides.Planned | None, place: Placement) -> tuple[str, Mapping[str, str]]:
-    """Return the name of the image whose version is that of the driver, and the images that hold it, without paths."""
+class _Version(NamedTuple):
+    text: str
+    numbers: tuple[int, ...] | None
+
+
+def _versions(side: sides.Planned | None, place: Placement) -> Mapping[tuple[str, str], _Version]:
+    """Return what can be compared of a driver, by sort and name: its own version, its images and its packages.
+
+    The version is that of an image, and says nothing of modules that do not come out of it, unless names of packages
+    hold it; what such an image holds beside modules is compared by its tag.
+    """
     division = divisions(side).get(place.policy or "")
     pool = next((pool for pool in division.pools if pool.name == place.pool), None) if division else None
     if side is None or division is None or pool is None:
-        return "", {}
-    held = exchange.held(pool, side.configs[division.policy.name, pool.name])
-    name = images.unqualified(images.name(pool.image))
-    return name, {name: images.unqualified(image) for name, image in held.items()}
-
-
-def _numbers(version: str) -> tuple[str, tuple[int, ...]] | None:
-    """Return the name before the tag of an image, empty for a version alone, and the numbers of its release."""
-    name, _, tag = version.partition("@")[0].rpartition(":")
-    release = images.release(tag)
-    return (name, release) if release else None
+        return {}
+    config = side.configs[division.policy.name, pool.name]
+    found: dict[tuple[str, str], _Version] = {}
+    if driver_work.is_versioned(config):
+        sort = "packages" if config.source.packages else images.unqualified(images.name(pool.image))
+        found["version", sort] = _Version(place.version or "", images.release(place.version or ""))
+    for name, image in exchange.held(pool, config).items():
+        text = images.unqualified(image)
+        of_image, _, tag = text.partition("@")[0].rpartition(":")
+        found[f"image {name}", of_image] = _Version(text, images.release(tag))
+    for package in driver_work.packages(config):
+        # NAME-VERSION-RELEASE (rpm(8)): a name of a package alone has no version.
+        match = re.fullmatch(r"(.+?)-([0-9][0-9.]*)(-.*)?", package)
+        if match is not None:
+            found["package", match[1]] = _Version(package, images.release(match[2]))
+    return found
 
 
 @rule("drain-unbounded", "risk")

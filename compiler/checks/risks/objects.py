@@ -6,7 +6,8 @@ from typing import Any
 
 import msgspec
 
-from compiler import names
+from compiler import names, wording
+from compiler.changes import difference
 from compiler.changes import objects as changed_objects
 from compiler.changes.acceptance import Acceptable, Place
 from compiler.checks import cluster as cluster_checks
@@ -14,17 +15,17 @@ from compiler.checks import policy as policy_checks
 from compiler.checks.risks.change import SETTINGS, RevisionChange, divisions
 from compiler.diagnostics import Diagnostic, rule
 from compiler.planning import supported
-from compiler.rendering import layout, node_programs, privileges
+from compiler.rendering import layout, network_policies, node_programs, privileges
 
 _POLICY = "device.openfuyao.com/policy"
 
-_MOST = 8
+_MOST = 12
 """Privileges that a finding lists."""
 
 
 @rule("privilege-gained", "risk")
 def privilege_gained(change: RevisionChange) -> Iterator[Acceptable]:
-    """A change gives no object a privilege that its component did not have."""
+    """A change gives no object a privilege that its component did not have, and takes away nothing that confines it."""
     if change.before is None:  # A new cluster has nothing to compare.
         return
     held, accounts = _held(change), _accounts(change)
@@ -36,6 +37,10 @@ def privilege_gained(change: RevisionChange) -> Iterator[Acceptable]:
         facts = privileges.texts(each for each in new if each.sort not in ("registry", "confinement"))
         notes = gained.setdefault(item.pair.component, [])
         notes.extend(f"{item.pair.ref.kind} {item.pair.ref.name}: {text}." for text in facts)
+        notes.extend(f"{item.pair.ref.kind} {item.pair.ref.name}: no longer: {each.text}." for each in _freed(item))
+    for pair in change.difference.objects:
+        if pair.ref.kind == "NetworkPolicy" and (text := _reachable(change, pair)):
+            gained.setdefault(pair.component, []).append(f"NetworkPolicy {pair.ref.name}: {text}.")
     for component, notes in gained.items():
         if notes:
             yield change.acceptable(
@@ -46,6 +51,29 @@ def privilege_gained(change: RevisionChange) -> Iterator[Acceptable]:
                 notes=(*notes[:_MOST], *([f"And {len(notes) - _MOST} more."] if len(notes) > _MOST else [])),
                 hint="Undo the change, unless they are meant.",
             )
+
+
+def _freed(item: difference.PrivilegeChange) -> Iterator[privileges.Privilege]:
+    """Yield what confined an object that stays; of a guard that goes, `guard-off` tells."""
+    if item.pair.before is not None and item.pair.after is not None:
+        yield from (each for each in item.lost if each.sort == "confinement")
+
+
+def _reachable(change: RevisionChange, pair: changed_objects.Pair) -> str:
+    """Return what the pods of a NetworkPolicy reach from now on; empty for no more than before, and without pods."""
+    if pair.before is None or change.after is None:
+        return ""
+    if pair.after is None:
+        running = {item.value.name for item in network_policies.of_plan(change.after.planned)}
+        is_left = pair.ref.name in running
+        return "its pods are reached, and reach others, by any connection" if is_left else ""
+    more = sorted(_ports(pair.after) - _ports(pair.before))
+    return f"its pods also reach {wording.listed(f'{protocol} {port}' for port, protocol in more)}" if more else ""
+
+
+def _ports(data: Mapping[str, Any]) -> set[tuple[int, str]]:
+    rules = data["spec"].get("egress") or ()
+    return {(port["port"], port["protocol"]) for one in rules for port in one["ports"]}
 
 
 _Key = tuple[str, str, bool]

@@ -1,4 +1,4 @@
-"""The risk of a change that output/ has more in it than the documents say."""
+"""The risks of a change for output/: that it has more in it than the documents say, and that it is in another place."""
 
 from collections.abc import Iterator
 
@@ -26,4 +26,21 @@ def unexplained(change: RevisionChange) -> Iterator[Acceptable]:
                 "Another release of kae has made them, or a hand; what they do to nodes and pods is not shown.",
             ),
             hint=f"Read what differs in {folder}/, and bring another release of kae in a commit of its own.",
+        )
+
+
+@rule("output-moved", "risk")
+def moved(change: RevisionChange) -> Iterator[Acceptable]:
+    """The output of a cluster stays in the folder that something applies."""
+    if change.basis.moved and change.after is not None:
+        yield change.acceptable(
+            change.span(None),
+            "The output of ",
+            Place.CLUSTER,
+            f" is no longer in {wording.file_name(change.basis.moved)} of the repository.",
+            notes=(
+                "An engine that follows this folder reports that it is gone, and applies nothing any more.",
+                "What makes an Application of each folder there deletes it, and may delete all that came of it.",
+            ),
+            hint="Have the engine follow the new folder, with pruning off until it does; bootstrap/ has the path.",
         )

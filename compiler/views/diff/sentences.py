@@ -39,15 +39,15 @@ _OUT_OF_USE: Mapping[Work | None, str] = {
 """What is done to a driver that is taken out of use."""
 
 _DRIVER: Mapping[str, str] = {
-    "installs": "get{s} driver {now}{place}",
-    "swaps": "go{es} from driver {was} to {now}{place}",
+    "installs": "get{s} {now}{place}",
+    "swaps": "go{es} from {was} to {to}{place}",
     "changes": "get{s} {its} driver from another {reasons}{place}",
     "images": "get{s} {image}, with another driver{place}",
     "anew": "get{s} {its} driver anew{place} for other {reasons}",
     "may-swap": "get{s} {image}{place}, and another driver if the content differs",
     "elsewhere": "take{s} {its} driver from {where}{place}, and get{s} another one if the content differs",
-    "unproved": "get{s} driver {now}{place}, in the place of one that is there if that is another one",
-    "shared": "get{s} driver {now}{place}, once no driver of another recipe has modules of it there",
+    "unproved": "get{s} {now}{place}, in the place of one that is there if that is another one",
+    "shared": "get{s} {now}{place}, once no driver of another recipe has modules of it there",
     "cleaned": "lose{s} {its} driver to enabledCleanup{place}, and get{s} it anew",
     "rid": "lose{s} a driver that others installed{place}, if there is one, as {reasons} is Always",
     "always": "replace{s} a driver that others installed{place}, as {reasons} is Always",
@@ -56,8 +56,9 @@ _DRIVER: Mapping[str, str] = {
     "unknown": "may load {its} modules again{place} for other {reasons}, as the inventory has not what is loaded",
     "reloads": "load{s} {its} modules again{place} for other {reasons}",
     "functions": "change{s} {its} virtual functions{place}",
-    "removes": "lose{s} driver {was}{place}",
-    "leaves": "keep{s} driver {was} without an installer{place}",
+    "removes": "lose{s} {was}{place}",
+    "removes-any": "lose{s} a driver{place}, if there is one",
+    "leaves": "keep{s} {was} without an installer{place}",
     "restarts": "get{s} {a}new installer pod{plural}{place}, and keep{s} {its} driver{plural}",
     "cleared": "get{s} {a}new installer pod{plural}{place}, which {have} removed the driver{plural} before",
     "cleared-created": "get{s} {a}installer pod{plural}{place}, which remove{s} a driver that is there",
@@ -260,9 +261,15 @@ def _where(group: Sequence[Effect], preposition: str = "in") -> str:
     return f" {preposition} {wording.inflected('cluster', len(names))} {wording.listed(names)}"
 
 
+def _named(placement: Placement | None) -> str:
+    """Return a driver with its version, as an object of a sentence."""
+    version = _version(placement)
+    return f"driver {version}" if version else "a driver of an unknown version"
+
+
 def _version(placement: Placement | None) -> str:
-    """Return the version of a driver, of a digest the first digits."""
-    own = placement.version if placement and placement.version else "-"
+    """Return the version of a driver, of a digest the first digits; empty for none that is known."""
+    own = placement.version if placement and placement.version else ""
     return wording.cut(own[: len(images.DIGEST) + 12] if own.startswith(images.DIGEST) else own)
 
 
@@ -283,10 +290,10 @@ def _membership(group: Sequence[Effect]) -> str:
     if was is None:
         return _said(group, None, "join{s} the inventory{place}")
     if group[0].work == "leaves":
-        end = ", and driver {was} stays on {it} without an installer"
+        end = ", and {was} stays on {it} without an installer"
     else:
         end = ", and count{s} as gone with {its} pods" if group[0].is_unseen else ""
-    return _said(group, was, f"leave{{s}} the inventory{{place}}{end}", was=_version(was))
+    return _said(group, was, f"leave{{s}} the inventory{{place}}{end}", was=_named(was))
 
 
 def _losing_key(effect: Effect) -> Hashable:
@@ -324,9 +331,9 @@ def _kernel(group: Sequence[Effect]) -> str:
     elif first.after and first.after.state == "Absent":
         does += "where {its} driver is removed"
     else:
-        does += "and get{s} driver {version} for it from {image}, as far as that holds one"
+        does += "and get{s} {driver} for it from {image}, as far as that holds one"
     image = ("the installer " if first.recipe.builtin else "") + _image(first.after.driver if first.after else None)
-    return _said(group, first.after, does, was=was, now=now, version=_version(first.after), image=image)
+    return _said(group, first.after, does, was=was, now=now, driver=_named(first.after), image=image)
 
 
 def _driver_key(effect: Effect) -> Hashable:
@@ -356,8 +363,9 @@ def driver(group: Sequence[Effect]) -> str:
         group,
         side,
         _DRIVER[_driver_work(first)],
-        was=_version(was),
-        now=_version(now),
+        was=_named(was),
+        now=_named(now),
+        to=_version(now) or "one of an unknown version",
         image=_driver_images(first),
         where=wording.listed(map(wording.cut, sorted(set(map(images.name, _exchanged(first)))))),
         reasons=wording.listed(_SETTINGS.get(reason, reason) for reason in _reasons(first)),
@@ -387,6 +395,8 @@ def _driver_work(effect: Effect) -> str:
         return "rid"
     if effect.work == "may-swap":
         return _MAY_SWAP.get(effect.reasons[0], "unknown")
+    if effect.work == "removes" and not (was and was.version):
+        return "removes-any"
     is_passing = effect.work == "cleared" and effect.driver_pod != "replaced"
     return f"cleared-{effect.driver_pod}" if is_passing else str(effect.work)
 

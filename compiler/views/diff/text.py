@@ -13,7 +13,7 @@ from compiler.changes.difference import ClusterDifference, Difference, Privilege
 from compiler.changes.intent import DocumentChange
 from compiler.changes.objects import Pair
 from compiler.names import POLICY_KINDS
-from compiler.rendering.privileges import texts
+from compiler.rendering.privileges import pod_template, texts
 from compiler.views.diff import risk_groups, sentences
 
 _NAMES = 5
@@ -24,6 +24,9 @@ _CLUSTERS = 3
 
 _FIELDS = 8
 """Fields that are shown of an object."""
+
+_LEFT = 20
+"""Objects that a line names of those which stay after their cluster."""
 
 _OBJECTS = 40
 """Lines on objects."""
@@ -127,6 +130,8 @@ def remarks(difference: Difference) -> Iterator[str]:
             yield f"Cluster {names[0]} is {state}."
         elif names:
             yield f"{len(names)} clusters are {state}: {wording.listed(names, most=_NAMES)}."
+    if any(cluster.is_gone for cluster in difference.clusters):
+        yield GONE
     for change in difference.intent:
         if change.kind in POLICY_KINDS and change.action == "renamed":
             was, now = wording.cut(change.old_name), wording.cut(change.name)
@@ -137,9 +142,15 @@ def remarks(difference: Difference) -> Iterator[str]:
             yield (
                 f"{wording.counted(count, 'node')} of cluster {cluster.cluster} {'have' if count > 1 else 'has'} a "
                 "NoSchedule taint that the policy does not tolerate: a pod that is there from before the taint is "
-                "deleted for the new template, and none comes until the taint goes."
+                "deleted, and none comes until the taint goes."
             )
 
+
+GONE = (
+    "A GitOps engine whose folder is gone reports that, and deletes nothing by itself: what is told of the cluster "
+    "comes true when somebody deletes its objects."
+)
+"""What becomes of a cluster without its output."""
 
 UNEXPLAINED = "What output/ has beside the documents, made by another release of kae or by hand, is not in this."
 """What nobody knows of a change."""
@@ -186,7 +197,9 @@ def objects(difference: Difference) -> Iterator[str]:
 
     Those of clusters that come or go are only counted.
     """
-    yield from _whole("pruned", [cluster for cluster in difference.clusters if cluster.is_gone])
+    gone = [cluster for cluster in difference.clusters if cluster.is_gone]
+    yield from _whole("pruned", gone)
+    yield from _left(gone)
     yield from _whole("added", [cluster for cluster in difference.clusters if cluster.is_new])
     shared: dict[tuple[int, str, tuple[str, ...]], dict[str, list[str]]] = {}
     for cluster in (item for item in difference.clusters if not item.is_new and not item.is_gone):
@@ -207,6 +220,18 @@ def _whole(change: str, clusters: Sequence[ClusterDifference]) -> Iterator[str]:
     if number:
         named = f"cluster {clusters[0].cluster}" if len(clusters) == 1 else f"{len(clusters)} clusters"
         yield f"{change}: {wording.counted(number, 'object')}, with {named}"
+
+
+def _left(gone: Sequence[ClusterDifference]) -> Iterator[str]:
+    """Yield the lines on what engines leave in clusters whose output goes."""
+    left: dict[str, list[str]] = {}
+    for cluster in gone:
+        for pair in cluster.objects:
+            if pair.protector is not None:
+                where = f" of cluster {cluster.cluster}" if len(gone) > 1 else ""
+                left.setdefault(_ENGINES[pair.protector], []).append(wording.escaped(f"{pair.ref}{where}"))
+    for engine, own in left.items():
+        yield f"  but {engine} leaves {len(own)} of them in the cluster: {wording.listed(own, most=_LEFT)}"
 
 
 def _happens(pair: Pair) -> str:
@@ -260,9 +285,15 @@ def where(difference: Difference, clusters: Sequence[str]) -> str:
 
 
 def _privileges(change: PrivilegeChange) -> Iterator[str]:
-    is_gone = change.pair.after is None
-    yield from ("created",) if change.pair.before is None else ()
-    yield from (f"+ {wording.escaped(text)}" for text in texts(change.gained))
-    lost = [item for item in change.lost if not is_gone or item.sort == "confinement"]
+    pair = change.pair
+    is_gone, is_new = pair.after is None, pair.before is None
+    # What a workload does not do says nothing where all of it comes or goes; another object confines others.
+    confines = not (is_gone or is_new) or pod_template(pair.after or pair.before or {}) is None
+    gained, lost = (
+        [item for item in own if item.sort != "confinement" or confines] for own in (change.gained, change.lost)
+    )
+    yield from ("created",) if is_new else ()
+    yield from (f"+ {wording.escaped(text)}" for text in texts(gained))
     yield from ("deleted, with what it was allowed",) if is_gone else ()
+    lost = [item for item in lost if not is_gone or item.sort == "confinement"]
     yield from (f"- {wording.escaped(text)}" for text in texts(lost))

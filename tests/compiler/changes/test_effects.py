@@ -1,13 +1,13 @@
 """What a change does to nodes of a recipe, and to those of KAE."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 import pytest
 
 from compiler import pipeline
-from compiler.changes import effects, sides
+from compiler.changes import difference, effects, sides
 from compiler.fleet import definitions
 from compiler.inventory import snapshot
 from compiler.views.diff import sentences
@@ -456,3 +456,128 @@ def placed(policy: definitions.Policy, machine: snapshot.Profile) -> sides.Plann
     """Return a cluster with one node of a policy."""
     planned, _ = builders.view([policy], [builders.node(machine=machine)], builders.cluster())
     return sides.of_plan(planned, pipeline.manifests_of(planned))
+
+
+def on_tainted(
+    effect: str, before: definitions.Policy | None, after: definitions.Policy | None, *, since: bool = True
+) -> difference.ClusterDifference | None:
+    """Return what happens to a node with a taint of an effect, which it gets by the change, or loses by it."""
+    bare, tainted = (
+        builders.node(machine=builders.profile(taints=taints)) for taints in ([], [builders.taint(f"x=y:{effect}")])
+    )
+    ends = zip((before, after), (bare, tainted) if since else (tainted, bare), strict=True)
+    plans = [builders.view([policy] if policy else [], [node])[0] for policy, node in ends]
+    was, now = (sides.of_plan(each, pipeline.manifests_of(each)) for each in plans)
+    return difference.of_cluster(was, now, difference.Basis(changed=(), render=builders.renderer()))
+
+
+def test_pods_of_a_node_that_gets_a_taint_without_an_eviction_stay() -> None:
+    assert on_tainted("NoSchedule", kae(), kae()) is None
+
+
+@pytest.mark.parametrize(
+    ("sort", "after"),
+    [("NoExecute", kae()), ("NoSchedule", kae(version="2.3.0")), ("NoSchedule", kae(enabled=False))],
+    ids=["evicting", "another template", "no installer any more"],
+)
+def test_a_driver_loses_its_installer_where_the_taint_lets_no_pod_stay(sort: str, after: definitions.Policy) -> None:
+    found = on_tainted(sort, kae(), after)
+
+    assert found
+    (one,) = found.effects
+    assert (one.driver_pod, one.work) == ("deleted", "leaves")
+
+
+def test_of_the_pods_of_a_tainted_node_the_one_with_another_template_goes() -> None:
+    plugin = builders.policy("tls", devicePlugin={"sharing": {"hpre": 4}})
+
+    found = on_tainted("NoSchedule", kae(), plugin)
+
+    assert found
+    (one,) = found.effects
+    assert (one.driver_pod, one.device_plugin_pod) == (None, "deleted")
+    assert {change.ref.name: change.nodes.deleted for change in found.pods} == {"kae-device-plugin-tls": ("kp920-01",)}
+
+
+def test_pods_from_before_a_taint_that_go_with_their_policy_are_told() -> None:
+    tainted = builders.node(machine=builders.profile(taints=[builders.taint("x=y:NoSchedule")]))
+    plans = [builders.view(policies, [tainted])[0] for policies in ([kae()], [])]
+    was, now = (sides.of_plan(each, pipeline.manifests_of(each)) for each in plans)
+
+    found = difference.of_cluster(was, now, difference.Basis(changed=(), render=builders.renderer()))
+
+    assert found
+    assert found.barred == (tainted.name,)
+
+
+@pytest.mark.parametrize(
+    ("was", "work"),
+    [
+        pytest.param(None, "may-swap", id="no policy, as where it was removed before"),
+        pytest.param(kae(enabled=False), "may-swap", id="pre-installed"),
+        pytest.param(
+            builders.policy("tls", driver={"enabled": False}, devicePlugin={"enabled": False}), "may-swap", id="nothing"
+        ),
+        pytest.param(
+            kae(kernelMappings=[{"name": "other", "literal": "6.1"}]), "may-swap", id="a kernel without a driver"
+        ),
+        pytest.param(kae(state="Absent"), "installs", id="removed"),
+    ],
+)
+def test_a_driver_that_comes_may_find_one_unless_it_was_removed(
+    was: definitions.Policy | None, work: effects.Work
+) -> None:
+    plans = [builders.view([each] if each else [], [builders.node()])[0] for each in (was, kae())]
+    before, after = (sides.of_plan(each, pipeline.manifests_of(each)) for each in plans)
+
+    (found,) = effects.effects(before, after, frozenset(after.on_nodes()), ())
+
+    assert found.work == work
+    assert bool(found.drain) == (work == "may-swap")
+
+
+def test_a_driver_that_comes_as_a_taint_goes_may_find_one() -> None:
+    found = on_tainted("NoSchedule", kae(), kae(), since=False)
+
+    assert found
+    assert [each.work for each in found.effects] == ["may-swap"]
+
+
+def test_a_driver_that_comes_to_nodes_that_join_or_get_the_hardware_finds_none() -> None:
+    without = builders.node(machine=builders.profile(labels={"feature.node.kubernetes.io/pci-0200.present": "true"}))
+    for nodes in ([], [without]):
+        plans = [builders.view([kae()], own)[0] for own in (nodes, [builders.node()])]
+        before, after = (sides.of_plan(each, pipeline.manifests_of(each)) for each in plans)
+        assert [each.work for each in effects.effects(before, after, frozenset(), ())] == ["installs"]
+
+
+@pytest.mark.parametrize(
+    ("was", "said"),
+    [
+        (None, "1 node of policy tls loses a driver in cluster east, if there is one"),
+        (kae(enabled=False), "1 node of policy tls loses a driver in cluster east, if there is one"),
+        (kae(), "1 node of policy tls loses driver latest in cluster east"),
+    ],
+)
+def test_a_driver_that_is_removed_has_a_version_only_if_it_is_known(was: definitions.Policy | None, said: str) -> None:
+    plans = [builders.view([each] if each else [], [builders.node()])[0] for each in (was, kae(state="Absent"))]
+    before, after = (sides.of_plan(each, pipeline.manifests_of(each)) for each in plans)
+
+    found = effects.effects(before, after, frozenset(after.on_nodes()), ())
+
+    assert any(sentence.text.startswith(said) for sentence in sentences.sentences(found))
+
+
+def test_no_sentence_has_a_dash_for_a_version_that_is_not_known() -> None:
+    found = effect(kae(), kae(version="2.3.0"))
+    assert found.before
+    assert found.after
+    unknown = [msgspec.structs.replace(each, version=None) for each in (found.before, found.after)]
+    ends = [(found.before, unknown[1]), (unknown[0], found.after), (unknown[0], unknown[1]), (unknown[0], None)]
+    reasons = {"reloads": ("moduleParameters",), "functions": ("sriov",), "may-swap": ("image",)}
+    for work in get_args(effects.Work):
+        for before, after in ends:
+            ends_of = {"before": before, "after": after, "device_plugin_pod": None}
+            one = msgspec.structs.replace(found, work=work, reasons=reasons.get(work, ()), nodes=("n",), **ends_of)
+            texts = [sentence.text for sentence in sentences.sentences([one])]
+            assert not [text for text in texts if " - " in text or " -." in text or text.endswith("-")], texts

@@ -240,6 +240,32 @@ def test_an_older_release_is_a_downgrade_where_the_order_is_known(before: str, a
     assert ("driver-downgrade" in risks(spec(before), spec(after))) == older
 
 
+INSTALLER = "kae-driver-installer:2.2.0"
+"""It holds the user space of every driver of KAE, whatever its modules come out of."""
+
+
+def of_packages(version: str, *names: str) -> dict[str, Any]:
+    return spec(version, source={"packages": {"names": names}})
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "told"),
+    [
+        (of_packages("2.2.0", "uacce-2.3.0-1"), of_packages("2.3.0", "uacce-2.2.0-1"), "uacce-2.2.0-1"),
+        (of_packages("2.3.0", "uacce-2.3.0"), of_packages("2.3.0", "kae-2.2.0"), None),
+        (of_packages("2.3.0", "uacce"), of_packages("2.3.0", "uacce2"), None),
+        (of_packages("2.3.0", "u-${DRIVER_VERSION}"), of_packages("2.2.0", "u-${DRIVER_VERSION}"), "2.2.0"),
+        (of_packages("2.3.0", "uacce"), spec("2.2.0"), INSTALLER),
+        (of_packages("2.3.0", "uacce"), of_packages("2.2.0", "uacce-2.3.0"), INSTALLER),
+        (spec("2.3.0", source={"prebuilt": {}}), spec("2.2.0", source={"inTree": {}}), INSTALLER),
+    ],
+)
+def test_a_downgrade_compares_what_the_driver_comes_out_of(before: Spec, after: Spec, told: str | None) -> None:
+    risk = risks(before, after).get("driver-downgrade")
+
+    assert risk is None if told is None else risk is not None and f" to {told} on" in risk.finding.message
+
+
 @pytest.mark.parametrize(
     ("before", "after", "older"),
     [("lab:2.3.0", "lab:2.2.0", True), ("lab:2.2.0", "lab:2.3.0", False), ("lab:2.3.0", "other:2.2.0", False)],
@@ -541,12 +567,33 @@ INJECTING = {**PLAIN, "devicePlugin": {"version": "1.4.1", "inject": {"env": {"O
         pytest.param(PLAIN, spec(repository="registry.example.com/kae"), {}, None, id="a registry"),
         pytest.param(PLAIN, INJECTING, {}, "sets OPENSSL_CONF=/var/run/x in pods", id="a variable of pods"),
         pytest.param(INJECTING, PLAIN, {}, None, id="a variable that pods lose"),
+        pytest.param(PLAIN, spec(env=[{"name": "LOG", "value": "debug"}]), {}, None, id="a variable of the program"),
+        pytest.param(PLAIN, PLAIN, {"networkPolicies": {"enabled": True}}, None, id="NetworkPolicies"),
     ],
 )
 def test_a_new_privilege_of_a_component_is_told(before: Spec, after: Spec, cluster: Spec, gained: str | None) -> None:
     risk = risks(before, after, cluster=cluster).get("privilege-gained")
 
     assert risk is None if gained is None else risk is not None and gained in "\n".join(risk.finding.notes)
+
+
+def test_network_policies_that_go_with_their_programs_are_no_risk() -> None:
+    confined = {"networkPolicies": {"enabled": True}}
+    pairs = (
+        ({**confined, **WATCHER}, confined),
+        ({**confined, "nfd": {"enabled": True}}, {**confined, "nfd": {"enabled": False}}),
+    )
+    for before, after in pairs:
+        assert "privilege-gained" not in risks(PLAIN, PLAIN, cluster_before=before, cluster=after)
+
+
+def test_programs_that_lose_their_network_policies_are_told_by_name() -> None:
+    confined, free = {"networkPolicies": {"enabled": True}}, {"networkPolicies": {"enabled": False}}
+
+    risk = risks(PLAIN, PLAIN, cluster_before=confined, cluster=free)["privilege-gained"]
+
+    told = "NetworkPolicy kae-driver: its pods are reached, and reach others, by any connection."
+    assert told in risk.finding.notes
 
 
 def test_a_new_cluster_has_no_risks() -> None:

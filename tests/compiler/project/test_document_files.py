@@ -11,6 +11,7 @@ import pytest
 
 from compiler import diagnostics, errors
 from compiler.project import document_files, links
+from tests import project
 
 
 def write(root: Path, *names: str) -> None:
@@ -290,3 +291,29 @@ def test_finding_files_needs_nothing_heavy() -> None:
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
 
     assert done.stdout == "set()\n"
+
+
+@pytest.mark.parametrize(
+    ("content", "better"),
+    [
+        ("apiVersion: device.openfuyao.com/v1alpha1\nkind: KAEPolicy\n", "db.yaml"),
+        ("# Ours.\n---\nkind: KAEPolicy\napiVersion: 'device.openfuyao.com/v1alpha1'\n", "db.yaml"),
+        ('{"apiVersion": "device.openfuyao.com/v1alpha1"}', "db.json"),
+        ('{"apiVersion": "v1", "items": [{"apiVersion": "v1", "kind": "Node"}], "kind": "List"}', "db.json"),
+        ("# Policies\n\n    apiVersion: device.openfuyao.com/v1alpha1\n", None),
+        ("Write `apiVersion: device.openfuyao.com/v1alpha1`.\n", None),
+        ("kind words\napiVersion: device.openfuyao.com/v1alpha1\n", None),
+        ("apiVersion: v1\nkind: ConfigMap\n", None),
+        ("", None),
+    ],
+)
+def test_a_document_under_another_name_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: str, better: str | None
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    project.write(tmp_path, {"policies/db.txt": content, "policies/db": content})
+
+    files, findings = document_files.find(["policies"])
+
+    assert files == []
+    assert [finding.hint for finding in findings] == [f"Rename it to {better}, or remove it."] * (2 if better else 0)

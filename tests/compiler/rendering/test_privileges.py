@@ -256,3 +256,22 @@ SECRET = {"name": "TOKEN", "valueFrom": {"secretKeyRef": {"name": "forge", "key"
 )
 def test_a_pod_that_reads_a_secret_says_which(pod: dict[str, Any]) -> None:
     assert facts(**pod) == ["reads Secret forge"]
+
+
+@pytest.mark.parametrize(
+    ("text", "refusal", "is_refused"),
+    [
+        ("hostPath: / rw", "hostPath: /", True),
+        ("hostPath: / rw", "hostPath: / rw", True),
+        ("hostPath: /", "hostPath: / rw", False),
+        ("hostPath: /opt", "hostPath: /", False),
+        ("hostPath: /opt/x rw", "hostPath: /opt", False),
+        ("pods: device /dev/mem as /dev/x rw", "pods: device /dev/mem", True),
+        ("pods: env LD_PRELOAD=/opt/a.so", "pods: env LD_PRELOAD", True),
+        ("pods: env LD_PRELOAD=/opt/a.so", "x-driver: pods: env LD_*", True),
+        ("pods: env LD_PRELOAD=/opt/a.so", "pods: env LD_PRE", False),
+        ("pods: env LD_PRELOAD=/opt/a.so", "y-driver: pods: env LD_PRELOAD", False),
+    ],
+)
+def test_a_refusal_holds_for_all_that_begins_with_it(text: str, refusal: str, is_refused: bool) -> None:
+    assert privileges.Listed(program="x-driver", text=text).is_refused(refusal) == is_refused

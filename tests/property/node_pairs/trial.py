@@ -145,7 +145,9 @@ class Said:
 
     def faults_of_placement(self, *, had: bool, has: bool) -> Iterator[str]:
         """Yield where it is not what follows from an installer that comes or goes."""
-        if self.work not in ((None, "installs", "removes") if has else (None, "leaves", "removes", "cleared")):
+        if self.work not in (
+            (None, "installs", "may-swap", "removes") if has else (None, "leaves", "removes", "cleared")
+        ):
             yield f"{self.work}, with an installer {had} before and {has} after"
         if had != has and self.work is None:
             yield "an installer comes or goes, and nothing is said"

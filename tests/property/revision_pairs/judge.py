@@ -5,7 +5,7 @@ It shares no code with the compiler, and reads nothing of index.json.
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,8 @@ class Cluster:
     workloads: Mapping[Workload, Raw]
     nodes: Mapping[Workload, frozenset[str]]
     """The nodes that have a pod of each DaemonSet."""
+    kept: Mapping[Workload, frozenset[str]]
+    """The nodes on which a pod of each DaemonSet stays, where one has been there before."""
     known: frozenset[str]
     """The nodes of the inventory."""
 
@@ -40,18 +42,34 @@ def cluster(output: Path, nodes: Sequence[Raw]) -> Cluster:
         for item in objects
         if item["kind"] in ("DaemonSet", "Deployment")
     }
-    return Cluster(
-        workloads=workloads,
-        nodes={
-            name: frozenset(node["metadata"]["name"] for node in labelled if controller.runs_on(item, node))
+    placed, kept = (
+        {
+            name: frozenset(node["metadata"]["name"] for node in labelled if fits(item, node))
             for name, item in workloads.items()
             if name[0] == "DaemonSet"
-        },
+        }
+        for fits in (controller.runs_on, controller.keeps_on)
+    )
+    return Cluster(
+        workloads=workloads,
+        nodes=placed,
+        kept=kept,
         known=frozenset(node["metadata"]["name"] for node in nodes),
     )
 
 
-NOTHING = Cluster({}, {}, frozenset())
+NOTHING = Cluster({}, {}, {}, frozenset())
+
+
+def settled(before: Cluster, after: Cluster) -> Cluster:
+    """Return a cluster after a change with the pods that were there before it, and that the controller lets be."""
+    nodes = {
+        name: own
+        if _is_replaced(before, after, name)
+        else own | (before.nodes.get(name, frozenset()) & after.kept[name])
+        for name, own in after.nodes.items()
+    }
+    return replace(after, nodes=nodes)
 
 
 def pods(before: Cluster, after: Cluster) -> dict[Workload, tuple[frozenset[str], frozenset[str], frozenset[str]]]:

@@ -126,7 +126,8 @@ def disagreements(
 ) -> Iterator[str]:
     """Yield where an answer and two outputs disagree."""
     for name in sorted(before.keys() | after.keys()):
-        was, now = before.get(name, judge.NOTHING), after.get(name, judge.NOTHING)
+        was = before.get(name, judge.NOTHING)
+        now = judge.settled(was, after.get(name, judge.NOTHING))
         claimed = [item for item in answer["pods"] if item["cluster"] == name]
         keyed = {(item["kind"], item["namespace"], item["name"]): item for item in claimed}
         pods = {
