@@ -15,6 +15,9 @@ from installer.host import chroot
 from runtime import errors, files, killable, process, pulse
 
 
+pytestmark = pytest.mark.usefixtures("really_killable")
+
+
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """What hangs is known soon."""
