@@ -15,7 +15,6 @@ from tests.installer.incidents import Crew
 from tests.installer.machines import Machine
 from tests.kube.apiserver import ApiServer
 
-
 pytestmark = pytest.mark.usefixtures("really_killable")
 
 

@@ -14,7 +14,6 @@ import pytest
 from installer.host import chroot
 from runtime import errors, files, killable, process, pulse
 
-
 pytestmark = pytest.mark.usefixtures("really_killable")
 
 
