@@ -5,6 +5,7 @@
 
 import ast
 import json
+import re
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -13,6 +14,9 @@ from pathlib import Path
 from compiler import codes
 
 TABLE = Path(codes.__file__)
+
+_STATING = re.compile(rb"\b(?:rule|shared_rule|Diagnostic|acceptable)\(")
+"""What is in each module that states a rule or reports a code."""
 
 _HEAD = '''\
 """Every code with its weight and its rule: `make codes` writes this file from the rules in the code."""
@@ -38,8 +42,12 @@ def text(folder: Path = TABLE.parent, earlier: Iterable[str] = tuple(codes.TABLE
 
     Raises SystemExit for a code that is stated twice, and for one that is reported where it is not stated.
     """
-    paths = sorted(path for path in folder.rglob("*.py") if path != TABLE)
-    modules = {path.relative_to(folder.parent).as_posix(): ast.parse(path.read_bytes()) for path in paths}
+    sources = {path: path.read_bytes() for path in sorted(folder.rglob("*.py")) if path != TABLE}
+    modules = {
+        path.relative_to(folder.parent).as_posix(): ast.parse(source)
+        for path, source in sources.items()
+        if _STATING.search(source)
+    }
     rules: dict[str, Rule] = {}
     for module, tree in modules.items():
         for rule in _rules(module, tree):

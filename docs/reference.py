@@ -79,16 +79,14 @@ Row = tuple[str, str, str, str]
 
 def policy_reference() -> str:
     """Return the text of docs/policy-reference.md."""
-    schemas = json_schemas.schemas()
-    kinds = [("KAEPolicy", schemas["kaepolicy"]), ("KAECluster", schemas["kaecluster"])]
+    kinds = [(kind, json_schemas.schema(kind.lower())) for kind in ("KAEPolicy", "KAECluster")]
     documents = "".join(_Language(name, schema).text() for name, schema in kinds)
     return _REFERENCE_HEAD + documents + _forms([schema for _, schema in kinds]) + _devices()
 
 
 def recipe_reference() -> str:
     """Return the text of docs/recipe-reference.md."""
-    schemas = json_schemas.schemas()
-    kinds = [("Recipe", schemas["recipe"]), ("DevicePolicy", schemas["devicepolicy"])]
+    kinds = [(kind, json_schemas.schema(kind.lower())) for kind in ("Recipe", "DevicePolicy")]
     documents = "".join(_Language(name, schema).text() for name, schema in kinds)
     return _RECIPES_HEAD + documents + _forms([schema for _, schema in kinds])
 

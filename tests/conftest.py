@@ -2,13 +2,18 @@
 
 import gc
 import os
+import pickle
 import signal
 import tempfile
+import threading
+from collections.abc import Callable
 from pathlib import Path
+from typing import cast
 
 import hypothesis
 import pytest
 
+from runtime import errors, killable
 from tests import effort, project
 
 hypothesis.settings.register_profile("gate", derandomize=True, deadline=None, database=None, max_examples=25)
@@ -21,14 +26,25 @@ _MEMORY = Path("/dev/shm")  # noqa: S108 - in it, too, every user of tempfile ha
 _ROOM_BYTES = 2 << 30
 """A run in which every test fails leaves a fifth of this behind."""
 
+_CALL = killable.call
+
+
+def _call_here(work: Callable[[], killable.Answer], stop: threading.Event | None = None) -> killable.Answer:
+    del stop
+    # As between processes, an answer has to be such that it can be packed.
+    try:
+        return cast("killable.Answer", pickle.loads(pickle.dumps(work())))  # noqa: S301 - of this program
+    except errors.Failure as failure:
+        raise pickle.loads(pickle.dumps(failure)) from failure  # noqa: S301
+
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Have ACCEPT=1 accept snapshots, take the ways of the shell and of git away, and put temporary files in memory.
+    """Have ACCEPT=1 accept snapshots, take the ways of the shell and of git away, and spare small files and forks.
 
-    In memory if it has space and allows programs, unless TMPDIR is set.
-
-    A disk takes twice as long for the small files of fake hosts, and waits where a program wants them to be safe. What
-    is not run unless it is named makes device nodes and whole root file systems; it stays with the disk.
+    Temporary files are in memory if it has space and allows programs, unless TMPDIR is set: a disk takes twice as long
+    for the small files of fake hosts, and waits where a program wants them to be safe. A look at a host is done in this
+    process, of which a fork takes ten times as long as the look; `really_killable` has it forked. What is not run
+    unless it is named makes device nodes and whole root file systems: it keeps the disk and the forks.
     """
     config.option.update_snapshots |= project.accepting()
     # A shell has its background jobs ignore Ctrl-C, which some tests press.
@@ -39,9 +55,10 @@ def pytest_configure(config: pytest.Config) -> None:
         del os.environ[name]
     apart = [_ROOT / folder for folder in config.getini("norecursedirs")]
     named = [(config.invocation_params.dir / argument.partition("::")[0]).resolve() for argument in config.args]
-    if "TMPDIR" in os.environ or any(path.is_relative_to(folder) for path in named for folder in apart):
+    if any(path.is_relative_to(folder) for path in named for folder in apart):
         return
-    if _takes_files():
+    killable.call = _call_here
+    if "TMPDIR" not in os.environ and _takes_files():
         os.environ["TMPDIR"] = tempfile.tempdir = str(_MEMORY)
 
 
@@ -74,3 +91,9 @@ def _takes_files() -> bool:
 def repository_root() -> Path:
     """The folder that holds compiler/, templates/ and schemas/."""
     return _ROOT
+
+
+@pytest.fixture
+def really_killable(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A look at a host is a process of its own, as in the program."""
+    monkeypatch.setattr(killable, "call", _CALL)

@@ -34,19 +34,20 @@ def at(data: Any, position: Position) -> Any:
 
 
 def without(full: Any, position: Position) -> Any:
-    """Return a copy without the value at a position."""
-    data = copy.deepcopy(full)
-    del at(data, position[:-1])[position[-1]]
-    return data
+    """Return a copy without the value at a position; what is not above that is shared with it."""
+    *above, last = position
+    holder = copy.copy(at(full, tuple(above)))
+    del holder[last]
+    return changed(full, tuple(above), holder)
 
 
 def changed(full: Any, position: Position, value: Any) -> Any:
-    """Return a copy with another value at a position."""
-    if not position:
-        return value
-    data = copy.deepcopy(full)
-    at(data, position[:-1])[position[-1]] = value
-    return data
+    """Return a copy with another value at a position; what is not above that is shared with it."""
+    for depth in range(len(position) - 1, -1, -1):
+        holder = copy.copy(at(full, position[:depth]))
+        holder[position[depth]] = value
+        value = holder
+    return value
 
 
 def mutants(

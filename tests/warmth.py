@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from compiler import schema
+from compiler.model import json_schemas
 from compiler.output import cache
 from compiler.rendering import templates
 
@@ -31,6 +32,7 @@ def _kept(make: Callable[..., Any], decisive: int) -> Callable[..., Any]:
 _ONCE = (
     (schema, "Judge", _kept(schema.Judge, 0)),
     (templates, "renderer", _kept(templates.renderer, 0)),
+    (json_schemas, "schema", _kept(json_schemas.schema, 0)),
     (cache, "fingerprint", _kept(cache.fingerprint, 1)),
 )
 

@@ -17,13 +17,12 @@ def run(arguments: argparse.Namespace) -> int:
         return cli.FINE
     if arguments.recipe is not None:
         return _of_recipe(arguments)
-    found = json_schemas.schemas()
     if arguments.write is not None:
         folder = Path(arguments.write)
         try:
             folder.mkdir(parents=True, exist_ok=True)
             for name in names.EDITED_SCHEMAS:
-                text = json_schemas.text(found[name])
+                text = json_schemas.text(json_schemas.schema(name))
                 (folder / f"{name}.json").write_text(text, encoding="utf-8", newline="\n")
         except OSError as error:
             raise errors.WorldError(f"'{error.filename or folder}' cannot be written: {error.strerror}.") from error
@@ -32,12 +31,13 @@ def run(arguments: argparse.Namespace) -> int:
             copies.write_schemas(settings)
         return cli.FINE
     if arguments.name is None:
-        sys.stdout.writelines(f"{name}\n" for name in sorted(found) if not arguments.quiet)
+        sys.stdout.writelines(f"{name}\n" for name in json_schemas.NAMES if not arguments.quiet)
         return cli.FINE
-    if arguments.name not in found:
-        hint = wording.did_you_mean(arguments.name, found, f"Known are {wording.listed(sorted(found))}.")
+    if arguments.name not in json_schemas.NAMES:
+        known = f"Known are {wording.listed(json_schemas.NAMES)}."
+        hint = wording.did_you_mean(arguments.name, json_schemas.NAMES, known)
         raise errors.WorldError(f"there is no schema '{arguments.name}'.", hint=hint)
-    sys.stdout.write(json_schemas.text(found[arguments.name]))
+    sys.stdout.write(json_schemas.text(json_schemas.schema(arguments.name)))
     return cli.FINE
 
 

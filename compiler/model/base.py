@@ -21,6 +21,12 @@ class Model(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True, use_attribute_docstrings=True)
 
 
+class _Described(Model):
+    """A model whose fields come with their meanings: pydantic would look for a class in all sources that call."""
+
+    model_config = ConfigDict(use_attribute_docstrings=False)
+
+
 def defaults(**given: Any) -> Any:
     """Return a field that defaults to an object with the given values and the defaults of its other fields."""
     return Field(default_factory=lambda: given, validate_default=True)
@@ -34,7 +40,7 @@ def of_kinds(name: str, meaning: str, annotation: Any, field: Callable[[kae.Kind
     """Return a model of this name whose fields, all of one type, `field` describes by kind, in the table's order."""
     described = map(field, kae.KINDS)
     fields: dict[str, Any] = {own: (annotation, Field(default, description=words)) for own, default, words in described}
-    return create_model(name, __base__=Model, __doc__=meaning, __module__=__name__, **fields)
+    return create_model(name, __base__=_Described, __doc__=meaning, __module__=__name__, **fields)
 
 
 def meaning(words: str) -> Any:
@@ -69,7 +75,7 @@ def of_value(value: type[msgspec.Struct]) -> type[Model]:
         )
         for field in msgspec.structs.fields(value)
     }
-    return create_model(name, __base__=Model, __doc__=value.__doc__, __module__=__name__, **fields)
+    return create_model(name, __base__=_Described, __doc__=value.__doc__, __module__=__name__, **fields)
 
 
 def _modelled(annotation: Any) -> Any:

@@ -1,6 +1,6 @@
 """JSON Schemas and custom resource definitions, made from the models, and the schemas of the programs' configs.
 
-The files of schemas/ hold the output of `schemas`, written by `text`; a test compares them. The schema stage, editors
+The files of schemas/ hold the output of `schema`, written by `text`; a test compares them. The schema stage, editors
 and other programs read those files, and nothing else reads the shape of the models.
 """
 
@@ -58,10 +58,12 @@ _CARRIED = (
 )
 
 
-def schemas() -> Mapping[str, Schema]:
-    """Return the JSON Schema (draft 2020-12) of each kind of document, by the name of its file without `.json`."""
-    documents = {stem: _schema(stem, model) for stem, model in _MODELS.items()}
-    return documents | {stem: _schema_of_config(stem, module) for stem, module in _CONFIGS.items()}
+NAMES = tuple(sorted((*_MODELS, *_CONFIGS)))
+
+
+def schema(name: str) -> Schema:
+    """Return the JSON Schema (draft 2020-12) of a kind of document, by the name of its file without `.json`."""
+    return _schema(name, _MODELS[name]) if name in _MODELS else _schema_of_config(name, _CONFIGS[name])
 
 
 def text(schema: Mapping[str, Any]) -> str:

@@ -159,12 +159,12 @@ def _workload(path: str, value: Any) -> index_file.Workload | None:
 
 
 def _images(data: Any) -> Iterator[str]:
-    if isinstance(data, dict):
-        for key, value in data.items():
-            if key == "image" and isinstance(value, str):
-                yield value
-            else:
-                yield from _images(value)
-    elif isinstance(data, list):
-        for value in data:
-            yield from _images(value)
+    rest = [data]
+    while rest:
+        value = rest.pop()
+        if isinstance(value, dict):
+            if isinstance(image := value.get("image"), str):
+                yield image
+            rest += value.values()
+        elif isinstance(value, list):
+            rest += value

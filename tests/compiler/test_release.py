@@ -35,9 +35,8 @@ def checkout(repository_root: Path, tmp_path: Path) -> Path:
 def released(checkout: Path) -> Path:
     done = fill(checkout, REGISTRY, *(f"{name}={digest}" for name, digest in DIGESTS.items()))
     assert done.returncode == 0, done.stderr
-    for name in ("kaecluster", "kaepolicy", "recipe"):
-        schema = subprocess.check_output((sys.executable, "-m", "compiler", "schema", name), cwd=checkout, timeout=60)
-        (checkout / f"schemas/{name}.json").write_bytes(schema)
+    write = ("-m", "compiler", "schema", "--write", "schemas")
+    subprocess.run((sys.executable, *write), cwd=checkout, timeout=60, check=True)
     return checkout
 
 

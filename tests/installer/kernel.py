@@ -63,9 +63,11 @@ class Host(chroot.Host):
 
     def resolved(self, absolute: str) -> Path:
         """Return the local path of what a path leads to; a link to a device node of this machine stands for one."""
-        here = self.path(absolute)
-        stands = absolute.startswith("/dev/") and here.is_symlink() and here.is_char_device()
-        return here.resolve() if stands else super().resolved(absolute)
+        if absolute.startswith("/dev/"):
+            here = self.path(absolute)
+            if here.is_symlink() and here.is_char_device():
+                return here.resolve()
+        return super().resolved(absolute)
 
     def _is_fake(self, program: str) -> bool:
         return self.path(f"/usr/sbin/{program}").resolve() == _PROGRAM

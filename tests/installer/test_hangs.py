@@ -8,12 +8,14 @@ import pytest
 
 from installer import loop
 from installer.host import record
-from runtime import clocks, errors, files, killable, pulse, state
+from runtime import clocks, errors, files, killable, pulse, signals, state
 from tests import waits
 from tests.installer import homes, incidents, settings
 from tests.installer.incidents import Crew
 from tests.installer.machines import Machine
 from tests.kube.apiserver import ApiServer
+
+pytestmark = pytest.mark.usefixtures("really_killable")
 
 
 @pytest.fixture(autouse=True)
@@ -117,7 +119,10 @@ def test_a_lock_that_was_removed_is_taken_again(machine: Machine) -> None:
             pass
 
 
-def test_no_readiness_is_left_of_the_container_before(machine: Machine, tmp_path: Path) -> None:
+def test_no_readiness_is_left_of_the_container_before(
+    machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(signals, "set_on_signals", lambda _: None)
     (tmp_path / "ready").write_text("The driver 2.0.1 is loaded and verified.\n")
     record.update(machine.host, since="x")
 

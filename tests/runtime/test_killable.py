@@ -14,6 +14,8 @@ import pytest
 from installer.host import chroot
 from runtime import errors, files, killable, process, pulse
 
+pytestmark = pytest.mark.usefixtures("really_killable")
+
 
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:

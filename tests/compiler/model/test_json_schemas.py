@@ -1,5 +1,6 @@
 """The schemas and the definitions that are made from the models."""
 
+import functools
 import json
 import pathlib
 import re
@@ -14,8 +15,8 @@ from compiler import API_VERSION, keywords
 from compiler.model import cel_rules, json_schemas
 
 FOLDER = pathlib.Path(__file__).parents[3] / "schemas"
-SCHEMAS = json_schemas.schemas()
-DOCUMENTS = [stem for stem in SCHEMAS if not stem.endswith("-config")]
+SCHEMA = functools.cache(json_schemas.schema)
+DOCUMENTS = [stem for stem in json_schemas.NAMES if not stem.endswith("-config")]
 """The schemas that are explained to people."""
 DEFINITIONS = json_schemas.crd()
 
@@ -66,30 +67,30 @@ def broken_rules(schema: dict[str, Any]) -> list[str]:
 def test_the_checked_in_schemas_are_those_of_the_models() -> None:
     written = {file.stem: file.read_text(encoding="utf-8") for file in FOLDER.glob("*.json")}
 
-    assert written == {stem: json_schemas.text(schema) for stem, schema in SCHEMAS.items()}
+    assert written == {stem: json_schemas.text(SCHEMA(stem)) for stem in json_schemas.NAMES}
 
 
-@pytest.mark.parametrize("stem", SCHEMAS)
+@pytest.mark.parametrize("stem", json_schemas.NAMES)
 def test_a_schema_is_one_of_draft_2020_12_and_names_no_host(stem: str) -> None:
-    schema = SCHEMAS[stem]
+    schema = SCHEMA(stem)
 
     jsonschema.Draft202012Validator.check_schema(schema)
     assert schema["$schema"] == "https://json-schema.org/draft/2020-12/schema"
     assert schema["$id"] == f"urn:kae:v1alpha1:{stem}"
 
 
-@pytest.mark.parametrize("stem", SCHEMAS)
+@pytest.mark.parametrize("stem", json_schemas.NAMES)
 def test_what_is_optional_is_left_out_and_never_null(stem: str) -> None:
-    for node in nodes(SCHEMAS[stem]):
+    for node in nodes(SCHEMA(stem)):
         assert "null" not in node.get("type", ())
         assert stem not in DOCUMENTS or node.keys().isdisjoint({"anyOf", "allOf", "oneOf"})
         assert node.get("default", "") is not None
 
 
-@pytest.mark.parametrize("stem", SCHEMAS)
+@pytest.mark.parametrize("stem", json_schemas.NAMES)
 def test_every_default_is_a_value_that_its_schema_allows(stem: str) -> None:
-    definitions = {"$defs": SCHEMAS[stem].get("$defs", {})}
-    shown = [node for node in nodes(SCHEMAS[stem]) if "default" in node]
+    definitions = {"$defs": SCHEMA(stem).get("$defs", {})}
+    shown = [node for node in nodes(SCHEMA(stem)) if "default" in node]
 
     for node in shown:
         jsonschema.Draft202012Validator({**definitions, **node}).validate(node["default"])
@@ -98,14 +99,14 @@ def test_every_default_is_a_value_that_its_schema_allows(stem: str) -> None:
 
 @pytest.mark.parametrize("stem", DOCUMENTS)
 def test_every_pattern_is_said_in_words(stem: str) -> None:
-    wordless = [node["pattern"] for node in nodes(SCHEMAS[stem]) if "pattern" in node and keywords.FORM not in node]
+    wordless = [node["pattern"] for node in nodes(SCHEMA(stem)) if "pattern" in node and keywords.FORM not in node]
 
     assert wordless == []
 
 
-@pytest.mark.parametrize("stem", sorted(SCHEMAS.keys() - {"nodelist"}))
+@pytest.mark.parametrize("stem", sorted({*json_schemas.NAMES} - {"nodelist"}))
 def test_an_object_of_ours_has_no_field_but_its_own(stem: str) -> None:
-    objects = [node for node in nodes(SCHEMAS[stem]) if node.get("type") == "object"]
+    objects = [node for node in nodes(SCHEMA(stem)) if node.get("type") == "object"]
 
     assert all("additionalProperties" in node for node in objects)
     assert all(node["additionalProperties"] is False for node in objects if "properties" in node)
