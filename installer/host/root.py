@@ -31,22 +31,24 @@ def local(root: Path, path: str, *, last: bool = True) -> Path:
 
     Raises `OSError` for links without an end.
     """
-    here, parts, links = root, path.split("/")[::-1], 0
+    # As text, because each look at a host comes here thousands of times.
+    top = here = os.fspath(root).rstrip("/")
+    parts, links = path.split("/")[::-1], 0
     while parts:
         part = parts.pop()
-        if part == ".." and here.is_dir():
-            here = here.parent if here != root else root
+        if part == ".." and (here == top or os.path.isdir(here)):  # noqa: PTH112
+            here = top if here == top else here.rpartition("/")[0]
         elif part not in ("", "."):
-            here /= part  # Also .. below what is no folder, where the kernel finds nothing.
+            here = f"{here}/{part}"  # Also .. below what is no folder, where the kernel finds nothing.
             if parts or last:
                 with contextlib.suppress(OSError):
-                    target = os.readlink(here)  # noqa: PTH115 - Path would drop the slash at its end
+                    target = os.readlink(here)  # noqa: PTH115
                     parts += target.split("/")[::-1]
-                    here = root if target.startswith("/") else here.parent
+                    here = top if target.startswith("/") else here.rpartition("/")[0]
                     links += 1
         if links > _MOST_LINKS:
             raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
-    return here
+    return Path(here or "/")
 
 
 def opened(root: Path, path: str, flags: int = os.O_PATH, *, foreign: str = "") -> int:

@@ -1,4 +1,4 @@
-"""Places of a host that break, on a real kernel: nothing hangs, nothing is half done, and a link is what it leads to."""
+"""Places of a host that break, on a real kernel: nothing hangs, nothing is half done, and links are followed."""
 
 import time
 from collections.abc import Iterator
