@@ -163,9 +163,15 @@ def main(arguments: list[str] | None = None) -> int:
     if serves:
         program.begin("installer", report.PROGRAM)
     try:
-        # The container before this one may have left its readiness.
+        # The container before this one may have left its readiness. A config that is none is told of first.
+        try:
+            settings = driver_config.load(options.config)
+        except errors.ConfigError:
+            if serves:
+                with contextlib.suppress(errors.Failure):
+                    state.ProgramDir(options.program_dir)
+            raise
         directory = state.ProgramDir(options.program_dir) if serves else None
-        settings = driver_config.load(options.config)
         host = chroot.Host(options.host_root, paths.Own(settings.home), stop=stop)
         if options.recipe not in (None, settings.recipe):
             present = ", ".join(record.every(host)) or "none"

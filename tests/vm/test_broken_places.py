@@ -30,7 +30,6 @@ def old(shared: host.Host) -> host.Host:
     return shared
 
 
-@pytest.mark.short
 def test_an_open_file_of_a_dead_file_system_hangs_no_change(old: host.Host) -> None:
     old.guest.run("modprobe fuse")
     old.guest.write("/run/tenant.py", TENANT)
@@ -83,7 +82,6 @@ def linked(old: host.Host) -> Iterator[host.Host]:
         old.guest.run(f"rm {place} && mv /srv{place} {place}")
 
 
-@pytest.mark.short
 def test_folders_that_are_absolute_links_are_folders(linked: host.Host) -> None:
     kept = linked.install("2.0.1")
     said = linked.install("2.0.2")
