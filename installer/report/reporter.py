@@ -45,8 +45,8 @@ _UNSEEN = (
     " sees no holders of devices."
 )
 _IGNORED = (
-    "The kubelet does not start the pod over, as its feature gate RestartAllContainersOnContainerExits or the API"
-    " server's is off: delete the pod, and correct spec.kubernetesVersion of the KAECluster."
+    "The kubelet does not start the pod over: it is down, or its feature gate RestartAllContainersOnContainerExits or"
+    " the API server's is off. Then delete the pod, and correct spec.kubernetesVersion of the KAECluster."
 )
 _INSTALLER = "ask it: kubectl exec with '-c installer' before the name of the pod"
 
@@ -62,8 +62,8 @@ class Reporter:
         self._directory = state.ProgramDir(own)
         self._wrong = True
         """True when the driver was wrong at the last look, and before the first one."""
-        self._since_s = clocks.since_boot_s()
-        """When this began, or has asked."""
+        self._asked_s: float | None = None
+        """When this has asked; the kubelet starts this over, too."""
         self._left: left.Left | None = None
         self.shown = driver_state.DriverState()
 
@@ -74,8 +74,9 @@ class Reporter:
         self.shown = (found or left.Left()).shown()
         starts = False
         if found is not None and found.host is not None and not found.at_work:
-            if self._is_asked(found) and clocks.since_boot_s() - self._since_s < _TAKEN_S:
-                # What was left is from before the installer that the kubelet is about to start.
+            waited_s = 0.0 if self._asked_s is None else clocks.since_boot_s() - self._asked_s
+            if self._is_asked(found) and waited_s < _TAKEN_S:
+                # What was left is from before the installer that the kubelet is about to start, perhaps slowly.
                 self.shown.update("", left.UNSEEN)
             else:
                 starts = self._judge(found, found.host)
@@ -126,7 +127,7 @@ class Reporter:
         if asked or wait_s > 0:
             return False
         LOG.warning("%s %s", reason, then)
-        self._since_s = now_s
+        self._asked_s = now_s
         (self._own / _RETRY).unlink(missing_ok=True)
         with files.replaced(self._own / ASKED) as fresh:
             fresh.write_text(f"{left.ended(found)}\n{reason}\n", "utf-8")

@@ -1,6 +1,7 @@
 """Namespace, node programs, guard, watcher and bootstrap/: what their objects grant, ask for and omit."""
 
 import json
+import os
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -257,15 +258,20 @@ def test_an_installer_that_ends_leaves_programs_without_rights(rendered: Rendere
         (None, "12.5\n", None),
         ("12.5\nModule x is not loaded.\n", None, None),
         (None, None, None),
+        (Path("/dev/zero"), "12.5\n", None),
+        (Path("pipe"), "12.5\n", None),
     ],
 )
 def test_pause_ends_where_the_reporter_asks_for_the_installer_that_ended(
-    asked: str | None, ended: str | None, code: int | None, rendered: Rendered, tmp_path: Path
+    asked: str | Path | None, ended: str | None, code: int | None, rendered: Rendered, tmp_path: Path
 ) -> None:
     (pause,) = pod(rendered("driver/daemonset", replace(POOL, is_quiet=True)))["containers"]
     for name, text in (("report/asked", asked), ("program/ended", ended)):
         (tmp_path / name).parent.mkdir()
-        if text is not None:
+        if isinstance(text, Path):  # A reporter in other hands.
+            os.mkfifo(tmp_path / "report/pipe")
+            (tmp_path / name).symlink_to(text)
+        elif text is not None:
             (tmp_path / name).write_text(text)
     command = [word.replace("/run/", f"{tmp_path}/").replace("sleep 2", "sleep 0.05") for word in pause["command"]]
 
