@@ -158,6 +158,32 @@ def test_a_shell_in_the_reporter_tries(what: str, deployed: Deployed) -> None:
     assert answer in python(deployed, deployed.install(OLD), program)
 
 
+ASK = "open('/run/report/asked', 'w').write(open('/run/program/ended').read() + 'Me.\\n')"
+"""A program in the reporter that asks for the pod's start, as the reporter does."""
+
+
+def test_a_shell_in_the_reporter_starts_the_installer_over(deployed: Deployed, settled: str) -> None:
+    before = _rounds(deployed, settled)
+
+    python(deployed, settled, ASK)
+
+    waiting.until("another round", lambda: _rounds(deployed, settled) == (before[0], before[1] + 1), timeout_s=60)
+    waiting.until("a Ready pod", lambda: kinds.condition(deployed.namespace.pod(settled)) == "True", timeout_s=60)
+
+
+def test_a_shell_in_the_reporter_ends_no_installer_that_is_at_work(deployed: Deployed) -> None:
+    deployed.install(OLD)
+    name = deployed.apply(EMPTY)
+    deployed.namespace.wait_for_event(name, "The image holds no modules for the running kernel")
+    before = _rounds(deployed, name)
+
+    python(deployed, name, "open('/run/report/asked', 'w').write('None\\nMe.\\n')")
+    time.sleep(10)
+
+    assert _rounds(deployed, name) == before
+    assert "installer" in running(deployed.namespace.pod(name))
+
+
 def test_modules_that_a_person_unloads_are_loaded_again(deployed: Deployed, settled: str) -> None:
     began_s = time.monotonic()
     deployed.machine.unload()
