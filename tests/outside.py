@@ -17,7 +17,12 @@ from kubernetes_validate import utils
 utils.schema_contents = functools.cache(utils.schema_contents)
 
 OLDEST, NEWEST = "1.25", kubernetes_validate.latest_version()
-SINCE = {"ValidatingAdmissionPolicy": "1.30", "ValidatingAdmissionPolicyBinding": "1.30"}
+SINCE = {
+    "ValidatingAdmissionPolicy": "1.30",
+    "ValidatingAdmissionPolicyBinding": "1.30",
+    "MutatingAdmissionPolicy": "1.36",
+    "MutatingAdmissionPolicyBinding": "1.36",
+}
 """Kinds that are younger than the oldest release."""
 _STARTED_OVER = "1.36"
 """The first release of which pods are that are started over; they are rendered for no older one."""

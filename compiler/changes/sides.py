@@ -8,8 +8,7 @@ or hold the marks of a merge conflict: what either side of one has may be what t
 
 import functools
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import product
-from typing import Any, get_args
+from typing import Any
 
 import msgspec
 from msgspec import structs
@@ -23,7 +22,7 @@ from compiler.formats import yaml_text
 from compiler.output import diff, index_file, tree
 from compiler.output.index_file import Owner
 from compiler.planning import plan
-from compiler.rendering import ir, node_feature_rules, node_programs
+from compiler.rendering import ir, node_feature_rules, node_programs, programs
 from runtime import driver_config
 
 _DECISIVE = ("crds/", "namespace/", "node-feature-rule/")
@@ -86,12 +85,18 @@ class Planned(Side, frozen=True, kw_only=True, dict=True):
 
     def _daemon_set(self, component: index_file.Component, decision: plan.Decision) -> Ref | None:
         policy, division = decision.policy, decision.division
+        namespace = self.planned.cluster.spec.namespace
+        made = division.deployment(component, decision.node) if division else None
+        if policy is not None and made is not None:
+            return Ref(kind="DaemonSet", namespace=namespace, name=programs.name(policy, made))
+        if component not in ("driver", "device-plugin"):
+            return None
         pool = decision.pool or (division.pool(decision.node) if division else None)
         if policy is None or (component == "driver" and pool is None):
             return None
         is_driver = component == "driver"
         name = node_programs.driver_name(policy, pool) if is_driver else node_programs.device_plugin_name(policy)
-        return Ref(kind="DaemonSet", namespace=self.planned.cluster.spec.namespace, name=name)
+        return Ref(kind="DaemonSet", namespace=namespace, name=name)
 
     def barred(self, templates: frozenset[Ref]) -> set[str]:
         """Return the nodes to which a NoSchedule taint lets no pod of these DaemonSets come.
@@ -101,7 +106,7 @@ class Planned(Side, frozen=True, kw_only=True, dict=True):
         """
         return {
             name
-            for decision, component in product(self.planned.decisions, get_args(index_file.Component))
+            for decision, component in _components(self.planned)
             if decision.policy is not None and decision.landing(component).obstacle == "taints"
             if self._daemon_set(component, decision) in templates
             if not any(
@@ -114,7 +119,7 @@ class Planned(Side, frozen=True, kw_only=True, dict=True):
     def on_nodes(self) -> dict[Ref, set[str]]:
         """Return the nodes of the pods of each DaemonSet."""
         found: dict[Ref, set[str]] = {}
-        for decision, component in product(self.planned.decisions, get_args(index_file.Component)):
+        for decision, component in _components(self.planned):
             if (item := self.serving(component, decision)) is not None:
                 found.setdefault(item, set()).update(decision.names)
         spec = self.planned.cluster.spec
@@ -128,7 +133,13 @@ class Planned(Side, frozen=True, kw_only=True, dict=True):
         gone = plan.Landing(image=None, reason="no rule labels its devices any more", obstacle="labels")
         nothing: dict[str, Any] = {"pool": None, "driver": gone, "device_plugin": gone, "resources": ()}
         mended = (
-            structs.replace(one, decisions=tuple(structs.replace(decision, **nothing) for decision in one.decisions))
+            structs.replace(
+                one,
+                decisions=tuple(
+                    structs.replace(decision, **nothing, programs=tuple((name, gone) for name, _ in decision.programs))
+                    for decision in one.decisions
+                ),
+            )
             if one.recipe.name in lost
             else one
             for one in self.planned.recipes
@@ -171,13 +182,13 @@ class Output(Side, frozen=True, kw_only=True, dict=True):
         which removals a person is asked about must not shrink. A plan takes the pool that it would give the node.
         """
         own = self.of_owner(component, owner, absent=absent)
-        rules = self.pool_rules(owner) if component == "driver" else None
+        rules = self.pool_rules(owner) if component != "device-plugin" else None
         return placement.served(own, rules, placement.alike(planned, own))
 
     def on_nodes(self, planned: plan.Plan) -> dict[Ref, set[str]]:
         """Return the planned nodes of the pods of each DaemonSet of a driver or a device plugin."""
         found: dict[str, set[str]] = {}
-        for component in get_args(index_file.Component):
+        for component in self.index.components:
             for owner in self.index.owners(component, absent=True):
                 for name, item in self.serving(component, owner, planned, absent=True).items():
                     found.setdefault(item.workload.file, set()).add(name)
@@ -215,6 +226,10 @@ def of_output(index: index_file.Index, objects: Mapping[str, Object], unreadable
     """Return the side of an output; after an interrupted compile, it has the files that are there."""
     paths = frozenset(index.files if index.complete else objects)
     return Output(paths=paths, index=index, objects=objects, unreadable=tuple(unreadable))
+
+
+def _components(planned: plan.Plan) -> Iterator[tuple[plan.Decision, index_file.Component]]:
+    return ((decision, component) for decision in planned.decisions for component, _ in decision.landings)
 
 
 def _seen(planned: plan.Plan) -> Iterator[str]:
@@ -290,7 +305,8 @@ def _object(content: bytes, path: str) -> Object | None:
         if data["kind"] == "NodeFeatureRule":
             PoolRules(data), hardware.of_object(data)
         elif index_file.is_daemon_set(path):
-            placement.daemon_set(index_file.Workload(file=path, component="driver", policy=""), data)
+            component = (index_file.program(path) or ("", "driver"))[1]
+            placement.daemon_set(index_file.Workload(file=path, component=component, policy=""), data)
     except (ValueError, KeyError, IndexError, TypeError, AttributeError):
         return None
     return data if isinstance(data, Mapping) else None

@@ -19,6 +19,7 @@ _RULES: tuple[Callable[[RevisionChange], Iterator[Acceptable]], ...] = (
     drivers.frozen_touched,
     waves.waves_skipped,
     drivers.large_step,
+    drivers.program_disrupts,
     drivers.driver_downgrade,
     drivers.drain_unbounded,
     objects.privilege_gained,

@@ -132,6 +132,35 @@ def match_changed(change: RevisionChange) -> Iterator[Acceptable]:
             )
 
 
+@rule("program-disrupts", "risk")
+def program_disrupts(change: RevisionChange) -> Iterator[Acceptable]:
+    """A change starts no program anew that takes devices from pods that hold them."""
+    known = divisions(change.after)
+
+    def named(effect: Effect) -> tuple[str, str]:
+        policy = _policy(effect) or ""
+        own = known[policy].policy.programs if policy in known else ()
+        # A pool may have other values than the policy: any that disrupts is told.
+        restarted = {name for name, fate in effect.program_pods if fate != "deleted" and effect.before}
+        made = [each.program for each in known[policy].deployments] if own else []
+        return policy, next((one.name for one in made if one.disrupts and one.name in restarted), "")
+
+    for (policy, program), found in _by(
+        change.difference.effects, named, lambda effect: bool(named(effect)[1])
+    ).items():
+        yield change.acceptable(
+            cause(found),
+            f"Program '{program}' of policy '{policy}' starts anew on ",
+            _nodes(found),
+            " of ",
+            Place.CLUSTER,
+            ", and takes devices from pods that hold them.",
+            notes=("Nothing drains these pods: they go on without their devices.",),
+            hint="Drain such nodes first, or bring the change to a wave of few nodes.",
+            policy=policy,
+        )
+
+
 @rule("driver-downgrade", "risk")
 def driver_downgrade(change: RevisionChange) -> Iterator[Acceptable]:
     """A change brings no older driver."""
