@@ -111,12 +111,27 @@ def _sources(source: documents.Document, path: documents.Path, program: Data) ->
     for at, volume in lists.items((*path, "pod"), program["pod"], "volumes"):
         yield from _one_of(source, at, volume, _VOLUMES)
     for at, container in _containers(path, program):
+        yield from _of_sidecars(source, at, container)
         for name in ("livenessProbe", "readinessProbe", "startupProbe"):
             if name in container:
                 yield from _one_of(source, (*at, name), container[name], _PROBES)
         for place, variable in lists.items(at, container, "env"):
             if {"value", "valueFrom"} <= variable.keys():
                 yield from _one_of(source, place, variable, ("value", "valueFrom"))
+
+
+def _of_sidecars(source: documents.Document, at: documents.Path, container: Data) -> Iterator[Diagnostic]:
+    """An init container that ends has neither probes nor hooks, as the API server takes none."""
+    is_sidecar = "initContainers" not in at or container.get("restartPolicy") == "Always"
+    for name in ("livenessProbe", "readinessProbe", "startupProbe", "lifecycle"):
+        if name in container and not is_sidecar:
+            message = f"An init container that ends has no {name}."
+            hint = "Remove it, or write restartPolicy: Always, by which the container stays."
+            yield Diagnostic(code="invalid-value", span=source.key_span(*at, name), message=message, hint=hint)
+    if "restartPolicy" in container and "initContainers" not in at:
+        message = "A container has no restartPolicy of its own; those of init containers stay."
+        span = source.key_span(*at, "restartPolicy")
+        yield Diagnostic(code="invalid-value", span=span, message=message, hint="Remove it.")
 
 
 def _one_of(source: documents.Document, path: documents.Path, data: Data, names: Sequence[str]) -> Iterator[Diagnostic]:
@@ -490,7 +505,8 @@ def _unfit(source: documents.Document, path: documents.Path, error: Any, notes: 
     message = f"{wording.quoted(value) if isinstance(value, str) else wording.cut(value)} is not "
     message += f"{phrases.expected(error.schema)}." if "type" in error.schema else "what the pod can have here."
     if error.validator == "required":
-        message = f"The pod has not all of {wording.listed(error.validator_value)} here."
+        lacking = [name for name in error.validator_value if name not in value]
+        message = f"The pod lacks {wording.listed(map(wording.quoted, lacking))} here with these values."
     return Diagnostic(
         code="invalid-value",
         span=source.span(*path),

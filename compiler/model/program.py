@@ -59,8 +59,9 @@ def _text(words: str = "a text", longest: int = 4096, *, is_choice: bool = True,
     return entry("string", words, is_choice=is_choice, maxLength=longest, **own)
 
 
-def _number(least: int, most: int) -> Any:
-    return entry("integer", f"a whole number from {least} to {most}", minimum=least, maximum=most)
+def _number(least: int, most: int, *, is_choice: bool = True) -> Any:
+    words = f"a whole number from {least} to {most}"
+    return entry("integer", words, is_choice=is_choice, minimum=least, maximum=most)
 
 
 def _texts(words: str, item: JsonValue) -> Any:
@@ -88,6 +89,7 @@ _CAPABILITIES = _texts(
 )
 SHARED: dict[str, Any] = {
     "Arguments": _texts("a list of texts", _ARGUMENT).json_schema_extra,
+    "Command": entry("array", "a list of texts", is_choice=False, maxItems=256, items=_ARGUMENT).json_schema_extra,
     "Condition": _CONDITION,
     "Switch": entry("boolean", "true or false").json_schema_extra,
 }
@@ -187,7 +189,7 @@ class ProgramPort(Model):
 
     name: Name | None = None
     """Its name."""
-    containerPort: Annotated[Any, _number(1, 65535)]
+    containerPort: Annotated[Any, _number(1, 65535, is_choice=False)]
     """The port on the pod's own address."""
     protocol: Literal["TCP", "UDP"] | None = None
     """Absent: TCP."""
@@ -196,7 +198,7 @@ class ProgramPort(Model):
 class Exec(Model):
     """A command in a container."""
 
-    command: Annotated[Any, _ARGUMENTS]
+    command: Annotated[Any, Field(json_schema_extra={keywords.SHARED: "Command"})]
     """The program and its arguments."""
 
 
@@ -221,7 +223,7 @@ class TcpSocket(Model):
 class Grpc(Model):
     """A call of gRPC's health checks."""
 
-    port: Annotated[Any, _number(1, 65535)]
+    port: Annotated[Any, _number(1, 65535, is_choice=False)]
     """On the pod's own address."""
     service: Annotated[Any, _text("a text", 200)] = None
     """The service."""

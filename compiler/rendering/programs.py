@@ -193,13 +193,16 @@ def _defaults(pod: Data) -> dict[str, Any]:
 
 def _volume(data: Data, texts: Mapping[str, Mapping[str, str]], annotations: Mapping[tuple[str, str], str]) -> Data:
     """Return a volume; files are fields of the pod, so that a change of them is one of the pod."""
+    if "downwardAPI" in data:
+        items = [{**one, **_versioned(one)} for one in data["downwardAPI"]["items"]]
+        return {**data, "downwardAPI": {**data["downwardAPI"], "items": items}}
     if "files" not in data:
         return data
     own = data["files"]
     items = [
         {
             "path": file,
-            "fieldRef": {"apiVersion": "v1", "fieldPath": f"metadata.annotations['{annotations[own['name'], file]}']"},
+            **_versioned({"fieldRef": {"fieldPath": f"metadata.annotations['{annotations[own['name'], file]}']"}}),
         }
         for file in sorted(texts[own["name"]])
     ]
@@ -229,11 +232,13 @@ def _container(data: Data, of_images: Mapping[str, str], program: definitions.Pr
 
 
 def _variable(data: Data) -> Data:
-    """Return a variable; the version of a field is written, as the API server adds it."""
     source = data.get("valueFrom", {})
-    if "fieldRef" not in source:
-        return data
-    return {**data, "valueFrom": {"fieldRef": {"apiVersion": "v1", **source["fieldRef"]}}}
+    return {**data, "valueFrom": _versioned(source)} if "fieldRef" in source else data
+
+
+def _versioned(source: Data) -> Data:
+    """Return a field of the pod with its version, which the API server adds."""
+    return {"fieldRef": {"apiVersion": "v1", **source["fieldRef"]}}
 
 
 def _wait(
