@@ -508,8 +508,10 @@ def _program_key(name: str, effect: Effect) -> Hashable:
     fate = dict(effect.program_pods).get(name)
     if fate is None or effect.is_unseen:
         return None
-    sides = ((side.policy, dict(side.programs).get(name)) if side else None for side in (effect.before, effect.after))
-    return effect.recipe.name, *sides, fate
+    images = [dict(side.programs).get(name) if side else None for side in (effect.before, effect.after)]
+    # Of pods that keep their image, no sentence names it.
+    shown = (None, None) if fate == "replaced" and images[0] == images[1] else tuple(images)
+    return effect.recipe.name, effect.before and effect.before.policy, effect.after and effect.after.policy, shown, fate
 
 
 def _program(name: str, group: Sequence[Effect]) -> str:
