@@ -50,7 +50,8 @@ Paths begin below `spec`; `[]` stands for each entry of a list. A field that is 
 without a default is optional unless it is marked as required. [Findings](findings.md) lists the rules that a schema
 cannot express; fields that DevicePolicies share with KAEPolicies are in the [policy reference](policy-reference.md).
 
-In a field of `driver` or `devicePlugin` whose type says so, `${values.NAME}` alone stands for the value of a parameter.
+In a field of `driver` or `devicePlugin` whose type says so, `${values.NAME}` alone stands for the value of a parameter;
+[programs](programs.md#references) have references in texts, too.
 The names and values that a DevicePolicy may write in `values`, `images`, `driver.modules`, `driver.moduleParameters`
 and `driver.source` are those of its recipe.
 """

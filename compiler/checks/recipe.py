@@ -363,7 +363,7 @@ def unused(document: documents.Document, recipe: documents.Document, filled: Map
     driver = filled.get("driver", {})
     payloads = {payload["image"] for payload in driver.get("payloads", ())}
     pooled = [one for one in recipe.data["spec"].get("programs", ()) if one.get("per") == "pool"]
-    of_programs = {container["image"] for one in pooled for container in device_policy.containers(one)}
+    of_programs = {image for one in pooled for image in device_policy.images_of(one)}
     images = {driver.get("image"), driver.get("version"), *payloads, *of_programs}
     values = programs.used({"programs": pooled})
     for path, noun, data in _layers(document):

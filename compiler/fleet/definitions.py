@@ -196,7 +196,7 @@ class Program(msgspec.Struct, frozen=True, kw_only=True):
     values: Mapping[str, Any]
     """The values of the recipe's parameters; one without a value is not there."""
     images: Mapping[str, ImageParts]
-    """The images of its containers by their names in the recipe."""
+    """The images of its containers, and those that its texts name, by their names in the recipe."""
     max_unavailable: int | str | None
     """None where the policy does not say."""
     resources: Mapping[str, pods.Resources] = {}

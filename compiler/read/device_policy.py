@@ -8,7 +8,7 @@ import msgspec
 
 from compiler import kae, keywords, recipes
 from compiler.fleet import claims, definitions, pods
-from compiler.formats import documents
+from compiler.formats import documents, references
 from compiler.read import parts
 from runtime import device_plugin_config, driver_config, shapes
 
@@ -209,14 +209,13 @@ def _program(
     images: Mapping[str, definitions.ImageParts],
 ) -> definitions.Program:
     stated = spec.get("programs", {}).get(own["name"], {"enabled": True, "resources": {}})
-    used = dict.fromkeys(one["image"] for one in containers(own))
     return definitions.Program(
         name=own["name"],
         path=path,
         data=own,
         enabled=stated["enabled"],
         values=known,
-        images={name: images[name] for name in used},
+        images={name: images[name] for name in images_of(own)},
         max_unavailable=stated.get("maxUnavailable"),
         resources={name: msgspec.convert(given, pods.Resources) for name, given in stated["resources"].items()},
         pull=pods.Container(
@@ -224,6 +223,13 @@ def _program(
             pull_secrets=msgspec.convert(spec["pullSecrets"], tuple[pods.Reference, ...]),
         ),
     )
+
+
+def images_of(program: parts.Data) -> tuple[str, ...]:
+    """Return the names of the images that a program of a recipe needs: its containers' first, then those in texts."""
+    named = (name for place in references.places(program, ()) for name in references.names(place.text))
+    texts = (name.removeprefix("images.") for name in named if name.startswith("images."))
+    return tuple(dict.fromkeys((*(one["image"] for one in containers(program)), *texts)))
 
 
 def containers(program: parts.Data) -> tuple[parts.Data, ...]:

@@ -91,6 +91,8 @@ class Object(msgspec.Struct, frozen=True, kw_only=True):
     workload: index_file.Workload | None = None
     """The entry of index.json for a DaemonSet of a recipe."""
 
+    images: tuple[str, ...] = ()
+    """Images that it names beside those of its containers, such as in arguments."""
     lists_privileges: bool = False
     """True for a program of a recipe whose privileges are told: those of the built-in recipe never change."""
 
@@ -121,7 +123,7 @@ def tree(planned: plan.Plan, rendered: Iterable[Object]) -> trees.Tree:
             "resources": [obj.path for obj in sorted(applied, key=lambda obj: (NAMES.index(obj.component), obj.path))],
         }
     )
-    images = sorted({image for obj in applied for image in _images(obj.data)})
+    images = sorted({image for obj in applied for image in (*_images(obj.data), *obj.images)})
     texts["images.txt"] = "".join(f"{image}\n" for image in images)
     if any(obj.lists_privileges for obj in rendered):
         texts["privileges.txt"] = "".join(f"{privilege}\n" for privilege in privileges(rendered))
@@ -157,6 +159,7 @@ def _object(manifest: ir.Manifest, data: Mapping[str, Any]) -> Object:
         component=manifest.component,
         data=data,
         workload=_workload(path, manifest.value),
+        images=manifest.value.images if isinstance(manifest.value, programs.Program) else (),
         lists_privileges=bool(manifest.folder) and isinstance(manifest.value, _LISTED),
     )
 

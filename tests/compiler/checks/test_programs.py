@@ -226,13 +226,13 @@ def test_a_parameter_that_is_no_boolean_excludes_others_where_it_is_set() -> Non
 
 
 def test_what_a_policy_says_of_programs_is_of_the_recipe() -> None:
-    for programs in (
+    given: tuple[dict[str, Any], ...] = (
         {"other": {}},
         {"plugin": {"resources": {"other": {}}}},
         {"plugin": {"image": "a"}},
         {"plugin": {"maxUnavailable": 0}},
-    ):
-        assert judged(recipe(), {"programs": programs}) != []
+    )
+    assert all(judged(recipe(), {"programs": programs}) != [] for programs in given)
     assert judged(recipe(), {"programs": {"plugin": {"enabled": False, "resources": {"plugin": {}}}}}) == []
     assert "unknown-field" in codes({**recipe(), "programs": [], "parameters": {}}, {"programs": {"plugin": {}}})
 
