@@ -42,6 +42,10 @@ def of_pod(pod: Data, kubelet: str) -> Iterator[Refusal]:
     for index, volume in enumerate(pod.get("volumes", ())):
         if "hostPath" in volume:
             yield from host_path(("volumes", index, "hostPath", "path"), volume["hostPath"]["path"], kubelet)
+    if pod.get("hostPID") and pod.get("shareProcessNamespace"):
+        # `validatePodSpec` of the API server refuses both.
+        message = "A pod with hostPID has the processes of its containers among the node's."
+        yield ("shareProcessNamespace",), message, (), "Leave one of the two out."
     holders: list[tuple[documents.Path, Data]] = [((), pod)]
     for field in ("initContainers", "containers"):
         holders += [((field, index), one) for index, one in enumerate(pod.get(field, ()))]

@@ -629,6 +629,10 @@ def admission(source: documents.Document) -> Iterator[Diagnostic]:
                 message = f"'{name}' is no resource that the recipe offers, nor one of match.extended."
                 hint = wording.did_you_mean(name, known) or "Offer it, or ask for another."
                 yield Diagnostic(code="recipe-reference", span=source.span(*at), message=message, hint=hint)
+        for at, text in lists.items(path, one, "conditions"):
+            if expressions.names_variables(text):
+                message, hint = "A condition names no variables.", "The API server judges it first: write it out."
+                yield Diagnostic(span=source.span(*at), message=message, hint=hint)
         allowed = [*known, *one["resources"]]
         for at, text, sets in _expressions(path, one):
             if "${" in text:

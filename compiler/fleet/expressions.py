@@ -74,6 +74,12 @@ class _Token(msgspec.Struct, frozen=True):
         return self.text[1:-1] if is_plain else None
 
 
+def names_variables(expression: str) -> bool:
+    """Return whether an expression names a variable of its policy, which a condition cannot."""
+    tokens = tuple(_tokens(expression))
+    return any(token.text == "variables" and not _is_member(tokens, index) for index, token in enumerate(tokens))
+
+
 def read(expression: str, *, sets: bool = True) -> Iterator[Fault | Set]:
     """Yield what an expression sets, and what it may not have; `sets` is False where it may set nothing."""
     tokens = list(_tokens(expression))

@@ -26,7 +26,7 @@ TYPED = frozenset(
     (
         *("hostNetwork", "hostPID", "hostIPC", "shareProcessNamespace", "privileged", "readOnlyRootFilesystem"),
         *("allowPrivilegeEscalation", "runAsNonRoot", "readOnly"),
-        *("terminationGracePeriodSeconds", "fsGroup", "runAsUser", "runAsGroup", "defaultMode", "mode"),
+        *("terminationGracePeriodSeconds", "fsGroup", "runAsUser", "runAsGroup", "defaultMode"),
         *("containerPort", "port", "initialDelaySeconds", "periodSeconds", "timeoutSeconds", "successThreshold"),
         *("disrupts", "failureThreshold", "command", "args", "add", "drop", "supplementalGroups"),
     )

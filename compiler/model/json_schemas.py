@@ -246,7 +246,9 @@ def _structural(schema: Schema, definitions: Schema) -> Schema:
     if not isinstance(schema.get("type"), str):
         # Kubernetes knows no other union of scalars; its numbers are integers, and fractions are strings.
         is_number = {"boolean", "object"}.isdisjoint(schema.get("type", ("object",)))
-        any_number = {"x-kubernetes-int-or-string": True, "pattern": schema.get("pattern", "")}
+        # The API server drops an empty pattern, which GitOps engines then report.
+        pattern = {"pattern": schema["pattern"]} if "pattern" in schema else {}
+        any_number = {"x-kubernetes-int-or-string": True, **pattern}
         found = any_number if is_number else {"x-kubernetes-preserve-unknown-fields": True}
         schema = {name: value for name, value in schema.items() if is_number or name == "description"}
     if "const" in schema:

@@ -1,6 +1,7 @@
 """A recipe with programs and policies of it, made by chance."""
 
 import random
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -35,10 +36,24 @@ RULES = (
 CAPABILITIES = ("SYS_ADMIN", "NET_ADMIN", "SYS_RAWIO")
 
 
+def _named(data: Any) -> set[str]:
+    """The parameters that a program names in texts and conditions; what a condition compares with is no text."""
+    if isinstance(data, str):
+        return set(re.findall(r"(?<!\$)\$\{values\.(\w+)\}", data))
+    if isinstance(data, list):
+        return set().union(*map(_named, data))
+    if not isinstance(data, dict):
+        return set()
+    when = data.get("when")
+    asked = set(when) if isinstance(when, dict) else _named(when)
+    return asked.union(*(_named(value) for key, value in data.items() if key != "when"))
+
+
 class Made:
     """A recipe of this name and its policies, each with a wave; `given` has the values of a policy."""
 
     def __init__(self, seed: int) -> None:
+        """Make them."""
         self.chance = random.Random(seed)  # noqa: S311 - not for secrets
         self.name = self.chance.choice(("net", "net-card", "x"))
         sorts = [self.chance.choice(list(VALUES)) for _ in range(self.chance.randint(3, 7))]
@@ -75,13 +90,7 @@ class Made:
 
     def _policy(self, name: str) -> dict[str, Any]:
         pooled = [program["name"] for program in self.programs if program.get("per") == "pool"]
-        named = {
-            own
-            for program in self.programs
-            if program.get("per") == "pool"
-            for own in self.sorts
-            if f"values.{own}}}" in str(program) or f"'{own}':" in str(program)
-        }
+        named = {own for program in self.programs if program["per"] == "pool" for own in _named(program)}
         values = {own: value for own, value in self._values().items() if own in named}
         wave = {"name": "canary", "nodes": [f"{name}-1"], "values": values}
         spec = {
@@ -92,12 +101,11 @@ class Made:
         }
         return {**spec, **({"rollout": {"waves": [wave]}} if pooled and self.chance.random() < 0.7 else {})}
 
-    def _reference(self, *, shell: bool = False) -> str:
+    def _reference(self) -> str:
         texts = [name for name, sort in self.sorts.items() if sort not in ("object",)]
         facts = ["policy.name", "pool.name", "cluster.name", "namespace", "kubeletDir", "images.first"]
         if not texts or self.chance.random() < 0.25:
             return self.chance.choice(facts)
-        del shell
         return f"values.{self.chance.choice(texts)}"
 
     def text(self) -> str:
@@ -112,8 +120,7 @@ class Made:
         name = self.chance.choice(list(self.sorts))
         if self.chance.random() < 0.4:
             return f"${{values.{name}}}"
-        schema, values = VALUES[self.sorts[name]]
-        del schema
+        _, values = VALUES[self.sorts[name]]
         if self.sorts[name] in ("array", "object"):
             return {name: None}
         some: Sequence[Any] = self.chance.sample(values, self._some(1, 2))

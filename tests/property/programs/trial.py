@@ -9,7 +9,6 @@ from typing import Any
 
 from compiler import diagnostics, pipeline
 from compiler.formats import decode, documents
-from compiler.planning import plan
 from compiler.rendering import layout
 from tests import builders
 from tests.property import campaign
@@ -40,10 +39,10 @@ def trial(seed: int, folder: Path | None = None) -> campaign.Result:
     tree, objects = pipeline.render_cluster(planned, builders.renderer())
     by_name = {(item.data["kind"], item.data["metadata"]["name"]): item.data for item in objects}
     result.faults += _listed(dict(tree.files).get("privileges.txt", ""), objects)
-    for pool, name, program, values in _expected(made, planned):
+    for pool, name, program, values in _expected(made):
         result.counts["programs"] += 1
         data = by_name.pop(("DaemonSet", name), None)
-        pod = filled(program["pod"], _scope(made, pool, values, program), "") if holds(program, values) else ABSENT
+        pod = filled(program["pod"], _scope(pool, values), "") if holds(program, values) else ABSENT
         if (data is None) != (pod is ABSENT):
             result.faults.append(f"{name} is {'not ' if data is None else ''}there")
         elif data is not None:
@@ -72,9 +71,8 @@ def _nodes(made: Made) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "List", "items": nodes}
 
 
-def _expected(made: Made, planned: plan.Plan) -> Iterator[tuple[tuple[str, str], str, dict[str, Any], dict[str, Any]]]:
+def _expected(made: Made) -> Iterator[tuple[tuple[str, str], str, dict[str, Any], dict[str, Any]]]:
     """Yield what each DaemonSet has to be: policy and pool, its name, its program and the values."""
-    del planned
     defaults = {name: schema["default"] for name, schema in made.properties.items() if "default" in schema}
     for policy, spec in made.policies.items():
         base = {**defaults, **spec["values"]}
@@ -88,8 +86,7 @@ def _expected(made: Made, planned: plan.Plan) -> Iterator[tuple[tuple[str, str],
                 yield (policy, policy), stem, program, base
 
 
-def _scope(made: Made, pool: tuple[str, str], values: Mapping[str, Any], program: Mapping[str, Any]) -> dict[str, Any]:
-    del program
+def _scope(pool: tuple[str, str], values: Mapping[str, Any]) -> dict[str, Any]:
     return {
         **{f"values.{name}": value for name, value in values.items()},
         "policy.name": pool[0],
