@@ -20,6 +20,8 @@ shared_rule("reference-absent", "error", "What a reference stands for has a valu
 _FACTS = ("policy.name", "pool.name", "cluster.name", "namespace", "kubeletDir")
 _KERNEL = ("kernel.full", "kernel.x", "kernel.y", "kernel.z")
 _EACH = ("key", "value")
+_OF_POLICIES = ("offers", "claims", "disrupts")
+"""Fields that are asked for before a cluster is planned, when values of parameters alone are known."""
 _WORDS = ("values", "images", "policy", "pool", "cluster", "kernel")
 _ITEMS = ("boolean", "integer", "string")
 """The types of what a text can hold."""
@@ -209,6 +211,8 @@ def _known(source: documents.Document, path: documents.Path, program: Data) -> I
     named += [*(_KERNEL if is_pooled else ()), *(["arch"] if len(program.get("architectures", ())) == 1 else ())]
     for place, name in _referred(path, program):
         here = [*named, *(_EACH if place.in_each else ())]
+        if place.field in _OF_POLICIES:
+            here = [each for each in named if each.startswith("values.")]
         if name in here:
             continue
         hint = wording.did_you_mean(name, here)

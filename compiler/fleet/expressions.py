@@ -13,14 +13,11 @@ import msgspec
 
 from compiler import names
 
-_TOKEN = re.compile(
-    r"""(?P<space>\s+|//[^\n]*)
+_SYMBOLS = r"""(?P<space>\s+|//[^\n]*)
     |(?P<string>[rRbB]{0,2}(?:'{3}(?:[^\\]|\\.)*?'{3}|"{3}(?:[^\\]|\\.)*?"{3}|"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'))
     |(?P<name>[A-Za-z_][A-Za-z0-9_]*)
     |(?P<number>[0-9][0-9A-Za-z_.]*)
-    |(?P<sign>&&|\|\||[=!<>]=|[-+*/%!<>?:.,(){}\[\]])""",
-    re.VERBOSE | re.DOTALL,
-)
+    |(?P<sign>&&|\|\||[=!<>]=|[-+*/%!<>?:.,(){}\[\]])"""
 
 _CONTAINER = ("name", "env", "resources", "volumeMounts")
 FIELDS: Mapping[str, Sequence[str]] = MappingProxyType(
@@ -129,9 +126,9 @@ def _made(tokens: Sequence[_Token], end: int, name: str, *, sets: bool) -> list[
 
 
 def _tokens(text: str) -> Iterator[_Token]:
-    at = 0
+    at, pattern = 0, re.compile(_SYMBOLS, re.VERBOSE | re.DOTALL)
     while at < len(text):
-        found = _TOKEN.match(text, at)
+        found = pattern.match(text, at)
         if found is None:
             yield _Token("bad", text[at])
             return

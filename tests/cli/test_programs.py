@@ -236,3 +236,29 @@ def test_a_program_that_nobody_enables_has_no_objects(tmp_path: Path) -> None:
         "daemonset-net-plugin-lab.yaml",
         "serviceaccount-net-plugin.yaml",
     ]
+
+
+def test_a_frozen_group_keeps_its_program_or_it_is_told(tmp_path: Path) -> None:
+    frozen = "  rollout:\n    frozen:\n      - {name: sick, nodes: [n-1]}\n"
+    folder = changed(
+        project.write(tmp_path, files(frozen)),
+        ("policies/lab.yaml", "  rollout", "  values: {level: 2}\n  rollout"),
+        ("recipes/net/recipe.yaml", "net-helper, version: 1.0.0", "net-helper, version: 1.0.1"),
+    )
+
+    answer = in_process.kae(folder, "diff")
+
+    assert "warning[frozen-touched]: The change reaches program 'plugin' of the frozen group 'sick'" in answer.err
+    # What a policy has once, no group keeps.
+    assert "program 'helper' of the frozen group" not in answer.err
+
+
+def test_a_program_offers_by_values_of_parameters_alone(tmp_path: Path) -> None:
+    given = files()
+    given["recipes/net/recipe.yaml"] = given["recipes/net/recipe.yaml"].replace(
+        '["example.com/net"]', '["${policy.name}/net"]'
+    )
+
+    assert "error[reference-name]: '${policy.name}' names nothing" in refused(
+        1, project.write(tmp_path, given), "compile"
+    )

@@ -17,6 +17,7 @@ _RULES: tuple[Callable[[RevisionChange], Iterator[Acceptable]], ...] = (
     output.unexplained,
     objects.guard_off,
     drivers.frozen_touched,
+    drivers.frozen_programs,
     waves.waves_skipped,
     drivers.large_step,
     drivers.program_disrupts,

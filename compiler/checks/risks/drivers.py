@@ -85,6 +85,30 @@ def frozen_touched(change: RevisionChange) -> Iterator[Acceptable]:
         )
 
 
+def frozen_programs(change: RevisionChange) -> Iterator[Acceptable]:
+    """Yield the programs of pools that a change starts anew in frozen groups."""
+    for program in sorted({name for effect in change.difference.effects for name, _ in effect.program_pods}):
+
+        def frozen(effect: Effect, program: str = program) -> bool:
+            was, fate = effect.before, dict(effect.program_pods).get(program)
+            own = divisions(change.before).get(was.policy or "") if was else None
+            is_pooled = own is not None and any(one.name == program and one.is_pooled for one in own.policy.programs)
+            return bool(was and was.group_sort == "frozen" and is_pooled and fate in ("replaced", "deleted"))
+
+        for (policy, group), found in _by(change.difference.effects, _frozen_group, frozen).items():
+            yield change.acceptable(
+                cause(found),
+                f"The change reaches program '{program}' of the frozen group '{group}' of policy '{policy}' in ",
+                Place.CLUSTER,
+                ": ",
+                _nodes(found),
+                ".",
+                code="frozen-touched",
+                hint="Keep its nodes in it, and name the images and values that they have in the entry of the group.",
+                policy=policy,
+            )
+
+
 @rule("driver-removed", "risk")
 def driver_removed(change: RevisionChange) -> Iterator[Acceptable]:
     """A change takes no driver or installer from a node, and not all nodes from the inventory."""
