@@ -262,3 +262,19 @@ def test_a_program_offers_by_values_of_parameters_alone(tmp_path: Path) -> None:
     assert "error[reference-name]: '${policy.name}' names nothing" in refused(
         1, project.write(tmp_path, given), "compile"
     )
+
+
+def test_a_program_that_comes_to_all_nodes_at_once_passes_its_wave(fleet: Path) -> None:
+    wave = "{name: canary, nodes: [n-1], images: {plugin: {version: 1.1.0}}}"
+    at_once = ("recipes/net/recipe.yaml", "net-plugin, version: 1.0.0", "net-plugin, version: 1.2.0")
+    folder = changed(fleet, at_once, ("policies/lab.yaml", wave, "{name: canary, nodes: [n-1]}"))
+
+    assert "warning[waves-skipped]: In cluster 'east', net-plugin:1.2.0 of program 'plugin' of policy 'lab' comes" in (
+        in_process.kae(folder, "diff").err
+    )
+
+
+def test_a_program_that_a_wave_has_shown_comes_to_the_rest(fleet: Path) -> None:
+    folder = changed(fleet, ("recipes/net/recipe.yaml", "net-plugin, version: 1.0.0", "net-plugin, version: 1.1.0"))
+
+    assert "waves-skipped" not in in_process.kae(folder, "diff").err

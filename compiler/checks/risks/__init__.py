@@ -19,6 +19,7 @@ _RULES: tuple[Callable[[RevisionChange], Iterator[Acceptable]], ...] = (
     drivers.frozen_touched,
     drivers.frozen_programs,
     waves.waves_skipped,
+    waves.programs_skipped,
     drivers.large_step,
     drivers.program_disrupts,
     drivers.driver_downgrade,
