@@ -162,9 +162,10 @@ class Output(Side, frozen=True, kw_only=True, dict=True):
         readable = (item for item in self.index.workloads if item.file in self.objects)
         return tuple(placement.daemon_set(item, self.objects[item.file]) for item in readable)
 
-    def driver_owner(self, policy: str) -> Owner | None:
-        """Return a policy with the recipe of its drivers; None where it has none."""
-        return next((owner for owner in self.index.owners("driver", absent=True) if owner.policy == policy), None)
+    def pool_owner(self, policy: str) -> Owner | None:
+        """Return a policy with the recipe of what it has in pools: drivers, or programs; None where it has nothing."""
+        pooled = (item for item in self.index.workloads if item.component == "driver" or item.pool is not None)
+        return next((item.owner for item in pooled if item.policy == policy), None)
 
     def of_owner(self, component: str, owner: Owner, *, absent: bool = False) -> tuple[DaemonSet, ...]:
         """Return the readable DaemonSets of a policy's driver or device plugin; one that is Absent if it is wanted."""
@@ -211,7 +212,7 @@ class Output(Side, frozen=True, kw_only=True, dict=True):
 
     def members(self, policy: str, group: str) -> frozenset[str]:
         """Return the nodes that the NodeFeatureRule of a policy's pools lists for a group."""
-        owner = self.driver_owner(policy)
+        owner = self.pool_owner(policy)
         rules = self.pool_rules(owner)
         return rules.members(owner, group) if owner and rules else frozenset()
 

@@ -278,3 +278,22 @@ def test_a_program_that_a_wave_has_shown_comes_to_the_rest(fleet: Path) -> None:
     folder = changed(fleet, ("recipes/net/recipe.yaml", "net-plugin, version: 1.0.0", "net-plugin, version: 1.1.0"))
 
     assert "waves-skipped" not in in_process.kae(folder, "diff").err
+
+
+def test_a_node_that_loses_its_place_in_a_frozen_group_gets_no_other_program_unasked(tmp_path: Path) -> None:
+    frozen = (
+        '  rollout:\n    frozen:\n      - name: sick\n        inventorySelector: {matchLabels: {sick: "yes"}}\n'
+        "        images: {plugin: {version: 0.9.0}}\n"
+    )
+    given = files(frozen)
+    labelled = json.loads(given["inventory/east.json"])
+    labelled["items"][0]["metadata"]["labels"]["sick"] = "yes"
+    given["inventory/east.json"] = json.dumps(labelled)
+    folder = project.write(tmp_path, given)
+    assert in_process.kae(folder, "compile").code == 0
+
+    project.write(folder, {"inventory/east.json": files()["inventory/east.json"]})
+
+    said = refused(1, folder, "compile")
+    assert "error[thaws-nodes]: 1 node (n-1) of cluster 'east' leaves the frozen group 'sick' of policy 'lab'." in said
+    assert "Program 'plugin' from now on is registry.example.com/net/net-plugin:1.0.0: n-1." in said

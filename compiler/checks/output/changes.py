@@ -234,7 +234,7 @@ def _thaws(change: OutputChange, policy: str, group: str, heirs: Iterable[str]) 
 
     `heirs` are the policies that have the entry of the group from now on.
     """
-    owner = change.before.driver_owner(policy)
+    owner = change.before.pool_owner(policy)
     members = change.before.members(policy, group)
     if owner is None:
         return
@@ -253,6 +253,26 @@ def _thaws(change: OutputChange, policy: str, group: str, heirs: Iterable[str]) 
             yield name, "No driver from now on"
         elif name in served and _versions(served[name].images) != _versions(image for _, image in pools[name].images):
             yield name, f"The driver from now on is {pools[name].image}"
+    yield from _thawed_programs(change, owner, frozenset(members - listed))
+
+
+def _thawed_programs(
+    change: OutputChange, owner: index_file.Owner, leaving: frozenset[str]
+) -> Iterator[tuple[str, str]]:
+    """Yield the nodes that leave a frozen group and get another version of a vendor's program by it."""
+    own = [item for item in change.before.index.workloads if item.owner == owner and not item.is_ours and item.pool]
+    for program in dict.fromkeys(item.component for item in own):
+        served = change.before.serving(program, owner, change.planned)
+        for decision in change.planned.decisions if leaving else ():
+            made = decision.division.deployment(program, decision.node) if decision.division else None
+            if decision.recipe.name != owner.recipe or made is None or not decision.runs(program):
+                continue
+            # A pod that waits for the driver has an image of its installer, too.
+            pulled = (*made.images, *(decision.pool.images if decision.pool else ()))
+            later = _versions(image for _, image in pulled)
+            for name in leaving.intersection(decision.names, served):
+                if not _versions(served[name].images) <= later:
+                    yield name, f"Program '{program}' from now on is {made.image}"
 
 
 def _versions(used: Iterable[str]) -> frozenset[str]:
