@@ -1,5 +1,6 @@
 """Rules for the programs of a recipe: what their texts refer to, and what the frame refuses of their pods."""
 
+import functools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import product
 from typing import Any
@@ -493,15 +494,41 @@ def _with_values(
     def origin(place: documents.Path) -> documents.Path:
         return (*at, *references.origin(program["pod"], place, scope))
 
-    own = {**schema["$defs"]["ProgramPod"], "$defs": schema["$defs"]}
-    if not judge.quick(own).is_valid(pod):
-        for error in judge.thorough()(own).iter_errors(pod):
+    own = _pods(_Same(schema))
+    if not own.quick.is_valid(pod):
+        for error in judge.thorough()(own.schema).iter_errors(pod):
             yield _unfit(source, origin(tuple(error.absolute_path)), error, notes)
         return
     for place, message, facts, hint in frame.of_pod(pod, kubelet):
         yield _refusal(source, (origin(place), message, facts, hint), *notes)
     yield from _registered(source, path, program, scope, notes)
     yield from _sized(source, path, program, scope, notes)
+
+
+class _Same:
+    """A schema as a key: it is the same for all recipes and policies of a call."""
+
+    def __init__(self, schema: phrases.Schema) -> None:
+        self.schema = schema
+
+    def __hash__(self) -> int:
+        return id(self.schema)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and self.schema is other.schema
+
+
+class _Pods:
+    """The schema of pods, and its compiled validator."""
+
+    def __init__(self, schema: phrases.Schema) -> None:
+        self.schema = {**schema["$defs"]["ProgramPod"], "$defs": schema["$defs"]}
+        self.quick = judge.quick(self.schema)
+
+
+@functools.lru_cache(maxsize=1)
+def _pods(key: _Same) -> _Pods:
+    return _Pods(key.schema)
 
 
 def _unfit(source: documents.Document, path: documents.Path, error: Any, notes: tuple[str, ...]) -> Diagnostic:

@@ -1,6 +1,8 @@
 """The frame of vendors' programs: what the compiler adds to a pod, and what stands beside it."""
 
+import subprocess
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from tests import builders
@@ -208,3 +210,21 @@ def test_all_parts_of_a_match_hold_and_of_the_alternatives_one() -> None:
         assert alternatives == [[["class", "vendor"], ["a"], [last]] for last in ("b", "c")]
     # Functions are counted whatever is loaded.
     assert len(rules[2]["matchFeatures"]) == 1
+
+
+def test_the_wait_ends_once_no_change_is_announced_and_all_modules_are_loaded(tmp_path: Path) -> None:
+    def waits(changing: Path, blocked: Path, *modules: str) -> bool:
+        command = [*pod(made({"after": "driver"}, **DRIVER))["spec"]["initContainers"][0]["command"][:3]]
+        try:
+            subprocess.run([*command, changing, blocked, *modules], check=True, timeout=1)
+        except subprocess.TimeoutExpired:
+            return True
+        return False
+
+    absent, there = tmp_path / "absent", tmp_path / "there"
+    there.touch()
+    # `..` of /sys/module is a folder on every host.
+    assert waits(absent, absent, ".", "..") is False
+    assert waits(there, absent, ".") is True
+    assert waits(absent, there, ".") is True
+    assert waits(absent, absent, ".", "no-such-module") is True
