@@ -232,6 +232,32 @@ def test_what_a_recipe_shows_names_its_fields_and_what_its_pods_may_do(fleet: Pa
         assert line in lines, line
 
 
+@pytest.mark.parametrize(
+    ("recipe", "lines"),
+    [
+        (
+            "intel-gpu",
+            [
+                "nodes: gpu (PCI vendor 8086, class 0300 and class 0380), and with kernel.loadedmodule (i915)"
+                " or with kernel.enabledmodule (i915) or with kernel.loadedmodule (xe) or with kernel.enabledmodule (xe)",
+                "gpu.intel.com/* - offered by plugin",
+            ],
+        ),
+        (
+            "intel-dsa",
+            ["nodes: dsa (PCI vendor 8086, 0b25, 11fb, 1212 and class 0880) with kernel.loadedmodule (idxd)"],
+        ),
+        ("intel-sgx", ["sgx.intel.com/epc - counted by NFD: @cpu.security.sgx.epc"]),
+    ],
+)
+def test_what_a_recipe_shows_says_which_nodes_its_programs_run_on_and_what_they_offer(
+    fleet: Path, recipe: str, lines: list[str]
+) -> None:
+    shown = [" ".join(line.split()) for line in answered(fleet, "recipe", "show", recipe).splitlines()]
+
+    assert [line for line in lines if line not in shown] == []
+
+
 def test_what_a_recipe_shows_is_data_for_programs(fleet: Path) -> None:
     shown = json.loads(in_process.kae(fleet, "recipe", "show", "simple-kmod", "-o", "json").out)
 
