@@ -238,8 +238,8 @@ def test_what_a_recipe_shows_names_its_fields_and_what_its_pods_may_do(fleet: Pa
         (
             "intel-gpu",
             [
-                "nodes: gpu (PCI vendor 8086, class 0300 and class 0380), and with kernel.loadedmodule (i915)"
-                " or with kernel.enabledmodule (i915) or with kernel.loadedmodule (xe) or with kernel.enabledmodule (xe)",
+                "nodes: gpu (PCI vendor 8086, class 0300 and class 0380), and with kernel.loadedmodule (i915) or with "
+                "kernel.enabledmodule (i915) or with kernel.loadedmodule (xe) or with kernel.enabledmodule (xe)",
                 "gpu.intel.com/* - offered by plugin",
             ],
         ),
