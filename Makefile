@@ -151,6 +151,10 @@ places: $(CODE) ## Break places of a fake host (links, pipes, full, read-only an
 supply: $(CODE) ## Edit where what runs on random fleets comes from, and judge the risks of kae diff (COUNT=300 SEED=0)
 	$(BIN)/python -m tests.property.supply --count $(or $(COUNT),300) --seed $(SEED)
 
+.PHONY: programs
+programs: $(CODE) ## Compile random recipes with programs, and read their texts and rights a second time (COUNT=2000 SEED=0)
+	$(BIN)/python -m tests.property.programs --count $(or $(COUNT),2000) --seed $(SEED)
+
 .PHONY: added-edits
 added-edits: $(CODE) ## Add an edit to random changes, and look for risks that kae diff then tells no more (COUNT=300 SEED=0)
 	$(BIN)/python -m tests.property.added_edits --count $(or $(COUNT),300) --seed $(SEED)

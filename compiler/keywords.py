@@ -5,6 +5,9 @@ FORM = "x-kae-form"
 CREDENTIALS = "x-kae-credentials"
 """The schema keyword of a URL with the way that credentials take instead."""
 
+SHARED = "x-kae-shared"
+"""In models, the schema keyword with the name of a definition that many fields have."""
+
 PARAMETER = r"[A-Za-z][A-Za-z0-9_]*"
 REFERENCE = rf"\$\{{values\.({PARAMETER})\}}"
 """The text in a recipe that stands for the value of a parameter."""

@@ -2,7 +2,8 @@
 
 import fnmatch
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 
 CLUSTER_PATTERN = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
 CLUSTER_LENGTH = 50
@@ -31,8 +32,17 @@ RECIPES = "recipes"
 RECIPE_FILE = "recipe.yaml"
 """The folder of a project that holds recipes unless kae.yaml names another, and the file of each in its own folder."""
 
-SHIPPED_RECIPES = ("onload", "simple-kmod")
-"""The recipes that `kae recipe add` brings; templates/recipes/ has them."""
+SHIPPED_RECIPES: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        **dict.fromkeys(
+            ("intel-dsa", "intel-gpu", "intel-iaa", "intel-npu", "intel-qat", "intel-sgx"),
+            ("plugin",),
+        ),
+        "onload": ("driver", "device-plugin", "cplane"),
+        "simple-kmod": ("driver",),
+    }
+)
+"""The recipes that `kae recipe add` brings, each with what it runs on nodes; templates/recipes/ has them."""
 
 POLICY_KINDS = ("KAEPolicy", "DevicePolicy")
 SHARED_KINDS = (*POLICY_KINDS, "KAECluster", "Recipe")

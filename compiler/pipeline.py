@@ -96,13 +96,14 @@ def judged(
             continue
         kind, wrong = _judge(document, judge, settings, files)
         if kind == "DevicePolicy":
-            wrong = [*wrong, *_on_recipe(document, recipes, judge.complete, is_sound=not wrong)]
+            wrong = [*wrong, *_on_recipe(document, recipes, judge, is_sound=not wrong)]
         findings += wrong
         # A policy of a refused recipe has no mistake of its own.
         if not wrong and (kind != "DevicePolicy" or document.data["spec"]["recipe"] in recipes.accepted):
             accepted.append((kind, document))
     clusters = tuple(reader.cluster_of(document, judge.complete) for kind, document in accepted if kind == "KAECluster")
-    known = {*recipes.accepted, *recipes.refused, *names.SHIPPED_RECIPES}
+    known: dict[str, tuple[str, ...]] = {**names.SHIPPED_RECIPES, **dict.fromkeys(recipes.refused, ())}
+    known |= {name: _components(recipe) for name, recipe in recipes.accepted.items()}
     findings += (finding for cluster in clusters for finding in cluster_checks.refuses_nothing(cluster, known))
     return Documents(
         policies=tuple(
@@ -115,6 +116,11 @@ def judged(
         findings=tuple(findings),
         complete=judge.complete,
     )
+
+
+def _components(recipe: documents.Document) -> tuple[str, ...]:
+    """Return the names of what a recipe may run on nodes."""
+    return ("driver", "device-plugin", *(one["name"] for one in recipe.data["spec"].get("programs", ())))
 
 
 def fleet_of(
@@ -216,7 +222,7 @@ def _judge_recipe(
 
 
 def _on_recipe(
-    document: documents.Document, recipes: _Recipes, complete: reader.Complete, *, is_sound: bool
+    document: documents.Document, recipes: _Recipes, judge: schema.Judge, *, is_sound: bool
 ) -> Iterator[diagnostics.Diagnostic]:
     """Yield the findings on what a DevicePolicy says of its recipe; none where that is refused, which is said there."""
     from compiler.checks import recipe as recipe_checks  # noqa: PLC0415 - only projects with recipes need it
@@ -228,9 +234,11 @@ def _on_recipe(
     refused = recipes.refused.get(name)
     if name in recipes.accepted:
         if is_sound:
-            yield from recipe_checks.of_policy(document, recipes.accepted[name], complete)
+            yield from recipe_checks.of_policy(
+                document, recipes.accepted[name], judge.schema_of("Recipe"), judge.complete
+            )
     elif refused in (None, "empty-file"):  # An empty file is a warning, which alone would let the policy go unsaid.
-        finding = recipe_checks.unknown(document, recipes.accepted, names.SHIPPED_RECIPES)
+        finding = recipe_checks.unknown(document, recipes.accepted, tuple(names.SHIPPED_RECIPES))
         hint = "Its file holds no document: write the recipe into it."
         yield finding._replace(hint=hint) if refused else finding
 

@@ -115,6 +115,13 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.stem}.vf"
 
 
+class Alternative(msgspec.Struct, frozen=True, kw_only=True):
+    """One way in which a node may have the hardware of a recipe: a function of one of the kinds, and all features."""
+
+    kinds: tuple[Kind, ...] = ()
+    features: tuple[Feature, ...] = ()
+
+
 class Module(msgspec.Struct, frozen=True, kw_only=True):
     """A kernel module of a recipe."""
 
@@ -184,7 +191,15 @@ class Recipe(msgspec.Struct, frozen=True, kw_only=True):
     labels: Labels = ()
     """Without kinds: the labels that all nodes with its hardware have; none: every node is one."""
     features: tuple[Feature, ...] = ()
-    """Without kinds: the features by which NFD knows its hardware, all of them, and labels it as present."""
+    """Further features by which NFD knows its hardware, all of them."""
+    alternatives: tuple[Alternative, ...] = ()
+    """Further conditions, of which one holds; none: no further ones."""
+    extended: Mapping[str, str] = {}
+    """Resources that NFD gives the nodes with its hardware, each with its amount."""
+    programs: tuple[str, ...] = ()
+    """The names of vendors' programs that it brings."""
+    admission: tuple[Mapping[str, Any], ...] = ()
+    """What the API server adds to pods that ask for its resources, as the document says it."""
     support: Support | None = None
     """None: any node with its hardware."""
     modules: tuple[Module, ...] = ()
@@ -237,9 +252,22 @@ class Recipe(msgspec.Struct, frozen=True, kw_only=True):
         return f"{DOMAIN}/{self.name}.deploy.device-plugin"
 
     @property
-    def opt_outs(self) -> tuple[str, str]:
-        """The labels of both opt-outs."""
-        return self.opt_out_driver, self.opt_out_device_plugin
+    def opt_outs(self) -> tuple[str, ...]:
+        """The labels of all opt-outs."""
+        return self.opt_out_driver, self.opt_out_device_plugin, *map(self.opt_out, self.programs)
+
+    def opt_out(self, program: str) -> str:
+        """Return the node label with which people keep a program away (value "false"); we never set it."""
+        return f"{DOMAIN}/{self.name}.deploy.{program}"
+
+    @property
+    def components(self) -> tuple[str, ...]:
+        """The parts of it that run on nodes."""
+        return "driver", "device-plugin", *self.programs
+
+    def app(self, component: str) -> str:
+        """Return the app label of a component's pods, and the stem of the names of its objects."""
+        return f"{self.name}-{component}"
 
     @property
     def hardware(self) -> Labels:

@@ -9,7 +9,7 @@ import json
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -50,7 +50,8 @@ Paths begin below `spec`; `[]` stands for each entry of a list. A field that is 
 without a default is optional unless it is marked as required. [Findings](findings.md) lists the rules that a schema
 cannot express; fields that DevicePolicies share with KAEPolicies are in the [policy reference](policy-reference.md).
 
-In a field of `driver` or `devicePlugin` whose type says so, `${values.NAME}` alone stands for the value of a parameter.
+In a field of `driver` or `devicePlugin` whose type says so, `${values.NAME}` alone stands for the value of a parameter;
+[programs](programs.md#references) have references in texts, too.
 The names and values that a DevicePolicy may write in `values`, `images`, `driver.modules`, `driver.moduleParameters`
 and `driver.source` are those of its recipe.
 """
@@ -173,7 +174,7 @@ class _Language:
         """Return the definitions with several fields that several fields refer to."""
         used = Counter(re.findall(r'"#/\$defs/(\w+)"', json.dumps(self.schema)))
         definitions = self.schema["$defs"]
-        return sorted(name for name, count in used.items() if count > 1 and len(definitions[name]["properties"]) > 1)
+        return sorted(name for name, count in used.items() if count > 1 and len(_properties(definitions[name])) > 1)
 
     def _shared_sections(self) -> str:
         definitions = self.schema["$defs"]
@@ -213,6 +214,8 @@ class _Language:
                 yield from self._below(field, path)
 
     def _below(self, field: Schema, path: str) -> Iterator[Row]:
+        if "value" in _chosen(field):
+            return  # Its form says it.
         if "properties" in field:
             yield from self._fields(field, f"{path}.")
         elif "items" in field:
@@ -250,6 +253,19 @@ class _Language:
         if kind == "integer" and "minimum" in field:
             return f"{field['minimum']} to {field['maximum']}"
         return str(kind)
+
+
+def _chosen(field: Schema) -> Collection[str]:
+    """Return the keys of a value under a condition; none of a condition itself, nor of another field."""
+    others = field.get("additionalProperties")
+    is_condition = isinstance(others, Mapping) and "null" in others.get("type", ())
+    is_file = "each" in field.get("properties", ())
+    return ("value",) if is_condition or is_file or field.get("properties", {}).keys() == {"when", "value"} else ()
+
+
+def _properties(definition: Schema) -> Schema:
+    """Return the fields of a definition; none of one that its form says."""
+    return {} if _chosen(definition) else definition.get("properties", {})
 
 
 def _form(text: str) -> tuple[str, str]:

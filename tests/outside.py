@@ -17,10 +17,15 @@ from kubernetes_validate import utils
 utils.schema_contents = functools.cache(utils.schema_contents)
 
 OLDEST, NEWEST = "1.25", kubernetes_validate.latest_version()
-SINCE = {"ValidatingAdmissionPolicy": "1.30", "ValidatingAdmissionPolicyBinding": "1.30"}
+SINCE = {
+    "ValidatingAdmissionPolicy": "1.30",
+    "ValidatingAdmissionPolicyBinding": "1.30",
+    "MutatingAdmissionPolicy": "1.36",
+    "MutatingAdmissionPolicyBinding": "1.36",
+}
 """Kinds that are younger than the oldest release."""
-_STARTED_OVER = "1.36"
-"""The first release of which pods are that are started over; they are rendered for no older one."""
+_FIELDS = {"RestartAllContainers": "1.36", "appArmorProfile": "1.30"}
+"""Fields and values that are younger than the oldest release; a recipe may have them, and our pods for no older one."""
 
 FOREIGN_GROUPS = (
     *("nfd.k8s-sigs.io", "monitoring.coreos.com", "argoproj.io", "security.openshift.io"),
@@ -55,8 +60,8 @@ def assert_valid(text: str) -> int:
         if group == "nfd.k8s-sigs.io":
             jsonschema.validate(data, nfd_schemas()[data["kind"]])
         elif group not in FOREIGN_GROUPS:
-            starts_over = "RestartAllContainers" in str(data)
-            oldest = _STARTED_OVER if starts_over else SINCE.get(data["kind"], OLDEST)
+            younger = (release for field, release in _FIELDS.items() if field in str(data))
+            oldest = next(younger, SINCE.get(data["kind"], OLDEST))
             for release in (oldest, NEWEST):
                 kubernetes_validate.validate(data, release, strict=True)
     return len(objects)

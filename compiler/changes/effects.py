@@ -5,7 +5,7 @@ effect; a node to which nothing happens has none.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple
 
 import msgspec
 from msgspec import structs
@@ -54,6 +54,8 @@ class Placement(msgspec.Struct, frozen=True, kw_only=True):
     state: Literal["Present", "Absent"] | None
     device_plugin: str | None
     """The image of its device plugin."""
+    programs: tuple[tuple[str, str], ...]
+    """The images of vendors' programs, by their names."""
     resources: tuple[tuple[str, int | None], ...]
 
 
@@ -81,6 +83,8 @@ class Effect(msgspec.Struct, frozen=True, kw_only=True):
     """None for nodes that it has no more."""
     driver_pod: pods.Fate | None
     device_plugin_pod: pods.Fate | None
+    program_pods: tuple[tuple[str, pods.Fate], ...]
+    """What happens to the pods of vendors' programs, by their names."""
     work: Work | None
     """None where no driver installer is touched, and for nodes that the inventory of a cluster has no more."""
     reasons: tuple[str, ...]
@@ -135,17 +139,18 @@ class Half(msgspec.Struct, frozen=True):
         decision = self.decision
         if decision is None:
             return None
-        # A group decides over the driver alone.
-        group = decision.division.group(decision.node.name) if decision.division and decision.pool else None
+        # A group decides over drivers and programs of pools alone.
+        group = decision.division.group(decision.node.name) if decision.division and decision.part else None
         return Placement(
             policy=decision.policy.name if decision.policy else None,
-            pool=decision.pool.name if decision.pool else None,
+            pool=decision.part.name if decision.part else None,
             group=group.name if group else None,
             group_sort=group.sort if group else None,
             driver=decision.driver.image,
             version=self.config.driver_version if self.config else None,
             state=decision.pool.driver.state if decision.pool else None,
             device_plugin=decision.device_plugin.image,
+            programs=tuple((name, landing.image) for name, landing in decision.programs if landing.image is not None),
             resources=decision.resources,
         )
 
@@ -251,12 +256,15 @@ def _effect(
     left, right = halves
     may_lose, may_gain = hardware.doubts(right.decision, shift)
     was, now = left.placement(), right.placement()
-    driver, plugin = (
-        pods.fate(left.serving(component), right.serving(component), templates)
-        for component in get_args(index_file.Component)
-    )
+    fates = {
+        component: pods.fate(left.serving(component), right.serving(component), templates)
+        for half in halves
+        for component in (half.decision.recipe.components if half.decision else recipe.components)
+    }
+    driver, plugin = fates.pop("driver"), fates.pop("device-plugin")
+    programs = tuple((name, fate) for name, fate in sorted(fates.items()) if fate is not None)
     kernels = (left.kernel, right.kernel) if left.kernel != right.kernel and (left.config or right.config) else None
-    if was == now and not (driver or plugin or may_lose or may_gain or kernels):
+    if was == now and not (driver or plugin or programs or may_lose or may_gain or kernels):
         return None
     side = right.side if right.decision else left.side
     if not recipe.builtin and not any(place and place.policy for place in (was, now)):
@@ -271,6 +279,7 @@ def _effect(
         after=now,
         driver_pod=driver,
         device_plugin_pod=plugin,
+        program_pods=programs,
         work=done.work,
         reasons=done.reasons,
         images=() if recipe.builtin or _OF_IMAGES.isdisjoint(done.reasons) else done.images,
@@ -279,7 +288,9 @@ def _effect(
         may_lose=may_lose,
         may_gain=may_gain,
         is_unseen=right.side is not None and right.decision is None,
-        cause=_cause(left, right, changed, (*doubtful, *((_DRIVER, _PLUGIN) if driver else (_PLUGIN, _DRIVER)))),
+        cause=_cause(
+            left, right, changed, (*doubtful, *((_DRIVER, _PLUGIN) if driver else (_PLUGIN, _DRIVER)), _PROGRAMS)
+        ),
     )
 
 
@@ -446,6 +457,7 @@ def _sum(amounts: Sequence[int | None]) -> int | None:
 _MATCH: documents.Path = ("spec", "match")
 _DRIVER: documents.Path = ("spec", "driver")
 _PLUGIN: documents.Path = ("spec", "devicePlugin")
+_PROGRAMS: documents.Path = ("spec", "programs")
 _SHARED: tuple[documents.Path, ...] = tuple(
     ("spec", field) for field in ("operator", "daemonSets", "images", "values", "rollout", "kernelMappings")
 )
@@ -484,5 +496,6 @@ def _declarations(decision: plan.Decision | None) -> Iterator[documents.Path]:
     group = decision.division.group(decision.node.name)
     if group is not None and group.declared is not None:
         yield group.declared.path
-    if decision.pool is not None and decision.pool.kernels is not None:
-        yield decision.pool.kernels.mapping.path
+    part = decision.part
+    if part is not None and part.kernels is not None:
+        yield part.kernels.mapping.path

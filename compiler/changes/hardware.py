@@ -5,13 +5,12 @@ rule gives the node these labels too, and others, is known only where the one ru
 """
 
 from collections.abc import Iterable, Mapping
-from typing import Any, get_args
+from typing import Any
 
 import msgspec
 
 from compiler import recipes
 from compiler.inventory import snapshot
-from compiler.output import index_file
 from compiler.planning import plan
 from compiler.rendering import node_feature_rules
 
@@ -59,7 +58,7 @@ def doubts(decision: plan.Decision | None, change: Shift | None) -> tuple[tuple[
     node, recipe = decision.node, decision.recipe
     nouns: list[str] = []
     if change.may_lose(node, recipe.present):
-        running = filter(decision.runs, get_args(index_file.Component))
+        running = filter(decision.runs, recipe.components)
         nouns += (component.replace("-", " ") for component in running)
     elif decision.resources:
         nouns += (f"{kind.name} devices" for kind in recipe.kinds if change.may_lose(node, kind.present))

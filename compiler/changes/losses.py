@@ -6,7 +6,7 @@ DaemonSets go with the last node of it.
 """
 
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple, get_args
+from typing import NamedTuple
 
 import msgspec
 
@@ -65,7 +65,7 @@ class Serving(NamedTuple):
 
 def losses(before: sides.Output, after: sides.Output, planned: plan.Plan) -> Iterator[Loss]:
     """Yield the losses of each policy that has DaemonSets in the earlier output."""
-    for component in get_args(index_file.Component):
+    for component in before.index.components:
         kept = set(after.index.owners(component, absent=True))
         for owner in before.index.owners(component):
             unlabelled = before.rule(owner.recipe) is not None and after.rule(owner.recipe) is None
@@ -110,7 +110,7 @@ def serving(
 def _selections(output: sides.Output, component: index_file.Component, owner: Owner) -> tuple[object, ...]:
     """Return everything that decides over the nodes of a policy's component."""
     present = sorted(output.of_owner(component, owner), key=lambda item: item.workload.file)
-    rule = output.rule(f"{owner.recipe}-pool-{owner.policy}") if component == "driver" else None
+    rule = output.rule(f"{owner.recipe}-pool-{owner.policy}") if component != "device-plugin" else None
     recorded = output.index.of_owner(component, owner)
     return len(recorded), [item.selection for item in present], rule and rule.get("spec")
 

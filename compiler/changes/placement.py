@@ -19,7 +19,7 @@ Object = Mapping[str, Any]
 
 
 class DaemonSet(msgspec.Struct, frozen=True, kw_only=True):
-    """A DaemonSet of the driver or of the device plugin, with everything that decides where its pods run."""
+    """A DaemonSet of a recipe, with everything that decides where its pods run."""
 
     workload: index_file.Workload
     images: frozenset[str]
@@ -40,7 +40,9 @@ class DaemonSet(msgspec.Struct, frozen=True, kw_only=True):
 def daemon_set(workload: index_file.Workload, data: Object) -> DaemonSet:
     """Return the DaemonSet of an object. Raises errors of any sort for one that was edited beyond reading."""
     pod = data["spec"]["template"]["spec"]
-    config = json.loads(data["spec"]["template"]["metadata"]["annotations"][names.CONFIG])
+    annotations = data["spec"]["template"]["metadata"].get("annotations", {})
+    # A vendor's program has no config of ours.
+    config = json.loads(annotations[names.CONFIG] if workload.is_ours else "{}")
     affinity = pod["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
     return DaemonSet(
         workload=workload,

@@ -8,8 +8,7 @@ or hold the marks of a merge conflict: what either side of one has may be what t
 
 import functools
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import product
-from typing import Any, get_args
+from typing import Any
 
 import msgspec
 from msgspec import structs
@@ -23,7 +22,7 @@ from compiler.formats import yaml_text
 from compiler.output import diff, index_file, tree
 from compiler.output.index_file import Owner
 from compiler.planning import plan
-from compiler.rendering import ir, node_feature_rules, node_programs
+from compiler.rendering import ir, node_feature_rules, node_programs, programs
 from runtime import driver_config
 
 _DECISIVE = ("crds/", "namespace/", "node-feature-rule/")
@@ -88,12 +87,18 @@ class Planned(Side, frozen=True, kw_only=True, dict=True):
 
     def _daemon_set(self, component: index_file.Component, decision: plan.Decision) -> Ref | None:
         policy, division = decision.policy, decision.division
+        namespace = self.planned.cluster.spec.namespace
+        made = division.deployment(component, decision.node) if division else None
+        if policy is not None and made is not None:
+            return Ref(kind="DaemonSet", namespace=namespace, name=programs.name(policy, made))
+        if component not in ("driver", "device-plugin"):
+            return None
         pool = decision.pool or (division.pool(decision.node) if division else None)
         if policy is None or (component == "driver" and pool is None):
             return None
         is_driver = component == "driver"
         name = node_programs.driver_name(policy, pool) if is_driver else node_programs.device_plugin_name(policy)
-        return Ref(kind="DaemonSet", namespace=self.planned.cluster.spec.namespace, name=name)
+        return Ref(kind="DaemonSet", namespace=namespace, name=name)
 
     def barred(self, ending: frozenset[Ref]) -> set[str]:
         """Return the nodes to which a NoSchedule taint lets no pod of these DaemonSets come.
@@ -103,7 +108,7 @@ class Planned(Side, frozen=True, kw_only=True, dict=True):
         """
         return {
             name
-            for decision, component in product(self.planned.decisions, get_args(index_file.Component))
+            for decision, component in _components(self.planned)
             if decision.landing(component).obstacle == "taints" and decision.keeping().runs(component)
             if self._daemon_set(component, decision) in ending
             for name in decision.names
@@ -132,20 +137,26 @@ class Planned(Side, frozen=True, kw_only=True, dict=True):
         if keeping is decision:
             yield decision
             return
-        served = []
-        for component in get_args(index_file.Component):
+        served: dict[str, set[str]] = {}
+        for component, _ in decision.landings:
             item = self.serving(component, keeping)
-            served.append(earlier.get(item, set()) if item is not None and item not in ending else set[str]())
-        driven, offering = served
-        alike = repeats.grouped(((node.name in driven, node.name in offering), node) for node in decision.nodes)
-        for (is_driven, is_offering), nodes in alike.items():
+            served[component] = earlier.get(item, set()) if item is not None and item not in ending else set()
+        alike = repeats.grouped(
+            (frozenset(component for component, names in served.items() if node.name in names), node)
+            for node in decision.nodes
+        )
+        for kept, nodes in alike.items():
+            of_driver, of_plugin = (keeping if name in kept else decision for name in ("driver", "device-plugin"))
             yield structs.replace(
                 decision,
                 nodes=tuple(nodes),
-                pool=keeping.pool if is_driven else decision.pool,
-                driver=keeping.driver if is_driven else decision.driver,
-                device_plugin=keeping.device_plugin if is_offering else decision.device_plugin,
-                resources=keeping.resources if is_offering else decision.resources,
+                pool=of_driver.pool,
+                driver=of_driver.driver,
+                device_plugin=of_plugin.device_plugin,
+                resources=of_plugin.resources,
+                programs=tuple(
+                    (name, keeping.landing(name) if name in kept else landing) for name, landing in decision.programs
+                ),
             )
 
     @property
@@ -155,7 +166,7 @@ class Planned(Side, frozen=True, kw_only=True, dict=True):
     def on_nodes(self) -> dict[Ref, set[str]]:
         """Return the nodes of the pods of each DaemonSet."""
         found: dict[Ref, set[str]] = {}
-        for decision, component in product(self.planned.decisions, get_args(index_file.Component)):
+        for decision, component in _components(self.planned):
             if (item := self.serving(component, decision)) is not None:
                 found.setdefault(item, set()).update(decision.names)
         if self.planned.cluster.spec.nfd.enabled:
@@ -167,7 +178,13 @@ class Planned(Side, frozen=True, kw_only=True, dict=True):
         gone = plan.Landing(image=None, reason="no rule labels its devices any more", obstacle="labels")
         nothing: dict[str, Any] = {"pool": None, "driver": gone, "device_plugin": gone, "resources": ()}
         mended = (
-            structs.replace(one, decisions=tuple(structs.replace(decision, **nothing) for decision in one.decisions))
+            structs.replace(
+                one,
+                decisions=tuple(
+                    structs.replace(decision, **nothing, programs=tuple((name, gone) for name, _ in decision.programs))
+                    for decision in one.decisions
+                ),
+            )
             if one.recipe.name in lost
             else one
             for one in self.planned.recipes
@@ -190,9 +207,10 @@ class Output(Side, frozen=True, kw_only=True, dict=True):
         readable = (item for item in self.index.workloads if item.file in self.objects)
         return tuple(placement.daemon_set(item, self.objects[item.file]) for item in readable)
 
-    def driver_owner(self, policy: str) -> Owner | None:
-        """Return a policy with the recipe of its drivers; None where it has none."""
-        return next((owner for owner in self.index.owners("driver", absent=True) if owner.policy == policy), None)
+    def pool_owner(self, policy: str) -> Owner | None:
+        """Return a policy with the recipe of what it has in pools: drivers, or programs; None where it has nothing."""
+        pooled = (item for item in self.index.workloads if item.component == "driver" or item.pool is not None)
+        return next((item.owner for item in pooled if item.policy == policy), None)
 
     def of_owner(self, component: str, owner: Owner, *, absent: bool = False) -> tuple[DaemonSet, ...]:
         """Return the readable DaemonSets of a policy's driver or device plugin; one that is Absent if it is wanted."""
@@ -210,13 +228,13 @@ class Output(Side, frozen=True, kw_only=True, dict=True):
         which removals a person is asked about must not shrink. A plan takes the pool that it would give the node.
         """
         own = self.of_owner(component, owner, absent=absent)
-        rules = self.pool_rules(owner) if component == "driver" else None
+        rules = self.pool_rules(owner) if component != "device-plugin" else None
         return placement.served(own, rules, placement.alike(planned, own))
 
     def on_nodes(self, planned: plan.Plan) -> dict[Ref, set[str]]:
         """Return the planned nodes of the pods of each DaemonSet of a driver or a device plugin."""
         found: dict[str, set[str]] = {}
-        for component in get_args(index_file.Component):
+        for component in self.index.components:
             for owner in self.index.owners(component, absent=True):
                 for name, item in self.serving(component, owner, planned, absent=True).items():
                     found.setdefault(item.workload.file, set()).add(name)
@@ -244,7 +262,7 @@ class Output(Side, frozen=True, kw_only=True, dict=True):
 
     def members(self, policy: str, group: str) -> frozenset[str]:
         """Return the nodes that the NodeFeatureRule of a policy's pools lists for a group."""
-        owner = self.driver_owner(policy)
+        owner = self.pool_owner(policy)
         rules = self.pool_rules(owner)
         return rules.members(owner, group) if owner and rules else frozenset()
 
@@ -259,6 +277,10 @@ def of_output(index: index_file.Index, objects: Mapping[str, Object], unreadable
     """Return the side of an output; after an interrupted compile, it has the files that are there."""
     paths = frozenset(index.files if index.complete else objects)
     return Output(paths=paths, index=index, objects=objects, unreadable=tuple(unreadable))
+
+
+def _components(planned: plan.Plan) -> Iterator[tuple[plan.Decision, index_file.Component]]:
+    return ((decision, component) for decision in planned.decisions for component, _ in decision.landings)
 
 
 def _seen(planned: plan.Plan, *, staying: bool = False) -> Iterator[str]:
@@ -339,7 +361,8 @@ def _object(content: bytes, path: str) -> Object | None:
         if data["kind"] == "NodeFeatureRule":
             PoolRules(data), hardware.of_object(data)
         elif index_file.is_daemon_set(path):
-            placement.daemon_set(index_file.Workload(file=path, component="driver", policy=""), data)
+            component = (index_file.program(path) or ("", "driver"))[1]
+            placement.daemon_set(index_file.Workload(file=path, component=component, policy=""), data)
     except (ValueError, KeyError, IndexError, TypeError, AttributeError):
         return None
     return data if isinstance(data, Mapping) else None

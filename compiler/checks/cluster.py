@@ -1,7 +1,7 @@
 """Rules for one KAECluster."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from compiler import names, wording
 from compiler.checks import containers, lists, policy
@@ -50,8 +50,8 @@ def pods(cluster: definitions.Cluster, source: documents.Document) -> Iterator[D
         if placement.nodeSelector is not None:
             yield from policy.selector(source, (*path, "nodeSelector"), placement.nodeSelector, owner)
     for part in ("master", "worker", "gc"):
-        yield from containers.amounts(source, ("spec", "nfd", part), getattr(spec.nfd, part).resources)
-    yield from containers.amounts(source, ("spec", "watcher"), spec.watcher.resources)
+        yield from containers.amounts(source, ("spec", "nfd", part, "resources"), getattr(spec.nfd, part).resources)
+    yield from containers.amounts(source, ("spec", "watcher", "resources"), spec.watcher.resources)
     yield from containers.variables(source, ("spec", "watcher"), spec.watcher.env, ("HOME",))
 
 
@@ -237,17 +237,19 @@ def image_references(cluster: definitions.Cluster, source: documents.Document) -
 
 
 @rule("refuses-nothing", "warning")
-def refuses_nothing(cluster: definitions.Cluster, known: Iterable[str]) -> Iterator[Diagnostic]:
+def refuses_nothing(cluster: definitions.Cluster, known: Mapping[str, Collection[str]]) -> Iterator[Diagnostic]:
     """Each of a cluster's recipes.refuse names a program of a known recipe, and a privilege that there is.
 
-    A misspelt one would refuse nothing, and nobody would hear of it.
+    A misspelt one would refuse nothing, and nobody would hear of it. `known` are the programs of recipes by name, none
+    of a recipe that is not read here.
     """
-    programs = sorted(f"{name}-{program}" for name in known for program in ("driver", "device-plugin"))
+    programs = sorted(f"{name}-{program}" for name, own in known.items() for program in own)
     for index, refusal in enumerate(cluster.spec.recipes.refuse):
         program, text = "", refusal
         if re.fullmatch(clusters.PRIVILEGE, refusal) is None:
             program, _, text = refusal.partition(": ")
-        if program and not any(names.glob_matches(program, each) for each in programs):
+        is_unread = any(not own and program.startswith(f"{name}-") for name, own in known.items())
+        if program and not is_unread and not any(names.glob_matches(program, each) for each in programs):
             word, what, choice = program, "no recipe here has a program '{}'", programs
         elif text.startswith("pods: ") and not _names(text.removeprefix("pods: "), privileges.IN_PODS):
             word, what, choice = text.split()[1], "no recipe gives a '{}' to pods", [*privileges.IN_PODS]

@@ -79,12 +79,11 @@ def credentials(
 
 
 @rule("resource-amount", "error")
-def amounts(source: documents.Document, component: documents.Path, resources: pods.Resources) -> Iterator[Diagnostic]:
-    """The API server takes the amounts of resources, and stores them unchanged.
+def amounts(source: documents.Document, path: documents.Path, resources: pods.Resources) -> Iterator[Diagnostic]:
+    """The API server takes the amounts of the resources at a path, and stores them unchanged.
 
     See `ValidateContainerResourceRequirements` in Kubernetes' core validation, and `warningsForPodSpec`.
     """
-    path: documents.Path = (*component, "resources")
     for side, given in (("limits", resources.limits), ("requests", resources.requests)):
         for name, amount in sorted(given.items()):
             fault = next(_faults(name, amount, side, resources), None)

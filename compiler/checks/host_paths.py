@@ -106,6 +106,24 @@ def of_recipe(source: documents.Document, kubelet: str | None = None) -> Iterato
                 yield from _finding(source, place, glob, refused, "offer", "Name the devices of the recipe alone.")
 
 
+_OF_DEVICES = ("/dev/char",)
+"""Refused to resources, whose containers may open it, and not to programs: it has links alone."""
+
+
+def leads_to(path: str, kubelet: str) -> tuple[str, ...] | None:
+    """Return notes on what is refused at a path of the host, in it or around it; None where nothing is.
+
+    The path is "" for the root.
+    """
+    refused = {path: what for path, what in _REFUSED.items() if path not in _OF_DEVICES} | {kubelet: _REFUSED[_KUBELET]}
+    for link, real in (("", path), *_resolved(path)):
+        taken = next((taken for taken in refused if globs.share_branch(real, taken)), None)
+        if taken is not None:
+            leads = (f"'{link}' is a link to '{_LINKS[link]}'.",) if link else ()
+            return (*leads, f"'{taken}' holds {refused[taken]}.")
+    return None
+
+
 def _mounted(path: documents.Path, resource: Mapping[str, Any]) -> Iterator[tuple[documents.Path, str]]:
     """Yield the paths and globs of the host that a resource mounts, each with its place."""
     yield from lists.items(path, resource, "requires")

@@ -36,6 +36,25 @@ def of_driver(variants: Iterable[overrides.Variant]) -> Iterator[Diagnostic]:
     yield from found.values()
 
 
+def of_programs(policy: definitions.Policy) -> Iterator[Diagnostic]:
+    """In every pool, the images of vendors' programs are valid references, pinned, and of one kernel at most."""
+    found: dict[tuple[str, Span], Diagnostic] = {}
+    pooled = {name for one in policy.programs if one.is_pooled for name in one.images}
+    for image in overrides.of_programs(policy):
+        for finding in (*_image(image), *(() if image.name in pooled else _of_kernel(image))):
+            found.setdefault((finding.code, finding.span), finding)
+    yield from found.values()
+
+
+def _of_kernel(image: overrides.Image) -> Iterator[Diagnostic]:
+    for part, text in image.parts.items():
+        if "$" in text:
+            source, path = image.place(part)
+            message = f"'{text}' is named after a kernel, but its program has one image for all kernels."
+            hint = "Write an image that runs under every kernel, or per: pool in the recipe."
+            yield Diagnostic(code="kernel-placeholder", span=source.setting_span(*path), message=message, hint=hint)
+
+
 def of_device_plugin(policy: definitions.Policy) -> Iterator[Diagnostic]:
     """Repository, image and version make a valid reference, the image is pinned, and is one for all kernels."""
     if policy.offered is None:

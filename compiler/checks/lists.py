@@ -1,19 +1,32 @@
 """Lists in documents: their items with their paths, and names that are there twice."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
-from compiler import repeats
+from compiler import repeats, wording
 from compiler.diagnostics import Diagnostic, shared_rule
 from compiler.formats import documents
 
 shared_rule("duplicate-name", "error", "The names in a list are unique.")
+shared_rule("recipe-reference", "error", "A recipe names images, kinds, payloads, volumes and files that it has.")
 
 
 def items(path: documents.Path, data: Mapping[str, Any], field: str) -> Iterator[tuple[documents.Path, Any]]:
     """Yield the items of a list in the mapping at a path, each with its own path; none where there is no list."""
     for index, item in enumerate(data.get(field, ())):
         yield (*path, field, index), item
+
+
+def unknown(
+    source: documents.Document, path: documents.Path, name: str, known: Collection[str], noun: str
+) -> Iterator[Diagnostic]:
+    """Yield that a name at a path is none of the known ones, which the noun describes."""
+    if name not in known:
+        listed = f"The known ones are {wording.listed(known)}." if known else "The recipe has none."
+        hint = wording.did_you_mean(name, known) or listed
+        yield Diagnostic(
+            code="recipe-reference", span=source.span(*path), message=f"'{name}' is not {noun}.", hint=hint
+        )
 
 
 def twice(

@@ -9,6 +9,7 @@ from compiler.diagnostics import Diagnostic, Span, rule, shared_rule
 from compiler.fleet import assignment, definitions, selectors, taints
 from compiler.inventory import snapshot
 from compiler.planning import plan, pools, supported
+from compiler.rendering import programs
 
 shared_rule("drain-unstated", "error", "A policy sets drain.enabled if evictions cannot be confined to their node.")
 shared_rule("unguarded-eviction", "warning", "Evictions are confined to the installer's own node (Kubernetes 1.30).")
@@ -27,6 +28,8 @@ def findings(planned: plan.Plan) -> Iterator[Diagnostic]:
     span = Span(file=planned.inventory.file) if planned.inventory.file else cluster.span("metadata", "name")
     yield from kubernetes_release(planned, span)
     yield from installer_resident(planned, span)
+    yield from admission_unsupported(planned)
+    yield from duplicate_objects(planned)
     yield from nfd_already_running(planned, span)
     yield from rules_missing(planned)
     yield from unknown_nodes(planned, span)
@@ -49,6 +52,43 @@ def _of_division(planned: plan.Plan, division: pools.Division, own: Sequence[pla
     yield from uncompared(name, policy, planned.inventory.nodes)
     yield from pool_checks.in_cluster(division, planned.inventory, own)
     yield from pool_checks.daemonsets(planned.cluster, division)
+
+
+@rule("duplicate-object", "error")
+def duplicate_objects(planned: plan.Plan) -> Iterator[Diagnostic]:
+    """The DaemonSets of a cluster have different names, whatever recipes and policies they are of."""
+    named = [(name, division.policy) for division in planned.divisions for name in programs.daemon_sets(division)]
+    for (_, first), (name, policy) in repeats.of(named, key=lambda pair: pair[0]):
+        yield Diagnostic(
+            span=policy.source.span("metadata", "name"),
+            message=f"Policy '{policy.name}' makes DaemonSet '{name}' of cluster '{planned.cluster.name}', and so does "
+            f"policy '{first.name}'.",
+            notes=("The name is that of the recipe, of its program and of the policy, with hyphens between.",),
+            hint="Rename one of the policies.",
+        )
+
+
+@rule("admission-unsupported", "warning")
+def admission_unsupported(planned: plan.Plan) -> Iterator[Diagnostic]:
+    """The API server adds to pods what a recipe would have it add (MutatingAdmissionPolicy, Kubernetes 1.36)."""
+    cluster, first = planned.cluster, supported.MUTATING_KUBERNETES
+    if supported.can_mutate(cluster.spec):
+        return
+    stated = cluster.spec.kubernetesVersion
+    why = f"has Kubernetes {stated}, whose API server adds" if stated else "does not say its Kubernetes: no policy adds"
+    for one in planned.recipes:
+        told = [each for each in one.recipe.admission if one.divisions]
+        if told:
+            asked = wording.listed(dict.fromkeys(name for each in told for name in each["resources"]))
+            yield Diagnostic(
+                span=cluster.setting_span(
+                    one.divisions[0].policy.source.span("spec", "recipe"), "spec", "kubernetesVersion"
+                ),
+                message=f"Cluster '{cluster.name}' {why} nothing to pods that ask for {asked}.",
+                notes=tuple(each["title"] for each in told if "title" in each),
+                hint=f"Have pods write it themselves until the cluster has 1.{first}"
+                + (", and then state it." if stated else ", or state its kubernetesVersion."),
+            )
 
 
 def kubernetes_release(planned: plan.Plan, span: Span) -> Iterator[Diagnostic]:
@@ -268,6 +308,10 @@ def opted_out(cluster: str, policy: definitions.Policy, own: Sequence[plan.Decis
     parts = (
         (policy.installed, "driver", policy.recipe.opt_out_driver),
         (policy.offered, "device plugin", policy.recipe.opt_out_device_plugin),
+        *(
+            (one if one.enabled else None, f"program '{one.name}'", policy.recipe.opt_out(one.name))
+            for one in policy.programs
+        ),
     )
     for part, noun, label in parts:
         refusing = (decision for decision in own if part is not None and decision.node.label(label) == "false")

@@ -6,7 +6,7 @@ from types import MappingProxyType
 from typing import Any
 
 from compiler import wording
-from compiler.checks import lists
+from compiler.checks import lists, programs
 from compiler.diagnostics import Diagnostic, rule
 from compiler.formats import canonical, documents
 from compiler.planning import kernels
@@ -14,17 +14,19 @@ from compiler.schema import judge, phrases, recipe_schema
 
 MOST_ITEMS = 256
 MOST_KEYS = 64
+_LONGEST_TEXT = 65536
+"""Of a text with a bound of its own, such as a file of a program."""
 _MOST: Mapping[str, int] = MappingProxyType(
     {
         **dict.fromkeys(("minItems", "maxItems"), MOST_ITEMS),
-        **dict.fromkeys(("minLength", "maxLength"), recipe_schema.LONGEST),
+        **dict.fromkeys(("minLength", "maxLength"), _LONGEST_TEXT),
         "maxProperties": MOST_KEYS,
     }
 )
 _LONGEST_PATTERN = 200
 _PATTERN = f"a pattern of at most {_LONGEST_PATTERN} characters, without '(?', named classes and escapes of letters"
-_DEEPEST = 4
-"""Levels of a value: profiles of variables have three."""
+_DEEPEST = 5
+"""Levels of a value: profiles of variables have three, lists of selectors of devices all."""
 
 _COMMON = ("type", "description")
 _KEYWORDS: Mapping[str, tuple[str, ...]] = MappingProxyType(
@@ -46,8 +48,11 @@ Schema = Mapping[str, Any]
 
 
 @rule("parameter-schema", "error")
-def findings(source: documents.Document, schema: phrases.Schema) -> Iterator[Diagnostic]:
-    """The schema of a parameter is of the subset that recipes have, and fits the fields that it fills."""
+def findings(source: documents.Document, schema: phrases.Schema, *, is_sound: bool = True) -> Iterator[Diagnostic]:
+    """The schema of a parameter is of the subset that recipes have, and fits the fields that it fills.
+
+    `is_sound` is False where programs have mistakes: what they name is then not known.
+    """
     spec: Mapping[str, Any] = source.data["spec"]
     stated: Mapping[str, Any] = spec.get("parameters", {})
     properties: Mapping[str, Any] = stated.get("properties", {})
@@ -60,7 +65,11 @@ def findings(source: documents.Document, schema: phrases.Schema) -> Iterator[Dia
             hint = wording.did_you_mean(name, properties) or "Add it to properties, or remove it here."
             found.append(_finding(source, path, f"{wording.quoted(name)} is not a parameter of the recipe.", hint))
     found += _places(source, properties, schema)
-    yield from found or _defaults(source, spec, schema)
+    if is_sound:
+        found += _idle(source, properties)
+        yield from found or _defaults(source, spec, schema)
+    else:
+        yield from found
 
 
 def _declared(spec: Mapping[str, Any]) -> Iterator[tuple[_Path, Mapping[str, Any], tuple[str, ...]]]:
@@ -189,7 +198,7 @@ def _places(source: documents.Document, properties: Mapping[str, Any], schema: p
     """A parameter stands alone in a field of its type, and always has a value there."""
     spec: Mapping[str, Any] = source.data["spec"]
     required = spec.get("parameters", {}).get("required", ())
-    places = dict(recipe_schema.references(spec))
+    places = {path: name for path, name in recipe_schema.references(spec) if path[0] != "programs"}
     for path, text in recipe_schema.texts(spec):
         at: _Path = ("spec", *path)
         if path not in places:
@@ -207,10 +216,16 @@ def _places(source: documents.Document, properties: Mapping[str, Any], schema: p
         elif "default" not in own and name not in required:
             message = f"'{wording.dotted(at)}' has no value where a policy leaves out '{name}'."
             yield _finding(source, at, message, "Give the parameter a default, or name it in spec.parameters.required.")
+
+
+def _idle(source: documents.Document, properties: Mapping[str, Any]) -> Iterator[Diagnostic]:
+    """A parameter stands in some field."""
+    spec: Mapping[str, Any] = source.data["spec"]
+    used = {*programs.used(spec), *(name for _, name in recipe_schema.references(spec))}
     for name in properties:
-        if name not in places.values():
+        if name not in used:
             message = f"The parameter '{name}' stands in no field, so its value would change nothing."
-            hint = f"Write ${{values.{name}}} into a field of driver or devicePlugin, or remove it."
+            hint = f"Write ${{values.{name}}} into a field of driver, devicePlugin or programs, or remove it."
             yield _finding(source, ("spec", "parameters", "properties", name), message, hint)
 
 

@@ -6,7 +6,7 @@ from compiler import diagnostics, keywords, names, recipes, wording
 from compiler.checks import containers, driver, images, pools, resources
 from compiler.diagnostics import Diagnostic, rule, shared_rule
 from compiler.fleet import definitions, overlap, pods, selectors
-from compiler.formats import documents
+from compiler.formats import documents, references
 from compiler.planning import overrides
 
 shared_rule("selector-never-matches", "error", "A policy's selector can match a node.")
@@ -23,6 +23,8 @@ def findings(policy: definitions.Policy) -> Iterator[Diagnostic]:
     variants = tuple(overrides.variants(policy))
     yield from images.of_driver(variants)
     yield from images.of_device_plugin(policy)
+    yield from images.of_programs(policy)
+    yield from kernels_of_programs(policy)
     yield from components(policy)
     yield from driver.findings(policy, variants)
     yield from pools.findings(policy, variants)
@@ -39,8 +41,13 @@ def components(policy: definitions.Policy) -> Iterator[Diagnostic]:
     for name, path, part in parts:
         if part is not None:
             yield from containers.pull_secrets(policy.source, policy.written.pulls[name], part.container.pull_secrets)
-            yield from containers.amounts(policy.source, ("spec", name), part.container.resources)
+            yield from containers.amounts(policy.source, ("spec", name, "resources"), part.container.resources)
             yield from _unavailable(policy.source, (*path, "maxUnavailable"), part.max_unavailable)
+    for program in policy.programs:
+        path = ("spec", "programs", program.name)
+        yield from _unavailable(policy.source, (*path, "maxUnavailable"), program.pace)
+        for container, given in program.resources.items():
+            yield from containers.amounts(policy.source, (*path, "resources", container), given)
 
 
 @rule("unavailable-zero", "error")
@@ -49,6 +56,23 @@ def _unavailable(source: documents.Document, path: documents.Path, most: int | s
     if most in (0, "0%"):  # Its maxSurge is 0.
         message = "'maxUnavailable' is zero, so no pod can ever be replaced."
         yield Diagnostic(span=source.span(*path), message=message, hint="Write at least 1 or 1%.")
+
+
+def kernels_of_programs(policy: definitions.Policy) -> Iterator[Diagnostic]:
+    """Yield the programs that name the kernel in pools of several kernels."""
+    if policy.mappings and all(overrides.is_per_kernel(policy, mapping) for mapping in policy.mappings):
+        return
+    for program in policy.programs:
+        texts = (place.text for place in references.places(program.data, program.path))
+        name = next((name for text in texts for name in references.names(text) if name.startswith("kernel.")), None)
+        if name is not None and program.enabled:
+            yield Diagnostic(
+                code="reference-absent",
+                span=policy.source.setting_span("spec", "kernelMappings"),
+                message=f"Program '{program.name}' names '${{{name}}}', and policy '{policy.name}' has pools of "
+                "several kernels.",
+                hint="Name an image after the kernel in every mapping of kernelMappings (${KERNEL_FULL_VERSION}).",
+            )
 
 
 def without_settings(policy: definitions.Policy) -> Iterator[Diagnostic]:

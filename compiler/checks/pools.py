@@ -162,22 +162,26 @@ def _longest_names(policy: definitions.Policy) -> Iterator[str]:
     """Yield the longest name of each component's DaemonSets."""
     if policy.offered is not None:
         yield f"{policy.recipe.device_plugin}-{policy.name}"
-    if policy.installed is not None:
+    pooled = [one for one in policy.programs if one.enabled and one.is_pooled]
+    yield from (f"{policy.recipe.app(one.name)}-{policy.name}" for one in policy.programs if one.enabled)
+    if policy.has_pools:
         declared = [group.name for group in policy.groups]
         by_kernel = [
             f"{mapping.name}--{'0' * pools.DIGITS}" if overrides.is_per_kernel(policy, mapping) else mapping.name
             for mapping in policy.mappings
         ]
         parts = [[*declared, pools.REST] if declared else [], by_kernel]
-        longest = (max(part, key=len) for part in parts if part)
-        yield "--".join([f"{policy.recipe.driver}-{policy.name}", *longest])
+        longest = [max(part, key=len) for part in parts if part]
+        stems = [policy.recipe.driver] if policy.installed else []
+        for stem in [*stems, *(policy.recipe.app(one.name) for one in pooled)]:
+            yield "--".join([f"{stem}-{policy.name}", *longest])
 
 
 def in_cluster(
     division: pools.Division, inventory: snapshot.Inventory, decisions: Iterable[plan.Decision]
 ) -> Iterator[Diagnostic]:
     """Yield the findings on the groups and mappings of a policy in one cluster; `decisions` are those of its nodes."""
-    if division.policy.installed is None:
+    if not division.parts:
         return
     yield from bounds(division.policy, (group.declared for group in division.groups))
     yield from size(division, inventory.cluster)
@@ -265,7 +269,7 @@ def undriven_waves(division: pools.Division, cluster: str, decisions: Iterable[p
         for group in division.groups
         if group.declared is not None and not group.declared.is_frozen
     ]
-    decisions = tuple(decisions) if waves else ()
+    decisions = tuple(decisions) if waves and division.pools else ()
     if not any(assignment.is_served(division.policy, decision.node) for decision in decisions):
         return
     driven = {name for decision in decisions if division.is_driven(decision.node) for name in decision.names}
@@ -314,6 +318,7 @@ def _affinities(division: pools.Division) -> Iterator[tuple[str, tuple[selectors
         pool = max(division.pools, key=lambda pool: len(pool.name))
         yield "--".join((f"{recipe.driver}-{policy}", *(() if pool.is_whole else (pool.name,)))), pool.terms
     yield f"{recipe.device_plugin}-{policy}", division.device_plugin_terms
+    yield from ((f"{recipe.app(made.program.name)}-{policy}", made.terms) for made in division.deployments)
 
 
 def _bytes(terms: Iterable[selectors.Term]) -> int:

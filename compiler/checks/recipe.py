@@ -1,11 +1,12 @@
 """Rules for recipes, and for what DevicePolicies say of theirs, judged without any nodes."""
 
+import itertools
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from compiler import names, recipes, wording
-from compiler.checks import host_paths, lists, parameters, resources
+from compiler.checks import host_paths, lists, parameters, programs, resources
 from compiler.diagnostics import Diagnostic, rule
 from compiler.formats import documents
 from compiler.planning import kernels
@@ -58,7 +59,8 @@ def findings(source: documents.Document, schema: phrases.Schema, complete: fleet
     """Yield the mistakes in a recipe that its schema accepts; `schema` is that of recipes."""
     yield from name(source)
     yield from references(source)
-    faults = list(parameters.findings(source, schema))
+    of_programs = [*programs.findings(source, schema), *programs.admission(source)]
+    faults = [*parameters.findings(source, schema, is_sound=not of_programs), *of_programs]
     yield from faults
     yield from match(source)
     yield from features(source)
@@ -70,6 +72,7 @@ def findings(source: documents.Document, schema: phrases.Schema, complete: fleet
     if not faults and is_filled:
         yield from exclusive(source)
         yield from resources.filled(source, fleet.filled(source, {}, complete))
+        yield from programs.filled(source, schema, [device_policy.values(source, {})])
 
 
 @rule("recipe-name", "error")
@@ -87,7 +90,6 @@ def name(source: documents.Document) -> Iterator[Diagnostic]:
         yield Diagnostic(span=span, message=message, notes=notes, hint=_OTHER)
 
 
-@rule("recipe-reference", "error")
 def references(source: documents.Document) -> Iterator[Diagnostic]:
     """A recipe names images, kinds and payloads that it has."""
     spec: Mapping[str, Any] = source.data["spec"]
@@ -97,16 +99,17 @@ def references(source: documents.Document) -> Iterator[Diagnostic]:
     used += (((*path, "image"), payload["image"]) for path, payload in lists.items(_DRIVER, driver, "payloads"))
     used += [((*_PLUGIN, "image"), plugin["image"])] if "image" in plugin else []
     for path, image in used:
-        yield from _unknown(source, path, image, images, "an image of the recipe")
+        yield from lists.unknown(source, path, image, images, "an image of the recipe")
     kinds = [kind["kind"] for kind in matched.get("pci", ())]
     for path, resource in lists.items(_PLUGIN, plugin, "resources"):
         if "kind" in resource:
-            yield from _unknown(source, (*path, "kind"), resource["kind"], kinds, "a kind of match.pci")
+            yield from lists.unknown(source, (*path, "kind"), resource["kind"], kinds, "a kind of match.pci")
     paths = [path for payload in driver.get("payloads", ()) for path in payload["paths"]]
     for path, file in lists.items(_DRIVER, driver, "files"):
         if not any(file["from"] == path or file["from"].startswith(f"{path}/") for path in paths):
             span, message = source.span(*path, "from"), f"'{file['from']}' is in no payload."
-            yield Diagnostic(span=span, message=message, hint="Add it to the paths of a payload.")
+            hint = "Add it to the paths of a payload."
+            yield Diagnostic(code="recipe-reference", span=span, message=message, hint=hint)
     for path, data, field, key, noun in (
         (_MATCH, matched, "pci", "kind", "kind"),
         (_DRIVER, driver, "modules", "name", "module"),
@@ -116,27 +119,18 @@ def references(source: documents.Document) -> Iterator[Diagnostic]:
         yield from lists.twice(source, named, "The " + noun + " '{}' is there twice.")
 
 
-def _unknown(
-    source: documents.Document, path: documents.Path, name: str, known: Collection[str], noun: str
-) -> Iterator[Diagnostic]:
-    if name not in known:
-        listed = f"The known ones are {wording.listed(known)}." if known else "The recipe has none."
-        hint = wording.did_you_mean(name, known) or listed
-        yield Diagnostic(
-            code="recipe-reference", span=source.span(*path), message=f"'{name}' is not {noun}.", hint=hint
-        )
-
-
 def match(source: documents.Document) -> Iterator[Diagnostic]:
     """Hardware is known by what the recipe does not change, and a kind by devices or classes."""
     matched: Mapping[str, Any] = source.data["spec"]["match"]
-    terms = [(*path, "matchExpressions") for path, _ in lists.items(_MATCH, matched, "features")]
+    yield from _alone(source, matched)
+    terms = [(*path, "matchExpressions") for path, _ in _features(matched)]
     for empty in ((*_MATCH, "labels"), *terms):
         if source.has(empty) and not source.value(empty):
             span, message = source.key_span(*empty), f"'{wording.dotted(empty)}' is empty."
             hint = "Name what all of the nodes have, or write all: {} for every node that a policy selects."
             yield Diagnostic(code="invalid-value", span=span, message=message, hint=hint)
-    for path, kind in lists.items(_MATCH, matched, "pci"):
+    ways = [(_MATCH, matched), *lists.items(_MATCH, matched, "any")]
+    for path, kind in (found for at, way in ways for found in lists.items(at, way, "pci")):
         if not kind.get("devices") and not kind.get("classes"):
             span = source.key_span(*path, "kind")
             message = f"The kind '{kind['kind']}' has neither devices nor classes."
@@ -152,16 +146,40 @@ def match(source: documents.Document) -> Iterator[Diagnostic]:
     yield from _effects(source, source.data["spec"])
 
 
+def _features(matched: Mapping[str, Any]) -> Iterator[tuple[documents.Path, Mapping[str, Any]]]:
+    """Yield the features of a match, also those of its alternatives."""
+    yield from lists.items(_MATCH, matched, "features")
+    for path, way in lists.items(_MATCH, matched, "any"):
+        yield from lists.items(path, way, "features")
+
+
+def _alone(source: documents.Document, matched: Mapping[str, Any]) -> Iterator[Diagnostic]:
+    """Yield that labels, or every node, stand beside another way to know the hardware, or that there is none."""
+    ways = [name for name in matched if name != "extended"]
+    single = next((name for name in ("labels", "all") if name in matched), None)
+    if single is not None and len(ways) > 1:
+        message = f"'match.{single}' stands beside {wording.listed(name for name in ways if name != single)}."
+        hint = "Write pci, features and any together, of which all hold, or labels, or all alone."
+        yield _invalid_key(source, (*_MATCH, single), message, hint)
+    if "extended" in matched and (single is not None or not ways):
+        message = "'match.extended' stands without pci, features or any, and NFD gives resources by a rule for these."
+        yield _invalid_key(source, (*_MATCH, "extended"), message, "Match by one of the three.")
+
+
+def _invalid_key(source: documents.Document, path: documents.Path, message: str, hint: str) -> Diagnostic:
+    return Diagnostic(code="invalid-value", span=source.key_span(*path), message=message, hint=hint)
+
+
 @rule("match-on-effect", "error")
 def _effects(source: documents.Document, spec: Mapping[str, Any]) -> Iterator[Diagnostic]:
     """A recipe finds its nodes by nothing that it changes on them."""
     modules = spec.get("driver", {}).get("modules", ())
     loaded = {name for module in modules for name in (module["name"], *module.get("replaces", ()))}
-    for index, feature in enumerate(spec["match"].get("features", ())):
+    for path, feature in _features(spec["match"]):
         for name in feature["matchExpressions"] if feature["feature"] == "kernel.loadedmodule" else ():
             if name.replace("-", "_") in loaded:
                 yield Diagnostic(
-                    span=source.key_span("spec", "match", "features", index, "matchExpressions", name),
+                    span=source.key_span(*path, "matchExpressions", name),
                     message=f"The rule asks for module '{name}', which this recipe loads or replaces.",
                     notes=("In the middle of a change the label would go, and the driver installer with it.",),
                     hint="Match by the hardware: pci, or another feature.",
@@ -180,7 +198,7 @@ def features(source: documents.Document) -> Iterator[Diagnostic]:
 
     A rule that never holds would label no node.
     """
-    for path, feature in lists.items(_MATCH, source.data["spec"]["match"], "features"):
+    for path, feature in _features(source.data["spec"]["match"]):
         reported_by = feature["feature"].partition(".")[0]
         if reported_by not in _SOURCES:
             hint = _HINTS.get(reported_by, f"The sources of features are {', '.join(sorted(_SOURCES))}.")
@@ -205,19 +223,19 @@ def _invalid(source: documents.Document, path: documents.Path, message: str, hin
 
 
 def exclusive(source: documents.Document) -> Iterator[Diagnostic]:
-    """Parameters that exclude each other are boolean, and at most one of them is true by default."""
+    """Parameters that exclude each other are there, and at most one of them is true, or set, by default."""
     spec: Mapping[str, Any] = source.data["spec"]
     properties = spec.get("parameters", {}).get("properties", {})
     for index, together in enumerate(spec.get("exclusive", ())):
         path: documents.Path = ("spec", "exclusive", index)
         for at, name in enumerate(together):
-            if properties.get(name, {}).get("type") != "boolean":
-                known = [key for key, schema in properties.items() if schema.get("type") == "boolean"]
-                yield from _unknown(source, (*path, at), name, known, "a boolean parameter")
-        on = [name for name in together if properties.get(name, {}).get("default") is True]
+            yield from lists.unknown(source, (*path, at), name, list(properties), "a parameter")
+        on = [name for name in together if _is_on(properties.get(name, {}).get("default"))]
         if len(on) > 1:
-            message = f"{wording.listed(map(wording.quoted, on))} are true by default."
-            hint = "Leave one of them true."
+            message = (
+                f"{wording.listed(map(wording.quoted, on))} are {_on(on, device_policy.values(source, {}))} by default."
+            )
+            hint = "Leave one of them so."
             span = source.span(*path, together.index(on[1]))
             yield Diagnostic(code="values-exclusive", span=span, message=message, hint=hint)
 
@@ -236,15 +254,16 @@ def unknown(document: documents.Document, known: Mapping[str, object], shipped: 
 
 
 def of_policy(
-    document: documents.Document, recipe: documents.Document, complete: fleet.Complete
+    document: documents.Document, recipe: documents.Document, schema: phrases.Schema, complete: fleet.Complete
 ) -> Iterator[Diagnostic]:
-    """Yield the mistakes in a DevicePolicy that the schema of its recipe accepts."""
+    """Yield the mistakes in a DevicePolicy that the schema of its recipe accepts; `schema` is that of recipes."""
     filled = fleet.filled(recipe, document.data["spec"].get("values", {}), complete)
     yield from exclusive_values(document, recipe)
     yield from modules(document, recipe)
     yield from no_modules(document, recipe)
     yield from unused(document, recipe, filled)
     yield from resources.filled(recipe, filled, document)
+    yield from programs.of_policy(document, recipe, schema)
     kubelet = document.data["spec"].get("kubeletDir", _KUBELET)
     if kubelet != _KUBELET:
         yield from host_paths.of_recipe(recipe, kubelet)
@@ -263,20 +282,39 @@ def _layers(document: documents.Document) -> Iterator[_Layer]:
 
 @rule("values-exclusive", "error")
 def exclusive_values(document: documents.Document, recipe: documents.Document) -> Iterator[Diagnostic]:
-    """Of parameters that exclude each other, at most one is true."""
-    given = document.data["spec"].get("values", {})
-    values = device_policy.values(recipe, given)
-    for together in recipe.data["spec"].get("exclusive", ()):
-        on = [name for name in together if values.get(name) is True]
-        if len(on) < 2:
+    """Of parameters that exclude each other, at most one is true or set."""
+    own = document.data["spec"].get("values", {})
+    layers: list[tuple[documents.Path, Mapping[str, Any]]] = [
+        (("spec",), {}),
+        *((path, data.get("values", {})) for path, _, data in _layers(document)),
+    ]
+    for (path, given), together in itertools.product(layers, recipe.data["spec"].get("exclusive", ())):
+        values = device_policy.values(recipe, {**own, **given})
+        on = [name for name in together if _is_on(values.get(name))]
+        if len(on) < 2 or (given == {} and path != ("spec",)):
             continue
-        stated = [name for name in on if name in given]
+        stated = [
+            ((*path, "values", name) if name in given else ("spec", "values", name))
+            for name in on
+            if name in {**own, **given}
+        ]
+        how, both = _on(on, values), "both" if len(on) == 2 else "all"
+        off = "Set {} of them to false." if how == "true" else "Leave {} of them out."
         yield Diagnostic(
-            span=document.span("spec", "values", stated[0]) if stated else document.span("metadata", "name"),
-            message=f"{wording.listed(map(wording.quoted, on))} are {'both' if len(on) == 2 else 'all'} true.",
-            notes=tuple(f"'{name}' is true by default." for name in on if name not in given),
-            hint="Set one of them to false." if len(on) == 2 else "Set all but one of them to false.",
+            span=document.span(*stated[0]) if stated else document.span("metadata", "name"),
+            message=f"{wording.listed(map(wording.quoted, on))} are {both} {how}.",
+            notes=tuple(f"'{name}' is {how} by default." for name in on if name not in {**own, **given}),
+            hint=off.format("one" if len(on) == 2 else "all but one"),
         )
+
+
+def _is_on(value: Any) -> bool:
+    """Return whether a parameter counts for those that exclude it: a boolean that is true, another one that is set."""
+    return value if isinstance(value, bool) else value not in (None, [], {})
+
+
+def _on(names: Iterable[str], values: Mapping[str, Any]) -> str:
+    return "true" if all(isinstance(values.get(name), bool) for name in names) else "set"
 
 
 @rule("module-required", "error")
@@ -321,15 +359,21 @@ def _chosen(document: documents.Document) -> list[tuple[documents.Path, list[str
 
 @rule("override-unused", "error")
 def unused(document: documents.Document, recipe: documents.Document, filled: Mapping[str, Any]) -> Iterator[Diagnostic]:
-    """Mappings, waves and frozen groups set only what the driver uses."""
+    """Mappings, waves and frozen groups set only what the driver and the programs of pools use."""
     driver = filled.get("driver", {})
     payloads = {payload["image"] for payload in driver.get("payloads", ())}
-    images = {driver.get("image"), driver.get("version"), *payloads}
+    pooled = [one for one in recipe.data["spec"].get("programs", ()) if one.get("per") == "pool"]
+    of_programs = {image for one in pooled for image in device_policy.images_of(one)}
+    images = {driver.get("image"), driver.get("version"), *payloads, *of_programs}
+    values = programs.used({"programs": pooled})
     for path, noun, data in _layers(document):
-        # Parameters stand in fields of the device plugin alone.
-        for field, used in (("values", set[str]()), ("images", images)):
+        # Other parameters stand in fields of the device plugin alone.
+        for field, used in (("values", values), ("images", images)):
             for name in sorted(data.get(field, {}).keys() - used):
-                message = f"{noun} '{data['name']}' sets '{field}.{name}', which the driver does not use."
+                user = "neither the driver nor a program of a pool uses" if pooled else "the driver does not use"
+                message = f"{noun} '{data['name']}' sets '{field}.{name}', which {user}."
                 note = "Mappings, waves and frozen groups change the driver: a policy has one device plugin."
+                if pooled:
+                    note = "Mappings, waves and frozen groups change what a pool has: a policy has the rest once."
                 hint = f"Set it in spec.{field}."
                 yield Diagnostic(span=document.key_span(*path, field, name), message=message, notes=(note,), hint=hint)

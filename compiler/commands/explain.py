@@ -68,7 +68,7 @@ def _of_recipe(view: plan.RecipePlan, decision: plan.Decision, node: snapshot.No
             yield from (f"      {line}" for line in _term(term, node))
     division = decision.division
     if division and division.label:
-        pool = division.pool(node)
+        pool = division.part(node)
         yield ""
         yield f"pool: {pool.name if pool else 'none'}"
         yield from (f"  {reason}" for reason in division.reasons(node))
@@ -77,6 +77,10 @@ def _of_recipe(view: plan.RecipePlan, decision: plan.Decision, node: snapshot.No
     components = (
         ("driver", decision.driver, _driver_terms(division, node) if division else ()),
         ("device plugin", decision.device_plugin, division.device_plugin_terms if division else ()),
+        *(
+            (f"program '{name}'", landing, _program_terms(division, name, node) if division else ())
+            for name, landing in decision.programs
+        ),
     )
     for title, landing, terms in components:
         yield ""
@@ -109,6 +113,11 @@ def _driver_terms(division: pools.Division, node: snapshot.Node) -> tuple[select
     return tuple((*term, label) for term in division.driver_terms)
 
 
+def _program_terms(division: pools.Division, name: str, node: snapshot.Node) -> tuple[selectors.Term, ...]:
+    made = division.deployment(name, node)
+    return made.terms if made else ()
+
+
 def _term(term: selectors.Term, node: snapshot.Node, division: pools.Division | None = None) -> Iterator[str]:
     """Yield each requirement with the node's label; that of the division's pool is the one that NFD will give."""
     if not term:
@@ -117,7 +126,7 @@ def _term(term: selectors.Term, node: snapshot.Node, division: pools.Division | 
         value = node.label(requirement.key)
         have = f"the node has {requirement.key}={value}" if value is not None else "the node has no such label"
         if division is not None and requirement.key == division.label:
-            pool = division.pool(node)
+            pool = division.part(node)
             value = pool.name if pool else None
             have = f"NFD gives it {requirement.key}={value}" if value is not None else "NFD gives it no such label"
         holds = selectors.requirement_matches(requirement, value)
@@ -151,6 +160,11 @@ def _data(view: plan.RecipePlan, node: snapshot.Node) -> dict[str, Any]:
         "pool": _pool(decision.division, node),
         "driver": {"image": decision.driver.image, "reason": decision.driver.reason},
         "devicePlugin": {"image": decision.device_plugin.image, "reason": decision.device_plugin.reason},
+        **(
+            {"programs": {name: {"image": one.image, "reason": one.reason} for name, one in decision.programs}}
+            if decision.programs
+            else {}
+        ),
         "loaded": plan_data.of_loaded(loaded.of(decision)),
         "resources": dict(decision.resources),
         "reasons": plan_data.reasons(decision),
@@ -158,9 +172,9 @@ def _data(view: plan.RecipePlan, node: snapshot.Node) -> dict[str, Any]:
 
 
 def _pool(division: pools.Division | None, node: snapshot.Node) -> dict[str, Any] | None:
-    if division is None or division.policy.installed is None:
+    if division is None or not division.parts:
         return None
-    found = division.pool(node)
+    found = division.part(node)
     return {"name": found.name if found else None, "label": division.label, "reasons": list(division.reasons(node))}
 
 

@@ -100,7 +100,7 @@ def privileges(view: plan.Plan) -> plan_data.Privileges:
         return {}
     render = templates.renderer(package_data.templates(), package_data.code())
     found = layout.privileges(pipeline.render_cluster(view, render)[1])
-    programs = {one.recipe.name: (one.recipe.driver, one.recipe.device_plugin) for one in view.recipes}
+    programs = {one.recipe.name: tuple(map(one.recipe.app, one.recipe.components)) for one in view.recipes}
     return {name: [str(each) for each in found if each.program in own] for name, own in programs.items()}
 
 

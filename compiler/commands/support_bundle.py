@@ -253,7 +253,8 @@ class Collection:
             **{recipe.driver: _TO_DRIVER for recipe in known},
             **{recipe.device_plugin: _TO_PLUGIN for recipe in known},
         }
-        self._apps = (*self._questions, names.WATCHER, names.SMOKE, *names.NFD)
+        vendors = (recipe.app(program) for recipe in known for program in recipe.programs)
+        self._apps = (*self._questions, *vendors, names.WATCHER, names.SMOKE, *names.NFD)
         self._cluster, self._namespace, self._bundle = cluster, namespace, into
         self._silent: set[str] = set()
         """Nodes that once did not answer in time: nothing more is asked of them."""

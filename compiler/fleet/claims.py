@@ -10,7 +10,7 @@ from itertools import product
 
 from compiler import names, repeats, wording
 from compiler.fleet import assignment, definitions, overlap
-from compiler.formats import globs
+from compiler.formats import globs, references
 from runtime import device_plugin_config
 
 Claim = definitions.Claim
@@ -51,7 +51,23 @@ def of(policy: definitions.Policy) -> frozenset[Claim]:
     resources = policy.offered.resources if policy.offered else ()
     offered = (("resource", resource.name) for resource in resources)
     nodes = (("node", path) for resource in resources for path in _nodes(policy, resource) if path not in _SHARED)
-    return frozenset((("recipe", policy.recipe.name), *_of_driver(policy), *offered, *nodes, *policy.claims))
+    programs = (claim for one in policy.programs for claim in _of_program(policy, one))
+    return frozenset((("recipe", policy.recipe.name), *_of_driver(policy), *offered, *nodes, *programs, *policy.claims))
+
+
+def _of_program(policy: definitions.Policy, stated: definitions.Program) -> Iterator[Claim]:
+    """Yield what a program offers and claims in any pool of a policy."""
+    layers = product(policy.mappings or (None,), (*policy.groups, None)) if stated.is_pooled else [(None, None)]
+    for program in (stated.overridden(*each) for each in layers):
+        if program.runs:
+            yield from (("resource", name) for name in program.offers)
+            yield from map(claim, references.listed(program.data["claims"], program.scope))
+
+
+def claim(text: str) -> Claim:
+    """Return a claim that a recipe states: `path:` or `socket:` and a path, or a resource."""
+    sort, colon, name = text.partition(":")
+    return (sort, name) if colon else ("resource", text)
 
 
 def _nodes(policy: definitions.Policy, resource: device_plugin_config.AnyResource) -> Iterator[str]:
@@ -82,7 +98,7 @@ def _of_driver(policy: definitions.Policy) -> Iterator[Claim]:
 
 def common(one: frozenset[Claim], other: frozenset[Claim]) -> str | None:
     """Return a sentence on the first claim that meets one of the other's; None if no node is refused either."""
-    met = _around(one) & other | one & _around(other) | _one_node(one, other)
+    met = _around(one) & other | one & _around(other) | _one_of(one, other)
     first = min(met, key=lambda claim: (_ORDER.index(claim[0]), claim[1]), default=None)
     return None if first is None else _SENTENCES[first[0]].format(wording.quoted(first[1]))
 
@@ -93,11 +109,17 @@ def _around(claims: frozenset[Claim]) -> frozenset[Claim]:
     return claims.union(("path", "/".join(path[:end])) for path in paths for end in range(2, len(path)))
 
 
-def _one_node(one: frozenset[Claim], other: frozenset[Claim]) -> frozenset[Claim]:
-    """Return the claims of device nodes that meet: of two, the one without a glob, or the first."""
-    pairs = product(*([name for sort, name in claims if sort == "node"] for claims in (one, other)))
+_GLOBS = ("node", "resource")
+"""The sorts of claims that may be globs: of device nodes, and of the resources of vendors' programs."""
+
+
+def _one_of(one: frozenset[Claim], other: frozenset[Claim]) -> frozenset[Claim]:
+    """Return the claims of device nodes and of resources that meet: of two, the one without a glob, or the first."""
     return frozenset(
-        ("node", min(pair, key=lambda glob: (names.is_glob(glob), glob))) for pair in pairs if globs.share_path(*pair)
+        (sort, min(pair, key=lambda glob: (names.is_glob(glob), glob)))
+        for sort in _GLOBS
+        for pair in product(*([name for own, name in claims if own == sort] for claims in (one, other)))
+        if globs.share_path(*pair)
     )
 
 
@@ -152,11 +174,11 @@ def _meeting(
             for claim in _around(claims[id(assigned)]):
                 holders[claim].add(recipe)
     met = {claim for claim, own in holders.items() if len(own) > 1}
-    nodes = [claim for claim in holders if claim[0] == "node"]
-    met |= {
-        one
-        for one, other in product(nodes, nodes)
-        if holders[one] != holders[other] and globs.share_path(one[1], other[1])
-    }
+    for sort in _GLOBS:
+        every = [claim for claim in holders if claim[0] == sort]
+        globbed = [claim for claim in every if names.is_glob(claim[1])]
+        # Two names without a glob meet where they are one, which is known.
+        pairs = ((one, other) for one, other in product(globbed, every) if holders[one] != holders[other])
+        met |= {claim for pair in pairs if globs.share_path(pair[0][1], pair[1][1]) for claim in pair}
     for own in by_recipe.values():
         yield [one for one in own if not met.isdisjoint(_around(claims[id(one)]))]

@@ -11,7 +11,7 @@ import msgspec
 
 from compiler import diagnostics, recipes
 from compiler.fleet import clusters, pods, selectors
-from compiler.formats import documents
+from compiler.formats import documents, references
 from compiler.inventory import snapshot
 from runtime import device_plugin_config, driver_config, shapes
 
@@ -34,6 +34,8 @@ class Overrides(msgspec.Struct, frozen=True, kw_only=True):
     source: driver_config.Source | None = None
     state: State | None = None
     modules: tuple[str, ...] | None = None
+    values: Mapping[str, Any] = {}
+    """Values of the recipe's parameters, for its programs."""
 
 
 class KernelMapping(msgspec.Struct, frozen=True, kw_only=True):
@@ -181,6 +183,70 @@ class Plugin(msgspec.Struct, frozen=True, kw_only=True):
     """Fields of its config that nothing else asks for, by their names there."""
 
 
+class Program(msgspec.Struct, frozen=True, kw_only=True):
+    """A program of a recipe on the nodes of a policy, or on those of one pool."""
+
+    name: str
+    path: documents.Path
+    """The path of its declaration in the recipe."""
+    data: Mapping[str, Any]
+    """The declaration, with references in its texts."""
+    enabled: bool
+    """False where the policy does without it."""
+    values: Mapping[str, Any]
+    """The values of the recipe's parameters; one without a value is not there."""
+    images: Mapping[str, ImageParts]
+    """The images of its containers, and those that its texts name, by their names in the recipe."""
+    max_unavailable: int | str | None
+    """None where the policy does not say."""
+    resources: Mapping[str, pods.Resources] = {}
+    """What the policy gives to containers, by their names."""
+    pull: pods.Container
+
+    @property
+    def is_pooled(self) -> bool:
+        """True where pools may have other images and values of it; otherwise a policy has it once."""
+        return bool(self.data["per"] == "pool")
+
+    @property
+    def scope(self) -> references.Scope:
+        """The values by the names that references have."""
+        return {f"values.{name}": value for name, value in self.values.items()}
+
+    @property
+    def runs(self) -> bool:
+        """True where the policy has it, and its condition holds."""
+        return self.enabled and references.holds(self.data.get("when", True), self.scope)
+
+    @property
+    def offers(self) -> tuple[str, ...]:
+        """The resources that it registers with the kubelet, or globs of them."""
+        return references.listed(self.data["offers"], self.scope)
+
+    @property
+    def disrupts(self) -> bool:
+        """True where its start takes devices from pods that hold them."""
+        return references.filled(self.data["disrupts"], self.scope, "disrupts") is True
+
+    @property
+    def pace(self) -> int | str:
+        """The pods that may be replaced at a time: of one that takes devices from pods, one."""
+        return (1 if self.disrupts else "10%") if self.max_unavailable is None else self.max_unavailable
+
+    @property
+    def architectures(self) -> tuple[str, ...]:
+        """The architectures of the nodes that it runs on; none: all."""
+        return tuple(self.data.get("architectures", ()))
+
+    def overridden(self, *declared: Declared | None) -> "Program":
+        """Return the program with the overrides of mappings and groups, the strongest last."""
+        program = self
+        for layer in (one.overrides for one in declared if one is not None):
+            images = {name: {**parts, **layer.images.get(name, {})} for name, parts in program.images.items()}
+            program = msgspec.structs.replace(program, images=images, values={**program.values, **layer.values})
+        return program
+
+
 class Written(msgspec.Struct, frozen=True, kw_only=True):
     """Where the language of a policy has its values, and what it calls them."""
 
@@ -224,6 +290,8 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     """None where the recipe has none."""
     plugin: Plugin | None
     """None where the recipe has none."""
+    programs: tuple[Program, ...] = ()
+    """Vendors' programs, in the order of the recipe."""
     mappings: tuple[KernelMapping, ...] = ()
     """In the order in which they take kernels."""
     groups: tuple[NodeGroup, ...] = ()
@@ -245,6 +313,22 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     def installed(self) -> Driver | None:
         """The driver where an installer brings one; None where the recipe has none or it is pre-installed."""
         return self.driver if self.driver is not None and self.driver.enabled else None
+
+    @property
+    def has_pools(self) -> bool:
+        """True where nodes may get different drivers or programs by their group and their kernel."""
+        return self.installed is not None or any(one.enabled and one.is_pooled for one in self.programs)
+
+    def has(self, component: str) -> bool:
+        """Return whether the recipe has a component: driver, device-plugin, or a program by its name."""
+        own = {"driver": self.driver, "device-plugin": self.plugin, **{one.name: one for one in self.programs}}
+        return own.get(component) is not None
+
+    def brings(self, component: str) -> bool:
+        """Return whether the recipe has a component, and the policy does not do without it."""
+        own = {"driver": self.driver, "device-plugin": self.plugin, **{one.name: one for one in self.programs}}
+        found = own.get(component)
+        return found is not None and found.enabled
 
     def has_none(self, component: Component) -> bool:
         """Return whether the recipe has no such component, which the policy then cannot enable."""

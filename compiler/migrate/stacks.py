@@ -95,7 +95,7 @@ def _of_policy(
         return judge.judge(document)[1]
     name = recipe.data["metadata"]["name"]
     found = judge.knowing({name: recipe.data["spec"]}).judge(document)[1]
-    found = found or list(recipe_checks.of_policy(document, recipe, judge.complete))
+    found = found or list(recipe_checks.of_policy(document, recipe, judge.schema_of("Recipe"), judge.complete))
     return found or list(policy_checks.findings(reader.policy_of(document, judge.complete, {name: recipe})))
 
 

@@ -5,7 +5,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from compiler.fleet import forms
-from compiler.model import base, policy
+from compiler.model import base, policy, program
 from compiler.model import recipe as recipes
 from compiler.model.base import Model
 
@@ -100,6 +100,17 @@ class StackPlugin(policy.Offer, base.Container):
     """false: no device plugin runs."""
 
 
+class StackProgram(Model):
+    """A program of the recipe on the nodes of a policy."""
+
+    enabled: bool = True
+    """false: it does not run."""
+    maxUnavailable: base.IntOrPercent | None = None
+    """Pods that may be replaced at a time; absent: 10%, or 1 where its start disturbs pods."""
+    resources: dict[forms.DnsLabel, base.ResourceRequirements] = Field(default_factory=dict)
+    """What its containers ask for and are held to, by their names; each as a whole."""
+
+
 class DevicePolicySpec(policy.Selection):
     """Which nodes of which clusters, and what they get of a recipe."""
 
@@ -117,6 +128,8 @@ class DevicePolicySpec(policy.Selection):
     """The driver, and how hosts change to it."""
     devicePlugin: StackPlugin = base.defaults()
     """How devices are offered to containers."""
+    programs: dict[program.ProgramName, StackProgram] = Field(default_factory=dict)
+    """The recipe's programs by name; those that are not named here run, too."""
     kernelMappings: tuple[StackMapping, ...] = ()
     """By kernel: what nodes get. A node whose kernel none of them matches keeps what it has."""
     rollout: StackRollout = base.defaults()

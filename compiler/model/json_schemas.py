@@ -14,8 +14,8 @@ from pydantic import BaseModel
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue, NoDefault
 from pydantic_core import core_schema
 
-from compiler import API_VERSION
-from compiler.model import base, cel_rules, cluster, device_policy, inventory, policy, project, recipe
+from compiler import API_VERSION, keywords
+from compiler.model import base, cel_rules, cluster, device_policy, inventory, policy, program, project, recipe
 from runtime import device_plugin_config, driver_config, shapes, watcher_config
 
 Schema = dict[str, Any]
@@ -132,7 +132,22 @@ def _schema(stem: str, model: type[BaseModel]) -> Schema:
         for own, field in models[name].model_fields.items():
             if field.description:  # Pydantic leaves it out where the field's object says the same of itself.
                 definition["properties"][field.alias or own]["description"] = field.description
-    return _named(stem, found)
+    return _named(stem, _shared(found) if model is recipe.Recipe else found)
+
+
+def _shared(schema: Schema) -> Schema:
+    """Return a schema in which what many fields have is a definition."""
+    made: Schema = _referring({**schema, "$defs": {**schema["$defs"], **program.SHARED}})
+    return made
+
+
+def _referring(data: Any) -> Any:
+    if isinstance(data, list):
+        return [_referring(item) for item in data]
+    if not isinstance(data, dict):
+        return data
+    found = {key: _referring(value) for key, value in data.items() if key != keywords.SHARED}
+    return {**found, **({"$ref": f"#/$defs/{data[keywords.SHARED]}"} if keywords.SHARED in data else {})}
 
 
 def _models(model: type[base.Model]) -> Iterator[type[base.Model]]:
@@ -233,7 +248,9 @@ def _structural(schema: Schema, definitions: Schema) -> Schema:
     if not isinstance(schema.get("type"), str):
         # Kubernetes knows no other union of scalars; its numbers are integers, and fractions are strings.
         is_number = {"boolean", "object"}.isdisjoint(schema.get("type", ("object",)))
-        any_number = {"x-kubernetes-int-or-string": True, "pattern": schema.get("pattern", "")}
+        # The API server drops an empty pattern, which GitOps engines then report.
+        pattern = {"pattern": schema["pattern"]} if "pattern" in schema else {}
+        any_number = {"x-kubernetes-int-or-string": True, **pattern}
         found = any_number if is_number else {"x-kubernetes-preserve-unknown-fields": True}
         schema = {name: value for name, value in schema.items() if is_number or name == "description"}
     if "const" in schema:

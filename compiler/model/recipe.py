@@ -6,7 +6,7 @@ from pydantic import ConfigDict, Field, JsonValue
 
 from compiler import keywords, names, release
 from compiler.fleet import forms
-from compiler.model import base, policy
+from compiler.model import base, policy, program
 from compiler.model.base import Model
 
 
@@ -285,15 +285,31 @@ class Everywhere(Model):
     """Every node that a policy selects."""
 
 
-class Match(Model):
-    """How the nodes with the hardware are known: exactly one of the four."""
+class Alternative(Model):
+    """One way in which a node may have the hardware: all of it holds."""
 
-    model_config = ConfigDict(json_schema_extra={"minProperties": 1, "maxProperties": 1})
+    model_config = ConfigDict(json_schema_extra={"minProperties": 1})
+
+    pci: Annotated[tuple[PciKind, ...], Field(min_length=1)] | None = None
+    """A PCI function of one of these."""
+    features: Annotated[tuple[Feature, ...], Field(min_length=1)] | None = None
+    """Features of NFD; all of them hold."""
+
+
+class Match(Model):
+    """How the nodes with the hardware are known: by pci, features and any together, or by labels or all alone."""
+
+    model_config = ConfigDict(json_schema_extra={"minProperties": 1})
 
     pci: Annotated[tuple[PciKind, ...], Field(min_length=1)] | None = None
     """By PCI functions, which NFD labels and counts."""
     features: Annotated[tuple[Feature, ...], Field(min_length=1)] | None = None
     """By other features of NFD; all of them hold."""
+    any: Annotated[tuple[Alternative, ...], Field(min_length=1, max_length=8)] | None = None
+    """By further conditions, of which at least one holds."""
+    extended: dict[ExtendedResource, Annotated[str, Field(max_length=200)]] | None = None
+    """Resources that NFD gives the nodes with the hardware (extendedResources of its NodeFeatureRule): a number, or the
+    attribute of a feature, such as "@cpu.security.sgx.epc"."""
     labels: dict[forms.LabelKey, Annotated[tuple[forms.LabelValue, ...], Field(min_length=1)]] | None = None
     """By labels that somebody else sets, each with the values that it may have."""
     all: Everywhere | None = None
@@ -341,13 +357,17 @@ class RecipeSpec(Model):
     parameters: Parameters = base.defaults()
     """What a policy may set in values."""
     exclusive: tuple[Annotated[tuple[ParameterName, ...], Field(min_length=2)], ...] = ()
-    """Boolean parameters of which at most one of each list is true."""
+    """Parameters of which at most one of each list is true; one that is no boolean counts where it is set."""
     images: dict[PartName, RecipeImage] = Field(default_factory=dict)
     """Every image of the stack by name."""
     driver: RecipeDriver | None = None
     """Its driver; absent: it has none."""
     devicePlugin: RecipePlugin | None = None
     """Its resources; absent: it has none."""
+    programs: Annotated[tuple[program.Program, ...], Field(max_length=8)] = ()
+    """Vendors' own programs."""
+    admission: Annotated[tuple[program.Admission, ...], Field(max_length=8)] = ()
+    """What the API server adds to pods that ask for its resources."""
     claims: tuple[Claim, ...] = ()
     """What a node has only once, beside its modules, files and resources."""
 

@@ -21,7 +21,10 @@ NAME = "index.json"
 VERSION = 2
 """The version that is written. Version 1 maps each file to a digest, and has neither workloads nor hasNodes."""
 
-Component = Literal["driver", "device-plugin"]
+Component = str
+"""`driver`, `device-plugin`, or the name of a program of a recipe, which is none of the two."""
+_OURS = ("driver", "device-plugin")
+_PROGRAM = "[a-z][a-z0-9]{0,14}"
 State = Literal["Present", "Absent"]
 
 _Part = Literal["both", "ours", "ancestor", "theirs"]
@@ -43,17 +46,22 @@ class Owner(NamedTuple):
 
 
 class Workload(NamedTuple):
-    """A DaemonSet of the driver or of the device plugin."""
+    """A DaemonSet of a recipe."""
 
     file: str
     component: Component
     policy: str
     pool: str | None = None
-    """None for a device plugin, which serves all pools of its policy."""
+    """None for a device plugin, and for a program that serves all pools of its policy."""
     state: State | None = None
-    """The state of the driver; None for a device plugin."""
+    """The state of the driver; None for other components."""
     recipe: str = names.RECIPE
     """Written only where it is another one, as it is younger than the version."""
+
+    @property
+    def is_ours(self) -> bool:
+        """True for a driver installer or our device plugin, and false for a vendor's program."""
+        return self.component in _OURS
 
     @property
     def owner(self) -> Owner:
@@ -87,6 +95,11 @@ class Index(NamedTuple):
     version: int = VERSION
     """The version that was read."""
 
+    @property
+    def components(self) -> tuple[Component, ...]:
+        """Those that it has workloads of, and always the driver and the device plugin, in the order of sentences."""
+        return tuple(dict.fromkeys((*_OURS, *sorted(item.component for item in self.workloads))))
+
     def owners(self, component: Component, *, absent: bool = False) -> tuple[Owner, ...]:
         """Return the policies with DaemonSets of a component; a driver that is Absent counts only if it is wanted."""
         own = (item for item in self.workloads if item.component == component)
@@ -102,7 +115,7 @@ class Index(NamedTuple):
         return tuple(path for path in self.files if is_daemon_set(path) and path not in told)
 
 
-_DAEMON_SET = re.compile(r"(?:([^/]+)/daemonset-\1-)?(driver|device-plugin)(?(1)-|/daemonset-)")
+_DAEMON_SET = re.compile(rf"([^/]+)/daemonset-\1-(driver|device-plugin|{_PROGRAM})-|(driver|device-plugin)/daemonset-")
 
 
 def program(path: str) -> tuple[str, Component] | None:
@@ -111,11 +124,11 @@ def program(path: str) -> tuple[str, Component] | None:
     The objects of a recipe but for KAE are in a folder of its name, and their names begin with it.
     """
     found = _DAEMON_SET.match(path)
-    return (found[1] or names.RECIPE, "driver" if found[2] == "driver" else "device-plugin") if found else None
+    return (found[1] or names.RECIPE, found[2] or found[3]) if found else None
 
 
 def is_daemon_set(path: str) -> bool:
-    """Return whether a file of the compiler holds a DaemonSet of the driver or of the device plugin."""
+    """Return whether a file of the compiler holds a DaemonSet of a recipe."""
     folder, _, name = path.partition("/")
     return name.startswith("daemonset-") and folder != "nfd"
 
@@ -304,9 +317,13 @@ def _is_workload(data: Any, files: Collection[str]) -> bool:
     return (
         _has(data, file=str, component=str, policy=str, recipe=str, pool=str | None, state=str | None)
         and data["file"] in files
-        and data["component"] in get_args(Component)
+        and (data["component"] in _OURS or (data["recipe"] != names.RECIPE and _is_program(data["component"])))
         and data["state"] in (None, *get_args(State))
     )
+
+
+def _is_program(component: str) -> bool:
+    return re.fullmatch(_PROGRAM, component) is not None
 
 
 def corrected(index: Index, contents: Mapping[str, bytes]) -> Index:
@@ -327,10 +344,16 @@ def deployed(contents: Mapping[str, bytes]) -> Iterator[Workload]:
     for path, content in contents.items():
         try:
             daemon_set: Any = yaml_text.single(content.decode(), path)
-            config = json.loads(daemon_set["spec"]["template"]["metadata"]["annotations"][names.CONFIG])
+            template = daemon_set["spec"]["template"]["metadata"]
             recipe, component = program(path) or ("", "")
+            if component in _OURS:
+                config = json.loads(template["annotations"][names.CONFIG])
+            else:
+                config = {"policy": template["labels"][names.POLICY_LABEL]}
             stated = {field: config[field] if component == "driver" else None for field in ("pool", "state")}
             own = {"policy": config["policy"], "recipe": recipe}
+            if component not in _OURS:
+                stated["pool"] = template["labels"].get(names.POOL_LABEL)
             fields = {"file": path, "component": component, **own, **stated}
         except (ValueError, KeyError, TypeError, RecursionError):
             continue

@@ -41,6 +41,12 @@ def filled(text: str, kernel: str) -> str:
     return text.replace(FULL_VERSION, kernel).replace(XYZ, numbers[0] if numbers else kernel)
 
 
+def numbers(kernel: str) -> dict[str, str]:
+    """Return the first three numbers of a kernel's version by the names that references have."""
+    found = re.findall("[0-9]+", (re.match(r"[0-9]+(\.[0-9]+){0,2}", kernel) or [""])[0])
+    return {f"kernel.{name}": number for name, number in zip("xyz", (*found, "0", "0", "0"), strict=False)}
+
+
 def pattern(mapping: definitions.KernelMapping) -> str:
     """Return the pattern of a mapping; for a literal, one that matches this version alone."""
     if mapping.regexp is not None:

@@ -1,6 +1,6 @@
 """Overrides: the driver that some nodes of a policy get, by its mappings, waves and frozen groups."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 
 import msgspec
@@ -18,13 +18,14 @@ Declared = definitions.Declared
 
 def filled(driver: definitions.Driver, kernel: str | None) -> definitions.Driver:
     """Return a driver with the placeholders in its images filled for a kernel; None fills none."""
-    if kernel is None:
-        return driver
-    images = {
-        name: {part: kernels.filled(text, kernel) for part, text in parts.items()}
-        for name, parts in driver.images.items()
+    return driver if kernel is None else msgspec.structs.replace(driver, images=filled_images(driver.images, kernel))
+
+
+def filled_images(images: Mapping[str, definitions.ImageParts], kernel: str) -> Mapping[str, definitions.ImageParts]:
+    """Return the parts of images with the placeholders in them filled for a kernel."""
+    return {
+        name: {part: kernels.filled(text, kernel) for part, text in parts.items()} for name, parts in images.items()
     }
-    return msgspec.structs.replace(driver, images=images)
 
 
 def _written(
@@ -103,9 +104,21 @@ def of_plugin(policy: definitions.Policy, plugin: definitions.Plugin) -> Image:
     return Image(name=plugin.image, noun=policy.written.nouns[plugin.image], parts=plugin.parts, policy=policy)
 
 
+def of_programs(policy: definitions.Policy) -> Iterator[Image]:
+    """Yield every image of the programs of a policy, with the overrides of mappings, waves and frozen groups."""
+    for program in policy.programs:
+        layered = product(policy.mappings or (None,), (*policy.groups, None)) if program.is_pooled else [(None, None)]
+        for layers in layered if program.enabled else ():
+            for name, parts in program.overridden(*layers).images.items():
+                own = tuple(layer for layer in layers if layer is not None)
+                yield Image(name=name, noun=policy.written.nouns[name], parts=parts, policy=policy, layers=own)
+
+
 def is_per_kernel(policy: definitions.Policy, mapping: definitions.KernelMapping) -> bool:
     """Return whether any group's image of a mapping is named after kernels; each kernel then has its own pool."""
-    driver = policy.driver
-    made = [driver.overridden(mapping, group) for group in (None, *policy.groups)] if driver else []
+    driver, groups = policy.driver, (None, *policy.groups)
+    made = [driver.overridden(mapping, group) for group in groups] if driver else []
+    of_programs = [one.overridden(mapping, group) for one in policy.programs if one.is_pooled for group in groups]
     # Also where the driver is removed: its pools keep their names.
-    return any(kernels.is_named(each.images[name]) for each in made for name in (each.installer, *each.payloads))
+    taken = [each.images[name] for each in made for name in (each.installer, *each.payloads)]
+    return any(map(kernels.is_named, [*taken, *(parts for each in of_programs for parts in each.images.values())]))

@@ -5,7 +5,7 @@ DaemonSet controller. Nodes that no selector distinguishes share one decision.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Literal, get_args
+from typing import Literal
 
 import msgspec
 from msgspec import structs
@@ -24,7 +24,7 @@ Resources = tuple[tuple[str, int | None], ...]
 knows it."""
 
 
-Obstacle = Literal["policy", "disabled", "hardware", "opt-out", "taints", "labels", "kernel"]
+Obstacle = Literal["policy", "disabled", "hardware", "opt-out", "taints", "labels", "kernel", "architecture"]
 """What keeps a component from a node: of several, the first."""
 
 
@@ -53,6 +53,8 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     """The pool whose driver installer runs there."""
     driver: Landing
     device_plugin: Landing
+    programs: tuple[tuple[str, Landing], ...] = ()
+    """Vendors' programs by name, in the order of the recipe."""
     resources: Resources = ()
 
     @property
@@ -72,7 +74,21 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
 
     def landing(self, component: index_file.Component) -> Landing:
         """Return the pod of a component on the nodes, or why there is none."""
-        return self.driver if component == "driver" else self.device_plugin
+        return dict(self.landings).get(component) or _without("disabled", "its recipe has no such program")
+
+    @property
+    def landings(self) -> tuple[tuple[index_file.Component, Landing], ...]:
+        """Each component with its pod, or why there is none."""
+        return ("driver", self.driver), ("device-plugin", self.device_plugin), *self.programs
+
+    @property
+    def part(self) -> pools.Part | None:
+        """The pool of the nodes where a driver or a program of a pool runs there."""
+        is_pooled = self.division is not None and any(
+            landing.image and (made := self.division.deployment(name, self.node)) and made.part
+            for name, landing in self.programs
+        )
+        return self.pool or (self.division.part(self.node) if self.division and is_pooled else None)
 
     def runs(self, component: index_file.Component) -> bool:
         """Return whether a pod of a component runs on the nodes."""
@@ -83,9 +99,7 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
 
         `nodeShouldRunDaemonPod` of pkg/controller/daemon: a NoSchedule taint lets no pod come, and those stay that run.
         """
-        if self.division is None or all(
-            self.landing(component).obstacle != "taints" for component in get_args(index_file.Component)
-        ):
+        if self.division is None or all(landing.obstacle != "taints" for _, landing in self.landings):
             return self
         node, tolerations = self.node, self.division.policy.pods.tolerations
         if any(taint.effect == "NoExecute" for taint in taints.untolerated(tolerations, node.profile.taints)):
@@ -108,7 +122,8 @@ class RecipePlan(msgspec.Struct, frozen=True, kw_only=True):
     def compared(self) -> frozenset[str]:
         """The labels of which the nodes of a decision have equal values."""
         selected = (one.key for division in self.divisions for term in division.terms for one in term)
-        return frozenset((*self.recipe.deciding, *selected))
+        # Nodes that are alike have one profile, which has their architecture.
+        return frozenset((*self.recipe.deciding, *selected, pools.ARCHITECTURE))
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
@@ -169,7 +184,14 @@ def _of_recipe(
     shares = assignment.shares(policies, inventory.nodes, one.deciding)
     nothing = _without("policy", "the node is assigned to no policy")
     made = [
-        Decision(nodes=alike, recipe=one, why="no policy matches its labels", driver=nothing, device_plugin=nothing)
+        Decision(
+            nodes=alike,
+            recipe=one,
+            why="no policy matches its labels",
+            driver=nothing,
+            device_plugin=nothing,
+            programs=tuple((name, nothing) for name in one.programs),
+        )
         for alike in shares.unassigned
     ]
     divisions = []
@@ -202,6 +224,8 @@ def _decision(division: pools.Division, nodes: assignment.Alike) -> Decision:
     pool = division.pool(node)
     driver, plugin = _driver_landing(division, node, pool), _device_plugin_landing(division, node)
     driven = pool.driver if pool and driver.image is not None else None
+    programs = tuple((one.name, _program_landing(division, one, node)) for one in division.policy.programs)
+    running = tuple(found for name, landing in programs if landing.image and (found := division.deployment(name, node)))
     return Decision(
         nodes=nodes,
         recipe=division.policy.recipe,
@@ -210,7 +234,12 @@ def _decision(division: pools.Division, nodes: assignment.Alike) -> Decision:
         pool=pool if driver.image is not None else None,
         driver=driver,
         device_plugin=plugin,
-        resources=_resources(division.policy, node, driven) if plugin.image else (),
+        programs=programs,
+        resources=(
+            *(_resources(division.policy, node, driven) if plugin.image else ()),
+            # How many of them a vendor's program finds, it alone knows.
+            *((name, None) for one in running for name in one.program.offers),
+        ),
     )
 
 
@@ -241,6 +270,30 @@ def _device_plugin_landing(division: pools.Division, node: snapshot.Node) -> Lan
         return _disabled(policy, "devicePlugin")
     obstacle = _obstacle(policy, node, division.device_plugin_terms, policy.recipe.opt_out_device_plugin)
     return obstacle or Landing(image=division.device_plugin_image, reason=_hardware(policy, node))
+
+
+def _program_landing(division: pools.Division, stated: definitions.Program, node: snapshot.Node) -> Landing:
+    policy = division.policy
+    if not stated.enabled:
+        return _without("disabled", f"programs.{stated.name}.enabled is false: it is pre-installed")
+    made = division.deployment(stated.name, node)
+    # NFD sets the label of a pool, and the kubelet that of the architecture.
+    own = (division.label, pools.ARCHITECTURE)
+    terms = [tuple(one for one in term if one.key not in own) for term in (made.terms if made else division.terms)]
+    obstacle = _obstacle(policy, node, terms, policy.recipe.opt_out(stated.name))
+    if obstacle is not None:
+        return obstacle
+    if stated.is_pooled and division.label is not None and not node.profile.discovered:
+        return _without("labels", "NFD has not labelled the node yet: its pool is unknown")
+    if stated.is_pooled and division.part(node) is None:
+        return _without("kernel", division.why_not(node))
+    if made is None:
+        return _without("disabled", "its condition does not hold with the values of the policy")
+    machines, machine = made.program.architectures, node.label(pools.ARCHITECTURE)
+    if machines and machine not in machines:
+        known = f"the node is {machine}" if machine else f"the node has no label {pools.ARCHITECTURE}"
+        return _without("architecture", f"it is for {wording.listed(machines)}, and {known}")
+    return Landing(image=made.image, reason=_hardware(policy, node))
 
 
 def _disabled(policy: definitions.Policy, field: definitions.Component) -> Landing:

@@ -18,6 +18,9 @@ from compiler.fleet import assignment, clusters, definitions, selectors, taints
 from compiler.inventory import snapshot
 from compiler.planning import images, kernels, overrides
 
+ARCHITECTURE = "kubernetes.io/arch"
+"""The label with a node's architecture, which its kubelet sets."""
+
 REST = "rest"
 """The group of all nodes that no wave and no frozen group takes."""
 
@@ -61,12 +64,22 @@ class KernelClass(msgspec.Struct, frozen=True, kw_only=True):
     """The patterns of earlier mappings."""
 
 
-class Pool(msgspec.Struct, frozen=True, kw_only=True):
-    """The nodes of a policy that one DaemonSet of driver installers serves."""
+class Part(msgspec.Struct, frozen=True, kw_only=True):
+    """The nodes of a policy that may have another driver and other programs than the rest: those of one pool."""
 
     name: str
     group: Group | None
     kernels: KernelClass | None
+
+    @property
+    def is_whole(self) -> bool:
+        """True when it holds all nodes of its policy."""
+        return self.group is None and self.kernels is None
+
+
+class Pool(Part, frozen=True, kw_only=True):
+    """The nodes of a policy that one DaemonSet of driver installers serves."""
+
     stated: definitions.Driver
     """The policy's driver with the overrides of the pool; its images may be named after kernels."""
     driver: definitions.Driver
@@ -78,10 +91,22 @@ class Pool(msgspec.Struct, frozen=True, kw_only=True):
     terms: tuple[selectors.Term, ...]
     """The node affinity of its DaemonSet."""
 
-    @property
-    def is_whole(self) -> bool:
-        """True when the pool holds all nodes of its policy."""
-        return self.group is None and self.kernels is None
+
+class Deployment(msgspec.Struct, frozen=True, kw_only=True):
+    """A program of a policy on all of its nodes, or on those of one pool: one DaemonSet."""
+
+    program: definitions.Program
+    """With the values and images of the pool, filled for its kernel."""
+    part: Part | None
+    """The pool; None where the policy has the program once."""
+    image: str
+    """The image of its first container, at the mirror of the cluster."""
+    images: tuple[tuple[str, str], ...]
+    """The images of its containers by their names in the recipe."""
+    named: frozenset[str]
+    """The names of those that are named after the kernel."""
+    terms: tuple[selectors.Term, ...]
+    """The node affinity of its DaemonSet."""
 
 
 class Division(assignment.Assigned, frozen=True, kw_only=True, dict=True):
@@ -92,7 +117,12 @@ class Division(assignment.Assigned, frozen=True, kw_only=True, dict=True):
     groups: tuple[Group, ...]
     """In the order in which they take nodes; empty if the policy has none in this cluster."""
     classes: tuple[KernelClass, ...]
+    parts: tuple[Part, ...]
+    """All pools of the policy, also those without a driver."""
     pools: tuple[Pool, ...]
+    """Those with driver installers: all or none."""
+    deployments: tuple[Deployment, ...] = ()
+    """The programs that run, by program and pool."""
 
     driver_terms: tuple[selectors.Term, ...]
     """The node affinity of the driver installers of all pools together; none if the driver is pre-installed."""
@@ -103,8 +133,8 @@ class Division(assignment.Assigned, frozen=True, kw_only=True, dict=True):
 
     @property
     def label(self) -> str | None:
-        """The key of the label that NFD gives a node for its pool; None for a policy with one pool or no driver."""
-        if self.policy.installed is None or not (self.groups or self.policy.mappings):
+        """The key of the label that NFD gives a node for its pool; None for a policy with one pool or none."""
+        if not self.parts or not (self.groups or self.policy.mappings):
             return None
         return _label(self.policy)
 
@@ -122,10 +152,21 @@ class Division(assignment.Assigned, frozen=True, kw_only=True, dict=True):
 
     def pool(self, node: snapshot.Node) -> Pool | None:
         """Return the pool of a node of the policy; None if no mapping takes its kernel, or no driver is installed."""
+        part = self.part(node)
+        return part if isinstance(part, Pool) else None
+
+    def part(self, node: snapshot.Node) -> Part | None:
+        """Return the pool of a node of the policy, also one without a driver; None if no mapping takes its kernel."""
         by_kernel = self.kernel_class(node.profile.kernel_version)
         if by_kernel is None and self.policy.mappings:
             return None
-        return self._pools.get((_name(self.group(node.name)), _name(by_kernel)))
+        return self._parts.get((_name(self.group(node.name)), _name(by_kernel)))
+
+    def deployment(self, program: str, node: snapshot.Node) -> Deployment | None:
+        """Return the DaemonSet of a program that is for a node of the policy, by its pool."""
+        part = self.part(node)
+        own = (one for one in self.deployments if one.program.name == program)
+        return next((one for one in own if one.part is None or (part and one.part.name == part.name)), None)
 
     def why_not(self, node: snapshot.Node) -> str:
         """Return why a node of the policy is in no pool."""
@@ -157,8 +198,8 @@ class Division(assignment.Assigned, frozen=True, kw_only=True, dict=True):
         return self.policy.installed is not None and _is_driven(self.policy, self.classes, node)
 
     @functools.cached_property
-    def _pools(self) -> dict[tuple[str | None, str | None], Pool]:
-        return {(_name(pool.group), _name(pool.kernels)): pool for pool in self.pools}
+    def _parts(self) -> dict[tuple[str | None, str | None], Part]:
+        return {(_name(part.group), _name(part.kernels)): part for part in self.parts}
 
 
 def _class_of(policy: definitions.Policy, classes: Iterable[KernelClass], version: str) -> KernelClass | None:
@@ -172,27 +213,74 @@ def _name(part: Group | KernelClass | None) -> str | None:
 
 
 def divided(assigned: assignment.Assigned, cluster: definitions.Cluster, nodes: Sequence[snapshot.Node]) -> Division:
-    """Return the pools of a policy in a cluster with these nodes of the policy; none if it installs no driver."""
+    """Return the pools of a policy in a cluster with these nodes of the policy; none if nothing differs by pool."""
     policy, mirrors = assigned.policy, cluster.spec.images.mirrors
     installed, plugin = policy.installed, policy.offered
     classes: tuple[KernelClass, ...] = ()
     groups: tuple[Group, ...] = ()
-    pools: tuple[Pool, ...] = ()
-    if installed is not None:
+    parts: tuple[Part, ...] = ()
+    if policy.has_pools:
         classes = tuple(_classes(policy, nodes))
         groups = groups_of(policy, cluster.name, nodes, lambda node: _is_driven(policy, classes, node))
-        parts = product(with_pools(groups), classes if policy.mappings else (None,))
-        pools = tuple(pool_of(assigned, installed, part, mirrors) for part in parts)
+        pairs = product(with_pools(groups), classes if policy.mappings else (None,))
+        parts = tuple(part_of(policy, pair) for pair in pairs)
+    driven = tuple(pool_of(assigned, installed, part, mirrors) for part in parts) if installed else ()
     return Division(
         policy=policy,
         terms=assigned.terms,
         nodes=tuple(nodes),
         groups=groups,
         classes=classes,
-        pools=pools,
+        parts=driven or parts,
+        pools=driven,
+        deployments=tuple(_deployments(assigned, parts, mirrors)),
         driver_terms=_serving_terms(assigned, policy.recipe.opt_out_driver) if installed else (),
         device_plugin_terms=_serving_terms(assigned, policy.recipe.opt_out_device_plugin) if plugin else (),
         device_plugin_image=images.of(plugin.parts, mirrors) if plugin else "",
+    )
+
+
+def _deployments(
+    assigned: assignment.Assigned, parts: Sequence[Part], mirrors: Sequence[clusters.Mirror]
+) -> Iterator[Deployment]:
+    """Yield the programs of a policy; one whose condition does not hold with the values of a pool is not there."""
+    for stated in assigned.policy.programs:
+        for part in parts if stated.is_pooled else (None,):
+            made = deployment_of(assigned, stated, part, mirrors)
+            if made is not None:
+                yield made
+
+
+def deployment_of(
+    assigned: assignment.Assigned,
+    stated: definitions.Program,
+    part: Part | None,
+    mirrors: Sequence[clusters.Mirror],
+) -> Deployment | None:
+    """Return a program in a pool, or in the whole policy; None where it does not run."""
+    by_kernel, group = (part.kernels, part.group) if part else (None, None)
+    layers = (by_kernel.mapping if by_kernel else None, group.declared if group else None)
+    program, driver = stated.overridden(*layers), assigned.policy.installed
+    is_removed = driver is not None and driver.overridden(*layers).state == "Absent"
+    if not program.runs or (is_removed and program.data.get("after") == "driver"):
+        return None
+    kernel = by_kernel.kernel if by_kernel else None
+    if kernel is not None:
+        program = msgspec.structs.replace(program, images=overrides.filled_images(program.images, kernel))
+    policy = assigned.policy
+    found = tuple((name, images.of(own, mirrors)) for name, own in program.images.items())
+    architectures = program.architectures
+    further = (
+        *((selectors.Requirement(ARCHITECTURE, "In", architectures),) if architectures else ()),
+        *(_labelled(policy, part) if part else ()),
+    )
+    return Deployment(
+        program=program,
+        part=part,
+        image=dict(found)[program.data["pod"]["containers"][0]["image"]],
+        images=found,
+        named=frozenset(name for name, own in stated.overridden(*layers).images.items() if kernels.is_named(own)),
+        terms=_serving_terms(assigned, policy.recipe.opt_out(program.name), further),
     )
 
 
@@ -201,28 +289,38 @@ def with_pools(groups: Iterable[Group]) -> tuple[Group | None, ...]:
     return tuple(group for group in groups if not group.is_reserved) or (None,)
 
 
+def part_of(policy: definitions.Policy, part: tuple[Group | None, KernelClass | None]) -> Part:
+    """Return the pool of a part of a policy's nodes: those of a group, if it has groups, with certain kernels."""
+    group, by_kernel = part
+    own = "--".join(one.name for one in part if one is not None)
+    return Part(name=own or policy.name, group=group, kernels=by_kernel)
+
+
 def pool_of(
     assigned: assignment.Assigned,
     installed: definitions.Driver,
-    part: tuple[Group | None, KernelClass | None],
+    part: Part,
     mirrors: Sequence[clusters.Mirror],
 ) -> Pool:
-    """Return the pool of a part of a policy's nodes: those of a group, if it has groups, with certain kernels."""
-    policy, (group, by_kernel) = assigned.policy, part
-    own = "--".join(one.name for one in part if one is not None)
+    """Return the pool of a part of a policy's nodes with its driver."""
+    policy, group, by_kernel = assigned.policy, part.group, part.kernels
     stated = installed.overridden(by_kernel.mapping if by_kernel else None, group.declared if group else None)
     driver = overrides.filled(stated, by_kernel.kernel if by_kernel else None)
-    labelled = (selectors.Requirement(_label(policy), "In", (own,)),) if own else ()
     return Pool(
-        name=own or policy.name,
+        name=part.name,
         group=group,
         kernels=by_kernel,
         stated=stated,
         driver=driver,
         image=images.of(driver.parts, mirrors),
         images=tuple((name, images.of(driver.images[name], mirrors)) for name in driver.pulled),
-        terms=_serving_terms(assigned, policy.recipe.opt_out_driver, labelled),
+        terms=_serving_terms(assigned, policy.recipe.opt_out_driver, _labelled(policy, part)),
     )
+
+
+def _labelled(policy: definitions.Policy, part: Part) -> selectors.Term:
+    """Return the requirement on the label of a pool; none where the policy has one pool."""
+    return () if part.is_whole else (selectors.Requirement(_label(policy), "In", (part.name,)),)
 
 
 def _label(policy: definitions.Policy) -> str:
@@ -251,7 +349,8 @@ def _serving_terms(
 
 def _is_driven(policy: definitions.Policy, classes: Sequence[KernelClass], node: snapshot.Node) -> bool:
     """Return whether a driver is installed on the node, or may be: NFD has not labelled it yet."""
-    if not assignment.is_served(policy, node) or node.label(policy.recipe.opt_out_driver) == "false":
+    opted_out = policy.installed is not None and node.label(policy.recipe.opt_out_driver) == "false"
+    if opted_out or not assignment.is_served(policy, node):
         return False
     if taints.untolerated(policy.pods.tolerations, node.profile.taints):
         return False

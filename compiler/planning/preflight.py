@@ -24,7 +24,7 @@ class Offer(msgspec.Struct, frozen=True, kw_only=True):
     named: tuple[str, ...]
     """Other images that are built for the kernel."""
     source: str
-    """The name of the field of `driver.source` that is set."""
+    """The name of the field of `driver.source` that is set, or the program that the images are of."""
     state: str
 
 
@@ -47,9 +47,9 @@ def answer(division: pools.Division, version: str, spec: clusters.Spec) -> Answe
     """Return the drivers of a policy for a node that runs `version`, given as `uname -r` prints it."""
     policy, kernel = division.policy, kernels.cleaned(version)
     told = functools.partial(Answer, policy=policy.name)
-    if policy.driver is None:
+    if not policy.has_pools and policy.driver is None:
         return told(reason=f"recipe '{policy.recipe.name}' has no driver")
-    if not policy.driver.enabled:
+    if not policy.has_pools:
         return told(reason="driver.enabled is false: the driver is pre-installed")
     if not any(selectors.witness((*term, *_known(kernel))) is not None for term in division.terms):
         return told(reason="its nodeSelector matches no node with this kernel")
@@ -57,7 +57,9 @@ def answer(division: pools.Division, version: str, spec: clusters.Spec) -> Answe
     if mapping is None and policy.mappings:
         return told(reason="no mapping covers it")
     reason = (
-        f"mapping '{mapping.name}' takes it" if mapping else "it has no kernelMappings: one driver for every kernel"
+        f"mapping '{mapping.name}' takes it"
+        if mapping
+        else f"it has no kernelMappings: one {'driver' if policy.installed else 'program'} for every kernel"
     )
     if mapping is not None and overrides.is_per_kernel(policy, mapping):
         if mapping.kernels is not None and kernel not in pools.listed(mapping):
@@ -66,9 +68,18 @@ def answer(division: pools.Division, version: str, spec: clusters.Spec) -> Answe
         if by_kernel is None:
             reason += ", once a compile finds it in the inventory"
             by_kernel = pools.of_kernel(mapping, kernel)
-    parts = ((group, by_kernel) for group in pools.with_pools(division.groups))
-    made = (pools.pool_of(division, policy.driver, part, spec.images.mirrors) for part in parts)
-    offers = tuple(_offer(policy, pool) for pool in made)
+    parts = [pools.part_of(policy, (group, by_kernel)) for group in pools.with_pools(division.groups)]
+    made = [pools.pool_of(division, policy.installed, part, spec.images.mirrors) for part in parts if policy.installed]
+    offers = (
+        *(_offer(policy, pool) for pool in made),
+        *(
+            _of_program(program)
+            for stated in policy.programs
+            if stated.is_pooled
+            for part in parts
+            if (program := pools.deployment_of(division, stated, part, spec.images.mirrors))
+        ),
+    )
     return told(mapping=mapping.name if mapping else None, offers=offers, reason=reason)
 
 
@@ -83,6 +94,18 @@ def _offer(policy: definitions.Policy, pool: pools.Pool) -> Offer:
         named=tuple(image for image in built if image not in holding),
         source=pool.driver.source.name,
         state=pool.driver.state,
+    )
+
+
+def _of_program(made: pools.Deployment) -> Offer:
+    return Offer(
+        pool=made.part.name if made.part else "",
+        image=made.image,
+        images=made.images,
+        modules=(),
+        named=tuple(image for name, image in made.images if name in made.named),
+        source=f"program {made.program.name}",
+        state="Present",
     )
 
 

@@ -17,6 +17,9 @@ QUIET_KUBERNETES = 36
 """The first minor release whose API server and kubelet start the containers of a pod over where one of them asks for
 it: RestartAllContainers of KEP-5532, on by default from then on."""
 
+MUTATING_KUBERNETES = 36
+"""The first minor release whose API server has MutatingAdmissionPolicy v1 (KEP-3962)."""
+
 _NFD_TAG = re.compile(r"v?0\.(16|17|18|19)(\.[0-9]+)?([-+.].*)?")
 
 
@@ -56,6 +59,11 @@ def starts_over(spec: clusters.Spec, nodes: Iterable[snapshot.Node]) -> bool:
     """Return whether a pod may have its containers started over: an older API server drops what asks for it."""
     stated, kubelet = stated_kubernetes(spec), oldest_kubelet(nodes)
     return stated is not None and min(stated, stated if kubelet is None else kubelet) >= QUIET_KUBERNETES
+
+
+def can_mutate(spec: clusters.Spec) -> bool:
+    """Return whether the API server is known to have MutatingAdmissionPolicy: no engine can apply it to another."""
+    return (stated_kubernetes(spec) or 0) >= MUTATING_KUBERNETES
 
 
 def can_guard(spec: clusters.Spec) -> bool:

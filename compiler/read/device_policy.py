@@ -7,8 +7,8 @@ from typing import Any
 import msgspec
 
 from compiler import kae, keywords, recipes
-from compiler.fleet import definitions
-from compiler.formats import documents
+from compiler.fleet import claims, definitions, pods
+from compiler.formats import documents, references
 from compiler.read import parts
 from runtime import device_plugin_config, driver_config, shapes
 
@@ -46,7 +46,11 @@ def recipe_of(document: documents.Document) -> recipes.Recipe:
     """Return the recipe in a document that its schema accepts, as plans and manifests see it."""
     name, match = document.data["metadata"]["name"], document.data["spec"]["match"]
     labels = {key: tuple(allowed) for key, allowed in match.get("labels", {}).items()}
-    if "features" in match:
+
+    def kind(data: parts.Data) -> recipes.Kind:
+        return msgspec.convert({"devices": (), **data, "recipe": name, "name": data["kind"]}, recipes.Kind)
+
+    if ("features" in match or "any" in match) and "pci" not in match:
         labels = {f"{recipes.DOMAIN}/{name}.present": ("true",)}
     return recipes.Recipe(
         name=name,
@@ -68,12 +72,19 @@ def recipe_of(document: documents.Document) -> recipes.Recipe:
             options=f"kae-{name}-",
         ),
         folder=name,
-        kinds=tuple(
-            msgspec.convert({"devices": (), **kind, "recipe": name, "name": kind["kind"]}, recipes.Kind)
-            for kind in match.get("pci", ())
-        ),
+        kinds=tuple(map(kind, match.get("pci", ()))),
         labels=tuple(sorted(labels.items())),
         features=msgspec.convert(match.get("features", ()), tuple[recipes.Feature, ...]),
+        alternatives=tuple(
+            recipes.Alternative(
+                kinds=tuple(map(kind, one.get("pci", ()))),
+                features=msgspec.convert(one.get("features", ()), tuple[recipes.Feature, ...]),
+            )
+            for one in match.get("any", ())
+        ),
+        extended=match.get("extended", {}),
+        programs=tuple(program["name"] for program in document.data["spec"].get("programs", ())),
+        admission=tuple(document.data["spec"].get("admission", ())),
     )
 
 
@@ -99,17 +110,22 @@ def policy_of(
     driver = _driver(spec, filled, every, offered) if "driver" in filled else None
     # The images of the release that no program takes have no name in the policy.
     named = {*filled["images"], *(driver.images if driver else ()), *((plugin.image,) if plugin else ())}
+    known = values(recipe, spec["values"])
+    programs = tuple(
+        _program(spec, own, ("spec", "programs", index), known, every) for index, own in enumerate(filled["programs"])
+    )
     read = recipe_of(recipe)
     return parts.policy(
         document,
         data,
-        lambda declared: (declared.get("images", {}), declared.get("driver", {})),
+        lambda declared: (declared.get("images", {}), declared.get("driver", {}), declared.get("values", {})),
         _stated,
         recipe=read,
         kinds=read.kinds,
         driver=driver,
         plugin=plugin,
-        claims=frozenset(map(_claim, filled.get("claims", ()))),
+        programs=programs,
+        claims=frozenset(map(claims.claim, filled.get("claims", ()))),
         recipe_source=recipe,
         written=_written([name for name in every if name in named]),
     )
@@ -129,15 +145,9 @@ def _written(images: Sequence[str]) -> definitions.Written:
 
 
 def _stated(data: parts.Data) -> dict[str, Any]:
-    """Return what a group says of its nodes and their driver: no field of a driver takes a value of its own."""
-    own = {name: value for name, value in data.items() if name not in ("values", "images", "driver")}
+    """Return what a group says of its nodes and what they get."""
+    own = {name: value for name, value in data.items() if name not in ("images", "driver")}
     return {**own, **data.get("driver", {}), "images": data.get("images", {})}
-
-
-def _claim(text: str) -> definitions.Claim:
-    """Return a claim that a recipe states: `path:` or `socket:` and a path, or a resource."""
-    sort, colon, name = text.partition(":")
-    return (sort, name) if colon else ("resource", text)
 
 
 def _driver(
@@ -189,6 +199,42 @@ def _plugin(spec: parts.Data, filled: parts.Data, images: Mapping[str, definitio
         container=parts.container(plugin, spec),
         config=parts.passed(plugin, device_plugin_config.Config),
     )
+
+
+def _program(
+    spec: parts.Data,
+    own: parts.Data,
+    path: documents.Path,
+    known: Mapping[str, Any],
+    images: Mapping[str, definitions.ImageParts],
+) -> definitions.Program:
+    stated = spec.get("programs", {}).get(own["name"], {"enabled": True, "resources": {}})
+    return definitions.Program(
+        name=own["name"],
+        path=path,
+        data=own,
+        enabled=stated["enabled"],
+        values=known,
+        images={name: images[name] for name in images_of(own)},
+        max_unavailable=stated.get("maxUnavailable"),
+        resources={name: msgspec.convert(given, pods.Resources) for name, given in stated["resources"].items()},
+        pull=pods.Container(
+            pull_policy=spec["pullPolicy"],
+            pull_secrets=msgspec.convert(spec["pullSecrets"], tuple[pods.Reference, ...]),
+        ),
+    )
+
+
+def images_of(program: parts.Data) -> tuple[str, ...]:
+    """Return the names of the images that a program of a recipe needs: its containers' first, then those in texts."""
+    named = (name for place in references.places(program, ()) for name in references.names(place.text))
+    texts = (name.removeprefix("images.") for name in named if name.startswith("images."))
+    return tuple(dict.fromkeys((*(one["image"] for one in containers(program)), *texts)))
+
+
+def containers(program: parts.Data) -> tuple[parts.Data, ...]:
+    """Return the containers of a program of a recipe, in the order in which they start."""
+    return (*program["pod"].get("initContainers", ()), *program["pod"]["containers"])
 
 
 def _resources(data: parts.Data) -> Iterator[device_plugin_config.AnyResource]:

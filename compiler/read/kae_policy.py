@@ -78,9 +78,9 @@ def _module(module: recipes.Module) -> dict[str, Any]:
     return {"name": module.name, **({"parameters": own} if own else {})}
 
 
-def _overrides(data: parts.Data) -> tuple[dict[str, definitions.ImageParts], parts.Data]:
+def _overrides(data: parts.Data) -> tuple[dict[str, definitions.ImageParts], parts.Data, parts.Data]:
     image = _image(data)
-    return {kae.INSTALLER: image} if image else {}, data
+    return {kae.INSTALLER: image} if image else {}, data, {}
 
 
 def _image(data: parts.Data) -> definitions.ImageParts:

@@ -17,8 +17,9 @@ T = TypeVar("T")
 
 Data = Mapping[str, Any]
 """A part of a document, with the defaults of its schema."""
-Overriding = Callable[[Data], tuple[Mapping[str, definitions.ImageParts], Data]]
-"""Returns the parts of images that a mapping, a wave or a frozen group overrides, and its fields of the driver."""
+Overriding = Callable[[Data], tuple[Mapping[str, definitions.ImageParts], Data, Data]]
+"""Returns the parts of images that a mapping, a wave or a frozen group overrides, its fields of the driver, and its
+values of parameters."""
 
 _OTHERWISE = frozenset({*shapes.Config.__struct_fields__, "modules", "payloads", "resources"})
 """Fields of configs that mean something else than the same keys of documents, as the `version` of an image does."""
@@ -38,8 +39,8 @@ def policy(
     spec, place = data["spec"], own["written"].rollout
     chosen = optional(spec.get("nodeSelector"), selectors.Selector)
     paced = functools.reduce(operator.getitem, place, data)
-    # Without a driver they change nothing.
-    has_driver = own["driver"] is not None
+    # Without a driver and a program a pool they change nothing.
+    has_pools = own["driver"] is not None or any(program.is_pooled for program in own.get("programs", ()))
     return definitions.Policy(
         name=definitions.PolicyName(data["metadata"]["name"]),
         clusters=optional(spec.get("clusters"), tuple[str, ...]),
@@ -47,8 +48,8 @@ def policy(
         selector=chosen,
         term=selectors.of(chosen),
         pods=_settings(spec),
-        mappings=tuple(_mappings(paced["kernelMappings"], (*place, "kernelMappings"), overrides)) if has_driver else (),
-        groups=tuple(_groups(paced["rollout"], document, (*place, "rollout"), overrides, stated)) if has_driver else (),
+        mappings=tuple(_mappings(paced["kernelMappings"], (*place, "kernelMappings"), overrides)) if has_pools else (),
+        groups=tuple(_groups(paced["rollout"], document, (*place, "rollout"), overrides, stated)) if has_pools else (),
         source=document,
         **own,
     )
@@ -113,12 +114,13 @@ def driver(
     )
 
 
-def _overrides(images: Mapping[str, definitions.ImageParts], driver: Data) -> definitions.Overrides:
+def _overrides(images: Mapping[str, definitions.ImageParts], driver: Data, values: Data) -> definitions.Overrides:
     return definitions.Overrides(
         images=images,
         source=optional(driver.get("source"), driver_config.Source),
         state=driver.get("state"),
         modules=optional(driver.get("modules"), tuple[str, ...]),
+        values=values,
     )
 
 

@@ -7,7 +7,7 @@ import msgspec
 
 from compiler.fleet import clusters, pods
 from compiler.planning import images, plan, supported
-from compiler.rendering import ir, node_programs, program_configs
+from compiler.rendering import ir, node_programs, program_configs, programs
 from runtime import driver_labels
 
 _WATCHER_PORT = 9512
@@ -56,6 +56,8 @@ def constraints(planned: plan.Plan) -> Iterator[ir.Input]:
             yield ir.Input(("rolebinding-privileged",), access(accounts=accounts, name=driver, as_root=True))
         if node_programs.offered(one):
             yield ir.Input(_CONSTRAINTS, access(accounts=(plugin,), name=plugin, as_root=True))
+        for app in (one.recipe.app(program) for program in one.recipe.programs if programs.deployed(one, program)):
+            yield ir.Input(("rolebinding-privileged",), access(accounts=(app,), name=app, as_root=True))
     if spec.nfd.enabled:
         yield ir.Input(_CONSTRAINTS, access(accounts=("nfd-worker",), name="kae-nfd-worker", as_root=False))
 
@@ -70,6 +72,8 @@ class Nfd(msgspec.Struct, frozen=True, kw_only=True):
     terms: tuple[ir.Term, ...]
     """The nodes of the master and of the garbage collector; none means every node."""
     worker_tolerations: tuple[pods.Toleration, ...]
+    advertises: bool
+    """True where the rules of a recipe have the master give extended resources to nodes."""
     fixed_user: bool
     """False where pods may not name their users: OpenShift assigns one of the namespace's range, and refuses others."""
     features: str
@@ -111,6 +115,7 @@ def _nfd(planned: plan.Plan) -> Nfd:
         minor=supported.nfd_minor(spec.image.tag) or 0,
         terms=ir.terms(spec.nodeSelector),
         worker_tolerations=tuple(dict.fromkeys((*spec.tolerations, *theirs))),
+        advertises=any(one.recipe.extended for one in planned.recipes),
         fixed_user=cluster.platform != "openshift",
         features=driver_labels.FOLDER,
     )
@@ -126,6 +131,8 @@ class Watcher(msgspec.Struct, frozen=True, kw_only=True):
     """The nodes that take it; none means every node."""
     config: str
     metrics_port: int | None
+    advertises: bool
+    """True where the rules of a recipe have the master give extended resources to nodes."""
     fixed_user: bool
     schedule: str | None
     """Of the CronJob; none for a Deployment."""
@@ -150,6 +157,7 @@ def watcher(planned: plan.Plan) -> Iterator[ir.Input]:
         terms=ir.terms(spec.nodeSelector),
         config=program_configs.watcher(cluster, repository, port),
         metrics_port=port,
+        advertises=any(one.recipe.extended for one in planned.recipes),
         fixed_user=cluster.spec.platform != "openshift",
         schedule=spec.schedule if spec.mode == "CronJob" else None,
     )

@@ -11,7 +11,16 @@ from compiler.formats import canonical
 from compiler.output import index_file
 from compiler.output import tree as trees
 from compiler.planning import plan, supported
-from compiler.rendering import cluster_programs, gitops, ir, network_policies, node_feature_rules, node_programs
+from compiler.rendering import (
+    admission,
+    cluster_programs,
+    gitops,
+    ir,
+    network_policies,
+    node_feature_rules,
+    node_programs,
+    programs,
+)
 from compiler.rendering import privileges as object_privileges
 
 Render = Callable[[ir.Manifest], Mapping[str, Any]]
@@ -45,6 +54,8 @@ COMPONENTS = (
     Component(name="guard", wanted=supported.can_guard, inputs=node_programs.guards),
     Component(name="driver", inputs=node_programs.drivers),
     Component(name="device-plugin", inputs=node_programs.device_plugins),
+    Component(name="program", inputs=programs.of_plan),
+    Component(name="admission", inputs=admission.of_plan),
     Component(name="watcher", inputs=cluster_programs.watcher),
     Component(name="monitoring", wanted=lambda spec: spec.monitoring.enabled, inputs=cluster_programs.monitoring),
 )
@@ -78,10 +89,12 @@ class Object(msgspec.Struct, frozen=True, kw_only=True):
     component: str
     data: Mapping[str, Any]
     workload: index_file.Workload | None = None
-    """The entry of index.json for a DaemonSet of the driver or of the device plugin."""
+    """The entry of index.json for a DaemonSet of a recipe."""
 
+    images: tuple[str, ...] = ()
+    """Images that it names beside those of its containers, such as in arguments."""
     lists_privileges: bool = False
-    """True for a driver or a device plugin whose privileges are told: those of the built-in recipe never change."""
+    """True for a program of a recipe whose privileges are told: those of the built-in recipe never change."""
 
 
 def objects(made: ir.ClusterManifests, render: Render) -> tuple[Object, ...]:
@@ -110,7 +123,7 @@ def tree(planned: plan.Plan, rendered: Iterable[Object]) -> trees.Tree:
             "resources": [obj.path for obj in sorted(applied, key=lambda obj: (NAMES.index(obj.component), obj.path))],
         }
     )
-    images = sorted({image for obj in applied for image in _images(obj.data)})
+    images = sorted({image for obj in applied for image in (*_images(obj.data), *obj.images)})
     texts["images.txt"] = "".join(f"{image}\n" for image in images)
     if any(obj.lists_privileges for obj in rendered):
         texts["privileges.txt"] = "".join(f"{privilege}\n" for privilege in privileges(rendered))
@@ -135,6 +148,9 @@ def privileges(rendered: Iterable[Object]) -> tuple[object_privileges.Listed, ..
     return object_privileges.listed(own, [obj.data for obj in rendered])
 
 
+_LISTED = node_programs.Pod | programs.Program | admission.Admission
+
+
 def _object(manifest: ir.Manifest, data: Mapping[str, Any]) -> Object:
     folder = manifest.folder or manifest.component
     path = f"{folder}/{data['kind'].lower()}-{data['metadata']['name']}.yaml"
@@ -143,7 +159,8 @@ def _object(manifest: ir.Manifest, data: Mapping[str, Any]) -> Object:
         component=manifest.component,
         data=data,
         workload=_workload(path, manifest.value),
-        lists_privileges=bool(manifest.folder) and isinstance(manifest.value, node_programs.Pod),
+        images=manifest.value.images if isinstance(manifest.value, programs.Program) else (),
+        lists_privileges=bool(manifest.folder) and isinstance(manifest.value, _LISTED),
     )
 
 
@@ -155,6 +172,8 @@ def _workload(path: str, value: Any) -> index_file.Workload | None:
             return index_file.Workload(
                 file=path, component="driver", policy=policy, pool=pool, state=state, recipe=recipe
             )
+        case programs.Program(component=component, policy=policy, recipe=recipe, pool=pool):
+            return index_file.Workload(file=path, component=component, policy=policy, pool=pool, recipe=recipe)
     return None
 
 

@@ -13,7 +13,7 @@ from compiler import names
 from compiler.fleet import clusters, definitions, pods
 from compiler.formats import urls
 from compiler.planning import plan, supported
-from compiler.rendering import cluster_programs, ir, node_programs
+from compiler.rendering import cluster_programs, ir, node_programs, programs
 
 _PORTS = {"http": 80, "https": 443, "ssh": 22}
 _PROXY_PORTS = {"https": 443}
@@ -52,6 +52,10 @@ def of_plan(planned: plan.Plan) -> Iterator[ir.Input]:
             yield _driver(spec, one.recipe.driver, installed)
         if offered := node_programs.offered(one):
             yield _of_app(spec, one.recipe.device_plugin, _metrics(plugin.container for _, plugin in offered))
+        for program in one.recipe.programs:
+            if found := programs.deployed(one, program):
+                asks = any(programs.has_token(made.program) for _, made in found)
+                yield _of_app(spec, one.recipe.app(program), (), spec.networkPolicies.apiServerPorts if asks else ())
     if spec.nfd.enabled:
         yield from _nfd(spec)
     if (repository := cluster_programs.watched(spec)) is not None:

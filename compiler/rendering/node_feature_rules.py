@@ -1,6 +1,7 @@
 """NodeFeatureRules: they make NFD set the labels by which DaemonSets select their nodes."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import product
 from typing import Literal
 
 import msgspec
@@ -20,6 +21,8 @@ class DeviceRule(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     label: str
     hardware: Hardware
+    extended: Mapping[str, str] = {}
+    """Resources that NFD gives such nodes, each with its amount."""
     counts: bool = False
     """True where the label's value is the number of PCI functions, otherwise it is "true"."""
 
@@ -91,7 +94,7 @@ def of_plan(planned: plan.Plan) -> Iterator[ir.Input]:
         if rules.rules or rules.of_driver:
             yield ir.Input(("nodefeaturerule-devices",), rules)
     for division in planned.divisions:
-        if division.label is not None and division.pools:
+        if division.label is not None and division.parts:
             yield ir.Input(("nodefeaturerule-pool",), _pool_rules(division, division.label))
 
 
@@ -114,7 +117,7 @@ def _pool_rules(division: pools.Division, label: str) -> PoolRules:
                 group=pool.group.name if pool.group else None,
                 kernels=pool.kernels.name if pool.kernels else None,
             )
-            for pool in division.pools
+            for pool in division.parts
             if pool.group is None or pool.group in groups
         ),
     )
@@ -142,11 +145,16 @@ def _driver_rules(recipe: recipes.Recipe) -> tuple[DriverRule, ...]:
 
 
 def _device_rules(recipe: recipes.Recipe) -> Iterator[DeviceRule]:
-    yield DeviceRule(name=recipe.name, label=recipe.present, hardware=_hardware(recipe))
+    yield DeviceRule(
+        name=recipe.name,
+        label=recipe.present,
+        hardware=_hardware(recipe),
+        extended=dict(sorted(recipe.extended.items())),
+    )
     for kind in recipe.kinds:
         name = f"{recipe.name}.{kind.name}"
         both = (*kind.devices, *kind.virtual) if kind.devices else ()
-        yield DeviceRule(name=name, label=kind.present, hardware=((_functions(kind, both),),))
+        yield DeviceRule(name=name, label=kind.present, hardware=_further(recipe, ((_functions(kind, both),),)))
         physical = _functions(kind, kind.devices, none_of=kind.virtual)
         yield DeviceRule(name=f"{name}.pf", label=kind.pf_count, hardware=((physical,),), counts=True)
         if kind.virtual:
@@ -160,12 +168,24 @@ def _hardware(recipe: recipes.Recipe) -> Hardware:
     A rule without a positive condition would also fire for nodes that no worker has reported.
     """
     if recipe.kinds:
-        return tuple((feature,) for feature in _all_functions(recipe.kinds))
-    known = recipe.features
-    if any(term.op != "DoesNotExist" for feature in known for term in feature.matchExpressions.values()):
-        return (known,)
-    named = {"nodename": recipes.Expression(op="Exists")}
-    return ((recipes.Feature(feature="system.name", matchExpressions=named), *known),)
+        return _further(recipe, tuple((feature,) for feature in _all_functions(recipe.kinds)))
+    found = _further(recipe, ((),))
+    named = recipes.Feature(feature="system.name", matchExpressions={"nodename": recipes.Expression(op="Exists")})
+    return tuple(known if _is_positive(known) else (named, *known) for known in found)
+
+
+def _is_positive(known: Iterable[recipes.Feature]) -> bool:
+    return any(term.op != "DoesNotExist" for feature in known for term in feature.matchExpressions.values())
+
+
+def _further(recipe: recipes.Recipe, hardware: Hardware) -> Hardware:
+    """Return hardware with the recipe's further features, and with each of its alternatives."""
+    alternatives: Hardware = tuple(
+        (*functions, *one.features)
+        for one in recipe.alternatives
+        for functions in (tuple((feature,) for feature in _all_functions(one.kinds)) or ((),))
+    ) or ((),)
+    return tuple((*base, *recipe.features, *one) for base, one in product(hardware, alternatives))
 
 
 def _all_functions(kinds: Iterable[recipes.Kind]) -> Iterator[recipes.Feature]:

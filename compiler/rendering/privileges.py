@@ -15,6 +15,7 @@ import msgspec
 from msgspec import structs
 
 from compiler import names, wording
+from compiler.fleet import expressions
 from compiler.planning import images as image_text
 from runtime import device_plugin_config, shapes
 
@@ -30,7 +31,9 @@ _NAMES = 5
 _DIGITS = 12
 """Digits of a digest in a text."""
 
-IN_PODS = ("device", "env", "file", "mount", "preload")
+_MUTATING = "MutatingAdmissionPolicy"
+
+IN_PODS = ("admission", "device", "env", "file", "mount", "preload")
 """What a recipe gives to pods: the words behind `pods:` in privileges.txt."""
 
 _APPARMOR = "container.apparmor.security.beta.kubernetes.io/"
@@ -115,8 +118,24 @@ def _of_object(data: Object) -> Iterator[Privilege]:
     elif kind == "NetworkPolicy":
         text = f"only the connections of NetworkPolicy {data['metadata']['name']} are allowed"
         yield Privilege(sort="confinement", text=text)
+    elif kind == _MUTATING:
+        yield from _of_mutations(data["spec"])
     elif kind == "ValidatingAdmissionPolicyBinding":
         yield Privilege(sort="confinement", text="the API server confines evictions to the own node")
+
+
+def _of_mutations(spec: Object) -> Iterator[Privilege]:
+    """Yield what an admission policy sets in pods of other people."""
+    conditions = spec.get("matchConditions", ())
+    for mutation in spec["mutations"]:
+        text = mutation["applyConfiguration"]["expression"]
+        for one in sorted({one for one in expressions.read(text) if isinstance(one, expressions.Set)}):
+            what = " ".join(filter(None, (one.field, one.what)))
+            yield Privilege(sort="pods", text=f"sets {what} in pods at their admission", line=f"pods: admission {what}")
+    # Which value is set, and in which pods, is in the expressions.
+    stated = [conditions, spec.get("variables", ()), spec["mutations"], spec["matchConstraints"]]
+    digest = hashlib.sha256(msgspec.json.encode(stated, order="sorted")).hexdigest()[:_DIGITS]
+    yield Privilege(sort="pods", text=f"changes pods at their admission, by expressions with SHA-256 {digest}…")
 
 
 def texts(privileges: Iterable[Privilege]) -> Iterator[str]:
@@ -136,6 +155,10 @@ def listed(workloads: Iterable[Object], every: Iterable[Object]) -> tuple[Listed
     """Return the lines on workloads, sorted; `every` object of the cluster tells what their accounts may do."""
     every, found = tuple(every), set[Listed]()
     for workload in workloads:
+        if workload["kind"].startswith(_MUTATING):
+            name = workload["metadata"]["name"]
+            found.update(Listed(program=name, text=item.line) for item in _of_object(workload) if item.line)
+            continue
         template = pod_template(workload) or {}
         program = template["metadata"]["labels"][names.APP_LABEL]
         own = (item.line for item in _of_template(template) if item.line)
@@ -228,9 +251,13 @@ def _of_template(template: Object) -> Iterator[Privilege]:
         ("hostPID", "sees the node's processes"),
         ("hostIPC", "shares the node's IPC"),
         ("hostNetwork", "shares the node's network"),
+        ("shareProcessNamespace", "has one view of processes in all of its containers"),
     ):
         if spec.get(key):
             yield Privilege(sort="node", text=f"{text} ({key})", line=key)
+    if spec.get("runtimeClassName"):
+        line = f"runtimeClass: {spec['runtimeClassName']}"
+        yield Privilege(sort="node", text=f"is run by RuntimeClass {spec['runtimeClassName']}", line=line)
     yield from _of_volumes(spec)
     for secret in spec.get("imagePullSecrets", ()):
         yield Privilege(sort="secret", text=f"pulls images with Secret {secret['name']}")

@@ -74,7 +74,7 @@ def flow(value: Any) -> str:
             return canonical.quoted(value)
         case Mapping():
             return _mapping(sorted(value.items()))
-        case tuple():
+        case tuple() | list():
             return "[" + ", ".join(flow(item) for item in value) + "]"
         case pods.Resources(limits=limits, requests=requests):
             stated = {"limits": limits, "requests": requests}

@@ -56,8 +56,40 @@ _PROCESSORS = re.compile("([0-9]+(?:\\.[0-9]+)?) ?(m|millicores?|millicpus?|core
 _MOST_FIELDS = 20
 """The most fields that a hint lists."""
 
-_LATER = ("components", "facts", "offers")
-"""Fields of a recipe for programs of its own, which nothing makes yet."""
+_TEMPLATES = ("components", "facts", "templates")
+"""Fields of a recipe with templates, which programs stand for."""
+
+_ACCOUNT = "Write rules or clusterRules beside the pod: with one of them it has an account and its token."
+_TEXTS = "Write the texts into `files` of the program, and a volume {name: …, files: {name: …}}."
+_NONE = "Remove it: a program has no Secret and no volume of others, but hostPath, emptyDir, files and downwardAPI."
+_COMPILER = "Remove it: the compiler decides it."
+_OWNED: Mapping[str, str] = MappingProxyType(
+    {
+        **dict.fromkeys(
+            ("affinity", "nodeSelector", "nodeName"),
+            "Remove it: `match` and the nodeSelector of a policy choose the nodes, `architectures` those of an image.",
+        ),
+        "tolerations": "Write daemonSets.tolerations in the policy.",
+        "priorityClassName": "Write daemonSets.priorityClassName in the policy.",
+        "imagePullPolicy": "Write pullPolicy in the policy.",
+        "imagePullSecrets": "Write pullSecrets in the policy.",
+        **dict.fromkeys(("labels", "annotations", "metadata"), "Write daemonSets.labels in the policy."),
+        **dict.fromkeys(
+            ("updateStrategy", "maxUnavailable", "maxSurge", "minReadySeconds"),
+            "Write programs.NAME.maxUnavailable in the policy; a pod goes before its successor comes.",
+        ),
+        **dict.fromkeys(("serviceAccountName", "serviceAccount", "automountServiceAccountToken"), _ACCOUNT),
+        **dict.fromkeys(("configMap", "configMapKeyRef", "configMapRef"), _TEXTS),
+        **dict.fromkeys(
+            ("secret", "secretKeyRef", "envFrom", "projected", "csi", "ephemeral", "persistentVolumeClaim"), _NONE
+        ),
+        **dict.fromkeys(
+            ("hostAliases", "hostUsers", "hostPort", "host", "procMount", "sysctls", "resourceClaims"), _COMPILER
+        ),
+        **dict.fromkeys(("enableServiceLinks", "schedulerName", "preemptionPolicy", "restartPolicy"), _COMPILER),
+    }
+)
+"""Fields of a pod that a program does not have, and what to write instead."""
 
 _BOOLEANS: Mapping[str, str] = MappingProxyType(
     {"yes": "true", "on": "true", "true": "true", "no": "false", "off": "false", "false": "false"}
@@ -166,7 +198,7 @@ def _unknown_fields(fault: _Fault, reader: _Reader) -> Iterator[diagnostics.Diag
     for name in fault.value:
         if name in fields:
             continue
-        hint = _hint_on_unknown_field(name, fields, reader.schema)
+        hint = _on_owned(name, fault.path, reader.schema) or _hint_on_unknown_field(name, fields, reader.schema)
         field = structs.replace(fault, path=(*fault.path, name), key=True)
         message = f"{wording.quoted(name)} is not a field of {reader.owner(fault.path)}."
         yield reader.diagnostic("unknown-field", field, message, hint=hint)
@@ -243,10 +275,16 @@ def _meant(name: str, fields: Iterable[str]) -> str | None:
     return wording.nearest(name, known) or next(synonyms, None)
 
 
+def _on_owned(name: str, path: documents.Path, document: phrases.Schema) -> str:
+    """Return what to write instead of a field of a pod that is not the recipe's."""
+    is_of_program = document.get("title") == "Recipe" and path[:2] == ("spec", "programs")
+    return _OWNED.get(name, "") if is_of_program else ""
+
+
 def _hint_on_unknown_field(name: str, fields: Iterable[str], document: phrases.Schema) -> str:
     """Return the field to write instead of an unknown one: of the same mapping, or of another one of the document."""
-    if document.get("title") == "Recipe" and name in _LATER:
-        return "Remove it: templates are not supported yet."
+    if document.get("title") == "Recipe" and name in _TEMPLATES:
+        return "Write the pod itself into `programs`: there are no templates."
     known = tuple(fields)
     if near := _meant(name, known):
         return f"Did you mean '{near}'?"

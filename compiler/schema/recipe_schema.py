@@ -3,11 +3,12 @@
 import copy
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from compiler import keywords
 from compiler.formats import documents
+from compiler.formats import references as program_references
 from compiler.schema import phrases
 
 LONGEST = 4096
@@ -15,14 +16,24 @@ LONGEST = 4096
 
 _REFERENCE = re.compile(keywords.REFERENCE)
 _PARTS = ("driver", "devicePlugin")
+_OF_PLACES = ("$ref", "description", "default", "pattern")
 _OVERRIDES = ("StackMapping", "StackWave", "StackFrozen")
 
 
 def references(spec: Mapping[str, Any]) -> Iterator[tuple[documents.Path, str]]:
-    """Yield the places in a recipe's spec where a parameter stands alone, each with the parameter's name."""
+    """Yield the places in a recipe's spec where a parameter stands alone and keeps its type, with its name."""
     for path, text in texts(spec):
         if reference := _REFERENCE.fullmatch(text):
             yield path, reference[1]
+    for place in places(spec):
+        if place.is_typed and (reference := _REFERENCE.fullmatch(place.text)):
+            yield place.path, reference[1]
+
+
+def places(spec: Mapping[str, Any]) -> Iterator[program_references.Place]:
+    """Yield the texts of a recipe's programs in which references may stand; paths begin in the spec."""
+    for index, program in enumerate(spec.get("programs", ())):
+        yield from program_references.places(program, ("programs", index))
 
 
 def texts(spec: Mapping[str, Any]) -> Iterator[tuple[documents.Path, str]]:
@@ -44,8 +55,10 @@ def field(recipe_schema: phrases.Schema, path: documents.Path) -> phrases.Schema
     for step in path:
         inner = found["items"] if isinstance(step, int) else found.get("properties", {}).get(step)
         found = phrases.resolved(found["additionalProperties"] if inner is None else inner, recipe_schema)
+    if "when" in found.get("properties", {}) and "value" in found["properties"]:
+        found = phrases.resolved(found["properties"]["value"], recipe_schema)
     if isinstance(found["type"], list):
-        (kind,) = (kind for kind in found["type"] if kind != "string")
+        kind = next((kind for kind in found["type"] if kind != "string"), "string")
         return {**found, "type": kind, keywords.FORM: str(found[keywords.FORM]).removesuffix(keywords.OR_PARAMETER)}
     return found
 
@@ -56,7 +69,7 @@ def parameters(spec: Mapping[str, Any], recipe_schema: phrases.Schema) -> dict[s
     for path, name in references(spec):
         allowed = field(recipe_schema, path)
         # The pattern of a field is that of the parameter's place.
-        inner = {key: value for key, value in allowed.items() if key not in ("description", "default", "pattern")}
+        inner = {key: value for key, value in allowed.items() if key not in _OF_PLACES}
         filled.setdefault(name, []).append(inner)
     properties: Mapping[str, Any] = spec.get("parameters", {}).get("properties", {})
     return {
@@ -100,6 +113,7 @@ def spliced(schema: phrases.Schema, recipe_schema: phrases.Schema, spec: Mapping
         for part in _PARTS:
             if part not in spec:
                 fields.pop(part, None)
+    _restrict_programs(policy, definitions["StackProgram"], spec.get("programs", ()))
     required = list(spec.get("parameters", {}).get("required", ()))
     policy["properties"]["values"] = {**policy["properties"]["values"], "required": required}
     policy["required"] = [*policy["required"], *(["values"] if required else [])]
@@ -117,6 +131,23 @@ def _restrict(schema: dict[str, Any], fields: Mapping[str, phrases.Schema]) -> N
     """Turn the schema of a map into that of an object with these fields alone."""
     schema |= _closed_map(fields)
     schema.pop("propertyNames", None)
+
+
+def _restrict_programs(policy: dict[str, Any], schema: phrases.Schema, programs: Sequence[Mapping[str, Any]]) -> None:
+    """Turn the schema of a policy's programs into that of a recipe's, each with its own containers."""
+    if not programs:
+        del policy["properties"]["programs"]
+        return
+    made = {}
+    for program in programs:
+        own = copy.deepcopy(dict(schema))
+        resources = own["properties"]["resources"]
+        containers = [
+            each["name"] for field in ("initContainers", "containers") for each in program["pod"].get(field, ())
+        ]
+        _restrict(resources, dict.fromkeys(containers, resources["additionalProperties"]))
+        made[program["name"]] = own
+    _restrict(policy["properties"]["programs"], made)
 
 
 def _restrict_driver(definitions: dict[str, Any], driver: Mapping[str, Any]) -> None:

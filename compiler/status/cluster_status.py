@@ -14,7 +14,7 @@ from compiler.inventory import snapshot
 from compiler.kube import lease_objects
 from compiler.output import diff
 from compiler.planning import images, loaded, plan
-from compiler.rendering import node_programs
+from compiler.rendering import node_programs, programs
 from compiler.status import drift, live_objects, rollout
 
 _LEASE = re.compile(r"[a-z0-9-]+-driver-[a-z0-9-]+-[0-9]+")
@@ -176,6 +176,10 @@ def _planned(decisions: Sequence[plan.Decision]) -> dict[str, dict[str, str]]:
         found = {node_programs.device_plugin_name(decision.policy): decision.device_plugin.image}
         if decision.pool is not None:
             found[node_programs.driver_name(decision.policy, decision.pool)] = decision.pool.images[0][1]
+        for program, landing in decision.programs:
+            made = decision.division.deployment(program, decision.node) if decision.division else None
+            if made is not None:
+                found[programs.name(decision.policy, made)] = landing.image
         for name, image in found.items():
             if image is not None:
                 images.setdefault(name, {}).update(dict.fromkeys(decision.names, image))

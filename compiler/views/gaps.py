@@ -53,6 +53,11 @@ def of(decision: plan.Decision) -> Iterator[Gap]:
         if landing.image is None and not policy.has_none(field):
             is_problem = landing.obstacle not in ("disabled", "hardware", "opt-out")
             yield Gap(noun, landing.reason, is_problem, landing.obstacle == "opt-out")
+    for name, landing in decision.programs:
+        if landing.image is None:
+            # A vendor's program is for some machines alone, as its images are.
+            is_problem = landing.obstacle not in ("disabled", "hardware", "opt-out", "architecture")
+            yield Gap(f"program '{name}'", landing.reason, is_problem, landing.obstacle == "opt-out")
 
 
 def has_devices(decision: plan.Decision) -> bool:

@@ -129,6 +129,22 @@ def _parts(view: plan.RecipePlan) -> dict[str, Any]:
             }
             for division in view.divisions
             for pool in division.pools
+        ]
+        + [
+            {
+                "policy": division.policy.name,
+                "pool": part.name,
+                "images": {
+                    name: image
+                    for made in division.deployments
+                    if made.part and made.part.name == part.name
+                    for name, image in made.images
+                },
+                "nodes": sum(len(one.nodes) for one in view.decisions if one.division is division and one.part == part),
+            }
+            for division in view.divisions
+            for part in (() if division.pools else division.parts)
+            if not part.is_whole
         ],
         "images": [structs.asdict(need) for need in image_matrix.needs(view.divisions, view.decisions)],
     }
@@ -138,7 +154,7 @@ def _node(decision: plan.Decision) -> dict[str, Any]:
     components = {"driver": decision.driver.image, "devicePlugin": decision.device_plugin.image}
     return {
         "policy": decision.policy.name if decision.policy else None,
-        "pool": decision.pool.name if decision.pool else None,
+        "pool": decision.part.name if decision.part else None,
         **(components if decision.recipe.builtin else {"images": images(decision)}),
         "loaded": of_loaded(loaded.of(decision)),
         "resources": dict(decision.resources),
@@ -157,6 +173,9 @@ def images(decision: plan.Decision) -> dict[str, str]:
     plugin = decision.policy.offered if decision.policy else None
     if plugin is not None and decision.device_plugin.image:
         found[plugin.image] = decision.device_plugin.image
+    for name, landing in decision.programs:
+        made = decision.division.deployment(name, decision.node) if decision.division and landing.image else None
+        found.update(made.images if made else ())
     return found
 
 
@@ -167,5 +186,5 @@ def reasons(decision: plan.Decision) -> list[str]:
         "driver": "no driver, and so no pool",
         "device plugin": "no device plugin",
     }
-    missing = [f"{lacks[gap.component]}: {gap.reason}" for gap in gaps.of(decision)]
+    missing = [f"{lacks.get(gap.component, f'no {gap.component}')}: {gap.reason}" for gap in gaps.of(decision)]
     return [decision.why, *missing] if decision.policy else missing

@@ -172,8 +172,13 @@ def _policies(view: plan.RecipePlan, others: int) -> Iterator[str]:
         rows.extend(_policy(division, own) if own else ())
         idle.extend(() if own else (division.policy.name,))
     unassigned = count(view.decisions, lambda decision: decision.policy is None)
-    rows.extend((name, str(nodes), "-", "-") for name, nodes in ((_OTHERS, others), ("(none)", unassigned)) if nodes)
-    yield from wording.table(("POLICY", "NODES", "DRIVER", "DEVICE PLUGIN"), rows) if rows else ()
+    rows.extend(
+        (name, str(nodes), "-", "-", *(["-"] if view.recipe.programs else ()))
+        for name, nodes in ((_OTHERS, others), ("(none)", unassigned))
+        if nodes
+    )
+    more = ("PROGRAMS",) if view.recipe.programs else ()
+    yield from wording.table(("POLICY", "NODES", "DRIVER", "DEVICE PLUGIN", *more), rows) if rows else ()
     if idle:
         yield f"policies without nodes: {wording.listed(idle, most=_POLICIES)}"
 
@@ -181,15 +186,18 @@ def _policies(view: plan.RecipePlan, others: int) -> Iterator[str]:
 def _policy(division: pools.Division, decisions: Sequence[plan.Decision]) -> Iterator[tuple[str, ...]]:
     """Return the rows of a policy: the first has its name, each an image of either component with its nodes."""
     policy = division.policy
-    installed, plugins = Counter[str](), Counter[str]()
+    installed, plugins, programs = Counter[str](), Counter[str](), Counter[str]()
     for decision in decisions:
         installed[driver(decision)] += len(decision.nodes)
         plugins[images.short(decision.device_plugin.image)] += len(decision.nodes)
+        for _, landing in decision.programs:
+            programs[images.short(landing.image)] += len(decision.nodes)
     columns = (
         [policy.name],
         [str(installed.total())],
         _images_of(installed) if policy.installed else [disabled(policy, "driver")],
         _images_of(plugins) if policy.offered else [disabled(policy, "devicePlugin")],
+        *([_images_of(programs)] if policy.recipe.programs else ()),
     )
     return zip_longest(*columns, fillvalue="")
 
@@ -264,37 +272,46 @@ def _nodes(view: plan.RecipePlan) -> list[str]:
     """
     names: defaultdict[tuple[str, ...], list[str]] = defaultdict(list)
     parts = [(decision, loaded.of(decision)) for decision in loaded.apart(view.decisions)]
-    is_told = any(known for _, known in parts)
+    is_told, more = any(known for _, known in parts), ("PROGRAMS",) if view.recipe.programs else ()
     for decision, known in parts:
         offered = ", ".join(map(resource, decision.resources))
         row = (
             decision.policy.name if decision.policy else "-",
-            decision.pool.name if decision.pool else "-",
+            decision.part.name if decision.part else "-",
             driver(decision),
             *((known.text if known else "-",) if is_told else ()),
             images.short(decision.device_plugin.image),
+            *([", ".join(images.short(one.image) for _, one in decision.programs if one.image) or "-"] if more else ()),
             offered or "-",
         )
         names[row].extend(decision.names)
     rows = [(*row, str(len(own)), wording.listed(sorted(own), most=_NAMES)) for row, own in sorted(names.items())]
     told = ("LOADED",) if is_told else ()
-    head = ("POLICY", "POOL", "DRIVER", *told, "DEVICE PLUGIN", "RESOURCES", "NODES", "NAMES")
+    head = ("POLICY", "POOL", "DRIVER", *told, "DEVICE PLUGIN", *more, "RESOURCES", "NODES", "NAMES")
     return wording.table(head, rows) if rows else []
 
 
 def _pools(view: plan.RecipePlan) -> list[str]:
     """Return a table of pools and their nodes, with a line for policies whose new nodes wait for the next compile."""
-    counts = image_matrix.counted(view.decisions)
+    counts = Counter[tuple[str, str]]()
+    for decision in view.decisions:
+        if decision.part is not None and decision.policy is not None:
+            counts[decision.policy.name, decision.part.name] += len(decision.nodes)
+    more = ("PROGRAMS",) if view.recipe.programs else ()
     rows: list[tuple[str, ...]] = []
     notes: list[str] = []
     for division in view.divisions:
         if division.label is None:
             continue
         name = division.policy.name
-        rows.extend((name, pool.name, str(counts[name, pool.name].total()), of_pool(pool)) for pool in division.pools)
+        for part in division.parts:
+            own = [made.image for made in division.deployments if made.part and made.part.name == part.name]
+            programs = [", ".join(map(images.short, own)) or "-"] if more else []
+            installer = of_pool(part) if isinstance(part, pools.Pool) else "-"
+            rows.append((name, part.name, str(counts[name, part.name]), installer, *programs))
         if division.groups:
             notes.append(f"A node that joins '{name}' is in its group '{pools.REST}' until the next compile.")
-    return [*wording.table(("POLICY", "POOL", "NODES", "DRIVER"), rows), *notes] if rows else notes
+    return [*wording.table(("POLICY", "POOL", "NODES", "DRIVER", *more), rows), *notes] if rows else notes
 
 
 def _images(view: plan.RecipePlan) -> list[str]:

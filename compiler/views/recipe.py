@@ -41,14 +41,23 @@ def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> list[str]:
 
 
 def _match(match: Mapping[str, Any]) -> str:
-    if "pci" in match:
-        return wording.listed(map(_kind, match["pci"]))
-    if "features" in match:
-        return f"with {wording.listed(feature['feature'] for feature in match['features'])}"
+    if "all" in match:
+        return "every one that a policy selects"
     if "labels" in match:
         labels = (f"{key}={'|'.join(values)}" for key, values in sorted(match["labels"].items()))
         return f"with {wording.listed(labels)}"
-    return "every one that a policy selects"
+    ways = " or ".join(_way(one) for one in match.get("any", ()))
+    return ", and ".join(filter(None, (_way(match), ways)))
+
+
+def _way(way: Mapping[str, Any]) -> str:
+    functions = wording.listed(map(_kind, way["pci"])) if "pci" in way else ""
+    features = wording.listed(map(_feature, way["features"])) if "features" in way else ""
+    return " ".join(filter(None, (functions, features and f"with {features}")))
+
+
+def _feature(feature: Mapping[str, Any]) -> str:
+    return f"{feature['feature']} ({', '.join(feature['matchExpressions'])})"
 
 
 def _supported(spec: Mapping[str, Any]) -> Iterator[str]:
@@ -108,3 +117,7 @@ def _resources(spec: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
         paths = [path["path"] for group in resource.get("groups", ()) for path in group["paths"]]
         devices = str(resource.get("count", "")) or ", ".join(paths) or resource.get("kind", "")
         yield resource["name"], resource["class"], devices
+    for program in spec.get("programs", ()):
+        yield from ((offered, "-", f"offered by {program['name']}") for offered in program.get("offers", ()))
+    for name, number in spec["match"].get("extended", {}).items():
+        yield name, "-", f"counted by NFD: {number}"

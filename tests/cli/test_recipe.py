@@ -9,6 +9,7 @@ import jsonschema
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
+from compiler import wording
 from compiler.formats import decode
 from compiler.project import package_data
 from tests import in_process, project
@@ -44,7 +45,10 @@ def test_shipped_recipes_are_listed_outside_of_any_project(tmp_path: Path) -> No
     head, *rows = answered(tmp_path, "recipe", "list").splitlines()
 
     assert head.split() == ["NAME", "VERSION", "STATE", "TITLE"]
-    assert rows == [
+    assert [row.split()[0] for row in rows] == sorted(SHIPPED)
+    assert rows[4:] == [
+        "intel-qat    0.36.0                      shipped  Intel QAT device plugin",
+        "intel-sgx    0.36.0                      shipped  Intel SGX device plugin",
         "onload       8.1.2.26-ubi8               shipped  OpenOnload",
         "simple-kmod  1.0-${KERNEL_FULL_VERSION}  shipped  Two small modules, without a device",
     ]
@@ -62,7 +66,7 @@ def test_a_copy_is_the_shipped_text_below_two_lines_with_an_example_beside_it(fl
     schema, text = (fleet / "policies/onload.yaml").read_text().split("\n", 1)
     assert schema == "# yaml-language-server: $schema=../recipes/.schemas/devicepolicy.json"
     assert text == (shipped / "policy.yaml").read_text()
-    assert states(fleet) == {"onload": "added", "simple-kmod": "shipped"}
+    assert states(fleet) == {**dict.fromkeys(SHIPPED, "shipped"), "onload": "added"}
 
 
 def test_a_copy_of_an_edited_file_is_still_one_of_the_shipped_recipe(fleet: Path) -> None:
@@ -92,7 +96,7 @@ def test_a_recipe_of_ones_own_is_listed_even_if_it_is_broken(fleet: Path) -> Non
     answer = in_process.kae(fleet, "recipe", "list")
 
     assert answer.code == 1
-    assert [line.split()[:3] for line in answer.out.splitlines()][1:3] == [["bad", "-", "own"], ["npu-x", "-", "own"]]
+    assert [line.split()[:3] for line in answer.out.splitlines()][1::7] == [["bad", "-", "own"], ["npu-x", "-", "own"]]
     assert "recipes/bad/recipe.yaml:2:1: error[yaml-syntax]" in answer.err
 
 
@@ -120,7 +124,8 @@ def test_no_recipe_is_written_where_its_example_cannot_be(fleet: Path) -> None:
 
 
 def test_a_name_that_kae_does_not_ship_is_refused_with_the_nearest_one(fleet: Path) -> None:
-    said = "kae: kae ships no recipe 'onlaod'.\nhint: Did you mean 'onload'? kae ships onload and simple-kmod.\n"
+    listed = wording.listed(sorted(SHIPPED))
+    said = f"kae: kae ships no recipe 'onlaod'.\nhint: Did you mean 'onload'? kae ships {listed}.\n"
 
     assert refused(3, fleet, "recipe", "add", "onlaod") == said
 
@@ -204,6 +209,7 @@ def test_parameters_that_exclude_each_other_are_tried_one_by_one(fleet: Path) ->
         "onload defaults",
         "onload setPreload: false",
         "onload setPreload: false, mountOnload: true",
+        "onload controlPlane: true",
     ]
 
 
@@ -226,6 +232,32 @@ def test_what_a_recipe_shows_names_its_fields_and_what_its_pods_may_do(fleet: Pa
         assert line in lines, line
 
 
+@pytest.mark.parametrize(
+    ("recipe", "lines"),
+    [
+        (
+            "intel-gpu",
+            [
+                "nodes: gpu (PCI vendor 8086, class 0300 and class 0380), and with kernel.loadedmodule (i915) or with "
+                "kernel.enabledmodule (i915) or with kernel.loadedmodule (xe) or with kernel.enabledmodule (xe)",
+                "gpu.intel.com/* - offered by plugin",
+            ],
+        ),
+        (
+            "intel-dsa",
+            ["nodes: dsa (PCI vendor 8086, 0b25, 11fb, 1212 and class 0880) with kernel.loadedmodule (idxd)"],
+        ),
+        ("intel-sgx", ["sgx.intel.com/epc - counted by NFD: @cpu.security.sgx.epc"]),
+    ],
+)
+def test_what_a_recipe_shows_says_which_nodes_its_programs_run_on_and_what_they_offer(
+    fleet: Path, recipe: str, lines: list[str]
+) -> None:
+    shown = [" ".join(line.split()) for line in answered(fleet, "recipe", "show", recipe).splitlines()]
+
+    assert [line for line in lines if line not in shown] == []
+
+
 def test_what_a_recipe_shows_is_data_for_programs(fleet: Path) -> None:
     shown = json.loads(in_process.kae(fleet, "recipe", "show", "simple-kmod", "-o", "json").out)
 
@@ -242,7 +274,8 @@ def test_kae_is_shown_as_any_recipe_is(tmp_path: Path, snapshot: SnapshotAsserti
 
 
 def test_kae_is_named_among_the_recipes_that_can_be_shown(fleet: Path) -> None:
-    said = "kae: there is no recipe 'kea'.\nhint: Did you mean 'kae'? Known are kae, onload and simple-kmod.\n"
+    known = wording.listed(sorted(["kae", *SHIPPED]))
+    said = f"kae: there is no recipe 'kea'.\nhint: Did you mean 'kae'? Known are {known}.\n"
     assert refused(3, fleet, "recipe", "show", "kea") == said
 
 

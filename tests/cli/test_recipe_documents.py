@@ -191,10 +191,10 @@ WRONG = {
         RECIPE.replace("class: token", "class: tokens"),
         f"{FILE}:28:16: error[invalid-value]: 'tokens' is not one of",
     ),
-    "programs of its own, which are not supported yet": (
+    "templates of its own, which programs stand for": (
         RECIPE.replace("  title:", "  components: []\n  title:"),
         "error[unknown-field]: 'components' is not a field of 'spec'.",
-        "hint: Remove it: templates are not supported yet.",
+        "hint: Write the pod itself into `programs`: there are no templates.",
     ),
     "a list of types, which is shown as YAML": (
         RECIPE.replace("type: integer", 'type: [integer, "null"]'),

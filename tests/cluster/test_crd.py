@@ -35,6 +35,7 @@ TAKEN: Mapping[str, tuple[str, ...]] = {
     "Its other half is another document, which the API server does not look at.": (
         *("default-too-complex/rest.yaml", "duplicate-cluster/east.yaml", "duplicate-policy/tls.yaml"),
         *("drain-unstated/tls.yaml", "policy-overlap/zip.yaml", "two-defaults/tls.yaml"),
+        "duplicate-object/lane.yaml",
         *("inject-conflict/lab.yaml", "policy-overlap/lab.yaml", "policy-overlap/shared.yaml"),
         *("cluster-unknown/tls.yaml", "ignored-label/east.yaml", "pool-rules-too-large/tls.yaml"),
         "object-too-large/tls.yaml",
@@ -57,7 +58,7 @@ TAKEN: Mapping[str, tuple[str, ...]] = {
     "It is about a source, which stands at many places of a policy.": ("credentials-without-repositories/tls.yaml",),
     "It is about what an earlier compile wrote, which the API server does not know.": (
         *("moves-namespace/east.yaml", "moves-with-cleanup/east.yaml", "removes-guard/east.yaml"),
-        *("match-narrowed/desk.yaml", "thaws-nodes/tls.yaml"),
+        *("match-narrowed/desk.yaml", "removes-programs/lab.yaml", "thaws-nodes/tls.yaml"),
     ),
     "A contradiction between terms needs a proof, not a comparison of fields.": ("selector-never-matches/tls.yaml",),
     "It is about patterns, of which there may be too many for the cost of a rule that would try them.": (

@@ -72,6 +72,51 @@ def npu(devices: str = "d801, d802") -> dict[str, str]:
     }
 
 
+_PROGRAM = """\
+apiVersion: device.openfuyao.com/v1alpha1
+kind: Recipe
+metadata:
+  name: net
+spec:
+  title: A vendor's device plugin
+  match: {all: {}}
+  parameters:
+    properties:
+      level: {type: integer, default: 1}
+  images:
+    plugin: {repository: registry.example.com/net, image: net-plugin, version: 1.0.0}
+  programs:
+    - name: plugin
+      disrupts: true
+      pod:
+        containers:
+          - {name: plugin, image: plugin, args: ["-v=${values.level}"]}
+"""
+_LAB = """\
+apiVersion: device.openfuyao.com/v1alpha1
+kind: DevicePolicy
+metadata:
+  name: lab
+spec:
+  recipe: net
+"""
+
+
+def program(more: str = "") -> dict[str, str]:
+    """Return a recipe with a vendor's program, its policy with these lines, and two nodes."""
+    return {
+        "policies/east.yaml": CLUSTER,
+        "policies/lab.yaml": _LAB + more,
+        "recipes/net/recipe.yaml": _PROGRAM,
+        "inventory/east.json": inventory(*(builders.kubernetes_node(f"kp-{number}") for number in (1, 2))),
+    }
+
+
+def _removes_programs(folder: Path) -> None:
+    _compiled(folder, program())
+    project.write(folder, program("  programs: {plugin: {enabled: false}}\n"))
+
+
 def _match_narrowed(folder: Path) -> None:
     _compiled(folder, npu())
     project.write(folder, npu("d802"))
@@ -327,6 +372,7 @@ MADE: Mapping[str, Callable[[Path], None]] = MappingProxyType(
         "removes-drivers": _removes,
         "removes-device-plugins": _removes,
         "match-narrowed": _match_narrowed,
+        "removes-programs": _removes_programs,
         "moves-namespace": _moves_namespace,
         "moves-with-cleanup": _moves_with_cleanup,
         "thaws-nodes": _thaws_nodes,

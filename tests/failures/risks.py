@@ -91,6 +91,7 @@ CHANGES: Mapping[str, tuple[dict[str, str], dict[str, str]]] = MappingProxyType(
         "frozen-touched": (_driver(_FROZEN), _driver(_FROZEN.replace("2.1.0", "2.2.0"))),
         "driver-removed": ({}, _driver(f"{_DRIVER}    state: Absent\n")),
         "match-changed": (projects.npu(), projects.npu("d802, d803")),
+        "program-disrupts": (projects.program(), projects.program("  values: {level: 2}\n")),
         "driver-downgrade": (_driver(_WAVE), _driver(_WAVE.replace("      version: 2.2.0", "      version: 2.1.0"))),
         "drain-unbounded": ({}, _driver(f"{_DRIVER}    rollout:\n      maxParallel: 10\n")),
         "guard-off": ({}, {"policies/east.yaml": projects.CLUSTER.replace("1.31", "1.29")}),

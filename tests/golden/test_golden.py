@@ -71,7 +71,14 @@ def test_a_golden_project_compiles_to_its_trees(
 
 IN_GATE = tuple(
     f"tests/golden/{case}/"
-    for case in ("argocd-with-everything", "flux-own-source", "openshift", "recipes-beside-kae", "smallest")
+    for case in (
+        "argocd-with-everything",
+        "flux-own-source",
+        "openshift",
+        "recipes-beside-kae",
+        "recipes-of-vendors",
+        "smallest",
+    )
 )
 """The cases that have every sort of object between them."""
 

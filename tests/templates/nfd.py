@@ -32,6 +32,7 @@ def rendered(templates: Mapping[str, str]) -> Rendered:
             minor=minor,
             terms=(),
             worker_tolerations=worker_tolerations,
+            advertises=False,
             fixed_user=True,
             features=driver_labels.FOLDER,
         )

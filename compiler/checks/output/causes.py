@@ -87,6 +87,10 @@ def _by_policy(where: str) -> str:
     return f"add a policy with driver.state: Absent for {where}, and delete that one {_READY}"
 
 
+_FIELDS = {"driver": ("driver", "driver"), "device-plugin": ("devicePlugin", "device plugin")}
+"""The field and the noun of a component; others are programs."""
+
+
 def _of_policy(change: OutputChange, loss: losses.Loss, policy: definitions.Policy) -> Cause | None:
     """Return the cause that is the same for all nodes of a policy; None where each node has its own."""
     source, cluster, recipe = policy.source, change.cluster, f"recipe '{loss.recipe}'"
@@ -98,16 +102,18 @@ def _of_policy(change: OutputChange, loss: losses.Loss, policy: definitions.Poli
         fact = f"Policy '{policy.name}' is no longer for cluster '{cluster}'."
         undo = f"Have spec.clusters name '{cluster}' again."
         return Cause(source.span("spec", "clusters"), fact, undo, _by_policy(f"cluster '{cluster}'"))
-    field, noun = ("driver", "driver") if loss.component == "driver" else ("devicePlugin", "device plugin")
-    if (policy.installed if loss.component == "driver" else policy.offered) is None:
-        if policy.has_none("driver" if loss.component == "driver" else "devicePlugin"):
+    field, noun = _FIELDS.get(loss.component, (f"programs.{loss.component}", f"program '{loss.component}'"))
+    if not policy.brings(loss.component):
+        if not policy.has(loss.component):
             given = policy.recipe_source
             span = given.span("spec") if given else change.policy_span(policy.name)
             fact, undo = f"{recipe.capitalize()} has no {noun} any more.", f"Restore spec.{field} of {recipe}."
             return Cause(span, fact, undo, first_absent("change the recipe"))
         fact = f"{field}.enabled is false: the {noun} counts as pre-installed."
         then = first_absent(f"set {field}.enabled: false")
-        return Cause(source.setting_span("spec", field, "enabled"), fact, f"Set {field}.enabled: true.", then)
+        return Cause(
+            source.setting_span("spec", *field.split("."), "enabled"), fact, f"Set {field}.enabled: true.", then
+        )
     if loss.unlabelled:
         return _unlabelled(change, loss, policy)
     return None

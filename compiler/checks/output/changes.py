@@ -7,7 +7,6 @@ What else changes for nodes is told, and which drivers stay on hosts without a p
 import re
 import shlex
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import get_args
 
 from compiler import repeats, wording
 from compiler.changes import hardware, losses, objects
@@ -23,6 +22,7 @@ shared_rule("removes-drivers", "removal", "A compile takes a driver from nodes o
 shared_rule(
     "removes-device-plugins", "removal", "A compile takes a device plugin from nodes only if a person accepts it."
 )
+shared_rule("removes-programs", "removal", "A compile takes a vendor's program from nodes only if a person accepts it.")
 shared_rule("moves-with-cleanup", "error", "A cluster stays in its namespace while its policies have enabledCleanup.")
 shared_rule(
     "inventory-empty", "removal", "An inventory is a file with nodes, at least where output/ was compiled for some."
@@ -35,7 +35,11 @@ _TAKEN: Mapping[index_file.Component, tuple[str, str]] = {
     "driver": ("driver", "removes-drivers"),
     "device-plugin": ("device plugin", "removes-device-plugins"),
 }
-"""The noun of a component, and the code of its removal."""
+"""The noun of a component, and the code of its removal; others are programs."""
+
+
+def _taken(component: index_file.Component) -> tuple[str, str]:
+    return _TAKEN.get(component, (f"program '{component}'", "removes-programs"))
 
 
 def removals(change: OutputChange, found: Sequence[losses.Loss]) -> Iterator[Acceptable]:
@@ -230,7 +234,7 @@ def _thaws(change: OutputChange, policy: str, group: str, heirs: Iterable[str]) 
 
     `heirs` are the policies that have the entry of the group from now on.
     """
-    owner = change.before.driver_owner(policy)
+    owner = change.before.pool_owner(policy)
     members = change.before.members(policy, group)
     if owner is None:
         return
@@ -249,6 +253,26 @@ def _thaws(change: OutputChange, policy: str, group: str, heirs: Iterable[str]) 
             yield name, "No driver from now on"
         elif name in served and _versions(served[name].images) != _versions(image for _, image in pools[name].images):
             yield name, f"The driver from now on is {pools[name].image}"
+    yield from _thawed_programs(change, owner, frozenset(members - listed))
+
+
+def _thawed_programs(
+    change: OutputChange, owner: index_file.Owner, leaving: frozenset[str]
+) -> Iterator[tuple[str, str]]:
+    """Yield the nodes that leave a frozen group and get another version of a vendor's program by it."""
+    own = [item for item in change.before.index.workloads if item.owner == owner and not item.is_ours and item.pool]
+    for program in dict.fromkeys(item.component for item in own):
+        served = change.before.serving(program, owner, change.planned)
+        for decision in change.planned.decisions if leaving else ():
+            made = decision.division.deployment(program, decision.node) if decision.division else None
+            if decision.recipe.name != owner.recipe or made is None or not decision.runs(program):
+                continue
+            # A pod that waits for the driver has an image of its installer, too.
+            pulled = (*made.images, *(decision.pool.images if decision.pool else ()))
+            later = _versions(image for _, image in pulled)
+            for name in leaving.intersection(decision.names, served):
+                if not _versions(served[name].images) <= later:
+                    yield name, f"Program '{program}' from now on is {made.image}"
 
 
 def _versions(used: Iterable[str]) -> frozenset[str]:
@@ -259,7 +283,8 @@ def _versions(used: Iterable[str]) -> frozenset[str]:
 @rule("match-narrowed", "removal")
 def narrowed(change: OutputChange) -> Iterator[Acceptable]:
     """The match of a recipe takes the hardware of all nodes that it took."""
-    known = {owner for component in get_args(index_file.Component) for owner in change.before.index.owners(component)}
+    index = change.before.index
+    known = {owner for component in index.components for owner in index.owners(component)}
     for one in change.planned.recipes:
         was, now = (side.rule(one.recipe.name) for side in (change.before, change.after))
         if was is None or now is None or was["spec"] == now["spec"]:
@@ -290,7 +315,7 @@ def removed(change: OutputChange, loss: losses.Loss) -> Acceptable:
     return change.acceptable(
         found[0][0].span,
         _lost(change, loss),
-        code=_TAKEN[loss.component][1],
+        code=_taken(loss.component)[1],
         notes=(*causes.facts(found), *notes, *_thawing(change, loss), *_on_hosts(change, loss)),
         hint=causes.ways_out(found, stays=_stays(change, loss)),
         policy=loss.policy,
@@ -311,8 +336,8 @@ def _cleans(change: OutputChange, loss: losses.Loss) -> bool:
 
 def _lost(change: OutputChange, loss: losses.Loss) -> str:
     """Return the sentence that says what becomes of a component."""
-    subject, of_cluster = f"The {_TAKEN[loss.component][0]} of policy '{loss.policy}'", f"of cluster '{change.cluster}'"
-    if loss.component == "device-plugin":
+    subject, of_cluster = f"The {_taken(loss.component)[0]} of policy '{loss.policy}'", f"of cluster '{change.cluster}'"
+    if loss.component != "driver":
         if loss.nodes:
             return f"{subject} goes from {wording.nodes(loss.nodes)} {of_cluster}."
         return f"{subject} goes from cluster '{change.cluster}'; no node of the inventory has it today."
@@ -381,7 +406,8 @@ def removed_policies(
     too = causes.from_hosts(causes.first_absent("remove the cluster"))
     for path in index.untold() if index.complete else ():
         yield _damaged(name, f"{folder}/{name}/{path}", "missing or damaged")
-    for component, (noun, code) in _TAKEN.items():
+    for component in index.components:
+        noun, code = _taken(component)
         for _, policy in index.owners(component):
             yield Change(cluster=name).acceptable(
                 Span(file=f"{folder}/{name}"),

@@ -14,6 +14,7 @@ SETTINGS: Mapping[str, documents.Path] = {
     "driver": ("spec", "driver"),
     "guard": ("spec", "driver", "drain"),
     "device-plugin": ("spec", "devicePlugin"),
+    "program": ("spec", "programs"),
     "crds": ("spec", "nfd"),
     "nfd": ("spec", "nfd"),
     "watcher": ("spec", "watcher"),

@@ -94,6 +94,30 @@ def frozen_touched(change: RevisionChange) -> Iterator[Acceptable]:
         )
 
 
+def frozen_programs(change: RevisionChange) -> Iterator[Acceptable]:
+    """Yield the programs of pools that a change starts anew in frozen groups."""
+    for program in sorted({name for effect in change.difference.effects for name, _ in effect.program_pods}):
+
+        def frozen(effect: Effect, program: str = program) -> bool:
+            was, fate = effect.before, dict(effect.program_pods).get(program)
+            own = divisions(change.before).get(was.policy or "") if was else None
+            is_pooled = own is not None and any(one.name == program and one.is_pooled for one in own.policy.programs)
+            return bool(was and was.group_sort == "frozen" and is_pooled and fate in ("replaced", "deleted"))
+
+        for (policy, group), found in _by(change.difference.effects, _frozen_group, frozen).items():
+            yield change.acceptable(
+                cause(found),
+                f"The change reaches program '{program}' of the frozen group '{group}' of policy '{policy}' in ",
+                Place.CLUSTER,
+                ": ",
+                _nodes(found),
+                ".",
+                code="frozen-touched",
+                hint="Keep its nodes in it, and name the images and values that they have in the entry of the group.",
+                policy=policy,
+            )
+
+
 @rule("driver-removed", "risk")
 def driver_removed(change: RevisionChange) -> Iterator[Acceptable]:
     """A change takes no driver or installer from a node, and not all nodes from the inventory."""
@@ -139,6 +163,35 @@ def match_changed(change: RevisionChange) -> Iterator[Acceptable]:
                 hint="Compare the new match with the hardware of these nodes (`lspci -nn`).",
                 policy=policy,
             )
+
+
+@rule("program-disrupts", "risk")
+def program_disrupts(change: RevisionChange) -> Iterator[Acceptable]:
+    """A change starts no program anew that takes devices from pods that hold them."""
+    known = divisions(change.after)
+
+    def named(effect: Effect) -> tuple[str, str]:
+        policy = _policy(effect) or ""
+        own = known[policy].policy.programs if policy in known else ()
+        # A pool may have other values than the policy: any that disrupts is told.
+        restarted = {name for name, fate in effect.program_pods if fate != "deleted" and effect.before}
+        made = [each.program for each in known[policy].deployments] if own else []
+        return policy, next((one.name for one in made if one.disrupts and one.name in restarted), "")
+
+    for (policy, program), found in _by(
+        change.difference.effects, named, lambda effect: bool(named(effect)[1])
+    ).items():
+        yield change.acceptable(
+            cause(found),
+            f"Program '{program}' of policy '{policy}' starts anew on ",
+            _nodes(found),
+            " of ",
+            Place.CLUSTER,
+            ", and takes devices from pods that hold them.",
+            notes=("Nothing drains these pods: they go on without their devices.",),
+            hint="Drain such nodes first, or bring the change to a wave of few nodes.",
+            policy=policy,
+        )
 
 
 @rule("driver-downgrade", "risk")

@@ -111,7 +111,10 @@ def _accounts(change: RevisionChange) -> Mapping[str, str]:
 
 
 def _owner(item: changed_objects.Pair | layout.Object) -> _Owner:
-    return item.component, item.path.partition("/")[0]
+    folder, _, name = item.path.partition("/")
+    # Of a recipe's programs, one is not another: a name is KIND-RECIPE-PROGRAM, perhaps with a policy behind it.
+    own = name.removesuffix(".yaml").partition(f"-{folder}-")[2].partition("-")[0]
+    return item.component, f"{folder}-{own}" if item.component == "program" else folder
 
 
 def _key(privilege: privileges.Privilege, accounts: Mapping[str, str]) -> _Key:

@@ -60,12 +60,12 @@ def of_change(change: RevisionChange) -> Iterator[Acceptable]:
 
 def _images(change: RevisionChange, component: str, policy: str | None, found: _Found) -> Iterator[Acceptable]:
     """Yield that images come from other registries, or from other repositories of those that are known."""
-    part, whose = SETTINGS[component], f"policy '{policy}' in " if policy else ""
+    part, whose = SETTINGS.get(component, SETTINGS["program"]), f"policy '{policy}' in " if policy else ""
     for code, places in (("registry-changed", found.registries), ("repository-changed", found.repositories)):
         if places:
             yield change.acceptable(
                 change.span(policy, (*part, "repository"), (*part, "image"), ("spec", "images"), *_PARTS, part),
-                f"{_NAMES[component]} of {whose}",
+                f"{_NAMES.get(component, f'Program {component}')} of {whose}",
                 Place.CLUSTER,
                 f" comes from {wording.listed(sorted(places), most=_MOST)}, and did not before.",
                 hint="Check that the images there are those that you mean, and pin them by their digests.",
@@ -150,6 +150,10 @@ def _pods(side: sides.Planned) -> Iterator[tuple[_Pod, Supply]]:
         if policy.offered is not None:
             plugin = (policy.offered.image, images.name(division.device_plugin_image))
             yield (_PLUGIN, policy.recipe.name, policy.name, ""), Supply(images=frozenset([plugin]))
+        for made in division.deployments:
+            own = frozenset((name, images.name(image)) for name, image in made.images)
+            part = made.part.name if made.part else ""
+            yield (made.program.name, policy.recipe.name, policy.name, part), Supply(images=own)
     for program, image, is_there in (
         ("nfd", spec.nfd.image.repository, spec.nfd.enabled),
         ("watcher", images.name(spec.watcher.image), spec.watcher.enabled),
@@ -193,4 +197,5 @@ def _of_moved(change: RevisionChange, before: sides.Planned, after: sides.Planne
 def _places(effect: Effect, placement: Placement) -> tuple[_Pod, ...]:
     """Return the pods that nodes with an effect have, or may have."""
     recipe, policy = effect.recipe.name, placement.policy or ""
-    return (_DRIVER, recipe, policy, placement.pool or ""), (_PLUGIN, recipe, policy, "")
+    programs = ((name, recipe, policy, pool) for name in effect.recipe.programs for pool in (placement.pool or "", ""))
+    return (_DRIVER, recipe, policy, placement.pool or ""), (_PLUGIN, recipe, policy, ""), *programs

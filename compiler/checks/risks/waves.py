@@ -9,7 +9,7 @@ import msgspec
 from compiler import wording
 from compiler.changes import exchange, sides
 from compiler.changes.acceptance import Acceptable, Place
-from compiler.changes.effects import DISTURBING, Effect
+from compiler.changes.effects import DISTURBING, Effect, Placement
 from compiler.checks.risks import drivers
 from compiler.checks.risks.change import RevisionChange, divisions
 from compiler.diagnostics import rule
@@ -203,3 +203,66 @@ def _target(side: sides.Planned | None, division: pools.Division, pool: pools.Po
     packages = source.packages.names if source.packages else None
     rest = repr((source.name, packages, config.names if config else ()))
     return _Target(tuple(held.values()) or (pool.image,), pool.driver.state, rest)
+
+
+def programs_skipped(change: RevisionChange) -> Iterator[Acceptable]:
+    """Yield the programs whose image comes to nodes before it is on those of the waves ahead of them."""
+    earlier, later = divisions(change.before), divisions(change.after)
+    for policy, division in later.items():
+        former = earlier.get(change.renamed.get(policy, policy))
+        for name in (program.name for program in division.policy.programs if program.is_pooled):
+            found: dict[str, dict[str, list[Effect]]] = {}
+            for effect in change.difference.effects:
+                image = _image(effect.after, name) if effect.after and effect.after.policy == policy else None
+                if image is None or image == _image(effect.before, name) or effect.recipe.name != _recipe(division):
+                    continue
+                for wave in _unshown(
+                    change, (former, division), (name, image), effect.after.group if effect.after else None
+                ):
+                    found.setdefault(image, {}).setdefault(wave, []).append(effect)
+            for image, waves in found.items():
+                yield change.acceptable(
+                    drivers.cause(effect for moved in waves.values() for effect in moved),
+                    "In ",
+                    Place.CLUSTER,
+                    f", {images.unqualified(image)} of program '{name}' of policy '{policy}' comes to nodes before "
+                    f"{wording.inflected('wave', len(waves))} {wording.listed(waves)} could show that it works.",
+                    code="waves-skipped",
+                    hint=f"Bring it to {next(iter(waves))} alone, and to the next when the pods there are ready.",
+                    policy=policy,
+                )
+
+
+def _recipe(division: pools.Division) -> str:
+    return division.policy.recipe.name
+
+
+def _image(placement: Placement | None, program: str) -> str | None:
+    return dict(placement.programs).get(program) if placement else None
+
+
+def _unshown(
+    change: RevisionChange,
+    sides_of: tuple[pools.Division | None, pools.Division],
+    what: tuple[str, str],
+    group: str | None,
+) -> Iterator[str]:
+    """Yield the waves ahead of a group that have nodes with a program, and had its new image on none of them."""
+    (former, division), (program, image) = sides_of, what
+    order = _order(division)
+    for wave in order[: order.index(group)] if group in order else ():
+        had, have = (
+            {
+                landing.image
+                for decision in (side.planned.decisions if side else ())
+                if each is not None and decision.division is each
+                if (own := each.group(decision.node.name)) and own.name == wave
+                if (landing := decision.landing(program)).image
+            }
+            for side, each in ((change.before, former), (change.after, division))
+        )
+        mine = images.release(images.tag(image) or "")
+        ahead = [images.release(images.tag(str(each)) or "") for each in have]
+        is_ahead = bool(ahead) and all(mine and theirs and theirs > mine for theirs in ahead)
+        if have and image not in had and not is_ahead:
+            yield wave

@@ -40,6 +40,7 @@ class Known(msgspec.Struct, frozen=True, kw_only=True):
     def version(self) -> str:
         """The version of the image that counts as that of the stack; empty where none does."""
         image = self._value("spec", "driver", "version")
+        image = image or self._value("spec", "programs", 0, "pod", "containers", 0, "image")
         return str(self._value("spec", "images", image, "version") or "")
 
     def _value(self, *path: Any) -> Any:

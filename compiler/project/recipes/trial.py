@@ -110,6 +110,16 @@ def _policy(recipe: Mapping[str, Any], values: Values) -> dict[str, Any]:
     if driver is not None:
         spec["driver"] = {"modules": [module["name"] for module in driver["modules"]]}
         spec["kernelMappings"] = [{"name": "every", "regexp": ".+"}]
+    programs = recipe["spec"].get("programs", ())
+    if any("${kernel." in json.dumps(program["pod"]) + json.dumps(program.get("files", {})) for program in programs):
+        # Such a program runs in pools of one kernel, which a name of an image makes.
+        named = {
+            image: {"version": "${KERNEL_FULL_VERSION}"}
+            for each in programs
+            if each.get("per") == "pool"
+            for image in device_policy.images_of(each)
+        }
+        spec["kernelMappings"] = [{"name": "every", "regexp": ".+", "images": named}]
     return _object("DevicePolicy", _NAME, spec)
 
 

@@ -105,6 +105,7 @@ def _effect(effect: Effect) -> dict[str, Any]:
         "after": _placement(effect.after),
         "driverPod": effect.driver_pod,
         "devicePluginPod": effect.device_plugin_pod,
+        **({"programPods": dict(effect.program_pods)} if effect.program_pods else {}),
         "driver": effect.work,
         "reasons": list(effect.reasons),
         "drain": drain
@@ -124,7 +125,9 @@ def _effect(effect: Effect) -> dict[str, Any]:
 def _placement(placement: Placement | None) -> dict[str, Any] | None:
     if placement is None:
         return None
-    found = structs.asdict(placement) | {"resources": dict(placement.resources)}
+    found = structs.asdict(placement) | {"resources": dict(placement.resources), "programs": dict(placement.programs)}
+    if not placement.programs:
+        del found["programs"]
     names = {"group_sort": "groupKind", "device_plugin": "devicePlugin"}
     return {names.get(key, key): value for key, value in found.items()}
 

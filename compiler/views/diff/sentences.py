@@ -6,6 +6,7 @@ Effects to which the same happens share a sentence, in whatever clusters they ar
 import heapq
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import repeat
 
 import msgspec
@@ -143,12 +144,13 @@ class Sentence(msgspec.Struct, frozen=True, kw_only=True):
 
 def change(effect: Effect) -> str:
     """Return the key in CHANGES of an effect."""
-    fates = (effect.driver_pod, effect.device_plugin_pod)
+    programs = [fate for _, fate in effect.program_pods]
+    fates = (effect.driver_pod, effect.device_plugin_pod, *programs)
     if effect.after is None:
         return "gone"
     if effect.before is None:
         return "joins"
-    if effect.work in ("removes", "leaves") or effect.device_plugin_pod == "deleted":
+    if effect.work in ("removes", "leaves") or "deleted" in (effect.device_plugin_pod, *programs):
         return "loses"
     if effect.may_lose:
         return "mayLose"
@@ -180,8 +182,9 @@ def by_danger(effects: Iterable[Effect]) -> Sequence[Sentence]:
 
 
 def sentences(effects: Iterable[Effect]) -> tuple[Sentence, ...]:
-    """Return the sentences on effects: on nodes that come and go, on drivers, on device plugins, on resources."""
+    """Return the sentences on effects: on nodes that come and go, on drivers, plugins and programs, on resources."""
     effects = tuple(effects)
+    programs = sorted({name for effect in effects for name, _ in effect.program_pods})
     parts: tuple[tuple[Callable[[Effect], Hashable], Callable[[Sequence[Effect]], str]], ...] = (
         (_membership_key, _membership),
         (_losing_key, _losing),
@@ -189,6 +192,7 @@ def sentences(effects: Iterable[Effect]) -> tuple[Sentence, ...]:
         (_kernel_key, _kernel),
         (_driver_key, driver),
         (_plugin_key, _plugin),
+        *((partial(_program_key, name), partial(_program, name)) for name in programs),
         (_offer_key, _offer),
         (_move_key, _move),
     )
@@ -217,6 +221,10 @@ def loss(effects: Iterable[Effect]) -> str:
             ("driver", [effect for effect in known if effect.work == "removes"]),
             ("driver's installer", [effect for effect in known if effect.work == "leaves"]),
             ("device plugin", [effect for effect in known if effect.device_plugin_pod == "deleted"]),
+            *(
+                (f"program {name}", [effect for effect in known if (name, "deleted") in effect.program_pods])
+                for name in sorted({name for effect in known for name, _ in effect.program_pods})
+            ),
         )
         if own
     ]
@@ -506,6 +514,32 @@ def _plugin(group: Sequence[Effect]) -> str:
     return _said(group, side, does, old=old, new=new)
 
 
+def _program_key(name: str, effect: Effect) -> Hashable:
+    fate = dict(effect.program_pods).get(name)
+    if fate is None or effect.is_unseen:
+        return None
+    images = [dict(side.programs).get(name) if side else None for side in (effect.before, effect.after)]
+    # Of pods that keep their image, no sentence names it.
+    shown = (None, None) if fate == "replaced" and images[0] == images[1] else tuple(images)
+    return effect.recipe.name, effect.before and effect.before.policy, effect.after and effect.after.policy, shown, fate
+
+
+def _program(name: str, group: Sequence[Effect]) -> str:
+    first = group[0]
+    was, now, fate = first.before, first.after, dict(first.program_pods)[name]
+    old, new = (_image(dict(side.programs).get(name) if side else None) for side in (was, now))
+    match fate:
+        case "created":
+            does = "get{s} program {name} of recipe {recipe}, {new}{place}"
+        case "deleted":
+            does = "lose{s} program {name} of recipe {recipe}, {old}{place}"
+        case _ if old != new:
+            does = "go{es} from {old} to {new}, program {name} of recipe {recipe}{place}"
+        case _:
+            does = "get{s} {a}new pod{plural} of program {name} of recipe {recipe}{place}"
+    return _said(group, was if fate == "deleted" else now, does, name=name, recipe=first.recipe.name, old=old, new=new)
+
+
 def _offer_key(effect: Effect) -> Hashable:
     was, now = effect.before, effect.after
     if was is None or now is None or was.resources == now.resources:
@@ -526,7 +560,9 @@ def _amounts(placement: Placement | None) -> str:
 
 def _move_key(effect: Effect) -> Hashable:
     was, now = effect.before, effect.after
-    if was is None or now is None or was.policy == now.policy or effect.driver_pod or effect.device_plugin_pod:
+    if was is None or now is None or was.policy == now.policy:
+        return None
+    if effect.driver_pod or effect.device_plugin_pod or effect.program_pods:
         return None
     return was.policy, now.policy
 

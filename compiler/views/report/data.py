@@ -224,7 +224,9 @@ def state(decisions: Sequence[plan.Decision], *, is_awaited: bool) -> str:
     drivers = [decision for decision in decisions if decision.driver.image is not None]
     if drivers and all(decision.pool and decision.pool.driver.state == "Absent" for decision in drivers):
         return "removed"
-    has_plugin = any(decision.device_plugin.image is not None for decision in decisions)
+    has_plugin = any(
+        landing.image is not None for decision in decisions for name, landing in decision.landings if name != "driver"
+    )
     if drivers and has_plugin:
         return "complete"
     if drivers or has_plugin:
@@ -274,6 +276,7 @@ def _why(decision: plan.Decision, group: str) -> Iterator[tuple[str, str]]:
         yield from (("pool", reason) for reason in (group, *division.kernel_reasons(decision.node)) if reason)
     yield "driver", decision.driver.reason
     yield "device plugin", decision.device_plugin.reason
+    yield from ((f"program '{name}'", landing.reason) for name, landing in decision.programs)
 
 
 def _group_reason(decision: plan.Decision, node: snapshot.Node) -> tuple[str, str]:

@@ -58,7 +58,14 @@ def data(views: Sequence[plan.Plan]) -> dict[str, Any]:
                 "name": each.policy.name,
                 "nodes": plan_text.count(each.decisions),
                 "drivers": sorted({one.pool.image for one in each.decisions if one.pool}),
-                "devicePlugins": sorted({one.device_plugin.image for one in each.decisions if one.device_plugin.image}),
+                "devicePlugins": sorted(
+                    {
+                        landing.image
+                        for one in each.decisions
+                        for name, landing in one.landings
+                        if name != "driver" and landing.image
+                    }
+                ),
                 "clusters": each.clusters,
                 "file": each.policy.source.file,
             }

@@ -140,8 +140,8 @@ def has_driver(decision: plan.Decision) -> bool:
 
 
 def has_plugin(decision: plan.Decision) -> bool:
-    """Return whether a device plugin runs on the nodes of a decision."""
-    return decision.runs("device-plugin")
+    """Return whether a device plugin, ours or a vendor's, or another program of one runs on the nodes of a decision."""
+    return any(landing.image is not None for name, landing in decision.landings if name != "driver")
 
 
 def count(views: Iterable[plan.Plan | plan.RecipePlan], holds: Callable[[plan.Decision], bool] = lambda _: True) -> int:
@@ -207,12 +207,17 @@ def _policies(views: Sequence[plan.RecipePlan]) -> Iterator[Row]:
     for each in assigned(views):
         policy = each.policy
         drivers = (plan_text.driver(decision) for decision in each.decisions if decision.pool)
-        plugins = (images.short(decision.device_plugin.image) for decision in each.decisions if has_plugin(decision))
+        plugins = (
+            images.short(landing.image)
+            for decision in each.decisions
+            for name, landing in decision.landings
+            if name != "driver" and landing.image
+        )
         yield (
             Cell(policy.name, _link_of(policy.recipe, report_data.of_policy(policy), policy=policy.name)),
             _number(plan_text.count(each.decisions)),
             _names(drivers) if policy.installed else Cell(plan_text.disabled(policy, "driver")),
-            _names(plugins) if policy.offered else Cell(plan_text.disabled(policy, "devicePlugin")),
+            _names(plugins) if policy.offered or policy.programs else Cell(plan_text.disabled(policy, "devicePlugin")),
             _names(each.clusters),
             Cell(wording.file_name(policy.source.file)),
         )

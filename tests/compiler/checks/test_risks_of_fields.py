@@ -51,6 +51,12 @@ def of_group(**path: Any) -> Raw:
     return {"devicePlugin": {"resources": [{**DEVICE, "groups": [{"paths": [{"path": "/dev/lab*", **path}]}]}]}}
 
 
+def running(pod: Raw | None = None, container: Raw | None = None, **program: Any) -> Raw:
+    """Return a recipe's program with these fields of its pod and of its only container."""
+    only = {"name": "helper", "image": "installer", **(container or {})}
+    return {"programs": [{"name": "helper", "pod": {**(pod or {}), "containers": [only]}, **program}]}
+
+
 Case = tuple[str, str, Raw, Raw, str]
 """Kind, field, what is there before and after, and the code that tells."""
 
@@ -177,6 +183,26 @@ def _of_recipe() -> Iterator[Case]:
     yield "Recipe", f"{resources}.profiles", was, now, GAIN
     required = {"devicePlugin": {"resources": [{**TOKEN, "requires": ["/opt/new/x/y"]}]}}
     yield ("Recipe", f"{resources}.requires", {}, required, GAIN)
+    pod, own = "programs.[].pod", "programs.[].pod.containers.[]"
+    sys, mounted = {"name": "sys", "hostPath": {"path": "/sys"}}, {"volumeMounts": [{"name": "sys", "mountPath": "/s"}]}
+    reads = [{"apiGroups": [""], "resources": ["nodes"], "verbs": ["get"]}]
+    for field, before, after in (
+        (f"{pod}.hostNetwork", running(), running({"hostNetwork": True})),
+        (
+            f"{pod}.volumes",
+            running(),
+            running({"volumes": [sys]}, {"volumeMounts": [{"name": "sys", "mountPath": "/s"}]}),
+        ),
+        (f"{own}.securityContext", running(), running(None, {"securityContext": {"privileged": True}})),
+        (
+            f"{own}.env",
+            running(None, {"env": [{"name": "LD_PRELOAD", "value": "liba.so"}]}),
+            running(None, {"env": [{"name": "LD_PRELOAD", "value": "libb.so"}]}),
+        ),
+        ("programs.[].clusterRules", running(), running(clusterRules=reads)),
+        ("programs.[].rules", running(), running(rules=[{**reads[0], "resources": ["configmaps"]}])),
+    ):
+        yield ("Recipe", field, before, after, GAIN)
 
 
 def _of_cluster() -> Iterator[Case]:
@@ -222,6 +248,7 @@ NAMED = "it names or selects: what comes to which nodes is an effect"
 CONTENT = "other content by the same writers is an effect"
 SIZE = "how much, when and how fast"
 NONE = "no byte of a program that runs as root depends on it"
+RENDERED = "what it gives is read off the rendered objects, by tests/property/programs"
 LATER = "what is allowed by it is told when somebody uses it"
 POOLS = "as in the driver itself, by pools"
 OTHERS: Mapping[str, Mapping[str, str]] = {
@@ -241,6 +268,7 @@ OTHERS: Mapping[str, Mapping[str, str]] = {
         "kernelMappings*|rollout.waves*|rollout.frozen*": POOLS,
         "driver.moduleParameters|driver.modules*|driver.state|driver.source.inTree|driver.source.prebuilt": CONTENT,
         "driver.source.packages.names*|driver.installPolicy|driver.enabledCleanup": CONTENT,
+        "programs*": RENDERED,
     },
     "Recipe": {
         "match*|claims*|title|exclusive*|parameters*": NAMED,
@@ -248,6 +276,7 @@ OTHERS: Mapping[str, Mapping[str, str]] = {
         "devicePlugin.resources.[].name": NAMED,
         "*.files.[].name": NONE,
         "driver*|devicePlugin.image": CONTENT,
+        "programs*|admission*": RENDERED,
     },
     "KAECluster": {
         "namespace*|crd*|monitoring*|nfd.nodefeaturerules|gitops.engine|gitops.*.namespace": NAMED,

@@ -1,0 +1,110 @@
+"""What the frame of programs refuses: paths of the node, labels of SELinux, and rights at the API server."""
+
+import posixpath
+import re
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+from typing import Any
+
+from compiler import wording
+from compiler.checks import host_paths
+from compiler.formats import documents
+
+Data = Mapping[str, Any]
+Refusal = tuple[documents.Path, str, tuple[str, ...], str]
+"""The path of what is refused, the message, the notes and the hint."""
+
+_OPEN = ("device-plugins", "plugins_registry")
+"""Folders of the kubelet in which a device plugin puts its socket."""
+
+_SHELL_FLAG = re.compile("-[a-z]*c")
+
+_READING = frozenset(("get", "list", "watch"))
+_WRITING: Mapping[tuple[str, str], frozenset[str]] = MappingProxyType(
+    {
+        ("", "events"): frozenset(("create", "patch", "update")),
+        ("events.k8s.io", "events"): frozenset(("create", "patch", "update")),
+        ("", "nodes/status"): frozenset(("get", "patch", "update")),
+        ("nfd.k8s-sigs.io", "nodefeatures"): frozenset(("create", "update", "patch", "delete")),
+        ("resource.k8s.io", "resourceslices"): frozenset(("create", "update", "patch", "delete")),
+    }
+)
+"""What a program may write: what it says of its node, and nothing by which anybody gains a right."""
+_NODE_STATUS = "nodes/status"
+_RIGHTS = (
+    "A program may get, list and watch what is no Secret and no part of an object, and write events, NodeFeatures and "
+    "ResourceSlices."
+)
+
+
+def of_pod(pod: Data, kubelet: str) -> Iterator[Refusal]:
+    """Yield what is refused of a pod whose references are filled; paths are those of the filled pod."""
+    for index, volume in enumerate(pod.get("volumes", ())):
+        if "hostPath" in volume:
+            yield from host_path(("volumes", index, "hostPath", "path"), volume["hostPath"]["path"], kubelet)
+    if pod.get("hostPID") and pod.get("shareProcessNamespace"):
+        # `validatePodSpec` of the API server refuses both.
+        message = "A pod with hostPID has the processes of its containers among the node's."
+        yield ("shareProcessNamespace",), message, (), "Leave one of the two out."
+    holders: list[tuple[documents.Path, Data]] = [((), pod)]
+    for field in ("initContainers", "containers"):
+        holders += [((field, index), one) for index, one in enumerate(pod.get(field, ()))]
+    for path, holder in holders:
+        label = holder.get("securityContext", {}).get("seLinuxOptions", {})
+        if label.get("type") == "spc_t":
+            at = (*path, "securityContext", "seLinuxOptions", "type")
+            yield at, "A program may not run as 'spc_t'.", (), "Name a type that confines it, or leave it out."
+
+
+def host_path(place: documents.Path, path: str, kubelet: str) -> Iterator[Refusal]:
+    """Yield why a path of the node is refused: it leads to something that no program gets, or is around it."""
+    real = posixpath.normpath(path)
+    real = "" if real in ("/", "//") else real.replace("//", "/")
+    if _is_open(real, kubelet):
+        return
+    found = host_paths.leads_to(real, kubelet)
+    if found is not None:
+        message = f"A program may not have '{path}' of the node."
+        notes = (*((f"It is '{real or '/'}'.",) if real != path and real else ()), *found)
+        yield place, message, notes, "Name the folders and files themselves that it needs."
+
+
+def _is_open(path: str, kubelet: str) -> bool:
+    rest = path.removeprefix(f"{kubelet}/")
+    parts = rest.split("/")
+    return rest != path and (parts[0] in _OPEN or (parts[0] == "plugins" and len(parts) > 1))
+
+
+def of_rules(path: documents.Path, rules: Any, *, writes_status: bool) -> Iterator[Refusal]:
+    """Yield the rights that no program has; every other one than those of a list is."""
+    for index, rule in enumerate(rules):
+        for group in rule["apiGroups"]:
+            for number, resource in enumerate(rule["resources"]):
+                refused = [
+                    verb
+                    for verb in rule["verbs"]
+                    if "${" not in verb and not _may(group, resource, verb, rule, writes_status)
+                ]
+                if refused:
+                    at = (*path, index, "resources", number)
+                    name = f"{resource}.{group}" if group else resource
+                    message = f"A program may not {wording.listed(refused)} {name}."
+                    hint = _RIGHTS
+                    if resource == _NODE_STATUS and not group:
+                        hint = "Write nodeStatus: true beside the rules, if it has to write there; people then see it."
+                    yield at, message, (), hint
+
+
+def _may(group: str, resource: str, verb: str, rule: Data, writes_status: bool) -> bool:
+    if "*" in (group, resource, verb):
+        return False
+    if (group, resource) == ("", _NODE_STATUS) and not writes_status:
+        return False
+    if verb in _WRITING.get((group, resource), ()):
+        return True
+    return verb in _READING and "/" not in resource and (group, resource) != ("", "secrets")
+
+
+def is_shell(argument: Any) -> bool:
+    """Return whether an argument has a shell read the next one as a program."""
+    return isinstance(argument, str) and _SHELL_FLAG.fullmatch(argument) is not None

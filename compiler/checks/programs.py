@@ -1,0 +1,701 @@
+"""Rules for the programs of a recipe: what their texts refer to, and what the frame refuses of their pods."""
+
+import functools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import product
+from typing import Any
+
+from compiler import wording
+from compiler.checks import frame, lists
+from compiler.diagnostics import Diagnostic, rule, shared_rule
+from compiler.fleet import expressions
+from compiler.formats import documents, globs, references
+from compiler.read import device_policy
+from compiler.schema import judge, phrases, recipe_schema
+
+Data = Mapping[str, Any]
+_PROGRAMS: documents.Path = ("spec", "programs")
+
+shared_rule("reference-absent", "error", "What a reference stands for has a value wherever its place needs one.")
+
+_FACTS = ("policy.name", "pool.name", "cluster.name", "namespace", "kubeletDir")
+_KERNEL = ("kernel.full", "kernel.x", "kernel.y", "kernel.z")
+_EACH = ("key", "value")
+_OF_POLICIES = ("offers", "claims", "disrupts")
+"""Fields that are asked for before a cluster is planned, when values of parameters alone are known."""
+_WORDS = ("values", "images", "policy", "pool", "cluster", "kernel")
+_ITEMS = ("boolean", "integer", "string")
+"""The types of what a text can hold."""
+_EXAMPLE = {
+    "policy.name": "policy",
+    "pool.name": "pool",
+    "cluster.name": "cluster",
+    "namespace": "kae",
+    "arch": "amd64",
+}
+_KUBELET = "/var/lib/kubelet"
+_NAMES = ("name", "image")
+_WAIT = "wait-for-driver"
+_OURS = ("driver-run", "driver-options")
+"""The container and the volumes that the compiler adds to a program that waits for the driver."""
+
+
+def findings(source: documents.Document, schema: phrases.Schema) -> Iterator[Diagnostic]:
+    """Yield the mistakes in the programs of a recipe that its schema accepts, whatever the values are."""
+    for path, program in lists.items(("spec",), source.data["spec"], "programs"):
+        yield from _names(source, path, program)
+        yield from _parts(source, path, program)
+        yield from _sources(source, path, program)
+        yield from _syntax(source, path, program)
+        yield from _known(source, path, program)
+        yield from _types(source, path, program, schema)
+        yield from _absent(source, path, program, schema)
+        yield from _conditions(source, path, program)
+        yield from _rights(source, path, program)
+    yield from _twice(source)
+
+
+def _properties(source: documents.Document) -> Mapping[str, Any]:
+    found: Mapping[str, Any] = source.data["spec"].get("parameters", {}).get("properties", {})
+    return found
+
+
+def _twice(source: documents.Document) -> Iterator[Diagnostic]:
+    spec = source.data["spec"]
+    own = [((*path, "name"), one["name"]) for path, one in lists.items(("spec",), spec, "programs")]
+    yield from lists.twice(source, own, "The program '{}' is there twice.")
+
+
+def _names(source: documents.Document, path: documents.Path, program: Data) -> Iterator[Diagnostic]:
+    """A program has a name of its own, and a driver to wait for where it does."""
+    spec, recipe, name = source.data["spec"], source.data["metadata"]["name"], program["name"]
+    if name in ("driver", "device", "pool") or f"-{recipe}-{name}".endswith("-device-plugin"):
+        yield Diagnostic(
+            code="reserved-name",
+            span=source.span(*path, "name"),
+            message=f"A program of recipe '{recipe}' cannot be named '{name}'.",
+            notes=("Objects and labels of other programs have names with it.",),
+            hint="Give it another name.",
+        )
+    if program.get("after") == "driver" and "driver" not in spec:
+        message, hint = "The recipe has no driver to wait for.", "Remove 'after'."
+        yield Diagnostic(code="recipe-reference", span=source.span(*path, "after"), message=message, hint=hint)
+
+
+def _parts(source: documents.Document, path: documents.Path, program: Data) -> Iterator[Diagnostic]:
+    """Yield what the containers and volumes of a program name that is not there, or is there twice."""
+    containers = list(_containers(path, program))
+    volumes = list(lists.items((*path, "pod"), program["pod"], "volumes"))
+    for every, noun, added in ((containers, "container", (_WAIT,)), (volumes, "volume", _OURS)):
+        named = [((*at, "name"), one["name"]) for at, one in every]
+        yield from lists.twice(source, named, f"The {noun} '{{}}' is there twice.")
+        for at, own in named if program.get("after") == "driver" else ():
+            if own in added:
+                message = f"The compiler adds {noun} '{own}' to the pod."
+                yield Diagnostic(code="reserved-name", span=source.span(*at), message=message, hint="Rename it.")
+    images, files = tuple(source.data["spec"].get("images", ())), tuple(program.get("files", ()))
+    for at, volume in volumes:
+        if "files" in volume:
+            place = (*at, "files", "name")
+            yield from lists.unknown(source, place, volume["files"]["name"], files, "one of 'files'")
+    known = [volume["name"] for _, volume in volumes]
+    for at, container in containers:
+        yield from lists.unknown(source, (*at, "image"), container["image"], images, "an image of the recipe")
+        for place, mount in lists.items(at, container, "volumeMounts"):
+            yield from lists.unknown(source, (*place, "name"), mount["name"], known, "a volume of the pod")
+
+
+_VOLUMES = ("hostPath", "emptyDir", "files", "downwardAPI")
+_PROBES = ("exec", "httpGet", "tcpSocket", "grpc")
+
+
+def _sources(source: documents.Document, path: documents.Path, program: Data) -> Iterator[Diagnostic]:
+    """A volume and a probe have one source each, and a variable no two."""
+    for at, volume in lists.items((*path, "pod"), program["pod"], "volumes"):
+        yield from _one_of(source, at, volume, _VOLUMES)
+    for at, container in _containers(path, program):
+        yield from _of_sidecars(source, at, container)
+        for name in ("livenessProbe", "readinessProbe", "startupProbe"):
+            if name in container:
+                yield from _one_of(source, (*at, name), container[name], _PROBES)
+        for place, variable in lists.items(at, container, "env"):
+            if {"value", "valueFrom"} <= variable.keys():
+                yield from _one_of(source, place, variable, ("value", "valueFrom"))
+
+
+def _of_sidecars(source: documents.Document, at: documents.Path, container: Data) -> Iterator[Diagnostic]:
+    """An init container that ends has neither probes nor hooks, as the API server takes none."""
+    is_sidecar = "initContainers" not in at or container.get("restartPolicy") == "Always"
+    for name in ("livenessProbe", "readinessProbe", "startupProbe", "lifecycle"):
+        if name in container and not is_sidecar:
+            message = f"An init container that ends has no {name}."
+            hint = "Remove it, or write restartPolicy: Always, by which the container stays."
+            yield Diagnostic(code="invalid-value", span=source.key_span(*at, name), message=message, hint=hint)
+    if "restartPolicy" in container and "initContainers" not in at:
+        message = "A container has no restartPolicy of its own; those of init containers stay."
+        span = source.key_span(*at, "restartPolicy")
+        yield Diagnostic(code="invalid-value", span=span, message=message, hint="Remove it.")
+
+
+def _one_of(source: documents.Document, path: documents.Path, data: Data, names: Sequence[str]) -> Iterator[Diagnostic]:
+    found = [name for name in data if name in names]
+    if len(found) != 1:
+        message = f"Expected exactly one of {wording.listed(names)} in '{wording.dotted(path)}', found "
+        message += f"{wording.listed(found) if found else 'none'}."
+        yield Diagnostic(code="invalid-value", span=source.span(*path), message=message)
+
+
+def _containers(path: documents.Path, program: Data) -> Iterator[tuple[documents.Path, Data]]:
+    for field in ("initContainers", "containers"):
+        yield from lists.items((*path, "pod"), program["pod"], field)
+
+
+def _places(path: documents.Path, program: Data) -> Iterator[references.Place]:
+    return references.places(program, path)
+
+
+@rule("reference-syntax", "error")
+def _syntax(source: documents.Document, path: documents.Path, program: Data) -> Iterator[Diagnostic]:
+    """`${` begins a reference such as ${values.name}, in texts that may have one."""
+    for place in _places(path, program):
+        for part in references.parsed(place.text):
+            if isinstance(part, references.Fault) or (isinstance(part, tuple) and not _is_word(part[0])):
+                text = part.shown if isinstance(part, references.Fault) else f"${{{part[0]}}}"
+                yield Diagnostic(
+                    span=source.span(*place.path),
+                    message=f"{wording.quoted(text)} is not a reference.",
+                    notes=("A reference is ${…} around a name without spaces, such as ${values.name}.",),
+                    hint="Write $${ for a plain ${, as the kubelet and shells read it; $(NAME) needs none.",
+                )
+    for at, text in _elsewhere(source, path, program):
+        yield Diagnostic(
+            span=source.span(*at),
+            message="No reference stands here.",
+            notes=("References are in texts of the pod, of files, offers and claims.",),
+            hint="Write the value itself, or choose by `when` between several.",
+        )
+        del text
+
+
+def _is_word(name: str) -> bool:
+    return name in (*_EACH, "arch", "namespace", "kubeletDir") or ("." in name and name.partition(".")[0] in _WORDS)
+
+
+def _elsewhere(source: documents.Document, path: documents.Path, program: Data) -> Iterator[tuple[documents.Path, str]]:
+    """Yield the texts with `${` where no reference may stand."""
+    fixed: list[tuple[documents.Path, Any]] = [((*path, name), program.get(name)) for name in ("rules", "clusterRules")]
+    fixed += [(("spec", "match"), source.data["spec"]["match"])] if path == (*_PROGRAMS, 0) else []
+    for at, data in fixed:
+        yield from ((place, text) for place, text in _texts(at, data) if "${" in text)
+
+
+def _texts(path: documents.Path, data: Any) -> Iterator[tuple[documents.Path, str]]:
+    if isinstance(data, str):
+        yield path, data
+    pairs = data.items() if isinstance(data, Mapping) else enumerate(data) if isinstance(data, list) else ()
+    for key, value in pairs:
+        yield from _texts((*path, key), value)
+
+
+def _referred(path: documents.Path, program: Data) -> Iterator[tuple[references.Place, str]]:
+    """Yield each reference of a program with its place."""
+    for place in _places(path, program):
+        yield from ((place, name) for name in references.names(place.text) if _is_word(name))
+
+
+@rule("reference-name", "error")
+def _known(source: documents.Document, path: documents.Path, program: Data) -> Iterator[Diagnostic]:
+    """A reference names something that there is."""
+    properties, images = _properties(source), source.data["spec"].get("images", {})
+    is_pooled = program.get("per") == "pool"
+    named = [*_FACTS, *(f"values.{name}" for name in properties), *(f"images.{name}" for name in images)]
+    named += [*(_KERNEL if is_pooled else ()), *(["arch"] if len(program.get("architectures", ())) == 1 else ())]
+    for place, name in _referred(path, program):
+        here = [*named, *(_EACH if place.in_each else ())]
+        if place.field in _OF_POLICIES:
+            here = [each for each in named if each.startswith("values.")]
+        if name in here:
+            continue
+        hint = wording.did_you_mean(name, here)
+        if name in _KERNEL:
+            hint = "Write per: pool; the kernel is known in pools of one kernel alone."
+        elif name == "arch":
+            hint = "Name exactly one architecture in 'architectures'."
+        elif name.startswith("values.") and properties:
+            hint = wording.did_you_mean(name.removeprefix("values."), properties) or hint
+            hint = hint or f"The parameters are {wording.listed(properties)}."
+        message = f"'${{{name}}}' names nothing that the recipe has."
+        hint = hint or f"Known are {wording.listed(here, most=12)}."
+        yield Diagnostic(span=source.span(*place.path), message=message, hint=hint)
+    for at, name in _asked(path, program):
+        if name not in properties:
+            hint = wording.did_you_mean(name, properties) or f"The parameters are {wording.listed(properties)}."
+            message = f"'{name}' is not a parameter of the recipe."
+            yield Diagnostic(span=source.span(*at), message=message, hint=hint)
+
+
+def _asked(path: documents.Path, program: Data) -> Iterator[tuple[documents.Path, str]]:
+    """Yield the parameters that conditions and `each` name, with their places."""
+    for at, condition in references.conditions(program, path):
+        if isinstance(condition, Mapping):
+            yield from (((*at, name), name) for name in condition)
+        else:
+            yield at, str(references.alone(condition)).removeprefix("values.")
+    for volume, files in program.get("files", {}).items():
+        for file, content in files.items():
+            if isinstance(content, Mapping) and "each" in content:
+                name = str(references.alone(content["each"])).removeprefix("values.")
+                yield (*path, "files", volume, file, "each"), name
+
+
+def used(spec: Data) -> frozenset[str]:
+    """Return the parameters that a recipe's programs name anywhere."""
+    found = set[str]()
+    for index, program in enumerate(spec.get("programs", ())):
+        path: documents.Path = (*_PROGRAMS, index)
+        found.update(name.removeprefix("values.") for _, name in _referred(path, program))
+        found.update(name for _, name in _asked(path, program))
+    return frozenset(found)
+
+
+@rule("reference-type", "error")
+def _types(
+    source: documents.Document, path: documents.Path, program: Data, schema: phrases.Schema
+) -> Iterator[Diagnostic]:
+    """A reference has a value of a type that its place can hold."""
+    for place, name in _referred(path, program):
+        own = _schema_of(source, place, name)
+        wanted = recipe_schema.field(schema, place.path[1:])["type"] if place.is_typed else "string"
+        message = "" if own is None else _misfit(place, name, own, wanted)
+        if message:
+            hint = "Correct one of the types, or write the file as {json: …}, which holds any."
+            yield Diagnostic(span=source.span(*place.path), message=message, hint=hint)
+    properties = _properties(source)
+    for volume, files in program.get("files", {}).items():
+        for file, content in files.items():
+            if isinstance(content, Mapping):
+                yield from _file(source, (*path, "files", volume, file), content, properties)
+    yield from _shells(source, path, program)
+
+
+def _misfit(place: references.Place, name: str, own: Mapping[str, Any], wanted: str) -> str:
+    """Return why a place of a type cannot hold what a reference stands for; empty where it can."""
+    if not place.is_typed:
+        is_structure = place.is_json and references.alone(place.text) is not None
+        return "" if is_structure or _is_text(own) else f"'{name}' is {phrases.typed(own)}, which no text can hold."
+    if references.alone(place.text) is None:
+        return "A reference stands alone in this field." if place.field != "port" else ""
+    if own["type"] == wanted or (place.field == "port" and own["type"] == "string"):
+        return ""  # A port may be named.
+    takes = phrases.typed({"type": wanted})
+    return f"'{wording.dotted(place.path)}' takes {takes}, and '{name}' is {phrases.typed(own)}."
+
+
+def _file(
+    source: documents.Document, path: documents.Path, content: Data, properties: Mapping[str, Any]
+) -> Iterator[Diagnostic]:
+    sorts = [name for name in ("text", "json") if name in content]
+    if len(sorts) != 1 or ("each" in content and "json" in content):
+        message = "A file is a text, {each: …, text: …} or {json: …}."
+        yield Diagnostic(span=source.key_span(*path), message=message, hint="Keep one of them.")
+    name = str(references.alone(content.get("each", ""))).removeprefix("values.")
+    own = properties.get(name)
+    if own is not None and "additionalProperties" not in own:
+        message = f"'{name}' is no map of values, each of which makes a file."
+        yield Diagnostic(
+            span=source.span(*path, "each"), message=message, hint="Give it type: object and additionalProperties."
+        )
+
+
+def _schema_of(source: documents.Document, place: references.Place, name: str) -> Mapping[str, Any] | None:
+    """Return the schema of what a reference stands for; None where it is a text in any case."""
+    properties = _properties(source)
+    if name == "value" and place.in_each:
+        file = source.value(place.path if isinstance(source.value(place.path), Mapping) else place.path[:-1])
+        each = properties.get(str(references.alone(file["each"])).removeprefix("values."), {})
+        inner = each.get("additionalProperties")
+        return inner if isinstance(inner, Mapping) else None
+    found = properties.get(name.removeprefix("values.")) if name.startswith("values.") else None
+    if found is None and place.is_typed and "." in name:
+        return {"type": "string"}
+    return found if isinstance(found, Mapping) and isinstance(found.get("type"), str) else None
+
+
+def _is_text(schema: Mapping[str, Any]) -> bool:
+    if schema["type"] == "array":
+        return schema.get("items", {}).get("type") in _ITEMS
+    return schema["type"] in _ITEMS
+
+
+def _shells(source: documents.Document, path: documents.Path, program: Data) -> Iterator[Diagnostic]:
+    """A shell reads no text of a policy as a part of its program."""
+    properties = _properties(source)
+    for at, container in _containers(path, program):
+        after_flag = False
+        for field in ("command", "args"):
+            items = container.get(field, ())
+            for index, item in enumerate(items if isinstance(items, list) else ()):
+                for place, text in _texts((*at, field, index), item) if after_flag else ():
+                    free = [name for name in references.names(text) if _is_free(properties, name)]
+                    if free:
+                        yield Diagnostic(
+                            span=source.span(*place),
+                            message=f"A shell would read '${{{free[0]}}}' as a part of its program.",
+                            hint="Put it into a variable of 'env', and write \"$NAME\" here; or give it an enum.",
+                        )
+                values = item.get("value") if references.is_choice(item) else item
+                after_flag = after_flag or any(map(frame.is_shell, values if isinstance(values, list) else [values]))
+
+
+def _is_free(properties: Mapping[str, Any], name: str) -> bool:
+    """Return whether a policy may give any text for a parameter."""
+    own = properties.get(name.removeprefix("values."), {}) if name.startswith("values.") else {}
+    own = own.get("items", {}) if own.get("type") == "array" else own
+    return own.get("type") == "string" and "enum" not in own and "pattern" not in own
+
+
+def _absent(
+    source: documents.Document, path: documents.Path, program: Data, schema: phrases.Schema
+) -> Iterator[Diagnostic]:
+    """An entry that a pod needs has a value with every policy."""
+    for place, name in _referred(path, program):
+        own = name.removeprefix("values.")
+        is_needed = path_is_needed(schema, place.path[1:])
+        if not name.startswith("values.") or own in place.demanded or not is_needed:
+            continue
+        if own in _properties(source) and _may_be_absent(source, own):
+            yield Diagnostic(
+                code="reference-absent",
+                span=source.span(*place.path),
+                message=f"'{wording.dotted(place.path)}' has no value where a policy leaves out '{own}'.",
+                hint=f"Give '{own}' a default, or write `when: {{…}}` that asks for it beside the entry or above.",
+            )
+
+
+def _may_be_absent(source: documents.Document, name: str) -> bool:
+    own = _properties(source)[name]
+    required = source.data["spec"].get("parameters", {}).get("required", ())
+    if own.get("type") == "object" or (own.get("type") == "array" and own.get("minItems", 0) < 1):
+        return True
+    return "default" not in own and name not in required
+
+
+def path_is_needed(schema: phrases.Schema, path: documents.Path) -> bool:
+    """Return whether a value of a recipe's spec is one that the object around it has to have."""
+    found = phrases.resolved(schema["properties"]["spec"], schema)
+    needed = False
+    for step in path:
+        if isinstance(step, int):
+            found, needed = phrases.resolved(found.get("items", {}), schema), False
+            continue
+        fields = found.get("properties", {})
+        is_choice = {"when", "value"} <= fields.keys() and step == "value" and "name" not in fields
+        needed = needed if is_choice else step in found.get("required", ())
+        inner = fields.get(step, found.get("additionalProperties", {}))
+        found = phrases.resolved(inner if isinstance(inner, Mapping) else {}, schema)
+    return needed
+
+
+def _conditions(source: documents.Document, path: documents.Path, program: Data) -> Iterator[Diagnostic]:
+    """A condition compares a parameter with values that it may have."""
+    properties = _properties(source)
+    for at, condition in references.conditions(program, path):
+        for name, wanted in condition.items() if isinstance(condition, Mapping) else ():
+            if name not in properties or properties[name].get("type") not in (*_ITEMS, "array"):
+                continue
+            allowed = judge.quick(recipe_schema.closed(properties[name]))
+            for value in wanted if isinstance(wanted, list) else [wanted]:
+                if value is not None and not allowed.is_valid(value):
+                    message = f"{wording.quoted(value)} is not a value that '{name}' may have."
+                    near = wording.did_you_mean(value, properties[name].get("enum", ()))
+                    hint = near or f"Write {phrases.expected(properties[name])}, or null where it is not set."
+                    yield Diagnostic(code="invalid-value", span=source.span(*at, name), message=message, hint=hint)
+
+
+def _rights(source: documents.Document, path: documents.Path, program: Data) -> Iterator[Diagnostic]:
+    for field in ("rules", "clusterRules"):
+        may = program.get("nodeStatus", False)
+        for refusal in frame.of_rules((*path, field), program.get(field, ()), writes_status=may):
+            yield _refusal(source, refusal)
+
+
+def _refusal(source: documents.Document, refusal: frame.Refusal, *notes: str) -> Diagnostic:
+    place, message, own, hint = refusal
+    return Diagnostic(
+        code="privilege-refused", span=source.span(*place), message=message, notes=(*own, *notes), hint=hint
+    )
+
+
+def filled(
+    source: documents.Document,
+    schema: phrases.Schema,
+    values: Iterable[Mapping[str, Any]],
+    kubelet: str = _KUBELET,
+    note: str = "",
+) -> Iterator[Diagnostic]:
+    """Yield the mistakes in the pods of a recipe with these values of its parameters; `note` names the policy."""
+    notes = (note,) if note else ()
+    done: list[Mapping[str, Any]] = []
+    for given in values:
+        if given not in done:
+            done.append(given)
+            yield from _offered_twice(source, given, notes)
+            for path, program in lists.items(("spec",), source.data["spec"], "programs"):
+                yield from _with_values(source, schema, (path, program), given, (kubelet, notes))
+
+
+def _offered_twice(
+    source: documents.Document, given: Mapping[str, Any], notes: tuple[str, ...]
+) -> Iterator[Diagnostic]:
+    """A resource is offered by one program of a recipe, or by its device plugin."""
+    spec = source.data["spec"]
+    seen = [(one["name"], "the device plugin") for one in spec.get("devicePlugin", {}).get("resources", ())]
+    scope = {f"values.{name}": value for name, value in given.items()}
+    for path, program in lists.items(("spec",), spec, "programs"):
+        own = []
+        runs = references.holds(program.get("when", True), scope)
+        for index, text in enumerate(program.get("offers", ()) if runs else ()):
+            name = references.text(text, scope)
+            if name is references.ABSENT:
+                continue
+            holder = next((holder for other, holder in seen if globs.share_path(name, other)), None)
+            if holder is not None:
+                yield Diagnostic(
+                    code="duplicate-name",
+                    span=source.span(*path, "offers", index),
+                    message=f"'{name}' is offered by {holder}, too.",
+                    notes=("A kubelet keeps one of two that register a resource.", *notes),
+                    hint="Keep one of the two, or choose by `when` between them.",
+                )
+            own.append((name, f"program '{program['name']}'"))
+        seen += own
+
+
+def _with_values(
+    source: documents.Document,
+    schema: phrases.Schema,
+    declared: tuple[documents.Path, Data],
+    given: Mapping[str, Any],
+    told: tuple[str, tuple[str, ...]],
+) -> Iterator[Diagnostic]:
+    (path, program), (kubelet, notes) = declared, told
+    images = {f"images.{name}": f"registry.example/{name}:1" for name in source.data["spec"].get("images", {})}
+    kernel = dict(zip(_KERNEL, ("6.6.0-1.x86_64", "6", "6", "0"), strict=True))
+    values = {f"values.{name}": value for name, value in given.items()}
+    scope = {**_EXAMPLE, **kernel, **images, "kubeletDir": kubelet, **values}
+    if not references.holds(program.get("when", True), scope):
+        return
+    pod = references.filled(program["pod"], scope)
+    yield from _whole(source, path, program, pod, notes)
+    if pod is references.ABSENT or "containers" not in pod:
+        return
+    at: documents.Path = (*path, "pod")
+
+    def origin(place: documents.Path) -> documents.Path:
+        return (*at, *references.origin(program["pod"], place, scope))
+
+    own = _pods(_Same(schema))
+    if not own.quick.is_valid(pod):
+        for error in judge.thorough()(own.schema).iter_errors(pod):
+            yield _unfit(source, origin(tuple(error.absolute_path)), error, notes)
+        return
+    for place, message, facts, hint in frame.of_pod(pod, kubelet):
+        yield _refusal(source, (origin(place), message, facts, hint), *notes)
+    yield from _registered(source, path, program, scope, notes)
+    yield from _sized(source, path, program, scope, notes)
+
+
+class _Same:
+    """A schema as a key: it is the same for all recipes and policies of a call."""
+
+    def __init__(self, schema: phrases.Schema) -> None:
+        self.schema = schema
+
+    def __hash__(self) -> int:
+        return id(self.schema)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and self.schema is other.schema
+
+
+class _Pods:
+    """The schema of pods, and its compiled validator."""
+
+    def __init__(self, schema: phrases.Schema) -> None:
+        self.schema = {**schema["$defs"]["ProgramPod"], "$defs": schema["$defs"]}
+        self.quick = judge.quick(self.schema)
+
+
+@functools.lru_cache(maxsize=1)
+def _pods(key: _Same) -> _Pods:
+    return _Pods(key.schema)
+
+
+def _unfit(source: documents.Document, path: documents.Path, error: Any, notes: tuple[str, ...]) -> Diagnostic:
+    value = error.instance
+    message = f"{wording.quoted(value) if isinstance(value, str) else wording.cut(value)} is not "
+    message += f"{phrases.expected(error.schema)}." if "type" in error.schema else "what the pod can have here."
+    if error.validator == "required":
+        lacking = [name for name in error.validator_value if name not in value]
+        message = f"The pod lacks {wording.listed(map(wording.quoted, lacking))} here with these values."
+    return Diagnostic(
+        code="invalid-value",
+        span=source.span(*path),
+        message=message,
+        notes=notes,
+        hint="Narrow the parameter by an enum, a pattern or bounds, or change its value.",
+    )
+
+
+@rule("program-incomplete", "error")
+def _whole(
+    source: documents.Document, path: documents.Path, program: Data, pod: Any, notes: tuple[str, ...]
+) -> Iterator[Diagnostic]:
+    """With any values, a program that runs has a container, and each of its mounts a volume."""
+    held = {} if pod is references.ABSENT else pod
+    if not held.get("containers"):
+        message = f"No container is left of program '{program['name']}'."
+        hint = "Put a `when` at the program where it shall not run, and leave a container otherwise."
+        yield Diagnostic(span=source.key_span(*path, "pod", "containers"), message=message, notes=notes, hint=hint)
+    volumes = {volume["name"] for volume in held.get("volumes", ())}
+    for at, container in _containers(path, program):
+        present = [one for field in ("initContainers", "containers") for one in held.get(field, ())]
+        own = (one for one in present if one["name"] == container["name"])
+        mounted = {mount["name"] for one in own for mount in one.get("volumeMounts", ())}
+        for place, mount in lists.items(at, container, "volumeMounts"):
+            if mount["name"] in mounted - volumes:
+                message = f"The volume '{mount['name']}' is not there, and container '{container['name']}' mounts it."
+                hint = "Write the same `when` beside both."
+                yield Diagnostic(span=source.span(*place, "name"), message=message, notes=notes, hint=hint)
+
+
+def _registered(
+    source: documents.Document,
+    path: documents.Path,
+    program: Data,
+    scope: references.Scope,
+    notes: tuple[str, ...],
+) -> Iterator[Diagnostic]:
+    """What a program offers is a resource with a domain, and what it claims a path."""
+    for field, pattern, words in (
+        ("offers", _OFFER, "a resource such as example.com/npu, or a glob of them"),
+        ("claims", _CLAIM, "path: or socket: with an absolute path, or a resource"),
+    ):
+        for index, text in enumerate(program.get(field, ())):
+            value = references.text(text, scope)
+            if value is not references.ABSENT and not judge.is_found(pattern, value):
+                message, hint = f"{wording.quoted(value)} is not {words}.", "Correct it."
+                yield Diagnostic(
+                    code="invalid-value", span=source.span(*path, field, index), message=message, notes=notes, hint=hint
+                )
+
+
+_OFFER = (
+    r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)+/"
+    r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9*])?|\*)$"
+)
+_CLAIM = r"^((path|socket):(/[A-Za-z0-9_.-]+)+|[a-z0-9.-]+/[A-Za-z0-9_.-]+)$"
+_MOST_FILES = 200 * 1024
+_FILE = r"^[A-Za-z0-9_][A-Za-z0-9._-]*$"
+
+
+def _sized(
+    source: documents.Document,
+    path: documents.Path,
+    program: Data,
+    scope: references.Scope,
+    notes: tuple[str, ...],
+) -> Iterator[Diagnostic]:
+    """The files of a pod are annotations, of which it may have 256 KiB, and their names lead nowhere."""
+    total = 0
+    for volume, declared in program.get("files", {}).items():
+        made = references.files(declared, scope)
+        total += sum(len(name.encode()) + len(text.encode()) for name, text in made.items())
+        for name in made:
+            if not judge.is_found(_FILE, name):
+                message = f"{wording.quoted(name)} is not a name of a file: letters, digits, '.', '_' and '-'."
+                yield Diagnostic(
+                    code="invalid-value",
+                    span=source.key_span(*path, "files", volume),
+                    message=message,
+                    notes=notes,
+                    hint="Correct the key, or the keys of the parameter that it names.",
+                )
+    if total > _MOST_FILES:
+        message = f"The files of program '{program['name']}' have {total} bytes, and a pod may have {_MOST_FILES}."
+        hint = "Shorten them: they are annotations of the pod."
+        yield Diagnostic(
+            code="invalid-value", span=source.key_span(*path, "files"), message=message, notes=notes, hint=hint
+        )
+
+
+def of_policy(document: documents.Document, recipe: documents.Document, schema: phrases.Schema) -> Iterator[Diagnostic]:
+    """Yield the mistakes in the programs of a policy's recipe with its values, and with those of its layers."""
+    spec = document.data["spec"]
+    name = document.data["metadata"]["name"]
+    note = f"This is so with the values of policy '{name}'."
+    yield from filled(recipe, schema, _variants(spec, recipe), spec.get("kubeletDir", _KUBELET), note)
+
+
+def _variants(spec: Data, recipe: documents.Document) -> Iterator[Mapping[str, Any]]:
+    """Yield the values that nodes of a policy may have: its own, and with those of mappings, waves and groups."""
+    base = device_policy.values(recipe, spec.get("values", {}))
+    rollout = spec.get("rollout", {})
+    groups: Sequence[Data] = [{}, *rollout.get("waves", ()), *rollout.get("frozen", ())]
+    for mapping, group in product([{}, *spec.get("kernelMappings", ())], groups):
+        yield {**base, **mapping.get("values", {}), **group.get("values", {})}
+
+
+@rule("admission-expression", "error")
+def admission(source: documents.Document) -> Iterator[Diagnostic]:
+    """What a recipe has the API server add to pods is of the fields that it may set, for its own resources."""
+    spec = source.data["spec"]
+    known = [*spec["match"].get("extended", ()), *_offers(spec)]
+    every = list(lists.items(("spec",), spec, "admission"))
+    named = [((*path, "name"), one["name"]) for path, one in every]
+    yield from lists.twice(source, named, "The admission '{}' is there twice.")
+    for path, one in every:
+        for at, name in lists.items(path, one, "resources"):
+            if name not in known:
+                message = f"'{name}' is no resource that the recipe offers, nor one of match.extended."
+                hint = wording.did_you_mean(name, known) or "Offer it, or ask for another."
+                yield Diagnostic(code="recipe-reference", span=source.span(*at), message=message, hint=hint)
+        for at, text in lists.items(path, one, "conditions"):
+            if expressions.names_variables(text):
+                message, hint = "A condition names no variables.", "The API server judges it first: write it out."
+                yield Diagnostic(span=source.span(*at), message=message, hint=hint)
+        allowed = [*known, *one["resources"]]
+        for at, text, sets in _expressions(path, one):
+            if "${" in text:
+                message, hint = "No reference stands here.", "One policy is for all values: write them out."
+                yield Diagnostic(code="reference-syntax", span=source.span(*at), message=message, hint=hint)
+            for found in expressions.read(text, sets=sets):
+                yield from _set(source, at, found, allowed)
+
+
+def _offers(spec: Data) -> Iterator[str]:
+    """Yield the resources, or globs of them, that a recipe offers whatever the values are."""
+    yield from (one["name"] for one in spec.get("devicePlugin", {}).get("resources", ()))
+    for program in spec.get("programs", ()):
+        yield from (text for text in program.get("offers", ()) if "${" not in text)
+
+
+def _expressions(path: documents.Path, one: Data) -> Iterator[tuple[documents.Path, str, bool]]:
+    for at, text in lists.items(path, one, "conditions"):
+        yield at, text, False
+    for at, variable in lists.items(path, one, "variables"):
+        yield (*at, "expression"), variable["expression"], False
+    for at, mutation in lists.items(path, one, "mutations"):
+        yield (*at, "applyConfiguration"), mutation["applyConfiguration"], True
+
+
+def _set(
+    source: documents.Document, at: documents.Path, found: expressions.Fault | expressions.Set, allowed: Sequence[str]
+) -> Iterator[Diagnostic]:
+    """Yield what is wrong with a part of an expression."""
+    faults = [found] if isinstance(found, expressions.Fault) else expressions.faults(found, allowed)
+    for fault in faults:
+        yield Diagnostic(code="admission-expression", span=source.span(*at), message=fault.message, hint=fault.hint)
+    if isinstance(found, expressions.Set) and found.field == "hostPath":
+        for refusal in frame.host_path(at, found.what, _KUBELET):
+            yield _refusal(source, refusal)

@@ -1,0 +1,258 @@
+"""Rules for the programs of recipes, beyond the examples of tests/failures."""
+
+import copy
+from typing import Any
+
+import pytest
+
+from compiler import pipeline
+from compiler.diagnostics import Diagnostic
+from tests.builders import document, judge, raw
+
+PARAMETERS: dict[str, Any] = {
+    "extra": {"type": "boolean", "default": False},
+    "level": {"type": "integer", "minimum": 0, "maximum": 9, "default": 1},
+    "mode": {"type": "string", "enum": ["a", "b"], "default": "a"},
+    "name": {"type": "string", "maxLength": 60},
+    "ids": {"type": "array", "maxItems": 4, "items": {"type": "string"}, "default": []},
+    "map": {"type": "object", "maxProperties": 4, "additionalProperties": {"type": "string"}, "default": {}},
+}
+PROGRAM: dict[str, Any] = {
+    "name": "plugin",
+    "per": "pool",
+    "offers": ["example.com/net"],
+    "pod": {"containers": [{"name": "plugin", "image": "plugin", "args": ["-v=${values.level}"]}]},
+}
+USED = [f"-{name}=${{values.{name}}}" for name in PARAMETERS if name != "map"]
+
+
+def recipe(program: dict[str, Any] | None = None, pod: dict[str, Any] | None = None, **more: Any) -> dict[str, Any]:
+    """A recipe whose program has these fields, its pod and its container others."""
+    made = copy.deepcopy(PROGRAM) | copy.deepcopy(program or {})
+    made["pod"] = {**made["pod"], **(pod or {})}
+    # Every parameter stands somewhere.
+    made["files"] = {"used": {"all": " ".join(USED), "map": {"json": "${values.map}"}}, **made.get("files", {})}
+    made["files"]["used"]["map"] = {"json": {"map": "${values.map}"}}
+    return {
+        "title": "A network card",
+        "match": {"all": {}},
+        "parameters": {"properties": PARAMETERS},
+        "images": {"plugin": {"repository": "r.example/net", "image": "plugin", "version": "1"}},
+        "programs": [made],
+        **more,
+    }
+
+
+def container(**fields: Any) -> dict[str, Any]:
+    return {"containers": [{"name": "plugin", "image": "plugin", **fields}]}
+
+
+def mounted(path: str, **volume: Any) -> dict[str, Any]:
+    """A pod with a volume of a path of the host."""
+    return {"volumes": [{"name": "host", "hostPath": {"path": path}, **volume}]}
+
+
+def judged(spec: dict[str, Any], policy: dict[str, Any] | None = None) -> list[Diagnostic]:
+    given = [document(raw("Recipe", "net", spec), "recipes/net/recipe.yaml")]
+    given.append(document(raw("KAECluster", "east", {"kubernetesVersion": "1.36"}), "policies/east.yaml"))
+    if policy is not None:
+        given.append(document(raw("DevicePolicy", "lab", {"recipe": "net", **policy}), "policies/lab.yaml"))
+    return list(pipeline.read(given, judge())[1])
+
+
+def codes(spec: dict[str, Any], policy: dict[str, Any] | None = None) -> list[str]:
+    return sorted({each.code for each in judged(spec, policy)})
+
+
+def test_a_recipe_with_a_program_alone_has_no_mistake() -> None:
+    assert judged(recipe(), {}) == []
+
+
+@pytest.mark.parametrize(
+    ("pod", "code"),
+    [
+        (container(args=["${HOME}"]), "reference-syntax"),
+        (container(args=["${values.nn}"]), "reference-name"),
+        (container(args=[{"when": {"extra": False, "none": 1}, "value": "${values.nn}"}]), "reference-name"),
+        (container(args=["${key}"]), "reference-name"),
+        (container(args=["${kernel.full} ${arch}"]), "reference-name"),
+        (container(args=["-x=${values.map}"]), "reference-type"),
+        (container(securityContext={"privileged": "${values.level}"}), "reference-type"),
+        (container(command=["sh", "-c", "run ${values.name}"]), "reference-type"),
+        (container(command=["sh"], args=["-ec", "run ${values.name}"]), "reference-type"),
+        (container(args=[{"when": {"mode": "c"}, "value": "x"}]), "invalid-value"),
+        (mounted("${values.name}"), "reference-absent"),
+        (mounted("/etc/kubernetes"), "privilege-refused"),
+        (mounted("/run"), "privilege-refused"),
+        (mounted("${kubeletDir}/pki"), "privilege-refused"),
+        (container(securityContext={"seLinuxOptions": {"type": "spc_t"}}), "privilege-refused"),
+        (container(volumeMounts=[{"name": "none", "mountPath": "/a"}]), "recipe-reference"),
+        (container(image="other"), "recipe-reference"),
+        ({"volumes": [{"name": "a", "files": {"name": "none"}}]}, "recipe-reference"),
+        ({"volumes": [{"name": "a", "emptyDir": {}}, {"name": "a", "emptyDir": {}}]}, "duplicate-name"),
+        ({"volumes": [{"name": "a", "emptyDir": {}, "hostPath": {"path": "/sys"}}]}, "invalid-value"),
+        ({"volumes": [{"name": "a"}]}, "invalid-value"),
+        (
+            container(env=[{"name": "A", "value": "", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}]),
+            "invalid-value",
+        ),
+        (container(livenessProbe={"periodSeconds": 5}), "invalid-value"),
+        (container(restartPolicy="Always"), "invalid-value"),
+        (container(when={"extra": True}), "program-incomplete"),
+        # Fields that a recipe has not.
+        (container(envFrom=[{"secretRef": {"name": "a"}}]), "unknown-field"),
+        (container(env=[{"name": "A", "valueFrom": {"secretKeyRef": {"name": "a", "key": "b"}}}]), "unknown-field"),
+        (container(ports=[{"containerPort": 80, "hostPort": 80}]), "unknown-field"),
+        (container(livenessProbe={"httpGet": {"port": 80, "host": "1.2.3.4"}}), "unknown-field"),
+        (container(securityContext={"procMount": "Unmasked"}), "unknown-field"),
+        (container(securityContext={"seccompProfile": {"type": "Unconfined"}}), "invalid-value"),
+        (container(securityContext={"appArmorProfile": {"type": "Unconfined"}}), "invalid-value"),
+        (
+            container(volumeMounts=[{"name": "a", "mountPath": "/a", "mountPropagation": "Bidirectional"}]),
+            "invalid-value",
+        ),
+        (container(image="docker.io/a/b:1"), "invalid-value"),
+        *(
+            ({field: value}, "unknown-field")
+            for field, value in (
+                ("nodeSelector", {}),
+                ("nodeName", "n"),
+                ("tolerations", []),
+                ("affinity", {}),
+                ("serviceAccountName", "a"),
+                ("automountServiceAccountToken", True),
+                ("priorityClassName", "a"),
+                ("imagePullSecrets", []),
+                ("hostAliases", []),
+                ("hostUsers", False),
+                ("resourceClaims", []),
+                ("schedulerName", "a"),
+            )
+        ),
+        ({"securityContext": {"sysctls": []}}, "unknown-field"),
+        *(
+            ({"volumes": [{"name": "a", source: {}}]}, "unknown-field")
+            for source in (
+                "secret",
+                "configMap",
+                "projected",
+                "csi",
+                "ephemeral",
+                "persistentVolumeClaim",
+                "image",
+                "nfs",
+            )
+        ),
+    ],
+)
+def test_what_a_pod_of_a_recipe_cannot_have_is_found(pod: dict[str, Any], code: str) -> None:
+    assert code in codes(recipe(pod=pod))
+
+
+@pytest.mark.parametrize(
+    ("program", "code"),
+    [
+        ({"name": "driver"}, "reserved-name"),
+        ({"name": "a-b"}, "invalid-value"),
+        ({"after": "driver"}, "recipe-reference"),
+        ({"offers": ["net"]}, "invalid-value"),
+        ({"claims": ["path:dev"]}, "invalid-value"),
+        ({"rules": [{"apiGroups": [""], "resources": ["secrets"], "verbs": ["get"]}]}, "privilege-refused"),
+        ({"clusterRules": [{"nonResourceURLs": ["/metrics"], "verbs": ["get"]}]}, "unknown-field"),
+        ({"files": {"a": {"x": {"json": ["a"], "text": "b"}}}}, "reference-type"),
+        ({"files": {"a": {"../x": "a"}}}, "invalid-value"),
+        ({"files": {"a": {"x": "a" * 65000, "y": "a" * 65000, "z": "a" * 65000, "w": "a" * 65000}}}, "invalid-value"),
+        ({"files": {"a": {"${key}": {"each": "${values.ids}", "text": "a"}}}}, "reference-type"),
+        ({"when": {"nn": True}}, "reference-name"),
+    ],
+)
+def test_what_a_program_cannot_say_is_found(program: dict[str, Any], code: str) -> None:
+    assert code in codes(recipe(program))
+
+
+def test_a_value_of_a_policy_is_judged_in_its_place_and_the_finding_names_the_policy() -> None:
+    pod = mounted("/opt${values.name}", when="${values.name}")
+
+    (found,) = judged(recipe(pod=pod), {"values": {"name": "/../etc/kubernetes"}})
+
+    assert (found.code, found.span.file) == ("privilege-refused", "recipes/net/recipe.yaml")
+    assert found.message == "A program may not have '/opt/../etc/kubernetes' of the node."
+    assert found.notes[-1] == "This is so with the values of policy 'lab'."
+    assert judged(recipe(pod=pod), {"values": {"name": "/net"}}) == []
+
+
+def test_a_value_of_a_wave_is_judged_too() -> None:
+    wave = {"name": "canary", "percent": 5, "values": {"name": "/../etc/kubernetes"}}
+    pod = mounted("/opt${values.name}", when="${values.name}")
+
+    assert codes(recipe(pod=pod), {"rollout": {"waves": [wave]}}) == ["privilege-refused"]
+
+
+def test_a_program_once_a_policy_takes_nothing_of_a_wave() -> None:
+    wave = {"name": "canary", "percent": 5, "values": {"level": 2}, "images": {"plugin": {"version": "2"}}}
+
+    assert codes(recipe({"per": "policy"}), {"rollout": {"waves": [wave]}}) == ["override-unused"]
+    assert judged(recipe(), {"rollout": {"waves": [wave]}}) == []
+
+
+def test_a_program_that_names_the_kernel_runs_in_pools_of_one() -> None:
+    spec = recipe(pod=container(args=["${kernel.full} ${values.level}"]))
+    mapping = {"name": "k", "regexp": "^6"}
+
+    assert codes(spec, {}) == ["reference-absent"]
+    assert codes(spec, {"kernelMappings": [mapping]}) == ["reference-absent"]
+    named = {**mapping, "images": {"plugin": {"version": "${KERNEL_FULL_VERSION}"}}}
+    assert codes(spec, {"kernelMappings": [named]}) == []
+
+
+def test_a_resource_is_offered_once_in_a_recipe() -> None:
+    other = {**PROGRAM, "name": "other", "offers": ["example.com/*"]}
+    spec = recipe()
+    spec["programs"].append(other)
+
+    assert codes(spec) == ["duplicate-name"]
+    spec["programs"][1] = {**other, "when": {"extra": True}}
+    assert codes(spec) == []
+    assert codes(spec, {"values": {"extra": True}}) == ["duplicate-name"]
+
+
+def test_a_parameter_that_is_no_boolean_excludes_others_where_it_is_set() -> None:
+    spec = recipe(exclusive=[["name", "extra"]])
+
+    (found,) = judged(spec, {"values": {"name": "a", "extra": True}})
+
+    assert (found.code, found.message) == ("values-exclusive", "'name' and 'extra' are both set.")
+    assert judged(spec, {"values": {"name": "a"}}) == []
+
+
+def test_what_a_policy_says_of_programs_is_of_the_recipe() -> None:
+    given: tuple[dict[str, Any], ...] = (
+        {"other": {}},
+        {"plugin": {"resources": {"other": {}}}},
+        {"plugin": {"image": "a"}},
+        {"plugin": {"maxUnavailable": 0}},
+    )
+    assert all(judged(recipe(), {"programs": programs}) != [] for programs in given)
+    assert judged(recipe(), {"programs": {"plugin": {"enabled": False, "resources": {"plugin": {}}}}}) == []
+    assert "unknown-field" in codes({**recipe(), "programs": [], "parameters": {}}, {"programs": {"plugin": {}}})
+
+
+@pytest.mark.parametrize(
+    "match",
+    [
+        {"labels": {"a": ["b"]}, "features": [{"feature": "cpu.cpuid", "matchExpressions": {"A": {"op": "Exists"}}}]},
+        {"all": {}, "extended": {"example.com/a": "1"}},
+        {"extended": {"example.com/a": "1"}},
+        {"any": [{"pci": [{"kind": "a", "vendor": "19e5"}]}]},
+        {"any": [{"features": [{"feature": "nope.cpuid", "matchExpressions": {"A": {"op": "Exists"}}}]}]},
+    ],
+)
+def test_a_match_that_nfd_cannot_make_a_rule_of_is_refused(match: dict[str, Any]) -> None:
+    assert judged(recipe(match=match)) != []
+
+
+def test_a_recipe_does_not_match_by_what_it_loads_in_any_alternative() -> None:
+    match = {"any": [{"features": [{"feature": "kernel.loadedmodule", "matchExpressions": {"net": {"op": "Exists"}}}]}]}
+    driver = {"modules": [{"name": "net"}]}
+
+    assert "match-on-effect" in codes(recipe(match=match, driver=driver))
