@@ -191,7 +191,7 @@ def _of_recipe() -> Iterator[Case]:
         (
             f"{pod}.volumes",
             running(),
-            running({"volumes": [sys]}, {"volumeMounts": [{"name": "sys", "mountPath": "/s"}]}),
+            running({"volumes": [sys]}, mounted),
         ),
         (f"{own}.securityContext", running(), running(None, {"securityContext": {"privileged": True}})),
         (
