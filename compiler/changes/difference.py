@@ -145,11 +145,12 @@ def of_cluster(before: sides.Planned | None, after: sides.Planned | None, basis:
         if lost := ruled.intersection(before.rules.keys() - after.rules.keys()):
             after = after.without_labels(frozenset(lost))
     templates = pods.replaced(differing)
+    bare, before = before, before.keeping() if before else None
     was = before.on_nodes() if before else {}
     barred = frozenset[str]()
-    if before is not None and after is not None:
+    if bare is not None and after is not None:
         gone = frozenset(pair.ref for pair in differing if pair.after is None)
-        barred = frozenset(after.barred(templates) | before.barred(gone))
+        barred = frozenset(after.barred(templates) | bare.barred(gone)).intersection(set().union(*was.values()))
         after = after.keeping(was, templates | gone)
     on_nodes = effects.effects(before, after, templates, basis.changed)
     on_pods = pods.changes(was, after.on_nodes() if after else {}, differing)

@@ -95,6 +95,8 @@ class Effect(msgspec.Struct, frozen=True, kw_only=True):
     """The nouns of what they lose if the changed match of the recipe does not take their hardware."""
     may_gain: bool
     """True where they get what the policy has if the changed match of the recipe takes their hardware."""
+    is_freed: bool
+    """True where a NoSchedule taint goes: pods from before it are there, or come now, as far as anybody knows."""
     is_unseen: bool
     """True for nodes that the inventory of a cluster has no more: whether their pods are there is unknown."""
     cause: Span
@@ -256,7 +258,8 @@ def _effect(
         for component in get_args(index_file.Component)
     )
     kernels = (left.kernel, right.kernel) if left.kernel != right.kernel and (left.config or right.config) else None
-    if was == now and not (driver or plugin or may_lose or may_gain or kernels):
+    is_freed = _is_freed(left.decision, right.decision)
+    if was == now and not (driver or plugin or may_lose or may_gain or is_freed or kernels):
         return None
     side = right.side if right.decision else left.side
     if not recipe.builtin and not any(place and place.policy for place in (was, now)):
@@ -278,9 +281,17 @@ def _effect(
         drain=_drain(left, right, done.reasons) if done.work in DISTURBING else None,
         may_lose=may_lose,
         may_gain=may_gain,
+        is_freed=is_freed,
         is_unseen=right.side is not None and right.decision is None,
         cause=_cause(left, right, changed, (*doubtful, *((_DRIVER, _PLUGIN) if driver else (_PLUGIN, _DRIVER)))),
     )
+
+
+def _is_freed(left: plan.Decision | None, right: plan.Decision | None) -> bool:
+    """Return whether pods come to nodes that have them already, if these are from before a taint that goes."""
+    if left is None or right is None or not left.may_stay or right.may_stay:
+        return False
+    return any(right.runs(component) for component in get_args(index_file.Component))
 
 
 class _Done(NamedTuple):

@@ -109,10 +109,11 @@ class Planned(Side, frozen=True, kw_only=True, dict=True):
             for name in decision.names
         }
 
-    def keeping(self, earlier: Mapping[Ref, set[str]], ending: frozenset[Ref]) -> "Planned":
+    def keeping(self, earlier: Mapping[Ref, set[str]] | None = None, ending: frozenset[Ref] = frozenset()) -> "Planned":
         """Return the side with the pods that a NoSchedule taint of their node lets stay.
 
         `earlier` has the nodes of the pods of each DaemonSet before, `ending` those of which no earlier pod stays.
+        Where nothing is known of earlier pods, each counts as there: what takes it away is told.
         """
         recipes = []
         for one in self.planned.recipes:
@@ -120,13 +121,14 @@ class Planned(Side, frozen=True, kw_only=True, dict=True):
             recipes.append(one if kept == one.decisions else structs.replace(one, decisions=kept))
         workers = frozenset[str]()
         if self.planned.cluster.spec.nfd.enabled and self._worker not in ending:
-            workers = frozenset(_seen(self.planned, staying=True)) & earlier.get(self._worker, set())
+            workers = frozenset(_seen(self.planned, staying=True))
+            workers = workers if earlier is None else workers & earlier.get(self._worker, set())
         return structs.replace(
             self, planned=structs.replace(self.planned, recipes=tuple(recipes)), kept_workers=workers
         )
 
     def _kept(
-        self, decision: plan.Decision, earlier: Mapping[Ref, set[str]], ending: frozenset[Ref]
+        self, decision: plan.Decision, earlier: Mapping[Ref, set[str]] | None, ending: frozenset[Ref]
     ) -> Iterator[plan.Decision]:
         keeping = decision.keeping()
         if keeping is decision:
@@ -135,13 +137,15 @@ class Planned(Side, frozen=True, kw_only=True, dict=True):
         served = []
         for component in get_args(index_file.Component):
             item = self.serving(component, keeping)
-            served.append(earlier.get(item, set()) if item is not None and item not in ending else set[str]())
+            known = set(decision.names) if earlier is None else earlier.get(item, set()) if item else set[str]()
+            served.append(known if item is not None and item not in ending else set[str]())
         driven, offering = served
         alike = repeats.grouped(((node.name in driven, node.name in offering), node) for node in decision.nodes)
         for (is_driven, is_offering), nodes in alike.items():
             yield structs.replace(
                 decision,
                 nodes=tuple(nodes),
+                may_stay=True,
                 pool=keeping.pool if is_driven else decision.pool,
                 driver=keeping.driver if is_driven else decision.driver,
                 device_plugin=keeping.device_plugin if is_offering else decision.device_plugin,

@@ -54,6 +54,8 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     driver: Landing
     device_plugin: Landing
     resources: Resources = ()
+    may_stay: bool = False
+    """True where pods are on the nodes only if they came before a NoSchedule taint, which an inventory cannot tell."""
 
     @property
     def node(self) -> snapshot.Node:

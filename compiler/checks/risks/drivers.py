@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from typing import NamedTuple, TypeVar
 
-from compiler import repeats
+from compiler import repeats, wording
 from compiler.changes import exchange, hardware, sides
 from compiler.changes.acceptance import Acceptable, Nodes, Place
 from compiler.changes.effects import DISTURBING, Effect, Placement, Work
@@ -105,6 +105,8 @@ def driver_removed(change: RevisionChange) -> Iterator[Acceptable]:
         return effect.work in ("removes", "leaves") or is_unknown
 
     for (policy, work), found in _by(change.difference.effects, lambda each: (_policy(each), each.work), gone).items():
+        barred = _nodes(found).names if work == "leaves" else ()
+        barred = tuple(name for name in barred if name in change.difference.barred)
         yield change.acceptable(
             cause(found),
             f"The driver of policy '{policy}' {_LOSSES[work][0]} ",
@@ -112,7 +114,8 @@ def driver_removed(change: RevisionChange) -> Iterator[Acceptable]:
             " of ",
             Place.CLUSTER,
             ".",
-            hint=_LOSSES[work][1],
+            notes=(f"A NoSchedule taint lets no new pod come to {wording.nodes(barred)}.",) if barred else (),
+            hint="Have the policy tolerate the taint first." if barred else _LOSSES[work][1],
             policy=policy,
         )
 

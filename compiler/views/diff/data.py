@@ -116,7 +116,7 @@ def _effect(effect: Effect) -> dict[str, Any]:
         },
         **({"kernels": {"before": effect.kernels[0], "after": effect.kernels[1]}} if effect.kernels else {}),
         **({"mayLose": list(effect.may_lose)} if effect.may_lose else {}),
-        **({"mayGain": True} if effect.may_gain else {}),
+        **({"mayGain": True} if effect.may_gain or effect.is_freed else {}),
         "cause": _place(effect.cause),
     }
 

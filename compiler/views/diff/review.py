@@ -168,7 +168,6 @@ def _sums(difference: Difference) -> Iterator[str]:
     yield from diff_text.remarks(difference)
     if difference.effects:
         touched, every = _numbers(difference)
-        touched += sum(len(cluster.barred) for cluster in difference.clusters)
         others = "node" if every - touched == 1 else f"{every - touched} nodes"
         same = f"On the other {others} neither driver nor device plugin changes. " if every > touched else ""
         yield f"{same}{sentences.loss(difference.effects)}"

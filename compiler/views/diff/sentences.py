@@ -156,7 +156,7 @@ def change(effect: Effect) -> str:
         return "swaps"
     if "created" in fates or effect.work == "installs":
         return "gets"
-    if effect.may_gain:
+    if effect.may_gain or effect.is_freed:
         return "mayGet"
     return "restarts" if "replaced" in fates else "moves"
 
@@ -186,6 +186,7 @@ def sentences(effects: Iterable[Effect]) -> tuple[Sentence, ...]:
         (_membership_key, _membership),
         (_losing_key, _losing),
         (_getting_key, _getting),
+        (_freed_key, _freed),
         (_kernel_key, _kernel),
         (_driver_key, driver),
         (_plugin_key, _plugin),
@@ -314,6 +315,18 @@ def _getting(group: Sequence[Effect]) -> str:
     first = group[0]
     does = "may get what {its} policy has{place}: the new match of recipe {recipe} may take more of {its} hardware"
     return _said(group, first.after, does, recipe=first.recipe.name)
+
+
+def _freed_key(effect: Effect) -> Hashable:
+    return ((effect.after and effect.after.policy),) if effect.is_freed else None
+
+
+def _freed(group: Sequence[Effect]) -> str:
+    does = (
+        "may get what {its} policy has{place}, as a NoSchedule taint goes: where no pod is from before it, one comes, "
+        "and an installer that comes may replace a driver that is there"
+    )
+    return _said(group, group[0].after, does)
 
 
 def _kernel_key(effect: Effect) -> Hashable:

@@ -138,9 +138,10 @@ def remarks(difference: Difference) -> Iterator[str]:
             yield f"Policy {was} is named {now} from now on: its DaemonSets are deleted, and created with the new name."
 
     for cluster in difference.clusters:
-        if count := len(cluster.barred):
+        if cluster.barred:
             yield (
-                f"{wording.counted(count, 'node')} of cluster {cluster.cluster} {'have' if count > 1 else 'has'} a "
+                f"{wording.nodes(cluster.barred)} of cluster {cluster.cluster} "
+                f"{'have' if len(cluster.barred) > 1 else 'has'} a "
                 "NoSchedule taint that the policy does not tolerate: a pod that is there from before the taint is "
                 "deleted, and none comes until the taint goes."
             )
