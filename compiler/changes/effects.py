@@ -97,6 +97,8 @@ class Effect(msgspec.Struct, frozen=True, kw_only=True):
     """True where they get what the policy has if the changed match of the recipe takes their hardware."""
     is_freed: bool
     """True where a NoSchedule taint goes: pods from before it are there, or come now, as far as anybody knows."""
+    standing: tuple[str, ...]
+    """The DaemonSets whose pods stay on the nodes, although the output no longer has them, as nothing prunes it."""
     is_unseen: bool
     """True for nodes that the inventory of a cluster has no more: whether their pods are there is unknown."""
     cause: Span
@@ -253,10 +255,9 @@ def _effect(
     left, right = halves
     may_lose, may_gain = hardware.doubts(right.decision, shift)
     was, now = left.placement(), right.placement()
-    driver, plugin = (
-        pods.fate(left.serving(component), right.serving(component), templates)
-        for component in get_args(index_file.Component)
-    )
+    stays = right.side.left if right.side else frozenset[objects.Ref]()
+    served = [(left.serving(component), right.serving(component)) for component in get_args(index_file.Component)]
+    driver, plugin = (pods.fate(None if old in stays else old, new, templates) for old, new in served)
     kernels = (left.kernel, right.kernel) if left.kernel != right.kernel and (left.config or right.config) else None
     is_freed = _is_freed(left.decision, right.decision)
     if was == now and not (driver or plugin or may_lose or may_gain or is_freed or kernels):
@@ -282,6 +283,7 @@ def _effect(
         may_lose=may_lose,
         may_gain=may_gain,
         is_freed=is_freed,
+        standing=tuple(old.name for old, _ in served if old is not None and old in stays) if right.decision else (),
         is_unseen=right.side is not None and right.decision is None,
         cause=_cause(left, right, changed, (*doubtful, *((_DRIVER, _PLUGIN) if driver else (_PLUGIN, _DRIVER)))),
     )
@@ -383,8 +385,11 @@ def _install_policy(half: Half) -> str:
 
 def _is_going(config: driver_config.Config, right: Half) -> bool:
     """Return whether no installer has the DaemonSet of an earlier one, which asks for its own before it cleans up."""
-    kept = right.side.configs.values() if right.side else ()
-    return all(other.daemon_set != config.daemon_set for other in kept)
+    if right.side is None:
+        return True
+    own = config.daemon_set
+    is_left = objects.Ref(kind="DaemonSet", namespace=own.namespace, name=own.name) in right.side.left
+    return not is_left and all(other.daemon_set != own for other in right.side.configs.values())
 
 
 def _counts_less(was: driver_config.Config, now: driver_config.Config) -> bool:

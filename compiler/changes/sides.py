@@ -15,7 +15,7 @@ import msgspec
 from msgspec import structs
 
 from compiler import names, repeats
-from compiler.changes import hardware, placement
+from compiler.changes import deletions, hardware, placement
 from compiler.changes.objects import Ref, protector, ref
 from compiler.changes.placement import DaemonSet, Object, PoolRules
 from compiler.fleet import taints
@@ -56,6 +56,8 @@ class Planned(Side, frozen=True, kw_only=True, dict=True):
 
     planned: plan.Plan
     manifests: ir.ClusterManifests
+    left: frozenset[Ref] = frozenset()
+    """The workloads of the earlier side that stay in the cluster, although the output no longer has them."""
     kept_workers: frozenset[str] = frozenset()
     """The nodes that a NoSchedule taint lets no worker of NFD come to, and that have one from before."""
 
@@ -185,6 +187,8 @@ class Output(Side, frozen=True, kw_only=True, dict=True):
     index: index_file.Index
     objects: Mapping[str, Object]
     """Readable objects by path, without those of bootstrap/."""
+    deletion: deletions.Deletion | None = None
+    """What becomes of the objects that leave it; None where it names no engine."""
     unreadable: tuple[str, ...] = ()
     """Recorded files that decide over nodes, and are missing or no objects, or of which nothing tells the policy."""
 
@@ -319,7 +323,9 @@ def _side(seen: diff.Observed, number: int, compiled: tree.Tree, objects: Mappin
         is_decisive = path.startswith(_DECISIVE) or index_file.is_daemon_set(path)
         if not is_known and index.complete and is_decisive and (content is not None or path not in gone):
             unreadable.append(path)
-    return of_output(index._replace(workloads=workloads), found, unreadable)
+    bootstrap = (content for path, content in seen.files.items() if path.startswith(f"{names.BOOTSTRAP}/"))
+    output = of_output(index._replace(workloads=workloads), found, unreadable)
+    return structs.replace(output, deletion=deletions.of_output(found.values(), bootstrap))
 
 
 def unrecorded(seen: diff.Observed, compiled: tree.Tree, objects: Mapping[str, Object]) -> Output:

@@ -188,6 +188,7 @@ def sentences(effects: Iterable[Effect]) -> tuple[Sentence, ...]:
         (_getting_key, _getting),
         (_freed_key, _freed),
         (_kernel_key, _kernel),
+        (_standing_key, _standing),
         (_driver_key, driver),
         (_plugin_key, _plugin),
         (_offer_key, _offer),
@@ -327,6 +328,22 @@ def _freed(group: Sequence[Effect]) -> str:
         "and an installer that comes may replace a driver that is there"
     )
     return _said(group, group[0].after, does)
+
+
+def _standing_key(effect: Effect) -> Hashable:
+    return (effect.before and effect.before.policy, effect.standing, effect.driver_pod) if effect.standing else None
+
+
+def _standing(group: Sequence[Effect]) -> str:
+    first = group[0]
+    is_one = len(first.standing) == 1
+    does = (
+        f"keep{{s}} {wording.inflected('DaemonSet', len(first.standing))} {wording.listed(first.standing)}{{place}}, "
+        f"which {'leaves' if is_one else 'leave'} the output and {'stays' if is_one else 'stay'} in the cluster, as "
+        f"prune is off: delete {'it' if is_one else 'them'} by hand"
+    )
+    beside = "; until then two driver installers are there" if first.driver_pod == "created" else ""
+    return f"{_said(group, first.before, does)}{beside}"
 
 
 def _kernel_key(effect: Effect) -> Hashable:
@@ -521,7 +538,7 @@ def _plugin(group: Sequence[Effect]) -> str:
 
 def _offer_key(effect: Effect) -> Hashable:
     was, now = effect.before, effect.after
-    if was is None or now is None or was.resources == now.resources:
+    if was is None or now is None or was.resources == now.resources or effect.standing:
         return None
     return now.policy, was.resources, now.resources
 
@@ -539,7 +556,9 @@ def _amounts(placement: Placement | None) -> str:
 
 def _move_key(effect: Effect) -> Hashable:
     was, now = effect.before, effect.after
-    if was is None or now is None or was.policy == now.policy or effect.driver_pod or effect.device_plugin_pod:
+    if was is None or now is None or was.policy == now.policy or effect.standing:
+        return None
+    if effect.driver_pod or effect.device_plugin_pod:
         return None
     return was.policy, now.policy
 
