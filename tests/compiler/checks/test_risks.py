@@ -255,6 +255,33 @@ def of_packages(version: str, *names: str) -> dict[str, Any]:
         (of_packages("2.3.0", "uacce-2.3.0"), of_packages("2.3.0", "kae-2.2.0"), None),
         (of_packages("2.3.0", "uacce"), of_packages("2.3.0", "uacce2"), None),
         (of_packages("2.3.0", "u-${DRIVER_VERSION}"), of_packages("2.2.0", "u-${DRIVER_VERSION}"), "2.2.0"),
+        *(
+            (of_packages("2.3.0", was), of_packages("2.3.0", now), told)
+            for was, now, told in (
+                ("kmod-kae-5.10.0-2.3.0", "kmod-kae-5.10.0-2.1.0", "kmod-kae-5.10.0-2.1.0"),
+                ("kmod-kae-5.10.0-2.1.0", "kmod-kae-5.10.0-2.3.0", None),
+                ("python3-3-kae-2.3.0", "python3-3-kae-2.1.0", "python3-3-kae-2.1.0"),
+                ("uacce-2.3.0-9", "uacce-2.3.0-3", "uacce-2.3.0-3"),
+                ("uacce-2.3.0-9.oe2203.aarch64", "uacce-2.3.0-10.oe2203", None),
+                ("uacce-2.3.0-9.aarch64", "uacce-2.3.0-9", None),
+                ("uacce-2.3.0-9", "uacce-2.3.0", None),
+                ("uacce-2.10", "uacce-2.9", "uacce-2.9"),
+                ("uacce-2.3~rc1", "uacce-2.3", None),
+                ("uacce-2.3", "uacce-2.3~rc1", "uacce-2.3~rc1"),
+                ("uacce-2.3.0a", "uacce-2.3.0.1", None),
+                ("uacce-2.3.0-1", "uacce-2.2.0-9", "uacce-2.2.0-9"),
+            )
+        ),
+        (
+            of_packages("2.3.0", "kmod-5.10.0-2.3.0", "kmod-6.6.0-2.3.0"),
+            of_packages("2.3.0", "kmod-6.6.0-2.3.0", "kmod-5.10.0-2.3.0"),
+            None,
+        ),
+        (
+            of_packages("2.3.0", "kmod-5.10.0-2.3.0", "kmod-6.6.0-2.3.0"),
+            of_packages("2.3.0", "kmod-6.6.0-2.1.0", "kmod-5.10.0-2.3.0"),
+            "kmod-6.6.0-2.1.0",
+        ),
         (of_packages("2.3.0", "uacce"), spec("2.2.0"), INSTALLER),
         (of_packages("2.3.0", "uacce"), of_packages("2.2.0", "uacce-2.3.0"), INSTALLER),
         (spec("2.3.0", source={"prebuilt": {}}), spec("2.2.0", source={"inTree": {}}), INSTALLER),
