@@ -41,6 +41,11 @@ _NEW = frozenset({"the node is not in the inventory", "NFD finds no hardware"})
 """The reasons for which nodes have no driver either."""
 
 
+def of_campaign(seed: int, folder: Path) -> campaign.Result:
+    """Make the trial of a campaign: each fifth is about an installer that comes or goes."""
+    return (tried if seed % 5 == 0 else trial.trial)(seed, folder)
+
+
 def tried(seed: int, folder: Path) -> campaign.Result:
     """Make commits in an empty folder, and compare what `kae diff` says of the last one with what happens to a host."""
     draw = random.Random(seed)  # noqa: S311 - trials are drawn again from their seed
