@@ -7,7 +7,7 @@ import msgspec
 from msgspec import structs
 
 from compiler import names
-from compiler.changes import effects, pods, sides
+from compiler.changes import deletions, effects, pods, sides
 from compiler.changes.acceptance import Acceptable
 from compiler.changes.effects import Effect
 from compiler.changes.intent import DocumentChange
@@ -64,6 +64,8 @@ class ClusterDifference(msgspec.Struct, frozen=True, kw_only=True):
     cluster: str
     is_new: bool
     is_gone: bool
+    deletion: deletions.Deletion
+    """What becomes of the objects that leave its output."""
     nodes: int
     """The nodes of its inventory after the change, or before it if it is gone."""
     effects: tuple[Effect, ...]
@@ -74,6 +76,8 @@ class ClusterDifference(msgspec.Struct, frozen=True, kw_only=True):
     """The nodes whose pods, if they are there from before a taint, are deleted, and not made again."""
     unexplained: tuple[str, ...] = ()
     """Files of objects, below the folder of the cluster's output, that differ although no document has them differ."""
+    is_moved: bool = False
+    """True where its output is in another folder than before."""
     risks: tuple[Acceptable, ...] = ()
     """The most dangerous first."""
 
@@ -108,9 +112,22 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
         return any(cluster.unexplained for cluster in self.clusters)
 
     @property
+    def is_moved(self) -> bool:
+        """True where what applies an output decides over its nodes, as that is in another folder."""
+        return any(cluster.is_moved for cluster in self.clusters)
+
+    @property
     def is_empty(self) -> bool:
         """True where nothing differs."""
         return not (self.intent or self.clusters or self.faults)
+
+
+class Former(msgspec.Struct, frozen=True, kw_only=True):
+    """The folder of a cluster's output, from the top of the repository, before it came to another one."""
+
+    folder: str
+    is_there: bool = False
+    """True where it stays as it is, beside the new one."""
 
 
 class Basis(msgspec.Struct, frozen=True, kw_only=True):
@@ -125,8 +142,8 @@ class Basis(msgspec.Struct, frozen=True, kw_only=True):
     """The folder of outputs."""
     written: frozenset[str] = frozenset()
     """The files of objects that differ, below the folder of the cluster's output."""
-    moved: str = ""
-    """The folder of the cluster's output before it came to where it is, from the top of the repository; or empty."""
+    moved: Former | None = None
+    """The folder of the cluster's output before it came to where it is."""
     known: Examples | None = None
     """The nodes that those of both sides stand for, if they are examples."""
 
@@ -139,20 +156,24 @@ def of_cluster(before: sides.Planned | None, after: sides.Planned | None, basis:
     """Return the difference of a cluster without its risks; None where there is none."""
     made = [side.manifests if side else None for side in (before, after)]
     differing = pairs(_rendered(made[0], made[1], basis.render), _rendered(made[1], made[0], basis.render))
+    deletion = deletions.joined(*(deletions.of(side.planned.cluster.spec.gitops) for side in (before, after) if side))
+    gone = frozenset(pair.ref for pair in differing if pair.after is None and not pair.is_by_hand)
+    left = gone if deletion.stays and after is not None else frozenset[Ref]()
     # Without rules from the start, somebody else labels the nodes; a recipe may need none any more.
-    if before is not None and after is not None:
+    if before is not None and after is not None and not left:
         ruled = {one.recipe.name for one in after.planned.recipes if one.recipe.has_rules}
         if lost := ruled.intersection(before.rules.keys() - after.rules.keys()):
             after = after.without_labels(frozenset(lost))
     templates = pods.replaced(differing)
+    bare, before = before, before.keeping() if before else None
     was = before.on_nodes() if before else {}
     barred = frozenset[str]()
-    if before is not None and after is not None:
-        gone = frozenset(pair.ref for pair in differing if pair.after is None)
-        barred = frozenset(after.barred(templates) | before.barred(gone))
-        after = after.keeping(was, templates | gone)
+    if bare is not None and after is not None:
+        barred = frozenset(after.barred(templates) | bare.barred(gone - left)).intersection(set().union(*was.values()))
+        after = structs.replace(after.keeping(was, templates | gone), left=left)
     on_nodes = effects.effects(before, after, templates, basis.changed)
-    on_pods = pods.changes(was, after.on_nodes() if after else {}, differing)
+    now = {**(after.on_nodes() if after else {}), **{one: was[one] for one in left.intersection(was)}}
+    on_pods = pods.changes(was, now, [pair for pair in differing if pair.ref not in left])
     unexplained = tuple(sorted(basis.written.difference(pair.path for pair in differing)))
     differs = on_nodes or on_pods or differing or unexplained or basis.moved
     if before is not None and after is not None and not differs:
@@ -168,6 +189,7 @@ def of_cluster(before: sides.Planned | None, after: sides.Planned | None, basis:
         cluster=side.planned.cluster.name if side else "",
         is_new=before is None,
         is_gone=after is None,
+        deletion=deletion,
         nodes=basis.count(nodes),
         effects=on_nodes,
         pods=on_pods,
@@ -175,6 +197,7 @@ def of_cluster(before: sides.Planned | None, after: sides.Planned | None, basis:
         privileges=tuple(_privileges(differing)),
         barred=tuple(sorted(barred)),
         unexplained=unexplained,
+        is_moved=basis.moved is not None,
     )
 
 

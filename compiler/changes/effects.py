@@ -99,6 +99,10 @@ class Effect(msgspec.Struct, frozen=True, kw_only=True):
     """The nouns of what they lose if the changed match of the recipe does not take their hardware."""
     may_gain: bool
     """True where they get what the policy has if the changed match of the recipe takes their hardware."""
+    is_freed: bool
+    """True where a NoSchedule taint goes: pods from before it are there, or come now, as far as anybody knows."""
+    standing: tuple[str, ...]
+    """The DaemonSets whose pods stay on the nodes, although the output no longer has them, as nothing prunes it."""
     is_unseen: bool
     """True for nodes that the inventory of a cluster has no more: whether their pods are there is unknown."""
     cause: Span
@@ -256,15 +260,20 @@ def _effect(
     left, right = halves
     may_lose, may_gain = hardware.doubts(right.decision, shift)
     was, now = left.placement(), right.placement()
-    fates = {
-        component: pods.fate(left.serving(component), right.serving(component), templates)
+    stays = right.side.left if right.side else frozenset[objects.Ref]()
+    served = {
+        component: (left.serving(component), right.serving(component))
         for half in halves
         for component in (half.decision.recipe.components if half.decision else recipe.components)
+    }
+    fates = {
+        component: pods.fate(None if old in stays else old, new, templates) for component, (old, new) in served.items()
     }
     driver, plugin = fates.pop("driver"), fates.pop("device-plugin")
     programs = tuple((name, fate) for name, fate in sorted(fates.items()) if fate is not None)
     kernels = (left.kernel, right.kernel) if left.kernel != right.kernel and (left.config or right.config) else None
-    if was == now and not (driver or plugin or programs or may_lose or may_gain or kernels):
+    is_freed = _is_freed(left.decision, right.decision)
+    if was == now and not (driver or plugin or programs or may_lose or may_gain or is_freed or kernels):
         return None
     side = right.side if right.decision else left.side
     if not recipe.builtin and not any(place and place.policy for place in (was, now)):
@@ -287,11 +296,22 @@ def _effect(
         drain=_drain(left, right, done.reasons) if done.work in DISTURBING else None,
         may_lose=may_lose,
         may_gain=may_gain,
+        is_freed=is_freed,
+        standing=tuple(old.name for old, _ in served.values() if old is not None and old in stays)
+        if right.decision
+        else (),
         is_unseen=right.side is not None and right.decision is None,
         cause=_cause(
             left, right, changed, (*doubtful, *((_DRIVER, _PLUGIN) if driver else (_PLUGIN, _DRIVER)), _PROGRAMS)
         ),
     )
+
+
+def _is_freed(left: plan.Decision | None, right: plan.Decision | None) -> bool:
+    """Return whether pods come to nodes that have them already, if these are from before a taint that goes."""
+    if left is None or right is None or not left.may_stay or right.may_stay:
+        return False
+    return any(right.runs(component) for component, _ in right.landings)
 
 
 class _Done(NamedTuple):
@@ -383,8 +403,11 @@ def _install_policy(half: Half) -> str:
 
 def _is_going(config: driver_config.Config, right: Half) -> bool:
     """Return whether no installer has the DaemonSet of an earlier one, which asks for its own before it cleans up."""
-    kept = right.side.configs.values() if right.side else ()
-    return all(other.daemon_set != config.daemon_set for other in kept)
+    if right.side is None:
+        return True
+    own = config.daemon_set
+    is_left = objects.Ref(kind="DaemonSet", namespace=own.namespace, name=own.name) in right.side.left
+    return not is_left and all(other.daemon_set != own for other in right.side.configs.values())
 
 
 def _counts_less(was: driver_config.Config, now: driver_config.Config) -> bool:

@@ -117,14 +117,17 @@ def _name(item: documents.Document) -> str:
 
 
 def _without_name(item: documents.Document) -> Any:
-    return {key: value for key, value in item.data.items() if key != "metadata"}
+    return (
+        {key: value for key, value in item.data.items() if key != "metadata"} if isinstance(item.data, dict) else None
+    )
 
 
 def _purpose(item: documents.Document) -> Any:
     """Return what a document is for, which stays as it gets another name; a file may hold any documents.
 
-    That are the nodes that a policy takes, and the hardware of a recipe with the resources that it offers. Of others,
-    such as a KAECluster, the name alone tells.
+    That are the nodes that a policy takes, and the hardware of a recipe with what it brings: the resources that it
+    offers, or without any the modules of its driver, as many recipes match all nodes. Of others, such as a KAECluster,
+    the name alone tells.
     """
     spec = item.data.get("spec") if isinstance(item.data, dict) else None
     if not isinstance(spec, dict):
@@ -132,11 +135,17 @@ def _purpose(item: documents.Document) -> Any:
     if _kind(item) in names.POLICY_KINDS:
         return _kind(item), [spec.get(key) for key in ("recipe", "clusters", "nodeSelector", "default")]
     if _kind(item) == "Recipe":
-        plugin = spec.get("devicePlugin")
-        offered = plugin.get("resources") if isinstance(plugin, dict) else None
-        resources = [one.get("name") for one in offered or () if isinstance(one, dict)]
-        return "Recipe", spec.get("match"), resources
+        offered = _listed(spec.get("devicePlugin"), "resources")
+        brought = offered or _listed(spec.get("driver"), "modules")
+        # A driver without modules is told by all that it has.
+        return "Recipe", spec.get("match"), bool(offered), brought or spec.get("driver")
     return None
+
+
+def _listed(part: Any, field: str) -> Sequence[Any]:
+    """Return the names of the items of a list, which may have any form: mistakes are found elsewhere."""
+    items = part.get(field) if isinstance(part, dict) else None
+    return [one.get("name") for one in items if isinstance(one, dict)] if isinstance(items, list) else []
 
 
 def _whole(item: documents.Document, action: Action) -> DocumentChange:

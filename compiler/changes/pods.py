@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from compiler import names
-from compiler.changes import objects, sides
+from compiler.changes import deletions, objects, sides
 from compiler.output import index_file
 from compiler.planning import plan
 from compiler.rendering import layout, privileges
@@ -95,6 +95,8 @@ class Compiled(msgspec.Struct, frozen=True, kw_only=True):
     """Those of drivers and device plugins; None where no inventory lists the nodes."""
     is_new: bool = False
     """True when the cluster had no output."""
+    deletion: deletions.Deletion | None = None
+    """What becomes of the objects that leave the output; None for a cluster that is no longer declared."""
 
     @property
     def nodes(self) -> list[str] | None:
@@ -119,6 +121,7 @@ def compiled(before: sides.Output, after: sides.Output, planned: plan.Plan) -> C
         pairs=found,
         pods=changes(was, now, own),
         is_new=not before.index.files,
+        deletion=deletions.joined(before.deletion, deletions.of(planned.cluster.spec.gitops)),
     )
 
 

@@ -14,7 +14,7 @@ import msgspec
 from msgspec import structs
 
 from compiler import names, repeats
-from compiler.changes import hardware, placement
+from compiler.changes import deletions, hardware, placement
 from compiler.changes.objects import Ref, protector, ref
 from compiler.changes.placement import DaemonSet, Object, PoolRules
 from compiler.fleet import taints
@@ -55,6 +55,8 @@ class Planned(Side, frozen=True, kw_only=True, dict=True):
 
     planned: plan.Plan
     manifests: ir.ClusterManifests
+    left: frozenset[Ref] = frozenset()
+    """The workloads of the earlier side that stay in the cluster, although the output no longer has them."""
     kept_workers: frozenset[str] = frozenset()
     """The nodes that a NoSchedule taint lets no worker of NFD come to, and that have one from before."""
 
@@ -114,10 +116,11 @@ class Planned(Side, frozen=True, kw_only=True, dict=True):
             for name in decision.names
         }
 
-    def keeping(self, earlier: Mapping[Ref, set[str]], ending: frozenset[Ref]) -> "Planned":
+    def keeping(self, earlier: Mapping[Ref, set[str]] | None = None, ending: frozenset[Ref] = frozenset()) -> "Planned":
         """Return the side with the pods that a NoSchedule taint of their node lets stay.
 
         `earlier` has the nodes of the pods of each DaemonSet before, `ending` those of which no earlier pod stays.
+        Where nothing is known of earlier pods, each counts as there: what takes it away is told.
         """
         recipes = []
         for one in self.planned.recipes:
@@ -125,13 +128,14 @@ class Planned(Side, frozen=True, kw_only=True, dict=True):
             recipes.append(one if kept == one.decisions else structs.replace(one, decisions=kept))
         workers = frozenset[str]()
         if self.planned.cluster.spec.nfd.enabled and self._worker not in ending:
-            workers = frozenset(_seen(self.planned, staying=True)) & earlier.get(self._worker, set())
+            workers = frozenset(_seen(self.planned, staying=True))
+            workers = workers if earlier is None else workers & earlier.get(self._worker, set())
         return structs.replace(
             self, planned=structs.replace(self.planned, recipes=tuple(recipes)), kept_workers=workers
         )
 
     def _kept(
-        self, decision: plan.Decision, earlier: Mapping[Ref, set[str]], ending: frozenset[Ref]
+        self, decision: plan.Decision, earlier: Mapping[Ref, set[str]] | None, ending: frozenset[Ref]
     ) -> Iterator[plan.Decision]:
         keeping = decision.keeping()
         if keeping is decision:
@@ -140,7 +144,8 @@ class Planned(Side, frozen=True, kw_only=True, dict=True):
         served: dict[str, set[str]] = {}
         for component, _ in decision.landings:
             item = self.serving(component, keeping)
-            served[component] = earlier.get(item, set()) if item is not None and item not in ending else set()
+            known = set(decision.names) if earlier is None else earlier.get(item, set()) if item else set[str]()
+            served[component] = known if item is not None and item not in ending else set()
         alike = repeats.grouped(
             (frozenset(component for component, names in served.items() if node.name in names), node)
             for node in decision.nodes
@@ -150,6 +155,7 @@ class Planned(Side, frozen=True, kw_only=True, dict=True):
             yield structs.replace(
                 decision,
                 nodes=tuple(nodes),
+                may_stay=True,
                 pool=of_driver.pool,
                 driver=of_driver.driver,
                 device_plugin=of_plugin.device_plugin,
@@ -198,6 +204,8 @@ class Output(Side, frozen=True, kw_only=True, dict=True):
     index: index_file.Index
     objects: Mapping[str, Object]
     """Readable objects by path, without those of bootstrap/."""
+    deletion: deletions.Deletion | None = None
+    """What becomes of the objects that leave it; None where it names no engine."""
     unreadable: tuple[str, ...] = ()
     """Recorded files that decide over nodes, and are missing or no objects, or of which nothing tells the policy."""
 
@@ -337,7 +345,9 @@ def _side(seen: diff.Observed, number: int, compiled: tree.Tree, objects: Mappin
         is_decisive = path.startswith(_DECISIVE) or index_file.is_daemon_set(path)
         if not is_known and index.complete and is_decisive and (content is not None or path not in gone):
             unreadable.append(path)
-    return of_output(index._replace(workloads=workloads), found, unreadable)
+    bootstrap = (content for path, content in seen.files.items() if path.startswith(f"{names.BOOTSTRAP}/"))
+    output = of_output(index._replace(workloads=workloads), found, unreadable)
+    return structs.replace(output, deletion=deletions.of_output(found.values(), bootstrap))
 
 
 def unrecorded(seen: diff.Observed, compiled: tree.Tree, objects: Mapping[str, Object]) -> Output:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from compiler.changes import acceptance, sides
+from compiler.changes import acceptance, deletions, sides
 from compiler.diagnostics import Diagnostic, Span
 from compiler.fleet import definitions
 from compiler.output import index_file
@@ -45,6 +45,11 @@ class OutputChange(Change, frozen=True, kw_only=True):
     """The files of policies that hold no document."""
     removed_percent: float
     """A component may leave this share of a policy's nodes, or one node."""
+
+    @property
+    def deletion(self) -> deletions.Deletion:
+        """What becomes of the objects that leave the output."""
+        return deletions.joined(self.before.deletion, deletions.of(self.planned.cluster.spec.gitops))
 
     def cluster_span(self, *path: str) -> Span:
         """Return the position of a setting of the KAECluster; without one, the file of the inventory."""

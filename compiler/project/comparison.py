@@ -233,13 +233,19 @@ def _written(before: _Side, after: _Side) -> Mapping[str, frozenset[str]]:
         return {name: frozenset(found[name]) for name, index in indexes if objects.content(index) is not None}
 
 
-def _moved(before: _Side, after: _Side) -> Mapping[str, str]:
+def _moved(before: _Side, after: _Side) -> Mapping[str, difference.Former]:
     """Return the former folders of outputs that are in another one, by cluster. Raises WorldError."""
-    new = {name for name in after.clusters if name not in before.clusters}
-    coming = new if before.settings.output == after.settings.output else {*after.clusters}
-    if before.revision.commit is None or not coming:
+    commit, to = before.revision.commit, after.revision.commit
+    old, new = before.settings.output, after.settings.output
+    if commit is None:
         return {}
-    return git.left(after.settings.output, coming, before.revision.commit, after.revision.commit)
+    joining = {name for name in after.clusters if name not in before.clusters}
+    coming = joining if old == new else {*after.clusters}
+    gone = git.left(new, coming, {*after.clusters} - coming, commit, to)
+    found = {name: difference.Former(folder=folder) for name, folder in gone.items()}
+    for name, folder in git.copies(old, coming - joining - found.keys(), commit, to).items():
+        found[name] = difference.Former(folder=folder, is_there=True)
+    return found
 
 
 class _Comparison:
@@ -309,7 +315,7 @@ class _Comparison:
     ) -> tuple[difference.ClusterDifference | None, list[difference.Fault]]:
         if faults := _faults(name, before[1], after[1]):
             return None, faults
-        written, moved = self._written.get(name, frozenset()), self._moved.get(name, "")
+        written, moved = self._written.get(name, frozenset()), self._moved.get(name)
         basis = structs.replace(self._basis, known=known, written=written, moved=moved)
         return risks.compared(before[0], after[0], basis), []
 

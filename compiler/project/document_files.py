@@ -30,11 +30,16 @@ _NEARLY = (
 )
 """The end of a name that an editor, a merge or a slip made of a document's: policy.YAML, policy.yaml~, policy.yam."""
 
-_NO_CONTENT = re.compile(rb"(\xef\xbb\xbf)?(#[^\n]*\n|---[^\n]*\n|[ \t\r]*\n)*")
-"""What stands before the first word of a YAML document."""
+_NO_CONTENT = re.compile(
+    rb"(\xef\xbb\xbf)?([ \t]*#[^\n]*\n|%[^\n]*\n|(---|\.\.\.)[ \t]*(#[^\n]*|\r)?\n|[ \t\r]*\n)*(---[ \t]+)?[ ]{0,3}"
+)
+"""What stands before the first word of a YAML document; more spaces make an example of Markdown."""
 _OURS = re.compile(
-    rb"(?=[\"'{\[]|(apiVersion|kind|metadata|spec)\s*:)"
-    rb"(?s:.*)(apiVersion[\"']?\s*:\s*[\"']?device\.openfuyao\.com/|\"kind\"\s*:\s*\"Node)"
+    rb"(?=[\"'{\[]|(apiVersion|kind|metadata|spec|items)\s*:)"
+    rb"(?s:.*)(apiVersion[\"']?\s*:\s*[\"']?device\.openfuyao\.com/|\"kind\"\s*:\s*\"Node(List)?\""
+    # Deeper in YAML, the owner of another object is a node.
+    rb"|(?m:^)[ ]{0,5}(- )?kind[ ]*:[ ]*[\"']?Node(List)?[\"']?[ \t\r]*(#|\n|\Z)"
+    rb"|[{,][ ]*kind[ ]*:[ ]*[\"']?Node(List)?[\"']?[ ]*[,}])"
 )
 """A document of the language, or a list of nodes, behind that; a text that only quotes one begins otherwise."""
 _MOST_BYTES = 64 * 1024
@@ -281,7 +286,8 @@ def _misnamed(name: str, sort: str, head: bytes) -> list[diagnostics.Diagnostic]
     content = _NO_CONTENT.sub(b"", head, count=1)
     if sort != FILE or name.endswith(ENDINGS) or not _OURS.match(content):
         return []
-    meant = str(Path(name).with_suffix(".json" if content.startswith(b"{") else ".yaml"))
+    stem = name.removesuffix(Path(name).suffix)
+    meant = stem if stem.endswith(ENDINGS) else f"{stem}{'.json' if content.startswith(b'{') else '.yaml'}"
     return [_nearly(name, meant, "it holds a document, and its name is that of none")]
 
 

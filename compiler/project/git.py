@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from compiler import errors, wording
+from compiler import errors, names, wording
 from compiler.output import index_file, scan, tree
 
 if TYPE_CHECKING:
@@ -117,22 +117,69 @@ def changed(output: str, revision: str, to: str | None) -> frozenset[str]:
     return untracked(output) | paths - same
 
 
-def left(output: str, own: Collection[str], revision: str, to: str | None) -> Mapping[str, str]:
+def left(
+    output: str, coming: Collection[str], others: Collection[str], revision: str, to: str | None
+) -> Mapping[str, str]:
     """Return the former folders, from the top of the repository, of outputs of some clusters that are now in `output`.
 
-    A commit has them, and neither another one nor, without `to`, the working tree. Raises WorldError.
+    A commit has them, and neither another one nor, without `to`, the working tree. Those of `others` were in `output`
+    too, and the former folder may be that of another project's cluster of this name: such a folder is none. Raises
+    WorldError.
     """
     top, prefix = os.fsdecode(answer("rev-parse", "--show-toplevel", "--show-prefix")).split("\n")[:2]
-    had = _indexes(revision, own)
-    has = _indexes(to, own) if to is not None else {path for path in had if os.path.lexists(Path(top, path))}
+    had = _indexes(revision, coming) if coming else set[str]()
+    has = _indexes(to, coming) if to is not None and coming else set[str]()
+    deleted = _deleted(others, revision, to)
+    gone = {path for path in had - has | deleted if to is not None or not os.path.lexists(Path(top, path))}
     here = os.path.normpath(Path(prefix, os.path.relpath(output)))
     found: dict[str, str] = {}
     with Objects() as objects:
-        for path in sorted(had - has):
+        for path in sorted(gone):
             former = path.removesuffix(f"/{index_file.NAME}")
             folder, _, cluster = former.rpartition("/")
-            if folder != here and index_file.read(objects.content(f"{revision}:{path}") or b""):
+            if folder == here or (path in deleted and not _is_of(prefix, folder, revision, objects)):
+                continue
+            if index_file.read(objects.content(f"{revision}:{path}") or b""):
                 found.setdefault(cluster, former)
+    return found
+
+
+def _deleted(own: Collection[str], revision: str, to: str | None) -> set[str]:
+    """Return the paths of a commit, from the top of the repository, of indexes of clusters that another one has not."""
+    within = ("--name-only", "--no-renames", "--diff-filter=D", "-z")
+    sides = ("diff-index", *within, revision) if to is None else ("diff-tree", "-r", *within, revision, to)
+    listed = answer(*sides, "--", f":(top,glob)**/{index_file.NAME}").split(b"\0")
+    return {path for path in map(os.fsdecode, listed) if _cluster(path) in own and "\n" not in path}
+
+
+def _cluster(path: str) -> str:
+    """Return the cluster whose output may have a file."""
+    return path.rpartition("/")[0].rpartition("/")[2]
+
+
+def _is_of(prefix: str, folder: str, revision: str, objects: "Objects") -> bool:
+    """Return whether a folder is of the project at a prefix, and not of one below it."""
+    if not f"{folder}/".startswith(prefix):
+        return False
+    parts = folder.removeprefix(prefix).split("/")
+    below = (prefix + "/".join(parts[:count]) for count in range(1, len(parts)))
+    marks = (f"{revision}:{each}/{mark}" for each in below for mark in (names.PROJECT_FILE, names.POLICIES))
+    return all(objects.content(mark) is None for mark in marks)
+
+
+def copies(output: str, own: Collection[str], revision: str, to: str | None) -> Mapping[str, str]:
+    """Return the folders, from the top of the repository, of outputs of clusters that two commits have.
+
+    Without `to` that is the working tree. Raises WorldError.
+    """
+    prefix = os.fsdecode(answer("rev-parse", "--show-prefix")).rstrip("\n")
+    found: dict[str, str] = {}
+    with Objects() as objects:
+        for cluster in sorted(own):
+            path = os.path.relpath(Path(output, cluster, index_file.NAME))
+            is_there = os.path.lexists(path) if to is None else objects.content(f"{to}:./{path}") is not None
+            if is_there and objects.content(f"{revision}:./{path}") is not None:
+                found[cluster] = os.path.normpath(Path(prefix, path).parent)
     return found
 
 

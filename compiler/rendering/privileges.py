@@ -373,11 +373,15 @@ def _injected(inject: device_plugin_config.Inject) -> Iterator[Privilege]:
 
 _DECIDING = re.compile(
     # ld.so(8), and the variables of shells, interpreters, OpenSSL, git and curl that name code, settings or hosts.
-    r"(LD|GLIBC|OPENSSL|SSL|BASH|PYTHON|PERL5?|RUBY|NODE|JAVA|GIT|CURL)_?.*|ENV|IFS"
-    r"|.*(PATH|PRELOAD|OPTIONS|OPTS?|PROXY|COMMAND)",
+    r"(LD|GLIBC|GIT|JAVA|CURL|NODE_(EXTRA|TLS|ICU))_.*|(OPENSSL|SSL|BASH|PYTHON|PERL|RUBY).*|ENV|IFS|HOME"
+    r"|.*(PATH|PRELOAD|OPTIONS|OPTS?|PROXY|COMMAND|SHELL|EDITOR|PAGER|ASKPASS)"
+    # resolv.conf(5), hostname(7), and the address of the API server in a pod.
+    r"|LOCALDOMAIN|HOSTALIASES|KUBERNETES_.*|KUBECONFIG|.*_(HOST|SERVER|ADDR|ADDRESS|ENDPOINT|URL|URI)"
+    # What a container's runtime hands out, whatever the pod asks for.
+    r"|.*_VISIBLE_DEVICES|.*_DRIVER_CAPABILITIES",
     re.IGNORECASE,
 )
-"""Names of variables whose value decides over what a program runs, or whom it asks, whatever that value looks like."""
+"""Names of variables whose value decides, however it looks, over what a program runs, whom it asks, or what it gets."""
 
 
 def _set(name: str, value: str) -> str | None:

@@ -74,6 +74,8 @@ def _listed(change: pods.Compiled) -> Iterator[str]:
         yield f"  {word:8}  {wording.escaped(str(ref))}{restart}"
     if rows[_MOST:]:
         yield f"  and {wording.counted(len(rows) - _MOST, 'more object')}, which -o json lists"
+    if change.deletion and not change.deletion.prunes and _refs(change, "pruned"):
+        yield f"  what is deleted leaves the output: {change.deletion.of('it')}"
 
 
 def _data(change: pods.Compiled) -> dict[str, Any]:

@@ -36,15 +36,15 @@ def test_objects_that_go_are_in_every_format(monitored: Path) -> None:
     diffs.edit(monitored, (MONITORING, "spec:\n"), file=CLUSTER)
 
     assert objects(diffs.shown(monitored)).splitlines() == [
-        "  pruned: ConfigMap kae-operator/kae-dashboard",
-        "  pruned: PrometheusRule kae-operator/kae",
+        "  leaves the output: ConfigMap kae-operator/kae-dashboard",
+        "  leaves the output: PrometheusRule kae-operator/kae",
     ]
     assert [(item["change"], item["kind"], item["name"]) for item in diffs.data(monitored)["objects"]] == [
         ("pruned", "ConfigMap", "kae-dashboard"),
         ("pruned", "PrometheusRule", "kae"),
     ]
     comment = in_process.kae(monitored, "diff", "-o", "markdown").out
-    assert "- pruned: PrometheusRule kae-operator/kae\n" in comment
+    assert "- leaves the output: PrometheusRule kae-operator/kae\n" in comment
 
 
 def test_a_changed_object_has_its_fields_and_a_config_is_data(rollout: Path) -> None:
@@ -129,7 +129,7 @@ def test_many_objects_and_fields_are_cut_and_counted(rollout: Path, monkeypatch:
 
     lines = objects(diffs.shown(rollout)).splitlines()
 
-    assert [line.partition(":")[0] for line in lines[:3]] == ["  pruned"] * 3
+    assert [line.partition(":")[0] for line in lines[:3]] == ["  leaves the output"] * 3
     assert lines[3:] == ["  and 6 more lines; -o json has all objects"]
     monkeypatch.undo()
     monkeypatch.setattr(diff_text, "_FIELDS", 1)

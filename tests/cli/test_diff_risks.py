@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests import in_process, project, revisions
-from tests.cli import diffs
+from tests.cli import diffs, fleet
 from tests.cli.answers import refused, warned
 
 STEP = "large-step:east/tls"
@@ -184,6 +184,70 @@ def test_another_folder_of_outputs_is_one_that_moves(step: Path) -> None:
         "warning[output-moved]: The output of cluster 'east' is no longer in output/east"
         in in_process.kae(step, "diff").err
     )
+
+
+def test_an_output_that_moves_in_two_commits_is_told_by_both(step: Path) -> None:
+    assert in_process.kae(step, "compile").code == 0
+    revisions.commit(step)
+    project.write(step, {"kae.yaml": "output: rendered\n"})
+    assert in_process.kae(step, "compile").code == 0
+
+    first = in_process.kae(step, "diff")
+
+    stays = (
+        "The output of cluster 'east' stays in output/east of the repository, and another folder has it from now on."
+    )
+    assert f"warning[output-moved]: {stays}" in first.err
+    assert "No node is affected" not in first.out
+    revisions.commit(step)
+    assert stays in in_process.kae(step, "diff", "HEAD~1", "--to", "HEAD").err
+    assert "output-moved" not in in_process.kae(step, "diff").err
+    shutil.rmtree(step / "output")
+
+    for told in (in_process.kae(step, "diff"), _committed_diff(step)):
+        assert "output-moved]: The output of cluster 'east' is no longer in output/east of the repository." in told.err
+        assert "What applies an output decides what becomes of nodes" in told.out
+        assert "No node is affected" not in told.out
+
+
+def _committed_diff(step: Path) -> in_process.Answer:
+    revisions.commit(step)
+    return in_process.kae(step, "diff", "HEAD~1", "--to", "HEAD")
+
+
+def test_the_output_of_another_project_that_goes_is_none_that_moves(step: Path) -> None:
+    for name in ("policies", "inventory"):
+        shutil.copytree(step / name, step / "fleets/all" / name)
+    for folder in (step, step / "fleets/all"):
+        assert in_process.kae(folder, "compile").code == 0
+    revisions.commit(step)
+    shutil.rmtree(step / "fleets/all/output")
+
+    assert "output-moved" not in in_process.kae(step, "diff").err
+
+
+@pytest.mark.parametrize(
+    ("gitops", "hint"),
+    [
+        ("", "Apply rendered/east from now on."),
+        ("engine: argocd", "Have Argo CD follow the new folder, with pruning off until it does."),
+        (
+            "engine: flux\n    repository: {url: https://git.example.com/fleet.git, revision: main}",
+            "Have Flux follow the new folder, with pruning off until it does; bootstrap/ has the path.",
+        ),
+    ],
+)
+def test_the_way_out_of_a_moved_output_is_that_of_its_engine(step: Path, gitops: str, hint: str) -> None:
+    spec = f"spec:\n  gitops:\n    {gitops}\n" if gitops else ""
+    project.write(step, {"policies/cluster.yaml": fleet.EAST + spec})
+    assert in_process.kae(step, "compile").code == 0
+    revisions.commit(step)
+    project.write(step, {"kae.yaml": "output: rendered\n"})
+    shutil.move(step / "output", step / "rendered")
+
+    said = in_process.kae(step, "diff").err
+
+    assert f"hint: {hint} To accept it" in said
 
 
 def test_a_new_cluster_beside_one_of_that_name_elsewhere_is_none_that_moves(step: Path) -> None:

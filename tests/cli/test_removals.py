@@ -608,6 +608,7 @@ def test_a_cluster_that_goes_with_a_cleanup_says_what_is_left(going: Path) -> No
 def test_diff_says_of_a_cluster_that_goes_who_deletes_and_what_is_left(going: Path) -> None:
     said = in_process.kae(going, "diff").out
 
-    assert "deletes nothing by itself: what is told of the cluster comes true when somebody" in said
+    assert "deletes nothing by itself; what makes an Application of each folder, such as an ApplicationSet" in said
+    assert "What is told of the cluster comes true when its objects are deleted." in said
     assert "of them in the cluster: CustomResourceDefinition" in said
     assert "Namespace kae-prod" in said

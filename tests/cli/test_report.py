@@ -13,7 +13,7 @@ import pytest
 from msgspec import structs
 
 from compiler import diagnostics
-from compiler.changes import acceptance, difference, objects
+from compiler.changes import acceptance, deletions, difference, objects
 from compiler.fleet import definitions
 from compiler.inventory import snapshot
 from compiler.project import package_data
@@ -471,6 +471,7 @@ def test_no_word_of_a_risk_or_a_privilege_is_markup() -> None:
     gained = privileges.Privilege(sort="rights", text=HOSTILE, verb=HOSTILE, name=HOSTILE)
     side = difference.Revision(name=HOSTILE, commit="0" * 40)
     same: dict[str, Any] = {"cluster": HOSTILE, "is_new": False, "is_gone": False}
+    same["deletion"] = deletions.Deletion(HOSTILE, prunes=False)
     data = {"kind": HOSTILE, "metadata": dict.fromkeys(("namespace", "name"), HOSTILE)}
     pair = objects.Pair(component="driver", path="", before=data, after=data)
     privilege = difference.PrivilegeChange(pair=pair, gained=(gained,), lost=(gained,))

@@ -1,6 +1,7 @@
 """Rules for what a compile does to output/, and to the nodes that it serves.
 
-A GitOps engine deletes what output/ no longer has. So a removal is an error until a person accepts it by its scope.
+A GitOps engine deletes what output/ no longer has, unless it is told not to. So a removal is an error until a person
+accepts it by its scope.
 What else changes for nodes is told, and which drivers stay on hosts without a policy.
 """
 
@@ -9,7 +10,7 @@ import shlex
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from compiler import repeats, wording
-from compiler.changes import hardware, losses, objects
+from compiler.changes import deletions, hardware, losses, objects
 from compiler.changes.acceptance import Acceptable
 from compiler.checks import fleet as fleet_checks
 from compiler.checks.change import Change, OutputChange
@@ -142,7 +143,11 @@ def moved_namespace(change: OutputChange) -> Iterator[Acceptable]:
     yield change.acceptable(
         span,
         f"{moved}.",
-        notes=("A GitOps engine deletes them in the one and creates them in the other, in any order.",),
+        notes=(
+            f"{change.deletion.engine} deletes them in the one and creates them in the other, in any order."
+            if change.deletion.prunes
+            else f"Those in the one leave the output, and {change.deletion.of('them')}.",
+        ),
         hint=hint,
     )
     cleaning = sorted(policy for _, policy in change.before.cleaning)
@@ -355,12 +360,16 @@ def _lost(change: OutputChange, loss: losses.Loss) -> str:
 def _what_goes(change: OutputChange, loss: losses.Loss) -> Iterator[str]:
     """Yield what leaves the output, and why a person is asked."""
     if loss.last:
-        yield "Its last DaemonSet leaves the output, and a GitOps engine deletes it."
+        yield f"Its last DaemonSet leaves the output, and {change.deletion.of('it')}.{_then(change)}"
     elif loss.nodes and not loss.unlabelled:
         yield (
             f"These are {len(loss.nodes)} of the {loss.served} nodes that it serves, and limits.removedPercent "
             f"allows {change.removed_percent:g} %."
         )
+
+
+def _then(change: OutputChange) -> str:
+    return "" if change.deletion.prunes else " What is said of nodes comes true then."
 
 
 def _thawing(change: OutputChange, loss: losses.Loss) -> Iterator[str]:
@@ -472,7 +481,10 @@ def removed_pools(change: OutputChange, loss: losses.Loss) -> Diagnostic:
         message=f"The {wording.inflected('DaemonSet', count)} of {wording.inflected('pool', count)} "
         f"{wording.listed(loss.pools, most=5)} of policy '{loss.policy}' {'leaves' if count == 1 else 'leave'} cluster "
         f"'{change.cluster}'.",
-        notes=("A pool that follows from the inventory goes with its last node.",),
+        notes=(
+            "A pool that follows from the inventory goes with its last node.",
+            *(() if change.deletion.prunes else (f"Where one leaves the output, {change.deletion.of('it')}.",)),
+        ),
         hint="If such nodes are still there, take a new inventory first.",
     )
 
@@ -553,6 +565,10 @@ def reassigned(change: OutputChange, found: Iterable[losses.Loss]) -> Iterator[D
 
 
 def _handover(change: OutputChange, policy: str) -> Iterator[str]:
+    if not change.deletion.prunes:
+        both = "until then the nodes have the pods of both policies"
+        yield f"The DaemonSets of the old policy leave the output, and {change.deletion.of('them')}: {both}."
+        return
     yield "The DaemonSets of the old policy are deleted, those of the new one start on the same nodes."
     if policy in {policy for _, policy in change.before.cleaning}:
         yield "The old one has driver.enabledCleanup: its installers remove the driver before the new ones install it."
@@ -573,7 +589,8 @@ def removed_cluster(folder: str, name: str, left: Sequence[str]) -> Diagnostic:
         span=Span(file=f"{folder}/{name}"),
         message=f"Cluster '{name}' is no longer declared, so its output is removed.",
         notes=(
-            "A GitOps engine whose folder is gone reports that, and deletes nothing in the cluster.",
+            deletions.OF_FOLDERS,
+            "Where no engine follows it, its objects stay until somebody deletes them.",
             *((kept,) if left else ()),
         ),
         hint="Bring its KAECluster or its inventory back, if this is not meant.",

@@ -1,10 +1,11 @@
 """Risks of a change for the drivers of nodes."""
 
+import itertools
 import re
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
-from compiler import repeats
+from compiler import repeats, wording
 from compiler.changes import exchange, hardware, sides
 from compiler.changes.acceptance import Acceptable, Nodes, Place
 from compiler.changes.effects import DISTURBING, Effect, Placement, Work
@@ -129,6 +130,8 @@ def driver_removed(change: RevisionChange) -> Iterator[Acceptable]:
         return effect.work in ("removes", "leaves") or is_unknown
 
     for (policy, work), found in _by(change.difference.effects, lambda each: (_policy(each), each.work), gone).items():
+        barred = _nodes(found).names if work == "leaves" else ()
+        barred = tuple(name for name in barred if name in change.difference.barred)
         yield change.acceptable(
             cause(found),
             f"The driver of policy '{policy}' {_LOSSES[work][0]} ",
@@ -136,7 +139,8 @@ def driver_removed(change: RevisionChange) -> Iterator[Acceptable]:
             " of ",
             Place.CLUSTER,
             ".",
-            hint=_LOSSES[work][1],
+            notes=(f"A NoSchedule taint lets no new pod come to {wording.nodes(barred)}.",) if barred else (),
+            hint="Have the policy tolerate the taint first." if barred else _LOSSES[work][1],
             policy=policy,
         )
 
@@ -222,15 +226,28 @@ def _older(change: RevisionChange, effect: Effect) -> tuple[str, str] | None:
     before, after = _versions(change.before, was), _versions(change.after, now)
     for name, later in after.items():
         earlier = before.get(name)
-        # Of versions that are no releases, the order is unknown.
-        if earlier is not None and earlier.numbers and later.numbers and later.numbers < earlier.numbers:
+        # Of versions that are no releases, the order is unknown, and of packages named without one that of releases.
+        if earlier is not None and any(new < old for new, old in _deciding(later.numbers, earlier.numbers)):
             return earlier.text, later.text
     return None
 
 
 class _Version(NamedTuple):
     text: str
-    numbers: tuple[int, ...] | None
+    numbers: tuple[tuple[object, ...], ...]
+    """Of a package its version and its release, of anything else the numbers of its version; none where unknown."""
+
+
+def _deciding(
+    later: tuple[tuple[object, ...], ...], earlier: tuple[tuple[object, ...], ...]
+) -> Iterator[tuple[tuple[Any, ...], tuple[Any, ...]]]:
+    """Yield the first parts of two versions that differ, if both have such a part."""
+    return itertools.islice((pair for pair in zip(later, earlier, strict=False) if pair[0] != pair[1]), 1)
+
+
+def _release(version: str) -> tuple[tuple[object, ...], ...]:
+    numbers = images.release(version)
+    return () if numbers is None else (numbers,)
 
 
 def _versions(side: sides.Planned | None, place: Placement) -> Mapping[tuple[str, str], _Version]:
@@ -247,17 +264,41 @@ def _versions(side: sides.Planned | None, place: Placement) -> Mapping[tuple[str
     found: dict[tuple[str, str], _Version] = {}
     if driver_work.is_versioned(config):
         sort = "packages" if config.source.packages else images.unqualified(images.name(pool.image))
-        found["version", sort] = _Version(place.version or "", images.release(place.version or ""))
+        found["version", sort] = _Version(place.version or "", _release(place.version or ""))
     for name, image in exchange.held(pool, config).items():
         text = images.unqualified(image)
         of_image, _, tag = text.partition("@")[0].rpartition(":")
-        found[f"image {name}", of_image] = _Version(text, images.release(tag))
-    for package in driver_work.packages(config):
-        # NAME-VERSION-RELEASE (rpm(8)): a name of a package alone has no version.
-        match = re.fullmatch(r"(.+?)-([0-9][0-9.]*)(-.*)?", package)
+        found[f"image {name}", of_image] = _Version(text, _release(tag))
+    return found | dict(_packages(driver_work.packages(config)))
+
+
+_PACKAGE = re.compile(r"(.+)-([0-9][^-]*)-([^-]+)|(.+)-([0-9][^-]*)")
+"""NAME-VERSION-RELEASE, from the right, or NAME-VERSION (rpm(8), dnf(8)): names and releases may have any numbers."""
+
+_ARCHITECTURE = re.compile(r"\.(aarch64|noarch|x86_64)$")
+
+
+def _packages(packages: Iterable[str]) -> Iterator[tuple[tuple[str, str], _Version]]:
+    """Yield the packages with a version; several of one name, such as those of kernels, are told apart by it."""
+    found: dict[str, list[tuple[str, str, str | None]]] = {}
+    for package in packages:
+        match = _PACKAGE.fullmatch(_ARCHITECTURE.sub("", package))
         if match is not None:
-            found["package", match[1]] = _Version(package, images.release(match[2]))
-    return found
+            found.setdefault(match[1] or match[4], []).append((package, match[2] or match[5], match[3]))
+    for name, own in found.items():
+        for package, version, release in own:
+            parts = tuple(_order(part) for part in (version, release) if part is not None)
+            yield ("package", name if len(own) == 1 else f"{name}-{version}"), _Version(package, parts)
+
+
+def _order(version: str) -> tuple[object, ...]:
+    """Return what rpm compares of a version or a release: rpm-version(7).
+
+    A number is newer than letters, what is longer is newer, and what follows a tilde comes before the end.
+    """
+    parts = re.findall(r"[0-9]+|[A-Za-z]+|~", version)
+    ranked = ((2, int(part)) if part.isdigit() else (-1, 0) if part == "~" else (1, part) for part in parts)
+    return *ranked, (0, 0)
 
 
 @rule("drain-unbounded", "risk")

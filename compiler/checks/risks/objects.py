@@ -183,7 +183,7 @@ def namespace_pruned(change: RevisionChange) -> Iterator[Acceptable]:
 
 def _pruned(change: RevisionChange, kind: str) -> Iterator[Mapping[str, Any]]:
     """Yield the objects of a kind that go, and that no engine leaves in the cluster."""
-    for pair in change.difference.objects:
+    for pair in () if change.difference.deletion.stays and change.after else change.difference.objects:
         if pair.before is not None and pair.after is None and pair.ref.kind == kind and pair.protector is None:
             yield pair.before
 

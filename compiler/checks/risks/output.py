@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from compiler import wording
+from compiler.changes import deletions
 from compiler.changes.acceptance import Acceptable, Place
 from compiler.checks.risks.change import RevisionChange
 from compiler.diagnostics import Span, rule
@@ -32,15 +33,29 @@ def unexplained(change: RevisionChange) -> Iterator[Acceptable]:
 @rule("output-moved", "risk")
 def moved(change: RevisionChange) -> Iterator[Acceptable]:
     """The output of a cluster stays in the folder that something applies."""
-    if change.basis.moved and change.after is not None:
-        yield change.acceptable(
-            change.span(None),
-            "The output of ",
-            Place.CLUSTER,
-            f" is no longer in {wording.file_name(change.basis.moved)} of the repository.",
-            notes=(
-                "An engine that follows this folder reports that it is gone, and applies nothing any more.",
-                "What makes an Application of each folder there deletes it, and may delete all that came of it.",
-            ),
-            hint="Have the engine follow the new folder, with pruning off until it does; bootstrap/ has the path.",
-        )
+    former = change.basis.moved
+    if former is None or change.after is None:
+        return
+    name = wording.file_name(former.folder)
+    gitops = change.after.planned.cluster.spec.gitops
+    engine = deletions.ENGINES.get(gitops.engine)
+    stays = (
+        f"Nothing changes {name} any more; what applies it goes on with what is there, beside the new folder.",
+        "As long as both are applied, each undoes what the other one does.",
+    )
+    gone = (deletions.OF_FOLDERS,) if engine else ("Who applies it by hand finds nothing there.",)
+    if engine is None:
+        way = f"Apply {change.basis.output}/{change.cluster} from now on"
+    else:
+        way = f"Have {engine} follow the new folder, with pruning off until it does"
+        way += "; bootstrap/ has the path" if change.after.manifests.bootstrap else ""
+    yield change.acceptable(
+        change.span(None),
+        "The output of ",
+        Place.CLUSTER,
+        f" stays in {name} of the repository, and another folder has it from now on."
+        if former.is_there
+        else f" is no longer in {name} of the repository.",
+        notes=stays if former.is_there else gone,
+        hint=f"{way}, then delete {name}." if former.is_there else f"{way}.",
+    )

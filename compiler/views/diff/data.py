@@ -7,7 +7,7 @@ from msgspec import structs
 
 from compiler import diagnostic_formats, wording
 from compiler.changes.acceptance import Acceptable
-from compiler.changes.difference import Difference, Fault, PrivilegeChange
+from compiler.changes.difference import ClusterDifference, Difference, Fault, PrivilegeChange
 from compiler.changes.effects import Effect, Placement
 from compiler.changes.intent import DocumentChange
 from compiler.changes.objects import Pair
@@ -24,13 +24,19 @@ def data(difference: Difference, accepted: Collection[Acceptable] = ()) -> dict[
         "doesNotCompile": [_fault(fault) for fault in difference.faults],
         "compilesTo": [_effect(effect) for effect in difference.described],
         "intent": [_document(change) for change in difference.intent],
-        "clusters": [{"name": item.cluster, "new": item.is_new, "gone": item.is_gone} for item in difference.clusters],
+        "clusters": [_cluster(item) for item in difference.clusters],
         "effects": [_effect(effect) for effect in difference.effects],
         "pods": [_pods(item.cluster, change) for item in difference.clusters for change in item.pods],
         "objects": [_object(item.cluster, pair) for item in difference.clusters for pair in item.objects],
         "privileges": [_privileges(item.cluster, each) for item in difference.clusters for each in item.privileges],
         "risks": [_risk(risk, is_accepted=risk in accepted) for risk in difference.risks],
     }
+
+
+def _cluster(item: ClusterDifference) -> dict[str, Any]:
+    deletion = item.deletion
+    prunes = deletion.prunes if deletion.engine else None
+    return {"name": item.cluster, "new": item.is_new, "gone": item.is_gone, "prunes": prunes}
 
 
 def _object(cluster: str, pair: Pair) -> dict[str, Any]:
@@ -117,7 +123,8 @@ def _effect(effect: Effect) -> dict[str, Any]:
         },
         **({"kernels": {"before": effect.kernels[0], "after": effect.kernels[1]}} if effect.kernels else {}),
         **({"mayLose": list(effect.may_lose)} if effect.may_lose else {}),
-        **({"mayGain": True} if effect.may_gain else {}),
+        **({"standing": list(effect.standing)} if effect.standing else {}),
+        **({"mayGain": True} if effect.may_gain or effect.is_freed else {}),
         "cause": _place(effect.cause),
     }
 

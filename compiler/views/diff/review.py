@@ -146,7 +146,7 @@ def _title(difference: Difference) -> str:
         return "What does not compile has no effect that could be shown"
     touched, every = _numbers(difference)
     if not touched:
-        return "What this does to nodes is not known" if difference.is_unexplained else "No node is affected"
+        return "What this does to nodes is not known" if any(diff_text.unknown(difference)) else "No node is affected"
     clusters = {effect.cluster for effect in difference.effects}
     where = f"cluster {prose(*clusters)}" if len(clusters) == 1 else f"{len(clusters)} clusters"
     return f"{touched} of {wording.counted(every, 'node')} in {where} {'is' if touched == 1 else 'are'} affected"
@@ -168,12 +168,10 @@ def _sums(difference: Difference) -> Iterator[str]:
     yield from diff_text.remarks(difference)
     if difference.effects:
         touched, every = _numbers(difference)
-        touched += sum(len(cluster.barred) for cluster in difference.clusters)
         others = "node" if every - touched == 1 else f"{every - touched} nodes"
         same = f"On the other {others} neither driver nor device plugin changes. " if every > touched else ""
         yield f"{same}{sentences.loss(difference.effects)}"
-    if difference.is_unexplained:
-        yield diff_text.UNEXPLAINED
+    yield from diff_text.unknown(difference)
 
 
 def _effect(sentence: sentences.Sentence, nodes: Sequence[str]) -> _Row:

@@ -158,7 +158,7 @@ def change(effect: Effect) -> str:
         return "swaps"
     if "created" in fates or effect.work == "installs":
         return "gets"
-    if effect.may_gain:
+    if effect.may_gain or effect.is_freed:
         return "mayGet"
     return "restarts" if "replaced" in fates else "moves"
 
@@ -189,7 +189,9 @@ def sentences(effects: Iterable[Effect]) -> tuple[Sentence, ...]:
         (_membership_key, _membership),
         (_losing_key, _losing),
         (_getting_key, _getting),
+        (_freed_key, _freed),
         (_kernel_key, _kernel),
+        (_standing_key, _standing),
         (_driver_key, driver),
         (_plugin_key, _plugin),
         *((partial(_program_key, name), partial(_program, name)) for name in programs),
@@ -322,6 +324,34 @@ def _getting(group: Sequence[Effect]) -> str:
     first = group[0]
     does = "may get what {its} policy has{place}: the new match of recipe {recipe} may take more of {its} hardware"
     return _said(group, first.after, does, recipe=first.recipe.name)
+
+
+def _freed_key(effect: Effect) -> Hashable:
+    return ((effect.after and effect.after.policy),) if effect.is_freed else None
+
+
+def _freed(group: Sequence[Effect]) -> str:
+    does = (
+        "may get what {its} policy has{place}, as a NoSchedule taint goes: where no pod is from before it, one comes, "
+        "and an installer that comes may replace a driver that is there"
+    )
+    return _said(group, group[0].after, does)
+
+
+def _standing_key(effect: Effect) -> Hashable:
+    return (effect.before and effect.before.policy, effect.standing, effect.driver_pod) if effect.standing else None
+
+
+def _standing(group: Sequence[Effect]) -> str:
+    first = group[0]
+    is_one = len(first.standing) == 1
+    does = (
+        f"keep{{s}} {wording.inflected('DaemonSet', len(first.standing))} {wording.listed(first.standing)}{{place}}, "
+        f"which {'leaves' if is_one else 'leave'} the output and {'stays' if is_one else 'stay'} in the cluster, as "
+        f"prune is off: delete {'it' if is_one else 'them'} by hand"
+    )
+    beside = "; until then two driver installers are there" if first.driver_pod == "created" else ""
+    return f"{_said(group, first.before, does)}{beside}"
 
 
 def _kernel_key(effect: Effect) -> Hashable:
@@ -542,7 +572,7 @@ def _program(name: str, group: Sequence[Effect]) -> str:
 
 def _offer_key(effect: Effect) -> Hashable:
     was, now = effect.before, effect.after
-    if was is None or now is None or was.resources == now.resources:
+    if was is None or now is None or was.resources == now.resources or effect.standing:
         return None
     return now.policy, was.resources, now.resources
 
@@ -560,7 +590,7 @@ def _amounts(placement: Placement | None) -> str:
 
 def _move_key(effect: Effect) -> Hashable:
     was, now = effect.before, effect.after
-    if was is None or now is None or was.policy == now.policy:
+    if was is None or now is None or was.policy == now.policy or effect.standing:
         return None
     if effect.driver_pod or effect.device_plugin_pod or effect.program_pods:
         return None

@@ -9,6 +9,7 @@ from typing import Any
 from msgspec import structs
 
 from compiler import wording
+from compiler.changes import deletions
 from compiler.changes.difference import ClusterDifference, Difference, PrivilegeChange
 from compiler.changes.intent import DocumentChange
 from compiler.changes.objects import Pair
@@ -30,8 +31,6 @@ _LEFT = 20
 
 _OBJECTS = 40
 """Lines on objects."""
-
-_ENGINES = {"argocd": "Argo CD", "flux": "Flux"}
 
 _FINDINGS = 3
 """Errors that are shown of a revision that does not compile."""
@@ -130,30 +129,47 @@ def remarks(difference: Difference) -> Iterator[str]:
             yield f"Cluster {names[0]} is {state}."
         elif names:
             yield f"{len(names)} clusters are {state}: {wording.listed(names, most=_NAMES)}."
-    if any(cluster.is_gone for cluster in difference.clusters):
-        yield GONE
+    gone = [cluster for cluster in difference.clusters if cluster.is_gone]
+    if any(cluster.deletion.engine for cluster in gone):
+        yield f"{deletions.OF_FOLDERS} What is told of the cluster comes true when its objects are deleted."
+    yield from _by_hand(difference.clusters)
     for change in difference.intent:
         if change.kind in POLICY_KINDS and change.action == "renamed":
             was, now = wording.cut(change.old_name), wording.cut(change.name)
-            yield f"Policy {was} is named {now} from now on: its DaemonSets are deleted, and created with the new name."
-
+            comes = "DaemonSets of the new name come, and the others leave the output"
+            yield f"Policy {was} is named {now} from now on: {comes}."
     for cluster in difference.clusters:
-        if count := len(cluster.barred):
+        if cluster.barred:
             yield (
-                f"{wording.counted(count, 'node')} of cluster {cluster.cluster} {'have' if count > 1 else 'has'} a "
+                f"{wording.nodes(cluster.barred)} of cluster {cluster.cluster} "
+                f"{'have' if len(cluster.barred) > 1 else 'has'} a "
                 "NoSchedule taint that the policy does not tolerate: a pod that is there from before the taint is "
                 "deleted, and none comes until the taint goes."
             )
 
 
-GONE = (
-    "A GitOps engine whose folder is gone reports that, and deletes nothing by itself: what is told of the cluster "
-    "comes true when somebody deletes its objects."
-)
-"""What becomes of a cluster without its output."""
+def _by_hand(clusters: Iterable[ClusterDifference]) -> Iterator[str]:
+    """Yield the sentence on clusters of which no engine deletes what leaves the output."""
+    own = [each.cluster for each in clusters if not each.deletion.engine and any(map(_leaves, each.objects))]
+    if own:
+        verb = "has" if len(own) == 1 else "have"
+        has = f"{wording.inflected('Cluster', len(own))} {wording.listed(own, most=_NAMES)} {verb}"
+        yield (
+            f"{has} no engine (gitops.engine: none): what is told of objects that leave the output comes true when "
+            "somebody deletes them, which kubectl apply does not."
+        )
 
-UNEXPLAINED = "What output/ has beside the documents, made by another release of kae or by hand, is not in this."
-"""What nobody knows of a change."""
+
+def _leaves(pair: Pair) -> bool:
+    return pair.after is None and not pair.is_by_hand
+
+
+def unknown(difference: Difference) -> Iterator[str]:
+    """Yield the sentences on what nobody knows of a change."""
+    if difference.is_unexplained:
+        yield "What output/ has beside the documents, made by another release of kae or by hand, is not in this."
+    if difference.is_moved:
+        yield "What applies an output decides what becomes of nodes as that comes to another folder: it is not in this."
 
 
 def _effects(difference: Difference) -> Iterator[str]:
@@ -166,10 +182,9 @@ def _effects(difference: Difference) -> Iterator[str]:
         yield f"  {wording.listed([*first, f'{more} more'] if more else first)}"
     if difference.effects:
         yield sentences.loss(difference.effects)
-    elif difference.clusters and not (difference.faults or difference.is_unexplained):
+    elif difference.clusters and not (difference.faults or any(unknown(difference))):
         yield "No node is affected."
-    if difference.is_unexplained:
-        yield UNEXPLAINED
+    yield from unknown(difference)
 
 
 def pods(difference: Difference) -> Iterator[str]:
@@ -198,7 +213,7 @@ def objects(difference: Difference) -> Iterator[str]:
     Those of clusters that come or go are only counted.
     """
     gone = [cluster for cluster in difference.clusters if cluster.is_gone]
-    yield from _whole("pruned", gone)
+    yield from _whole("no longer in the output", gone)
     yield from _left(gone)
     yield from _whole("added", [cluster for cluster in difference.clusters if cluster.is_new])
     shared: dict[tuple[int, str, tuple[str, ...]], dict[str, list[str]]] = {}
@@ -206,7 +221,7 @@ def objects(difference: Difference) -> Iterator[str]:
         for pair in cluster.objects:
             # What is pruned is gone as soon as it is merged.
             rank = ("pruned", "changed", "added").index(pair.change)
-            own = shared.setdefault((rank, _happens(pair), tuple(_object_fields(pair))), {})
+            own = shared.setdefault((rank, _happens(pair, cluster.deletion), tuple(_object_fields(pair))), {})
             own.setdefault(wording.escaped(str(pair.ref)), []).append(cluster.cluster)
     for (_, happens, changes), own in sorted(shared.items(), key=lambda item: item[0][0]):
         named = [f"{text}{where(difference, clusters)}" for text, clusters in own.items()]
@@ -229,17 +244,20 @@ def _left(gone: Sequence[ClusterDifference]) -> Iterator[str]:
         for pair in cluster.objects:
             if pair.protector is not None:
                 where = f" of cluster {cluster.cluster}" if len(gone) > 1 else ""
-                left.setdefault(_ENGINES[pair.protector], []).append(wording.escaped(f"{pair.ref}{where}"))
+                left.setdefault(deletions.ENGINES[pair.protector], []).append(wording.escaped(f"{pair.ref}{where}"))
     for engine, own in left.items():
         yield f"  but {engine} leaves {len(own)} of them in the cluster: {wording.listed(own, most=_LEFT)}"
 
 
-def _happens(pair: Pair) -> str:
+def _happens(pair: Pair, deletion: deletions.Deletion) -> str:
     """Return what happens to an object, with what a person has to know of it."""
     if pair.is_by_hand:
         return f"{pair.change} in bootstrap/, which people apply"
-    engine = pair.protector
-    return f"{pair.change} from the output, but {_ENGINES[engine]} leaves it in the cluster" if engine else pair.change
+    if pair.protector is not None:
+        return f"pruned from the output, but {deletions.ENGINES[pair.protector]} leaves it in the cluster"
+    if pair.change != "pruned" or deletion.prunes:
+        return f"pruned by {deletion.engine}" if pair.change == "pruned" else pair.change
+    return f"leaves the output, and {deletion.of('it')}" if deletion.engine else "leaves the output"
 
 
 def _object_fields(pair: Pair) -> Iterator[str]:
@@ -270,7 +288,9 @@ def privilege_groups(difference: Difference) -> Iterator[tuple[Sequence[str], Se
     for cluster in (each for each in difference.clusters if not each.is_new and not each.is_gone):
         objects: dict[tuple[str, ...], list[str]] = {}
         for change in cluster.privileges:
-            objects.setdefault(tuple(_privileges(change)), []).append(f"{change.pair.ref.kind} {change.pair.ref.name}")
+            objects.setdefault(tuple(_privileges(change, cluster.deletion)), []).append(
+                f"{change.pair.ref.kind} {change.pair.ref.name}"
+            )
         for facts, names in objects.items():
             found.setdefault((tuple(names), facts), []).append(cluster.cluster)
     for (equal, facts), clusters in found.items():
@@ -284,7 +304,7 @@ def where(difference: Difference, clusters: Sequence[str]) -> str:
     return f" in {wording.listed(clusters) if len(clusters) <= _CLUSTERS else f'{len(clusters)} clusters'}"
 
 
-def _privileges(change: PrivilegeChange) -> Iterator[str]:
+def _privileges(change: PrivilegeChange, deletion: deletions.Deletion) -> Iterator[str]:
     pair = change.pair
     is_gone, is_new = pair.after is None, pair.before is None
     # What a workload does not do says nothing where all of it comes or goes; another object confines others.
@@ -294,6 +314,9 @@ def _privileges(change: PrivilegeChange) -> Iterator[str]:
     )
     yield from ("created",) if is_new else ()
     yield from (f"+ {wording.escaped(text)}" for text in texts(gained))
-    yield from ("deleted, with what it was allowed",) if is_gone else ()
+    if is_gone and (pair.protector is not None or not deletion.prunes):
+        yield "leaves the output, and stays with what it is allowed until somebody deletes it"
+    elif is_gone:
+        yield "deleted, with what it was allowed"
     lost = [item for item in lost if not is_gone or item.sort == "confinement"]
     yield from (f"- {wording.escaped(text)}" for text in texts(lost))

@@ -121,12 +121,20 @@ def _accepted(group: risk_groups.Group) -> diagnostics.Diagnostic:
 
 
 def _summary(difference: Difference) -> str:
-    """Return the sentence on what nodes lose, or on why there is nothing to say."""
+    """Return the sentences on clusters and policies, and on what nodes lose, or on why there is nothing to say."""
+    return " ".join((*diff_text.remarks(difference), *_losses(difference)))
+
+
+def _losses(difference: Difference) -> Iterator[str]:
     if difference.faults:
-        return "What does not compile has no effect that could be shown."
+        yield "What does not compile has no effect that could be shown."
+        return
+    unknown = list(diff_text.unknown(difference))
     if difference.effects:
-        return sentences.loss(difference.effects)
-    return "No node is affected." if not difference.is_empty else "Nothing differs."
+        yield sentences.loss(difference.effects)
+    elif not unknown:
+        yield "No node is affected." if not difference.is_empty else "Nothing differs."
+    yield from unknown
 
 
 def _privileges(difference: Difference) -> Iterator[tuple[str, Sequence[str]]]:

@@ -536,11 +536,46 @@ def test_a_driver_that_comes_may_find_one_unless_it_was_removed(
     assert bool(found.drain) == (work == "may-swap")
 
 
-def test_a_driver_that_comes_as_a_taint_goes_may_find_one() -> None:
+def test_pods_that_come_as_a_taint_goes_may_be_there_from_before_it() -> None:
     found = on_tainted("NoSchedule", kae(), kae(), since=False)
 
     assert found
-    assert [each.work for each in found.effects] == ["may-swap"]
+    (one,) = found.effects
+    assert (one.work, one.driver_pod, one.device_plugin_pod, one.is_freed) == (None, None, None, True)
+    assert found.pods == ()
+    (said,) = sentences.sentences([one])
+    assert said.text == (
+        "1 node of policy tls may get what its policy has in cluster east, as a NoSchedule taint goes: where no pod is "
+        "from before it, one comes, and an installer that comes may replace a driver that is there."
+    )
+
+
+def test_pods_that_a_taint_has_evicted_come_as_it_goes() -> None:
+    found = on_tainted("NoExecute", kae(), kae(), since=False)
+
+    assert found
+    assert [(each.work, each.driver_pod, each.is_freed) for each in found.effects] == [("may-swap", "created", False)]
+
+
+def test_a_driver_whose_pod_stays_until_a_taint_goes_is_swapped_then() -> None:
+    found = on_tainted("NoSchedule", kae(version="2.2.0"), kae(version="2.3.0"), since=False)
+
+    assert found
+    assert [(each.work, each.driver_pod, each.is_freed) for each in found.effects] == [("swaps", "replaced", True)]
+
+
+def test_a_pod_from_before_a_taint_that_goes_with_its_template_is_a_loss() -> None:
+    tainted = builders.node(machine=builders.profile(taints=[builders.taint("x=y:NoSchedule")]))
+    plans = [builders.view([kae(version=version)], [tainted])[0] for version in ("2.2.0", "2.3.0")]
+    was, now = (sides.of_plan(each, pipeline.manifests_of(each)) for each in plans)
+
+    found = difference.of_cluster(was, now, difference.Basis(changed=(), render=builders.renderer()))
+
+    assert found
+    (one,) = found.effects
+    assert (one.nodes, one.work, one.driver_pod) == ((tainted.name,), "leaves", "deleted")
+    assert found.pods[-1].nodes.deleted == (tainted.name,)
+    assert sentences.loss(found.effects) == "1 node loses the driver's installer."
 
 
 def test_a_driver_that_comes_to_nodes_that_join_or_get_the_hardware_finds_none() -> None:

@@ -255,6 +255,33 @@ def of_packages(version: str, *names: str) -> dict[str, Any]:
         (of_packages("2.3.0", "uacce-2.3.0"), of_packages("2.3.0", "kae-2.2.0"), None),
         (of_packages("2.3.0", "uacce"), of_packages("2.3.0", "uacce2"), None),
         (of_packages("2.3.0", "u-${DRIVER_VERSION}"), of_packages("2.2.0", "u-${DRIVER_VERSION}"), "2.2.0"),
+        *(
+            (of_packages("2.3.0", was), of_packages("2.3.0", now), told)
+            for was, now, told in (
+                ("kmod-kae-5.10.0-2.3.0", "kmod-kae-5.10.0-2.1.0", "kmod-kae-5.10.0-2.1.0"),
+                ("kmod-kae-5.10.0-2.1.0", "kmod-kae-5.10.0-2.3.0", None),
+                ("python3-3-kae-2.3.0", "python3-3-kae-2.1.0", "python3-3-kae-2.1.0"),
+                ("uacce-2.3.0-9", "uacce-2.3.0-3", "uacce-2.3.0-3"),
+                ("uacce-2.3.0-9.oe2203.aarch64", "uacce-2.3.0-10.oe2203", None),
+                ("uacce-2.3.0-9.aarch64", "uacce-2.3.0-9", None),
+                ("uacce-2.3.0-9", "uacce-2.3.0", None),
+                ("uacce-2.10", "uacce-2.9", "uacce-2.9"),
+                ("uacce-2.3~rc1", "uacce-2.3", None),
+                ("uacce-2.3", "uacce-2.3~rc1", "uacce-2.3~rc1"),
+                ("uacce-2.3.0a", "uacce-2.3.0.1", None),
+                ("uacce-2.3.0-1", "uacce-2.2.0-9", "uacce-2.2.0-9"),
+            )
+        ),
+        (
+            of_packages("2.3.0", "kmod-5.10.0-2.3.0", "kmod-6.6.0-2.3.0"),
+            of_packages("2.3.0", "kmod-6.6.0-2.3.0", "kmod-5.10.0-2.3.0"),
+            None,
+        ),
+        (
+            of_packages("2.3.0", "kmod-5.10.0-2.3.0", "kmod-6.6.0-2.3.0"),
+            of_packages("2.3.0", "kmod-6.6.0-2.1.0", "kmod-5.10.0-2.3.0"),
+            "kmod-6.6.0-2.1.0",
+        ),
         (of_packages("2.3.0", "uacce"), spec("2.2.0"), INSTALLER),
         (of_packages("2.3.0", "uacce"), of_packages("2.2.0", "uacce-2.3.0"), INSTALLER),
         (spec("2.3.0", source={"prebuilt": {}}), spec("2.2.0", source={"inTree": {}}), INSTALLER),
@@ -635,9 +662,11 @@ def test_nodes_whose_pods_go_with_their_template_as_a_taint_lets_no_other_come_a
     nodes = [builders.node(NAMES[0], machine=tainted), *map(builders.node, NAMES[1:])]
     (was, written), (now, rewritten) = (made(each, {}, nodes, "tls") for each in (before, after))
 
-    found = difference.of_cluster(was, now, basis(written, rewritten))
+    found = risk_checks.compared(was, now, basis(written, rewritten))
 
     assert (found.barred if found else ()) == barred
+    told = [risk.finding for risk in found.risks if risk.finding.code == "driver-removed"] if found else []
+    assert [finding.hint for finding in told] == ["Have the policy tolerate the taint first."] * len(barred)
 
 
 def test_the_account_of_one_more_policy_is_no_other_privilege() -> None:

@@ -112,6 +112,14 @@ def _of_injections() -> Iterator[Case]:
     inject = "devicePlugin.inject"
     yield of("KAEPolicy", f"{inject}.env", {"LD_PRELOAD": "liba.so"}, {"LD_PRELOAD": "libb.so"})
     yield of("KAEPolicy", f"{inject}.env", {"PYTHONSTARTUP": "a.py"}, {"PYTHONSTARTUP": "b.py"})
+    for name, old, new in (
+        ("NVIDIA_VISIBLE_DEVICES", "0", "all"),
+        ("NVIDIA_DRIVER_CAPABILITIES", "compute", "all"),
+        ("LOCALDOMAIN", "a.example", "evil.example"),
+        ("KUBERNETES_SERVICE_HOST", "10.0.0.1", "api.evil.example"),
+        ("PAGER", "less", "other"),
+    ):
+        yield of("KAEPolicy", f"{inject}.env", {name: old}, {name: new})
     yield of("KAEPolicy", f"{inject}.libraries", None, True)
     yield of("KAEPolicy", f"{inject}.librariesPath", None, "/usr/local/lib", beside=at(f"{inject}.libraries", True))
     yield of("KAEPolicy", f"{inject}.maskSysfs", None, False)
@@ -227,6 +235,8 @@ def _of_cluster() -> Iterator[Case]:
         yield of(kind, f"watcher.repository.{field}", None, value, GAIN, watcher)
     proxies = [[{"name": "HTTPS_PROXY", "value": f"http://{host}:1"}] for host in "ab"]
     yield of(kind, "watcher.env", proxies[0], proxies[1], GAIN, watcher)
+    for name in ("KUBERNETES_SERVICE_HOST", "LOCALDOMAIN"):
+        yield of(kind, "watcher.env", None, [{"name": name, "value": "api.evil.example"}], GAIN, watcher)
     signing = {"format": "ssh", "secretName": "key"}
     yield of(kind, "watcher.signing", None, signing, GAIN, watcher)
     for gitops in (ARGO, FLUX):

@@ -300,6 +300,23 @@ def test_finding_files_needs_nothing_heavy() -> None:
         ("# Ours.\n---\nkind: KAEPolicy\napiVersion: 'device.openfuyao.com/v1alpha1'\n", "db.yaml"),
         ('{"apiVersion": "device.openfuyao.com/v1alpha1"}', "db.json"),
         ('{"apiVersion": "v1", "items": [{"apiVersion": "v1", "kind": "Node"}], "kind": "List"}', "db.json"),
+        ("apiVersion: v1\nitems:\n- apiVersion: v1\n  kind: Node\n  metadata: {name: a}\nkind: List\n", "db.yaml"),
+        ("items:\n  - kind: Node\n", "db.yaml"),
+        ("kind: NodeList\nitems: []\n", "db.yaml"),
+        ("apiVersion: v1\nkind: 'Node'  # one\n", "db.yaml"),
+        ("{apiVersion: v1, kind: List, items: [{kind: Node}]}\n", "db.json"),
+        ("%YAML 1.2\n---\napiVersion: device.openfuyao.com/v1alpha1\n", "db.yaml"),
+        ("...\n---  # Ours.\napiVersion: device.openfuyao.com/v1alpha1\n", "db.yaml"),
+        ("--- {apiVersion: device.openfuyao.com/v1alpha1, kind: KAEPolicy}\n", "db.json"),
+        ("  apiVersion: device.openfuyao.com/v1alpha1\n  kind: KAEPolicy\n", "db.yaml"),
+        ('{"apiVersion": "nfd.k8s-sigs.io/v1alpha1", "kind": "NodeFeatureRule"}', None),
+        ('{"apiVersion": "karpenter.sh/v1", "kind": "NodePool"}', None),
+        ("apiVersion: nfd.k8s-sigs.io/v1alpha1\nkind: NodeFeatureRule\n", None),
+        (
+            "apiVersion: v1\nitems:\n- kind: Pod\n  metadata:\n    ownerReferences:\n    - apiVersion: v1\n"
+            "      kind: Node\n",
+            None,
+        ),
         ("# Policies\n\n    apiVersion: device.openfuyao.com/v1alpha1\n", None),
         ("Write `apiVersion: device.openfuyao.com/v1alpha1`.\n", None),
         ("kind words\napiVersion: device.openfuyao.com/v1alpha1\n", None),
@@ -317,3 +334,15 @@ def test_a_document_under_another_name_is_told(
 
     assert files == []
     assert [finding.hint for finding in findings] == [f"Rename it to {better}, or remove it."] * (2 if better else 0)
+
+
+@pytest.mark.parametrize("name", ["db.yaml.tmpl", "db.json.j2"])
+def test_a_document_with_one_ending_too_many_loses_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    project.write(tmp_path, {f"policies/{name}": "apiVersion: device.openfuyao.com/v1alpha1\n"})
+
+    _, (finding,) = document_files.find(["policies"])
+
+    assert finding.hint == f"Rename it to {name.rpartition('.')[0]}, or remove it."

@@ -275,3 +275,10 @@ def test_a_pod_that_reads_a_secret_says_which(pod: dict[str, Any]) -> None:
 )
 def test_a_refusal_holds_for_all_that_begins_with_it(text: str, refusal: str, is_refused: bool) -> None:
     assert privileges.Listed(program="x-driver", text=text).is_refused(refusal) == is_refused
+
+
+@pytest.mark.parametrize("name", ["LDAPBASE", "NODE_NAME", "NODE_ENV", "GITHUB_ACTOR", "EF_MODE", "POSTHOST"])
+def test_a_variable_that_decides_over_no_program_is_none_of_its_privileges(name: str) -> None:
+    container = {"name": "a", "image": "registry.example.com/a:1", "env": [{"name": name, "value": "x"}]}
+
+    assert not any(name in fact for fact in facts(containers=[container]))

@@ -3,7 +3,7 @@
 import sys
 
 from tests.property import campaign
-from tests.property.node_pairs import trial
+from tests.property.node_pairs import comings
 
 if __name__ == "__main__":
-    sys.exit(campaign.main("node_pairs", __doc__, 300, trial.trial))
+    sys.exit(campaign.main("node_pairs", __doc__, 300, comings.of_campaign))

@@ -12,7 +12,7 @@ import random
 import shutil
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -38,6 +38,8 @@ _ENDS_S = 30.0
 class Wanted:
     """What a DaemonSet of an output brings to a node."""
 
+    name: str
+    """Of the DaemonSet."""
     config: driver_config.Config
     image: str
     payloads: Sequence[tuple[str, str, str]]
@@ -83,13 +85,20 @@ def wanted(daemon_set: Mapping[str, Any]) -> Wanted:
     programs = (*pod.get("initContainers", ()), *pod["containers"])
     (installer,) = (one for one in programs if one["name"] == "installer")
     return Wanted(
-        config=config, image=installer["image"], payloads=payloads, ends="--until-right" in installer["command"]
+        name=daemon_set["metadata"]["name"],
+        config=config,
+        image=installer["image"],
+        payloads=payloads,
+        ends="--until-right" in installer["command"],
     )
 
 
 @contextlib.contextmanager
-def host(folder: Path, project: projects.Project, draw: random.Random) -> Iterator["Host"]:
-    """A host with the devices of a project's node and its kernels, perhaps with a module that a driver may replace."""
+def host(folder: Path, project: projects.Project, draw: random.Random, *, is_bare: bool = False) -> Iterator["Host"]:
+    """A host with the devices of a project's node and its kernels, perhaps with a module that a driver may replace.
+
+    One that `is_bare` has no module loaded.
+    """
     functions = [one for one in layouts.two_sockets() if _kind(one) in project.kinds]
     machine = Machine(folder / "host", projects.KERNELS[0], functions=functions)
     machine.add_kernel(projects.KERNELS[1])
@@ -98,9 +107,9 @@ def host(folder: Path, project: projects.Project, draw: random.Random) -> Iterat
             place = machine.root / f"lib/modules/{kernel}/kernel/drivers/lab/{name}.ko"
             layouts.put(place, _module(name, modulefiles.IN_TREE, kernel))
         machine.host.run("depmod", "-a", kernel)
-    if draw.random() < 0.5:
+    if draw.random() < 0.5 and not is_bare:
         machine.load("old_dev")
-    if draw.random() < 0.2:  # Others have installed a driver, or the kernel's own modules are one.
+    if draw.random() < 0.2 and not is_bare:  # Others have installed a driver, or the kernel's own modules are one.
         machine.load(*(modulefiles.DRIVER if project.of_kae else project.policy["driver"]["modules"]))
     with contextlib.ExitStack() as stack:
         stack.enter_context(mock.patch.object(logging.root, "handlers", [logging.NullHandler()]))
@@ -178,6 +187,16 @@ class Host:
             loaded=frozenset(machine.loaded()),
             brought=frozenset(name for name, (version, _) in machine.loaded().items() if version),
         )
+
+    def end(self, asked: Wanted, *, is_deleted: bool) -> Happened:
+        """End an installer; one that cleans up removes the driver as its DaemonSet is deleted (installer/cli.py)."""
+        config = asked.config
+        if config.enabled_cleanup and is_deleted:
+            config = msgspec.structs.replace(config, state="Absent")
+            return self.bring(replace(asked, config=config, ends=False))
+        nothing = frozenset[str]()
+        still = dict.fromkeys(("unloaded", "files", "functions", "parameters", "evicted", "foreign"), False)
+        return Happened(ready=True, reason="it ends", loaded=nothing, brought=nothing, **still)
 
     def _is_left(self, job: incidents.Job) -> bool:
         """Return whether the installer ends, and the reporter after it finds the host right."""

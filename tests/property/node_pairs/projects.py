@@ -38,6 +38,10 @@ class Project:
     kernel: str = KERNELS[0]
     unrelated: int = 0
     edits: list[str] = field(default_factory=list)
+    has_policy: bool = True
+    is_known: bool = True
+    """The inventory has the node; else it has another one, without any device."""
+    has_hardware: bool = True
 
     def needed(self, modules: Collection[str]) -> frozenset[str]:
         """Return those of these modules that the node needs: those of its devices, and all others."""
@@ -53,6 +57,9 @@ class Project:
         }
         if not self.of_kae:
             documents["recipes/lab/recipe.yaml"] = ("Recipe", "lab", self.recipe)
+        if not self.has_policy:
+            del documents["policies/lab.yaml"]
+            (folder / "policies/lab.yaml").unlink(missing_ok=True)
         for path, (sort, name, spec) in documents.items():
             place = folder / path
             place.parent.mkdir(parents=True, exist_ok=True)
@@ -60,7 +67,7 @@ class Project:
             place.write_text(text)
         (folder / "inventory").mkdir(exist_ok=True)
         (folder / "inventory/east.json").write_text(
-            json.dumps({"apiVersion": "v1", "kind": "List", "items": [self.node]})
+            json.dumps({"apiVersion": "v1", "kind": "List", "items": [self.node] if self.is_known else [_other()]})
         )
 
     @property
@@ -68,25 +75,36 @@ class Project:
         """The node as the API server prints it."""
         labels = {"kubernetes.io/hostname": "n1", "kubernetes.io/arch": "arm64", "pool": f"p{self.unrelated}"}
         labels["feature.node.kubernetes.io/cpu-model.vendor_id"] = "HiSilicon"
-        if self.of_kae:
+        if not self.has_hardware:
+            labels["feature.node.kubernetes.io/pci-0200.present"] = "true"
+        elif self.of_kae:
             labels["openfuyao.com/kae.present"] = "true"
             for kind in self.kinds:
                 labels |= {f"openfuyao.com/kae.{kind}.present": "true", f"openfuyao.com/kae.{kind}.pf": "2"}
         else:
             labels["openfuyao.com/lab.present"] = "true"
-        info = {
-            "architecture": "arm64",
-            "kernelVersion": self.kernel,
-            "kubeletVersion": "v1.36.1",
-            "osImage": "openEuler",
-        }
-        return {
-            "apiVersion": "v1",
-            "kind": "Node",
-            "metadata": {"name": "n1", "labels": labels},
-            "spec": {},
-            "status": {"nodeInfo": info},
-        }
+        return _node("n1", labels, self.kernel)
+
+
+def _node(name: str, labels: Mapping[str, str], kernel: str) -> dict[str, Any]:
+    info = {
+        "architecture": "arm64",
+        "kernelVersion": kernel,
+        "kubeletVersion": "v1.36.1",
+        "osImage": "openEuler",
+    }
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name, "labels": labels},
+        "spec": {},
+        "status": {"nodeInfo": info},
+    }
+
+
+def _other() -> dict[str, Any]:
+    labels = {"kubernetes.io/hostname": "n2", "feature.node.kubernetes.io/pci-0200.present": "true"}
+    return _node("n2", labels, KERNELS[0])
 
 
 RELEASES = ("1.31", "1.36")

@@ -3,7 +3,7 @@
 import copy
 import json
 import random
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,7 @@ def trial(seed: int, folder: Path) -> campaign.Result:
     project = draw.choice((projects.kae, projects.lab, projects.lab))(draw)
     for _ in range(draw.randrange(3)):
         projects.EDITS[draw.choice(("a parameter", "modules to replace", "virtual functions"))][0](draw, project)
-    first = _committed(project, repository)
+    first = committed(project, repository)
     if isinstance(first, str):
         return campaign.Result(seed=seed, faults=[f"the first project does not compile: {first}"])
     for _ in range(_TRIES):
@@ -35,27 +35,40 @@ def trial(seed: int, folder: Path) -> campaign.Result:
         sorts = projects.edit(draw, edited, _EDITS)
         if not sorts:
             continue
-        second = _committed(edited, repository)
+        second = committed(edited, repository)
         if not isinstance(second, str):
             pair = _Pair(seed=seed, sorts=sorts, before=project, after=edited, brought=(first, second))
             return _compared(pair, folder, draw)
     return campaign.Result(seed=seed, faults=[f"no edit compiles: {second}"])
 
 
-def _committed(project: projects.Project, repository: Path) -> hosts.Wanted | str | None:
+def committed(project: projects.Project, repository: Path) -> hosts.Wanted | str | None:
     """Commit a project and return what its output brings to the node, None for nothing, or why it does not compile."""
     project.write(repository)
-    answer = in_process.kae(repository, "compile", "--no-cache", "-q", "--accept", "removes-drivers")
+    accepted = ("--accept", "removes-drivers", "--accept", "removes-device-plugins")
+    answer = in_process.kae(repository, "compile", "--no-cache", "-q", *accepted)
     if answer.code:
         if (repository / ".git").exists():
             revisions.git(repository, "checkout", "--quiet", "--", ".")
         return answer.err
     revisions.commit(repository)
-    paths = sorted(repository.glob("output/east/**/daemonset-*driver*.yaml"))
-    objects = [yaml.load(path.read_text(), yaml.CSafeLoader) for path in paths]
-    found = [hosts.wanted(item) for item in objects if controller.runs_on(item, project.node)]
+    every = daemon_sets(repository).values() if project.is_known else ()
+    found = [hosts.wanted(item) for item in every if controller.runs_on(item, project.node)]
     assert len(found) < 2, "a node has two installers"
     return found[0] if found else None
+
+
+def daemon_sets(repository: Path) -> Mapping[str, Any]:
+    """Return the DaemonSets of installers in an output, by name."""
+    paths = sorted(repository.glob("output/east/**/daemonset-*driver*.yaml"))
+    objects = [yaml.load(path.read_text(), yaml.CSafeLoader) for path in paths]
+    return {item["metadata"]["name"]: item for item in objects}
+
+
+def effect(answer: str) -> dict[str, Any]:
+    """Return the effect on the driver of the node in an answer of `kae diff`; nothing without one."""
+    found = [item for item in json.loads(answer)["effects"] if "n1" in item["nodes"]]
+    return next((item for item in found if item["driver"] or item["driverPod"]), {})
 
 
 def _compared(pair: "_Pair", folder: Path, draw: random.Random) -> campaign.Result:
@@ -63,8 +76,7 @@ def _compared(pair: "_Pair", folder: Path, draw: random.Random) -> campaign.Resu
     result = campaign.Result(seed=pair.seed, acts=tuple(pair.sorts), faults=[answer.err] if answer.code else [])
     if answer.code:
         return result
-    effects = [effect for effect in json.loads(answer.out)["effects"] if effect["driver"] or effect["driverPod"]]
-    said = Said(effects[0] if effects else {})
+    said = Said(effect(answer.out))
     was, now = pair.brought
     if was is None or now is None:
         result.counts.update({"pairs": 1, f"{said.work}, without an installer on a side": 1})

@@ -65,14 +65,17 @@ def cluster(draw: random.Random, folder: Path, edit: Callable[[dict[str, Any]], 
 
 
 def document(path: Path | None, edit: Callable[[dict[str, Any]], object]) -> bool:
-    """Edit the spec of a document; return False where it has none."""
+    """Edit the spec of a document; return False where it has none, or one that was truncated."""
     try:
         data = yaml.safe_load(path.read_text()) if path else None
     except yaml.YAMLError:
         return False
     if not path or not isinstance(data, dict) or not isinstance(data.get("spec"), dict):
         return False
-    edit(data["spec"])
+    try:
+        edit(data["spec"])
+    except (AttributeError, TypeError):  # A field of it has lost its value.
+        return False
     path.write_text(dumped(data))
     return True
 
