@@ -12,7 +12,7 @@ import msgspec
 from installer import change_steps, paths, sources
 from installer.decide import desired
 from installer.host import chroot, digests, host_state, kmod, record
-from runtime import errors
+from runtime import driver_work, errors
 
 _MARGIN_BYTES = 64 << 20
 """The space that must stay free beyond the files of the image."""
@@ -128,7 +128,7 @@ class Store:
 
     def _prepare(self) -> None:
         tops = [folder for folders in self._context.brought.values() for folder in folders]
-        tops.append(self._context.image / "opt/lib/modules" / self._context.kernel)
+        tops.append(self._context.image / driver_work.MODULES.lstrip("/") / self._context.kernel)
         brought, files = sum(map(digests.size, tops)), sum(1 for top in tops for _ in top.rglob("*")) + _MARGIN_FILES
         self._host.remove_folder(self._staging)
         for folder in (f"{self._staging}/modules", f"{self._staging}/packages"):

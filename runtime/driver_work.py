@@ -211,9 +211,18 @@ def holders(settings: driver_config.Config) -> set[str]:
     return held if payloads and settings.source.in_tree is not None else {"", *held}
 
 
+def module_folders(path: str) -> tuple[str, str]:
+    """Return the folders in which a path of a payload may have a folder for each kernel, the likelier one first.
+
+    The path may hold that of lib/modules, be a part of it, or be such a folder of another name.
+    """
+    above, within, _ = f"{path}/".partition("/lib/modules/")
+    return f"{above if within else path.removesuffix('/lib')}/lib/modules", path
+
+
 def reaches_modules(path: str) -> bool:
-    """Return whether a path of a payload holds modules, or is a part of those."""
-    return f"{path}/".startswith(f"{MODULES}/") or MODULES.startswith(f"{path}/")
+    """Return whether a path of a payload says that it holds modules, or is a part of those."""
+    return "/lib/modules/" in f"{path}/" or MODULES in module_folders(path)
 
 
 def packages(settings: driver_config.Config) -> tuple[str, ...]:
