@@ -5,7 +5,6 @@ import posixpath
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
-from types import MappingProxyType
 
 import msgspec
 
@@ -89,7 +88,7 @@ def _module(host: chroot.Host, name: str) -> Module | None:
         name=name,
         version=readings.text(folder / "version"),
         build=readings.text(folder / "srcversion"),
-        parameters=MappingProxyType({key: value for key, value in sorted(parameters.items()) if value is not None}),
+        parameters={key: value for key, value in sorted(parameters.items()) if value is not None},
         users=users,
         holders=tuple(sorted(readings.names(folder / "holders"))),
     )

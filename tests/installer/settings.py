@@ -232,6 +232,6 @@ def current(**changes: Any) -> host_state.HostState:
         "has_rule": changes.get("rule", True),
         "record": record.Record(installed=driver(), since="2026-01-02T03:04:05Z"),
         "changing": False,
-        "own": homes.KAE,
+        "home": homes.KAE.home,
     }
     return host_state.HostState(**stated | changes)
