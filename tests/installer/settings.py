@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from compiler import kae
+from compiler.formats import canonical
 from installer import cli, loop, paths
 from installer.decide import desired
 from installer.host import host_state, kmod, pci, record
@@ -94,7 +95,7 @@ def parameters(**values: int) -> dict[str, dict[str, int]]:
 
 def text(stated: driver_config.Config) -> str:
     """Return a config as the compiler writes it."""
-    return json.dumps(shapes.stated(stated))
+    return json.dumps(canonical.stated(stated))
 
 
 class Boot:
