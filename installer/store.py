@@ -1,6 +1,5 @@
 """The store of drivers on the host: each is complete, and can be installed without the network."""
 
-import contextlib
 import hashlib
 import os
 import re
@@ -34,18 +33,14 @@ class Store:
 
     def find(self, digest: str) -> record.Driver | None:
         """Return the complete driver of this digest and of all modules to load, with the options of the config."""
-        folder = self._host.resolved(self._drivers)
-        for path in sorted(folder.glob("[!.]*/driver.json")):
-            with contextlib.suppress(OSError, msgspec.DecodeError):
-                driver = msgspec.json.decode(path.read_bytes(), type=record.Driver, strict=True)
-                known = (driver.digest, driver.id) == (digest, path.parent.name)
-                # A kind may have been enabled since; what is dropped takes along others.
-                modules = {*self._context.settings.names}
-                lacks = driver.wanted and not modules.issubset(driver.wanted)
-                if self._context.settings.brings_along:
-                    lacks = modules != {*driver.wanted}
-                if known and not lacks and self.has(driver):
-                    return msgspec.structs.replace(driver, **desired.loading(self._context.settings))
+        modules = {*self._context.settings.names}
+        for driver in record.stored(self._host):
+            # A kind may have been enabled since; what is dropped takes along others.
+            lacks = driver.wanted and not modules.issubset(driver.wanted)
+            if self._context.settings.brings_along:
+                lacks = modules != {*driver.wanted}
+            if driver.digest == digest and not lacks and self.has(driver):
+                return msgspec.structs.replace(driver, **desired.loading(self._context.settings))
         return None
 
     def steps(self, digest: str) -> tuple[change_steps.Step, ...]:
