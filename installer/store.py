@@ -124,21 +124,14 @@ class Store:
     def _prepare(self) -> None:
         tops = [folder for folders in self._context.brought.values() for folder in folders]
         tops.append(self._context.image / driver_work.MODULES.lstrip("/") / self._context.kernel)
-        brought, files = sum(map(digests.size, tops)), sum(1 for top in tops for _ in top.rglob("*")) + _MARGIN_FILES
+        sizes, entries = zip(*map(digests.weight, tops), strict=True)
         self._host.remove_folder(self._staging)
         for folder in (f"{self._staging}/modules", f"{self._staging}/packages"):
             with chroot.changing(folder), self._host.held(folder, made=True) as new:
                 new.mkdir()
                 disk = os.statvfs(new)
-        free = disk.f_bavail * disk.f_frsize
-        if free < brought + _MARGIN_BYTES:
-            wanted = (brought + _MARGIN_BYTES) >> 20
-            raise errors.Failure(f"The disk of '{self._drivers}' has {free >> 20} MiB free; {wanted} are needed.")
-        if disk.f_files and disk.f_favail < files:
-            raise errors.Failure(
-                f"The disk of '{self._drivers}' has {disk.f_favail} inodes free (df -i); {files} are needed: remove"
-                " files there."
-            )
+        if short := digests.shortage(disk, sum(sizes) + _MARGIN_BYTES, sum(entries) + _MARGIN_FILES):
+            raise errors.Failure(f"The disk of '{self._drivers}' has {short}.")
 
     def _finish(self, digest: str) -> None:
         context, settings = self._context, self._context.settings
