@@ -199,7 +199,7 @@ class Store:
 def _files(own: paths.Own, driver: record.Driver) -> Iterator[tuple[str, str, str]]:
     """Yield a driver's files: path in its folder, place on the host unless rpm knows it, and digest if recorded."""
     for name, place in driver.modules.items():
-        yield f"modules/{name}", place, driver.digests.get(name.partition(".ko")[0].replace("-", "_"), "")
+        yield f"modules/{name}", place, driver.digests.get(kmod.name_of(name), "")
     for name, digest in driver.libraries.items():
         yield f"libraries/{name}", own.library(name), digest
     for package in driver.packages:

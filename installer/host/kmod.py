@@ -243,7 +243,7 @@ def rivals(host: chroot.Host, kernel: str, names: Collection[str], home: str) ->
     found = {}
     base = host.resolved(f"/lib/modules/{kernel}")
     for path in sorted(path for top in tops for path in (base / top).rglob("*.ko*")):
-        name, folder = path.name.partition(".ko")[0].replace("-", "_"), str(path.parent.relative_to(base))
+        name, folder = name_of(path.name), str(path.parent.relative_to(base))
         own = folder == host.own.updates or f"{folder}/".startswith(f"{home}/")
         if name in names and not own and ((name, folder) in forced or _rank(folder, order) <= best):
             found[name] = f"/lib/modules/{kernel}/{folder}/{path.name}"
